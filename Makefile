@@ -1,0 +1,56 @@
+# Everyday commands. What each does in full is in CMakePresets.json and scripts/.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test bench asan fuzz format clean deps
+
+JOBS ?= $(shell nproc)
+BENCH_ARGS ?=
+FUZZ_SECONDS ?= 60
+
+help:
+	@echo 'make demo     build and run samples/attention.cpp'
+	@echo 'make test     build everything and run every test'
+	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--benchmark_filter=...")'
+	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each)'
+	@echo 'make format   format the sources with clang-format'
+	@echo 'make clean    remove every build folder'
+	@echo 'make deps     install what is missing to build ein, with apt-get'
+	@echo 'JOBS=n        compile and test n at a time            (as many as there are cores)'
+
+deps:
+	@scripts/install-dependencies
+
+demo: deps
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release -j $(JOBS) --target sample_attention
+	@build/samples/sample_attention
+
+test: deps
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS)
+
+bench:
+	scripts/install-dependencies bench
+	cmake --preset release -D EIN_BENCH=ON
+	cmake --build --preset release -j $(JOBS) --target ein_bench
+	build/bench/ein_bench $(BENCH_ARGS)
+
+asan: deps
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan -j $(JOBS)
+
+fuzz:
+	scripts/install-dependencies fuzz
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS)
+	scripts/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+
+format:
+	scripts/install-dependencies format
+	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i
+
+clean:
+	rm -rf build build-*/

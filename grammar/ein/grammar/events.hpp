@@ -1,0 +1,136 @@
+// What each rule adds to the Pattern, and what is said when the text does not match. Shared by both
+// matchers, so that they agree on accept, reject and place.
+#pragma once
+
+#include <ein/grammar/mistake.hpp>
+#include <ein/grammar/rules.hpp>
+
+namespace ein::grammar {
+
+/// Longer patterns are refused, which bounds the work that a hostile one can cause.
+inline constexpr std::size_t max_pattern_bytes = 16384;
+inline constexpr std::size_t max_group_depth = 32;
+
+/// The state of one reading: the pattern so far, and the first mistake.
+struct Reading {
+  std::string_view text;
+  PatternBuffer buffer{};
+  Mistake mistake{};
+  std::uint32_t side_begin = 0;
+  std::uint32_t side_first = 0;
+  std::uint32_t open_groups[max_group_depth] = {};
+  std::uint32_t depth = 0;
+
+  constexpr void add(TermKind kind, SourceSpan span, std::int64_t value = 0) {
+    const auto next = static_cast<std::uint32_t>(buffer.terms.size()) + 1;
+    buffer.terms.push_back({kind, span, next, value});
+  }
+  constexpr void end_side(std::uint32_t end, std::uint32_t next_begin) {
+    const auto last = static_cast<std::uint32_t>(buffer.terms.size());
+    buffer.sides.push_back({side_first, last, {side_begin, end}});
+    side_begin = next_begin;
+    side_first = last;
+  }
+  constexpr void complain(Complaint complaint, SourceSpan span) { mistake = {complaint, span, {}, 0}; }
+};
+
+// One overload per rule that means something; `span` is the text it matched.
+constexpr void on(rules::name, Reading& r, SourceSpan span) { r.add(TermKind::name, span); }
+constexpr void on(rules::ellipsis, Reading& r, SourceSpan span) { r.add(TermKind::ellipsis, span); }
+constexpr void on(rules::unnamed, Reading& r, SourceSpan span) { r.add(TermKind::unnamed, span); }
+constexpr void on(rules::packed, Reading& r, SourceSpan span) { r.add(TermKind::packed, span); }
+constexpr void on(rules::number, Reading& r, SourceSpan span) {
+  std::int64_t value = 0;
+  for (char digit : r.text.substr(span.begin, span.end - span.begin)) {
+    if (value > (INT64_MAX - 9) / 10) return r.complain(Complaint::number_is_too_large, span);
+    value = value * 10 + (digit - '0');
+  }
+  if (value == 0) return r.complain(Complaint::number_is_zero, span);
+  r.add(TermKind::number, span, value);
+}
+constexpr void on(rules::open, Reading& r, SourceSpan span) {
+  if (r.depth == max_group_depth) return r.complain(Complaint::groups_are_nested_too_deeply, span);
+  r.open_groups[r.depth++] = static_cast<std::uint32_t>(r.buffer.terms.size());
+  r.add(TermKind::group, span);
+}
+constexpr void on(rules::close, Reading& r, SourceSpan span) {
+  Term& group = r.buffer.terms[r.open_groups[--r.depth]];
+  group.span.end = span.end;
+  group.next = static_cast<std::uint32_t>(r.buffer.terms.size());
+}
+constexpr void on(rules::comma, Reading& r, SourceSpan span) { r.end_side(span.begin, span.end); }
+constexpr void on(rules::arrow, Reading& r, SourceSpan span) {
+  r.end_side(span.begin, span.end);
+  r.buffer.has_arrow = true;
+}
+constexpr void on(rules::pattern, Reading& r, SourceSpan span) { r.end_side(span.end, span.end); }
+
+template <class Rule>
+concept HasEvent = requires(Reading& r) { on(Rule{}, r, SourceSpan{}); };
+
+constexpr bool is_word_byte(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+         byte == '_' || byte == '.' || byte == '*' || byte >= 0x80;
+}
+
+/// The code point at `text[at]` and its length in bytes; length 0 where the text is not valid UTF-8.
+struct CodePoint {
+  char32_t value = 0;
+  std::uint32_t length = 0;
+};
+constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::uint32_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() - at < length) return {};
+  char32_t value = lead & (0x7Fu >> length);
+  for (std::uint32_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0u) != 0x80u) return {};
+    value = (value << 6) | (byte(i) & 0x3Fu);
+  }
+  const bool overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
+  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (overlong || surrogate || value > 0x10FFFF) return {};
+  return {value, length};
+}
+
+/// Why the text does not go on at `at` as the grammar wants. The language is LL(1), so the place of a
+/// failed `must` is the place of the mistake.
+constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
+  const auto mistake = [](Complaint complaint, std::uint32_t begin, std::uint32_t end) {
+    return Mistake{complaint, {begin, end}, {}, 0};
+  };
+  const std::string_view text = r.text;
+  const char c = at < text.size() ? text[at] : '\0';
+  const bool is_arrow = text.substr(at, 2) == "->";
+  if (r.depth > 0 && (at == text.size() || c == ',' || is_arrow)) {
+    const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];
+    return mistake(Complaint::parenthesis_is_not_closed, group.span.begin, group.span.begin + 1);
+  }
+  if (c == ')') return mistake(Complaint::parenthesis_closes_nothing, at, at + 1);
+  if (is_arrow) return mistake(Complaint::arrow_is_repeated, at, at + 2);
+  if (c == ',') return mistake(Complaint::comma_after_the_arrow, at, at + 1);
+  if (c == '-' || c == '>') return mistake(Complaint::arrow_is_malformed, at, at + 1);
+  if (!is_word_byte(c)) return mistake(Complaint::unexpected_character, at, at + 1);
+
+  std::uint32_t begin = at;
+  while (begin > 0 && is_word_byte(text[begin - 1])) --begin;
+  std::uint32_t end = at;
+  while (end < text.size() && is_word_byte(text[end])) ++end;
+  for (std::uint32_t i = begin; i < end;) {
+    const std::uint32_t length = decode_utf8(text, i).length;
+    if (length == 0) return mistake(Complaint::text_is_not_utf8, i, i + 1);
+    i += length;
+  }
+  const std::string_view word = text.substr(begin, end - begin);
+  const Complaint complaint =
+      word.find_first_not_of('.') == word.npos            ? Complaint::ellipsis_is_not_three_dots
+      : word.find_first_of(".*") != word.npos             ? Complaint::words_touch
+      : word.front() == '_' || word.back() == '_'         ? Complaint::axis_name_begins_or_ends_with_underscore
+                                                          : Complaint::axis_name_begins_with_a_digit;
+  return mistake(complaint, begin, end);
+}
+
+}  // namespace ein::grammar

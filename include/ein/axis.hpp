@@ -1,0 +1,58 @@
+// Axis sizes given beside a pattern: "heads"_a = 8, or ein::axis("heads", 8) for a name known at run time.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ein {
+
+/// The name of an axis and its size, as an operation sees them.
+struct AxisSize {
+  std::string_view name;
+  std::int64_t size = 0;
+};
+
+/// A string literal as a template argument.
+template <std::size_t N>
+struct FixedString {
+  char text[N] = {};
+  consteval FixedString(const char (&literal)[N]) { std::copy_n(literal, N, text); }
+  constexpr std::string_view view() const { return {text, N - 1}; }
+};
+
+/// `"heads"_a = 8`: the name is part of the type.
+template <FixedString Name>
+struct NamedAxisSize {
+  static constexpr std::string_view name() { return Name.view(); }
+  std::int64_t size = 0;
+  constexpr operator AxisSize() const { return {name(), size}; }
+};
+
+template <FixedString Name>
+struct AxisName {
+  constexpr NamedAxisSize<Name> operator=(std::integral auto size) const { return {static_cast<std::int64_t>(size)}; }
+};
+
+/// A size for an axis whose name is known at run time only.
+struct RuntimeAxisSize {
+  std::string name;
+  std::int64_t size = 0;
+  operator AxisSize() const { return {name, size}; }
+};
+inline RuntimeAxisSize axis(std::string name, std::int64_t size) { return {std::move(name), size}; }
+
+template <class T>
+concept AxisArgument = std::convertible_to<const T&, AxisSize>;
+
+namespace literals {
+template <FixedString Name>
+constexpr AxisName<Name> operator""_a() {
+  return {};
+}
+}  // namespace literals
+
+}  // namespace ein

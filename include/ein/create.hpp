@@ -1,0 +1,47 @@
+// New tensors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ein/tensor.hpp>
+
+namespace ein {
+
+// Every creation is an Error of kind `shape` or `overflow` for an impossible shape, `memory` when there is
+// no more.
+
+/// Elements are not set.
+Tensor empty(const Shape& shape, DType dtype = DType::f32);
+Tensor zeros(const Shape& shape, DType dtype = DType::f32);
+Tensor ones(const Shape& shape, DType dtype = DType::f32);
+Tensor full(const Shape& shape, Scalar value, DType dtype = DType::f32);
+
+/// start, start + step, ... below `end` (above it for a negative step). i64 for whole arguments, else f32.
+Tensor arange(Scalar start, Scalar end, Scalar step = 1);
+Tensor arange(Scalar end);
+/// The n × n identity matrix.
+Tensor eye(std::int64_t n, DType dtype = DType::f32);
+
+/// The values in row-major order; an Error of kind `shape` when there are not numel(shape) of them.
+template <class T>
+Tensor from_vector(const std::vector<T>& values, const Shape& shape);
+template <class T>
+Tensor from_vector(const std::vector<T>& values) {
+  return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
+}
+
+// Random numbers are a function of the seed, the number of random tensors made since it was set, and an
+// element's position, so they are the same on every machine and for any number of threads.
+
+/// Starts the sequence of random tensors anew. Without it, the seed is 0.
+void manual_seed(std::uint64_t seed);
+/// Standard normal.
+Tensor randn(const Shape& shape, DType dtype = DType::f32);
+/// Uniform in [0, 1).
+Tensor rand(const Shape& shape, DType dtype = DType::f32);
+/// Normal with mean 0 and standard deviation `std`, conditioned on lying between a and b, which are values,
+/// not multiples of std. An Error of kind `value` unless a < b and std > 0.
+Tensor trunc_normal(const Shape& shape, double std = 1, double a = -2, double b = 2, DType dtype = DType::f32);
+
+}  // namespace ein

@@ -1,0 +1,297 @@
+// dtypes: element types, their C++ types, conversions and limits.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+namespace ein {
+
+enum class DType : std::uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, u8, boolean };
+
+// 16- and 8-bit floats: storage only; arithmetic happens in f32.
+
+/// IEEE 754 binary16: 5 exponent bits, 10 mantissa bits.
+struct f16 {
+  std::uint16_t bits;
+};
+/// bfloat16: the upper half of an IEEE 754 binary32.
+struct bf16 {
+  std::uint16_t bits;
+};
+/// E4M3 of the OCP 8-bit Floating Point Specification (OFP8), revision 1.0: no infinities, one NaN
+/// per sign (S.1111.111), largest finite 448.
+struct f8e4m3 {
+  std::uint8_t bits;
+};
+/// E5M2 of the OCP 8-bit Floating Point Specification (OFP8), revision 1.0: IEEE-like, with
+/// infinities, largest finite 57344.
+struct f8e5m2 {
+  std::uint8_t bits;
+};
+
+namespace detail {
+
+template <class T>
+consteval std::optional<DType> find_dtype() {
+  if (std::is_same_v<T, double>) return DType::f64;
+  if (std::is_same_v<T, float>) return DType::f32;
+  if (std::is_same_v<T, f16>) return DType::f16;
+  if (std::is_same_v<T, bf16>) return DType::bf16;
+  if (std::is_same_v<T, f8e4m3>) return DType::f8e4m3;
+  if (std::is_same_v<T, f8e5m2>) return DType::f8e5m2;
+  if (std::is_same_v<T, bool>) return DType::boolean;
+  if (std::is_same_v<T, std::uint8_t>) return DType::u8;
+  if (std::is_same_v<T, std::int32_t>) return DType::i32;
+  // `long` and `long long` are both this on most machines, and only one of them is std::int64_t.
+  if (std::is_same_v<T, std::int64_t> || (std::is_same_v<T, long long> && sizeof(long long) == 8))
+    return DType::i64;
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+/// The C++ types of elements: double, float, f16, bf16, f8e4m3, f8e5m2, std::int64_t (and long
+/// long), std::int32_t, std::uint8_t, bool.
+template <class T>
+concept Element = detail::find_dtype<std::remove_cv_t<T>>()
+.has_value();
+
+/// The dtype of a C++ element type.
+template <Element T>
+inline constexpr DType dtype_of = *detail::find_dtype<std::remove_cv_t<T>>();
+
+/// Calls `f` with a `std::type_identity<T>` of the dtype's C++ type and returns what it returns.
+template <class F>
+constexpr decltype(auto) visit(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::f64:
+      return f(std::type_identity<double>{});
+    case DType::f32:
+      return f(std::type_identity<float>{});
+    case DType::f16:
+      return f(std::type_identity<f16>{});
+    case DType::bf16:
+      return f(std::type_identity<bf16>{});
+    case DType::f8e4m3:
+      return f(std::type_identity<f8e4m3>{});
+    case DType::f8e5m2:
+      return f(std::type_identity<f8e5m2>{});
+    case DType::i64:
+      return f(std::type_identity<std::int64_t>{});
+    case DType::i32:
+      return f(std::type_identity<std::int32_t>{});
+    case DType::u8:
+      return f(std::type_identity<std::uint8_t>{});
+    case DType::boolean:
+      break;
+  }
+  return f(std::type_identity<bool>{});
+}
+
+/// Bytes per element.
+constexpr std::size_t size_of(DType dtype) {
+  return visit(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
+}
+
+/// "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "u8" or "bool".
+constexpr std::string_view name(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "f64";
+    case DType::f32:
+      return "f32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
+    case DType::f8e4m3:
+      return "f8e4m3";
+    case DType::f8e5m2:
+      return "f8e5m2";
+    case DType::i64:
+      return "i64";
+    case DType::i32:
+      return "i32";
+    case DType::u8:
+      return "u8";
+    case DType::boolean:
+      break;
+  }
+  return "bool";
+}
+
+/// The dtype of that `name`, if there is one.
+std::optional<DType> parse_dtype(std::string_view name);
+
+constexpr bool is_floating(DType dtype) { return dtype <= DType::f8e5m2; }
+/// Whether it is i64, i32, u8 or bool.
+constexpr bool is_integral(DType dtype) { return !is_floating(dtype); }
+
+/// The limits of a floating dtype.
+struct Finfo {
+  int bits;                   ///< size of an element
+  double max;                 ///< largest finite value
+  double lowest;              ///< -max
+  double eps;                 ///< distance from 1 to the next larger value
+  double tiny;                ///< smallest positive normal value
+  double smallest_subnormal;  ///< smallest positive value
+  double resolution;          ///< 10^-d, d the decimal digits that eps carries: floor(-log10(eps))
+};
+/// The limits of `dtype`; an Error of kind `dtype` when it is integral.
+Finfo finfo(DType dtype);
+
+/// The dtype of mixed elementwise arithmetic on `a` and `b`: bool < u8 < i32 < i64 < any float,
+/// which keeps its dtype beside an integer; f64 over f32 over 16-bit over 8-bit floats; two
+/// different floats of 16 bits, or of 8, make f32. Commutative.
+DType promote(DType a, DType b);
+
+namespace detail {
+
+/// A binary floating-point format that is stored but not computed with.
+struct FloatFormat {
+  int exponent_bits;
+  int mantissa_bits;
+  bool has_infinity;  // without: the largest exponent is used by numbers, all ones alone is NaN
+
+  constexpr int bits() const { return 1 + exponent_bits + mantissa_bits; }
+  constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  constexpr std::uint32_t mantissa_mask() const { return (1u << mantissa_bits) - 1; }
+  constexpr std::uint32_t magnitude_mask() const { return (1u << (bits() - 1)) - 1; }
+  /// The infinity, or the NaN where there is none.
+  constexpr std::uint32_t first_special() const {
+    return has_infinity ? magnitude_mask() - mantissa_mask() : magnitude_mask();
+  }
+  /// What a value too large becomes: infinity, or the largest number where there is none.
+  constexpr std::uint32_t overflow() const { return first_special() - (has_infinity ? 0 : 1); }
+  constexpr std::uint32_t quiet_bit() const { return 1u << (mantissa_bits - 1); }
+};
+
+inline constexpr FloatFormat binary32{8, 23, true};
+
+template <class T>
+inline constexpr FloatFormat format_of{};
+template <>
+inline constexpr FloatFormat format_of<f16>{5, 10, true};
+template <>
+inline constexpr FloatFormat format_of<bf16>{8, 7, true};
+template <>
+inline constexpr FloatFormat format_of<f8e4m3>{4, 3, false};
+template <>
+inline constexpr FloatFormat format_of<f8e5m2>{5, 2, true};
+
+template <class T>
+inline constexpr bool is_stored_float = format_of<T>.mantissa_bits != 0;
+
+/// The bits of `x` (float or double) rounded once, to nearest even, to a narrower format. Free of
+/// branches, so that loops over it become vector code.
+template <FloatFormat format, class Wide>
+constexpr std::uint32_t round_to(Wide x) {
+  using Bits = std::conditional_t<sizeof(Wide) == 4, std::uint32_t, std::uint64_t>;
+  constexpr int wide_mantissa = std::numeric_limits<Wide>::digits - 1;
+  constexpr int wide_bias = std::numeric_limits<Wide>::max_exponent - 1;
+  constexpr int shift = wide_mantissa - format.mantissa_bits;
+  constexpr Bits wide_infinity = Bits{2 * wide_bias + 1} << wide_mantissa;
+
+  const Bits bits = std::bit_cast<Bits>(x);
+  const Bits sign = bits >> (8 * sizeof(Bits) - 1);
+  const Bits magnitude = bits & (~Bits{0} >> 1);
+
+  // The exponent's bias changed and the mantissa's tail rounded; a carry may run into the exponent.
+  constexpr Bits rebias = Bits(wide_bias - format.bias()) << wide_mantissa;
+  const Bits rebiased = magnitude - rebias;
+  Bits result = (rebiased + ((Bits{1} << (shift - 1)) - 1) + ((rebiased >> shift) & 1)) >> shift;
+
+  if constexpr (rebias != 0) {
+    // Below the smallest normal value the addition of a power of two whose last place is the
+    // format's smallest subnormal does the rounding. Larger values only ride along; they are
+    // clamped because the addition of a NaN is no constant expression.
+    constexpr Bits anchor = Bits(wide_bias + 1 - format.bias() + shift) << wide_mantissa;
+    constexpr Bits smallest_normal = rebias + (Bits{1} << wide_mantissa);
+    const Bits small = magnitude < smallest_normal ? magnitude : smallest_normal;
+    const Bits subnormal =
+        std::bit_cast<Bits>(std::bit_cast<Wide>(small) + std::bit_cast<Wide>(anchor)) - anchor;
+    result = magnitude < smallest_normal ? subnormal : result;
+  }
+  result = result < format.overflow() ? result : Bits{format.overflow()};
+
+  const Bits nan =
+      format.first_special() | format.quiet_bit() | ((magnitude >> shift) & format.mantissa_mask());
+  result = magnitude > wide_infinity ? nan : result;
+  return static_cast<std::uint32_t>(result | (sign << (format.bits() - 1)));
+}
+
+/// The exact value of the number with these bits; a NaN is made quiet. Free of branches as well.
+template <FloatFormat format>
+constexpr float expand(std::uint32_t bits) {
+  constexpr int shift = 23 - format.mantissa_bits;
+  const std::uint32_t sign = (bits >> (format.bits() - 1)) << 31;
+  const std::uint32_t magnitude = bits & format.magnitude_mask();
+  std::uint32_t result = magnitude << shift;
+  if constexpr (format.bias() != 127) {
+    // A subnormal takes the exponent of the smallest normal value, which is then subtracted. The
+    // subtraction (of zero otherwise) happens always: GCC makes no vector code of a branch
+    // around it.
+    constexpr auto smallest_normal = std::uint32_t(128 - format.bias()) << 23;
+    const bool is_subnormal = magnitude <= format.mantissa_mask();
+    result += smallest_normal - (is_subnormal ? 0u : 1u << 23);
+    const std::uint32_t excess = is_subnormal ? smallest_normal : 0u;
+    result =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>(result) - std::bit_cast<float>(excess));
+  }
+  result |= magnitude >= format.first_special() ? 0x7f800000u : 0u;
+  result |= magnitude > format.first_special() ? 0x00400000u : 0u;
+  return std::bit_cast<float>(result | sign);
+}
+
+/// Truncated toward zero; the nearest limit where out of range; 0 for NaN.
+template <class To, class From>
+constexpr To truncate_to(From x) {
+  constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
+  constexpr From beyond = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+  const bool in_range = x >= low && x < beyond;
+  To result = static_cast<To>(in_range ? x : From{0});
+  result = x >= beyond ? std::numeric_limits<To>::max() : result;
+  return x < low ? std::numeric_limits<To>::min() : result;
+}
+
+}  // namespace detail
+
+/// `x` as another element type.
+/// - To a float: the nearest value, ties to even, rounded once (an i64 on its way to a 16- or 8-bit
+///   float is rounded to f64 first). Too large becomes infinity; f8e4m3, which has none, saturates
+///   to ±448, infinities too (the saturating mode of the OFP8 specification). NaN stays a NaN:
+///   quiet, with its sign and the leading bits of its payload.
+/// - Float to integer: truncated toward zero; out of range the nearest limit; 0 for NaN.
+/// - Integer to integer: modulo 2^bits.
+/// - To bool: x != 0, so NaN is true. From bool: 0 or 1.
+/// The floating-point environment is taken to be the default one, rounding to nearest.
+template <Element To, Element From>
+constexpr To convert(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (detail::is_stored_float<From>) {
+    return convert<To>(detail::expand<detail::format_of<From>>(x.bits));
+  } else if constexpr (detail::is_stored_float<To>) {
+    using Wide = std::conditional_t<std::is_same_v<From, float>, float, double>;
+    constexpr auto format = detail::format_of<To>;
+    return To{static_cast<decltype(To::bits)>(detail::round_to<format>(static_cast<Wide>(x)))};
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != 0;
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return detail::truncate_to<To>(x);
+  } else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, float>) {
+    // A constant expression may not overflow; the machine's conversion gives infinity.
+    if (std::is_constant_evaluated())
+      return std::bit_cast<float>(detail::round_to<detail::binary32>(x));
+    return static_cast<float>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+}  // namespace ein

@@ -1,0 +1,15 @@
+// All of ein but the interop headers (eigen.hpp).
+#pragma once
+
+#include <ein/axis.hpp>
+#include <ein/create.hpp>
+#include <ein/dtype.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/graph.hpp>
+#include <ein/ops.hpp>
+#include <ein/parallel.hpp>
+#include <ein/pattern.hpp>
+#include <ein/reduction.hpp>
+#include <ein/shape.hpp>
+#include <ein/tensor.hpp>

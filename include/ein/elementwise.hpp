@@ -1,0 +1,95 @@
+// Arithmetic on elements, with NumPy's broadcasting: shapes are aligned at the right, and a size of 1
+// stretches. Dtypes promote as ein::promote says; a plain number takes the tensor's dtype, but a fraction
+// makes an integer tensor f32. Division and the functions below make integers f32.
+#pragma once
+
+#include <ein/tensor.hpp>
+
+namespace ein {
+
+/// A tensor or a number.
+class Operand {
+ public:
+  Operand(const Tensor& tensor) : tensor_(&tensor), number_(0) {}
+  Operand(Scalar number) : number_(number) {}
+  template <class T>
+    requires(std::is_arithmetic_v<T>)
+  Operand(T number) : number_(number) {}
+  const Tensor* tensor() const { return tensor_; }
+  Scalar number() const { return number_; }
+
+ private:
+  const Tensor* tensor_ = nullptr;
+  Scalar number_;
+};
+
+Tensor add(Operand a, Operand b);
+Tensor sub(Operand a, Operand b);
+Tensor mul(Operand a, Operand b);
+Tensor div(Operand a, Operand b);
+Tensor pow(Operand base, Operand exponent);
+/// NaN where either is NaN.
+Tensor minimum(Operand a, Operand b);
+Tensor maximum(Operand a, Operand b);
+
+// Comparisons and logical operations give bool.
+Tensor less(Operand a, Operand b);
+Tensor less_equal(Operand a, Operand b);
+Tensor greater(Operand a, Operand b);
+Tensor greater_equal(Operand a, Operand b);
+Tensor equal(Operand a, Operand b);
+Tensor not_equal(Operand a, Operand b);
+Tensor logical_and(Operand a, Operand b);
+Tensor logical_or(Operand a, Operand b);
+Tensor logical_not(const Tensor& x);
+
+/// a where the condition is not zero, else b.
+Tensor where(const Tensor& condition, Operand a, Operand b);
+
+Tensor abs(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor rsqrt(const Tensor& x);  ///< 1 / √x
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor tanh(const Tensor& x);
+Tensor erf(const Tensor& x);
+Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
+Tensor relu(const Tensor& x);     ///< max(x, 0)
+Tensor gelu(const Tensor& x);     ///< x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016)
+Tensor silu(const Tensor& x);     ///< x · sigmoid(x)
+/// min(max(x, low), high). An Error of kind `value` unless low <= high.
+Tensor clamp(const Tensor& x, Scalar low, Scalar high);
+
+/// The upper triangle of the matrices in the last two axes: elements with column - row < diagonal are 0.
+Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+/// The lower triangle: elements with column - row > diagonal are 0.
+Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+
+/// Matrix product of the last two axes, broadcasting those before, as NumPy's matmul; a vector counts as
+/// a row on the left and as a column on the right. An Error of kind `size` or `rank` that names the shapes.
+Tensor matmul(const Tensor& a, const Tensor& b);
+
+Tensor operator-(const Tensor& x);
+#define EIN_OPERATOR(op, function)                                                        \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return function(a, b); }  \
+  inline Tensor operator op(const Tensor& a, Scalar b) { return function(a, b); }         \
+  inline Tensor operator op(Scalar a, const Tensor& b) { return function(a, b); }
+EIN_OPERATOR(+, add)
+EIN_OPERATOR(-, sub)
+EIN_OPERATOR(*, mul)
+EIN_OPERATOR(/, div)
+EIN_OPERATOR(<, less)
+EIN_OPERATOR(<=, less_equal)
+EIN_OPERATOR(>, greater)
+EIN_OPERATOR(>=, greater_equal)
+EIN_OPERATOR(==, equal)
+EIN_OPERATOR(!=, not_equal)
+EIN_OPERATOR(&&, logical_and)
+EIN_OPERATOR(||, logical_or)
+#undef EIN_OPERATOR
+
+/// Whether two tensors have the same shape and dtype, and every element of `a` is within
+/// absolute + relative · |b| of b's (0 and 0: equal; NaN never is).
+bool all_close(const Tensor& a, const Tensor& b, double relative = 1e-5, double absolute = 1e-8);
+
+}  // namespace ein

@@ -1,0 +1,102 @@
+// Graph: the one description of an operation, read by cost, interpreter and backends alike.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ein/dtype.hpp>
+#include <ein/scalar_expr.hpp>
+#include <ein/shape.hpp>
+
+namespace ein {
+
+/// An elementary axis: a composite one such as (h d) is split before it comes here.
+struct Axis {
+  std::string name;
+  std::int64_t size = 0;
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+/// The position along one dimension as an affine function of the axes: offset + Σ coefficient · index.
+/// A plain axis is one term, the composite (h d) is D·h + d, a diagonal uses one axis in two dimensions,
+/// a broadcast dimension has no term, a slice has offset and step.
+struct DimIndex {
+  struct Term {
+    int axis = 0;
+    std::int64_t coefficient = 1;
+    friend bool operator==(const Term&, const Term&) = default;
+  };
+  std::int64_t offset = 0;
+  std::vector<Term> terms;
+  friend bool operator==(const DimIndex&, const DimIndex&) = default;
+};
+
+/// Where an operation reads or writes a value: one DimIndex per dimension.
+using Access = std::vector<DimIndex>;
+
+enum class OpKind : std::uint8_t {
+  input,     ///< a tensor from outside
+  map,       ///< a scalar expression of its inputs at each index tuple; without inputs, a constant or a random array
+  contract,  ///< the product of its inputs, summed over the axes that the result lacks
+  reduce,    ///< one input, combined over the axes that the result lacks
+  reindex,   ///< one input, rearranged: rearrange, repeat, diagonal, slice
+  concat,    ///< its inputs joined along one dimension
+};
+
+/// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
+enum class Combine : std::uint8_t { sum, prod, max, min, any, all };
+
+using ValueId = int;
+
+/// One operation and its result. Its index space is the product of `axes`.
+struct Op {
+  OpKind kind = OpKind::input;
+  DType dtype = DType::f32;  // of the result
+  Shape shape{};             // of the result
+  std::vector<ValueId> inputs{};
+  std::vector<Axis> axes{};
+  std::vector<Access> reads{};  // one per input
+  Access write{};               // covers each element of the result exactly once (per reduced tuple)
+  ScalarExpr expr{};          // map
+  DType compute = DType::f32; // map: the type it computes in, f64, f32 or i64
+  Combine combine = Combine::sum;  // reduce
+  int concat_dim = 0;         // concat
+};
+
+/// Operations in an order in which each comes after its inputs; a value is named by its operation's place.
+struct Graph {
+  std::vector<Op> ops;
+  std::vector<ValueId> outputs;
+  const Op& op(ValueId id) const { return ops[static_cast<std::size_t>(id)]; }
+};
+
+std::string_view name(OpKind kind);
+std::string_view name(Combine combine);
+
+/// Whether the access moves along `axis`.
+bool uses(const Access& access, int axis);
+
+/// Whether `axis` appears in the result of `op`; an axis that does not is reduced.
+inline bool is_kept(const Op& op, int axis) { return uses(op.write, axis); }
+
+/// The graph as text, one operation a line, in the notation of patterns.
+std::string to_string(const Graph& graph);
+
+/// Checks every invariant above; throws std::logic_error naming the operation that breaks one.
+void verify(const Graph& graph);
+
+/// A count of operations, exact far beyond 64 bits.
+__extension__ typedef unsigned __int128 Count;
+std::string to_string(Count count);
+
+/// Floating-point operations, in the textbook convention: a multiply-add is 2, so a contraction of n
+/// operands costs n per index tuple (n - 1 when it sums nothing), any other arithmetic on an element is 1,
+/// moving data is 0.
+struct Cost {
+  Count flops = 0;
+};
+Cost cost(const Graph& graph);
+Cost cost(const Op& op);
+
+}  // namespace ein

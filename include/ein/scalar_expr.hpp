@@ -1,0 +1,84 @@
+// Scalar expressions: what happens to one element, inside a `map` of the graph and in a loop nest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ein {
+
+/// The scalar vocabulary. Comparisons and logical operations give 0 or 1.
+enum class ScalarOp : std::uint8_t {
+  // leaves
+  input, constant, index, uniform, normal,
+  // unary
+  neg, abs, sqrt, rsqrt, exp, log, tanh, erf, logical_not, normal_quantile,
+  // binary
+  add, sub, mul, div, pow, min, max, lt, le, gt, ge, eq, ne, logical_and, logical_or,
+  // ternary
+  where,
+};
+
+/// What one application costs, in the classes in which work is counted.
+enum class CostClass : std::uint8_t { none, addition, multiplication, division, comparison, transcendental };
+
+/// One row per ScalarOp: its name, number of arguments and cost class.
+struct ScalarOpInfo {
+  std::string_view name;
+  int arity;
+  CostClass cost;
+};
+const ScalarOpInfo& info(ScalarOp op);
+
+/// One step of an expression; `args` are positions of earlier steps.
+struct ScalarStep {
+  ScalarOp op = ScalarOp::constant;
+  int args[3] = {-1, -1, -1};
+  int which = 0;              // input: which input; index: which axis
+  double real = 0;            // constant
+  std::int64_t integer = 0;   // constant, exact in integer expressions
+  std::uint64_t seed = 0;     // uniform, normal: the stream; the index is the element's row-major position
+  std::uint64_t stream = 0;
+  friend bool operator==(const ScalarStep&, const ScalarStep&) = default;
+};
+
+/// A straight-line program over the elements at one point of the index space; the last step is the value.
+struct ScalarExpr {
+  std::vector<ScalarStep> steps;
+  friend bool operator==(const ScalarExpr&, const ScalarExpr&) = default;
+};
+
+/// Building expressions with operators: `Ex x = Ex::input(0); ScalarExpr e = x * x + 1.0;`
+class Ex {
+ public:
+  Ex(double value);
+  static Ex input(int which);
+  static Ex index(int axis);
+  static Ex integer(std::int64_t value);
+  /// The leaves `uniform` (in [0, 1)) and `normal`: number `position` of a counter-based random stream.
+  static Ex random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream);
+  static Ex apply(ScalarOp op, const Ex& a);
+  static Ex apply(ScalarOp op, const Ex& a, const Ex& b);
+  static Ex apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c);
+
+  operator ScalarExpr() const { return expr_; }
+  const ScalarExpr& expr() const { return expr_; }
+
+  friend Ex operator+(const Ex& a, const Ex& b) { return apply(ScalarOp::add, a, b); }
+  friend Ex operator-(const Ex& a, const Ex& b) { return apply(ScalarOp::sub, a, b); }
+  friend Ex operator*(const Ex& a, const Ex& b) { return apply(ScalarOp::mul, a, b); }
+  friend Ex operator/(const Ex& a, const Ex& b) { return apply(ScalarOp::div, a, b); }
+
+ private:
+  Ex() = default;
+  ScalarExpr expr_;
+};
+
+/// `outer` with each of its inputs i replaced by `inner[i]`; equal steps are kept once.
+ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner);
+
+/// Written as a formula over x0, x1, ...
+std::string to_string(const ScalarExpr& expr);
+
+}  // namespace ein

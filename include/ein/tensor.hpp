@@ -1,0 +1,191 @@
+// Tensor: strided, shared storage with a dtype.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ein/dtype.hpp>
+#include <ein/shape.hpp>
+
+namespace ein {
+
+/// A block of bytes that tensors share. `data` is 64-byte aligned when ein allocated it.
+class Storage {
+ public:
+  /// Allocates; an ein::Error of kind `memory` when the machine has no more.
+  static std::shared_ptr<Storage> allocate(std::size_t bytes);
+  /// Wraps memory that `owner` keeps alive (a mapped file, an Eigen matrix, ...).
+  static std::shared_ptr<Storage> wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
+                                       bool read_only = false);
+
+  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)), read_only_(read_only) {}
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  bool read_only() const { return read_only_; }
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+  std::shared_ptr<void> owner_;  // null: data_ came from allocate()
+  bool read_only_;
+};
+
+/// A number given where a tensor could stand: `x + 1`, `x.fill(0.5)`. It takes the tensor's dtype,
+/// except that a fraction beside an integer tensor makes the result f32.
+class Scalar {
+ public:
+  Scalar(bool v) : real_(v), integer_(v), integral_(true) {}
+  template <class T>
+    requires(std::is_arithmetic_v<T>)
+  Scalar(T v)
+      : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
+    if constexpr (std::is_integral_v<T>) integer_ = static_cast<std::int64_t>(v);
+  }
+  double real() const { return real_; }
+  /// The exact value; only meaningful when `is_integer()`.
+  std::int64_t integer() const { return integer_; }
+  bool is_integer() const { return integral_; }
+
+ private:
+  double real_;
+  std::int64_t integer_;
+  bool integral_;
+};
+
+/// Half-open range of positions along one axis, `begin`, `begin + step`, ... below `end`. Negative
+/// bounds count from the end of the axis; `step` is at least 1.
+struct Slice {
+  std::int64_t begin = 0;
+  std::int64_t end = INT64_MAX;
+  std::int64_t step = 1;
+};
+inline Slice slice(std::int64_t begin, std::int64_t end = INT64_MAX, std::int64_t step = 1) {
+  return {begin, end, step};
+}
+/// Every position along an axis.
+inline constexpr Slice all{};
+
+/// One entry of `x.at(...)`: a position (drops the axis; negative counts from the end) or a Slice.
+class Index {
+ public:
+  Index(std::int64_t position) : position_(position), is_position_(true) {}
+  Index(int position) : Index(std::int64_t{position}) {}
+  Index(Slice range) : range_(range), is_position_(false) {}
+  bool is_position() const { return is_position_; }
+  std::int64_t position() const { return position_; }
+  const Slice& range() const { return range_; }
+
+ private:
+  std::int64_t position_ = 0;
+  Slice range_;
+  bool is_position_;
+};
+
+namespace detail {
+struct TensorData {
+  std::shared_ptr<Storage> storage;
+  Shape shape;
+  Strides strides;
+  std::int64_t offset = 0;  // elements
+  DType dtype = DType::f32;
+};
+}  // namespace detail
+
+/// An n-dimensional array. Copying a Tensor shares its storage, as `rearrange`, slices and views do
+/// whenever strides can express the result; writing through one is seen by all. A default-constructed
+/// Tensor is an empty f32 vector.
+class Tensor {
+ public:
+  Tensor();
+  /// A view of `storage`: element (i0, i1, ...) lies at `offset + Σ strides[d]·i_d`. Throws an Error of
+  /// kind `shape` when that can reach outside the storage.
+  Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
+         std::int64_t offset = 0);
+
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) = default;
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & = default;
+  /// `x[0][0] = 100`: writes `value` into every element of the view on the left.
+  void operator=(Scalar value) && { fill(value); }
+
+  const Shape& shape() const { return data_->shape; }
+  const Strides& strides() const { return data_->strides; }
+  DType dtype() const { return data_->dtype; }
+  std::size_t rank() const { return data_->shape.rank(); }
+  std::int64_t numel() const { return ein::numel(data_->shape); }
+  /// Position of the first element in the storage, in elements.
+  std::int64_t offset() const { return data_->offset; }
+  std::size_t element_size() const { return size_of(data_->dtype); }
+  /// Bytes of the elements, gaps not counted: numel · element_size.
+  std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * element_size(); }
+  const std::shared_ptr<Storage>& storage() const { return data_->storage; }
+
+  /// The first element's address, type unchecked.
+  void* raw_data() const {
+    return data_->storage->data() + data_->offset * static_cast<std::int64_t>(element_size());
+  }
+  /// The first element's address; an Error of kind `dtype` when T is not this tensor's type.
+  template <class T>
+  T* data() const {
+    require_dtype(dtype_of<T>);
+    return static_cast<T*>(raw_data());
+  }
+
+  /// Row-major without gaps.
+  bool is_contiguous() const;
+  /// Whether two tensors view the same block of memory.
+  bool same_storage(const Tensor& other) const { return storage() == other.storage(); }
+
+  /// This tensor if it is contiguous, else a row-major copy.
+  Tensor contiguous() const;
+  /// A copy with storage of its own.
+  Tensor clone() const;
+  /// The same elements, row-major, in another shape, sharing storage; an Error of kind `shape` naming
+  /// shape and strides when no strides can express it.
+  Tensor view(const Shape& shape) const;
+  /// `view` where possible, else a copy.
+  Tensor reshape(const Shape& shape) const;
+  /// Rows and columns of a matrix exchanged, as a view. Other ranks: use `rearrange`.
+  Tensor transpose() const;
+  /// Converted to `dtype`; this tensor if it has it already.
+  Tensor to(DType dtype) const;
+
+  /// The sub-array at `position` of the first axis, as a view.
+  Tensor operator[](std::int64_t position) const { return at({Index(position)}); }
+  /// A view by one entry per leading axis: positions and slices, `x.at({1, ein::slice(0, 2)})`.
+  Tensor at(std::initializer_list<Index> indices) const { return at(std::span(indices.begin(), indices.size())); }
+  Tensor at(std::span<const Index> indices) const;
+
+  /// The only element's value; an Error of kind `shape` when there is not exactly one.
+  template <class T = double>
+  T item() const;
+  /// All elements in row-major order, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  /// Sets every element. Writing to a read-only storage, or through a view in which elements overlap
+  /// (a repeated axis), is an Error of kind `value`.
+  void fill(Scalar value) const;
+  /// Copies the elements of `source` (same shape; converted to this dtype) into this tensor's storage.
+  void copy_from(const Tensor& source) const;
+
+ private:
+  void require_dtype(DType wanted) const;
+  std::shared_ptr<const detail::TensorData> data_;
+};
+
+/// A tensor's elements written as nested brackets, long axes shortened.
+std::string to_string(const Tensor& x);
+
+}  // namespace ein

@@ -1,0 +1,342 @@
+// Contractions of two operands as matrix products.
+//
+// Each axis has a role: batch (in both operands and the result), row (in a and the result), column (in b
+// and the result) or depth (summed). One axis of each of the last three makes a matrix product, if strides
+// allow; the remaining ones are loops around it. Where no choice gives products large enough to be worth
+// it, or a dtype must be converted, an operand is first packed: all rows side by side, all depths, too.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+
+#include <ein/tensor.hpp>
+#include "cpu/gemm.hpp"
+#include "cpu/kernel.hpp"
+#include "cpu/parallel.hpp"
+
+namespace ein::cpu {
+namespace {
+
+using AxisList = std::vector<std::size_t>;
+
+std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes) {
+  std::int64_t n = 1;
+  for (std::size_t a : axes) n *= nest.axes[a].size;
+  return n;
+}
+
+struct Roles {
+  AxisList batch, rows, columns, depth;
+};
+
+Roles roles_of(const LoopNest& nest) {
+  Roles roles;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    const bool in_a = nest.inputs[0].strides[a] != 0, in_b = nest.inputs[1].strides[a] != 0;
+    AxisList& role = nest.axes[a].reduced ? roles.depth : in_a == in_b ? roles.batch : in_a ? roles.rows : roles.columns;
+    role.push_back(a);
+  }
+  // A sum over nothing is 0, however many other axes it has.
+  for (std::size_t a : roles.depth) {
+    if (nest.axes[a].size == 0) {
+      roles.depth = {a};
+      break;
+    }
+  }
+  return roles;
+}
+
+/// A group of axes walked as one: its size, and for the two operands that have it the single stride.
+struct Group {
+  AxisList axes;
+  std::int64_t size = 1;
+};
+
+/// The stride of a group in an operand, when its axes follow each other evenly.
+std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& group, const LoopNest::Operand& operand) {
+  if (group.size <= 1 || group.axes.empty()) return 1;
+  std::int64_t stride = operand.strides[group.axes.back()];
+  std::int64_t expected = stride;
+  for (std::size_t i = group.axes.size(); i-- > 0;) {
+    if (operand.strides[group.axes[i]] != expected) return std::nullopt;
+    expected *= nest.axes[group.axes[i]].size;
+  }
+  return stride;
+}
+
+/// How one operand takes part: as it lies, or through a packed copy in the type of the computation.
+struct Part {
+  bool packed = false;
+  std::vector<std::int64_t> strides;  // per nest axis, of what the product reads or writes
+  std::int64_t elements = 0;          // of the packed copy
+  std::unique_ptr<Kernel> copy;       // between the operand (buffer 0 or 1) and the packed copy
+};
+
+/// Loops around the matrix products, with a stride per operand (a, b, c).
+struct OuterLoop {
+  std::int64_t size;
+  std::int64_t strides[3];
+};
+
+template <class C>
+class ContractKernel final : public Kernel {
+ public:
+  /// Arithmetic on integers wraps, which unsigned types do without undefined behaviour.
+  using Number = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+
+  explicit ContractKernel(const LoopNest& nest) : operands_{nest.inputs[0], nest.inputs[1], nest.output} {
+    const Roles roles = roles_of(nest);
+    is_empty_ = size_of_axes(nest, roles.batch) * size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) == 0;
+    if (is_empty_) return;
+    for (int o = 0; o < 3; ++o) parts_[o].strides = operands_[o].strides;
+    if (!plan_as_it_lies(nest, roles)) plan_packed(nest, roles);
+  }
+
+  void run(std::span<std::byte* const> buffers) const override {
+    if (is_empty_) return;
+    std::shared_ptr<Storage> memory[3];
+    Number* data[3];
+    for (int o = 0; o < 3; ++o) {
+      const LoopNest::Operand& operand = operands_[o];
+      std::byte* base = buffers[static_cast<std::size_t>(operand.buffer)];
+      if (!parts_[o].packed) {
+        data[o] = reinterpret_cast<Number*>(base) + operand.offset;
+        continue;
+      }
+      memory[o] = Storage::allocate(static_cast<std::size_t>(parts_[o].elements) * sizeof(C));
+      data[o] = reinterpret_cast<Number*>(memory[o]->data());
+      if (o == 2) continue;
+      std::byte* const ends[] = {base, memory[o]->data()};
+      parts_[o].copy->run(ends);
+    }
+    multiply(data[0], data[1], data[2]);
+    if (parts_[2].packed) {
+      std::byte* const ends[] = {memory[2]->data(), buffers[static_cast<std::size_t>(operands_[2].buffer)]};
+      parts_[2].copy->run(ends);
+    }
+  }
+
+ private:
+  static constexpr DType dtype = dtype_of<C>;
+
+  // --- planning ---
+
+  /// A matrix product of at least this many multiply-adds is worth a loop around it.
+  static constexpr std::int64_t worthwhile = 32768;
+
+  /// Chooses one row, column and depth axis such that all three matrices can be used as they lie; false
+  /// when that makes the products too small, or a dtype differs.
+  bool plan_as_it_lies(const LoopNest& nest, const Roles& roles) {
+    for (const LoopNest::Operand& operand : operands_) {
+      if (operand.dtype != dtype) return false;
+    }
+    const auto choices = [](const AxisList& axes) {
+      std::vector<AxisList> lists;
+      for (std::size_t a : axes) lists.push_back({a});
+      if (axes.empty()) lists.emplace_back();
+      return lists;
+    };
+    std::int64_t best = 0;
+    Group chosen[3];
+    for (const AxisList& row : choices(roles.rows)) {
+      for (const AxisList& column : choices(roles.columns)) {
+        for (const AxisList& depth : choices(roles.depth)) {
+          const Group m{row, size_of_axes(nest, row)}, n{column, size_of_axes(nest, column)}, k{depth, size_of_axes(nest, depth)};
+          const std::int64_t work = std::max<std::int64_t>(1, m.size * n.size * k.size);
+          if (work <= best || !is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
+          best = work;
+          chosen[0] = m;
+          chosen[1] = n;
+          chosen[2] = k;
+        }
+      }
+    }
+    const std::int64_t all = std::max<std::int64_t>(1, size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) *
+                                                           size_of_axes(nest, roles.depth));
+    if (best < std::min(worthwhile, all)) return false;
+    set_product(nest, roles, chosen[0], chosen[1], chosen[2]);
+    return true;
+  }
+
+  bool is_matrix(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
+    const LoopNest::Operand& o = operands_[operand];
+    const auto r = joint_stride(nest, rows, o), c = joint_stride(nest, columns, o);
+    if (!r || !c) return false;
+    return (*r == 1 || rows.size <= 1 || *c == 1 || columns.size <= 1) && *r > 0 && *c > 0;
+  }
+
+  /// All rows as one, all columns, all depths; operands that do not lie so are packed.
+  void plan_packed(const LoopNest& nest, const Roles& roles) {
+    // The order in which the result, or the first operand, has them lets most copies run in long pieces.
+    const auto ordered = [&](AxisList axes, const LoopNest::Operand& by) {
+      std::stable_sort(axes.begin(), axes.end(), [&](std::size_t x, std::size_t y) { return by.strides[x] > by.strides[y]; });
+      return axes;
+    };
+    const Group m{ordered(roles.rows, operands_[2]), size_of_axes(nest, roles.rows)};
+    const Group n{ordered(roles.columns, operands_[2]), size_of_axes(nest, roles.columns)};
+    const Group k{ordered(roles.depth, operands_[0]), size_of_axes(nest, roles.depth)};
+    const Group* const sides[3][2] = {{&m, &k}, {&n, &k}, {&m, &n}};
+    for (int o = 0; o < 3; ++o) {
+      if (operands_[o].dtype != dtype || !is_matrix(nest, *sides[o][0], *sides[o][1], o)) {
+        pack(nest, roles.batch, *sides[o][0], *sides[o][1], o);
+      }
+    }
+    set_product(nest, roles, m, n, k);
+  }
+
+  /// Gives operand `o` a contiguous copy in the order batch, rows, columns.
+  void pack(const LoopNest& nest, const AxisList& batch, const Group& rows, const Group& columns, int o) {
+    Part& part = parts_[o];
+    part.packed = true;
+    part.strides.assign(nest.axes.size(), 0);
+    std::int64_t stride = 1;
+    LoopNest copy;
+    const LoopNest::Operand& operand = operands_[o];
+    LoopNest::Operand packed{.dtype = dtype}, lying{.dtype = operand.dtype, .offset = operand.offset};
+    AxisList order = batch;
+    order.insert(order.end(), rows.axes.begin(), rows.axes.end());
+    order.insert(order.end(), columns.axes.begin(), columns.axes.end());
+    for (std::size_t i = order.size(); i-- > 0;) {
+      const std::size_t axis = order[i];
+      if (operand.strides[axis] == 0) continue;  // broadcast: every position reads the same copy
+      part.strides[axis] = stride;
+      stride *= nest.axes[axis].size;
+    }
+    // A group must have one stride: a broadcast axis among others has to be written out.
+    if (!joint_in(nest, rows, part.strides) || !joint_in(nest, columns, part.strides)) {
+      stride = 1;
+      for (std::size_t i = order.size(); i-- > 0;) {
+        part.strides[order[i]] = stride;
+        stride *= nest.axes[order[i]].size;
+      }
+    }
+    for (std::size_t axis : order) {
+      if (part.strides[axis] == 0) continue;
+      copy.axes.push_back({nest.axes[axis].name, nest.axes[axis].size, false});
+      packed.strides.push_back(part.strides[axis]);
+      lying.strides.push_back(operand.strides[axis]);
+    }
+    part.elements = stride;
+    copy.body = Ex::input(0);
+    copy.compute = dtype;
+    const bool into_packed = o < 2;
+    lying.buffer = into_packed ? 0 : 1;
+    packed.buffer = into_packed ? 1 : 0;
+    copy.inputs = {into_packed ? lying : packed};
+    copy.output = into_packed ? packed : lying;
+    simplify(copy);
+    part.copy = make_kernel(copy);
+  }
+  static bool joint_in(const LoopNest& nest, const Group& group, const std::vector<std::int64_t>& strides) {
+    return group.size <= 1 || (joint_stride(nest, group, {.strides = strides}).value_or(0) > 0);
+  }
+
+  void set_product(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n, const Group& k) {
+    const auto stride = [&](const Group& group, int o) {
+      if (group.size <= 1 || group.axes.empty()) return std::int64_t{1};
+      return parts_[o].strides[group.axes.back()];
+    };
+    m_ = m.size;
+    n_ = n.size;
+    k_ = k.size;
+    a_ = {nullptr, m_, k_, stride(m, 0), stride(k, 0)};
+    b_ = {nullptr, k_, n_, stride(k, 1), stride(n, 1)};
+    c_ = {nullptr, m_, n_, stride(m, 2), stride(n, 2)};
+    const auto add_loops = [&](const AxisList& axes, const Group& in_product, std::vector<OuterLoop>& loops) {
+      for (std::size_t axis : axes) {
+        if (std::find(in_product.axes.begin(), in_product.axes.end(), axis) != in_product.axes.end()) continue;
+        loops.push_back({nest.axes[axis].size,
+                         {parts_[0].strides[axis], parts_[1].strides[axis], parts_[2].strides[axis]}});
+      }
+    };
+    add_loops(roles.batch, {}, outer_);
+    add_loops(roles.rows, m, outer_);
+    add_loops(roles.columns, n, outer_);
+    add_loops(roles.depth, k, sums_);
+    for (const OuterLoop& loop : outer_) products_ *= loop.size;
+    for (const OuterLoop& loop : sums_) sum_count_ *= loop.size;
+  }
+
+  // --- running ---
+
+  static void advance(const std::vector<OuterLoop>& loops, std::int64_t linear, std::int64_t (&offset)[3]) {
+    for (std::size_t l = loops.size(); l-- > 0;) {
+      const std::int64_t index = linear % loops[l].size;
+      linear /= loops[l].size;
+      for (int o = 0; o < 3; ++o) offset[o] += index * loops[l].strides[o];
+    }
+  }
+
+  /// About so many multiply-adds are worth handing to another thread.
+  static constexpr std::int64_t work_per_part = 1 << 18;
+
+  void multiply(const Number* a, const Number* b, Number* c) const {
+    const std::int64_t work = std::max<std::int64_t>(1, m_ * n_ * k_ * sum_count_);
+    const std::int64_t threads = num_threads();
+    // Enough products go to the threads whole; few large ones are cut along their longer side.
+    std::int64_t cuts = 1;
+    if (products_ < 4 * threads && work > work_per_part) {
+      cuts = std::min<std::int64_t>({threads, work / work_per_part, std::max<std::int64_t>(1, std::max(m_, n_) / 16)});
+    }
+    const std::int64_t group = std::max<std::int64_t>(1, std::min(products_ / (4 * threads), work_per_part / work + 1));
+    if (cuts > 1) {
+      parallel_for(products_ * cuts, [&](std::int64_t part) { product(a, b, c, part / cuts, part % cuts, cuts); });
+    } else {
+      parallel_for(work * products_ <= work_per_part ? 1 : (products_ + group - 1) / group, [&](std::int64_t part) {
+        const bool all = work * products_ <= work_per_part;
+        const std::int64_t end = all ? products_ : std::min(products_, (part + 1) * group);
+        for (std::int64_t p = all ? 0 : part * group; p < end; ++p) product(a, b, c, p, 0, 1);
+      });
+    }
+  }
+
+  /// Cut `cut` of `cuts` of product `p`.
+  void product(const Number* a, const Number* b, Number* c, std::int64_t p, std::int64_t cut, std::int64_t cuts) const {
+    std::int64_t at[3] = {0, 0, 0};
+    advance(outer_, p, at);
+    for (std::int64_t s = 0; s < sum_count_; ++s) {
+      std::int64_t from[3] = {at[0], at[1], at[2]};
+      advance(sums_, s, from);
+      MatrixRef<const Number> left{a + from[0], a_.rows, a_.cols, a_.row_stride, a_.col_stride};
+      MatrixRef<const Number> right{b + from[1], b_.rows, b_.cols, b_.row_stride, b_.col_stride};
+      MatrixRef<Number> to{c + from[2], c_.rows, c_.cols, c_.row_stride, c_.col_stride};
+      if (cuts > 1) {
+        const bool by_rows = m_ >= n_;
+        const std::int64_t length = by_rows ? m_ : n_;
+        // Whole vectors of the micro-kernel, so that only the last cut has a ragged edge.
+        const auto edge = [&](std::int64_t i) { return i == cuts ? length : length * i / cuts / 16 * 16; };
+        const std::int64_t begin = edge(cut), count = edge(cut + 1) - begin;
+        if (by_rows) {
+          left = left.rows_from(begin, count);
+          to = to.rows_from(begin, count);
+        } else {
+          right = right.transposed().rows_from(begin, count).transposed();
+          to = to.transposed().rows_from(begin, count).transposed();
+        }
+      }
+      gemm(to, left, right, s > 0);
+    }
+  }
+
+  LoopNest::Operand operands_[3];  // a, b, c
+  Part parts_[3];
+  bool is_empty_ = false;
+  std::int64_t m_ = 1, n_ = 1, k_ = 1;
+  MatrixRef<Number> a_{}, b_{}, c_{};
+  std::vector<OuterLoop> outer_, sums_;
+  std::int64_t products_ = 1, sum_count_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
+  switch (nest.compute) {
+    case DType::f32: return std::make_unique<ContractKernel<float>>(nest);
+    case DType::f64: return std::make_unique<ContractKernel<double>>(nest);
+    case DType::i64: return std::make_unique<ContractKernel<std::int64_t>>(nest);
+    default: throw std::logic_error("contract: not a type to compute in");
+  }
+}
+
+}  // namespace ein::cpu

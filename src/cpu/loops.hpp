@@ -1,0 +1,112 @@
+// Loops: a counter over several axes that keeps the address of every operand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "nest/nest.hpp"
+
+namespace ein::cpu {
+
+/// Some axes of a nest, walked in row-major order of the list. Operand o's byte offset at the current
+/// point is offset(o); operands are the inputs, then the output.
+class Loops {
+ public:
+  Loops(const LoopNest& nest, std::vector<std::size_t> axes) : axes_(std::move(axes)) {
+    for (std::size_t a : axes_) {
+      sizes_.push_back(nest.axes[a].size);
+      count_ *= nest.axes[a].size;
+      for (const LoopNest::Operand& input : nest.inputs) strides_.push_back(bytes(input, a));
+      strides_.push_back(bytes(nest.output, a));
+    }
+    operands_ = nest.inputs.size() + 1;
+  }
+
+  std::int64_t count() const { return count_; }
+
+  /// A position in the loops; each thread has its own.
+  class Cursor {
+   public:
+    Cursor(const Loops& loops, std::size_t nest_axes)
+        : loops_(loops), at_(loops.axes_.size(), 0), offsets_(loops.operands_, 0), index_(nest_axes, 0) {}
+
+    /// Moves to point `linear`, 0 <= linear < count().
+    void seek(std::int64_t linear) {
+      offsets_.assign(offsets_.size(), 0);
+      for (std::size_t l = at_.size(); l-- > 0;) {
+        at_[l] = linear % loops_.sizes_[l];
+        linear /= loops_.sizes_[l];
+        index_[loops_.axes_[l]] = at_[l];
+        for (std::size_t o = 0; o < offsets_.size(); ++o) offsets_[o] += at_[l] * loops_.stride(l, o);
+      }
+    }
+    /// Moves to the next point; after the last comes the first.
+    void next() {
+      for (std::size_t l = at_.size(); l-- > 0;) {
+        const bool wraps = ++at_[l] == loops_.sizes_[l];
+        const std::int64_t by = wraps ? 1 - loops_.sizes_[l] : 1;
+        for (std::size_t o = 0; o < offsets_.size(); ++o) offsets_[o] += by * loops_.stride(l, o);
+        if (wraps) at_[l] = 0;
+        index_[loops_.axes_[l]] = at_[l];
+        if (!wraps) return;
+      }
+    }
+    std::int64_t offset(std::size_t operand) const { return offsets_[operand]; }
+    /// The indices of the nest's axes; those that are not looped over stay as they are set.
+    std::vector<std::int64_t>& index() { return index_; }
+
+   private:
+    const Loops& loops_;
+    std::vector<std::int64_t> at_, offsets_, index_;
+  };
+
+ private:
+  static std::int64_t bytes(const LoopNest::Operand& operand, std::size_t axis) {
+    return operand.strides[axis] * static_cast<std::int64_t>(size_of(operand.dtype));
+  }
+  std::int64_t stride(std::size_t loop, std::size_t operand) const { return strides_[loop * operands_ + operand]; }
+
+  std::vector<std::size_t> axes_;
+  std::vector<std::int64_t> sizes_;
+  std::vector<std::int64_t> strides_;
+  std::size_t operands_ = 0;
+  std::int64_t count_ = 1;
+};
+
+/// The address at which operand `o` of the nest begins.
+inline std::byte* base(const LoopNest::Operand& operand, std::span<std::byte* const> buffers) {
+  return buffers[static_cast<std::size_t>(operand.buffer)] + operand.offset * static_cast<std::int64_t>(size_of(operand.dtype));
+}
+
+/// All axes for which keep(axis) holds, in order.
+template <class F>
+std::vector<std::size_t> axes_where(const LoopNest& nest, F&& keep) {
+  std::vector<std::size_t> axes;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (keep(a)) axes.push_back(a);
+  }
+  return axes;
+}
+
+inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
+
+/// Of the axes with `reduced` as given, the best to walk in strips: the longest, but one that is
+/// contiguous in `operand` before a longer one that is not, unless it is very short.
+inline std::size_t strip_axis(const LoopNest& nest, bool reduced, const LoopNest::Operand& operand) {
+  std::size_t best = no_axis;
+  const auto score = [&](std::size_t a) {
+    const std::int64_t size = nest.axes[a].size;
+    return operand.strides[a] == 1 && size >= 16 ? INT64_MAX : size;
+  };
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (nest.axes[a].reduced == reduced && (best == no_axis || score(a) >= score(best))) best = a;
+  }
+  return best;
+}
+
+/// Pieces of about this many elements go to the thread pool.
+inline constexpr std::int64_t elements_per_part = 32768;
+
+}  // namespace ein::cpu

@@ -1,0 +1,761 @@
+#include "cpu/strided_copy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+namespace ein::cpu {
+namespace {
+
+using std::int64_t;
+using Box = StridedCopy::Box;
+
+constexpr int64_t line_bytes = 64;
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int vector_bytes = 32;
+#else
+constexpr int vector_bytes = 16;
+#endif
+
+// The widest vector in which one instruction moves any `element` anywhere.
+constexpr int permute_bytes(int element) {
+#if defined(__AVX512VBMI__)
+  const int narrowest = 1;
+#else
+  const int narrowest = vector_bytes == 64 ? 2 : 4;
+#endif
+  return element >= narrowest ? vector_bytes : 16;
+}
+
+// ---- vectors ------------------------------------------------------------------------------------
+
+template <int bytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> { using type = std::uint8_t; };
+template <>
+struct UnsignedOf<2> { using type = std::uint16_t; };
+template <>
+struct UnsignedOf<4> { using type = std::uint32_t; };
+template <>
+struct UnsignedOf<8> { using type = std::uint64_t; };
+template <>
+struct UnsignedOf<16> { using type = std::uint64_t; };  // wider cells move as pairs and quadruples
+template <>
+struct UnsignedOf<32> { using type = std::uint64_t; };
+
+template <int element, int width>
+struct VectorOf {
+  typedef typename UnsignedOf<element>::type type __attribute__((vector_size(width)));
+};
+template <int element, int width>
+using Vector = typename VectorOf<element, width>::type;
+
+template <class V>
+[[gnu::always_inline]] inline V load(const std::byte* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <bool streaming = false, class V>
+[[gnu::always_inline]] inline void store(std::byte* p, const V& v) {
+#if defined(__SSE2__)
+  if constexpr (streaming) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof v == 64) return _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+#endif
+#if defined(__AVX__)
+    if constexpr (sizeof v == 32) return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+#endif
+    if constexpr (sizeof v == 16) return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
+  }
+#endif
+  std::memcpy(p, &v, sizeof v);
+}
+
+// Streaming stores are weakly ordered; this makes them visible before whatever the caller stores next.
+inline void finish_streaming() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+// ---- runs: cells of any number of bytes ---------------------------------------------------------
+
+template <int bytes>
+[[gnu::always_inline]] inline void copy_exactly(std::byte* dst, const std::byte* src) {
+  if constexpr (bytes <= 8) {
+    std::memcpy(dst, src, bytes);
+  } else {
+    constexpr int width = std::min(bytes, vector_bytes);
+    for (int k = 0; k < bytes; k += width) store(dst + k, load<Vector<1, width>>(src + k));
+  }
+}
+
+// n in [half, 2 half]: two copies that may overlap.
+template <int half>
+struct TwoHalves {
+  [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
+    copy_exactly<half>(dst, src);
+    copy_exactly<half>(dst + n - half, src + n - half);
+  }
+};
+
+// n >= line_bytes.
+struct Lines {
+  [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
+    for (int64_t k = 0; k < n - line_bytes; k += line_bytes) copy_exactly<line_bytes>(dst + k, src + k);
+    copy_exactly<line_bytes>(dst + n - line_bytes, src + n - line_bytes);
+  }
+};
+
+struct LongRun {
+  static void copy(std::byte* dst, const std::byte* src, int64_t n) {
+    std::memcpy(dst, src, static_cast<std::size_t>(n));
+  }
+};
+
+// Only whole lines are streamed: a partly streamed line costs a read of the memory.
+struct StreamedRun {
+  [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
+    if (n < line_bytes) return LongRun::copy(dst, src, n);
+    const auto misaligned = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(dst) % line_bytes);
+    int64_t k = 0;
+    if (misaligned != 0) {
+      copy_exactly<line_bytes>(dst, src);
+      k = line_bytes - misaligned;
+    }
+    for (; k <= n - line_bytes; k += line_bytes) {
+      for (int part = 0; part < line_bytes; part += vector_bytes) {
+        store<true>(dst + k + part, load<Vector<1, vector_bytes>>(src + k + part));
+      }
+    }
+    if (k < n) copy_exactly<line_bytes>(dst + n - line_bytes, src + n - line_bytes);
+  }
+};
+
+// The kernels take a copy of their box, since stores of bytes may change whatever a reference names.
+template <class Run>
+void copy_runs(std::byte* dst, const std::byte* src, Box box) {
+  for (int64_t j = 0; j < box.count_j; ++j) {
+    std::byte* d = dst + j * box.dst_j;
+    const std::byte* s = src + j * box.src_j;
+    for (int64_t i = 0; i < box.count_i; ++i, d += box.dst_i, s += box.src_i) Run::copy(d, s, box.run);
+  }
+}
+
+// Reads in order, since streamed writes wait for nothing.
+void stream_runs(std::byte* dst, const std::byte* src, Box box) {
+  for (int64_t i = 0; i < box.count_i; ++i) {
+    std::byte* d = dst + i * box.dst_i;
+    const std::byte* s = src + i * box.src_i;
+    for (int64_t j = 0; j < box.count_j; ++j, d += box.dst_j, s += box.src_j) {
+      StreamedRun::copy(d, s, box.run);
+    }
+  }
+}
+
+StridedCopy::Kernel runs_kernel(int64_t run) {
+  if (run <= 4) return copy_runs<TwoHalves<2>>;
+  if (run <= 8) return copy_runs<TwoHalves<4>>;
+  if (run <= 16) return copy_runs<TwoHalves<8>>;
+  if (run <= 32) return copy_runs<TwoHalves<16>>;
+  if (run <= 64) return copy_runs<TwoHalves<32>>;
+  if (run <= 1024) return copy_runs<Lines>;
+  return copy_runs<LongRun>;
+}
+
+// ---- single elements of 1, 2, 4, 8 or 16 bytes --------------------------------------------------
+
+template <int element>
+void copy_elements(std::byte* dst, const std::byte* src, Box box) {
+  const bool swap = box.count_j > box.count_i;  // the long loop inside
+  const int64_t outer = swap ? box.count_i : box.count_j, inner = swap ? box.count_j : box.count_i;
+  const int64_t dst_outer = swap ? box.dst_i : box.dst_j, dst_inner = swap ? box.dst_j : box.dst_i;
+  const int64_t src_outer = swap ? box.src_i : box.src_j, src_inner = swap ? box.src_j : box.src_i;
+  for (int64_t o = 0; o < outer; ++o) {
+    std::byte* d = dst + o * dst_outer;
+    const std::byte* s = src + o * src_outer;
+    for (int64_t n = 0; n < inner; ++n, d += dst_inner, s += src_inner) std::memcpy(d, s, element);
+  }
+}
+
+template <int element, int width>
+[[gnu::always_inline]] inline Vector<element, width> broadcast(const std::byte* src) {
+  if constexpr (element == 16) {
+    const auto pair = load<Vector<8, 16>>(src);
+    if constexpr (width == 64) return __builtin_shufflevector(pair, pair, 0, 1, 0, 1, 0, 1, 0, 1);
+    if constexpr (width == 32) return __builtin_shufflevector(pair, pair, 0, 1, 0, 1);
+    if constexpr (width == 16) return pair;
+  } else {
+    typename UnsignedOf<element>::type value;
+    std::memcpy(&value, src, element);
+    return Vector<element, width>{} + value;
+  }
+}
+
+template <int element, int width, bool streaming>
+[[gnu::always_inline]] inline void fill_vectors(std::byte* dst, const std::byte* src, int64_t n) {
+  const auto v = broadcast<element, width>(src);
+  int64_t k = 0;
+  if constexpr (streaming) {
+    store(dst, v);
+    k = static_cast<int64_t>(-reinterpret_cast<std::uintptr_t>(dst) % width);
+  }
+  for (; k <= n - width; k += width) store<streaming>(dst + k, v);
+  if (k < n) store(dst + n - width, v);
+}
+
+// Source stride 0 along i.
+template <int element, bool streaming>
+void fill_runs(std::byte* dst, const std::byte* src, Box box) {
+  const int64_t n = box.count_i * element;
+  for (int64_t j = 0; j < box.count_j; ++j, dst += box.dst_j, src += box.src_j) {
+    if (n >= vector_bytes) {
+      fill_vectors<element, vector_bytes, streaming>(dst, src, n);
+    } else if (n >= 16) {
+      fill_vectors<element, 16, false>(dst, src, n);
+    } else {
+      for (int64_t k = 0; k < n; k += element) std::memcpy(dst + k, src, element);
+    }
+  }
+}
+
+// ---- transposes in registers --------------------------------------------------------------------
+
+constexpr int unpack_index(bool high, int per_lane, int total, int k) {
+  const int at = k % per_lane;
+  return k - at + at / 2 + (high ? per_lane / 2 : 0) + (at % 2) * total;
+}
+
+// Interleaves the low or high halves of each 16-byte lane.
+template <bool high, class V, int... k>
+[[gnu::always_inline]] inline V unpack(const V& a, const V& b, std::integer_sequence<int, k...>) {
+  constexpr int total = sizeof...(k), per_lane = total * 16 / int{sizeof(V)};
+  return __builtin_shufflevector(a, b, unpack_index(high, per_lane, total, k)...);
+}
+
+// rows[r] lane l element c -> rows[c] lane l element r. A perfect shuffle of rows, applied log2 times,
+// is a transpose.
+template <int count, class V>
+[[gnu::always_inline]] inline void transpose_in_lanes(V* rows) {
+  constexpr auto indices = std::make_integer_sequence<int, sizeof(V) / sizeof(rows[0][0])>{};
+  for (int step = 1; step < count; step *= 2) {
+    V next[count];
+    for (int k = 0; k < count / 2; ++k) {
+      next[2 * k] = unpack<false>(rows[k], rows[k + count / 2], indices);
+      next[2 * k + 1] = unpack<true>(rows[k], rows[k + count / 2], indices);
+    }
+    for (int k = 0; k < count; ++k) rows[k] = next[k];
+  }
+}
+
+// rows[r] lane l -> rows[l] lane r, with lanes of 16 bytes, or of 32 if there are just two rows.
+template <int count, class V>
+[[gnu::always_inline]] inline void transpose_lanes(V* rows) {
+  if constexpr (sizeof(V) == 64 && count == 2) {
+    using L = Vector<8, 64>;
+    const L a = (L)rows[0], b = (L)rows[1];
+    rows[0] = (V)__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    rows[1] = (V)__builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  } else if constexpr (sizeof(V) == 32 && count == 2) {
+    using L = Vector<8, 32>;
+    const L a = (L)rows[0], b = (L)rows[1];
+    rows[0] = (V)__builtin_shufflevector(a, b, 0, 1, 4, 5);
+    rows[1] = (V)__builtin_shufflevector(a, b, 2, 3, 6, 7);
+  } else if constexpr (sizeof(V) == 64 && count == 4) {
+    using L = Vector<8, 64>;
+    const L a = (L)rows[0], b = (L)rows[1], c = (L)rows[2], d = (L)rows[3];
+    const L ab_low = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+    const L ab_high = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+    const L cd_low = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11);
+    const L cd_high = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
+    rows[0] = (V)__builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5, 8, 9, 12, 13);
+    rows[1] = (V)__builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7, 10, 11, 14, 15);
+    rows[2] = (V)__builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5, 8, 9, 12, 13);
+    rows[3] = (V)__builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7, 10, 11, 14, 15);
+  }
+}
+
+[[gnu::always_inline]] inline void prefetch(const std::byte* p, int64_t distance) {
+  // Not pointer arithmetic: what is prefetched may lie outside of the source.
+  const auto at = reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(distance);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
+}
+
+// A square of width / element elements a side. While it is at it, it may prefetch the square that lies
+// `ahead` bytes further in the source.
+template <int element, int width, bool streaming, bool prefetching>
+[[gnu::always_inline]] inline void transpose_square(std::byte* dst, int64_t dst_j,
+                                                    const std::byte* src, int64_t src_i,
+                                                    int64_t ahead) {
+  using V = Vector<element, width>;
+  constexpr int lane_bytes = std::max(16, element), per_lane = lane_bytes / element;
+  constexpr int lanes = width / lane_bytes;
+  V rows[lanes][per_lane];
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int k = 0; k < per_lane; ++k) {
+      const std::byte* row = src + (lane * per_lane + k) * src_i;
+      if constexpr (prefetching) prefetch(row, ahead);
+      rows[lane][k] = load<V>(row);
+    }
+    transpose_in_lanes<per_lane>(rows[lane]);
+  }
+  for (int k = 0; k < per_lane; ++k) {
+    V column[lanes];
+    for (int lane = 0; lane < lanes; ++lane) column[lane] = rows[lane][k];
+    transpose_lanes<lanes>(column);
+    for (int lane = 0; lane < lanes; ++lane) {
+      store<streaming>(dst + (lane * per_lane + k) * dst_j, column[lane]);
+    }
+  }
+}
+
+// The last square of a row or column overlaps the one before.
+template <int element, int width = vector_bytes, bool prefetching = false>
+void transpose(std::byte* dst, const std::byte* src, Box box) {
+  constexpr int64_t side = width / element;
+  if (std::min(box.count_i, box.count_j) >= side) {
+    for (int64_t j0 = 0; j0 < box.count_j; j0 += side) {
+      const int64_t j = std::min(j0, box.count_j - side);
+      for (int64_t i0 = 0; i0 < box.count_i; i0 += side) {
+        const int64_t i = std::min(i0, box.count_i - side);
+        transpose_square<element, width, false, prefetching>(
+            dst + j * box.dst_j + i * element, box.dst_j, src + i * box.src_i + j * element, box.src_i,
+            box.ahead);
+      }
+    }
+  } else if constexpr (width > std::max(16, element)) {
+    transpose<element, width / 2, prefetching>(dst, src, box);
+  } else {
+    copy_elements<element>(dst, src, box);
+  }
+}
+
+// Whole lines of the destination are written at once.
+template <int element>
+void transpose_streaming_lines(std::byte* dst, const std::byte* src, Box box) {
+  constexpr int64_t side = vector_bytes / element;
+  if (box.count_j < side) return transpose<element>(dst, src, box);
+  for (int64_t i = 0; i < box.count_i; i += side) {
+    for (int64_t j0 = 0; j0 < box.count_j; j0 += side) {
+      const int64_t j = std::min(j0, box.count_j - side);
+      transpose_square<element, vector_bytes, true, true>(dst + j * box.dst_j + i * element, box.dst_j,
+                                                          src + i * box.src_i + j * element, box.src_i,
+                                                          box.ahead);
+    }
+  }
+}
+
+// Where the destination's rows are not made of whole lines: through a buffer, whose rows are streamed.
+template <int element>
+void transpose_streaming_rows(std::byte* dst, const std::byte* src, Box box) {
+  constexpr int64_t side = std::max(64, 256 / element), pitch = side * element + line_bytes;
+  alignas(line_bytes) std::byte buffer[side * pitch];
+  for (int64_t i = 0; i < box.count_i; i += side) {
+    for (int64_t j = 0; j < box.count_j; j += side) {
+      Box part = box;
+      part.count_i = std::min(side, box.count_i - i);
+      part.count_j = std::min(side, box.count_j - j);
+      std::byte* to = dst + j * box.dst_j + i * element;
+      const std::byte* from = src + i * box.src_i + j * element;
+      if (part.count_i * element < 2 * line_bytes) {
+        transpose<element>(to, from, part);
+        continue;
+      }
+      part.dst_j = pitch;
+      transpose<element, vector_bytes, true>(buffer, from, part);
+      for (int64_t row = 0; row < part.count_j; ++row) {
+        StreamedRun::copy(to + row * box.dst_j, buffer + row * pitch, part.count_i * element);
+      }
+    }
+  }
+}
+
+// ---- two to four elements side by side ----------------------------------------------------------
+
+// Lane k of the step that adds `added` to a result whose lane k is to be sources[which][at].
+constexpr int gather_index(int added, int which, int at, int total, int k) {
+  if (which == added) return total + at;
+  return added == 1 && which == 0 ? at : k;
+}
+
+template <int count, int output, bool zip, int added, class V, int... k>
+[[gnu::always_inline]] inline V gather_step(const V& sum, const V& next,
+                                            std::integer_sequence<int, k...>) {
+  constexpr int total = sizeof...(k);
+  if constexpr (zip) {
+    return __builtin_shufflevector(sum, next,
+                                   gather_index(added, (output * total + k) % count,
+                                                (output * total + k) / count, total, k)...);
+  } else {
+    return __builtin_shufflevector(sum, next,
+                                   gather_index(added, (k * count + output) / total,
+                                                (k * count + output) % total, total, k)...);
+  }
+}
+
+// Output `output` of zipping `count` vectors into as many (in[0][0], in[1][0], ...), or of the inverse.
+template <int count, int output, bool zip, class V>
+[[gnu::always_inline]] inline V gather(const V* in) {
+  constexpr auto indices = std::make_integer_sequence<int, sizeof(V) / sizeof(in[0][0])>{};
+  V sum = gather_step<count, output, zip, 1>(in[0], in[1], indices);
+  if constexpr (count > 2) sum = gather_step<count, output, zip, 2>(sum, in[2], indices);
+  if constexpr (count > 3) sum = gather_step<count, output, zip, 3>(sum, in[3], indices);
+  return sum;
+}
+
+template <int count, int output, class V, int... k>
+[[gnu::always_inline]] inline V repeat_each(const V& in, std::integer_sequence<int, k...>) {
+  return __builtin_shufflevector(in, in, ((output * int{sizeof...(k)} + k) / count)...);
+}
+
+enum class Pack { zip, unzip, repeat };
+
+// zip: i is the short axis, and j packed in both; repeat: the same, with source stride 0 along i;
+// unzip: j is the short axis, and i packed in both.
+template <Pack pack, int element, int count, bool streaming>
+void copy_packed(std::byte* dst, const std::byte* src, Box box) {
+  constexpr int width = permute_bytes(element), step = width / element;
+  using V = Vector<element, width>;
+  constexpr auto indices = std::make_integer_sequence<int, step>{};
+  const int64_t length = pack == Pack::unzip ? box.count_i : box.count_j;
+  if (length < step) return copy_elements<element>(dst, src, box);
+  const int64_t dst_row = pack == Pack::unzip ? box.dst_j : width;
+  const int64_t src_row = pack == Pack::unzip ? width : box.src_i;
+  const auto advance = [&]<bool stream>(int64_t at) {
+    std::byte* d = dst + at * (pack == Pack::unzip ? element : element * count);
+    const std::byte* s = src + at * (pack == Pack::unzip ? element * count : element);
+    V in[count];
+    for (int k = 0; k < (pack == Pack::repeat ? 1 : count); ++k) in[k] = load<V>(s + k * src_row);
+    [&]<int... k>(std::integer_sequence<int, k...>) {
+      if constexpr (pack == Pack::repeat) {
+        (store<stream>(d + k * dst_row, repeat_each<count, k>(in[0], indices)), ...);
+      } else {
+        (store<stream>(d + k * dst_row, gather<count, k, pack == Pack::zip>(in)), ...);
+      }
+    }(std::make_integer_sequence<int, count>{});
+  };
+  int64_t at = 0;
+  for (; at <= length - step; at += step) advance.template operator()<streaming>(at);
+  if (at < length) advance.template operator()<false>(length - step);
+}
+
+// ---- choice of kernels --------------------------------------------------------------------------
+
+struct Kernels {
+  StridedCopy::Kernel elements, fill, fill_streaming, transpose, transpose_lines, transpose_rows;
+  StridedCopy::Kernel packed[3][3][2];  // [pack][count - 2][streaming]
+};
+
+template <Pack pack, int element, int count>
+constexpr void set_packed(Kernels& kernels) {
+  auto& entry = kernels.packed[static_cast<int>(pack)][count - 2];
+  entry[0] = copy_packed<pack, element, count, false>;
+  entry[1] = copy_packed<pack, element, count, true>;
+}
+
+template <int element>
+constexpr Kernels kernels_of() {
+  Kernels kernels{};
+  kernels.elements = copy_elements<element>;
+  kernels.transpose = transpose<element>;
+  kernels.transpose_lines = transpose_streaming_lines<element>;
+  kernels.transpose_rows = transpose_streaming_rows<element>;
+  if constexpr (element <= 16) {
+    kernels.fill = fill_runs<element, false>;
+    kernels.fill_streaming = fill_runs<element, true>;
+  }
+  if constexpr (element <= 8) {
+    [&]<int... count>(std::integer_sequence<int, count...>) {
+      (set_packed<Pack::zip, element, count + 2>(kernels), ...);
+      (set_packed<Pack::unzip, element, count + 2>(kernels), ...);
+      (set_packed<Pack::repeat, element, count + 2>(kernels), ...);
+    }(std::make_integer_sequence<int, 3>{});
+  }
+  return kernels;
+}
+
+// Larger cells are runs.
+constexpr int widest_element = std::max(16, vector_bytes / 2);
+
+constexpr auto kernels_by_log2 = []<std::size_t... log2>(std::index_sequence<log2...>) {
+  return std::array{kernels_of<1 << log2>()...};
+}(std::make_index_sequence<std::bit_width(unsigned{widest_element})>{});
+
+// What one core can use of the last-level cache. Some systems report the sum over all dies of a socket,
+// so it is bounded by what a die of the time has.
+int64_t last_level_cache_bytes() {
+  constexpr int64_t bound = int64_t{32} << 20;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  static const auto reported = static_cast<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE));
+  if (reported > 0) return std::min(reported, bound);
+#endif
+  return bound;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// About `target`, such that the blocks of an axis are alike.
+int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
+  if (target >= size) return size;
+  const int64_t even = ceil_div(size, ceil_div(size, std::max<int64_t>(target, 1)));
+  return std::min(size, ceil_div(even, granule) * granule);
+}
+
+}  // namespace
+
+// ---- planning -----------------------------------------------------------------------------------
+
+// Measured on Zen 5: a tile of these reaches keeps its lines in the level-2 cache until they are used
+// up, whatever the strides; streaming, rows are longer for the sake of the memory's pages.
+constexpr int64_t dst_reach = 256, src_reach = 128;
+constexpr int64_t stream_dst_reach = 1024, stream_src_reach = 128, stream_runs_src_reach = 16 << 10,
+                  stream_rows_src_reach = 256;
+constexpr int64_t tile_bytes = 32 << 10;
+constexpr int64_t longest_run = 128 << 10;
+constexpr int64_t shortest_streamed_run = 256;
+constexpr int64_t part_bytes = 512 << 10;
+constexpr std::size_t max_axes = 66;
+
+StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
+                         std::int64_t stream_from) {
+  assert(std::has_single_bit(element_size) && element_size <= 8);
+  const auto element = static_cast<int64_t>(element_size);
+  int64_t total_bytes = element;
+  for (const CopyAxis& axis : axes) {
+    assert(axis.size >= 0 && axis.dst_stride >= 0 && axis.src_stride >= 0);
+    if (axis.size == 0) return;
+  }
+  for (const CopyAxis& axis : axes) total_bytes *= axis.size;
+  std::erase_if(axes, [](const CopyAxis& axis) { return axis.size == 1; });
+  std::sort(axes.begin(), axes.end(),
+            [](const CopyAxis& a, const CopyAxis& b) { return a.dst_stride < b.dst_stride; });
+
+  axes_.push_back({element, 1, 1, 1});
+  for (const CopyAxis& axis : axes) {
+    const int64_t dst = axis.dst_stride * element, src = axis.src_stride * element;
+    Axis& last = axes_.back();
+    if (dst == last.dst * last.size && src == last.src * last.size) {
+      last.size *= axis.size;
+    } else {
+      axes_.push_back({axis.size, dst, src, 1});
+    }
+  }
+  while (axes_.size() < 3) axes_.push_back({1, 0, 0, 1});
+  assert(axes_.size() <= max_axes);
+  choose_kernels(total_bytes >= (stream_from < 0 ? last_level_cache_bytes() : stream_from));
+  choose_blocks(total_bytes);
+}
+
+void StridedCopy::choose_kernels(bool stream) {
+  const Axis& i = axes_[1];
+  for (std::size_t a = 3; a < axes_.size(); ++a) {
+    if (axes_[a].src != 0 && (axes_[j_].src == 0 || axes_[a].src < axes_[j_].src)) j_ = a;
+  }
+  const Axis& j = axes_[j_];
+  const int64_t run = axes_[0].size;
+  box_ = {1, 1, i.dst, i.src, j.dst, j.src, run, 0};
+  dst_reach_ = dst_reach;
+  src_reach_ = src_reach;
+  const auto stream_with = [&](Kernel kernel, int64_t alignment, int64_t reach) {
+    if (!stream) return;
+    streaming_ = kernel;
+    stream_alignment_ = static_cast<std::uintptr_t>(alignment);
+    dst_reach_ = stream_dst_reach;
+    src_reach_ = reach;
+  };
+  if (run > widest_element || !std::has_single_bit(static_cast<std::uint64_t>(run))) {
+    kernel_ = runs_kernel(run);
+    if (run % line_bytes == 0 && whole_lines_but_for({})) {
+      stream_with(stream_runs, line_bytes, stream_runs_src_reach);
+    } else if (run >= shortest_streamed_run) {
+      stream_with(stream_runs, 1, stream_runs_src_reach);
+    }
+    return;
+  }
+  const Kernels& kernels =
+      kernels_by_log2[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(run)))];
+  kernel_ = kernels.elements;
+  if (i.size == 1 || i.dst != run) return;
+
+  const int64_t step = line_bytes / run;
+  const auto packs = [&](const Axis& few, const Axis& many) {
+    return run <= 8 && few.size >= 2 && few.size <= 4 && many.size >= step && j.src == run;
+  };
+  const auto pack = [&](Pack pack, int64_t count, std::size_t many) {
+    const auto& pair = kernels.packed[static_cast<int>(pack)][count - 2];
+    kernel_ = pair[0];
+    granule_ = step;
+    if (whole_lines_but_for({1, many})) stream_with(pair[1], line_bytes, stream_src_reach);
+  };
+  if (packs(i, j) && j.dst == i.size * run) {
+    pack(i.src == 0 ? Pack::repeat : Pack::zip, i.size, j_);
+  } else if (packs(j, i) && i.src == j.size * run) {
+    pack(Pack::unzip, j.size, 1);
+  } else if (i.src == 0 && kernels.fill != nullptr) {
+    kernel_ = kernels.fill;
+    stream_with(kernels.fill_streaming, run, stream_src_reach);
+  } else if (j.src == run) {
+    kernel_ = kernels.transpose;
+    granule_ = step;
+    if (vector_bytes == line_bytes && i.size % step == 0 && whole_lines_but_for({1})) {
+      stream_with(kernels.transpose_lines, line_bytes, stream_src_reach);
+    } else if (i.size * run >= 2 * line_bytes) {
+      stream_with(kernels.transpose_rows, 1, stream_rows_src_reach);
+    }
+  }
+}
+
+// Whether steps along all other axes keep the destination's alignment to lines.
+bool StridedCopy::whole_lines_but_for(std::initializer_list<std::size_t> exempt) const {
+  for (std::size_t a = 1; a < axes_.size(); ++a) {
+    const bool checked = std::find(exempt.begin(), exempt.end(), a) == exempt.end();
+    if (checked && axes_[a].dst % line_bytes != 0) return false;
+  }
+  return true;
+}
+
+void StridedCopy::choose_blocks(int64_t total_bytes) {
+  const auto widen = [&](std::size_t a, int64_t target) {
+    const int64_t granule = a == i_ || a == j_ ? granule_ : 1;
+    axes_[a].block = std::max(axes_[a].block, balanced_block(axes_[a].size, target, granule));
+    return axes_[a].block;
+  };
+  std::vector<std::size_t> by_src;
+  for (std::size_t a = 1; a < axes_.size(); ++a) by_src.push_back(a);
+  std::sort(by_src.begin(), by_src.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(axes_[a].src, a) < std::pair(axes_[b].src, b);
+  });
+
+  axes_[0].block = balanced_block(axes_[0].size, longest_run, line_bytes);
+  int64_t reached = axes_[0].block;
+  for (std::size_t a = 1; a < axes_.size() && reached < dst_reach_; ++a) {
+    reached *= widen(a, ceil_div(dst_reach_, reached));
+  }
+  reached = axes_[0].block;
+  for (std::size_t a : by_src) {
+    if (reached >= src_reach_) break;
+    if (axes_[a].src != 0) reached *= widen(a, ceil_div(src_reach_, reached));
+  }
+  int64_t tile = 1;
+  for (const Axis& axis : axes_) tile *= axis.block;
+  for (std::size_t a = 1; a < axes_.size() && tile < tile_bytes; ++a) {
+    const int64_t others = tile / axes_[a].block;
+    tile = others * widen(a, ceil_div(tile_bytes, others));
+  }
+
+  // Reading is in order as far as possible, and what is read once is written to all its places.
+  std::reverse(by_src.begin(), by_src.end());
+  by_src.push_back(0);
+  tiles_ = 1;
+  for (std::size_t a : by_src) {
+    tiles_ *= axes_[a].blocks();
+    if (axes_[a].blocks() > 1) grid_.push_back(a);
+    if (axes_[a].block > 1 && a != 0 && a != i_ && a != j_) inner_.push_back(a);
+  }
+  parts_ = std::clamp<int64_t>(total_bytes / part_bytes, 1, tiles_);
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+struct StridedCopy::Position {
+  int64_t block[max_axes];  // by axis: which of its blocks
+};
+
+void StridedCopy::run(std::byte* dst, const std::byte* src, int64_t part) const {
+  if (parts_ == 0) return;
+  assert(part >= 0 && part < parts_);
+  const int64_t each = tiles_ / parts_, more = tiles_ % parts_;
+  const int64_t first = part * each + std::min(part, more);
+  const int64_t count = each + (part < more ? 1 : 0);
+
+  Position at;
+  std::fill_n(at.block, axes_.size(), 0);
+  int64_t rest = first;
+  for (std::size_t g = grid_.size(); g-- > 0;) {
+    at.block[grid_[g]] = rest % axes_[grid_[g]].blocks();
+    rest /= axes_[grid_[g]].blocks();
+  }
+  const bool stream =
+      streaming_ != nullptr && reinterpret_cast<std::uintptr_t>(dst) % stream_alignment_ == 0;
+  for (int64_t tile = 0; tile < count; ++tile) {
+    run_tile(dst, src, at, stream ? streaming_ : kernel_);
+    for (std::size_t g = grid_.size(); g-- > 0;) {
+      if (++at.block[grid_[g]] < axes_[grid_[g]].blocks()) break;
+      at.block[grid_[g]] = 0;
+    }
+  }
+  if (stream) finish_streaming();
+}
+
+// From a tile to the next in the source, in bytes.
+int64_t StridedCopy::distance_to_next(const Position& at) const {
+  int64_t distance = 0;
+  for (std::size_t g = grid_.size(); g-- > 0;) {
+    const Axis& axis = axes_[grid_[g]];
+    if (at.block[grid_[g]] + 1 < axis.blocks()) return distance + axis.block * axis.src;
+    distance -= at.block[grid_[g]] * axis.block * axis.src;
+  }
+  return distance;
+}
+
+void StridedCopy::run_tile(std::byte* dst, const std::byte* src, const Position& at,
+                           Kernel kernel) const {
+  for (std::size_t a : grid_) {
+    const int64_t start = at.block[a] * axes_[a].block;
+    dst += start * axes_[a].dst;
+    src += start * axes_[a].src;
+  }
+  const auto extent = [&](std::size_t a) {
+    return std::min(axes_[a].block, axes_[a].size - at.block[a] * axes_[a].block);
+  };
+  Box box = box_;
+  box.run = extent(0);
+  box.count_i = extent(i_);
+  box.count_j = extent(j_);
+  box.ahead = distance_to_next(at);
+  if (inner_.empty()) return kernel(dst, src, box);
+
+  struct Loop {
+    int64_t count, dst, src, index;
+  };
+  std::array<Loop, max_axes> loops;
+  const std::size_t depth = inner_.size();
+  for (std::size_t n = 0; n < depth; ++n) {
+    loops[n] = {extent(inner_[n]), axes_[inner_[n]].dst, axes_[inner_[n]].src, 0};
+  }
+  const Loop& fastest = loops[depth - 1];
+  for (;;) {
+    for (int64_t n = 0; n < fastest.count; ++n) {
+      kernel(dst + n * fastest.dst, src + n * fastest.src, box);
+    }
+    std::size_t n = depth - 1;
+    for (;;) {
+      if (n == 0) return;
+      Loop& loop = loops[--n];
+      dst += loop.dst;
+      src += loop.src;
+      if (++loop.index < loop.count) break;
+      dst -= loop.count * loop.dst;
+      src -= loop.count * loop.src;
+      loop.index = 0;
+    }
+  }
+}
+
+}  // namespace ein::cpu

@@ -1,0 +1,66 @@
+// StridedCopy: moves elements between two affine layouts; the engine behind rearrange and repeat.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace ein::cpu {
+
+/// One loop of a copy. Strides are in elements and never negative; the source's may be 0 (broadcast).
+struct CopyAxis {
+  std::int64_t size, dst_stride, src_stride;
+};
+
+/// dst[Σ i_a·dst_stride_a] = src[Σ i_a·src_stride_a] for all indices i_a < size_a. Planned once, it runs
+/// any number of times, on bases of any alignment. Without axes it copies one element. Source and
+/// destination must not overlap, and no two indices may share a destination element.
+class StridedCopy {
+ public:
+  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. Outputs of `stream_from`
+  /// bytes and more are written around the caches; by default, those that the last one cannot hold.
+  StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1);
+
+  /// Number of pieces of similar work, about half a MiB each, that may run at the same time: 1 for a
+  /// small copy, 0 where an axis has size 0.
+  std::int64_t parts() const { return parts_; }
+
+  /// Copies piece `part` of parts(). Thread-safe; does not allocate.
+  void run(std::byte* dst, const std::byte* src, std::int64_t part) const;
+
+  /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The destination is
+  /// the most contiguous along i, the source along j. A box to be copied soon lies `ahead` in the source.
+  struct Box {
+    std::int64_t count_i, count_j, dst_i, src_i, dst_j, src_j, run, ahead;
+  };
+  using Kernel = void (*)(std::byte* dst, const std::byte* src, Box box);
+
+ private:
+  struct Axis {
+    std::int64_t size, dst, src;  // strides in bytes
+    std::int64_t block = 1;       // how much of it a tile covers
+    std::int64_t blocks() const { return (size + block - 1) / block; }
+  };
+  struct Position;
+
+  void choose_kernels(bool stream);
+  void choose_blocks(std::int64_t total_bytes);
+  bool whole_lines_but_for(std::initializer_list<std::size_t> exempt) const;
+  std::int64_t distance_to_next(const Position& at) const;
+  void run_tile(std::byte* dst, const std::byte* src, const Position& at, Kernel kernel) const;
+
+  std::vector<Axis> axes_;          // the run in bytes, then by destination stride
+  std::size_t i_ = 1, j_ = 2;       // the axes of a kernel's box
+  std::vector<std::size_t> grid_;   // axes that are cut into several blocks, slowest first
+  std::vector<std::size_t> inner_;  // axes that a tile loops over around its kernel, slowest first
+  Box box_{};                       // strides of every box
+  Kernel kernel_ = nullptr;
+  Kernel streaming_ = nullptr;           // writes around the caches; null where that does not pay
+  std::int64_t dst_reach_ = 0, src_reach_ = 0;  // bytes in a row that a tile ought to cover
+  std::uintptr_t stream_alignment_ = 1;  // of the destination, for streaming_
+  std::int64_t granule_ = 1;             // cells that a kernel likes to take at a time along i and j
+  std::int64_t tiles_ = 0, parts_ = 0;
+};
+
+}  // namespace ein::cpu

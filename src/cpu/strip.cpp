@@ -1,0 +1,206 @@
+#include "cpu/strip.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <type_traits>
+#include <unsupported/Eigen/SpecialFunctions>
+
+#include "nest/random.hpp"
+#include "tensor/convert.hpp"
+
+namespace ein::cpu {
+namespace {
+
+template <class C>
+using Strip = Eigen::Map<Eigen::Array<C, Eigen::Dynamic, 1>>;
+template <class C>
+using ConstStrip = Eigen::Map<const Eigen::Array<C, Eigen::Dynamic, 1>>;
+
+/// Integer arithmetic wraps, as two's complement machines do.
+template <class C, class F>
+C wrapping(C a, C b, F f) {
+  if constexpr (std::is_integral_v<C>) {
+    using Unsigned = std::make_unsigned_t<C>;
+    return static_cast<C>(f(static_cast<Unsigned>(a), static_cast<Unsigned>(b)));
+  } else {
+    return f(a, b);
+  }
+}
+
+std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  std::uint64_t result = 1;
+  for (auto factor = static_cast<std::uint64_t>(base); exponent > 0; exponent >>= 1, factor *= factor) {
+    if (exponent & 1) result *= factor;
+  }
+  return static_cast<std::int64_t>(result);
+}
+
+template <class C, class F>
+void each(const C* a, C* out, std::size_t n, F f) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
+}
+template <class C, class F>
+void each(const C* a, const C* b, C* out, std::size_t n, F f) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+}
+
+/// Functions that only floating-point strips have.
+template <class C>
+void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
+  const ConstStrip<C> x(a, static_cast<Eigen::Index>(n));
+  Strip<C> y(out, static_cast<Eigen::Index>(n));
+  switch (op) {
+    case ScalarOp::sqrt: y = x.sqrt(); return;
+    case ScalarOp::rsqrt: y = x.sqrt().inverse(); return;
+    case ScalarOp::exp: y = x.exp(); return;
+    case ScalarOp::log: y = x.log(); return;
+    case ScalarOp::tanh: y = x.tanh(); return;
+    case ScalarOp::erf: y = x.erf(); return;
+    case ScalarOp::normal_quantile:
+      return each(a, out, n, [](C v) { return static_cast<C>(random::normal_quantile(static_cast<double>(v))); });
+    case ScalarOp::pow: return each(a, b, out, n, [](C v, C w) { return std::pow(v, w); });
+    default: throw std::logic_error("strip: an operation without a kernel");
+  }
+}
+
+}  // namespace
+
+template <class C>
+void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n) {
+  const C zero(0);
+  switch (op) {
+    case ScalarOp::neg: return each(a, out, n, [](C x) { return wrapping(C(0), x, [](auto u, auto v) { return u - v; }); });
+    case ScalarOp::abs:
+      return each(a, out, n, [](C x) {
+        if constexpr (std::is_integral_v<C>) return x < 0 ? wrapping(C(0), x, [](auto u, auto v) { return u - v; }) : x;
+        else return std::abs(x);
+      });
+    case ScalarOp::logical_not: return each(a, out, n, [=](C x) { return C(x == zero); });
+    case ScalarOp::add:
+      return each(a, b, out, n, [](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u + v; }); });
+    case ScalarOp::sub:
+      return each(a, b, out, n, [](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u - v; }); });
+    case ScalarOp::mul:
+      return each(a, b, out, n, [](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u * v; }); });
+    case ScalarOp::div:
+      if constexpr (std::is_floating_point_v<C>) return each(a, b, out, n, [](C x, C y) { return x / y; });
+      break;
+    case ScalarOp::min: return each(a, b, out, n, [](C x, C y) { return x != x || x < y ? x : y; });
+    case ScalarOp::max: return each(a, b, out, n, [](C x, C y) { return x != x || x > y ? x : y; });
+    case ScalarOp::lt: return each(a, b, out, n, [](C x, C y) { return C(x < y); });
+    case ScalarOp::le: return each(a, b, out, n, [](C x, C y) { return C(x <= y); });
+    case ScalarOp::gt: return each(a, b, out, n, [](C x, C y) { return C(x > y); });
+    case ScalarOp::ge: return each(a, b, out, n, [](C x, C y) { return C(x >= y); });
+    case ScalarOp::eq: return each(a, b, out, n, [](C x, C y) { return C(x == y); });
+    case ScalarOp::ne: return each(a, b, out, n, [](C x, C y) { return C(x != y); });
+    case ScalarOp::logical_and: return each(a, b, out, n, [=](C x, C y) { return C((x != zero) & (y != zero)); });
+    case ScalarOp::logical_or: return each(a, b, out, n, [=](C x, C y) { return C((x != zero) | (y != zero)); });
+    case ScalarOp::where:
+      for (std::size_t i = 0; i < n; ++i) out[i] = a[i] != zero ? b[i] : c[i];
+      return;
+    case ScalarOp::pow:
+      if constexpr (std::is_integral_v<C>) return each(a, b, out, n, integer_power);
+      break;
+    default: break;
+  }
+  if constexpr (std::is_floating_point_v<C>) {
+    apply_real(op, a, b, out, n);
+  } else {
+    throw std::logic_error("strip: an operation that integers lack");
+  }
+}
+
+template <class C>
+StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs) : expr_(expr) {
+  for (const LoopNest::Operand& input : inputs) input_dtypes_.push_back(input.dtype);
+}
+
+template <class C>
+void StripExpr<C>::prepare(C* scratch) const {
+  for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
+    const ScalarStep& step = expr_.steps[s];
+    if (step.op != ScalarOp::constant) continue;
+    const C value = std::is_integral_v<C> ? static_cast<C>(step.integer) : static_cast<C>(step.real);
+    std::fill_n(scratch + s * strip_size, strip_size, value);
+  }
+}
+
+template <class C>
+const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch) const {
+  const C* inline_values[16];
+  std::vector<const C*> heap_values;
+  const C** values = inline_values;
+  if (expr_.steps.size() > std::size(inline_values)) {
+    heap_values.resize(expr_.steps.size());
+    values = heap_values.data();
+  }
+  for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
+    const ScalarStep& step = expr_.steps[s];
+    C* out = scratch + s * strip_size;
+    values[s] = out;
+    switch (step.op) {
+      case ScalarOp::constant: break;
+      case ScalarOp::input: {
+        const auto i = static_cast<std::size_t>(step.which);
+        if (place.steps[i] == 1 && input_dtypes_[i] == dtype_of<C>) {
+          values[s] = reinterpret_cast<const C*>(place.inputs[i]);
+        } else if (place.steps[i] == 0) {
+          load_as(place.inputs[i], input_dtypes_[i], 1, out, 1);
+          std::fill_n(out + 1, n - 1, out[0]);
+        } else {
+          load_as(place.inputs[i], input_dtypes_[i], static_cast<std::ptrdiff_t>(place.steps[i]), out, n);
+        }
+        break;
+      }
+      case ScalarOp::index: {
+        const auto axis = static_cast<std::size_t>(step.which);
+        const std::int64_t first = place.index[axis];
+        const std::int64_t by = axis == place.strip_axis ? 1 : 0;
+        for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<C>(first + by * static_cast<std::int64_t>(i));
+        break;
+      }
+      case ScalarOp::uniform:
+      case ScalarOp::normal: {
+        double numbers[strip_size];
+        const bool is_normal = step.op == ScalarOp::normal;
+        const auto fill = is_normal ? random::fill_normal : random::fill_uniform;
+        if (place.position_step == 1) {
+          fill(step.seed, step.stream, static_cast<std::uint64_t>(place.position), n, numbers);
+        } else {
+          for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t at = place.position + place.position_step * static_cast<std::int64_t>(i);
+            fill(step.seed, step.stream, static_cast<std::uint64_t>(at), 1, numbers + i);
+          }
+        }
+        for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<C>(numbers[i]);
+        break;
+      }
+      default: {
+        const auto arg = [&](int i) { return step.args[i] < 0 ? nullptr : values[step.args[i]]; };
+        apply(step.op, arg(0), arg(1), arg(2), out, n);
+      }
+    }
+  }
+  return values[expr_.steps.size() - 1];
+}
+
+template <class C>
+C* strip_scratch(std::size_t elements) {
+  thread_local Eigen::Array<C, Eigen::Dynamic, 1> memory;
+  if (memory.size() < static_cast<Eigen::Index>(elements)) memory.resize(static_cast<Eigen::Index>(elements));
+  return memory.data();
+}
+
+#define EIN_INSTANTIATE(C)                                                                        \
+  template class StripExpr<C>;                                                                    \
+  template void apply<C>(ScalarOp, const C*, const C*, const C*, C*, std::size_t);                \
+  template C* strip_scratch<C>(std::size_t);
+EIN_INSTANTIATE(float)
+EIN_INSTANTIATE(double)
+EIN_INSTANTIATE(std::int64_t)
+#undef EIN_INSTANTIATE
+
+}  // namespace ein::cpu

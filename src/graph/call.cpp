@@ -1,0 +1,397 @@
+#include "graph/call.hpp"
+
+#include <algorithm>
+
+#include "graph/reductions.hpp"
+#include "graph/solve.hpp"
+
+namespace ein {
+namespace {
+
+using grammar::Pattern;
+using grammar::Term;
+using grammar::TermKind;
+
+/// Axes 0, 1, ... each a dimension of its own.
+Access plain_access(std::size_t rank, std::size_t first_axis = 0) {
+  Access access;
+  for (std::size_t d = 0; d < rank; ++d) access.push_back({0, {{static_cast<int>(first_axis + d), 1}}});
+  return access;
+}
+
+/// The axes before and after the '*' of a pack or unpack pattern.
+struct PackedPattern {
+  std::vector<const Term*> before, after;
+  const Term* star = nullptr;
+  explicit PackedPattern(const Pattern& pattern) {
+    for (const Term& term : pattern.terms) {
+      if (term.kind == TermKind::packed) {
+        star = &term;
+      } else {
+        (star ? after : before).push_back(&term);
+      }
+    }
+  }
+  std::size_t named() const { return before.size() + after.size(); }
+};
+
+class CallGraph {
+ public:
+  CallGraph(const PatternCall& call, std::span<const OperandType> operands) : call_(call), operands_(operands) {}
+
+  Graph build() {
+    if (operands_.empty()) {
+      fail(ErrorKind::arity, name(call_.op), "the call has no operands", call_.pattern.text, {});
+    }
+    check();
+    require_one_dtype();
+    for (const OperandType& operand : operands_) {
+      values_.push_back(add({.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape}));
+      shapes_.push_back(operand.shape);
+    }
+    switch (call_.op) {
+      case Operation::einsum: return finish(einsum());
+      case Operation::rearrange:
+      case Operation::repeat: return finish(rearrange());
+      case Operation::reduce: return finish(reduce());
+      case Operation::pack: return finish(pack());
+      case Operation::unpack: unpack(); return finish();
+      case Operation::parse_shape: break;
+    }
+    throw std::logic_error("build_graph: an operation without a graph");
+  }
+
+ private:
+  void check() const {
+    std::vector<std::string_view> names;
+    for (const AxisSize& size : call_.sizes) names.push_back(size.name);
+    const std::size_t count = call_.stacked ? 1 : operands_.size();
+    if (const auto mistake = grammar::check_pattern(call_.op, call_.pattern, count, names)) {
+      fail(call_.op, call_.pattern, mistake, call_.sizes);
+    }
+    if (call_.op != Operation::einsum && call_.op != Operation::pack && count != 1) {
+      fail(ErrorKind::arity, name(call_.op), "takes one operand, the call has " + std::to_string(count),
+           call_.pattern.text, {});
+    }
+  }
+
+  void require_one_dtype() const {
+    for (std::size_t k = 1; k < operands_.size(); ++k) {
+      if (operands_[k].dtype == operands_[0].dtype) continue;
+      fail(ErrorKind::dtype, name(call_.op),
+           "operands have different dtypes: " + std::string(name(operands_[0].dtype)) + " in operand 1, " +
+               std::string(name(operands_[k].dtype)) + " in operand " + std::to_string(k + 1),
+           call_.pattern.text, {}, {"help: cast one with .to(dtype)"});
+    }
+  }
+
+  static std::string_view name(Operation op) { return ein::name(op); }
+  static std::string_view name(DType dtype) { return ein::name(dtype); }
+
+  ValueId add(Op op) {
+    graph_.ops.push_back(std::move(op));
+    return static_cast<ValueId>(graph_.ops.size()) - 1;
+  }
+  Graph finish(ValueId output) {
+    graph_.outputs.push_back(output);
+    return finish();
+  }
+  Graph finish() {
+    verify(graph_);
+    return std::move(graph_);
+  }
+  DType dtype() const { return operands_[0].dtype; }
+
+  ValueId add_reindex(ValueId from, const std::vector<Axis>& axes, Access read, Access write, const Shape& shape) {
+    return add({.kind = OpKind::reindex, .dtype = dtype(), .shape = shape, .inputs = {from}, .axes = axes,
+                .reads = {std::move(read)}, .write = std::move(write)});
+  }
+
+  /// The operand; several that are stacked become one on a new first axis.
+  void stack_operands() {
+    if (!call_.stacked) return;
+    Shape one = shapes_[0];
+    std::vector<ValueId> parts;
+    for (std::size_t k = 0; k < values_.size(); ++k) {
+      if (!(shapes_[k] == one)) {
+        fail(ErrorKind::size, name(call_.op), "the tensors of a list differ in shape", call_.pattern.text, {},
+             {show_operands(shapes_)});
+      }
+      std::vector<Axis> axes;
+      Shape unit{1};
+      for (std::size_t d = 0; d < one.rank(); ++d) {
+        axes.push_back({"i" + std::to_string(d), one[d]});
+        unit.push_back(one[d]);
+      }
+      Access write = plain_access(one.rank());
+      write.insert(write.begin(), DimIndex{});
+      parts.push_back(add_reindex(values_[k], axes, plain_access(one.rank()), write, unit));
+    }
+    Shape shape{static_cast<std::int64_t>(parts.size())};
+    for (std::int64_t size : one) shape.push_back(size);
+    values_ = {add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts)})};
+    shapes_ = {shape};
+  }
+
+  Solved solved() const { return solve(call_.op, call_.pattern, shapes_, call_.sizes); }
+
+  ValueId rearrange() {
+    stack_operands();
+    Solved s = solved();
+    return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+  }
+
+  ValueId reduce() {
+    stack_operands();
+    const Solved s = solved();
+    require_defined(call_.reduction, dtype(), s, call_.pattern, shapes_[0]);
+    const bool reduces = std::any_of(s.axes.begin(), s.axes.end(), [&, a = 0](const Axis&) mutable {
+      return !uses(s.write, a++);
+    });
+    // Sum, max ... of one element is that element: nothing to compute.
+    const Reduction r = call_.reduction;
+    const bool is_identity = r == Reduction::sum || r == Reduction::prod || r == Reduction::max ||
+                             r == Reduction::min || r == Reduction::mean;
+    if (!reduces && is_identity) return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+    return build_reduction(graph_, r, s, values_[0]);
+  }
+
+  ValueId einsum() {
+    const Solved s = solved();
+    // Axes that only the result has (numbers in it) repeat what is computed without them.
+    std::vector<char> is_new(s.axes.size(), 1);
+    for (const Access& read : s.reads) {
+      for (std::size_t a = 0; a < s.axes.size(); ++a) {
+        if (uses(read, static_cast<int>(a))) is_new[a] = 0;
+      }
+    }
+    bool reduces = false;
+    bool repeats = false;
+    for (std::size_t a = 0; a < s.axes.size(); ++a) {
+      const bool kept = uses(s.write, static_cast<int>(a));
+      reduces |= !kept;
+      repeats |= is_new[a] != 0;
+    }
+    if (values_.size() == 1 && !reduces) return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+    Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract, .dtype = dtype(), .shape = s.shape,
+          .inputs = values_, .axes = s.axes, .reads = s.reads, .write = s.write, .expr = {}};
+    if (!repeats) return add(std::move(op));
+
+    std::vector<int> renamed(s.axes.size(), -1);
+    op.axes.clear();
+    op.write.clear();
+    op.shape = {};
+    Access read;
+    for (std::size_t a = 0; a < s.axes.size(); ++a) {
+      if (is_new[a]) continue;
+      renamed[a] = static_cast<int>(op.axes.size());
+      op.axes.push_back(s.axes[a]);
+      if (!uses(s.write, static_cast<int>(a))) continue;
+      op.write.push_back({0, {{renamed[a], 1}}});
+      op.shape.push_back(s.axes[a].size);
+      read.push_back({0, {{static_cast<int>(a), 1}}});
+    }
+    for (Access& access : op.reads) {
+      for (DimIndex& dim : access) {
+        for (DimIndex::Term& term : dim.terms) term.axis = renamed[static_cast<std::size_t>(term.axis)];
+      }
+    }
+    const ValueId computed = add(std::move(op));
+    // The reindex has the axes of the result alone.
+    std::vector<Axis> axes;
+    std::vector<int> place(s.axes.size(), -1);
+    for (std::size_t a = 0; a < s.axes.size(); ++a) {
+      if (!uses(s.write, static_cast<int>(a))) continue;
+      place[a] = static_cast<int>(axes.size());
+      axes.push_back(s.axes[a]);
+    }
+    Access write = s.write;
+    for (Access* access : {&read, &write}) {
+      for (DimIndex& dim : *access) {
+        for (DimIndex::Term& term : dim.terms) term.axis = place[static_cast<std::size_t>(term.axis)];
+      }
+    }
+    return add_reindex(computed, axes, read, write, s.shape);
+  }
+
+  ValueId pack() {
+    const PackedPattern p(call_.pattern);
+    const std::vector<Shape> middles = packed_shapes(call_.pattern, shapes_);
+    std::vector<ValueId> parts;
+    std::int64_t total = 0;
+    Shape shape;
+    for (std::size_t k = 0; k < values_.size(); ++k) {
+      const Shape& from = shapes_[k];
+      std::vector<Axis> axes;
+      for (std::size_t d = 0; d < from.rank(); ++d) axes.push_back({"i" + std::to_string(d), from[d]});
+      DimIndex packed;
+      std::int64_t extent = 1;
+      for (std::size_t d = p.before.size() + middles[k].rank(); d-- > p.before.size();) {
+        packed.terms.insert(packed.terms.begin(), {static_cast<int>(d), extent});
+        extent *= from[d];
+      }
+      Access write = plain_access(p.before.size());
+      write.push_back(packed);
+      const Access after = plain_access(p.after.size(), p.before.size() + middles[k].rank());
+      write.insert(write.end(), after.begin(), after.end());
+      shape = {};
+      for (const DimIndex& dim : write) {
+        std::int64_t size = 1;
+        for (const DimIndex::Term& term : dim.terms) size *= axes[static_cast<std::size_t>(term.axis)].size;
+        shape.push_back(size);
+      }
+      total += extent;
+      parts.push_back(add_reindex(values_[k], axes, plain_access(from.rank()), write, shape));
+    }
+    shape[p.before.size()] = total;
+    checked_numel(shape, static_cast<std::int64_t>(size_of(dtype())));
+    if (parts.size() == 1) return parts[0];
+    return add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts),
+                .concat_dim = static_cast<int>(p.before.size())});
+  }
+
+  void unpack() {
+    const PackedPattern p(call_.pattern);
+    const Shape& from = shapes_[0];
+    if (from.rank() != p.named() + 1) {
+      fail(ErrorKind::rank, "unpack",
+           "operand 1 has " + std::to_string(from.rank()) + (from.rank() == 1 ? " axis" : " axes") +
+               ", the pattern wants " + std::to_string(p.named() + 1),
+           call_.pattern.text, {}, {show_operands(shapes_)});
+    }
+    const std::vector<Shape> pieces = resolved_pieces(from[p.before.size()], p);
+    std::int64_t offset = 0;
+    for (const Shape& piece : pieces) {
+      std::vector<Axis> axes;
+      Shape shape;
+      const auto add_axis = [&](const std::string& name, std::int64_t size) {
+        axes.push_back({name, size});
+        shape.push_back(size);
+      };
+      for (std::size_t d = 0; d < p.before.size(); ++d) add_axis(axis_name(p.before[d]), from[d]);
+      for (std::size_t d = 0; d < piece.rank(); ++d) add_axis("*" + std::to_string(d), piece[d]);
+      for (std::size_t d = 0; d < p.after.size(); ++d) add_axis(axis_name(p.after[d]), from[p.before.size() + 1 + d]);
+      DimIndex packed{offset, {}};
+      std::int64_t extent = 1;
+      for (std::size_t d = p.before.size() + piece.rank(); d-- > p.before.size();) {
+        packed.terms.insert(packed.terms.begin(), {static_cast<int>(d), extent});
+        extent *= axes[d].size;
+      }
+      offset += extent;
+      // An empty piece at the end begins where nothing is; it reads nothing, so any place will do.
+      if (extent == 0) packed.offset = 0;
+      Access read = plain_access(p.before.size());
+      read.push_back(packed);
+      const Access after = plain_access(p.after.size(), p.before.size() + piece.rank());
+      read.insert(read.end(), after.begin(), after.end());
+      graph_.outputs.push_back(add_reindex(values_[0], axes, read, plain_access(axes.size()), shape));
+    }
+  }
+
+  std::string axis_name(const Term* term) const { return std::string(call_.pattern.name_of(*term)); }
+
+  /// The packed shapes with a -1 replaced by what is left; their sizes must add up to the packed axis.
+  std::vector<Shape> resolved_pieces(std::int64_t size, const PackedPattern& p) const {
+    std::vector<Shape> pieces(call_.packed_shapes.begin(), call_.packed_shapes.end());
+    std::string list;
+    for (const Shape& piece : pieces) list += (list.empty() ? "" : ", ") + piece.to_string();
+    const auto complain = [&](ErrorKind kind, const std::string& what) {
+      fail(kind, "unpack", what, call_.pattern.text, {{p.star->span, std::to_string(size)}},
+           {show_operands(shapes_), "packed: " + list});
+    };
+    std::int64_t* open = nullptr;
+    std::size_t open_piece = 0;
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      std::int64_t extent = 1;
+      for (std::int64_t& n : pieces[i]) {
+        if (n == -1 && !open) {
+          open = &n;
+          open_piece = i;
+          continue;
+        }
+        if (n == -1) complain(ErrorKind::inference, "more than one -1 in the packed shapes");
+        if (n < 0) complain(ErrorKind::value, "a packed shape has the size " + std::to_string(n));
+        if (__builtin_mul_overflow(extent, n, &extent)) {
+          complain(ErrorKind::overflow, "a packed shape has more than 2^63 - 1 elements");
+        }
+      }
+      const bool is_open = open && open_piece == i;
+      if (!is_open && __builtin_add_overflow(total, extent, &total)) {
+        complain(ErrorKind::overflow, "the packed shapes have more than 2^63 - 1 elements");
+      }
+    }
+    if (open) {
+      std::int64_t others = 1;
+      for (std::int64_t n : pieces[open_piece]) others *= n == -1 ? 1 : n;
+      if (total > size || others == 0 || (size - total) % others != 0) {
+        complain(ErrorKind::divisibility, "the packed axis of size " + std::to_string(size) +
+                                              " cannot be shared out to the packed shapes");
+      }
+      *open = (size - total) / others;
+    } else if (total != size) {
+      complain(ErrorKind::size, "the packed shapes have " + std::to_string(total) + " elements along '*', operand 1 has " +
+                                    std::to_string(size));
+    }
+    return pieces;
+  }
+
+  const PatternCall& call_;
+  std::span<const OperandType> operands_;
+  Graph graph_;
+  std::vector<ValueId> values_;
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace
+
+Graph build_graph(const PatternCall& call, std::span<const OperandType> operands) {
+  return CallGraph(call, operands).build();
+}
+
+std::vector<std::pair<std::string, std::int64_t>> solve_shape(const Pattern& pattern, const Shape& shape) {
+  if (const auto mistake = grammar::check_pattern(Operation::parse_shape, pattern, 1)) {
+    fail(Operation::parse_shape, pattern, mistake, {});
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  const Solved solved = solve(Operation::parse_shape, pattern, std::span(&shape, 1), {});
+  for (const Term& term : pattern.terms) {
+    if (term.kind != TermKind::name) continue;
+    const auto axis = std::find_if(solved.axes.begin(), solved.axes.end(),
+                                   [&](const Axis& a) { return a.name == pattern.name_of(term); });
+    sizes.emplace_back(axis->name, axis->size);
+  }
+  return sizes;
+}
+
+std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> shapes) {
+  const PackedPattern p(pattern);
+  std::vector<Shape> packed;
+  for (std::size_t k = 0; k < shapes.size(); ++k) {
+    const Shape& shape = shapes[k];
+    if (shape.rank() < p.named()) {
+      fail(ErrorKind::rank, "pack",
+           "operand " + std::to_string(k + 1) + " has " + std::to_string(shape.rank()) +
+               (shape.rank() == 1 ? " axis" : " axes") + ", the pattern wants at least " + std::to_string(p.named()),
+           pattern.text, {}, {show_operands(shapes)});
+    }
+    const std::size_t middle = shape.rank() - p.named();
+    packed.emplace_back(std::span(shape.begin() + p.before.size(), middle));
+    const auto require_same = [&](const Term* term, std::int64_t mine, std::int64_t first) {
+      if (mine == first) return;
+      fail(ErrorKind::size, "pack",
+           "axis '" + std::string(pattern.name_of(*term)) + "' has two sizes: " + std::to_string(first) +
+               " in operand 1, " + std::to_string(mine) + " in operand " + std::to_string(k + 1),
+           pattern.text, {{term->span, std::to_string(first) + " / " + std::to_string(mine)}}, {show_operands(shapes)});
+    };
+    for (std::size_t d = 0; d < p.before.size(); ++d) require_same(p.before[d], shape[d], shapes[0][d]);
+    const std::size_t offset = p.before.size() + middle;
+    const std::size_t offset0 = shapes[0].rank() - p.after.size();
+    for (std::size_t d = 0; d < p.after.size(); ++d) {
+      require_same(p.after[d], shape[offset + d], shapes[0][offset0 + d]);
+    }
+  }
+  return packed;
+}
+
+}  // namespace ein

@@ -1,0 +1,40 @@
+// From one call of a public operation to its graph.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ein/graph.hpp>
+#include <ein/reduction.hpp>
+#include "graph/diagnostic.hpp"
+
+namespace ein {
+
+/// What the caller wrote, apart from the tensors.
+struct PatternCall {
+  Operation op = Operation::einsum;
+  grammar::Pattern pattern{};
+  std::span<const AxisSize> sizes{};
+  Reduction reduction = Reduction::sum;
+  std::span<const Shape> packed_shapes{};  // unpack
+  bool stacked = false;                    // the operands are stacked on a new first axis first
+};
+
+struct OperandType {
+  Shape shape;
+  DType dtype = DType::f32;
+};
+
+/// The verified graph of a call: one input per operand, one output per result. Every mistake in the call
+/// is an Error. Not for parse_shape, which computes nothing.
+Graph build_graph(const PatternCall& call, std::span<const OperandType> operands);
+
+/// The named axes of a parse_shape pattern and their sizes, in the order of the pattern.
+std::vector<std::pair<std::string, std::int64_t>> solve_shape(const grammar::Pattern& pattern, const Shape& shape);
+
+/// The shapes that pack joins: what '*' stands for in each operand.
+std::vector<Shape> packed_shapes(const grammar::Pattern& pattern, std::span<const Shape> shapes);
+
+}  // namespace ein

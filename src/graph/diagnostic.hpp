@@ -1,0 +1,37 @@
+// Diagnostics: an Error whose text shows the pattern with carets under each place concerned.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ein/axis.hpp>
+#include <ein/error.hpp>
+#include <ein/shape.hpp>
+#include "ein/grammar/check.hpp"
+
+namespace ein {
+
+/// A place in the pattern and what to write under it, often a size; the label may be empty.
+struct Mark {
+  SourceSpan span;
+  std::string label;
+};
+
+/// The pattern on one line, carets under the marks, and their labels. Columns count code points; white
+/// space becomes blanks and control characters `?`.
+std::string show_pattern(std::string_view pattern, std::span<const Mark> marks);
+
+/// Throws an Error with the headline "<op>: <what>", the marked pattern and the notes, a line each.
+[[noreturn]] void fail(ErrorKind kind, std::string_view op, const std::string& what, std::string_view pattern,
+                       const std::vector<Mark>& marks, const std::vector<std::string>& notes = {});
+
+/// "operand 1: (2, 3)   operand 2: (3, 4)".
+std::string show_operands(std::span<const Shape> shapes);
+
+/// Throws the Error for a mistake that the grammar or the checker found.
+[[noreturn]] void fail(Operation op, const grammar::Pattern& pattern, const grammar::Mistake& mistake,
+                       std::span<const AxisSize> given);
+
+}  // namespace ein

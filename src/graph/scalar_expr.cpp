@@ -1,0 +1,149 @@
+#include <ein/scalar_expr.hpp>
+
+#include <algorithm>
+#include <cassert>
+
+namespace ein {
+
+const ScalarOpInfo& info(ScalarOp op) {
+  using enum CostClass;
+  static constexpr ScalarOpInfo table[] = {
+      {"x", 0, none}, {"constant", 0, none}, {"index", 0, none}, {"uniform", 0, none}, {"normal", 0, none},
+      {"neg", 1, addition}, {"abs", 1, comparison}, {"sqrt", 1, transcendental}, {"rsqrt", 1, transcendental},
+      {"exp", 1, transcendental}, {"log", 1, transcendental}, {"tanh", 1, transcendental}, {"erf", 1, transcendental},
+      {"not", 1, comparison}, {"normal_quantile", 1, transcendental},
+      {"+", 2, addition}, {"-", 2, addition}, {"*", 2, multiplication}, {"/", 2, division},
+      {"pow", 2, transcendental}, {"min", 2, comparison}, {"max", 2, comparison},
+      {"<", 2, comparison}, {"<=", 2, comparison}, {">", 2, comparison}, {">=", 2, comparison},
+      {"==", 2, comparison}, {"!=", 2, comparison}, {"and", 2, comparison}, {"or", 2, comparison},
+      {"where", 3, none},
+  };
+  static_assert(std::size(table) == static_cast<std::size_t>(ScalarOp::where) + 1);
+  return table[static_cast<std::size_t>(op)];
+}
+
+namespace {
+
+/// Appends `step` unless an equal one is there; returns its position.
+int add(ScalarExpr& expr, const ScalarStep& step) {
+  const auto found = std::find(expr.steps.begin(), expr.steps.end(), step);
+  if (found == expr.steps.end()) {
+    expr.steps.push_back(step);
+    return static_cast<int>(expr.steps.size()) - 1;
+  }
+  return static_cast<int>(found - expr.steps.begin());
+}
+
+/// Appends all steps of `from`; returns the position of its value.
+int append(ScalarExpr& to, const ScalarExpr& from, const std::vector<ScalarExpr>* inputs = nullptr) {
+  std::vector<int> place;
+  for (ScalarStep step : from.steps) {
+    if (inputs && step.op == ScalarOp::input) {
+      place.push_back(append(to, (*inputs)[static_cast<std::size_t>(step.which)]));
+      continue;
+    }
+    for (int& arg : step.args) {
+      if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
+    }
+    place.push_back(add(to, step));
+  }
+  return place.back();
+}
+
+}  // namespace
+
+Ex::Ex(double value) { expr_.steps.push_back({.op = ScalarOp::constant, .real = value, .integer = static_cast<std::int64_t>(value)}); }
+
+Ex Ex::input(int which) {
+  Ex e;
+  e.expr_.steps.push_back({.op = ScalarOp::input, .which = which});
+  return e;
+}
+Ex Ex::index(int axis) {
+  Ex e;
+  e.expr_.steps.push_back({.op = ScalarOp::index, .which = axis});
+  return e;
+}
+Ex Ex::integer(std::int64_t value) {
+  Ex e;
+  e.expr_.steps.push_back({.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
+  return e;
+}
+Ex Ex::random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream) {
+  Ex e;
+  e.expr_.steps.push_back({.op = distribution, .seed = seed, .stream = stream});
+  return e;
+}
+
+namespace {
+ScalarExpr applied(ScalarOp op, std::initializer_list<const ScalarExpr*> args) {
+  assert(static_cast<int>(args.size()) == info(op).arity);
+  ScalarExpr expr;
+  ScalarStep step{.op = op};
+  std::size_t i = 0;
+  for (const ScalarExpr* arg : args) step.args[i++] = append(expr, *arg);
+  const int last = add(expr, step);
+  if (last + 1 != static_cast<int>(expr.steps.size())) expr.steps.resize(static_cast<std::size_t>(last) + 1);
+  return expr;
+}
+}  // namespace
+
+Ex Ex::apply(ScalarOp op, const Ex& a) {
+  Ex e;
+  e.expr_ = applied(op, {&a.expr_});
+  return e;
+}
+Ex Ex::apply(ScalarOp op, const Ex& a, const Ex& b) {
+  Ex e;
+  e.expr_ = applied(op, {&a.expr_, &b.expr_});
+  return e;
+}
+Ex Ex::apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c) {
+  Ex e;
+  e.expr_ = applied(op, {&a.expr_, &b.expr_, &c.expr_});
+  return e;
+}
+
+ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner) {
+  ScalarExpr expr;
+  const int last = append(expr, outer, &inner);
+  // The value must be the last step; steps after it were only needed by nothing.
+  expr.steps.resize(static_cast<std::size_t>(last) + 1);
+  return expr;
+}
+
+std::string to_string(const ScalarExpr& expr) {
+  std::vector<std::string> text;
+  for (const ScalarStep& step : expr.steps) {
+    const auto arg = [&](int i) { return text[static_cast<std::size_t>(step.args[i])]; };
+    const ScalarOpInfo& row = info(step.op);
+    const std::string word(row.name);
+    switch (row.arity) {
+      case 0:
+        if (step.op == ScalarOp::input) text.push_back("x" + std::to_string(step.which));
+        if (step.op == ScalarOp::index) text.push_back("i" + std::to_string(step.which));
+        if (step.op == ScalarOp::uniform || step.op == ScalarOp::normal) text.push_back(word);
+        if (step.op == ScalarOp::constant) {
+          std::string number = std::to_string(step.real);
+          number.erase(number.find_last_not_of('0') + 1);
+          if (number.back() == '.') number.pop_back();
+          text.push_back(number);
+        }
+        break;
+      case 2:
+        if (word.size() <= 2 && word != "or") {
+          text.push_back("(" + arg(0) + " " + word + " " + arg(1) + ")");
+          break;
+        }
+        [[fallthrough]];
+      default: {
+        std::string call = word + "(" + arg(0);
+        for (int i = 1; i < row.arity; ++i) call += ", " + arg(i);
+        text.push_back(call + ")");
+      }
+    }
+  }
+  return text.back();
+}
+
+}  // namespace ein

@@ -1,0 +1,119 @@
+#include "nest/nest.hpp"
+
+#include <algorithm>
+
+namespace ein {
+
+bool LoopNest::is_copy() const {
+  return !combine && body.steps.size() == 1 && body.steps[0].op == ScalarOp::input && epilogue.steps.empty();
+}
+
+bool LoopNest::is_contraction() const {
+  if (combine != Combine::sum || inputs.size() != 2 || body.steps.size() != 3 || !epilogue.steps.empty()) return false;
+  const ScalarStep& product = body.steps[2];
+  return product.op == ScalarOp::mul && body.steps[0].op == ScalarOp::input && body.steps[1].op == ScalarOp::input;
+}
+
+namespace {
+
+bool knows_its_place(const ScalarExpr& expr) {
+  return std::any_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
+    return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
+  });
+}
+
+template <class F>
+void for_each_operand(LoopNest& nest, F&& f) {
+  for (LoopNest::Operand& input : nest.inputs) f(input);
+  f(nest.output);
+}
+
+void erase_axis(LoopNest& nest, std::size_t a) {
+  nest.axes.erase(nest.axes.begin() + static_cast<std::ptrdiff_t>(a));
+  for_each_operand(nest, [&](LoopNest::Operand& operand) {
+    operand.strides.erase(operand.strides.begin() + static_cast<std::ptrdiff_t>(a));
+  });
+}
+
+}  // namespace
+
+void simplify(LoopNest& nest) {
+  if (knows_its_place(nest.body)) return;
+  for (std::size_t a = nest.axes.size(); a-- > 0;) {
+    if (nest.axes[a].size == 1) erase_axis(nest, a);
+  }
+  // Any outer axis may join any inner one of its kind, not just its neighbour in the list.
+  for (bool merged = true; merged;) {
+    merged = false;
+    for (std::size_t outer = 0; outer < nest.axes.size() && !merged; ++outer) {
+      for (std::size_t inner = 0; inner < nest.axes.size() && !merged; ++inner) {
+        if (inner == outer || nest.axes[inner].reduced != nest.axes[outer].reduced) continue;
+        const std::int64_t size = nest.axes[inner].size;
+        bool joint = true;
+        for_each_operand(nest, [&](const LoopNest::Operand& operand) {
+          joint &= operand.strides[outer] == operand.strides[inner] * size;
+        });
+        if (!joint) continue;
+        nest.axes[inner].size *= nest.axes[outer].size;
+        nest.axes[inner].name = nest.axes[outer].name + " " + nest.axes[inner].name;
+        erase_axis(nest, outer);
+        merged = true;
+      }
+    }
+  }
+}
+
+namespace {
+
+std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {
+  std::string place;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (operand.strides[a] == 0) continue;
+    if (!place.empty()) place += " + ";
+    if (operand.strides[a] != 1) place += std::to_string(operand.strides[a]) + "·";
+    place += nest.axes[a].name.find(' ') == std::string::npos ? nest.axes[a].name : "(" + nest.axes[a].name + ")";
+  }
+  if (operand.offset != 0) place += (place.empty() ? "" : " + ") + std::to_string(operand.offset);
+  return "b" + std::to_string(operand.buffer) + "[" + (place.empty() ? "0" : place) + "]";
+}
+
+}  // namespace
+
+std::string to_string(const LoopNest& nest) {
+  std::string text;
+  std::string indent;
+  for (const bool reduced : {false, true}) {
+    for (const LoopNest::NestAxis& axis : nest.axes) {
+      if (axis.reduced != reduced) continue;
+      const std::string name = axis.name.find(' ') == std::string::npos ? axis.name : "(" + axis.name + ")";
+      text += indent + (reduced ? "reduce " : "for ") + name + " in 0.." + std::to_string(axis.size) + "\n";
+      indent += "  ";
+    }
+  }
+  std::string value = nest.body.steps.size() == 1 && nest.body.steps[0].op == ScalarOp::input ? "x0" : to_string(nest.body);
+  for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+    text += indent + "x" + std::to_string(i) + " = " + show(nest.inputs[i], nest) + "  : " +
+            std::string(name(nest.inputs[i].dtype)) + "\n";
+  }
+  if (nest.combine) value = std::string(name(*nest.combine)) + " " + value;
+  text += indent + show(nest.output, nest) + " = " + value;
+  if (!nest.epilogue.steps.empty()) text += ", then " + to_string(nest.epilogue);
+  return text + "  : " + std::string(name(nest.output.dtype)) + " in " + std::string(name(nest.compute)) + "\n";
+}
+
+std::string to_string(const Program& program) {
+  std::string text;
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    const Program::Buffer& buffer = program.buffers[b];
+    text += "b" + std::to_string(b) + ": " + (b < program.input_count ? "input, " : "") +
+            std::to_string(buffer.elements) + " " + std::string(name(buffer.dtype)) + "\n";
+  }
+  for (const LoopNest& nest : program.nests) text += to_string(nest);
+  for (const Program::Result& result : program.results) {
+    text += "return b" + std::to_string(result.buffer) + " " + result.shape.to_string() + " strides " +
+            result.strides.to_string() + (result.offset ? " offset " + std::to_string(result.offset) : "") + "\n";
+  }
+  return text;
+}
+
+}  // namespace ein

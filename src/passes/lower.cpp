@@ -1,0 +1,308 @@
+#include "passes/lower.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace ein {
+namespace {
+
+struct Layout {
+  int buffer = -1;
+  std::int64_t offset = 0;
+  Strides strides;
+};
+
+/// A read of a value from inside an index space.
+struct Read {
+  ValueId value;
+  Access access;
+};
+
+class Lowering {
+ public:
+  Lowering(const Graph& graph, std::span<const InputLayout> inputs)
+      : graph_(graph), input_layouts_(inputs), layouts_(graph.ops.size()), users_(graph.ops.size(), 0),
+        inlined_(graph.ops.size(), false), absorbed_into_(graph.ops.size(), -1) {}
+
+  Program run() {
+    program_.input_count = input_layouts_.size();
+    plan_fusion();
+    std::size_t next_input = 0;
+    for (const Op& op : graph_.ops) {
+      if (op.kind != OpKind::input) continue;
+      // The run knows how large an input's storage is; nests only need its dtype.
+      program_.buffers.push_back({numel(op.shape), op.dtype});
+    }
+    for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
+      const Op& op = graph_.ops[id];
+      if (op.kind == OpKind::input) {
+        const InputLayout& in = input_layouts_[next_input];
+        layouts_[id] = {static_cast<int>(next_input++), in.offset, in.strides};
+      } else if (!inlined_[id]) {
+        lower(static_cast<ValueId>(id));
+      }
+    }
+    for (ValueId output : graph_.outputs) {
+      const Layout& layout = layout_of(output);
+      program_.results.push_back({layout.buffer, graph_.op(output).dtype, graph_.op(output).shape, layout.strides, layout.offset});
+    }
+    return std::move(program_);
+  }
+
+ private:
+  Layout& layout_of(ValueId id) { return layouts_[static_cast<std::size_t>(id)]; }
+
+  // --- fusion ---
+
+  static bool is_pure(const ScalarExpr& expr) {
+    return std::none_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
+      return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
+    });
+  }
+  static std::int64_t points(const Op& op) {
+    std::int64_t n = 1;
+    for (const Axis& axis : op.axes) n *= axis.size;
+    return n;
+  }
+  /// One axis per dimension, so that a reader's dimensions can stand for the axes.
+  static bool writes_plainly(const Op& op) {
+    return std::all_of(op.write.begin(), op.write.end(), [](const DimIndex& dim) { return dim.terms.size() == 1; });
+  }
+
+  void plan_fusion() {
+    std::vector<ValueId> user(graph_.ops.size(), -1);
+    for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
+      for (ValueId input : graph_.ops[id].inputs) {
+        ++users_[static_cast<std::size_t>(input)];
+        user[static_cast<std::size_t>(input)] = static_cast<ValueId>(id);
+      }
+    }
+    for (ValueId output : graph_.outputs) users_[static_cast<std::size_t>(output)] = 2;
+    for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
+      const Op& op = graph_.ops[id];
+      if (users_[id] != 1 || user[id] < 0) continue;
+      const Op& reader = graph_.op(user[id]);
+      if (op.kind == OpKind::map) {
+        const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
+        // One that finishes a reduction is that reduction's nest.
+        inlined_[id] = absorbed_into_[id] < 0 && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
+                       op.compute == compute && op.dtype == op.compute && is_pure(op.expr) && writes_plainly(op) && points(op) == points(reader);
+      } else if (op.kind == OpKind::reduce && reader.kind == OpKind::map && reader.inputs.size() == 1) {
+        const bool same = op.dtype == reader.compute && reader.shape == op.shape && is_pure(reader.expr) &&
+                          reader.reads[0] == reader.write && compute_type(op) == reader.compute;
+        if (same) {
+          inlined_[id] = true;
+          absorbed_into_[static_cast<std::size_t>(user[id])] = static_cast<ValueId>(id);
+        }
+      }
+    }
+  }
+
+  /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.
+  ScalarExpr inline_maps(const ScalarExpr& expr, std::vector<Read>& reads) const {
+    std::vector<ScalarExpr> inner;
+    std::vector<Read> all;
+    for (const Read& read : reads) {
+      const auto id = static_cast<std::size_t>(read.value);
+      const Op& op = graph_.ops[id];
+      if (op.kind != OpKind::map || !inlined_[id]) {
+        inner.push_back(Ex::input(static_cast<int>(all.size())));
+        all.push_back(read);
+        continue;
+      }
+      std::vector<DimIndex> axis_value(op.axes.size());
+      for (std::size_t d = 0; d < op.write.size(); ++d) {
+        axis_value[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read.access[d];
+      }
+      std::vector<Read> deeper;
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        deeper.push_back({op.inputs[i], composed(op.reads[i], axis_value)});
+      }
+      const ScalarExpr value = inline_maps(op.expr, deeper);
+      std::vector<ScalarExpr> shifted;
+      for (std::size_t i = 0; i < deeper.size(); ++i) shifted.push_back(Ex::input(static_cast<int>(all.size() + i)));
+      inner.push_back(substitute(value, shifted));
+      all.insert(all.end(), deeper.begin(), deeper.end());
+    }
+    reads = std::move(all);
+    return substitute(expr, inner);
+  }
+
+  static Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
+    Access result;
+    for (const DimIndex& dim : access) {
+      DimIndex sum{dim.offset, {}};
+      for (const DimIndex::Term& term : dim.terms) {
+        const DimIndex& value = axis_value[static_cast<std::size_t>(term.axis)];
+        sum.offset += term.coefficient * value.offset;
+        for (const DimIndex::Term& t : value.terms) sum.terms.push_back({t.axis, t.coefficient * term.coefficient});
+      }
+      result.push_back(std::move(sum));
+    }
+    return result;
+  }
+
+  // --- layouts ---
+
+  int allocate(DType dtype, const Shape& shape) {
+    program_.buffers.push_back({numel(shape), dtype});
+    return static_cast<int>(program_.buffers.size()) - 1;
+  }
+  void allocate_result(ValueId id) {
+    const Op& op = graph_.op(id);
+    layout_of(id) = {allocate(op.dtype, op.shape), 0, contiguous_strides(op.shape)};
+  }
+
+  static LoopNest::Operand operand(const Layout& layout, DType dtype, const Access& access, std::size_t axes) {
+    LoopNest::Operand result{layout.buffer, dtype, layout.offset, std::vector<std::int64_t>(axes, 0)};
+    for (std::size_t d = 0; d < access.size(); ++d) {
+      result.offset += layout.strides[d] * access[d].offset;
+      for (const DimIndex::Term& term : access[d].terms) {
+        result.strides[static_cast<std::size_t>(term.axis)] += layout.strides[d] * term.coefficient;
+      }
+    }
+    return result;
+  }
+
+  /// The layout in which `op`, a reindex, is a view of its input; none when its result needs other strides.
+  std::optional<Layout> as_view(const Op& op) {
+    const Layout& from = layout_of(op.inputs[0]);
+    const LoopNest::Operand read = operand(from, op.dtype, op.reads[0], op.axes.size());
+    Layout view{from.buffer, read.offset, Shape(op.shape.rank(), 0)};
+    const bool empty = numel(op.shape) == 0;
+    for (std::size_t d = 0; d < op.write.size(); ++d) {
+      // The terms of one dimension must step evenly, from its innermost axis out.
+      std::int64_t stride = 0;
+      std::int64_t expected = 0;
+      bool first = true;
+      for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
+        const auto axis = static_cast<std::size_t>(op.write[d].terms[t].axis);
+        if (op.axes[axis].size == 1) continue;
+        if (first) {
+          stride = read.strides[axis];
+          first = false;
+        } else if (!empty && read.strides[axis] != expected) {
+          return std::nullopt;
+        }
+        expected = read.strides[axis] * op.axes[axis].size;
+      }
+      view.strides[d] = stride;
+    }
+    // Where no element depends on a stride, a contiguous one keeps later views possible.
+    const Strides compact = contiguous_strides(op.shape);
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+      if (empty || op.shape[d] == 1) view.strides[d] = compact[d];
+    }
+    return view;
+  }
+
+  // --- nests ---
+
+  LoopNest nest_over(const Op& op) const {
+    LoopNest nest;
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      nest.axes.push_back({op.axes[a].name, op.axes[a].size, !is_kept(op, static_cast<int>(a))});
+    }
+    return nest;
+  }
+  void add(LoopNest nest) {
+    simplify(nest);
+    program_.nests.push_back(std::move(nest));
+  }
+
+  DType compute_type(const Op& op) const {
+    if (op.kind == OpKind::map) return op.compute;
+    DType widest = op.kind == OpKind::reduce ? graph_.op(op.inputs[0]).dtype : op.dtype;
+    if (is_integral(widest)) return DType::i64;
+    return widest == DType::f64 ? DType::f64 : DType::f32;
+  }
+
+  void lower(ValueId id) {
+    const Op& op = graph_.op(id);
+    switch (op.kind) {
+      case OpKind::reindex: return lower_reindex(id);
+      case OpKind::concat: return lower_concat(id);
+      case OpKind::contract:
+        return lower_compute(id, Ex::input(0) * Ex::input(1), op);
+      case OpKind::reduce: return lower_compute(id, Ex::input(0), op);
+      case OpKind::map: {
+        const ValueId absorbed = absorbed_into_[static_cast<std::size_t>(id)];
+        if (absorbed >= 0) return lower_compute(id, Ex::input(0), graph_.op(absorbed));
+        return lower_compute(id, op.expr, op);
+      }
+      case OpKind::input: return;
+    }
+  }
+
+  /// One nest for `computed`, which is value `id` itself or the reduction that it finishes.
+  void lower_compute(ValueId id, const ScalarExpr& body, const Op& computed) {
+    allocate_result(id);
+    std::vector<Read> reads;
+    for (std::size_t i = 0; i < computed.inputs.size(); ++i) reads.push_back({computed.inputs[i], computed.reads[i]});
+    LoopNest nest = nest_over(computed);
+    nest.body = inline_maps(body, reads);
+    nest.compute = compute_type(computed);
+    for (const Read& read : reads) {
+      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access, computed.axes.size()));
+    }
+    nest.output = operand(layout_of(id), graph_.op(id).dtype, computed.write, computed.axes.size());
+    const bool reduces = std::any_of(nest.axes.begin(), nest.axes.end(), [](const auto& axis) { return axis.reduced; });
+    if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
+    if (computed.kind == OpKind::contract && reduces) nest.combine = Combine::sum;
+    if (&computed != &graph_.op(id)) nest.epilogue = graph_.op(id).expr;
+    add(std::move(nest));
+  }
+
+  void copy(const Op& op, const Layout& from, const Layout& to) {
+    LoopNest nest = nest_over(op);
+    nest.body = Ex::input(0);
+    nest.compute = is_integral(op.dtype) ? DType::i64 : op.dtype == DType::f64 ? DType::f64 : DType::f32;
+    nest.inputs = {operand(from, op.dtype, op.reads[0], op.axes.size())};
+    nest.output = operand(to, op.dtype, op.write, op.axes.size());
+    add(std::move(nest));
+  }
+
+  void lower_reindex(ValueId id) {
+    const Op& op = graph_.op(id);
+    if (auto view = as_view(op)) {
+      layout_of(id) = std::move(*view);
+      return;
+    }
+    allocate_result(id);
+    copy(op, layout_of(op.inputs[0]), layout_of(id));
+  }
+
+  void lower_concat(ValueId id) {
+    const Op& op = graph_.op(id);
+    allocate_result(id);
+    Layout part = layout_of(id);
+    for (ValueId input : op.inputs) {
+      const Shape& shape = graph_.op(input).shape;
+      Op whole{.kind = OpKind::reindex, .dtype = op.dtype, .shape = shape};
+      Access plain;
+      for (std::size_t d = 0; d < shape.rank(); ++d) {
+        whole.axes.push_back({"i" + std::to_string(d), shape[d]});
+        plain.push_back({0, {{static_cast<int>(d), 1}}});
+      }
+      whole.reads = {plain};
+      whole.write = plain;
+      copy(whole, layout_of(input), part);
+      const auto dim = static_cast<std::size_t>(op.concat_dim);
+      part.offset += part.strides[dim] * shape[dim];
+    }
+  }
+
+  const Graph& graph_;
+  std::span<const InputLayout> input_layouts_;
+  Program program_;
+  std::vector<Layout> layouts_;
+  std::vector<int> users_;
+  std::vector<char> inlined_;
+  std::vector<ValueId> absorbed_into_;  // of a map: the reduction whose epilogue it is
+};
+
+}  // namespace
+
+Program lower(const Graph& graph, std::span<const InputLayout> inputs) { return Lowering(graph, inputs).run(); }
+
+}  // namespace ein

@@ -1,0 +1,21 @@
+// From a graph to loop nests over buffers.
+#pragma once
+
+#include <span>
+
+#include "nest/nest.hpp"
+
+namespace ein {
+
+/// Where an input's elements lie in its buffer, in elements.
+struct InputLayout {
+  Strides strides;
+  std::int64_t offset = 0;
+};
+
+/// Lowers `graph` (contractions of at most two operands) for inputs that lie as given. A reindex that
+/// strides can express costs nothing. A map is computed inside the one operation that uses it, if that
+/// computes each element once; a map of a reduction's result becomes the reduction's epilogue.
+Program lower(const Graph& graph, std::span<const InputLayout> inputs);
+
+}  // namespace ein

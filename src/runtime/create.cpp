@@ -1,0 +1,116 @@
+#include <ein/create.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include <ein/error.hpp>
+#include "nest/random.hpp"
+#include "runtime/map.hpp"
+
+namespace ein {
+namespace {
+
+Ex constant(Scalar value) { return value.is_integer() ? Ex::integer(value.integer()) : Ex(value.real()); }
+
+/// Which type keeps `value` exactly on its way to `dtype`.
+DType compute_type_for(Scalar value, DType dtype) {
+  return value.is_integer() && is_integral(dtype) ? DType::i64 : DType::f64;
+}
+
+/// The seed, and the number of random tensors made from it.
+struct RandomState {
+  std::mutex mutex;
+  std::uint64_t seed = 0;
+  std::uint64_t tensors = 0;
+};
+RandomState& random_state() {
+  static RandomState state;
+  return state;
+}
+
+Ex next_random(ScalarOp distribution) {
+  RandomState& state = random_state();
+  const std::lock_guard lock(state.mutex);
+  return Ex::random(distribution, state.seed, state.tensors++);
+}
+
+void require_floating(const char* what, DType dtype) {
+  if (is_floating(dtype)) return;
+  throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) + " is not a floating-point dtype");
+}
+
+}  // namespace
+
+Tensor empty(const Shape& shape, DType dtype) {
+  const auto element = static_cast<std::int64_t>(size_of(dtype));
+  const auto bytes = static_cast<std::size_t>(checked_numel(shape, element) * element);
+  return Tensor(Storage::allocate(bytes), dtype, shape, contiguous_strides(shape));
+}
+
+Tensor full(const Shape& shape, Scalar value, DType dtype) {
+  return engine::fill_new(constant(value), shape, compute_type_for(value, dtype), dtype);
+}
+Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+
+Tensor arange(Scalar start, Scalar end, Scalar step) {
+  const bool whole = start.is_integer() && end.is_integer() && step.is_integer();
+  const auto complain = [&](const std::string& why) {
+    throw Error(ErrorKind::value, "arange: from " + std::to_string(start.real()) + " to " + std::to_string(end.real()) +
+                                      " by " + std::to_string(step.real()) + why);
+  };
+  if (!(step.real() != 0) || !std::isfinite(start.real()) || !std::isfinite(end.real()) || !std::isfinite(step.real())) {
+    complain(": the step must not be 0, and all three must be finite");
+  }
+  const double count = std::ceil((end.real() - start.real()) / step.real());
+  if (count > 9e18) complain(" has too many elements");
+  const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
+  const Ex values = constant(start) + Ex::index(0) * constant(step);
+  return engine::fill_new(values, shape, whole ? DType::i64 : DType::f64, whole ? DType::i64 : DType::f32);
+}
+Tensor arange(Scalar end) { return end.is_integer() ? arange(0, end, 1) : arange(0.0, end, 1.0); }
+
+Tensor eye(std::int64_t n, DType dtype) {
+  const Tensor x = zeros({n, n}, dtype);
+  // The diagonal as a view: one step down is one row and one column.
+  Tensor(x.storage(), dtype, {n}, {n + 1}).fill(1);
+  return x;
+}
+
+void manual_seed(std::uint64_t seed) {
+  RandomState& state = random_state();
+  const std::lock_guard lock(state.mutex);
+  state.seed = seed;
+  state.tensors = 0;
+}
+
+Tensor randn(const Shape& shape, DType dtype) {
+  require_floating("randn", dtype);
+  return engine::fill_new(next_random(ScalarOp::normal), shape, DType::f64, dtype);
+}
+
+Tensor rand(const Shape& shape, DType dtype) {
+  require_floating("rand", dtype);
+  // Rounding to a narrower type must not reach 1.
+  const double below_one = 1 - finfo(dtype).eps / 2;
+  return engine::fill_new(Ex::apply(ScalarOp::min, next_random(ScalarOp::uniform), Ex(below_one)), shape, DType::f64, dtype);
+}
+
+Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype) {
+  require_floating("trunc_normal", dtype);
+  if (!(a < b) || !(std > 0) || !std::isfinite(std)) {
+    throw Error(ErrorKind::value, "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
+                                      ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
+  }
+  // Far out on the right the distribution function has no digits left, on the left it has: mirror.
+  const double sign = a > 0 ? -1 : 1;
+  const double low = sign > 0 ? a : -b, high = sign > 0 ? b : -a;
+  const double from = random::normal_cdf(low / std), to = random::normal_cdf(high / std);
+  const Ex p = Ex(from) + next_random(ScalarOp::uniform) * Ex(to - from);
+  const Ex x = Ex::apply(ScalarOp::normal_quantile, p) * Ex(std);
+  const Ex inside = Ex::apply(ScalarOp::min, Ex::apply(ScalarOp::max, x, Ex(low)), Ex(high));
+  return engine::fill_new(inside * Ex(sign), shape, DType::f64, dtype);
+}
+
+}  // namespace ein

@@ -1,0 +1,186 @@
+#include <ein/elementwise.hpp>
+
+#include <cmath>
+#include <numbers>
+
+#include <ein/create.hpp>
+#include <ein/error.hpp>
+#include <ein/ops.hpp>
+#include "runtime/map.hpp"
+
+namespace ein {
+namespace {
+
+/// What an operation makes of the promoted dtype of its operands.
+enum class Result { same, floating, boolean };
+
+/// The inputs of a map, its tensors apart from its numbers.
+class Arguments {
+ public:
+  Ex add(const Operand& operand) {
+    if (!operand.tensor()) {
+      numbers_fractional_ |= !operand.number().is_integer();
+      has_number_ = true;
+      return operand.number().is_integer() ? Ex::integer(operand.number().integer()) : Ex(operand.number().real());
+    }
+    dtype_ = tensors_ == 0 ? operand.tensor()->dtype() : promote(dtype_, operand.tensor()->dtype());
+    return add_condition(*operand.tensor());
+  }
+  /// An input whose dtype does not take part in promotion.
+  Ex add_condition(const Tensor& tensor) {
+    operands_[tensors_] = &tensor;
+    return Ex::input(static_cast<int>(tensors_++));
+  }
+  /// The dtype in which elements are computed.
+  DType dtype(Result result) const {
+    if (tensors_ == 0) return numbers_fractional_ || result == Result::floating ? DType::f32 : DType::i64;
+    if (is_integral(dtype_) && (result == Result::floating || numbers_fractional_)) return DType::f32;
+    if (dtype_ == DType::boolean && has_number_) return DType::i64;
+    return dtype_;
+  }
+  engine::Operands operands() const { return {operands_, tensors_}; }
+
+ private:
+  const Tensor* operands_[3] = {};
+  std::size_t tensors_ = 0;
+  DType dtype_ = DType::boolean;
+  bool numbers_fractional_ = false;
+  bool has_number_ = false;
+};
+
+Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula, Result result) {
+  const DType dtype = arguments.dtype(result);
+  const DType to = result == Result::boolean ? DType::boolean : dtype;
+  return engine::map(what, formula, arguments.operands(), engine::compute_type(dtype), to);
+}
+
+Tensor binary(std::string_view what, ScalarOp op, const Operand& a, const Operand& b, Result result) {
+  Arguments arguments;
+  const Ex left = arguments.add(a);
+  const Ex right = arguments.add(b);
+  return run(what, arguments, Ex::apply(op, left, right), result);
+}
+
+/// A function of one tensor, given as a formula of its element.
+template <class Formula>
+Tensor unary(std::string_view what, const Tensor& x, Result result, Formula formula) {
+  Arguments arguments;
+  const Ex element = arguments.add(x);
+  return run(what, arguments, formula(element), result);
+}
+Tensor function(std::string_view what, ScalarOp op, const Tensor& x) {
+  return unary(what, x, Result::floating, [&](const Ex& e) { return Ex::apply(op, e); });
+}
+
+Ex logistic(const Ex& x) { return Ex(1.0) / (Ex(1.0) + Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, x))); }
+
+}  // namespace
+
+Tensor add(Operand a, Operand b) { return binary("add", ScalarOp::add, a, b, Result::same); }
+Tensor sub(Operand a, Operand b) { return binary("sub", ScalarOp::sub, a, b, Result::same); }
+Tensor mul(Operand a, Operand b) { return binary("mul", ScalarOp::mul, a, b, Result::same); }
+Tensor div(Operand a, Operand b) { return binary("div", ScalarOp::div, a, b, Result::floating); }
+Tensor pow(Operand a, Operand b) { return binary("pow", ScalarOp::pow, a, b, Result::same); }
+Tensor minimum(Operand a, Operand b) { return binary("minimum", ScalarOp::min, a, b, Result::same); }
+Tensor maximum(Operand a, Operand b) { return binary("maximum", ScalarOp::max, a, b, Result::same); }
+Tensor less(Operand a, Operand b) { return binary("less", ScalarOp::lt, a, b, Result::boolean); }
+Tensor less_equal(Operand a, Operand b) { return binary("less_equal", ScalarOp::le, a, b, Result::boolean); }
+Tensor greater(Operand a, Operand b) { return binary("greater", ScalarOp::gt, a, b, Result::boolean); }
+Tensor greater_equal(Operand a, Operand b) { return binary("greater_equal", ScalarOp::ge, a, b, Result::boolean); }
+Tensor equal(Operand a, Operand b) { return binary("equal", ScalarOp::eq, a, b, Result::boolean); }
+Tensor not_equal(Operand a, Operand b) { return binary("not_equal", ScalarOp::ne, a, b, Result::boolean); }
+Tensor logical_and(Operand a, Operand b) { return binary("logical_and", ScalarOp::logical_and, a, b, Result::boolean); }
+Tensor logical_or(Operand a, Operand b) { return binary("logical_or", ScalarOp::logical_or, a, b, Result::boolean); }
+Tensor logical_not(const Tensor& x) {
+  return unary("logical_not", x, Result::boolean, [](const Ex& e) { return Ex::apply(ScalarOp::logical_not, e); });
+}
+
+Tensor where(const Tensor& condition, Operand a, Operand b) {
+  Arguments arguments;
+  const Ex left = arguments.add(a);
+  const Ex right = arguments.add(b);
+  const Ex test = arguments.add_condition(condition);
+  return run("where", arguments, Ex::apply(ScalarOp::where, test, left, right), Result::same);
+}
+
+Tensor operator-(const Tensor& x) {
+  return unary("neg", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::neg, e); });
+}
+Tensor abs(const Tensor& x) {
+  return unary("abs", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::abs, e); });
+}
+Tensor sqrt(const Tensor& x) { return function("sqrt", ScalarOp::sqrt, x); }
+Tensor rsqrt(const Tensor& x) { return function("rsqrt", ScalarOp::rsqrt, x); }
+Tensor exp(const Tensor& x) { return function("exp", ScalarOp::exp, x); }
+Tensor log(const Tensor& x) { return function("log", ScalarOp::log, x); }
+Tensor tanh(const Tensor& x) { return function("tanh", ScalarOp::tanh, x); }
+Tensor erf(const Tensor& x) { return function("erf", ScalarOp::erf, x); }
+Tensor sigmoid(const Tensor& x) { return unary("sigmoid", x, Result::floating, logistic); }
+Tensor relu(const Tensor& x) {
+  return unary("relu", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::max, e, Ex::integer(0)); });
+}
+Tensor gelu(const Tensor& x) {
+  return unary("gelu", x, Result::floating, [](const Ex& e) {
+    return e * Ex(0.5) * (Ex(1.0) + Ex::apply(ScalarOp::erf, e * Ex(1 / std::numbers::sqrt2)));
+  });
+}
+Tensor silu(const Tensor& x) {
+  return unary("silu", x, Result::floating, [](const Ex& e) { return e * logistic(e); });
+}
+Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
+  if (!(low.real() <= high.real())) {
+    throw Error(ErrorKind::value, "clamp: low = " + std::to_string(low.real()) + " exceeds high = " + std::to_string(high.real()));
+  }
+  Arguments arguments;
+  const Ex element = arguments.add(x);
+  const Ex raised = Ex::apply(ScalarOp::max, element, arguments.add(low));
+  return run("clamp", arguments, Ex::apply(ScalarOp::min, raised, arguments.add(high)), Result::same);
+}
+
+namespace {
+
+/// x where `compare(column - row, diagonal)` holds, else 0.
+Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, ScalarOp compare) {
+  if (x.rank() < 2) {
+    throw Error(ErrorKind::rank, std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
+  }
+  const auto row = static_cast<int>(x.rank()) - 2;
+  const Ex distance = Ex::index(row + 1) - Ex::index(row);
+  const Ex kept = Ex::apply(compare, distance, Ex::integer(diagonal));
+  const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), Ex::integer(0));
+  // Positions beyond 2^24 are not exact in f32.
+  const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
+  const DType compute = engine::compute_type(x.dtype());
+  const Tensor* operand = &x;
+  return engine::map(what, value, {&operand, 1}, compute == DType::f32 && !small ? DType::f64 : compute, x.dtype());
+}
+
+}  // namespace
+
+Tensor triu(const Tensor& x, std::int64_t diagonal) { return triangle("triu", x, diagonal, ScalarOp::ge); }
+Tensor tril(const Tensor& x, std::int64_t diagonal) { return triangle("tril", x, diagonal, ScalarOp::le); }
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  const auto shapes = [&] { return a.shape().to_string() + " and " + b.shape().to_string(); };
+  if (a.rank() == 0 || b.rank() == 0) throw Error(ErrorKind::rank, "matmul: wants no scalars, got shapes " + shapes());
+  const std::int64_t inner = b.shape()[b.rank() == 1 ? 0 : b.rank() - 2];
+  if (a.shape().back() != inner) {
+    throw Error(ErrorKind::size, "matmul: " + std::to_string(a.shape().back()) + " columns meet " + std::to_string(inner) +
+                                     " rows in shapes " + shapes());
+  }
+  if (a.rank() == 1 && b.rank() == 1) return einsum(a, b, "k, k ->");
+  if (a.rank() == 1) return einsum(a, b, "k, ... k j -> ... j");
+  if (b.rank() == 1) return einsum(a, b, "... i k, k -> ... i");
+  return einsum(a, b, "... i k, ... k j -> ... i j");
+}
+
+bool all_close(const Tensor& a, const Tensor& b, double relative, double absolute) {
+  if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return false;
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!(x[i] == y[i] || std::abs(x[i] - y[i]) <= absolute + relative * std::abs(y[i]))) return false;
+  }
+  return true;
+}
+
+}  // namespace ein

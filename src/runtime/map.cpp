@@ -1,0 +1,143 @@
+#include "runtime/map.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <ein/error.hpp>
+
+namespace ein::engine {
+namespace {
+
+/// Keys of maps and of pattern calls differ in their first word.
+constexpr std::int64_t map_key = -1;
+constexpr std::int64_t copy_key = -2;
+
+void add(PlanKey& key, const ScalarExpr& formula) {
+  key.add(static_cast<std::int64_t>(formula.steps.size()));
+  for (const ScalarStep& step : formula.steps) {
+    key.add(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.which) << 8);
+    for (int arg : step.args) key.add(arg);
+    key.add(std::bit_cast<std::int64_t>(step.real));
+    key.add(step.integer);
+  }
+}
+
+std::vector<Axis> axes_of(const Shape& shape) {
+  std::vector<Axis> axes;
+  for (std::size_t d = 0; d < shape.rank(); ++d) axes.push_back({"i" + std::to_string(d), shape[d]});
+  return axes;
+}
+
+/// Dimension d of a value of `shape` follows the axis with which it is aligned at the right.
+Access broadcast_access(const Shape& shape, const Shape& to) {
+  Access access;
+  const std::size_t shift = to.rank() - shape.rank();
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    const bool stretched = shape[d] != to[shift + d];
+    access.push_back(stretched ? DimIndex{} : DimIndex{0, {{static_cast<int>(shift + d), 1}}});
+  }
+  return access;
+}
+
+}  // namespace
+
+DType compute_type(DType dtype) {
+  if (is_integral(dtype)) return DType::i64;
+  return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+Shape broadcast_shape(std::string_view what, Operands operands) {
+  Shape shape;
+  for (const Tensor* operand : operands) {
+    while (shape.rank() < operand->rank()) {
+      Shape longer{1};
+      for (std::int64_t size : shape) longer.push_back(size);
+      shape = longer;
+    }
+    const std::size_t shift = shape.rank() - operand->rank();
+    for (std::size_t d = 0; d < operand->rank(); ++d) {
+      const std::int64_t size = operand->shape()[d];
+      std::int64_t& common = shape[shift + d];
+      if (size != 1 && common != 1 && size != common) {
+        std::string text = std::string(what) + ": shapes do not broadcast:";
+        for (const Tensor* o : operands) text += " " + o->shape().to_string();
+        throw Error(ErrorKind::size, text + "\n  help: aligned at the right, sizes must be equal or 1");
+      }
+      if (common == 1) common = size;
+    }
+  }
+  return shape;
+}
+
+Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute, DType to) {
+  PlanKey key;
+  key.add(map_key);
+  key.add(static_cast<std::int64_t>(compute) << 8 | static_cast<std::int64_t>(to));
+  add(key, formula);
+  for (const Tensor* operand : operands) key.add(*operand);
+  const auto build = [&] {
+    Graph graph;
+    const Shape shape = broadcast_shape(what, operands);
+    checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
+    Op op{.kind = OpKind::map, .dtype = to, .shape = shape};
+    op.axes = axes_of(shape);
+    op.write = broadcast_access(shape, shape);
+    op.expr = formula;
+    op.compute = compute;
+    for (const Tensor* operand : operands) {
+      op.inputs.push_back(static_cast<ValueId>(graph.ops.size()));
+      op.reads.push_back(broadcast_access(operand->shape(), shape));
+      graph.ops.push_back({.kind = OpKind::input, .dtype = operand->dtype(), .shape = operand->shape()});
+    }
+    graph.outputs.push_back(static_cast<ValueId>(graph.ops.size()));
+    graph.ops.push_back(std::move(op));
+    verify(graph);
+    return graph;
+  };
+  return std::move(run(*plan_for(key, operands, build), operands).front());
+}
+
+Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to) {
+  const std::int64_t elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
+  Graph graph;
+  Op op{.kind = OpKind::map, .dtype = to, .shape = Shape{elements}};
+  op.axes = axes_of(op.shape);
+  op.write = broadcast_access(op.shape, op.shape);
+  op.expr = formula;
+  op.compute = compute;
+  graph.ops.push_back(std::move(op));
+  graph.outputs.push_back(0);
+  // Each formula is its own; a plan for it would be kept for nothing.
+  return run(*make_plan(graph, {}), {}).front().view(shape);
+}
+
+void copy(const Tensor& from, const Tensor& to) {
+  PlanKey key;
+  key.add(copy_key);
+  key.add(from);
+  key.add(to);
+  auto plan = find_plan(key);
+  if (!plan) {
+    LoopNest nest;
+    for (const Axis& axis : axes_of(from.shape())) nest.axes.push_back({axis.name, axis.size, false});
+    const auto operand = [](int buffer, const Tensor& x) {
+      return LoopNest::Operand{buffer, x.dtype(), 0, {x.strides().begin(), x.strides().end()}};
+    };
+    nest.inputs = {operand(0, from)};
+    nest.output = operand(1, to);
+    nest.body = Ex::input(0);
+    nest.compute = compute_type(from.dtype());
+    simplify(nest);
+    auto made = std::make_shared<Plan>();
+    made->program.input_count = 2;
+    made->program.buffers = {{from.numel(), from.dtype()}, {to.numel(), to.dtype()}};
+    made->kernels.push_back(cpu::make_kernel(nest));
+    made->program.nests.push_back(std::move(nest));
+    keep_plan(key, made);
+    plan = made;
+  }
+  const Tensor* const operands[] = {&from, &to};
+  run(*plan, operands);
+}
+
+}  // namespace ein::engine

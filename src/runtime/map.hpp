@@ -1,0 +1,26 @@
+// Eager maps and copies: one scalar expression over tensors.
+#pragma once
+
+#include <optional>
+
+#include "runtime/plan.hpp"
+
+namespace ein::engine {
+
+/// A new tensor of dtype `to`: `formula` of the operands (inputs 0, 1, ...), broadcast against each other,
+/// computed in `compute`. `what` names the operation in errors.
+Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute, DType to);
+
+/// A new contiguous tensor of `formula`, which has no inputs; axis index 0 is the row-major position.
+Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to);
+
+/// to[...] = from[...], converted; shapes must be equal.
+void copy(const Tensor& from, const Tensor& to);
+
+/// The type in which a map of elements of `dtype` computes: f64, f32 or i64.
+DType compute_type(DType dtype);
+
+/// The common shape of operands under broadcasting.
+Shape broadcast_shape(std::string_view what, Operands operands);
+
+}  // namespace ein::engine

@@ -1,0 +1,156 @@
+#include "runtime/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "passes/lower.hpp"
+
+namespace ein::engine {
+
+std::shared_ptr<const Plan> make_plan(const Graph& graph, Operands operands, const OrderOptions& options) {
+  const Graph ordered = order_contractions(graph, options);
+#ifndef NDEBUG
+  verify(ordered);
+#endif
+  // Offsets are added to the buffers' addresses instead, so that equal views share a plan.
+  std::vector<InputLayout> layouts;
+  for (const Tensor* operand : operands) layouts.push_back({operand->strides(), 0});
+  auto plan = std::make_shared<Plan>();
+  plan->program = lower(ordered, layouts);
+  for (const LoopNest& nest : plan->program.nests) plan->kernels.push_back(cpu::make_kernel(nest));
+  return plan;
+}
+
+std::vector<Tensor> run(const Plan& plan, Operands operands) {
+  const Program& program = plan.program;
+  std::byte* few_addresses[8];
+  std::vector<std::byte*> many_addresses;
+  std::byte** addresses = few_addresses;
+  const std::size_t count = program.buffers.size();
+  if (count > std::size(few_addresses)) {
+    many_addresses.resize(count);
+    addresses = many_addresses.data();
+  }
+  std::vector<std::shared_ptr<Storage>> allocated;
+  allocated.reserve(count - operands.size());
+  for (std::size_t b = 0; b < count; ++b) {
+    if (b < operands.size()) {
+      addresses[b] = static_cast<std::byte*>(operands[b]->raw_data());
+      continue;
+    }
+    const Program::Buffer& buffer = program.buffers[b];
+    allocated.push_back(Storage::allocate(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype)));
+    addresses[b] = allocated.back()->data();
+  }
+  for (const auto& kernel : plan.kernels) kernel->run({addresses, count});
+  std::vector<Tensor> results;
+  results.reserve(program.results.size());
+  for (const Program::Result& result : program.results) {
+    const auto b = static_cast<std::size_t>(result.buffer);
+    if (b < operands.size()) {
+      results.emplace_back(operands[b]->storage(), result.dtype, result.shape, result.strides,
+                           operands[b]->offset() + result.offset);
+    } else {
+      results.emplace_back(allocated[b - operands.size()], result.dtype, result.shape, result.strides, result.offset);
+    }
+  }
+  return results;
+}
+
+// --- keys -------------------------------------------------------------------------------------------
+
+namespace {
+std::vector<std::int64_t>& thread_words() {
+  thread_local std::vector<std::int64_t> words;
+  return words;
+}
+}  // namespace
+
+PlanKey::PlanKey() : words_(thread_words()) { words_.clear(); }
+
+void PlanKey::add(std::string_view text) {
+  add(static_cast<std::int64_t>(text.size()));
+  const std::size_t at = words_.size();
+  words_.resize(at + (text.size() + 7) / 8, 0);
+  std::memcpy(words_.data() + at, text.data(), text.size());
+}
+
+void PlanKey::add(const Tensor& operand) {
+  add(static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
+  words_.insert(words_.end(), operand.shape().begin(), operand.shape().end());
+  words_.insert(words_.end(), operand.strides().begin(), operand.strides().end());
+}
+
+// --- cache ------------------------------------------------------------------------------------------
+
+namespace {
+
+std::uint64_t hash_of(std::span<const std::int64_t> words) {
+  std::uint64_t hash = 0x9E3779B97F4A7C15u;
+  for (std::int64_t word : words) {
+    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xFF51AFD7ED558CCDu;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+struct Entry {
+  std::vector<std::int64_t> words;
+  std::shared_ptr<const Plan> plan;
+  bool holds(std::span<const std::int64_t> key) const { return std::equal(words.begin(), words.end(), key.begin(), key.end()); }
+};
+
+/// All plans of the process, by hash.
+class PlanCache {
+ public:
+  std::shared_ptr<const Plan> find(std::uint64_t hash, std::span<const std::int64_t> words) {
+    const std::shared_lock lock(mutex_);
+    const auto [begin, end] = entries_.equal_range(hash);
+    for (auto it = begin; it != end; ++it) {
+      if (it->second.holds(words)) return it->second.plan;
+    }
+    return nullptr;
+  }
+  void keep(std::uint64_t hash, Entry entry) {
+    const std::unique_lock lock(mutex_);
+    if (entries_.size() >= most_plans) entries_.clear();
+    entries_.emplace(hash, std::move(entry));
+  }
+
+ private:
+  static constexpr std::size_t most_plans = 4096;
+  std::shared_mutex mutex_;
+  std::unordered_multimap<std::uint64_t, Entry> entries_;
+};
+
+PlanCache& plan_cache() {
+  static PlanCache& cache = *new PlanCache;
+  return cache;
+}
+
+/// The plans that this thread used last, found without a lock.
+Entry& recent_entry(std::uint64_t hash) {
+  thread_local Entry recent[64];
+  return recent[hash % std::size(recent)];
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> find_plan(const PlanKey& key) {
+  const std::uint64_t hash = hash_of(key.words());
+  Entry& recent = recent_entry(hash);
+  if (recent.plan && recent.holds(key.words())) return recent.plan;
+  auto plan = plan_cache().find(hash, key.words());
+  if (plan) recent = {{key.words().begin(), key.words().end()}, plan};
+  return plan;
+}
+
+void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan) {
+  const std::uint64_t hash = hash_of(key.words());
+  plan_cache().keep(hash, {{key.words().begin(), key.words().end()}, std::move(plan)});
+}
+
+}  // namespace ein::engine

@@ -1,0 +1,157 @@
+// The members of Tensor that compute or copy.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include <ein/create.hpp>
+#include <ein/error.hpp>
+#include <ein/tensor.hpp>
+
+#include "runtime/map.hpp"
+
+namespace ein {
+namespace {
+
+void require_writable(const Tensor& x, const char* what) {
+  if (x.storage()->read_only()) throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
+  for (std::size_t d = 0; d < x.rank(); ++d) {
+    if (x.strides()[d] != 0 || x.shape()[d] <= 1) continue;
+    throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " + x.shape().to_string() +
+                                      " and strides " + x.strides().to_string() + " share memory; write to a clone()");
+  }
+}
+
+/// Whether the bytes that two tensors span in one storage overlap.
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (!a.same_storage(b) || a.numel() == 0 || b.numel() == 0) return false;
+  const auto range = [](const Tensor& x) {
+    std::int64_t last = x.offset();
+    for (std::size_t d = 0; d < x.rank(); ++d) last += x.strides()[d] * (x.shape()[d] - 1);
+    const auto size = static_cast<std::int64_t>(x.element_size());
+    return std::pair(x.offset() * size, (last + 1) * size);
+  };
+  const auto [a_begin, a_end] = range(a);
+  const auto [b_begin, b_end] = range(b);
+  return a_begin < b_end && b_begin < a_end;
+}
+
+}  // namespace
+
+Tensor Tensor::clone() const {
+  Tensor copy = empty(shape(), dtype());
+  engine::copy(*this, copy);
+  return copy;
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType wanted) const {
+  if (wanted == dtype()) return *this;
+  Tensor converted = empty(shape(), wanted);
+  engine::copy(*this, converted);
+  return converted;
+}
+
+void Tensor::fill(Scalar value) const {
+  require_writable(*this, "fill");
+  const Tensor one = full({}, value, dtype());
+  engine::copy(Tensor(one.storage(), dtype(), shape(), Strides(rank(), 0)), *this);
+}
+
+void Tensor::copy_from(const Tensor& source) const {
+  require_writable(*this, "copy_from");
+  if (!(source.shape() == shape())) {
+    throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() + ", the tensor " +
+                                      shape().to_string());
+  }
+  engine::copy(may_overlap(source, *this) ? source.clone() : source, *this);
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const Tensor values = to(dtype_of<T>).contiguous();
+  const T* first = values.data<T>();
+  return std::vector<T>(first, first + values.numel());
+}
+
+template <class T>
+T Tensor::item() const {
+  if (numel() != 1) {
+    throw Error(ErrorKind::shape, "item: the tensor of shape " + shape().to_string() + " has " + std::to_string(numel()) +
+                                      " elements, one is wanted");
+  }
+  const Tensor value = to(dtype_of<T>);
+  return *value.data<T>();
+}
+
+template <class T>
+Tensor from_vector(const std::vector<T>& values, const Shape& shape) {
+  if (checked_numel(shape, sizeof(T)) != static_cast<std::int64_t>(values.size())) {
+    throw Error(ErrorKind::shape, "from_vector: shape " + shape.to_string() + " wants " + std::to_string(numel(shape)) +
+                                      " values, got " + std::to_string(values.size()));
+  }
+  const Tensor x = empty(shape, dtype_of<T>);
+  std::copy(values.begin(), values.end(), x.data<T>());
+  return x;
+}
+
+#define EIN_INSTANTIATE(T)                              \
+  template std::vector<T> Tensor::to_vector<T>() const; \
+  template T Tensor::item<T>() const;                   \
+  template Tensor from_vector<T>(const std::vector<T>&, const Shape&);
+EIN_INSTANTIATE(double)
+EIN_INSTANTIATE(float)
+EIN_INSTANTIATE(f16)
+EIN_INSTANTIATE(bf16)
+EIN_INSTANTIATE(f8e4m3)
+EIN_INSTANTIATE(f8e5m2)
+EIN_INSTANTIATE(std::int64_t)
+EIN_INSTANTIATE(std::int32_t)
+EIN_INSTANTIATE(std::uint8_t)
+EIN_INSTANTIATE(bool)
+#undef EIN_INSTANTIATE
+
+// --- text -------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string element_text(const Tensor& x) {
+  if (x.dtype() == DType::boolean) return x.item<bool>() ? "true" : "false";
+  if (is_integral(x.dtype())) return std::to_string(x.item<std::int64_t>());
+  char text[32];
+  std::snprintf(text, sizeof text, x.dtype() == DType::f64 ? "%.10g" : "%.6g", x.item());
+  return text;
+}
+
+constexpr std::int64_t longest_shown = 8;
+
+void write(const Tensor& x, std::size_t indent, std::string& text) {
+  if (x.rank() == 0) {
+    text += element_text(x);
+    return;
+  }
+  const std::int64_t size = x.shape()[0];
+  const std::string between = x.rank() == 1 ? ", " : ",\n" + std::string(indent + 1, ' ');
+  text += "[";
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (i > 0) text += between;
+    if (size > longest_shown && i == longest_shown / 2) {
+      text += "...";
+      i = size - longest_shown / 2 - 1;
+      continue;
+    }
+    write(x[i], indent + 1, text);
+  }
+  text += "]";
+}
+
+}  // namespace
+
+std::string to_string(const Tensor& x) {
+  std::string text;
+  write(x, 0, text);
+  return text;
+}
+
+}  // namespace ein
