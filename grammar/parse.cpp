@@ -11,7 +11,7 @@ template <class Rule>
 struct action : tao::pegtl::nothing<Rule> {};
 
 template <class Rule>
-  requires HasEvent<Rule>
+  requires HasEvent<Rule, Reading>
 struct action<Rule> {
   template <class Input>
   static void apply(const Input& in, Reading& reading) {
@@ -34,7 +34,7 @@ struct control : tao::pegtl::normal<Rule> {
 }  // namespace
 
 Reading parse_pattern(std::string_view text) {
-  Reading reading{text};
+  Reading reading{.text = text};
   if (text.size() > max_pattern_bytes) {
     reading.complain(Complaint::pattern_is_too_long, {0, 0});
     return reading;

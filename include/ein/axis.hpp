@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace ein {
 
@@ -20,6 +21,7 @@ struct AxisSize {
 template <std::size_t N>
 struct FixedString {
   char text[N] = {};
+  constexpr FixedString() = default;
   consteval FixedString(const char (&literal)[N]) { std::copy_n(literal, N, text); }
   constexpr std::string_view view() const { return {text, N - 1}; }
 };
@@ -32,9 +34,21 @@ struct NamedAxisSize {
   constexpr operator AxisSize() const { return {name(), size}; }
 };
 
+/// `"heads"_a = ein::size_c<8>`: the size is part of the type, too.
+template <FixedString Name, std::int64_t Size>
+struct StaticAxisSize {
+  static constexpr std::string_view name() { return Name.view(); }
+  static constexpr std::int64_t static_size = Size;
+  constexpr operator AxisSize() const { return {name(), Size}; }
+};
+template <std::int64_t Size>
+inline constexpr std::integral_constant<std::int64_t, Size> size_c{};
+
 template <FixedString Name>
 struct AxisName {
   constexpr NamedAxisSize<Name> operator=(std::integral auto size) const { return {static_cast<std::int64_t>(size)}; }
+  template <class T, T Size>
+  constexpr StaticAxisSize<Name, Size> operator=(std::integral_constant<T, Size>) const { return {}; }
 };
 
 /// A size for an axis whose name is known at run time only.

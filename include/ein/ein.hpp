@@ -7,6 +7,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
+#include <ein/npy.hpp>
 #include <ein/ops.hpp>
 #include <ein/parallel.hpp>
 #include <ein/pattern.hpp>

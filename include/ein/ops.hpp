@@ -6,13 +6,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <ein/axis.hpp>
 #include <ein/pattern.hpp>
 #include <ein/reduction.hpp>
-#include <ein/tensor.hpp>
+#include <ein/typed.hpp>
 
 namespace ein {
 
@@ -23,25 +24,16 @@ struct EinsumOptions {
   std::int64_t max_intermediate = 0;
 };
 
-/// A reduction by enumerator or by name: "sum", "mean", "max", "min", "prod", "any", "all", "logsumexp",
-/// "var", "std". Another name is an Error of kind `reduction`.
-class ReductionArgument {
- public:
-  ReductionArgument(Reduction reduction) : reduction_(reduction) {}
-  ReductionArgument(std::string_view name);
-  ReductionArgument(const char* name) : ReductionArgument(std::string_view(name)) {}
-  Reduction reduction() const { return reduction_; }
-
- private:
-  Reduction reduction_;
-};
+/// A Tensor, or a Typed one.
+template <class T>
+concept TensorArgument = std::derived_from<T, Tensor>;
 
 namespace detail {
 
 /// One call as the eager runtime takes it.
 struct Call {
   Operation op;
-  std::string_view pattern;
+  const PatternArgument& pattern;
   std::span<const Tensor* const> operands;
   std::span<const AxisSize> sizes;
   Reduction reduction = Reduction::sum;
@@ -51,121 +43,238 @@ struct Call {
 };
 Tensor run_one(const Call& call);
 std::vector<Tensor> run_all(const Call& call);
-std::vector<const Tensor*> addresses(std::span<const Tensor> tensors);
 
-template <class... Sizes>
-std::array<AxisSize, sizeof...(Sizes)> axis_sizes(const Sizes&... sizes) {
-  return {AxisSize(sizes)...};
+/// A call on operands that are known one by one.
+template <std::size_t N, class... Sizes>
+Tensor run_on(Operation op, const PatternArgument& pattern, Reduction reduction,
+              const std::array<const Tensor*, N>& operands, const Sizes&... sizes) {
+  const std::array<AxisSize, sizeof...(Sizes)> given{AxisSize(sizes)...};
+  return run_one({op, pattern, operands, given, reduction});
 }
+/// A call on a list of operands.
+template <class... Sizes>
+Tensor run_on_list(Operation op, const PatternArgument& pattern, Reduction reduction, std::span<const Tensor> operands,
+                   bool stacked, const EinsumOptions& options, const Sizes&... sizes) {
+  const std::array<AxisSize, sizeof...(Sizes)> given{AxisSize(sizes)...};
+  std::vector<const Tensor*> addresses;
+  for (const Tensor& tensor : operands) addresses.push_back(&tensor);
+  return run_one({op, pattern, addresses, given, reduction, {}, stacked, options});
+}
+
+/// A call whose pattern is in a type: it is checked where it is named, and its result has a type.
+template <Operation Op, FixedString Pattern, class Operands, class Sizes>
+struct StaticCall;
+template <Operation Op, FixedString Pattern, class... Operands, class... Sizes>
+struct StaticCall<Op, Pattern, Types<Operands...>, Types<Sizes...>> {
+  static constexpr PatternFor<Op, Types<Operands...>, Sizes...> argument{Pattern.text};
+  static constexpr ResultAxes axes = result_axes<Op>(Pattern.view(), Types<Operands...>(), Types<Sizes...>());
+
+  static auto typed(Tensor result) {
+    if constexpr (axes.is_known) {
+      using Element = typename std::tuple_element_t<0, std::tuple<Operands...>>::Element;
+      return Typed<Element, fixed_string<axes>()>(Trusted(), std::move(result));
+    } else {
+      return result;
+    }
+  }
+};
+
+/// einsum whose arguments hold tensors, then axis sizes, with the pattern anywhere among them.
+template <FixedString Pattern, class... Operands, class... Sizes>
+auto static_einsum(const std::tuple<const Operands&...>& operands, const std::tuple<const Sizes&...>& sizes) {
+  using Call = StaticCall<Operation::einsum, Pattern, Types<Operands...>, Types<Sizes...>>;
+  return std::apply(
+      [&](const Operands&... operand) {
+        return std::apply(
+            [&](const Sizes&... size) {
+              return Call::typed(run_on<sizeof...(Operands)>(Operation::einsum, Call::argument, Reduction::sum,
+                                                             {&operand...}, size...));
+            },
+            sizes);
+      },
+      operands);
+}
+
+/// The arguments of one kind, as a tuple of references.
+template <class T>
+auto only_tensors(const T& x) {
+  if constexpr (TensorArgument<T>) return std::tuple<const T&>(x);
+  else return std::tuple<>();
+}
+template <class T>
+auto only_sizes(const T& x) {
+  if constexpr (AxisArgument<T>) return std::tuple<const T&>(x);
+  else return std::tuple<>();
+}
+
+/// The pattern among the arguments of a call.
+template <class... Arguments>
+struct LiteralAmong {};
+template <class First, class... Rest>
+struct LiteralAmong<First, Rest...> : LiteralAmong<Rest...> {};
+template <FixedString Text, class... Rest>
+struct LiteralAmong<PatternLiteral<Text>, Rest...> {
+  static constexpr auto text = Text;
+};
+template <class... Arguments>
+concept HasLiteral = requires { LiteralAmong<Arguments...>::text; };
+
 }  // namespace detail
 
 // --- einsum: products summed over the axes that the output lacks ------------------------------------
+//
+// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...` and
+// repeated axes (diagonals). The result is a new tensor in the operands' dtype, or a view where nothing is
+// computed. Floats of 8 and 16 bits accumulate in f32.
 
-/// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...` and
-/// repeated axes (diagonals). The result is a new tensor in the operands' dtype, or a view where nothing is
-/// computed. Floats of 8 and 16 bits accumulate in f32.
-template <AxisArgument... Sizes>
-Tensor einsum(std::span<const Tensor> operands, PatternText pattern, const EinsumOptions& options, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const auto addresses = detail::addresses(operands);
-  return detail::run_one({Operation::einsum, pattern.text(), addresses, given, Reduction::sum, {}, false, options});
+template <TensorArgument A, AxisArgument... S>
+Tensor einsum(const A& a, std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<1>(Operation::einsum, pattern, Reduction::sum, {&a}, sizes...);
 }
-template <AxisArgument... Sizes>
-Tensor einsum(std::span<const Tensor> operands, PatternText pattern, const Sizes&... sizes) {
-  return einsum(operands, pattern, EinsumOptions{}, sizes...);
+template <TensorArgument A, TensorArgument B, AxisArgument... S>
+Tensor einsum(const A& a, const B& b,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B>, S...>> pattern, const S&... sizes) {
+  return detail::run_on<2>(Operation::einsum, pattern, Reduction::sum, {&a, &b}, sizes...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, AxisArgument... S>
+Tensor einsum(const A& a, const B& b, const C& c,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<3>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c}, sizes...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, AxisArgument... S>
+Tensor einsum(const A& a, const B& b, const C& c, const D& d,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<4>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d}, sizes...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, AxisArgument... S>
+Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<5>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e}, sizes...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
+          AxisArgument... S>
+Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<6>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f}, sizes...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
+          TensorArgument G, AxisArgument... S>
+Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<7>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g}, sizes...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
+          TensorArgument G, TensorArgument H, AxisArgument... S>
+Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G, H>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<8>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g, &h}, sizes...);
 }
 
-namespace detail {
-template <std::size_t N, class... Sizes>
-Tensor einsum_of(const std::array<const Tensor*, N>& operands, PatternText pattern, const Sizes&... sizes) {
-  const auto given = axis_sizes(sizes...);
-  return run_one({Operation::einsum, pattern.text(), operands, given});
+/// Operands known at run time only.
+template <AxisArgument... S>
+Tensor einsum(std::span<const Tensor> operands,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>> pattern,
+              const EinsumOptions& options, const S&... sizes) {
+  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, options, sizes...);
 }
-}  // namespace detail
+template <AxisArgument... S>
+Tensor einsum(std::span<const Tensor> operands,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, {}, sizes...);
+}
 
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, PatternText p, const S&... s) {
-  return detail::einsum_of<1>({&a}, p, s...);
+/// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2"_p)`: with typed operands, any number of them, the result is typed.
+template <class... Arguments>
+  requires detail::HasLiteral<Arguments...>
+auto einsum(const Arguments&... arguments) {
+  return detail::static_einsum<detail::LiteralAmong<Arguments...>::text>(std::tuple_cat(detail::only_tensors(arguments)...),
+                                          std::tuple_cat(detail::only_sizes(arguments)...));
 }
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, PatternText p, const S&... s) {
-  return detail::einsum_of<2>({&a, &b}, p, s...);
-}
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, const Tensor& c, PatternText p, const S&... s) {
-  return detail::einsum_of<3>({&a, &b, &c}, p, s...);
-}
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, PatternText p, const S&... s) {
-  return detail::einsum_of<4>({&a, &b, &c, &d}, p, s...);
-}
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, PatternText p,
-              const S&... s) {
-  return detail::einsum_of<5>({&a, &b, &c, &d, &e}, p, s...);
-}
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, const Tensor& f,
-              PatternText p, const S&... s) {
-  return detail::einsum_of<6>({&a, &b, &c, &d, &e, &f}, p, s...);
-}
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, const Tensor& f,
-              const Tensor& g, PatternText p, const S&... s) {
-  return detail::einsum_of<7>({&a, &b, &c, &d, &e, &f, &g}, p, s...);
-}
-template <AxisArgument... S>
-Tensor einsum(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e, const Tensor& f,
-              const Tensor& g, const Tensor& h, PatternText p, const S&... s) {
-  return detail::einsum_of<8>({&a, &b, &c, &d, &e, &f, &g, &h}, p, s...);
+/// `einsum<"b s1 h, b s2 h -> b s1 s2">(x, y)`: the same.
+template <FixedString Pattern, class... Arguments>
+auto einsum(const Arguments&... arguments) {
+  return detail::static_einsum<Pattern>(std::tuple_cat(detail::only_tensors(arguments)...),
+                                        std::tuple_cat(detail::only_sizes(arguments)...));
 }
 
 // --- rearrange, repeat, reduce ----------------------------------------------------------------------
 
 /// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of size 1.
-/// A view whenever strides can express the result, else a copy.
-template <AxisArgument... Sizes>
-Tensor rearrange(const Tensor& x, PatternText pattern, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const Tensor* operand = &x;
-  return detail::run_one({Operation::rearrange, pattern.text(), {&operand, 1}, given});
+/// A view whenever strides can express the result, else a copy. A list of tensors of one shape is stacked
+/// on a new first axis first.
+template <TensorArgument X, AxisArgument... S>
+Tensor rearrange(const X& x, std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<X>, S...>> pattern,
+                 const S&... sizes) {
+  return detail::run_on<1>(Operation::rearrange, pattern, Reduction::sum, {&x}, sizes...);
 }
-/// The tensors, all of one shape, are stacked on a new first axis first.
-template <AxisArgument... Sizes>
-Tensor rearrange(std::span<const Tensor> xs, PatternText pattern, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const auto operands = detail::addresses(xs);
-  return detail::run_one({Operation::rearrange, pattern.text(), operands, given, Reduction::sum, {}, true});
+template <AxisArgument... S>
+Tensor rearrange(std::span<const Tensor> xs,
+                 std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<Tensor>, S...>> pattern,
+                 const S&... sizes) {
+  return detail::run_on_list(Operation::rearrange, pattern, Reduction::sum, xs, true, {}, sizes...);
+}
+template <TensorArgument X, FixedString Pattern, AxisArgument... S>
+auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... sizes) {
+  using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
+  return Call::typed(detail::run_on<1>(Operation::rearrange, Call::argument, Reduction::sum, {&x}, sizes...));
+}
+template <FixedString Pattern, TensorArgument X, AxisArgument... S>
+auto rearrange(const X& x, const S&... sizes) {
+  return rearrange(x, PatternLiteral<Pattern>(), sizes...);
 }
 
 /// `repeat(x, "h w -> h w 3")`, `repeat(x, "h w -> (h k) w", "k"_a = 2)`: like rearrange, and axes that only
 /// the output has repeat the elements. A view of stride 0 whenever strides can express the result.
-template <AxisArgument... Sizes>
-Tensor repeat(const Tensor& x, PatternText pattern, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const Tensor* operand = &x;
-  return detail::run_one({Operation::repeat, pattern.text(), {&operand, 1}, given});
+template <TensorArgument X, AxisArgument... S>
+Tensor repeat(const X& x, std::type_identity_t<PatternFor<Operation::repeat, detail::Types<X>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on<1>(Operation::repeat, pattern, Reduction::sum, {&x}, sizes...);
 }
-template <AxisArgument... Sizes>
-Tensor repeat(std::span<const Tensor> xs, PatternText pattern, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const auto operands = detail::addresses(xs);
-  return detail::run_one({Operation::repeat, pattern.text(), operands, given, Reduction::sum, {}, true});
+template <AxisArgument... S>
+Tensor repeat(std::span<const Tensor> xs,
+              std::type_identity_t<PatternFor<Operation::repeat, detail::Types<Tensor>, S...>> pattern,
+              const S&... sizes) {
+  return detail::run_on_list(Operation::repeat, pattern, Reduction::sum, xs, true, {}, sizes...);
+}
+template <TensorArgument X, FixedString Pattern, AxisArgument... S>
+auto repeat(const X& x, PatternLiteral<Pattern>, const S&... sizes) {
+  using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
+  return Call::typed(detail::run_on<1>(Operation::repeat, Call::argument, Reduction::sum, {&x}, sizes...));
+}
+template <FixedString Pattern, TensorArgument X, AxisArgument... S>
+auto repeat(const X& x, const S&... sizes) {
+  return repeat(x, PatternLiteral<Pattern>(), sizes...);
 }
 
 /// `reduce(x, "b c (h 2) (w 2) -> b c h w", "max")`: combines over the axes that the output lacks. The
 /// result has x's dtype.
-template <AxisArgument... Sizes>
-Tensor reduce(const Tensor& x, PatternText pattern, ReductionArgument reduction, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const Tensor* operand = &x;
-  return detail::run_one({Operation::reduce, pattern.text(), {&operand, 1}, given, reduction.reduction()});
+template <TensorArgument X, AxisArgument... S>
+Tensor reduce(const X& x, std::type_identity_t<PatternFor<Operation::reduce, detail::Types<X>, S...>> pattern,
+              std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
+  return detail::run_on<1>(Operation::reduce, pattern, reduction.reduction(), {&x}, sizes...);
 }
-template <AxisArgument... Sizes>
-Tensor reduce(std::span<const Tensor> xs, PatternText pattern, ReductionArgument reduction, const Sizes&... sizes) {
-  const auto given = detail::axis_sizes(sizes...);
-  const auto operands = detail::addresses(xs);
-  return detail::run_one({Operation::reduce, pattern.text(), operands, given, reduction.reduction(), {}, true});
+template <AxisArgument... S>
+Tensor reduce(std::span<const Tensor> xs,
+              std::type_identity_t<PatternFor<Operation::reduce, detail::Types<Tensor>, S...>> pattern,
+              ReductionFor<Tensor> reduction, const S&... sizes) {
+  return detail::run_on_list(Operation::reduce, pattern, reduction.reduction(), xs, true, {}, sizes...);
+}
+template <TensorArgument X, FixedString Pattern, AxisArgument... S>
+auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
+  using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
+  return Call::typed(detail::run_on<1>(Operation::reduce, Call::argument, reduction.reduction(), {&x}, sizes...));
+}
+template <FixedString Pattern, TensorArgument X, AxisArgument... S>
+auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
+  return reduce(x, PatternLiteral<Pattern>(), reduction, sizes...);
 }
 
 // --- pack, unpack, parse_shape ----------------------------------------------------------------------
@@ -176,10 +285,11 @@ struct Packed {
   std::vector<Shape> shapes;
 };
 /// `pack(xs, "b * c")`: joins tensors along one axis, each after its axes under `*` are merged into one.
-Packed pack(std::span<const Tensor> xs, PatternText pattern);
+Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern);
 
 /// The reverse of pack: one tensor per shape, each a view of x. One size may be -1: what is left.
-std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes, PatternText pattern);
+std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes,
+                           const PatternFor<Operation::unpack, detail::Types<Tensor>>& pattern);
 
 /// Sizes by name, in the order of the pattern.
 class NamedSizes {
@@ -195,6 +305,6 @@ class NamedSizes {
   std::vector<std::pair<std::string, std::int64_t>> sizes_;
 };
 /// `parse_shape(x, "b _ h w")["h"]`: the sizes of the named axes.
-NamedSizes parse_shape(const Tensor& x, PatternText pattern);
+NamedSizes parse_shape(const Tensor& x, const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern);
 
 }  // namespace ein

@@ -1,28 +1,161 @@
-// The pattern argument of an operation.
+// The pattern argument of an operation: a literal that the compiler checks, or ein::runtime(text).
 #pragma once
 
 #include <string_view>
 
-#include <ein/grammar/check.hpp>
+#include <ein/axis.hpp>
+#include <ein/dtype.hpp>
+#include <ein/grammar/infer_type.hpp>
+#include <ein/grammar/packed_pattern.hpp>
+#include <ein/pattern_error.hpp>
+#include <ein/reduction.hpp>
 
 namespace ein {
 
-/// A pattern known at run time only: `einsum(x, y, ein::runtime(text))`. The text must live until the
-/// call returns.
-struct RuntimePattern {
+/// A text known at run time only: `einsum(x, y, ein::runtime(text))`. It must live until the call returns.
+struct RuntimeText {
   std::string_view text;
 };
-inline RuntimePattern runtime(std::string_view text) { return {text}; }
+inline RuntimeText runtime(std::string_view text) { return {text}; }
 
-/// A pattern as an operation takes it.
-class PatternText {
+namespace detail {
+
+template <class... T>
+struct Types {};
+
+/// Stands for operands whose number the call's type does not say.
+struct AnyNumber {};
+
+/// What an operand's type says about its axes and dtype: nothing for a Tensor. Specialised for Typed.
+template <class Operand>
+struct OperandType {
+  static constexpr bool is_typed = false;
+};
+
+template <class Operand>
+constexpr int static_dtype() {
+  if constexpr (OperandType<Operand>::is_typed) return static_cast<int>(OperandType<Operand>::dtype);
+  return -1;
+}
+template <class Operand>
+constexpr grammar::SpecReading static_axes() {
+  if constexpr (OperandType<Operand>::is_typed) return grammar::read_shape_spec(OperandType<Operand>::axes());
+  return {};
+}
+
+/// Whether the name of an axis size is part of its type, and then the name and, maybe, the size.
+template <class Size>
+constexpr bool is_named = requires { Size::name(); };
+template <class Size>
+constexpr grammar::GivenSize static_size() {
+  if constexpr (requires { Size::static_size; }) return {Size::name(), Size::static_size};
+  else if constexpr (is_named<Size>) return {Size::name(), -1};
+  else return {};
+}
+
+/// All checks that types and a literal allow; the first mistake, or none. `result`, if given, receives the
+/// type of the result.
+template <Operation Op, class... Operands, class... Sizes>
+constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>, Types<Sizes...>,
+                                         grammar::InferredType* result = nullptr) {
+  std::vector<std::string_view> names;
+  (..., (is_named<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
+  constexpr bool any_number = (std::is_same_v<Operands, AnyNumber> || ...);
+  const std::size_t count = any_number ? pattern.inputs().size() : sizeof...(Operands);
+  const grammar::Mistake mistake =
+      grammar::check_pattern(Op, pattern, count, names, names.size() < sizeof...(Sizes));
+  if (mistake) return mistake;
+  if constexpr ((OperandType<Operands>::is_typed || ...)) {
+    const grammar::SpecReading axes[] = {static_axes<Operands>()...};
+    const int dtypes[] = {static_dtype<Operands>()...};
+    std::vector<grammar::OperandSpec> specs;
+    for (std::size_t k = 0; k < sizeof...(Operands); ++k) {
+      specs.push_back({dtypes[k] >= 0 ? &axes[k] : nullptr, dtypes[k]});
+    }
+    const std::vector<grammar::GivenSize> given{static_size<Sizes>()...};
+    const grammar::InferredType type = grammar::infer_type(pattern, specs, given);
+    if (result) *result = type;
+    return type.mistake;
+  }
+  return mistake;
+}
+
+/// A pattern as the run time takes it: its text and, of a literal, its parse and whether it was checked.
+class PatternArgument {
  public:
-  PatternText(const char* text) : text_(text) {}
-  PatternText(RuntimePattern pattern) : text_(pattern.text) {}
-  std::string_view text() const { return text_; }
+  constexpr explicit PatternArgument(std::string_view text) : text_(text) {}
+
+  /// Reads and checks the text as a literal for operands and axis sizes of these types.
+  template <Operation Op, class Operands, class... Sizes>
+  consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes) {
+    const grammar::Reading reading = grammar::match_pattern(text_);
+    if (reading.mistake) return reading.mistake;
+    const grammar::Pattern pattern = reading.buffer.pattern(text_);
+    packed_ = grammar::PackedPattern(pattern);
+    is_checked_ = (is_named<Sizes> && ...) && !std::is_same_v<Operands, Types<AnyNumber>>;
+    return check_literal<Op>(pattern, operands, sizes);
+  }
+
+  constexpr std::string_view text() const { return text_; }
+  const grammar::PackedPattern& packed() const { return packed_; }
+  /// Whether check_pattern() has been passed for just this call.
+  bool is_checked() const { return is_checked_; }
 
  private:
   std::string_view text_;
+  grammar::PackedPattern packed_{};
+  bool is_checked_ = false;
+};
+
+}  // namespace detail
+
+/// The parameter type of an operation's pattern. A literal is checked by the compiler, against the types
+/// of the other arguments; ein::runtime(text) is checked when the call runs.
+template <Operation Op, class Operands, class... Sizes>
+class PatternFor : public detail::PatternArgument {
+ public:
+  template <std::size_t N>
+  consteval PatternFor(const char (&literal)[N]) : PatternArgument({literal, N - 1}) {
+    detail::require_none(this->template read_literal<Op>(Operands(), detail::Types<Sizes...>()), text());
+  }
+  PatternFor(RuntimeText pattern) : PatternArgument(pattern.text) {}
+};
+
+/// A pattern in a type: `"b s h -> b h s"_p`. Results of typed operands then have a type that says their axes.
+template <FixedString Text>
+struct PatternLiteral {
+  static constexpr std::string_view text() { return Text.view(); }
+};
+
+namespace literals {
+template <FixedString Text>
+constexpr PatternLiteral<Text> operator""_p() {
+  return {};
+}
+}  // namespace literals
+
+/// A reduction by enumerator, by a literal name that the compiler checks, or by ein::runtime(name), which
+/// throws an Error of kind `reduction` for an unknown name. X is the type of the reduced tensor.
+template <class X>
+class ReductionFor {
+ public:
+  ReductionFor(Reduction reduction) : reduction_(reduction) {}
+  template <std::size_t N>
+  consteval ReductionFor(const char (&name)[N]) {
+    const std::optional<Reduction> found = parse_reduction({name, N - 1});
+    if (!found) pattern_error::reduction_is_unknown({name, N - 1});
+    if constexpr (detail::OperandType<X>::is_typed) {
+      if (wants_floating(*found) && is_integral(detail::OperandType<X>::dtype)) {
+        pattern_error::reduction_wants_a_floating_point_dtype({name, N - 1});
+      }
+    }
+    reduction_ = *found;
+  }
+  ReductionFor(RuntimeText name) : reduction_(reduction_named(name.text)) {}
+  Reduction reduction() const { return reduction_; }
+
+ private:
+  Reduction reduction_{};
 };
 
 }  // namespace ein

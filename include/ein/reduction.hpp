@@ -12,7 +12,33 @@ namespace ein {
 /// prod 1, any 0, all 1, mean, var and std NaN, logsumexp -inf; max and min are an error.
 enum class Reduction : std::uint8_t { sum, mean, max, min, prod, any, all, logsumexp, var, std };
 
-std::string_view name(Reduction reduction);
-std::optional<Reduction> parse_reduction(std::string_view name);
+namespace detail {
+/// In the order of the enumeration.
+inline constexpr std::string_view reduction_names[] = {"sum", "mean", "max", "min",       "prod",
+                                                       "any", "all",  "logsumexp", "var", "std"};
+}  // namespace detail
+
+constexpr std::string_view name(Reduction reduction) {
+  return detail::reduction_names[static_cast<std::size_t>(reduction)];
+}
+constexpr std::optional<Reduction> parse_reduction(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(detail::reduction_names); ++i) {
+    if (detail::reduction_names[i] == name) return static_cast<Reduction>(i);
+  }
+  return std::nullopt;
+}
+/// The reduction of that name; an Error of kind `reduction` that lists them when there is none.
+Reduction reduction_named(std::string_view name);
+
+/// Whether the reduction is defined for floating-point dtypes only.
+constexpr bool wants_floating(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::mean:
+    case Reduction::logsumexp:
+    case Reduction::var:
+    case Reduction::std: return true;
+    default: return false;
+  }
+}
 
 }  // namespace ein

@@ -1,6 +1,7 @@
 // Loops: a counter over several axes that keeps the address of every operand.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,6 +15,7 @@ namespace ein::cpu {
 /// point is offset(o); operands are the inputs, then the output.
 class Loops {
  public:
+  Loops() = default;
   Loops(const LoopNest& nest, std::vector<std::size_t> axes) : axes_(std::move(axes)) {
     for (std::size_t a : axes_) {
       sizes_.push_back(nest.axes[a].size);
@@ -30,11 +32,15 @@ class Loops {
   class Cursor {
    public:
     Cursor(const Loops& loops, std::size_t nest_axes)
-        : loops_(loops), at_(loops.axes_.size(), 0), offsets_(loops.operands_, 0), index_(nest_axes, 0) {}
+        : loops_(loops), memory_(loops.axes_.size() + loops.operands_ + nest_axes, 0),
+          at_(memory_.data(), loops.axes_.size()), offsets_(at_.data() + at_.size(), loops.operands_),
+          index_(offsets_.data() + offsets_.size(), nest_axes) {}
+    Cursor(const Cursor&) = delete;
+    Cursor& operator=(const Cursor&) = delete;
 
     /// Moves to point `linear`, 0 <= linear < count().
     void seek(std::int64_t linear) {
-      offsets_.assign(offsets_.size(), 0);
+      std::fill(offsets_.begin(), offsets_.end(), 0);
       for (std::size_t l = at_.size(); l-- > 0;) {
         at_[l] = linear % loops_.sizes_[l];
         linear /= loops_.sizes_[l];
@@ -55,11 +61,12 @@ class Loops {
     }
     std::int64_t offset(std::size_t operand) const { return offsets_[operand]; }
     /// The indices of the nest's axes; those that are not looped over stay as they are set.
-    std::vector<std::int64_t>& index() { return index_; }
+    std::span<std::int64_t> index() { return index_; }
 
    private:
     const Loops& loops_;
-    std::vector<std::int64_t> at_, offsets_, index_;
+    std::vector<std::int64_t> memory_;  // of the three below: one allocation, not three
+    std::span<std::int64_t> at_, offsets_, index_;
   };
 
  private:
@@ -92,16 +99,48 @@ std::vector<std::size_t> axes_where(const LoopNest& nest, F&& keep) {
 
 inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
 
-/// Of the axes with `reduced` as given, the best to walk in strips: the longest, but one that is
-/// contiguous in `operand` before a longer one that is not, unless it is very short.
+/// Of the axes with `reduced` as given, the best to walk in strips: one that is contiguous in `operand`,
+/// else the longest.
 inline std::size_t strip_axis(const LoopNest& nest, bool reduced, const LoopNest::Operand& operand) {
   std::size_t best = no_axis;
   const auto score = [&](std::size_t a) {
-    const std::int64_t size = nest.axes[a].size;
-    return operand.strides[a] == 1 && size >= 16 ? INT64_MAX : size;
+    return operand.strides[a] == 1 ? INT64_MAX : nest.axes[a].size;
   };
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (nest.axes[a].reduced == reduced && (best == no_axis || score(a) >= score(best))) best = a;
+  }
+  return best;
+}
+
+/// An axis cut into pieces of `step`; no_axis counts as one of size 1.
+struct Cut {
+  std::size_t axis = no_axis;
+  std::int64_t size = 1, step = 1;
+
+  std::int64_t pieces() const { return (size + step - 1) / step; }
+  std::int64_t first(std::int64_t piece) const { return piece * step; }
+  std::int64_t count(std::int64_t piece) const { return std::min(step, size - first(piece)); }
+  std::int64_t stride(const LoopNest::Operand& operand) const { return axis == no_axis ? 0 : operand.strides[axis]; }
+};
+inline Cut cut(const LoopNest& nest, std::size_t axis, std::int64_t step) {
+  return axis == no_axis ? Cut{} : Cut{axis, nest.axes[axis].size, std::min(step, std::max<std::int64_t>(1, nest.axes[axis].size))};
+}
+
+/// Where `inner` is too short for a strip to be worth its overhead: the axis, of those that may(axis), whose
+/// points make the rows of one; the one that gives the longest strip, and among several the most
+/// contiguous in `operand`. no_axis if there is none.
+template <class F>
+std::size_t row_axis(const LoopNest& nest, std::size_t inner, const LoopNest::Operand& operand, std::int64_t longest, F&& may) {
+  if (inner == no_axis || nest.axes[inner].size > longest / 2) return no_axis;
+  const std::int64_t most = longest / std::max<std::int64_t>(1, nest.axes[inner].size);
+  std::size_t best = no_axis;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (a == inner || nest.axes[a].size < 2 || !may(a)) continue;
+    if (best != no_axis) {
+      const std::int64_t rows = std::min(most, nest.axes[a].size), best_rows = std::min(most, nest.axes[best].size);
+      if (rows < best_rows || (rows == best_rows && operand.strides[a] > operand.strides[best])) continue;
+    }
+    best = a;
   }
   return best;
 }

@@ -16,16 +16,22 @@ class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const LoopNest& nest)
       : nest_(nest), body_(nest.body, nest.inputs), strip_axis_(cpu::strip_axis(nest, false, nest.output)),
-        outer_(nest, axes_where(nest, [&](std::size_t a) { return a != strip_axis_; })) {
-    length_ = strip_axis_ == no_axis ? 1 : nest.axes[strip_axis_].size;
-    strips_ = (length_ + strip_size - 1) / strip_size;
-    for (const LoopNest::Operand& input : nest_.inputs) steps_.push_back(step(input));
+        row_axis_(body_.knows_its_place() ? no_axis : cpu::row_axis(nest, strip_axis_, nest.output, strip_size,
+                                                                    [](std::size_t) { return true; })),
+        length_(strip_axis_ == no_axis ? 1 : nest.axes[strip_axis_].size),
+        cut_(row_axis_ == no_axis ? cpu::cut(nest, strip_axis_, strip_size)
+                                  : cpu::cut(nest, row_axis_, strip_size / std::max<std::int64_t>(1, length_))),
+        outer_(nest, axes_where(nest, [&](std::size_t a) { return a != strip_axis_ && a != row_axis_; })) {
+    for (const LoopNest::Operand& input : nest_.inputs) {
+      steps_.push_back(step(input, strip_axis_));
+      row_steps_.push_back(step(input, row_axis_));
+    }
   }
 
   void run(std::span<std::byte* const> buffers) const override {
-    const std::int64_t units = outer_.count() * strips_;
+    const std::int64_t units = length_ == 0 ? 0 : outer_.count() * cut_.pieces();
     if (units == 0) return;
-    const std::int64_t unit = std::min(length_, strip_size);
+    const std::int64_t unit = row_axis_ == no_axis ? cut_.step : cut_.step * length_;
     const std::int64_t units_per_part = std::max<std::int64_t>(1, elements_per_part / unit);
     parallel_for((units + units_per_part - 1) / units_per_part, [&](std::int64_t part) {
       run_units(buffers, part * units_per_part, std::min(units, (part + 1) * units_per_part));
@@ -33,8 +39,8 @@ class MapKernel final : public Kernel {
   }
 
  private:
-  std::int64_t step(const LoopNest::Operand& operand) const {
-    return strip_axis_ == no_axis ? 0 : operand.strides[strip_axis_];
+  static std::int64_t step(const LoopNest::Operand& operand, std::size_t axis) {
+    return axis == no_axis ? 0 : operand.strides[axis];
   }
 
   void run_units(std::span<std::byte* const> buffers, std::int64_t begin, std::int64_t end) const {
@@ -43,24 +49,30 @@ class MapKernel final : public Kernel {
     const std::size_t inputs = nest_.inputs.size();
     std::vector<const std::byte*> from(inputs);
     Loops::Cursor cursor(outer_, nest_.axes.size());
-    cursor.seek(begin / strips_);
-    std::int64_t strip = begin % strips_;
-    const auto out_bytes = static_cast<std::int64_t>(size_of(nest_.output.dtype));
+    const std::int64_t pieces = cut_.pieces();
+    cursor.seek(begin / pieces);
+    std::int64_t piece = begin % pieces;
+    const LoopNest::Operand& output = nest_.output;
+    const auto out_bytes = static_cast<std::int64_t>(size_of(output.dtype));
+    const std::int64_t out_step = step(output, strip_axis_), out_row_step = step(output, row_axis_);
+    const auto row_length = row_axis_ == no_axis ? 0 : static_cast<std::size_t>(length_);
+    const bool in_place = output.dtype == dtype_of<C> && out_step == 1 && (row_length == 0 || out_row_step == length_);
     for (std::int64_t unit = begin; unit < end; ++unit) {
-      const std::int64_t first = strip * strip_size;
-      const auto n = static_cast<std::size_t>(std::min(strip_size, length_ - first));
+      const std::int64_t first = cut_.first(piece);
+      const auto n = static_cast<std::size_t>(cut_.count(piece)) * std::max<std::size_t>(1, row_length);
       for (std::size_t i = 0; i < inputs; ++i) {
         const LoopNest::Operand& input = nest_.inputs[i];
-        from[i] = base(input, buffers) + cursor.offset(i) + first * steps_[i] * static_cast<std::int64_t>(size_of(input.dtype));
+        from[i] = base(input, buffers) + cursor.offset(i) + first * cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
       }
-      if (strip_axis_ != no_axis) cursor.index()[strip_axis_] = first;
-      const std::int64_t position = cursor.offset(inputs) / out_bytes + first * step(nest_.output);
+      if (row_length == 0 && strip_axis_ != no_axis) cursor.index()[strip_axis_] = first;
+      const std::int64_t position = cursor.offset(inputs) / out_bytes + first * cut_.stride(output);
+      std::byte* to = base(output, buffers) + position * out_bytes;
+      C* into = in_place ? reinterpret_cast<C*>(to) : nullptr;
       const C* values = body_.evaluate(
-          {from, steps_, cursor.index(), strip_axis_, position, step(nest_.output)}, n, scratch);
-      store_from(values, n, base(nest_.output, buffers) + position * out_bytes, nest_.output.dtype,
-                 static_cast<std::ptrdiff_t>(step(nest_.output)));
-      if (++strip == strips_) {
-        strip = 0;
+          {from, steps_, row_steps_, row_length, cursor.index(), strip_axis_, position, out_step}, n, scratch, into);
+      if (values != into) store_strip(values, n, row_length, to, output.dtype, out_step, out_row_step);
+      if (++piece == pieces) {
+        piece = 0;
         cursor.next();
       }
     }
@@ -68,10 +80,11 @@ class MapKernel final : public Kernel {
 
   LoopNest nest_;
   StripExpr<C> body_;
-  std::size_t strip_axis_;
+  std::size_t strip_axis_, row_axis_;  // a strip is a piece of the one, or all of it for some points of the other
+  std::int64_t length_;                // of strip_axis_
+  Cut cut_;
   Loops outer_;
-  std::int64_t length_, strips_;
-  std::vector<std::int64_t> steps_;
+  std::vector<std::int64_t> steps_, row_steps_;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Reductions. Strips run along a kept axis (each element of a strip its own result) or along a reduced
-// one (a strip becomes one number), whichever the input's layout favours. Sums are cascaded: runs of at
-// most 32 partial sums are added in a row, then runs of those, so the error grows with the logarithm of
-// the number of elements. Work is cut by shape alone, so that results do not depend on the threads.
+// one (a strip becomes one number), whichever the input's layout favours. Short kept axes make the rows of
+// a strip: over another kept axis, or over a reduced one, and then the rows are combined at the end. Sums
+// are cascaded: runs of at most 32 partial sums are added in a row, then runs of those, so the error grows
+// with the logarithm of the number of elements. Work is cut by shape alone, so that results do not depend
+// on the threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,37 +45,37 @@ ScalarOp scalar_op(Combine combine) {
   throw std::logic_error("reduce: unknown combination");
 }
 
-/// One strip to one number: sixteen lanes side by side, then the lanes in pairs.
+/// One strip to one number: a sum in sixteen lanes side by side, anything else by halves.
 template <class C>
 C combine_strip(Combine combine, const C* values, std::size_t n) {
-  constexpr std::size_t lanes = 16;
-  const ScalarOp op = scalar_op(combine);
-  C lane[strip_size];
-  std::fill_n(lane, lanes, identity<C>(combine));
-  std::size_t width = lanes;
-  const auto fold = [&](auto f) {
-    std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-      for (std::size_t l = 0; l < lanes; ++l) lane[l] = f(lane[l], values[i + l]);
-    }
-    for (std::size_t l = 0; i + l < n; ++l) lane[l] = f(lane[l], values[i + l]);
-  };
   if constexpr (std::is_floating_point_v<C>) {
     if (combine == Combine::sum) {
-      fold([](C a, C b) { return a + b; });
-    } else if (combine == Combine::max) {
-      fold([](C a, C b) { return a != a || a > b ? a : b; });
-    } else if (combine == Combine::min) {
-      fold([](C a, C b) { return a != a || a < b ? a : b; });
-    } else {
+      constexpr std::size_t lanes = 16;
+      C lane[lanes] = {};
       std::size_t i = 0;
-      for (; i < n; i += lanes) apply(op, lane, values + i, values + i, lane, std::min(lanes, n - i));
+      for (; i + lanes <= n; i += lanes) {
+        for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
+      }
+      for (std::size_t l = 0; i + l < n; ++l) lane[l] += values[i + l];
+      for (std::size_t width = lanes / 2; width > 0; width /= 2) {
+        for (std::size_t l = 0; l < width; ++l) lane[l] += lane[l + width];
+      }
+      return lane[0];
     }
-  } else {
-    for (std::size_t i = 0; i < n; i += lanes) apply(op, lane, values + i, values + i, lane, std::min(lanes, n - i));
   }
-  for (width /= 2; width > 0; width /= 2) apply(op, lane, lane + width, lane + width, lane, width);
-  return lane[0];
+  if (n == 0) return identity<C>(combine);
+  C half[strip_size / 2 + 1];
+  if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
+    half[0] = identity<C>(combine);
+    apply(scalar_op(combine), half, values, values, half, 1);
+    return half[0];
+  }
+  for (; n > 1; n = (n + 1) / 2, values = half) {
+    const C* upper = values + (n + 1) / 2;
+    apply(scalar_op(combine), values, upper, upper, half, n / 2);
+    if (n % 2 == 1) half[n / 2] = values[n / 2];
+  }
+  return half[0];
 }
 
 /// Combines any number of strips of the same length, in a cascade.
@@ -89,8 +91,10 @@ class Cascade {
   Cascade(Combine combine, std::size_t n, C* memory) : combine_(combine), op_(scalar_op(combine)), n_(n), memory_(memory) {
     clear(0);
   }
-  void add(const C* values) {
-    apply(op_, memory_, values, values, memory_, n_);
+  void add(const C* values) { add(values, n_); }
+  /// Of the last strip the end may be missing.
+  void add(const C* values, std::size_t n) {
+    apply(op_, memory_, values, values, memory_, n);
     for (std::size_t level = 0; ++count_[level] == run && level + 1 < levels; ++level) {
       if (level == top_) clear(++top_);
       C* sums = memory_ + level * n_;
@@ -100,7 +104,7 @@ class Cascade {
     }
   }
   /// The combination of all strips added; the cascade is used up.
-  const C* result() {
+  C* result() {
     for (std::size_t level = 1; level <= top_; ++level) {
       const C* below = memory_ + (level - 1) * n_;
       C* sums = memory_ + level * n_;
@@ -129,23 +133,32 @@ class ReduceKernel final : public Kernel {
   explicit ReduceKernel(const LoopNest& nest)
       : nest_(nest), combine_(*nest.combine), body_(nest.body, nest.inputs),
         epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue, std::vector{combined()}),
-        tile_axis_(cpu::strip_axis(nest, false, nest.output)), reduced_axis_(cpu::strip_axis(nest, true, nest.inputs[0])),
-        along_reduced_(choose_direction()),
-        tiles_over_(nest, axes_where(nest, [&](std::size_t a) { return !nest.axes[a].reduced && a != tile_axis_; })),
-        reduced_over_(nest, axes_where(nest, [&](std::size_t a) {
-                        return nest.axes[a].reduced && !(along_reduced_ && a == reduced_axis_);
-                      })) {
+        tile_axis_(cpu::strip_axis(nest, false, nest.inputs[0])),
+        reduced_axis_(cpu::strip_axis(nest, true, nest.inputs[0])), along_reduced_(choose_direction()),
+        row_axis_(choose_rows()), rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
     tile_length_ = tile_axis_ == no_axis ? 1 : nest.axes[tile_axis_].size;
-    tile_strips_ = (tile_length_ + strip_size - 1) / strip_size;
-    reduced_length_ = along_reduced_ ? nest.axes[reduced_axis_].size : 1;
-    reduced_strips_ = (reduced_length_ + strip_size - 1) / strip_size;
-    tiles_ = tiles_over_.count() * tile_strips_;
-    units_ = reduced_over_.count() * reduced_strips_;
-    const std::int64_t tile = std::min(tile_length_, strip_size);
-    const std::int64_t unit = tile * std::min(reduced_length_, strip_size);
+    const std::int64_t rows = strip_size / std::max<std::int64_t>(1, tile_length_);
+    if (along_reduced_) reduced_cut_ = cut(nest, reduced_axis_, strip_size);
+    if (rows_are_reduced_) {
+      reduced_cut_ = cut(nest, row_axis_, rows);
+    } else {
+      kept_cut_ = row_axis_ == no_axis ? cut(nest, tile_axis_, strip_size) : cut(nest, row_axis_, rows);
+    }
+    const auto is_looped = [&](std::size_t a) {
+      return a != kept_cut_.axis && a != reduced_cut_.axis && (row_axis_ == no_axis || a != tile_axis_);
+    };
+    tiles_over_ = Loops(nest, axes_where(nest, [&](std::size_t a) { return !nest.axes[a].reduced && is_looped(a); }));
+    reduced_over_ = Loops(nest, axes_where(nest, [&](std::size_t a) { return nest.axes[a].reduced && is_looped(a); }));
+    tiles_ = tile_length_ == 0 ? 0 : tiles_over_.count() * kept_cut_.pieces();
+    units_ = reduced_over_.count() * reduced_cut_.pieces();
+    const std::int64_t unit = kept_cut_.step * reduced_cut_.step * (row_axis_ == no_axis ? 1 : tile_length_);
     // Few results of many elements: the reduced range is cut as well, and the pieces combined after.
     if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(units_ * unit / elements_per_part, 1, 64);
     tiles_per_part_ = std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, unit * units_));
+    for (const LoopNest::Operand& input : nest_.inputs) {
+      steps_.push_back(stride(input, along_reduced_ ? reduced_axis_ : tile_axis_));
+      row_steps_.push_back(stride(input, row_axis_));
+    }
   }
 
   void run(std::span<std::byte* const> buffers) const override {
@@ -168,11 +181,11 @@ class ReduceKernel final : public Kernel {
       Worker worker(*this, buffers);
       const std::int64_t tile = part / chunks_, chunk = part % chunks_;
       const C* values = worker.reduce(tile, units_ * chunk / chunks_, units_ * (chunk + 1) / chunks_);
-      std::copy_n(values, tile_size(tile), partial_of(tile, chunk));
+      std::copy_n(values, results_of(tile), partial_of(tile, chunk));
     });
     Worker worker(*this, buffers);
     for (std::int64_t tile = 0; tile < tiles_; ++tile) {
-      Cascade<C> cascade(combine_, tile_size(tile), worker.cascade_memory());
+      Cascade<C> cascade(combine_, results_of(tile), worker.cascade_memory());
       for (std::int64_t chunk = 0; chunk < chunks_; ++chunk) cascade.add(partial_of(tile, chunk));
       worker.finish(tile, cascade.result());
     }
@@ -182,19 +195,31 @@ class ReduceKernel final : public Kernel {
   /// What the epilogue reads: the combined values.
   static LoopNest::Operand combined() { return {.dtype = dtype_of<C>}; }
 
+  static std::int64_t stride(const LoopNest::Operand& operand, std::size_t axis) {
+    return axis == no_axis ? 0 : operand.strides[axis];
+  }
+
   bool choose_direction() const {
     if (reduced_axis_ == no_axis) return false;
     if (tile_axis_ == no_axis) return true;
-    const auto easy = [&](std::size_t axis) {
-      return nest_.inputs[0].strides[axis] <= 1 && nest_.axes[axis].size >= 16;
-    };
-    if (easy(tile_axis_) != easy(reduced_axis_)) return easy(reduced_axis_);
+    const auto stride = [&](std::size_t axis) { return nest_.inputs[0].strides[axis]; };
+    const bool tile_is_easy = stride(tile_axis_) == 1;
+    const bool reduced_is_easy = stride(reduced_axis_) <= 1 && nest_.axes[reduced_axis_].size >= 16;
+    if (tile_is_easy != reduced_is_easy) return reduced_is_easy;
     return nest_.axes[reduced_axis_].size > nest_.axes[tile_axis_].size;
   }
 
-  std::size_t tile_size(std::int64_t tile) const {
-    return static_cast<std::size_t>(std::min(strip_size, tile_length_ - tile % tile_strips_ * strip_size));
+  std::size_t choose_rows() const {
+    if (along_reduced_) return no_axis;
+    return cpu::row_axis(nest_, tile_axis_, nest_.inputs[0], strip_size, [](std::size_t) { return true; });
   }
+
+  /// A tile is what one strip gives: so many results.
+  std::size_t results_of(std::int64_t tile) const {
+    const std::int64_t count = kept_cut_.count(tile % kept_cut_.pieces());
+    return static_cast<std::size_t>(row_axis_ == no_axis ? count : count * tile_length_);
+  }
+  std::size_t row_length() const { return row_axis_ == no_axis ? 0 : static_cast<std::size_t>(tile_length_); }
 
   /// What one thread needs for the tiles it works on.
   class Worker {
@@ -212,75 +237,90 @@ class ReduceKernel final : public Kernel {
       cascade_ = scalars_ + Cascade<C>::scratch_size(1);
       k_.body_.prepare(body_);
       k_.epilogue_.prepare(epilogue_);
-      for (const LoopNest::Operand& input : k_.nest_.inputs) {
-        tile_steps_.push_back(k_.tile_axis_ == no_axis ? 0 : input.strides[k_.tile_axis_]);
-        if (k_.along_reduced_) reduced_steps_.push_back(input.strides[k_.reduced_axis_]);
-      }
     }
 
     C* cascade_memory() const { return cascade_; }
 
     /// The combination over units [begin, end) of the reduced range, for each result of a tile.
     const C* reduce(std::int64_t tile, std::int64_t begin, std::int64_t end) {
-      tiles_.seek(tile / k_.tile_strips_);
-      const std::int64_t first = tile % k_.tile_strips_ * strip_size;
-      const std::size_t n = k_.tile_size(tile);
-      if (!k_.along_reduced_) return reduce_rows(first, n, begin, end);
-      for (std::size_t j = 0; j < n; ++j) results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
+      tiles_.seek(tile / k_.kept_cut_.pieces());
+      const std::int64_t first = k_.kept_cut_.first(tile % k_.kept_cut_.pieces());
+      const std::size_t results = k_.results_of(tile);
+      if (!k_.along_reduced_) return reduce_strips(first, results, begin, end);
+      for (std::size_t j = 0; j < results; ++j) results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
       return results_;
     }
 
     /// Applies the epilogue to a tile's combined values and stores them.
     void finish(std::int64_t tile, const C* values) {
-      tiles_.seek(tile / k_.tile_strips_);
+      tiles_.seek(tile / k_.kept_cut_.pieces());
       const LoopNest::Operand& output = k_.nest_.output;
-      const std::int64_t first = tile % k_.tile_strips_ * strip_size;
-      const std::int64_t step = k_.tile_axis_ == no_axis ? 0 : output.strides[k_.tile_axis_];
+      const std::int64_t first = k_.kept_cut_.first(tile % k_.kept_cut_.pieces());
       const auto* in = reinterpret_cast<const std::byte*>(values);
       const std::int64_t contiguous = 1;
-      const C* out = k_.epilogue_.evaluate({{&in, 1}, {&contiguous, 1}, {}}, k_.tile_size(tile), epilogue_);
+      const std::size_t n = k_.results_of(tile);
+      const C* out = k_.epilogue_.evaluate({.inputs = {&in, 1}, .steps = {&contiguous, 1}}, n, epilogue_);
       std::byte* to = base(output, buffers_) + tiles_.offset(k_.nest_.inputs.size()) +
-                      first * step * static_cast<std::int64_t>(size_of(output.dtype));
-      store_from(out, k_.tile_size(tile), to, output.dtype, static_cast<std::ptrdiff_t>(step));
+                      first * k_.kept_cut_.stride(output) * static_cast<std::int64_t>(size_of(output.dtype));
+      store_strip(out, n, k_.rows_are_reduced_ ? 0 : k_.row_length(), to, output.dtype, stride(output, k_.tile_axis_),
+                  stride(output, k_.row_axis_));
     }
 
    private:
-    /// Sets from_ to the inputs' addresses `along` elements into the strip axis whose steps are given.
-    void locate(std::int64_t tile_first, std::int64_t reduced_first) {
+    /// The values of the body at a unit of the reduced range, `at` elements into kept_cut_.
+    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n) {
       for (std::size_t i = 0; i < from_.size(); ++i) {
         const LoopNest::Operand& input = k_.nest_.inputs[i];
-        std::int64_t elements = tile_first * tile_steps_[i];
-        if (k_.along_reduced_) elements += reduced_first * reduced_steps_[i];
+        const std::int64_t elements = at * k_.kept_cut_.stride(input) + reduced_first * k_.reduced_cut_.stride(input);
         from_[i] = base(input, buffers_) + tiles_.offset(i) + reduced_.offset(i) +
                    elements * static_cast<std::int64_t>(size_of(input.dtype));
       }
+      return k_.body_.evaluate({from_, k_.steps_, k_.row_steps_, k_.row_length()}, n, body_);
     }
 
-    const C* reduce_rows(std::int64_t first, std::size_t n, std::int64_t begin, std::int64_t end) {
-      Cascade<C> cascade(k_.combine_, n, cascade_);
-      if (begin < end) reduced_.seek(begin);
-      for (std::int64_t unit = begin; unit < end; ++unit, reduced_.next()) {
-        locate(first, 0);
-        cascade.add(k_.body_.evaluate({from_, tile_steps_, {}}, n, body_));
-      }
-      return cascade.result();
-    }
-
-    C reduce_one(std::int64_t at, std::int64_t begin, std::int64_t end) {
-      Cascade<C> cascade(k_.combine_, 1, scalars_);
-      if (begin < end) reduced_.seek(begin / k_.reduced_strips_);
-      std::int64_t strip = begin < end ? begin % k_.reduced_strips_ : 0;
+    /// Calls f(first, count) with the piece of reduced_cut_ of each unit.
+    template <class F>
+    void for_units(std::int64_t begin, std::int64_t end, F&& f) {
+      if (begin == end) return;
+      const std::int64_t pieces = k_.reduced_cut_.pieces();
+      reduced_.seek(begin / pieces);
+      std::int64_t piece = begin % pieces;
       for (std::int64_t unit = begin; unit < end; ++unit) {
-        const std::int64_t first = strip * strip_size;
-        const auto n = static_cast<std::size_t>(std::min(strip_size, k_.reduced_length_ - first));
-        locate(at, first);
-        const C value = combine_strip(k_.combine_, k_.body_.evaluate({from_, reduced_steps_, {}}, n, body_), n);
-        cascade.add(&value);
-        if (++strip == k_.reduced_strips_) {
-          strip = 0;
+        f(k_.reduced_cut_.first(piece), static_cast<std::size_t>(k_.reduced_cut_.count(piece)));
+        if (++piece == pieces) {
+          piece = 0;
           reduced_.next();
         }
       }
+    }
+
+    const C* reduce_strips(std::int64_t at, std::size_t results, std::int64_t begin, std::int64_t end) {
+      std::size_t rows = k_.rows_are_reduced_ ? static_cast<std::size_t>(k_.reduced_cut_.step) : 1;
+      Cascade<C> cascade(k_.combine_, rows * results, cascade_);
+      for_units(begin, end, [&](std::int64_t first, std::size_t count) {
+        const std::size_t n = k_.rows_are_reduced_ ? count * results : results;
+        cascade.add(strip(at, first, n), n);
+      });
+      C* combined = cascade.result();
+      const ScalarOp op = scalar_op(k_.combine_);
+      for (; rows > 1; rows = (rows + 1) / 2) {
+        const C* upper = combined + (rows + 1) / 2 * results;
+        apply(op, combined, upper, upper, combined, rows / 2 * results);
+      }
+      return combined;
+    }
+
+    C reduce_one(std::int64_t at, std::int64_t begin, std::int64_t end) {
+      if (end - begin == 1) {
+        C only;
+        for_units(begin, end, [&](std::int64_t first, std::size_t n) { only = combine_strip(k_.combine_, strip(at, first, n), n); });
+        return only;
+      }
+      Cascade<C> cascade(k_.combine_, 1, scalars_);
+      for_units(begin, end, [&](std::int64_t first, std::size_t n) {
+        const C value = combine_strip(k_.combine_, strip(at, first, n), n);
+        cascade.add(&value);
+      });
       return *cascade.result();
     }
 
@@ -288,7 +328,6 @@ class ReduceKernel final : public Kernel {
     std::span<std::byte* const> buffers_;
     Loops::Cursor tiles_, reduced_;
     std::vector<const std::byte*> from_;
-    std::vector<std::int64_t> tile_steps_, reduced_steps_;
     C *body_, *epilogue_, *results_, *scalars_, *cascade_;
   };
 
@@ -297,8 +336,12 @@ class ReduceKernel final : public Kernel {
   StripExpr<C> body_, epilogue_;
   std::size_t tile_axis_, reduced_axis_;
   bool along_reduced_;
+  std::size_t row_axis_;
+  bool rows_are_reduced_;
+  Cut kept_cut_, reduced_cut_;
   Loops tiles_over_, reduced_over_;
-  std::int64_t tile_length_, tile_strips_, reduced_length_, reduced_strips_;
+  std::int64_t tile_length_;
+  std::vector<std::int64_t> steps_, row_steps_;  // of the inputs, along a strip and between its rows
   std::int64_t tiles_, units_, chunks_ = 1, tiles_per_part_;
 };
 

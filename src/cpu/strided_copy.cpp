@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #if defined(__SSE2__)
@@ -129,22 +130,34 @@ struct LongRun {
   }
 };
 
-// Only whole lines are streamed: a partly streamed line costs a read of the memory.
+[[gnu::always_inline]] inline void copy_part_of_line(std::byte* dst, const std::byte* src, int64_t n) {
+  if (n >= 32) return TwoHalves<32>::copy(dst, src, n);
+  if (n >= 16) return TwoHalves<16>::copy(dst, src, n);
+  if (n >= 8) return TwoHalves<8>::copy(dst, src, n);
+  if (n >= 4) return TwoHalves<4>::copy(dst, src, n);
+  if (n >= 2) return TwoHalves<2>::copy(dst, src, n);
+  if (n == 1) *dst = *src;
+}
+
+struct AnyRun {
+  [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
+    n >= line_bytes ? Lines::copy(dst, src, n) : copy_part_of_line(dst, src, n);
+  }
+};
+
+// Streams whole lines only, and touches none of them otherwise: to stream part of a line, or one that a
+// cache holds, is slower than not to stream.
 struct StreamedRun {
   [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
-    if (n < line_bytes) return LongRun::copy(dst, src, n);
-    const auto misaligned = static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(dst) % line_bytes);
-    int64_t k = 0;
-    if (misaligned != 0) {
-      copy_exactly<line_bytes>(dst, src);
-      k = line_bytes - misaligned;
-    }
+    int64_t k = static_cast<int64_t>(-reinterpret_cast<std::uintptr_t>(dst) % line_bytes);
+    if (n < k + line_bytes) return AnyRun::copy(dst, src, n);
+    copy_part_of_line(dst, src, k);
     for (; k <= n - line_bytes; k += line_bytes) {
       for (int part = 0; part < line_bytes; part += vector_bytes) {
         store<true>(dst + k + part, load<Vector<1, vector_bytes>>(src + k + part));
       }
     }
-    if (k < n) copy_exactly<line_bytes>(dst + n - line_bytes, src + n - line_bytes);
+    copy_part_of_line(dst + k, src + k, n - k);
   }
 };
 
@@ -155,17 +168,6 @@ void copy_runs(std::byte* dst, const std::byte* src, Box box) {
     std::byte* d = dst + j * box.dst_j;
     const std::byte* s = src + j * box.src_j;
     for (int64_t i = 0; i < box.count_i; ++i, d += box.dst_i, s += box.src_i) Run::copy(d, s, box.run);
-  }
-}
-
-// Reads in order, since streamed writes wait for nothing.
-void stream_runs(std::byte* dst, const std::byte* src, Box box) {
-  for (int64_t i = 0; i < box.count_i; ++i) {
-    std::byte* d = dst + i * box.dst_i;
-    const std::byte* s = src + i * box.src_i;
-    for (int64_t j = 0; j < box.count_j; ++j, d += box.dst_j, s += box.src_j) {
-      StreamedRun::copy(d, s, box.run);
-    }
   }
 }
 
@@ -297,20 +299,18 @@ template <int count, class V>
   __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
 }
 
-// A square of width / element elements a side. While it is at it, it may prefetch the square that lies
-// `ahead` bytes further in the source.
-template <int element, int width, bool streaming, bool prefetching>
-[[gnu::always_inline]] inline void transpose_square(std::byte* dst, int64_t dst_j,
-                                                    const std::byte* src, int64_t src_i,
-                                                    int64_t ahead) {
+// A square of width / element elements a side. On its way it fetches the one `ahead` in the source.
+template <int element, int width, bool streaming>
+[[gnu::always_inline]] inline void transpose_square(std::byte* dst, const std::byte* src,
+                                                    const Box& box) {
   using V = Vector<element, width>;
   constexpr int lane_bytes = std::max(16, element), per_lane = lane_bytes / element;
   constexpr int lanes = width / lane_bytes;
   V rows[lanes][per_lane];
   for (int lane = 0; lane < lanes; ++lane) {
     for (int k = 0; k < per_lane; ++k) {
-      const std::byte* row = src + (lane * per_lane + k) * src_i;
-      if constexpr (prefetching) prefetch(row, ahead);
+      const std::byte* row = src + (lane * per_lane + k) * box.src_i;
+      prefetch(row, box.ahead);
       rows[lane][k] = load<V>(row);
     }
     transpose_in_lanes<per_lane>(rows[lane]);
@@ -320,69 +320,38 @@ template <int element, int width, bool streaming, bool prefetching>
     for (int lane = 0; lane < lanes; ++lane) column[lane] = rows[lane][k];
     transpose_lanes<lanes>(column);
     for (int lane = 0; lane < lanes; ++lane) {
-      store<streaming>(dst + (lane * per_lane + k) * dst_j, column[lane]);
+      store<streaming>(dst + (lane * per_lane + k) * box.dst_j, column[lane]);
     }
   }
 }
 
-// The last square of a row or column overlaps the one before.
-template <int element, int width = vector_bytes, bool prefetching = false>
+enum class Order { writing, reading, streaming };  // what goes along rows; streaming reads along them
+
+// Any last square of a row or column overlaps the one before. Streaming needs rows of whole lines.
+template <int element, Order order, int width = vector_bytes>
 void transpose(std::byte* dst, const std::byte* src, Box box) {
   constexpr int64_t side = width / element;
+  constexpr bool streaming = order == Order::streaming && width == line_bytes;
   if (std::min(box.count_i, box.count_j) >= side) {
-    for (int64_t j0 = 0; j0 < box.count_j; j0 += side) {
-      const int64_t j = std::min(j0, box.count_j - side);
-      for (int64_t i0 = 0; i0 < box.count_i; i0 += side) {
-        const int64_t i = std::min(i0, box.count_i - side);
-        transpose_square<element, width, false, prefetching>(
-            dst + j * box.dst_j + i * element, box.dst_j, src + i * box.src_i + j * element, box.src_i,
-            box.ahead);
+    const auto square = [&](int64_t i, int64_t j) {
+      i = std::min(i, box.count_i - side);
+      j = std::min(j, box.count_j - side);
+      transpose_square<element, width, streaming>(dst + j * box.dst_j + i * element,
+                                                  src + i * box.src_i + j * element, box);
+    };
+    if constexpr (order == Order::writing) {
+      for (int64_t j = 0; j < box.count_j; j += side) {
+        for (int64_t i = 0; i < box.count_i; i += side) square(i, j);
+      }
+    } else {
+      for (int64_t i = 0; i < box.count_i; i += side) {
+        for (int64_t j = 0; j < box.count_j; j += side) square(i, j);
       }
     }
   } else if constexpr (width > std::max(16, element)) {
-    transpose<element, width / 2, prefetching>(dst, src, box);
+    transpose<element, order, width / 2>(dst, src, box);
   } else {
     copy_elements<element>(dst, src, box);
-  }
-}
-
-// Whole lines of the destination are written at once.
-template <int element>
-void transpose_streaming_lines(std::byte* dst, const std::byte* src, Box box) {
-  constexpr int64_t side = vector_bytes / element;
-  if (box.count_j < side) return transpose<element>(dst, src, box);
-  for (int64_t i = 0; i < box.count_i; i += side) {
-    for (int64_t j0 = 0; j0 < box.count_j; j0 += side) {
-      const int64_t j = std::min(j0, box.count_j - side);
-      transpose_square<element, vector_bytes, true, true>(dst + j * box.dst_j + i * element, box.dst_j,
-                                                          src + i * box.src_i + j * element, box.src_i,
-                                                          box.ahead);
-    }
-  }
-}
-
-// Where the destination's rows are not made of whole lines: through a buffer, whose rows are streamed.
-template <int element>
-void transpose_streaming_rows(std::byte* dst, const std::byte* src, Box box) {
-  constexpr int64_t side = std::max(64, 256 / element), pitch = side * element + line_bytes;
-  alignas(line_bytes) std::byte buffer[side * pitch];
-  for (int64_t i = 0; i < box.count_i; i += side) {
-    for (int64_t j = 0; j < box.count_j; j += side) {
-      Box part = box;
-      part.count_i = std::min(side, box.count_i - i);
-      part.count_j = std::min(side, box.count_j - j);
-      std::byte* to = dst + j * box.dst_j + i * element;
-      const std::byte* from = src + i * box.src_i + j * element;
-      if (part.count_i * element < 2 * line_bytes) {
-        transpose<element>(to, from, part);
-        continue;
-      }
-      part.dst_j = pitch;
-      transpose<element, vector_bytes, true>(buffer, from, part);
-      for (int64_t row = 0; row < part.count_j; ++row) {
-        StreamedRun::copy(to + row * box.dst_j, buffer + row * pitch, part.count_i * element);
-      }
-    }
   }
 }
 
@@ -458,7 +427,8 @@ void copy_packed(std::byte* dst, const std::byte* src, Box box) {
 // ---- choice of kernels --------------------------------------------------------------------------
 
 struct Kernels {
-  StridedCopy::Kernel elements, fill, fill_streaming, transpose, transpose_lines, transpose_rows;
+  StridedCopy::Kernel elements, fill, fill_streaming;
+  StridedCopy::Kernel transpose_writing, transpose_reading, transpose_streaming;
   StridedCopy::Kernel packed[3][3][2];  // [pack][count - 2][streaming]
 };
 
@@ -473,9 +443,9 @@ template <int element>
 constexpr Kernels kernels_of() {
   Kernels kernels{};
   kernels.elements = copy_elements<element>;
-  kernels.transpose = transpose<element>;
-  kernels.transpose_lines = transpose_streaming_lines<element>;
-  kernels.transpose_rows = transpose_streaming_rows<element>;
+  kernels.transpose_writing = transpose<element, Order::writing>;
+  kernels.transpose_reading = transpose<element, Order::reading>;
+  kernels.transpose_streaming = transpose<element, Order::streaming>;
   if constexpr (element <= 16) {
     kernels.fill = fill_runs<element, false>;
     kernels.fill_streaming = fill_runs<element, true>;
@@ -521,16 +491,26 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 
 // ---- planning -----------------------------------------------------------------------------------
 
-// Measured on Zen 5: a tile of these reaches keeps its lines in the level-2 cache until they are used
-// up, whatever the strides; streaming, rows are longer for the sake of the memory's pages.
-constexpr int64_t dst_reach = 256, src_reach = 128;
-constexpr int64_t stream_dst_reach = 1024, stream_src_reach = 128, stream_runs_src_reach = 16 << 10,
-                  stream_rows_src_reach = 256;
-constexpr int64_t tile_bytes = 32 << 10;
+// Sizes in bytes, measured on Zen 5. A tile covers at least `dst` bytes in a row of the destination and
+// `src` of the source, where there are as many.
+struct StridedCopy::Reach {
+  int64_t dst, src;
+};
+constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128}, streaming_reach{1024, 128},
+    streaming_staged_reach{1024, 128}, runs_reach{256, 256}, streaming_runs_reach{1024, 16 << 10};
+constexpr int64_t tile_bytes = 16 << 10;
 constexpr int64_t longest_run = 128 << 10;
 constexpr int64_t shortest_streamed_run = 256;
+constexpr int64_t shortest_staged_row = 128;
+constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
-constexpr std::size_t max_axes = 66;
+constexpr int64_t way_bytes = 4096;  // addresses that far apart compete for the same places in a cache
+constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
+
+// A new one costs more than the rest of a small copy, so it is not cleared.
+struct StridedCopy::Position {
+  int64_t block[max_axes];  // by axis: which of its blocks
+};
 
 StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
                          std::int64_t stream_from) {
@@ -546,53 +526,58 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   std::sort(axes.begin(), axes.end(),
             [](const CopyAxis& a, const CopyAxis& b) { return a.dst_stride < b.dst_stride; });
 
-  axes_.push_back({element, 1, 1, 1});
+  axes_.push_back({element, 1, 1});
   for (const CopyAxis& axis : axes) {
     const int64_t dst = axis.dst_stride * element, src = axis.src_stride * element;
     Axis& last = axes_.back();
     if (dst == last.dst * last.size && src == last.src * last.size) {
       last.size *= axis.size;
     } else {
-      axes_.push_back({axis.size, dst, src, 1});
+      axes_.push_back({axis.size, dst, src});
     }
   }
-  while (axes_.size() < 3) axes_.push_back({1, 0, 0, 1});
+  while (axes_.size() < 3) axes_.push_back({1, 0, 0});
   assert(axes_.size() <= max_axes);
-  choose_kernels(total_bytes >= (stream_from < 0 ? last_level_cache_bytes() : stream_from));
-  choose_blocks(total_bytes);
+
+  const bool stream =
+      total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 2 : stream_from);
+  choose_blocks(choose_kernels(stream));
+  if (staged_ && !plan_stage()) staged_ = false;
+  plan_loops(total_bytes);
 }
 
-void StridedCopy::choose_kernels(bool stream) {
+auto StridedCopy::choose_kernels(bool stream) -> Reach {
   const Axis& i = axes_[1];
   for (std::size_t a = 3; a < axes_.size(); ++a) {
     if (axes_[a].src != 0 && (axes_[j_].src == 0 || axes_[a].src < axes_[j_].src)) j_ = a;
   }
   const Axis& j = axes_[j_];
   const int64_t run = axes_[0].size;
-  box_ = {1, 1, i.dst, i.src, j.dst, j.src, run, 0};
-  dst_reach_ = dst_reach;
-  src_reach_ = src_reach;
-  const auto stream_with = [&](Kernel kernel, int64_t alignment, int64_t reach) {
-    if (!stream) return;
+  const bool permuted = j.src != 0 && j.src < i.src;
+  const auto stream_with = [&](Kernel kernel, int64_t alignment) {
     streaming_ = kernel;
     stream_alignment_ = static_cast<std::uintptr_t>(alignment);
-    dst_reach_ = stream_dst_reach;
-    src_reach_ = reach;
   };
+  streams_ = stream;
+
   if (run > widest_element || !std::has_single_bit(static_cast<std::uint64_t>(run))) {
     kernel_ = runs_kernel(run);
-    if (run % line_bytes == 0 && whole_lines_but_for({})) {
-      stream_with(stream_runs, line_bytes, stream_runs_src_reach);
-    } else if (run >= shortest_streamed_run) {
-      stream_with(stream_runs, 1, stream_runs_src_reach);
+    if (stream && run >= shortest_streamed_run) {
+      stream_with(copy_runs<StreamedRun>, 1);
+    } else if (stream && run % line_bytes == 0 && whole_lines_but_for({})) {
+      stream_with(copy_runs<StreamedRun>, line_bytes);
+    } else {
+      staged_ = permuted && (stream || run < line_bytes);
     }
-    return;
+    // Neither streamed writes nor those to the stage wait for anything, so reading is in order.
+    if (streaming_ != nullptr || staged_) std::swap(i_, j_);
+    if (streaming_ != nullptr) return streaming_runs_reach;
+    if (staged_) return stream ? streaming_staged_reach : staged_reach;
+    return runs_reach;
   }
+
   const Kernels& kernels =
       kernels_by_log2[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(run)))];
-  kernel_ = kernels.elements;
-  if (i.size == 1 || i.dst != run) return;
-
   const int64_t step = line_bytes / run;
   const auto packs = [&](const Axis& few, const Axis& many) {
     return run <= 8 && few.size >= 2 && few.size <= 4 && many.size >= step && j.src == run;
@@ -601,24 +586,42 @@ void StridedCopy::choose_kernels(bool stream) {
     const auto& pair = kernels.packed[static_cast<int>(pack)][count - 2];
     kernel_ = pair[0];
     granule_ = step;
-    if (whole_lines_but_for({1, many})) stream_with(pair[1], line_bytes, stream_src_reach);
-  };
-  if (packs(i, j) && j.dst == i.size * run) {
-    pack(i.src == 0 ? Pack::repeat : Pack::zip, i.size, j_);
-  } else if (packs(j, i) && i.src == j.size * run) {
-    pack(Pack::unzip, j.size, 1);
-  } else if (i.src == 0 && kernels.fill != nullptr) {
-    kernel_ = kernels.fill;
-    stream_with(kernels.fill_streaming, run, stream_src_reach);
-  } else if (j.src == run) {
-    kernel_ = kernels.transpose;
-    granule_ = step;
-    if (vector_bytes == line_bytes && i.size % step == 0 && whole_lines_but_for({1})) {
-      stream_with(kernels.transpose_lines, line_bytes, stream_src_reach);
-    } else if (i.size * run >= 2 * line_bytes) {
-      stream_with(kernels.transpose_rows, 1, stream_rows_src_reach);
+    if (stream && whole_lines_but_for({1, many})) {
+      stream_with(pair[1], line_bytes);
+    } else {
+      staged_ = stream;
     }
+    return staged_ ? streaming_staged_reach : stream ? streaming_reach : cached_reach;
+  };
+
+  kernel_ = kernels.elements;
+  if (i.size == 1 || i.dst != run) return cached_reach;
+  if (packs(i, j) && j.dst == i.size * run) {
+    return pack(i.src == 0 ? Pack::repeat : Pack::zip, i.size, j_);
   }
+  if (packs(j, i) && i.src == j.size * run) return pack(Pack::unzip, j.size, 1);
+  if (i.src == 0 && kernels.fill != nullptr) {
+    kernel_ = kernels.fill;
+    if (stream) stream_with(kernels.fill_streaming, run);
+    return stream ? streaming_reach : cached_reach;
+  }
+  if (j.src != run) {
+    staged_ = permuted;
+    if (!staged_) return cached_reach;
+    return stream ? streaming_staged_reach : staged_reach;
+  }
+
+  granule_ = step;
+  if (stream && vector_bytes == line_bytes && i.size % step == 0 && whole_lines_but_for({1})) {
+    kernel_ = kernels.transpose_writing;
+    stream_with(kernels.transpose_streaming, line_bytes);
+    return streaming_reach;
+  }
+  staged_ = stream || j.dst % way_bytes == 0 || i.size * run < line_bytes;
+  const bool read_rows = staged_ || i.src % way_bytes == 0;
+  kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
+  if (stream) return streaming_staged_reach;
+  return read_rows ? staged_reach : cached_reach;
 }
 
 // Whether steps along all other axes keep the destination's alignment to lines.
@@ -630,27 +633,30 @@ bool StridedCopy::whole_lines_but_for(std::initializer_list<std::size_t> exempt)
   return true;
 }
 
-void StridedCopy::choose_blocks(int64_t total_bytes) {
+std::vector<std::size_t> StridedCopy::sorted_axes(int64_t Axis::*stride) const {
+  std::vector<std::size_t> sorted(axes_.size() - 1);
+  std::iota(sorted.begin(), sorted.end(), std::size_t{1});
+  std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(axes_[a].*stride, a) < std::pair(axes_[b].*stride, b);
+  });
+  return sorted;
+}
+
+void StridedCopy::choose_blocks(Reach reach) {
   const auto widen = [&](std::size_t a, int64_t target) {
     const int64_t granule = a == i_ || a == j_ ? granule_ : 1;
     axes_[a].block = std::max(axes_[a].block, balanced_block(axes_[a].size, target, granule));
     return axes_[a].block;
   };
-  std::vector<std::size_t> by_src;
-  for (std::size_t a = 1; a < axes_.size(); ++a) by_src.push_back(a);
-  std::sort(by_src.begin(), by_src.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(axes_[a].src, a) < std::pair(axes_[b].src, b);
-  });
-
   axes_[0].block = balanced_block(axes_[0].size, longest_run, line_bytes);
   int64_t reached = axes_[0].block;
-  for (std::size_t a = 1; a < axes_.size() && reached < dst_reach_; ++a) {
-    reached *= widen(a, ceil_div(dst_reach_, reached));
+  for (std::size_t a = 1; a < axes_.size() && reached < reach.dst; ++a) {
+    reached *= widen(a, ceil_div(reach.dst, reached));
   }
   reached = axes_[0].block;
-  for (std::size_t a : by_src) {
-    if (reached >= src_reach_) break;
-    if (axes_[a].src != 0) reached *= widen(a, ceil_div(src_reach_, reached));
+  for (std::size_t a : sorted_axes(&Axis::src)) {
+    if (reached >= reach.src) break;
+    if (axes_[a].src != 0) reached *= widen(a, ceil_div(reach.src, reached));
   }
   int64_t tile = 1;
   for (const Axis& axis : axes_) tile *= axis.block;
@@ -658,12 +664,40 @@ void StridedCopy::choose_blocks(int64_t total_bytes) {
     const int64_t others = tile / axes_[a].block;
     tile = others * widen(a, ceil_div(tile_bytes, others));
   }
+}
 
-  // Reading is in order as far as possible, and what is read once is written to all its places.
-  std::reverse(by_src.begin(), by_src.end());
-  by_src.push_back(0);
+// Lays a tile out on the stage: rows that are contiguous in the destination too, and between them a
+// line that keeps them from competing for the same places in the cache.
+bool StridedCopy::plan_stage() {
+  int64_t row = axes_[0].block, contiguous = axes_[0].size;
+  bool whole = row == contiguous;
+  axes_[0].staged = 1;
+  std::size_t a = 1;
+  for (; a < axes_.size() && whole && (axes_[a].size == 1 || axes_[a].dst == contiguous); ++a) {
+    axes_[a].staged = row;
+    row *= axes_[a].block;
+    contiguous *= axes_[a].size;
+    whole = axes_[a].block == axes_[a].size;
+  }
+  row_axes_ = a;
+  int64_t next = ceil_div(row, line_bytes) * line_bytes + line_bytes;
+  for (; a < axes_.size(); ++a) {
+    axes_[a].staged = next;
+    next *= axes_[a].block;
+    if (axes_[a].block > 1) rows_.insert(rows_.begin(), a);
+  }
+  return row >= shortest_staged_row && next <= stage_bytes;
+}
+
+void StridedCopy::plan_loops(int64_t total_bytes) {
+  const Axis &i = axes_[i_], &j = axes_[j_];
+  box_ = {1, 1, i.dst, i.src, j.dst, j.src, axes_[0].size, line_bytes};
+  const bool reads_in_order = staged_ || streaming_ != nullptr;
+  std::vector<std::size_t> order = sorted_axes(reads_in_order ? &Axis::src : &Axis::dst);
+  std::reverse(order.begin(), order.end());
+  order.push_back(0);
   tiles_ = 1;
-  for (std::size_t a : by_src) {
+  for (std::size_t a : order) {
     tiles_ *= axes_[a].blocks();
     if (axes_[a].blocks() > 1) grid_.push_back(a);
     if (axes_[a].block > 1 && a != 0 && a != i_ && a != j_) inner_.push_back(a);
@@ -672,10 +706,6 @@ void StridedCopy::choose_blocks(int64_t total_bytes) {
 }
 
 // ---- running ------------------------------------------------------------------------------------
-
-struct StridedCopy::Position {
-  int64_t block[max_axes];  // by axis: which of its blocks
-};
 
 void StridedCopy::run(std::byte* dst, const std::byte* src, int64_t part) const {
   if (parts_ == 0) return;
@@ -691,16 +721,31 @@ void StridedCopy::run(std::byte* dst, const std::byte* src, int64_t part) const 
     at.block[grid_[g]] = rest % axes_[grid_[g]].blocks();
     rest /= axes_[grid_[g]].blocks();
   }
-  const bool stream =
-      streaming_ != nullptr && reinterpret_cast<std::uintptr_t>(dst) % stream_alignment_ == 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(dst) % stream_alignment_ == 0;
+  const Kernel kernel = streaming_ != nullptr && aligned ? streaming_ : kernel_;
   for (int64_t tile = 0; tile < count; ++tile) {
-    run_tile(dst, src, at, stream ? streaming_ : kernel_);
+    std::byte* d = dst;
+    const std::byte* s = src;
+    for (std::size_t a : grid_) {
+      const int64_t start = at.block[a] * axes_[a].block;
+      d += start * axes_[a].dst;
+      s += start * axes_[a].src;
+    }
+    if (staged_) {
+      run_staged_tile(d, s, at);
+    } else {
+      run_tile(d, s, at, kernel);
+    }
     for (std::size_t g = grid_.size(); g-- > 0;) {
       if (++at.block[grid_[g]] < axes_[grid_[g]].blocks()) break;
       at.block[grid_[g]] = 0;
     }
   }
-  if (stream) finish_streaming();
+  if (streams_) finish_streaming();
+}
+
+int64_t StridedCopy::extent(std::size_t a, const Position& at) const {
+  return std::min(axes_[a].block, axes_[a].size - at.block[a] * axes_[a].block);
 }
 
 // From a tile to the next in the source, in bytes.
@@ -716,38 +761,51 @@ int64_t StridedCopy::distance_to_next(const Position& at) const {
 
 void StridedCopy::run_tile(std::byte* dst, const std::byte* src, const Position& at,
                            Kernel kernel) const {
-  for (std::size_t a : grid_) {
-    const int64_t start = at.block[a] * axes_[a].block;
-    dst += start * axes_[a].dst;
-    src += start * axes_[a].src;
-  }
-  const auto extent = [&](std::size_t a) {
-    return std::min(axes_[a].block, axes_[a].size - at.block[a] * axes_[a].block);
-  };
   Box box = box_;
-  box.run = extent(0);
-  box.count_i = extent(i_);
-  box.count_j = extent(j_);
-  box.ahead = distance_to_next(at);
-  if (inner_.empty()) return kernel(dst, src, box);
+  box.run = extent(0, at);
+  box.count_i = extent(i_, at);
+  box.count_j = extent(j_, at);
+  if (streams_) box.ahead = distance_to_next(at);
+  run_loops(dst, src, box, kernel, {inner_, &Axis::dst, &Axis::src}, at);
+}
 
+void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const {
+  alignas(line_bytes) std::byte stage[stage_bytes];
+  Box box = box_;
+  box.run = extent(0, at);
+  box.count_i = extent(i_, at);
+  box.count_j = extent(j_, at);
+  box.dst_i = axes_[i_].staged;
+  box.dst_j = axes_[j_].staged;
+  if (streams_) box.ahead = distance_to_next(at);
+  run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
+
+  Box row{1, 1, 0, 0, 0, 0, 1, 0};
+  for (std::size_t a = 0; a < row_axes_; ++a) row.run *= extent(a, at);
+  run_loops(dst, stage, row, streams_ ? copy_runs<StreamedRun> : copy_runs<AnyRun>,
+            {rows_, &Axis::dst, &Axis::staged}, at);
+}
+
+void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const Box& box, Kernel kernel,
+                            const Loops& loops, const Position& at) const {
+  const std::size_t depth = loops.axes.size();
+  if (depth == 0) return kernel(dst, src, box);
   struct Loop {
     int64_t count, dst, src, index;
   };
-  std::array<Loop, max_axes> loops;
-  const std::size_t depth = inner_.size();
+  Loop stack[max_axes];
   for (std::size_t n = 0; n < depth; ++n) {
-    loops[n] = {extent(inner_[n]), axes_[inner_[n]].dst, axes_[inner_[n]].src, 0};
+    const Axis& axis = axes_[loops.axes[n]];
+    stack[n] = {extent(loops.axes[n], at), axis.*loops.dst, axis.*loops.src, 0};
   }
-  const Loop& fastest = loops[depth - 1];
+  const Loop& fastest = stack[depth - 1];
   for (;;) {
     for (int64_t n = 0; n < fastest.count; ++n) {
       kernel(dst + n * fastest.dst, src + n * fastest.src, box);
     }
-    std::size_t n = depth - 1;
-    for (;;) {
+    for (std::size_t n = depth - 1;;) {
       if (n == 0) return;
-      Loop& loop = loops[--n];
+      Loop& loop = stack[--n];
       dst += loop.dst;
       src += loop.src;
       if (++loop.index < loop.count) break;

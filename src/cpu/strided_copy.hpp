@@ -35,30 +35,47 @@ class StridedCopy {
     std::int64_t count_i, count_j, dst_i, src_i, dst_j, src_j, run, ahead;
   };
   using Kernel = void (*)(std::byte* dst, const std::byte* src, Box box);
+  struct Reach;
 
  private:
   struct Axis {
     std::int64_t size, dst, src;  // strides in bytes
     std::int64_t block = 1;       // how much of it a tile covers
+    std::int64_t staged = 0;      // stride on the stage
     std::int64_t blocks() const { return (size + block - 1) / block; }
   };
-  struct Position;
+  struct Position;  // of a tile
+  struct Loops {
+    const std::vector<std::size_t>& axes;
+    std::int64_t Axis::*dst, Axis::*src;
+  };
 
-  void choose_kernels(bool stream);
-  void choose_blocks(std::int64_t total_bytes);
+  Reach choose_kernels(bool stream);
   bool whole_lines_but_for(std::initializer_list<std::size_t> exempt) const;
+  std::vector<std::size_t> sorted_axes(std::int64_t Axis::*stride) const;
+  void choose_blocks(Reach reach);
+  bool plan_stage();
+  void plan_loops(std::int64_t total_bytes);
+
+  std::int64_t extent(std::size_t axis, const Position& at) const;
   std::int64_t distance_to_next(const Position& at) const;
   void run_tile(std::byte* dst, const std::byte* src, const Position& at, Kernel kernel) const;
+  void run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const;
+  void run_loops(std::byte* dst, const std::byte* src, const Box& box, Kernel kernel,
+                 const Loops& loops, const Position& at) const;
 
-  std::vector<Axis> axes_;          // the run in bytes, then by destination stride
+  std::vector<Axis> axes_;          // the run, in bytes, then the others by destination stride
   std::size_t i_ = 1, j_ = 2;       // the axes of a kernel's box
   std::vector<std::size_t> grid_;   // axes that are cut into several blocks, slowest first
   std::vector<std::size_t> inner_;  // axes that a tile loops over around its kernel, slowest first
   Box box_{};                       // strides of every box
   Kernel kernel_ = nullptr;
-  Kernel streaming_ = nullptr;           // writes around the caches; null where that does not pay
-  std::int64_t dst_reach_ = 0, src_reach_ = 0;  // bytes in a row that a tile ought to cover
-  std::uintptr_t stream_alignment_ = 1;  // of the destination, for streaming_
+  Kernel streaming_ = nullptr;           // instead, where the destination is aligned
+  std::uintptr_t stream_alignment_ = 1;  // as streaming_ wants it
+  bool streams_ = false;                 // the output is written around the caches, if possible
+  bool staged_ = false;                  // tiles are put together elsewhere, then copied row by row
+  std::size_t row_axes_ = 1;             // axes before this one make such a row
+  std::vector<std::size_t> rows_;        // axes of a tile that such rows are counted by, slowest first
   std::int64_t granule_ = 1;             // cells that a kernel likes to take at a time along i and j
   std::int64_t tiles_ = 0, parts_ = 0;
 };

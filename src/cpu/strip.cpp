@@ -38,14 +38,30 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
   return static_cast<std::int64_t>(result);
 }
 
+// An argument may be the result itself, but the two never overlap in part; a compiler that is not told so
+// runs x = x + y one element at a time.
+#ifdef __clang__
+#define EIN_NO_PARTIAL_OVERLAP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EIN_NO_PARTIAL_OVERLAP _Pragma("GCC ivdep")
+#endif
+
 template <class C, class F>
 void each(const C* a, C* out, std::size_t n, F f) {
+  EIN_NO_PARTIAL_OVERLAP
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
 }
 template <class C, class F>
 void each(const C* a, const C* b, C* out, std::size_t n, F f) {
+  EIN_NO_PARTIAL_OVERLAP
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
 }
+template <class C, class F>
+void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
+  EIN_NO_PARTIAL_OVERLAP
+  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
+}
+#undef EIN_NO_PARTIAL_OVERLAP
 
 /// Functions that only floating-point strips have.
 template <class C>
@@ -98,9 +114,7 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
     case ScalarOp::ne: return each(a, b, out, n, [](C x, C y) { return C(x != y); });
     case ScalarOp::logical_and: return each(a, b, out, n, [=](C x, C y) { return C((x != zero) & (y != zero)); });
     case ScalarOp::logical_or: return each(a, b, out, n, [=](C x, C y) { return C((x != zero) | (y != zero)); });
-    case ScalarOp::where:
-      for (std::size_t i = 0; i < n; ++i) out[i] = a[i] != zero ? b[i] : c[i];
-      return;
+    case ScalarOp::where: return each(a, b, c, out, n, [=](C x, C y, C z) { return x != zero ? y : z; });
     case ScalarOp::pow:
       if constexpr (std::is_integral_v<C>) return each(a, b, out, n, integer_power);
       break;
@@ -129,7 +143,72 @@ void StripExpr<C>::prepare(C* scratch) const {
 }
 
 template <class C>
-const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch) const {
+bool StripExpr<C>::knows_its_place() const {
+  return std::any_of(expr_.steps.begin(), expr_.steps.end(), [](const ScalarStep& step) {
+    return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
+  });
+}
+
+template <class C>
+bool StripExpr<C>::is_plain_input() const {
+  return expr_.steps.size() == 1 && expr_.steps[0].op == ScalarOp::input && expr_.steps[0].which == 0 &&
+         input_dtypes_[0] == dtype_of<C>;
+}
+
+namespace {
+
+/// Rows shorter than this are copied column by column, so that the inner loop is a long one.
+constexpr std::size_t short_row = 16;
+
+template <class C>
+void load_row(const std::byte* from, DType dtype, std::int64_t step, C* out, std::size_t n) {
+  if (step != 0) return load_as(from, dtype, static_cast<std::ptrdiff_t>(step), out, n);
+  load_as(from, dtype, 1, out, 1);
+  std::fill_n(out + 1, n - 1, out[0]);
+}
+
+}  // namespace
+
+template <class C>
+const C* StripExpr<C>::load(const Place& place, std::size_t input, std::size_t n, C* out) const {
+  const std::byte* from = place.inputs[input];
+  const DType dtype = input_dtypes_[input];
+  const std::int64_t step = place.steps[input];
+  const std::size_t row = place.row_length == 0 ? n : place.row_length;
+  const std::int64_t row_step = row < n ? place.row_steps[input] : 0;
+  if (row >= n || row_step == step * static_cast<std::int64_t>(row)) {
+    if (step == 1 && dtype == dtype_of<C>) return reinterpret_cast<const C*>(from);
+    load_row(from, dtype, step, out, n);
+  } else if (row_step == 0) {
+    load_row(from, dtype, step, out, row);
+    for (std::size_t filled = row; filled < n; filled *= 2) std::copy_n(out, std::min(filled, n - filled), out + filled);
+  } else if (row < short_row && dtype == dtype_of<C>) {
+    const auto* elements = reinterpret_cast<const C*>(from);
+    const auto rows = static_cast<std::int64_t>(n / row), columns = static_cast<std::int64_t>(row);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      for (std::int64_t r = 0; r < rows; ++r) out[r * columns + c] = elements[r * row_step + c * step];
+    }
+  } else {
+    const std::int64_t row_bytes = row_step * static_cast<std::int64_t>(size_of(dtype));
+    for (std::size_t first = 0; first < n; first += row, from += row_bytes) load_row(from, dtype, step, out + first, row);
+  }
+  return out;
+}
+
+template <class C>
+void store_strip(const C* values, std::size_t n, std::size_t row_length, std::byte* out, DType to, std::int64_t step,
+                 std::int64_t row_step) {
+  if (row_length == 0 || row_length >= n || row_step == step * static_cast<std::int64_t>(row_length)) {
+    return store_from(values, n, out, to, static_cast<std::ptrdiff_t>(step));
+  }
+  const std::int64_t row_bytes = row_step * static_cast<std::int64_t>(size_of(to));
+  for (std::size_t first = 0; first < n; first += row_length, out += row_bytes) {
+    store_from(values + first, row_length, out, to, static_cast<std::ptrdiff_t>(step));
+  }
+}
+
+template <class C>
+const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C* into) const {
   const C* inline_values[16];
   std::vector<const C*> heap_values;
   const C** values = inline_values;
@@ -139,22 +218,13 @@ const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch) c
   }
   for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
     const ScalarStep& step = expr_.steps[s];
-    C* out = scratch + s * strip_size;
+    const bool is_last = s + 1 == expr_.steps.size();
+    const bool is_leaf = step.op == ScalarOp::constant || step.op == ScalarOp::input;
+    C* out = is_last && into && !is_leaf ? into : scratch + s * strip_size;
     values[s] = out;
     switch (step.op) {
       case ScalarOp::constant: break;
-      case ScalarOp::input: {
-        const auto i = static_cast<std::size_t>(step.which);
-        if (place.steps[i] == 1 && input_dtypes_[i] == dtype_of<C>) {
-          values[s] = reinterpret_cast<const C*>(place.inputs[i]);
-        } else if (place.steps[i] == 0) {
-          load_as(place.inputs[i], input_dtypes_[i], 1, out, 1);
-          std::fill_n(out + 1, n - 1, out[0]);
-        } else {
-          load_as(place.inputs[i], input_dtypes_[i], static_cast<std::ptrdiff_t>(place.steps[i]), out, n);
-        }
-        break;
-      }
+      case ScalarOp::input: values[s] = load(place, static_cast<std::size_t>(step.which), n, out); break;
       case ScalarOp::index: {
         const auto axis = static_cast<std::size_t>(step.which);
         const std::int64_t first = place.index[axis];
@@ -197,6 +267,7 @@ C* strip_scratch(std::size_t elements) {
 #define EIN_INSTANTIATE(C)                                                                        \
   template class StripExpr<C>;                                                                    \
   template void apply<C>(ScalarOp, const C*, const C*, const C*, C*, std::size_t);                \
+  template void store_strip<C>(const C*, std::size_t, std::size_t, std::byte*, DType, std::int64_t, std::int64_t); \
   template C* strip_scratch<C>(std::size_t);
 EIN_INSTANTIATE(float)
 EIN_INSTANTIATE(double)

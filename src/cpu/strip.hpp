@@ -26,26 +26,43 @@ class StripExpr {
 
   /// Where a strip's elements come from: for each input the address of the first and the step to the
   /// next, in elements; the first value of each axis index with its step; and the output position.
+  /// A strip may be several rows of `row_length` elements, `row_steps` apart; 0 means that it is one
+  /// row, as it must be for an expression that knows_its_place().
   struct Place {
     std::span<const std::byte* const> inputs;
     std::span<const std::int64_t> steps;
-    std::span<const std::int64_t> index;
+    std::span<const std::int64_t> row_steps{};
+    std::size_t row_length = 0;
+    std::span<const std::int64_t> index{};
     std::size_t strip_axis = 0;
     std::int64_t position = 0;
     std::int64_t position_step = 0;
   };
 
+  /// Whether it depends on an axis index or on the output position.
+  bool knows_its_place() const;
+  /// Whether its value is input 0, and needs no conversion.
+  bool is_plain_input() const;
+
   /// Elements of scratch memory that evaluate() wants.
   std::size_t scratch_size() const { return expr_.steps.size() * strip_size; }
   /// Fills in the constants. Call once before evaluate() with the same scratch memory.
   void prepare(C* scratch) const;
-  /// The expression's values for n <= strip_size elements: in `scratch`, or an input itself.
-  const C* evaluate(const Place& place, std::size_t n, C* scratch) const;
+  /// The expression's values for n <= strip_size elements: in `scratch`, or an input itself. An
+  /// expression that computes them writes them to `into` instead, if that is given.
+  const C* evaluate(const Place& place, std::size_t n, C* scratch, C* into = nullptr) const;
 
  private:
+  const C* load(const Place& place, std::size_t input, std::size_t n, C* out) const;
+
   ScalarExpr expr_;
   std::vector<DType> input_dtypes_;
 };
+
+/// Stores a strip, rows and all, into elements of dtype `to`; steps in elements.
+template <class C>
+void store_strip(const C* values, std::size_t n, std::size_t row_length, std::byte* out, DType to, std::int64_t step,
+                 std::int64_t row_step);
 
 /// Memory of the calling thread for strips, kept between calls; valid until the next call on the thread.
 template <class C>

@@ -66,11 +66,12 @@ class CallGraph {
     std::vector<std::string_view> names;
     for (const AxisSize& size : call_.sizes) names.push_back(size.name);
     const std::size_t count = call_.stacked ? 1 : operands_.size();
-    if (const auto mistake = grammar::check_pattern(call_.op, call_.pattern, count, names)) {
-      fail(call_.op, call_.pattern, mistake, call_.sizes);
+    if (!call_.is_checked) {
+      const auto mistake = grammar::check_pattern(call_.op, call_.pattern, count, names);
+      if (mistake) fail(call_.op, call_.pattern, mistake, call_.sizes);
     }
     if (call_.op != Operation::einsum && call_.op != Operation::pack && count != 1) {
-      fail(ErrorKind::arity, name(call_.op), "takes one operand, the call has " + std::to_string(count),
+      fail(ErrorKind::arity, name(call_.op), std::string(name(call_.op)) + " takes 1 operand, the call has " + std::to_string(count),
            call_.pattern.text, {});
     }
   }
@@ -78,10 +79,15 @@ class CallGraph {
   void require_one_dtype() const {
     for (std::size_t k = 1; k < operands_.size(); ++k) {
       if (operands_[k].dtype == operands_[0].dtype) continue;
+      const std::string first(name(operands_[0].dtype)), other(name(operands_[k].dtype));
+      std::vector<Mark> marks;
+      if (call_.op == Operation::einsum) {
+        marks = {mark_side(call_.pattern, call_.pattern.sides[0], first),
+                 mark_side(call_.pattern, call_.pattern.sides[k], other)};
+      }
       fail(ErrorKind::dtype, name(call_.op),
-           "operands have different dtypes: " + std::string(name(operands_[0].dtype)) + " in operand 1, " +
-               std::string(name(operands_[k].dtype)) + " in operand " + std::to_string(k + 1),
-           call_.pattern.text, {}, {"help: cast one with .to(dtype)"});
+           "operands have different dtypes: " + first + " in operand 1, " + other + " in operand " + std::to_string(k + 1),
+           call_.pattern.text, marks, {"help: cast one with .to(dtype)"});
     }
   }
 
@@ -114,8 +120,10 @@ class CallGraph {
     std::vector<ValueId> parts;
     for (std::size_t k = 0; k < values_.size(); ++k) {
       if (!(shapes_[k] == one)) {
-        fail(ErrorKind::size, name(call_.op), "the tensors of a list differ in shape", call_.pattern.text, {},
-             {show_operands(shapes_)});
+        fail(ErrorKind::size, name(call_.op),
+             "the tensors of a list differ in shape: " + one.to_string() + " in operand 1, " + shapes_[k].to_string() +
+                 " in operand " + std::to_string(k + 1),
+             call_.pattern.text, {}, {"help: pack joins tensors of unlike shapes"});
       }
       std::vector<Axis> axes;
       Shape unit{1};
@@ -129,11 +137,26 @@ class CallGraph {
     }
     Shape shape{static_cast<std::int64_t>(parts.size())};
     for (std::int64_t size : one) shape.push_back(size);
+    require_fits(shape, {}, "the stack of the list");
     values_ = {add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts)})};
     shapes_ = {shape};
   }
 
-  Solved solved() const { return solve(call_.op, call_.pattern, shapes_, call_.sizes); }
+  Solved solved() const {
+    Solved s = solve(call_.op, call_.pattern, shapes_, call_.sizes);
+    require_fits(s.shape, mark_dims(call_.pattern, call_.pattern.output()));
+    return s;
+  }
+
+  void require_fits(const Shape& shape, const std::vector<Mark>& marks, const std::string& what = "the result") const {
+    auto bytes = static_cast<std::int64_t>(size_of(dtype()));
+    for (std::int64_t size : shape) {
+      // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
+      if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
+      fail(ErrorKind::overflow, name(call_.op), what + " of shape " + shape.to_string() + " needs more than 2^63 - 1 bytes",
+           call_.pattern.text, marks, {show_operands(shapes_)});
+    }
+  }
 
   ValueId rearrange() {
     stack_operands();
@@ -240,11 +263,14 @@ class CallGraph {
         for (const DimIndex::Term& term : dim.terms) size *= axes[static_cast<std::size_t>(term.axis)].size;
         shape.push_back(size);
       }
-      total += extent;
+      if (__builtin_add_overflow(total, extent, &total)) {
+        fail(ErrorKind::overflow, "pack", "the packed axis is longer than 2^63 - 1", call_.pattern.text, {{p.star->span, ""}},
+             {show_operands(shapes_)});
+      }
       parts.push_back(add_reindex(values_[k], axes, plain_access(from.rank()), write, shape));
     }
     shape[p.before.size()] = total;
-    checked_numel(shape, static_cast<std::int64_t>(size_of(dtype())));
+    require_fits(shape, mark_dims(call_.pattern, call_.pattern.sides[0]));
     if (parts.size() == 1) return parts[0];
     return add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts),
                 .concat_dim = static_cast<int>(p.before.size())});
@@ -255,9 +281,8 @@ class CallGraph {
     const Shape& from = shapes_[0];
     if (from.rank() != p.named() + 1) {
       fail(ErrorKind::rank, "unpack",
-           "operand 1 has " + std::to_string(from.rank()) + (from.rank() == 1 ? " axis" : " axes") +
-               ", the pattern wants " + std::to_string(p.named() + 1),
-           call_.pattern.text, {}, {show_operands(shapes_)});
+           "operand 1 has " + count_axes(from.rank()) + ", the pattern wants " + std::to_string(p.named() + 1),
+           call_.pattern.text, mark_dims(call_.pattern, call_.pattern.sides[0]), {show_operands(shapes_)});
     }
     const std::vector<Shape> pieces = resolved_pieces(from[p.before.size()], p);
     std::int64_t offset = 0;
@@ -271,6 +296,7 @@ class CallGraph {
       for (std::size_t d = 0; d < p.before.size(); ++d) add_axis(axis_name(p.before[d]), from[d]);
       for (std::size_t d = 0; d < piece.rank(); ++d) add_axis("*" + std::to_string(d), piece[d]);
       for (std::size_t d = 0; d < p.after.size(); ++d) add_axis(axis_name(p.after[d]), from[p.before.size() + 1 + d]);
+      require_fits(shape, {{p.star->span, ""}});
       DimIndex packed{offset, {}};
       std::int64_t extent = 1;
       for (std::size_t d = p.before.size() + piece.rank(); d-- > p.before.size();) {
@@ -371,9 +397,9 @@ std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> 
     const Shape& shape = shapes[k];
     if (shape.rank() < p.named()) {
       fail(ErrorKind::rank, "pack",
-           "operand " + std::to_string(k + 1) + " has " + std::to_string(shape.rank()) +
-               (shape.rank() == 1 ? " axis" : " axes") + ", the pattern wants at least " + std::to_string(p.named()),
-           pattern.text, {}, {show_operands(shapes)});
+           "operand " + std::to_string(k + 1) + " has " + count_axes(shape.rank()) + ", the pattern wants at least " +
+               std::to_string(p.named()),
+           pattern.text, mark_dims(pattern, pattern.sides[0]), {show_operands(shapes)});
     }
     const std::size_t middle = shape.rank() - p.named();
     packed.emplace_back(std::span(shape.begin() + p.before.size(), middle));

@@ -20,6 +20,7 @@ struct PatternCall {
   Reduction reduction = Reduction::sum;
   std::span<const Shape> packed_shapes{};  // unpack
   bool stacked = false;                    // the operands are stacked on a new first axis first
+  bool is_checked = false;                 // the pattern has passed check_pattern() for this call
 };
 
 struct OperandType {

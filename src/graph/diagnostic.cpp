@@ -7,22 +7,29 @@
 namespace ein {
 namespace {
 
+/// Characters that break a line or move what stands around them: control characters, line and
+/// paragraph separators, and the bidirectional controls of Unicode Standard Annex 9.
+bool is_control(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x061C || c == 0x200E || c == 0x200F ||
+         (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
+}
+
 /// The pattern as it is shown: one line, one column per code point.
 class ShownLine {
  public:
   explicit ShownLine(std::string_view text) {
     for (std::size_t i = 0; i < text.size();) {
-      const std::uint32_t length = grammar::decode_utf8(text, i).length;
-      column_of_byte_.insert(column_of_byte_.end(), std::max(1u, length), columns_++);
-      const auto byte = static_cast<unsigned char>(text[i]);
-      if (length == 0 || byte == 0x7F) {
+      const grammar::CodePoint c = grammar::decode_utf8(text, i);
+      const std::uint32_t length = std::max(1u, c.length);
+      column_of_byte_.insert(column_of_byte_.end(), length, columns_++);
+      if (c.length == 0) {
         line_ += '?';
-      } else if (byte < 0x20) {
-        line_ += byte >= 0x09 && byte <= 0x0D ? ' ' : '?';
+      } else if (is_control(c.value)) {
+        line_ += c.value >= 0x09 && c.value <= 0x0D ? ' ' : '?';
       } else {
         line_ += text.substr(i, length);
       }
-      i += std::max(1u, length);
+      i += length;
     }
   }
   const std::string& line() const { return line_; }
@@ -76,7 +83,10 @@ std::string show_pattern(std::string_view pattern, std::span<const Mark> marks) 
 }
 
 void fail(ErrorKind kind, std::string_view op, const std::string& what, std::string_view pattern,
-          const std::vector<Mark>& marks, const std::vector<std::string>& notes) {
+          const std::vector<Mark>& places, const std::vector<std::string>& notes) {
+  std::vector<Mark> marks = places;
+  std::stable_sort(marks.begin(), marks.end(),
+                   [](const Mark& a, const Mark& b) { return a.span.begin < b.span.begin; });
   std::string text = std::string(op) + ": " + what + "\n" + show_pattern(pattern, marks);
   for (const std::string& note : notes) text += "\n  " + note;
   std::vector<SourceSpan> spans;
@@ -85,12 +95,44 @@ void fail(ErrorKind kind, std::string_view op, const std::string& what, std::str
 }
 
 std::string show_operands(std::span<const Shape> shapes) {
+  constexpr std::size_t widest = 98;  // behind the margin of 2
   std::string text;
+  std::size_t width = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    if (i > 0) text += "   ";
-    text += "operand " + std::to_string(i + 1) + ": " + shapes[i].to_string();
+    const std::string operand = "operand " + std::to_string(i + 1) + ": " + shapes[i].to_string();
+    if (i > 0 && width + 3 + operand.size() > widest) {
+      text += "\n  ";
+      width = 0;
+    } else if (i > 0) {
+      text += "   ";
+      width += 3;
+    }
+    text += operand;
+    width += operand.size();
   }
   return text;
+}
+
+std::string quoted(std::string_view text) { return "'" + ShownLine(text).line() + "'"; }
+
+std::string count_axes(std::size_t n) { return std::to_string(n) + (n == 1 ? " axis" : " axes"); }
+
+std::vector<Mark> mark_dims(const grammar::Pattern& pattern, const grammar::Side& side) {
+  std::vector<Mark> marks;
+  for (std::uint32_t i = side.first; i < side.last; i = pattern.terms[i].next) {
+    marks.push_back({pattern.terms[i].span, ""});
+  }
+  if (marks.empty()) marks.push_back(mark_side(pattern, side, ""));
+  return marks;
+}
+
+Mark mark_side(const grammar::Pattern& pattern, const grammar::Side& side, std::string label) {
+  if (side.first == side.last) return {{side.span.begin, side.span.begin}, std::move(label)};
+  SourceSpan span = pattern.terms[side.first].span;
+  for (std::uint32_t i = side.first; i < side.last; i = pattern.terms[i].next) {
+    span.end = pattern.terms[i].span.end;
+  }
+  return {span, std::move(label)};
 }
 
 }  // namespace ein

@@ -27,8 +27,20 @@ std::string show_pattern(std::string_view pattern, std::span<const Mark> marks);
 [[noreturn]] void fail(ErrorKind kind, std::string_view op, const std::string& what, std::string_view pattern,
                        const std::vector<Mark>& marks, const std::vector<std::string>& notes = {});
 
-/// "operand 1: (2, 3)   operand 2: (3, 4)".
+/// "operand 1: (2, 3)   operand 2: (3, 4)", on as many lines as that takes.
 std::string show_operands(std::span<const Shape> shapes);
+
+/// `text` in quotes, on one line, control characters as `?`.
+std::string quoted(std::string_view text);
+
+/// "1 axis", "2 axes".
+std::string count_axes(std::size_t n);
+
+/// One mark for each dimension of a side; where there are none, one for the place where they would be.
+std::vector<Mark> mark_dims(const grammar::Pattern& pattern, const grammar::Side& side);
+
+/// One mark for a side as a whole, the blanks around it left out.
+Mark mark_side(const grammar::Pattern& pattern, const grammar::Side& side, std::string label);
 
 /// Throws the Error for a mistake that the grammar or the checker found.
 [[noreturn]] void fail(Operation op, const grammar::Pattern& pattern, const grammar::Mistake& mistake,

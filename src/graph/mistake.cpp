@@ -1,10 +1,19 @@
 // The words for every mistake that a pattern can hold whatever the shapes are.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ein/grammar/events.hpp"
 #include "graph/diagnostic.hpp"
 
 namespace ein {
 namespace {
 
 using grammar::Complaint;
+using grammar::Pattern;
+using grammar::Side;
+using grammar::Term;
+using grammar::TermKind;
 
 struct Words {
   ErrorKind kind = ErrorKind::pattern;
@@ -12,24 +21,84 @@ struct Words {
   std::string help{};
 };
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
-
 std::string counted(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-Words words_for(Operation op, const grammar::Pattern& read, const grammar::Mistake& mistake,
+/// One byte: in quotes, or by its code where it cannot be seen.
+std::string shown_character(std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text[0]);
+  if (byte >= 0x20 && byte != 0x7F) return quoted(text);
+  constexpr char digits[] = "0123456789ABCDEF";
+  return std::string("U+00") + digits[byte / 16] + digits[byte % 16];
+}
+
+/// Levenshtein's distance: insertions, deletions and replacements of bytes from `a` to `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The distinct axis names of some sides, in the order of the pattern.
+std::vector<std::string_view> axis_names(const Pattern& pattern, std::span<const Side> sides) {
+  std::vector<std::string_view> names;
+  for (const Side& side : sides) {
+    for (const Term& term : pattern.terms.subspan(side.first, side.last - side.first)) {
+      const std::string_view name = pattern.name_of(term);
+      if (term.kind != TermKind::name) continue;
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+/// A help line for a name that is none of `names`: the likeliest one meant, or else what `otherwise` says.
+std::string did_you_mean(std::string_view name, const std::vector<std::string_view>& names,
+                         const std::string& otherwise) {
+  constexpr std::size_t longest = 64;  // what no person typed is not worth the time
+  std::size_t best = std::min<std::size_t>(name.size() / 3 + 1, 3) + 1;
+  std::string_view closest;
+  for (std::string_view candidate : names) {
+    if (name.size() > longest || candidate.size() > longest) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    // A name none of whose letters fit is another name, not a slip.
+    if (distance >= best || distance >= std::max(name.size(), candidate.size())) continue;
+    best = distance;
+    closest = candidate;
+  }
+  return closest.empty() ? otherwise : "help: did you mean " + quoted(closest) + "?";
+}
+
+std::string list_axes(const std::vector<std::string_view>& names) {
+  if (names.empty()) return "help: the pattern has no named axes";
+  std::string list = "help: the pattern's axes are ";
+  for (std::size_t i = 0; i < names.size(); ++i) list += (i ? ", " : "") + quoted(names[i]);
+  return list;
+}
+
+Words words_for(Operation op, const Pattern& read, const grammar::Mistake& mistake,
                 std::span<const AxisSize> given) {
-  const std::string here = quoted(read.text_of(mistake.span));
+  const std::string_view text = read.text_of(mistake.span);
+  const std::string here = quoted(text);
   const std::string op_name(name(op));
-  const auto argument = [&] { return quoted(given[static_cast<std::size_t>(mistake.argument)].name); };
+  const auto argument = [&]() -> const AxisSize& { return given[static_cast<std::size_t>(mistake.argument)]; };
+  const std::string repeat_help = op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
   using enum ErrorKind;
   switch (mistake.complaint) {
     case Complaint::none: break;
     case Complaint::pattern_is_too_long:
-      return {syntax, "the pattern is longer than 16384 bytes"};
+      return {syntax, "the pattern is longer than " + std::to_string(grammar::max_pattern_bytes) + " bytes"};
     case Complaint::unexpected_character:
-      return {syntax, "unexpected character in the pattern",
+      return {syntax, "unexpected character " + shown_character(text),
               "help: a pattern has axis names, numbers, '...', '( )', ',' and '->'"};
     case Complaint::text_is_not_utf8: return {syntax, "the pattern is not valid UTF-8 here"};
     case Complaint::axis_name_begins_with_a_digit:
@@ -40,10 +109,11 @@ Words words_for(Operation op, const grammar::Pattern& read, const grammar::Mista
     case Complaint::words_touch:
       return {syntax, here + " is not an axis name", "help: put spaces around '...' and '*'"};
     case Complaint::number_is_zero: return {syntax, "an anonymous axis has a size of at least 1"};
-    case Complaint::number_is_too_large: return {overflow, "the number " + here + " exceeds 63 bits"};
+    case Complaint::number_is_too_large: return {overflow, "the number " + here + " is too large"};
     case Complaint::parenthesis_is_not_closed: return {syntax, "'(' is never closed"};
     case Complaint::parenthesis_closes_nothing: return {syntax, "')' closes nothing"};
-    case Complaint::groups_are_nested_too_deeply: return {syntax, "groups are nested more than 32 deep"};
+    case Complaint::groups_are_nested_too_deeply:
+      return {syntax, "groups are nested more than " + std::to_string(grammar::max_group_depth) + " deep"};
     case Complaint::arrow_is_malformed: return {syntax, "an arrow is written '->'"};
     case Complaint::arrow_is_repeated: return {syntax, "a second '->'"};
     case Complaint::comma_after_the_arrow:
@@ -51,14 +121,17 @@ Words words_for(Operation op, const grammar::Pattern& read, const grammar::Mista
     case Complaint::arrow_is_missing:
       return {ErrorKind::pattern, "the pattern has no '->'",
               "help: write the axes of the result after '->'"};
-    case Complaint::arrow_is_not_wanted: return {ErrorKind::pattern, "the pattern takes no '->'"};
+    case Complaint::arrow_is_not_wanted:
+      return {ErrorKind::pattern, "the pattern takes no '->'",
+              op == Operation::parse_shape ? "help: it names the axes of the operand, nothing else"
+                                           : "help: it names the axes of the packed tensor, nothing else"};
     case Complaint::number_of_operands_differs: {
-      const std::size_t wanted = read.inputs().size();
-      if (op != Operation::einsum) {
-        return {arity, "the pattern describes " + counted(wanted, "operand") + ", " + op_name + " takes 1"};
+      const std::string described = "the pattern describes " + counted(read.inputs().size(), "operand");
+      if (op == Operation::einsum) {
+        return {arity, described + ", the call has " + std::to_string(mistake.argument)};
       }
-      return {arity, "the pattern describes " + counted(wanted, "operand") + ", the call has " +
-                         std::to_string(mistake.argument)};
+      if (op == Operation::pack) return {arity, described + ", pack wants one pattern for them all"};
+      return {arity, described + ", " + op_name + " takes 1"};
     }
     case Complaint::unnamed_axis_is_not_allowed:
       return {ErrorKind::pattern, "the unnamed axis '_' is for inputs of einsum and for parse_shape"};
@@ -68,7 +141,8 @@ Words words_for(Operation op, const grammar::Pattern& read, const grammar::Mista
     case Complaint::packed_axes_are_repeated: return {ErrorKind::pattern, "a second '*'"};
     case Complaint::group_is_not_allowed: return {ErrorKind::pattern, "a group '( )' has no meaning here"};
     case Complaint::number_is_not_allowed: return {ErrorKind::pattern, "a number has no meaning here"};
-    case Complaint::ellipsis_is_not_allowed: return {ErrorKind::pattern, "'...' has no meaning here"};
+    case Complaint::ellipsis_is_not_allowed:
+      return {ErrorKind::pattern, "'...' has no meaning here", "help: '*' stands for any number of axes"};
     case Complaint::ellipsis_is_repeated: return {ErrorKind::pattern, "a second '...' on one side"};
     case Complaint::ellipsis_is_inside_a_group_of_an_input:
       return {ErrorKind::pattern, "'...' inside a group of an input",
@@ -76,30 +150,80 @@ Words words_for(Operation op, const grammar::Pattern& read, const grammar::Mista
     case Complaint::ellipsis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "'...' of the output is in no input"};
     case Complaint::ellipsis_of_the_input_is_lost:
-      return {ErrorKind::pattern, "'...' is lost: the output has none"};
-    case Complaint::axis_is_repeated: return {ErrorKind::pattern, "axis " + here + " is repeated"};
+      return {ErrorKind::pattern, "'...' is lost: the output has none", "help: reduce removes axes"};
+    case Complaint::axis_is_repeated: {
+      const bool in_input = read.has_arrow && mistake.span.begin < read.output().span.begin;
+      return {ErrorKind::pattern, "axis " + here + " is repeated",
+              in_input ? "help: einsum takes diagonals, 'i i -> i'" : ""};
+    }
     case Complaint::axis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "axis " + here + " of the output is in no input",
-              op == Operation::rearrange ? "help: repeat makes new axes" : ""};
+              did_you_mean(text, axis_names(read, read.inputs()), repeat_help)};
     case Complaint::axis_of_the_input_is_lost:
       return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it", "help: reduce removes axes"};
     case Complaint::anonymous_axis_of_the_input_is_lost:
       return {ErrorKind::pattern, "anonymous axis " + here + " is lost: each number is an axis of its own",
               "help: name the axis and give its size"};
     case Complaint::anonymous_axis_of_the_output_is_in_no_input:
-      return {ErrorKind::pattern, "anonymous axis " + here + " of the output is in no input",
-              op == Operation::rearrange ? "help: repeat makes new axes" : ""};
-    case Complaint::axis_size_is_not_of_the_pattern:
-      return {axis_argument, "a size is given for axis " + argument() + ", which the pattern does not have"};
-    case Complaint::axis_size_is_given_twice:
-      return {axis_argument, "the size of axis " + argument() + " is given twice"};
+      return {ErrorKind::pattern, "anonymous axis " + here + " of the output is in no input", repeat_help};
+    case Complaint::axis_size_is_not_of_the_pattern: {
+      const std::vector<std::string_view> names = axis_names(read, read.sides);
+      return {axis_argument,
+              "a size is given for axis " + quoted(argument().name) + ", which the pattern does not have",
+              did_you_mean(argument().name, names, list_axes(names))};
+    }
+    case Complaint::axis_size_is_given_twice: {
+      const auto first = std::find_if(given.begin(), given.end(),
+                                      [&](const AxisSize& size) { return size.name == argument().name; });
+      return {axis_argument, "the size of axis " + quoted(argument().name) + " is given twice: " +
+                                 std::to_string(first->size) + " and " + std::to_string(argument().size)};
+    }
     case Complaint::axis_size_is_missing:
       return {axis_argument, "new axis " + here + " needs a size", "help: pass its size with the call"};
     case Complaint::group_has_more_than_one_unknown_size:
       return {inference, "more than one size is unknown in " + here,
               "help: give the sizes of all axes of the group but one"};
+    case Complaint::type_is_malformed: return {syntax, "the axes of an operand's type are malformed here"};
+    case Complaint::operand_has_another_rank_than_the_pattern:
+      return {rank, "operand " + std::to_string(mistake.argument + 1) + " has by its type another number of axes"};
+    case Complaint::axis_has_two_sizes: return {size, here + " has two sizes by the operands' types"};
+    case Complaint::axis_has_two_types: return {size, here + " has two names by the operands' types"};
+    case Complaint::axis_is_not_of_size_one:
+      return {size, "an axis of size 1 is wanted, the operand's type has another size there"};
+    case Complaint::group_has_another_size_than_its_axes:
+      return {size, here + " has another size by the operand's type than by its axes"};
+    case Complaint::group_cannot_be_split_evenly:
+      return {divisibility, "axis " + here + " cannot be split evenly, by the operand's type"};
+    case Complaint::operands_have_different_dtypes:
+      return {dtype, "operand " + std::to_string(mistake.argument + 1) + " has another dtype than those before it",
+              "help: cast one with .to(dtype)"};
+    case Complaint::reduction_wants_a_floating_point_dtype:
+      return {dtype, "the reduction is defined for floating-point dtypes only", "help: cast first, x.to(ein::DType::f32)"};
   }
   return {};
+}
+
+/// The places that a mistake is about.
+std::vector<Mark> places_of(const Pattern& pattern, const grammar::Mistake& mistake, std::span<const AxisSize> given) {
+  switch (mistake.complaint) {
+    case Complaint::axis_size_is_not_of_the_pattern:
+    case Complaint::operands_have_different_dtypes: return {};
+    case Complaint::axis_size_is_given_twice: {
+      const std::string_view name = given[static_cast<std::size_t>(mistake.argument)].name;
+      const auto term = std::find_if(pattern.terms.begin(), pattern.terms.end(), [&](const Term& t) {
+        return t.kind == TermKind::name && pattern.name_of(t) == name;
+      });
+      return {{term->span, ""}};
+    }
+    case Complaint::number_of_operands_differs: {
+      std::vector<Mark> marks;
+      for (const Side& side : pattern.inputs()) marks.push_back(mark_side(pattern, side, ""));
+      return marks;
+    }
+    default:
+      if (mistake.other.end > 0) return {{mistake.other, ""}, {mistake.span, ""}};
+      return {{mistake.span, ""}};
+  }
 }
 
 }  // namespace
@@ -107,20 +231,12 @@ Words words_for(Operation op, const grammar::Pattern& read, const grammar::Mista
 void fail(Operation op, const grammar::Pattern& pattern, const grammar::Mistake& mistake,
           std::span<const AxisSize> given) {
   const Words words = words_for(op, pattern, mistake, given);
-  std::vector<Mark> marks;
-  const bool about_an_argument = mistake.complaint == Complaint::axis_size_is_not_of_the_pattern ||
-                                 mistake.complaint == Complaint::axis_size_is_given_twice ||
-                                 mistake.complaint == Complaint::pattern_is_too_long;
-  if (!about_an_argument) {
-    if (mistake.other.end > 0) marks.push_back({mistake.other, ""});
-    marks.push_back({mistake.span, ""});
-  }
-  std::vector<std::string> notes;
-  if (!words.help.empty()) notes.push_back(words.help);
   if (mistake.complaint == Complaint::pattern_is_too_long) {
     throw Error(words.kind, std::string(name(op)) + ": " + words.headline);
   }
-  fail(words.kind, name(op), words.headline, pattern.text, marks, notes);
+  std::vector<std::string> notes;
+  if (!words.help.empty()) notes.push_back(words.help);
+  fail(words.kind, name(op), words.headline, pattern.text, places_of(pattern, mistake, given), notes);
 }
 
 }  // namespace ein

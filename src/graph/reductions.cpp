@@ -124,53 +124,34 @@ ValueId log_sum_exp(Build& b) {
   return b.finish({m, s}, finite(Ex::input(0)) + Ex::apply(ScalarOp::log, Ex::input(1)), b.dtype());
 }
 
-struct Row {
-  std::string_view name;
-  bool floats_only;
-  bool needs_elements;
-  ValueId (*build)(Build&);
-};
-
 /// In the order of the enumeration.
-constexpr Row table[] = {
-    {"sum", false, false, sum},
-    {"mean", true, false, mean},
-    {"max", false, true, max},
-    {"min", false, true, min},
-    {"prod", false, false, prod},
-    {"any", false, false, any},
-    {"all", false, false, all_of},
-    {"logsumexp", true, false, log_sum_exp},
-    {"var", true, false, variance},
-    {"std", true, false, standard_deviation},
-};
-
-const Row& row(Reduction reduction) { return table[static_cast<std::size_t>(reduction)]; }
+constexpr ValueId (*builders[])(Build&) = {sum,    mean,        max,      min,               prod, any,
+                                           all_of, log_sum_exp, variance, standard_deviation};
+static_assert(std::size(builders) == std::size(detail::reduction_names));
 
 }  // namespace
 
-std::string_view name(Reduction reduction) { return row(reduction).name; }
-
-std::optional<Reduction> parse_reduction(std::string_view name) {
-  for (std::size_t i = 0; i < std::size(table); ++i) {
-    if (table[i].name == name) return static_cast<Reduction>(i);
-  }
-  return std::nullopt;
+Reduction reduction_named(std::string_view name) {
+  if (const auto found = parse_reduction(name)) return *found;
+  std::string names;
+  for (std::string_view known : detail::reduction_names) names += (names.empty() ? "" : ", ") + std::string(known);
+  throw Error(ErrorKind::reduction, "reduce: unknown reduction '" + std::string(name) + "'\n  help: one of " + names);
 }
 
 ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x) {
   Build build(graph, solved, x);
-  return row(reduction).build(build);
+  return builders[static_cast<std::size_t>(reduction)](build);
 }
 
 void require_defined(Reduction reduction, DType dtype, const Solved& solved, const grammar::Pattern& pattern,
                      const Shape& shape) {
   const std::string what(name(reduction));
-  if (row(reduction).floats_only && !is_floating(dtype)) {
+  if (wants_floating(reduction) && !is_floating(dtype)) {
     fail(ErrorKind::dtype, "reduce", what + " of " + std::string(ein::name(dtype)) + " is not defined", pattern.text, {},
          {"help: cast first, x.to(ein::DType::f32)"});
   }
-  if (!row(reduction).needs_elements || numel(solved.shape) == 0) return;
+  const bool has_identity = reduction != Reduction::max && reduction != Reduction::min;
+  if (has_identity || numel(solved.shape) == 0) return;
   for (std::size_t a = 0; a < solved.axes.size(); ++a) {
     if (solved.axes[a].size > 0 || uses(solved.write, static_cast<int>(a))) continue;
     fail(ErrorKind::reduction, "reduce", what + " over no elements: axis '" + solved.axes[a].name + "' has size 0",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include <ein/dtype.hpp>
+
 namespace ein {
 
 const ScalarOpInfo& info(ScalarOp op) {
@@ -52,7 +54,7 @@ int append(ScalarExpr& to, const ScalarExpr& from, const std::vector<ScalarExpr>
 
 }  // namespace
 
-Ex::Ex(double value) { expr_.steps.push_back({.op = ScalarOp::constant, .real = value, .integer = static_cast<std::int64_t>(value)}); }
+Ex::Ex(double value) { expr_.steps.push_back({.op = ScalarOp::constant, .real = value, .integer = convert<std::int64_t>(value)}); }
 
 Ex Ex::input(int which) {
   Ex e;

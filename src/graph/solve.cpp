@@ -92,28 +92,22 @@ class Solver {
       const std::size_t rank = shapes_[k].rank();
       const bool open = has_ellipsis(side);
       if (open ? rank >= wanted : rank == wanted) continue;
-      const std::string axes = wanted == 1 ? " axis" : " axes";
       raise(ErrorKind::rank,
-            operand(k) + " has " + std::to_string(rank) + (rank == 1 ? " axis" : " axes") + ", the pattern wants " +
-                (open ? "at least " : "") + std::to_string(wanted),
-            {{trimmed(side), ""}});
+            operand(k) + " has " + count_axes(rank) + ", the pattern wants " + (open ? "at least " : "") +
+                std::to_string(wanted),
+            mark_dims(pattern_, side));
     }
-  }
-
-  /// The text of a side without the blanks around it.
-  SourceSpan trimmed(const Side& side) const {
-    if (side.first == side.last) return side.span;
-    SourceSpan span{pattern_.terms[side.first].span.begin, 0};
-    for (std::uint32_t i = side.first; i < side.last; ++i) span.end = std::max(span.end, pattern_.terms[i].span.end);
-    return span;
   }
 
   void take_given() {
     for (const AxisSize& size : given_) {
       const auto axis = std::find_if(axes_.begin(), axes_.end(), [&](const Unknown& a) { return a.name == size.name; });
       if (size.size < 0) {
-        fail(ErrorKind::axis_argument, name(op_),
-             "axis '" + axis->name + "' is given the size " + std::to_string(size.size), pattern_.text, {});
+        const auto term = std::find_if(pattern_.terms.begin(), pattern_.terms.end(), [&](const Term& t) {
+          return t.kind == TermKind::name && pattern_.name_of(t) == size.name;
+        });
+        raise(ErrorKind::axis_argument, "axis '" + axis->name + "' is given the size " + std::to_string(size.size),
+              {{term->span, std::to_string(size.size)}});
       }
       axis->size = size.size;
       axis->source = {"the call", std::nullopt};
@@ -130,11 +124,11 @@ class Solver {
     }
     if (*a.size == size) return;
     std::vector<Mark> marks{{span, std::to_string(size)}};
-    if (a.source.span) marks.insert(marks.begin(), {*a.source.span, std::to_string(*a.size)});
     if (a.source.span && *a.source.span == span) {
       raise(ErrorKind::size,
-            "anonymous axis '" + a.name + "' is " + std::to_string(size) + " in " + operand(k), {marks.back()});
+            "anonymous axis '" + a.name + "' is " + std::to_string(size) + " in " + operand(k), marks);
     }
+    if (a.source.span) marks.push_back({*a.source.span, std::to_string(*a.size)});
     raise(ErrorKind::size,
           "axis '" + a.name + "' has two sizes: " + std::to_string(*a.size) + " in " + a.source.where + ", " +
               std::to_string(size) + " in " + operand(k),
@@ -216,61 +210,108 @@ class Solver {
   void take_groups() {
     for (bool progress = true; progress;) {
       progress = false;
-      for (std::size_t k = 0; k < inputs().size(); ++k) {
-        for_each_position(k, [&](std::uint32_t i, std::size_t position) {
-          const Term& term = pattern_.terms[i];
-          if (term.kind == TermKind::group && term.next > i + 1) progress |= take_group(i, shapes_[k][position], k);
-        });
-      }
+      for_each_group([&](const Group& group) { progress |= take_group(group); });
     }
-    for (const Unknown& axis : axes_) {
-      if (!axis.size) raise(ErrorKind::inference, "the size of axis '" + axis.name + "' cannot be found", {});
-    }
+    // What is left is 0 divided by 0, since check_pattern() wants one unknown size at most.
+    for_each_group([&](const Group& group) {
+      const Factors factors = factors_of(group);
+      if (factors.unknowns == 0) return;
+      const Explanation e = explain(group);
+      raise(ErrorKind::inference,
+            "the size of axis '" + axis_at(factors.unknown_at).name + "' cannot be found: the rest of " + text_of(group) +
+                " is 0 (" + e.factors + ")",
+            e.marks, "give its size with the call");
+    });
   }
 
-  bool take_group(std::uint32_t group, std::int64_t size, std::size_t k) {
-    const Term& term = pattern_.terms[group];
+  /// A dimension that is split: the term of its group, its size, the operand.
+  struct Group {
+    std::uint32_t term;
+    std::int64_t size;
+    std::size_t operand;
+  };
+  template <class F>
+  void for_each_group(F&& f) const {
+    for (std::size_t k = 0; k < inputs().size(); ++k) {
+      for_each_position(k, [&](std::uint32_t i, std::size_t position) {
+        const Term& term = pattern_.terms[i];
+        if (term.kind == TermKind::group && term.next > i + 1) f(Group{i, shapes_[k][position], k});
+      });
+    }
+  }
+  std::string text_of(const Group& group) const { return quoted(pattern_.text_of(pattern_.terms[group.term].span)); }
+  const Unknown& axis_at(std::uint32_t term) const { return axes_[static_cast<std::size_t>(axis_of_[term])]; }
+
+  /// The axes of a group: the product of the known ones, and one that is not known.
+  struct Factors {
     std::int64_t known = 1;
+    bool overflows = false;
+    std::size_t unknowns = 0;
+    std::uint32_t unknown_at = 0;  // its term
+  };
+  Factors factors_of(const Group& group) const {
+    Factors factors;
+    for (std::uint32_t j = group.term + 1; j < pattern_.terms[group.term].next; ++j) {
+      if (axis_of_[j] < 0) continue;
+      if (const Unknown& a = axis_at(j); a.size) {
+        factors.overflows |= __builtin_mul_overflow(factors.known, *a.size, &factors.known);
+      } else {
+        ++factors.unknowns;
+        factors.unknown_at = j;
+      }
+    }
+    return factors;
+  }
+
+  /// The known sizes of a group's axes and where they came from; marks for the group and those places.
+  struct Explanation {
     std::string factors;
-    int unknown = -1;
-    std::uint32_t unknown_at = 0;
-    for (std::uint32_t j = group + 1; j < term.next; ++j) {
-      const int axis = axis_of_[j];
-      if (axis < 0) continue;
-      const Unknown& a = axes_[static_cast<std::size_t>(axis)];
-      if (!a.size) {
-        if (unknown >= 0) return false;
-        unknown = axis;
-        unknown_at = j;
-        continue;
-      }
-      if (!factors.empty()) factors += ", ";
-      factors += a.name == std::to_string(*a.size) ? a.name : a.name + " = " + std::to_string(*a.size);
-      if (__builtin_mul_overflow(known, *a.size, &known)) {
-        raise(ErrorKind::overflow, "the sizes of the axes of a group multiply to more than 63 bits", {{term.span, ""}});
-      }
+    std::vector<Mark> marks;
+  };
+  Explanation explain(const Group& group) const {
+    const Term& term = pattern_.terms[group.term];
+    Explanation e{"", {{term.span, std::to_string(group.size)}}};
+    for (std::uint32_t j = group.term + 1; j < term.next; ++j) {
+      if (axis_of_[j] < 0 || !axis_at(j).size) continue;
+      const Unknown& a = axis_at(j);
+      const std::string size = std::to_string(*a.size);
+      if (!e.factors.empty()) e.factors += ", ";
+      e.factors += pattern_.terms[j].kind == TermKind::number ? a.name : a.name + " = " + size + " in " + a.source.where;
+      if (!a.source.span) continue;
+      const SourceSpan from = *a.source.span;
+      const bool is_marked = std::any_of(e.marks.begin(), e.marks.end(), [&](const Mark& mark) {
+        return mark.span.begin <= from.begin && from.end <= mark.span.end;
+      });
+      if (!is_marked) e.marks.push_back({from, size});
     }
-    const std::string group_text = "'" + std::string(pattern_.text_of(term.span)) + "'";
-    const Mark mark{term.span, std::to_string(size)};
-    if (unknown < 0) {
-      if (known == size) return false;
-      raise(ErrorKind::size,
-            group_text + " is " + std::to_string(known) + " by its axes (" + factors + "), " + std::to_string(size) +
-                " in " + operand(k),
-            {mark});
+    return e;
+  }
+
+  /// Whether the group taught the size of an axis.
+  bool take_group(const Group& group) {
+    const Factors factors = factors_of(group);
+    if (factors.unknowns > 1) return false;
+    const auto complain = [&](ErrorKind kind, const std::string& before, const std::string& after) {
+      const Explanation e = explain(group);
+      raise(kind, before + " (" + e.factors + ")" + after, e.marks);
+    };
+    const std::string size = std::to_string(group.size), known = std::to_string(factors.known);
+    if (factors.overflows) {
+      complain(ErrorKind::overflow, "the sizes of the axes of " + text_of(group) + " multiply to more than 63 bits", "");
     }
-    if (known == 0 && size == 0) {
-      raise(ErrorKind::inference, "the size of axis '" + axes_[static_cast<std::size_t>(unknown)].name +
-                                      "' cannot be found: the rest of " + group_text + " is 0 (" + factors + ")",
-            {mark}, "give its size with the call");
+    if (factors.unknowns == 0) {
+      if (factors.known == group.size) return false;
+      complain(ErrorKind::size, text_of(group) + " is " + known + " by its axes",
+               ", " + size + " in " + operand(group.operand));
     }
-    if (known == 0 || size % known != 0) {
-      raise(ErrorKind::divisibility,
-            "axis " + group_text + " of size " + std::to_string(size) + " in " + operand(k) +
-                " cannot be split: " + std::to_string(known) + " does not divide it (" + factors + ")",
-            {mark});
+    if (factors.known == 0 && group.size == 0) return false;
+    if (factors.known == 0 || group.size % factors.known != 0) {
+      complain(ErrorKind::divisibility,
+               "axis " + text_of(group) + " of size " + size + " in " + operand(group.operand) + " cannot be split: " + known +
+                   " does not divide it",
+               "");
     }
-    learn(unknown, size / known, k, pattern_.terms[unknown_at].span);
+    learn(axis_of_[factors.unknown_at], group.size / factors.known, group.operand, pattern_.terms[factors.unknown_at].span);
     return true;
   }
 
@@ -288,7 +329,7 @@ class Solver {
     for (std::size_t t = dim.terms.size(); t-- > 0;) {
       dim.terms[t].coefficient = extent;
       if (__builtin_mul_overflow(extent, size_of_axis(dim.terms[t].axis), &extent)) {
-        raise(ErrorKind::overflow, "the size of the result exceeds 63 bits", {{term.span, ""}});
+        raise(ErrorKind::overflow, "the size of " + quoted(pattern_.text_of(term.span)) + " exceeds 63 bits", {{term.span, ""}});
       }
     }
     return {std::move(dim), extent};
@@ -329,12 +370,6 @@ class Solver {
       solved.shape.push_back(extent);
       solved.write.push_back(std::move(dim));
     });
-    std::int64_t total = 1;
-    for (std::int64_t size : solved.shape) {
-      if (__builtin_mul_overflow(total, std::max<std::int64_t>(size, 1), &total)) {
-        raise(ErrorKind::overflow, "the size of the result exceeds 63 bits", {{trimmed(output), ""}});
-      }
-    }
     return solved;
   }
 

@@ -145,7 +145,7 @@ class Lowering {
   // --- layouts ---
 
   int allocate(DType dtype, const Shape& shape) {
-    program_.buffers.push_back({numel(shape), dtype});
+    program_.buffers.push_back({checked_numel(shape, static_cast<std::int64_t>(size_of(dtype))), dtype});
     return static_cast<int>(program_.buffers.size()) - 1;
   }
   void allocate_result(ValueId id) {

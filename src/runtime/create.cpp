@@ -54,20 +54,36 @@ Tensor full(const Shape& shape, Scalar value, DType dtype) {
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
 
+namespace {
+
+/// How many of start, start + step, ... come before `end`. Exact: differences of 63-bit numbers fit 64 bits.
+std::uint64_t count_steps(std::int64_t start, std::int64_t end, std::int64_t step) {
+  if (step > 0 ? start >= end : start <= end) return 0;
+  const auto from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(end);
+  const std::uint64_t distance = step > 0 ? to - from : from - to;
+  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+  return (distance - 1) / stride + 1;
+}
+
+}  // namespace
+
 Tensor arange(Scalar start, Scalar end, Scalar step) {
-  const bool whole = start.is_integer() && end.is_integer() && step.is_integer();
   const auto complain = [&](const std::string& why) {
-    throw Error(ErrorKind::value, "arange: from " + std::to_string(start.real()) + " to " + std::to_string(end.real()) +
-                                      " by " + std::to_string(step.real()) + why);
+    const auto show = [](Scalar x) { return x.is_integer() ? std::to_string(x.integer()) : std::to_string(x.real()); };
+    throw Error(ErrorKind::value, "arange: from " + show(start) + " to " + show(end) + " by " + show(step) + why);
   };
-  if (!(step.real() != 0) || !std::isfinite(start.real()) || !std::isfinite(end.real()) || !std::isfinite(step.real())) {
+  if (step.real() == 0 || !std::isfinite(start.real()) || !std::isfinite(end.real()) || !std::isfinite(step.real())) {
     complain(": the step must not be 0, and all three must be finite");
   }
-  const double count = std::ceil((end.real() - start.real()) / step.real());
-  if (count > 9e18) complain(" has too many elements");
-  const Shape shape{count > 0 ? static_cast<std::int64_t>(count) : 0};
   const Ex values = constant(start) + Ex::index(0) * constant(step);
-  return engine::fill_new(values, shape, whole ? DType::i64 : DType::f64, whole ? DType::i64 : DType::f32);
+  if (start.is_integer() && end.is_integer() && step.is_integer()) {
+    const std::uint64_t count = count_steps(start.integer(), end.integer(), step.integer());
+    if (count > INT64_MAX) complain(" has too many elements");
+    return engine::fill_new(values, Shape{static_cast<std::int64_t>(count)}, DType::i64, DType::i64);
+  }
+  const double count = std::ceil((end.real() - start.real()) / step.real());
+  if (!(count < 0x1p63)) complain(" has too many elements");
+  return engine::fill_new(values, Shape{count > 0 ? static_cast<std::int64_t>(count) : 0}, DType::f64, DType::f32);
 }
 Tensor arange(Scalar end) { return end.is_integer() ? arange(0, end, 1) : arange(0.0, end, 1.0); }
 

@@ -1,6 +1,8 @@
 #include <ein/elementwise.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numbers>
 
 #include <ein/create.hpp>
@@ -72,6 +74,13 @@ Tensor function(std::string_view what, ScalarOp op, const Tensor& x) {
   return unary(what, x, Result::floating, [&](const Ex& e) { return Ex::apply(op, e); });
 }
 
+std::string show(Scalar number) {
+  if (number.is_integer()) return std::to_string(number.integer());
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", number.real());
+  return text;
+}
+
 Ex logistic(const Ex& x) { return Ex(1.0) / (Ex(1.0) + Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, x))); }
 
 }  // namespace
@@ -128,8 +137,9 @@ Tensor silu(const Tensor& x) {
   return unary("silu", x, Result::floating, [](const Ex& e) { return e * logistic(e); });
 }
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
-  if (!(low.real() <= high.real())) {
-    throw Error(ErrorKind::value, "clamp: low = " + std::to_string(low.real()) + " exceeds high = " + std::to_string(high.real()));
+  const bool whole = low.is_integer() && high.is_integer();
+  if (whole ? low.integer() > high.integer() : !(low.real() <= high.real())) {
+    throw Error(ErrorKind::value, "clamp: wants low <= high, got low = " + show(low) + ", high = " + show(high));
   }
   Arguments arguments;
   const Ex element = arguments.add(x);
@@ -161,12 +171,22 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) { return triangle("triu", x,
 Tensor tril(const Tensor& x, std::int64_t diagonal) { return triangle("tril", x, diagonal, ScalarOp::le); }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  const auto shapes = [&] { return a.shape().to_string() + " and " + b.shape().to_string(); };
-  if (a.rank() == 0 || b.rank() == 0) throw Error(ErrorKind::rank, "matmul: wants no scalars, got shapes " + shapes());
+  const std::string shapes = "shapes " + a.shape().to_string() + " and " + b.shape().to_string();
+  if (a.rank() == 0 || b.rank() == 0) throw Error(ErrorKind::rank, "matmul: wants no scalars, got " + shapes);
+  if (a.dtype() != b.dtype()) {
+    throw Error(ErrorKind::dtype, "matmul: operands have different dtypes: " + std::string(name(a.dtype())) + " and " +
+                                      std::string(name(b.dtype())) + "\n  help: cast one with .to(dtype)");
+  }
   const std::int64_t inner = b.shape()[b.rank() == 1 ? 0 : b.rank() - 2];
   if (a.shape().back() != inner) {
     throw Error(ErrorKind::size, "matmul: " + std::to_string(a.shape().back()) + " columns meet " + std::to_string(inner) +
-                                     " rows in shapes " + shapes());
+                                     " rows in " + shapes);
+  }
+  for (std::size_t d = 3; d <= std::min(a.rank(), b.rank()); ++d) {
+    const std::int64_t m = a.shape()[a.rank() - d], n = b.shape()[b.rank() - d];
+    if (m == n || m == 1 || n == 1) continue;
+    throw Error(ErrorKind::size, "matmul: the axes before the matrices do not broadcast, " + std::to_string(m) + " meets " +
+                                     std::to_string(n) + " in " + shapes);
   }
   if (a.rank() == 1 && b.rank() == 1) return einsum(a, b, "k, k ->");
   if (a.rank() == 1) return einsum(a, b, "k, ... k j -> ... j");
@@ -176,11 +196,19 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 bool all_close(const Tensor& a, const Tensor& b, double relative, double absolute) {
   if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return false;
-  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (!(x[i] == y[i] || std::abs(x[i] - y[i]) <= absolute + relative * std::abs(y[i]))) return false;
+  const auto is_close = [&](double difference, double y) { return difference <= absolute + relative * std::abs(y); };
+  if (is_integral(a.dtype())) {
+    const std::vector<std::int64_t> x = a.to_vector<std::int64_t>(), y = b.to_vector<std::int64_t>();
+    return std::equal(x.begin(), x.end(), y.begin(), [&](std::int64_t u, std::int64_t v) {
+      const std::uint64_t difference = u > v ? static_cast<std::uint64_t>(u) - static_cast<std::uint64_t>(v)
+                                             : static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(u);
+      return is_close(static_cast<double>(difference), static_cast<double>(v));
+    });
   }
-  return true;
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  return std::equal(x.begin(), x.end(), y.begin(), [&](double u, double v) {
+    return u == v || (std::isfinite(v) && is_close(std::abs(u - v), v));
+  });
 }
 
 }  // namespace ein

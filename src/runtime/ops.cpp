@@ -7,14 +7,23 @@
 namespace ein {
 namespace {
 
-/// The pattern of a call, read by the run-time parser.
-struct ParsedPattern {
-  ParsedPattern(Operation op, std::string_view text) : reading(grammar::parse_pattern(text)) {
-    if (reading.mistake) fail(op, reading.buffer.pattern(text), reading.mistake, {});
-    pattern = reading.buffer.pattern(text);
+/// The pattern of a call: what the compiler read, or else read by the run-time parser.
+class CallPattern {
+ public:
+  CallPattern(Operation op, const detail::PatternArgument& argument) {
+    if (argument.packed().is_set()) {
+      buffer_ = argument.packed().unpacked(argument.text());
+    } else {
+      grammar::Reading reading = grammar::parse_pattern(argument.text());
+      if (reading.mistake) fail(op, reading.buffer.pattern(argument.text()), reading.mistake, {});
+      buffer_ = std::move(reading.buffer);
+    }
+    pattern = buffer_.pattern(argument.text());
   }
-  grammar::Reading reading;
   grammar::Pattern pattern;
+
+ private:
+  grammar::PatternBuffer buffer_;
 };
 
 std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
@@ -22,7 +31,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.reduction) << 8 |
           static_cast<std::int64_t>(call.stacked) << 16 | static_cast<std::int64_t>(call.operands.size()) << 32);
   key.add(call.options.max_intermediate);
-  key.add(call.pattern);
+  key.add(call.pattern.text());
   for (const AxisSize& size : call.sizes) {
     key.add(size.name);
     key.add(size.size);
@@ -33,10 +42,12 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
   }
   for (const Tensor* operand : call.operands) key.add(*operand);
   const auto build = [&] {
-    const ParsedPattern parsed(call.op, call.pattern);
+    const CallPattern parsed(call.op, call.pattern);
     std::vector<OperandType> types;
     for (const Tensor* operand : call.operands) types.push_back({operand->shape(), operand->dtype()});
-    return build_graph({call.op, parsed.pattern, call.sizes, call.reduction, call.packed_shapes, call.stacked}, types);
+    return build_graph({call.op, parsed.pattern, call.sizes, call.reduction, call.packed_shapes, call.stacked,
+                        call.pattern.is_checked()},
+                       types);
   };
   return engine::plan_for(key, call.operands, build, {call.options.max_intermediate});
 }
@@ -49,41 +60,28 @@ std::vector<Tensor> run_all(const Call& call) { return engine::run(*plan_of(call
 
 Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }
 
-std::vector<const Tensor*> addresses(std::span<const Tensor> tensors) {
-  std::vector<const Tensor*> pointers;
-  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
-  return pointers;
-}
-
 }  // namespace detail
 
-ReductionArgument::ReductionArgument(std::string_view name) {
-  const auto found = parse_reduction(name);
-  if (!found) {
-    throw Error(ErrorKind::reduction, "reduce: unknown reduction '" + std::string(name) +
-                                          "'\n  help: one of sum, mean, max, min, prod, any, all, logsumexp, var, std");
-  }
-  reduction_ = *found;
-}
-
-Packed pack(std::span<const Tensor> xs, PatternText pattern) {
-  const auto operands = detail::addresses(xs);
-  Packed packed{detail::run_one({Operation::pack, pattern.text(), operands, {}}), {}};
-  const ParsedPattern parsed(Operation::pack, pattern.text());
+Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern) {
+  std::vector<const Tensor*> operands;
   std::vector<Shape> shapes;
-  for (const Tensor& x : xs) shapes.push_back(x.shape());
-  packed.shapes = packed_shapes(parsed.pattern, shapes);
+  for (const Tensor& x : xs) {
+    operands.push_back(&x);
+    shapes.push_back(x.shape());
+  }
+  Packed packed{detail::run_one({Operation::pack, pattern, operands, {}}), {}};
+  packed.shapes = packed_shapes(CallPattern(Operation::pack, pattern).pattern, shapes);
   return packed;
 }
 
-std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes, PatternText pattern) {
+std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes,
+                           const PatternFor<Operation::unpack, detail::Types<Tensor>>& pattern) {
   const Tensor* operand = &x;
-  return detail::run_all({Operation::unpack, pattern.text(), {&operand, 1}, {}, Reduction::sum, packed_shapes});
+  return detail::run_all({Operation::unpack, pattern, {&operand, 1}, {}, Reduction::sum, packed_shapes});
 }
 
-NamedSizes parse_shape(const Tensor& x, PatternText pattern) {
-  const ParsedPattern parsed(Operation::parse_shape, pattern.text());
-  return NamedSizes(solve_shape(parsed.pattern, x.shape()));
+NamedSizes parse_shape(const Tensor& x, const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern) {
+  return NamedSizes(solve_shape(CallPattern(Operation::parse_shape, pattern).pattern, x.shape()));
 }
 
 std::int64_t NamedSizes::operator[](std::string_view name) const {

@@ -13,23 +13,62 @@
 namespace ein {
 namespace {
 
-void require_writable(const Tensor& x, const char* what) {
-  if (x.storage()->read_only()) throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
+/// Whether two elements of `x` share memory.
+bool overlaps_itself(const Tensor& x) {
+  struct Dim {
+    std::int64_t stride, size;
+  };
+  std::vector<Dim> dims;
+  std::int64_t last = 0;
   for (std::size_t d = 0; d < x.rank(); ++d) {
-    if (x.strides()[d] != 0 || x.shape()[d] <= 1) continue;
-    throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " + x.shape().to_string() +
-                                      " and strides " + x.strides().to_string() + " share memory; write to a clone()");
+    if (x.shape()[d] == 0) return false;
+    if (x.shape()[d] == 1) continue;
+    dims.push_back({x.strides()[d], x.shape()[d]});
+    last += x.strides()[d] * (x.shape()[d] - 1);
   }
+  if (x.numel() > last + 1) return true;
+  // Each dimension that steps over all the smaller ones together keeps them apart.
+  std::sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
+  std::int64_t reach = 0;
+  const bool nested = std::all_of(dims.begin(), dims.end(), [&](const Dim& dim) {
+    const bool steps_over = dim.stride > reach;
+    reach += dim.stride * (dim.size - 1);
+    return steps_over;
+  });
+  if (nested) return false;
+  // Interleaved dimensions: look at each element's place.
+  std::vector<bool> seen(static_cast<std::size_t>(last) + 1);
+  std::vector<std::int64_t> at(dims.size(), 0);
+  std::int64_t place = 0;
+  for (std::int64_t n = x.numel(); n > 0; --n) {
+    if (seen[static_cast<std::size_t>(place)]) return true;
+    seen[static_cast<std::size_t>(place)] = true;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      place += dims[d].stride;
+      if (++at[d] < dims[d].size) break;
+      place -= at[d] * dims[d].stride;
+      at[d] = 0;
+    }
+  }
+  return false;
 }
 
-/// Whether the bytes that two tensors span in one storage overlap.
+void require_writable(const Tensor& x, const char* what) {
+  if (x.storage()->read_only()) throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
+  if (!overlaps_itself(x)) return;
+  throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " + x.shape().to_string() +
+                                    " and strides " + x.strides().to_string() + " share memory; write to a clone()");
+}
+
+/// Whether the bytes that two tensors span overlap.
 bool may_overlap(const Tensor& a, const Tensor& b) {
-  if (!a.same_storage(b) || a.numel() == 0 || b.numel() == 0) return false;
+  if (a.numel() == 0 || b.numel() == 0) return false;
+  // As numbers: pointers into different storages have no order.
   const auto range = [](const Tensor& x) {
-    std::int64_t last = x.offset();
+    std::int64_t last = 0;
     for (std::size_t d = 0; d < x.rank(); ++d) last += x.strides()[d] * (x.shape()[d] - 1);
-    const auto size = static_cast<std::int64_t>(x.element_size());
-    return std::pair(x.offset() * size, (last + 1) * size);
+    const auto begin = reinterpret_cast<std::uintptr_t>(x.raw_data());
+    return std::pair(begin, begin + static_cast<std::uintptr_t>(last + 1) * x.element_size());
   };
   const auto [a_begin, a_end] = range(a);
   const auto [b_begin, b_end] = range(b);
@@ -71,8 +110,16 @@ void Tensor::copy_from(const Tensor& source) const {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
   const Tensor values = to(dtype_of<T>).contiguous();
-  const T* first = values.data<T>();
-  return std::vector<T>(first, first + values.numel());
+  if constexpr (std::is_same_v<T, bool>) {
+    // Memory that others wrote may hold bytes that are no bool.
+    const auto* bytes = static_cast<const std::uint8_t*>(values.raw_data());
+    std::vector<bool> result(static_cast<std::size_t>(values.numel()));
+    std::transform(bytes, bytes + result.size(), result.begin(), [](std::uint8_t byte) { return byte != 0; });
+    return result;
+  } else {
+    const T* first = values.data<T>();
+    return std::vector<T>(first, first + values.numel());
+  }
 }
 
 template <class T>
@@ -81,8 +128,7 @@ T Tensor::item() const {
     throw Error(ErrorKind::shape, "item: the tensor of shape " + shape().to_string() + " has " + std::to_string(numel()) +
                                       " elements, one is wanted");
   }
-  const Tensor value = to(dtype_of<T>);
-  return *value.data<T>();
+  return to_vector<T>().front();
 }
 
 template <class T>

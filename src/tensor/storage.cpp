@@ -103,6 +103,8 @@ std::shared_ptr<Storage> Storage::allocate(std::size_t bytes) {
 }
 
 std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only) {
+  // Memory that nobody needs to keep alive: any owner but none, which means allocate()'s.
+  if (!owner) owner = std::shared_ptr<void>(std::shared_ptr<void>(), &block_cache());
   return std::make_shared<Storage>(static_cast<std::byte*>(data), bytes, std::move(owner), read_only);
 }
 

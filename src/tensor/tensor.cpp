@@ -5,6 +5,12 @@
 #include <ein/tensor.hpp>
 
 namespace ein {
+namespace {
+
+/// Far more than a pattern that a person reads; what walks axis by axis need not fear for its stack.
+constexpr std::size_t max_rank = 1024;
+
+}  // namespace
 
 std::int64_t checked_numel(const Shape& shape, std::int64_t element_size) {
   std::int64_t bytes = element_size;
@@ -35,7 +41,15 @@ Tensor::Tensor() {
 }
 
 Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides, std::int64_t offset) {
+  if (!storage) throw Error(ErrorKind::value, "a tensor of shape " + shape.to_string() + " has no storage");
+  if (shape.rank() > max_rank) {
+    throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) + " axes, not " + std::to_string(shape.rank()));
+  }
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  if (reinterpret_cast<std::uintptr_t>(storage->data()) & static_cast<std::uintptr_t>(bytes - 1)) {
+    throw Error(ErrorKind::value, "a tensor of " + std::string(name(dtype)) + " wants memory that is aligned to " +
+                                      std::to_string(bytes) + " bytes; copy it first");
+  }
   const std::int64_t n = checked_numel(shape, bytes);
   const auto complain = [&] {
     throw Error(ErrorKind::shape, "a tensor of shape " + shape.to_string() + ", strides " + strides.to_string() +
@@ -82,7 +96,7 @@ Tensor Tensor::transpose() const {
 
 Tensor Tensor::at(std::span<const Index> indices) const {
   if (indices.size() > rank()) {
-    throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) + " indices for shape " + shape().to_string());
+    throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) + (indices.size() == 1 ? " index" : " indices") + " for shape " + shape().to_string());
   }
   Shape shape;
   Strides strides;
@@ -110,6 +124,8 @@ Tensor Tensor::at(std::span<const Index> indices) const {
     shape.push_back(count);
     strides.push_back(count > 1 ? stride * range.step : stride);
   }
+  // What is empty may lie behind the end; it reads nothing, so any place will do.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) offset = this->offset();
   return Tensor(storage(), dtype(), std::move(shape), std::move(strides), offset);
 }
 

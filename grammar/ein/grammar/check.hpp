@@ -20,8 +20,8 @@ namespace detail {
 /// The checks of one call, in the order in which they are reported.
 class Checker {
  public:
-  constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given)
-      : op_(op), pattern_(pattern), given_(given) {}
+  constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given, bool more_given)
+      : op_(op), pattern_(pattern), given_(given), more_given_(more_given) {}
 
   constexpr Mistake check(std::size_t operand_count) {
     check_form(operand_count);
@@ -161,7 +161,7 @@ class Checker {
       if (term.kind == TermKind::name && !is_in_an_input(pattern_.name_of(term))) {
         if (op_ != Operation::repeat) {
           complain(Complaint::axis_of_the_output_is_in_no_input, term.span);
-        } else if (!is_given(pattern_.name_of(term))) {
+        } else if (!more_given_ && !is_given(pattern_.name_of(term))) {
           complain(Complaint::axis_size_is_missing, term.span);
         }
       }
@@ -195,7 +195,7 @@ class Checker {
   /// Every group must come to have at most one unknown size, once all others are known: from an
   /// argument, from a dimension of its own in some input, or from another group.
   constexpr void check_solvable() {
-    if (mistake_ || !takes_arrow()) return;
+    if (mistake_ || !takes_arrow() || more_given_) return;
     std::vector<char> known(pattern_.terms.size(), 0);
     const auto learn = [&](const Term& found) {
       for (std::size_t i = 0; i < known.size(); ++i) {
@@ -240,16 +240,18 @@ class Checker {
   Operation op_;
   const Pattern& pattern_;
   std::span<const std::string_view> given_;
+  bool more_given_;
   Mistake mistake_;
 };
 
 }  // namespace detail
 
 /// The first thing about `pattern` that `op` cannot take, given the number of operands and the names of
-/// the axis sizes that come with the call; or no mistake.
+/// the axis sizes that come with the call; or no mistake. `more_given`: sizes of unknown names come as well,
+/// so that none can be called missing.
 constexpr Mistake check_pattern(Operation op, const Pattern& pattern, std::size_t operand_count,
-                                std::span<const std::string_view> given = {}) {
-  return detail::Checker(op, pattern, given).check(operand_count);
+                                std::span<const std::string_view> given = {}, bool more_given = false) {
+  return detail::Checker(op, pattern, given, more_given).check(operand_count);
 }
 
 }  // namespace grammar

@@ -39,12 +39,18 @@ constexpr void on(rules::name, Reading& r, SourceSpan span) { r.add(TermKind::na
 constexpr void on(rules::ellipsis, Reading& r, SourceSpan span) { r.add(TermKind::ellipsis, span); }
 constexpr void on(rules::unnamed, Reading& r, SourceSpan span) { r.add(TermKind::unnamed, span); }
 constexpr void on(rules::packed, Reading& r, SourceSpan span) { r.add(TermKind::packed, span); }
-constexpr void on(rules::number, Reading& r, SourceSpan span) {
+/// The value of a text of digits; -1 when it exceeds 63 bits.
+constexpr std::int64_t parse_number(std::string_view digits) {
   std::int64_t value = 0;
-  for (char digit : r.text.substr(span.begin, span.end - span.begin)) {
-    if (value > (INT64_MAX - 9) / 10) return r.complain(Complaint::number_is_too_large, span);
+  for (char digit : digits) {
+    if (value > (INT64_MAX - 9) / 10) return -1;
     value = value * 10 + (digit - '0');
   }
+  return value;
+}
+constexpr void on(rules::number, Reading& r, SourceSpan span) {
+  const std::int64_t value = parse_number(r.text.substr(span.begin, span.end - span.begin));
+  if (value < 0) return r.complain(Complaint::number_is_too_large, span);
   if (value == 0) return r.complain(Complaint::number_is_zero, span);
   r.add(TermKind::number, span, value);
 }
@@ -65,7 +71,7 @@ constexpr void on(rules::arrow, Reading& r, SourceSpan span) {
 }
 constexpr void on(rules::pattern, Reading& r, SourceSpan span) { r.end_side(span.end, span.end); }
 
-template <class Rule>
+template <class Rule, class Reading>
 concept HasEvent = requires(Reading& r) { on(Rule{}, r, SourceSpan{}); };
 
 constexpr bool is_word_byte(char c) {

@@ -10,6 +10,9 @@ namespace detail {
 
 namespace peg = tao::pegtl::internal;
 
+/// `Reading` is what the rules' events fill: a `text`, a `mistake`, and overloads of on(Rule, Reading&,
+/// SourceSpan) and explain_failure(const Reading&, place).
+template <class Reading>
 class Matcher {
  public:
   constexpr explicit Matcher(Reading& reading) : reading_(reading) {}
@@ -22,7 +25,7 @@ class Matcher {
       at_ = begin;
       return false;
     }
-    if constexpr (HasEvent<Rule>) {
+    if constexpr (HasEvent<Rule, Reading>) {
       on(Rule{}, reading_, {begin, at_});
       return !reading_.mistake;
     }
@@ -109,11 +112,11 @@ class Matcher {
 
 /// Reads `text` with the constexpr matcher. The result holds the pattern or the first mistake.
 constexpr Reading match_pattern(std::string_view text) {
-  Reading reading{text};
+  Reading reading{.text = text};
   if (text.size() > max_pattern_bytes) {
     reading.complain(Complaint::pattern_is_too_long, {0, 0});
   } else {
-    detail::Matcher(reading).match<rules::pattern>();
+    detail::Matcher(reading).template match<rules::pattern>();
   }
   return reading;
 }

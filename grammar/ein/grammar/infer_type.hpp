@@ -1,0 +1,375 @@
+// The types of axes through one operation: checks the operands' types against a pattern, and finds the
+// type of the result. Constexpr; the run-time solver (src/graph/solve.cpp) does the same with sizes.
+#pragma once
+
+#include <ein/grammar/check.hpp>
+#include <ein/grammar/shape_spec.hpp>
+
+namespace ein::grammar {
+
+/// What is known of an operand: the axes of its type, or null; and a number that stands for its dtype, or -1.
+struct OperandSpec {
+  const SpecReading* axes = nullptr;
+  int dtype = -1;
+};
+
+/// An axis size given with the call; -1 if it is known at run time only.
+struct GivenSize {
+  std::string_view name;
+  std::int64_t size = -1;
+};
+
+/// Text that grows in a constant expression (GCC 12 cannot do that with std::string).
+class Text {
+ public:
+  constexpr void add(std::string_view more) {
+    for (char c : more) chars_.push_back(c);
+  }
+  constexpr void add(std::int64_t number) {
+    if (number >= 10) add(number / 10);
+    chars_.push_back(static_cast<char>('0' + number % 10));
+  }
+  constexpr bool empty() const { return chars_.empty(); }
+  constexpr std::string_view view() const { return {chars_.data(), chars_.size()}; }
+  friend constexpr bool operator==(const Text& a, const Text& b) { return a.view() == b.view(); }
+
+ private:
+  std::vector<char> chars_;
+};
+
+/// The type of a result, written as a ShapeSpec; `is_known` only if every operand is typed.
+struct InferredType {
+  Mistake mistake{};
+  bool is_known = false;
+  Text axes{};
+};
+
+namespace detail {
+
+/// The type of one axis: what its size is called, and its size; either may be unknown.
+struct AxisType {
+  std::string_view name{};
+  bool is_sum = false;  // the name is a sum or product of sizes
+  std::int64_t size = -1;
+
+  constexpr bool is_known() const { return !name.empty() || size >= 0; }
+};
+
+class TypeInference {
+ public:
+  constexpr TypeInference(const Pattern& pattern, std::span<const OperandSpec> operands, std::span<const GivenSize> given)
+      : pattern_(pattern), operands_(operands), given_(given), axis_of_(pattern.terms.size(), -1) {}
+
+  constexpr InferredType infer() {
+    check_dtypes();
+    name_axes();
+    for (std::size_t k = 0; k < operands_.size() && !mistake_; ++k) {
+      if (operands_[k].axes) take_operand(k);
+    }
+    for (int pass = 0; pass < 2; ++pass) {
+      for (const GroupUse& use : groups_) take_group(use);
+    }
+    InferredType type;
+    type.mistake = mistake_;
+    if (mistake_ || !pattern_.has_arrow) return type;
+    for (const OperandSpec& operand : operands_) {
+      if (!operand.axes) return type;
+    }
+    type.is_known = true;
+    write_result(type.axes);
+    return type;
+  }
+
+ private:
+  struct Axis {
+    std::string_view name;
+    AxisType type{};
+    SourceSpan where{};
+  };
+  struct GroupUse {
+    std::uint32_t term;
+    AxisType type;
+  };
+
+  constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {}, std::int64_t argument = 0) {
+    if (!mistake_) mistake_ = {complaint, span, other, argument};
+  }
+
+  constexpr void check_dtypes() {
+    int dtype = -1;
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      if (dtype >= 0 && operands_[k].dtype >= 0 && operands_[k].dtype != dtype) {
+        complain(Complaint::operands_have_different_dtypes, {}, {}, static_cast<std::int64_t>(k));
+      }
+      if (operands_[k].dtype >= 0) dtype = operands_[k].dtype;
+    }
+  }
+
+  constexpr void name_axes() {
+    for (std::size_t i = 0; i < pattern_.terms.size(); ++i) {
+      const Term& term = pattern_.terms[i];
+      if (term.kind == TermKind::number && term.value > 1) {
+        axis_of_[i] = static_cast<int>(axes_.size());
+        axes_.push_back({pattern_.name_of(term), {{}, false, term.value}, term.span});
+      } else if (term.kind == TermKind::unnamed) {
+        axis_of_[i] = static_cast<int>(axes_.size());
+        axes_.push_back({pattern_.name_of(term)});
+      } else if (term.kind == TermKind::name) {
+        for (std::size_t a = 0; a < axes_.size(); ++a) {
+          if (axes_[a].name == pattern_.name_of(term)) axis_of_[i] = static_cast<int>(a);
+        }
+        if (axis_of_[i] >= 0) continue;
+        axis_of_[i] = static_cast<int>(axes_.size());
+        axes_.push_back({pattern_.name_of(term)});
+        for (const GivenSize& size : given_) {
+          if (size.name == axes_.back().name) axes_.back().type.size = size.size;
+        }
+      }
+    }
+  }
+
+  constexpr void learn(int axis, const AxisType& type, SourceSpan where) {
+    Axis& a = axes_[static_cast<std::size_t>(axis)];
+    const bool sized = a.type.size >= 0 && type.size >= 0;
+    if (sized && a.type.size != type.size) complain(Complaint::axis_has_two_sizes, where, a.where);
+    if (!sized && !a.type.name.empty() && !type.name.empty() && a.type.name != type.name) {
+      complain(Complaint::axis_has_two_types, where, a.where);
+    }
+    if (a.where.end == 0) a.where = where;
+    if (a.type.name.empty()) {
+      a.type.name = type.name;
+      a.type.is_sum = type.is_sum;
+    }
+    if (a.type.size < 0) a.type.size = type.size;
+  }
+
+  static constexpr AxisType type_of(const SpecReading& spec, const SpecDim& dim) {
+    if (dim.kind != SpecDim::size) return {};
+    AxisType type{{}, false, dim.fixed};
+    if (spec.is_name(dim)) {
+      type.name = spec.text_of(spec.steps[dim.first].span);
+    } else if (dim.fixed < 0) {
+      type.name = spec.text_of(dim.span);
+      type.is_sum = true;
+    }
+    return type;
+  }
+
+  /// Lays the dimensions of operand k's type along its side of the pattern.
+  constexpr void take_operand(std::size_t k) {
+    const SpecReading& spec = *operands_[k].axes;
+    const Side& side = pattern_.inputs()[k];
+    std::vector<std::uint32_t> terms;
+    std::size_t ellipsis_at = SIZE_MAX;
+    for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
+      if (pattern_.terms[i].kind == TermKind::ellipsis) ellipsis_at = terms.size();
+      else terms.push_back(i);
+    }
+    std::size_t open_at = SIZE_MAX;
+    for (std::size_t d = 0; d < spec.dims.size(); ++d) {
+      if (spec.dims[d].kind == SpecDim::open || spec.dims[d].kind == SpecDim::variadic) open_at = d;
+    }
+    const bool open_pattern = ellipsis_at != SIZE_MAX, open_type = open_at != SIZE_MAX;
+    const std::size_t dims = spec.dims.size() - (open_type ? 1 : 0);
+    const bool fits = open_pattern && open_type ? true : open_pattern ? dims >= terms.size()
+                      : open_type               ? dims <= terms.size() : dims == terms.size();
+    if (!fits) {
+      complain(Complaint::operand_has_another_rank_than_the_pattern, side.span, {}, static_cast<std::int64_t>(k));
+      return;
+    }
+    // How many dimensions can be told from the left, and how many from the right.
+    const std::size_t left = std::min(open_pattern ? ellipsis_at : terms.size(), open_type ? open_at : dims);
+    const std::size_t right_terms = open_pattern ? terms.size() - ellipsis_at : terms.size();
+    const std::size_t right_dims = open_type ? dims - open_at : dims;
+    const std::size_t right = open_pattern || open_type ? std::min(right_terms, right_dims) : 0;
+    for (std::size_t d = 0; d < left; ++d) take_dim(terms[d], type_of(spec, spec.dims[d]));
+    for (std::size_t d = 0; d < right; ++d) {
+      take_dim(terms[terms.size() - 1 - d], type_of(spec, spec.dims[spec.dims.size() - 1 - d]));
+    }
+    if (open_pattern) take_ellipsis(spec, k, left, spec.dims.size() - right, left == ellipsis_at && right == right_terms);
+  }
+
+  constexpr void take_dim(std::uint32_t i, const AxisType& type) {
+    const Term& term = pattern_.terms[i];
+    if (axis_of_[i] >= 0) {
+      learn(axis_of_[i], type, term.span);
+    } else if (term.kind == TermKind::number || term.next == i + 1) {
+      if (type.size >= 0 && type.size != 1) complain(Complaint::axis_is_not_of_size_one, term.span);
+    } else {
+      groups_.push_back({i, type});
+    }
+  }
+
+  constexpr void take_group(const GroupUse& use) {
+    const Term& group = pattern_.terms[use.term];
+    std::int64_t known = 1;
+    int unknown = -1;
+    std::size_t unknowns = 0;
+    std::uint32_t leaf = 0, leaves = 0;
+    for (std::uint32_t j = use.term + 1; j < group.next; ++j) {
+      if (axis_of_[j] < 0) continue;
+      leaf = j;
+      ++leaves;
+      const std::int64_t size = axes_[static_cast<std::size_t>(axis_of_[j])].type.size;
+      if (size < 0) {
+        unknown = axis_of_[j];
+        ++unknowns;
+      } else if (__builtin_mul_overflow(known, size, &known)) {
+        return complain(Complaint::group_has_another_size_than_its_axes, group.span);
+      }
+    }
+    if (leaves == 1) return learn(axis_of_[leaf], use.type, pattern_.terms[leaf].span);
+    if (use.type.size < 0 || unknowns > 1) return;
+    if (unknowns == 0) {
+      if (known != use.type.size) complain(Complaint::group_has_another_size_than_its_axes, group.span);
+    } else if (known == 0 || use.type.size % known != 0) {
+      complain(Complaint::group_cannot_be_split_evenly, group.span);
+    } else {
+      axes_[static_cast<std::size_t>(unknown)].type.size = use.type.size / known;
+    }
+  }
+
+  /// Dimensions [first, last) of operand k's type lie under the ellipsis; exactly those if `exact`.
+  constexpr void take_ellipsis(const SpecReading& spec, std::size_t k, std::size_t first, std::size_t last, bool exact) {
+    if (!exact) ellipsis_is_open_ = true;
+    std::vector<Text> texts;
+    std::vector<AxisType> types;
+    bool has_variadic = false;
+    for (std::size_t d = first; d < last; ++d) {
+      const SpecDim& dim = spec.dims[d];
+      has_variadic |= dim.kind == SpecDim::open || dim.kind == SpecDim::variadic;
+      texts.emplace_back();
+      if (dim.kind == SpecDim::variadic) texts.back().add("*");
+      texts.back().add(spec.text_of(dim.span));
+      types.push_back(type_of(spec, dim));
+    }
+    if (!has_ellipsis_) {
+      has_ellipsis_ = true;
+      ellipsis_texts_ = texts;
+      ellipsis_types_ = types;
+      ellipsis_has_variadic_ = has_variadic;
+      return;
+    }
+    if (texts == ellipsis_texts_) return;
+    if (has_variadic || ellipsis_has_variadic_) {
+      ellipsis_is_open_ = true;
+      return;
+    }
+    // NumPy's broadcasting, aligned at the right.
+    if (types.size() > ellipsis_types_.size()) {
+      std::swap(types, ellipsis_types_);
+      std::swap(texts, ellipsis_texts_);
+    }
+    const std::size_t shift = ellipsis_types_.size() - types.size();
+    for (std::size_t d = 0; d < types.size(); ++d) {
+      AxisType& common = ellipsis_types_[shift + d];
+      if (types[d].size == 1 || ellipsis_texts_[shift + d] == texts[d]) continue;
+      const bool sizes_differ = common.size > 1 && types[d].size > 1 && common.size != types[d].size;
+      const bool names_differ = common.size < 0 && types[d].size < 0 && !common.name.empty() && !types[d].name.empty();
+      if (sizes_differ || names_differ) {
+        complain(sizes_differ ? Complaint::axis_has_two_sizes : Complaint::axis_has_two_types,
+                 pattern_.inputs()[k].span);
+      }
+      if (common.size == 1 || (common.name.empty() && common.size < 0)) {
+        common = types[d];
+        ellipsis_texts_[shift + d] = texts[d];
+      }
+    }
+  }
+
+  // --- the result ---
+
+  constexpr void write(const Axis& axis, Text& text) const {
+    const bool is_number = axis.name[0] >= '0' && axis.name[0] <= '9';
+    const bool sized = axis.type.size >= 0;
+    if (sized && (axis.type.is_sum || (is_number && axis.type.name.empty()))) {
+      text.add(axis.type.size);
+      return;
+    }
+    text.add(axis.type.name.empty() ? axis.name : axis.type.name);
+    if (!sized) return;
+    text.add("=");
+    text.add(axis.type.size);
+  }
+
+  /// A group is the product of its axes: a number if all sizes are known.
+  constexpr void write_group(std::uint32_t group, Text& text) const {
+    Text product;
+    std::int64_t size = 1;
+    bool is_sized = true;
+    std::uint32_t leaf = 0, leaves = 0;
+    for (std::uint32_t j = group + 1; j < pattern_.terms[group].next; ++j) {
+      if (pattern_.terms[j].kind == TermKind::ellipsis) {
+        text.add("_");
+        return;
+      }
+      if (axis_of_[j] < 0) continue;
+      leaf = j;
+      const Axis& axis = axes_[static_cast<std::size_t>(axis_of_[j])];
+      is_sized &= axis.type.size >= 0 && !__builtin_mul_overflow(size, axis.type.size, &size);
+      if (leaves++ > 0) product.add("*");
+      if (axis.type.size >= 0) {
+        product.add(axis.type.size);
+      } else if (axis.type.is_sum) {
+        product.add("(");
+        product.add(axis.type.name);
+        product.add(")");
+      } else {
+        product.add(axis.type.name.empty() ? axis.name : axis.type.name);
+      }
+    }
+    if (leaves == 1) {
+      write(axes_[static_cast<std::size_t>(axis_of_[leaf])], text);
+    } else if (is_sized) {
+      text.add(size);
+    } else {
+      text.add(product.view());
+    }
+  }
+
+  constexpr void write_result(Text& text) const {
+    const Side& output = pattern_.output();
+    for (std::uint32_t i = output.first; i < output.last; i = pattern_.terms[i].next) {
+      const Term& term = pattern_.terms[i];
+      const bool is_ellipsis = term.kind == TermKind::ellipsis;
+      if (i > output.first && !(is_ellipsis && !ellipsis_is_open_ && ellipsis_texts_.empty()) && !text.empty()) text.add(" ");
+      if (is_ellipsis && ellipsis_is_open_) {
+        text.add("...");
+      } else if (is_ellipsis) {
+        for (std::size_t d = 0; d < ellipsis_texts_.size(); ++d) {
+          if (d > 0) text.add(" ");
+          text.add(ellipsis_texts_[d].view());
+        }
+      } else if (axis_of_[i] >= 0) {
+        write(axes_[static_cast<std::size_t>(axis_of_[i])], text);
+      } else if (term.kind == TermKind::group) {
+        write_group(i, text);
+      } else {
+        text.add("1");
+      }
+    }
+  }
+
+  const Pattern& pattern_;
+  std::span<const OperandSpec> operands_;
+  std::span<const GivenSize> given_;
+  std::vector<int> axis_of_;
+  std::vector<Axis> axes_;
+  std::vector<GroupUse> groups_;
+  std::vector<Text> ellipsis_texts_;
+  std::vector<AxisType> ellipsis_types_;
+  bool has_ellipsis_ = false;
+  bool ellipsis_has_variadic_ = false;
+  bool ellipsis_is_open_ = false;
+  Mistake mistake_;
+};
+
+}  // namespace detail
+
+/// Precondition: check_pattern() found no mistake, and no operand's type has one.
+constexpr InferredType infer_type(const Pattern& pattern, std::span<const OperandSpec> operands,
+                                  std::span<const GivenSize> given = {}) {
+  return detail::TypeInference(pattern, operands, given).infer();
+}
+
+}  // namespace ein::grammar

@@ -1,0 +1,67 @@
+// PackedPattern: a parsed pattern small enough to be passed about as constant data.
+#pragma once
+
+#include <ein/grammar/events.hpp>
+
+namespace ein::grammar {
+
+/// What the compiler keeps of a literal it has parsed. Patterns of more words than fit are parsed again
+/// when their plan is made.
+class PackedPattern {
+ public:
+  constexpr PackedPattern() = default;
+  constexpr explicit PackedPattern(const Pattern& pattern) {
+    if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides) return;
+    for (const Term& term : pattern.terms) {
+      terms_[term_count_++] = {narrow(term.span.begin), narrow(term.span.end), term.kind, static_cast<std::uint8_t>(term.next)};
+    }
+    for (const Side& side : pattern.sides) {
+      sides_[side_count_++] = {narrow(side.span.begin), narrow(side.span.end), static_cast<std::uint8_t>(side.first),
+                               static_cast<std::uint8_t>(side.last)};
+    }
+    has_arrow_ = pattern.has_arrow;
+  }
+
+  /// Whether it holds a pattern at all.
+  constexpr bool is_set() const { return side_count_ > 0; }
+
+  /// The pattern in its usual form. `text` is what it was parsed from.
+  PatternBuffer unpacked(std::string_view text) const {
+    PatternBuffer buffer;
+    buffer.has_arrow = has_arrow_;
+    for (std::size_t i = 0; i < term_count_; ++i) {
+      const SmallTerm& t = terms_[i];
+      const bool is_number = t.kind == TermKind::number;
+      buffer.terms.push_back({t.kind, {t.begin, t.end}, t.next,
+                              is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0});
+    }
+    for (std::size_t i = 0; i < side_count_; ++i) {
+      const SmallSide& s = sides_[i];
+      buffer.sides.push_back({s.first, s.last, {s.begin, s.end}});
+    }
+    return buffer;
+  }
+
+ private:
+  static constexpr std::size_t max_terms = 40;
+  static constexpr std::size_t max_sides = 10;
+  static_assert(max_pattern_bytes <= UINT16_MAX);
+  static constexpr std::uint16_t narrow(std::uint32_t place) { return static_cast<std::uint16_t>(place); }
+
+  struct SmallTerm {
+    std::uint16_t begin = 0, end = 0;
+    TermKind kind = TermKind::name;
+    std::uint8_t next = 0;
+  };
+  struct SmallSide {
+    std::uint16_t begin = 0, end = 0;
+    std::uint8_t first = 0, last = 0;
+  };
+  SmallTerm terms_[max_terms]{};
+  SmallSide sides_[max_sides]{};
+  std::uint8_t term_count_ = 0;
+  std::uint8_t side_count_ = 0;
+  bool has_arrow_ = false;
+};
+
+}  // namespace ein::grammar

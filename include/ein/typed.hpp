@@ -1,0 +1,139 @@
+// Typed tensors: axis names and sizes in the type, as in ein::Float<"batch seq hidden=64">.
+//
+// The notation is jaxtyping's: a number, a name, `name=4`, `_`, `...`, `*batch` (any number of axes that
+// have this name together), and sums and products of sizes such as `heads*d` or `n+1`.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ein/pattern.hpp>
+#include <ein/tensor.hpp>
+
+namespace ein {
+
+/// While a scope lives, a name in a type stands for one size in all conversions on its thread; a nested
+/// scope starts anew. Outside of any scope, each conversion is a scope of its own.
+class scope {
+ public:
+  scope();
+  ~scope();
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+
+ private:
+  friend struct ScopeAccess;
+  scope* outer_;
+  std::vector<std::pair<std::string, Shape>> sizes_;  // one size per name, any number for a variadic one
+};
+
+namespace detail {
+
+/// Throws an Error (kind dtype, rank, size or inference) unless x has the dtype and the axes of a type;
+/// binds the type's names in the current scope.
+void require_type(const Tensor& x, DType dtype, const grammar::SpecReading& axes);
+
+template <FixedString Axes>
+consteval bool require_axes() {
+  require_none(grammar::read_shape_spec(Axes.view()).mistake, Axes.view());
+  return true;
+}
+
+/// Stops the compiler where a tensor of one type can never have the other.
+template <class From, class To>
+consteval bool require_convertible() {
+  if (From::static_dtype != To::static_dtype) pattern_error::types_have_different_dtypes();
+  const grammar::SpecReading from = grammar::read_shape_spec(From::axes()), to = grammar::read_shape_spec(To::axes());
+  if (from.is_open() || to.is_open()) return true;
+  if (from.dims.size() != to.dims.size()) {
+    pattern_error::types_have_different_ranks();
+    return false;
+  }
+  for (std::size_t d = 0; d < to.dims.size(); ++d) {
+    const std::int64_t a = from.dims[d].fixed, b = to.dims[d].fixed;
+    if (a >= 0 && b >= 0 && a != b) pattern_error::types_have_different_sizes();
+  }
+  return true;
+}
+
+struct Trusted {};
+
+}  // namespace detail
+
+/// A Tensor of element type T whose axes the type names. Converting a Tensor to it checks dtype, rank and
+/// sizes and throws an Error that names the axis; it is a Tensor wherever one is wanted.
+template <class T, FixedString Axes>
+class Typed : public Tensor {
+  static_assert(detail::require_axes<Axes>());
+
+ public:
+  using Element = T;
+  static constexpr DType static_dtype = dtype_of<T>;
+  static constexpr std::string_view axes() { return Axes.view(); }
+
+  Typed(const Tensor& x) : Tensor(x) {
+    static const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    detail::require_type(x, static_dtype, spec);
+  }
+  template <class U, FixedString Others>
+  Typed(const Typed<U, Others>& x) : Typed(static_cast<const Tensor&>(x)) {
+    static_assert(detail::require_convertible<Typed<U, Others>, Typed>());
+  }
+  Typed(const Typed&) = default;
+  Typed& operator=(const Typed&) & = default;
+
+  /// For a result whose axes are known from the types of what it was computed from.
+  Typed(detail::Trusted, Tensor x) : Tensor(std::move(x)) {}
+};
+
+template <FixedString Axes> using Double = Typed<double, Axes>;
+template <FixedString Axes> using Float = Typed<float, Axes>;
+template <FixedString Axes> using Half = Typed<f16, Axes>;
+template <FixedString Axes> using BFloat16 = Typed<bf16, Axes>;
+template <FixedString Axes> using Long = Typed<std::int64_t, Axes>;
+template <FixedString Axes> using Int = Typed<std::int32_t, Axes>;
+template <FixedString Axes> using Byte = Typed<std::uint8_t, Axes>;
+template <FixedString Axes> using Bool = Typed<bool, Axes>;
+
+namespace detail {
+
+template <class T, FixedString Axes>
+struct OperandType<Typed<T, Axes>> {
+  static constexpr bool is_typed = true;
+  static constexpr DType dtype = dtype_of<T>;
+  static constexpr std::string_view axes() { return Axes.view(); }
+};
+
+/// The axes of a result, found while compiling.
+struct ResultAxes {
+  static constexpr std::size_t capacity = 512;
+  bool is_known = false;
+  std::size_t size = 0;
+  char text[capacity] = {};
+};
+
+template <Operation Op, class Operands, class Sizes>
+consteval ResultAxes result_axes(std::string_view text, Operands operands, Sizes sizes) {
+  ResultAxes axes;
+  grammar::InferredType type;
+  const grammar::Reading reading = grammar::match_pattern(text);
+  if (reading.mistake || check_literal<Op>(reading.buffer.pattern(text), operands, sizes, &type)) return axes;
+  const std::string_view found = type.axes.view();
+  if (!type.is_known || found.size() >= ResultAxes::capacity) return axes;
+  axes.is_known = true;
+  axes.size = found.size();
+  std::copy(found.begin(), found.end(), axes.text);
+  return axes;
+}
+
+template <const ResultAxes& Axes>
+consteval auto fixed_string() {
+  FixedString<Axes.size + 1> text;
+  std::copy_n(Axes.text, Axes.size, text.text);
+  return text;
+}
+
+}  // namespace detail
+}  // namespace ein

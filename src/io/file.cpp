@@ -1,0 +1,136 @@
+#include "io/file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <ein/error.hpp>
+
+namespace ein::io {
+namespace {
+
+// The most that Linux moves in one call, less the last page.
+constexpr std::size_t longest_transfer = 0x7ffff000;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+void check_path(std::string_view caller, const std::string& path) {
+  if (path.find('\0') != std::string::npos) fail(caller, path.c_str(), "is cut by a NUL byte");
+}
+
+}  // namespace
+
+void fail(std::string_view caller, const std::string& path, const std::string& what) {
+  throw Error(ErrorKind::file, std::string(caller) + ": \"" + path + "\" " + what);
+}
+
+bool Descriptor::close() {
+  const int fd = std::exchange(fd_, -1);
+  return fd < 0 || ::close(fd) == 0;
+}
+
+InputFile::InputFile(std::string caller, const std::string& path)
+    : caller_(std::move(caller)), path_(path) {
+  check_path(caller_, path);
+  // Without O_NONBLOCK the opening of a pipe would wait for a writer.
+  fd_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd_.get() < 0) fail("cannot be opened: " + reason(errno));
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) fail("cannot be examined: " + reason(errno));
+  if (!S_ISREG(status.st_mode)) fail("is not a regular file");
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  auto* at = static_cast<std::byte*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd_.get(), at, std::min(bytes, longest_transfer),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot be read: " + reason(errno));
+    if (got == 0) fail("ends at byte " + std::to_string(offset) + ", before its content does");
+    at += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+std::shared_ptr<std::byte> InputFile::map() const {
+  assert(size_ > 0);
+  const std::size_t bytes = size_;
+  void* begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd_.get(), 0);
+  if (begin == MAP_FAILED) fail("cannot be mapped: " + reason(errno));
+  return {static_cast<std::byte*>(begin), [bytes](std::byte* p) { ::munmap(p, bytes); }};
+}
+
+ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
+    : caller_(std::move(caller)), path_(path) {
+  check_path(caller_, path);
+  std::filesystem::path target = path;
+  std::error_code missing;
+  if (auto resolved = std::filesystem::canonical(target, missing); !missing) target = resolved;
+  name_ = target.filename().string();
+  if (name_.empty()) fail("names no file");
+  const auto parent = target.parent_path();
+  directory_.reset(::open(parent.empty() ? "." : parent.c_str(),
+                          O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory_.get() < 0) fail("cannot be written; its directory: " + reason(errno));
+
+  struct stat status {};
+  const bool exists =
+      ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!exists && errno != ENOENT) fail("cannot be written: " + reason(errno));
+  if (exists && S_ISDIR(status.st_mode)) fail("cannot be written: it is a directory");
+  if (exists && !S_ISREG(status.st_mode)) fail("cannot be written: it is not a regular file");
+
+  static std::atomic<std::uint64_t> next{0};
+  do {
+    temporary_ = ".ein-" + std::to_string(::getpid()) + "-" + std::to_string(next++) + ".tmp";
+    fd_.reset(::openat(directory_.get(), temporary_.c_str(),
+                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666));
+  } while (fd_.get() < 0 && errno == EEXIST);
+  if (fd_.get() < 0) fail("cannot be written; a file beside it: " + reason(errno));
+  if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0) {
+    const int error = errno;
+    ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+    fail("cannot be given its permissions: " + reason(error));
+  }
+}
+
+ReplacementFile::~ReplacementFile() {
+  if (!temporary_.empty()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+}
+
+void ReplacementFile::write(const void* from, std::size_t bytes) {
+  const auto* at = static_cast<const std::byte*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(fd_.get(), at, std::min(bytes, longest_transfer));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) fail("cannot be written: " + reason(errno));
+    at += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+}
+
+void ReplacementFile::commit() {
+  if (::fsync(fd_.get()) != 0 || !fd_.close()) fail("cannot be written: " + reason(errno));
+  if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
+    fail("cannot be replaced: " + reason(errno));
+  }
+  temporary_.clear();
+  // EINVAL: a file system that does not flush directories on request.
+  if (::fsync(directory_.get()) != 0 && errno != EINVAL) {
+    fail("was replaced, but a power failure may undo it; its directory: " + reason(errno));
+  }
+}
+
+}  // namespace ein::io

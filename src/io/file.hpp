@@ -1,0 +1,77 @@
+// Files that are read with suspicion, and files that are replaced whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ein::io {
+
+/// Throws an Error of kind `file`: "caller: "path" what".
+[[noreturn]] void fail(std::string_view caller, const std::string& path, const std::string& what);
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+  void reset(int fd) {
+    close();
+    fd_ = fd;
+  }
+  /// False, with errno set, when the system reports an error that it had put off.
+  bool close();
+
+ private:
+  int fd_;
+};
+
+/// A regular file open for reading. Errors are of kind `file` and name `caller` and the path.
+class InputFile {
+ public:
+  InputFile(std::string caller, const std::string& path);
+
+  const std::string& path() const { return path_; }
+  /// Bytes, when the file was opened.
+  std::uint64_t size() const { return size_; }
+  /// Reads exactly `bytes` from `offset` on; an error when the file ends before.
+  void read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  /// All of the file, which must not be empty, as read-only memory.
+  std::shared_ptr<std::byte> map() const;
+  [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
+
+ private:
+  std::string caller_, path_;
+  Descriptor fd_;
+  std::uint64_t size_ = 0;
+};
+
+/// The future content of a file. It is written to a temporary file in the same directory, and the file
+/// at `path` is the old one until commit(). Symbolic links are followed; what exists and is no regular
+/// file is refused. Errors are of kind `file` and name `caller` and the path.
+class ReplacementFile {
+ public:
+  ReplacementFile(std::string caller, const std::string& path);
+  /// Removes the temporary file unless it was committed.
+  ~ReplacementFile();
+  ReplacementFile(const ReplacementFile&) = delete;
+  ReplacementFile& operator=(const ReplacementFile&) = delete;
+
+  void write(const void* from, std::size_t bytes);
+  /// Puts the new content at `path`, and returns when it is on the disk.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
+
+  std::string caller_, path_, name_, temporary_;
+  Descriptor directory_, fd_;
+};
+
+}  // namespace ein::io
