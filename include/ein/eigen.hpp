@@ -50,8 +50,8 @@ static_assert(sizeof(Eigen::half) == sizeof(f16) && sizeof(Eigen::bfloat16) == s
 
 /// Storage over the elements that these strides reach from `data`, which is null only if there are
 /// none. Without an owner the caller keeps them alive.
-inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape shape, Strides strides,
-                         std::shared_ptr<void> owner) {
+inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape shape,
+                         Strides strides, std::shared_ptr<void> owner) {
   static char nobody;
   if (!owner) owner = std::shared_ptr<void>(std::shared_ptr<void>(), &nobody);
   const auto element_size = static_cast<std::int64_t>(size_of(dtype));
@@ -63,9 +63,11 @@ inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape sh
     }
     if (elements > 0) elements += strides[d] * (shape[d] - 1);
   }
-  auto storage = Storage::wrap(const_cast<void*>(data),
-                               static_cast<std::size_t>(elements * element_size), std::move(owner),
-                               read_only);
+  // Eigen's strides of an empty matrix may be 0, as if its elements shared memory.
+  if (elements == 0) strides = contiguous_strides(shape);
+  auto storage =
+      Storage::wrap(const_cast<void*>(data), static_cast<std::size_t>(elements * element_size),
+                    std::move(owner), read_only);
   return Tensor(std::move(storage), dtype, std::move(shape), std::move(strides));
 }
 
@@ -74,17 +76,16 @@ inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape sh
 /// Eigen's scalar types that ein has a dtype for: double, float, Eigen::half (f16), Eigen::bfloat16
 /// (bf16), std::int64_t, std::int32_t, std::uint8_t, bool.
 template <class T>
-concept EigenScalar =
-    Element<typename detail::FromEigen<std::remove_cv_t<T>>::type> &&
-    requires { typename detail::ToEigen<std::remove_cv_t<T>>::type; };
+concept EigenScalar = Element<typename detail::FromEigen<std::remove_cv_t<T>>::type> && requires {
+  typename detail::ToEigen<std::remove_cv_t<T>>::type;
+};
 
-/// The Eigen scalar type of an element type, with its const: Eigen::half for f16 and Eigen::bfloat16
-/// for bf16, which have the same bits; T itself for the others.
+/// The Eigen scalar type of an element type, with its const: Eigen::half for f16 and
+/// Eigen::bfloat16 for bf16, which have the same bits; T itself for the others.
 template <EigenScalar T>
-using eigen_scalar =
-    std::conditional_t<std::is_const_v<T>,
-                       const typename detail::ToEigen<std::remove_cv_t<T>>::type,
-                       typename detail::ToEigen<std::remove_cv_t<T>>::type>;
+using eigen_scalar = std::conditional_t<std::is_const_v<T>,
+                                        const typename detail::ToEigen<std::remove_cv_t<T>>::type,
+                                        typename detail::ToEigen<std::remove_cv_t<T>>::type>;
 
 namespace detail {
 
@@ -100,8 +101,9 @@ eigen_scalar<T>* eigen_data(const char* caller, const Tensor& x) {
                                       std::string(name(eigen_dtype<T>)));
   }
   if (!std::is_const_v<T> && x.storage()->read_only()) {
-    throw Error(ErrorKind::value, std::string(caller) +
-                                      ": the tensor's storage is read-only; ask for a const element");
+    throw Error(
+        ErrorKind::value,
+        std::string(caller) + ": the tensor's storage is read-only; ask for a const element");
   }
   return static_cast<eigen_scalar<T>*>(x.raw_data());
 }
@@ -118,9 +120,11 @@ using with_const = std::conditional_t<std::is_const_v<T>, const Plain, Plain>;
 
 }  // namespace detail
 
-// ---- From Eigen ----------------------------------------------------------------------------------
+// ---- From Eigen
+// ----------------------------------------------------------------------------------
 
-/// A dense Eigen object over scalars that ein has: Matrix, Array, Map, Ref, a block or an expression.
+/// A dense Eigen object over scalars that ein has: Matrix, Array, Map, Ref, a block or an
+/// expression.
 template <class E>
 concept EigenDense =
     std::is_base_of_v<Eigen::DenseBase<std::remove_cvref_t<E>>, std::remove_cvref_t<E>> &&
@@ -159,25 +163,26 @@ Tensor from_eigen(E&& x) {
   }
 }
 
-// ---- To Eigen ------------------------------------------------------------------------------------
+// ---- To Eigen
+// ------------------------------------------------------------------------------------
 
 template <EigenScalar T>
-using MatrixMap = Eigen::Map<
+using EigenMatrixMap = Eigen::Map<
     detail::with_const<T, Eigen::Matrix<eigen_scalar<std::remove_cv_t<T>>, Eigen::Dynamic,
                                         Eigen::Dynamic, Eigen::RowMajor>>,
     Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
 template <EigenScalar T>
-using VectorMap = Eigen::Map<
+using EigenVectorMap = Eigen::Map<
     detail::with_const<T, Eigen::Matrix<eigen_scalar<std::remove_cv_t<T>>, Eigen::Dynamic, 1>>,
     Eigen::Unaligned, Eigen::InnerStride<Eigen::Dynamic>>;
 
-/// The elements of a tensor of rank 2, whatever its strides, as an Eigen matrix; valid while a tensor
-/// holds the storage. T is the element type, f16 or Eigen::half alike, const for a map that only
-/// reads. Errors of kind `rank`, `dtype`, and `value` when a read-only storage is to be mapped for
-/// writing.
+/// The elements of a tensor of rank 2, whatever its strides, as an Eigen matrix; valid while a
+/// tensor holds the storage. T is the element type, f16 or Eigen::half alike, const for a map that
+/// only reads. Errors of kind `rank`, `dtype`, and `value` when a read-only storage is to be mapped
+/// for writing.
 template <EigenScalar T>
-MatrixMap<T> as_matrix(const Tensor& x) {
+EigenMatrixMap<T> as_matrix(const Tensor& x) {
   detail::require_rank("as_matrix", x, 2);
   return {detail::eigen_data<T>("as_matrix", x), x.shape()[0], x.shape()[1],
           Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>(x.strides()[0], x.strides()[1])};
@@ -185,7 +190,7 @@ MatrixMap<T> as_matrix(const Tensor& x) {
 
 /// The same of rank 1, as an Eigen column vector.
 template <EigenScalar T>
-VectorMap<T> as_vector(const Tensor& x) {
+EigenVectorMap<T> as_vector(const Tensor& x) {
   detail::require_rank("as_vector", x, 1);
   return {detail::eigen_data<T>("as_vector", x), x.shape()[0],
           Eigen::InnerStride<Eigen::Dynamic>(x.strides()[0])};

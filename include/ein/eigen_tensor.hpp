@@ -33,12 +33,12 @@ struct EigenTensorTraits<Eigen::TensorMap<Plain, options, MakePointer>> {
 /// An Eigen::Tensor or Eigen::TensorMap, row- or column-major, over scalars that ein has.
 template <class X>
 concept EigenTensor = detail::EigenTensorTraits<std::remove_cvref_t<X>>::is_tensor &&
-                      EigenScalar<typename std::remove_cvref_t<X>::Scalar>;
+    EigenScalar<typename std::remove_cvref_t<X>::Scalar>;
 
-/// A tensor of x's elements, indices in the same order whichever way x is stored. An Eigen::Tensor by
-/// rvalue is moved into the tensor, which owns it; by lvalue, and as a TensorMap, it is shared in both
-/// directions: the caller keeps the elements alive and does not resize them as long as a tensor views
-/// them. Const elements make a read-only storage.
+/// A tensor of x's elements, indices in the same order whichever way x is stored. An Eigen::Tensor
+/// by rvalue is moved into the tensor, which owns it; by lvalue, and as a TensorMap, it is shared
+/// in both directions: the caller keeps the elements alive and does not resize them as long as a
+/// tensor views them. Const elements make a read-only storage.
 template <EigenTensor X>
 Tensor from_eigen(X&& x) {
   using Source = std::remove_cvref_t<X>;
@@ -64,15 +64,14 @@ Tensor from_eigen(X&& x) {
 }
 
 template <EigenScalar T, int N>
-using TensorMap =
-    Eigen::TensorMap<detail::with_const<
-        T, Eigen::Tensor<eigen_scalar<std::remove_cv_t<T>>, N, Eigen::RowMajor>>>;
+using EigenTensorMap = Eigen::TensorMap<
+    detail::with_const<T, Eigen::Tensor<eigen_scalar<std::remove_cv_t<T>>, N, Eigen::RowMajor>>>;
 
 /// The elements of a contiguous tensor of rank N as a row-major Eigen tensor; valid while a tensor
-/// holds the storage. T as for as_matrix. Errors of kind `rank`, `dtype`, `value` (a read-only storage
-/// mapped for writing) and `shape` when it is not contiguous.
+/// holds the storage. T as for as_matrix. Errors of kind `rank`, `dtype`, `value` (a read-only
+/// storage mapped for writing) and `shape` when it is not contiguous.
 template <EigenScalar T, int N>
-TensorMap<T, N> as_eigen_tensor(const Tensor& x) {
+EigenTensorMap<T, N> as_eigen_tensor(const Tensor& x) {
   detail::require_rank("as_eigen_tensor", x, N);
   auto* data = detail::eigen_data<T>("as_eigen_tensor", x);
   if (!x.is_contiguous()) {
@@ -81,7 +80,7 @@ TensorMap<T, N> as_eigen_tensor(const Tensor& x) {
                                       "; contiguous() makes it row-major");
   }
   std::array<Eigen::Index, N> sizes{};
-  std::copy(x.shape().begin(), x.shape().end(), sizes.begin());
+  for (std::size_t d = 0; d < sizes.size(); ++d) sizes[d] = x.shape()[d];
   return {data, sizes};
 }
 

@@ -1,12 +1,17 @@
 // All of ein but the interop headers (eigen.hpp).
 #pragma once
 
+// First, so that what a compiler says about a pattern begins with few lines of who includes whom.
+#include <ein/pattern_error.hpp>
+
 #include <ein/axis.hpp>
+#include <ein/cost.hpp>
 #include <ein/create.hpp>
 #include <ein/dtype.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
+#include <ein/memory.hpp>
 #include <ein/npy.hpp>
 #include <ein/ops.hpp>
 #include <ein/parallel.hpp>
@@ -14,3 +19,4 @@
 #include <ein/reduction.hpp>
 #include <ein/shape.hpp>
 #include <ein/tensor.hpp>
+#include <ein/typed.hpp>

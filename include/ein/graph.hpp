@@ -86,17 +86,4 @@ std::string to_string(const Graph& graph);
 /// Checks every invariant above; throws std::logic_error naming the operation that breaks one.
 void verify(const Graph& graph);
 
-/// A count of operations, exact far beyond 64 bits.
-__extension__ typedef unsigned __int128 Count;
-std::string to_string(Count count);
-
-/// Floating-point operations, in the textbook convention: a multiply-add is 2, so a contraction of n
-/// operands costs n per index tuple (n - 1 when it sums nothing), any other arithmetic on an element is 1,
-/// moving data is 0.
-struct Cost {
-  Count flops = 0;
-};
-Cost cost(const Graph& graph);
-Cost cost(const Op& op);
-
 }  // namespace ein

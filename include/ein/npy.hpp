@@ -15,18 +15,18 @@ struct NpyOptions {
   bool mmap = false;
 };
 
-/// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1). Dtypes f8 f4 f2 i8
-/// i4 u1 b1 of either byte order become f64 f32 f16 i64 i32 u8 bool; bool bytes other than 0 and 1 are
-/// true. Column-major (`fortran_order`) arrays are strided views, not copied. An Error of kind `file`
-/// when the file cannot be read, is not exactly such a file to the last byte, holds another dtype, or
-/// more than 64 dimensions; of kind `memory` when there is no more.
+/// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1). Dtypes f8 f4 f2
+/// i8 i4 u1 b1 of either byte order become f64 f32 f16 i64 i32 u8 bool; bool bytes other than 0 and
+/// 1 are true. Column-major (`fortran_order`) arrays are strided views, not copied. An Error of
+/// kind `file` when the file cannot be read, is not exactly such a file to the last byte, holds
+/// another dtype, or more than 64 dimensions; of kind `memory` when there is no more.
 Tensor load_npy(const std::string& path, NpyOptions options = {});
 
 /// Writes `x` row-major as a .npy file of version 1.0 with the permissions of the file it replaces.
-/// Either all of it arrives at `path`, durably, or the file that was there stays whole: the bytes go
-/// to a temporary file beside it, which is then renamed. Symbolic links are followed. An Error of kind
-/// `file` when that fails, `dtype` for bf16 and the 8-bit floats, which NumPy lacks, and `rank` above
-/// NumPy's 64 dimensions.
+/// Either all of it arrives at `path`, durably, or the file that was there stays whole: the bytes
+/// go to a temporary file beside it, which is then renamed. Symbolic links are followed. An Error
+/// of kind `file` when that fails, `dtype` for bf16 and the 8-bit floats, which NumPy lacks, and
+/// `rank` above NumPy's 64 dimensions.
 void save_npy(const std::string& path, const Tensor& x);
 
 }  // namespace ein

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,50 +60,80 @@ Tensor run_on_list(Operation op, const PatternArgument& pattern, Reduction reduc
   return run_one({op, pattern, addresses, given, reduction, {}, stacked, options});
 }
 
-/// A call whose pattern is in a type: it is checked where it is named, and its result has a type.
+/// What the compiler finds out about a call whose pattern is in a type.
+struct StaticFacts {
+  PatternArgument argument;
+  grammar::Mistake mistake{};
+  ResultAxes axes{};
+};
 template <Operation Op, FixedString Pattern, class Operands, class Sizes>
-struct StaticCall;
-template <Operation Op, FixedString Pattern, class... Operands, class... Sizes>
-struct StaticCall<Op, Pattern, Types<Operands...>, Types<Sizes...>> {
-  static constexpr PatternFor<Op, Types<Operands...>, Sizes...> argument{Pattern.text};
-  static constexpr ResultAxes axes = result_axes<Op>(Pattern.view(), Types<Operands...>(), Types<Sizes...>());
+consteval StaticFacts find_facts() {
+  StaticFacts facts{PatternArgument(Pattern.view())};
+  grammar::InferredType type;
+  facts.mistake = facts.argument.template read_literal<Op>(Operands(), Sizes(), &type);
+  facts.axes = ResultAxes(type);
+  return facts;
+}
 
-  static auto typed(Tensor result) {
+template <class List>
+struct First;
+template <class Head, class... Rest>
+struct First<Types<Head, Rest...>> {
+  using type = Head;
+};
+
+/// A call whose pattern is in a type: its result has a type. Every operation calls check() by itself, since
+/// each function between the user's line and a mistake lengthens the compiler's message.
+template <Operation Op, FixedString Pattern, class Operands, class Sizes>
+struct StaticCall {
+  static constexpr StaticFacts facts = find_facts<Op, Pattern, Operands, Sizes>();
+  static constexpr ResultAxes axes = facts.axes;
+
+  static consteval void check() {
+    const grammar::Mistake mistake = facts.mistake;
+    pattern_error::stop_at(mistake, Pattern.view());
+  }
+  static auto run(Reduction reduction, std::span<const Tensor* const> operands, std::span<const AxisSize> sizes) {
+    Tensor result = run_one({Op, facts.argument, operands, sizes, reduction});
     if constexpr (axes.is_known) {
-      using Element = typename std::tuple_element_t<0, std::tuple<Operands...>>::Element;
-      return Typed<Element, fixed_string<axes>()>(Trusted(), std::move(result));
+      return Typed<typename First<Operands>::type::Element, fixed_string<axes>()>(Trusted(), std::move(result));
     } else {
       return result;
     }
   }
+  template <class... S>
+  static auto run_on(Reduction reduction, const Tensor& x, const S&... sizes) {
+    return run(reduction, std::array{&x}, std::array<AxisSize, sizeof...(S)>{AxisSize(sizes)...});
+  }
 };
 
-/// einsum whose arguments hold tensors, then axis sizes, with the pattern anywhere among them.
-template <FixedString Pattern, class... Operands, class... Sizes>
-auto static_einsum(const std::tuple<const Operands&...>& operands, const std::tuple<const Sizes&...>& sizes) {
-  using Call = StaticCall<Operation::einsum, Pattern, Types<Operands...>, Types<Sizes...>>;
-  return std::apply(
-      [&](const Operands&... operand) {
-        return std::apply(
-            [&](const Sizes&... size) {
-              return Call::typed(run_on<sizeof...(Operands)>(Operation::einsum, Call::argument, Reduction::sum,
-                                                             {&operand...}, size...));
-            },
-            sizes);
-      },
-      operands);
-}
+/// The types of one kind among the arguments of a call.
+template <class... A, class... B>
+Types<A..., B...> operator+(Types<A...>, Types<B...>);
+template <class... Arguments>
+using TensorsAmong =
+    decltype((Types<>() + ... + std::conditional_t<TensorArgument<Arguments>, Types<Arguments>, Types<>>()));
+template <class... Arguments>
+using SizesAmong =
+    decltype((Types<>() + ... + std::conditional_t<AxisArgument<Arguments>, Types<Arguments>, Types<>>()));
 
-/// The arguments of one kind, as a tuple of references.
-template <class T>
-auto only_tensors(const T& x) {
-  if constexpr (TensorArgument<T>) return std::tuple<const T&>(x);
-  else return std::tuple<>();
-}
-template <class T>
-auto only_sizes(const T& x) {
-  if constexpr (AxisArgument<T>) return std::tuple<const T&>(x);
-  else return std::tuple<>();
+template <FixedString Pattern, class... Arguments>
+using StaticEinsum =
+    StaticCall<Operation::einsum, Pattern, TensorsAmong<Arguments...>, SizesAmong<Arguments...>>;
+
+/// einsum whose arguments are tensors, axis sizes and maybe the literal.
+template <class Call, class... Arguments>
+auto run_static_einsum(const Arguments&... arguments) {
+  std::array<const Tensor*, (std::size_t{TensorArgument<Arguments>} + ... + 0)> operands{};
+  std::array<AxisSize, (std::size_t{AxisArgument<Arguments>} + ... + 0)> sizes{};
+  std::size_t operand_count = 0, size_count = 0;
+  const auto take = [&](const auto& argument) {
+    using Argument = std::remove_cvref_t<decltype(argument)>;
+    if constexpr (TensorArgument<Argument>) operands[operand_count++] = &argument;
+    if constexpr (AxisArgument<Argument>) sizes[size_count++] = argument;
+  };
+  (take(arguments), ...);
+  return Call::run(Reduction::sum, operands, sizes);
 }
 
 /// The pattern among the arguments of a call.
@@ -117,7 +146,9 @@ struct LiteralAmong<PatternLiteral<Text>, Rest...> {
   static constexpr auto text = Text;
 };
 template <class... Arguments>
-concept HasLiteral = requires { LiteralAmong<Arguments...>::text; };
+concept HasLiteral = requires { LiteralAmong<Arguments...>::text; } &&
+                     sizeof...(Arguments) == 1 + (std::size_t{TensorArgument<Arguments>} + ...) +
+                                                 (std::size_t{AxisArgument<Arguments>} + ...);
 
 }  // namespace detail
 
@@ -195,14 +226,17 @@ Tensor einsum(std::span<const Tensor> operands,
 template <class... Arguments>
   requires detail::HasLiteral<Arguments...>
 auto einsum(const Arguments&... arguments) {
-  return detail::static_einsum<detail::LiteralAmong<Arguments...>::text>(std::tuple_cat(detail::only_tensors(arguments)...),
-                                          std::tuple_cat(detail::only_sizes(arguments)...));
+  using Call = detail::StaticEinsum<detail::LiteralAmong<Arguments...>::text, Arguments...>;
+  Call::check();
+  return detail::run_static_einsum<Call>(arguments...);
 }
 /// `einsum<"b s1 h, b s2 h -> b s1 s2">(x, y)`: the same.
 template <FixedString Pattern, class... Arguments>
+  requires((TensorArgument<Arguments> || AxisArgument<Arguments>) && ...)
 auto einsum(const Arguments&... arguments) {
-  return detail::static_einsum<Pattern>(std::tuple_cat(detail::only_tensors(arguments)...),
-                                        std::tuple_cat(detail::only_sizes(arguments)...));
+  using Call = detail::StaticEinsum<Pattern, Arguments...>;
+  Call::check();
+  return detail::run_static_einsum<Call>(arguments...);
 }
 
 // --- rearrange, repeat, reduce ----------------------------------------------------------------------
@@ -224,11 +258,14 @@ Tensor rearrange(std::span<const Tensor> xs,
 template <TensorArgument X, FixedString Pattern, AxisArgument... S>
 auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... sizes) {
   using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
-  return Call::typed(detail::run_on<1>(Operation::rearrange, Call::argument, Reduction::sum, {&x}, sizes...));
+  Call::check();
+  return Call::run_on(Reduction::sum, x, sizes...);
 }
 template <FixedString Pattern, TensorArgument X, AxisArgument... S>
 auto rearrange(const X& x, const S&... sizes) {
-  return rearrange(x, PatternLiteral<Pattern>(), sizes...);
+  using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
+  Call::check();
+  return Call::run_on(Reduction::sum, x, sizes...);
 }
 
 /// `repeat(x, "h w -> h w 3")`, `repeat(x, "h w -> (h k) w", "k"_a = 2)`: like rearrange, and axes that only
@@ -247,11 +284,14 @@ Tensor repeat(std::span<const Tensor> xs,
 template <TensorArgument X, FixedString Pattern, AxisArgument... S>
 auto repeat(const X& x, PatternLiteral<Pattern>, const S&... sizes) {
   using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
-  return Call::typed(detail::run_on<1>(Operation::repeat, Call::argument, Reduction::sum, {&x}, sizes...));
+  Call::check();
+  return Call::run_on(Reduction::sum, x, sizes...);
 }
 template <FixedString Pattern, TensorArgument X, AxisArgument... S>
 auto repeat(const X& x, const S&... sizes) {
-  return repeat(x, PatternLiteral<Pattern>(), sizes...);
+  using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
+  Call::check();
+  return Call::run_on(Reduction::sum, x, sizes...);
 }
 
 /// `reduce(x, "b c (h 2) (w 2) -> b c h w", "max")`: combines over the axes that the output lacks. The
@@ -270,11 +310,14 @@ Tensor reduce(std::span<const Tensor> xs,
 template <TensorArgument X, FixedString Pattern, AxisArgument... S>
 auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
   using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
-  return Call::typed(detail::run_on<1>(Operation::reduce, Call::argument, reduction.reduction(), {&x}, sizes...));
+  Call::check();
+  return Call::run_on(reduction.reduction(), x, sizes...);
 }
 template <FixedString Pattern, TensorArgument X, AxisArgument... S>
 auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
-  return reduce(x, PatternLiteral<Pattern>(), reduction, sizes...);
+  using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
+  Call::check();
+  return Call::run_on(reduction.reduction(), x, sizes...);
 }
 
 // --- pack, unpack, parse_shape ----------------------------------------------------------------------

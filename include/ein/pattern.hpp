@@ -53,11 +53,10 @@ constexpr grammar::GivenSize static_size() {
   else return {};
 }
 
-/// All checks that types and a literal allow; the first mistake, or none. `result`, if given, receives the
-/// type of the result.
+/// All checks that types and a literal allow; the first mistake, or none.
 template <Operation Op, class... Operands, class... Sizes>
 constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>, Types<Sizes...>,
-                                         grammar::InferredType* result = nullptr) {
+                                         grammar::InferredType* result) {
   std::vector<std::string_view> names;
   (..., (is_named<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
   constexpr bool any_number = (std::is_same_v<Operands, AnyNumber> || ...);
@@ -80,20 +79,33 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
   return mistake;
 }
 
+/// The text of a literal; of an array without a final zero, all of it.
+template <std::size_t N>
+constexpr std::string_view literal_text(const char (&literal)[N]) {
+  return {literal, literal[N - 1] == '\0' ? N - 1 : N};
+}
+/// A text that is no literal, where one is wanted.
+template <class T, class Value = std::remove_reference_t<T>>
+concept NoLiteral = std::convertible_to<T, std::string_view> && !(std::is_array_v<Value> && std::is_const_v<Value>);
+template <class...>
+inline constexpr bool never = false;
+
 /// A pattern as the run time takes it: its text and, of a literal, its parse and whether it was checked.
 class PatternArgument {
  public:
   constexpr explicit PatternArgument(std::string_view text) : text_(text) {}
 
-  /// Reads and checks the text as a literal for operands and axis sizes of these types.
+  /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`, if given,
+  /// receives the type of the result.
   template <Operation Op, class Operands, class... Sizes>
-  consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes) {
+  consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes,
+                                          grammar::InferredType* result = nullptr) {
     const grammar::Reading reading = grammar::match_pattern(text_);
     if (reading.mistake) return reading.mistake;
     const grammar::Pattern pattern = reading.buffer.pattern(text_);
     packed_ = grammar::PackedPattern(pattern);
     is_checked_ = (is_named<Sizes> && ...) && !std::is_same_v<Operands, Types<AnyNumber>>;
-    return check_literal<Op>(pattern, operands, sizes);
+    return check_literal<Op>(pattern, operands, sizes, result);
   }
 
   constexpr std::string_view text() const { return text_; }
@@ -109,22 +121,31 @@ class PatternArgument {
 
 }  // namespace detail
 
+/// A pattern in a type: `"b s h -> b h s"_p`. Results of typed operands then have a type that says their axes.
+template <FixedString Text>
+struct PatternLiteral {
+  static constexpr std::string_view text() { return Text.view(); }
+};
+
 /// The parameter type of an operation's pattern. A literal is checked by the compiler, against the types
 /// of the other arguments; ein::runtime(text) is checked when the call runs.
 template <Operation Op, class Operands, class... Sizes>
 class PatternFor : public detail::PatternArgument {
  public:
   template <std::size_t N>
-  consteval PatternFor(const char (&literal)[N]) : PatternArgument({literal, N - 1}) {
-    detail::require_none(this->template read_literal<Op>(Operands(), detail::Types<Sizes...>()), text());
+  consteval PatternFor(const char (&literal)[N]) : PatternArgument(detail::literal_text(literal)) {
+    const std::string_view text = this->text();
+    const grammar::Mistake mistake =
+        this->template read_literal<Op>(Operands(), detail::Types<Sizes...>());
+    pattern_error::stop_at(mistake, text);
+  }
+  template <FixedString Text>
+  consteval PatternFor(PatternLiteral<Text>) : PatternFor(Text.text) {}
+  template <detail::NoLiteral Variable>
+  consteval PatternFor(Variable&&) : PatternArgument({}) {
+    static_assert(detail::never<Variable>, "a pattern is a string literal, or ein::runtime(text)");
   }
   PatternFor(RuntimeText pattern) : PatternArgument(pattern.text) {}
-};
-
-/// A pattern in a type: `"b s h -> b h s"_p`. Results of typed operands then have a type that says their axes.
-template <FixedString Text>
-struct PatternLiteral {
-  static constexpr std::string_view text() { return Text.view(); }
 };
 
 namespace literals {
@@ -142,14 +163,19 @@ class ReductionFor {
   ReductionFor(Reduction reduction) : reduction_(reduction) {}
   template <std::size_t N>
   consteval ReductionFor(const char (&name)[N]) {
-    const std::optional<Reduction> found = parse_reduction({name, N - 1});
-    if (!found) pattern_error::reduction_is_unknown({name, N - 1});
+    const std::string_view word = detail::literal_text(name);
+    const std::optional<Reduction> found = parse_reduction(word);
+    if (!found) pattern_error::reduction_is_unknown(word);
     if constexpr (detail::OperandType<X>::is_typed) {
       if (wants_floating(*found) && is_integral(detail::OperandType<X>::dtype)) {
-        pattern_error::reduction_wants_a_floating_point_dtype({name, N - 1});
+        pattern_error::reduction_wants_a_floating_point_dtype(word);
       }
     }
     reduction_ = *found;
+  }
+  template <detail::NoLiteral Variable>
+  consteval ReductionFor(Variable&&) {
+    static_assert(detail::never<Variable>, "a reduction is a string literal, or ein::runtime(name)");
   }
   ReductionFor(RuntimeText name) : reduction_(reduction_named(name.text)) {}
   Reduction reduction() const { return reduction_; }

@@ -75,7 +75,7 @@ class Ex {
   ScalarExpr expr_;
 };
 
-/// `outer` with each of its inputs i replaced by `inner[i]`; equal steps are kept once.
+/// `outer` with each of its inputs i replaced by `inner[i]`.
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner);
 
 /// Written as a formula over x0, x1, ...

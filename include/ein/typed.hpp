@@ -37,23 +37,21 @@ void require_type(const Tensor& x, DType dtype, const grammar::SpecReading& axes
 
 template <FixedString Axes>
 consteval bool require_axes() {
-  require_none(grammar::read_shape_spec(Axes.view()).mistake, Axes.view());
+  const grammar::Mistake mistake = grammar::read_shape_spec(Axes.view()).mistake;
+  pattern_error::stop_at(mistake, Axes.view());
   return true;
 }
 
-/// Stops the compiler where a tensor of one type can never have the other.
-template <class From, class To>
-consteval bool require_convertible() {
-  if (From::static_dtype != To::static_dtype) pattern_error::types_have_different_dtypes();
-  const grammar::SpecReading from = grammar::read_shape_spec(From::axes()), to = grammar::read_shape_spec(To::axes());
-  if (from.is_open() || to.is_open()) return true;
-  if (from.dims.size() != to.dims.size()) {
-    pattern_error::types_have_different_ranks();
-    return false;
-  }
-  for (std::size_t d = 0; d < to.dims.size(); ++d) {
-    const std::int64_t a = from.dims[d].fixed, b = to.dims[d].fixed;
-    if (a >= 0 && b >= 0 && a != b) pattern_error::types_have_different_sizes();
+/// Whether a tensor of one type can have the rank, and then the sizes, of another.
+consteval bool ranks_agree(std::string_view from, std::string_view to) {
+  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+  return a.is_open() || b.is_open() || a.dims.size() == b.dims.size();
+}
+consteval bool sizes_agree(std::string_view from, std::string_view to) {
+  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+  if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
+  for (std::size_t d = 0; d < a.dims.size(); ++d) {
+    if (a.dims[d].fixed >= 0 && b.dims[d].fixed >= 0 && a.dims[d].fixed != b.dims[d].fixed) return false;
   }
   return true;
 }
@@ -79,7 +77,9 @@ class Typed : public Tensor {
   }
   template <class U, FixedString Others>
   Typed(const Typed<U, Others>& x) : Typed(static_cast<const Tensor&>(x)) {
-    static_assert(detail::require_convertible<Typed<U, Others>, Typed>());
+    static_assert(std::is_same_v<U, T>, "the two types differ in dtype: cast with .to(dtype)");
+    static_assert(detail::ranks_agree(Others.view(), axes()), "the two types differ in their number of axes");
+    static_assert(detail::sizes_agree(Others.view(), axes()), "the two types differ in the size of an axis");
   }
   Typed(const Typed&) = default;
   Typed& operator=(const Typed&) & = default;
@@ -112,21 +112,16 @@ struct ResultAxes {
   bool is_known = false;
   std::size_t size = 0;
   char text[capacity] = {};
-};
 
-template <Operation Op, class Operands, class Sizes>
-consteval ResultAxes result_axes(std::string_view text, Operands operands, Sizes sizes) {
-  ResultAxes axes;
-  grammar::InferredType type;
-  const grammar::Reading reading = grammar::match_pattern(text);
-  if (reading.mistake || check_literal<Op>(reading.buffer.pattern(text), operands, sizes, &type)) return axes;
-  const std::string_view found = type.axes.view();
-  if (!type.is_known || found.size() >= ResultAxes::capacity) return axes;
-  axes.is_known = true;
-  axes.size = found.size();
-  std::copy(found.begin(), found.end(), axes.text);
-  return axes;
-}
+  constexpr ResultAxes() = default;
+  constexpr explicit ResultAxes(const grammar::InferredType& type) {
+    const std::string_view found = type.axes.view();
+    if (type.mistake || !type.is_known || found.size() >= capacity) return;
+    is_known = true;
+    size = found.size();
+    std::copy(found.begin(), found.end(), text);
+  }
+};
 
 template <const ResultAxes& Axes>
 consteval auto fixed_string() {

@@ -69,7 +69,7 @@ std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& grou
 struct Part {
   bool packed = false;
   std::vector<std::int64_t> strides;  // per nest axis, of what the product reads or writes
-  std::int64_t elements = 0;          // of the packed copy
+  std::int64_t bytes = 0;             // of the packed copy
   std::unique_ptr<Kernel> copy;       // between the operand (buffer 0 or 1) and the packed copy
 };
 
@@ -93,6 +93,12 @@ class ContractKernel final : public Kernel {
     if (!plan_as_it_lies(nest, roles)) plan_packed(nest, roles);
   }
 
+  std::size_t workspace_bytes() const override {
+    std::size_t bytes = 0;
+    for (const Part& part : parts_) bytes += part.packed ? static_cast<std::size_t>(part.bytes) : 0;
+    return bytes;
+  }
+
   void run(std::span<std::byte* const> buffers) const override {
     if (is_empty_) return;
     std::shared_ptr<Storage> memory[3];
@@ -104,7 +110,7 @@ class ContractKernel final : public Kernel {
         data[o] = reinterpret_cast<Number*>(base) + operand.offset;
         continue;
       }
-      memory[o] = Storage::allocate(static_cast<std::size_t>(parts_[o].elements) * sizeof(C));
+      memory[o] = Storage::allocate(static_cast<std::size_t>(parts_[o].bytes));
       data[o] = reinterpret_cast<Number*>(memory[o]->data());
       if (o == 2) continue;
       std::byte* const ends[] = {base, memory[o]->data()};
@@ -123,7 +129,12 @@ class ContractKernel final : public Kernel {
   // --- planning ---
 
   /// A matrix product of at least this many multiply-adds is worth a loop around it.
-  static constexpr std::int64_t worthwhile = 32768;
+  static constexpr double worthwhile = 32768;
+
+  /// At least 1. Of views whose elements repeat, more than an integer holds.
+  static double multiply_adds(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return std::max(1.0, static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+  }
 
   /// Chooses one row, column and depth axis such that all three matrices can be used as they lie; false
   /// when that makes the products too small, or a dtype differs.
@@ -137,13 +148,13 @@ class ContractKernel final : public Kernel {
       if (axes.empty()) lists.emplace_back();
       return lists;
     };
-    std::int64_t best = 0;
+    double best = 0;
     Group chosen[3];
     for (const AxisList& row : choices(roles.rows)) {
       for (const AxisList& column : choices(roles.columns)) {
         for (const AxisList& depth : choices(roles.depth)) {
           const Group m{row, size_of_axes(nest, row)}, n{column, size_of_axes(nest, column)}, k{depth, size_of_axes(nest, depth)};
-          const std::int64_t work = std::max<std::int64_t>(1, m.size * n.size * k.size);
+          const double work = multiply_adds(m.size, n.size, k.size);
           if (work <= best || !is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
           best = work;
           chosen[0] = m;
@@ -152,8 +163,8 @@ class ContractKernel final : public Kernel {
         }
       }
     }
-    const std::int64_t all = std::max<std::int64_t>(1, size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) *
-                                                           size_of_axes(nest, roles.depth));
+    const double all =
+        multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), size_of_axes(nest, roles.depth));
     if (best < std::min(worthwhile, all)) return false;
     set_product(nest, roles, chosen[0], chosen[1], chosen[2]);
     return true;
@@ -217,7 +228,7 @@ class ContractKernel final : public Kernel {
       packed.strides.push_back(part.strides[axis]);
       lying.strides.push_back(operand.strides[axis]);
     }
-    part.elements = stride;
+    part.bytes = checked_numel({stride}, sizeof(C)) * static_cast<std::int64_t>(sizeof(C));
     copy.body = Ex::input(0);
     copy.compute = dtype;
     const bool into_packed = o < 2;
@@ -269,26 +280,27 @@ class ContractKernel final : public Kernel {
   }
 
   /// About so many multiply-adds are worth handing to another thread.
-  static constexpr std::int64_t work_per_part = 1 << 18;
+  static constexpr double work_per_part = 1 << 18;
 
   void multiply(const Number* a, const Number* b, Number* c) const {
-    const std::int64_t work = std::max<std::int64_t>(1, m_ * n_ * k_ * sum_count_);
+    const double work = multiply_adds(m_, n_, k_) * static_cast<double>(sum_count_);
     const std::int64_t threads = num_threads();
     // Enough products go to the threads whole; few large ones are cut along their longer side.
-    std::int64_t cuts = 1;
     if (products_ < 4 * threads && work > work_per_part) {
-      cuts = std::min<std::int64_t>({threads, work / work_per_part, std::max<std::int64_t>(1, std::max(m_, n_) / 16)});
-    }
-    const std::int64_t group = std::max<std::int64_t>(1, std::min(products_ / (4 * threads), work_per_part / work + 1));
-    if (cuts > 1) {
+      const std::int64_t most = std::max<std::int64_t>(1, std::max(m_, n_) / 16);
+      const auto cuts = static_cast<std::int64_t>(std::min(static_cast<double>(std::min(threads, most)), work / work_per_part));
       parallel_for(products_ * cuts, [&](std::int64_t part) { product(a, b, c, part / cuts, part % cuts, cuts); });
-    } else {
-      parallel_for(work * products_ <= work_per_part ? 1 : (products_ + group - 1) / group, [&](std::int64_t part) {
-        const bool all = work * products_ <= work_per_part;
-        const std::int64_t end = all ? products_ : std::min(products_, (part + 1) * group);
-        for (std::int64_t p = all ? 0 : part * group; p < end; ++p) product(a, b, c, p, 0, 1);
-      });
+      return;
     }
+    std::int64_t group = products_;
+    if (work * static_cast<double>(products_) > work_per_part) {
+      const auto worthwhile_group = static_cast<std::int64_t>(work_per_part / work) + 1;
+      group = std::max<std::int64_t>(1, std::min(products_ / (4 * threads), worthwhile_group));
+    }
+    parallel_for((products_ + group - 1) / group, [&](std::int64_t part) {
+      const std::int64_t end = std::min(products_, (part + 1) * group);
+      for (std::int64_t p = part * group; p < end; ++p) product(a, b, c, p, 0, 1);
+    });
   }
 
   /// Cut `cut` of `cuts` of product `p`.

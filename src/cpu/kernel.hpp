@@ -14,6 +14,8 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Runs on the addresses of the program's buffers, on the thread pool. Thread-safe.
   virtual void run(std::span<std::byte* const> buffers) const = 0;
+  /// Bytes that it allocates while it runs.
+  virtual std::size_t workspace_bytes() const { return 0; }
 };
 
 /// Any nest: a copy, a contraction, a reduction, or a map.

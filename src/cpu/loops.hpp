@@ -126,21 +126,21 @@ inline Cut cut(const LoopNest& nest, std::size_t axis, std::int64_t step) {
   return axis == no_axis ? Cut{} : Cut{axis, nest.axes[axis].size, std::min(step, std::max<std::int64_t>(1, nest.axes[axis].size))};
 }
 
-/// Where `inner` is too short for a strip to be worth its overhead: the axis, of those that may(axis), whose
-/// points make the rows of one; the one that gives the longest strip, and among several the most
-/// contiguous in `operand`. no_axis if there is none.
-template <class F>
-std::size_t row_axis(const LoopNest& nest, std::size_t inner, const LoopNest::Operand& operand, std::int64_t longest, F&& may) {
+/// Where `inner` is too short for a strip of up to `longest` elements to be worth its overhead: another
+/// axis, whose points then make the rows of a strip; no_axis if there is none. Of the axes that make a
+/// strip long enough it is the one most contiguous in `operand`.
+inline std::size_t row_axis(const LoopNest& nest, std::size_t inner, const LoopNest::Operand& operand, std::int64_t longest) {
   if (inner == no_axis || nest.axes[inner].size > longest / 2) return no_axis;
-  const std::int64_t most = longest / std::max<std::int64_t>(1, nest.axes[inner].size);
+  const std::int64_t length = std::max<std::int64_t>(1, nest.axes[inner].size);
+  const auto elements = [&](std::size_t a) { return std::min(nest.axes[a].size, longest / length) * length; };
+  const auto is_better = [&](std::size_t a, std::size_t b) {
+    const std::int64_t enough = longest / 4;
+    if (elements(a) < enough || elements(b) < enough) return elements(a) > elements(b);
+    return operand.strides[a] < operand.strides[b];
+  };
   std::size_t best = no_axis;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a == inner || nest.axes[a].size < 2 || !may(a)) continue;
-    if (best != no_axis) {
-      const std::int64_t rows = std::min(most, nest.axes[a].size), best_rows = std::min(most, nest.axes[best].size);
-      if (rows < best_rows || (rows == best_rows && operand.strides[a] > operand.strides[best])) continue;
-    }
-    best = a;
+    if (a != inner && nest.axes[a].size > 1 && (best == no_axis || is_better(a, best))) best = a;
   }
   return best;
 }

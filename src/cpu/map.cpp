@@ -16,8 +16,7 @@ class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const LoopNest& nest)
       : nest_(nest), body_(nest.body, nest.inputs), strip_axis_(cpu::strip_axis(nest, false, nest.output)),
-        row_axis_(body_.knows_its_place() ? no_axis : cpu::row_axis(nest, strip_axis_, nest.output, strip_size,
-                                                                    [](std::size_t) { return true; })),
+        row_axis_(body_.knows_its_place() ? no_axis : cpu::row_axis(nest, strip_axis_, nest.output, strip_size)),
         length_(strip_axis_ == no_axis ? 1 : nest.axes[strip_axis_].size),
         cut_(row_axis_ == no_axis ? cpu::cut(nest, strip_axis_, strip_size)
                                   : cpu::cut(nest, row_axis_, strip_size / std::max<std::int64_t>(1, length_))),

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include <ein/tensor.hpp>
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
@@ -45,23 +46,35 @@ ScalarOp scalar_op(Combine combine) {
   throw std::logic_error("reduce: unknown combination");
 }
 
-/// One strip to one number: a sum in sixteen lanes side by side, anything else by halves.
+/// The sum of `lanes` numbers, which is a power of two, by halves. The recursion unrolls it.
+template <std::size_t lanes, class C>
+C sum_lanes(C* lane) {
+  if constexpr (lanes == 1) {
+    return lane[0];
+  } else {
+    for (std::size_t l = 0; l < lanes / 2; ++l) lane[l] += lane[l + lanes / 2];
+    return sum_lanes<lanes / 2>(lane);
+  }
+}
+
+/// The sum of a strip of floats, in sixteen lanes side by side.
+template <class C>
+C sum_strip(const C* values, std::size_t n) {
+  constexpr std::size_t lanes = 16;
+  C lane[lanes] = {};
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
+  }
+  for (std::size_t l = 0; i + l < n; ++l) lane[l] += values[i + l];
+  return sum_lanes<lanes>(lane);
+}
+
+/// One strip to one number: what is no such sum by halves.
 template <class C>
 C combine_strip(Combine combine, const C* values, std::size_t n) {
   if constexpr (std::is_floating_point_v<C>) {
-    if (combine == Combine::sum) {
-      constexpr std::size_t lanes = 16;
-      C lane[lanes] = {};
-      std::size_t i = 0;
-      for (; i + lanes <= n; i += lanes) {
-        for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
-      }
-      for (std::size_t l = 0; i + l < n; ++l) lane[l] += values[i + l];
-      for (std::size_t width = lanes / 2; width > 0; width /= 2) {
-        for (std::size_t l = 0; l < width; ++l) lane[l] += lane[l + width];
-      }
-      return lane[0];
-    }
+    if (combine == Combine::sum) return sum_strip(values, n);
   }
   if (n == 0) return identity<C>(combine);
   C half[strip_size / 2 + 1];
@@ -138,8 +151,12 @@ class ReduceKernel final : public Kernel {
         row_axis_(choose_rows()), rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
     tile_length_ = tile_axis_ == no_axis ? 1 : nest.axes[tile_axis_].size;
     const std::int64_t rows = strip_size / std::max<std::int64_t>(1, tile_length_);
-    if (along_reduced_) reduced_cut_ = cut(nest, reduced_axis_, strip_size);
-    if (rows_are_reduced_) {
+    if (along_reduced_) {
+      reduced_cut_ = cut(nest, reduced_axis_, strip_size);
+      std::int64_t elements = 1;  // of one result
+      for (const LoopNest::NestAxis& axis : nest.axes) elements *= axis.reduced ? std::max<std::int64_t>(1, axis.size) : 1;
+      kept_cut_ = cut(nest, tile_axis_, std::clamp<std::int64_t>(elements_per_part / elements, 1, strip_size));
+    } else if (rows_are_reduced_) {
       reduced_cut_ = cut(nest, row_axis_, rows);
     } else {
       kept_cut_ = row_axis_ == no_axis ? cut(nest, tile_axis_, strip_size) : cut(nest, row_axis_, rows);
@@ -153,12 +170,17 @@ class ReduceKernel final : public Kernel {
     units_ = reduced_over_.count() * reduced_cut_.pieces();
     const std::int64_t unit = kept_cut_.step * reduced_cut_.step * (row_axis_ == no_axis ? 1 : tile_length_);
     // Few results of many elements: the reduced range is cut as well, and the pieces combined after.
-    if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(units_ * unit / elements_per_part, 1, 64);
+    if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(units_ * unit / elements_per_part, 1, std::clamp<std::int64_t>(units_, 1, 64));
     tiles_per_part_ = std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, unit * units_));
     for (const LoopNest::Operand& input : nest_.inputs) {
       steps_.push_back(stride(input, along_reduced_ ? reduced_axis_ : tile_axis_));
       row_steps_.push_back(stride(input, row_axis_));
     }
+  }
+
+  /// A strip of partial results for each chunk of each tile.
+  std::size_t workspace_bytes() const override {
+    return chunks_ == 1 ? 0 : static_cast<std::size_t>(tiles_ * chunks_ * strip_size) * sizeof(C);
   }
 
   void run(std::span<std::byte* const> buffers) const override {
@@ -173,9 +195,9 @@ class ReduceKernel final : public Kernel {
       });
       return;
     }
-    std::vector<C> partial(static_cast<std::size_t>(tiles_ * chunks_ * strip_size));
+    const std::shared_ptr<Storage> partial = Storage::allocate(workspace_bytes());
     const auto partial_of = [&](std::int64_t tile, std::int64_t chunk) {
-      return partial.data() + (tile * chunks_ + chunk) * strip_size;
+      return reinterpret_cast<C*>(partial->data()) + (tile * chunks_ + chunk) * strip_size;
     };
     parallel_for(tiles_ * chunks_, [&](std::int64_t part) {
       Worker worker(*this, buffers);
@@ -211,7 +233,7 @@ class ReduceKernel final : public Kernel {
 
   std::size_t choose_rows() const {
     if (along_reduced_) return no_axis;
-    return cpu::row_axis(nest_, tile_axis_, nest_.inputs[0], strip_size, [](std::size_t) { return true; });
+    return cpu::row_axis(nest_, tile_axis_, nest_.inputs[0], strip_size);
   }
 
   /// A tile is what one strip gives: so many results.
@@ -247,7 +269,11 @@ class ReduceKernel final : public Kernel {
       const std::int64_t first = k_.kept_cut_.first(tile % k_.kept_cut_.pieces());
       const std::size_t results = k_.results_of(tile);
       if (!k_.along_reduced_) return reduce_strips(first, results, begin, end);
-      for (std::size_t j = 0; j < results; ++j) results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
+      if (end - begin == 1) {
+        reduce_short(first, results, begin);
+      } else {
+        for (std::size_t j = 0; j < results; ++j) results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
+      }
       return results_;
     }
 
@@ -310,17 +336,38 @@ class ReduceKernel final : public Kernel {
       return combined;
     }
 
-    C reduce_one(std::int64_t at, std::int64_t begin, std::int64_t end) {
-      if (end - begin == 1) {
-        C only;
-        for_units(begin, end, [&](std::int64_t first, std::size_t n) { only = combine_strip(k_.combine_, strip(at, first, n), n); });
-        return only;
-      }
-      Cascade<C> cascade(k_.combine_, 1, scalars_);
-      for_units(begin, end, [&](std::int64_t first, std::size_t n) {
-        const C value = combine_strip(k_.combine_, strip(at, first, n), n);
-        cascade.add(&value);
+    /// One strip for each result.
+    void reduce_short(std::int64_t at, std::size_t results, std::int64_t unit) {
+      for_units(unit, unit + 1, [&](std::int64_t first, std::size_t n) {
+        const C* values = strip(at, first, n);
+        if (k_.body_.is_plain_input() && values == reinterpret_cast<const C*>(from_[0])) {
+          // The overhead of strip() would be most of the time of a row of some dozens.
+          const std::int64_t step = k_.kept_cut_.stride(k_.nest_.inputs[0]);
+          for (std::size_t j = 0; j < results; ++j) results_[j] = combine_strip(k_.combine_, values + static_cast<std::int64_t>(j) * step, n);
+          return;
+        }
+        results_[0] = combine_strip(k_.combine_, values, n);
+        for (std::size_t j = 1; j < results; ++j) {
+          results_[j] = combine_strip(k_.combine_, strip(at + static_cast<std::int64_t>(j), first, n), n);
+        }
       });
+    }
+
+    C reduce_one(std::int64_t at, std::int64_t begin, std::int64_t end) {
+      // The cascade is for numbers one at a time too slow a way to combine them, so strips of them come between.
+      Cascade<C> cascade(k_.combine_, 1, scalars_);
+      C partial[strip_size];
+      std::size_t partials = 0;
+      const auto flush = [&] {
+        const C value = combine_strip(k_.combine_, partial, partials);
+        cascade.add(&value);
+        partials = 0;
+      };
+      for_units(begin, end, [&](std::int64_t first, std::size_t n) {
+        partial[partials++] = combine_strip(k_.combine_, strip(at, first, n), n);
+        if (partials == std::size(partial)) flush();
+      });
+      if (partials > 0) flush();
       return *cascade.result();
     }
 

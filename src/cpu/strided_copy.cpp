@@ -22,6 +22,7 @@ using std::int64_t;
 using Box = StridedCopy::Box;
 
 constexpr int64_t line_bytes = 64;
+constexpr int64_t longest_short_run = 1024;  // beyond, calling memcpy costs nothing
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 constexpr int vector_bytes = 64;
@@ -93,6 +94,12 @@ inline void finish_streaming() {
 #if defined(__SSE2__)
   _mm_sfence();
 #endif
+}
+
+[[gnu::always_inline]] inline void prefetch(const std::byte* p, int64_t distance) {
+  // Not pointer arithmetic: what is prefetched may lie outside of the source.
+  const auto at = reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(distance);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
 }
 
 // ---- runs: cells of any number of bytes ---------------------------------------------------------
@@ -171,13 +178,25 @@ void copy_runs(std::byte* dst, const std::byte* src, Box box) {
   }
 }
 
+// Meanwhile it fetches the box that comes next, which the processor would not foresee.
+void stream_short_runs(std::byte* dst, const std::byte* src, Box box) {
+  for (int64_t j = 0; j < box.count_j; ++j) {
+    std::byte* d = dst + j * box.dst_j;
+    const std::byte* s = src + j * box.src_j;
+    for (int64_t i = 0; i < box.count_i; ++i, d += box.dst_i, s += box.src_i) {
+      for (int64_t k = 0; k < box.run; k += line_bytes) prefetch(s + k, box.ahead);
+      StreamedRun::copy(d, s, box.run);
+    }
+  }
+}
+
 StridedCopy::Kernel runs_kernel(int64_t run) {
   if (run <= 4) return copy_runs<TwoHalves<2>>;
   if (run <= 8) return copy_runs<TwoHalves<4>>;
   if (run <= 16) return copy_runs<TwoHalves<8>>;
   if (run <= 32) return copy_runs<TwoHalves<16>>;
   if (run <= 64) return copy_runs<TwoHalves<32>>;
-  if (run <= 1024) return copy_runs<Lines>;
+  if (run <= longest_short_run) return copy_runs<Lines>;
   return copy_runs<LongRun>;
 }
 
@@ -291,12 +310,6 @@ template <int count, class V>
     rows[2] = (V)__builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5, 8, 9, 12, 13);
     rows[3] = (V)__builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7, 10, 11, 14, 15);
   }
-}
-
-[[gnu::always_inline]] inline void prefetch(const std::byte* p, int64_t distance) {
-  // Not pointer arithmetic: what is prefetched may lie outside of the source.
-  const auto at = reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(distance);
-  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
 }
 
 // A square of width / element elements a side. On its way it fetches the one `ahead` in the source.
@@ -497,14 +510,15 @@ struct StridedCopy::Reach {
   int64_t dst, src;
 };
 constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128}, streaming_reach{1024, 128},
-    streaming_staged_reach{1024, 128}, runs_reach{256, 256}, streaming_runs_reach{1024, 16 << 10};
+    streaming_staged_reach{2048, 128}, runs_reach{256, 256}, streaming_runs_reach{512, 4096};
 constexpr int64_t tile_bytes = 16 << 10;
 constexpr int64_t longest_run = 128 << 10;
 constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
-constexpr int64_t way_bytes = 4096;  // addresses that far apart compete for the same places in a cache
+// Addresses this far apart compete for the same places in a cache, which has room for a few of them.
+constexpr int64_t way_bytes = 4096, shortest_competition = 16;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // A new one costs more than the rest of a small copy, so it is not cleared.
@@ -562,10 +576,10 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
 
   if (run > widest_element || !std::has_single_bit(static_cast<std::uint64_t>(run))) {
     kernel_ = runs_kernel(run);
-    if (stream && run >= shortest_streamed_run) {
-      stream_with(copy_runs<StreamedRun>, 1);
-    } else if (stream && run % line_bytes == 0 && whole_lines_but_for({})) {
-      stream_with(copy_runs<StreamedRun>, line_bytes);
+    const bool lines = run % line_bytes == 0 && whole_lines_but_for({});
+    if (stream && (lines || run >= shortest_streamed_run)) {
+      stream_with(run <= longest_short_run ? stream_short_runs : copy_runs<StreamedRun>,
+                  run >= shortest_streamed_run ? 1 : line_bytes);
     } else {
       staged_ = permuted && (stream || run < line_bytes);
     }
@@ -617,10 +631,11 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
-  staged_ = stream || j.dst % way_bytes == 0 || i.size * run < line_bytes;
-  const bool read_rows = staged_ || i.src % way_bytes == 0;
+  const bool competing = j.dst % way_bytes == 0 && j.size >= shortest_competition;
+  staged_ = i.size * run < (stream ? shortest_streamed_run : line_bytes) || (!stream && competing);
+  const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
-  if (stream) return streaming_staged_reach;
+  if (stream) return staged_ ? streaming_staged_reach : streaming_reach;
   return read_rows ? staged_reach : cached_reach;
 }
 

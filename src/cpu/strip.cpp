@@ -3,9 +3,11 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <type_traits>
 #include <unsupported/Eigen/SpecialFunctions>
+#include <utility>
 
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
@@ -157,11 +159,25 @@ bool StripExpr<C>::is_plain_input() const {
 
 namespace {
 
-/// Rows shorter than this are copied column by column, so that the inner loop is a long one.
+/// Rows of `row` elements, row_step apart, side by side.
+template <class C, std::size_t row>
+void gather_rows(const C* from, std::int64_t row_step, C* out, std::size_t rows) {
+  for (std::size_t r = 0; r < rows; ++r, from += row_step, out += row) std::memcpy(out, from, row * sizeof(C));
+}
+/// The same for rows too short for a call of memcpy; a length that the compiler knows makes it a few moves.
+template <class C, std::size_t... lengths>
+void gather_short_rows(const C* from, std::size_t row, std::int64_t row_step, C* out, std::size_t rows,
+                       std::index_sequence<lengths...>) {
+  static_cast<void>(((row == lengths ? (gather_rows<C, lengths>(from, row_step, out, rows), true) : false) || ...));
+}
 constexpr std::size_t short_row = 16;
 
 template <class C>
 void load_row(const std::byte* from, DType dtype, std::int64_t step, C* out, std::size_t n) {
+  if (step == 1 && dtype == dtype_of<C>) {
+    std::memcpy(out, from, n * sizeof(C));
+    return;
+  }
   if (step != 0) return load_as(from, dtype, static_cast<std::ptrdiff_t>(step), out, n);
   load_as(from, dtype, 1, out, 1);
   std::fill_n(out + 1, n - 1, out[0]);
@@ -184,6 +200,11 @@ const C* StripExpr<C>::load(const Place& place, std::size_t input, std::size_t n
     for (std::size_t filled = row; filled < n; filled *= 2) std::copy_n(out, std::min(filled, n - filled), out + filled);
   } else if (row < short_row && dtype == dtype_of<C>) {
     const auto* elements = reinterpret_cast<const C*>(from);
+    if (step == 1) {
+      gather_short_rows(elements, row, row_step, out, n / row, std::make_index_sequence<short_row>());
+      return out;
+    }
+    // Column by column, so that the inner loop is a long one.
     const auto rows = static_cast<std::int64_t>(n / row), columns = static_cast<std::int64_t>(row);
     for (std::int64_t c = 0; c < columns; ++c) {
       for (std::int64_t r = 0; r < rows; ++r) out[r * columns + c] = elements[r * row_step + c * step];

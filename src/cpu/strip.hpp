@@ -1,4 +1,4 @@
-// Strips: a scalar expression evaluated on some hundred neighbouring elements at a time, step by step, in
+// Strips: a scalar expression evaluated on about a thousand neighbouring elements at a time, step by step, in
 // vectorised loops over buffers that stay in the first-level cache.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace ein::cpu {
 
 /// Elements per strip.
-inline constexpr std::int64_t strip_size = 512;
+inline constexpr std::int64_t strip_size = 1024;
 
 /// out[i] = op(a[i], b[i], c[i]) for i in [0, n); arguments that the operation lacks are ignored.
 template <class C>

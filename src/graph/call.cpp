@@ -137,7 +137,7 @@ class CallGraph {
     }
     Shape shape{static_cast<std::int64_t>(parts.size())};
     for (std::int64_t size : one) shape.push_back(size);
-    require_fits(shape, {}, "the stack of the list");
+    require_fits(shape, {}, "the stacked list");
     values_ = {add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts)})};
     shapes_ = {shape};
   }
@@ -323,7 +323,7 @@ class CallGraph {
     for (const Shape& piece : pieces) list += (list.empty() ? "" : ", ") + piece.to_string();
     const auto complain = [&](ErrorKind kind, const std::string& what) {
       fail(kind, "unpack", what, call_.pattern.text, {{p.star->span, std::to_string(size)}},
-           {show_operands(shapes_), "packed: " + list});
+           {show_operands(shapes_), "packed: " + (list.empty() ? "none" : list)});
     };
     std::int64_t* open = nullptr;
     std::size_t open_piece = 0;

@@ -77,6 +77,7 @@ std::string show_pattern(std::string_view pattern, std::span<const Mark> marks) 
     put(*line, column, mark.label);
   }
   std::string text = "  " + shown.line();
+  text.erase(text.find_last_not_of(' ') + 1);
   if (!carets.empty()) text += "\n  " + carets;
   for (const std::string& line : labels) text += "\n" + line;
   return text;

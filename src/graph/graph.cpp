@@ -116,8 +116,11 @@ class Verifier {
     if (op.kind == OpKind::contract) {
       require(!op.inputs.empty(), "contract without operands");
       for (ValueId input : op.inputs) {
-        const DType from = graph_.op(input).dtype;  // an intermediate may be wider
-        require(from == op.dtype || from == DType::f32, "contract of several dtypes");
+        // Intermediates of 8- and 16-bit floats are f32.
+        const DType from = graph_.op(input).dtype;
+        const bool widens = op.dtype == DType::f32 && is_floating(from) && size_of(from) < 4;
+        const bool narrows = from == DType::f32 && is_floating(op.dtype) && size_of(op.dtype) < 4;
+        require(from == op.dtype || widens || narrows, "contract of several dtypes");
       }
     }
     if (op.kind == OpKind::reduce || op.kind == OpKind::reindex) require(op.inputs.size() == 1, "one input is wanted");
@@ -198,44 +201,5 @@ class Verifier {
 }  // namespace
 
 void verify(const Graph& graph) { Verifier(graph).verify(); }
-
-// --- cost -------------------------------------------------------------------------------------------
-
-std::string to_string(Count count) {
-  std::string digits;
-  do {
-    digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(count % 10)));
-    count /= 10;
-  } while (count > 0);
-  return digits;
-}
-
-Cost cost(const Op& op) {
-  Count tuples = 1;
-  bool reduces = false;
-  for (std::size_t a = 0; a < op.axes.size(); ++a) {
-    tuples *= static_cast<Count>(op.axes[a].size);
-    reduces |= !is_kept(op, static_cast<int>(a));
-  }
-  switch (op.kind) {
-    case OpKind::input:
-    case OpKind::reindex:
-    case OpKind::concat: return {0};
-    case OpKind::contract: return {tuples * (op.inputs.size() - 1 + (reduces ? 1 : 0))};
-    case OpKind::reduce: return {reduces ? tuples : 0};
-    case OpKind::map: {
-      Count per_element = 0;
-      for (const ScalarStep& step : op.expr.steps) per_element += info(step.op).cost != CostClass::none;
-      return {tuples * per_element};
-    }
-  }
-  throw std::logic_error("cost: unknown operation");
-}
-
-Cost cost(const Graph& graph) {
-  Cost total;
-  for (const Op& op : graph.ops) total.flops += cost(op).flops;
-  return total;
-}
 
 }  // namespace ein

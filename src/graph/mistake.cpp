@@ -21,6 +21,12 @@ struct Words {
   std::string help{};
 };
 
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\n\v\f\r";
+  const std::size_t begin = std::min(text.find_first_not_of(blanks), text.size());
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
 std::string counted(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
@@ -88,7 +94,7 @@ std::string list_axes(const std::vector<std::string_view>& names) {
 Words words_for(Operation op, const Pattern& read, const grammar::Mistake& mistake,
                 std::span<const AxisSize> given) {
   const std::string_view text = read.text_of(mistake.span);
-  const std::string here = quoted(text);
+  const std::string here = quoted(without_blanks(text));
   const std::string op_name(name(op));
   const auto argument = [&]() -> const AxisSize& { return given[static_cast<std::size_t>(mistake.argument)]; };
   const std::string repeat_help = op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
@@ -179,7 +185,8 @@ Words words_for(Operation op, const Pattern& read, const grammar::Mistake& mista
                                  std::to_string(first->size) + " and " + std::to_string(argument().size)};
     }
     case Complaint::axis_size_is_missing:
-      return {axis_argument, "new axis " + here + " needs a size", "help: pass its size with the call"};
+      return {axis_argument, "new axis " + here + " needs a size",
+              "help: pass it with the call, \"" + std::string(text) + "\"_a = ..."};
     case Complaint::group_has_more_than_one_unknown_size:
       return {inference, "more than one size is unknown in " + here,
               "help: give the sizes of all axes of the group but one"};
@@ -220,6 +227,7 @@ std::vector<Mark> places_of(const Pattern& pattern, const grammar::Mistake& mist
       for (const Side& side : pattern.inputs()) marks.push_back(mark_side(pattern, side, ""));
       return marks;
     }
+    case Complaint::ellipsis_is_inside_a_group_of_an_input: return {{mistake.span, ""}};
     default:
       if (mistake.other.end > 0) return {{mistake.other, ""}, {mistake.span, ""}};
       return {{mistake.span, ""}};

@@ -1,5 +1,7 @@
 #include "graph/reductions.hpp"
 
+#include <algorithm>
+
 namespace ein {
 namespace {
 
@@ -154,8 +156,14 @@ void require_defined(Reduction reduction, DType dtype, const Solved& solved, con
   if (has_identity || numel(solved.shape) == 0) return;
   for (std::size_t a = 0; a < solved.axes.size(); ++a) {
     if (solved.axes[a].size > 0 || uses(solved.write, static_cast<int>(a))) continue;
-    fail(ErrorKind::reduction, "reduce", what + " over no elements: axis '" + solved.axes[a].name + "' has size 0",
-         pattern.text, {}, {"operand 1: " + shape.to_string()});
+    const std::string& axis = solved.axes[a].name;
+    const bool is_named = !axis.starts_with("...");
+    const auto term = std::find_if(pattern.terms.begin(), pattern.terms.end(), [&](const grammar::Term& t) {
+      return is_named ? pattern.name_of(t) == axis : t.kind == grammar::TermKind::ellipsis;
+    });
+    fail(ErrorKind::reduction, "reduce",
+         what + " over no elements: " + (is_named ? "axis '" + axis + "' has size 0" : "an axis under '...' has size 0"),
+         pattern.text, {{term->span, "0"}}, {"operand 1: " + shape.to_string()});
   }
 }
 

@@ -10,7 +10,7 @@ namespace ein {
 const ScalarOpInfo& info(ScalarOp op) {
   using enum CostClass;
   static constexpr ScalarOpInfo table[] = {
-      {"x", 0, none}, {"constant", 0, none}, {"index", 0, none}, {"uniform", 0, none}, {"normal", 0, none},
+      {"x", 0, none}, {"constant", 0, none}, {"index", 0, none}, {"uniform", 0, none}, {"normal", 0, transcendental},
       {"neg", 1, addition}, {"abs", 1, comparison}, {"sqrt", 1, transcendental}, {"rsqrt", 1, transcendental},
       {"exp", 1, transcendental}, {"log", 1, transcendental}, {"tanh", 1, transcendental}, {"erf", 1, transcendental},
       {"not", 1, comparison}, {"normal_quantile", 1, transcendental},
@@ -18,7 +18,7 @@ const ScalarOpInfo& info(ScalarOp op) {
       {"pow", 2, transcendental}, {"min", 2, comparison}, {"max", 2, comparison},
       {"<", 2, comparison}, {"<=", 2, comparison}, {">", 2, comparison}, {">=", 2, comparison},
       {"==", 2, comparison}, {"!=", 2, comparison}, {"and", 2, comparison}, {"or", 2, comparison},
-      {"where", 3, none},
+      {"where", 3, comparison},
   };
   static_assert(std::size(table) == static_cast<std::size_t>(ScalarOp::where) + 1);
   return table[static_cast<std::size_t>(op)];
@@ -26,28 +26,26 @@ const ScalarOpInfo& info(ScalarOp op) {
 
 namespace {
 
-/// Appends `step` unless an equal one is there; returns its position.
-int add(ScalarExpr& expr, const ScalarStep& step) {
+/// Appends `step` unless an equal one is there to share; returns its position. Leaves are always shared.
+int add(ScalarExpr& expr, const ScalarStep& step, bool share) {
   const auto found = std::find(expr.steps.begin(), expr.steps.end(), step);
-  if (found == expr.steps.end()) {
-    expr.steps.push_back(step);
-    return static_cast<int>(expr.steps.size()) - 1;
-  }
-  return static_cast<int>(found - expr.steps.begin());
+  if (found != expr.steps.end() && (share || info(step.op).arity == 0)) return static_cast<int>(found - expr.steps.begin());
+  expr.steps.push_back(step);
+  return static_cast<int>(expr.steps.size()) - 1;
 }
 
 /// Appends all steps of `from`; returns the position of its value.
-int append(ScalarExpr& to, const ScalarExpr& from, const std::vector<ScalarExpr>* inputs = nullptr) {
+int append(ScalarExpr& to, const ScalarExpr& from, bool share, const std::vector<ScalarExpr>* inputs = nullptr) {
   std::vector<int> place;
   for (ScalarStep step : from.steps) {
     if (inputs && step.op == ScalarOp::input) {
-      place.push_back(append(to, (*inputs)[static_cast<std::size_t>(step.which)]));
+      place.push_back(append(to, (*inputs)[static_cast<std::size_t>(step.which)], share));
       continue;
     }
     for (int& arg : step.args) {
       if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
     }
-    place.push_back(add(to, step));
+    place.push_back(add(to, step, share));
   }
   return place.back();
 }
@@ -83,8 +81,8 @@ ScalarExpr applied(ScalarOp op, std::initializer_list<const ScalarExpr*> args) {
   ScalarExpr expr;
   ScalarStep step{.op = op};
   std::size_t i = 0;
-  for (const ScalarExpr* arg : args) step.args[i++] = append(expr, *arg);
-  const int last = add(expr, step);
+  for (const ScalarExpr* arg : args) step.args[i++] = append(expr, *arg, true);
+  const int last = add(expr, step, true);
   if (last + 1 != static_cast<int>(expr.steps.size())) expr.steps.resize(static_cast<std::size_t>(last) + 1);
   return expr;
 }
@@ -108,7 +106,8 @@ Ex Ex::apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c) {
 
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner) {
   ScalarExpr expr;
-  const int last = append(expr, outer, &inner);
+  // Work that two operations both do stays counted twice: fusion changes bytes, never operations.
+  const int last = append(expr, outer, false, &inner);
   // The value must be the last step; steps after it were only needed by nothing.
   expr.steps.resize(static_cast<std::size_t>(last) + 1);
   return expr;

@@ -53,8 +53,8 @@ InputFile::InputFile(std::string caller, const std::string& path)
 void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
   auto* at = static_cast<std::byte*>(to);
   while (bytes > 0) {
-    const ssize_t got = ::pread(fd_.get(), at, std::min(bytes, longest_transfer),
-                                static_cast<off_t>(offset));
+    const ssize_t got =
+        ::pread(fd_.get(), at, std::min(bytes, longest_transfer), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail("cannot be read: " + reason(errno));
     if (got == 0) fail("ends at byte " + std::to_string(offset) + ", before its content does");
@@ -81,13 +81,12 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
   name_ = target.filename().string();
   if (name_.empty()) fail("names no file");
   const auto parent = target.parent_path();
-  directory_.reset(::open(parent.empty() ? "." : parent.c_str(),
-                          O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  directory_.reset(
+      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory_.get() < 0) fail("cannot be written; its directory: " + reason(errno));
 
   struct stat status {};
-  const bool exists =
-      ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool exists = ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (!exists && errno != ENOENT) fail("cannot be written: " + reason(errno));
   if (exists && S_ISDIR(status.st_mode)) fail("cannot be written: it is a directory");
   if (exists && !S_ISREG(status.st_mode)) fail("cannot be written: it is not a regular file");

@@ -52,9 +52,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// The future content of a file. It is written to a temporary file in the same directory, and the file
-/// at `path` is the old one until commit(). Symbolic links are followed; what exists and is no regular
-/// file is refused. Errors are of kind `file` and name `caller` and the path.
+/// The future content of a file. It is written to a temporary file in the same directory, and the
+/// file at `path` is the old one until commit(). Symbolic links are followed; what exists and is no
+/// regular file is refused. Errors are of kind `file` and name `caller` and the path.
 class ReplacementFile {
  public:
   ReplacementFile(std::string caller, const std::string& path);

@@ -15,7 +15,8 @@ namespace ein {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::size_t longest_header = 10'000;  // NumPy's limit as well, for files it does not trust
+constexpr std::size_t longest_header =
+    10'000;  // NumPy's limit as well, for files it does not trust
 
 struct Preamble {
   io::NpyHeader header;
@@ -30,7 +31,9 @@ Preamble read_preamble(const io::InputFile& file) {
     file.fail(start.starts_with("PK") ? "is an .npz archive; unpack it, each member is a .npy file"
                                       : "is not a .npy file: it does not start with \\x93NUMPY");
   }
-  const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(start[i])}; };
+  const auto byte = [&](std::size_t i) {
+    return std::size_t{static_cast<unsigned char>(start[i])};
+  };
   const std::size_t major = byte(6), minor = byte(7);
   const std::size_t prefix_size = major == 1 ? 10 : 12;
   if (file.size() < prefix_size) {
@@ -135,8 +138,8 @@ Tensor load_npy(const std::string& path, NpyOptions options) {
   } else {
     storage = read_elements(file, preamble, bytes);
   }
-  Strides strides = header.fortran_order ? column_major_strides(header.shape)
-                                         : contiguous_strides(header.shape);
+  Strides strides =
+      header.fortran_order ? column_major_strides(header.shape) : contiguous_strides(header.shape);
   return Tensor(std::move(storage), header.dtype, std::move(header.shape), std::move(strides));
 }
 
@@ -147,8 +150,9 @@ void save_npy(const std::string& path, const Tensor& x) {
                                       "; cast to f32 first: x.to(ein::DType::f32)");
   }
   if (x.rank() > io::npy_max_rank) {
-    throw Error(ErrorKind::rank, "save_npy: NumPy's arrays have at most 64 dimensions, the tensor " +
-                                     std::to_string(x.rank()));
+    throw Error(ErrorKind::rank,
+                "save_npy: NumPy's arrays have at most 64 dimensions, the tensor " +
+                    std::to_string(x.rank()));
   }
   const Tensor elements = x.contiguous();
   const std::string header = io::write_npy_header(dtype, x.shape());

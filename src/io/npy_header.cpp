@@ -17,10 +17,10 @@ struct NpyType {
   std::string_view code;
   DType dtype;
 };
-constexpr std::array npy_types = {
-    NpyType{"f8", DType::f64}, NpyType{"f4", DType::f32}, NpyType{"f2", DType::f16},
-    NpyType{"i8", DType::i64}, NpyType{"i4", DType::i32}, NpyType{"u1", DType::u8},
-    NpyType{"b1", DType::boolean}};
+constexpr std::array npy_types = {NpyType{"f8", DType::f64},    NpyType{"f4", DType::f32},
+                                  NpyType{"f2", DType::f16},    NpyType{"i8", DType::i64},
+                                  NpyType{"i4", DType::i32},    NpyType{"u1", DType::u8},
+                                  NpyType{"b1", DType::boolean}};
 
 /// What an array of another type is, and what to do about it in Python.
 std::string describe_unsupported(std::string_view code) {

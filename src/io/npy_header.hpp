@@ -18,12 +18,12 @@ struct NpyHeader {
 /// NumPy's own limit since 2.0.
 inline constexpr std::size_t npy_max_rank = 64;
 
-/// `text` is what follows the header's length, its newline included, and may be any bytes. Those that
-/// are no valid header make an Error of kind `file`, which names `path`.
+/// `text` is what follows the header's length, its newline included, and may be any bytes. Those
+/// that are no valid header make an Error of kind `file`, which names `path`.
 NpyHeader parse_npy_header(std::string_view text, const std::string& path);
 
-/// A whole version 1.0 prefix and header for a row-major array in this machine's byte order, as NumPy
-/// writes it. Preconditions: NumPy has the dtype, and shape.rank() ≤ npy_max_rank.
+/// A whole version 1.0 prefix and header for a row-major array in this machine's byte order, as
+/// NumPy writes it. Preconditions: NumPy has the dtype, and shape.rank() ≤ npy_max_rank.
 std::string write_npy_header(DType dtype, const Shape& shape);
 
 }  // namespace ein::io

@@ -13,6 +13,23 @@
 
 namespace ein {
 
+/// What the interpreter wants of a number beside arithmetic, comparison and the functions of <cmath>; each
+/// is one operation. A type that counts has its own.
+namespace reference {
+inline double minimum(double a, double b) { return a != a || a < b ? a : b; }
+inline double maximum(double a, double b) { return a != a || a > b ? a : b; }
+inline double select(double condition, double a, double b) { return condition != 0 ? a : b; }
+inline double both(double a, double b) { return a != 0 && b != 0; }
+inline double either(double a, double b) { return a != 0 || b != 0; }
+inline double is_zero(double a) { return a == 0; }
+inline double is_nonzero(double a) { return a != 0; }
+inline double negated(double a) { return -a; }
+inline double rsqrt(double a) { return 1 / std::sqrt(a); }
+inline double normal_quantile(double a) { return random::normal_quantile(a); }
+inline double normal(double uniform) { return random::normal_of_uniform(uniform); }
+inline double value_of(double a) { return a; }
+}  // namespace reference
+
 /// Runs `graph` with values of type Number (double, or one that counts what is done to it). Each input and
 /// result is a row-major array. Arithmetic is exact Number arithmetic except where a value's dtype is an
 /// integer or bool: conversion to it truncates.
@@ -67,52 +84,60 @@ class Interpreter {
       default: return Number(0);
     }
   }
+  /// Element `x` as the combination takes it: any and all first ask whether it differs from zero.
+  static Number taken(Combine combine, Number x) {
+    using namespace reference;
+    return combine == Combine::any || combine == Combine::all ? is_nonzero(x) : x;
+  }
   static Number combined(Combine combine, Number acc, Number x) {
+    using namespace reference;
     switch (combine) {
       case Combine::sum: return acc + x;
       case Combine::prod: return acc * x;
-      case Combine::max: return apply(ScalarOp::max, acc, x, x);
-      case Combine::min: return apply(ScalarOp::min, acc, x, x);
-      case Combine::any: return Number(acc != Number(0) || x != Number(0));
-      case Combine::all: return Number(acc != Number(0) && x != Number(0));
+      case Combine::max:
+      case Combine::any: return maximum(acc, x);
+      case Combine::min:
+      case Combine::all: return minimum(acc, x);
     }
     throw std::logic_error("interpreter: unknown combination");
   }
 
   static Number apply(ScalarOp op, Number a, Number b, Number c) {
     using std::abs, std::sqrt, std::exp, std::log, std::tanh, std::erf, std::pow;
+    using namespace reference;
     switch (op) {
-      case ScalarOp::neg: return -a;
+      case ScalarOp::neg: return negated(a);
       case ScalarOp::abs: return abs(a);
       case ScalarOp::sqrt: return sqrt(a);
-      case ScalarOp::rsqrt: return Number(1) / sqrt(a);
+      case ScalarOp::rsqrt: return rsqrt(a);
       case ScalarOp::exp: return exp(a);
       case ScalarOp::log: return log(a);
       case ScalarOp::tanh: return tanh(a);
       case ScalarOp::erf: return erf(a);
-      case ScalarOp::logical_not: return Number(a == Number(0));
-      case ScalarOp::normal_quantile: return Number(random::normal_quantile(static_cast<double>(a)));
+      case ScalarOp::logical_not: return is_zero(a);
+      case ScalarOp::normal_quantile: return normal_quantile(a);
       case ScalarOp::add: return a + b;
       case ScalarOp::sub: return a - b;
       case ScalarOp::mul: return a * b;
       case ScalarOp::div: return a / b;
       case ScalarOp::pow: return pow(a, b);
-      case ScalarOp::min: return a != a ? a : b != b ? b : a < b ? a : b;
-      case ScalarOp::max: return a != a ? a : b != b ? b : a > b ? a : b;
+      case ScalarOp::min: return minimum(a, b);
+      case ScalarOp::max: return maximum(a, b);
       case ScalarOp::lt: return Number(a < b);
       case ScalarOp::le: return Number(a <= b);
       case ScalarOp::gt: return Number(a > b);
       case ScalarOp::ge: return Number(a >= b);
       case ScalarOp::eq: return Number(a == b);
       case ScalarOp::ne: return Number(a != b);
-      case ScalarOp::logical_and: return Number(a != Number(0) && b != Number(0));
-      case ScalarOp::logical_or: return Number(a != Number(0) || b != Number(0));
-      case ScalarOp::where: return a != Number(0) ? b : c;
+      case ScalarOp::logical_and: return both(a, b);
+      case ScalarOp::logical_or: return either(a, b);
+      case ScalarOp::where: return select(a, b, c);
       default: throw std::logic_error("interpreter: unknown scalar operation");
     }
   }
 
   static Number evaluate(const ScalarExpr& expr, const Values& inputs, const Point& at, std::size_t position) {
+    using namespace reference;
     Values steps;
     for (const ScalarStep& step : expr.steps) {
       const auto arg = [&](int i) { return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])]; };
@@ -122,7 +147,7 @@ class Interpreter {
         case ScalarOp::index: steps.push_back(Number(static_cast<double>(at[static_cast<std::size_t>(step.which)]))); break;
         case ScalarOp::uniform: steps.push_back(Number(random::uniform(step.seed, step.stream, position))); break;
         case ScalarOp::normal:
-          steps.push_back(Number(random::normal_of_uniform(random::uniform(step.seed, step.stream, position))));
+          steps.push_back(normal(Number(random::uniform(step.seed, step.stream, position))));
           break;
         default: steps.push_back(apply(step.op, arg(0), arg(1), arg(2)));
       }
@@ -131,9 +156,9 @@ class Interpreter {
   }
 
   static Number stored(DType dtype, Number x) {
-    if (dtype == DType::boolean) return Number(x != Number(0));
-    if (is_integral(dtype)) return Number(std::trunc(static_cast<double>(x)));
-    return x;
+    using namespace reference;
+    if (dtype == DType::boolean) return Number(value_of(x) != 0 ? 1.0 : 0.0);
+    return is_integral(dtype) ? Number(std::trunc(value_of(x))) : x;
   }
 
   void run(const Op& op) {
@@ -146,23 +171,29 @@ class Interpreter {
     std::vector<const Values*> inputs(count);
     for (std::size_t i = 0; i < count; ++i) inputs[i] = &values_[static_cast<std::size_t>(op.inputs[i])];
     const bool reduces = op.kind == OpKind::reduce || op.kind == OpKind::contract;
-    Values result(static_cast<std::size_t>(numel(op.shape)),
-                  op.kind == OpKind::reduce ? identity(op.combine) : Number(0));
+    const Combine combine = op.kind == OpKind::reduce ? op.combine : Combine::sum;
+    Values result(static_cast<std::size_t>(numel(op.shape)), reduces ? identity(combine) : Number(0));
+    // The first value of a combination is taken as it is, so that K values cost K - 1 combinations.
+    std::vector<char> begun(result.size(), 0);
+    const auto combine_into = [&](std::size_t position, Number x) {
+      x = taken(combine, x);
+      result[position] = begun[position] ? combined(combine, result[position], x) : x;
+      begun[position] = 1;
+    };
     Values at_point(count);
     for_each_point(op.axes, [&](const Point& at) {
       for (std::size_t i = 0; i < count; ++i) {
         at_point[i] = (*inputs[i])[place(op.reads[i], graph_.op(op.inputs[i]).shape, at)];
       }
       const std::size_t position = place(op.write, op.shape, at);
-      Number& to = result[position];
       switch (op.kind) {
-        case OpKind::reindex: to = at_point[0]; break;
-        case OpKind::map: to = evaluate(op.expr, at_point, at, position); break;
-        case OpKind::reduce: to = combined(op.combine, to, at_point[0]); break;
+        case OpKind::reindex: result[position] = at_point[0]; break;
+        case OpKind::map: result[position] = evaluate(op.expr, at_point, at, position); break;
+        case OpKind::reduce: combine_into(position, at_point[0]); break;
         case OpKind::contract: {
           Number product = at_point[0];
           for (std::size_t i = 1; i < count; ++i) product = product * at_point[i];
-          to = to + product;
+          combine_into(position, product);
           break;
         }
         default: throw std::logic_error("interpreter: unknown operation");

@@ -30,6 +30,7 @@ std::vector<AxisUse> axis_uses(const Op& op) {
 }
 
 [[noreturn]] void fail_limit(std::int64_t limit) {
+  if (limit == 0) throw Error(ErrorKind::memory, "einsum: the intermediate results of every order are too large");
   throw Error(ErrorKind::memory, "einsum: no order of contraction keeps every intermediate result within " +
                                      std::to_string(limit) + " elements");
 }
@@ -143,7 +144,6 @@ Order greedy_order(const Op& op, const OrderOptions& options) {
   Order order;
   while (alive.size() > 1) {
     double best = std::numeric_limits<double>::infinity();
-    double best_elements = 0;
     std::pair<int, int> pair;
     for (std::size_t i = 0; i < alive.size(); ++i) {
       for (std::size_t j = i + 1; j < alive.size(); ++j) {
@@ -155,17 +155,15 @@ Order greedy_order(const Op& op, const OrderOptions& options) {
           if (in_b) b *= use.size;
           if (elsewhere(use, alive[i], alive[j])) together *= use.size;
         }
+        const bool is_last = alive.size() == 2;
+        if (!is_last && options.max_intermediate > 0 && together > static_cast<double>(options.max_intermediate)) continue;
         if (together - a - b < best) {
           best = together - a - b;
-          best_elements = together;
           pair = {alive[i], alive[j]};
         }
       }
     }
-    if (options.max_intermediate > 0 && alive.size() > 2 &&
-        best_elements > static_cast<double>(options.max_intermediate)) {
-      fail_limit(options.max_intermediate);
-    }
+    if (best == std::numeric_limits<double>::infinity()) fail_limit(options.max_intermediate);
     for (AxisUse& use : axes) {
       const bool in_pair = has(use, pair.first) || has(use, pair.second);
       use.in_operand.push_back(in_pair && elsewhere(use, pair.first, pair.second));
@@ -181,7 +179,8 @@ Order greedy_order(const Op& op, const OrderOptions& options) {
 class Rewrite {
  public:
   /// `values` are the contraction's inputs in the new graph.
-  Rewrite(Graph& graph, const Op& op, const std::vector<ValueId>& values) : graph_(graph), op_(op) {
+  Rewrite(Graph& graph, const Op& op, const std::vector<ValueId>& values, std::int64_t limit)
+      : graph_(graph), op_(op), limit_(limit) {
     for (std::size_t i = 0; i < values.size(); ++i) operands_.push_back({values[i], op.reads[i], axes_of(op.reads[i])});
     wide_ = is_floating(op.dtype) && op.dtype != DType::f64 ? DType::f32 : op.dtype;
   }
@@ -255,6 +254,7 @@ class Rewrite {
     }
     if (kept.size() == operands_[i].axes.size()) return;
     Op op = operation(OpKind::reduce, operands_[i].axes, kept);
+    if (limit_ > 0 && numel(op.shape) > limit_) fail_limit(limit_);
     op.inputs = {operands_[i].value};
     op.reads = {operands_[i].read};
     const ValueId value = add(std::move(op), operands_[i].axes);
@@ -297,6 +297,7 @@ class Rewrite {
 
   Graph& graph_;
   const Op& op_;
+  std::int64_t limit_;
   DType wide_;
   std::vector<Operand> operands_;
 };
@@ -313,7 +314,7 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
     for (ValueId input : op.inputs) inputs.push_back(moved[static_cast<std::size_t>(input)]);
     if (op.kind == OpKind::contract && op.inputs.size() > 1) {
       const Order order = op.inputs.size() <= max_exact_operands ? ExactOrder(op, options).find() : greedy_order(op, options);
-      moved.push_back(Rewrite(ordered, op, inputs).run(order));
+      moved.push_back(Rewrite(ordered, op, inputs, options.max_intermediate).run(order));
       continue;
     }
     ordered.ops.push_back(op);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include <ein/count.hpp>
+
 namespace ein {
 namespace {
 
@@ -38,6 +40,11 @@ class Lowering {
       if (op.kind == OpKind::input) {
         const InputLayout& in = input_layouts_[next_input];
         layouts_[id] = {static_cast<int>(next_input++), in.offset, in.strides};
+        // Strides that no element depends on may be anything, too large to compute with, even.
+        const bool empty = numel(op.shape) == 0;
+        for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+          if (empty || op.shape[d] == 1) layouts_[id].strides[d] = 0;
+        }
       } else if (!inlined_[id]) {
         lower(static_cast<ValueId>(id));
       }
@@ -59,9 +66,9 @@ class Lowering {
       return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
     });
   }
-  static std::int64_t points(const Op& op) {
-    std::int64_t n = 1;
-    for (const Axis& axis : op.axes) n *= axis.size;
+  static Count points(const Op& op) {
+    Count n = 1;
+    for (const Axis& axis : op.axes) n *= Count(axis.size);
     return n;
   }
   /// One axis per dimension, so that a reader's dimensions can stand for the axes.

@@ -94,7 +94,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
     verify(graph);
     return graph;
   };
-  return std::move(run(*plan_for(key, operands, build), operands).front());
+  return std::move(run(*plan_for(key, operands, [&] { return std::string(what); }, build), operands).front());
 }
 
 Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to) {
@@ -108,7 +108,7 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
   graph.ops.push_back(std::move(op));
   graph.outputs.push_back(0);
   // Each formula is its own; a plan for it would be kept for nothing.
-  return run(*make_plan(graph, {}), {}).front().view(shape);
+  return run(*make_plan("fill", graph, {}), {}).front().view(shape);
 }
 
 void copy(const Tensor& from, const Tensor& to) {
@@ -128,13 +128,12 @@ void copy(const Tensor& from, const Tensor& to) {
     nest.body = Ex::input(0);
     nest.compute = compute_type(from.dtype());
     simplify(nest);
-    auto made = std::make_shared<Plan>();
-    made->program.input_count = 2;
-    made->program.buffers = {{from.numel(), from.dtype()}, {to.numel(), to.dtype()}};
-    made->kernels.push_back(cpu::make_kernel(nest));
-    made->program.nests.push_back(std::move(nest));
-    keep_plan(key, made);
-    plan = made;
+    Program program;
+    program.input_count = 2;
+    program.buffers = {{from.numel(), from.dtype()}, {to.numel(), to.dtype()}};
+    program.nests.push_back(std::move(nest));
+    plan = make_plan("copy", std::move(program));
+    keep_plan(key, plan);
   }
   const Tensor* const operands[] = {&from, &to};
   run(*plan, operands);

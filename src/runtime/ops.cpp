@@ -32,6 +32,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
           static_cast<std::int64_t>(call.stacked) << 16 | static_cast<std::int64_t>(call.operands.size()) << 32);
   key.add(call.options.max_intermediate);
   key.add(call.pattern.text());
+  key.add(static_cast<std::int64_t>(call.sizes.size()));
   for (const AxisSize& size : call.sizes) {
     key.add(size.name);
     key.add(size.size);
@@ -49,7 +50,12 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
                         call.pattern.is_checked()},
                        types);
   };
-  return engine::plan_for(key, call.operands, build, {call.options.max_intermediate});
+  const auto what = [&] {
+    const bool reduces = call.op == Operation::reduce;
+    return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"" +
+           (reduces ? " " + std::string(name(call.reduction)) : "");
+  };
+  return engine::plan_for(key, call.operands, what, build, {call.options.max_intermediate});
 }
 
 }  // namespace

@@ -6,11 +6,34 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "cost/scope.hpp"
 #include "passes/lower.hpp"
 
 namespace ein::engine {
 
-std::shared_ptr<const Plan> make_plan(const Graph& graph, Operands operands, const OrderOptions& options) {
+namespace {
+std::size_t bytes_of(const Program::Buffer& buffer) {
+  return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
+}
+}  // namespace
+
+std::shared_ptr<const Plan> make_plan(std::string call, Program program) {
+  auto plan = std::make_shared<Plan>();
+  std::size_t workspace = 0;
+  for (const LoopNest& nest : program.nests) {
+    plan->kernels.push_back(cpu::make_kernel(nest));
+    workspace = std::max(workspace, plan->kernels.back()->workspace_bytes());
+  }
+  plan->peak_bytes = workspace;
+  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) plan->peak_bytes += bytes_of(program.buffers[b]);
+  plan->cost = cost(program);
+  plan->call = std::move(call);
+  plan->program = std::move(program);
+  return plan;
+}
+
+std::shared_ptr<const Plan> make_plan(std::string call, const Graph& graph, Operands operands,
+                                      const OrderOptions& options) {
   const Graph ordered = order_contractions(graph, options);
 #ifndef NDEBUG
   verify(ordered);
@@ -18,10 +41,7 @@ std::shared_ptr<const Plan> make_plan(const Graph& graph, Operands operands, con
   // Offsets are added to the buffers' addresses instead, so that equal views share a plan.
   std::vector<InputLayout> layouts;
   for (const Tensor* operand : operands) layouts.push_back({operand->strides(), 0});
-  auto plan = std::make_shared<Plan>();
-  plan->program = lower(ordered, layouts);
-  for (const LoopNest& nest : plan->program.nests) plan->kernels.push_back(cpu::make_kernel(nest));
-  return plan;
+  return make_plan(std::move(call), lower(ordered, layouts));
 }
 
 std::vector<Tensor> run(const Plan& plan, Operands operands) {
@@ -42,9 +62,10 @@ std::vector<Tensor> run(const Plan& plan, Operands operands) {
       continue;
     }
     const Program::Buffer& buffer = program.buffers[b];
-    allocated.push_back(Storage::allocate(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype)));
+    allocated.push_back(Storage::allocate(bytes_of(buffer)));
     addresses[b] = allocated.back()->data();
   }
+  if (CostRecorder::is_active()) CostRecorder::record(plan.call, plan.cost, plan.peak_bytes);
   for (const auto& kernel : plan.kernels) kernel->run({addresses, count});
   std::vector<Tensor> results;
   results.reserve(program.results.size());

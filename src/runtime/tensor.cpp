@@ -1,5 +1,6 @@
 // The members of Tensor that compute or copy.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -165,6 +166,7 @@ namespace {
 std::string element_text(const Tensor& x) {
   if (x.dtype() == DType::boolean) return x.item<bool>() ? "true" : "false";
   if (is_integral(x.dtype())) return std::to_string(x.item<std::int64_t>());
+  if (std::isnan(x.item())) return "nan";  // whatever its sign
   char text[32];
   std::snprintf(text, sizeof text, x.dtype() == DType::f64 ? "%.10g" : "%.6g", x.item());
   return text;

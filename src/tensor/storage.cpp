@@ -1,10 +1,12 @@
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
 
 #include <ein/error.hpp>
+#include <ein/memory.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {
@@ -87,6 +89,17 @@ class BlockCache {
   std::size_t cached_ = 0;
 };
 
+/// Bytes asked for and not given back; and the most there were.
+std::atomic<std::size_t> allocated_bytes{0};
+std::atomic<std::size_t> most_allocated_bytes{0};
+
+void count_allocation(std::size_t bytes) {
+  const std::size_t now = allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  std::size_t most = most_allocated_bytes.load(std::memory_order_relaxed);
+  while (now > most && !most_allocated_bytes.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  }
+}
+
 /// Never destroyed: tensors with static storage duration may outlive any other static object.
 BlockCache& block_cache() {
   static BlockCache& cache = *new BlockCache;
@@ -99,7 +112,9 @@ std::shared_ptr<Storage> Storage::allocate(std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(INT64_MAX)) {
     throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes");
   }
-  return std::make_shared<Storage>(block_cache().take(bytes), bytes, nullptr, false);
+  std::byte* block = block_cache().take(bytes);
+  count_allocation(bytes);
+  return std::make_shared<Storage>(block, bytes, nullptr, false);
 }
 
 std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only) {
@@ -109,7 +124,13 @@ std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::share
 }
 
 Storage::~Storage() {
-  if (!owner_) block_cache().give_back(data_, bytes_);
+  if (owner_) return;
+  allocated_bytes.fetch_sub(bytes_, std::memory_order_relaxed);
+  block_cache().give_back(data_, bytes_);
 }
+
+std::size_t memory_allocated() { return allocated_bytes; }
+std::size_t max_memory_allocated() { return most_allocated_bytes; }
+void reset_max_memory_allocated() { most_allocated_bytes = allocated_bytes.load(); }
 
 }  // namespace ein

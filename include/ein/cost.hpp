@@ -1,0 +1,100 @@
+// Cost: what a graph costs, exactly, before it runs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <ein/count.hpp>
+#include <ein/graph.hpp>
+#include <ein/polynomial.hpp>
+
+namespace ein {
+
+/// The functions that are counted one by one.
+inline constexpr std::array transcendental_ops{ScalarOp::sqrt, ScalarOp::rsqrt, ScalarOp::exp,
+                                               ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf,
+                                               ScalarOp::pow,  ScalarOp::normal_quantile, ScalarOp::normal};
+
+/// Operations on elements by class, and bytes. N is Count for numbers or Polynomial for formulas.
+///
+/// A minimum, a maximum, an absolute value, a selection and a logical operation are each one comparison; a
+/// negation is an addition; conversions, moves and random bits are free. Bytes are of distinct elements: each
+/// operation reads every element that it uses once, and writes its result once.
+template <class N>
+struct Tally {
+  N mul{}, add{}, div{}, compare{};
+  std::array<N, transcendental_ops.size()> transcendental{};
+  N bytes_read{}, bytes_written{};
+  /// The textbook count: a multiply-add is 2 for each index tuple, so a contraction of n operands counts n
+  /// per tuple (n - 1 if it sums nothing), a reduction 1, any other operation on an element 1.
+  N model{};
+  /// The part of `model` that is contractions which sum something.
+  N matmul_only{};
+
+  /// The operations that really happen: K - 1 additions for a sum of K numbers.
+  N strict() const {
+    N sum = mul + add + div + compare;
+    for (const N& n : transcendental) sum += n;
+    return sum;
+  }
+  N bytes() const { return bytes_read + bytes_written; }
+  const N& count(ScalarOp op) const;
+
+  Tally& operator+=(const Tally& other);
+  friend bool operator==(const Tally&, const Tally&) = default;
+};
+
+using Cost = Tally<Count>;
+using CostFormula = Tally<Polynomial>;
+
+/// The cost of one operation of a graph, and of all of them.
+Cost cost(const Graph& graph, ValueId id);
+Cost cost(const Graph& graph);
+
+/// The same as formulas in the names of the axes; axes of one name should have one size.
+CostFormula cost_formula(const Graph& graph, ValueId id);
+CostFormula cost_formula(const Graph& graph);
+
+/// Counts what this thread's calls cost while it lives, from the loop nests that run. Scopes nest; each
+/// counts everything inside.
+class CostScope {
+ public:
+  CostScope();
+  ~CostScope();
+  CostScope(const CostScope&) = delete;
+  CostScope& operator=(const CostScope&) = delete;
+
+  /// One call: what was called, the labels around it ("block 0/attention"), its cost, and the bytes that it
+  /// allocates at its peak, its result included.
+  struct Entry {
+    std::string call;
+    std::string label;
+    Cost cost;
+    std::size_t peak_bytes = 0;
+  };
+  const std::vector<Entry>& entries() const { return entries_; }
+  Cost total() const;
+  /// The total under labels that begin with `label`.
+  Cost total(const std::string& label) const;
+
+ private:
+  friend struct CostRecorder;
+  CostScope* outer_;
+  std::vector<Entry> entries_;
+};
+
+/// Names a part of the program, a module or a phase, for the cost scopes around it; labels nest.
+class CostLabel {
+ public:
+  explicit CostLabel(const std::string& name);
+  ~CostLabel();
+  CostLabel(const CostLabel&) = delete;
+  CostLabel& operator=(const CostLabel&) = delete;
+
+ private:
+  std::size_t length_before_;
+};
+
+}  // namespace ein

@@ -1,0 +1,15 @@
+// Memory: how many bytes ein holds.
+#pragma once
+
+#include <cstddef>
+
+namespace ein {
+
+/// Bytes of tensors and of workspaces that are alive, as they were asked for (not rounded up). Memory that
+/// a tensor only wraps does not count.
+std::size_t memory_allocated();
+/// The most there were at one time since the program began, or since reset_max_memory_allocated().
+std::size_t max_memory_allocated();
+void reset_max_memory_allocated();
+
+}  // namespace ein

@@ -1,0 +1,109 @@
+#include <ein/cost.hpp>
+
+#include <stdexcept>
+
+#include "cost/tally.hpp"
+
+namespace ein {
+
+template <class N>
+const N& Tally<N>::count(ScalarOp op) const {
+  return transcendental_count(const_cast<Tally&>(*this), op);
+}
+
+template <class N>
+Tally<N>& Tally<N>::operator+=(const Tally& other) {
+  mul += other.mul;
+  add += other.add;
+  div += other.div;
+  compare += other.compare;
+  for (std::size_t i = 0; i < transcendental.size(); ++i) transcendental[i] += other.transcendental[i];
+  bytes_read += other.bytes_read;
+  bytes_written += other.bytes_written;
+  model += other.model;
+  matmul_only += other.matmul_only;
+  return *this;
+}
+
+template struct Tally<Count>;
+template struct Tally<Polynomial>;
+
+namespace {
+
+/// Sizes of axes as numbers or as formulas.
+template <class N>
+N size_of_axis(const Axis& axis);
+template <>
+Count size_of_axis(const Axis& axis) { return axis.size; }
+template <>
+Polynomial size_of_axis(const Axis& axis) {
+  const bool is_number = axis.name.empty() || (axis.name[0] >= '0' && axis.name[0] <= '9');
+  return is_number || axis.name == "_" ? Polynomial(axis.size) : Polynomial::axis(axis.name);
+}
+
+/// tuples - results; nothing is left to combine where there are no tuples.
+Count difference(const Count& tuples, const Count& results) { return tuples == 0 ? Count(0) : tuples - results; }
+Polynomial difference(const Polynomial& tuples, const Polynomial& results) { return tuples - results; }
+
+template <class N>
+Tally<N> cost_of(const Graph& graph, ValueId id) {
+  const Op& op = graph.op(id);
+  Tally<N> tally;
+  if (op.kind == OpKind::input) return tally;
+  if (op.kind == OpKind::concat) {
+    const N bytes = N(numel(op.shape)) * N(static_cast<std::int64_t>(size_of(op.dtype)));
+    tally.bytes_read = bytes;
+    tally.bytes_written = bytes;
+    return tally;
+  }
+  const auto product = [&](auto&& includes) {
+    N n = 1;
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      if (includes(static_cast<int>(a))) n *= size_of_axis<N>(op.axes[a]);
+    }
+    return n;
+  };
+  const N tuples = product([](int) { return true; });
+  const N results = product([&](int a) { return is_kept(op, a); });
+  bool reduces = false;
+  for (std::size_t a = 0; a < op.axes.size(); ++a) reduces |= !is_kept(op, static_cast<int>(a));
+
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const auto size = static_cast<std::int64_t>(size_of(graph.op(op.inputs[i]).dtype));
+    tally.bytes_read += product([&](int a) { return uses(op.reads[i], a); }) * N(size);
+  }
+  tally.bytes_written += results * N(static_cast<std::int64_t>(size_of(op.dtype)));
+
+  switch (op.kind) {
+    case OpKind::contract: {
+      const auto factors = static_cast<std::int64_t>(op.inputs.size());
+      tally.mul += tuples * N(factors - 1);
+      tally.model += tuples * N(reduces ? factors : factors - 1);
+      if (reduces) {
+        tally.add += difference(tuples, results);
+        tally.matmul_only += tuples * N(factors);
+      }
+      return tally;
+    }
+    case OpKind::reduce: add_combination(tally, op.combine, tuples, difference(tuples, results)); return tally;
+    case OpKind::map: add_expr(tally, op.expr, tuples); return tally;
+    case OpKind::reindex: return tally;
+    default: throw std::logic_error("cost: an operation that is not counted");
+  }
+}
+
+template <class N>
+Tally<N> cost_of(const Graph& graph) {
+  Tally<N> total;
+  for (std::size_t id = 0; id < graph.ops.size(); ++id) total += cost_of<N>(graph, static_cast<ValueId>(id));
+  return total;
+}
+
+}  // namespace
+
+Cost cost(const Graph& graph, ValueId id) { return cost_of<Count>(graph, id); }
+Cost cost(const Graph& graph) { return cost_of<Count>(graph); }
+CostFormula cost_formula(const Graph& graph, ValueId id) { return cost_of<Polynomial>(graph, id); }
+CostFormula cost_formula(const Graph& graph) { return cost_of<Polynomial>(graph); }
+
+}  // namespace ein

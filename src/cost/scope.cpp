@@ -1,0 +1,67 @@
+#include "cost/scope.hpp"
+
+#include <utility>
+
+#include "cost/tally.hpp"
+
+namespace ein {
+namespace {
+
+thread_local CostScope* innermost = nullptr;
+thread_local std::string label_path;
+
+}  // namespace
+
+Cost cost(const LoopNest& nest) {
+  Cost tally;
+  const auto product = [&](auto&& includes) {
+    Count n = 1;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+      if (includes(a)) n *= Count(nest.axes[a].size);
+    }
+    return n;
+  };
+  const Count tuples = product([](std::size_t) { return true; });
+  const Count results = product([&](std::size_t a) { return !nest.axes[a].reduced; });
+  for (const LoopNest::Operand& input : nest.inputs) {
+    tally.bytes_read += product([&](std::size_t a) { return input.strides[a] != 0; }) * Count(std::uint64_t{size_of(input.dtype)});
+  }
+  tally.bytes_written = results * Count(std::uint64_t{size_of(nest.output.dtype)});
+  add_expr(tally, nest.body, tuples);
+  if (nest.combine) add_combination(tally, *nest.combine, tuples, tuples == 0 ? Count(0) : tuples - results);
+  add_expr(tally, nest.epilogue, results);
+  if (nest.is_contraction()) tally.matmul_only = tally.model;
+  return tally;
+}
+
+Cost cost(const Program& program) {
+  Cost total;
+  for (const LoopNest& nest : program.nests) total += cost(nest);
+  return total;
+}
+
+CostScope::CostScope() : outer_(std::exchange(innermost, this)) {}
+CostScope::~CostScope() { innermost = outer_; }
+
+Cost CostScope::total() const { return total(""); }
+Cost CostScope::total(const std::string& label) const {
+  Cost sum;
+  for (const Entry& entry : entries_) {
+    if (entry.label.compare(0, label.size(), label) == 0) sum += entry.cost;
+  }
+  return sum;
+}
+
+CostLabel::CostLabel(const std::string& name) : length_before_(label_path.size()) {
+  if (!label_path.empty()) label_path += '/';
+  label_path += name;
+}
+CostLabel::~CostLabel() { label_path.resize(length_before_); }
+
+bool CostRecorder::is_active() { return innermost != nullptr; }
+
+void CostRecorder::record(const std::string& call, const Cost& cost, std::size_t peak_bytes) {
+  for (CostScope* scope = innermost; scope; scope = scope->outer_) scope->entries_.push_back({call, label_path, cost, peak_bytes});
+}
+
+}  // namespace ein

@@ -1,0 +1,21 @@
+// What the runtime tells the cost scopes of its thread.
+#pragma once
+
+#include <string>
+
+#include <ein/cost.hpp>
+#include "nest/nest.hpp"
+
+namespace ein {
+
+/// The cost of the nests that a program runs.
+Cost cost(const Program& program);
+Cost cost(const LoopNest& nest);
+
+struct CostRecorder {
+  /// Whether any scope lives on this thread.
+  static bool is_active();
+  static void record(const std::string& call, const Cost& cost, std::size_t peak_bytes);
+};
+
+}  // namespace ein

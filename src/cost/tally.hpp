@@ -1,0 +1,49 @@
+// The one place that says what operations cost, for numbers and for formulas, for graphs and for nests.
+#pragma once
+
+#include <stdexcept>
+
+#include <ein/cost.hpp>
+
+namespace ein {
+
+template <class N>
+N& transcendental_count(Tally<N>& tally, ScalarOp op) {
+  for (std::size_t i = 0; i < transcendental_ops.size(); ++i) {
+    if (transcendental_ops[i] == op) return tally.transcendental[i];
+  }
+  throw std::logic_error("cost: an operation that is not counted");
+}
+
+/// Adds a scalar expression evaluated `times` times.
+template <class N>
+void add_expr(Tally<N>& tally, const ScalarExpr& expr, const N& times) {
+  for (const ScalarStep& step : expr.steps) {
+    switch (info(step.op).cost) {
+      case CostClass::none: continue;
+      case CostClass::addition: tally.add += times; break;
+      case CostClass::multiplication: tally.mul += times; break;
+      case CostClass::division: tally.div += times; break;
+      case CostClass::comparison: tally.compare += times; break;
+      case CostClass::transcendental: transcendental_count(tally, step.op) += times; break;
+    }
+    tally.model += times;
+  }
+}
+
+/// Adds a combination of `tuples` values to `results`; `differ` is tuples - results, or 0 where there is
+/// nothing to combine.
+template <class N>
+void add_combination(Tally<N>& tally, Combine combine, const N& tuples, const N& differ) {
+  switch (combine) {
+    case Combine::sum: tally.add += differ; break;
+    case Combine::prod: tally.mul += differ; break;
+    case Combine::max:
+    case Combine::min: tally.compare += differ; break;
+    case Combine::any:
+    case Combine::all: tally.compare += tuples + differ; break;  // each value is compared with 0 first
+  }
+  tally.model += tuples;
+}
+
+}  // namespace ein
