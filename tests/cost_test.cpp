@@ -275,14 +275,8 @@ TEST(Cost, IsWhatACountingInterpreterCounts) {
   }
 }
 
-Graph graph_of(Operation op, const std::string& pattern, std::vector<OperandType> types,
-               Reduction reduction = Reduction::sum) {
-  const grammar::Reading reading = grammar::parse_pattern(pattern);
-  return build_graph({op, reading.buffer.pattern(pattern), {}, reduction}, types);
-}
-
 TEST(Cost, ConventionsOfAMatrixProduct) {
-  const Graph graph = graph_of(Operation::einsum, "b d, d k -> b k", {{{1024, 256}}, {{256, 64}}});
+  const Graph graph = graph_of(Operation::einsum, runtime("b d, d k -> b k"), {{1024, 256}, {256, 64}});
   const Cost c = cost(graph);
   EXPECT_EQ(c.model, Count(33'554'432));
   EXPECT_EQ(c.matmul_only, Count(33'554'432));
@@ -299,7 +293,7 @@ TEST(Cost, ConventionsOfAMatrixProduct) {
 }
 
 TEST(Cost, FormulasEvaluateToTheCounts) {
-  const Graph graph = graph_of(Operation::einsum, "b s1 h, b s2 h, s2 k -> b k", {{{2, 3, 4}}, {{2, 5, 4}}, {{5, 7}}});
+  const Graph graph = graph_of(Operation::einsum, runtime("b s1 h, b s2 h, s2 k -> b k"), {{2, 3, 4}, {2, 5, 4}, {5, 7}});
   for (const Graph& g : {graph, order_contractions(graph)}) {
     const CostFormula f = cost_formula(g);
     const Cost c = cost(g);
@@ -315,7 +309,7 @@ TEST(Cost, FormulasEvaluateToTheCounts) {
 
 TEST(Cost, CountsBeyondSixtyFourBits) {
   const std::int64_t n = 1'000'000'000;
-  const Graph graph = graph_of(Operation::einsum, "i k, k j -> i j", {{{n, n}}, {{n, n}}});
+  const Graph graph = graph_of(Operation::einsum, runtime("i k, k j -> i j"), {{n, n}, {n, n}});
   EXPECT_EQ(cost(graph).model.to_string(), "2000000000000000000000000000");
   Count huge = std::uint64_t{1} << 63;
   EXPECT_THROW(huge * huge * huge, Error);
@@ -323,7 +317,7 @@ TEST(Cost, CountsBeyondSixtyFourBits) {
 }
 
 TEST(Cost, OrderOfContractionChangesTheCount) {
-  const Graph written = graph_of(Operation::einsum, "a b, b c, c d -> a d", {{{10, 20}}, {{20, 30}}, {{30, 5}}});
+  const Graph written = graph_of(Operation::einsum, runtime("a b, b c, c d -> a d"), {{10, 20}, {20, 30}, {30, 5}});
   EXPECT_EQ(cost(written).model, Count(3 * 10 * 20 * 30 * 5));
   EXPECT_EQ(cost(order_contractions(written)).model, Count(2 * (20 * 30 * 5 + 10 * 20 * 5)));
 }

@@ -5,6 +5,7 @@
 #include <ein/pattern_error.hpp>
 
 #include <ein/axis.hpp>
+#include <ein/call.hpp>
 #include <ein/cost.hpp>
 #include <ein/create.hpp>
 #include <ein/dtype.hpp>

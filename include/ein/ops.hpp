@@ -239,6 +239,15 @@ auto einsum(const Arguments&... arguments) {
   return detail::run_static_einsum<Call>(arguments...);
 }
 
+/// More than eight operands before a pattern that is in no type.
+template <class... Arguments>
+  requires((std::size_t{TensorArgument<Arguments>} + ... + 0) > 8 && !detail::HasLiteral<Arguments...>)
+Tensor einsum(const Arguments&...) {
+  static_assert(detail::never<Arguments...>,
+                "einsum takes at most 8 operands one by one: give a std::span of them, or the pattern as \"...\"_p");
+  return {};
+}
+
 // --- rearrange, repeat, reduce ----------------------------------------------------------------------
 
 /// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of size 1.

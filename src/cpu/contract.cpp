@@ -273,8 +273,9 @@ class ContractKernel final : public Kernel {
 
   static void advance(const std::vector<OuterLoop>& loops, std::int64_t linear, std::int64_t (&offset)[3]) {
     for (std::size_t l = loops.size(); l-- > 0;) {
-      const std::int64_t index = linear % loops[l].size;
-      linear /= loops[l].size;
+      // A division costs as much as a small product's arithmetic; the slowest loop needs none.
+      const std::int64_t index = l == 0 ? linear : linear % loops[l].size;
+      if (l > 0) linear /= loops[l].size;
       for (int o = 0; o < 3; ++o) offset[o] += index * loops[l].strides[o];
     }
   }
@@ -340,9 +341,23 @@ class ContractKernel final : public Kernel {
   std::int64_t products_ = 1, sum_count_ = 1;
 };
 
+/// Whether a nest has no matrix products in it, only dot products, and those of numbers that are far apart,
+/// few, or to be converted: a reduction along the batch is faster then.
+bool is_better_reduced(const LoopNest& nest) {
+  const Roles roles = roles_of(nest);
+  if (!roles.rows.empty() || !roles.columns.empty() || roles.batch.empty()) return false;
+  std::int64_t longest_run = 0;
+  for (std::size_t a : roles.depth) {
+    if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1) longest_run = nest.axes[a].size;
+  }
+  const bool converts = nest.inputs[0].dtype != nest.compute || nest.inputs[1].dtype != nest.compute;
+  return converts || longest_run < 16;
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
+  if (is_better_reduced(nest)) return make_reduce_kernel(nest);
   switch (nest.compute) {
     case DType::f32: return std::make_unique<ContractKernel<float>>(nest);
     case DType::f64: return std::make_unique<ContractKernel<double>>(nest);

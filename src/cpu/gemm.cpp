@@ -1,6 +1,7 @@
 #include "cpu/gemm.hpp"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <utility>
 
 namespace ein::cpu {
@@ -28,10 +29,40 @@ ConstMapped<C, Order> mapped(const MatrixRef<const C>& m) {
   return {m.data, m.rows, m.cols, Eigen::OuterStride<>(outer)};
 }
 
+/// A product of at most this many multiply-adds takes Eigen longer to prepare than to compute.
+constexpr std::int64_t small_product = 16 * 16 * 16;
+
+/// Columns [first, c.cols) of a small product in panels of `width` columns, then half as wide ones: a panel's
+/// row of results stays in registers. b and c are row-major.
+template <int width, class C>
+void small_gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate,
+                std::int64_t first = 0) {
+  for (; c.cols - first >= width; first += width) {
+    for (std::int64_t i = 0; i < c.rows; ++i) {
+      C* to = c.data + i * c.row_stride + first;
+      C sum[width] = {};
+      if (accumulate) std::copy_n(to, width, sum);
+      for (std::int64_t k = 0; k < a.cols; ++k) {
+        const C factor = a.data[i * a.row_stride + k * a.col_stride];
+        const C* row = b.data + k * b.row_stride + first;
+        for (int j = 0; j < width; ++j) sum[j] += factor * row[j];
+      }
+      std::copy_n(sum, width, to);
+    }
+  }
+  if constexpr (width > 1) small_gemm<width / 2>(c, a, b, accumulate, first);
+}
+
 }  // namespace
 
 template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
+  if (c.rows > 1 && c.cols > 1 && c.rows * c.cols * a.cols <= small_product) {
+    if (c.is_row_major() && b.is_row_major()) return small_gemm<16>(c, a, b, accumulate);
+    if (c.is_column_major() && a.is_column_major()) {
+      return small_gemm<16>(c.transposed(), b.transposed(), a.transposed(), accumulate);
+    }
+  }
   if (!c.is_column_major()) return gemm(c.transposed(), b.transposed(), a.transposed(), accumulate);
   if (a.is_column_major()) {
     if (b.is_column_major()) {

@@ -46,6 +46,35 @@ std::shared_ptr<Pool> current_pool() {
 
 thread_local bool inside_a_part = false;
 
+/// The parts of one parallel_for, taken one by one. Helpers share it, because one may come only when all
+/// parts are done: nobody waits for a thread that the scheduler has not started.
+struct Job {
+  Job(std::int64_t parts, const cpu::Task& task) : parts(parts), task(&task), unfinished(parts) {}
+
+  void work() {
+    inside_a_part = true;
+    for (std::int64_t part; (part = next++) < parts;) {
+      try {
+        (*task)(part);
+      } catch (...) {
+        const std::lock_guard lock(failure_mutex);
+        if (!failure) failure = std::current_exception();
+      }
+      if (--unfinished == 0) unfinished.notify_one();
+    }
+    inside_a_part = false;
+  }
+  void wait() const {
+    for (std::int64_t left; (left = unfinished) != 0;) unfinished.wait(left);
+  }
+
+  const std::int64_t parts;
+  const cpu::Task* task;  // there until the last part is done
+  std::atomic<std::int64_t> next{0}, unfinished;
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+};
+
 }  // namespace
 
 int num_threads() { return shared_pool().threads; }
@@ -69,32 +98,12 @@ void parallel_for(std::int64_t parts, const Task& task) {
     return;
   }
   const std::shared_ptr<Pool> pool = current_pool();
-  std::atomic<std::int64_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failure_mutex;
-  const auto work = [&] {
-    inside_a_part = true;
-    for (std::int64_t part; (part = next++) < parts;) {
-      try {
-        task(part);
-      } catch (...) {
-        const std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-      }
-    }
-    inside_a_part = false;
-  };
-  const int helpers = pool->workers ? static_cast<int>(std::min<std::int64_t>(pool->threads - 1, parts - 1)) : 0;
-  Eigen::Barrier done(static_cast<unsigned>(helpers));
-  for (int i = 0; i < helpers; ++i) {
-    pool->workers->Schedule([&] {
-      work();
-      done.Notify();
-    });
-  }
-  work();
-  done.Wait();
-  if (failure) std::rethrow_exception(failure);
+  const auto job = std::make_shared<Job>(parts, task);
+  const std::int64_t helpers = pool->workers ? std::min<std::int64_t>(pool->threads - 1, parts - 1) : 0;
+  for (std::int64_t i = 0; i < helpers; ++i) pool->workers->Schedule([job] { job->work(); });
+  job->work();
+  job->wait();
+  if (job->failure) std::rethrow_exception(job->failure);
 }
 
 }  // namespace cpu

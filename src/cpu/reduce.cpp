@@ -57,17 +57,29 @@ C sum_lanes(C* lane) {
   }
 }
 
-/// The sum of a strip of floats, in sixteen lanes side by side.
+/// An input that needs no evaluation is combined in longer strips: memory that is read without a break past
+/// the end of a page comes twice as fast.
+constexpr std::int64_t plain_strip_size = 4 * strip_size;
+
+/// The sum of a strip of floats, in 32 lanes side by side, each in runs of 32.
 template <class C>
 C sum_strip(const C* values, std::size_t n) {
-  constexpr std::size_t lanes = 16;
-  C lane[lanes] = {};
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
+  constexpr std::size_t lanes = 32, run = 32 * lanes;
+  const auto add_run = [&](C* lane, std::size_t i) {
+    const std::size_t end = std::min(n, i + run);
+    for (; i + lanes <= end; i += lanes) {
+      for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
+    }
+    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += values[i];
+  };
+  C total[lanes] = {};
+  add_run(total, 0);
+  for (std::size_t i = run; i < n; i += run) {
+    C lane[lanes] = {};
+    add_run(lane, i);
+    for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
   }
-  for (std::size_t l = 0; i + l < n; ++l) lane[l] += values[i + l];
-  return sum_lanes<lanes>(lane);
+  return sum_lanes<lanes>(total);
 }
 
 /// One strip to one number: what is no such sum by halves.
@@ -77,7 +89,7 @@ C combine_strip(Combine combine, const C* values, std::size_t n) {
     if (combine == Combine::sum) return sum_strip(values, n);
   }
   if (n == 0) return identity<C>(combine);
-  C half[strip_size / 2 + 1];
+  C half[plain_strip_size / 2 + 1];
   if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
     half[0] = identity<C>(combine);
     apply(scalar_op(combine), half, values, values, half, 1);
@@ -152,7 +164,8 @@ class ReduceKernel final : public Kernel {
     tile_length_ = tile_axis_ == no_axis ? 1 : nest.axes[tile_axis_].size;
     const std::int64_t rows = strip_size / std::max<std::int64_t>(1, tile_length_);
     if (along_reduced_) {
-      reduced_cut_ = cut(nest, reduced_axis_, strip_size);
+      const bool is_plain = body_.is_plain_input() && nest.inputs[0].strides[reduced_axis_] == 1;
+      reduced_cut_ = cut(nest, reduced_axis_, is_plain ? plain_strip_size : strip_size);
       std::int64_t elements = 1;  // of one result
       for (const LoopNest::NestAxis& axis : nest.axes) elements *= axis.reduced ? std::max<std::int64_t>(1, axis.size) : 1;
       kept_cut_ = cut(nest, tile_axis_, std::clamp<std::int64_t>(elements_per_part / elements, 1, strip_size));

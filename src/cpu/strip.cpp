@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 #include <unsupported/Eigen/SpecialFunctions>
@@ -65,16 +66,46 @@ void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
 }
 #undef EIN_NO_PARTIAL_OVERLAP
 
+/// Runs `fast`, which sets out[i] = f(a[i]) but where is_rare(a[i]), and sets those to exact(a[i]).
+template <class C, class Rare, class Fast, class Exact>
+void except_rare(const C* a, C* out, std::size_t n, Rare is_rare, Fast fast, Exact exact) {
+  int found = 0;
+  for (std::size_t i = 0; i < n; ++i) found |= is_rare(a[i]);
+  if (!found) return fast();
+  C kept[strip_size];  // `out` may be `a`
+  std::copy_n(a, n, kept);
+  fast();
+  for (std::size_t i = 0; i < n; ++i) {
+    if (is_rare(kept[i])) out[i] = exact(kept[i]);
+  }
+}
+
 /// Functions that only floating-point strips have.
 template <class C>
 void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
   const ConstStrip<C> x(a, static_cast<Eigen::Index>(n));
   Strip<C> y(out, static_cast<Eigen::Index>(n));
+  using Limits = std::numeric_limits<C>;
+  const auto is_subnormal = [](C v) { return (v > 0) & (v < Limits::min()); };
+  const auto is_extreme = [=](C v) { return is_subnormal(v) | (v > Limits::max()); };
   switch (op) {
-    case ScalarOp::sqrt: y = x.sqrt(); return;
-    case ScalarOp::rsqrt: y = x.sqrt().inverse(); return;
-    case ScalarOp::exp: y = x.exp(); return;
-    case ScalarOp::log: y = x.log(); return;
+    // Eigen's fast square root makes NaN of infinity and 0 of subnormal numbers.
+    case ScalarOp::sqrt:
+      return except_rare(a, out, n, is_extreme, [&] { y = x.sqrt(); }, [](C v) { return std::sqrt(v); });
+    case ScalarOp::rsqrt:
+      return except_rare(a, out, n, is_extreme, [&] { y = x.sqrt().inverse(); }, [](C v) { return 1 / std::sqrt(v); });
+    case ScalarOp::exp: {
+      // Eigen's stops short of subnormal results and of the largest ones, even for -infinity.
+      const C least = Limits::max_exponent > 128 ? C(-708.3) : C(-87.3), most = Limits::max_exponent > 128 ? C(709) : C(88);
+      const C zero_below = Limits::max_exponent > 128 ? C(-746) : C(-104);
+      return except_rare(
+          a, out, n, [=](C v) { return (v < least) | (v > most); }, [&] { y = x.exp(); },
+          [=](C v) { return v < zero_below ? C(0) : std::exp(v); });
+    }
+    case ScalarOp::log:
+      // Eigen's takes subnormal numbers for the smallest normal one.
+      return except_rare(
+          a, out, n, is_subnormal, [&] { y = x.log(); }, [](C v) { return std::log(v); });
     case ScalarOp::tanh: y = x.tanh(); return;
     case ScalarOp::erf: y = x.erf(); return;
     case ScalarOp::normal_quantile:

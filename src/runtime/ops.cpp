@@ -1,3 +1,4 @@
+#include <ein/call.hpp>
 #include <ein/ops.hpp>
 
 #include "ein/grammar/parse.hpp"
@@ -67,6 +68,19 @@ std::vector<Tensor> run_all(const Call& call) { return engine::run(*plan_of(call
 Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }
 
 }  // namespace detail
+
+Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shapes, const CallOptions& options) {
+  if (op == Operation::parse_shape) throw Error(ErrorKind::value, "graph_of: parse_shape computes nothing");
+  const CallPattern parsed(op, detail::PatternArgument(pattern.text));
+  std::vector<OperandType> types;
+  for (const Shape& shape : shapes) {
+    checked_numel(shape, static_cast<std::int64_t>(size_of(options.dtype)));
+    types.push_back({shape, options.dtype});
+  }
+  std::vector<AxisSize> sizes;
+  for (const auto& [name, size] : options.sizes) sizes.push_back({name, size});
+  return build_graph({op, parsed.pattern, sizes, options.reduction, options.packed_shapes}, types);
+}
 
 Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern) {
   std::vector<const Tensor*> operands;

@@ -129,8 +129,8 @@ Storage::~Storage() {
   block_cache().give_back(data_, bytes_);
 }
 
-std::size_t memory_allocated() { return allocated_bytes; }
-std::size_t max_memory_allocated() { return most_allocated_bytes; }
-void reset_max_memory_allocated() { most_allocated_bytes = allocated_bytes.load(); }
+std::size_t memory_allocated(Device) { return allocated_bytes; }
+std::size_t max_memory_allocated(Device) { return most_allocated_bytes; }
+void reset_max_memory_allocated(Device) { most_allocated_bytes = allocated_bytes.load(); }
 
 }  // namespace ein
