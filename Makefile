@@ -10,7 +10,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo 'make demo     build and run samples/attention.cpp'
 	@echo 'make test     build everything and run every test'
-	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--benchmark_filter=...")'
+	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each)'
 	@echo 'make format   format the sources with clang-format'
@@ -31,8 +31,7 @@ test: deps
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
 
-bench:
-	scripts/install-dependencies bench
+bench: deps
 	cmake --preset release -D EIN_BENCH=ON
 	cmake --build --preset release -j $(JOBS) --target ein_bench
 	build/bench/ein_bench $(BENCH_ARGS)

@@ -33,8 +33,8 @@ void naive_copy(const Axes& axes, std::size_t depth, std::byte* dst, const std::
   const CopyAxis& axis = axes[depth];
   const auto bytes = static_cast<std::int64_t>(element);
   for (std::int64_t n = 0; n < axis.size; ++n) {
-    naive_copy(axes, depth + 1, dst + n * axis.dst_stride * bytes, src + n * axis.src_stride * bytes,
-               element);
+    naive_copy(axes, depth + 1, dst + n * axis.dst_stride * bytes,
+               src + n * axis.src_stride * bytes, element);
   }
 }
 
@@ -57,14 +57,16 @@ class StridedCopyTest : public testing::Test {
     return bytes;
   }
 
-  // Runs all parts in shuffled order; every byte of the destination's buffer must be what plain loops
-  // leave there. The source's buffer ends with its last element, so that sanitizers see overreads.
+  // Runs all parts in shuffled order; every byte of the destination's buffer must be what plain
+  // loops leave there. The source's buffer ends with its last element, so that sanitizers see
+  // overreads.
   void check(const Axes& axes, std::size_t element, std::size_t dst_offset, std::size_t src_offset,
              std::int64_t stream_from) {
     const Bytes src = noise(src_offset + span(axes, &CopyAxis::src_stride) * element);
     Bytes dst = noise(2 * guard_bytes + dst_offset + span(axes, &CopyAxis::dst_stride) * element);
     Bytes expected = dst;
-    naive_copy(axes, 0, expected.data() + guard_bytes + dst_offset, src.data() + src_offset, element);
+    naive_copy(axes, 0, expected.data() + guard_bytes + dst_offset, src.data() + src_offset,
+               element);
 
     const StridedCopy copy(axes, element, stream_from);
     std::vector<std::int64_t> parts(static_cast<std::size_t>(copy.parts()));
@@ -88,7 +90,9 @@ class StridedCopyTest : public testing::Test {
   std::size_t random_element() { return std::size_t{1} << uniform(0, 3); }
 
   // Half of the bases are aligned to 64 bytes, give or take the allocator.
-  std::size_t random_offset() { return uniform(0, 1) == 0 ? 0 : static_cast<std::size_t>(uniform(0, 63)); }
+  std::size_t random_offset() {
+    return uniform(0, 1) == 0 ? 0 : static_cast<std::size_t>(uniform(0, 63));
+  }
 
   // Strides of the axes in a random order, with gaps now and then.
   void set_strides(Axes& axes, std::int64_t CopyAxis::*stride, int gap_percent) {
@@ -108,7 +112,8 @@ class StridedCopyTest : public testing::Test {
     std::int64_t elements = 1;
     for (CopyAxis& axis : axes) {
       const std::int64_t most = std::min<std::int64_t>(70, most_elements / elements);
-      axis.size = uniform(0, 3) == 0 ? uniform(1, std::min<std::int64_t>(most, 4)) : uniform(1, most);
+      axis.size =
+          uniform(0, 3) == 0 ? uniform(1, std::min<std::int64_t>(most, 4)) : uniform(1, most);
       if (uniform(0, 99) == 0) axis.size = 0;
       elements *= std::max<std::int64_t>(axis.size, 1);
     }
@@ -193,10 +198,10 @@ TEST_F(StridedCopyTest, CopiesNothingWhereAnAxisIsEmpty) {
 TEST_F(StridedCopyTest, CutsLargeCopiesIntoPiecesOfHalfAMebibyte) {
   const auto parts = [](const Axes& axes) { return StridedCopy(axes, 4).parts(); };
   EXPECT_EQ(parts({{64, 1, 64}, {64, 64, 1}}), 1);
-  EXPECT_EQ(parts({{16 << 20, 1, 1}}), 128);                     // one run
-  EXPECT_EQ(parts({{4096, 1, 4096}, {4096, 4096, 1}}), 128);     // transpose
+  EXPECT_EQ(parts({{16 << 20, 1, 1}}), 128);                  // one run
+  EXPECT_EQ(parts({{4096, 1, 4096}, {4096, 4096, 1}}), 128);  // transpose
   EXPECT_EQ(parts({{512, 512 * 64, 64}, {512, 64, 512 * 64}, {64, 1, 1}}), 128);
-  EXPECT_EQ(parts({{16 << 20, 1, 0}}), 128);                     // fill
+  EXPECT_EQ(parts({{16 << 20, 1, 0}}), 128);  // fill
 }
 
 TEST_F(StridedCopyTest, PartsRunAtTheSameTime) {
@@ -210,7 +215,8 @@ TEST_F(StridedCopyTest, PartsRunAtTheSameTime) {
   std::vector<std::thread> threads;
   for (std::int64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (std::int64_t part = t; part < copy.parts(); part += 4) copy.run(dst.data(), src.data(), part);
+      for (std::int64_t part = t; part < copy.parts(); part += 4)
+        copy.run(dst.data(), src.data(), part);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -52,7 +52,8 @@ struct VectorOf<double> {
   typedef double Type __attribute__((vector_size(vector_bytes)));
 };
 
-/// More than latency times units of any processor (4 · 2 or 5 · 2), and few enough for 16 registers.
+/// More than latency times units of any processor (4 · 2 or 5 · 2), and few enough for 16
+/// registers.
 constexpr std::size_t chains = 12;
 
 template <class T, std::size_t... I>
@@ -77,8 +78,8 @@ double seconds_now(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// FLOP/s of all threads: of several runs the best, of each run the slowest thread, by the time that it had a
-/// processor. So another program's share of the machine does not count.
+/// FLOP/s of all threads: of several runs the best, of each run the slowest thread, by the time
+/// that it had a processor. So another program's share of the machine does not count.
 template <class T>
 double measure_flops(int threads) {
   constexpr auto indices = std::make_index_sequence<chains>();
@@ -110,10 +111,12 @@ std::uint64_t checksum(const std::byte* from, std::size_t bytes) {
 }
 
 double physical_memory() {
-  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Four times the largest cache, which each of two arrays then exceeds by far, but little of the memory.
+/// Four times the largest cache, which each of two arrays then exceeds by far, but little of the
+/// memory.
 std::size_t array_bytes() {
   const double cache = static_cast<double>(::sysconf(_SC_LEVEL3_CACHE_SIZE));
   const double most = std::max(physical_memory() / 16, 0x1p24);
@@ -139,7 +142,8 @@ void measure_bandwidth(CpuLimits& limits) {
   const std::unique_ptr<std::byte[]> from(new (std::nothrow) std::byte[bytes]);
   const std::unique_ptr<std::byte[]> to(new (std::nothrow) std::byte[bytes]);
   if (!from || !to) {
-    throw Error(ErrorKind::memory, "measure_cpu: two arrays of " + std::to_string(bytes) + " bytes do not fit");
+    throw Error(ErrorKind::memory,
+                "measure_cpu: two arrays of " + std::to_string(bytes) + " bytes do not fit");
   }
   const auto count = static_cast<std::int64_t>(parts);
   const auto offset = [](std::int64_t part) { return static_cast<std::size_t>(part) * part_bytes; };
@@ -147,8 +151,8 @@ void measure_bandwidth(CpuLimits& limits) {
     std::memset(from.get() + offset(part), 1, part_bytes);
     std::memset(to.get() + offset(part), 2, part_bytes);
   });
-  const double read_seconds =
-      best_seconds(count, [&](std::int64_t part) { keep(checksum(from.get() + offset(part), part_bytes)); });
+  const double read_seconds = best_seconds(
+      count, [&](std::int64_t part) { keep(checksum(from.get() + offset(part), part_bytes)); });
   const double copy_seconds = best_seconds(count, [&](std::int64_t part) {
     std::memcpy(to.get() + offset(part), from.get() + offset(part), part_bytes);
     keep(to[offset(part)]);
@@ -166,7 +170,7 @@ std::string processor_model() {
   return "unknown processor";
 }
 
-// --- the file ---------------------------------------------------------------------------------------
+// --- the file ------------------------------------------------------------------------------------
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -181,13 +185,15 @@ std::string digits(double value) {
 
 /// What must be the same for a measurement to hold.
 std::string key_of(const std::string& model, int threads) {
-  return "ein cpu limits " + std::to_string(measurement_version) + "\nprocessor " + model + "\nthreads " +
-         std::to_string(threads) + "\nvectors " + std::to_string(vector_bytes) + (has_fma ? " fma" : "") + "\n";
+  return "ein cpu limits " + std::to_string(measurement_version) + "\nprocessor " + model +
+         "\nthreads " + std::to_string(threads) + "\nvectors " + std::to_string(vector_bytes) +
+         (has_fma ? " fma" : "") + "\n";
 }
 
 std::string text_of(const CpuLimits& limits) {
-  std::string text = key_of(limits.model, limits.threads) + "f32 " + digits(limits.f32) + "\nf64 " + digits(limits.f64) +
-                     "\nread " + digits(limits.read) + "\ncopy " + digits(limits.copy) + "\n";
+  std::string text = key_of(limits.model, limits.threads) + "f32 " + digits(limits.f32) + "\nf64 " +
+                     digits(limits.f64) + "\nread " + digits(limits.read) + "\ncopy " +
+                     digits(limits.copy) + "\n";
   return text + "sum " + std::to_string(fnv1a(text)) + "\n";
 }
 
@@ -196,7 +202,8 @@ bool take(std::string_view& text, std::string_view name, double& value) {
   if (!text.starts_with(name)) return false;
   const char* const end = text.data() + text.size();
   const auto [after, error] = std::from_chars(text.data() + name.size(), end, value);
-  if (error != std::errc() || after == end || *after != '\n' || !std::isfinite(value) || value <= 0) return false;
+  if (error != std::errc() || after == end || *after != '\n' || !std::isfinite(value) || value <= 0)
+    return false;
   text.remove_prefix(static_cast<std::size_t>(after + 1 - text.data()));
   return true;
 }
@@ -205,8 +212,8 @@ bool parse(std::string_view text, CpuLimits& limits) {
   const std::string key = key_of(limits.model, limits.threads);
   if (!text.starts_with(key)) return false;
   std::string_view rest = text.substr(key.size());
-  if (!take(rest, "f32 ", limits.f32) || !take(rest, "f64 ", limits.f64) || !take(rest, "read ", limits.read) ||
-      !take(rest, "copy ", limits.copy)) {
+  if (!take(rest, "f32 ", limits.f32) || !take(rest, "f64 ", limits.f64) ||
+      !take(rest, "read ", limits.read) || !take(rest, "copy ", limits.copy)) {
     return false;
   }
   return text == text_of(limits);
@@ -228,8 +235,8 @@ std::string private_directory() {
   path += "/ein";
   ::mkdir(path.c_str(), 0700);
   struct stat status {};
-  const bool is_ours = ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
-                       (status.st_mode & 022) == 0;
+  const bool is_ours = ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+                       status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
   return is_ours ? path : "";
 }
 
@@ -283,7 +290,8 @@ Hardware measured_cpu() {
     save(directory + name, limits);
   }
 
-  const std::string threads = std::to_string(limits.threads) + (limits.threads == 1 ? " thread" : " threads");
+  const std::string threads =
+      std::to_string(limits.threads) + (limits.threads == 1 ? " thread" : " threads");
   Hardware cpu{"cpu", limits.model + ", " + threads};
   for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
     cpu.peaks.push_back({dtype, TensorCores::no, limits.f32});

@@ -90,7 +90,13 @@ class ContractKernel final : public Kernel {
     is_empty_ = size_of_axes(nest, roles.batch) * size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) == 0;
     if (is_empty_) return;
     for (int o = 0; o < 3; ++o) parts_[o].strides = operands_[o].strides;
-    if (!plan_as_it_lies(nest, roles)) plan_packed(nest, roles);
+    const Plan packed = packed_plan(nest, roles);
+    const std::optional<Plan> lying = plan_as_it_lies(nest, roles);
+    const Plan& plan = lying && lying->cost <= packed.cost ? *lying : packed;
+    for (int o = 0; o < 3; ++o) {
+      if (plan.packs[o]) pack(nest, roles.batch, plan.side(o, 0), plan.side(o, 1), o);
+    }
+    set_product(nest, roles, plan.m, plan.n, plan.k);
   }
 
   std::size_t workspace_bytes() const override {
@@ -128,46 +134,55 @@ class ContractKernel final : public Kernel {
 
   // --- planning ---
 
-  /// A matrix product of at least this many multiply-adds is worth a loop around it.
-  static constexpr double worthwhile = 32768;
-
   /// At least 1. Of views whose elements repeat, more than an integer holds.
   static double multiply_adds(std::int64_t m, std::int64_t n, std::int64_t k) {
     return std::max(1.0, static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
   }
 
-  /// Chooses one row, column and depth axis such that all three matrices can be used as they lie; false
-  /// when that makes the products too small, or a dtype differs.
-  bool plan_as_it_lies(const LoopNest& nest, const Roles& roles) {
+  /// The groups that make the matrix product, and which operands have to be packed for it.
+  struct Plan {
+    Group m, n, k;
+    bool packs[3] = {};
+    double cost = 0;
+
+    /// The rows (0) and columns (1) of operand `o`; those of b are swapped.
+    const Group& side(int o, int which) const { return which == 0 ? (o == 1 ? n : m) : (o == 2 ? n : k); }
+  };
+
+  // Times in multiply-adds of a large product, measured as orders of magnitude: what Eigen moves to and
+  // from its own packed blocks, per element; a call; and a copy of ours, per element and by itself.
+  static constexpr double block_cost = 8, result_cost = 4, call_cost = 2000;
+  static constexpr double copied_cost = 32, copy_cost = 8000;
+
+  static double product_cost(const Group& m, const Group& n, const Group& k) {
+    return multiply_adds(m.size, n.size, k.size) + block_cost * (multiply_adds(m.size, k.size, 1) + multiply_adds(n.size, k.size, 1)) +
+           result_cost * multiply_adds(m.size, n.size, 1) + call_cost;
+  }
+
+  /// One row, column and depth axis such that all three matrices can be used as they lie, with loops over
+  /// the others; the cheapest choice, if there is any.
+  std::optional<Plan> plan_as_it_lies(const LoopNest& nest, const Roles& roles) const {
     for (const LoopNest::Operand& operand : operands_) {
-      if (operand.dtype != dtype) return false;
+      if (operand.dtype != dtype) return std::nullopt;
     }
-    const auto choices = [](const AxisList& axes) {
-      std::vector<AxisList> lists;
-      for (std::size_t a : axes) lists.push_back({a});
-      if (axes.empty()) lists.emplace_back();
-      return lists;
+    const auto choices = [&](const AxisList& axes) {
+      std::vector<Group> groups;
+      for (std::size_t a : axes) groups.push_back({{a}, nest.axes[a].size});
+      if (axes.empty()) groups.emplace_back();
+      return groups;
     };
-    double best = 0;
-    Group chosen[3];
-    for (const AxisList& row : choices(roles.rows)) {
-      for (const AxisList& column : choices(roles.columns)) {
-        for (const AxisList& depth : choices(roles.depth)) {
-          const Group m{row, size_of_axes(nest, row)}, n{column, size_of_axes(nest, column)}, k{depth, size_of_axes(nest, depth)};
-          const double work = multiply_adds(m.size, n.size, k.size);
-          if (work <= best || !is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
-          best = work;
-          chosen[0] = m;
-          chosen[1] = n;
-          chosen[2] = k;
+    const double all = multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), size_of_axes(nest, roles.depth));
+    std::optional<Plan> best;
+    for (const Group& m : choices(roles.rows)) {
+      for (const Group& n : choices(roles.columns)) {
+        for (const Group& k : choices(roles.depth)) {
+          if (!is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
+          const double cost = all / multiply_adds(m.size, n.size, k.size) * product_cost(m, n, k);
+          if (!best || cost < best->cost) best = Plan{m, n, k, {}, cost};
         }
       }
     }
-    const double all =
-        multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), size_of_axes(nest, roles.depth));
-    if (best < std::min(worthwhile, all)) return false;
-    set_product(nest, roles, chosen[0], chosen[1], chosen[2]);
-    return true;
+    return best;
   }
 
   bool is_matrix(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
@@ -178,22 +193,24 @@ class ContractKernel final : public Kernel {
   }
 
   /// All rows as one, all columns, all depths; operands that do not lie so are packed.
-  void plan_packed(const LoopNest& nest, const Roles& roles) {
+  Plan packed_plan(const LoopNest& nest, const Roles& roles) const {
     // The order in which the result, or the first operand, has them lets most copies run in long pieces.
-    const auto ordered = [&](AxisList axes, const LoopNest::Operand& by) {
-      std::stable_sort(axes.begin(), axes.end(), [&](std::size_t x, std::size_t y) { return by.strides[x] > by.strides[y]; });
-      return axes;
+    const auto group = [&](AxisList axes, const LoopNest::Operand& by) {
+      std::sort(axes.begin(), axes.end(), [&](std::size_t x, std::size_t y) {
+        return by.strides[x] != by.strides[y] ? by.strides[x] > by.strides[y] : x < y;
+      });
+      const std::int64_t size = size_of_axes(nest, axes);
+      return Group{std::move(axes), size};
     };
-    const Group m{ordered(roles.rows, operands_[2]), size_of_axes(nest, roles.rows)};
-    const Group n{ordered(roles.columns, operands_[2]), size_of_axes(nest, roles.columns)};
-    const Group k{ordered(roles.depth, operands_[0]), size_of_axes(nest, roles.depth)};
-    const Group* const sides[3][2] = {{&m, &k}, {&n, &k}, {&m, &n}};
+    Plan plan{group(roles.rows, operands_[2]), group(roles.columns, operands_[2]), group(roles.depth, operands_[0])};
+    plan.cost = product_cost(plan.m, plan.n, plan.k);
+    const auto batch = static_cast<double>(size_of_axes(nest, roles.batch));
     for (int o = 0; o < 3; ++o) {
-      if (operands_[o].dtype != dtype || !is_matrix(nest, *sides[o][0], *sides[o][1], o)) {
-        pack(nest, roles.batch, *sides[o][0], *sides[o][1], o);
-      }
+      const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
+      plan.packs[o] = operands_[o].dtype != dtype || !is_matrix(nest, rows, columns, o);
+      if (plan.packs[o]) plan.cost += copied_cost * multiply_adds(rows.size, columns.size, 1) + copy_cost / batch;
     }
-    set_product(nest, roles, m, n, k);
+    return plan;
   }
 
   /// Gives operand `o` a contiguous copy in the order batch, rows, columns.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <unsupported/Eigen/CXX11/ThreadPool>
+#include <utility>
 
 #include <ein/error.hpp>
 
@@ -103,7 +104,8 @@ void parallel_for(std::int64_t parts, const Task& task) {
   for (std::int64_t i = 0; i < helpers; ++i) pool->workers->Schedule([job] { job->work(); });
   job->work();
   job->wait();
-  if (job->failure) std::rethrow_exception(job->failure);
+  // Taken out of the job, so that no helper that still holds it is the last to let go of the exception.
+  if (std::exception_ptr failure = std::exchange(job->failure, nullptr)) std::rethrow_exception(std::move(failure));
 }
 
 }  // namespace cpu

@@ -158,8 +158,8 @@ class ReduceKernel final : public Kernel {
   explicit ReduceKernel(const LoopNest& nest)
       : nest_(nest), combine_(*nest.combine), body_(nest.body, nest.inputs),
         epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue, std::vector{combined()}),
-        tile_axis_(cpu::strip_axis(nest, false, nest.inputs[0])),
-        reduced_axis_(cpu::strip_axis(nest, true, nest.inputs[0])), along_reduced_(choose_direction()),
+        tile_axis_(cpu::strip_axis(nest, false, guide())),
+        reduced_axis_(cpu::strip_axis(nest, true, guide())), along_reduced_(choose_direction()),
         row_axis_(choose_rows()), rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
     tile_length_ = tile_axis_ == no_axis ? 1 : nest.axes[tile_axis_].size;
     const std::int64_t rows = strip_size / std::max<std::int64_t>(1, tile_length_);
@@ -227,6 +227,9 @@ class ReduceKernel final : public Kernel {
   }
 
  private:
+  /// The operand whose layout decides how to walk; a body of constants alone has no input.
+  const LoopNest::Operand& guide() const { return nest_.inputs.empty() ? nest_.output : nest_.inputs[0]; }
+
   /// What the epilogue reads: the combined values.
   static LoopNest::Operand combined() { return {.dtype = dtype_of<C>}; }
 
@@ -237,7 +240,7 @@ class ReduceKernel final : public Kernel {
   bool choose_direction() const {
     if (reduced_axis_ == no_axis) return false;
     if (tile_axis_ == no_axis) return true;
-    const auto stride = [&](std::size_t axis) { return nest_.inputs[0].strides[axis]; };
+    const auto stride = [&](std::size_t axis) { return guide().strides[axis]; };
     const bool tile_is_easy = stride(tile_axis_) == 1;
     const bool reduced_is_easy = stride(reduced_axis_) <= 1 && nest_.axes[reduced_axis_].size >= 16;
     if (tile_is_easy != reduced_is_easy) return reduced_is_easy;
@@ -246,7 +249,7 @@ class ReduceKernel final : public Kernel {
 
   std::size_t choose_rows() const {
     if (along_reduced_) return no_axis;
-    return cpu::row_axis(nest_, tile_axis_, nest_.inputs[0], strip_size);
+    return cpu::row_axis(nest_, tile_axis_, guide(), strip_size);
   }
 
   /// A tile is what one strip gives: so many results.

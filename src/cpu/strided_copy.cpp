@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #if defined(__SSE2__)
@@ -44,24 +45,16 @@ constexpr int permute_bytes(int element) {
 
 // ---- vectors ------------------------------------------------------------------------------------
 
-template <int bytes>
-struct UnsignedOf;
-template <>
-struct UnsignedOf<1> { using type = std::uint8_t; };
-template <>
-struct UnsignedOf<2> { using type = std::uint16_t; };
-template <>
-struct UnsignedOf<4> { using type = std::uint32_t; };
-template <>
-struct UnsignedOf<8> { using type = std::uint64_t; };
-template <>
-struct UnsignedOf<16> { using type = std::uint64_t; };  // wider cells move as pairs and quadruples
-template <>
-struct UnsignedOf<32> { using type = std::uint64_t; };
+// Cells of 16 and 32 bytes move as several of 8.
+template <int element>
+using UnsignedOf = std::conditional_t<
+    element == 1, std::uint8_t,
+    std::conditional_t<element == 2, std::uint16_t,
+                       std::conditional_t<element == 4, std::uint32_t, std::uint64_t>>>;
 
 template <int element, int width>
 struct VectorOf {
-  typedef typename UnsignedOf<element>::type type __attribute__((vector_size(width)));
+  typedef UnsignedOf<element> type __attribute__((vector_size(width)));
 };
 template <int element, int width>
 using Vector = typename VectorOf<element, width>::type;
@@ -78,18 +71,21 @@ template <bool streaming = false, class V>
 #if defined(__SSE2__)
   if constexpr (streaming) {
 #if defined(__AVX512F__)
-    if constexpr (sizeof v == 64) return _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+    if constexpr (sizeof v == 64)
+      return _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
 #endif
 #if defined(__AVX__)
-    if constexpr (sizeof v == 32) return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+    if constexpr (sizeof v == 32)
+      return _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
 #endif
-    if constexpr (sizeof v == 16) return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
+    if constexpr (sizeof v == 16)
+      return _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
   }
 #endif
   std::memcpy(p, &v, sizeof v);
 }
 
-// Streaming stores are weakly ordered; this makes them visible before whatever the caller stores next.
+// Streaming stores are weakly ordered; this makes them visible before what the caller stores next.
 inline void finish_streaming() {
 #if defined(__SSE2__)
   _mm_sfence();
@@ -126,7 +122,8 @@ struct TwoHalves {
 // n >= line_bytes.
 struct Lines {
   [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
-    for (int64_t k = 0; k < n - line_bytes; k += line_bytes) copy_exactly<line_bytes>(dst + k, src + k);
+    for (int64_t k = 0; k < n - line_bytes; k += line_bytes)
+      copy_exactly<line_bytes>(dst + k, src + k);
     copy_exactly<line_bytes>(dst + n - line_bytes, src + n - line_bytes);
   }
 };
@@ -137,7 +134,8 @@ struct LongRun {
   }
 };
 
-[[gnu::always_inline]] inline void copy_part_of_line(std::byte* dst, const std::byte* src, int64_t n) {
+[[gnu::always_inline]] inline void copy_part_of_line(std::byte* dst, const std::byte* src,
+                                                     int64_t n) {
   if (n >= 32) return TwoHalves<32>::copy(dst, src, n);
   if (n >= 16) return TwoHalves<16>::copy(dst, src, n);
   if (n >= 8) return TwoHalves<8>::copy(dst, src, n);
@@ -152,8 +150,8 @@ struct AnyRun {
   }
 };
 
-// Streams whole lines only, and touches none of them otherwise: to stream part of a line, or one that a
-// cache holds, is slower than not to stream.
+// Streams whole lines only, and touches none of them otherwise: to stream part of a line, or one
+// that a cache holds, is slower than not to stream.
 struct StreamedRun {
   [[gnu::always_inline]] static void copy(std::byte* dst, const std::byte* src, int64_t n) {
     int64_t k = static_cast<int64_t>(-reinterpret_cast<std::uintptr_t>(dst) % line_bytes);
@@ -168,18 +166,21 @@ struct StreamedRun {
   }
 };
 
-// The kernels take a copy of their box, since stores of bytes may change whatever a reference names.
+// The kernels copy their box, since stores of bytes may change whatever a reference names.
 template <class Run>
-void copy_runs(std::byte* dst, const std::byte* src, Box box) {
+void copy_runs(std::byte* dst, const std::byte* src, const Box& given) {
+  const Box box = given;
   for (int64_t j = 0; j < box.count_j; ++j) {
     std::byte* d = dst + j * box.dst_j;
     const std::byte* s = src + j * box.src_j;
-    for (int64_t i = 0; i < box.count_i; ++i, d += box.dst_i, s += box.src_i) Run::copy(d, s, box.run);
+    for (int64_t i = 0; i < box.count_i; ++i, d += box.dst_i, s += box.src_i)
+      Run::copy(d, s, box.run);
   }
 }
 
 // Meanwhile it fetches the box that comes next, which the processor would not foresee.
-void stream_short_runs(std::byte* dst, const std::byte* src, Box box) {
+void stream_short_runs(std::byte* dst, const std::byte* src, const Box& given) {
+  const Box box = given;
   for (int64_t j = 0; j < box.count_j; ++j) {
     std::byte* d = dst + j * box.dst_j;
     const std::byte* s = src + j * box.src_j;
@@ -200,10 +201,11 @@ StridedCopy::Kernel runs_kernel(int64_t run) {
   return copy_runs<LongRun>;
 }
 
-// ---- single elements of 1, 2, 4, 8 or 16 bytes --------------------------------------------------
+// ---- single elements of a power of two bytes ----------------------------------------------------
 
 template <int element>
-void copy_elements(std::byte* dst, const std::byte* src, Box box) {
+void copy_elements(std::byte* dst, const std::byte* src, const Box& given) {
+  const Box box = given;
   const bool swap = box.count_j > box.count_i;  // the long loop inside
   const int64_t outer = swap ? box.count_i : box.count_j, inner = swap ? box.count_j : box.count_i;
   const int64_t dst_outer = swap ? box.dst_i : box.dst_j, dst_inner = swap ? box.dst_j : box.dst_i;
@@ -223,7 +225,7 @@ template <int element, int width>
     if constexpr (width == 32) return __builtin_shufflevector(pair, pair, 0, 1, 0, 1);
     if constexpr (width == 16) return pair;
   } else {
-    typename UnsignedOf<element>::type value;
+    UnsignedOf<element> value;
     std::memcpy(&value, src, element);
     return Vector<element, width>{} + value;
   }
@@ -243,7 +245,8 @@ template <int element, int width, bool streaming>
 
 // Source stride 0 along i.
 template <int element, bool streaming>
-void fill_runs(std::byte* dst, const std::byte* src, Box box) {
+void fill_runs(std::byte* dst, const std::byte* src, const Box& given) {
+  const Box box = given;
   const int64_t n = box.count_i * element;
   for (int64_t j = 0; j < box.count_j; ++j, dst += box.dst_j, src += box.src_j) {
     if (n >= vector_bytes) {
@@ -270,8 +273,8 @@ template <bool high, class V, int... k>
   return __builtin_shufflevector(a, b, unpack_index(high, per_lane, total, k)...);
 }
 
-// rows[r] lane l element c -> rows[c] lane l element r. A perfect shuffle of rows, applied log2 times,
-// is a transpose.
+// rows[r] lane l element c -> rows[c] lane l element r. A perfect shuffle of rows, applied log2
+// times, is a transpose.
 template <int count, class V>
 [[gnu::always_inline]] inline void transpose_in_lanes(V* rows) {
   constexpr auto indices = std::make_integer_sequence<int, sizeof(V) / sizeof(rows[0][0])>{};
@@ -312,7 +315,7 @@ template <int count, class V>
   }
 }
 
-// A square of width / element elements a side. On its way it fetches the one `ahead` in the source.
+// A square of width / element elements a side. On its way a large one fetches the one `ahead`.
 template <int element, int width, bool streaming>
 [[gnu::always_inline]] inline void transpose_square(std::byte* dst, const std::byte* src,
                                                     const Box& box) {
@@ -323,7 +326,7 @@ template <int element, int width, bool streaming>
   for (int lane = 0; lane < lanes; ++lane) {
     for (int k = 0; k < per_lane; ++k) {
       const std::byte* row = src + (lane * per_lane + k) * box.src_i;
-      prefetch(row, box.ahead);
+      if constexpr (width == vector_bytes) prefetch(row, box.ahead);
       rows[lane][k] = load<V>(row);
     }
     transpose_in_lanes<per_lane>(rows[lane]);
@@ -338,11 +341,13 @@ template <int element, int width, bool streaming>
   }
 }
 
-enum class Order { writing, reading, streaming };  // what goes along rows; streaming reads along them
+// What goes along rows: writing, or reading, with streamed stores or without.
+enum class Order { writing, reading, streaming };
 
 // Any last square of a row or column overlaps the one before. Streaming needs rows of whole lines.
 template <int element, Order order, int width = vector_bytes>
-void transpose(std::byte* dst, const std::byte* src, Box box) {
+void transpose(std::byte* dst, const std::byte* src, const Box& given) {
+  const Box box = given;
   constexpr int64_t side = width / element;
   constexpr bool streaming = order == Order::streaming && width == line_bytes;
   if (std::min(box.count_i, box.count_j) >= side) {
@@ -391,7 +396,8 @@ template <int count, int output, bool zip, int added, class V, int... k>
   }
 }
 
-// Output `output` of zipping `count` vectors into as many (in[0][0], in[1][0], ...), or of the inverse.
+// Output `output` of zipping `count` vectors into as many (in[0][0], in[1][0], ...), or of the
+// inverse.
 template <int count, int output, bool zip, class V>
 [[gnu::always_inline]] inline V gather(const V* in) {
   constexpr auto indices = std::make_integer_sequence<int, sizeof(V) / sizeof(in[0][0])>{};
@@ -411,7 +417,8 @@ enum class Pack { zip, unzip, repeat };
 // zip: i is the short axis, and j packed in both; repeat: the same, with source stride 0 along i;
 // unzip: j is the short axis, and i packed in both.
 template <Pack pack, int element, int count, bool streaming>
-void copy_packed(std::byte* dst, const std::byte* src, Box box) {
+void copy_packed(std::byte* dst, const std::byte* src, const Box& given) {
+  const Box box = given;
   constexpr int width = permute_bytes(element), step = width / element;
   using V = Vector<element, width>;
   constexpr auto indices = std::make_integer_sequence<int, step>{};
@@ -430,7 +437,8 @@ void copy_packed(std::byte* dst, const std::byte* src, Box box) {
       } else {
         (store<stream>(d + k * dst_row, gather<count, k, pack == Pack::zip>(in)), ...);
       }
-    }(std::make_integer_sequence<int, count>{});
+    }
+    (std::make_integer_sequence<int, count>{});
   };
   int64_t at = 0;
   for (; at <= length - step; at += step) advance.template operator()<streaming>(at);
@@ -468,7 +476,8 @@ constexpr Kernels kernels_of() {
       (set_packed<Pack::zip, element, count + 2>(kernels), ...);
       (set_packed<Pack::unzip, element, count + 2>(kernels), ...);
       (set_packed<Pack::repeat, element, count + 2>(kernels), ...);
-    }(std::make_integer_sequence<int, 3>{});
+    }
+    (std::make_integer_sequence<int, 3>{});
   }
   return kernels;
 }
@@ -478,10 +487,11 @@ constexpr int widest_element = std::max(16, vector_bytes / 2);
 
 constexpr auto kernels_by_log2 = []<std::size_t... log2>(std::index_sequence<log2...>) {
   return std::array{kernels_of<1 << log2>()...};
-}(std::make_index_sequence<std::bit_width(unsigned{widest_element})>{});
+}
+(std::make_index_sequence<std::bit_width(unsigned{widest_element})>{});
 
-// What one core can use of the last-level cache. Some systems report the sum over all dies of a socket,
-// so it is bounded by what a die of the time has.
+// What one core can use of the last-level cache. Some systems report the sum over all dies of a
+// socket, so it is bounded by what a die of the time has.
 int64_t last_level_cache_bytes() {
   constexpr int64_t bound = int64_t{32} << 20;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
@@ -504,24 +514,25 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 
 // ---- planning -----------------------------------------------------------------------------------
 
-// Sizes in bytes, measured on Zen 5. A tile covers at least `dst` bytes in a row of the destination and
-// `src` of the source, where there are as many.
+// Sizes in bytes, measured on Zen 5. A tile covers at least `dst` bytes in a row of the destination
+// and `src` of the source, where there are as many.
 struct StridedCopy::Reach {
   int64_t dst, src;
 };
-constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128}, streaming_reach{1024, 128},
-    streaming_staged_reach{2048, 128}, runs_reach{256, 256}, streaming_runs_reach{512, 4096};
+constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128},
+    streaming_reach{1024, 128}, streaming_staged_reach{2048, 128}, runs_reach{256, 256},
+    streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
 constexpr int64_t tile_bytes = 16 << 10;
 constexpr int64_t longest_run = 128 << 10;
 constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
-// Addresses this far apart compete for the same places in a cache, which has room for a few of them.
+// Addresses this far apart compete for the same few places in a cache.
 constexpr int64_t way_bytes = 4096, shortest_competition = 16;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
-// A new one costs more than the rest of a small copy, so it is not cleared.
+// Not cleared: that would cost more than many a small copy.
 struct StridedCopy::Position {
   int64_t block[max_axes];  // by axis: which of its blocks
 };
@@ -553,8 +564,7 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   while (axes_.size() < 3) axes_.push_back({1, 0, 0});
   assert(axes_.size() <= max_axes);
 
-  const bool stream =
-      total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 2 : stream_from);
+  const bool stream = total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 2 : stream_from);
   choose_blocks(choose_kernels(stream));
   if (staged_ && !plan_stage()) staged_ = false;
   plan_loops(total_bytes);
@@ -585,7 +595,9 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     }
     // Neither streamed writes nor those to the stage wait for anything, so reading is in order.
     if (streaming_ != nullptr || staged_) std::swap(i_, j_);
-    if (streaming_ != nullptr) return streaming_runs_reach;
+    if (streaming_ != nullptr) {
+      return run < shortest_streamed_run ? streaming_runs_reach : streaming_long_runs_reach;
+    }
     if (staged_) return stream ? streaming_staged_reach : staged_reach;
     return runs_reach;
   }
@@ -616,7 +628,7 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
   if (packs(j, i) && i.src == j.size * run) return pack(Pack::unzip, j.size, 1);
   if (i.src == 0 && kernels.fill != nullptr) {
     kernel_ = kernels.fill;
-    if (stream) stream_with(kernels.fill_streaming, run);
+    if (stream && i.size * run >= shortest_streamed_run) stream_with(kernels.fill_streaming, run);
     return stream ? streaming_reach : cached_reach;
   }
   if (j.src != run) {

@@ -8,33 +8,36 @@
 
 namespace ein::cpu {
 
-/// One loop of a copy. Strides are in elements and never negative; the source's may be 0 (broadcast).
+/// One loop of a copy. Strides are in elements and never negative; the source's may be 0
+/// (broadcast).
 struct CopyAxis {
   std::int64_t size, dst_stride, src_stride;
 };
 
-/// dst[Σ i_a·dst_stride_a] = src[Σ i_a·src_stride_a] for all indices i_a < size_a. Planned once, it runs
-/// any number of times, on bases of any alignment. Without axes it copies one element. Source and
-/// destination must not overlap, and no two indices may share a destination element.
+/// dst[Σ i_a·dst_stride_a] = src[Σ i_a·src_stride_a] for all indices i_a < size_a. Planned once, it
+/// runs any number of times, on bases of any alignment. Without axes it copies one element. Source
+/// and destination must not overlap, and no two indices may share a destination element.
 class StridedCopy {
  public:
-  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. Outputs of `stream_from`
-  /// bytes and more are written around the caches; by default, those that the last one cannot hold.
+  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. Outputs of at least
+  /// `stream_from` bytes are written around the caches; by default, those that the last-level cache
+  /// cannot hold beside their source.
   StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1);
 
-  /// Number of pieces of similar work, about half a MiB each, that may run at the same time: 1 for a
-  /// small copy, 0 where an axis has size 0.
+  /// Number of pieces of similar work, about half a MiB each, that may run at the same time: 1 for
+  /// a small copy, 0 where an axis has size 0.
   std::int64_t parts() const { return parts_; }
 
   /// Copies piece `part` of parts(). Thread-safe; does not allocate.
   void run(std::byte* dst, const std::byte* src, std::int64_t part) const;
 
-  /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The destination is
-  /// the most contiguous along i, the source along j. A box to be copied soon lies `ahead` in the source.
+  /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The
+  /// destination is the most contiguous along i, the source along j. A box to be copied soon lies
+  /// `ahead` in the source.
   struct Box {
     std::int64_t count_i, count_j, dst_i, src_i, dst_j, src_j, run, ahead;
   };
-  using Kernel = void (*)(std::byte* dst, const std::byte* src, Box box);
+  using Kernel = void (*)(std::byte* dst, const std::byte* src, const Box& box);
   struct Reach;
 
  private:
@@ -75,8 +78,8 @@ class StridedCopy {
   bool streams_ = false;                 // the output is written around the caches, if possible
   bool staged_ = false;                  // tiles are put together elsewhere, then copied row by row
   std::size_t row_axes_ = 1;             // axes before this one make such a row
-  std::vector<std::size_t> rows_;        // axes of a tile that such rows are counted by, slowest first
-  std::int64_t granule_ = 1;             // cells that a kernel likes to take at a time along i and j
+  std::vector<std::size_t> rows_;  // axes of a tile that such rows are counted by, slowest first
+  std::int64_t granule_ = 1;       // cells that a kernel likes to take at a time along i and j
   std::int64_t tiles_ = 0, parts_ = 0;
 };
 

@@ -41,30 +41,23 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
   return static_cast<std::int64_t>(result);
 }
 
-// An argument may be the result itself, but the two never overlap in part; a compiler that is not told so
-// runs x = x + y one element at a time.
-#ifdef __clang__
-#define EIN_NO_PARTIAL_OVERLAP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define EIN_NO_PARTIAL_OVERLAP _Pragma("GCC ivdep")
-#endif
-
 template <class C, class F>
 void each(const C* a, C* out, std::size_t n, F f) {
-  EIN_NO_PARTIAL_OVERLAP
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
 }
 template <class C, class F>
 void each(const C* a, const C* b, C* out, std::size_t n, F f) {
-  EIN_NO_PARTIAL_OVERLAP
-  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+  if (a == out) {
+    // The other loop would be right as well, but compilers vectorise it for operands apart only.
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(out[i], b[i]);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+  }
 }
 template <class C, class F>
 void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
-  EIN_NO_PARTIAL_OVERLAP
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
 }
-#undef EIN_NO_PARTIAL_OVERLAP
 
 /// Runs `fast`, which sets out[i] = f(a[i]) but where is_rare(a[i]), and sets those to exact(a[i]).
 template <class C, class Rare, class Fast, class Exact>
@@ -87,13 +80,10 @@ void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
   Strip<C> y(out, static_cast<Eigen::Index>(n));
   using Limits = std::numeric_limits<C>;
   const auto is_subnormal = [](C v) { return (v > 0) & (v < Limits::min()); };
-  const auto is_extreme = [=](C v) { return is_subnormal(v) | (v > Limits::max()); };
   switch (op) {
-    // Eigen's fast square root makes NaN of infinity and 0 of subnormal numbers.
-    case ScalarOp::sqrt:
-      return except_rare(a, out, n, is_extreme, [&] { y = x.sqrt(); }, [](C v) { return std::sqrt(v); });
-    case ScalarOp::rsqrt:
-      return except_rare(a, out, n, is_extreme, [&] { y = x.sqrt().inverse(); }, [](C v) { return 1 / std::sqrt(v); });
+    // The processor's own, which rounds correctly; Eigen's fast one misses even squares of whole numbers.
+    case ScalarOp::sqrt: return each(a, out, n, [](C v) { return std::sqrt(v); });
+    case ScalarOp::rsqrt: return each(a, out, n, [](C v) { return 1 / std::sqrt(v); });
     case ScalarOp::exp: {
       // Eigen's stops short of subnormal results and of the largest ones, even for -infinity.
       const C least = Limits::max_exponent > 128 ? C(-708.3) : C(-87.3), most = Limits::max_exponent > 128 ? C(709) : C(88);

@@ -14,7 +14,8 @@ namespace ein::cpu {
 /// Elements per strip.
 inline constexpr std::int64_t strip_size = 1024;
 
-/// out[i] = op(a[i], b[i], c[i]) for i in [0, n); arguments that the operation lacks are ignored.
+/// out[i] = op(a[i], b[i], c[i]) for i in [0, n); arguments that the operation lacks are ignored. `out` may be
+/// `a`; otherwise it overlaps none of them.
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n);
 

@@ -59,9 +59,13 @@ Shape broadcast_shape(std::string_view what, Operands operands) {
       const std::int64_t size = operand->shape()[d];
       std::int64_t& common = shape[shift + d];
       if (size != 1 && common != 1 && size != common) {
-        std::string text = std::string(what) + ": shapes do not broadcast:";
-        for (const Tensor* o : operands) text += " " + o->shape().to_string();
-        throw Error(ErrorKind::size, text + "\n  help: aligned at the right, sizes must be equal or 1");
+        std::string shapes;
+        for (std::size_t k = 0; k < operands.size(); ++k) {
+          shapes += (k == 0 ? "" : k + 1 == operands.size() ? " and " : ", ") + operands[k]->shape().to_string();
+        }
+        throw Error(ErrorKind::size, std::string(what) + ": shapes " + shapes + " do not broadcast: " + std::to_string(common) +
+                                         " meets " + std::to_string(size) +
+                                         "\n  help: sizes must be equal or 1, aligned at the right");
       }
       if (common == 1) common = size;
     }

@@ -156,29 +156,31 @@ bool find_view_strides(const Tensor& x, const Shape& shape, Strides& strides) {
   return true;
 }
 
+void require_same_numel(const char* what, const Tensor& x, const Shape& shape) {
+  const std::int64_t wanted = checked_numel(shape, static_cast<std::int64_t>(x.element_size()));
+  if (wanted == x.numel()) return;
+  throw Error(ErrorKind::shape, std::string(what) + ": shape " + shape.to_string() + " has " + std::to_string(wanted) +
+                                    (wanted == 1 ? " element" : " elements") + ", the tensor of shape " +
+                                    x.shape().to_string() + " has " + std::to_string(x.numel()));
+}
+
 }  // namespace
 
 Tensor Tensor::view(const Shape& shape) const {
-  if (checked_numel(shape, static_cast<std::int64_t>(element_size())) != numel()) {
-    throw Error(ErrorKind::shape, "view: shape " + shape.to_string() + " has " + std::to_string(ein::numel(shape)) +
-                                      " elements, the tensor of shape " + this->shape().to_string() + " has " +
-                                      std::to_string(numel()));
-  }
+  require_same_numel("view", *this, shape);
   Strides strides;
   if (!find_view_strides(*this, shape, strides)) {
     throw Error(ErrorKind::shape, "view: no strides give shape " + shape.to_string() + " to a tensor of shape " +
                                       this->shape().to_string() + " and strides " + this->strides().to_string() +
-                                      "; reshape copies, contiguous() makes it possible");
+                                      "; reshape copies where it must");
   }
   return Tensor(storage(), dtype(), shape, std::move(strides), offset());
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
+  require_same_numel("reshape", *this, shape);
   Strides strides;
-  if (checked_numel(shape, static_cast<std::int64_t>(element_size())) == numel() && !find_view_strides(*this, shape, strides)) {
-    return clone().view(shape);
-  }
-  return view(shape);
+  return find_view_strides(*this, shape, strides) ? view(shape) : clone().view(shape);
 }
 
 }  // namespace ein

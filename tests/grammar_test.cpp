@@ -1,0 +1,330 @@
+// The language of patterns: what it accepts, what it says of the rest, and that both matchers agree.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <tao/pegtl/contrib/analyze.hpp>
+#include <vector>
+
+#include "ein/grammar/match.hpp"
+#include "ein/grammar/parse.hpp"
+
+namespace {
+
+using ein::SourceSpan;
+using ein::grammar::Complaint;
+using ein::grammar::match_pattern;
+using ein::grammar::parse_pattern;
+using ein::grammar::Pattern;
+using ein::grammar::Reading;
+using ein::grammar::Side;
+using ein::grammar::Term;
+using ein::grammar::TermKind;
+
+// What a Pattern says, written out: names and symbols as they are, numbers by value, groups as [ ].
+std::string written(const Pattern& pattern) {
+  std::string text;
+  for (std::size_t s = 0; s < pattern.sides.size(); ++s) {
+    const Side& side = pattern.sides[s];
+    if (s > 0) text += pattern.has_arrow && s + 1 == pattern.sides.size() ? " -> " : ", ";
+    std::vector<std::uint32_t> ends;
+    for (std::uint32_t i = side.first; i <= side.last; ++i) {
+      while (!ends.empty() && ends.back() == i) {
+        text += ']';
+        ends.pop_back();
+      }
+      if (i == side.last) break;
+      const Term& term = pattern.terms[i];
+      if (i > side.first) text += ' ';
+      if (term.kind == TermKind::group) {
+        text += '[';
+        ends.push_back(term.next);
+      } else if (term.kind == TermKind::number) {
+        text += std::to_string(term.value);
+      } else {
+        text += pattern.name_of(term);
+      }
+    }
+  }
+  return text;
+}
+
+std::string in_hex(std::string_view text) {
+  std::string shown;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F) {
+      shown += c;
+    } else {
+      constexpr char digits[] = "0123456789abcdef";
+      shown += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
+    }
+  }
+  return shown;
+}
+
+// Empty if two readings are equal, else what differs.
+std::string difference(const Reading& a, const Reading& b) {
+  if (a.mistake.complaint != b.mistake.complaint) return "complaint";
+  if (!(a.mistake.span == b.mistake.span) || !(a.mistake.other == b.mistake.other)) return "span";
+  if (a.mistake.argument != b.mistake.argument) return "argument";
+  if (a.mistake) return "";
+  if (a.buffer.has_arrow != b.buffer.has_arrow) return "arrow";
+  const auto same_term = [](const Term& s, const Term& t) {
+    return s.kind == t.kind && s.span == t.span && s.next == t.next && s.value == t.value;
+  };
+  const auto same_side = [](const Side& s, const Side& t) {
+    return s.first == t.first && s.last == t.last && s.span == t.span;
+  };
+  if (!std::ranges::equal(a.buffer.terms, b.buffer.terms, same_term)) return "terms";
+  if (!std::ranges::equal(a.buffer.sides, b.buffer.sides, same_side)) return "sides";
+  return "";
+}
+
+// Both matchers' reading of a text.
+Reading read(std::string_view text) {
+  Reading reading = parse_pattern(text);
+  EXPECT_EQ(difference(reading, match_pattern(text)), "") << in_hex(text);
+  return reading;
+}
+
+// No cycle that consumes nothing, so that no text makes the run-time parser loop.
+TEST(Grammar, EveryRuleMakesProgress) {
+  EXPECT_EQ(tao::pegtl::analyze<ein::grammar::rules::pattern>(), 0u);
+}
+
+struct Accepted {
+  std::string_view text, meaning;
+};
+
+TEST(Grammar, Accepts) {
+  const Accepted table[] = {
+      {"", ""},
+      {" \t\r\n", ""},
+      {"->", " -> "},
+      {",", ", "},
+      {",->", ",  -> "},
+      {"a", "a"},
+      {"a->", "a -> "},
+      {"a b->b a", "a b -> b a"},
+      {"a,b->", "a, b -> "},
+      {"b s1 h, b s2 h -> b s1 s2", "b s1 h, b s2 h -> b s1 s2"},
+      {"(a b)c->a(b c)", "[ a b] c -> a [ b c]"},
+      {"()", "[]"},
+      {"( ) (()) -> ((a b) c)", "[] [ []] -> [ [ a b] c]"},
+      {"... a ...", "... a ..."},
+      {"(...)", "[ ...]"},
+      {"1 2 007", "1 2 7"},
+      {"9223372036854775789", "9223372036854775789"},
+      {"_ a _", "_ a _"},
+      {"a * b", "a * b"},
+      {"(_ * ... 3)", "[ _ * ... 3]"},
+      {"Batch SEQ2 head_dim a__b", "Batch SEQ2 head_dim a__b"},
+      {"größe 長さ é1 -> 長さ", "größe 長さ é1 -> 長さ"},
+      {"a\n  b\n->\tb\va\f", "a b -> b a"},
+      {"i i -> i", "i i -> i"},
+      {"\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF",
+       "\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"},
+  };
+  for (const Accepted& row : table) {
+    const Reading reading = read(row.text);
+    EXPECT_FALSE(reading.mistake) << in_hex(row.text);
+    EXPECT_EQ(written(reading.buffer.pattern(row.text)), row.meaning) << in_hex(row.text);
+  }
+}
+
+struct Rejected {
+  std::string_view text;
+  Complaint complaint;
+  std::uint32_t begin, end;
+};
+
+TEST(Grammar, RejectsWithThePlace) {
+  using enum Complaint;
+  using namespace std::string_view_literals;
+  const Rejected table[] = {
+      {"a : b", unexpected_character, 2, 3},
+      {"a\0b"sv, unexpected_character, 1, 2},
+      {"a b\x07", unexpected_character, 3, 4},
+      {"a\x7F", unexpected_character, 1, 2},
+      {"{a}", unexpected_character, 0, 1},
+      {"a [b]", unexpected_character, 2, 3},
+      {"a \xFF b", text_is_not_utf8, 2, 3},
+      {"a\xC3", text_is_not_utf8, 1, 2},
+      {"\x80", text_is_not_utf8, 0, 1},
+      {"ab\xE2\x82", text_is_not_utf8, 2, 3},
+      {"\xC0\xAF", text_is_not_utf8, 0, 1},          // overlong
+      {"\xC1\xBF", text_is_not_utf8, 0, 1},          // overlong
+      {"\xE0\x9F\xBF", text_is_not_utf8, 0, 1},      // overlong
+      {"\xF0\x8F\xBF\xBF", text_is_not_utf8, 0, 1},  // overlong
+      {"\xED\xA0\x80", text_is_not_utf8, 0, 1},      // a surrogate
+      {"\xF4\x90\x80\x80", text_is_not_utf8, 0, 1},  // beyond U+10FFFF
+      {"\xF5\x80\x80\x80", text_is_not_utf8, 0, 1},
+      {"\xC3\x28", text_is_not_utf8, 0, 1},
+      {"a 2b", axis_name_begins_with_a_digit, 2, 4},
+      {"2\xC3\xA9", axis_name_begins_with_a_digit, 0, 3},
+      {"_a", axis_name_begins_or_ends_with_underscore, 0, 2},
+      {"b a_", axis_name_begins_or_ends_with_underscore, 2, 4},
+      {"a__ b", axis_name_begins_or_ends_with_underscore, 0, 3},
+      {"__", axis_name_begins_or_ends_with_underscore, 0, 2},
+      {"a .. b", ellipsis_is_not_three_dots, 2, 4},
+      {"....", ellipsis_is_not_three_dots, 0, 4},
+      {".", ellipsis_is_not_three_dots, 0, 1},
+      {"a...", words_touch, 0, 4},
+      {"...a", words_touch, 0, 4},
+      {"a.b", words_touch, 0, 3},
+      {"a*", words_touch, 0, 2},
+      {"**", words_touch, 0, 2},
+      {"a 0 b", number_is_zero, 2, 3},
+      {"000", number_is_zero, 0, 3},
+      {"a 99999999999999999999 b", number_is_too_large, 2, 22},
+      {"9223372036854775808", number_is_too_large, 0, 19},
+      {"a (b c", parenthesis_is_not_closed, 2, 3},
+      {"(a (b) c -> a", parenthesis_is_not_closed, 0, 1},
+      {"((a b", parenthesis_is_not_closed, 1, 2},
+      {"(a, b)", parenthesis_is_not_closed, 0, 1},
+      {"a b) c", parenthesis_closes_nothing, 3, 4},
+      {"a -> b)", parenthesis_closes_nothing, 6, 7},
+      {"a - b", arrow_is_malformed, 2, 3},
+      {"a > b", arrow_is_malformed, 2, 3},
+      {"a - > b", arrow_is_malformed, 2, 3},
+      {"a -> b -> c", arrow_is_repeated, 7, 9},
+      {"a -> b, c", comma_after_the_arrow, 6, 7},
+  };
+  for (const Rejected& row : table) {
+    const Reading reading = read(row.text);
+    EXPECT_EQ(reading.mistake.complaint, row.complaint) << in_hex(row.text);
+    EXPECT_EQ(reading.mistake.span.begin, row.begin) << in_hex(row.text);
+    EXPECT_EQ(reading.mistake.span.end, row.end) << in_hex(row.text);
+  }
+}
+
+TEST(Grammar, GroupsNestToALimit) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '(') + "a" + std::string(depth, ')'); };
+  const std::string deepest = nested(ein::grammar::max_group_depth);
+  EXPECT_FALSE(read(deepest).mistake);
+  const Reading deeper = read(nested(ein::grammar::max_group_depth + 1));
+  EXPECT_EQ(deeper.mistake.complaint, Complaint::groups_are_nested_too_deeply);
+  EXPECT_EQ(deeper.mistake.span, (SourceSpan{32, 33}));
+  // As many groups as one likes, side by side.
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += "()";
+  EXPECT_FALSE(read(many).mistake);
+  EXPECT_EQ(read(std::string(5000, '(')).mistake.complaint, Complaint::groups_are_nested_too_deeply);
+}
+
+TEST(Grammar, PatternsHaveALongestLength) {
+  const std::string longest(ein::grammar::max_pattern_bytes, 'a');
+  EXPECT_FALSE(read(longest).mistake);
+  EXPECT_EQ(read(longest + "a").mistake.complaint, Complaint::pattern_is_too_long);
+  EXPECT_EQ(read(std::string(1 << 20, '(')).mistake.complaint, Complaint::pattern_is_too_long);
+}
+
+// Decoding by the definition of UTF-8 (RFC 3629, section 3), byte by byte.
+std::optional<std::vector<char32_t>> decoded(std::string_view text) {
+  std::vector<char32_t> points;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const int length = lead < 0x80 ? 1 : lead / 32 == 6 ? 2 : lead / 16 == 14 ? 3 : lead / 8 == 30 ? 4 : 0;
+    if (length == 0 || i + static_cast<std::size_t>(length) > text.size()) return std::nullopt;
+    char32_t point = length == 1 ? lead : lead % (128u >> length);
+    for (int k = 1; k < length; ++k) {
+      const auto byte = static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]);
+      if (byte / 64 != 2) return std::nullopt;
+      point = point * 64 + byte % 64;
+    }
+    constexpr char32_t first_of_length[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (point < first_of_length[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return std::nullopt;
+    points.push_back(point);
+    i += static_cast<std::size_t>(length);
+  }
+  return points;
+}
+
+TEST(Grammar, TakesValidUtf8AndNothingElse) {
+  const unsigned seed = 20240611;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto below = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
+  constexpr unsigned char edges[] = {0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0,
+                                     0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xF8, 0xFE, 0xFF, 'a',  ' '};
+  int valid = 0;
+  for (int round = 0; round < 100'000; ++round) {
+    std::string text;
+    for (unsigned n = 1 + below(5); n > 0; --n) text += static_cast<char>(edges[below(std::size(edges))]);
+    const bool is_valid = decoded(text).has_value();
+    valid += is_valid;
+    const Reading reading = read(text);
+    ASSERT_EQ(reading.mistake.complaint == Complaint::text_is_not_utf8, !is_valid) << in_hex(text);
+    ASSERT_EQ(!reading.mistake, is_valid) << in_hex(text);
+  }
+  EXPECT_GT(valid, 1000);
+}
+
+TEST(Grammar, BothMatchersAgreeOnRandomTexts) {
+  const unsigned seed = 71;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  constexpr std::string_view pieces[] = {"a",  "b",   "seq", "h1", "x_y", "_",    "é",    "長",   "1",    "2",  "0",
+                                         "42", " ",   " ",   " ",  "  ",  "\n",   "(",    ")",    "(",    ")",  "->",
+                                         "->", ",",   ",",   "*",  "...", "...",  ".",    "-",    ">",    "__", "\xC3",
+                                         "#",  "\x80", "$",  "\t", "99999999999999999999", "\xE2\x82", "a b", "( a b )"};
+  int accepted = 0;
+  for (int round = 0; round < 200'000; ++round) {
+    std::string text;
+    const bool plain = below(2) == 0;  // or any bytes
+    for (std::size_t n = below(12); n > 0; --n) {
+      if (plain || below(8) > 0) {
+        text += pieces[below(plain ? 22 : std::size(pieces))];
+        if (plain && below(3) > 0) text += ' ';
+      } else {
+        text += static_cast<char>(below(256));
+      }
+    }
+    const Reading a = parse_pattern(text), b = match_pattern(text);
+    ASSERT_EQ(difference(a, b), "") << in_hex(text);
+    accepted += !a.mistake;
+    if (a.mistake) {
+      ASSERT_LE(a.mistake.span.begin, a.mistake.span.end) << in_hex(text);
+      ASSERT_LE(a.mistake.span.end, text.size() + 1) << in_hex(text);
+    }
+  }
+  // Neither nearly all nor nearly none, or the comparison says little.
+  EXPECT_GT(accepted, 20'000);
+  EXPECT_LT(accepted, 180'000);
+}
+
+// The terms of an accepted text, in order and nested, are the text.
+TEST(Grammar, SpansLieInTheText) {
+  const std::string_view text = "a (b (c 1)) ..., _ -> (... a)";
+  const Reading reading = read(text);
+  ASSERT_FALSE(reading.mistake);
+  const Pattern pattern = reading.buffer.pattern(text);
+  std::vector<std::string_view> words;
+  for (const Term& term : pattern.terms) words.push_back(pattern.text_of(term.span));
+  EXPECT_EQ(words, (std::vector<std::string_view>{"a", "(b (c 1))", "b", "(c 1)", "c", "1", "...", "_", "(... a)", "...", "a"}));
+  std::vector<std::string_view> sides;
+  for (const Side& side : pattern.sides) sides.push_back(pattern.text_of(side.span));
+  EXPECT_EQ(sides, (std::vector<std::string_view>{"a (b (c 1)) ...", " _ ", " (... a)"}));
+  EXPECT_EQ(pattern.inputs().size(), 2u);
+  EXPECT_EQ(pattern.output().first, 8u);
+}
+
+constexpr bool means(std::string_view text, std::size_t terms, std::size_t sides, bool has_arrow) {
+  const Reading reading = match_pattern(text);
+  return !reading.mistake && reading.buffer.terms.size() == terms && reading.buffer.sides.size() == sides &&
+         reading.buffer.has_arrow == has_arrow;
+}
+constexpr Complaint complaint_about(std::string_view text) { return match_pattern(text).mistake.complaint; }
+
+static_assert(means("b s1 h, b s2 h -> b s1 s2", 9, 3, true));
+static_assert(means("b (h 2) ... größe", 6, 1, false));
+static_assert(complaint_about("a b) c") == Complaint::parenthesis_closes_nothing);
+static_assert(complaint_about("a \xFF") == Complaint::text_is_not_utf8);
+static_assert(match_pattern("ab 2c").mistake.span == SourceSpan{3, 5});
+
+}  // namespace

@@ -1,0 +1,13 @@
+// expect: axis_of_the_input_is_lost
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({2, 4});
+#ifdef MISTAKE
+  const auto y = ein::repeat(x, "b c -> b k", "k"_a = 3);
+#else
+  const auto y = ein::repeat(x, "b c -> b c k", "k"_a = 3);
+#endif
+  return y.shape() == ein::Shape{2, 4, 3} ? 0 : 1;
+}

@@ -1,0 +1,13 @@
+// expect: arrow_is_missing
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({2, 4});
+#ifdef MISTAKE
+  const auto y = ein::reduce(x, "b c", "sum");
+#else
+  const auto y = ein::reduce(x, "b c -> b", "sum");
+#endif
+  return y.shape() == ein::Shape{2} ? 0 : 1;
+}

@@ -1,0 +1,13 @@
+// expect: group_is_not_allowed
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const std::vector<ein::Tensor> xs = {ein::ones({2, 3}), ein::ones({2})};
+#ifdef MISTAKE
+  const auto y = ein::pack(xs, "(b c) *").tensor;
+#else
+  const auto y = ein::pack(xs, "b *").tensor;
+#endif
+  return y.shape() == ein::Shape{2, 4} ? 0 : 1;
+}

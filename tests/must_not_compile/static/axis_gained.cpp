@@ -1,0 +1,13 @@
+// expect: axis_of_the_output_is_in_no_input
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Float<"batch c=4"> x = ein::ones({2, 4});
+#ifdef MISTAKE
+  const auto y = ein::reduce<"b c -> b d">(x, "sum");
+#else
+  const auto y = ein::reduce<"b c -> b">(x, "sum");
+#endif
+  return y.shape() == ein::Shape{2} ? 0 : 1;
+}

@@ -1,0 +1,220 @@
+// What each operation takes of the patterns that the grammar accepts.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ein/grammar/check.hpp"
+#include "ein/grammar/match.hpp"
+
+namespace {
+
+using ein::Operation;
+using ein::SourceSpan;
+using ein::grammar::check_pattern;
+using ein::grammar::Complaint;
+using ein::grammar::match_pattern;
+using ein::grammar::Mistake;
+using Names = std::vector<std::string_view>;
+
+constexpr Mistake check(Operation op, std::string_view text, std::size_t operands = 1, const Names& given = {},
+                        bool more_given = false) {
+  const auto reading = match_pattern(text);
+  if (reading.mistake) return reading.mistake;
+  return check_pattern(op, reading.buffer.pattern(text), operands, given, more_given);
+}
+
+std::string described(Operation op, std::string_view text) { return std::string(name(op)) + " \"" + std::string(text) + "\""; }
+
+struct Taken {
+  Operation op;
+  std::string_view text;
+  Names given{};
+  std::size_t operands = 1;
+};
+
+TEST(PatternCheck, Takes) {
+  using enum Operation;
+  const Taken table[] = {
+      {einsum, "b s1 h, b s2 h -> b s1 s2", {}, 2},
+      {einsum, "i i -> i"},
+      {einsum, "i i ->"},
+      {einsum, "i j, i i -> j", {}, 2},
+      {einsum, "->"},
+      {einsum, ", ->", {}, 2},
+      {einsum, "a _, _ b -> a b", {}, 2},
+      {einsum, "... a, a b -> ... b", {}, 2},
+      {einsum, "... a ->"},
+      {einsum, "a b -> (b a)"},
+      {einsum, "a b -> b 3 a"},
+      {einsum, "(a b) 4, b -> a", {}, 2},
+      {einsum, "(a b) -> a", {"b"}},
+      {reduce, "a b -> a"},
+      {reduce, "a b ->"},
+      {reduce, "... a -> ..."},
+      {reduce, "... a -> a"},
+      {reduce, "(h 2) (w 2) -> h w"},
+      {reduce, "a 1 () -> 1 () a"},
+      {reduce, "a ... -> (a ...)"},
+      {rearrange, "a b -> b a"},
+      {rearrange, "(a b) -> a b", {"a"}},
+      {einsum, "(a b) (b c) c -> a b c"},
+      {rearrange, "a ... b -> (b ... a)"},
+      {rearrange, "a 1 -> () a 1 1"},
+      {rearrange, "(a (b 1)) -> b a", {"b"}},
+      {rearrange, "a -> a", {"a"}},
+      {repeat, "a -> a 3"},
+      {repeat, "a -> (a k)", {"k"}},
+      {repeat, "-> 2 3"},
+      {repeat, "... -> n ...", {"n"}},
+      {pack, "a * b"},
+      {pack, "*"},
+      {unpack, "* c"},
+      {parse_shape, "a _ 3 ..."},
+      {parse_shape, ""},
+      {parse_shape, "_ _ _"},
+  };
+  for (const Taken& row : table) {
+    EXPECT_EQ(check(row.op, row.text, row.operands, row.given).complaint, Complaint::none) << described(row.op, row.text);
+  }
+}
+
+struct Refused {
+  Operation op;
+  std::string_view text;
+  Complaint complaint;
+  SourceSpan span{};
+  SourceSpan other{};
+  Names given{};
+  std::size_t operands = 1;
+  std::int64_t argument = 0;
+};
+
+TEST(PatternCheck, RefusesWithThePlace) {
+  using enum Operation;
+  using enum Complaint;
+  const Refused table[] = {
+      {einsum, "a b", arrow_is_missing, {3, 4}},
+      {rearrange, "", arrow_is_missing, {0, 1}},
+      {pack, "a * -> b", arrow_is_not_wanted, {4, 6}},
+      {unpack, "* ->", arrow_is_not_wanted, {2, 4}},
+      {parse_shape, "a->b", arrow_is_not_wanted, {1, 3}},
+      {einsum, "a, b -> a", number_of_operands_differs, {0, 5}, {}, {}, 3, 3},
+      {einsum, "a -> a", number_of_operands_differs, {0, 2}, {}, {}, 2, 2},
+      {einsum, "-> ", number_of_operands_differs, {0, 0}, {}, {}, 0, 0},
+      {rearrange, "a, b -> a b", number_of_operands_differs, {0, 5}, {}, {}, 1, 1},
+      {pack, "a *, b *", number_of_operands_differs, {0, 8}, {}, {}, 2, 2},
+      {parse_shape, "a, b", number_of_operands_differs, {0, 4}, {}, {}, 1, 1},
+      {einsum, "a -> a _", unnamed_axis_is_not_allowed, {7, 8}},
+      {rearrange, "a _ -> a", unnamed_axis_is_not_allowed, {2, 3}},
+      {pack, "_ *", unnamed_axis_is_not_allowed, {0, 1}},
+      {einsum, "a * -> a", packed_axes_are_not_allowed, {2, 3}},
+      {rearrange, "a -> a *", packed_axes_are_not_allowed, {7, 8}},
+      {parse_shape, "a *", packed_axes_are_not_allowed, {2, 3}},
+      {pack, "a b", packed_axes_are_missing, {0, 3}},
+      {unpack, "", packed_axes_are_missing, {0, 0}},
+      {pack, "* a *", packed_axes_are_repeated, {4, 5}, {0, 1}},
+      {pack, "(a b) *", group_is_not_allowed, {0, 5}},
+      {parse_shape, "a (b c)", group_is_not_allowed, {2, 7}},
+      {pack, "3 *", number_is_not_allowed, {0, 1}},
+      {unpack, "* 1", number_is_not_allowed, {2, 3}},
+      {pack, "... *", ellipsis_is_not_allowed, {0, 3}},
+      {rearrange, "... a ... -> a ...", ellipsis_is_repeated, {6, 9}, {0, 3}},
+      {einsum, "... a -> ... a ...", ellipsis_is_repeated, {15, 18}, {9, 12}},
+      {parse_shape, "... ...", ellipsis_is_repeated, {4, 7}, {0, 3}},
+      {rearrange, "(a ...) -> a ...", ellipsis_is_inside_a_group_of_an_input, {3, 6}, {0, 7}},
+      {einsum, "a, (b (...)) -> a", ellipsis_is_inside_a_group_of_an_input, {7, 10}, {3, 12}, {}, 2},
+      {rearrange, "a -> a ...", ellipsis_of_the_output_is_in_no_input, {7, 10}},
+      {reduce, "a -> (a ...)", ellipsis_of_the_output_is_in_no_input, {8, 11}},
+      {rearrange, "a ... -> a", ellipsis_of_the_input_is_lost, {2, 5}},
+      {repeat, "... a -> a 2", ellipsis_of_the_input_is_lost, {0, 3}},
+      {rearrange, "a a -> a", axis_is_repeated, {2, 3}, {0, 1}},
+      {reduce, "a (b a) -> b", axis_is_repeated, {5, 6}, {0, 1}},
+      {einsum, "a b -> a b a", axis_is_repeated, {11, 12}, {7, 8}},
+      {pack, "a a *", axis_is_repeated, {2, 3}, {0, 1}},
+      {parse_shape, "a _ a", axis_is_repeated, {4, 5}, {0, 1}},
+      {rearrange, "a -> a bb", axis_of_the_output_is_in_no_input, {7, 9}},
+      {einsum, "a, b -> c", axis_of_the_output_is_in_no_input, {8, 9}, {}, {}, 2},
+      {reduce, "a -> (a c)", axis_of_the_output_is_in_no_input, {8, 9}},
+      {rearrange, "a bb -> a", axis_of_the_input_is_lost, {2, 4}},
+      {repeat, "a b -> a 2", axis_of_the_input_is_lost, {2, 3}},
+      {rearrange, "a 3 -> a", anonymous_axis_of_the_input_is_lost, {2, 3}},
+      {rearrange, "a 3 -> a 3", anonymous_axis_of_the_output_is_in_no_input, {9, 10}},
+      {reduce, "a b -> a 2", anonymous_axis_of_the_output_is_in_no_input, {9, 10}},
+      {repeat, "a 3 -> a 3", anonymous_axis_of_the_input_is_lost, {2, 3}},
+      {rearrange, "a b -> b a", axis_size_is_not_of_the_pattern, {}, {}, {"a", "c"}, 1, 1},
+      {reduce, "a 3 -> a", axis_size_is_not_of_the_pattern, {}, {}, {"3"}, 1, 0},
+      {einsum, "... a -> a", axis_size_is_not_of_the_pattern, {}, {}, {"..."}, 1, 0},
+      {einsum, "a _ -> a", axis_size_is_not_of_the_pattern, {}, {}, {"_"}, 1, 0},
+      {pack, "a *", axis_size_is_not_of_the_pattern, {}, {}, {"a"}, 1, 0},
+      {rearrange, "a b -> b a", axis_size_is_given_twice, {}, {}, {"a", "b", "a"}, 1, 2},
+      {repeat, "a -> a k", axis_size_is_missing, {7, 8}},
+      {repeat, "a -> a (j k)", axis_size_is_missing, {8, 9}, {}, {"k"}},
+      {rearrange, "(a b) c -> a b c", group_has_more_than_one_unknown_size, {0, 5}},
+      {rearrange, "c (a b d) -> a b c d", group_has_more_than_one_unknown_size, {2, 9}, {}, {"a"}},
+      {einsum, "(a _) -> a", group_has_more_than_one_unknown_size, {0, 5}},
+      {einsum, "(a a) -> a", group_has_more_than_one_unknown_size, {0, 5}},
+  };
+  for (const Refused& row : table) {
+    const Mistake mistake = check(row.op, row.text, row.operands, row.given);
+    EXPECT_EQ(mistake.complaint, row.complaint) << described(row.op, row.text);
+    EXPECT_EQ(mistake.span, row.span) << described(row.op, row.text) << " at " << mistake.span.begin << ", " << mistake.span.end;
+    EXPECT_EQ(mistake.other, row.other) << described(row.op, row.text) << " at " << mistake.other.begin << ", " << mistake.other.end;
+    EXPECT_EQ(mistake.argument, row.argument) << described(row.op, row.text);
+  }
+}
+
+// Sizes whose names come at run time may be any, so that none can be called missing.
+TEST(PatternCheck, SizesOfUnknownNamesSolveAnything) {
+  using enum Operation;
+  EXPECT_FALSE(check(repeat, "a -> a k", 1, {}, true));
+  EXPECT_FALSE(check(rearrange, "(a b) -> a b", 1, {}, true));
+  EXPECT_EQ(check(rearrange, "a b -> a", 1, {}, true).complaint, Complaint::axis_of_the_input_is_lost);
+}
+
+// What is known of one axis tells another, however long the chain and in whatever order it is written.
+TEST(PatternCheck, ChainsOfGroupsAreSolved) {
+  std::string input, output;
+  constexpr int length = 40;
+  for (int i = 0; i < length; ++i) {
+    input += "(a" + std::to_string(i) + " a" + std::to_string(i + 1) + ") ";
+  }
+  EXPECT_EQ(check(Operation::einsum, input + "->").complaint, Complaint::group_has_more_than_one_unknown_size);
+  EXPECT_FALSE(check(Operation::einsum, input + "->", 1, {"a0"}));
+  EXPECT_FALSE(check(Operation::einsum, input + "->", 1, {"a40"}));
+  EXPECT_FALSE(check(Operation::einsum, input + "a17 ->", 1));
+}
+
+// The checks are those of the compiler as well.
+static_assert(!check(Operation::rearrange, "b s (h d) -> b h s d", 1, {"h"}));
+static_assert(check(Operation::rearrange, "b s (h d) -> b h s", 1, {"h"}).complaint ==
+              Complaint::axis_of_the_input_is_lost);
+
+// No pattern makes the checks fail or run on: each random one gets an answer whose place is in the text.
+TEST(PatternCheck, AnswersEveryPattern) {
+  const unsigned seed = 5;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
+  constexpr std::string_view words[] = {"a", "b", "c", "d", "a", "b", "(", ")", "...", "1", "3", "_", "*", ",", "->", "->"};
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 50'000; ++round) {
+    std::string text;
+    for (std::size_t n = below(12); n > 0; --n) text += std::string(words[below(std::size(words))]) + " ";
+    if (match_pattern(text).mistake) continue;
+    for (int op = 0; op <= static_cast<int>(Operation::parse_shape); ++op) {
+      const Names given = below(2) ? Names{"a"} : Names{};
+      const Mistake mistake = check(static_cast<Operation>(op), text, 1 + below(2), given);
+      ++(mistake ? refused : taken);
+      ASSERT_LE(mistake.span.begin, mistake.span.end) << text;
+      ASSERT_LE(mistake.span.end, text.size() + 1) << text;
+      ASSERT_LE(mistake.other.end, text.size()) << text;
+    }
+  }
+  EXPECT_GT(taken, 1000);
+  EXPECT_GT(refused, 1000);
+}
+
+}  // namespace

@@ -1,0 +1,264 @@
+// Reductions with known answers. Random ones against two oracles: oracle_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include <ein/ein.hpp>
+#include "support/tensor_values.hpp"
+
+namespace ein {
+namespace {
+
+using test::get_values;
+using test::make_tensor;
+using Values = std::vector<double>;
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::mean, Reduction::max,       Reduction::min, Reduction::prod,
+                                        Reduction::any, Reduction::all,  Reduction::logsumexp, Reduction::var, Reduction::std};
+
+double reduce_all(const Values& values, Reduction reduction, DType dtype = DType::f32) {
+  const Tensor x = make_tensor(values, {static_cast<std::int64_t>(values.size())}, dtype);
+  return get_values(reduce(x, "n ->", reduction))[0];
+}
+
+/// The kind of the Error that a call throws; none, and a failure, when it throws none.
+template <class F>
+std::optional<ErrorKind> error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "no Error";
+  return std::nullopt;
+}
+
+TEST(ReduceTest, KnownAnswers) {
+  const Tensor x = make_tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+  EXPECT_EQ(get_values(reduce(x, "a b -> a", "sum")), (Values{6, 15}));
+  EXPECT_EQ(get_values(reduce(x, "a b -> b", "sum")), (Values{5, 7, 9}));
+  EXPECT_EQ(get_values(reduce(x, "a b -> b", "mean")), (Values{2.5, 3.5, 4.5}));
+  EXPECT_EQ(get_values(reduce(x, "a b -> a", "max")), (Values{3, 6}));
+  EXPECT_EQ(get_values(reduce(x, "a b -> a", "min")), (Values{1, 4}));
+  EXPECT_EQ(get_values(reduce(x, "a b -> a", "prod")), (Values{6, 120}));
+  EXPECT_EQ(get_values(reduce(x, "a b ->", "sum")), (Values{21}));
+  EXPECT_EQ(get_values(reduce(x, "(a2 2) b -> a2 b", "max")), (Values{4, 5, 6}));
+  EXPECT_EQ(get_values(reduce(x, "a b -> b a", "sum")), (Values{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(reduce(x, "a b -> 1 a 1", "sum").shape(), (Shape{1, 2, 1}));
+
+  const Tensor image = make_tensor({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {1, 4, 4, 1});
+  EXPECT_EQ(get_values(reduce(image, "b (h 2) (w 2) c -> b h w c", "max")), (Values{5, 7, 13, 15}));
+  EXPECT_EQ(get_values(reduce(image, "b (h 2) (w 2) c -> b h w c", "mean")), (Values{2.5, 4.5, 10.5, 12.5}));
+  const std::vector<Tensor> list{make_tensor({1, 2}, {2}), make_tensor({3, 4}, {2})};
+  EXPECT_EQ(get_values(reduce(list, "n a -> a", "sum")), (Values{4, 6}));
+}
+
+TEST(ReduceTest, VarianceAndDeviationAreOfThePopulation) {
+  EXPECT_EQ(reduce_all({1, 2, 3, 4}, Reduction::var), 1.25);
+  EXPECT_FLOAT_EQ(static_cast<float>(reduce_all({1, 2, 3, 4}, Reduction::std)), std::sqrt(1.25f));
+  EXPECT_EQ(reduce_all({7}, Reduction::var), 0);
+  // 1, 0, 1, 0, ... far from zero: sums of squares would have no digits left.
+  Values far(1000);
+  for (std::size_t i = 0; i < far.size(); ++i) far[i] = 100000 + static_cast<double>(i % 2);
+  EXPECT_NEAR(reduce_all(far, Reduction::var), 0.25, 1e-3);
+  EXPECT_NEAR(reduce_all(far, Reduction::std), 0.5, 1e-3);
+}
+
+TEST(ReduceTest, SumsOfManyElementsKeepTheirDigits) {
+  constexpr std::int64_t n = 10'000'000;
+  const float tenth = 0.1f;
+  const double want = static_cast<double>(tenth) * static_cast<double>(n);
+  float naive = 0;
+  for (std::int64_t i = 0; i < n; ++i) naive += tenth;
+  ASSERT_GT(std::abs(naive - want) / want, 1e-2);  // what this test is about
+  const Tensor x = full({n}, tenth);
+  const auto relative_error = [&](const Tensor& sum, double of) {
+    double worst = 0;
+    for (double value : get_values(sum)) worst = std::max(worst, std::abs(value - of) / of);
+    return worst;
+  };
+  // A cascade's error is a few times eps = 1.2e-7.
+  EXPECT_LT(relative_error(reduce(x, "n ->", "sum"), want), 1e-6);
+  EXPECT_LT(relative_error(reduce(x.view({10, n / 10}), "a b ->", "sum"), want), 1e-6);
+  EXPECT_LT(relative_error(reduce(x.view({4, n / 4}), "a b -> a", "sum"), want / 4), 1e-6);
+  EXPECT_LT(relative_error(reduce(x.view({n / 4, 4}), "a b -> b", "sum"), want / 4), 1e-6);
+  EXPECT_LT(relative_error(reduce(x.view({n / 1000, 1000}), "a b -> b", "sum"), want / 1000), 1e-6);
+  EXPECT_LT(relative_error(reduce(x.view({1000, n / 1000}), "a b -> a", "sum"), want / 1000), 1e-6);
+  EXPECT_LT(relative_error(einsum(x, "n ->"), want), 1e-6);
+  EXPECT_LT(relative_error(reduce(x, "n ->", "mean"), static_cast<double>(tenth)), 1e-6);
+  EXPECT_LT(relative_error(reduce(x.view({n / 4, 4}), "a b -> b", "mean"), static_cast<double>(tenth)), 1e-6);
+  EXPECT_LT(get_values(reduce(x, "n ->", "var"))[0], 1e-12);
+}
+
+TEST(ReduceTest, NanIsContagious) {
+  for (std::size_t at : {0u, 1u, 17u, 511u, 512u, 1499u}) {
+    Values values(1500, 1);
+    values[at] = nan;
+    for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+      for (Reduction reduction : all_reductions) {
+        const double got = reduce_all(values, reduction, dtype);
+        const bool is_question = reduction == Reduction::any || reduction == Reduction::all;
+        if (is_question) {
+          EXPECT_EQ(got, 1) << name(reduction);  // NaN differs from zero
+        } else {
+          EXPECT_TRUE(std::isnan(got)) << name(reduction) << " of " << name(dtype) << " with NaN at " << at << " is " << got;
+        }
+      }
+      // The columns of a matrix, of which one has the NaN.
+      const Tensor x = make_tensor(values, {3, 500}, dtype);
+      const Values sums = get_values(reduce(x, "a b -> b", "max"));
+      for (std::size_t b = 0; b < sums.size(); ++b) EXPECT_EQ(std::isnan(sums[b]), b == at % 500) << at << " " << b;
+    }
+  }
+}
+
+TEST(ReduceTest, Infinities) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    SCOPED_TRACE(std::string(name(dtype)));
+    EXPECT_EQ(reduce_all({1, inf, 2}, Reduction::sum, dtype), inf);
+    EXPECT_TRUE(std::isnan(reduce_all({inf, -inf}, Reduction::sum, dtype)));
+    EXPECT_EQ(reduce_all({1, inf, -inf}, Reduction::max, dtype), inf);
+    EXPECT_EQ(reduce_all({1, inf, -inf}, Reduction::min, dtype), -inf);
+    EXPECT_EQ(reduce_all({-inf, -inf}, Reduction::max, dtype), -inf);
+    EXPECT_EQ(reduce_all({1, inf}, Reduction::logsumexp, dtype), inf);
+    EXPECT_EQ(reduce_all({-inf, -inf, -inf}, Reduction::logsumexp, dtype), -inf);
+    EXPECT_EQ(reduce_all(Values(40, -inf), Reduction::logsumexp, dtype), -inf);
+    EXPECT_EQ(reduce_all({-inf, 3}, Reduction::logsumexp, dtype), 3);
+    EXPECT_TRUE(std::isnan(reduce_all({1, inf}, Reduction::var, dtype)));
+    EXPECT_TRUE(std::isnan(reduce_all({1, inf}, Reduction::std, dtype)));
+  }
+}
+
+TEST(ReduceTest, LogSumExpDoesNotOverflow) {
+  EXPECT_NEAR(reduce_all({1000, 1000}, Reduction::logsumexp), 1000 + std::log(2.0), 1e-4);
+  EXPECT_NEAR(reduce_all({-1000, -1000}, Reduction::logsumexp), -1000 + std::log(2.0), 1e-4);
+  EXPECT_NEAR(reduce_all(Values(4096, 0.0), Reduction::logsumexp, DType::f64), std::log(4096.0), 1e-14);
+}
+
+TEST(ReduceTest, NoElements) {
+  for (DType dtype : test::all_dtypes) {
+    for (const Shape& shape : {Shape{3, 0}, Shape{3, 0, 2}}) {
+      const Tensor x = make_tensor({}, shape, dtype);
+      const auto of = [&](Reduction reduction) { return get_values(reduce(x, "a ... -> a", reduction)); };
+      EXPECT_EQ(of(Reduction::sum), Values(3, 0));
+      EXPECT_EQ(of(Reduction::prod), Values(3, 1));
+      EXPECT_EQ(of(Reduction::any), Values(3, 0));
+      EXPECT_EQ(of(Reduction::all), Values(3, 1));
+      EXPECT_EQ(error_of([&] { of(Reduction::max); }), ErrorKind::reduction);
+      EXPECT_EQ(error_of([&] { of(Reduction::min); }), ErrorKind::reduction);
+      if (!is_floating(dtype)) continue;
+      for (Reduction reduction : {Reduction::mean, Reduction::var, Reduction::std}) {
+        for (double value : of(reduction)) EXPECT_TRUE(std::isnan(value)) << name(reduction);
+      }
+      // f8e4m3 has no infinities; its lowest number stands for one.
+      EXPECT_EQ(of(Reduction::logsumexp), Values(3, dtype == DType::f8e4m3 ? -448 : -inf));
+    }
+    // An empty result asks for the largest of nothing nowhere.
+    const Tensor x = make_tensor({}, {0, 0}, dtype);
+    EXPECT_EQ(reduce(x, "a b -> a", "max").shape(), Shape{0});
+    EXPECT_EQ(reduce(make_tensor({}, {0, 3}, dtype), "a b -> a", "min").shape(), Shape{0});
+  }
+}
+
+TEST(ReduceTest, IntegersWrap) {
+  const std::vector<std::int64_t> large{std::numeric_limits<std::int64_t>::max(), 1, 5};
+  EXPECT_EQ(reduce(from_vector(large), "n ->", "sum").item<std::int64_t>(), std::numeric_limits<std::int64_t>::min() + 5);
+  EXPECT_EQ(reduce(full({64}, 2, DType::i64), "n ->", "prod").item<std::int64_t>(), 0);
+  EXPECT_EQ(reduce(full({63}, 2, DType::i64), "n ->", "prod").item<std::int64_t>(), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(reduce(full({31}, 2, DType::i32), "n ->", "prod").item<std::int32_t>(), std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(reduce(full({2}, 2147483647, DType::i32), "n ->", "sum").item<std::int32_t>(), -2);
+  EXPECT_EQ(reduce(full({3}, 200, DType::u8), "n ->", "sum").item<std::int64_t>(), 600 % 256);
+  EXPECT_EQ(reduce(full({3}, 200, DType::u8), "n ->", "max").item<std::int64_t>(), 200);
+  const std::vector<std::int64_t> extremes{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  EXPECT_EQ(reduce(from_vector(extremes), "n ->", "min").item<std::int64_t>(), extremes[0]);
+  EXPECT_EQ(reduce(from_vector(extremes), "n ->", "max").item<std::int64_t>(), extremes[1]);
+}
+
+TEST(ReduceTest, IntegersHaveNoMean) {
+  for (DType dtype : {DType::i64, DType::i32, DType::u8, DType::boolean}) {
+    const Tensor x = ones({2, 2}, dtype);
+    for (Reduction reduction : {Reduction::mean, Reduction::var, Reduction::std, Reduction::logsumexp}) {
+      EXPECT_EQ(error_of([&] { reduce(x, "a b -> a", reduction); }), ErrorKind::dtype) << name(reduction);
+      // Not even of one element each.
+      EXPECT_EQ(error_of([&] { reduce(x, "a b -> a b", reduction); }), ErrorKind::dtype) << name(reduction);
+    }
+  }
+  EXPECT_EQ(error_of([] { reduce(ones({2}), "a ->", runtime("median")); }), ErrorKind::reduction);
+}
+
+TEST(ReduceTest, NarrowFloatsAccumulateInF32) {
+  // The sum, 2.4e8, is no f16; the mean is.
+  EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "mean"))[0], 60000 / 32 * 32);
+  EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "var"))[0], 0);
+  EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "sum"))[0], inf);
+  EXPECT_EQ(get_values(reduce(full({4096}, 300.0, DType::f8e4m3), "n ->", "mean"))[0], 288);
+  // Adding 1 to 256 is lost in bf16, to 2048 in f16, to 16 in f8e4m3.
+  EXPECT_EQ(get_values(reduce(ones({4096}, DType::bf16), "n ->", "sum"))[0], 4096);
+  EXPECT_EQ(get_values(reduce(ones({3, 4096}, DType::f16), "a n -> a", "sum")), Values(3, 4096));
+  EXPECT_EQ(get_values(reduce(ones({4096, 3}, DType::f16), "n a -> a", "sum")), Values(3, 4096));
+  EXPECT_EQ(get_values(reduce(ones({256}, DType::f8e4m3), "n ->", "sum"))[0], 256);
+  EXPECT_EQ(get_values(reduce(ones({4096}, DType::f8e5m2), "n ->", "sum"))[0], 4096);
+}
+
+TEST(ReduceTest, Bools) {
+  const Tensor x = make_tensor({0, 0, 0, 1, 1, 1}, {3, 2}, DType::boolean);
+  for (Reduction reduction : {Reduction::sum, Reduction::max, Reduction::any}) {
+    EXPECT_EQ(get_values(reduce(x, "a b -> a", reduction)), (Values{0, 1, 1})) << name(reduction);
+  }
+  for (Reduction reduction : {Reduction::prod, Reduction::min, Reduction::all}) {
+    EXPECT_EQ(get_values(reduce(x, "a b -> a", reduction)), (Values{0, 0, 1})) << name(reduction);
+  }
+  EXPECT_EQ(reduce(x, "a b -> a", "any").dtype(), DType::boolean);
+  // 256 times true is true: no sum that wraps to 0.
+  EXPECT_EQ(get_values(reduce(ones({256}, DType::boolean), "n ->", "sum"))[0], 1);
+}
+
+TEST(ReduceTest, QuestionsAreAnsweredInTheInputsDtype) {
+  for (DType dtype : test::all_dtypes) {
+    const double some = dtype == DType::boolean ? 1 : 2;
+    const Tensor x = make_tensor({0, 0, 0, some, some, some}, {3, 2}, dtype);
+    EXPECT_EQ(get_values(reduce(x, "a b -> a", "any")), (Values{0, 1, 1}));
+    EXPECT_EQ(get_values(reduce(x, "a b -> a", "all")), (Values{0, 0, 1}));
+    EXPECT_EQ(get_values(reduce(x, "a b -> a b", "any")), (Values{0, 0, 0, 1, 1, 1}));
+    EXPECT_EQ(reduce(x, "a b -> a", "all").dtype(), dtype);
+  }
+}
+
+TEST(ReduceTest, ResultsDoNotDependOnTheNumberOfThreads) {
+  const int threads_before = num_threads();
+  manual_seed(3);
+  const Tensor x = randn({300, 7, 700});
+  const Tensor halves = x.to(DType::f16);
+  const auto results = [&] {
+    std::vector<Tensor> all;
+    for (Reduction reduction : all_reductions) {
+      for (const Tensor& input : {x, halves}) {
+        all.push_back(reduce(input, "a b c -> a", reduction));
+        all.push_back(reduce(input, "a b c -> c", reduction));
+        all.push_back(reduce(input, "a b c -> b", reduction));
+        all.push_back(reduce(input, "a b c -> c a", reduction));
+        all.push_back(reduce(input, "a b c ->", reduction));
+      }
+    }
+    return all;
+  };
+  set_num_threads(1);
+  const std::vector<Tensor> alone = results();
+  for (int threads : {2, 3, 4}) {
+    set_num_threads(threads);
+    const std::vector<Tensor> together = results();
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_EQ(std::memcmp(alone[i].raw_data(), together[i].raw_data(), alone[i].nbytes()), 0)
+          << threads << " threads, result " << i;
+    }
+  }
+  set_num_threads(threads_before);
+}
+
+}  // namespace
+}  // namespace ein

@@ -1,0 +1,75 @@
+// The call that the command line describes.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ein/grammar/parse.hpp"
+#include "graph/call.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace ein::command {
+
+/// A mistake in the words of the command line; exit code 2, as for one in the pattern.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The words of a call as they were written.
+struct CallWords {
+  std::string op;
+  std::string pattern;
+  std::vector<std::string> axes;
+  std::string by;
+  std::vector<std::string> packed;
+  std::vector<std::string> shapes;
+  std::string dtype = "f32";
+};
+
+/// Adds OP, PATTERN, --axis, --by and --packed.
+void add_call(CLI::App& app, CallWords& words);
+/// Adds --shape and --dtype.
+void add_operands(CLI::App& app, CallWords& words);
+
+/// The operands that --shape and --dtype describe. A UsageError for a word that is no shape or
+/// dtype, an Error for a shape that no tensor can have.
+std::vector<OperandType> operands_of(const CallWords& words);
+
+/// A call, its pattern read and checked.
+class Call {
+ public:
+  /// A UsageError for words that make no call of `operand_count` operands, an Error for a mistake
+  /// in the pattern. `words` must outlive the call.
+  Call(const CallWords& words, std::size_t operand_count);
+  /// For as many operands as the pattern has.
+  explicit Call(const CallWords& words);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  Operation op() const { return call_.op; }
+  const PatternCall& get() const { return call_; }
+  /// How many tensors it makes; none for parse_shape.
+  std::size_t result_count() const;
+
+ private:
+  void read(const CallWords& words);
+  void check(std::size_t operand_count) const;
+
+  grammar::Reading reading_;
+  std::vector<AxisSize> sizes_;
+  std::vector<Shape> packed_;
+  PatternCall call_;
+};
+
+/// "batch=2 h=5", the result of parse_shape.
+std::string sizes_line(const grammar::Pattern& pattern, const Shape& shape);
+/// "packed: (), (7,)", what pack joined.
+std::string packed_line(std::span<const Shape> packed);
+
+}  // namespace ein::command

@@ -1,0 +1,90 @@
+// The ein command: patterns at the shell.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include <ein/error.hpp>
+
+#include "call.hpp"
+#include "subcommands.hpp"
+#include "words.hpp"
+
+namespace {
+
+constexpr const char* description =
+    R"(Patterns such as 'b s (h d) -> b h s d', checked, run on .npy files, costed or taken apart.)";
+
+constexpr const char* examples = R"(Examples:
+  ein check einsum 'b q d, b k d -> b q k' --shape 2,5,64 --shape 2,7,64
+  ein run reduce 'h w c -> c' photo.npy --by mean -o colour.npy
+  ein emit nest rearrange 'b s (h d) -> b h s d' --shape 2,128,512 --axis h=8
+  ein cost einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --device h100-sxm
+  ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024
+More of them: ein check --help, ein run --help, ein emit --help, ein cost --help, ein napkin --help.
+
+Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
+
+int report(int exit_code, const std::string& text) {
+  std::fprintf(stderr, "ein: %s\n", text.c_str());
+  return exit_code;
+}
+
+int write(const std::string& output) {
+  const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size();
+  if (written && std::fflush(stdout) == 0) return 0;
+  return report(1, std::string("cannot write the output: ") + std::strerror(errno));
+}
+
+/// A pattern or a shape that does not fit is the caller's; a file or the machine's memory may not
+/// be.
+int exit_code(ein::ErrorKind kind) {
+  return kind == ein::ErrorKind::file || kind == ein::ErrorKind::memory ? 1 : 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    CLI::App app(description, "ein");
+    std::string output;
+    app.set_version_flag("--version", "ein " EIN_VERSION, "Print the version");
+    app.set_help_flag("-h,--help", "Print this help");
+    app.get_formatter()->column_width(28);
+    app.get_formatter()->label("TEXT", "");
+    app.get_formatter()->label("REQUIRED", "");
+    app.footer(examples);
+    app.require_subcommand(1);
+    ein::command::add_check(app, output);
+    ein::command::add_run(app, output);
+    ein::command::add_emit(app, output);
+    ein::command::add_cost(app, output);
+    ein::command::add_napkin(app, output);
+    std::vector<std::string> words = ein::command::mark_words(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    try {
+      app.parse(words);
+    } catch (const CLI::ParseError& error) {
+      if (error.get_exit_code() == 0) {
+        app.exit(error);
+        return write("");
+      }
+      if (app.get_subcommands().empty())
+        {
+        return report(2, "a subcommand is wanted: check, run, emit, cost or napkin\n  see ein --help");
+      }
+      const std::string subcommand = app.get_subcommands().front()->get_name();
+      return report(
+          2, ein::command::without_marks(error.what()) + "\n  see ein " + subcommand + " --help");
+    }
+    return write(output);
+  } catch (const ein::command::UsageError& error) {
+    return report(2, error.what());
+  } catch (const ein::Error& error) {
+    return report(exit_code(error.kind()), error.what());
+  } catch (const std::exception& error) {
+    return report(1, error.what());
+  }
+}

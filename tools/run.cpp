@@ -1,0 +1,103 @@
+// ein run: a pattern on .npy files.
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include <ein/npy.hpp>
+
+#include "call.hpp"
+#include "io/file.hpp"
+#include "runtime/plan.hpp"
+#include "subcommands.hpp"
+#include "words.hpp"
+
+namespace ein::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* examples = R"(Examples:
+  ein run rearrange 'h w c -> c h w' photo.npy -o planes.npy
+  ein run einsum 'i j, j k -> i k' a.npy b.npy -o product.npy
+  ein run reduce 'h w c -> c' photo.npy --by mean          no -o: the result is printed
+  ein run rearrange 'b h w -> h (b w)' 1.npy 2.npy 3.npy -o row.npy
+                                                 several files: stacked on a new first axis
+  ein run pack 'b *' x.npy y.npy -o packed.npy
+  ein run unpack 'b *' packed.npy --packed 3 --packed 4,5 -o x.npy -o y.npy
+  ein run parse_shape 'batch _ h' x.npy
+
+Results have the dtype of the files. They are written once all of them are computed.
+Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
+
+std::string shown(const Tensor& x) {
+  return x.shape().to_string() + " " + std::string(name(x.dtype())) + "\n" + to_string(x) + "\n";
+}
+
+/// Asks first whether every file can be written, so that none is when one cannot.
+void save(const std::vector<Tensor>& results, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) io::ReplacementFile("save_npy", path);
+  for (std::size_t i = 0; i < paths.size(); ++i) save_npy(paths[i], results[i]);
+}
+
+void check_outputs(const Call& call, const std::vector<std::string>& outputs) {
+  if (outputs.empty()) return;
+  if (call.result_count() != outputs.size()) {
+    throw UsageError(std::string(name(call.op())) + " has " + std::to_string(call.result_count()) +
+                     (call.result_count() == 1 ? " result" : " results") + ", -o is given " +
+                     std::to_string(outputs.size()) + (outputs.size() == 1 ? " time" : " times"));
+  }
+  std::set<fs::path> places;
+  for (const std::string& path : outputs) {
+    if (!places.insert(fs::absolute(path).lexically_normal()).second) {
+      throw UsageError("-o '" + path + "' is given twice");
+    }
+  }
+}
+
+std::string run(const CallWords& words, const std::vector<std::string>& inputs,
+                const std::vector<std::string>& outputs) {
+  const Call call(words, inputs.size());
+  check_outputs(call, outputs);
+  std::vector<Tensor> operands;
+  std::vector<const Tensor*> addresses;
+  std::vector<OperandType> types;
+  std::vector<Shape> shapes;
+  for (const std::string& path : inputs) operands.push_back(load_npy(path));
+  for (const Tensor& operand : operands) {
+    addresses.push_back(&operand);
+    types.push_back({operand.shape(), operand.dtype()});
+    shapes.push_back(operand.shape());
+  }
+  if (call.op() == Operation::parse_shape) return sizes_line(call.get().pattern, shapes[0]);
+
+  const Graph graph = build_graph(call.get(), types);
+  const std::vector<Tensor> results =
+      engine::run(*engine::make_plan("run", graph, addresses), addresses);
+  std::string output;
+  if (outputs.empty()) {
+    for (const Tensor& result : results) output += shown(result);
+  } else {
+    save(results, outputs);
+  }
+  if (call.op() == Operation::pack)
+    output += packed_line(packed_shapes(call.get().pattern, shapes));
+  return output;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, std::string& output) {
+  CLI::App* command = app.add_subcommand("run", "Run a pattern on .npy files");
+  const auto words = std::make_shared<CallWords>();
+  const auto inputs = std::make_shared<std::vector<std::string>>();
+  const auto outputs = std::make_shared<std::vector<std::string>>();
+  add_call(*command, *words);
+  add_words(*command, "IN", *inputs, "the operands, .npy files")->required()->allow_extra_args();
+  add_words(*command, "-o,--output", *outputs,
+            "where a result goes, once for each; without: stdout")
+      ->type_name("OUT.npy");
+  command->footer(examples);
+  command->callback([words, inputs, outputs, &output] { output = run(*words, *inputs, *outputs); });
+}
+
+}  // namespace ein::command

@@ -1,0 +1,19 @@
+// The subcommands of ein. Each adds itself to the command; when it is the one that is called, it
+// leaves in `output` what goes to stdout.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace ein::command {
+
+void add_check(CLI::App& app, std::string& output);
+void add_run(CLI::App& app, std::string& output);
+void add_emit(CLI::App& app, std::string& output);
+void add_cost(CLI::App& app, std::string& output);
+void add_napkin(CLI::App& app, std::string& output);
+
+}  // namespace ein::command
