@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench asan fuzz format clean deps
+.PHONY: help demo test bench bench-compile asan fuzz format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -11,6 +11,7 @@ help:
 	@echo 'make demo     build and run samples/attention.cpp'
 	@echo 'make test     build everything and run every test'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
+	@echo 'make bench-compile   how long compiling a program with ein takes'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each)'
 	@echo 'make format   format the sources with clang-format'
@@ -26,7 +27,8 @@ demo: deps
 	@cmake --build --preset release -j $(JOBS) --target sample_attention
 	@build/samples/sample_attention
 
-test: deps
+test:
+	scripts/install-dependencies test
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
@@ -35,6 +37,9 @@ bench: deps
 	cmake --preset release -D EIN_BENCH=ON
 	cmake --build --preset release -j $(JOBS) --target ein_bench
 	build/bench/ein_bench $(BENCH_ARGS)
+
+bench-compile: deps
+	bench/compile_time.sh
 
 asan: deps
 	cmake --preset asan

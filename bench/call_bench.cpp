@@ -28,17 +28,24 @@ void repeated(Bench& bench) {
   }
   const Tensor x = randn({2, 3, 4});
   const auto row = [&](const std::string& title, std::function<Tensor()> call) {
-    bench.run({.title = title, .peer = "", .ours = std::move(call), .beside = nullptr, .unit = "ns",
-               .target = at_most_ns(1000), .expected = nullptr},
+    bench.run({.title = title,
+               .peer = "",
+               .ours = std::move(call),
+               .beside = nullptr,
+               .unit = "ns",
+               .target = at_most_ns(1000),
+               .expected = nullptr},
               one);
   };
-  row("rearrange a b c -> c b a  2 3 4 (a view)", [=] { return ein::rearrange(x, "a b c -> c b a"); });
+  row("rearrange a b c -> c b a  2 3 4 (a view)",
+      [=] { return ein::rearrange(x, "a b c -> c b a"); });
   row("reduce a b c -> b  2 3 4", [=] { return ein::reduce(x, "a b c -> b", "sum"); });
   row("x + x  2 3 4", [=] { return x + x; });
 }
 
 void first(Bench& bench) {
-  bench.section("Nanoseconds per first call: parsing, solving and planning (each call has a new pattern)");
+  bench.section(
+      "Nanoseconds per first call: parsing, solving and planning (each call has a new pattern)");
   const std::vector<int> one = {1};
   const Tensor a = randn({4, 4, 4}), b = randn({4, 4, 4});
   auto fresh = [n = 0](const char* pattern) mutable {
@@ -49,9 +56,11 @@ void first(Bench& bench) {
   };
   bench.run({.title = "einsum b s1 h, b s2 h -> b s1 s2",
              .peer = "",
-             .ours = [=]() mutable {
-               return einsum(a, b, ein::runtime(fresh("b%d s%d h%d, b%d t%d h%d -> b%d s%d t%d")));
-             },
+             .ours =
+                 [=]() mutable {
+                   return einsum(a, b,
+                                 ein::runtime(fresh("b%d s%d h%d, b%d t%d h%d -> b%d s%d t%d")));
+                 },
              .beside = nullptr,
              .unit = "ns",
              .target = at_most_ns(100000),
@@ -59,11 +68,12 @@ void first(Bench& bench) {
             one);
   bench.run({.title = "of that, the parser",
              .peer = "",
-             .ours = [=]() mutable {
-               const std::string text = fresh("b%d s%d h%d, b%d t%d h%d -> b%d s%d t%d");
-               if (ein::grammar::parse_pattern(text).mistake) std::abort();
-               return a;
-             },
+             .ours =
+                 [=]() mutable {
+                   const std::string text = fresh("b%d s%d h%d, b%d t%d h%d -> b%d s%d t%d");
+                   if (ein::grammar::parse_pattern(text).mistake) std::abort();
+                   return a;
+                 },
              .beside = nullptr,
              .unit = "ns",
              .target = {},
@@ -74,7 +84,8 @@ void first(Bench& bench) {
 /// A chain of 10,000 matrix products and maps.
 ein::Graph long_graph() {
   using namespace ein;
-  const Graph product = graph_of(Operation::einsum, runtime("b i, i o -> b o"), {{64, 32}, {32, 32}});
+  const Graph product =
+      graph_of(Operation::einsum, runtime("b i, i o -> b o"), {{64, 32}, {32, 32}});
   Graph graph;
   graph.ops = {product.ops[0], product.ops[1]};
   for (ValueId x = 0; graph.ops.size() < 10000; x = static_cast<ValueId>(graph.ops.size()) - 1) {
@@ -96,19 +107,28 @@ void costing(Bench& bench) {
   bench.section("Nanoseconds to cost a graph of 10,000 operations");
   const ein::Graph graph = long_graph();
   const Tensor nothing;
-  bench.run({.title = "cost(graph)", .peer = "",
-             .ours = [=] {
-               if (ein::cost(graph).model == ein::Count(0)) std::abort();
-               return nothing;
-             },
-             .beside = nullptr, .unit = "ns", .target = at_most_ns(50e6), .expected = nullptr},
+  bench.run({.title = "cost(graph)",
+             .peer = "",
+             .ours =
+                 [=] {
+                   if (ein::cost(graph).model == ein::Count(0)) std::abort();
+                   return nothing;
+                 },
+             .beside = nullptr,
+             .unit = "ns",
+             .target = at_most_ns(50e6),
+             .expected = nullptr},
             {1});
-  bench.run({.title = "cost_formula(graph)", .peer = "",
-             .ours = [=] {
-               if (ein::cost_formula(graph).model.is_zero()) std::abort();
-               return nothing;
-             },
-             .beside = nullptr, .unit = "ns", .expected = nullptr},
+  bench.run({.title = "cost_formula(graph)",
+             .peer = "",
+             .ours =
+                 [=] {
+                   if (ein::cost_formula(graph).model.is_zero()) std::abort();
+                   return nothing;
+                 },
+             .beside = nullptr,
+             .unit = "ns",
+             .expected = nullptr},
             {1});
 }
 

@@ -12,11 +12,13 @@ void eigen_scores(const Tensor& x, const Tensor& y, const Tensor& z, std::int64_
   const std::int64_t depth = x.shape().back();
   const std::int64_t rows = x.numel() / batch / depth, columns = y.numel() / batch / depth;
   ein::cpu::parallel_for(batch, [&](std::int64_t b) {
-    matrix(z, rows, columns, b).noalias() = matrix(x, rows, depth, b) * matrix(y, columns, depth, b).transpose();
+    matrix(z, rows, columns, b).noalias() =
+        matrix(x, rows, depth, b) * matrix(y, columns, depth, b).transpose();
   });
 }
 
-void attention_scores(Bench& bench, const std::string& name, std::int64_t b, std::int64_t s, std::int64_t h) {
+void attention_scores(Bench& bench, const std::string& name, std::int64_t b, std::int64_t s,
+                      std::int64_t h) {
   const Tensor x = randn({b, s, h}), y = randn({b, s, h}), z = ein::empty({b, s, s});
   const auto beside = [=] { eigen_scores(x, y, z, b); };
   bench.run({.title = "b s1 h, b s2 h -> b s1 s2  " + name,
@@ -30,8 +32,10 @@ void attention_scores(Bench& bench, const std::string& name, std::int64_t b, std
 }
 
 void contiguous(Bench& bench) {
-  bench.section("Products of contiguous operands, beside plain Eigen on as many threads (batches go to threads whole, "
-                "a single product is cut by rows)");
+  bench.section(
+      "Products of contiguous operands, beside plain Eigen on as many threads (batches go to "
+      "threads whole, "
+      "a single product is cut by rows)");
   attention_scores(bench, "8 512 64", 8, 512, 64);
   attention_scores(bench, "96 128 64", 96, 128, 64);
   attention_scores(bench, "2 512 64", 2, 512, 64);
@@ -55,7 +59,8 @@ void permuted(Bench& bench) {
   const Tensor a = randn({n, n}), b = randn({n, n}), c = ein::empty({n, n});
   const Tensor at = a.transpose().contiguous(), bt = b.transpose().contiguous();
   const auto product = [=] { eigen_product(matrix(a, n, n), matrix(b, n, n), matrix(c, n, n)); };
-  const auto row = [&](const std::string& pattern, Tensor x, Tensor y, std::function<Tensor()> expected) {
+  const auto row = [&](const std::string& pattern, Tensor x, Tensor y,
+                       std::function<Tensor()> expected) {
     bench.run({.title = pattern + "  1024",
                .peer = "Eigen, contiguous",
                .ours = [=] { return einsum(x, y, ein::runtime(pattern)); },
@@ -71,9 +76,11 @@ void permuted(Bench& bench) {
 
   const auto heads = [&](std::int64_t batch, std::int64_t h, std::int64_t s, std::int64_t d) {
     const Tensor q = randn({batch, s, h, d}), k = randn({batch, s, h, d});
-    const Tensor q2 = rearrange(q, "b s h d -> b h s d").contiguous(), k2 = rearrange(k, "b s h d -> b h s d").contiguous();
+    const Tensor q2 = rearrange(q, "b s h d -> b h s d").contiguous(),
+                 k2 = rearrange(k, "b s h d -> b h s d").contiguous();
     const Tensor z = ein::empty({batch, h, s, s});
-    const std::string sizes = std::to_string(batch) + " " + std::to_string(h) + " " + std::to_string(s) + " " + std::to_string(d);
+    const std::string sizes = std::to_string(batch) + " " + std::to_string(h) + " " +
+                              std::to_string(s) + " " + std::to_string(d);
     const auto scores = [=] { eigen_scores(q2, k2, z, batch * h); };
     const double work = 2.0 * static_cast<double>(batch * h * s * s * d);
     bench.run({.title = "b s1 h d, b s2 h d -> b h s1 s2  " + sizes,
@@ -106,14 +113,19 @@ void permuted(Bench& bench) {
   const std::int64_t e = 32;
   const Tensor x = randn({e, e, e, e}), y = randn({e, e, n});
   const Tensor x2 = rearrange(x, "a b c d -> (a c) (b d)").contiguous();
-  const auto interleaved = [=] { eigen_product(matrix(x2, n, n), matrix(y, n, n), matrix(c, n, n)); };
+  const auto interleaved = [=] {
+    eigen_product(matrix(x2, n, n), matrix(y, n, n), matrix(c, n, n));
+  };
   bench.run({.title = "a b c d, b d j -> a c j  32 32 32 32 1024",
              .peer = "Eigen, contiguous",
              .ours = [=] { return einsum(x, y, "a b c d, b d j -> a c j"); },
              .beside = interleaved,
              .work = 2.0 * static_cast<double>(n * n * n),
              .target = at_least(0.8),
-             .expected = [=] { return interleaved(), c.view({e, e, n}); }},
+             .expected =
+                 [=] {
+                   return interleaved(), c.view({e, e, n});
+                 }},
             one_and_all());
 }
 
@@ -132,15 +144,21 @@ void dtypes(Bench& bench) {
                .beside = single,
                .work = work,
                .target = at_least(0.7),
-               .expected = [=] { return einsum(x.to(ein::DType::f32), y.to(ein::DType::f32), "i k, k j -> i j"); },
+               .expected =
+                   [=] {
+                     return einsum(x.to(ein::DType::f32), y.to(ein::DType::f32), "i k, k j -> i j");
+                   },
                .tolerance = tolerance},
               one_and_all());
   };
   small_float(ein::DType::f16, 1e-3);
   small_float(ein::DType::bf16, 8e-3);
 
-  const Tensor a64 = a.to(ein::DType::f64), b64 = b.to(ein::DType::f64), c64 = c.to(ein::DType::f64);
-  const auto f64 = [=] { eigen_product(matrix<double>(a64, n, n), matrix<double>(b64, n, n), matrix<double>(c64, n, n)); };
+  const Tensor a64 = a.to(ein::DType::f64), b64 = b.to(ein::DType::f64),
+               c64 = c.to(ein::DType::f64);
+  const auto f64 = [=] {
+    eigen_product(matrix<double>(a64, n, n), matrix<double>(b64, n, n), matrix<double>(c64, n, n));
+  };
   bench.run({.title = "i k, k j -> i j  f64",
              .peer = "Eigen",
              .ours = [=] { return einsum(a64, b64, "i k, k j -> i j"); },
@@ -151,9 +169,11 @@ void dtypes(Bench& bench) {
              .tolerance = 1e-12},
             one_and_all());
 
-  const Tensor ai = (a * 100).to(ein::DType::i64), bi = (b * 100).to(ein::DType::i64), ci = c.to(ein::DType::i64);
+  const Tensor ai = (a * 100).to(ein::DType::i64), bi = (b * 100).to(ein::DType::i64),
+               ci = c.to(ein::DType::i64);
   const auto i64 = [=] {
-    eigen_product(matrix<std::int64_t>(ai, n, n), matrix<std::int64_t>(bi, n, n), matrix<std::int64_t>(ci, n, n));
+    eigen_product(matrix<std::int64_t>(ai, n, n), matrix<std::int64_t>(bi, n, n),
+                  matrix<std::int64_t>(ci, n, n));
   };
   bench.run({.title = "i k, k j -> i j  i64",
              .peer = "Eigen",
@@ -169,8 +189,8 @@ void dtypes(Bench& bench) {
 void odd_shapes(Bench& bench) {
   bench.section("Odd shapes, at least half as fast as plain Eigen on one thread");
   const std::vector<int> one = {1};
-  const auto row = [&](const std::string& title, const std::string& pattern, Tensor x, Tensor y, double work,
-                       Tensor z, std::function<void()> beside) {
+  const auto row = [&](const std::string& title, const std::string& pattern, Tensor x, Tensor y,
+                       double work, Tensor z, std::function<void()> beside) {
     bench.run({.title = pattern + "  " + title,
                .peer = "Eigen",
                .ours = [=] { return einsum(x, y, ein::runtime(pattern)); },
@@ -184,10 +204,13 @@ void odd_shapes(Bench& bench) {
     const std::int64_t n = 1024;
     const Tensor a = randn({n, n}), x = randn({n}), y = ein::empty({n});
     const double work = 2.0 * n * n;
-    row("1024", "i k, k -> i", a, x, work, y, [=] { matrix(y, n, 1).noalias() = matrix(a, n, n) * matrix(x, n, 1); });
-    row("1024", "k, k j -> j", x, a, work, y, [=] { matrix(y, 1, n).noalias() = matrix(x, 1, n) * matrix(a, n, n); });
+    row("1024", "i k, k -> i", a, x, work, y,
+        [=] { matrix(y, n, 1).noalias() = matrix(a, n, n) * matrix(x, n, 1); });
+    row("1024", "k, k j -> j", x, a, work, y,
+        [=] { matrix(y, 1, n).noalias() = matrix(x, 1, n) * matrix(a, n, n); });
     const Tensor z = ein::empty({n, n});
-    row("1024", "i, j -> i j", x, y, n * n, z, [=] { matrix(z, n, n).noalias() = matrix(x, n, 1) * matrix(y, 1, n); });
+    row("1024", "i, j -> i j", x, y, n * n, z,
+        [=] { matrix(z, n, n).noalias() = matrix(x, n, 1) * matrix(y, 1, n); });
   }
   {
     const std::int64_t n = 1 << 20;
@@ -198,7 +221,8 @@ void odd_shapes(Bench& bench) {
   for (std::int64_t k : {2, 4, 16}) {
     const std::int64_t n = 1024;
     const Tensor a = randn({n, k}), b = randn({k, n}), c = ein::empty({n, n});
-    row("1024 " + std::to_string(k) + " 1024", "i k, k j -> i j", a, b, 2.0 * static_cast<double>(n * n * k), c,
+    row("1024 " + std::to_string(k) + " 1024", "i k, k j -> i j", a, b,
+        2.0 * static_cast<double>(n * n * k), c,
         [=] { matrix(c, n, n).noalias() = matrix(a, n, k) * matrix(b, k, n); });
   }
   {

@@ -13,7 +13,8 @@ using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajo
 
 /// A contiguous tensor, or matrix `index` of one of higher rank, as an Eigen matrix.
 template <class T = float>
-Eigen::Map<RowMajor<T>> matrix(const ein::Tensor& x, std::int64_t rows, std::int64_t cols, std::int64_t index = 0) {
+Eigen::Map<RowMajor<T>> matrix(const ein::Tensor& x, std::int64_t rows, std::int64_t cols,
+                               std::int64_t index = 0) {
   return {x.data<T>() + index * rows * cols, rows, cols};
 }
 

@@ -17,8 +17,8 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Seconds per call of f. What one thread does is timed by its own clock, which stops while the scheduler
-/// runs something else there; what several do, by the wall's.
+/// Seconds per call of f. What one thread does is timed by its own clock, which stops while the
+/// scheduler runs something else there; what several do, by the wall's.
 template <class F>
 double time(F&& f, int calls) {
   const clockid_t clock = ein::num_threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
@@ -27,8 +27,8 @@ double time(F&& f, int calls) {
   return (seconds_of(clock) - begin) / calls;
 }
 
-/// How many calls take long enough for the clock not to matter. Where others want the processor too, the
-/// scheduler cuts in every few milliseconds, so most samples ought to be shorter.
+/// How many calls take long enough for the clock not to matter. Where others want the processor
+/// too, the scheduler cuts in every few milliseconds, so most samples ought to be shorter.
 template <class F>
 int calls_per_sample(F&& f) {
   constexpr double sample_seconds = 1e-3;
@@ -66,9 +66,12 @@ std::string number(double value) {
 
 std::string target_text(const Target& target) {
   switch (target.kind) {
-    case Target::Kind::none: return "";
-    case Target::Kind::ratio_at_least: return ">= " + number(target.value);
-    case Target::Kind::nanoseconds_at_most: return "<= " + number(target.value) + " ns";
+    case Target::Kind::none:
+      return "";
+    case Target::Kind::ratio_at_least:
+      return ">= " + number(target.value);
+    case Target::Kind::nanoseconds_at_most:
+      return "<= " + number(target.value) + " ns";
   }
   return "";
 }
@@ -117,8 +120,11 @@ void Bench::measure(const Case& c, int threads) {
     if (c.beside && round % 2 == 1) theirs.push_back(time(c.beside, their_calls));
     if (c.beside) ratios.push_back(theirs.back() / ours.back());
   }
-  const auto speed = [&](double seconds) { return c.unit == "ns" ? seconds * 1e9 : c.work / seconds * 1e-9; };
-  Row row{section_, c.title, c.peer, c.unit, threads, speed(median(ours)), 0, 0, c.target, right, true};
+  const auto speed = [&](double seconds) {
+    return c.unit == "ns" ? seconds * 1e9 : c.work / seconds * 1e-9;
+  };
+  Row row{section_, c.title, c.peer,   c.unit, threads, speed(median(ours)),
+          0,        0,       c.target, right,  true};
   if (c.beside) {
     row.beside = speed(median(theirs));
     row.ratio = median(ratios);
@@ -140,10 +146,11 @@ void Bench::print(const Row& row) const {
   const bool has_peer = !row.peer.empty();
   std::string verdict = row.target.kind == Target::Kind::none ? "" : row.met ? "met" : "missed";
   if (!row.right) verdict = "WRONG RESULT";
-  std::printf(header, row.title.c_str(), std::to_string(row.threads).c_str(), number(row.ours).c_str(),
-              has_peer ? number(row.beside).c_str() : "", row.unit.c_str(),
-              has_peer ? number(row.ratio).c_str() : "", target_text(row.target).c_str(),
-              (verdict + (has_peer ? (verdict.empty() ? "beside " : ", beside ") + row.peer : "")).c_str());
+  std::printf(
+      header, row.title.c_str(), std::to_string(row.threads).c_str(), number(row.ours).c_str(),
+      has_peer ? number(row.beside).c_str() : "", row.unit.c_str(),
+      has_peer ? number(row.ratio).c_str() : "", target_text(row.target).c_str(),
+      (verdict + (has_peer ? (verdict.empty() ? "beside " : ", beside ") + row.peer : "")).c_str());
   std::fflush(stdout);
 }
 
@@ -157,12 +164,14 @@ bool Bench::finish() {
     std::printf("[\n");
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const Row& row = rows_[i];
-      std::printf("  {\"section\": %s, \"title\": %s, \"peer\": %s, \"threads\": %d, \"unit\": %s, \"ein\": %.6g, "
-                  "\"beside\": %.6g, \"ratio\": %.4g, \"target\": %s, \"met\": %s, \"right\": %s}%s\n",
-                  quoted(row.section).c_str(), quoted(row.title).c_str(), quoted(row.peer).c_str(), row.threads,
-                  quoted(row.unit).c_str(), row.ours, row.beside, row.ratio,
-                  quoted(target_text(row.target)).c_str(), row.met ? "true" : "false",
-                  row.right ? "true" : "false", i + 1 < rows_.size() ? "," : "");
+      std::printf(
+          "  {\"section\": %s, \"title\": %s, \"peer\": %s, \"threads\": %d, \"unit\": %s, "
+          "\"ein\": %.6g, "
+          "\"beside\": %.6g, \"ratio\": %.4g, \"target\": %s, \"met\": %s, \"right\": %s}%s\n",
+          quoted(row.section).c_str(), quoted(row.title).c_str(), quoted(row.peer).c_str(),
+          row.threads, quoted(row.unit).c_str(), row.ours, row.beside, row.ratio,
+          quoted(target_text(row.target)).c_str(), row.met ? "true" : "false",
+          row.right ? "true" : "false", i + 1 < rows_.size() ? "," : "");
     }
     std::printf("]\n");
   } else {

@@ -1,5 +1,5 @@
-// A small harness of our own: a speed here is a ratio of two programs run in turns, which Google Benchmark
-// cannot express, and other work on the machine then slows both alike.
+// A small harness of our own: a speed here is a ratio of two programs run in turns, which Google
+// Benchmark cannot express, and other work on the machine then slows both alike.
 #pragma once
 
 #include <functional>

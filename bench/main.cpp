@@ -1,7 +1,7 @@
 // usage: ein_bench [--filter TEXT] [--rounds N] [--json]
 // Exits with 1 where a result is wrong.
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "harness.hpp"

@@ -25,15 +25,17 @@ std::function<void()> memcpy_of(const Tensor& x) {
   const Tensor to = ein::empty(x.shape(), x.dtype());
   return [=] {
     in_pieces(x.nbytes(), [&](std::size_t begin, std::size_t end) {
-      std::memcpy(static_cast<char*>(to.raw_data()) + begin, static_cast<const char*>(x.raw_data()) + begin, end - begin);
+      std::memcpy(static_cast<char*>(to.raw_data()) + begin,
+                  static_cast<const char*>(x.raw_data()) + begin, end - begin);
     });
   };
 }
 
 void copies(Bench& bench) {
-  bench.section("Copies, bytes read and written, beside memcpy of as many bytes on as many threads");
-  const auto row = [&](const std::string& title, Tensor x, const std::string& pattern, Target target,
-                       std::function<Tensor()> expected) {
+  bench.section(
+      "Copies, bytes read and written, beside memcpy of as many bytes on as many threads");
+  const auto row = [&](const std::string& title, Tensor x, const std::string& pattern,
+                       Target target, std::function<Tensor()> expected) {
     bench.run({.title = pattern + "  " + title,
                .peer = "memcpy",
                .ours = [=] { return rearrange(x, ein::runtime(pattern)).contiguous(); },
@@ -59,8 +61,8 @@ void copies(Bench& bench) {
     for (int b = 0; b < 16; ++b) {
       for (int h = 0; h < 12; ++h) {
         for (int s = 0; s < 512; ++s) {
-          std::memcpy(y.data<float>() + ((b * 12 + h) * 512 + s) * 64, x.data<float>() + ((b * 512 + s) * 12 + h) * 64,
-                      64 * sizeof(float));
+          std::memcpy(y.data<float>() + ((b * 12 + h) * 512 + s) * 64,
+                      x.data<float>() + ((b * 512 + s) * 12 + h) * 64, 64 * sizeof(float));
         }
       }
     }
@@ -72,7 +74,8 @@ void copies(Bench& bench) {
 Tensor plain_sum(const Tensor& x, std::int64_t rows, std::int64_t columns, bool last) {
   const Tensor y = ein::zeros({last ? rows : columns}, ein::DType::f64);
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) y.data<double>()[last ? i : j] += x.data<float>()[i * columns + j];
+    for (std::int64_t j = 0; j < columns; ++j)
+      y.data<double>()[last ? i : j] += x.data<float>()[i * columns + j];
   }
   return y.to(ein::DType::f32);
 }
@@ -83,24 +86,27 @@ void reductions(Bench& bench) {
     const Tensor x = randn({rows, columns});
     const std::string sizes = "  " + std::to_string(rows) + " " + std::to_string(columns);
     const Tensor by_row = ein::empty({rows}), by_column = ein::empty({columns});
-    bench.run({.title = "sum a b -> a" + sizes,
-               .peer = "Eigen",
-               .ours = [=] { return reduce(x, "a b -> a", "sum"); },
-               .beside = [=] { matrix(by_row, rows, 1) = matrix(x, rows, columns).rowwise().sum(); },
-               .work = bytes(x),
-               .unit = "GB/s",
-               .target = at_least(0.5),
-               .expected = [=] { return plain_sum(x, rows, columns, true); }},
-              {1});
-    bench.run({.title = "sum a b -> b" + sizes,
-               .peer = "Eigen",
-               .ours = [=] { return reduce(x, "a b -> b", "sum"); },
-               .beside = [=] { matrix(by_column, 1, columns) = matrix(x, rows, columns).colwise().sum(); },
-               .work = bytes(x),
-               .unit = "GB/s",
-               .target = at_least(0.5),
-               .expected = [=] { return plain_sum(x, rows, columns, false); }},
-              {1});
+    bench.run(
+        {.title = "sum a b -> a" + sizes,
+         .peer = "Eigen",
+         .ours = [=] { return reduce(x, "a b -> a", "sum"); },
+         .beside = [=] { matrix(by_row, rows, 1) = matrix(x, rows, columns).rowwise().sum(); },
+         .work = bytes(x),
+         .unit = "GB/s",
+         .target = at_least(0.5),
+         .expected = [=] { return plain_sum(x, rows, columns, true); }},
+        {1});
+    bench.run(
+        {.title = "sum a b -> b" + sizes,
+         .peer = "Eigen",
+         .ours = [=] { return reduce(x, "a b -> b", "sum"); },
+         .beside =
+             [=] { matrix(by_column, 1, columns) = matrix(x, rows, columns).colwise().sum(); },
+         .work = bytes(x),
+         .unit = "GB/s",
+         .target = at_least(0.5),
+         .expected = [=] { return plain_sum(x, rows, columns, false); }},
+        {1});
   };
   pair(4096, 4096);
   for (std::int64_t columns : {3, 8, 64}) pair(1000000 / columns * 4, columns);
@@ -112,20 +118,23 @@ void reductions(Bench& bench) {
              .beside = memcpy_of(x),
              .work = bytes(x),
              .unit = "GB/s",
-             .expected = [=] {
-               const Tensor y = ein::full({64, 28, 28, 16}, -INFINITY);
-               for (std::int64_t i = 0; i < x.numel(); ++i) {
-                 const std::int64_t c = i % 16, w = i / 16 % 56, h = i / 896 % 56, b = i / 50176;
-                 float& to = y.data<float>()[((b * 28 + h / 2) * 28 + w / 2) * 16 + c];
-                 to = std::max(to, x.data<float>()[i]);
-               }
-               return y;
-             }},
+             .expected =
+                 [=] {
+                   const Tensor y = ein::full({64, 28, 28, 16}, -INFINITY);
+                   for (std::int64_t i = 0; i < x.numel(); ++i) {
+                     const std::int64_t c = i % 16, w = i / 16 % 56, h = i / 896 % 56,
+                                        b = i / 50176;
+                     float& to = y.data<float>()[((b * 28 + h / 2) * 28 + w / 2) * 16 + c];
+                     to = std::max(to, x.data<float>()[i]);
+                   }
+                   return y;
+                 }},
             one_and_all());
 }
 
 void maps(Bench& bench) {
-  bench.section("Elementwise, bytes read and written, at least half as fast as Eigen on one thread");
+  bench.section(
+      "Elementwise, bytes read and written, at least half as fast as Eigen on one thread");
   using Array = Eigen::Map<Eigen::ArrayXf>;
   const auto array = [](const Tensor& x) { return Array(x.data<float>(), x.numel()); };
   const std::vector<int> one = {1};
@@ -169,7 +178,8 @@ void maps(Bench& bench) {
   const std::int64_t rows = 1 << 20;
   for (std::int64_t columns : {3, 8, 64}) {
     const std::int64_t count = rows / columns * 3;
-    const Tensor x = randn({count, columns}), v = randn({columns}), wide = randn({count, columns + 1});
+    const Tensor x = randn({count, columns}), v = randn({columns}),
+                 wide = randn({count, columns + 1});
     const Tensor y = ein::empty({count, columns});
     const std::string sizes = "  " + std::to_string(count) + " " + std::to_string(columns);
     const auto add = [=](const Tensor& from, std::int64_t step) {

@@ -20,7 +20,8 @@ ErrorKind kind_of(F&& f) {
   return ErrorKind::syntax;
 }
 
-constexpr Transformer gpt2{.layers = 12, .width = 768, .heads = 12, .vocab = 50257, .context = 1024};
+constexpr Transformer gpt2{
+    .layers = 12, .width = 768, .heads = 12, .vocab = 50257, .context = 1024};
 
 TEST(Training, TimeAndPrice) {
   const Fleet fleet{8, 312e12, 0.4};
@@ -30,19 +31,22 @@ TEST(Training, TimeAndPrice) {
   EXPECT_DOUBLE_EQ(seconds, 7.44e18 / (8 * 312e12 * 0.4));
   EXPECT_DOUBLE_EQ(flops_in(seconds, fleet), flops);
   EXPECT_DOUBLE_EQ(dollars(seconds, 8, 2.5), seconds / 3600 * 8 * 2.5);
-  EXPECT_DOUBLE_EQ(short_rule_seconds(124e6, 10e9, 8, 312e12), seconds_for(flops, {8, 312e12, 0.5}));
+  EXPECT_DOUBLE_EQ(short_rule_seconds(124e6, 10e9, 8, 312e12),
+                   seconds_for(flops, {8, 312e12, 0.5}));
 }
 
 TEST(Training, FlopsAreExactBeyond64Bits) {
-  EXPECT_EQ(to_string(training_flops(Count(std::int64_t{123'456'789'012}), Count(std::int64_t{98'765'432'109'876}))),
-            "73159579393674345725472672");  // 6 · 123456789012 · 98765432109876
+  EXPECT_EQ(to_string(training_flops(Count(std::int64_t{123'456'789'012}),
+                                     Count(std::int64_t{98'765'432'109'876}))),
+            "73159578682007828000895072");  // 6 · 123456789012 · 98765432109876
   const Count most = Count(std::uint64_t{std::numeric_limits<std::uint64_t>::max()});
   EXPECT_EQ(kind_of([&] { training_flops(most, most); }), ErrorKind::overflow);
 }
 
 TEST(Training, NumbersOutsideTheirDomain) {
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const Fleet& fleet : {Fleet{0, 1, 0.5}, Fleet{1, 0, 0.5}, Fleet{1, 1, 0}, Fleet{1, 1, 1.01}, Fleet{1, infinity, 1}}) {
+  for (const Fleet& fleet : {Fleet{0, 1, 0.5}, Fleet{1, 0, 0.5}, Fleet{1, 1, 0}, Fleet{1, 1, 1.01},
+                             Fleet{1, infinity, 1}}) {
     EXPECT_EQ(kind_of([&] { throughput(fleet); }), ErrorKind::value);
   }
   EXPECT_EQ(kind_of([] { seconds_for(-1, {1, 1, 1}); }), ErrorKind::value);
@@ -63,7 +67,8 @@ TEST(BytesPerParameter, ByOptimizerAndDtypes) {
   EXPECT_EQ(f32(Optimizer::adamw), 16);
   EXPECT_EQ(bytes_per_parameter(mixed_precision()), 16);
   EXPECT_EQ(bytes_per_parameter(mixed_precision(Optimizer::sgd)), 8);
-  EXPECT_EQ(bytes_per_parameter({Optimizer::adamw, DType::bf16, DType::bf16, DType::bf16, false}), 8);
+  EXPECT_EQ(bytes_per_parameter({Optimizer::adamw, DType::bf16, DType::bf16, DType::bf16, false}),
+            8);
   EXPECT_EQ(bytes_per_parameter({Optimizer::adamw, DType::f64, DType::f64, DType::f64, false}), 32);
 }
 
@@ -71,7 +76,8 @@ TEST(BytesPerParameter, ByOptimizerAndDtypes) {
 
 TEST(Transformer, ParametersOfGpt2) {
   const Parameters p = parameters(gpt2);
-  EXPECT_EQ(p.total(), 124'337'664);  // nanoGPT's sizing notebook: no biases, tied head, positions included
+  EXPECT_EQ(p.total(),
+            124'337'664);  // nanoGPT's sizing notebook: no biases, tied head, positions included
   EXPECT_EQ(p.token_embedding, 50257 * 768);
   EXPECT_EQ(p.position_embedding, 1024 * 768);
   EXPECT_EQ(p.attention, 12 * 4 * 768 * 768);
@@ -83,10 +89,21 @@ TEST(Transformer, ParametersOfGpt2) {
 
   Transformer published = gpt2;
   published.has_biases = true;
-  EXPECT_EQ(parameters(published).total(), 124'439'808);  // Radford et al. 2019, the smallest; checkpoints' count
-  published = {.layers = 24, .width = 1024, .heads = 16, .vocab = 50257, .context = 1024, .has_biases = true};
+  EXPECT_EQ(parameters(published).total(),
+            124'439'808);  // Radford et al. 2019, the smallest; checkpoints' count
+  published = {.layers = 24,
+               .width = 1024,
+               .heads = 16,
+               .vocab = 50257,
+               .context = 1024,
+               .has_biases = true};
   EXPECT_EQ(parameters(published).total(), 354'823'168);
-  published = {.layers = 48, .width = 1600, .heads = 25, .vocab = 50257, .context = 1024, .has_biases = true};
+  published = {.layers = 48,
+               .width = 1600,
+               .heads = 25,
+               .vocab = 50257,
+               .context = 1024,
+               .has_biases = true};
   EXPECT_EQ(parameters(published).total(), 1'557'611'200);
 
   Transformer untied = gpt2;
@@ -101,7 +118,8 @@ TEST(Transformer, EstimatedParameters) {
 }
 
 TEST(Transformer, ForwardFlopsComeFromPatterns) {
-  EXPECT_EQ(forward_flops(gpt2, 1), Count(std::int64_t{291'648'307'200}));  // nanoGPT's sizing notebook
+  EXPECT_EQ(forward_flops(gpt2, 1),
+            Count(std::int64_t{291'648'307'200}));  // nanoGPT's sizing notebook
   EXPECT_EQ(forward_flops(gpt2, 7), Count(7) * forward_flops(gpt2, 1));
   Count sum;
   for (const Matmul& product : forward_matmuls(gpt2, 2)) {
@@ -140,16 +158,18 @@ TEST(Transformer, MemoryOfTraining) {
   EXPECT_EQ(memory.optimizer, Count(8) * p);
   const std::int64_t s = 1024, b = 4, h = 768, a = 12, layers = 12;
   EXPECT_EQ(memory.activations, Count(layers * s * b * (34 * h + 5 * a * s)));
-  EXPECT_EQ(training_memory(gpt2, b, {}, Kept::no_scores).activations, Count(layers * s * b * 34 * h));
-  EXPECT_EQ(training_memory(gpt2, b, {}, Kept::layer_inputs).activations, Count(layers * s * b * 2 * h));
+  EXPECT_EQ(training_memory(gpt2, b, {}, Kept::no_scores).activations,
+            Count(layers * s * b * 34 * h));
+  EXPECT_EQ(training_memory(gpt2, b, {}, Kept::layer_inputs).activations,
+            Count(layers * s * b * 2 * h));
   EXPECT_EQ(memory.logits, Count(4 * s * b * 50257));
   EXPECT_EQ(memory.total(), Count(16) * p + memory.activations + memory.logits);
   EXPECT_EQ(training_memory(gpt2, b, {}).master, 0);
 }
 
 TEST(Transformer, SizesOutsideTheirDomain) {
-  for (auto member : {&Transformer::layers, &Transformer::width, &Transformer::heads, &Transformer::vocab,
-                      &Transformer::context, &Transformer::mlp_width}) {
+  for (auto member : {&Transformer::layers, &Transformer::width, &Transformer::heads,
+                      &Transformer::vocab, &Transformer::context, &Transformer::mlp_width}) {
     Transformer bad = gpt2;
     bad.*member = -1;
     EXPECT_EQ(kind_of([&] { parameters(bad); }), ErrorKind::value);

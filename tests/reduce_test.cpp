@@ -70,12 +70,16 @@ TEST(ReduceTest, VarianceAndDeviationAreOfThePopulation) {
 }
 
 TEST(ReduceTest, SumsOfManyElementsKeepTheirDigits) {
+#ifdef NDEBUG
   constexpr std::int64_t n = 10'000'000;
+#else
+  constexpr std::int64_t n = 1'000'000;
+#endif
   const float tenth = 0.1f;
   const double want = static_cast<double>(tenth) * static_cast<double>(n);
   float naive = 0;
   for (std::int64_t i = 0; i < n; ++i) naive += tenth;
-  ASSERT_GT(std::abs(naive - want) / want, 1e-2);  // what this test is about
+  ASSERT_GT(std::abs(naive - want) / want, 1e-3);  // what this test is about
   const Tensor x = full({n}, tenth);
   const auto relative_error = [&](const Tensor& sum, double of) {
     double worst = 0;
@@ -232,7 +236,7 @@ TEST(ReduceTest, QuestionsAreAnsweredInTheInputsDtype) {
 TEST(ReduceTest, ResultsDoNotDependOnTheNumberOfThreads) {
   const int threads_before = num_threads();
   manual_seed(3);
-  const Tensor x = randn({300, 7, 700});
+  const Tensor x = randn({200, 7, 300});
   const Tensor halves = x.to(DType::f16);
   const auto results = [&] {
     std::vector<Tensor> all;

@@ -12,7 +12,9 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
+#include <ein/hardware.hpp>
 #include <ein/memory.hpp>
+#include <ein/napkin.hpp>
 #include <ein/npy.hpp>
 #include <ein/ops.hpp>
 #include <ein/parallel.hpp>

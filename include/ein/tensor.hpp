@@ -47,13 +47,16 @@ class Scalar {
   Scalar(bool v) : real_(v), integer_(v), integral_(true) {}
   template <class T>
     requires(std::is_arithmetic_v<T>)
-  Scalar(T v)
-      : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
-    if constexpr (std::is_integral_v<T>) integer_ = static_cast<std::int64_t>(v);
+  Scalar(T v) : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      integer_ = static_cast<std::int64_t>(v);
+      integral_ = (v < T(0)) == (integer_ < 0);
+    }
   }
   double real() const { return real_; }
   /// The exact value; only meaningful when `is_integer()`.
   std::int64_t integer() const { return integer_; }
+  /// Whether it was given as an integer; one of 2^63 or more counts as a fraction.
   bool is_integer() const { return integral_; }
 
  private:

@@ -315,7 +315,7 @@ template <int count, class V>
   }
 }
 
-// A square of width / element elements a side. On its way a large one fetches the one `ahead`.
+// A square of width / element elements a side. Streaming, it also fetches the one `ahead`.
 template <int element, int width, bool streaming>
 [[gnu::always_inline]] inline void transpose_square(std::byte* dst, const std::byte* src,
                                                     const Box& box) {
@@ -326,7 +326,7 @@ template <int element, int width, bool streaming>
   for (int lane = 0; lane < lanes; ++lane) {
     for (int k = 0; k < per_lane; ++k) {
       const std::byte* row = src + (lane * per_lane + k) * box.src_i;
-      if constexpr (width == vector_bytes) prefetch(row, box.ahead);
+      if constexpr (streaming) prefetch(row, box.ahead);
       rows[lane][k] = load<V>(row);
     }
     transpose_in_lanes<per_lane>(rows[lane]);
@@ -501,7 +501,7 @@ int64_t last_level_cache_bytes() {
   return bound;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 // About `target`, such that the blocks of an axis are alike.
 int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
@@ -528,8 +528,8 @@ constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
-// Addresses this far apart compete for the same few places in a cache.
-constexpr int64_t way_bytes = 4096, shortest_competition = 16;
+// Addresses this far apart share the same few places in the level-1 cache.
+constexpr int64_t way_bytes = 4096, most_lines_in_a_place = 8;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // Not cleared: that would cost more than many a small copy.
@@ -643,8 +643,10 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
-  const bool competing = j.dst % way_bytes == 0 && j.size >= shortest_competition;
-  staged_ = i.size * run < (stream ? shortest_streamed_run : line_bytes) || (!stream && competing);
+  // Narrow elements are bound by their shuffles; the stage would be one more pass.
+  const bool crowded = run >= 4 && j.size >= step &&
+                       step * std::gcd(j.dst, way_bytes) / way_bytes >= most_lines_in_a_place;
+  staged_ = i.size * run < (stream ? shortest_streamed_run : line_bytes) || (!stream && crowded);
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
   if (stream) return staged_ ? streaming_staged_reach : streaming_reach;
@@ -718,7 +720,7 @@ bool StridedCopy::plan_stage() {
 
 void StridedCopy::plan_loops(int64_t total_bytes) {
   const Axis &i = axes_[i_], &j = axes_[j_];
-  box_ = {1, 1, i.dst, i.src, j.dst, j.src, axes_[0].size, line_bytes};
+  box_ = {1, 1, i.dst, i.src, j.dst, j.src, axes_[0].size, 0};
   const bool reads_in_order = staged_ || streaming_ != nullptr;
   std::vector<std::size_t> order = sorted_axes(reads_in_order ? &Axis::src : &Axis::dst);
   std::reverse(order.begin(), order.end());
@@ -804,7 +806,6 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   box.count_j = extent(j_, at);
   box.dst_i = axes_[i_].staged;
   box.dst_j = axes_[j_].staged;
-  if (streams_) box.ahead = distance_to_next(at);
   run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
 
   Box row{1, 1, 0, 0, 0, 0, 1, 0};

@@ -45,7 +45,7 @@ class StridedCopy {
     std::int64_t size, dst, src;  // strides in bytes
     std::int64_t block = 1;       // how much of it a tile covers
     std::int64_t staged = 0;      // stride on the stage
-    std::int64_t blocks() const { return (size + block - 1) / block; }
+    std::int64_t blocks() const { return size / block + (size % block != 0); }
   };
   struct Position;  // of a tile
   struct Loops {

@@ -38,11 +38,16 @@ void erase_axis(LoopNest& nest, std::size_t a) {
 }  // namespace
 
 void simplify(LoopNest& nest) {
-  // Where there is nothing to read or write, strides may be anything, too large to compute with, even.
-  for (const LoopNest::NestAxis& axis : nest.axes) {
-    if (axis.size > 0) continue;
+  // Where there is nothing to read or write, strides and the other sizes may be anything, too large to
+  // compute with, even.
+  for (std::size_t empty = 0; empty < nest.axes.size(); ++empty) {
+    if (nest.axes[empty].size > 0) continue;
+    const bool reduced = nest.axes[empty].reduced;
+    for (LoopNest::NestAxis& axis : nest.axes) {
+      if (axis.size > 0 && (axis.reduced || !reduced)) axis.size = 1;
+    }
     for (LoopNest::Operand& input : nest.inputs) std::fill(input.strides.begin(), input.strides.end(), 0);
-    if (!axis.reduced) std::fill(nest.output.strides.begin(), nest.output.strides.end(), 0);
+    if (!reduced) std::fill(nest.output.strides.begin(), nest.output.strides.end(), 0);
   }
   if (knows_its_place(nest.body)) return;
   for (std::size_t a = nest.axes.size(); a-- > 0;) {

@@ -29,15 +29,15 @@ RandomState& random_state() {
   return state;
 }
 
-Ex next_random(ScalarOp distribution) {
+/// The next random stream, for a tensor of this shape and dtype; a call that fails takes none.
+Ex next_random(const char* what, ScalarOp distribution, const Shape& shape, DType dtype) {
+  if (!is_floating(dtype)) {
+    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) + " is not a floating-point dtype");
+  }
+  checked_numel(shape, static_cast<std::int64_t>(size_of(dtype)));
   RandomState& state = random_state();
   const std::lock_guard lock(state.mutex);
   return Ex::random(distribution, state.seed, state.tensors++);
-}
-
-void require_floating(const char* what, DType dtype) {
-  if (is_floating(dtype)) return;
-  throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) + " is not a floating-point dtype");
 }
 
 }  // namespace
@@ -102,28 +102,27 @@ void manual_seed(std::uint64_t seed) {
 }
 
 Tensor randn(const Shape& shape, DType dtype) {
-  require_floating("randn", dtype);
-  return engine::fill_new(next_random(ScalarOp::normal), shape, DType::f64, dtype);
+  return engine::fill_new(next_random("randn", ScalarOp::normal, shape, dtype), shape, DType::f64, dtype);
 }
 
 Tensor rand(const Shape& shape, DType dtype) {
-  require_floating("rand", dtype);
+  const Ex u = next_random("rand", ScalarOp::uniform, shape, dtype);
   // Rounding to a narrower type must not reach 1.
   const double below_one = 1 - finfo(dtype).eps / 2;
-  return engine::fill_new(Ex::apply(ScalarOp::min, next_random(ScalarOp::uniform), Ex(below_one)), shape, DType::f64, dtype);
+  return engine::fill_new(Ex::apply(ScalarOp::min, u, Ex(below_one)), shape, DType::f64, dtype);
 }
 
 Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype) {
-  require_floating("trunc_normal", dtype);
   if (!(a < b) || !(std > 0) || !std::isfinite(std)) {
     throw Error(ErrorKind::value, "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
                                       ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
   }
+  const Ex u = next_random("trunc_normal", ScalarOp::uniform, shape, dtype);
   // Far out on the right the distribution function has no digits left, on the left it has: mirror.
   const double sign = a > 0 ? -1 : 1;
   const double low = sign > 0 ? a : -b, high = sign > 0 ? b : -a;
   const double from = random::normal_cdf(low / std), to = random::normal_cdf(high / std);
-  const Ex p = Ex(from) + next_random(ScalarOp::uniform) * Ex(to - from);
+  const Ex p = Ex(from) + u * Ex(to - from);
   const Ex x = Ex::apply(ScalarOp::normal_quantile, p) * Ex(std);
   const Ex inside = Ex::apply(ScalarOp::min, Ex::apply(ScalarOp::max, x, Ex(low)), Ex(high));
   return engine::fill_new(inside * Ex(sign), shape, DType::f64, dtype);

@@ -98,12 +98,16 @@ class TypeCheck {
 
   void check_size(const SpecDim& dim, std::span<const std::int64_t> sizes) const {
     if (dim.kind != SpecDim::size) return;
-    std::int64_t wanted = dim.fixed;
-    if (wanted < 0 && !spec_.is_name(dim)) wanted = value_of(dim);
-    if (wanted < 0 || wanted == sizes[0]) return;
+    if (dim.fixed >= 0) require_size(dim, dim.fixed, sizes[0]);
+    const bool is_composed = dim.last > dim.first + 1;
+    if (is_composed) require_size(dim, value_of(dim), sizes[0]);
+  }
+
+  void require_size(const SpecDim& dim, std::int64_t wanted, std::int64_t size) const {
+    if (wanted == size) return;
     raise(ErrorKind::size, "axis '" + std::string(spec_.text_of(dim.span)) + "' is " + std::to_string(wanted) +
-                               " by its type, " + std::to_string(sizes[0]) + " in the tensor",
-          {{dim.span, std::to_string(sizes[0])}});
+                               " by its type, " + std::to_string(size) + " in the tensor",
+          {{dim.span, std::to_string(size)}});
   }
 
   /// The value of a sum or product of sizes.

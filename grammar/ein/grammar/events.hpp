@@ -42,9 +42,10 @@ constexpr void on(rules::packed, Reading& r, SourceSpan span) { r.add(TermKind::
 /// The value of a text of digits; -1 when it exceeds 63 bits.
 constexpr std::int64_t parse_number(std::string_view digits) {
   std::int64_t value = 0;
-  for (char digit : digits) {
-    if (value > (INT64_MAX - 9) / 10) return -1;
-    value = value * 10 + (digit - '0');
+  for (char c : digits) {
+    const int digit = c - '0';
+    if (value > (INT64_MAX - digit) / 10) return -1;
+    value = value * 10 + digit;
   }
   return value;
 }

@@ -222,9 +222,9 @@ class TypeInference {
     if (use.type.size < 0 || unknowns > 1) return;
     if (unknowns == 0) {
       if (known != use.type.size) complain(Complaint::group_has_another_size_than_its_axes, group.span);
-    } else if (known == 0 || use.type.size % known != 0) {
+    } else if (known == 0 ? use.type.size != 0 : use.type.size % known != 0) {
       complain(Complaint::group_cannot_be_split_evenly, group.span);
-    } else {
+    } else if (known != 0) {
       axes_[static_cast<std::size_t>(unknown)].type.size = use.type.size / known;
     }
   }
@@ -270,9 +270,13 @@ class TypeInference {
         complain(sizes_differ ? Complaint::axis_has_two_sizes : Complaint::axis_has_two_types,
                  pattern_.inputs()[k].span);
       }
-      if (common.size == 1 || (common.name.empty() && common.size < 0)) {
+      if (common.size == 1 || (common.size < 0 && types[d].size >= 0)) {
         common = types[d];
         ellipsis_texts_[shift + d] = texts[d];
+      } else if (common.size < 0) {  // either may turn out to be 1
+        common = {};
+        ellipsis_texts_[shift + d] = Text();
+        ellipsis_texts_[shift + d].add("_");
       }
     }
   }

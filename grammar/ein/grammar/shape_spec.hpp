@@ -87,7 +87,10 @@ constexpr void on(rules::spec_minus, SpecReading& r, SourceSpan span) { r.steps.
 constexpr void on(rules::spec_fixed_size, SpecReading& r, SourceSpan span) { r.fixed = number_at(r, span); }
 constexpr void on(rules::spec_size, SpecReading& r, SourceSpan span) {
   const SpecStep& only = r.steps.back();
-  if (r.steps.size() == r.first_step + 1 && only.kind == SpecStep::number) r.fixed = only.value;
+  if (r.steps.size() == r.first_step + 1 && only.kind == SpecStep::number) {
+    if (r.fixed >= 0) r.mistake = {Complaint::type_is_malformed, span, {}, 0};  // "4=5"
+    r.fixed = only.value;
+  }
   r.add(SpecDim::size, span);
 }
 constexpr void on(rules::spec_unnamed, SpecReading& r, SourceSpan span) { r.add(SpecDim::unnamed, span); }
