@@ -21,9 +21,11 @@ using ein::Tensor;
 using Values = std::vector<double>;
 using Integers = std::vector<std::int64_t>;
 
-constexpr DType every_dtype[] = {DType::f64,    DType::f32, DType::f16, DType::bf16, DType::f8e4m3,
-                                 DType::f8e5m2, DType::i64, DType::i32, DType::u8,   DType::boolean};
-constexpr DType floating_dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2};
+constexpr DType every_dtype[] = {DType::f64,    DType::f32,    DType::f16, DType::bf16,
+                                 DType::f8e4m3, DType::f8e5m2, DType::i64, DType::i32,
+                                 DType::u8,     DType::boolean};
+constexpr DType floating_dtypes[] = {DType::f64,  DType::f32,    DType::f16,
+                                     DType::bf16, DType::f8e4m3, DType::f8e5m2};
 
 void expect_error(const std::function<void()>& call, ErrorKind kind, const std::string& text) {
   try {
@@ -74,8 +76,11 @@ TEST_F(Create, Constants) {
 TEST_F(Create, ImpossibleShapes) {
   expect_error([] { ein::zeros({2, -1}); }, ErrorKind::shape, "shape (2, -1) has a negative size");
   expect_error([] { ein::empty({-1}); }, ErrorKind::shape, "shape (-1,) has a negative size");
-  expect_error([] { ein::randn({INT64_MAX, 2}); }, ErrorKind::overflow,
-               "shape (9223372036854775807, 2) needs more than 2^63 - 1 bytes");
+  expect_error(
+      [] {
+        ein::randn({INT64_MAX, 2});
+      },
+      ErrorKind::overflow, "shape (9223372036854775807, 2) needs more than 2^63 - 1 bytes");
   expect_error([] { ein::ones({std::int64_t{1} << 60}, DType::f64); }, ErrorKind::overflow,
                "shape (1152921504606846976,) needs more than 2^63 - 1 bytes");
   expect_error([] { ein::zeros({std::int64_t{1} << 60}, DType::u8); }, ErrorKind::memory,
@@ -108,30 +113,39 @@ TEST_F(Create, Ranges) {
 
 TEST_F(Create, RangesAreExactBeyondDoubles) {
   const std::int64_t large = std::int64_t{1} << 62;
-  EXPECT_EQ(ein::arange(large, large + 3).to_vector<std::int64_t>(), (Integers{large, large + 1, large + 2}));
-  EXPECT_EQ(ein::arange(INT64_MAX - 1, INT64_MAX).to_vector<std::int64_t>(), (Integers{INT64_MAX - 1}));
-  EXPECT_EQ(ein::arange(INT64_MIN, INT64_MAX, INT64_MAX).to_vector<std::int64_t>(), (Integers{INT64_MIN, -1, INT64_MAX - 1}));
-  EXPECT_EQ(ein::arange(INT64_MAX, INT64_MIN, INT64_MIN).to_vector<std::int64_t>(), (Integers{INT64_MAX, -1}));
+  EXPECT_EQ(ein::arange(large, large + 3).to_vector<std::int64_t>(),
+            (Integers{large, large + 1, large + 2}));
+  EXPECT_EQ(ein::arange(INT64_MAX - 1, INT64_MAX).to_vector<std::int64_t>(),
+            (Integers{INT64_MAX - 1}));
+  EXPECT_EQ(ein::arange(INT64_MIN, INT64_MAX, INT64_MAX).to_vector<std::int64_t>(),
+            (Integers{INT64_MIN, -1, INT64_MAX - 1}));
+  EXPECT_EQ(ein::arange(INT64_MAX, INT64_MIN, INT64_MIN).to_vector<std::int64_t>(),
+            (Integers{INT64_MAX, -1}));
 }
 
 TEST_F(Create, RangesThatAreNone) {
   expect_error([] { ein::arange(0, 5, 0); }, ErrorKind::value,
                "arange: from 0 to 5 by 0: the step must not be 0, and all three must be finite");
-  expect_error([] { ein::arange(0.0, INFINITY); }, ErrorKind::value,
-               "arange: from 0.000000 to inf by 1: the step must not be 0, and all three must be finite");
+  expect_error(
+      [] { ein::arange(0.0, INFINITY); }, ErrorKind::value,
+      "arange: from 0.000000 to inf by 1: the step must not be 0, and all three must be finite");
   expect_error([] { ein::arange(NAN); }, ErrorKind::value,
-               "arange: from 0.000000 to nan by 1.000000: the step must not be 0, and all three must be finite");
-  expect_error([] { ein::arange(INT64_MIN, INT64_MAX); }, ErrorKind::value,
-               "arange: from -9223372036854775808 to 9223372036854775807 by 1 has too many elements");
-  expect_error([] { ein::arange(0.0, 1e300, 1e-10); }, ErrorKind::value, "arange: from 0.000000 to " + std::to_string(1e300) +
-                                                                             " by 0.000000 has too many elements");
+               "arange: from 0.000000 to nan by 1.000000: the step must not be 0, and all three "
+               "must be finite");
+  expect_error(
+      [] { ein::arange(INT64_MIN, INT64_MAX); }, ErrorKind::value,
+      "arange: from -9223372036854775808 to 9223372036854775807 by 1 has too many elements");
+  expect_error(
+      [] { ein::arange(0.0, 1e300, 1e-10); }, ErrorKind::value,
+      "arange: from 0.000000 to " + std::to_string(1e300) + " by 0.000000 has too many elements");
   expect_error([] { ein::arange(INT64_MAX); }, ErrorKind::overflow,
                "shape (9223372036854775807,) needs more than 2^63 - 1 bytes");
 }
 
 TEST_F(Create, Identities) {
   EXPECT_EQ(ein::eye(3).to_vector<double>(), (Values{1, 0, 0, 0, 1, 0, 0, 0, 1}));
-  for (DType dtype : every_dtype) EXPECT_EQ(ein::eye(2, dtype).to_vector<double>(), (Values{1, 0, 0, 1}));
+  for (DType dtype : every_dtype)
+    EXPECT_EQ(ein::eye(2, dtype).to_vector<double>(), (Values{1, 0, 0, 1}));
   EXPECT_EQ(ein::eye(0).shape(), (Shape{0, 0}));
   EXPECT_EQ(ein::eye(1).item(), 1);
 }
@@ -143,11 +157,14 @@ TEST_F(Create, FromVectors) {
   EXPECT_EQ(ein::from_vector<double>({}).shape(), Shape{0});
   EXPECT_EQ(ein::from_vector<double>({7}, {}).item(), 7);
   EXPECT_EQ(ein::from_vector<float>({}, {3, 0}).shape(), (Shape{3, 0}));
-  expect_error([] { ein::from_vector<float>({1}, {0}); }, ErrorKind::shape, "from_vector: shape (0,) wants 0 values, got 1");
-  expect_error([] { ein::from_vector<float>({1}, {-1}); }, ErrorKind::shape, "shape (-1,) has a negative size");
+  expect_error([] { ein::from_vector<float>({1}, {0}); }, ErrorKind::shape,
+               "from_vector: shape (0,) wants 0 values, got 1");
+  expect_error([] { ein::from_vector<float>({1}, {-1}); }, ErrorKind::shape,
+               "shape (-1,) has a negative size");
 }
 
-// --- random numbers ---------------------------------------------------------------------------------
+// --- random numbers
+// ---------------------------------------------------------------------------------
 
 // Element i of random tensor number k is number i of stream k of the seed.
 TEST_F(Create, RandomNumbersAreThoseOfTheirStream) {
@@ -160,18 +177,21 @@ TEST_F(Create, RandomNumbersAreThoseOfTheirStream) {
   }
   for (std::size_t i = 0; i < b.size(); ++i) EXPECT_EQ(b[i], ein::random::uniform(42, 1, i));
   for (std::size_t i = 0; i < c.size(); ++i) {
-    EXPECT_EQ(c[i], static_cast<float>(ein::random::normal_of_uniform(ein::random::uniform(42, 2, i))));
+    EXPECT_EQ(c[i],
+              static_cast<float>(ein::random::normal_of_uniform(ein::random::uniform(42, 2, i))));
   }
 }
 
-// What the first numbers are, so that no change makes every seeded run another one unnoticed. The uniform
-// of (seed 0, stream 0, index 0) is that of random_test.cpp's table.
+// What the first numbers are, so that no change makes every seeded run another one unnoticed. The
+// uniform of (seed 0, stream 0, index 0) is that of random_test.cpp's table.
 TEST_F(Create, FirstNumbersStayTheSame) {
   EXPECT_EQ(ein::rand({1}, DType::f64).item(), 0x1.c2d38b1acc4fdp-1);
   ein::manual_seed(0);
-  EXPECT_EQ(ein::randn({2}, DType::f64).to_vector<double>(), (Values{0x1.2d769e93cb521p+0, 0x1.11fbd69d8e303p-2}));
+  EXPECT_EQ(ein::randn({2}, DType::f64).to_vector<double>(),
+            (Values{0x1.2d769e93cb521p+0, 0x1.11fbd69d8e303p-2}));
   ein::manual_seed(0);
-  EXPECT_EQ(ein::randn({2}).to_vector<float>(), (std::vector<float>{0x1.2d769ep+0f, 0x1.11fbd6p-2f}));
+  EXPECT_EQ(ein::randn({2}).to_vector<float>(),
+            (std::vector<float>{0x1.2d769ep+0f, 0x1.11fbd6p-2f}));
 }
 
 TEST_F(Create, TheSameSeedGivesTheSameNumbers) {
@@ -222,7 +242,8 @@ Moments moments_of(const Tensor& x) {
     m.low = std::min(m.low, v);
     m.high = std::max(m.high, v);
   }
-  for (double v : values) m.deviation += (v - m.mean) * (v - m.mean) / static_cast<double>(values.size());
+  for (double v : values)
+    m.deviation += (v - m.mean) * (v - m.mean) / static_cast<double>(values.size());
   m.deviation = std::sqrt(m.deviation);
   return m;
 }
@@ -254,18 +275,22 @@ TEST_F(Create, UniformNumbersStayBelowOne) {
   }
 }
 
-// The mean and variance of a normal distribution conditioned on an interval (Johnson, Kotz and Balakrishnan,
-// Continuous Univariate Distributions, volume 1, section 13.10.1), computed with std::erfc.
+// The mean and variance of a normal distribution conditioned on an interval (Johnson, Kotz and
+// Balakrishnan, Continuous Univariate Distributions, volume 1, section 13.10.1), computed with
+// std::erfc.
 TEST_F(Create, TruncatedNormalNumbers) {
   const double inf = std::numeric_limits<double>::infinity();
   const struct {
     double std, a, b;
-  } cases[] = {{1, -2, 2}, {0.5, -3, 3}, {2, -1, 3}, {1, 0.5, 1}, {1, 3, inf}, {1, -inf, -1}, {0.01, -3, 3}, {1, -inf, inf}};
+  } cases[] = {{1, -2, 2},  {0.5, -3, 3},  {2, -1, 3},    {1, 0.5, 1},
+               {1, 3, inf}, {1, -inf, -1}, {0.01, -3, 3}, {1, -inf, inf}};
   for (const auto& c : cases) {
     const Moments m = moments_of(ein::trunc_normal({1000, 1000}, c.std, c.a, c.b, DType::f64));
     EXPECT_GE(m.low, c.a);
     EXPECT_LE(m.high, c.b);
-    const auto density = [](double x) { return std::isinf(x) ? 0 : std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846); };
+    const auto density = [](double x) {
+      return std::isinf(x) ? 0 : std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
+    };
     // On the right, tails are exact, differences of values near 1 are not.
     const auto mass = [&](double a, double b) {
       return a > 0 ? (std::erfc(a / std::sqrt(2.0)) - std::erfc(b / std::sqrt(2.0))) / 2
@@ -275,17 +300,21 @@ TEST_F(Create, TruncatedNormalNumbers) {
     const double mean = (density(a) - density(b)) / z;
     const double edge = (std::isinf(a) ? 0 : a * density(a)) - (std::isinf(b) ? 0 : b * density(b));
     const double deviation = std::sqrt(1 + edge / z - mean * mean);
-    EXPECT_NEAR(m.mean, c.std * mean, 0.005 * c.std * deviation) << c.std << " " << c.a << " " << c.b;
-    EXPECT_NEAR(m.deviation, c.std * deviation, 0.005 * c.std * deviation) << c.std << " " << c.a << " " << c.b;
+    EXPECT_NEAR(m.mean, c.std * mean, 0.005 * c.std * deviation)
+        << c.std << " " << c.a << " " << c.b;
+    EXPECT_NEAR(m.deviation, c.std * deviation, 0.005 * c.std * deviation)
+        << c.std << " " << c.a << " " << c.b;
   }
 }
 
-// Far in a tail, where the distribution function has no digits left, numbers still lie in the interval.
+// Far in a tail, where the distribution function has no digits left, numbers still lie in the
+// interval.
 TEST_F(Create, TruncatedNormalNumbersOfTheTails) {
   const Moments right = moments_of(ein::trunc_normal({10'000}, 1, 10, 11, DType::f64));
   EXPECT_GE(right.low, 10);
   EXPECT_LE(right.high, 11);
-  EXPECT_NEAR(right.mean, 10 + 0.0981, 0.01);  // the tail falls off as exp(-10 x): a mean excess near 1/10
+  EXPECT_NEAR(right.mean, 10 + 0.0981,
+              0.01);  // the tail falls off as exp(-10 x): a mean excess near 1/10
   const Moments left = moments_of(ein::trunc_normal({10'000}, 1, -11, -10, DType::f64));
   EXPECT_NEAR(left.mean, -right.mean, 0.01);
   EXPECT_EQ(ein::trunc_normal({1}, 1, 100, 101, DType::f64).item(), 100);
@@ -303,14 +332,21 @@ TEST_F(Create, RandomNumbersAreFloats) {
     EXPECT_EQ(ein::rand({2}, dtype).dtype(), dtype);
     EXPECT_EQ(ein::trunc_normal({2}, 1, -2, 2, dtype).dtype(), dtype);
   }
-  expect_error([] { ein::randn({2}, DType::i64); }, ErrorKind::dtype, "randn: i64 is not a floating-point dtype");
-  expect_error([] { ein::rand({2}, DType::boolean); }, ErrorKind::dtype, "rand: bool is not a floating-point dtype");
-  expect_error([] { ein::trunc_normal({2}, 1, -1, 1, DType::u8); }, ErrorKind::dtype, "trunc_normal: u8 is not a floating-point dtype");
+  expect_error([] { ein::randn({2}, DType::i64); }, ErrorKind::dtype,
+               "randn: i64 is not a floating-point dtype");
+  expect_error([] { ein::rand({2}, DType::boolean); }, ErrorKind::dtype,
+               "rand: bool is not a floating-point dtype");
+  expect_error([] { ein::trunc_normal({2}, 1, -1, 1, DType::u8); }, ErrorKind::dtype,
+               "trunc_normal: u8 is not a floating-point dtype");
   const std::string wants = "trunc_normal: wants std > 0 and a < b, got std = ";
-  expect_error([] { ein::trunc_normal({2}, 0); }, ErrorKind::value, wants + "0.000000, a = -2.000000, b = 2.000000");
-  expect_error([] { ein::trunc_normal({2}, NAN); }, ErrorKind::value, wants + "nan, a = -2.000000, b = 2.000000");
-  expect_error([] { ein::trunc_normal({2}, 1, 2, 2); }, ErrorKind::value, wants + "1.000000, a = 2.000000, b = 2.000000");
-  expect_error([] { ein::trunc_normal({2}, 1, NAN, 2); }, ErrorKind::value, wants + "1.000000, a = nan, b = 2.000000");
+  expect_error([] { ein::trunc_normal({2}, 0); }, ErrorKind::value,
+               wants + "0.000000, a = -2.000000, b = 2.000000");
+  expect_error([] { ein::trunc_normal({2}, NAN); }, ErrorKind::value,
+               wants + "nan, a = -2.000000, b = 2.000000");
+  expect_error([] { ein::trunc_normal({2}, 1, 2, 2); }, ErrorKind::value,
+               wants + "1.000000, a = 2.000000, b = 2.000000");
+  expect_error([] { ein::trunc_normal({2}, 1, NAN, 2); }, ErrorKind::value,
+               wants + "1.000000, a = nan, b = 2.000000");
 }
 
 // A call that fails takes no number from the sequence.

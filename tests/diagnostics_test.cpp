@@ -39,7 +39,8 @@ using Spans = std::vector<SourceSpan>;
 std::string shown(const Spans& spans) {
   std::string text = "{";
   for (const SourceSpan& span : spans) {
-    text += (text.size() > 1 ? ", {" : "{") + std::to_string(span.begin) + ", " + std::to_string(span.end) + "}";
+    text += (text.size() > 1 ? ", {" : "{") + std::to_string(span.begin) + ", " +
+            std::to_string(span.end) + "}";
   }
   return text + "}";
 }
@@ -54,7 +55,8 @@ std::optional<Error> error_of(const std::function<void()>& call) {
 }
 
 // `text` begins with the line break after the raw string's opening, which is no part of it.
-void expect_error(const std::function<void()>& call, ErrorKind kind, const Spans& spans, std::string_view text) {
+void expect_error(const std::function<void()>& call, ErrorKind kind, const Spans& spans,
+                  std::string_view text) {
   const auto error = error_of(call);
   ASSERT_TRUE(error) << "no Error, expected:" << text;
   EXPECT_EQ("\n" + std::string(error->what()), text);
@@ -69,32 +71,46 @@ Tensor wide(const Shape& shape, DType dtype = DType::f32) {
 
 constexpr std::int64_t tera = std::int64_t{1} << 40;
 
-// --- sizes against shapes ---------------------------------------------------------------------------
+// --- sizes against shapes
+// ---------------------------------------------------------------------------
 
 TEST(Diagnostics, AxisOfTwoSizes) {
-  expect_error([] { ein::einsum(zeros({2, 3, 64}), zeros({2, 5, 32}), runtime("b s1 h, b s2 h -> b s1 s2")); },
-               ErrorKind::size, {{5, 6}, {13, 14}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3, 64}), zeros({2, 5, 32}), runtime("b s1 h, b s2 h -> b s1 s2"));
+      },
+      ErrorKind::size, {{5, 6}, {13, 14}}, R"(
 einsum: axis 'h' has two sizes: 64 in operand 1, 32 in operand 2
   b s1 h, b s2 h -> b s1 s2
        ^       ^
       64      32
   operand 1: (2, 3, 64)   operand 2: (2, 5, 32))");
-  expect_error([] { ein::einsum(zeros({2, 3}), runtime("i i -> i")); },
-               ErrorKind::size, {{0, 1}, {2, 3}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3}), runtime("i i -> i"));
+      },
+      ErrorKind::size, {{0, 1}, {2, 3}}, R"(
 einsum: axis 'i' has two sizes: 2 in operand 1, 3 in operand 1
   i i -> i
   ^ ^
   2 3
   operand 1: (2, 3))");
-  expect_error([] { ein::rearrange(zeros({2, 3}), runtime("a b -> b a"), "b"_a = 4); },
-               ErrorKind::size, {{2, 3}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 3}), runtime("a b -> b a"), "b"_a = 4);
+      },
+      ErrorKind::size, {{2, 3}}, R"(
 rearrange: axis 'b' has two sizes: 4 in the call, 3 in operand 1
   a b -> b a
     ^
     3
   operand 1: (2, 3))");
-  expect_error([] { ein::einsum(zeros({128, 4096}), zeros({1024, 4096}), zeros({1024, 128}), runtime("a b, c b, a c -> c")); },
-               ErrorKind::size, {{0, 1}, {10, 11}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({128, 4096}), zeros({1024, 4096}), zeros({1024, 128}),
+                    runtime("a b, c b, a c -> c"));
+      },
+      ErrorKind::size, {{0, 1}, {10, 11}}, R"(
 einsum: axis 'a' has two sizes: 128 in operand 1, 1024 in operand 3
   a b, c b, a c -> c
   ^         ^
@@ -103,22 +119,31 @@ einsum: axis 'a' has two sizes: 128 in operand 1, 1024 in operand 3
 }
 
 TEST(Diagnostics, AxisThatMustBeOneOrAnother) {
-  expect_error([] { ein::rearrange(zeros({2, 3}), runtime("a 1 -> a")); },
-               ErrorKind::size, {{2, 3}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 3}), runtime("a 1 -> a"));
+      },
+      ErrorKind::size, {{2, 3}}, R"(
 rearrange: an axis of size 1 is wanted, operand 1 has 3 there
   a 1 -> a
     ^
     3
   operand 1: (2, 3))");
-  expect_error([] { ein::rearrange(zeros({2, 3}), runtime("() a -> a")); },
-               ErrorKind::size, {{0, 2}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 3}), runtime("() a -> a"));
+      },
+      ErrorKind::size, {{0, 2}}, R"(
 rearrange: an axis of size 1 is wanted, operand 1 has 2 there
   () a -> a
   ^^
    2
   operand 1: (2, 3))");
-  expect_error([] { ein::reduce(zeros({2, 3}), runtime("a 4 -> a"), Reduction::sum); },
-               ErrorKind::size, {{2, 3}}, R"(
+  expect_error(
+      [] {
+        ein::reduce(zeros({2, 3}), runtime("a 4 -> a"), Reduction::sum);
+      },
+      ErrorKind::size, {{2, 3}}, R"(
 reduce: anonymous axis '4' is 3 in operand 1
   a 4 -> a
     ^
@@ -127,14 +152,20 @@ reduce: anonymous axis '4' is 3 in operand 1
 }
 
 TEST(Diagnostics, Rank) {
-  expect_error([] { ein::rearrange(zeros({2, 3, 4}), runtime("b (h w) -> b h w"), "h"_a = 1); },
-               ErrorKind::rank, {{0, 1}, {2, 7}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 3, 4}), runtime("b (h w) -> b h w"), "h"_a = 1);
+      },
+      ErrorKind::rank, {{0, 1}, {2, 7}}, R"(
 rearrange: operand 1 has 3 axes, the pattern wants 2
   b (h w) -> b h w
   ^ ^^^^^
   operand 1: (2, 3, 4))");
-  expect_error([] { ein::einsum(zeros({2}), zeros({2, 3, 4}), runtime("a, a b -> b")); },
-               ErrorKind::rank, {{3, 4}, {5, 6}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2}), zeros({2, 3, 4}), runtime("a, a b -> b"));
+      },
+      ErrorKind::rank, {{3, 4}, {5, 6}}, R"(
 einsum: operand 2 has 3 axes, the pattern wants 2
   a, a b -> b
      ^ ^
@@ -145,26 +176,28 @@ reduce: operand 1 has 1 axis, the pattern wants at least 2
   b ... c -> b
   ^ ^^^ ^
   operand 1: (5,))");
-  expect_error([] { ein::einsum(zeros({}), zeros({2}), runtime("a, a ->")); },
-               ErrorKind::rank, {{0, 1}}, R"(
+  expect_error([] { ein::einsum(zeros({}), zeros({2}), runtime("a, a ->")); }, ErrorKind::rank,
+               {{0, 1}}, R"(
 einsum: operand 1 has 0 axes, the pattern wants 1
   a, a ->
   ^
   operand 1: ()   operand 2: (2,))");
-  expect_error([] { ein::einsum(zeros({2}), zeros({3}), runtime("a, -> a")); },
-               ErrorKind::rank, {{2, 2}}, R"(
+  expect_error([] { ein::einsum(zeros({2}), zeros({3}), runtime("a, -> a")); }, ErrorKind::rank,
+               {{2, 2}}, R"(
 einsum: operand 2 has 1 axis, the pattern wants 0
   a, -> a
     ^
   operand 1: (2,)   operand 2: (3,))");
-  expect_error([] { ein::repeat(zeros({7}), runtime("-> 3")); },
-               ErrorKind::rank, {{0, 0}}, R"(
+  expect_error([] { ein::repeat(zeros({7}), runtime("-> 3")); }, ErrorKind::rank, {{0, 0}}, R"(
 repeat: operand 1 has 1 axis, the pattern wants 0
   -> 3
   ^
   operand 1: (7,))");
-  expect_error([] { ein::parse_shape(zeros({2, 3}), runtime("a b c")); },
-               ErrorKind::rank, {{0, 1}, {2, 3}, {4, 5}}, R"(
+  expect_error(
+      [] {
+        ein::parse_shape(zeros({2, 3}), runtime("a b c"));
+      },
+      ErrorKind::rank, {{0, 1}, {2, 3}, {4, 5}}, R"(
 parse_shape: operand 1 has 2 axes, the pattern wants 3
   a b c
   ^ ^ ^
@@ -172,8 +205,11 @@ parse_shape: operand 1 has 2 axes, the pattern wants 3
 }
 
 TEST(Diagnostics, Broadcast) {
-  expect_error([] { ein::einsum(zeros({2, 3, 4}), zeros({5, 4}), runtime("... a, ... a -> ...")); },
-               ErrorKind::size, {{0, 3}, {7, 10}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3, 4}), zeros({5, 4}), runtime("... a, ... a -> ..."));
+      },
+      ErrorKind::size, {{0, 3}, {7, 10}}, R"(
 einsum: '...' does not broadcast: 3 in operand 1, 5 in operand 2
   ... a, ... a -> ...
   ^^^    ^^^
@@ -183,22 +219,31 @@ einsum: '...' does not broadcast: 3 in operand 1, 5 in operand 2
 }
 
 TEST(Diagnostics, Groups) {
-  expect_error([] { ein::rearrange(zeros({2, 10}), runtime("b (h d) -> b h d"), "h"_a = 3); },
-               ErrorKind::divisibility, {{2, 7}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 10}), runtime("b (h d) -> b h d"), "h"_a = 3);
+      },
+      ErrorKind::divisibility, {{2, 7}}, R"(
 rearrange: axis '(h d)' of size 10 in operand 1 cannot be split: 3 does not divide it (h = 3 in the call)
   b (h d) -> b h d
     ^^^^^
      10
   operand 1: (2, 10))");
-  expect_error([] { ein::einsum(zeros({10, 2}), zeros({3, 4}), runtime("(h d) b, h c -> b c d")); },
-               ErrorKind::divisibility, {{0, 5}, {9, 10}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({10, 2}), zeros({3, 4}), runtime("(h d) b, h c -> b c d"));
+      },
+      ErrorKind::divisibility, {{0, 5}, {9, 10}}, R"(
 einsum: axis '(h d)' of size 10 in operand 1 cannot be split: 3 does not divide it (h = 3 in operand 2)
   (h d) b, h c -> b c d
   ^^^^^    ^
    10      3
   operand 1: (10, 2)   operand 2: (3, 4))");
-  expect_error([] { ein::rearrange(zeros({8, 2}), runtime("(h w) b -> b h w"), "h"_a = 2, "w"_a = 3); },
-               ErrorKind::size, {{0, 5}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({8, 2}), runtime("(h w) b -> b h w"), "h"_a = 2, "w"_a = 3);
+      },
+      ErrorKind::size, {{0, 5}}, R"(
 rearrange: '(h w)' is 6 by its axes (h = 2 in the call, w = 3 in the call), 8 in operand 1
   (h w) b -> b h w
   ^^^^^
@@ -211,8 +256,8 @@ einsum: '(h w 2)' is 12 by its axes (h = 2 in the call, w = 3 in operand 2, 2), 
   ^^^^^^^  ^
      8     3
   operand 1: (8,)   operand 2: (3,))");
-  expect_error([] { ein::rearrange(zeros({6}), runtime("(2 2) -> ()")); },
-               ErrorKind::pattern, {{1, 2}}, R"(
+  expect_error([] { ein::rearrange(zeros({6}), runtime("(2 2) -> ()")); }, ErrorKind::pattern,
+               {{1, 2}}, R"(
 rearrange: anonymous axis '2' is lost: each number is an axis of its own
   (2 2) -> ()
    ^
@@ -232,8 +277,9 @@ rearrange: the size of axis 'b' cannot be found: the rest of '(a b)' is 0 (a = 0
     0
   operand 1: (0,)
   help: give its size with the call)");
-  expect_error([] { ein::rearrange(zeros({6}), runtime("(a b c) -> a b c"), "a"_a = tera, "b"_a = tera); },
-               ErrorKind::overflow, {{0, 7}}, R"(
+  expect_error(
+      [] { ein::rearrange(zeros({6}), runtime("(a b c) -> a b c"), "a"_a = tera, "b"_a = tera); },
+      ErrorKind::overflow, {{0, 7}}, R"(
 rearrange: the sizes of the axes of '(a b c)' multiply to more than 63 bits (a = 1099511627776 in the call, b = 1099511627776 in the call)
   (a b c) -> a b c
   ^^^^^^^
@@ -243,12 +289,17 @@ rearrange: the sizes of the axes of '(a b c)' multiply to more than 63 bits (a =
 
 // What one group cannot tell, another may.
 TEST(Diagnostics, AnEmptyGroupWaitsForAnother) {
-  EXPECT_EQ(ein::einsum(zeros({0}), zeros({6}), runtime("(a b), (a c) -> a"), "b"_a = 0, "c"_a = 3).shape(), Shape{2});
+  EXPECT_EQ(ein::einsum(zeros({0}), zeros({6}), runtime("(a b), (a c) -> a"), "b"_a = 0, "c"_a = 3)
+                .shape(),
+            Shape{2});
 }
 
 TEST(Diagnostics, GivenSizes) {
-  expect_error([] { ein::rearrange(zeros({2, 8}), runtime("b (h d) -> b h d"), "h"_a = -2); },
-               ErrorKind::axis_argument, {{3, 4}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 8}), runtime("b (h d) -> b h d"), "h"_a = -2);
+      },
+      ErrorKind::axis_argument, {{3, 4}}, R"(
 rearrange: axis 'h' is given the size -2
   b (h d) -> b h d
      ^
@@ -261,31 +312,47 @@ repeat: axis 'n' is given the size -1
          ^
         -1
   operand 1: (2,))");
-  expect_error([] { ein::rearrange(zeros({2, 8}), runtime("b (heads d) -> b heads d"), "head"_a = 2, "heads"_a = 2); },
-               ErrorKind::axis_argument, {}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 8}), runtime("b (heads d) -> b heads d"), "head"_a = 2,
+                       "heads"_a = 2);
+      },
+      ErrorKind::axis_argument, {}, R"(
 rearrange: a size is given for axis 'head', which the pattern does not have
   b (heads d) -> b heads d
   help: did you mean 'heads'?)");
-  expect_error([] { ein::rearrange(zeros({2, 8}), runtime("b c -> c b"), axis("x\ny\x1b[31m", 2)); },
-               ErrorKind::axis_argument, {}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 8}), runtime("b c -> c b"), axis("x\ny\x1b[31m", 2));
+      },
+      ErrorKind::axis_argument, {}, R"(
 rearrange: a size is given for axis 'x y?[31m', which the pattern does not have
   b c -> c b
   help: the pattern's axes are 'b', 'c')");
-  expect_error([] { ein::reduce(zeros({2, 8}), runtime("... -> "), Reduction::sum, axis("b", 2)); },
-               ErrorKind::axis_argument, {}, R"(
+  expect_error(
+      [] {
+        ein::reduce(zeros({2, 8}), runtime("... -> "), Reduction::sum, axis("b", 2));
+      },
+      ErrorKind::axis_argument, {}, R"(
 reduce: a size is given for axis 'b', which the pattern does not have
   ... ->
   help: the pattern has no named axes)");
-  expect_error([] { ein::rearrange(zeros({2, 8}), runtime("b (h d) -> b h d"), axis("h", 2), axis("h", 4)); },
-               ErrorKind::axis_argument, {{3, 4}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(zeros({2, 8}), runtime("b (h d) -> b h d"), axis("h", 2), axis("h", 4));
+      },
+      ErrorKind::axis_argument, {{3, 4}}, R"(
 rearrange: the size of axis 'h' is given twice: 2 and 4
   b (h d) -> b h d
      ^)");
 }
 
 TEST(Diagnostics, Overflow) {
-  expect_error([] { ein::rearrange(wide({tera, 1}), runtime("a b -> a b (x)"), axis("x", 1)); },
-               ErrorKind::pattern, {{12, 13}}, R"(
+  expect_error(
+      [] {
+        ein::rearrange(wide({tera, 1}), runtime("a b -> a b (x)"), axis("x", 1));
+      },
+      ErrorKind::pattern, {{12, 13}}, R"(
 rearrange: axis 'x' of the output is in no input
   a b -> a b (x)
               ^
@@ -302,8 +369,9 @@ repeat: the result of shape (1099511627776, 8388608) needs more than 2^63 - 1 by
   a -> a 8388608
        ^ ^^^^^^^
   operand 1: (1099511627776,))");
-  expect_error([] { ein::repeat(zeros({1}, DType::f64), runtime("a -> (a n)"), "n"_a = tera << 21); },
-               ErrorKind::overflow, {{5, 10}}, R"(
+  expect_error(
+      [] { ein::repeat(zeros({1}, DType::f64), runtime("a -> (a n)"), "n"_a = tera << 21); },
+      ErrorKind::overflow, {{5, 10}}, R"(
 repeat: the result of shape (2305843009213693952,) needs more than 2^63 - 1 bytes
   a -> (a n)
        ^^^^^
@@ -322,65 +390,64 @@ repeat: the result of shape (0, 1099511627776, 1099511627776) needs more than 2^
   operand 1: (0,))");
 }
 
-// --- the call ---------------------------------------------------------------------------------------
+// --- the call
+// ---------------------------------------------------------------------------------------
 
 TEST(Diagnostics, Operands) {
   const std::vector<Tensor> none;
-  expect_error([&] { ein::einsum(none, runtime("a -> a")); },
-               ErrorKind::arity, {}, R"(
+  expect_error([&] { ein::einsum(none, runtime("a -> a")); }, ErrorKind::arity, {}, R"(
 einsum: the call has no operands
   a -> a)");
-  expect_error([&] { ein::rearrange(none, runtime("n a -> a n")); },
-               ErrorKind::arity, {}, R"(
+  expect_error([&] { ein::rearrange(none, runtime("n a -> a n")); }, ErrorKind::arity, {}, R"(
 rearrange: the call has no operands
   n a -> a n)");
-  expect_error([&] { ein::reduce(none, runtime("n a -> a"), Reduction::sum); },
-               ErrorKind::arity, {}, R"(
+  expect_error([&] { ein::reduce(none, runtime("n a -> a"), Reduction::sum); }, ErrorKind::arity,
+               {}, R"(
 reduce: the call has no operands
   n a -> a)");
-  expect_error([&] { ein::repeat(none, runtime("n a -> a n 2")); },
-               ErrorKind::arity, {}, R"(
+  expect_error([&] { ein::repeat(none, runtime("n a -> a n 2")); }, ErrorKind::arity, {}, R"(
 repeat: the call has no operands
   n a -> a n 2)");
-  expect_error([&] { ein::pack(none, runtime("* a")); },
-               ErrorKind::arity, {}, R"(
+  expect_error([&] { ein::pack(none, runtime("* a")); }, ErrorKind::arity, {}, R"(
 pack: the call has no operands
   * a)");
-  expect_error([] { ein::einsum(zeros({2}), zeros({2}), runtime("a -> a")); },
-               ErrorKind::arity, {{0, 1}}, R"(
+  expect_error([] { ein::einsum(zeros({2}), zeros({2}), runtime("a -> a")); }, ErrorKind::arity,
+               {{0, 1}}, R"(
 einsum: the pattern describes 1 operand, the call has 2
   a -> a
   ^)");
-  expect_error([] { ein::einsum(zeros({2}), runtime("a b, c -> a")); },
-               ErrorKind::arity, {{0, 3}, {5, 6}}, R"(
+  expect_error([] { ein::einsum(zeros({2}), runtime("a b, c -> a")); }, ErrorKind::arity,
+               {{0, 3}, {5, 6}}, R"(
 einsum: the pattern describes 2 operands, the call has 1
   a b, c -> a
   ^^^  ^)");
 }
 
 TEST(Diagnostics, Dtypes) {
-  expect_error([] { ein::einsum(zeros({2, 3}), zeros({3}, DType::i64), runtime("a b, b -> a")); },
-               ErrorKind::dtype, {{0, 3}, {5, 6}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3}), zeros({3}, DType::i64), runtime("a b, b -> a"));
+      },
+      ErrorKind::dtype, {{0, 3}, {5, 6}}, R"(
 einsum: operands have different dtypes: f32 in operand 1, i64 in operand 2
   a b, b -> a
   ^^^  ^
   f32 i64
   help: cast one with .to(dtype))");
-  expect_error([] { ein::einsum(zeros({2}), zeros({2}), zeros({2}, DType::bf16), runtime("a, a, a ->")); },
-               ErrorKind::dtype, {{0, 1}, {6, 7}}, R"(
+  expect_error(
+      [] { ein::einsum(zeros({2}), zeros({2}), zeros({2}, DType::bf16), runtime("a, a, a ->")); },
+      ErrorKind::dtype, {{0, 1}, {6, 7}}, R"(
 einsum: operands have different dtypes: f32 in operand 1, bf16 in operand 3
   a, a, a ->
   ^     ^
  f32  bf16
   help: cast one with .to(dtype))");
   const std::vector<Tensor> mixed{zeros({2}, DType::u8), zeros({2}, DType::boolean)};
-  expect_error([&] { ein::rearrange(mixed, runtime("n a -> a n")); },
-               ErrorKind::dtype, {}, R"(
+  expect_error([&] { ein::rearrange(mixed, runtime("n a -> a n")); }, ErrorKind::dtype, {}, R"(
 rearrange: operands have different dtypes: u8 in operand 1, bool in operand 2
   n a -> a n
   help: cast one with .to(dtype))");
-  expect_error([&] { ein::pack(mixed, runtime("*")); },
-               ErrorKind::dtype, {}, R"(
+  expect_error([&] { ein::pack(mixed, runtime("*")); }, ErrorKind::dtype, {}, R"(
 pack: operands have different dtypes: u8 in operand 1, bool in operand 2
   *
   help: cast one with .to(dtype))");
@@ -388,14 +455,13 @@ pack: operands have different dtypes: u8 in operand 1, bool in operand 2
 
 TEST(Diagnostics, Lists) {
   const std::vector<Tensor> unlike{zeros({2, 3}), zeros({2, 3}), zeros({2, 4})};
-  expect_error([&] { ein::rearrange(unlike, runtime("n a b -> a b n")); },
-               ErrorKind::size, {}, R"(
+  expect_error([&] { ein::rearrange(unlike, runtime("n a b -> a b n")); }, ErrorKind::size, {}, R"(
 rearrange: the tensors of a list differ in shape: (2, 3) in operand 1, (2, 4) in operand 3
   n a b -> a b n
   help: pack joins tensors of unlike shapes)");
   const std::vector<Tensor> ranks{zeros({2}), zeros({})};
-  expect_error([&] { ein::reduce(ranks, runtime("n a -> a"), Reduction::sum); },
-               ErrorKind::size, {}, R"(
+  expect_error([&] { ein::reduce(ranks, runtime("n a -> a"), Reduction::sum); }, ErrorKind::size,
+               {}, R"(
 reduce: the tensors of a list differ in shape: (2,) in operand 1, () in operand 2
   n a -> a
   help: pack joins tensors of unlike shapes)");
@@ -413,13 +479,17 @@ TEST(Diagnostics, Reductions) {
                ErrorKind::reduction, {}, R"(
 reduce: unknown reduction 'median'
   help: one of sum, mean, max, min, prod, any, all, logsumexp, var, std)");
-  expect_error([] { ein::reduce(zeros({2, 3}, DType::i32), runtime("a b -> a"), Reduction::mean); },
-               ErrorKind::dtype, {}, R"(
+  expect_error(
+      [] {
+        ein::reduce(zeros({2, 3}, DType::i32), runtime("a b -> a"), Reduction::mean);
+      },
+      ErrorKind::dtype, {}, R"(
 reduce: mean of i32 is not defined
   a b -> a
   help: cast first, x.to(ein::DType::f32))");
-  expect_error([] { ein::reduce(zeros({2}, DType::boolean), runtime("a ->"), Reduction::logsumexp); },
-               ErrorKind::dtype, {}, R"(
+  expect_error(
+      [] { ein::reduce(zeros({2}, DType::boolean), runtime("a ->"), Reduction::logsumexp); },
+      ErrorKind::dtype, {}, R"(
 reduce: logsumexp of bool is not defined
   a ->
   help: cast first, x.to(ein::DType::f32))");
@@ -433,15 +503,21 @@ reduce: var of u8 is not defined
 reduce: std of i64 is not defined
   a ->
   help: cast first, x.to(ein::DType::f32))");
-  expect_error([] { ein::reduce(zeros({2, 0}), runtime("a b -> a"), Reduction::max); },
-               ErrorKind::reduction, {{2, 3}}, R"(
+  expect_error(
+      [] {
+        ein::reduce(zeros({2, 0}), runtime("a b -> a"), Reduction::max);
+      },
+      ErrorKind::reduction, {{2, 3}}, R"(
 reduce: max over no elements: axis 'b' has size 0
   a b -> a
     ^
     0
   operand 1: (2, 0))");
-  expect_error([] { ein::reduce(zeros({2, 0}), runtime("... -> "), Reduction::min); },
-               ErrorKind::reduction, {{0, 3}}, R"(
+  expect_error(
+      [] {
+        ein::reduce(zeros({2, 0}), runtime("... -> "), Reduction::min);
+      },
+      ErrorKind::reduction, {{0, 3}}, R"(
 reduce: min over no elements: an axis under '...' has size 0
   ... ->
   ^^^
@@ -449,42 +525,40 @@ reduce: min over no elements: an axis under '...' has size 0
   operand 1: (2, 0))");
 }
 
-// --- pack and unpack --------------------------------------------------------------------------------
+// --- pack and unpack
+// --------------------------------------------------------------------------------
 
 TEST(Diagnostics, Pack) {
   const std::vector<Tensor> ranks{zeros({2, 3, 4}), zeros({2})};
-  expect_error([&] { ein::pack(ranks, runtime("a * b")); },
-               ErrorKind::rank, {{0, 1}, {2, 3}, {4, 5}}, R"(
+  expect_error([&] { ein::pack(ranks, runtime("a * b")); }, ErrorKind::rank,
+               {{0, 1}, {2, 3}, {4, 5}}, R"(
 pack: operand 2 has 1 axis, the pattern wants at least 2
   a * b
   ^ ^ ^
   operand 1: (2, 3, 4)   operand 2: (2,))");
   const std::vector<Tensor> sizes{zeros({2, 7, 4}), zeros({2, 5}), zeros({2, 1, 4})};
-  expect_error([&] { ein::pack(sizes, runtime("a * bb")); },
-               ErrorKind::size, {{4, 6}}, R"(
+  expect_error([&] { ein::pack(sizes, runtime("a * bb")); }, ErrorKind::size, {{4, 6}}, R"(
 pack: axis 'bb' has two sizes: 4 in operand 1, 5 in operand 2
   a * bb
       ^^
      4 / 5
   operand 1: (2, 7, 4)   operand 2: (2, 5)   operand 3: (2, 1, 4))");
   const std::vector<Tensor> before{zeros({2, 3}), zeros({4, 3})};
-  expect_error([&] { ein::pack(before, runtime("rows *")); },
-               ErrorKind::size, {{0, 4}}, R"(
+  expect_error([&] { ein::pack(before, runtime("rows *")); }, ErrorKind::size, {{0, 4}}, R"(
 pack: axis 'rows' has two sizes: 2 in operand 1, 4 in operand 2
   rows *
   ^^^^
   2 / 4
   operand 1: (2, 3)   operand 2: (4, 3))");
   const std::vector<Tensor> large(2, wide({tera << 22}, DType::u8));
-  expect_error([&] { ein::pack(large, runtime("*")); },
-               ErrorKind::overflow, {{0, 1}}, R"(
+  expect_error([&] { ein::pack(large, runtime("*")); }, ErrorKind::overflow, {{0, 1}}, R"(
 pack: the packed axis is longer than 2^63 - 1
   *
   ^
   operand 1: (4611686018427387904,)   operand 2: (4611686018427387904,))");
   const std::vector<Tensor> wide_rows(2, wide({tera, 1 << 22}, DType::u8));
-  expect_error([&] { ein::pack(wide_rows, runtime("a *")); },
-               ErrorKind::overflow, {{0, 1}, {2, 3}}, R"(
+  expect_error([&] { ein::pack(wide_rows, runtime("a *")); }, ErrorKind::overflow, {{0, 1}, {2, 3}},
+               R"(
 pack: the result of shape (1099511627776, 8388608) needs more than 2^63 - 1 bytes
   a *
   ^ ^
@@ -492,103 +566,135 @@ pack: the result of shape (1099511627776, 8388608) needs more than 2^63 - 1 byte
 }
 
 TEST(Diagnostics, Unpack) {
-  const auto unpack = [](const Shape& shape, const std::vector<Shape>& pieces, std::string_view pattern) {
+  const auto unpack = [](const Shape& shape, const std::vector<Shape>& pieces,
+                         std::string_view pattern) {
     ein::unpack(zeros(shape), pieces, runtime(pattern));
   };
-  expect_error([&] { unpack({2, 3}, {{3}}, "a * b"); },
-               ErrorKind::rank, {{0, 1}, {2, 3}, {4, 5}}, R"(
+  expect_error(
+      [&] {
+        unpack({2, 3}, {{3}}, "a * b");
+      },
+      ErrorKind::rank, {{0, 1}, {2, 3}, {4, 5}}, R"(
 unpack: operand 1 has 2 axes, the pattern wants 3
   a * b
   ^ ^ ^
   operand 1: (2, 3))");
-  expect_error([&] { unpack({7}, {{3}}, "a *"); },
-               ErrorKind::rank, {{0, 1}, {2, 3}}, R"(
+  expect_error([&] { unpack({7}, {{3}}, "a *"); }, ErrorKind::rank, {{0, 1}, {2, 3}}, R"(
 unpack: operand 1 has 1 axis, the pattern wants 2
   a *
   ^ ^
   operand 1: (7,))");
-  expect_error([&] { unpack({2, 7}, {{2}, {3}, {}}, "a *"); },
-               ErrorKind::size, {{2, 3}}, R"(
+  expect_error(
+      [&] {
+        unpack({2, 7}, {{2}, {3}, {}}, "a *");
+      },
+      ErrorKind::size, {{2, 3}}, R"(
 unpack: the packed shapes have 6 elements along '*', operand 1 has 7
   a *
     ^
     7
   operand 1: (2, 7)
   packed: (2,), (3,), ())");
-  expect_error([&] { unpack({7}, {}, "*"); },
-               ErrorKind::size, {{0, 1}}, R"(
+  expect_error([&] { unpack({7}, {}, "*"); }, ErrorKind::size, {{0, 1}}, R"(
 unpack: the packed shapes have 0 elements along '*', operand 1 has 7
   *
   ^
   7
   operand 1: (7,)
   packed: none)");
-  expect_error([&] { unpack({7}, {{2}, {-1}, {-1}}, "*"); },
-               ErrorKind::inference, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{2}, {-1}, {-1}}, "*");
+      },
+      ErrorKind::inference, {{0, 1}}, R"(
 unpack: more than one -1 in the packed shapes
   *
   ^
   7
   operand 1: (7,)
   packed: (2,), (-1,), (-1,))");
-  expect_error([&] { unpack({7}, {{-1, -1}}, "*"); },
-               ErrorKind::inference, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{-1, -1}}, "*");
+      },
+      ErrorKind::inference, {{0, 1}}, R"(
 unpack: more than one -1 in the packed shapes
   *
   ^
   7
   operand 1: (7,)
   packed: (-1, -1))");
-  expect_error([&] { unpack({7}, {{2}, {-2}}, "*"); },
-               ErrorKind::value, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{2}, {-2}}, "*");
+      },
+      ErrorKind::value, {{0, 1}}, R"(
 unpack: a packed shape has the size -2
   *
   ^
   7
   operand 1: (7,)
   packed: (2,), (-2,))");
-  expect_error([&] { unpack({7}, {{2}, {-1, 2}}, "*"); },
-               ErrorKind::divisibility, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{2}, {-1, 2}}, "*");
+      },
+      ErrorKind::divisibility, {{0, 1}}, R"(
 unpack: the packed axis of size 7 cannot be shared out to the packed shapes
   *
   ^
   7
   operand 1: (7,)
   packed: (2,), (-1, 2))");
-  expect_error([&] { unpack({7}, {{8}, {-1}}, "*"); },
-               ErrorKind::divisibility, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{8}, {-1}}, "*");
+      },
+      ErrorKind::divisibility, {{0, 1}}, R"(
 unpack: the packed axis of size 7 cannot be shared out to the packed shapes
   *
   ^
   7
   operand 1: (7,)
   packed: (8,), (-1,))");
-  expect_error([&] { unpack({7}, {{-1, 0}}, "*"); },
-               ErrorKind::divisibility, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{-1, 0}}, "*");
+      },
+      ErrorKind::divisibility, {{0, 1}}, R"(
 unpack: the packed axis of size 7 cannot be shared out to the packed shapes
   *
   ^
   7
   operand 1: (7,)
   packed: (-1, 0))");
-  expect_error([&] { unpack({7}, {{tera, tera}}, "*"); },
-               ErrorKind::overflow, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{tera, tera}}, "*");
+      },
+      ErrorKind::overflow, {{0, 1}}, R"(
 unpack: a packed shape has more than 2^63 - 1 elements
   *
   ^
   7
   operand 1: (7,)
   packed: (1099511627776, 1099511627776))");
-  expect_error([&] { unpack({7}, {{tera << 22}, {tera << 22}}, "*"); },
-               ErrorKind::overflow, {{0, 1}}, R"(
+  expect_error(
+      [&] {
+        unpack({7}, {{tera << 22}, {tera << 22}}, "*");
+      },
+      ErrorKind::overflow, {{0, 1}}, R"(
 unpack: the packed shapes have more than 2^63 - 1 elements
   *
   ^
   7
   operand 1: (7,)
   packed: (4611686018427387904,), (4611686018427387904,))");
-  expect_error([&] { unpack({0, 0}, {{0, tera, tera}}, "a *"); },
-               ErrorKind::overflow, {{2, 3}}, R"(
+  expect_error(
+      [&] {
+        unpack({0, 0}, {{0, tera, tera}}, "a *");
+      },
+      ErrorKind::overflow, {{2, 3}}, R"(
 unpack: the result of shape (0, 0, 1099511627776, 1099511627776) needs more than 2^63 - 1 bytes
   a *
     ^
@@ -596,11 +702,17 @@ unpack: the result of shape (0, 0, 1099511627776, 1099511627776) needs more than
 }
 
 TEST(Diagnostics, ParseShape) {
-  expect_error([] { ein::parse_shape(zeros({2, 3}), runtime("a b"))["c"]; },
-               ErrorKind::axis_argument, {}, R"(
+  expect_error(
+      [] {
+        ein::parse_shape(zeros({2, 3}), runtime("a b"))["c"];
+      },
+      ErrorKind::axis_argument, {}, R"(
 parse_shape: the pattern has no axis 'c')");
-  expect_error([] { ein::parse_shape(zeros({2, 3}), runtime("a 1")); },
-               ErrorKind::size, {{2, 3}}, R"(
+  expect_error(
+      [] {
+        ein::parse_shape(zeros({2, 3}), runtime("a 1"));
+      },
+      ErrorKind::size, {{2, 3}}, R"(
 parse_shape: an axis of size 1 is wanted, operand 1 has 3 there
   a 1
     ^
@@ -608,25 +720,33 @@ parse_shape: an axis of size 1 is wanted, operand 1 has 3 there
   operand 1: (2, 3))");
 }
 
-// --- how a pattern is shown -------------------------------------------------------------------------
+// --- how a pattern is shown
+// -------------------------------------------------------------------------
 
 TEST(Diagnostics, ColumnsCountCodePoints) {
-  expect_error([] { ein::einsum(zeros({2, 3}), zeros({4, 5}), runtime("größe b, größe h -> b h")); },
-               ErrorKind::size, {{0, 7}, {11, 18}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3}), zeros({4, 5}), runtime("größe b, größe h -> b h"));
+      },
+      ErrorKind::size, {{0, 7}, {11, 18}}, R"(
 einsum: axis 'größe' has two sizes: 2 in operand 1, 4 in operand 2
   größe b, größe h -> b h
   ^^^^^    ^^^^^
     2        4
   operand 1: (2, 3)   operand 2: (4, 5))");
-  expect_error([] { ein::einsum(zeros({2, 3}), zeros({4, 5}), runtime("長さ 幅, 長さ 高 -> 幅 高")); },
-               ErrorKind::size, {{0, 6}, {12, 18}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3}), zeros({4, 5}), runtime("長さ 幅, 長さ 高 -> 幅 高"));
+      },
+      ErrorKind::size, {{0, 6}, {12, 18}}, R"(
 einsum: axis '長さ' has two sizes: 2 in operand 1, 4 in operand 2
   長さ 幅, 長さ 高 -> 幅 高
   ^^    ^^
    2     4
   operand 1: (2, 3)   operand 2: (4, 5))");
-  expect_error([] { ein::rearrange(zeros({2}), runtime("\xF0\x9D\x92\xB3 -> \xF0\x9D\x92\xB3 é")); },
-               ErrorKind::pattern, {{13, 15}}, R"(
+  expect_error(
+      [] { ein::rearrange(zeros({2}), runtime("\xF0\x9D\x92\xB3 -> \xF0\x9D\x92\xB3 é")); },
+      ErrorKind::pattern, {{13, 15}}, R"(
 rearrange: axis 'é' of the output is in no input
   𝒳 -> 𝒳 é
          ^
@@ -634,8 +754,11 @@ rearrange: axis 'é' of the output is in no input
 }
 
 TEST(Diagnostics, ManyLinesBecomeOne) {
-  expect_error([] { ein::einsum(zeros({2, 3}), zeros({4, 5}), runtime("a\n  b,\r\n\tb c\n-> a c\n")); },
-               ErrorKind::size, {{4, 5}, {9, 10}}, R"(
+  expect_error(
+      [] {
+        ein::einsum(zeros({2, 3}), zeros({4, 5}), runtime("a\n  b,\r\n\tb c\n-> a c\n"));
+      },
+      ErrorKind::size, {{4, 5}, {9, 10}}, R"(
 einsum: axis 'b' has two sizes: 3 in operand 1, 4 in operand 2
   a   b,   b c -> a c
       ^    ^
@@ -644,14 +767,14 @@ einsum: axis 'b' has two sizes: 3 in operand 1, 4 in operand 2
 }
 
 TEST(Diagnostics, ControlCharactersAreNotPrinted) {
-  expect_error([] { ein::rearrange(zeros({2}), runtime("a \x1b[31m -> a")); },
-               ErrorKind::syntax, {{2, 3}}, R"(
+  expect_error([] { ein::rearrange(zeros({2}), runtime("a \x1b[31m -> a")); }, ErrorKind::syntax,
+               {{2, 3}}, R"(
 rearrange: unexpected character U+001B
   a ?[31m -> a
     ^
   help: a pattern has axis names, numbers, '...', '( )', ',' and '->')");
-  expect_error([] { ein::rearrange(zeros({2}), runtime("a \x7f -> a")); },
-               ErrorKind::syntax, {{2, 3}}, R"(
+  expect_error([] { ein::rearrange(zeros({2}), runtime("a \x7f -> a")); }, ErrorKind::syntax,
+               {{2, 3}}, R"(
 rearrange: unexpected character U+007F
   a ? -> a
     ^
@@ -662,8 +785,8 @@ rearrange: unexpected character U+0000
   a?b
    ^
   help: a pattern has axis names, numbers, '...', '( )', ',' and '->')");
-  expect_error([] { ein::rearrange(zeros({2}), runtime("a \xFF\xC3 -> a")); },
-               ErrorKind::syntax, {{2, 3}}, R"(
+  expect_error([] { ein::rearrange(zeros({2}), runtime("a \xFF\xC3 -> a")); }, ErrorKind::syntax,
+               {{2, 3}}, R"(
 rearrange: the pattern is not valid UTF-8 here
   a ?? -> a
     ^)");
@@ -677,8 +800,8 @@ rearrange: axis '?' of the output is in no input
 }
 
 TEST(Diagnostics, LabelsThatWouldTouchTakeMoreLines) {
-  expect_error([] { ein::einsum(zeros({1000}), zeros({2000}), runtime("a,a->")); },
-               ErrorKind::size, {{0, 1}, {2, 3}}, R"(
+  expect_error([] { ein::einsum(zeros({1000}), zeros({2000}), runtime("a,a->")); }, ErrorKind::size,
+               {{0, 1}, {2, 3}}, R"(
 einsum: axis 'a' has two sizes: 1000 in operand 1, 2000 in operand 2
   a,a->
   ^ ^
@@ -688,11 +811,13 @@ einsum: axis 'a' has two sizes: 1000 in operand 1, 2000 in operand 2
 }
 
 TEST(Diagnostics, ManyOperandsTakeMoreLines) {
-  expect_error([] {
-    const Tensor x = zeros({10, 20, 30});
-    ein::einsum(x, x, x, x, zeros({11, 20, 30}), runtime("a b c, a b c, a b c, a b c, a b c -> a b c"));
-  },
-               ErrorKind::size, {{0, 1}, {28, 29}}, R"(
+  expect_error(
+      [] {
+        const Tensor x = zeros({10, 20, 30});
+        ein::einsum(x, x, x, x, zeros({11, 20, 30}),
+                    runtime("a b c, a b c, a b c, a b c, a b c -> a b c"));
+      },
+      ErrorKind::size, {{0, 1}, {28, 29}}, R"(
 einsum: axis 'a' has two sizes: 10 in operand 1, 11 in operand 5
   a b c, a b c, a b c, a b c, a b c -> a b c
   ^                           ^
@@ -701,7 +826,8 @@ einsum: axis 'a' has two sizes: 10 in operand 1, 11 in operand 5
   operand 4: (10, 20, 30)   operand 5: (11, 20, 30))");
 }
 
-// --- every complaint about a pattern ----------------------------------------------------------------
+// --- every complaint about a pattern
+// ----------------------------------------------------------------
 
 struct Complained {
   Complaint complaint;
@@ -779,7 +905,13 @@ rearrange: '(' is never closed
 rearrange: ')' closes nothing
   a b) c -> a b c
      ^)"},
-      {groups_are_nested_too_deeply, reduce, std::string(40, '(') + std::string(40, ')') + "->", 1, {}, ErrorKind::syntax, R"(
+      {groups_are_nested_too_deeply,
+       reduce,
+       std::string(40, '(') + std::string(40, ')') + "->",
+       1,
+       {},
+       ErrorKind::syntax,
+       R"(
 reduce: groups are nested more than 32 deep
   (((((((((((((((((((((((((((((((((((((((())))))))))))))))))))))))))))))))))))))))->
                                   ^)"},
@@ -887,12 +1019,24 @@ unpack: '...' has no meaning here
 rearrange: a second '...' on one side
   ... a ... -> a ...
   ^^^   ^^^)"},
-      {ellipsis_is_inside_a_group_of_an_input, rearrange, "(a ...) -> a ...", 1, {}, ErrorKind::pattern, R"(
+      {ellipsis_is_inside_a_group_of_an_input,
+       rearrange,
+       "(a ...) -> a ...",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
 rearrange: '...' inside a group of an input
   (a ...) -> a ...
      ^^^
   help: a group may hold '...' only after the arrow)"},
-      {ellipsis_of_the_output_is_in_no_input, rearrange, "a -> a ...", 1, {}, ErrorKind::pattern, R"(
+      {ellipsis_of_the_output_is_in_no_input,
+       rearrange,
+       "a -> a ...",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
 rearrange: '...' of the output is in no input
   a -> a ...
          ^^^)"},
@@ -914,7 +1058,13 @@ einsum: axis 'a' is repeated
 parse_shape: axis 'a' is repeated
   a b a
   ^   ^)"},
-      {axis_of_the_output_is_in_no_input, einsum, "batch seq1 h, batch seq2 h -> batch seq1 sek2", 2, {}, ErrorKind::pattern, R"(
+      {axis_of_the_output_is_in_no_input,
+       einsum,
+       "batch seq1 h, batch seq2 h -> batch seq1 sek2",
+       2,
+       {},
+       ErrorKind::pattern,
+       R"(
 einsum: axis 'sek2' of the output is in no input
   batch seq1 h, batch seq2 h -> batch seq1 sek2
                                            ^^^^
@@ -943,25 +1093,55 @@ rearrange: anonymous axis '3' is lost: each number is an axis of its own
   a 3 -> a
     ^
   help: name the axis and give its size)"},
-      {anonymous_axis_of_the_output_is_in_no_input, rearrange, "a -> a 3", 1, {}, ErrorKind::pattern, R"(
+      {anonymous_axis_of_the_output_is_in_no_input,
+       rearrange,
+       "a -> a 3",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
 rearrange: anonymous axis '3' of the output is in no input
   a -> a 3
          ^
   help: repeat makes new axes)"},
-      {anonymous_axis_of_the_output_is_in_no_input, reduce, "a b -> a 3", 1, {}, ErrorKind::pattern, R"(
+      {anonymous_axis_of_the_output_is_in_no_input,
+       reduce,
+       "a b -> a 3",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
 reduce: anonymous axis '3' of the output is in no input
   a b -> a 3
            ^
   help: repeat makes new axes)"},
-      {axis_size_is_not_of_the_pattern, rearrange, "b (heads d) -> b heads d", 1, {{"haeds", 8}}, ErrorKind::axis_argument, R"(
+      {axis_size_is_not_of_the_pattern,
+       rearrange,
+       "b (heads d) -> b heads d",
+       1,
+       {{"haeds", 8}},
+       ErrorKind::axis_argument,
+       R"(
 rearrange: a size is given for axis 'haeds', which the pattern does not have
   b (heads d) -> b heads d
   help: did you mean 'heads'?)"},
-      {axis_size_is_not_of_the_pattern, rearrange, "b (h d) -> b h d", 1, {{"groups", 8}}, ErrorKind::axis_argument, R"(
+      {axis_size_is_not_of_the_pattern,
+       rearrange,
+       "b (h d) -> b h d",
+       1,
+       {{"groups", 8}},
+       ErrorKind::axis_argument,
+       R"(
 rearrange: a size is given for axis 'groups', which the pattern does not have
   b (h d) -> b h d
   help: the pattern's axes are 'b', 'h', 'd')"},
-      {axis_size_is_given_twice, rearrange, "b (h d) -> b h d", 1, {{"h", 8}, {"h", 8}}, ErrorKind::axis_argument, R"(
+      {axis_size_is_given_twice,
+       rearrange,
+       "b (h d) -> b h d",
+       1,
+       {{"h", 8}, {"h", 8}},
+       ErrorKind::axis_argument,
+       R"(
 rearrange: the size of axis 'h' is given twice: 8 and 8
   b (h d) -> b h d
      ^)"},
@@ -970,7 +1150,13 @@ repeat: new axis 'k' needs a size
   h w -> (h k) w
             ^
   help: pass it with the call, "k"_a = ...)"},
-      {group_has_more_than_one_unknown_size, rearrange, "b (h d) -> b h d", 1, {}, ErrorKind::inference, R"(
+      {group_has_more_than_one_unknown_size,
+       rearrange,
+       "b (h d) -> b h d",
+       1,
+       {},
+       ErrorKind::inference,
+       R"(
 rearrange: more than one size is unknown in '(h d)'
   b (h d) -> b h d
     ^^^^^
@@ -991,7 +1177,11 @@ struct TypeComplained {
 std::vector<TypeComplained> type_complaint_table() {
   using enum Complaint;
   return {
-      {operand_has_another_rank_than_the_pattern, "a b, b c -> a c", {"a b c", "d e"}, ErrorKind::rank, R"(
+      {operand_has_another_rank_than_the_pattern,
+       "a b, b c -> a c",
+       {"a b c", "d e"},
+       ErrorKind::rank,
+       R"(
 einsum: operand 1 has by its type another number of axes
   a b, b c -> a c
   ^^^)"},
@@ -1015,10 +1205,15 @@ einsum: '(2 3)' has another size by the operand's type than by its axes
 einsum: axis '(a 4)' cannot be split evenly, by the operand's type
   (a 4), a -> a
   ^^^^^)"},
-      {operands_have_different_dtypes, "a, a ->", {"x", "x"}, ErrorKind::dtype, R"(
+      {operands_have_different_dtypes,
+       "a, a ->",
+       {"x", "x"},
+       ErrorKind::dtype,
+       R"(
 einsum: operand 2 has another dtype than those before it
   a, a ->
-  help: cast one with .to(dtype))", {0, 1}},
+  help: cast one with .to(dtype))",
+       {0, 1}},
       {axis_has_two_sizes, "... a, ... a -> ... a", {"2 x", "3 x"}, ErrorKind::size, R"(
 einsum: '... a' has two sizes by the operands' types
   ... a, ... a -> ... a
@@ -1036,8 +1231,9 @@ Mistake mistake_in(const Complained& row, ein::grammar::Reading& reading) {
 
 TEST(Diagnostics, EveryComplaintHasItsWords) {
   std::set<Complaint> seen;
-  const auto expect_words = [&](Complaint complaint, Operation op, const Pattern& pattern, const Mistake& mistake,
-                                std::span<const AxisSize> sizes, ErrorKind kind, std::string_view expected) {
+  const auto expect_words = [&](Complaint complaint, Operation op, const Pattern& pattern,
+                                const Mistake& mistake, std::span<const AxisSize> sizes,
+                                ErrorKind kind, std::string_view expected) {
     seen.insert(complaint);
     ASSERT_EQ(static_cast<int>(mistake.complaint), static_cast<int>(complaint)) << expected;
     const auto error = error_of([&] { ein::fail(op, pattern, mistake, sizes); });
@@ -1047,7 +1243,8 @@ TEST(Diagnostics, EveryComplaintHasItsWords) {
     // As many places as there are runs of carets, in the order of the text.
     const std::string text = error->what();
     std::size_t runs = 0;
-    for (std::size_t i = text.find('\n'); i < text.size(); ++i) runs += text[i] == '^' && text[i - 1] != '^';
+    for (std::size_t i = text.find('\n'); i < text.size(); ++i)
+      runs += text[i] == '^' && text[i - 1] != '^';
     EXPECT_EQ(error->spans().size(), runs) << expected;
     for (std::size_t i = 1; i < error->spans().size(); ++i) {
       EXPECT_GE(error->spans()[i].begin, error->spans()[i - 1].end) << expected;
@@ -1056,7 +1253,8 @@ TEST(Diagnostics, EveryComplaintHasItsWords) {
   for (const Complained& row : complaint_table()) {
     ein::grammar::Reading reading;
     const Mistake mistake = mistake_in(row, reading);
-    expect_words(row.complaint, row.op, reading.buffer.pattern(row.text), mistake, row.sizes, row.kind, row.expected);
+    expect_words(row.complaint, row.op, reading.buffer.pattern(row.text), mistake, row.sizes,
+                 row.kind, row.expected);
   }
   for (const TypeComplained& row : type_complaint_table()) {
     const auto reading = ein::grammar::parse_pattern(row.text);
@@ -1069,32 +1267,39 @@ TEST(Diagnostics, EveryComplaintHasItsWords) {
     expect_words(row.complaint, Operation::einsum, pattern, mistake, {}, row.kind, row.expected);
   }
   const std::string_view type = "a b+ c";
-  expect_words(Complaint::type_is_malformed, Operation::einsum, {type, {}, {}, false}, ein::grammar::read_shape_spec(type).mistake, {},
-               ErrorKind::syntax, R"(
+  expect_words(Complaint::type_is_malformed, Operation::einsum, {type, {}, {}, false},
+               ein::grammar::read_shape_spec(type).mistake, {}, ErrorKind::syntax, R"(
 einsum: the axes of an operand's type are malformed here
   a b+ c
       ^)");
-  expect_words(Complaint::reduction_wants_a_floating_point_dtype, Operation::reduce, {"a ->", {}, {}, false},
-               {Complaint::reduction_wants_a_floating_point_dtype, {0, 1}, {}, 0}, {}, ErrorKind::dtype, R"(
+  expect_words(
+      Complaint::reduction_wants_a_floating_point_dtype, Operation::reduce, {"a ->", {}, {}, false},
+      {Complaint::reduction_wants_a_floating_point_dtype, {0, 1}, {}, 0}, {}, ErrorKind::dtype, R"(
 reduce: the reduction is defined for floating-point dtypes only
   a ->
   ^
   help: cast first, x.to(ein::DType::f32))");
-#define EIN_EXPECT_SEEN(name) EXPECT_TRUE(seen.contains(Complaint::name)) << "no test of the words for " #name;
+#define EIN_EXPECT_SEEN(name) \
+  EXPECT_TRUE(seen.contains(Complaint::name)) << "no test of the words for " #name;
   EIN_FOR_EACH_COMPLAINT(EIN_EXPECT_SEEN)
 #undef EIN_EXPECT_SEEN
 }
 
-// --- what no call may do ----------------------------------------------------------------------------
+// --- what no call may do
+// ----------------------------------------------------------------------------
 
 // Every call, however wrong, gives a result or an Error: never another exception, never a crash.
 TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
   const unsigned seed = 12;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  constexpr std::string_view words[] = {"a", "b", "c", "(", ")", "...", "1", "2", "_", "*", ",", "->", "->", "a b", "(a b)", "b c"};
-  constexpr std::string_view dims[] = {"a", "b", "c", "a", "b", "c", "(a b)", "(b c)", "...", "1", "_"};
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",
+                                        "_", "*", ",", "->", "->", "a b", "(a b)", "b c"};
+  constexpr std::string_view dims[] = {"a",     "b",     "c",   "a", "b", "c",
+                                       "(a b)", "(b c)", "...", "1", "_"};
   constexpr std::int64_t sizes[] = {0, 1, 2, 2, 2, 4, 6};
   constexpr std::int64_t given_sizes[] = {-1, 0, 1, 2, 3, tera, INT64_MAX};
   constexpr std::string_view names[] = {"a", "b", "c", "d"};
@@ -1113,7 +1318,8 @@ TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
       for (std::size_t n = below(12); n > 0; --n) add(words);
     } else {
       // Something that may well fit the operands.
-      for (std::size_t k = 0; k < (which == 0 ? operands.size() : std::min<std::size_t>(operands.size(), 1)); ++k) {
+      for (std::size_t k = 0;
+           k < (which == 0 ? operands.size() : std::min<std::size_t>(operands.size(), 1)); ++k) {
         if (k > 0) text += ", ";
         for (std::size_t d = 0; d < operands[k].rank(); ++d) add(dims);
       }
@@ -1123,7 +1329,8 @@ TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
     std::vector<Shape> pieces;
     for (std::size_t n = below(4); n > 0; --n) {
       pieces.emplace_back();
-      for (std::size_t d = below(3); d > 0; --d) pieces.back().push_back(given_sizes[below(std::size(given_sizes))]);
+      for (std::size_t d = below(3); d > 0; --d)
+        pieces.back().push_back(given_sizes[below(std::size(given_sizes))]);
     }
     const AxisSize given{names[below(4)], given_sizes[below(std::size(given_sizes))]};
     const bool has_size = below(3) == 0;
@@ -1132,15 +1339,33 @@ TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
     const auto pattern = runtime(text);
     try {
       switch (which) {
-        case 0: has_size ? ein::einsum(operands, pattern, given) : ein::einsum(operands, pattern); break;
-        case 1: has_size ? ein::reduce(x, pattern, reduction, given) : ein::reduce(x, pattern, reduction); break;
-        case 2: has_size ? ein::rearrange(x, pattern, given) : ein::rearrange(x, pattern); break;
-        case 3: has_size ? ein::repeat(x, pattern, given) : ein::repeat(x, pattern); break;
-        case 4: ein::rearrange(operands, pattern); break;
-        case 5: ein::reduce(operands, pattern, reduction); break;
-        case 6: ein::pack(operands, pattern); break;
-        case 7: ein::unpack(x, pieces, pattern); break;
-        default: ein::parse_shape(x, pattern); break;
+        case 0:
+          has_size ? ein::einsum(operands, pattern, given) : ein::einsum(operands, pattern);
+          break;
+        case 1:
+          has_size ? ein::reduce(x, pattern, reduction, given) : ein::reduce(x, pattern, reduction);
+          break;
+        case 2:
+          has_size ? ein::rearrange(x, pattern, given) : ein::rearrange(x, pattern);
+          break;
+        case 3:
+          has_size ? ein::repeat(x, pattern, given) : ein::repeat(x, pattern);
+          break;
+        case 4:
+          ein::rearrange(operands, pattern);
+          break;
+        case 5:
+          ein::reduce(operands, pattern, reduction);
+          break;
+        case 6:
+          ein::pack(operands, pattern);
+          break;
+        case 7:
+          ein::unpack(x, pieces, pattern);
+          break;
+        default:
+          ein::parse_shape(x, pattern);
+          break;
       }
       ++results;
     } catch (const Error& error) {
@@ -1172,9 +1397,11 @@ TEST(Diagnostics, ExtremePatternsAreAnswered) {
   std::string product;
   for (int i = 0; i < 200; ++i) product += i ? ", a" : "a";
   EXPECT_EQ(ein::einsum(many, runtime(product + "->")).item(), 2);
-  // An intermediate result too large for any machine: a, b and c are 2^40 long without taking memory.
+  // An intermediate result too large for any machine: a, b and c are 2^40 long without taking
+  // memory.
   const Tensor ab = wide({tera, 1 << 20}), bc = wide({1 << 20, tera});
-  const auto error = error_of([&] { ein::einsum(ab, bc, ein::ones({2}), runtime("a b, b c, d -> d a c")); });
+  const auto error =
+      error_of([&] { ein::einsum(ab, bc, ein::ones({2}), runtime("a b, b c, d -> d a c")); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), ErrorKind::overflow);
 }

@@ -1,5 +1,5 @@
-// Agreement with einops, call by call: tests/data/einops/rows.tsv holds what einops 0.8.2 made of the
-// calls in make.py beside it.
+// Agreement with einops, call by call: tests/data/einops/rows.tsv holds what einops 0.8.2 made of
+// the calls in make.py beside it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,7 +52,8 @@ const std::set<std::string> only_einops_takes = {
 std::vector<std::string> split(const std::string& text, const std::string& separator) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
-  for (std::size_t end; (end = text.find(separator, begin)) != std::string::npos; begin = end + separator.size()) {
+  for (std::size_t end; (end = text.find(separator, begin)) != std::string::npos;
+       begin = end + separator.size()) {
     parts.push_back(text.substr(begin, end - begin));
   }
   parts.push_back(text.substr(begin));
@@ -90,7 +91,9 @@ std::vector<Shape> parse_shapes(const std::string& text) {
 struct Row {
   std::string op, pattern, inputs, sizes, option, outcome;
   bool is_list() const { return inputs.starts_with("list"); }
-  std::string call() const { return op + " " + pattern + (op == "unpack" ? " into " + option : ""); }
+  std::string call() const {
+    return op + " " + pattern + (op == "unpack" ? " into " + option : "");
+  }
 };
 
 std::vector<Row> read_rows() {
@@ -99,7 +102,8 @@ std::vector<Row> read_rows() {
   for (std::string line; std::getline(file, line);) {
     const auto columns = split(line, "\t");
     if (columns.size() != 6) throw std::runtime_error("rows.tsv: not six columns: " + line);
-    rows.push_back({columns[0], unescaped(columns[1]), columns[2], columns[3], columns[4], columns[5]});
+    rows.push_back(
+        {columns[0], unescaped(columns[1]), columns[2], columns[3], columns[4], columns[5]});
   }
   return rows;
 }
@@ -108,11 +112,12 @@ std::vector<Row> read_rows() {
 Tensor filled(const Row& row, std::int64_t k, const Shape& shape) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < ein::numel(shape); ++i) {
-    const std::int64_t value = row.op == "einsum"                                             ? (7 * i + 3 * k) % 11 - 5
-                               : row.op == "reduce" && row.option == "prod"                   ? i % 3 + 1
-                               : row.op == "reduce" && (row.option == "any" || row.option == "all") ? (i * i + i / 7) % 3
-                               : row.op == "reduce"                                           ? 37 * i % 101 - 30 + k
-                                                                                              : i + 1000 * k;
+    const std::int64_t value = row.op == "einsum" ? (7 * i + 3 * k) % 11 - 5
+                               : row.op == "reduce" && row.option == "prod" ? i % 3 + 1
+                               : row.op == "reduce" && (row.option == "any" || row.option == "all")
+                                   ? (i * i + i / 7) % 3
+                               : row.op == "reduce" ? 37 * i % 101 - 30 + k
+                                                    : i + 1000 * k;
     values.push_back(static_cast<double>(value));
   }
   return ein::from_vector(values, shape);
@@ -141,11 +146,16 @@ Tensor with_sizes(const Row& row, F&& f) {
   }
   const auto s = [&](std::size_t i) { return AxisSize{names[i], values[i]}; };
   switch (names.size()) {
-    case 0: return f();
-    case 1: return f(s(0));
-    case 2: return f(s(0), s(1));
-    case 3: return f(s(0), s(1), s(2));
-    default: throw std::runtime_error("rows.tsv: more than three sizes");
+    case 0:
+      return f();
+    case 1:
+      return f(s(0));
+    case 2:
+      return f(s(0), s(1));
+    case 3:
+      return f(s(0), s(1), s(2));
+    default:
+      throw std::runtime_error("rows.tsv: more than three sizes");
   }
 }
 
@@ -165,25 +175,36 @@ Outcome run(const Row& row) {
   const auto operands = operands_of(row);
   const auto pattern = runtime(row.pattern);
   const auto on_operands = [&](auto&& f) {
-    return with_sizes(row, [&](const auto&... sizes) { return row.is_list() ? f(operands, sizes...) : f(operands.at(0), sizes...); });
+    return with_sizes(row, [&](const auto&... sizes) {
+      return row.is_list() ? f(operands, sizes...) : f(operands.at(0), sizes...);
+    });
   };
   if (row.op == "einsum") return {{ein::einsum(operands, pattern)}, ""};
   if (row.op == "rearrange") {
-    return {{on_operands([&](const auto& x, const auto&... s) { return ein::rearrange(x, pattern, s...); })}, ""};
+    return {{on_operands(
+                [&](const auto& x, const auto&... s) { return ein::rearrange(x, pattern, s...); })},
+            ""};
   }
   if (row.op == "repeat") {
-    return {{on_operands([&](const auto& x, const auto&... s) { return ein::repeat(x, pattern, s...); })}, ""};
+    return {{on_operands(
+                [&](const auto& x, const auto&... s) { return ein::repeat(x, pattern, s...); })},
+            ""};
   }
   if (row.op == "reduce") {
-    return {{on_operands([&](const auto& x, const auto&... s) { return ein::reduce(x, pattern, runtime(row.option), s...); })}, ""};
+    return {{on_operands([&](const auto& x, const auto&... s) {
+              return ein::reduce(x, pattern, runtime(row.option), s...);
+            })},
+            ""};
   }
   if (row.op == "pack") {
     const ein::Packed packed = ein::pack(operands, pattern);
     std::string shapes;
-    for (const Shape& shape : packed.shapes) shapes += (shapes.empty() ? "" : " ") + shape_text(shape);
+    for (const Shape& shape : packed.shapes)
+      shapes += (shapes.empty() ? "" : " ") + shape_text(shape);
     return {{packed.tensor}, shapes};
   }
-  if (row.op == "unpack") return {ein::unpack(operands.at(0), parse_shapes(row.option), pattern), ""};
+  if (row.op == "unpack")
+    return {ein::unpack(operands.at(0), parse_shapes(row.option), pattern), ""};
   if (row.op == "parse_shape") {
     std::string sizes;
     for (const auto& [name, size] : ein::parse_shape(operands.at(0), pattern)) {
@@ -217,7 +238,8 @@ void expect_digest(const Tensor& x, const std::string& digest, const std::string
   ASSERT_EQ(actual.size(), expected.size()) << call;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     // Data that only moves, and whole sums, are exact.
-    const double tolerance = expected[i] == std::floor(expected[i]) ? 0 : 1e-12 * std::abs(expected[i]);
+    const double tolerance =
+        expected[i] == std::floor(expected[i]) ? 0 : 1e-12 * std::abs(expected[i]);
     EXPECT_NEAR(actual[i], expected[i], tolerance) << call << ", number " << i;
   }
 }
@@ -242,7 +264,8 @@ TEST(EinopsConformance, EveryCallAgrees) {
     }
     if (!einops_takes) {
       more.insert(row.call());
-      EXPECT_TRUE(only_ein_takes.contains(row.call())) << "ein takes: " << row.call() << " of " << row.inputs << "; " << row.sizes;
+      EXPECT_TRUE(only_ein_takes.contains(row.call()))
+          << "ein takes: " << row.call() << " of " << row.inputs << "; " << row.sizes;
       continue;
     }
     ++agreed;
@@ -256,7 +279,8 @@ TEST(EinopsConformance, EveryCallAgrees) {
       results.pop_back();
     }
     ASSERT_EQ(outcome.tensors.size(), results.size()) << row.call();
-    for (std::size_t i = 0; i < results.size(); ++i) expect_digest(outcome.tensors[i], results[i], row.call());
+    for (std::size_t i = 0; i < results.size(); ++i)
+      expect_digest(outcome.tensors[i], results[i], row.call());
   }
   EXPECT_EQ(more, only_ein_takes);
   EXPECT_EQ(fewer, only_einops_takes);

@@ -45,7 +45,8 @@ void expect_error(const std::function<void()>& call, ErrorKind kind, const std::
   }
 }
 
-// --- values -----------------------------------------------------------------------------------------
+// --- values
+// -----------------------------------------------------------------------------------------
 
 TEST(Elementwise, TheLecturesRows) {
   const Tensor x = floats({1, 4, 9});
@@ -94,24 +95,32 @@ TEST(Elementwise, WhereChooses) {
   EXPECT_EQ(ein::where(condition, floats({1, 2, 3}), -1).to_vector<double>(), (Values{1, -1, 3}));
   EXPECT_EQ(ein::where(condition, 1, 0.5).to_vector<double>(), (Values{1, 0.5, 1}));
   // Any number but zero is true, NaN as well; what is not chosen does not matter.
-  EXPECT_EQ(ein::where(floats({0, -2, nan}), floats({nan, 1, 1}), floats({5, nan, nan})).to_vector<double>(), (Values{5, 1, 1}));
+  EXPECT_EQ(ein::where(floats({0, -2, nan}), floats({nan, 1, 1}), floats({5, nan, nan}))
+                .to_vector<double>(),
+            (Values{5, 1, 1}));
   // The condition's dtype takes no part.
-  EXPECT_EQ(ein::where(zeros({2}, DType::f64), zeros({2}, DType::f16), zeros({2}, DType::f16)).dtype(), DType::f16);
+  EXPECT_EQ(
+      ein::where(zeros({2}, DType::f64), zeros({2}, DType::f16), zeros({2}, DType::f16)).dtype(),
+      DType::f16);
   // All three broadcast.
-  const Tensor y = ein::where(from_vector<bool>({true, false}, {2, 1}), floats({1, 2, 3}), full({1, 1, 1}, 7));
+  const Tensor y =
+      ein::where(from_vector<bool>({true, false}, {2, 1}), floats({1, 2, 3}), full({1, 1, 1}, 7));
   EXPECT_EQ(y.shape(), (Shape{1, 2, 3}));
   EXPECT_EQ(y.to_vector<double>(), (Values{1, 2, 3, 7, 7, 7}));
 }
 
 TEST(Elementwise, NotANumber) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
-    const Tensor x = from_vector<double>({nan, 1, nan}).to(dtype), y = from_vector<double>({1, nan, nan}).to(dtype);
-    for (const Tensor& z : {ein::minimum(x, y), ein::maximum(x, y), x + y, ein::relu(ein::minimum(x, y))}) {
+    const Tensor x = from_vector<double>({nan, 1, nan}).to(dtype),
+                 y = from_vector<double>({1, nan, nan}).to(dtype);
+    for (const Tensor& z :
+         {ein::minimum(x, y), ein::maximum(x, y), x + y, ein::relu(ein::minimum(x, y))}) {
       for (double v : z.to_vector<double>()) EXPECT_TRUE(std::isnan(v));
     }
     EXPECT_TRUE(std::isnan(ein::relu(x).to_vector<double>()[0]));
     EXPECT_TRUE(std::isnan(ein::clamp(x, 0, 1).to_vector<double>()[0]));
-    for (const Tensor& z : {x < y, x <= y, x > y, x >= y, x == y}) EXPECT_EQ(z.to_vector<double>(), (Values{0, 0, 0}));
+    for (const Tensor& z : {x<y, x <= y, x> y, x >= y, x == y})
+      EXPECT_EQ(z.to_vector<double>(), (Values{0, 0, 0}));
     EXPECT_EQ((x != y).to_vector<double>(), (Values{1, 1, 1}));
     EXPECT_EQ((x && 1).to_vector<double>(), (Values{1, 1, 1}));
   }
@@ -122,7 +131,8 @@ TEST(Elementwise, EndsOfTheNumberLine) {
     // In vectors, so that both vector code and its remainder are met.
     const auto at = [&](const std::function<Tensor(const Tensor&)>& f, double v) {
       const Values results = f(full({19}, v, dtype)).to_vector<double>();
-      for (double r : results) EXPECT_TRUE(r == results[0] || (std::isnan(r) && std::isnan(results[0])));
+      for (double r : results)
+        EXPECT_TRUE(r == results[0] || (std::isnan(r) && std::isnan(results[0])));
       return results[0];
     };
     EXPECT_EQ(at(ein::exp, infinity), infinity);
@@ -149,7 +159,8 @@ TEST(Elementwise, EndsOfTheNumberLine) {
     EXPECT_EQ(at(ein::silu, -1e4), 0);
     EXPECT_EQ(at(ein::gelu, 1e4), 1e4);
     EXPECT_EQ(at(ein::gelu, -1e4), 0);
-    for (const auto& f : {ein::exp, ein::log, ein::tanh, ein::erf, ein::sqrt, ein::rsqrt, ein::sigmoid, ein::silu, ein::gelu}) {
+    for (const auto& f : {ein::exp, ein::log, ein::tanh, ein::erf, ein::sqrt, ein::rsqrt,
+                          ein::sigmoid, ein::silu, ein::gelu}) {
       EXPECT_TRUE(std::isnan(at(f, nan)));
     }
     EXPECT_EQ(at([](const Tensor& x) { return x / 0; }, 1), infinity);
@@ -159,7 +170,8 @@ TEST(Elementwise, EndsOfTheNumberLine) {
   }
 }
 
-// --- accuracy ---------------------------------------------------------------------------------------
+// --- accuracy
+// ---------------------------------------------------------------------------------------
 
 // The distance from `value` to the exact result, in units of the last place of T there.
 template <class T>
@@ -167,17 +179,21 @@ double error_in_ulp(T value, long double exact) {
   const T nearest = static_cast<T>(exact);
   if (value == nearest) return 0;
   if (!std::isfinite(value) || !std::isfinite(nearest)) return infinity;
-  const T ulp = std::nextafter(std::abs(nearest), std::numeric_limits<T>::infinity()) - std::abs(nearest);
+  const T ulp =
+      std::nextafter(std::abs(nearest), std::numeric_limits<T>::infinity()) - std::abs(nearest);
   return static_cast<double>(std::abs(value - exact) / ulp);
 }
 
 template <class T>
 void expect_accuracy(std::string_view what, const std::function<Tensor(const Tensor&)>& f,
-                     const std::function<long double(long double)>& exact, double low, double high, double most_ulp) {
+                     const std::function<long double(long double)>& exact, double low, double high,
+                     double most_ulp) {
   const unsigned seed = 9;
   std::mt19937 random(seed);
   std::vector<T> xs;
-  const auto uniform = [&](double a, double b) { return std::uniform_real_distribution<double>(a, b)(random); };
+  const auto uniform = [&](double a, double b) {
+    return std::uniform_real_distribution<double>(a, b)(random);
+  };
   for (int i = 0; i < 20'000; ++i) {
     xs.push_back(static_cast<T>(uniform(low, high)));
     // Small numbers of either sign, evenly by exponent.
@@ -195,24 +211,34 @@ void expect_accuracy(std::string_view what, const std::function<Tensor(const Ten
       where = xs[i];
     }
   }
-  EXPECT_LE(worst, most_ulp) << what << " in " << 8 * sizeof(T) << " bits, at " << where << ", seed " << seed;
+  EXPECT_LE(worst, most_ulp) << what << " in " << 8 * sizeof(T) << " bits, at " << where
+                             << ", seed " << seed;
 }
 
 TEST(Elementwise, FunctionsAreAccurate) {
   using Real = long double;
   const auto check = [](std::string_view what, const std::function<Tensor(const Tensor&)>& f,
-                        const std::function<Real(Real)>& exact, double low, double high, double ulp32, double ulp64) {
+                        const std::function<Real(Real)>& exact, double low, double high,
+                        double ulp32, double ulp64) {
     expect_accuracy<float>(what, f, exact, low, high, ulp32);
     expect_accuracy<double>(what, f, exact, low, high, ulp64);
   };
-  check("exp", ein::exp, [](Real x) { return std::exp(x); }, -85, 85, 5, 2);
-  check("log", ein::log, [](Real x) { return std::log(x); }, 1e-12, 1e6, 1.5, 1.5);
-  check("tanh", ein::tanh, [](Real x) { return std::tanh(x); }, -20, 20, 5, 3);
-  check("erf", ein::erf, [](Real x) { return std::erf(x); }, -7, 7, 6, 2);
-  check("sqrt", ein::sqrt, [](Real x) { return std::sqrt(x); }, 0, 1e6, 0.501, 0.501);
-  check("rsqrt", ein::rsqrt, [](Real x) { return 1 / std::sqrt(x); }, 1e-12, 1e6, 1.5, 1.5);
-  check("sigmoid", ein::sigmoid, [](Real x) { return 1 / (1 + std::exp(-x)); }, -80, 40, 6, 4);
-  check("silu", ein::silu, [](Real x) { return x / (1 + std::exp(-x)); }, -80, 40, 7, 4);
+  check(
+      "exp", ein::exp, [](Real x) { return std::exp(x); }, -85, 85, 5, 2);
+  check(
+      "log", ein::log, [](Real x) { return std::log(x); }, 1e-12, 1e6, 1.5, 1.5);
+  check(
+      "tanh", ein::tanh, [](Real x) { return std::tanh(x); }, -20, 20, 5, 3);
+  check(
+      "erf", ein::erf, [](Real x) { return std::erf(x); }, -7, 7, 6, 2);
+  check(
+      "sqrt", ein::sqrt, [](Real x) { return std::sqrt(x); }, 0, 1e6, 0.501, 0.501);
+  check(
+      "rsqrt", ein::rsqrt, [](Real x) { return 1 / std::sqrt(x); }, 1e-12, 1e6, 1.5, 1.5);
+  check(
+      "sigmoid", ein::sigmoid, [](Real x) { return 1 / (1 + std::exp(-x)); }, -80, 40, 6, 4);
+  check(
+      "silu", ein::silu, [](Real x) { return x / (1 + std::exp(-x)); }, -80, 40, 7, 4);
   const auto gelu = [](Real x) { return x * std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2; };
   check("gelu", ein::gelu, gelu, 0, 10, 6, 3);
   // To the left of 0, 1 + erf cancels: the error is relative to x, not to the result.
@@ -248,8 +274,10 @@ TEST(Elementwise, PowersAreThoseOfTheStandardLibrary) {
     expected.push_back(std::pow(a.back(), b.back()));
   }
   EXPECT_EQ(ein::pow(from_vector(a), from_vector(b)).to_vector<double>(), expected);
-  EXPECT_EQ(ein::pow(floats({-2, -2, 4}), floats({3, -1, 0.5})).to_vector<double>(), (Values{-8, -0.5, 2}));
-  EXPECT_EQ(ein::pow(2, floats({3, 0.5})).to_vector<float>(), (std::vector<float>{8, std::sqrt(2.0f)}));
+  EXPECT_EQ(ein::pow(floats({-2, -2, 4}), floats({3, -1, 0.5})).to_vector<double>(),
+            (Values{-8, -0.5, 2}));
+  EXPECT_EQ(ein::pow(2, floats({3, 0.5})).to_vector<float>(),
+            (std::vector<float>{8, std::sqrt(2.0f)}));
 }
 
 // 16- and 8-bit floats are computed in f32 and rounded once to be stored.
@@ -264,7 +292,8 @@ TEST(Elementwise, NarrowFloatsAreComputedInF32) {
   const auto check = [&]<class T>(std::type_identity<T>) {
     std::vector<float> sums;
     for (std::size_t i = 0; i < a.size(); ++i) {
-      const float x = ein::convert<float>(ein::convert<T>(a[i])), y = ein::convert<float>(ein::convert<T>(b[i]));
+      const float x = ein::convert<float>(ein::convert<T>(a[i])),
+                  y = ein::convert<float>(ein::convert<T>(b[i]));
       sums.push_back(ein::convert<float>(ein::convert<T>(x + y)));
     }
     const Tensor x = from_vector(a).to(ein::dtype_of<T>), y = from_vector(b).to(ein::dtype_of<T>);
@@ -277,28 +306,37 @@ TEST(Elementwise, NarrowFloatsAreComputedInF32) {
   check(std::type_identity<ein::f8e5m2>());
 }
 
-// --- integers ---------------------------------------------------------------------------------------
+// --- integers
+// ---------------------------------------------------------------------------------------
 
 TEST(Elementwise, IntegersAreExactBeyondDoubles) {
   const Tensor x = integers({beyond, -beyond, INT64_MAX});
-  EXPECT_EQ((x + 1).to_vector<std::int64_t>(), (Integers{beyond + 1, -beyond + 1, INT64_MIN}));  // wraps
+  EXPECT_EQ((x + 1).to_vector<std::int64_t>(),
+            (Integers{beyond + 1, -beyond + 1, INT64_MIN}));  // wraps
   EXPECT_EQ((x - 1).to_vector<std::int64_t>(), (Integers{beyond - 1, -beyond - 1, INT64_MAX - 1}));
   EXPECT_EQ((x * 3).to_vector<std::int64_t>()[0], 3 * beyond);
   EXPECT_EQ((-x).to_vector<std::int64_t>(), (Integers{-beyond, beyond, -INT64_MAX}));
   EXPECT_EQ(ein::abs(x).to_vector<std::int64_t>(), (Integers{beyond, beyond, INT64_MAX}));
   EXPECT_EQ((x == beyond - 1).to_vector<double>(), (Values{0, 0, 0}));
   EXPECT_EQ((x > beyond - 1).to_vector<double>(), (Values{1, 0, 1}));
-  EXPECT_EQ(ein::minimum(x, beyond - 1).to_vector<std::int64_t>(), (Integers{beyond - 1, -beyond, beyond - 1}));
-  EXPECT_EQ(ein::maximum(x, beyond + 1).to_vector<std::int64_t>(), (Integers{beyond + 1, beyond + 1, INT64_MAX}));
-  EXPECT_EQ(ein::where(x > 0, x, beyond).to_vector<std::int64_t>(), (Integers{beyond, beyond, INT64_MAX}));
-  EXPECT_EQ(ein::clamp(x, -beyond + 1, beyond - 1).to_vector<std::int64_t>(), (Integers{beyond - 1, -beyond + 1, beyond - 1}));
+  EXPECT_EQ(ein::minimum(x, beyond - 1).to_vector<std::int64_t>(),
+            (Integers{beyond - 1, -beyond, beyond - 1}));
+  EXPECT_EQ(ein::maximum(x, beyond + 1).to_vector<std::int64_t>(),
+            (Integers{beyond + 1, beyond + 1, INT64_MAX}));
+  EXPECT_EQ(ein::where(x > 0, x, beyond).to_vector<std::int64_t>(),
+            (Integers{beyond, beyond, INT64_MAX}));
+  EXPECT_EQ(ein::clamp(x, -beyond + 1, beyond - 1).to_vector<std::int64_t>(),
+            (Integers{beyond - 1, -beyond + 1, beyond - 1}));
   EXPECT_EQ(ein::relu(x).to_vector<std::int64_t>(), (Integers{beyond, 0, INT64_MAX}));
-  EXPECT_EQ(ein::triu(full({2, 2}, beyond, DType::i64)).to_vector<std::int64_t>(), (Integers{beyond, beyond, 0, beyond}));
+  EXPECT_EQ(ein::triu(full({2, 2}, beyond, DType::i64)).to_vector<std::int64_t>(),
+            (Integers{beyond, beyond, 0, beyond}));
   EXPECT_EQ(ein::abs(integers({INT64_MIN})).item<std::int64_t>(), INT64_MIN);  // wraps
 }
 
 TEST(Elementwise, IntegerPowersAreExact) {
-  const auto power = [](std::int64_t a, std::int64_t b) { return ein::pow(integers({a}), b).item<std::int64_t>(); };
+  const auto power = [](std::int64_t a, std::int64_t b) {
+    return ein::pow(integers({a}), b).item<std::int64_t>();
+  };
   EXPECT_EQ(power(3, 39), 4052555153018976267);
   EXPECT_EQ(power(-7, 21), -558545864083284007);
   EXPECT_EQ(power(2, 62), std::int64_t{1} << 62);
@@ -316,12 +354,14 @@ TEST(Elementwise, IntegerPowersAreExact) {
 }
 
 TEST(Elementwise, NarrowIntegersWrap) {
-  const Tensor u = from_vector<std::uint8_t>({250, 3}), i = from_vector<std::int32_t>({INT32_MAX, INT32_MIN});
+  const Tensor u = from_vector<std::uint8_t>({250, 3}),
+               i = from_vector<std::int32_t>({INT32_MAX, INT32_MIN});
   EXPECT_EQ((u + 10).to_vector<double>(), (Values{4, 13}));
   EXPECT_EQ((u - 5).to_vector<double>(), (Values{245, 254}));
   EXPECT_EQ((-u).to_vector<double>(), (Values{6, 253}));
   EXPECT_EQ((u * u).to_vector<double>(), (Values{36, 9}));
-  EXPECT_EQ((i + 1).to_vector<std::int32_t>(), (std::vector<std::int32_t>{INT32_MIN, INT32_MIN + 1}));
+  EXPECT_EQ((i + 1).to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{INT32_MIN, INT32_MIN + 1}));
   EXPECT_EQ((i * i).to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 0}));
   // Comparisons do not wrap.
   EXPECT_EQ((u < 300).to_vector<double>(), (Values{1, 1}));
@@ -329,7 +369,8 @@ TEST(Elementwise, NarrowIntegersWrap) {
 }
 
 TEST(Elementwise, BoolsAreNumbersOfOneBit) {
-  const Tensor a = from_vector<bool>({false, false, true, true}), b = from_vector<bool>({false, true, false, true});
+  const Tensor a = from_vector<bool>({false, false, true, true}),
+               b = from_vector<bool>({false, true, false, true});
   EXPECT_EQ((a + b).to_vector<double>(), (Values{0, 1, 1, 1}));
   EXPECT_EQ((a * b).to_vector<double>(), (Values{0, 0, 0, 1}));
   EXPECT_EQ(ein::maximum(a, b).dtype(), DType::boolean);
@@ -338,7 +379,8 @@ TEST(Elementwise, BoolsAreNumbersOfOneBit) {
   EXPECT_EQ((a / 2).to_vector<double>(), (Values{0, 0, 0.5, 0.5}));
 }
 
-// --- dtypes -----------------------------------------------------------------------------------------
+// --- dtypes
+// -----------------------------------------------------------------------------------------
 
 // The result of mixed operands, a row per left operand; in the order of the columns.
 TEST(Elementwise, DtypesPromote) {
@@ -393,23 +435,29 @@ TEST(Elementwise, NumbersTakeTheTensorsDtype) {
   }
 }
 
-// --- broadcasting and layout ------------------------------------------------------------------------
+// --- broadcasting and layout
+// ------------------------------------------------------------------------
 
 TEST(Elementwise, ShapesBroadcastAsNumPys) {
   const unsigned seed = 6;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+  const auto below = [&](std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+  };
   int fitted = 0;
   for (int round = 0; round < 3000; ++round) {
     Shape common;
     for (std::int64_t d = below(5); d > 0; --d) common.push_back(below(12) == 0 ? 0 : 1 + below(4));
     const auto operand = [&] {
       Shape shape;
-      for (std::size_t d = static_cast<std::size_t>(below(static_cast<std::int64_t>(common.rank()) + 1)); d < common.rank(); ++d) {
+      for (std::size_t d =
+               static_cast<std::size_t>(below(static_cast<std::int64_t>(common.rank()) + 1));
+           d < common.rank(); ++d) {
         shape.push_back(below(3) == 0 ? 1 : below(40) == 0 ? 5 : common[d]);
       }
-      Tensor x = arange(ein::numel(shape)).to(DType::f64).view(shape) + static_cast<double>(below(100));
+      Tensor x =
+          arange(ein::numel(shape)).to(DType::f64).view(shape) + static_cast<double>(below(100));
       if (shape.rank() == 2 && below(2)) x = x.transpose().contiguous().transpose();
       return x;
     };
@@ -419,7 +467,9 @@ TEST(Elementwise, ShapesBroadcastAsNumPys) {
     const std::size_t rank = std::max(a.rank(), b.rank());
     Shape shape(rank, 1);
     bool fits = true;
-    const auto size_of = [&](const Tensor& x, std::size_t d) { return d + x.rank() < rank ? 1 : x.shape()[d + x.rank() - rank]; };
+    const auto size_of = [&](const Tensor& x, std::size_t d) {
+      return d + x.rank() < rank ? 1 : x.shape()[d + x.rank() - rank];
+    };
     for (std::size_t d = 0; d < rank; ++d) {
       const std::int64_t m = size_of(a, d), n = size_of(b, d);
       fits &= m == n || m == 1 || n == 1;
@@ -447,25 +497,42 @@ TEST(Elementwise, ShapesBroadcastAsNumPys) {
     }
     const Tensor result = a - 2 * b;
     ASSERT_EQ(result.shape(), shape);
-    ASSERT_EQ(result.to_vector<double>(), expected) << a.shape().to_string() << " and " << b.shape().to_string();
+    ASSERT_EQ(result.to_vector<double>(), expected)
+        << a.shape().to_string() << " and " << b.shape().to_string();
     ASSERT_TRUE(result.is_contiguous());
   }
   EXPECT_GT(fitted, 1500);
 }
 
 TEST(Elementwise, ShapesThatDoNotFitAreNamed) {
-  expect_error([] { zeros({2, 3}) + zeros({4}); }, ErrorKind::size,
-               "add: shapes (2, 3) and (4,) do not broadcast: 3 meets 4\n  help: sizes must be equal or 1, aligned at the right");
-  expect_error([] { zeros({2, 3}) < zeros({3, 1, 3}) + zeros({5, 1, 1}); }, ErrorKind::size,
-               "add: shapes (3, 1, 3) and (5, 1, 1) do not broadcast: 3 meets 5\n"
-               "  help: sizes must be equal or 1, aligned at the right");
-  expect_error([] { ein::where(zeros({2}), zeros({3, 2}), zeros({2, 2})); }, ErrorKind::size,
-               "where: shapes (3, 2), (2, 2) and (2,) do not broadcast: 3 meets 2\n"
-               "  help: sizes must be equal or 1, aligned at the right");
+  expect_error(
+      [] {
+        zeros({2, 3}) + zeros({4});
+      },
+      ErrorKind::size,
+      "add: shapes (2, 3) and (4,) do not broadcast: 3 meets 4\n  help: sizes must be equal or 1, "
+      "aligned at the right");
+  expect_error(
+      [] {
+        zeros({3, 1, 3}) + zeros({5, 1, 1});
+      },
+      ErrorKind::size,
+      "add: shapes (3, 1, 3) and (5, 1, 1) do not broadcast: 3 meets 5\n"
+      "  help: sizes must be equal or 1, aligned at the right");
+  expect_error(
+      [] {
+        ein::where(zeros({2}), zeros({3, 2}), zeros({2, 2}));
+      },
+      ErrorKind::size,
+      "where: shapes (3, 2), (2, 2) and (2,) do not broadcast: 3 meets 2\n"
+      "  help: sizes must be equal or 1, aligned at the right");
   expect_error([] { zeros({2}) * zeros({0}); }, ErrorKind::size,
-               "mul: shapes (2,) and (0,) do not broadcast: 2 meets 0\n  help: sizes must be equal or 1, aligned at the right");
-  const Tensor tall = ein::repeat(zeros({}), "-> 1099511627776 1"), wide = ein::repeat(zeros({}), "-> 1099511627776");
-  expect_error([&] { tall + wide; }, ErrorKind::overflow, "shape (1099511627776, 1099511627776) needs more than 2^63 - 1 bytes");
+               "mul: shapes (2,) and (0,) do not broadcast: 2 meets 0\n  help: sizes must be equal "
+               "or 1, aligned at the right");
+  const Tensor tall = ein::repeat(zeros({}), "-> 1099511627776 1"),
+               wide = ein::repeat(zeros({}), "-> 1099511627776");
+  expect_error([&] { tall + wide; }, ErrorKind::overflow,
+               "shape (1099511627776, 1099511627776) needs more than 2^63 - 1 bytes");
 }
 
 // A size of 1 stretches to 0 as to anything.
@@ -486,46 +553,60 @@ TEST(Elementwise, LayoutDoesNotMatter) {
   }
 }
 
-// --- clamp, triangles -------------------------------------------------------------------------------
+// --- clamp, triangles
+// -------------------------------------------------------------------------------
 
 TEST(Elementwise, ClampWantsAnInterval) {
   const Tensor x = floats({-5, 0.25, 5});
   EXPECT_EQ(ein::clamp(x, -1, 1).to_vector<double>(), (Values{-1, 0.25, 1}));
   EXPECT_EQ(ein::clamp(x, -infinity, infinity).to_vector<double>(), (Values{-5, 0.25, 5}));
-  expect_error([&] { ein::clamp(x, 2, 1); }, ErrorKind::value, "clamp: wants low <= high, got low = 2, high = 1");
-  expect_error([&] { ein::clamp(x, 0.5, 0.25); }, ErrorKind::value, "clamp: wants low <= high, got low = 0.5, high = 0.25");
-  expect_error([&] { ein::clamp(x, nan, 1); }, ErrorKind::value, "clamp: wants low <= high, got low = nan, high = 1");
+  expect_error([&] { ein::clamp(x, 2, 1); }, ErrorKind::value,
+               "clamp: wants low <= high, got low = 2, high = 1");
+  expect_error([&] { ein::clamp(x, 0.5, 0.25); }, ErrorKind::value,
+               "clamp: wants low <= high, got low = 0.5, high = 0.25");
+  expect_error([&] { ein::clamp(x, nan, 1); }, ErrorKind::value,
+               "clamp: wants low <= high, got low = nan, high = 1");
   expect_error([&] { ein::clamp(arange(2), beyond, beyond - 1); }, ErrorKind::value,
                "clamp: wants low <= high, got low = 9007199254740993, high = 9007199254740992");
 }
 
 TEST(Elementwise, TrianglesOfEveryDiagonal) {
-  for (const Shape& shape : {Shape{4, 4}, Shape{3, 5}, Shape{5, 3}, Shape{2, 2, 3}, Shape{1, 1}, Shape{0, 3}, Shape{2, 0}}) {
-    for (DType dtype : {DType::f32, DType::f64, DType::i64, DType::u8, DType::bf16, DType::boolean}) {
+  for (const Shape& shape : {Shape{4, 4}, Shape{3, 5}, Shape{5, 3}, Shape{2, 2, 3}, Shape{1, 1},
+                             Shape{0, 3}, Shape{2, 0}}) {
+    for (DType dtype :
+         {DType::f32, DType::f64, DType::i64, DType::u8, DType::bf16, DType::boolean}) {
       const Tensor x = (arange(ein::numel(shape)) + 1).to(dtype).view(shape);
       const Values values = x.to_vector<double>();
-      for (std::int64_t diagonal : {INT64_MIN, std::int64_t{-9}, std::int64_t{-2}, std::int64_t{-1}, std::int64_t{0},
-                                    std::int64_t{1}, std::int64_t{3}, std::int64_t{9}, INT64_MAX}) {
+      for (std::int64_t diagonal :
+           {INT64_MIN, std::int64_t{-9}, std::int64_t{-2}, std::int64_t{-1}, std::int64_t{0},
+            std::int64_t{1}, std::int64_t{3}, std::int64_t{9}, INT64_MAX}) {
         Values upper = values, lower = values;
         const std::int64_t rows = shape[shape.rank() - 2], columns = shape[shape.rank() - 1];
         for (std::size_t i = 0; i < values.size(); ++i) {
-          const std::int64_t column = static_cast<std::int64_t>(i) % columns, row = static_cast<std::int64_t>(i) / columns % rows;
+          const std::int64_t column = static_cast<std::int64_t>(i) % columns,
+                             row = static_cast<std::int64_t>(i) / columns % rows;
           if (column - row < diagonal) upper[i] = 0;
           if (column - row > diagonal) lower[i] = 0;
         }
-        ASSERT_EQ(ein::triu(x, diagonal).to_vector<double>(), upper) << shape.to_string() << " " << diagonal;
-        ASSERT_EQ(ein::tril(x, diagonal).to_vector<double>(), lower) << shape.to_string() << " " << diagonal;
+        ASSERT_EQ(ein::triu(x, diagonal).to_vector<double>(), upper)
+            << shape.to_string() << " " << diagonal;
+        ASSERT_EQ(ein::tril(x, diagonal).to_vector<double>(), lower)
+            << shape.to_string() << " " << diagonal;
         ASSERT_EQ(ein::triu(x, diagonal).dtype(), dtype);
       }
     }
   }
   // What is cut away does not matter.
-  EXPECT_EQ(ein::tril(full({2, 2}, infinity)).to_vector<double>(), (Values{infinity, 0, infinity, infinity}));
-  expect_error([] { ein::triu(zeros({3})); }, ErrorKind::rank, "triu: wants at least 2 axes, got shape (3,)");
-  expect_error([] { ein::tril(zeros({})); }, ErrorKind::rank, "tril: wants at least 2 axes, got shape ()");
+  EXPECT_EQ(ein::tril(full({2, 2}, infinity)).to_vector<double>(),
+            (Values{infinity, 0, infinity, infinity}));
+  expect_error([] { ein::triu(zeros({3})); }, ErrorKind::rank,
+               "triu: wants at least 2 axes, got shape (3,)");
+  expect_error([] { ein::tril(zeros({})); }, ErrorKind::rank,
+               "tril: wants at least 2 axes, got shape ()");
 }
 
-// --- all_close --------------------------------------------------------------------------------------
+// --- all_close
+// --------------------------------------------------------------------------------------
 
 TEST(Elementwise, AllCloseComparesElementByElement) {
   const Tensor x = floats({1, 2});
@@ -546,7 +627,8 @@ TEST(Elementwise, AllCloseComparesElementByElement) {
   EXPECT_FALSE(ein::all_close(integers({INT64_MIN}), integers({INT64_MAX}), 1, 0));
 }
 
-// --- matmul -----------------------------------------------------------------------------------------
+// --- matmul
+// -----------------------------------------------------------------------------------------
 
 TEST(Matmul, TheLecturesRows) {
   EXPECT_EQ(ein::matmul(ones({16, 32}), ones({32, 2})).shape(), (Shape{16, 2}));
@@ -562,20 +644,25 @@ TEST(Matmul, IsTheSumOfProducts) {
   const unsigned seed = 10;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+  const auto below = [&](std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+  };
   for (int round = 0; round < 400; ++round) {
     const std::int64_t rows = below(8), inner = below(8), columns = below(8);
     Shape batch;
     for (std::int64_t d = below(3); d > 0; --d) batch.push_back(1 + below(3));
     const auto batch_of_operand = [&] {
       Shape shape;
-      for (std::size_t d = static_cast<std::size_t>(below(static_cast<std::int64_t>(batch.rank()) + 1)); d < batch.rank(); ++d) {
+      for (std::size_t d =
+               static_cast<std::size_t>(below(static_cast<std::int64_t>(batch.rank()) + 1));
+           d < batch.rank(); ++d) {
         shape.push_back(below(3) ? batch[d] : 1);
       }
       return shape;
     };
     const bool row_vector = below(6) == 0, column_vector = below(6) == 0;
-    Shape a_shape = row_vector ? Shape{} : batch_of_operand(), b_shape = column_vector ? Shape{} : batch_of_operand();
+    Shape a_shape = row_vector ? Shape{} : batch_of_operand(),
+          b_shape = column_vector ? Shape{} : batch_of_operand();
     if (!row_vector) a_shape.push_back(rows);
     a_shape.push_back(inner);
     b_shape.push_back(inner);
@@ -584,7 +671,8 @@ TEST(Matmul, IsTheSumOfProducts) {
     const DType dtype = dtypes[below(5)];
     const auto make = [&](const Shape& shape) {
       Values values;
-      for (std::int64_t i = 0; i < ein::numel(shape); ++i) values.push_back(static_cast<double>(below(7) - 3));
+      for (std::int64_t i = 0; i < ein::numel(shape); ++i)
+        values.push_back(static_cast<double>(below(7) - 3));
       return from_vector(values, shape).to(dtype);
     };
     const Tensor a = make(a_shape), b = make(b_shape);
@@ -600,7 +688,8 @@ TEST(Matmul, IsTheSumOfProducts) {
     };
     const Tensor am = as_matrices(a, row_vector, true), bm = as_matrices(b, column_vector, false);
     Shape full_batch;
-    for (std::size_t d = 0; d < batch.rank(); ++d) full_batch.push_back(std::max(am.shape()[d], bm.shape()[d]));
+    for (std::size_t d = 0; d < batch.rank(); ++d)
+      full_batch.push_back(std::max(am.shape()[d], bm.shape()[d]));
     const std::int64_t m = row_vector ? 1 : rows, n = column_vector ? 1 : columns;
     Values expected;
     for (std::int64_t i = 0; i < ein::numel(full_batch); ++i) {
@@ -618,17 +707,21 @@ TEST(Matmul, IsTheSumOfProducts) {
         for (std::int64_t s = 0; s < n; ++s) {
           double sum = 0;
           for (std::int64_t k = 0; k < inner; ++k) {
-            sum += x[static_cast<std::size_t>(r * inner + k)] * y[static_cast<std::size_t>(k * n + s)];
+            sum +=
+                x[static_cast<std::size_t>(r * inner + k)] * y[static_cast<std::size_t>(k * n + s)];
           }
           expected.push_back(sum);
         }
       }
     }
-    const std::string what = a_shape.to_string() + " times " + b_shape.to_string() + " in " + std::string(name(dtype));
+    const std::string what =
+        a_shape.to_string() + " times " + b_shape.to_string() + " in " + std::string(name(dtype));
     // A batch that only a vector's partner lacks is no axis of the result.
     Shape shape;
-    const std::size_t batch_rank = std::max(row_vector ? 0 : a_shape.rank() - 2, column_vector ? 0 : b_shape.rank() - 2);
-    for (std::size_t d = batch.rank() - batch_rank; d < batch.rank(); ++d) shape.push_back(full_batch[d]);
+    const std::size_t batch_rank =
+        std::max(row_vector ? 0 : a_shape.rank() - 2, column_vector ? 0 : b_shape.rank() - 2);
+    for (std::size_t d = batch.rank() - batch_rank; d < batch.rank(); ++d)
+      shape.push_back(full_batch[d]);
     if (!row_vector) shape.push_back(rows);
     if (!column_vector) shape.push_back(columns);
     ASSERT_EQ(c.shape(), shape) << what;
@@ -638,14 +731,28 @@ TEST(Matmul, IsTheSumOfProducts) {
 }
 
 TEST(Matmul, SaysWhatDoesNotFit) {
-  expect_error([] { ein::matmul(zeros({2, 3}), zeros({4, 5})); }, ErrorKind::size,
-               "matmul: 3 columns meet 4 rows in shapes (2, 3) and (4, 5)");
-  expect_error([] { ein::matmul(zeros({3}), zeros({4})); }, ErrorKind::size, "matmul: 3 columns meet 4 rows in shapes (3,) and (4,)");
-  expect_error([] { ein::matmul(zeros({}), zeros({4})); }, ErrorKind::rank, "matmul: wants no scalars, got shapes () and (4,)");
-  expect_error([] { ein::matmul(zeros({2, 2, 3}), zeros({3, 3, 4})); }, ErrorKind::size,
-               "matmul: the axes before the matrices do not broadcast, 2 meets 3 in shapes (2, 2, 3) and (3, 3, 4)");
-  expect_error([] { ein::matmul(zeros({2, 3}), zeros({3, 4}, DType::bf16)); }, ErrorKind::dtype,
-               "matmul: operands have different dtypes: f32 and bf16\n  help: cast one with .to(dtype)");
+  expect_error(
+      [] {
+        ein::matmul(zeros({2, 3}), zeros({4, 5}));
+      },
+      ErrorKind::size, "matmul: 3 columns meet 4 rows in shapes (2, 3) and (4, 5)");
+  expect_error([] { ein::matmul(zeros({3}), zeros({4})); }, ErrorKind::size,
+               "matmul: 3 columns meet 4 rows in shapes (3,) and (4,)");
+  expect_error([] { ein::matmul(zeros({}), zeros({4})); }, ErrorKind::rank,
+               "matmul: wants no scalars, got shapes () and (4,)");
+  expect_error(
+      [] {
+        ein::matmul(zeros({2, 2, 3}), zeros({3, 3, 4}));
+      },
+      ErrorKind::size,
+      "matmul: the axes before the matrices do not broadcast, 2 meets 3 in shapes (2, 2, 3) and "
+      "(3, 3, 4)");
+  expect_error(
+      [] {
+        ein::matmul(zeros({2, 3}), zeros({3, 4}, DType::bf16));
+      },
+      ErrorKind::dtype,
+      "matmul: operands have different dtypes: f32 and bf16\n  help: cast one with .to(dtype)");
 }
 
 }  // namespace

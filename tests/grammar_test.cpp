@@ -1,4 +1,5 @@
-// The language of patterns: what it accepts, what it says of the rest, and that both matchers agree.
+// The language of patterns: what it accepts, what it says of the rest, and that both matchers
+// agree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -203,7 +204,9 @@ TEST(Grammar, RejectsWithThePlace) {
 }
 
 TEST(Grammar, GroupsNestToALimit) {
-  const auto nested = [](std::size_t depth) { return std::string(depth, '(') + "a" + std::string(depth, ')'); };
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '(') + "a" + std::string(depth, ')');
+  };
   const std::string deepest = nested(ein::grammar::max_group_depth);
   EXPECT_FALSE(read(deepest).mistake);
   const Reading deeper = read(nested(ein::grammar::max_group_depth + 1));
@@ -213,7 +216,8 @@ TEST(Grammar, GroupsNestToALimit) {
   std::string many;
   for (int i = 0; i < 2000; ++i) many += "()";
   EXPECT_FALSE(read(many).mistake);
-  EXPECT_EQ(read(std::string(5000, '(')).mistake.complaint, Complaint::groups_are_nested_too_deeply);
+  EXPECT_EQ(read(std::string(5000, '(')).mistake.complaint,
+            Complaint::groups_are_nested_too_deeply);
 }
 
 TEST(Grammar, PatternsHaveALongestLength) {
@@ -228,7 +232,11 @@ std::optional<std::vector<char32_t>> decoded(std::string_view text) {
   std::vector<char32_t> points;
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
-    const int length = lead < 0x80 ? 1 : lead / 32 == 6 ? 2 : lead / 16 == 14 ? 3 : lead / 8 == 30 ? 4 : 0;
+    const int length = lead < 0x80       ? 1
+                       : lead / 32 == 6  ? 2
+                       : lead / 16 == 14 ? 3
+                       : lead / 8 == 30  ? 4
+                                         : 0;
     if (length == 0 || i + static_cast<std::size_t>(length) > text.size()) return std::nullopt;
     char32_t point = length == 1 ? lead : lead % (128u >> length);
     for (int k = 1; k < length; ++k) {
@@ -237,7 +245,8 @@ std::optional<std::vector<char32_t>> decoded(std::string_view text) {
       point = point * 64 + byte % 64;
     }
     constexpr char32_t first_of_length[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < first_of_length[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return std::nullopt;
+    if (point < first_of_length[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
+      return std::nullopt;
     points.push_back(point);
     i += static_cast<std::size_t>(length);
   }
@@ -248,13 +257,17 @@ TEST(Grammar, TakesValidUtf8AndNothingElse) {
   const unsigned seed = 20240611;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
-  constexpr unsigned char edges[] = {0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0,
-                                     0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xF8, 0xFE, 0xFF, 'a',  ' '};
+  const auto below = [&](unsigned n) {
+    return std::uniform_int_distribution<unsigned>(0, n - 1)(random);
+  };
+  constexpr unsigned char edges[] = {0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1,
+                                     0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF1, 0xF4,
+                                     0xF5, 0xF8, 0xFE, 0xFF, 'a',  ' '};
   int valid = 0;
   for (int round = 0; round < 100'000; ++round) {
     std::string text;
-    for (unsigned n = 1 + below(5); n > 0; --n) text += static_cast<char>(edges[below(std::size(edges))]);
+    for (unsigned n = 1 + below(5); n > 0; --n)
+      text += static_cast<char>(edges[below(std::size(edges))]);
     const bool is_valid = decoded(text).has_value();
     valid += is_valid;
     const Reading reading = read(text);
@@ -268,11 +281,30 @@ TEST(Grammar, BothMatchersAgreeOnRandomTexts) {
   const unsigned seed = 71;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  constexpr std::string_view pieces[] = {"a",  "b",   "seq", "h1", "x_y", "_",    "é",    "長",   "1",    "2",  "0",
-                                         "42", " ",   " ",   " ",  "  ",  "\n",   "(",    ")",    "(",    ")",  "->",
-                                         "->", ",",   ",",   "*",  "...", "...",  ".",    "-",    ">",    "__", "\xC3",
-                                         "#",  "\x80", "$",  "\t", "99999999999999999999", "\xE2\x82", "a b", "( a b )"};
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  constexpr std::string_view pieces[] = {"a",        "b",
+                                         "seq",      "h1",
+                                         "x_y",      "_",
+                                         "é",        "長",
+                                         "1",        "2",
+                                         "0",        "42",
+                                         " ",        " ",
+                                         " ",        "  ",
+                                         "\n",       "(",
+                                         ")",        "(",
+                                         ")",        "->",
+                                         "->",       ",",
+                                         ",",        "*",
+                                         "...",      "...",
+                                         ".",        "-",
+                                         ">",        "__",
+                                         "\xC3",     "#",
+                                         "\x80",     "$",
+                                         "\t",       "99999999999999999999",
+                                         "\xE2\x82", "a b",
+                                         "( a b )"};
   int accepted = 0;
   for (int round = 0; round < 200'000; ++round) {
     std::string text;
@@ -306,7 +338,8 @@ TEST(Grammar, SpansLieInTheText) {
   const Pattern pattern = reading.buffer.pattern(text);
   std::vector<std::string_view> words;
   for (const Term& term : pattern.terms) words.push_back(pattern.text_of(term.span));
-  EXPECT_EQ(words, (std::vector<std::string_view>{"a", "(b (c 1))", "b", "(c 1)", "c", "1", "...", "_", "(... a)", "...", "a"}));
+  EXPECT_EQ(words, (std::vector<std::string_view>{"a", "(b (c 1))", "b", "(c 1)", "c", "1", "...",
+                                                  "_", "(... a)", "...", "a"}));
   std::vector<std::string_view> sides;
   for (const Side& side : pattern.sides) sides.push_back(pattern.text_of(side.span));
   EXPECT_EQ(sides, (std::vector<std::string_view>{"a (b (c 1)) ...", " _ ", " (... a)"}));
@@ -316,10 +349,12 @@ TEST(Grammar, SpansLieInTheText) {
 
 constexpr bool means(std::string_view text, std::size_t terms, std::size_t sides, bool has_arrow) {
   const Reading reading = match_pattern(text);
-  return !reading.mistake && reading.buffer.terms.size() == terms && reading.buffer.sides.size() == sides &&
-         reading.buffer.has_arrow == has_arrow;
+  return !reading.mistake && reading.buffer.terms.size() == terms &&
+         reading.buffer.sides.size() == sides && reading.buffer.has_arrow == has_arrow;
 }
-constexpr Complaint complaint_about(std::string_view text) { return match_pattern(text).mistake.complaint; }
+constexpr Complaint complaint_about(std::string_view text) {
+  return match_pattern(text).mistake.complaint;
+}
 
 static_assert(means("b s1 h, b s2 h -> b s1 s2", 9, 3, true));
 static_assert(means("b (h 2) ... größe", 6, 1, false));

@@ -21,8 +21,9 @@ TEST(Pack, MergesWhatTheStarStandsFor) {
   const std::vector<Tensor> xs{numbered({2, 3}), numbered({2}, 100), numbered({2, 2, 2}, 200)};
   const ein::Packed packed = ein::pack(xs, "b *");
   EXPECT_EQ(packed.tensor.shape(), (Shape{2, 8}));
-  EXPECT_EQ(packed.tensor.to_vector<double>(),
-            (std::vector<double>{0, 1, 2, 100, 200, 201, 202, 203, 3, 4, 5, 101, 204, 205, 206, 207}));
+  EXPECT_EQ(
+      packed.tensor.to_vector<double>(),
+      (std::vector<double>{0, 1, 2, 100, 200, 201, 202, 203, 3, 4, 5, 101, 204, 205, 206, 207}));
   EXPECT_EQ(packed.shapes, (std::vector<Shape>{{3}, {}, {2, 2}}));
 }
 
@@ -34,7 +35,8 @@ TEST(Pack, OneTensorIsAViewWhereItCanBe) {
 }
 
 TEST(Pack, KeepsTheDtype) {
-  for (DType dtype : {DType::f32, DType::bf16, DType::f8e4m3, DType::i64, DType::u8, DType::boolean}) {
+  for (DType dtype :
+       {DType::f32, DType::bf16, DType::f8e4m3, DType::i64, DType::u8, DType::boolean}) {
     const std::vector<Tensor> xs{numbered({2}, 0, dtype), numbered({}, 1, dtype)};
     const Tensor packed = ein::pack(xs, "*").tensor;
     EXPECT_EQ(packed.dtype(), dtype);
@@ -84,19 +86,24 @@ TEST(Pack, RandomTensorsComeBack) {
   const unsigned seed = 3;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+  const auto below = [&](std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+  };
   constexpr std::string_view patterns[] = {"*", "a *", "* a", "a * b", "a b *", "* a b", "a b * c"};
-  constexpr std::size_t named_before[] = {0, 1, 0, 1, 2, 0, 2}, named_after[] = {0, 0, 1, 1, 0, 2, 1};
+  constexpr std::size_t named_before[] = {0, 1, 0, 1, 2, 0, 2},
+                        named_after[] = {0, 0, 1, 1, 0, 2, 1};
   for (int round = 0; round < 500; ++round) {
     const auto which = static_cast<std::size_t>(below(std::size(patterns)));
     Shape before, after;
-    for (std::size_t d = 0; d < named_before[which]; ++d) before.push_back(below(8) == 0 ? 0 : 1 + below(4));
+    for (std::size_t d = 0; d < named_before[which]; ++d)
+      before.push_back(below(8) == 0 ? 0 : 1 + below(4));
     for (std::size_t d = 0; d < named_after[which]; ++d) after.push_back(1 + below(4));
     std::vector<Tensor> xs;
     std::vector<Shape> shapes;
     for (std::int64_t n = 1 + below(4); n > 0; --n) {
       Shape middle;
-      for (std::int64_t d = below(4); d > 0; --d) middle.push_back(below(10) == 0 ? 0 : 1 + below(3));
+      for (std::int64_t d = below(4); d > 0; --d)
+        middle.push_back(below(10) == 0 ? 0 : 1 + below(3));
       Shape shape = before;
       for (std::int64_t size : middle) shape.push_back(size);
       for (std::int64_t size : after) shape.push_back(size);
@@ -114,12 +121,15 @@ TEST(Pack, RandomTensorsComeBack) {
       for (std::size_t k = 0; k < xs.size(); ++k) {
         const std::vector<double> values = xs[k].to_vector<double>();
         const std::int64_t length = ein::numel(shapes[k]) * columns;
-        for (std::int64_t i = 0; i < length; ++i) expected.push_back(values[static_cast<std::size_t>(row * length + i)]);
+        for (std::int64_t i = 0; i < length; ++i)
+          expected.push_back(values[static_cast<std::size_t>(row * length + i)]);
       }
     }
-    ASSERT_EQ(packed.tensor.to_vector<double>(), expected) << patterns[which] << ", round " << round;
+    ASSERT_EQ(packed.tensor.to_vector<double>(), expected)
+        << patterns[which] << ", round " << round;
 
-    const std::vector<Tensor> back = ein::unpack(packed.tensor, packed.shapes, ein::runtime(patterns[which]));
+    const std::vector<Tensor> back =
+        ein::unpack(packed.tensor, packed.shapes, ein::runtime(patterns[which]));
     ASSERT_EQ(back.size(), xs.size());
     for (std::size_t k = 0; k < xs.size(); ++k) {
       ASSERT_EQ(back[k].shape(), xs[k].shape());

@@ -15,7 +15,8 @@ Sizes listed(const ein::NamedSizes& sizes) { return Sizes(sizes.begin(), sizes.e
 
 TEST(ParseShape, NamesTheAxesInTheirOrder) {
   const ein::Tensor x = ein::zeros({2, 3, 5, 7});
-  EXPECT_EQ(listed(ein::parse_shape(x, "b c h w")), (Sizes{{"b", 2}, {"c", 3}, {"h", 5}, {"w", 7}}));
+  EXPECT_EQ(listed(ein::parse_shape(x, "b c h w")),
+            (Sizes{{"b", 2}, {"c", 3}, {"h", 5}, {"w", 7}}));
   EXPECT_EQ(listed(ein::parse_shape(x, "batch _ h _")), (Sizes{{"batch", 2}, {"h", 5}}));
   EXPECT_EQ(listed(ein::parse_shape(x, "2 c ... w")), (Sizes{{"c", 3}, {"w", 7}}));
   EXPECT_EQ(listed(ein::parse_shape(x, "z a ...")), (Sizes{{"z", 2}, {"a", 3}}));
@@ -43,7 +44,8 @@ TEST(ParseShape, AnswersByName) {
 TEST(ParseShape, SizesServeAnotherCall) {
   const ein::Tensor image = ein::zeros({2, 4, 6}), flat = ein::zeros({2, 24});
   const ein::NamedSizes sizes = ein::parse_shape(image, "b h w");
-  const ein::Tensor x = ein::rearrange(flat, ein::runtime("b (h w) -> b h w"), ein::axis("h", sizes["h"]), ein::axis("w", sizes["w"]));
+  const ein::Tensor x = ein::rearrange(flat, ein::runtime("b (h w) -> b h w"),
+                                       ein::axis("h", sizes["h"]), ein::axis("w", sizes["w"]));
   EXPECT_EQ(x.shape(), image.shape());
 }
 

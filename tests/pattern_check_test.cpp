@@ -19,14 +19,16 @@ using ein::grammar::match_pattern;
 using ein::grammar::Mistake;
 using Names = std::vector<std::string_view>;
 
-constexpr Mistake check(Operation op, std::string_view text, std::size_t operands = 1, const Names& given = {},
-                        bool more_given = false) {
+constexpr Mistake check(Operation op, std::string_view text, std::size_t operands = 1,
+                        const Names& given = {}, bool more_given = false) {
   const auto reading = match_pattern(text);
   if (reading.mistake) return reading.mistake;
   return check_pattern(op, reading.buffer.pattern(text), operands, given, more_given);
 }
 
-std::string described(Operation op, std::string_view text) { return std::string(name(op)) + " \"" + std::string(text) + "\""; }
+std::string described(Operation op, std::string_view text) {
+  return std::string(name(op)) + " \"" + std::string(text) + "\"";
+}
 
 struct Taken {
   Operation op;
@@ -77,7 +79,8 @@ TEST(PatternCheck, Takes) {
       {parse_shape, "_ _ _"},
   };
   for (const Taken& row : table) {
-    EXPECT_EQ(check(row.op, row.text, row.operands, row.given).complaint, Complaint::none) << described(row.op, row.text);
+    EXPECT_EQ(check(row.op, row.text, row.operands, row.given).complaint, Complaint::none)
+        << described(row.op, row.text);
   }
 }
 
@@ -125,7 +128,13 @@ TEST(PatternCheck, RefusesWithThePlace) {
       {einsum, "... a -> ... a ...", ellipsis_is_repeated, {15, 18}, {9, 12}},
       {parse_shape, "... ...", ellipsis_is_repeated, {4, 7}, {0, 3}},
       {rearrange, "(a ...) -> a ...", ellipsis_is_inside_a_group_of_an_input, {3, 6}, {0, 7}},
-      {einsum, "a, (b (...)) -> a", ellipsis_is_inside_a_group_of_an_input, {7, 10}, {3, 12}, {}, 2},
+      {einsum,
+       "a, (b (...)) -> a",
+       ellipsis_is_inside_a_group_of_an_input,
+       {7, 10},
+       {3, 12},
+       {},
+       2},
       {rearrange, "a -> a ...", ellipsis_of_the_output_is_in_no_input, {7, 10}},
       {reduce, "a -> (a ...)", ellipsis_of_the_output_is_in_no_input, {8, 11}},
       {rearrange, "a ... -> a", ellipsis_of_the_input_is_lost, {2, 5}},
@@ -160,8 +169,10 @@ TEST(PatternCheck, RefusesWithThePlace) {
   for (const Refused& row : table) {
     const Mistake mistake = check(row.op, row.text, row.operands, row.given);
     EXPECT_EQ(mistake.complaint, row.complaint) << described(row.op, row.text);
-    EXPECT_EQ(mistake.span, row.span) << described(row.op, row.text) << " at " << mistake.span.begin << ", " << mistake.span.end;
-    EXPECT_EQ(mistake.other, row.other) << described(row.op, row.text) << " at " << mistake.other.begin << ", " << mistake.other.end;
+    EXPECT_EQ(mistake.span, row.span)
+        << described(row.op, row.text) << " at " << mistake.span.begin << ", " << mistake.span.end;
+    EXPECT_EQ(mistake.other, row.other) << described(row.op, row.text) << " at "
+                                        << mistake.other.begin << ", " << mistake.other.end;
     EXPECT_EQ(mistake.argument, row.argument) << described(row.op, row.text);
   }
 }
@@ -171,17 +182,20 @@ TEST(PatternCheck, SizesOfUnknownNamesSolveAnything) {
   using enum Operation;
   EXPECT_FALSE(check(repeat, "a -> a k", 1, {}, true));
   EXPECT_FALSE(check(rearrange, "(a b) -> a b", 1, {}, true));
-  EXPECT_EQ(check(rearrange, "a b -> a", 1, {}, true).complaint, Complaint::axis_of_the_input_is_lost);
+  EXPECT_EQ(check(rearrange, "a b -> a", 1, {}, true).complaint,
+            Complaint::axis_of_the_input_is_lost);
 }
 
-// What is known of one axis tells another, however long the chain and in whatever order it is written.
+// What is known of one axis tells another, however long the chain and in whatever order it is
+// written.
 TEST(PatternCheck, ChainsOfGroupsAreSolved) {
   std::string input, output;
   constexpr int length = 40;
   for (int i = 0; i < length; ++i) {
     input += "(a" + std::to_string(i) + " a" + std::to_string(i + 1) + ") ";
   }
-  EXPECT_EQ(check(Operation::einsum, input + "->").complaint, Complaint::group_has_more_than_one_unknown_size);
+  EXPECT_EQ(check(Operation::einsum, input + "->").complaint,
+            Complaint::group_has_more_than_one_unknown_size);
   EXPECT_FALSE(check(Operation::einsum, input + "->", 1, {"a0"}));
   EXPECT_FALSE(check(Operation::einsum, input + "->", 1, {"a40"}));
   EXPECT_FALSE(check(Operation::einsum, input + "a17 ->", 1));
@@ -192,17 +206,22 @@ static_assert(!check(Operation::rearrange, "b s (h d) -> b h s d", 1, {"h"}));
 static_assert(check(Operation::rearrange, "b s (h d) -> b h s", 1, {"h"}).complaint ==
               Complaint::axis_of_the_input_is_lost);
 
-// No pattern makes the checks fail or run on: each random one gets an answer whose place is in the text.
+// No pattern makes the checks fail or run on: each random one gets an answer whose place is in the
+// text.
 TEST(PatternCheck, AnswersEveryPattern) {
   const unsigned seed = 5;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  constexpr std::string_view words[] = {"a", "b", "c", "d", "a", "b", "(", ")", "...", "1", "3", "_", "*", ",", "->", "->"};
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  constexpr std::string_view words[] = {"a",   "b", "c", "d", "a", "b", "(",  ")",
+                                        "...", "1", "3", "_", "*", ",", "->", "->"};
   int taken = 0, refused = 0;
   for (int round = 0; round < 50'000; ++round) {
     std::string text;
-    for (std::size_t n = below(12); n > 0; --n) text += std::string(words[below(std::size(words))]) + " ";
+    for (std::size_t n = below(12); n > 0; --n)
+      text += std::string(words[below(std::size(words))]) + " ";
     if (match_pattern(text).mistake) continue;
     for (int op = 0; op <= static_cast<int>(Operation::parse_shape); ++op) {
       const Names given = below(2) ? Names{"a"} : Names{};

@@ -12,7 +12,8 @@
 
 #include <ein/ein.hpp>
 
-// An allocation too large for a sanitizer is to fail as it does without one. They ask these functions.
+// An allocation too large for a sanitizer is to fail as it does without one. They ask these
+// functions.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
@@ -30,7 +31,9 @@ using ein::Strides;
 using ein::Tensor;
 using Values = std::vector<double>;
 
-Tensor numbered(const Shape& shape) { return ein::arange(ein::numel(shape)).to(DType::f64).view(shape); }
+Tensor numbered(const Shape& shape) {
+  return ein::arange(ein::numel(shape)).to(DType::f64).view(shape);
+}
 
 void expect_error(const std::function<void()>& call, ErrorKind kind, const std::string& text) {
   try {
@@ -62,7 +65,9 @@ std::vector<std::int64_t> places(const Tensor& x) {
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  std::int64_t below(std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(engine_); }
+  std::int64_t below(std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(engine_);
+  }
   std::int64_t between(std::int64_t a, std::int64_t b) { return a + below(b - a + 1); }
 
   // A view with dimensions dropped, cut, stepped over, exchanged or repeated.
@@ -110,7 +115,8 @@ class Random {
   std::mt19937 engine_;
 };
 
-// --- Shape ------------------------------------------------------------------------------------------
+// --- Shape
+// ------------------------------------------------------------------------------------------
 
 TEST(Shape, HoldsAnyNumberOfSizes) {
   for (std::size_t rank : {0u, 1u, 7u, 8u, 9u, 16u, 17u, 40u}) {
@@ -153,16 +159,27 @@ TEST(Shape, CountsElementsOrSaysWhyNot) {
   EXPECT_EQ(ein::checked_numel({2, 3, 4}, 8), 24);
   EXPECT_EQ(ein::checked_numel({0, INT64_MAX}), 0);
   EXPECT_EQ(ein::checked_numel({INT64_MAX}), INT64_MAX);
-  expect_error([] { ein::checked_numel({2, -3}); }, ErrorKind::shape, "shape (2, -3) has a negative size");
-  expect_error([] { ein::checked_numel({1, std::int64_t{1} << 62}, 2); }, ErrorKind::overflow,
-               "shape (1, 4611686018427387904) needs more than 2^63 - 1 bytes");
-  expect_error([] { ein::checked_numel({INT64_MAX, 0, 2}); }, ErrorKind::overflow,
-               "shape (9223372036854775807, 0, 2) needs more than 2^63 - 1 bytes");
+  expect_error(
+      [] {
+        ein::checked_numel({2, -3});
+      },
+      ErrorKind::shape, "shape (2, -3) has a negative size");
+  expect_error(
+      [] {
+        ein::checked_numel({1, std::int64_t{1} << 62}, 2);
+      },
+      ErrorKind::overflow, "shape (1, 4611686018427387904) needs more than 2^63 - 1 bytes");
+  expect_error(
+      [] {
+        ein::checked_numel({INT64_MAX, 0, 2});
+      },
+      ErrorKind::overflow, "shape (9223372036854775807, 0, 2) needs more than 2^63 - 1 bytes");
   EXPECT_EQ(ein::contiguous_strides({2, 3, 4}), (Strides{12, 4, 1}));
   EXPECT_EQ(ein::contiguous_strides({}), Strides{});
 }
 
-// --- memory -----------------------------------------------------------------------------------------
+// --- memory
+// -----------------------------------------------------------------------------------------
 
 TEST(Tensor, KnowsItsBytes) {
   const Tensor x = ein::zeros({4, 8});
@@ -192,7 +209,8 @@ TEST(Tensor, StoresWhatADtypeCanHold) {
   EXPECT_EQ(ein::full({}, 57344, DType::f8e5m2).item(), 57344);
 }
 
-// --- views ------------------------------------------------------------------------------------------
+// --- views
+// ------------------------------------------------------------------------------------------
 
 TEST(Tensor, StridesSayWhereElementsLie) {
   const Tensor x = numbered({4, 4});
@@ -203,7 +221,8 @@ TEST(Tensor, StridesSayWhereElementsLie) {
 
 TEST(Tensor, ViewsShareStorage) {
   const Tensor x = ein::from_vector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
-  const Tensor row = x[0], column = x.at({ein::all, 1}), view = x.view({3, 2}), transposed = x.transpose();
+  const Tensor row = x[0], column = x.at({ein::all, 1}), view = x.view({3, 2}),
+               transposed = x.transpose();
   EXPECT_EQ(row.to_vector<double>(), (Values{1, 2, 3}));
   EXPECT_EQ(column.to_vector<double>(), (Values{2, 5}));
   EXPECT_EQ(view.to_vector<double>(), (Values{1, 2, 3, 4, 5, 6}));
@@ -227,25 +246,38 @@ TEST(Tensor, AViewMustFitTheStrides) {
   const Tensor transposed = x.transpose();
   EXPECT_TRUE(x.is_contiguous());
   EXPECT_FALSE(transposed.is_contiguous());
-  expect_error([&] { transposed.view({2, 3}); }, ErrorKind::shape,
-               "view: no strides give shape (2, 3) to a tensor of shape (3, 2) and strides (1, 3); reshape copies where it must");
-  expect_error([&] { x.view({4, 2}); }, ErrorKind::shape,
-               "view: shape (4, 2) has 8 elements, the tensor of shape (2, 3) has 6");
+  expect_error(
+      [&] {
+        transposed.view({2, 3});
+      },
+      ErrorKind::shape,
+      "view: no strides give shape (2, 3) to a tensor of shape (3, 2) and strides (1, 3); reshape "
+      "copies where it must");
+  expect_error(
+      [&] {
+        x.view({4, 2});
+      },
+      ErrorKind::shape, "view: shape (4, 2) has 8 elements, the tensor of shape (2, 3) has 6");
   expect_error([&] { x.view({-1, 2}); }, ErrorKind::shape, "shape (-1, 2) has a negative size");
   expect_error([&] { x.reshape({5}); }, ErrorKind::shape,
                "reshape: shape (5,) has 5 elements, the tensor of shape (2, 3) has 6");
-  expect_error([&] { x.view({}); }, ErrorKind::shape, "view: shape () has 1 element, the tensor of shape (2, 3) has 6");
+  expect_error([&] { x.view({}); }, ErrorKind::shape,
+               "view: shape () has 1 element, the tensor of shape (2, 3) has 6");
   const Tensor copied = transposed.contiguous().view({2, 3});
   EXPECT_EQ(copied.to_vector<double>(), (Values{1, 4, 2, 5, 3, 6}));
   EXPECT_FALSE(copied.same_storage(x));
   EXPECT_TRUE(x.contiguous().same_storage(x));
   EXPECT_FALSE(x.clone().same_storage(x));
-  expect_error([] { numbered({2, 3, 4}).transpose(); }, ErrorKind::rank,
-               "transpose: wants a matrix, got shape (2, 3, 4); rearrange exchanges axes by name");
+  expect_error(
+      [] {
+        numbered({2, 3, 4}).transpose();
+      },
+      ErrorKind::rank,
+      "transpose: wants a matrix, got shape (2, 3, 4); rearrange exchanges axes by name");
 }
 
-// A view exists exactly if each new dimension steps evenly through the elements; reshape always gives
-// the elements in order, and copies only where no view exists.
+// A view exists exactly if each new dimension steps evenly through the elements; reshape always
+// gives the elements in order, and copies only where no view exists.
 TEST(Tensor, ViewsExistWhereStridesAllow) {
   const unsigned seed = 17;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -273,7 +305,8 @@ TEST(Tensor, ViewsExistWhereStridesAllow) {
       }
       exists = place == old_places[i];
     }
-    const std::string what = x.shape().to_string() + " with strides " + x.strides().to_string() + " as " + shape.to_string();
+    const std::string what = x.shape().to_string() + " with strides " + x.strides().to_string() +
+                             " as " + shape.to_string();
     ++(exists ? possible : impossible);
     try {
       const Tensor y = x.view(shape);
@@ -290,7 +323,8 @@ TEST(Tensor, ViewsExistWhereStridesAllow) {
     ASSERT_EQ(z.to_vector<double>(), x.to_vector<double>()) << what;
 
     bool in_order = true;
-    for (std::size_t i = 1; i < old_places.size(); ++i) in_order &= old_places[i] == old_places[i - 1] + 1;
+    for (std::size_t i = 1; i < old_places.size(); ++i)
+      in_order &= old_places[i] == old_places[i - 1] + 1;
     ASSERT_EQ(x.is_contiguous(), in_order) << what;
     const Tensor c = x.contiguous();
     ASSERT_TRUE(c.is_contiguous());
@@ -314,39 +348,51 @@ TEST(Tensor, EmptyTensorsHaveEveryEmptyView) {
   x.copy_from(ein::zeros({3, 0, 2}));
 }
 
-// --- positions and slices ---------------------------------------------------------------------------
+// --- positions and slices
+// ---------------------------------------------------------------------------
 
 TEST(Tensor, PositionsCountFromEitherEnd) {
   const Tensor x = numbered({3, 4});
   EXPECT_EQ(x[-1].to_vector<double>(), (Values{8, 9, 10, 11}));
   EXPECT_EQ(x.at({-3, -4}).item(), 0);
   EXPECT_EQ(x.at({ein::all, -1}).to_vector<double>(), (Values{3, 7, 11}));
-  expect_error([&] { x[3]; }, ErrorKind::shape, "at: position 3 is outside an axis of size 3 of shape (3, 4)");
-  expect_error([&] { x.at({0, -5}); }, ErrorKind::shape, "at: position -5 is outside an axis of size 4 of shape (3, 4)");
+  expect_error([&] { x[3]; }, ErrorKind::shape,
+               "at: position 3 is outside an axis of size 3 of shape (3, 4)");
+  expect_error(
+      [&] {
+        x.at({0, -5});
+      },
+      ErrorKind::shape, "at: position -5 is outside an axis of size 4 of shape (3, 4)");
   expect_error([&] { x[INT64_MIN]; }, ErrorKind::shape,
                "at: position -9223372036854775808 is outside an axis of size 3 of shape (3, 4)");
   expect_error([&] { x.at({0, 0, 0}); }, ErrorKind::rank, "at: 3 indices for shape (3, 4)");
   expect_error([&] { ein::zeros({})[0]; }, ErrorKind::rank, "at: 1 index for shape ()");
-  expect_error([&] { x.at({slice(0, 2, 0)}); }, ErrorKind::value, "at: the step of a slice is 0, at least 1 is wanted");
-  expect_error([&] { x.at({slice(0, 2, -1)}); }, ErrorKind::value, "at: the step of a slice is -1, at least 1 is wanted");
+  expect_error([&] { x.at({slice(0, 2, 0)}); }, ErrorKind::value,
+               "at: the step of a slice is 0, at least 1 is wanted");
+  expect_error([&] { x.at({slice(0, 2, -1)}); }, ErrorKind::value,
+               "at: the step of a slice is -1, at least 1 is wanted");
 }
 
 // A slice takes the positions that a loop over the axis would: Python's slices of positive step.
 TEST(Tensor, SlicesTakeWhatALoopWould) {
-  constexpr std::int64_t bounds[] = {INT64_MIN, -9, -7, -6, -5, -3, -1, 0, 1, 2, 5, 6, 7, 9, INT64_MAX};
+  constexpr std::int64_t bounds[] = {INT64_MIN, -9, -7, -6, -5, -3, -1,       0,
+                                     1,         2,  5,  6,  7,  9,  INT64_MAX};
   for (std::int64_t size = 0; size <= 6; ++size) {
     const Tensor x = numbered({size});
     for (std::int64_t begin : bounds) {
       for (std::int64_t end : bounds) {
-        for (std::int64_t step : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{7}, INT64_MAX}) {
+        for (std::int64_t step :
+             {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, std::int64_t{7}, INT64_MAX}) {
           Values expected;
           for (std::int64_t i = 0; i < size; ++i) {
             const std::int64_t first = begin >= 0 ? begin : begin < -size ? 0 : begin + size;
             const std::int64_t last = end >= 0 ? end : end < -size ? 0 : end + size;
-            if (i >= first && i < last && (i - first) % step == 0) expected.push_back(static_cast<double>(i));
+            if (i >= first && i < last && (i - first) % step == 0)
+              expected.push_back(static_cast<double>(i));
           }
           const Tensor y = x.at({slice(begin, end, step)});
-          ASSERT_EQ(y.to_vector<double>(), expected) << size << ": " << begin << ", " << end << ", " << step;
+          ASSERT_EQ(y.to_vector<double>(), expected)
+              << size << ": " << begin << ", " << end << ", " << step;
           ASSERT_TRUE(y.same_storage(x));
         }
       }
@@ -362,11 +408,13 @@ TEST(Tensor, SlicesOfManyAxes) {
   EXPECT_EQ(y.at({1, slice(0, INT64_MAX, 2)}).to_vector<double>(), (Values{110, 112}));
 }
 
-// --- making views by hand ---------------------------------------------------------------------------
+// --- making views by hand
+// ---------------------------------------------------------------------------
 
 TEST(Tensor, StaysInsideItsStorage) {
   const auto storage = Storage::allocate(48);
-  const auto make = [&](const Shape& shape, const Strides& strides, std::int64_t offset = 0, DType dtype = DType::f32) {
+  const auto make = [&](const Shape& shape, const Strides& strides, std::int64_t offset = 0,
+                        DType dtype = DType::f32) {
     return Tensor(storage, dtype, shape, strides, offset);
   };
   EXPECT_EQ(make({3, 4}, {4, 1}).numel(), 12);
@@ -376,8 +424,9 @@ TEST(Tensor, StaysInsideItsStorage) {
   EXPECT_EQ(make({100, 100}, {0, 0}, 11).numel(), 10'000);
   const auto refused = [&](const Shape& shape, const Strides& strides, std::int64_t offset) {
     expect_error([&] { make(shape, strides, offset); }, ErrorKind::shape,
-                 "a tensor of shape " + shape.to_string() + ", strides " + strides.to_string() + " and offset " +
-                     std::to_string(offset) + " does not fit a storage of 48 bytes");
+                 "a tensor of shape " + shape.to_string() + ", strides " + strides.to_string() +
+                     " and offset " + std::to_string(offset) +
+                     " does not fit a storage of 48 bytes");
   };
   refused({13}, {1}, 0);
   refused({12}, {1}, 1);
@@ -389,8 +438,10 @@ TEST(Tensor, StaysInsideItsStorage) {
   refused({3}, {INT64_MAX}, 0);
   refused({2, 2}, {INT64_MAX, 1}, 1);
   expect_error([&] { make({-1}, {1}); }, ErrorKind::shape, "shape (-1,) has a negative size");
-  expect_error([&] { Tensor(nullptr, DType::f32, {1}, {1}); }, ErrorKind::value, "a tensor of shape (1,) has no storage");
-  expect_error([&] { make(Shape(1025, 1), Strides(1025, 0)); }, ErrorKind::rank, "a tensor has at most 1024 axes, not 1025");
+  expect_error([&] { Tensor(nullptr, DType::f32, {1}, {1}); }, ErrorKind::value,
+               "a tensor of shape (1,) has no storage");
+  expect_error([&] { make(Shape(1025, 1), Strides(1025, 0)); }, ErrorKind::rank,
+               "a tensor has at most 1024 axes, not 1025");
 }
 
 TEST(Tensor, WantsAlignedMemory) {
@@ -440,7 +491,8 @@ TEST(Storage, AllocatesAlignedOrFails) {
   EXPECT_THROW(ein::empty({std::int64_t{1} << 60}, DType::u8), Error);
 }
 
-// --- writing ----------------------------------------------------------------------------------------
+// --- writing
+// ----------------------------------------------------------------------------------------
 
 TEST(Tensor, FillWritesThroughViews) {
   const Tensor x = ein::zeros({3, 4}, DType::f64);
@@ -463,9 +515,15 @@ TEST(Tensor, SharedElementsAreNotWritten) {
   const Tensor x = numbered({4});
   const Tensor repeated = ein::repeat(x, "a -> 3 a");
   expect_error([&] { repeated.fill(1); }, ErrorKind::value,
-               "fill: elements of the tensor of shape (3, 4) and strides (0, 1) share memory; write to a clone()");
-  expect_error([&] { repeated.copy_from(ein::zeros({3, 4}, DType::f64)); }, ErrorKind::value,
-               "copy_from: elements of the tensor of shape (3, 4) and strides (0, 1) share memory; write to a clone()");
+               "fill: elements of the tensor of shape (3, 4) and strides (0, 1) share memory; "
+               "write to a clone()");
+  expect_error(
+      [&] {
+        repeated.copy_from(ein::zeros({3, 4}, DType::f64));
+      },
+      ErrorKind::value,
+      "copy_from: elements of the tensor of shape (3, 4) and strides (0, 1) share memory; write to "
+      "a clone()");
   const Tensor windows(x.storage(), DType::f64, {3, 2}, {1, 1});
   EXPECT_THROW(windows.fill(1), Error);
   repeated.clone().fill(1);
@@ -508,7 +566,8 @@ TEST(Tensor, OverlapIsFoundExactly) {
 
 TEST(Tensor, ReadOnlyStorageIsNotWritten) {
   static const float numbers[3] = {1, 2, 3};
-  const Tensor x(Storage::wrap(const_cast<float*>(numbers), sizeof numbers, nullptr, true), DType::f32, {3}, {1});
+  const Tensor x(Storage::wrap(const_cast<float*>(numbers), sizeof numbers, nullptr, true),
+                 DType::f32, {3}, {1});
   expect_error([&] { x.fill(0); }, ErrorKind::value, "fill: the tensor's storage is read-only");
   expect_error([&] { x.at({slice(0, 2)}).copy_from(ein::zeros({2})); }, ErrorKind::value,
                "copy_from: the tensor's storage is read-only");
@@ -520,9 +579,15 @@ TEST(Tensor, ReadOnlyStorageIsNotWritten) {
 TEST(Tensor, CopyConvertsAndChecks) {
   const Tensor x = ein::zeros({2, 3}, DType::i32);
   x.copy_from(ein::from_vector<float>({1.9f, -1.9f, 3e10f, -3e10f, NAN, 0.5f}, {2, 3}));
-  EXPECT_EQ(x.to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, -1, INT32_MAX, INT32_MIN, 0, 0}));
-  expect_error([&] { x.copy_from(ein::zeros({3, 2})); }, ErrorKind::shape, "copy_from: the source has shape (3, 2), the tensor (2, 3)");
-  expect_error([&] { x.copy_from(ein::zeros({3})); }, ErrorKind::shape, "copy_from: the source has shape (3,), the tensor (2, 3)");
+  EXPECT_EQ(x.to_vector<std::int32_t>(),
+            (std::vector<std::int32_t>{1, -1, INT32_MAX, INT32_MIN, 0, 0}));
+  expect_error(
+      [&] {
+        x.copy_from(ein::zeros({3, 2}));
+      },
+      ErrorKind::shape, "copy_from: the source has shape (3, 2), the tensor (2, 3)");
+  expect_error([&] { x.copy_from(ein::zeros({3})); }, ErrorKind::shape,
+               "copy_from: the source has shape (3,), the tensor (2, 3)");
 }
 
 // The source is read as it was before the copy, however the two lie on each other.
@@ -552,18 +617,21 @@ TEST(Tensor, CopiesOntoItselfAreSafe) {
     Values expected = memory.to_vector<double>();
     const Values values = from.to_vector<double>();
     const auto targets = places(to);
-    for (std::size_t i = 0; i < targets.size(); ++i) expected[static_cast<std::size_t>(targets[i])] = values[i];
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      expected[static_cast<std::size_t>(targets[i])] = values[i];
     // The same memory under another storage is the same memory.
     const bool wrapped = random.below(2);
-    const Tensor source = !wrapped ? from
-                                   : Tensor(Storage::wrap(memory.raw_data(), memory.nbytes(), memory.storage()), DType::f64,
-                                            from.shape(), from.strides(), from.offset());
+    const Tensor source =
+        !wrapped ? from
+                 : Tensor(Storage::wrap(memory.raw_data(), memory.nbytes(), memory.storage()),
+                          DType::f64, from.shape(), from.strides(), from.offset());
     to.copy_from(source);
     ASSERT_EQ(memory.to_vector<double>(), expected) << "round " << round;
   }
 }
 
-// --- reading ----------------------------------------------------------------------------------------
+// --- reading
+// ----------------------------------------------------------------------------------------
 
 TEST(Tensor, GivesItsElements) {
   const Tensor x = ein::from_vector<std::int32_t>({3, -4});
@@ -573,11 +641,16 @@ TEST(Tensor, GivesItsElements) {
   EXPECT_EQ(x[1].item<std::uint8_t>(), 252);
   EXPECT_EQ(x.data<std::int32_t>()[0], 3);
   expect_error([&] { x.data<float>(); }, ErrorKind::dtype, "data(): the tensor holds i32, not f32");
-  expect_error([&] { x.item(); }, ErrorKind::shape, "item: the tensor of shape (2,) has 2 elements, one is wanted");
-  expect_error([&] { ein::zeros({0}).item(); }, ErrorKind::shape, "item: the tensor of shape (0,) has 0 elements, one is wanted");
+  expect_error([&] { x.item(); }, ErrorKind::shape,
+               "item: the tensor of shape (2,) has 2 elements, one is wanted");
+  expect_error([&] { ein::zeros({0}).item(); }, ErrorKind::shape,
+               "item: the tensor of shape (0,) has 0 elements, one is wanted");
   EXPECT_EQ(ein::full({1, 1}, 5).item(), 5);
-  expect_error([] { ein::from_vector<float>({1, 2, 3}, {2, 2}); }, ErrorKind::shape,
-               "from_vector: shape (2, 2) wants 4 values, got 3");
+  expect_error(
+      [] {
+        ein::from_vector<float>({1, 2, 3}, {2, 2});
+      },
+      ErrorKind::shape, "from_vector: shape (2, 2) wants 4 values, got 3");
 }
 
 TEST(Tensor, BytesThatAreNoBoolAreTrue) {
@@ -593,25 +666,31 @@ TEST(Tensor, ConvertsOnlyWhereItMust) {
   EXPECT_TRUE(x.to(DType::f64).same_storage(x));
   EXPECT_EQ(x.to(DType::bf16).dtype(), DType::bf16);
   EXPECT_EQ(x.to(DType::boolean).to_vector<double>(), (Values{0, 1, 1}));
-  EXPECT_EQ(ein::repeat(x, "a -> a 2").to(DType::i64).to_vector<double>(), (Values{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(ein::repeat(x, "a -> a 2").to(DType::i64).to_vector<double>(),
+            (Values{0, 0, 1, 1, 2, 2}));
 }
 
-// --- text -------------------------------------------------------------------------------------------
+// --- text
+// -------------------------------------------------------------------------------------------
 
 TEST(Tensor, IsWrittenAsNestedBrackets) {
   EXPECT_EQ(to_string(ein::full({}, 2.5)), "2.5");
   EXPECT_EQ(to_string(ein::zeros({0})), "[]");
   EXPECT_EQ(to_string(ein::zeros({2, 0})), "[[],\n []]");
-  EXPECT_EQ(to_string(ein::from_vector<float>({1, 0.5f, 1e10f, 1.0f / 3})), "[1, 0.5, 1e+10, 0.333333]");
+  EXPECT_EQ(to_string(ein::from_vector<float>({1, 0.5f, 1e10f, 1.0f / 3})),
+            "[1, 0.5, 1e+10, 0.333333]");
   EXPECT_EQ(to_string(ein::from_vector<double>({1.0 / 3})), "[0.3333333333]");
   EXPECT_EQ(to_string(ein::from_vector<bool>({true, false})), "[true, false]");
-  EXPECT_EQ(to_string(ein::from_vector<std::int64_t>({INT64_MAX, INT64_MIN})), "[9223372036854775807, -9223372036854775808]");
-  EXPECT_EQ(to_string(ein::from_vector<float>({INFINITY, -INFINITY, NAN, -NAN})), "[inf, -inf, nan, nan]");
+  EXPECT_EQ(to_string(ein::from_vector<std::int64_t>({INT64_MAX, INT64_MIN})),
+            "[9223372036854775807, -9223372036854775808]");
+  EXPECT_EQ(to_string(ein::from_vector<float>({INFINITY, -INFINITY, NAN, -NAN})),
+            "[inf, -inf, nan, nan]");
   EXPECT_EQ(to_string(ein::arange(6).view({2, 3})), "[[0, 1, 2],\n [3, 4, 5]]");
   EXPECT_EQ(to_string(ein::arange(4).view({2, 1, 2})), "[[[0, 1]],\n [[2, 3]]]");
   EXPECT_EQ(to_string(ein::arange(8)), "[0, 1, 2, 3, 4, 5, 6, 7]");
   EXPECT_EQ(to_string(ein::arange(100)), "[0, 1, 2, 3, ..., 96, 97, 98, 99]");
-  EXPECT_EQ(to_string(ein::repeat(ein::arange(1), "a -> 20 a")), "[[0],\n [0],\n [0],\n [0],\n ...,\n [0],\n [0],\n [0],\n [0]]");
+  EXPECT_EQ(to_string(ein::repeat(ein::arange(1), "a -> 20 a")),
+            "[[0],\n [0],\n [0],\n [0],\n ...,\n [0],\n [0],\n [0],\n [0]]");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ein/ein.hpp>
+#include <ein/pattern_message.hpp>
 #include "ein/grammar/match.hpp"
 #include "support/random_pattern.hpp"
 
@@ -164,6 +165,44 @@ TEST_F(TypedResults, HoldTheValues) {
             (std::vector<float>{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(ein::einsum<"a b, a c -> b c">(m, m)[0].to_vector<float>(),
             (std::vector<float>{9, 12, 15}));
+}
+
+// What a compiler prints that can print composed texts is what the call would throw.
+TEST(StaticMessage, IsTheErrorsText) {
+  using namespace ein::grammar;
+  const Tensor x = ones({2, 4});
+  const struct {
+    ein::Operation op;
+    std::string text;
+    std::vector<ein::AxisSize> given{};
+  } mistakes[] = {
+      {ein::Operation::rearrange, "b c -> b"},
+      {ein::Operation::rearrange, "b  (h d -> b"},
+      {ein::Operation::rearrange, "b \xCF\x83\t-> \xCF\x83 b b"},
+      {ein::Operation::rearrange, "b (heads d) -> b heads d", {{"haeds", 2}}},
+      {ein::Operation::repeat, "b c -> b c k", {{"k", 2}, {"k", 3}}},
+      {ein::Operation::reduce, "b c -> b d"},
+      {ein::Operation::einsum, "b c, c d -> b d"},
+      {ein::Operation::einsum, std::string(20000, ' ')},
+  };
+  for (const auto& m : mistakes) {
+    const Reading reading = match_pattern(m.text);
+    Mistake mistake = reading.mistake;
+    if (!mistake) {
+      std::vector<std::string_view> names;
+      for (const ein::AxisSize& size : m.given) names.push_back(size.name);
+      mistake = check_pattern(m.op, reading.buffer.pattern(m.text), 1, names);
+    }
+    const auto message = static_message(m.op, m.text, mistake, m.given, true);
+    ein::CallOptions options;
+    for (const ein::AxisSize& size : m.given) options.sizes.emplace_back(size.name, size.size);
+    try {
+      ein::graph_of(m.op, ein::runtime(m.text), {x.shape()}, options);
+      ADD_FAILURE() << m.text;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(message.data(), message.size()), error.what());
+    }
+  }
 }
 
 // Of random patterns: types that are true of the operands give a type that is true of the result.

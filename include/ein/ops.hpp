@@ -13,6 +13,9 @@
 #include <ein/pattern.hpp>
 #include <ein/reduction.hpp>
 #include <ein/typed.hpp>
+#if __cpp_static_assert >= 202306L
+#include <ein/pattern_message.hpp>
+#endif
 
 namespace ein {
 
@@ -75,6 +78,17 @@ consteval StaticFacts find_facts() {
   return facts;
 }
 
+#if __cpp_static_assert >= 202306L
+template <Operation Op, class... Sizes>
+consteval grammar::StaticMessage static_message(std::string_view pattern, const grammar::Mistake& mistake,
+                                                Types<Sizes...>) {
+  std::vector<AxisSize> given;
+  (..., (is_named<Sizes> ? given.push_back({static_size<Sizes>().name, static_size<Sizes>().size}) : void()));
+  const bool sizes_known = ((static_size<Sizes>().size >= 0) && ...);
+  return grammar::static_message(Op, pattern, mistake, given, sizes_known);
+}
+#endif
+
 template <class List>
 struct First;
 template <class Head, class... Rest>
@@ -89,10 +103,16 @@ struct StaticCall {
   static constexpr StaticFacts facts = find_facts<Op, Pattern, Operands, Sizes>();
   static constexpr ResultAxes axes = facts.axes;
 
+#if __cpp_static_assert >= 202306L
+  static_assert(!facts.mistake, static_message<Op>(Pattern.view(), facts.mistake, Sizes()));
+  static consteval void check() {}
+#else
   static consteval void check() {
     const grammar::Mistake mistake = facts.mistake;
-    pattern_error::stop_at(mistake, Pattern.view());
+    const pattern_error::Place place = pattern_error::place_of(mistake, Pattern.view());
+    pattern_error::stop_at(mistake, place);
   }
+#endif
   static auto run(Reduction reduction, std::span<const Tensor* const> operands, std::span<const AxisSize> sizes) {
     Tensor result = run_one({Op, facts.argument, operands, sizes, reduction});
     if constexpr (axes.is_known) {

@@ -137,7 +137,8 @@ class PatternFor : public detail::PatternArgument {
     const std::string_view text = this->text();
     const grammar::Mistake mistake =
         this->template read_literal<Op>(Operands(), detail::Types<Sizes...>());
-    pattern_error::stop_at(mistake, text);
+    const pattern_error::Place place = pattern_error::place_of(mistake, text);
+    pattern_error::stop_at(mistake, place);
   }
   template <FixedString Text>
   consteval PatternFor(PatternLiteral<Text>) : PatternFor(Text.text) {}

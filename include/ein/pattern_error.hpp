@@ -73,10 +73,13 @@ void operands_have_different_dtypes(Place);          // cast one with .to(dtype)
 void reduction_wants_a_floating_point_dtype(Place);  // cast first: x.to(ein::DType::f32)
 void reduction_is_unknown(Place);  // sum mean max min prod any all logsumexp var std
 
-/// Calls the function named after the mistake, if there is one.
-constexpr void stop_at(const grammar::Mistake& mistake, std::string_view text) {
+constexpr Place place_of(const grammar::Mistake& mistake, std::string_view text) {
   const std::size_t begin = std::min(std::size_t{mistake.span.begin}, text.size());
-  const std::string_view at = text.substr(begin, mistake.span.end - mistake.span.begin);
+  return text.substr(begin, mistake.span.end - mistake.span.begin);
+}
+
+/// Calls the function named after the mistake, if there is one.
+constexpr void stop_at(const grammar::Mistake& mistake, Place at) {
   using C = grammar::Complaint;
   switch (mistake.complaint) {
     case C::none:
@@ -179,5 +182,4 @@ constexpr void stop_at(const grammar::Mistake& mistake, std::string_view text) {
 }
 
 }  // namespace pattern_error
-
 }  // namespace ein

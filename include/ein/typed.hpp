@@ -38,7 +38,8 @@ void require_type(const Tensor& x, DType dtype, const grammar::SpecReading& axes
 template <FixedString Axes>
 consteval bool require_axes() {
   const grammar::Mistake mistake = grammar::read_shape_spec(Axes.view()).mistake;
-  pattern_error::stop_at(mistake, Axes.view());
+  const pattern_error::Place place = pattern_error::place_of(mistake, Axes.view());
+  pattern_error::stop_at(mistake, place);
   return true;
 }
 

@@ -183,8 +183,11 @@ class ReduceKernel final : public Kernel {
     units_ = reduced_over_.count() * reduced_cut_.pieces();
     const std::int64_t unit = kept_cut_.step * reduced_cut_.step * (row_axis_ == no_axis ? 1 : tile_length_);
     // Few results of many elements: the reduced range is cut as well, and the pieces combined after.
-    if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(units_ * unit / elements_per_part, 1, std::clamp<std::int64_t>(units_, 1, 64));
-    tiles_per_part_ = std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, unit * units_));
+    const double elements_per_tile = static_cast<double>(unit) * static_cast<double>(units_);  // may exceed 63 bits
+    const auto parts = static_cast<std::int64_t>(elements_per_tile / static_cast<double>(elements_per_part));
+    if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(parts, 1, std::clamp<std::int64_t>(units_, 1, 64));
+    tiles_per_part_ = static_cast<std::int64_t>(
+        std::max(1.0, static_cast<double>(elements_per_part) / std::max(1.0, elements_per_tile)));
     for (const LoopNest::Operand& input : nest_.inputs) {
       steps_.push_back(stride(input, along_reduced_ ? reduced_axis_ : tile_axis_));
       row_steps_.push_back(stride(input, row_axis_));

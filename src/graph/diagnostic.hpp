@@ -10,18 +10,12 @@
 #include <ein/error.hpp>
 #include <ein/shape.hpp>
 #include "ein/grammar/check.hpp"
+#include "ein/grammar/show_pattern.hpp"
 
 namespace ein {
 
-/// A place in the pattern and what to write under it, often a size; the label may be empty.
-struct Mark {
-  SourceSpan span;
-  std::string label;
-};
-
-/// The pattern on one line, carets under the marks, and their labels. Columns count code points; white
-/// space becomes blanks and control characters `?`.
-std::string show_pattern(std::string_view pattern, std::span<const Mark> marks);
+using grammar::Mark;
+using grammar::mark_side;
 
 /// Throws an Error with the headline "<op>: <what>", the marked pattern and the notes, a line each.
 [[noreturn]] void fail(ErrorKind kind, std::string_view op, const std::string& what, std::string_view pattern,
@@ -38,9 +32,6 @@ std::string count_axes(std::size_t n);
 
 /// One mark for each dimension of a side; where there are none, one for the place where they would be.
 std::vector<Mark> mark_dims(const grammar::Pattern& pattern, const grammar::Side& side);
-
-/// One mark for a side as a whole, the blanks around it left out.
-Mark mark_side(const grammar::Pattern& pattern, const grammar::Side& side, std::string label);
 
 /// Throws the Error for a mistake that the grammar or the checker found.
 [[noreturn]] void fail(Operation op, const grammar::Pattern& pattern, const grammar::Mistake& mistake,

@@ -3,11 +3,11 @@
 # usage: check.sh <program> <compiler> <flag>...
 #
 # The compiler must refuse it and, in the first 12 lines that it prints, say the words of the program's
-# first line (`// expect: words`) and name a line between `#ifdef MISTAKE` and `#else`.
+# first lines (`// expect: words`) and name a line between `#ifdef MISTAKE` and `#else`.
 program=$1
 shift
-words=$(sed -n '1s|^// expect: ||p' "$program")
-[ -n "$words" ] || { echo "$program has no first line '// expect: ...'"; exit 1; }
+expected=$(sed -n '/^\/\/ expect: /!q; s|^// expect: ||p' "$program")
+[ -n "$expected" ] || { echo "$program has no first line '// expect: ...'"; exit 1; }
 
 if output=$(LC_ALL=C "$@" -fsyntax-only -DMISTAKE "$program" 2>&1); then
   echo "$program compiles with its mistake"
@@ -15,10 +15,14 @@ if output=$(LC_ALL=C "$@" -fsyntax-only -DMISTAKE "$program" 2>&1); then
 fi
 top=$(printf '%s\n' "$output" | head -n 12)
 printf '%s\n' "$top"
-case $top in
-  *"$words"*) ;;
-  *) echo "$program: '$words' is not in the first 12 lines"; exit 1 ;;
-esac
+while IFS= read -r words; do
+  case $top in
+    *"$words"*) ;;
+    *) echo "$program: '$words' is not in the first 12 lines"; exit 1 ;;
+  esac
+done <<EOF
+$expected
+EOF
 for line in $(awk '/^#ifdef MISTAKE/ {wrong = 1; next} /^#else/ {exit} wrong {print NR}' "$program"); do
   case $top in
     *"$program:$line:"*) exit 0 ;;

@@ -4,6 +4,7 @@
 
 #include <ein/grammar/check.hpp>
 #include <ein/grammar/shape_spec.hpp>
+#include <ein/grammar/text.hpp>
 
 namespace ein::grammar {
 
@@ -17,24 +18,6 @@ struct OperandSpec {
 struct GivenSize {
   std::string_view name;
   std::int64_t size = -1;
-};
-
-/// Text that grows in a constant expression (GCC 12 cannot do that with std::string).
-class Text {
- public:
-  constexpr void add(std::string_view more) {
-    for (char c : more) chars_.push_back(c);
-  }
-  constexpr void add(std::int64_t number) {
-    if (number >= 10) add(number / 10);
-    chars_.push_back(static_cast<char>('0' + number % 10));
-  }
-  constexpr bool empty() const { return chars_.empty(); }
-  constexpr std::string_view view() const { return {chars_.data(), chars_.size()}; }
-  friend constexpr bool operator==(const Text& a, const Text& b) { return a.view() == b.view(); }
-
- private:
-  std::vector<char> chars_;
 };
 
 /// The type of a result, written as a ShapeSpec; `is_known` only if every operand is typed.

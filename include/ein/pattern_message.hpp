@@ -1,0 +1,317 @@
+// The words for every mistake that a pattern can hold whatever the shapes are, for run-time errors
+// and for compilers that can print a composed text.
+#pragma once
+
+#include <utility>
+
+#include <ein/axis.hpp>
+#include <ein/error.hpp>
+#include <ein/grammar/check.hpp>
+#include <ein/grammar/match.hpp>
+#include <ein/grammar/show_pattern.hpp>
+
+namespace ein::grammar {
+
+struct Words {
+  ErrorKind kind = ErrorKind::pattern;
+  Text headline;
+  Text help{};
+};
+
+namespace detail {
+
+constexpr std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view blanks = " \t\n\v\f\r";
+  const std::size_t begin = std::min(text.find_first_not_of(blanks), text.size());
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+constexpr Text counted(std::size_t n, std::string_view what) {
+  return number_text(static_cast<std::int64_t>(n)) + " " + what + (n == 1 ? "" : "s");
+}
+
+/// One byte: in quotes, or by its code where it cannot be seen.
+constexpr Text shown_character(std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text[0]);
+  if (byte >= 0x20 && byte != 0x7F) return quoted(text);
+  constexpr char digits[] = "0123456789ABCDEF";
+  Text code = "U+00";
+  code.add(digits[byte / 16]);
+  code.add(digits[byte % 16]);
+  return code;
+}
+
+/// Levenshtein's distance: insertions, deletions and replacements of bytes from `a` to `b`.
+constexpr std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row;
+  for (std::size_t j = 0; j <= b.size(); ++j) row.push_back(j);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The distinct axis names of some sides, in the order of the pattern.
+constexpr std::vector<std::string_view> axis_names(const Pattern& pattern,
+                                                   std::span<const Side> sides) {
+  std::vector<std::string_view> names;
+  for (const Side& side : sides) {
+    for (const Term& term : pattern.terms.subspan(side.first, side.last - side.first)) {
+      const std::string_view name = pattern.name_of(term);
+      if (term.kind != TermKind::name) continue;
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+/// A help line for a name that is none of `names`: the likeliest one meant, or else what
+/// `otherwise` says.
+constexpr Text did_you_mean(std::string_view name, const std::vector<std::string_view>& names,
+                            const Text& otherwise) {
+  constexpr std::size_t longest = 64;  // what no person typed is not worth the time
+  std::size_t best = std::min<std::size_t>(name.size() / 3 + 1, 3) + 1;
+  std::string_view closest;
+  for (std::string_view candidate : names) {
+    if (name.size() > longest || candidate.size() > longest) continue;
+    const std::size_t distance = edit_distance(name, candidate);
+    // A name none of whose letters fit is another name, not a slip.
+    if (distance >= best || distance >= std::max(name.size(), candidate.size())) continue;
+    best = distance;
+    closest = candidate;
+  }
+  return closest.empty() ? otherwise : "help: did you mean " + quoted(closest) + "?";
+}
+
+constexpr Text list_axes(const std::vector<std::string_view>& names) {
+  if (names.empty()) return "help: the pattern has no named axes";
+  Text list = "help: the pattern's axes are ";
+  for (std::size_t i = 0; i < names.size(); ++i) list = list + (i ? ", " : "") + quoted(names[i]);
+  return list;
+}
+
+}  // namespace detail
+
+/// `given` are the axis sizes of the call; `sizes_known` is false where only their names are.
+constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mistake,
+                          std::span<const AxisSize> given, bool sizes_known = true) {
+  const std::string_view text = read.text_of(mistake.span);
+  const Text here = quoted(detail::without_blanks(text));
+  const Text op_name = name(op);
+  const auto argument = [&]() -> const AxisSize& {
+    return given[static_cast<std::size_t>(mistake.argument)];
+  };
+  const Text repeat_help =
+      op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
+  using enum ErrorKind;
+  switch (mistake.complaint) {
+    case Complaint::none:
+      break;
+    case Complaint::pattern_is_too_long:
+      return {syntax, "the pattern is longer than " + number_text(max_pattern_bytes) + " bytes"};
+    case Complaint::unexpected_character:
+      return {syntax, "unexpected character " + detail::shown_character(text),
+              "help: a pattern has axis names, numbers, '...', '( )', ',' and '->'"};
+    case Complaint::text_is_not_utf8:
+      return {syntax, "the pattern is not valid UTF-8 here"};
+    case Complaint::axis_name_begins_with_a_digit:
+      return {syntax, "axis name " + here + " begins with a digit"};
+    case Complaint::axis_name_begins_or_ends_with_underscore:
+      return {syntax, "axis name " + here + " begins or ends with '_'"};
+    case Complaint::ellipsis_is_not_three_dots:
+      return {syntax, "an ellipsis is three dots, '...'"};
+    case Complaint::words_touch:
+      return {syntax, here + " is not an axis name", "help: put spaces around '...' and '*'"};
+    case Complaint::number_is_zero:
+      return {syntax, "an anonymous axis has a size of at least 1"};
+    case Complaint::number_is_too_large:
+      return {overflow, "the number " + here + " is too large"};
+    case Complaint::parenthesis_is_not_closed:
+      return {syntax, "'(' is never closed"};
+    case Complaint::parenthesis_closes_nothing:
+      return {syntax, "')' closes nothing"};
+    case Complaint::groups_are_nested_too_deeply:
+      return {syntax, "groups are nested more than " + number_text(max_group_depth) + " deep"};
+    case Complaint::arrow_is_malformed:
+      return {syntax, "an arrow is written '->'"};
+    case Complaint::arrow_is_repeated:
+      return {syntax, "a second '->'"};
+    case Complaint::comma_after_the_arrow:
+      return {syntax, "',' after the arrow: an operation has one result"};
+    case Complaint::arrow_is_missing:
+      return {ErrorKind::pattern, "the pattern has no '->'",
+              "help: write the axes of the result after '->'"};
+    case Complaint::arrow_is_not_wanted:
+      return {ErrorKind::pattern, "the pattern takes no '->'",
+              op == Operation::parse_shape
+                  ? "help: it names the axes of the operand, nothing else"
+                  : "help: it names the axes of the packed tensor, nothing else"};
+    case Complaint::number_of_operands_differs: {
+      const Text described =
+          "the pattern describes " + detail::counted(read.inputs().size(), "operand");
+      if (op == Operation::einsum) {
+        return {arity, described + ", the call has " + number_text(mistake.argument)};
+      }
+      if (op == Operation::pack)
+        return {arity, described + ", pack wants one pattern for them all"};
+      return {arity, described + ", " + op_name + " takes 1"};
+    }
+    case Complaint::unnamed_axis_is_not_allowed:
+      return {ErrorKind::pattern,
+              "the unnamed axis '_' is for inputs of einsum and for parse_shape"};
+    case Complaint::packed_axes_are_not_allowed:
+      return {ErrorKind::pattern, "'*' is for pack and unpack"};
+    case Complaint::packed_axes_are_missing:
+      return {ErrorKind::pattern, "the pattern has no '*'",
+              "help: '*' stands for the axes that are packed"};
+    case Complaint::packed_axes_are_repeated:
+      return {ErrorKind::pattern, "a second '*'"};
+    case Complaint::group_is_not_allowed:
+      return {ErrorKind::pattern, "a group '( )' has no meaning here"};
+    case Complaint::number_is_not_allowed:
+      return {ErrorKind::pattern, "a number has no meaning here"};
+    case Complaint::ellipsis_is_not_allowed:
+      return {ErrorKind::pattern, "'...' has no meaning here",
+              "help: '*' stands for any number of axes"};
+    case Complaint::ellipsis_is_repeated:
+      return {ErrorKind::pattern, "a second '...' on one side"};
+    case Complaint::ellipsis_is_inside_a_group_of_an_input:
+      return {ErrorKind::pattern, "'...' inside a group of an input",
+              "help: a group may hold '...' only after the arrow"};
+    case Complaint::ellipsis_of_the_output_is_in_no_input:
+      return {ErrorKind::pattern, "'...' of the output is in no input"};
+    case Complaint::ellipsis_of_the_input_is_lost:
+      return {ErrorKind::pattern, "'...' is lost: the output has none",
+              "help: reduce removes axes"};
+    case Complaint::axis_is_repeated: {
+      const bool in_input = read.has_arrow && mistake.span.begin < read.output().span.begin;
+      return {ErrorKind::pattern, "axis " + here + " is repeated",
+              in_input ? "help: einsum takes diagonals, 'i i -> i'" : ""};
+    }
+    case Complaint::axis_of_the_output_is_in_no_input:
+      return {ErrorKind::pattern, "axis " + here + " of the output is in no input",
+              detail::did_you_mean(text, detail::axis_names(read, read.inputs()), repeat_help)};
+    case Complaint::axis_of_the_input_is_lost:
+      return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it",
+              "help: reduce removes axes"};
+    case Complaint::anonymous_axis_of_the_input_is_lost:
+      return {ErrorKind::pattern,
+              "anonymous axis " + here + " is lost: each number is an axis of its own",
+              "help: name the axis and give its size"};
+    case Complaint::anonymous_axis_of_the_output_is_in_no_input:
+      return {ErrorKind::pattern, "anonymous axis " + here + " of the output is in no input",
+              repeat_help};
+    case Complaint::axis_size_is_not_of_the_pattern: {
+      const std::vector<std::string_view> names = detail::axis_names(read, read.sides);
+      return {axis_argument,
+              "a size is given for axis " + quoted(argument().name) +
+                  ", which the pattern does not have",
+              detail::did_you_mean(argument().name, names, detail::list_axes(names))};
+    }
+    case Complaint::axis_size_is_given_twice: {
+      const auto first = std::find_if(given.begin(), given.end(), [&](const AxisSize& size) {
+        return size.name == argument().name;
+      });
+      Text what = "the size of axis " + quoted(argument().name) + " is given twice";
+      if (sizes_known)
+        what = what + ": " + number_text(first->size) + " and " + number_text(argument().size);
+      return {axis_argument, what};
+    }
+    case Complaint::axis_size_is_missing:
+      return {axis_argument, "new axis " + here + " needs a size",
+              "help: pass it with the call, \"" + Text(text) + "\"_a = ..."};
+    case Complaint::group_has_more_than_one_unknown_size:
+      return {inference, "more than one size is unknown in " + here,
+              "help: give the sizes of all axes of the group but one"};
+    case Complaint::type_is_malformed:
+      return {syntax, "the axes of an operand's type are malformed here"};
+    case Complaint::operand_has_another_rank_than_the_pattern:
+      return {rank, "operand " + number_text(mistake.argument + 1) +
+                        " has by its type another number of axes"};
+    case Complaint::axis_has_two_sizes:
+      return {size, here + " has two sizes by the operands' types"};
+    case Complaint::axis_has_two_types:
+      return {size, here + " has two names by the operands' types"};
+    case Complaint::axis_is_not_of_size_one:
+      return {size, "an axis of size 1 is wanted, the operand's type has another size there"};
+    case Complaint::group_has_another_size_than_its_axes:
+      return {size, here + " has another size by the operand's type than by its axes"};
+    case Complaint::group_cannot_be_split_evenly:
+      return {divisibility, "axis " + here + " cannot be split evenly, by the operand's type"};
+    case Complaint::operands_have_different_dtypes:
+      return {dtype,
+              "operand " + number_text(mistake.argument + 1) +
+                  " has another dtype than those before it",
+              "help: cast one with .to(dtype)"};
+    case Complaint::reduction_wants_a_floating_point_dtype:
+      return {dtype, "the reduction is defined for floating-point dtypes only",
+              "help: cast first, x.to(ein::DType::f32)"};
+  }
+  return {};
+}
+
+/// The places that a mistake is about, in the order of the text.
+constexpr std::vector<Mark> places_of(const Pattern& pattern, const Mistake& mistake,
+                                      std::span<const AxisSize> given) {
+  switch (mistake.complaint) {
+    case Complaint::axis_size_is_not_of_the_pattern:
+    case Complaint::operands_have_different_dtypes:
+      return {};
+    case Complaint::axis_size_is_given_twice: {
+      const std::string_view name = given[static_cast<std::size_t>(mistake.argument)].name;
+      const auto term = std::find_if(
+          pattern.terms.begin(), pattern.terms.end(),
+          [&](const Term& t) { return t.kind == TermKind::name && pattern.name_of(t) == name; });
+      return {{term->span, ""}};
+    }
+    case Complaint::number_of_operands_differs: {
+      std::vector<Mark> marks;
+      for (const Side& side : pattern.inputs()) marks.push_back(mark_side(pattern, side, ""));
+      return marks;
+    }
+    case Complaint::ellipsis_is_inside_a_group_of_an_input:
+      return {{mistake.span, ""}};
+    default:
+      if (mistake.other.end == 0) return {{mistake.span, ""}};
+      if (mistake.span.begin < mistake.other.begin)
+        return {{mistake.span, ""}, {mistake.other, ""}};
+      return {{mistake.other, ""}, {mistake.span, ""}};
+  }
+}
+
+/// A text for static_assert, cut where it is longer than any that helps.
+class StaticMessage {
+ public:
+  constexpr explicit StaticMessage(std::string_view text) : size_(std::min(text.size(), capacity)) {
+    std::copy_n(text.begin(), size_, chars_);
+  }
+  constexpr const char* data() const { return chars_; }
+  constexpr std::size_t size() const { return size_; }
+
+ private:
+  static constexpr std::size_t capacity = 2000;
+  char chars_[capacity] = {};
+  std::size_t size_;
+};
+
+/// What the Error says that `op` on a pattern of this text would throw.
+constexpr StaticMessage static_message(Operation op, std::string_view text, const Mistake& mistake,
+                                       std::span<const AxisSize> given, bool sizes_known) {
+  const Reading reading = match_pattern(text);
+  const Pattern pattern = reading.buffer.pattern(text);
+  const Words words = words_for(op, pattern, mistake, given, sizes_known);
+  if (mistake.complaint == Complaint::pattern_is_too_long) {
+    return StaticMessage((Text(name(op)) + ": " + words.headline).view());
+  }
+  std::vector<Text> notes;
+  if (!words.help.empty()) notes.push_back(words.help);
+  const std::vector<Mark> marks = places_of(pattern, mistake, given);
+  return StaticMessage(diagnostic_text(name(op), words.headline.view(), text, marks, notes).view());
+}
+
+}  // namespace ein::grammar
