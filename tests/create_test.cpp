@@ -163,8 +163,7 @@ TEST_F(Create, FromVectors) {
                "shape (-1,) has a negative size");
 }
 
-// --- random numbers
-// ---------------------------------------------------------------------------------
+// --- random numbers ---
 
 // Element i of random tensor number k is number i of stream k of the seed.
 TEST_F(Create, RandomNumbersAreThoseOfTheirStream) {

@@ -71,8 +71,7 @@ Tensor wide(const Shape& shape, DType dtype = DType::f32) {
 
 constexpr std::int64_t tera = std::int64_t{1} << 40;
 
-// --- sizes against shapes
-// ---------------------------------------------------------------------------
+// --- sizes against shapes ---
 
 TEST(Diagnostics, AxisOfTwoSizes) {
   expect_error(
@@ -390,8 +389,7 @@ repeat: the result of shape (0, 1099511627776, 1099511627776) needs more than 2^
   operand 1: (0,))");
 }
 
-// --- the call
-// ---------------------------------------------------------------------------------------
+// --- the call ---
 
 TEST(Diagnostics, Operands) {
   const std::vector<Tensor> none;
@@ -525,8 +523,7 @@ reduce: min over no elements: an axis under '...' has size 0
   operand 1: (2, 0))");
 }
 
-// --- pack and unpack
-// --------------------------------------------------------------------------------
+// --- pack and unpack ---
 
 TEST(Diagnostics, Pack) {
   const std::vector<Tensor> ranks{zeros({2, 3, 4}), zeros({2})};
@@ -720,8 +717,7 @@ parse_shape: an axis of size 1 is wanted, operand 1 has 3 there
   operand 1: (2, 3))");
 }
 
-// --- how a pattern is shown
-// -------------------------------------------------------------------------
+// --- how a pattern is shown ---
 
 TEST(Diagnostics, ColumnsCountCodePoints) {
   expect_error(
@@ -826,8 +822,7 @@ einsum: axis 'a' has two sizes: 10 in operand 1, 11 in operand 5
   operand 4: (10, 20, 30)   operand 5: (11, 20, 30))");
 }
 
-// --- every complaint about a pattern
-// ----------------------------------------------------------------
+// --- every complaint about a pattern ---
 
 struct Complained {
   Complaint complaint;
@@ -1285,8 +1280,7 @@ reduce: the reduction is defined for floating-point dtypes only
 #undef EIN_EXPECT_SEEN
 }
 
-// --- what no call may do
-// ----------------------------------------------------------------------------
+// --- what no call may do ---
 
 // Every call, however wrong, gives a result or an Error: never another exception, never a crash.
 TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {

@@ -45,8 +45,7 @@ void expect_error(const std::function<void()>& call, ErrorKind kind, const std::
   }
 }
 
-// --- values
-// -----------------------------------------------------------------------------------------
+// --- values ---
 
 TEST(Elementwise, TheLecturesRows) {
   const Tensor x = floats({1, 4, 9});
@@ -170,8 +169,7 @@ TEST(Elementwise, EndsOfTheNumberLine) {
   }
 }
 
-// --- accuracy
-// ---------------------------------------------------------------------------------------
+// --- accuracy ---
 
 // The distance from `value` to the exact result, in units of the last place of T there.
 template <class T>
@@ -306,8 +304,7 @@ TEST(Elementwise, NarrowFloatsAreComputedInF32) {
   check(std::type_identity<ein::f8e5m2>());
 }
 
-// --- integers
-// ---------------------------------------------------------------------------------------
+// --- integers ---
 
 TEST(Elementwise, IntegersAreExactBeyondDoubles) {
   const Tensor x = integers({beyond, -beyond, INT64_MAX});
@@ -379,8 +376,7 @@ TEST(Elementwise, BoolsAreNumbersOfOneBit) {
   EXPECT_EQ((a / 2).to_vector<double>(), (Values{0, 0, 0.5, 0.5}));
 }
 
-// --- dtypes
-// -----------------------------------------------------------------------------------------
+// --- dtypes ---
 
 // The result of mixed operands, a row per left operand; in the order of the columns.
 TEST(Elementwise, DtypesPromote) {
@@ -435,8 +431,7 @@ TEST(Elementwise, NumbersTakeTheTensorsDtype) {
   }
 }
 
-// --- broadcasting and layout
-// ------------------------------------------------------------------------
+// --- broadcasting and layout ---
 
 TEST(Elementwise, ShapesBroadcastAsNumPys) {
   const unsigned seed = 6;
@@ -553,8 +548,7 @@ TEST(Elementwise, LayoutDoesNotMatter) {
   }
 }
 
-// --- clamp, triangles
-// -------------------------------------------------------------------------------
+// --- clamp, triangles ---
 
 TEST(Elementwise, ClampWantsAnInterval) {
   const Tensor x = floats({-5, 0.25, 5});
@@ -605,8 +599,7 @@ TEST(Elementwise, TrianglesOfEveryDiagonal) {
                "tril: wants at least 2 axes, got shape ()");
 }
 
-// --- all_close
-// --------------------------------------------------------------------------------------
+// --- all_close ---
 
 TEST(Elementwise, AllCloseComparesElementByElement) {
   const Tensor x = floats({1, 2});
@@ -627,8 +620,7 @@ TEST(Elementwise, AllCloseComparesElementByElement) {
   EXPECT_FALSE(ein::all_close(integers({INT64_MIN}), integers({INT64_MAX}), 1, 0));
 }
 
-// --- matmul
-// -----------------------------------------------------------------------------------------
+// --- matmul ---
 
 TEST(Matmul, TheLecturesRows) {
   EXPECT_EQ(ein::matmul(ones({16, 32}), ones({32, 2})).shape(), (Shape{16, 2}));

@@ -115,8 +115,7 @@ class Random {
   std::mt19937 engine_;
 };
 
-// --- Shape
-// ------------------------------------------------------------------------------------------
+// --- Shape ---
 
 TEST(Shape, HoldsAnyNumberOfSizes) {
   for (std::size_t rank : {0u, 1u, 7u, 8u, 9u, 16u, 17u, 40u}) {
@@ -178,8 +177,7 @@ TEST(Shape, CountsElementsOrSaysWhyNot) {
   EXPECT_EQ(ein::contiguous_strides({}), Strides{});
 }
 
-// --- memory
-// -----------------------------------------------------------------------------------------
+// --- memory ---
 
 TEST(Tensor, KnowsItsBytes) {
   const Tensor x = ein::zeros({4, 8});
@@ -209,8 +207,7 @@ TEST(Tensor, StoresWhatADtypeCanHold) {
   EXPECT_EQ(ein::full({}, 57344, DType::f8e5m2).item(), 57344);
 }
 
-// --- views
-// ------------------------------------------------------------------------------------------
+// --- views ---
 
 TEST(Tensor, StridesSayWhereElementsLie) {
   const Tensor x = numbered({4, 4});
@@ -348,8 +345,7 @@ TEST(Tensor, EmptyTensorsHaveEveryEmptyView) {
   x.copy_from(ein::zeros({3, 0, 2}));
 }
 
-// --- positions and slices
-// ---------------------------------------------------------------------------
+// --- positions and slices ---
 
 TEST(Tensor, PositionsCountFromEitherEnd) {
   const Tensor x = numbered({3, 4});
@@ -408,8 +404,7 @@ TEST(Tensor, SlicesOfManyAxes) {
   EXPECT_EQ(y.at({1, slice(0, INT64_MAX, 2)}).to_vector<double>(), (Values{110, 112}));
 }
 
-// --- making views by hand
-// ---------------------------------------------------------------------------
+// --- making views by hand ---
 
 TEST(Tensor, StaysInsideItsStorage) {
   const auto storage = Storage::allocate(48);
@@ -491,8 +486,7 @@ TEST(Storage, AllocatesAlignedOrFails) {
   EXPECT_THROW(ein::empty({std::int64_t{1} << 60}, DType::u8), Error);
 }
 
-// --- writing
-// ----------------------------------------------------------------------------------------
+// --- writing ---
 
 TEST(Tensor, FillWritesThroughViews) {
   const Tensor x = ein::zeros({3, 4}, DType::f64);
@@ -630,8 +624,7 @@ TEST(Tensor, CopiesOntoItselfAreSafe) {
   }
 }
 
-// --- reading
-// ----------------------------------------------------------------------------------------
+// --- reading ---
 
 TEST(Tensor, GivesItsElements) {
   const Tensor x = ein::from_vector<std::int32_t>({3, -4});
@@ -670,8 +663,7 @@ TEST(Tensor, ConvertsOnlyWhereItMust) {
             (Values{0, 0, 1, 1, 2, 2}));
 }
 
-// --- text
-// -------------------------------------------------------------------------------------------
+// --- text ---
 
 TEST(Tensor, IsWrittenAsNestedBrackets) {
   EXPECT_EQ(to_string(ein::full({}, 2.5)), "2.5");
