@@ -30,7 +30,7 @@ measure() {
   done | awk '{print $1, $2 + $3}' >"$scratch/times"
   local clock processor
   clock=$(sort -n "$scratch/times" | awk 'NR == 3 {print $1}')
-  processor=$(sort -n -k2 "$scratch/times" | awk 'NR == 3 {print $2}')
+  processor=$(sort -n -k2,2 "$scratch/times" | awk 'NR == 3 {print $2}')
   printf '%-34s %.2f s   processor %.2f s\n' "$2" "$clock" "$processor"
 }
 
