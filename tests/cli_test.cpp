@@ -234,7 +234,7 @@ TEST_F(Cli, PatternsThatNameASubcommandOrLookLikeAList) {
   expect_prints({"check", "parse_shape", "check", "--shape", "3"}, "check=3\n");
   expect_prints({"check", "parse_shape", "run", "--shape", "3"}, "run=3\n");
   expect_fails(2, {"check", "einsum", "[a,b]", "--shape", "3"},
-               "unexpected character '['\n  [a,b]\n  ^");
+               "'[' is never closed\n  [a,b]\n  ^");
   expect_fails(2, {"check", "einsum", "{}", "--shape", "{}"}, "--shape '{}'");
 }
 

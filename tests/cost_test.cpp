@@ -275,6 +275,32 @@ TEST(Cost, IsWhatACountingInterpreterCounts) {
   }
 }
 
+TEST(Cost, PlaceGatherScatterAndScanAreCountedToo) {
+  const Access ab{{0, {{0, 1}}}, {0, {{1, 1}}}}, a{{0, {{0, 1}}}}, at_b{{}, {0, {{1, 1}}}};
+  const std::vector<Axis> axes{{"a", 5}, {"b", 3}};
+  const auto expect_both = [](const std::vector<std::pair<DType, Shape>>& inputs, Op op) {
+    Graph graph;
+    for (const auto& [dtype, shape] : inputs) {
+      op.inputs.push_back(static_cast<ValueId>(graph.ops.size()));
+      graph.ops.push_back({.kind = OpKind::input, .dtype = dtype, .shape = shape});
+    }
+    graph.outputs = {static_cast<ValueId>(graph.ops.size())};
+    graph.ops.push_back(std::move(op));
+    verify(graph);
+    expect_counted(graph);
+    expect_nests_cost_the_same(graph);
+  };
+  expect_both({{DType::f32, {5, 3}}}, {.kind = OpKind::place, .shape = {7, 3}, .axes = axes, .reads = {ab}, .write = {{1, {{0, 1}}}, {0, {{1, 1}}}}});
+  expect_both({{DType::f32, {7, 3}}, {DType::i64, {5}}}, {.kind = OpKind::gather, .shape = {5, 3}, .axes = axes, .reads = {at_b, a}, .write = ab});
+  expect_both({{DType::f32, {5, 3}}, {DType::i64, {5}}}, {.kind = OpKind::scatter_add, .shape = {7, 3}, .axes = axes, .reads = {ab, a}, .write = at_b});
+  for (const Combine combine : {Combine::sum, Combine::prod, Combine::max, Combine::min}) {
+    for (const int axis : {0, 1}) {
+      expect_both({{DType::f32, {5, 3}}},
+                  {.kind = OpKind::scan, .shape = {5, 3}, .axes = axes, .reads = {ab}, .write = ab, .combine = combine, .axis = axis});
+    }
+  }
+}
+
 TEST(Cost, ConventionsOfAMatrixProduct) {
   const Graph graph = graph_of(Operation::einsum, runtime("b d, d k -> b k"), {{1024, 256}, {256, 64}});
   const Cost c = cost(graph);

@@ -768,19 +768,19 @@ TEST(Diagnostics, ControlCharactersAreNotPrinted) {
 rearrange: unexpected character U+001B
   a ?[31m -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a \x7f -> a")); }, ErrorKind::syntax,
                {{2, 3}}, R"(
 rearrange: unexpected character U+007F
   a ? -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime(std::string_view("a\0b", 3))); },
                ErrorKind::syntax, {{1, 2}}, R"(
 rearrange: unexpected character U+0000
   a?b
    ^
-  help: a pattern has axis names, numbers, '...', '( )', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a \xFF\xC3 -> a")); }, ErrorKind::syntax,
                {{2, 3}}, R"(
 rearrange: the pattern is not valid UTF-8 here
@@ -844,12 +844,12 @@ rearrange: the pattern is longer than 16384 bytes)"},
 rearrange: unexpected character ':'
   a : b -> a b
     ^
-  help: a pattern has axis names, numbers, '...', '( )', ',' and '->')"},
-      {unexpected_character, rearrange, "a [b] -> a b", 1, {}, ErrorKind::syntax, R"(
-rearrange: unexpected character '['
-  a [b] -> a b
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')"},
+      {unexpected_character, rearrange, "a {b} -> a b", 1, {}, ErrorKind::syntax, R"(
+rearrange: unexpected character '{'
+  a {b} -> a b
     ^
-  help: a pattern has axis names, numbers, '...', '( )', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')"},
       {text_is_not_utf8, rearrange, "a \xFF -> a", 1, {}, ErrorKind::syntax, R"(
 rearrange: the pattern is not valid UTF-8 here
   a ? -> a
@@ -918,7 +918,7 @@ rearrange: an arrow is written '->'
 rearrange: unexpected character '='
   a b => b a
       ^
-  help: a pattern has axis names, numbers, '...', '( )', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')"},
       {arrow_is_repeated, einsum, "a -> b -> c", 1, {}, ErrorKind::syntax, R"(
 einsum: a second '->'
   a -> b -> c
@@ -1156,6 +1156,82 @@ rearrange: more than one size is unknown in '(h d)'
   b (h d) -> b h d
     ^^^^^
   help: give the sizes of all axes of the group but one)"},
+      {bracket_is_not_closed, softmax, "b [k", 1, {}, ErrorKind::syntax, R"(
+softmax: '[' is never closed
+  b [k
+    ^)"},
+      {bracket_closes_nothing, softmax, "b k]", 1, {}, ErrorKind::syntax, R"(
+softmax: ']' closes nothing
+  b k]
+     ^)"},
+      {brackets_are_empty, softmax, "b [ ]", 1, {}, ErrorKind::syntax, R"(
+softmax: brackets '[ ]' without an axis
+  b [ ]
+    ^^^)"},
+      {brackets_are_nested, softmax, "b [h [w]]", 1, {}, ErrorKind::syntax, R"(
+softmax: brackets inside brackets
+  b [h [w]]
+       ^)"},
+      {brackets_are_inside_a_group, softmax, "b (h [w])", 1, {}, ErrorKind::syntax, R"(
+softmax: brackets inside a group
+  b (h [w])
+       ^
+  help: split the group first, with rearrange)"},
+      {group_is_inside_brackets, softmax, "b [(h w)]", 1, {}, ErrorKind::syntax, R"(
+softmax: a group inside brackets
+  b [(h w)]
+     ^
+  help: name its axes one by one: '[h w]')"},
+      {brackets_are_not_allowed, einsum, "b [k] -> b", 1, {}, ErrorKind::pattern, R"(
+einsum: brackets '[ ]' have no meaning here
+  b [k] -> b
+    ^^^)"},
+      {brackets_are_not_allowed, gather, "v d, [b] -> b d", 2, {}, ErrorKind::pattern, R"(
+gather: the axis in brackets is one of the first operand's
+  v d, [b] -> b d
+       ^^^)"},
+      {brackets_are_not_allowed, scatter_add, "[b] d, b -> v d", 2, {{"v", 3}}, ErrorKind::pattern, R"(
+scatter_add: the axis in brackets is one of the output's
+  [b] d, b -> v d
+  ^^^)"},
+      {brackets_are_missing, softmax, "b h q k", 1, {}, ErrorKind::pattern, R"(
+softmax: the pattern has no axis in brackets
+  b h q k
+  ^^^^^^^
+  help: put the axis of softmax in brackets: '[k]')"},
+      {one_axis_in_brackets_is_wanted, argmax, "b [h  w]", 1, {}, ErrorKind::pattern, R"(
+argmax: one name or number is wanted in brackets: argmax goes along one axis
+  b [h  w]
+    ^^^^^^)"},
+      {axis_in_brackets_is_elsewhere, gather, "[v] d, b -> b v d", 2, {}, ErrorKind::pattern, R"(
+gather: axis 'v' in brackets is the first operand's alone
+  [v] d, b -> b v d
+   ^            ^
+  help: give one of the two another name)"},
+      {axis_in_brackets_is_elsewhere, scatter_add, "b d, b -> [d]", 2, {{"d", 3}}, ErrorKind::pattern, R"(
+scatter_add: axis 'd' in brackets is new: no operand has it
+  b d, b -> [d]
+    ^        ^
+  help: give one of the two another name)"},
+      {axis_size_is_missing, one_hot, "b -> b [v]", 1, {}, ErrorKind::axis_argument, R"(
+one_hot: new axis 'v' needs a size
+  b -> b [v]
+          ^
+  help: pass it with the call, "v"_a = ...)"},
+      {axis_of_the_input_is_lost, gather, "[v] d, b -> b", 2, {}, ErrorKind::pattern, R"(
+gather: axis 'd' is lost: the output lacks it
+  [v] d, b -> b
+      ^
+  help: only the axis in brackets goes; reduce removes others)"},
+      {arrow_is_not_wanted, softmax, "b [k] -> b k", 1, {}, ErrorKind::pattern, R"(
+softmax: the pattern takes no '->'
+  b [k] -> b k
+        ^^
+  help: it names the axes of the operand, nothing else)"},
+      {number_of_operands_differs, cross_entropy, "b [v]", 2, {}, ErrorKind::arity, R"(
+cross_entropy: the pattern describes 1 operand, cross_entropy takes 2
+  b [v]
+  ^^^^^)"},
   };
 }
 
@@ -1290,7 +1366,7 @@ TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",
+  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",   "[b]",
                                         "_", "*", ",", "->", "->", "a b", "(a b)", "b c"};
   constexpr std::string_view dims[] = {"a",     "b",     "c",   "a", "b", "c",
                                        "(a b)", "(b c)", "...", "1", "_"};

@@ -25,7 +25,8 @@ using ein::grammar::Side;
 using ein::grammar::Term;
 using ein::grammar::TermKind;
 
-// What a Pattern says, written out: names and symbols as they are, numbers by value, groups as [ ].
+// What a Pattern says, written out: names and symbols as they are, numbers by value, groups as [ ],
+// what is in brackets with a '!'.
 std::string written(const Pattern& pattern) {
   std::string text;
   for (std::size_t s = 0; s < pattern.sides.size(); ++s) {
@@ -40,6 +41,7 @@ std::string written(const Pattern& pattern) {
       if (i == side.last) break;
       const Term& term = pattern.terms[i];
       if (i > side.first) text += ' ';
+      if (term.marked) text += '!';
       if (term.kind == TermKind::group) {
         text += '[';
         ends.push_back(term.next);
@@ -75,7 +77,7 @@ std::string difference(const Reading& a, const Reading& b) {
   if (a.mistake) return "";
   if (a.buffer.has_arrow != b.buffer.has_arrow) return "arrow";
   const auto same_term = [](const Term& s, const Term& t) {
-    return s.kind == t.kind && s.span == t.span && s.next == t.next && s.value == t.value;
+    return s.kind == t.kind && s.span == t.span && s.next == t.next && s.value == t.value && s.marked == t.marked;
   };
   const auto same_side = [](const Side& s, const Side& t) {
     return s.first == t.first && s.last == t.last && s.span == t.span;
@@ -127,6 +129,12 @@ TEST(Grammar, Accepts) {
       {"größe 長さ é1 -> 長さ", "größe 長さ é1 -> 長さ"},
       {"a\n  b\n->\tb\va\f", "a b -> b a"},
       {"i i -> i", "i i -> i"},
+      {"b h q [k]", "b h q !k"},
+      {"b [h w] c", "b !h !w c"},
+      {"[ a\n]b[c](d e)", "!a b !c [ d e]"},
+      {"[...] [3 _ *]", "!... !3 !_ !*"},
+      {"[v] d, b s -> b s d", "!v d, b s -> b s d"},
+      {"b s d, b s -> [v] d", "b s d, b s -> !v d"},
       {"\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF",
        "\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"},
   };
@@ -152,7 +160,25 @@ TEST(Grammar, RejectsWithThePlace) {
       {"a b\x07", unexpected_character, 3, 4},
       {"a\x7F", unexpected_character, 1, 2},
       {"{a}", unexpected_character, 0, 1},
-      {"a [b]", unexpected_character, 2, 3},
+      {"a [b", bracket_is_not_closed, 2, 3},
+      {"[", bracket_is_not_closed, 0, 1},
+      {"[a, b]", bracket_is_not_closed, 0, 1},
+      {"[a -> b]", bracket_is_not_closed, 0, 1},
+      {"a b] c", bracket_closes_nothing, 3, 4},
+      {"(a]", bracket_closes_nothing, 2, 3},
+      {"[a]]", bracket_closes_nothing, 3, 4},
+      {"a []", brackets_are_empty, 2, 4},
+      {"a [ \t] b", brackets_are_empty, 2, 6},
+      {"[a [b]]", brackets_are_nested, 3, 4},
+      {"[[a]]", brackets_are_nested, 1, 2},
+      {"(a [b])", brackets_are_inside_a_group, 3, 4},
+      {"([a)", brackets_are_inside_a_group, 1, 2},
+      {"[a (b)]", group_is_inside_brackets, 3, 4},
+      {"[(a b)]", group_is_inside_brackets, 1, 2},
+      {"[a)]", parenthesis_closes_nothing, 2, 3},
+      {"[2a]", axis_name_begins_with_a_digit, 1, 3},
+      {"[a > b]", arrow_is_malformed, 3, 4},
+      {"[0]", number_is_zero, 1, 2},
       {"a \xFF b", text_is_not_utf8, 2, 3},
       {"a\xC3", text_is_not_utf8, 1, 2},
       {"\x80", text_is_not_utf8, 0, 1},
@@ -296,6 +322,8 @@ TEST(Grammar, BothMatchersAgreeOnRandomTexts) {
                                          ")",        "(",
                                          ")",        "->",
                                          "->",       ",",
+                                         "[",        "]",
+                                         "[a]",      "[b 1]",
                                          ",",        "*",
                                          "...",      "...",
                                          ".",        "-",
@@ -311,7 +339,7 @@ TEST(Grammar, BothMatchersAgreeOnRandomTexts) {
     const bool plain = below(2) == 0;  // or any bytes
     for (std::size_t n = below(12); n > 0; --n) {
       if (plain || below(8) > 0) {
-        text += pieces[below(plain ? 22 : std::size(pieces))];
+        text += pieces[below(plain ? 26 : std::size(pieces))];
         if (plain && below(3) > 0) text += ' ';
       } else {
         text += static_cast<char>(below(256));
@@ -361,5 +389,7 @@ static_assert(means("b (h 2) ... größe", 6, 1, false));
 static_assert(complaint_about("a b) c") == Complaint::parenthesis_closes_nothing);
 static_assert(complaint_about("a \xFF") == Complaint::text_is_not_utf8);
 static_assert(match_pattern("ab 2c").mistake.span == SourceSpan{3, 5});
+static_assert(means("b h q [k]", 4, 1, false) && match_pattern("b [k]").buffer.terms[1].marked);
+static_assert(complaint_about("a [b") == Complaint::bracket_is_not_closed);
 
 }  // namespace

@@ -159,10 +159,14 @@ TEST(InterpretTest, IndexAndRandomLeavesKnowTheirPlace) {
   uniform.expr = Ex::random(ScalarOp::normal, 5, 6);
   random::fill_normal(5, 6, 0, 4, numbers.data());
   EXPECT_EQ(run(graph_of({}, uniform), {}), numbers);
+  uniform.expr = Ex::random_of_run(ScalarOp::normal, 4);
+  EXPECT_EQ(Interpreter<>::run(graph_of({}, uniform), {}, {.seed = 5, .stream = 2})[0], numbers);
+  random::fill_normal(0, 4, 0, 4, numbers.data());
+  EXPECT_EQ(run(graph_of({}, uniform), {}), numbers);
 }
 
 TEST(InterpretTest, ConcatJoinsAlongOneDimension) {
-  EXPECT_EQ(run(graph_of({{2, 1}, {2, 2}}, {.kind = OpKind::concat, .shape = {2, 3}, .concat_dim = 1}), {{1, 2}, {3, 4, 5, 6}}),
+  EXPECT_EQ(run(graph_of({{2, 1}, {2, 2}}, {.kind = OpKind::concat, .shape = {2, 3}, .dim = 1}), {{1, 2}, {3, 4, 5, 6}}),
             (Values{1, 3, 4, 2, 5, 6}));
   EXPECT_EQ(run(graph_of({{1, 2}, {0, 2}, {1, 2}}, {.kind = OpKind::concat, .shape = {2, 2}}), {{1, 2}, {}, {3, 4}}),
             (Values{1, 2, 3, 4}));

@@ -308,10 +308,10 @@ TEST(LowerTest, RandomGraphsComputeWhatTheInterpreterDoes) {
     }
     std::vector<const Tensor*> operands;
     for (const Tensor& x : tensors) operands.push_back(&x);
-    const auto plan = engine::make_plan("test", graph, operands);
-    SCOPED_TRACE(to_string(plan->program));
+    const auto plan = std::make_shared<const engine::Plan>("test", graph, operands, OrderOptions());
+    SCOPED_TRACE(to_string(plan->executable().program));
     for (const Op& op : graph.ops) operations += op.kind != OpKind::input && op.kind != OpKind::reindex;
-    nests += plan->program.nests.size();
+    nests += plan->executable().program.nests.size();
     const std::vector<Tensor> results = engine::run(*plan, operands);
     const std::vector<Values> want = Interpreter<>::run(graph, inputs);
     ASSERT_EQ(results.size(), want.size());

@@ -77,6 +77,24 @@ TEST(PatternCheck, Takes) {
       {parse_shape, "a _ 3 ..."},
       {parse_shape, ""},
       {parse_shape, "_ _ _"},
+      {softmax, "b h q [k]"},
+      {softmax, "[a] b [c d]"},
+      {log_softmax, "[...]"},
+      {layer_norm, "... [c 4]"},
+      {rms_norm, "1 [c]"},
+      {argmax, "... [7]"},
+      {sort, "[a] ..."},
+      {gather, "[v] d, b s -> b s d", {}, 2},
+      {gather, "b [v], b -> b", {}, 2},
+      {gather, "[v] (h d) ..., b -> (b h) ... d", {"h"}, 2},
+      {gather, "[9] 1, ... -> 1 ...", {}, 2},
+      {scatter_add, "b s d, b s -> [v] d", {"v"}, 2},
+      {scatter_add, "b s d, b s -> d [9]", {}, 2},
+      {one_hot, "b s -> b [v] s", {"v"}},
+      {one_hot, "... -> ... [10]"},
+      {cross_entropy, "b s [v], b s", {}, 2},
+      {cross_entropy, "b [v] s, b s ->", {}, 2},
+      {cross_entropy, "... [v], ... -> ...", {}, 2},
   };
   for (const Taken& row : table) {
     EXPECT_EQ(check(row.op, row.text, row.operands, row.given).complaint, Complaint::none)
@@ -165,6 +183,48 @@ TEST(PatternCheck, RefusesWithThePlace) {
       {rearrange, "c (a b d) -> a b c d", group_has_more_than_one_unknown_size, {2, 9}, {}, {"a"}},
       {einsum, "(a _) -> a", group_has_more_than_one_unknown_size, {0, 5}},
       {einsum, "(a a) -> a", group_has_more_than_one_unknown_size, {0, 5}},
+      {einsum, "a [b] -> a", brackets_are_not_allowed, {2, 5}},
+      {rearrange, "a b -> a [ b ]", brackets_are_not_allowed, {9, 14}},
+      {reduce, "[a b] -> a", brackets_are_not_allowed, {0, 5}},
+      {repeat, "a -> a [b]", brackets_are_not_allowed, {7, 10}, {}, {"b"}},
+      {pack, "a [*]", brackets_are_not_allowed, {2, 5}},
+      {parse_shape, "[a]", brackets_are_not_allowed, {0, 3}},
+      {softmax, "a [b] -> a b", arrow_is_not_wanted, {6, 8}},
+      {softmax, "a [b], c", number_of_operands_differs, {0, 8}, {}, {}, 1, 1},
+      {softmax, "a b", brackets_are_missing, {0, 3}},
+      {softmax, "a (b c) [d]", group_is_not_allowed, {2, 7}},
+      {softmax, "a [1]", number_is_not_allowed, {3, 4}},
+      {softmax, "a [_]", unnamed_axis_is_not_allowed, {3, 4}},
+      {softmax, "a [*]", packed_axes_are_not_allowed, {3, 4}},
+      {softmax, "a [a]", axis_is_repeated, {3, 4}, {0, 1}},
+      {softmax, "... a [...]", ellipsis_is_repeated, {7, 10}, {0, 3}},
+      {argmax, "a [b c]", one_axis_in_brackets_is_wanted, {2, 7}},
+      {argmax, "[a] [b]", one_axis_in_brackets_is_wanted, {4, 7}},
+      {cumsum, "a [...]", one_axis_in_brackets_is_wanted, {2, 7}},
+      {top_k, "[1] a", one_axis_in_brackets_is_wanted, {0, 3}},
+      {gather, "[v] d -> d", number_of_operands_differs, {0, 6}, {}, {}, 2, 2},
+      {gather, "[v] d, b", arrow_is_missing, {8, 9}, {}, {}, 2},
+      {gather, "v d, b -> b d", brackets_are_missing, {0, 3}, {}, {}, 2},
+      {gather, "v d, [b] -> b d", brackets_are_not_allowed, {5, 8}, {}, {}, 2},
+      {gather, "[v] d, b -> b [d]", brackets_are_not_allowed, {14, 17}, {}, {}, 2},
+      {gather, "[v] d, b -> b", axis_of_the_input_is_lost, {4, 5}, {}, {}, 2},
+      {gather, "[v] d, b -> d", axis_of_the_input_is_lost, {7, 8}, {}, {}, 2},
+      {gather, "[v] d, b -> b d e", axis_of_the_output_is_in_no_input, {16, 17}, {}, {}, 2},
+      {gather, "[v] d, b -> b v d", axis_in_brackets_is_elsewhere, {14, 15}, {1, 2}, {}, 2},
+      {gather, "[v] d, v -> d", axis_in_brackets_is_elsewhere, {7, 8}, {1, 2}, {}, 2},
+      {gather, "[v] 3, b -> b", anonymous_axis_of_the_input_is_lost, {4, 5}, {}, {}, 2},
+      {gather, "[v] ..., b -> b", ellipsis_of_the_input_is_lost, {4, 7}, {}, {}, 2},
+      {gather, "[v] (d e), b -> b d e", group_has_more_than_one_unknown_size, {4, 9}, {}, {}, 2},
+      {scatter_add, "b d, b -> v d", brackets_are_missing, {9, 13}, {}, {"v"}, 2},
+      {scatter_add, "b d, b -> [v] d", axis_size_is_missing, {11, 12}, {}, {}, 2},
+      {scatter_add, "b d, b -> [d]", axis_in_brackets_is_elsewhere, {2, 3}, {11, 12}, {"d"}, 2},
+      {scatter_add, "b d, b -> [v] e", axis_of_the_output_is_in_no_input, {14, 15}, {}, {"v"}, 2},
+      {one_hot, "b -> b [v]", axis_size_is_missing, {8, 9}},
+      {one_hot, "b s -> b [9]", axis_of_the_input_is_lost, {2, 3}},
+      {one_hot, "b -> b [v w]", one_axis_in_brackets_is_wanted, {7, 12}, {}, {"v", "w"}},
+      {cross_entropy, "b [v], b -> b v", axis_in_brackets_is_elsewhere, {14, 15}, {3, 4}, {}, 2},
+      {cross_entropy, "b [v], b -> c", axis_of_the_output_is_in_no_input, {12, 13}, {}, {}, 2},
+      {cross_entropy, "b [v], (b c)", group_is_not_allowed, {7, 12}, {}, {}, 2},
   };
   for (const Refused& row : table) {
     const Mistake mistake = check(row.op, row.text, row.operands, row.given);
@@ -203,6 +263,8 @@ TEST(PatternCheck, ChainsOfGroupsAreSolved) {
 
 // The checks are those of the compiler as well.
 static_assert(!check(Operation::rearrange, "b s (h d) -> b h s d", 1, {"h"}));
+static_assert(!check(Operation::gather, "[v] d, b s -> b s d", 2));
+static_assert(check(Operation::softmax, "b h q k").complaint == Complaint::brackets_are_missing);
 static_assert(check(Operation::rearrange, "b s (h d) -> b h s", 1, {"h"}).complaint ==
               Complaint::axis_of_the_input_is_lost);
 
@@ -216,14 +278,15 @@ TEST(PatternCheck, AnswersEveryPattern) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
   constexpr std::string_view words[] = {"a",   "b", "c", "d", "a", "b", "(",  ")",
-                                        "...", "1", "3", "_", "*", ",", "->", "->"};
+                                        "...", "1", "3", "_", "*", ",", "->", "->",
+                                        "[a]", "[b]", "[", "]"};
   int taken = 0, refused = 0;
   for (int round = 0; round < 50'000; ++round) {
     std::string text;
     for (std::size_t n = below(12); n > 0; --n)
       text += std::string(words[below(std::size(words))]) + " ";
     if (match_pattern(text).mistake) continue;
-    for (int op = 0; op <= static_cast<int>(Operation::parse_shape); ++op) {
+    for (int op = 0; op <= static_cast<int>(Operation::cross_entropy); ++op) {
       const Names given = below(2) ? Names{"a"} : Names{};
       const Mistake mistake = check(static_cast<Operation>(op), text, 1 + below(2), given);
       ++(mistake ? refused : taken);

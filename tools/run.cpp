@@ -70,9 +70,8 @@ std::string run(const CallWords& words, const std::vector<std::string>& inputs,
   }
   if (call.op() == Operation::parse_shape) return sizes_line(call.get().pattern, shapes[0]);
 
-  const Graph graph = build_graph(call.get(), types);
-  const std::vector<Tensor> results =
-      engine::run(*engine::make_plan("run", graph, addresses), addresses);
+  const auto plan = std::make_shared<const engine::Plan>("run", build_graph(call.get(), types), addresses, OrderOptions());
+  const std::vector<Tensor> results = engine::run(*plan, addresses);
   std::string output;
   if (outputs.empty()) {
     for (const Tensor& result : results) output += shown(result);

@@ -21,7 +21,9 @@ inline constexpr std::array transcendental_ops{ScalarOp::sqrt, ScalarOp::rsqrt, 
 ///
 /// A minimum, a maximum, an absolute value, a selection and a logical operation are each one comparison; a
 /// negation is an addition; conversions, moves and random bits are free. Bytes are of distinct elements: each
-/// operation reads every element that it uses once, and writes its result once.
+/// operation reads every element that it uses once, and writes its result once. Positions are taken to be
+/// distinct: a gather reads as many elements as it makes. An argsort is counted as ceil(log2 n) comparisons
+/// for each of n values.
 template <class N>
 struct Tally {
   N mul{}, add{}, div{}, compare{};

@@ -36,6 +36,13 @@ Tensor from_vector(const std::vector<T>& values) {
 
 /// Starts the sequence of random tensors anew. Without it, the seed is 0.
 void manual_seed(std::uint64_t seed);
+/// The place in that sequence, to go back to: the seed and how many random tensors were made from it.
+struct RandomState {
+  std::uint64_t seed = 0;
+  std::uint64_t streams = 0;
+};
+RandomState random_state();
+void set_random_state(RandomState state);
 /// Standard normal.
 Tensor randn(const Shape& shape, DType dtype = DType::f32);
 /// Uniform in [0, 1).

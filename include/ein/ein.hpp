@@ -14,6 +14,7 @@
 #include <ein/graph.hpp>
 #include <ein/hardware.hpp>
 #include <ein/memory.hpp>
+#include <ein/named.hpp>
 #include <ein/napkin.hpp>
 #include <ein/npy.hpp>
 #include <ein/ops.hpp>

@@ -42,6 +42,11 @@ enum class OpKind : std::uint8_t {
   reduce,    ///< one input, combined over the axes that the result lacks
   reindex,   ///< one input, rearranged: rearrange, repeat, diagonal, slice
   concat,    ///< its inputs joined along one dimension
+  place,     ///< one input at some places of the result, each written at most once; zeros elsewhere
+  gather,    ///< x and positions: the elements of x at positions[...] along dimension `dim` of x
+  scatter_add,  ///< values and positions: zeros, and each value added at positions[...] along dimension `dim`
+  scan,      ///< one input, combined cumulatively along `axis`
+  argsort,   ///< one input: the i64 positions along `axis` that put it in order; equal elements keep theirs
 };
 
 /// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
@@ -60,14 +65,26 @@ struct Op {
   Access write{};               // covers each element of the result exactly once (per reduced tuple)
   ScalarExpr expr{};          // map
   DType compute = DType::f32; // map: the type it computes in, f64, f32 or i64
-  Combine combine = Combine::sum;  // reduce
-  int concat_dim = 0;         // concat
+  Combine combine = Combine::sum;  // reduce, scan
+  int dim = 0;                // concat, gather, scatter_add; that dimension of x, or of the result, has no terms
+  int axis = 0;               // scan, argsort: one of `axes`
+  bool reverse = false;       // scan: from the end; argsort: the greatest first
+  bool detached = false;      // a constant to differentiation: no output depends on it, as on the maximum in a softmax
+  bool stationary = false;    // a constant to the first derivative alone, as the mean in a variance
+  int again = 0;              // reindex: values computed from different ones are never taken for the same
+};
+
+/// An effect: when the graph has run, the tensor behind input `target` holds `value`.
+struct Assignment {
+  ValueId target = 0;
+  ValueId value = 0;
 };
 
 /// Operations in an order in which each comes after its inputs; a value is named by its operation's place.
 struct Graph {
   std::vector<Op> ops;
   std::vector<ValueId> outputs;
+  std::vector<Assignment> assignments{};
   const Op& op(ValueId id) const { return ops[static_cast<std::size_t>(id)]; }
 };
 
@@ -80,6 +97,8 @@ bool uses(const Access& access, int axis);
 /// Whether `axis` appears in the result of `op`; an axis that does not is reduced.
 inline bool is_kept(const Op& op, int axis) { return uses(op.write, axis); }
 
+/// One operation as text, without its own name: `reduce sum %3  "b s -> b"  : f32 (2,)`.
+std::string to_string(const Op& op);
 /// The graph as text, one operation a line, in the notation of patterns.
 std::string to_string(const Graph& graph);
 

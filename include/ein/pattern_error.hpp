@@ -28,6 +28,12 @@ void number_is_too_large(Place);         // 63 bits at most
 void parenthesis_is_not_closed(Place);
 void parenthesis_closes_nothing(Place);
 void groups_are_nested_too_deeply(Place);  // 32 deep at most
+void bracket_is_not_closed(Place);
+void bracket_closes_nothing(Place);
+void brackets_are_empty(Place);
+void brackets_are_nested(Place);
+void brackets_are_inside_a_group(Place);   // they are around axes of a side
+void group_is_inside_brackets(Place);      // they are around axes of a side
 void arrow_is_malformed(Place);            // write ->
 void arrow_is_repeated(Place);             // one -> per pattern
 void comma_after_the_arrow(Place);         // an operation has one result
@@ -43,6 +49,9 @@ void packed_axes_are_repeated(Place);     // one * per pattern
 void group_is_not_allowed(Place);
 void number_is_not_allowed(Place);
 void ellipsis_is_not_allowed(Place);  // * stands for any number of axes
+void brackets_are_not_allowed(Place);        // [ ] is for softmax, gather and their like
+void brackets_are_missing(Place);            // put the axis of the operation in [ ]
+void one_axis_in_brackets_is_wanted(Place);  // the operation goes along one axis
 
 // The axes
 void ellipsis_is_repeated(Place);                    // one ... per side
@@ -54,6 +63,7 @@ void axis_of_the_output_is_in_no_input(Place);            // repeat makes new ax
 void axis_of_the_input_is_lost(Place);                    // reduce removes axes
 void anonymous_axis_of_the_input_is_lost(Place);          // each number is a new axis: name it
 void anonymous_axis_of_the_output_is_in_no_input(Place);  // repeat makes new axes
+void axis_in_brackets_is_elsewhere(Place);                // only one side has the axis in [ ]
 
 // The axis sizes given beside the pattern
 void axis_size_is_not_of_the_pattern(Place);  // no axis has this name
@@ -108,6 +118,18 @@ constexpr void stop_at(const grammar::Mistake& mistake, Place at) {
       return parenthesis_closes_nothing(at);
     case C::groups_are_nested_too_deeply:
       return groups_are_nested_too_deeply(at);
+    case C::bracket_is_not_closed:
+      return bracket_is_not_closed(at);
+    case C::bracket_closes_nothing:
+      return bracket_closes_nothing(at);
+    case C::brackets_are_empty:
+      return brackets_are_empty(at);
+    case C::brackets_are_nested:
+      return brackets_are_nested(at);
+    case C::brackets_are_inside_a_group:
+      return brackets_are_inside_a_group(at);
+    case C::group_is_inside_brackets:
+      return group_is_inside_brackets(at);
     case C::arrow_is_malformed:
       return arrow_is_malformed(at);
     case C::arrow_is_repeated:
@@ -134,6 +156,12 @@ constexpr void stop_at(const grammar::Mistake& mistake, Place at) {
       return number_is_not_allowed(at);
     case C::ellipsis_is_not_allowed:
       return ellipsis_is_not_allowed(at);
+    case C::brackets_are_not_allowed:
+      return brackets_are_not_allowed(at);
+    case C::brackets_are_missing:
+      return brackets_are_missing(at);
+    case C::one_axis_in_brackets_is_wanted:
+      return one_axis_in_brackets_is_wanted(at);
     case C::ellipsis_is_repeated:
       return ellipsis_is_repeated(at);
     case C::ellipsis_is_inside_a_group_of_an_input:
@@ -152,6 +180,8 @@ constexpr void stop_at(const grammar::Mistake& mistake, Place at) {
       return anonymous_axis_of_the_input_is_lost(at);
     case C::anonymous_axis_of_the_output_is_in_no_input:
       return anonymous_axis_of_the_output_is_in_no_input(at);
+    case C::axis_in_brackets_is_elsewhere:
+      return axis_in_brackets_is_elsewhere(at);
     case C::axis_size_is_not_of_the_pattern:
       return axis_size_is_not_of_the_pattern(at);
     case C::axis_size_is_given_twice:

@@ -88,6 +88,16 @@ constexpr Text did_you_mean(std::string_view name, const std::vector<std::string
   return closest.empty() ? otherwise : "help: did you mean " + quoted(closest) + "?";
 }
 
+/// The last name between two places, or what could stand there.
+constexpr Text last_name(const Pattern& pattern, SourceSpan span) {
+  Text last = "axis";
+  for (const Term& term : pattern.terms) {
+    const bool is_inside = span.begin <= term.span.begin && term.span.end <= span.end;
+    if (is_inside && term.kind == TermKind::name) last = pattern.name_of(term);
+  }
+  return last;
+}
+
 constexpr Text list_axes(const std::vector<std::string_view>& names) {
   if (names.empty()) return "help: the pattern has no named axes";
   Text list = "help: the pattern's axes are ";
@@ -108,6 +118,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
   };
   const Text repeat_help =
       op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
+  const Text lost_help = op == Operation::gather ? "help: only the axis in brackets goes; reduce removes others"
+                                                 : "help: reduce removes axes";
   using enum ErrorKind;
   switch (mistake.complaint) {
     case Complaint::none:
@@ -116,7 +128,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "the pattern is longer than " + number_text(max_pattern_bytes) + " bytes"};
     case Complaint::unexpected_character:
       return {syntax, "unexpected character " + detail::shown_character(text),
-              "help: a pattern has axis names, numbers, '...', '( )', ',' and '->'"};
+              "help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->'"};
     case Complaint::text_is_not_utf8:
       return {syntax, "the pattern is not valid UTF-8 here"};
     case Complaint::axis_name_begins_with_a_digit:
@@ -137,6 +149,18 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "')' closes nothing"};
     case Complaint::groups_are_nested_too_deeply:
       return {syntax, "groups are nested more than " + number_text(max_group_depth) + " deep"};
+    case Complaint::bracket_is_not_closed:
+      return {syntax, "'[' is never closed"};
+    case Complaint::bracket_closes_nothing:
+      return {syntax, "']' closes nothing"};
+    case Complaint::brackets_are_empty:
+      return {syntax, "brackets '[ ]' without an axis"};
+    case Complaint::brackets_are_nested:
+      return {syntax, "brackets inside brackets"};
+    case Complaint::brackets_are_inside_a_group:
+      return {syntax, "brackets inside a group", "help: split the group first, with rearrange"};
+    case Complaint::group_is_inside_brackets:
+      return {syntax, "a group inside brackets", "help: name its axes one by one: '[h w]'"};
     case Complaint::arrow_is_malformed:
       return {syntax, "an arrow is written '->'"};
     case Complaint::arrow_is_repeated:
@@ -148,9 +172,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
               "help: write the axes of the result after '->'"};
     case Complaint::arrow_is_not_wanted:
       return {ErrorKind::pattern, "the pattern takes no '->'",
-              op == Operation::parse_shape
-                  ? "help: it names the axes of the operand, nothing else"
-                  : "help: it names the axes of the packed tensor, nothing else"};
+              op == Operation::pack || op == Operation::unpack
+                  ? "help: it names the axes of the packed tensor, nothing else"
+                  : "help: it names the axes of the operand, nothing else"};
     case Complaint::number_of_operands_differs: {
       const Text described =
           "the pattern describes " + detail::counted(read.inputs().size(), "operand");
@@ -159,7 +183,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       }
       if (op == Operation::pack)
         return {arity, described + ", pack wants one pattern for them all"};
-      return {arity, described + ", " + op_name + " takes 1"};
+      return {arity, described + ", " + op_name + " takes " +
+                         number_text(static_cast<std::int64_t>(form_of(op).operands))};
     }
     case Complaint::unnamed_axis_is_not_allowed:
       return {ErrorKind::pattern,
@@ -178,6 +203,18 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::ellipsis_is_not_allowed:
       return {ErrorKind::pattern, "'...' has no meaning here",
               "help: '*' stands for any number of axes"};
+    case Complaint::brackets_are_not_allowed:
+      return {ErrorKind::pattern,
+              form_of(op).brackets == Form::no_brackets ? Text("brackets '[ ]' have no meaning here")
+              : form_of(op).brackets == Form::axis_of_the_output
+                  ? "the axis in brackets is one of the output's"
+                  : "the axis in brackets is one of the first operand's"};
+    case Complaint::brackets_are_missing:
+      return {ErrorKind::pattern, "the pattern has no axis in brackets",
+              "help: put the axis of " + op_name + " in brackets: '[" +
+                  detail::last_name(read, mistake.span) + "]'"};
+    case Complaint::one_axis_in_brackets_is_wanted:
+      return {ErrorKind::pattern, "one name or number is wanted in brackets: " + op_name + " goes along one axis"};
     case Complaint::ellipsis_is_repeated:
       return {ErrorKind::pattern, "a second '...' on one side"};
     case Complaint::ellipsis_is_inside_a_group_of_an_input:
@@ -186,10 +223,10 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::ellipsis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "'...' of the output is in no input"};
     case Complaint::ellipsis_of_the_input_is_lost:
-      return {ErrorKind::pattern, "'...' is lost: the output has none",
-              "help: reduce removes axes"};
+      return {ErrorKind::pattern, "'...' is lost: the output has none", lost_help};
     case Complaint::axis_is_repeated: {
-      const bool in_input = read.has_arrow && mistake.span.begin < read.output().span.begin;
+      const bool in_input = form_of(op).brackets == Form::no_brackets && read.has_arrow &&
+                            mistake.span.begin < read.output().span.begin;
       return {ErrorKind::pattern, "axis " + here + " is repeated",
               in_input ? "help: einsum takes diagonals, 'i i -> i'" : ""};
     }
@@ -197,8 +234,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, "axis " + here + " of the output is in no input",
               detail::did_you_mean(text, detail::axis_names(read, read.inputs()), repeat_help)};
     case Complaint::axis_of_the_input_is_lost:
-      return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it",
-              "help: reduce removes axes"};
+      return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it", lost_help};
     case Complaint::anonymous_axis_of_the_input_is_lost:
       return {ErrorKind::pattern,
               "anonymous axis " + here + " is lost: each number is an axis of its own",
@@ -206,6 +242,12 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::anonymous_axis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "anonymous axis " + here + " of the output is in no input",
               repeat_help};
+    case Complaint::axis_in_brackets_is_elsewhere:
+      return {ErrorKind::pattern,
+              form_of(op).brackets == Form::axis_of_the_output
+                  ? "axis " + here + " in brackets is new: no operand has it"
+                  : "axis " + here + " in brackets is the first operand's alone",
+              "help: give one of the two another name"};
     case Complaint::axis_size_is_not_of_the_pattern: {
       const std::vector<std::string_view> names = detail::axis_names(read, read.sides);
       return {axis_argument,

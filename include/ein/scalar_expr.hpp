@@ -40,6 +40,7 @@ struct ScalarStep {
   std::int64_t integer = 0;   // constant, exact in integer expressions
   std::uint64_t seed = 0;     // uniform, normal: the stream; the index is the element's row-major position
   std::uint64_t stream = 0;
+  bool of_run = false;        // uniform, normal: the seed is the run's, and the stream counts from the run's
   friend bool operator==(const ScalarStep&, const ScalarStep&) = default;
 };
 
@@ -56,8 +57,12 @@ class Ex {
   static Ex input(int which);
   static Ex index(int axis);
   static Ex integer(std::int64_t value);
+  /// The value of `expr`, of which steps that it does not need are dropped.
+  static Ex of(const ScalarExpr& expr);
   /// The leaves `uniform` (in [0, 1)) and `normal`: number `position` of a counter-based random stream.
   static Ex random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream);
+  /// The same under the run's seed, with a stream counted from the run's first.
+  static Ex random_of_run(ScalarOp distribution, std::uint64_t stream);
   static Ex apply(ScalarOp op, const Ex& a);
   static Ex apply(ScalarOp op, const Ex& a, const Ex& b);
   static Ex apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c);

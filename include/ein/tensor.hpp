@@ -1,6 +1,7 @@
 // Tensor: strided, shared storage with a dtype.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -33,11 +34,16 @@ class Storage {
   std::size_t bytes() const { return bytes_; }
   bool read_only() const { return read_only_; }
 
+  /// How often a tensor wrote into it.
+  std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  void count_write() { version_.fetch_add(1, std::memory_order_relaxed); }
+
  private:
   std::byte* data_;
   std::size_t bytes_;
   std::shared_ptr<void> owner_;  // null: data_ came from allocate()
   bool read_only_;
+  std::atomic<std::uint64_t> version_{0};
 };
 
 /// A number given where a tensor could stand: `x + 1`, `x.fill(0.5)`. It takes the tensor's dtype,
@@ -94,14 +100,29 @@ class Index {
   bool is_position_;
 };
 
+class Tensor;
+
 namespace detail {
+
+/// A value of a graph that is being traced.
+struct TracedValue {
+  std::uint64_t trace = 0;  // 0: none
+  int id = -1;
+};
+struct GradState;
+
 struct TensorData {
-  std::shared_ptr<Storage> storage;
+  std::shared_ptr<Storage> storage;  // null: a traced value, which has no elements yet
   Shape shape;
   Strides strides;
   std::int64_t offset = 0;  // elements
   DType dtype = DType::f32;
+  TracedValue traced{};
+  mutable std::shared_ptr<GradState> grad{};  // null: gradients do not flow here
 };
+
+[[noreturn]] void no_elements_yet(const Shape& shape);
+
 }  // namespace detail
 
 /// An n-dimensional array. Copying a Tensor shares its storage, as `rearrange`, slices and views do
@@ -114,6 +135,7 @@ class Tensor {
   /// kind `shape` when that can reach outside the storage.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
          std::int64_t offset = 0);
+  explicit Tensor(std::shared_ptr<const detail::TensorData> data) : data_(std::move(data)) {}
 
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
@@ -132,10 +154,12 @@ class Tensor {
   std::size_t element_size() const { return size_of(data_->dtype); }
   /// Bytes of the elements, gaps not counted: numel · element_size.
   std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * element_size(); }
+  /// Null in a function that ein::compile traces, where a tensor has no elements.
   const std::shared_ptr<Storage>& storage() const { return data_->storage; }
 
   /// The first element's address, type unchecked.
   void* raw_data() const {
+    if (!data_->storage) detail::no_elements_yet(shape());
     return data_->storage->data() + data_->offset * static_cast<std::int64_t>(element_size());
   }
   /// The first element's address; an Error of kind `dtype` when T is not this tensor's type.
@@ -182,6 +206,31 @@ class Tensor {
   void fill(Scalar value) const;
   /// Copies the elements of `source` (same shape; converted to this dtype) into this tensor's storage.
   void copy_from(const Tensor& source) const;
+
+  // --- gradients: see <ein/autograd.hpp> ---
+
+  /// Whether gradients flow to this tensor: it was asked for, or computed from one where it was.
+  bool requires_grad() const { return data_->grad != nullptr; }
+  /// Asks for its gradient, or no longer; an Error of kind `dtype` unless it is floating-point, of kind `value`
+  /// when it was computed from others. Copies of the handle share this.
+  const Tensor& requires_grad(bool wanted) const;
+  /// Adds d this / d leaf to the grad() of every leaf that this scalar was computed from; `cotangent` has this
+  /// tensor's shape where it is no scalar.
+  void backward() const;
+  void backward(const Tensor& cotangent) const;
+  /// The gradient that backward() left here; an Error of kind `value` when there is none.
+  Tensor grad() const;
+  bool has_grad() const;
+  void set_grad(const Tensor& gradient) const;
+  /// Drops the gradient and frees its memory.
+  void zero_grad() const;
+  /// Asks backward() to leave a gradient here although this was computed from others.
+  void retain_grad() const;
+  /// The same elements, through which no gradient flows.
+  Tensor detach() const;
+
+  /// What the library keeps of a tensor.
+  const detail::TensorData& impl() const { return *data_; }
 
  private:
   void require_dtype(DType wanted) const;

@@ -85,8 +85,9 @@ class Typed : public Tensor {
   Typed(const Typed&) = default;
   Typed& operator=(const Typed&) & = default;
 
-  /// For a result whose axes are known from the types of what it was computed from.
-  Typed(detail::Trusted, Tensor x) : Tensor(std::move(x)) {}
+  /// For a result whose axes are known from the types of what it was computed from. A scope of Autocast may have
+  /// given it another dtype.
+  Typed(detail::Trusted, Tensor x) : Tensor(x.dtype() == dtype_of<T> ? std::move(x) : x.to(dtype_of<T>)) {}
 };
 
 template <FixedString Axes> using Double = Typed<double, Axes>;

@@ -70,9 +70,13 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
 
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const auto size = static_cast<std::int64_t>(size_of(graph.op(op.inputs[i]).dtype));
-    tally.bytes_read += product([&](int a) { return uses(op.reads[i], a); }) * N(size);
+    // What is gathered lies elsewhere for each position.
+    const bool is_indirect = op.kind == OpKind::gather && i == 0;
+    tally.bytes_read += product([&](int a) { return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a)); }) * N(size);
   }
-  tally.bytes_written += results * N(static_cast<std::int64_t>(size_of(op.dtype)));
+  N written = op.kind == OpKind::place ? N(numel(op.shape)) : results;
+  if (op.kind == OpKind::scatter_add) written *= N(op.shape[static_cast<std::size_t>(op.dim)]);
+  tally.bytes_written += written * N(static_cast<std::int64_t>(size_of(op.dtype)));
 
   switch (op.kind) {
     case OpKind::contract: {
@@ -87,7 +91,19 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
     }
     case OpKind::reduce: add_combination(tally, op.combine, tuples, difference(tuples, results)); return tally;
     case OpKind::map: add_expr(tally, op.expr, tuples); return tally;
-    case OpKind::reindex: return tally;
+    case OpKind::scatter_add:
+      tally.add += tuples;
+      tally.model += tuples;
+      return tally;
+    case OpKind::scan: {
+      const N lines = product([&](int a) { return a != op.axis; });
+      add_combination(tally, op.combine, tuples, difference(tuples, lines));
+      return tally;
+    }
+    case OpKind::argsort: add_sort(tally, tuples, op.axes[static_cast<std::size_t>(op.axis)].size); return tally;
+    case OpKind::reindex:
+    case OpKind::place:
+    case OpKind::gather: return tally;
     default: throw std::logic_error("cost: an operation that is not counted");
   }
 }

@@ -24,11 +24,29 @@ Cost cost(const LoopNest& nest) {
   const Count tuples = product([](std::size_t) { return true; });
   const Count results = product([&](std::size_t a) { return !nest.axes[a].reduced; });
   for (const LoopNest::Operand& input : nest.inputs) {
-    tally.bytes_read += product([&](std::size_t a) { return input.strides[a] != 0; }) * Count(std::uint64_t{size_of(input.dtype)});
+    const auto moves = [&](std::size_t a) {
+      return input.strides[a] != 0 ||
+             (input.is_indirect() && nest.inputs[static_cast<std::size_t>(input.indirection.positions)].strides[a] != 0);
+    };
+    tally.bytes_read += product(moves) * Count(std::uint64_t{size_of(input.dtype)});
   }
   tally.bytes_written = results * Count(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);
-  if (nest.combine) add_combination(tally, *nest.combine, tuples, tuples == 0 ? Count(0) : tuples - results);
+  const auto difference = [&](const Count& combined) { return tuples == 0 ? Count(0) : tuples - combined; };
+  if (nest.is_scatter()) {
+    tally.bytes_written *= Count(nest.output.indirection.size);
+    tally.add += tuples;
+    tally.model += tuples;
+  } else if (nest.along == LoopNest::Along::scan) {
+    add_combination(tally, *nest.combine, tuples, difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
+  } else if (nest.combine) {
+    add_combination(tally, *nest.combine, tuples, difference(results));
+  }
+  if (nest.along == LoopNest::Along::argsort) {
+    for (const LoopNest::NestAxis& axis : nest.axes) {
+      if (axis.ordered) add_sort(tally, tuples, axis.size);
+    }
+  }
   add_expr(tally, nest.epilogue, results);
   if (nest.is_contraction()) tally.matmul_only = tally.model;
   return tally;

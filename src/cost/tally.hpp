@@ -1,6 +1,8 @@
 // The one place that says what operations cost, for numbers and for formulas, for graphs and for nests.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <stdexcept>
 
 #include <ein/cost.hpp>
@@ -44,6 +46,16 @@ void add_combination(Tally<N>& tally, Combine combine, const N& tuples, const N&
     case Combine::all: tally.compare += tuples + differ; break;  // each value is compared with 0 first
   }
   tally.model += tuples;
+}
+
+/// Adds sorting `tuples` values in lines of `size`. How many comparisons that takes depends on the values:
+/// counted are ceil(log2 size) for each value, which no merge sort exceeds (Knuth, The Art of Computer
+/// Programming, vol. 3, 5.2.4).
+template <class N>
+void add_sort(Tally<N>& tally, const N& tuples, std::int64_t size) {
+  const std::int64_t rounds = size < 2 ? 0 : std::bit_width(static_cast<std::uint64_t>(size - 1));
+  tally.compare += tuples * N(rounds);
+  tally.model += tuples * N(rounds);
 }
 
 }  // namespace ein

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include <ein/tensor.hpp>
+#include <ein/shape.hpp>
 #include "cpu/gemm.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/parallel.hpp"
@@ -101,31 +101,32 @@ class ContractKernel final : public Kernel {
 
   std::size_t workspace_bytes() const override {
     std::size_t bytes = 0;
-    for (const Part& part : parts_) bytes += part.packed ? static_cast<std::size_t>(part.bytes) : 0;
+    for (const Part& part : parts_) bytes += part.packed ? aligned_bytes(static_cast<std::size_t>(part.bytes)) : 0;
     return bytes;
   }
 
-  void run(std::span<std::byte* const> buffers) const override {
+  void run(const Run& run) const override {
     if (is_empty_) return;
-    std::shared_ptr<Storage> memory[3];
+    std::byte* free = run.workspace;
     Number* data[3];
     for (int o = 0; o < 3; ++o) {
       const LoopNest::Operand& operand = operands_[o];
-      std::byte* base = buffers[static_cast<std::size_t>(operand.buffer)];
+      std::byte* base = run.buffers[static_cast<std::size_t>(operand.buffer)];
       if (!parts_[o].packed) {
         data[o] = reinterpret_cast<Number*>(base) + operand.offset;
         continue;
       }
-      memory[o] = Storage::allocate(static_cast<std::size_t>(parts_[o].bytes));
-      data[o] = reinterpret_cast<Number*>(memory[o]->data());
+      std::byte* const packed = free;
+      free += aligned_bytes(static_cast<std::size_t>(parts_[o].bytes));
+      data[o] = reinterpret_cast<Number*>(packed);
       if (o == 2) continue;
-      std::byte* const ends[] = {base, memory[o]->data()};
-      parts_[o].copy->run(ends);
+      std::byte* const ends[] = {base, packed};
+      parts_[o].copy->run({ends});
     }
     multiply(data[0], data[1], data[2]);
     if (parts_[2].packed) {
-      std::byte* const ends[] = {memory[2]->data(), buffers[static_cast<std::size_t>(operands_[2].buffer)]};
-      parts_[2].copy->run(ends);
+      std::byte* const ends[] = {reinterpret_cast<std::byte*>(data[2]), run.buffers[static_cast<std::size_t>(operands_[2].buffer)]};
+      parts_[2].copy->run({ends});
     }
   }
 

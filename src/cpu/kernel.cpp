@@ -12,9 +12,9 @@ class CopyKernel final : public Kernel {
       : from_(nest.inputs[0]), to_(nest.output), element_size_(static_cast<std::int64_t>(size_of(to_.dtype))),
         copy_(axes(nest), size_of(to_.dtype)) {}
 
-  void run(std::span<std::byte* const> buffers) const override {
-    std::byte* to = buffers[static_cast<std::size_t>(to_.buffer)] + to_.offset * element_size_;
-    const std::byte* from = buffers[static_cast<std::size_t>(from_.buffer)] + from_.offset * element_size_;
+  void run(const Run& run) const override {
+    std::byte* to = run.buffers[static_cast<std::size_t>(to_.buffer)] + to_.offset * element_size_;
+    const std::byte* from = run.buffers[static_cast<std::size_t>(from_.buffer)] + from_.offset * element_size_;
     parallel_for(copy_.parts(), [&](std::int64_t part) { copy_.run(to, from, part); });
   }
 
@@ -37,6 +37,10 @@ class CopyKernel final : public Kernel {
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest) { return std::make_unique<CopyKernel>(nest); }
 
 std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
+  if (nest.is_gather()) return make_gather_kernel(nest);
+  if (nest.is_scatter()) return make_scatter_kernel(nest);
+  if (nest.along == LoopNest::Along::scan) return make_scan_kernel(nest);
+  if (nest.along == LoopNest::Along::argsort) return make_sort_kernel(nest);
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
   if (nest.is_contraction()) return make_contract_kernel(nest);
   if (nest.combine) return make_reduce_kernel(nest);

@@ -9,16 +9,26 @@
 
 namespace ein::cpu {
 
+/// What one run of a kernel works on.
+struct Run {
+  std::span<std::byte* const> buffers;  // the program's
+  std::byte* workspace = nullptr;       // workspace_bytes() of them, 64-byte aligned
+  RandomOrigin random{};                // where random streams that are relative to the run begin
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// Runs on the addresses of the program's buffers, on the thread pool. Thread-safe.
-  virtual void run(std::span<std::byte* const> buffers) const = 0;
-  /// Bytes that it allocates while it runs.
+  /// Runs on the thread pool. Thread-safe for different workspaces.
+  virtual void run(const Run& run) const = 0;
+  /// Bytes of scratch memory that run() wants.
   virtual std::size_t workspace_bytes() const { return 0; }
 };
 
-/// Any nest: a copy, a contraction, a reduction, or a map.
+/// Bytes of a part of a workspace, so that the next part is aligned as well.
+constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Any nest.
 std::unique_ptr<Kernel> make_kernel(const LoopNest& nest);
 
 // One maker per kind of nest.
@@ -26,5 +36,9 @@ std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);         // is_co
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);     // is_contraction()
 std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest);       // combine
 std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest);          // no combine
+std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);       // is_gather()
+std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);      // is_scatter()
+std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);         // Along::scan
+std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);         // Along::argsort
 
 }  // namespace ein::cpu

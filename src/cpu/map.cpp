@@ -27,13 +27,13 @@ class MapKernel final : public Kernel {
     }
   }
 
-  void run(std::span<std::byte* const> buffers) const override {
+  void run(const Run& run) const override {
     const std::int64_t units = length_ == 0 ? 0 : outer_.count() * cut_.pieces();
     if (units == 0) return;
     const std::int64_t unit = row_axis_ == no_axis ? cut_.step : cut_.step * length_;
     const std::int64_t units_per_part = std::max<std::int64_t>(1, elements_per_part / unit);
     parallel_for((units + units_per_part - 1) / units_per_part, [&](std::int64_t part) {
-      run_units(buffers, part * units_per_part, std::min(units, (part + 1) * units_per_part));
+      run_units(run, part * units_per_part, std::min(units, (part + 1) * units_per_part));
     });
   }
 
@@ -42,7 +42,7 @@ class MapKernel final : public Kernel {
     return axis == no_axis ? 0 : operand.strides[axis];
   }
 
-  void run_units(std::span<std::byte* const> buffers, std::int64_t begin, std::int64_t end) const {
+  void run_units(const Run& run, std::int64_t begin, std::int64_t end) const {
     C* scratch = strip_scratch<C>(body_.scratch_size());
     body_.prepare(scratch);
     const std::size_t inputs = nest_.inputs.size();
@@ -61,14 +61,14 @@ class MapKernel final : public Kernel {
       const auto n = static_cast<std::size_t>(cut_.count(piece)) * std::max<std::size_t>(1, row_length);
       for (std::size_t i = 0; i < inputs; ++i) {
         const LoopNest::Operand& input = nest_.inputs[i];
-        from[i] = base(input, buffers) + cursor.offset(i) + first * cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
+        from[i] = base(input, run.buffers) + cursor.offset(i) + first * cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
       }
       if (row_length == 0 && strip_axis_ != no_axis) cursor.index()[strip_axis_] = first;
       const std::int64_t position = cursor.offset(inputs) / out_bytes + first * cut_.stride(output);
-      std::byte* to = base(output, buffers) + position * out_bytes;
+      std::byte* to = base(output, run.buffers) + position * out_bytes;
       C* into = in_place ? reinterpret_cast<C*>(to) : nullptr;
       const C* values = body_.evaluate(
-          {from, steps_, row_steps_, row_length, cursor.index(), strip_axis_, position, out_step}, n, scratch, into);
+          {from, steps_, row_steps_, row_length, cursor.index(), strip_axis_, position, out_step, run.random}, n, scratch, into);
       if (values != into) store_strip(values, n, row_length, to, output.dtype, out_step, out_row_step);
       if (++piece == pieces) {
         piece = 0;

@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include <ein/tensor.hpp>
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
@@ -190,7 +189,7 @@ class ReduceKernel final : public Kernel {
         std::max(1.0, static_cast<double>(elements_per_part) / std::max(1.0, elements_per_tile)));
     for (const LoopNest::Operand& input : nest_.inputs) {
       steps_.push_back(stride(input, along_reduced_ ? reduced_axis_ : tile_axis_));
-      row_steps_.push_back(stride(input, row_axis_));
+      row_steps_.push_back(stride(input, along_reduced_ ? kept_cut_.axis : row_axis_));
     }
   }
 
@@ -199,11 +198,11 @@ class ReduceKernel final : public Kernel {
     return chunks_ == 1 ? 0 : static_cast<std::size_t>(tiles_ * chunks_ * strip_size) * sizeof(C);
   }
 
-  void run(std::span<std::byte* const> buffers) const override {
+  void run(const Run& run) const override {
     if (tiles_ == 0) return;
     if (chunks_ == 1) {
       parallel_for((tiles_ + tiles_per_part_ - 1) / tiles_per_part_, [&](std::int64_t part) {
-        Worker worker(*this, buffers);
+        Worker worker(*this, run.buffers);
         const std::int64_t end = std::min(tiles_, (part + 1) * tiles_per_part_);
         for (std::int64_t tile = part * tiles_per_part_; tile < end; ++tile) {
           worker.finish(tile, worker.reduce(tile, 0, units_));
@@ -211,17 +210,16 @@ class ReduceKernel final : public Kernel {
       });
       return;
     }
-    const std::shared_ptr<Storage> partial = Storage::allocate(workspace_bytes());
     const auto partial_of = [&](std::int64_t tile, std::int64_t chunk) {
-      return reinterpret_cast<C*>(partial->data()) + (tile * chunks_ + chunk) * strip_size;
+      return reinterpret_cast<C*>(run.workspace) + (tile * chunks_ + chunk) * strip_size;
     };
     parallel_for(tiles_ * chunks_, [&](std::int64_t part) {
-      Worker worker(*this, buffers);
+      Worker worker(*this, run.buffers);
       const std::int64_t tile = part / chunks_, chunk = part % chunks_;
       const C* values = worker.reduce(tile, units_ * chunk / chunks_, units_ * (chunk + 1) / chunks_);
       std::copy_n(values, results_of(tile), partial_of(tile, chunk));
     });
-    Worker worker(*this, buffers);
+    Worker worker(*this, run.buffers);
     for (std::int64_t tile = 0; tile < tiles_; ++tile) {
       Cascade<C> cascade(combine_, results_of(tile), worker.cascade_memory());
       for (std::int64_t chunk = 0; chunk < chunks_; ++chunk) cascade.add(partial_of(tile, chunk));
@@ -313,14 +311,15 @@ class ReduceKernel final : public Kernel {
 
    private:
     /// The values of the body at a unit of the reduced range, `at` elements into kept_cut_.
-    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n) {
+    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n) { return strip(at, reduced_first, n, k_.row_length()); }
+    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n, std::size_t row_length) {
       for (std::size_t i = 0; i < from_.size(); ++i) {
         const LoopNest::Operand& input = k_.nest_.inputs[i];
         const std::int64_t elements = at * k_.kept_cut_.stride(input) + reduced_first * k_.reduced_cut_.stride(input);
         from_[i] = base(input, buffers_) + tiles_.offset(i) + reduced_.offset(i) +
                    elements * static_cast<std::int64_t>(size_of(input.dtype));
       }
-      return k_.body_.evaluate({from_, k_.steps_, k_.row_steps_, k_.row_length()}, n, body_);
+      return k_.body_.evaluate({from_, k_.steps_, k_.row_steps_, row_length}, n, body_);
     }
 
     /// Calls f(first, count) with the piece of reduced_cut_ of each unit.
@@ -355,19 +354,21 @@ class ReduceKernel final : public Kernel {
       return combined;
     }
 
-    /// One strip for each result.
+    /// A row of the reduced axis for each result, as many rows to a strip as it holds.
     void reduce_short(std::int64_t at, std::size_t results, std::int64_t unit) {
       for_units(unit, unit + 1, [&](std::int64_t first, std::size_t n) {
-        const C* values = strip(at, first, n);
-        if (k_.body_.is_plain_input() && values == reinterpret_cast<const C*>(from_[0])) {
-          // The overhead of strip() would be most of the time of a row of some dozens.
+        if (k_.body_.is_plain_input() && k_.steps_[0] == 1) {
+          // Combined where they lie.
+          const C* values = strip(at, first, n);
           const std::int64_t step = k_.kept_cut_.stride(k_.nest_.inputs[0]);
           for (std::size_t j = 0; j < results; ++j) results_[j] = combine_strip(k_.combine_, values + static_cast<std::int64_t>(j) * step, n);
           return;
         }
-        results_[0] = combine_strip(k_.combine_, values, n);
-        for (std::size_t j = 1; j < results; ++j) {
-          results_[j] = combine_strip(k_.combine_, strip(at + static_cast<std::int64_t>(j), first, n), n);
+        const std::size_t rows = n == 0 ? results : std::max<std::size_t>(1, static_cast<std::size_t>(strip_size) / n);
+        for (std::size_t j = 0; j < results; j += rows) {
+          const std::size_t count = std::min(rows, results - j);
+          const C* values = strip(at + static_cast<std::int64_t>(j), first, n * count, count > 1 ? n : 0);
+          for (std::size_t r = 0; r < count; ++r) results_[j + r] = combine_strip(k_.combine_, values + r * n, n);
         }
       });
     }

@@ -73,6 +73,13 @@ void except_rare(const C* a, C* out, std::size_t n, Rare is_rare, Fast fast, Exa
   }
 }
 
+/// out[i] = a[i], or 0 where that is below `bound`.
+template <class C>
+C* nonzero_part(const C* a, C bound, C* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = a[i] < bound ? C(0) : a[i];
+  return out;
+}
+
 /// Functions that only floating-point strips have.
 template <class C>
 void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
@@ -85,12 +92,21 @@ void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
     case ScalarOp::sqrt: return each(a, out, n, [](C v) { return std::sqrt(v); });
     case ScalarOp::rsqrt: return each(a, out, n, [](C v) { return 1 / std::sqrt(v); });
     case ScalarOp::exp: {
-      // Eigen's stops short of subnormal results and of the largest ones, even for -infinity.
+      // Eigen's stops short of subnormal results and of the largest ones, even for -infinity; that alone, of
+      // which the softmax of a mask has many, is cheap to put right.
       const C least = Limits::max_exponent > 128 ? C(-708.3) : C(-87.3), most = Limits::max_exponent > 128 ? C(709) : C(88);
       const C zero_below = Limits::max_exponent > 128 ? C(-746) : C(-104);
+      int zeros = 0;
+      for (std::size_t i = 0; i < n; ++i) zeros |= a[i] < zero_below;
+      if (zeros) {
+        C kept[strip_size];  // `out` may be `a`
+        std::copy_n(a, n, kept);
+        apply_real<C>(op, nonzero_part(kept, zero_below, out, n), b, out, n);
+        for (std::size_t i = 0; i < n; ++i) out[i] = kept[i] < zero_below ? C(0) : out[i];
+        return;
+      }
       return except_rare(
-          a, out, n, [=](C v) { return (v < least) | (v > most); }, [&] { y = x.exp(); },
-          [=](C v) { return v < zero_below ? C(0) : std::exp(v); });
+          a, out, n, [=](C v) { return (v < least) | (v > most); }, [&] { y = x.exp(); }, [](C v) { return std::exp(v); });
     }
     case ScalarOp::log:
       // Eigen's takes subnormal numbers for the smallest normal one.
@@ -279,12 +295,14 @@ const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C
         double numbers[strip_size];
         const bool is_normal = step.op == ScalarOp::normal;
         const auto fill = is_normal ? random::fill_normal : random::fill_uniform;
+        const std::uint64_t seed = step.of_run ? place.random.seed : step.seed;
+        const std::uint64_t stream = step.of_run ? place.random.stream + step.stream : step.stream;
         if (place.position_step == 1) {
-          fill(step.seed, step.stream, static_cast<std::uint64_t>(place.position), n, numbers);
+          fill(seed, stream, static_cast<std::uint64_t>(place.position), n, numbers);
         } else {
           for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t at = place.position + place.position_step * static_cast<std::int64_t>(i);
-            fill(step.seed, step.stream, static_cast<std::uint64_t>(at), 1, numbers + i);
+            fill(seed, stream, static_cast<std::uint64_t>(at), 1, numbers + i);
           }
         }
         for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<C>(numbers[i]);

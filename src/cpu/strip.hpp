@@ -38,6 +38,7 @@ class StripExpr {
     std::size_t strip_axis = 0;
     std::int64_t position = 0;
     std::int64_t position_step = 0;
+    RandomOrigin random{};
   };
 
   /// Whether it depends on an axis index or on the output position.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/named.hpp"
 #include "graph/reductions.hpp"
 #include "graph/solve.hpp"
 
@@ -56,7 +57,7 @@ class CallGraph {
       case Operation::reduce: return finish(reduce());
       case Operation::pack: return finish(pack());
       case Operation::unpack: unpack(); return finish();
-      case Operation::parse_shape: break;
+      default: break;
     }
     throw std::logic_error("build_graph: an operation without a graph");
   }
@@ -273,7 +274,7 @@ class CallGraph {
     require_fits(shape, mark_dims(call_.pattern, call_.pattern.sides[0]));
     if (parts.size() == 1) return parts[0];
     return add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts),
-                .concat_dim = static_cast<int>(p.before.size())});
+                .dim = static_cast<int>(p.before.size())});
   }
 
   void unpack() {
@@ -372,7 +373,8 @@ class CallGraph {
 }  // namespace
 
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands) {
-  return CallGraph(call, operands).build();
+  const bool is_named = grammar::form_of(call.op).brackets != grammar::Form::no_brackets;
+  return is_named ? build_named_graph(call, operands) : CallGraph(call, operands).build();
 }
 
 std::vector<std::pair<std::string, std::int64_t>> solve_shape(const Pattern& pattern, const Shape& shape) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ein/graph.hpp>
+#include <ein/named.hpp>
 #include <ein/reduction.hpp>
 #include "graph/diagnostic.hpp"
 
@@ -21,6 +22,7 @@ struct PatternCall {
   std::span<const Shape> packed_shapes{};  // unpack
   bool stacked = false;                    // the operands are stacked on a new first axis first
   bool is_checked = false;                 // the pattern has passed check_pattern() for this call
+  detail::NamedOptions named{};            // operations with axes in brackets
 };
 
 struct OperandType {

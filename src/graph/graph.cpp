@@ -7,7 +7,9 @@
 namespace ein {
 
 std::string_view name(OpKind kind) {
-  constexpr std::string_view names[] = {"input", "map", "contract", "reduce", "reindex", "concat"};
+  constexpr std::string_view names[] = {"input",       "map",    "contract", "reduce",
+                                        "reindex",     "concat", "place",    "gather",
+                                        "scatter_add", "scan",   "argsort"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -25,13 +27,16 @@ bool uses(const Access& access, int axis) {
   return false;
 }
 
-// --- text -------------------------------------------------------------------------------------------
+// --- text
+// -------------------------------------------------------------------------------------------
 
 namespace {
 
 /// A dimension as patterns write it; what they cannot say (slices) as a sum.
 std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
-  const auto axis = [&](const DimIndex::Term& term) -> const Axis& { return axes[static_cast<std::size_t>(term.axis)]; };
+  const auto axis = [&](const DimIndex::Term& term) -> const Axis& {
+    return axes[static_cast<std::size_t>(term.axis)];
+  };
   std::int64_t expected = 1;
   bool is_group = dim.offset == 0;
   for (std::size_t t = dim.terms.size(); t-- > 0;) {
@@ -41,7 +46,8 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
   std::string text;
   if (is_group) {
     if (dim.terms.empty()) return "1";
-    for (const DimIndex::Term& term : dim.terms) text += (text.empty() ? "" : " ") + axis(term).name;
+    for (const DimIndex::Term& term : dim.terms)
+      text += (text.empty() ? "" : " ") + axis(term).name;
     return dim.terms.size() == 1 ? text : "(" + text + ")";
   }
   for (const DimIndex::Term& term : dim.terms) {
@@ -53,36 +59,65 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
   return "[" + text + "]";
 }
 
-std::string show(const Access& access, const std::vector<Axis>& axes) {
+/// Dimension `positions_dim`, if not -1, is shown as `positions`.
+std::string show(const Access& access, const std::vector<Axis>& axes, int positions_dim = -1,
+                 const std::string& positions = "") {
   std::string text;
-  for (const DimIndex& dim : access) text += (text.empty() ? "" : " ") + show(dim, axes);
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    const bool is_indirect = static_cast<int>(d) == positions_dim;
+    text += (text.empty() ? "" : " ") + (is_indirect ? positions : show(access[d], axes));
+  }
   return text;
+}
+
+/// The accesses of `op` as a pattern; where positions decide, the value that holds them: "[%1] d, b
+/// s -> b s d".
+std::string show_pattern(const Op& op) {
+  const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter_add;
+  const std::string positions =
+      gathers || scatters ? "[%" + std::to_string(op.inputs[1]) + "]" : "";
+  std::string text;
+  for (std::size_t i = 0; i < op.reads.size(); ++i) {
+    text += (text.empty() ? "" : ", ") +
+            show(op.reads[i], op.axes, gathers && i == 0 ? op.dim : -1, positions);
+  }
+  return text + (text.empty() ? "-> " : " -> ") +
+         show(op.write, op.axes, scatters ? op.dim : -1, positions);
 }
 
 }  // namespace
 
+std::string to_string(const Op& op) {
+  std::string text(name(op.kind));
+  if (op.kind == OpKind::reduce || op.kind == OpKind::scan)
+    text += " " + std::string(name(op.combine));
+  for (std::size_t i = 0; i < op.inputs.size(); ++i)
+    text += (i ? ", %" : " %") + std::to_string(op.inputs[i]);
+  if (op.kind == OpKind::map) text += " " + to_string(op.expr);
+  if (op.kind == OpKind::concat) text += " along dimension " + std::to_string(op.dim);
+  if (op.kind == OpKind::scan || op.kind == OpKind::argsort) {
+    text += " along " + op.axes[static_cast<std::size_t>(op.axis)].name;
+    if (op.reverse) text += op.kind == OpKind::scan ? ", from the end" : ", descending";
+  }
+  if (op.kind != OpKind::input && op.kind != OpKind::concat)
+    text += "  \"" + show_pattern(op) + "\"";
+  return text + "  : " + std::string(name(op.dtype)) + " " + op.shape.to_string();
+}
+
 std::string to_string(const Graph& graph) {
   std::string text;
-  for (std::size_t id = 0; id < graph.ops.size(); ++id) {
-    const Op& op = graph.ops[id];
-    text += "%" + std::to_string(id) + " = " + std::string(name(op.kind));
-    if (op.kind == OpKind::reduce) text += " " + std::string(name(op.combine));
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) text += (i ? ", %" : " %") + std::to_string(op.inputs[i]);
-    if (op.kind == OpKind::map) text += " " + to_string(op.expr);
-    if (op.kind == OpKind::concat) text += " along dimension " + std::to_string(op.concat_dim);
-    if (op.kind != OpKind::input && op.kind != OpKind::concat) {
-      std::string pattern;
-      for (const Access& read : op.reads) pattern += (pattern.empty() ? "" : ", ") + show(read, op.axes);
-      text += "  \"" + pattern + (pattern.empty() ? "-> " : " -> ") + show(op.write, op.axes) + "\"";
-    }
-    text += "  : " + std::string(name(op.dtype)) + " " + op.shape.to_string() + "\n";
-  }
+  for (std::size_t id = 0; id < graph.ops.size(); ++id)
+    text += "%" + std::to_string(id) + " = " + to_string(graph.ops[id]) + "\n";
+  for (const Assignment& a : graph.assignments)
+    text += "assign %" + std::to_string(a.target) + " = %" + std::to_string(a.value) + "\n";
   text += "return";
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) text += (i ? ", %" : " %") + std::to_string(graph.outputs[i]);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    text += (i ? ", %" : " %") + std::to_string(graph.outputs[i]);
   return text + "\n";
 }
 
-// --- verification -----------------------------------------------------------------------------------
+// --- verification
+// -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -92,8 +127,10 @@ class Verifier {
 
   void verify() {
     for (id_ = 0; id_ < graph_.ops.size(); ++id_) verify(graph_.ops[id_]);
+    for (const Assignment& a : graph_.assignments) verify(a);
     for (ValueId output : graph_.outputs) {
-      require(output >= 0 && static_cast<std::size_t>(output) < graph_.ops.size(), "an output is no value");
+      require(output >= 0 && static_cast<std::size_t>(output) < graph_.ops.size(),
+              "an output is no value");
     }
   }
 
@@ -102,17 +139,39 @@ class Verifier {
     if (!holds) throw std::logic_error("graph: operation %" + std::to_string(id_) + ": " + what);
   }
 
+  void verify(const Assignment& a) const {
+    const auto is_value = [&](ValueId id) {
+      return id >= 0 && static_cast<std::size_t>(id) < graph_.ops.size();
+    };
+    require(is_value(a.target) && is_value(a.value), "an assignment names no value");
+    const Op &target = graph_.op(a.target), &value = graph_.op(a.value);
+    require(target.kind == OpKind::input, "an assignment to what is no input");
+    require(target.dtype == value.dtype && target.shape == value.shape,
+            "an assignment of another dtype or shape");
+  }
+
   void verify(const Op& op) const {
     for (std::int64_t size : op.shape) require(size >= 0, "negative size");
     for (ValueId input : op.inputs) {
-      require(input >= 0 && static_cast<std::size_t>(input) < id_, "an input does not come before it");
+      require(input >= 0 && static_cast<std::size_t>(input) < id_,
+              "an input does not come before it");
     }
-    if (op.kind == OpKind::input) return require(op.inputs.empty() && op.reads.empty(), "an input with inputs");
+    if (op.kind == OpKind::input)
+      return require(op.inputs.empty() && op.reads.empty(), "an input with inputs");
     if (op.kind == OpKind::concat) return verify_concat(op);
     require(op.reads.size() == op.inputs.size(), "one read per input is wanted");
-    for (std::size_t i = 0; i < op.reads.size(); ++i) verify_bounds(op, op.reads[i], graph_.op(op.inputs[i]).shape);
-    verify_bounds(op, op.write, op.shape);
-    verify_coverage(op);
+    const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter_add;
+    for (std::size_t i = 0; i < op.reads.size(); ++i) {
+      verify_bounds(op, op.reads[i], graph_.op(op.inputs[i]).shape, gathers && i == 0);
+    }
+    verify_bounds(op, op.write, op.shape, scatters);
+    if (op.kind == OpKind::place) {
+      require(is_injective(op), "an element may be written twice");
+    } else {
+      verify_coverage(op);
+    }
+    if (gathers || scatters) verify_indirect(op);
+    if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
     if (op.kind == OpKind::contract) {
       require(!op.inputs.empty(), "contract without operands");
       for (ValueId input : op.inputs) {
@@ -123,22 +182,34 @@ class Verifier {
         require(from == op.dtype || widens || narrows, "contract of several dtypes");
       }
     }
-    if (op.kind == OpKind::reduce || op.kind == OpKind::reindex) require(op.inputs.size() == 1, "one input is wanted");
-    if (op.kind == OpKind::reindex) require(graph_.op(op.inputs[0]).dtype == op.dtype, "reindex changes the dtype");
+    const bool moves = op.kind == OpKind::reindex || op.kind == OpKind::place;
+    if (op.kind == OpKind::reduce || moves) require(op.inputs.size() == 1, "one input is wanted");
+    if (moves)
+      require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
     if (op.kind == OpKind::map) verify_expr(op);
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
       const bool reduces = op.kind == OpKind::contract || op.kind == OpKind::reduce;
-      require(reduces || is_kept(op, static_cast<int>(a)), "an axis is neither written nor reduced");
+      require(reduces || scatters || is_kept(op, static_cast<int>(a)),
+              "an axis is neither written nor reduced");
     }
   }
 
-  void verify_bounds(const Op& op, const Access& access, const Shape& shape) const {
+  /// Of an indirect access, positions say where dimension op.dim is read or written.
+  void verify_bounds(const Op& op, const Access& access, const Shape& shape,
+                     bool is_indirect) const {
     require(access.size() == shape.rank(), "an access has another rank than its value");
+    if (is_indirect)
+      require(op.dim >= 0 && static_cast<std::size_t>(op.dim) < access.size(), "no such dimension");
     for (std::size_t d = 0; d < access.size(); ++d) {
+      if (is_indirect && static_cast<int>(d) == op.dim) {
+        require(access[d] == DimIndex{}, "an axis moves along the dimension of the positions");
+        continue;
+      }
       std::int64_t last = access[d].offset;
       bool empty = false;
       for (const DimIndex::Term& term : access[d].terms) {
-        require(term.axis >= 0 && static_cast<std::size_t>(term.axis) < op.axes.size(), "an axis does not exist");
+        require(term.axis >= 0 && static_cast<std::size_t>(term.axis) < op.axes.size(),
+                "an axis does not exist");
         require(term.coefficient >= 0, "negative coefficient");
         const std::int64_t size = op.axes[static_cast<std::size_t>(term.axis)].size;
         empty |= size == 0;
@@ -148,16 +219,18 @@ class Verifier {
     }
   }
 
-  /// Each element of the result is written exactly once: every dimension is a mixed-radix number of axes
-  /// that appear nowhere else in the result.
+  /// Each element of the result is written exactly once: every dimension is a mixed-radix number of
+  /// axes that appear nowhere else in the result.
   void verify_coverage(const Op& op) const {
     std::vector<char> seen(op.axes.size(), 0);
     for (std::size_t d = 0; d < op.write.size(); ++d) {
+      if (op.kind == OpKind::scatter_add && static_cast<int>(d) == op.dim) continue;
       std::int64_t radix = 1;
       require(op.write[d].offset == 0, "a result is written with an offset");
       for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
         const DimIndex::Term& term = op.write[d].terms[t];
-        require(!std::exchange(seen[static_cast<std::size_t>(term.axis)], 1), "an axis is written twice");
+        require(!std::exchange(seen[static_cast<std::size_t>(term.axis)], 1),
+                "an axis is written twice");
         require(term.coefficient == radix, "a result is not written exactly once");
         radix *= op.axes[static_cast<std::size_t>(term.axis)].size;
       }
@@ -165,16 +238,70 @@ class Verifier {
     }
   }
 
+  /// Whether the indices of all axes follow from where `op` writes. Dimension by dimension those
+  /// that do are found: where each step of an unknown axis is longer than all smaller ones together
+  /// can go.
+  bool is_injective(const Op& op) const {
+    std::vector<char> known(op.axes.size(), 0);
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      if (op.axes[a].size == 0) return true;
+      known[a] = op.axes[a].size == 1;
+    }
+    const auto size = [&](const DimIndex::Term& term) {
+      return op.axes[static_cast<std::size_t>(term.axis)].size;
+    };
+    for (bool found = true; found;) {
+      found = false;
+      for (const DimIndex& dim : op.write) {
+        std::vector<DimIndex::Term> unknown;
+        for (const DimIndex::Term& term : dim.terms) {
+          if (term.coefficient > 0 && !known[static_cast<std::size_t>(term.axis)])
+            unknown.push_back(term);
+        }
+        std::sort(unknown.begin(), unknown.end(),
+                  [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
+        std::int64_t reach = 0;
+        bool is_clear = !unknown.empty();
+        for (const DimIndex::Term& term : unknown) {
+          is_clear &= term.coefficient > reach;
+          reach += term.coefficient * (size(term) - 1);
+        }
+        if (!is_clear) continue;
+        for (const DimIndex::Term& term : unknown) known[static_cast<std::size_t>(term.axis)] = 1;
+        found = true;
+      }
+    }
+    return std::find(known.begin(), known.end(), 0) == known.end();
+  }
+
+  void verify_indirect(const Op& op) const {
+    require(op.inputs.size() == 2, "two inputs are wanted");
+    const DType positions = graph_.op(op.inputs[1]).dtype;
+    require(positions == DType::i64 || positions == DType::i32, "positions are i64 or i32");
+    require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
+  }
+
+  void verify_ordered(const Op& op) const {
+    require(op.inputs.size() == 1, "one input is wanted");
+    require(op.axis >= 0 && static_cast<std::size_t>(op.axis) < op.axes.size(), "no such axis");
+    if (op.kind == OpKind::argsort) return require(op.dtype == DType::i64, "places are i64");
+    require(op.combine != Combine::any && op.combine != Combine::all, "no scan of any or all");
+  }
+
   void verify_expr(const Op& op) const {
     require(!op.expr.steps.empty(), "map without an expression");
-    require(op.compute == DType::f64 || op.compute == DType::f32 || op.compute == DType::i64, "compute type");
+    require(op.compute == DType::f64 || op.compute == DType::f32 || op.compute == DType::i64,
+            "compute type");
     for (std::size_t s = 0; s < op.expr.steps.size(); ++s) {
       const ScalarStep& step = op.expr.steps[s];
       for (int i = 0; i < info(step.op).arity; ++i) {
-        require(step.args[i] >= 0 && static_cast<std::size_t>(step.args[i]) < s, "an expression refers ahead");
+        require(step.args[i] >= 0 && static_cast<std::size_t>(step.args[i]) < s,
+                "an expression refers ahead");
       }
-      if (step.op == ScalarOp::input) require(static_cast<std::size_t>(step.which) < op.inputs.size(), "no such input");
-      if (step.op == ScalarOp::index) require(static_cast<std::size_t>(step.which) < op.axes.size(), "no such axis");
+      if (step.op == ScalarOp::input)
+        require(static_cast<std::size_t>(step.which) < op.inputs.size(), "no such input");
+      if (step.op == ScalarOp::index)
+        require(static_cast<std::size_t>(step.which) < op.axes.size(), "no such axis");
     }
   }
 
@@ -182,16 +309,17 @@ class Verifier {
     std::int64_t total = 0;
     for (ValueId input : op.inputs) {
       const Op& part = graph_.op(input);
-      require(part.dtype == op.dtype && part.shape.rank() == op.shape.rank(), "concat of unlike values");
+      require(part.dtype == op.dtype && part.shape.rank() == op.shape.rank(),
+              "concat of unlike values");
       for (std::size_t d = 0; d < op.shape.rank(); ++d) {
-        if (static_cast<int>(d) == op.concat_dim) {
+        if (static_cast<int>(d) == op.dim) {
           total += part.shape[d];
         } else {
           require(part.shape[d] == op.shape[d], "concat of unlike shapes");
         }
       }
     }
-    require(total == op.shape[static_cast<std::size_t>(op.concat_dim)], "concat of another size");
+    require(total == op.shape[static_cast<std::size_t>(op.dim)], "concat of another size");
   }
 
   const Graph& graph_;

@@ -30,6 +30,21 @@ class Build {
   ValueId combine(Combine how, DType dtype) { return combine(how, x_, solved_.reads[0], dtype); }
   ValueId combine_full(Combine how, ValueId full, DType dtype) { return combine(how, full, full_, dtype); }
 
+  /// The same result value to whom its slope does not matter: see Op::stationary.
+  ValueId stationary(ValueId value) {
+    const Op& from = graph_.op(value);
+    Op op = result_op(from.dtype);
+    op.kind = OpKind::reindex;
+    op.inputs = {value};
+    op.reads = {op.write};
+    op.stationary = true;
+    return add(std::move(op));
+  }
+  ValueId detach(ValueId value) {
+    graph_.ops[static_cast<std::size_t>(value)].detached = true;
+    return value;
+  }
+
   /// A full value from x (input 0) and a result value (input 1).
   ValueId spread(ValueId result, const Ex& formula) {
     Op op = pointwise(full_, full_shape_, wide_, formula);
@@ -45,8 +60,17 @@ class Build {
   }
   /// A result value from result values.
   ValueId finish(std::vector<ValueId> results, const Ex& formula, DType dtype) {
-    Op op = pointwise(solved_.write, solved_.shape, dtype, formula);
-    // Only the axes of the result remain; the others would be written by nothing.
+    Op op = result_op(dtype);
+    op.expr = formula;
+    op.reads.assign(results.size(), op.write);
+    op.inputs = std::move(results);
+    return add(std::move(op));
+  }
+
+ private:
+  /// An operation of which only the axes of the result remain; the others would be written by nothing.
+  Op result_op(DType dtype) const {
+    Op op = pointwise(solved_.write, solved_.shape, dtype, Ex(0.0));
     std::vector<int> renamed(op.axes.size(), -1);
     std::vector<Axis> kept;
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
@@ -58,12 +82,8 @@ class Build {
     for (DimIndex& dim : op.write) {
       for (DimIndex::Term& term : dim.terms) term.axis = renamed[static_cast<std::size_t>(term.axis)];
     }
-    op.reads.assign(results.size(), op.write);
-    op.inputs = std::move(results);
-    return add(std::move(op));
+    return op;
   }
-
- private:
   Op pointwise(const Access& write, const Shape& shape, DType dtype, const Ex& formula) const {
     const DType compute = is_floating(dtype_) ? wide_ : DType::i64;
     return {.kind = OpKind::map, .dtype = dtype, .shape = shape, .inputs = {}, .axes = solved_.axes, .reads = {},
@@ -100,10 +120,10 @@ ValueId mean_as(Build& b, DType dtype) {
 }
 ValueId mean(Build& b) { return mean_as(b, b.dtype()); }
 
-/// Two passes, so that a large mean costs no digits.
+/// Two passes, so that a large mean costs no digits. To first order it does not change with what it is taken about.
 ValueId mean_square_deviation(Build& b) {
   const Ex deviation = Ex::input(0) - Ex::input(1);
-  return b.combine_full(Combine::sum, b.spread(mean_as(b, b.wide()), deviation * deviation), b.wide());
+  return b.combine_full(Combine::sum, b.spread(b.stationary(mean_as(b, b.wide())), deviation * deviation), b.wide());
 }
 ValueId variance(Build& b) {
   return b.finish({mean_square_deviation(b)}, Ex::input(0) / b.elements(), b.dtype());
@@ -120,7 +140,8 @@ ValueId log_sum_exp(Build& b) {
   const auto finite = [](const Ex& m) {
     return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, m - m, Ex(0.0)), m, Ex(0.0));
   };
-  const ValueId m = b.combine(Combine::max, b.wide());
+  // The result does not depend on m, so neither does its derivative.
+  const ValueId m = b.detach(b.combine(Combine::max, b.wide()));
   const ValueId e = b.spread(m, Ex::apply(ScalarOp::exp, x - finite(Ex::input(1))));
   const ValueId s = b.combine_full(Combine::sum, e, b.wide());
   return b.finish({m, s}, finite(Ex::input(0)) + Ex::apply(ScalarOp::log, Ex::input(1)), b.dtype());

@@ -69,9 +69,35 @@ Ex Ex::integer(std::int64_t value) {
   e.expr_.steps.push_back({.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
   return e;
 }
+Ex Ex::of(const ScalarExpr& expr) {
+  std::vector<char> needed(expr.steps.size(), 0);
+  needed.back() = 1;
+  for (std::size_t s = expr.steps.size(); s-- > 0;) {
+    for (int arg : expr.steps[s].args) {
+      if (needed[s] && arg >= 0) needed[static_cast<std::size_t>(arg)] = 1;
+    }
+  }
+  Ex e;
+  std::vector<int> place(expr.steps.size(), -1);
+  for (std::size_t s = 0; s < expr.steps.size(); ++s) {
+    if (!needed[s]) continue;
+    ScalarStep step = expr.steps[s];
+    for (int& arg : step.args) {
+      if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
+    }
+    place[s] = static_cast<int>(e.expr_.steps.size());
+    e.expr_.steps.push_back(step);
+  }
+  return e;
+}
 Ex Ex::random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream) {
   Ex e;
   e.expr_.steps.push_back({.op = distribution, .seed = seed, .stream = stream});
+  return e;
+}
+Ex Ex::random_of_run(ScalarOp distribution, std::uint64_t stream) {
+  Ex e;
+  e.expr_.steps.push_back({.op = distribution, .stream = stream, .of_run = true});
   return e;
 }
 

@@ -355,6 +355,13 @@ class Solver {
       solved.reads.push_back(std::move(read));
     }
     for (const Unknown& axis : axes_) solved.axes.push_back({axis.name, *axis.size});
+    solved.marked.assign(axes_.size(), 0);
+    for (std::size_t i = 0; i < pattern_.terms.size(); ++i) {
+      if (!pattern_.terms[i].marked) continue;
+      if (axis_of_[i] >= 0) solved.marked[static_cast<std::size_t>(axis_of_[i])] = 1;
+      if (pattern_.terms[i].kind != TermKind::ellipsis) continue;
+      for (int axis : ellipsis_) solved.marked[static_cast<std::size_t>(axis)] = 1;
+    }
     if (!pattern_.has_arrow) return solved;
     const Side& output = pattern_.output();
     for_each_dim(output, [&](std::uint32_t i) {

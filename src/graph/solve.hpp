@@ -15,9 +15,10 @@ struct Solved {
   std::vector<Access> reads;  // one per operand
   Access write;               // empty for patterns without an output
   Shape shape;                // of the result
+  std::vector<char> marked;   // whether each axis is in brackets
 };
 
-/// Solves the sizes of einsum, reduce, rearrange, repeat and parse_shape patterns. Every size known from several
+/// Solves the sizes of a pattern of any operation but pack and unpack. Every size known from several
 /// places must agree. Errors: rank, size, divisibility, inference, axis_argument, overflow.
 /// Precondition: check_pattern() found no mistake.
 Solved solve(Operation op, const grammar::Pattern& pattern, std::span<const Shape> shapes,

@@ -1,6 +1,7 @@
 #include "io/file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,10 +28,37 @@ void check_path(std::string_view caller, const std::string& path) {
   if (path.find('\0') != std::string::npos) fail(caller, path.c_str(), "is cut by a NUL byte");
 }
 
+constexpr std::string_view temporary_prefix = ".ein-", temporary_suffix = ".tmp";
+
+/// Locks a temporary file just made. False when somebody has taken it for abandoned in between.
+bool lock_own(int fd) {
+  while (::flock(fd, LOCK_EX) != 0) {
+    if (errno != EINTR) return true;  // a file system without locks
+  }
+  struct stat status {};
+  return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
+}
+
 }  // namespace
 
 void fail(std::string_view caller, const std::string& path, const std::string& what) {
   throw Error(ErrorKind::file, std::string(caller) + ": \"" + path + "\" " + what);
+}
+
+std::string in_quotes(std::string_view bytes) {
+  constexpr std::size_t longest = 40;
+  std::string text = "'";
+  for (const char c : bytes.substr(0, longest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      text += c;
+    } else {
+      text += "\\x";
+      text += "0123456789abcdef"[byte / 16];
+      text += "0123456789abcdef"[byte % 16];
+    }
+  }
+  return text + (bytes.size() > longest ? "...'" : "'");
 }
 
 bool Descriptor::close() {
@@ -93,9 +121,14 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
 
   static std::atomic<std::uint64_t> next{0};
   do {
-    temporary_ = ".ein-" + std::to_string(::getpid()) + "-" + std::to_string(next++) + ".tmp";
+    temporary_ = std::string(temporary_prefix) + std::to_string(::getpid()) + "-" +
+                 std::to_string(next++) + std::string(temporary_suffix);
     fd_.reset(::openat(directory_.get(), temporary_.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666));
+    if (fd_.get() >= 0 && !lock_own(fd_.get())) {
+      fd_.close();
+      errno = EEXIST;
+    }
   } while (fd_.get() < 0 && errno == EEXIST);
   if (fd_.get() < 0) fail("cannot be written; a file beside it: " + reason(errno));
   if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0) {
@@ -121,6 +154,7 @@ void ReplacementFile::write(const void* from, std::size_t bytes) {
 }
 
 void ReplacementFile::commit() {
+  const Descriptor lock(::dup(fd_.get()));  // shares the lock, past the close
   if (::fsync(fd_.get()) != 0 || !fd_.close()) fail("cannot be written: " + reason(errno));
   if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
     fail("cannot be replaced: " + reason(errno));
@@ -129,6 +163,19 @@ void ReplacementFile::commit() {
   // EINVAL: a file system that does not flush directories on request.
   if (::fsync(directory_.get()) != 0 && errno != EINVAL) {
     fail("was replaced, but a power failure may undo it; its directory: " + reason(errno));
+  }
+}
+
+void remove_abandoned_files(const std::string& directory) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) continue;
+    const Descriptor file(
+        ::open(entry->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+      ::unlink(entry->path().c_str());
   }
 }
 

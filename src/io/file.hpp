@@ -12,6 +12,9 @@ namespace ein::io {
 /// Throws an Error of kind `file`: "caller: "path" what".
 [[noreturn]] void fail(std::string_view caller, const std::string& path, const std::string& what);
 
+/// Bytes from a file as an error message may show them: in quotes, printable, the first forty.
+std::string in_quotes(std::string_view bytes);
+
 /// A file descriptor that closes itself.
 class Descriptor {
  public:
@@ -52,9 +55,10 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// The future content of a file. It is written to a temporary file in the same directory, and the
-/// file at `path` is the old one until commit(). Symbolic links are followed; what exists and is no
-/// regular file is refused. Errors are of kind `file` and name `caller` and the path.
+/// The future content of a file. It is written to a temporary file in the same directory, which is
+/// locked (flock) as long as this lives, and the file at `path` is the old one until commit().
+/// Symbolic links are followed; what exists and is no regular file is refused. Errors are of kind
+/// `file` and name `caller` and the path.
 class ReplacementFile {
  public:
   ReplacementFile(std::string caller, const std::string& path);
@@ -73,5 +77,9 @@ class ReplacementFile {
   std::string caller_, path_, name_, temporary_;
   Descriptor directory_, fd_;
 };
+
+/// Removes the temporary files in `directory` whose ReplacementFile is gone, because its process
+/// died.
+void remove_abandoned_files(const std::string& directory);
 
 }  // namespace ein::io

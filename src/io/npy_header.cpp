@@ -53,23 +53,6 @@ std::string describe_unsupported(std::string_view code) {
   return "no type that ein knows";
 }
 
-/// Bytes from a file as an error message may show them.
-std::string quoted(std::string_view bytes) {
-  constexpr std::size_t longest = 40;
-  std::string text = "'";
-  for (const char c : bytes.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f) {
-      text += c;
-    } else {
-      text += "\\x";
-      text += "0123456789abcdef"[byte / 16];
-      text += "0123456789abcdef"[byte % 16];
-    }
-  }
-  return text + (bytes.size() > longest ? "...'" : "'");
-}
-
 /// A parser of the one kind of Python literal that a header is.
 class Parser {
  public:
@@ -82,7 +65,7 @@ class Parser {
     while (!accept('}')) {
       const std::string_view key = string("a key");
       const auto first = [&](bool& seen) {
-        if (seen) fail("its header has the key " + quoted(key) + " twice");
+        if (seen) fail("its header has the key " + in_quotes(key) + " twice");
         seen = true;
         expect(':');
       };
@@ -96,7 +79,7 @@ class Parser {
         first(has_shape);
         shape();
       } else {
-        fail("its header has the key " + quoted(key) +
+        fail("its header has the key " + in_quotes(key) +
              "; descr, fortran_order and shape are wanted");
       }
       if (!accept(',')) {
@@ -117,7 +100,7 @@ class Parser {
   [[noreturn]] void malformed(std::string_view wanted) const {
     fail("has a malformed header: " + std::string(wanted) + " is wanted at byte " +
          std::to_string(at_) + " of it" +
-         (at_ < text_.size() ? ", got " + quoted(text_.substr(at_, 1)) : ""));
+         (at_ < text_.size() ? ", got " + in_quotes(text_.substr(at_, 1)) : ""));
   }
 
   void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\n\r\f", at_), text_.size()); }
@@ -128,7 +111,7 @@ class Parser {
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted)) malformed(quoted({&wanted, 1}));
+    if (!accept(wanted)) malformed(in_quotes({&wanted, 1}));
   }
   bool accept(std::string_view word) {
     skip_space();
@@ -162,18 +145,18 @@ class Parser {
     const std::string_view descr = string("descr");
     const char order = descr.empty() ? '\0' : descr.front();
     if (order != '<' && order != '>' && order != '|' && order != '=') {
-      fail("has the descr " + quoted(descr) + ", which begins with no byte order (< > | =)");
+      fail("has the descr " + in_quotes(descr) + ", which begins with no byte order (< > | =)");
     }
     const std::string_view code = descr.substr(1);
     for (const NpyType& type : npy_types) {
       if (type.code != code) continue;
       const bool one_byte = size_of(type.dtype) == 1;
-      if (order == '|' && !one_byte) fail("has the descr " + quoted(descr) + " without byte order");
+      if (order == '|' && !one_byte) fail("has the descr " + in_quotes(descr) + " without byte order");
       header_.dtype = type.dtype;
       header_.swapped = !one_byte && order != '=' && order != native_order;
       return;
     }
-    fail("has the descr " + quoted(descr) + ": " + describe_unsupported(code) +
+    fail("has the descr " + in_quotes(descr) + ": " + describe_unsupported(code) +
          " (ein loads float64 float32 float16 int64 int32 uint8 bool)");
   }
 

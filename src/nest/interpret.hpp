@@ -6,9 +6,13 @@
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <ein/error.hpp>
 #include <ein/graph.hpp>
+#include "nest/nest.hpp"
 #include "nest/random.hpp"
 
 namespace ein {
@@ -32,14 +36,15 @@ inline double value_of(double a) { return a; }
 
 /// Runs `graph` with values of type Number (double, or one that counts what is done to it). Each input and
 /// result is a row-major array. Arithmetic is exact Number arithmetic except where a value's dtype is an
-/// integer or bool: conversion to it truncates.
+/// integer or bool: conversion to it truncates. Random streams of the run begin at `origin`. Positions out of
+/// range are an Error of kind `value`.
 template <class Number = double>
 class Interpreter {
  public:
   using Values = std::vector<Number>;
 
-  static std::vector<Values> run(const Graph& graph, std::vector<Values> inputs) {
-    Interpreter interpreter(graph, std::move(inputs));
+  static std::vector<Values> run(const Graph& graph, std::vector<Values> inputs, RandomOrigin origin = {}) {
+    Interpreter interpreter(graph, std::move(inputs), origin);
     for (std::size_t id = 0; id < graph.ops.size(); ++id) interpreter.run(graph.ops[id]);
     std::vector<Values> results;
     for (ValueId output : graph.outputs) results.push_back(interpreter.values_[static_cast<std::size_t>(output)]);
@@ -47,14 +52,17 @@ class Interpreter {
   }
 
  private:
-  Interpreter(const Graph& graph, std::vector<Values> inputs) : graph_(graph), inputs_(std::move(inputs)) {}
+  Interpreter(const Graph& graph, std::vector<Values> inputs, RandomOrigin origin)
+      : graph_(graph), inputs_(std::move(inputs)), origin_(origin) {}
 
   using Point = std::vector<std::int64_t>;
 
-  static std::size_t place(const Access& access, const Shape& shape, const Point& at) {
+  /// Dimension `dim`, if not -1, lies `position` further on.
+  static std::size_t place(const Access& access, const Shape& shape, const Point& at, int dim = -1, std::int64_t position = 0) {
     std::int64_t linear = 0;
     for (std::size_t d = 0; d < access.size(); ++d) {
       std::int64_t index = access[d].offset;
+      if (static_cast<int>(d) == dim) index += position;
       for (const DimIndex::Term& term : access[d].terms) index += term.coefficient * at[static_cast<std::size_t>(term.axis)];
       linear = linear * shape[d] + index;
     }
@@ -136,19 +144,21 @@ class Interpreter {
     }
   }
 
-  static Number evaluate(const ScalarExpr& expr, const Values& inputs, const Point& at, std::size_t position) {
+  Number evaluate(const ScalarExpr& expr, const Values& inputs, const Point& at, std::size_t position) const {
     using namespace reference;
     Values steps;
     for (const ScalarStep& step : expr.steps) {
+      const auto uniform = [&] {
+        const RandomOrigin origin = step.of_run ? origin_ : RandomOrigin{step.seed, 0};
+        return Number(random::uniform(origin.seed, origin.stream + step.stream, position));
+      };
       const auto arg = [&](int i) { return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])]; };
       switch (step.op) {
         case ScalarOp::input: steps.push_back(inputs[static_cast<std::size_t>(step.which)]); break;
         case ScalarOp::constant: steps.push_back(Number(step.real)); break;
         case ScalarOp::index: steps.push_back(Number(static_cast<double>(at[static_cast<std::size_t>(step.which)]))); break;
-        case ScalarOp::uniform: steps.push_back(Number(random::uniform(step.seed, step.stream, position))); break;
-        case ScalarOp::normal:
-          steps.push_back(normal(Number(random::uniform(step.seed, step.stream, position))));
-          break;
+        case ScalarOp::uniform: steps.push_back(uniform()); break;
+        case ScalarOp::normal: steps.push_back(normal(uniform())); break;
         default: steps.push_back(apply(step.op, arg(0), arg(1), arg(2)));
       }
     }
@@ -163,7 +173,14 @@ class Interpreter {
 
   void run(const Op& op) {
     const std::size_t count = op.inputs.size();
-    if (op.kind == OpKind::concat) return concat(op);
+    switch (op.kind) {
+      case OpKind::concat: return concat(op);
+      case OpKind::gather:
+      case OpKind::scatter_add: return gather_or_scatter(op);
+      case OpKind::scan: return scan(op);
+      case OpKind::argsort: return argsort(op);
+      default: break;
+    }
     if (op.kind == OpKind::input) {
       values_.push_back(std::move(inputs_.at(next_input_++)));
       return;
@@ -187,6 +204,7 @@ class Interpreter {
       }
       const std::size_t position = place(op.write, op.shape, at);
       switch (op.kind) {
+        case OpKind::place:
         case OpKind::reindex: result[position] = at_point[0]; break;
         case OpKind::map: result[position] = evaluate(op.expr, at_point, at, position); break;
         case OpKind::reduce: combine_into(position, at_point[0]); break;
@@ -205,8 +223,83 @@ class Interpreter {
     values_.push_back(std::move(result));
   }
 
+  const Values& input(const Op& op, std::size_t i) const { return values_[static_cast<std::size_t>(op.inputs[i])]; }
+  const Shape& input_shape(const Op& op, std::size_t i) const { return graph_.op(op.inputs[i]).shape; }
+
+  void gather_or_scatter(const Op& op) {
+    using namespace reference;
+    const bool gathers = op.kind == OpKind::gather;
+    const std::int64_t size = (gathers ? input_shape(op, 0) : op.shape)[static_cast<std::size_t>(op.dim)];
+    Values result(static_cast<std::size_t>(numel(op.shape)), Number(0));
+    for_each_point(op.axes, [&](const Point& at) {
+      const auto position = static_cast<std::int64_t>(value_of(input(op, 1)[place(op.reads[1], input_shape(op, 1), at)]));
+      if (position < 0 || position >= size) {
+        throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) + " of " + std::to_string(size));
+      }
+      if (gathers) {
+        result[place(op.write, op.shape, at)] = input(op, 0)[place(op.reads[0], input_shape(op, 0), at, op.dim, position)];
+      } else {
+        Number& sum = result[place(op.write, op.shape, at, op.dim, position)];
+        sum = sum + input(op, 0)[place(op.reads[0], input_shape(op, 0), at)];
+      }
+    });
+    if (!gathers) {
+      for (Number& x : result) x = stored(op.dtype, x);
+    }
+    values_.push_back(std::move(result));
+  }
+
+  /// Calls f(point) for the first point of each line along op.axis.
+  template <class F>
+  static void for_each_line(const Op& op, F&& f) {
+    std::vector<Axis> axes = op.axes;
+    Axis& along = axes[static_cast<std::size_t>(op.axis)];
+    along.size = std::min<std::int64_t>(along.size, 1);
+    for_each_point(axes, f);
+  }
+
+  void scan(const Op& op) {
+    Values result(static_cast<std::size_t>(numel(op.shape)), Number(0));
+    const auto axis = static_cast<std::size_t>(op.axis);
+    const std::int64_t size = op.axes[axis].size;
+    for_each_line(op, [&](Point at) {
+      Number sum(0);
+      for (std::int64_t i = 0; i < size; ++i) {
+        at[axis] = op.reverse ? size - 1 - i : i;
+        const Number x = input(op, 0)[place(op.reads[0], input_shape(op, 0), at)];
+        sum = i == 0 ? x : combined(op.combine, sum, x);
+        result[place(op.write, op.shape, at)] = stored(op.dtype, sum);
+      }
+    });
+    values_.push_back(std::move(result));
+  }
+
+  void argsort(const Op& op) {
+    using namespace reference;
+    Values result(static_cast<std::size_t>(numel(op.shape)), Number(0));
+    const auto axis = static_cast<std::size_t>(op.axis);
+    const std::int64_t size = op.axes[axis].size;
+    for_each_line(op, [&](Point at) {
+      std::vector<std::pair<double, std::int64_t>> line;
+      for (at[axis] = 0; at[axis] < size; ++at[axis]) {
+        line.emplace_back(value_of(input(op, 0)[place(op.reads[0], input_shape(op, 0), at)]), at[axis]);
+      }
+      const auto is_less = [](double a, double b) { return !std::isnan(a) && (std::isnan(b) || a < b); };
+      std::sort(line.begin(), line.end(), [&](const auto& a, const auto& b) {
+        if (is_less(a.first, b.first)) return !op.reverse;
+        if (is_less(b.first, a.first)) return op.reverse;
+        return a.second < b.second;
+      });
+      for (at[axis] = 0; at[axis] < size; ++at[axis]) {
+        const auto place_of = static_cast<double>(line[static_cast<std::size_t>(at[axis])].second);
+        result[place(op.write, op.shape, at)] = Number(place_of);
+      }
+    });
+    values_.push_back(std::move(result));
+  }
+
   void concat(const Op& op) {
-    const auto dim = static_cast<std::size_t>(op.concat_dim);
+    const auto dim = static_cast<std::size_t>(op.dim);
     std::int64_t outer = 1;
     for (std::size_t d = 0; d < dim; ++d) outer *= op.shape[d];
     Values result;
@@ -222,6 +315,7 @@ class Interpreter {
 
   const Graph& graph_;
   std::vector<Values> inputs_;
+  RandomOrigin origin_;
   std::size_t next_input_ = 0;
   std::vector<Values> values_;
 };

@@ -5,7 +5,8 @@
 namespace ein {
 
 bool LoopNest::is_copy() const {
-  return !combine && body.steps.size() == 1 && body.steps[0].op == ScalarOp::input && epilogue.steps.empty();
+  return !combine && along == Along::nothing && inputs.size() == 1 && body.steps.size() == 1 &&
+         body.steps[0].op == ScalarOp::input && epilogue.steps.empty();
 }
 
 bool LoopNest::is_contraction() const {
@@ -51,7 +52,7 @@ void simplify(LoopNest& nest) {
   }
   if (knows_its_place(nest.body)) return;
   for (std::size_t a = nest.axes.size(); a-- > 0;) {
-    if (nest.axes[a].size == 1) erase_axis(nest, a);
+    if (nest.axes[a].size == 1 && !nest.axes[a].ordered) erase_axis(nest, a);
   }
   // Any outer axis may join any inner one of its kind, not just its neighbour in the list.
   for (bool merged = true; merged;) {
@@ -59,6 +60,7 @@ void simplify(LoopNest& nest) {
     for (std::size_t outer = 0; outer < nest.axes.size() && !merged; ++outer) {
       for (std::size_t inner = 0; inner < nest.axes.size() && !merged; ++inner) {
         if (inner == outer || nest.axes[inner].reduced != nest.axes[outer].reduced) continue;
+        if (nest.axes[inner].ordered || nest.axes[outer].ordered) continue;
         const std::int64_t size = nest.axes[inner].size;
         bool joint = true;
         for_each_operand(nest, [&](const LoopNest::Operand& operand) {
@@ -84,9 +86,16 @@ std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {
     if (operand.strides[a] != 1) place += std::to_string(operand.strides[a]) + "·";
     place += nest.axes[a].name.find(' ') == std::string::npos ? nest.axes[a].name : "(" + nest.axes[a].name + ")";
   }
+  if (operand.is_indirect()) {
+    const std::int64_t stride = operand.indirection.stride;
+    place += (place.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + "x" +
+             std::to_string(operand.indirection.positions);
+  }
   if (operand.offset != 0) place += (place.empty() ? "" : " + ") + std::to_string(operand.offset);
   return "b" + std::to_string(operand.buffer) + "[" + (place.empty() ? "0" : place) + "]";
 }
+
+const char* name_of(LoopNest::Along along) { return along == LoopNest::Along::scan ? "scan" : "sort"; }
 
 }  // namespace
 
@@ -97,17 +106,24 @@ std::string to_string(const LoopNest& nest) {
     for (const LoopNest::NestAxis& axis : nest.axes) {
       if (axis.reduced != reduced) continue;
       const std::string name = axis.name.find(' ') == std::string::npos ? axis.name : "(" + axis.name + ")";
-      text += indent + (reduced ? "reduce " : "for ") + name + " in 0.." + std::to_string(axis.size) + "\n";
+      const std::string verb = axis.ordered ? name_of(nest.along) : reduced ? "reduce" : "for";
+      text += indent + verb + " " + name + " in " +
+              (axis.ordered && nest.reverse ? std::to_string(axis.size) + "..0" : "0.." + std::to_string(axis.size)) + "\n";
       indent += "  ";
     }
   }
   std::string value = nest.body.steps.size() == 1 && nest.body.steps[0].op == ScalarOp::input ? "x0" : to_string(nest.body);
-  for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
-    text += indent + "x" + std::to_string(i) + " = " + show(nest.inputs[i], nest) + "  : " +
-            std::string(name(nest.inputs[i].dtype)) + "\n";
+  // Positions come before what they move.
+  for (const bool indirect : {false, true}) {
+    for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+      if (nest.inputs[i].is_indirect() != indirect) continue;
+      text += indent + "x" + std::to_string(i) + " = " + show(nest.inputs[i], nest) + "  : " +
+              std::string(name(nest.inputs[i].dtype)) + "\n";
+    }
   }
-  if (nest.combine) value = std::string(name(*nest.combine)) + " " + value;
-  text += indent + show(nest.output, nest) + " = " + value;
+  if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
+  if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
+  text += indent + show(nest.output, nest) + (nest.is_scatter() ? " += " : " = ") + value;
   if (!nest.epilogue.steps.empty()) text += ", then " + to_string(nest.epilogue);
   return text + "  : " + std::string(name(nest.output.dtype)) + " in " + std::string(name(nest.compute)) + "\n";
 }

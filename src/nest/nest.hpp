@@ -12,29 +12,64 @@ namespace ein {
 
 /// For each point of the kept axes: evaluates `body` at each point of the reduced axes, combines the
 /// values (there is just one where nothing is reduced), applies `epilogue` and stores the result.
+///
+/// Other nests, whose body is their input 0:
+/// - An indirect input 0 is gathered: nothing is reduced.
+/// - An indirect output is scattered to: it begins as zeros at all its positions, and the value at each point
+///   is added where the positions say. `combine` is sum; the reduced axes are those along which the output
+///   moves by its positions alone.
+/// - Along its one ordered axis a nest may scan or argsort (see Along).
 struct LoopNest {
   struct NestAxis {
     std::string name;
     std::int64_t size = 0;
     bool reduced = false;
+    bool ordered = false;  // scanned or sorted along; kept
   };
-  /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer.
+  /// Moves an operand by `stride` elements for each unit of the value of input `positions`, an i64 or i32
+  /// in [0, size); other values are an Error of kind `value`.
+  struct Indirection {
+    int positions = -1;  // none
+    std::int64_t stride = 0;
+    std::int64_t size = 0;
+  };
+  /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and where the
+  /// indirection adds.
   struct Operand {
     int buffer = 0;
     DType dtype = DType::f32;
     std::int64_t offset = 0;
     std::vector<std::int64_t> strides{};  // one per axis
+    Indirection indirection{};
+    bool is_indirect() const { return indirection.positions >= 0; }
+  };
+  /// What happens along the ordered axis.
+  enum class Along : std::uint8_t {
+    nothing,
+    scan,     ///< each result combines the values up to its own
+    argsort,  ///< each result is the place, along the axis, of the value that comes there in ascending order;
+              ///< equal values keep their order, and NaN counts as the greatest
   };
   std::vector<NestAxis> axes;
   std::vector<Operand> inputs;
   Operand output;                  // strides of reduced axes are 0
   ScalarExpr body;                 // of the inputs
-  std::optional<Combine> combine;  // none: no axis is reduced
+  std::optional<Combine> combine;  // none: no axis is reduced or scanned
   ScalarExpr epilogue;             // of the combined value, input 0; empty for the value itself
   DType compute = DType::f32;      // f64, f32 or i64: the type of every step and of the combination
+  Along along = Along::nothing;
+  bool reverse = false;  // scan: from the end; argsort: in descending order
 
   bool is_copy() const;      // the body is its one input, and nothing is combined
   bool is_contraction() const;  // the body is the product of its two inputs, combined by sum
+  bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
+  bool is_scatter() const { return output.is_indirect(); }
+};
+
+/// Where random streams that are relative to a run begin.
+struct RandomOrigin {
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
 };
 
 /// Merges neighbouring axes that every operand walks as one, and drops axes of size 1. A nest whose

@@ -321,7 +321,9 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
     ordered.ops.back().inputs = std::move(inputs);
     moved.push_back(static_cast<ValueId>(ordered.ops.size()) - 1);
   }
-  for (ValueId output : graph.outputs) ordered.outputs.push_back(moved[static_cast<std::size_t>(output)]);
+  const auto place = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
+  for (ValueId output : graph.outputs) ordered.outputs.push_back(place(output));
+  for (const Assignment& a : graph.assignments) ordered.assignments.push_back({place(a.target), place(a.value)});
   return ordered;
 }
 

@@ -219,7 +219,8 @@ class Lowering {
 
   DType compute_type(const Op& op) const {
     if (op.kind == OpKind::map) return op.compute;
-    DType widest = op.kind == OpKind::reduce ? graph_.op(op.inputs[0]).dtype : op.dtype;
+    const bool of_input = op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::argsort;
+    const DType widest = of_input ? graph_.op(op.inputs[0]).dtype : op.dtype;
     if (is_integral(widest)) return DType::i64;
     return widest == DType::f64 ? DType::f64 : DType::f32;
   }
@@ -229,6 +230,11 @@ class Lowering {
     switch (op.kind) {
       case OpKind::reindex: return lower_reindex(id);
       case OpKind::concat: return lower_concat(id);
+      case OpKind::place: return lower_place(id);
+      case OpKind::gather:
+      case OpKind::scatter_add: return lower_indirect(id);
+      case OpKind::scan:
+      case OpKind::argsort: return lower_ordered(id);
       case OpKind::contract:
         return lower_compute(id, Ex::input(0) * Ex::input(1), op);
       case OpKind::reduce: return lower_compute(id, Ex::input(0), op);
@@ -263,7 +269,7 @@ class Lowering {
   void copy(const Op& op, const Layout& from, const Layout& to) {
     LoopNest nest = nest_over(op);
     nest.body = Ex::input(0);
-    nest.compute = is_integral(op.dtype) ? DType::i64 : op.dtype == DType::f64 ? DType::f64 : DType::f32;
+    nest.compute = compute_type(op);
     nest.inputs = {operand(from, op.dtype, op.reads[0], op.axes.size())};
     nest.output = operand(to, op.dtype, op.write, op.axes.size());
     add(std::move(nest));
@@ -294,9 +300,62 @@ class Lowering {
       whole.reads = {plain};
       whole.write = plain;
       copy(whole, layout_of(input), part);
-      const auto dim = static_cast<std::size_t>(op.concat_dim);
+      const auto dim = static_cast<std::size_t>(op.dim);
       part.offset += part.strides[dim] * shape[dim];
     }
+  }
+
+  void lower_place(ValueId id) {
+    const Op& op = graph_.op(id);
+    allocate_result(id);
+    if (points(op) != Count(numel(op.shape))) {
+      Op zeros{.kind = OpKind::map, .dtype = op.dtype, .shape = op.shape};
+      for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+        zeros.axes.push_back({"i" + std::to_string(d), op.shape[d]});
+        zeros.write.push_back({0, {{static_cast<int>(d), 1}}});
+      }
+      LoopNest nest = nest_over(zeros);
+      nest.body = Ex(0.0);
+      nest.compute = compute_type(op);
+      nest.output = operand(layout_of(id), op.dtype, zeros.write, zeros.axes.size());
+      add(std::move(nest));
+    }
+    copy(op, layout_of(op.inputs[0]), layout_of(id));
+  }
+
+  /// A nest of `op` over all its axes, with its inputs as they are.
+  LoopNest plain_nest(ValueId id) {
+    const Op& op = graph_.op(id);
+    allocate_result(id);
+    LoopNest nest = nest_over(op);
+    nest.body = Ex::input(0);
+    nest.compute = compute_type(op);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      nest.inputs.push_back(operand(layout_of(op.inputs[i]), graph_.op(op.inputs[i]).dtype, op.reads[i], op.axes.size()));
+    }
+    nest.output = operand(layout_of(id), op.dtype, op.write, op.axes.size());
+    return nest;
+  }
+
+  void lower_indirect(ValueId id) {
+    const Op& op = graph_.op(id);
+    LoopNest nest = plain_nest(id);
+    const bool gathers = op.kind == OpKind::gather;
+    const auto dim = static_cast<std::size_t>(op.dim);
+    const ValueId moved = gathers ? op.inputs[0] : id;
+    (gathers ? nest.inputs[0] : nest.output).indirection = {1, layout_of(moved).strides[dim], graph_.op(moved).shape[dim]};
+    if (!gathers) nest.combine = Combine::sum;
+    add(std::move(nest));
+  }
+
+  void lower_ordered(ValueId id) {
+    const Op& op = graph_.op(id);
+    LoopNest nest = plain_nest(id);
+    nest.axes[static_cast<std::size_t>(op.axis)].ordered = true;
+    nest.reverse = op.reverse;
+    nest.along = op.kind == OpKind::scan ? LoopNest::Along::scan : LoopNest::Along::argsort;
+    if (op.kind == OpKind::scan) nest.combine = op.combine;
+    add(std::move(nest));
   }
 
   const Graph& graph_;

@@ -1,12 +1,11 @@
 #include <ein/create.hpp>
 
-#include <atomic>
 #include <cmath>
-#include <mutex>
 
 #include <ein/error.hpp>
 #include "nest/random.hpp"
 #include "runtime/map.hpp"
+#include "runtime/random_state.hpp"
 
 namespace ein {
 namespace {
@@ -18,26 +17,13 @@ DType compute_type_for(Scalar value, DType dtype) {
   return value.is_integer() && is_integral(dtype) ? DType::i64 : DType::f64;
 }
 
-/// The seed, and the number of random tensors made from it.
-struct RandomState {
-  std::mutex mutex;
-  std::uint64_t seed = 0;
-  std::uint64_t tensors = 0;
-};
-RandomState& random_state() {
-  static RandomState state;
-  return state;
-}
-
 /// The next random stream, for a tensor of this shape and dtype; a call that fails takes none.
-Ex next_random(const char* what, ScalarOp distribution, const Shape& shape, DType dtype) {
+Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, DType dtype) {
   if (!is_floating(dtype)) {
     throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) + " is not a floating-point dtype");
   }
   checked_numel(shape, static_cast<std::int64_t>(size_of(dtype)));
-  RandomState& state = random_state();
-  const std::lock_guard lock(state.mutex);
-  return Ex::random(distribution, state.seed, state.tensors++);
+  return engine::next_random(distribution);
 }
 
 }  // namespace
@@ -94,19 +80,12 @@ Tensor eye(std::int64_t n, DType dtype) {
   return x;
 }
 
-void manual_seed(std::uint64_t seed) {
-  RandomState& state = random_state();
-  const std::lock_guard lock(state.mutex);
-  state.seed = seed;
-  state.tensors = 0;
-}
-
 Tensor randn(const Shape& shape, DType dtype) {
-  return engine::fill_new(next_random("randn", ScalarOp::normal, shape, dtype), shape, DType::f64, dtype);
+  return engine::fill_new(next_random_for("randn", ScalarOp::normal, shape, dtype), shape, DType::f64, dtype);
 }
 
 Tensor rand(const Shape& shape, DType dtype) {
-  const Ex u = next_random("rand", ScalarOp::uniform, shape, dtype);
+  const Ex u = next_random_for("rand", ScalarOp::uniform, shape, dtype);
   // Rounding to a narrower type must not reach 1.
   const double below_one = 1 - finfo(dtype).eps / 2;
   return engine::fill_new(Ex::apply(ScalarOp::min, u, Ex(below_one)), shape, DType::f64, dtype);
@@ -117,7 +96,7 @@ Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dt
     throw Error(ErrorKind::value, "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
                                       ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
   }
-  const Ex u = next_random("trunc_normal", ScalarOp::uniform, shape, dtype);
+  const Ex u = next_random_for("trunc_normal", ScalarOp::uniform, shape, dtype);
   // Far out on the right the distribution function has no digits left, on the left it has: mirror.
   const double sign = a > 0 ? -1 : 1;
   const double low = sign > 0 ? a : -b, high = sign > 0 ? b : -a;

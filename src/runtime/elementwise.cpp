@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <numbers>
 
+#include <ein/autocast.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
@@ -149,15 +150,19 @@ Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
 
 namespace {
 
-/// x where `compare(column - row, diagonal)` holds, else 0.
-Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, ScalarOp compare) {
+/// x where `compare(column - row, diagonal)` holds.
+Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar otherwise, ScalarOp compare) {
   if (x.rank() < 2) {
     throw Error(ErrorKind::rank, std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
+  }
+  if (is_integral(x.dtype()) && !otherwise.is_integer()) {
+    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(x.dtype())) + " cannot hold " + show(otherwise));
   }
   const auto row = static_cast<int>(x.rank()) - 2;
   const Ex distance = Ex::index(row + 1) - Ex::index(row);
   const Ex kept = Ex::apply(compare, distance, Ex::integer(diagonal));
-  const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), Ex::integer(0));
+  const Ex rest = otherwise.is_integer() ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
+  const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), rest);
   // Positions beyond 2^24 are not exact in f32.
   const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
   const DType compute = engine::compute_type(x.dtype());
@@ -167,13 +172,17 @@ Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar
 
 }  // namespace
 
-Tensor triu(const Tensor& x, std::int64_t diagonal) { return triangle("triu", x, diagonal, ScalarOp::ge); }
-Tensor tril(const Tensor& x, std::int64_t diagonal) { return triangle("tril", x, diagonal, ScalarOp::le); }
+Tensor triu(const Tensor& x, std::int64_t diagonal, Scalar otherwise) {
+  return triangle("triu", x, diagonal, otherwise, ScalarOp::ge);
+}
+Tensor tril(const Tensor& x, std::int64_t diagonal, Scalar otherwise) {
+  return triangle("tril", x, diagonal, otherwise, ScalarOp::le);
+}
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const std::string shapes = "shapes " + a.shape().to_string() + " and " + b.shape().to_string();
   if (a.rank() == 0 || b.rank() == 0) throw Error(ErrorKind::rank, "matmul: wants no scalars, got " + shapes);
-  if (a.dtype() != b.dtype()) {
+  if (a.dtype() != b.dtype() && !autocast_dtype()) {
     throw Error(ErrorKind::dtype, "matmul: operands have different dtypes: " + std::string(name(a.dtype())) + " and " +
                                       std::string(name(b.dtype())) + "\n  help: cast one with .to(dtype)");
   }

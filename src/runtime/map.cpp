@@ -4,21 +4,21 @@
 #include <bit>
 
 #include <ein/error.hpp>
+#include "runtime/trace.hpp"
 
 namespace ein::engine {
 namespace {
 
-/// Keys of maps and of pattern calls differ in their first word.
-constexpr std::int64_t map_key = -1;
-constexpr std::int64_t copy_key = -2;
-
-void add(PlanKey& key, const ScalarExpr& formula) {
+void add_formula(PlanKey& key, const ScalarExpr& formula) {
   key.add(static_cast<std::int64_t>(formula.steps.size()));
   for (const ScalarStep& step : formula.steps) {
     key.add(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.which) << 8);
     for (int arg : step.args) key.add(arg);
     key.add(std::bit_cast<std::int64_t>(step.real));
     key.add(step.integer);
+    key.add(static_cast<std::int64_t>(step.seed));
+    key.add(static_cast<std::int64_t>(step.stream));
+    key.add(step.of_run);
   }
 }
 
@@ -75,9 +75,9 @@ Shape broadcast_shape(std::string_view what, Operands operands) {
 
 Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute, DType to) {
   PlanKey key;
-  key.add(map_key);
+  add(key, KeyKind::map);
   key.add(static_cast<std::int64_t>(compute) << 8 | static_cast<std::int64_t>(to));
-  add(key, formula);
+  add_formula(key, formula);
   for (const Tensor* operand : operands) key.add(*operand);
   const auto build = [&] {
     Graph graph;
@@ -112,12 +112,32 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
   graph.ops.push_back(std::move(op));
   graph.outputs.push_back(0);
   // Each formula is its own; a plan for it would be kept for nothing.
-  return run(*make_plan("fill", graph, {}), {}).front().view(shape);
+  return run(*std::make_shared<const Plan>("fill", std::move(graph), Operands(), OrderOptions()), {}).front().view(shape);
+}
+
+Tensor broadcast(const Tensor& x, const Shape& shape) {
+  const Tensor* operand = &x;
+  PlanKey key;
+  add(key, KeyKind::broadcast);
+  key.add(static_cast<std::int64_t>(shape.rank()));
+  for (std::int64_t size : shape) key.add(size);
+  key.add(x);
+  const auto build = [&] {
+    Graph graph;
+    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
+    graph.ops.push_back({.kind = OpKind::reindex, .dtype = x.dtype(), .shape = shape, .inputs = {0}, .axes = axes_of(shape),
+                         .reads = {broadcast_access(x.shape(), shape)}, .write = broadcast_access(shape, shape)});
+    graph.outputs = {1};
+    verify(graph);
+    return graph;
+  };
+  return std::move(run(*plan_for(key, {&operand, 1}, [] { return "broadcast"; }, build), {&operand, 1}).front());
 }
 
 void copy(const Tensor& from, const Tensor& to) {
+  if (Trace* trace = Trace::active()) return trace->assign(to, from);
   PlanKey key;
-  key.add(copy_key);
+  add(key, KeyKind::copy);
   key.add(from);
   key.add(to);
   auto plan = find_plan(key);
@@ -136,7 +156,7 @@ void copy(const Tensor& from, const Tensor& to) {
     program.input_count = 2;
     program.buffers = {{from.numel(), from.dtype()}, {to.numel(), to.dtype()}};
     program.nests.push_back(std::move(nest));
-    plan = make_plan("copy", std::move(program));
+    plan = std::make_shared<const Plan>("copy", std::move(program));
     keep_plan(key, plan);
   }
   const Tensor* const operands[] = {&from, &to};

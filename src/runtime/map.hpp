@@ -14,8 +14,11 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
 /// A new contiguous tensor of `formula`, which has no inputs; axis index 0 is the row-major position.
 Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to);
 
-/// to[...] = from[...], converted; shapes must be equal.
+/// to[...] = from[...], converted; shapes must be equal. While a function is traced, an assignment that it makes.
 void copy(const Tensor& from, const Tensor& to);
+
+/// x stretched to `shape`, as broadcasting does.
+Tensor broadcast(const Tensor& x, const Shape& shape);
 
 /// The type in which a map of elements of `dtype` computes: f64, f32 or i64.
 DType compute_type(DType dtype);

@@ -3,6 +3,7 @@
 
 #include "ein/grammar/parse.hpp"
 #include "graph/call.hpp"
+#include "runtime/autocast.hpp"
 #include "runtime/plan.hpp"
 
 namespace ein {
@@ -63,7 +64,12 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
 
 namespace detail {
 
-std::vector<Tensor> run_all(const Call& call) { return engine::run(*plan_of(call), call.operands); }
+std::vector<Tensor> run_all(const Call& written) {
+  const engine::AutocastOperands operands(written.op, written.reduction, written.operands);
+  Call call = written;
+  call.operands = operands.operands();
+  return engine::run(*plan_of(call), call.operands);
+}
 
 Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }
 

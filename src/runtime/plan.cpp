@@ -1,13 +1,17 @@
 #include "runtime/plan.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
+#include <ein/autograd.hpp>
 #include "cost/scope.hpp"
-#include "passes/lower.hpp"
+#include "passes/simplify.hpp"
+#include "runtime/tape.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein::engine {
 
@@ -17,35 +21,54 @@ std::size_t bytes_of(const Program::Buffer& buffer) {
 }
 }  // namespace
 
-std::shared_ptr<const Plan> make_plan(std::string call, Program program) {
-  auto plan = std::make_shared<Plan>();
-  std::size_t workspace = 0;
+Executable::Executable(Program lowered) : program(std::move(lowered)), cost(ein::cost(program)) {
   for (const LoopNest& nest : program.nests) {
-    plan->kernels.push_back(cpu::make_kernel(nest));
-    workspace = std::max(workspace, plan->kernels.back()->workspace_bytes());
+    kernels.push_back(cpu::make_kernel(nest));
+    workspace_bytes = std::max(workspace_bytes, kernels.back()->workspace_bytes());
   }
-  plan->peak_bytes = workspace;
-  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) plan->peak_bytes += bytes_of(program.buffers[b]);
-  plan->cost = cost(program);
-  plan->call = std::move(call);
-  plan->program = std::move(program);
-  return plan;
+  peak_bytes = workspace_bytes;
+  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) peak_bytes += bytes_of(program.buffers[b]);
 }
 
-std::shared_ptr<const Plan> make_plan(std::string call, const Graph& graph, Operands operands,
-                                      const OrderOptions& options) {
-  const Graph ordered = order_contractions(graph, options);
-#ifndef NDEBUG
-  verify(ordered);
-#endif
+Plan::Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options)
+    : call_(std::move(call)), graph_(std::move(graph)), options_(options) {
   // Offsets are added to the buffers' addresses instead, so that equal views share a plan.
-  std::vector<InputLayout> layouts;
-  for (const Tensor* operand : operands) layouts.push_back({operand->strides(), 0});
-  return make_plan(std::move(call), lower(ordered, layouts));
+  for (const Tensor* operand : operands) layouts_.push_back({operand->strides(), 0});
 }
 
-std::vector<Tensor> run(const Plan& plan, Operands operands) {
-  const Program& program = plan.program;
+Plan::Plan(std::string call, Program program)
+    : call_(std::move(call)), executable_(std::make_unique<Executable>(std::move(program))) {}
+
+const Executable& Plan::executable() const {
+  std::call_once(made_, [&] {
+    if (executable_) return;
+    const Graph ordered = order_contractions(graph_, options_);
+#ifndef NDEBUG
+    verify(ordered);
+#endif
+    executable_ = std::make_unique<Executable>(lower(ordered, layouts_));
+  });
+  return *executable_;
+}
+
+const Backward& Plan::backward(const std::vector<bool>& wanted) const {
+  static std::atomic<std::int64_t> count{0};
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : backward_) {
+    if (known->wanted == wanted) return *known;
+  }
+  const std::vector<bool> given(graph_.outputs.size(), true);
+  autograd::Vjp vjp = autograd::vjp(graph_, wanted, given);
+  vjp.graph = simplify(vjp.graph);
+  backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
+  return *backward_.back();
+}
+
+namespace {
+
+std::vector<Tensor> execute(const Plan& plan, Operands operands) {
+  const Executable& executable = plan.executable();
+  const Program& program = executable.program;
   std::byte* few_addresses[8];
   std::vector<std::byte*> many_addresses;
   std::byte** addresses = few_addresses;
@@ -61,12 +84,14 @@ std::vector<Tensor> run(const Plan& plan, Operands operands) {
       addresses[b] = static_cast<std::byte*>(operands[b]->raw_data());
       continue;
     }
-    const Program::Buffer& buffer = program.buffers[b];
-    allocated.push_back(Storage::allocate(bytes_of(buffer)));
+    allocated.push_back(Storage::allocate(bytes_of(program.buffers[b])));
     addresses[b] = allocated.back()->data();
   }
-  if (CostRecorder::is_active()) CostRecorder::record(plan.call, plan.cost, plan.peak_bytes);
-  for (const auto& kernel : plan.kernels) kernel->run({addresses, count});
+  if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.peak_bytes);
+  std::shared_ptr<Storage> workspace;
+  if (executable.workspace_bytes > 0) workspace = Storage::allocate(executable.workspace_bytes);
+  const cpu::Run now{{addresses, count}, workspace ? workspace->data() : nullptr};
+  for (const auto& kernel : executable.kernels) kernel->run(now);
   std::vector<Tensor> results;
   results.reserve(program.results.size());
   for (const Program::Result& result : program.results) {
@@ -78,6 +103,16 @@ std::vector<Tensor> run(const Plan& plan, Operands operands) {
       results.emplace_back(allocated[b - operands.size()], result.dtype, result.shape, result.strides, result.offset);
     }
   }
+  return results;
+}
+
+}  // namespace
+
+std::vector<Tensor> run(const Plan& plan, Operands operands) {
+  Trace* const trace = Trace::active();
+  std::vector<Tensor> results = trace ? trace->splice(plan.graph(), operands) : execute(plan, operands);
+  const bool flows = std::any_of(operands.begin(), operands.end(), [](const Tensor* x) { return x->requires_grad(); });
+  if (flows && grad_is_enabled()) remember_call(plan, operands, results);
   return results;
 }
 

@@ -1,7 +1,8 @@
-// Plans: compiled programs, kept so that a repeated call does no parsing, solving or planning.
+// Plans: calls understood once, kept so that a repeated call does no parsing, solving or planning.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,8 +11,10 @@
 #include <ein/cost.hpp>
 #include <ein/graph.hpp>
 #include <ein/tensor.hpp>
+#include "autograd/vjp.hpp"
 #include "cpu/kernel.hpp"
 #include "passes/contraction_order.hpp"
+#include "passes/lower.hpp"
 
 namespace ein::engine {
 
@@ -19,22 +22,52 @@ namespace ein::engine {
 using Operands = std::span<const Tensor* const>;
 
 /// A program with a kernel for each of its nests.
-struct Plan {
+struct Executable {
+  explicit Executable(Program lowered);
+
   Program program;
   std::vector<std::unique_ptr<cpu::Kernel>> kernels;
-  std::string call;  // what it computes, for people
-  Cost cost;         // of the nests
-  /// Bytes that a run allocates at its peak: all buffers, and the largest workspace of a kernel.
+  Cost cost;  // of the nests
+  std::size_t workspace_bytes = 0;  // the most that a kernel wants
+  /// Bytes that a run allocates at its peak: all buffers, and the workspace.
   std::size_t peak_bytes = 0;
 };
 
-/// A kernel for each nest, and the nests' cost.
-std::shared_ptr<const Plan> make_plan(std::string call, Program program);
-/// Runs all passes on `graph`, for operands that lie as these do.
-std::shared_ptr<const Plan> make_plan(std::string call, const Graph& graph, Operands operands,
-                                      const OrderOptions& options = {});
+class Plan;
 
-/// Runs a plan on operands that lie as those it was made for.
+/// How cotangents of a call's results become cotangents of some of its operands.
+struct Backward {
+  std::vector<bool> wanted;  // which operands'
+  autograd::Vjp vjp;
+  std::int64_t number = 0;  // of this one among all, for the keys of its plans
+};
+
+/// What a call means, its graph; and how it runs on operands that lie as those it was made for.
+class Plan : public std::enable_shared_from_this<Plan> {
+ public:
+  Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options);
+  /// Without a graph: what is neither traced nor differentiated.
+  Plan(std::string call, Program program);
+
+  const std::string& call() const { return call_; }  // for people
+  const Graph& graph() const { return graph_; }
+  /// Made when it is first wanted.
+  const Executable& executable() const;
+  const Backward& backward(const std::vector<bool>& wanted) const;
+
+ private:
+  std::string call_;
+  Graph graph_;
+  std::vector<InputLayout> layouts_;
+  OrderOptions options_;
+  mutable std::once_flag made_;
+  mutable std::unique_ptr<const Executable> executable_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<const Backward>> backward_;
+};
+
+/// The results of a call: computed; or, while a function is traced, values of its graph. Remembered for the
+/// backward pass where gradients flow.
 std::vector<Tensor> run(const Plan& plan, Operands operands);
 
 /// What a plan depends on, as a list of words. Kept per thread: one key at a time.
@@ -51,6 +84,10 @@ class PlanKey {
   std::vector<std::int64_t>& words_;
 };
 
+/// The first words of keys that are no pattern calls.
+enum class KeyKind : std::int64_t { map = -1, copy = -2, backward = -3, view = -4, slice = -5, broadcast = -6 };
+inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
+
 /// The plan kept under a key, or null. Thread-safe.
 std::shared_ptr<const Plan> find_plan(const PlanKey& key);
 /// Keeps a plan under a key. The number of plans is bounded; old ones are dropped.
@@ -64,7 +101,7 @@ std::shared_ptr<const Plan> plan_for(const PlanKey& key, Operands operands, Call
   if (auto plan = find_plan(key)) return plan;
   // build() and the passes may call operations, which use the thread's key.
   const std::vector<std::int64_t> words(key.words().begin(), key.words().end());
-  auto plan = make_plan(call(), build(), operands, options);
+  auto plan = std::make_shared<const Plan>(call(), build(), operands, options);
   PlanKey again;
   for (std::int64_t word : words) again.add(word);
   keep_plan(again, plan);

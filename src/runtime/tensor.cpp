@@ -5,11 +5,13 @@
 #include <string>
 #include <utility>
 
+#include <ein/autograd.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 
 #include "runtime/map.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein {
 namespace {
@@ -55,6 +57,7 @@ bool overlaps_itself(const Tensor& x) {
 }
 
 void require_writable(const Tensor& x, const char* what) {
+  if (!x.storage()) detail::no_elements_yet(x.shape());
   if (x.storage()->read_only()) throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
   if (!overlaps_itself(x)) return;
   throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " + x.shape().to_string() +
@@ -78,34 +81,53 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor Tensor::clone() const {
-  Tensor copy = empty(shape(), dtype());
-  engine::copy(*this, copy);
+namespace {
+
+/// The same elements in a tensor of its own: a call like any other where gradients flow or a function is traced.
+Tensor converted(const char* what, const Tensor& x, DType dtype) {
+  if (engine::Trace::active() || (x.requires_grad() && grad_is_enabled())) {
+    const DType compute = engine::compute_type(x.dtype()) == DType::i64 && is_floating(dtype) ? DType::f64 : engine::compute_type(x.dtype());
+    const Tensor* operand = &x;
+    return engine::map(what, Ex::input(0), {&operand, 1}, compute, dtype);
+  }
+  Tensor copy = empty(x.shape(), dtype);
+  engine::copy(x, copy);
   return copy;
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
-
-Tensor Tensor::to(DType wanted) const {
-  if (wanted == dtype()) return *this;
-  Tensor converted = empty(shape(), wanted);
-  engine::copy(*this, converted);
-  return converted;
+void require_no_flow(const Tensor& x, const char* what) {
+  if (!x.requires_grad() || !grad_is_enabled()) return;
+  throw Error(ErrorKind::value, std::string(what) + ": gradients flow through the tensor of shape " + x.shape().to_string() +
+                                    ", and a write would be lost to them\n  help: write inside a scope of ein::NoGrad");
 }
 
+}  // namespace
+
+Tensor Tensor::clone() const { return converted("clone", *this, dtype()); }
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType wanted) const { return wanted == dtype() ? *this : converted("to", *this, wanted); }
+
 void Tensor::fill(Scalar value) const {
+  require_no_flow(*this, "fill");
   require_writable(*this, "fill");
   const Tensor one = full({}, value, dtype());
+  if (engine::Trace::active()) return engine::copy(engine::broadcast(one, shape()), *this);
   engine::copy(Tensor(one.storage(), dtype(), shape(), Strides(rank(), 0)), *this);
+  storage()->count_write();
 }
 
 void Tensor::copy_from(const Tensor& source) const {
+  require_no_flow(*this, "copy_from");
   require_writable(*this, "copy_from");
   if (!(source.shape() == shape())) {
     throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() + ", the tensor " +
                                       shape().to_string());
   }
+  if (engine::Trace::active()) return engine::copy(source.to(dtype()), *this);
   engine::copy(may_overlap(source, *this) ? source.clone() : source, *this);
+  storage()->count_write();
 }
 
 template <class T>

@@ -57,7 +57,8 @@ class Choice {
 };
 
 bool same(const Term& a, const Term& b) {
-  return a.kind == b.kind && a.span == b.span && a.next == b.next && a.value == b.value;
+  return a.kind == b.kind && a.span == b.span && a.next == b.next && a.value == b.value &&
+         a.marked == b.marked;
 }
 bool same(const Side& a, const Side& b) {
   return a.first == b.first && a.last == b.last && a.span == b.span;
@@ -113,8 +114,9 @@ void write_terms(const Pattern& pattern, std::uint32_t first, std::uint32_t last
       write_terms(pattern, i + 1, term.next, text);
       text += " )";
     } else {
-      text += " ";
+      text += term.marked ? " [" : " ";
       text += pattern.name_of(term);
+      if (term.marked) text += "]";
     }
   }
 }
@@ -267,7 +269,9 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
   for (const ein::AxisSize& size : given) names.push_back(size.name);
   const bool takes_one_side = op != Operation::einsum && op != Operation::pack;
   const std::size_t wanted = op == Operation::pack ? 1 + choice.below(3) : pattern.inputs().size();
-  const bool stacked = takes_one_side && op != Operation::unpack && choice.below(8) == 0;
+  const bool is_named = ein::grammar::form_of(op).brackets != ein::grammar::Form::no_brackets;
+  const bool stacked =
+      takes_one_side && !is_named && op != Operation::unpack && choice.below(8) == 0;
   if (const Mistake mistake =
           ein::grammar::check_pattern(op, pattern, op == Operation::einsum ? wanted : 1, names)) {
     check_diagnostic(op, pattern, mistake, given);
@@ -281,6 +285,7 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
   for (std::size_t k = 0; k < wanted; ++k) {
     operands.push_back({sizes.shape(pattern.sides[op == Operation::pack ? 0 : k]), dtype});
     if (!is_possible(operands.back().shape)) return;
+    if (is_named && k == 1) operands.back().dtype = ein::DType::i64;  // positions
   }
   if (choice.below(40) == 0) operands.back().dtype = static_cast<ein::DType>(choice.below(10));
   if (choice.below(40) == 0) operands.push_back(operands.front());
@@ -302,7 +307,9 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
     if (op == Operation::parse_shape) {
       ein::solve_shape(pattern, operands.front().shape);
     } else {
-      check_graph({op, pattern, given, reduction, packed, stacked}, operands);
+      ein::PatternCall call{op, pattern, given, reduction, packed, stacked};
+      call.named.k = choice.size();
+      check_graph(call, operands);
     }
   } catch (const ein::Error& error) {
     require(std::string_view(error.what()).size() > 4, "an error without words");
@@ -319,7 +326,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Choice choice(text);
   constexpr Operation operations[] = {
       Operation::einsum, Operation::reduce, Operation::rearrange,  Operation::repeat,
-      Operation::pack,   Operation::unpack, Operation::parse_shape};
+      Operation::pack,   Operation::unpack, Operation::parse_shape,
+      Operation::softmax, Operation::log_softmax, Operation::layer_norm, Operation::rms_norm,
+      Operation::argmax, Operation::argmin, Operation::cumsum, Operation::sort, Operation::top_k,
+      Operation::gather, Operation::scatter_add, Operation::one_hot, Operation::cross_entropy};
   if (parsed.mistake) {
     check_diagnostic(operations[choice.below(std::size(operations))], pattern, parsed.mistake, {});
     return 0;

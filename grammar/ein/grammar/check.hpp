@@ -6,14 +6,60 @@
 
 namespace ein {
 
-enum class Operation : std::uint8_t { einsum, reduce, rearrange, repeat, pack, unpack, parse_shape };
+enum class Operation : std::uint8_t {
+  einsum, reduce, rearrange, repeat, pack, unpack, parse_shape,
+  // with axes in brackets
+  softmax, log_softmax, layer_norm, rms_norm, argmax, argmin, cumsum, sort, top_k, gather, scatter_add, one_hot, cross_entropy,
+};
 
 constexpr std::string_view name(Operation op) {
-  constexpr std::string_view names[] = {"einsum", "reduce", "rearrange", "repeat", "pack", "unpack", "parse_shape"};
+  constexpr std::string_view names[] = {"einsum",      "reduce",  "rearrange",    "repeat",     "pack",
+                                        "unpack",      "parse_shape", "softmax",  "log_softmax", "layer_norm",
+                                        "rms_norm",    "argmax",  "argmin",       "cumsum",     "sort",
+                                        "top_k",       "gather",  "scatter_add",  "one_hot",    "cross_entropy"};
   return names[static_cast<std::size_t>(op)];
 }
 
 namespace grammar {
+
+/// What an operation wants of every pattern.
+struct Form {
+  enum Arrow : std::uint8_t { no_arrow, arrow, maybe_arrow };
+  enum Brackets : std::uint8_t { no_brackets, axes_of_the_input, axis_of_the_input, axis_of_the_output };
+  std::size_t operands = 1;  // any_number: as many as the call has
+  Arrow has_arrow = no_arrow;
+  bool has_groups = false;  // and takes axis sizes
+  Brackets brackets = no_brackets;
+
+  static constexpr std::size_t any_number = SIZE_MAX;
+  constexpr bool marks_one_axis() const { return brackets == axis_of_the_input || brackets == axis_of_the_output; }
+};
+
+constexpr Form form_of(Operation op) {
+  switch (op) {
+    case Operation::einsum: return {Form::any_number, Form::arrow, true};
+    case Operation::reduce:
+    case Operation::rearrange:
+    case Operation::repeat: return {1, Form::arrow, true};
+    case Operation::pack:
+    case Operation::unpack:
+    case Operation::parse_shape: return {};
+    case Operation::softmax:
+    case Operation::log_softmax:
+    case Operation::layer_norm:
+    case Operation::rms_norm: return {1, Form::no_arrow, false, Form::axes_of_the_input};
+    case Operation::argmax:
+    case Operation::argmin:
+    case Operation::cumsum:
+    case Operation::sort:
+    case Operation::top_k: return {1, Form::no_arrow, false, Form::axis_of_the_input};
+    case Operation::gather: return {2, Form::arrow, true, Form::axis_of_the_input};
+    case Operation::scatter_add: return {2, Form::arrow, true, Form::axis_of_the_output};
+    case Operation::one_hot: return {1, Form::arrow, true, Form::axis_of_the_output};
+    case Operation::cross_entropy: return {2, Form::maybe_arrow, false, Form::axis_of_the_input};
+  }
+  return {};
+}
 
 namespace detail {
 
@@ -21,12 +67,13 @@ namespace detail {
 class Checker {
  public:
   constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given, bool more_given)
-      : op_(op), pattern_(pattern), given_(given), more_given_(more_given) {}
+      : op_(op), form_(form_of(op)), pattern_(pattern), given_(given), more_given_(more_given) {}
 
   constexpr Mistake check(std::size_t operand_count) {
     check_form(operand_count);
     for (const Side& side : pattern_.inputs()) check_words(side, true);
     if (has_output()) check_words(pattern_.output(), false);
+    check_brackets();
     for (const Side& side : pattern_.sides) check_repeats(side);
     if (has_output()) check_axes();
     check_given();
@@ -35,11 +82,8 @@ class Checker {
   }
 
  private:
-  constexpr bool takes_arrow() const {
-    return op_ != Operation::pack && op_ != Operation::unpack && op_ != Operation::parse_shape;
-  }
   constexpr bool packs() const { return op_ == Operation::pack || op_ == Operation::unpack; }
-  constexpr bool has_output() const { return !mistake_ && takes_arrow(); }
+  constexpr bool has_output() const { return !mistake_ && pattern_.has_arrow; }
 
   constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {}, std::int64_t argument = 0) {
     if (!mistake_) mistake_ = {complaint, span, other, argument};
@@ -72,14 +116,13 @@ class Checker {
 
   constexpr void check_form(std::size_t operand_count) {
     const auto end = static_cast<std::uint32_t>(pattern_.text.size());
-    if (takes_arrow() && !pattern_.has_arrow) complain(Complaint::arrow_is_missing, {end, end + 1});
-    if (!takes_arrow() && pattern_.has_arrow) {
+    if (form_.has_arrow == Form::arrow && !pattern_.has_arrow) complain(Complaint::arrow_is_missing, {end, end + 1});
+    if (form_.has_arrow == Form::no_arrow && pattern_.has_arrow) {
       complain(Complaint::arrow_is_not_wanted, {pattern_.sides[0].span.end, pattern_.sides[0].span.end + 2});
     }
     if (mistake_) return;
-    const std::size_t wanted = pattern_.inputs().size();
-    const bool many = op_ == Operation::einsum;
-    if (many ? wanted != operand_count : wanted != 1) {
+    const bool many = form_.operands == Form::any_number;
+    if (pattern_.inputs().size() != (many ? operand_count : form_.operands)) {
       const SourceSpan all{pattern_.inputs().front().span.begin, pattern_.inputs().back().span.end};
       complain(Complaint::number_of_operands_differs, all, {}, static_cast<std::int64_t>(operand_count));
     }
@@ -99,7 +142,7 @@ class Checker {
           packed = &term;
           break;
         case TermKind::group:
-          if (!takes_arrow()) complain(Complaint::group_is_not_allowed, term.span);
+          if (!form_.has_groups) complain(Complaint::group_is_not_allowed, term.span);
           break;
         case TermKind::number:
           if (packs()) complain(Complaint::number_is_not_allowed, term.span);
@@ -112,6 +155,45 @@ class Checker {
     }
     if (packs() && !packed) complain(Complaint::packed_axes_are_missing, side.span);
     if (is_input) check_ellipsis_is_bare(side);
+  }
+
+  /// From the bracket before a marked term to the one after it.
+  constexpr SourceSpan brackets_around(const Term& term) const {
+    SourceSpan span = term.span;
+    while (pattern_.text[span.begin] != '[') --span.begin;
+    while (pattern_.text[span.end - 1] != ']') ++span.end;
+    return span;
+  }
+
+  constexpr void check_brackets() {
+    if (mistake_) return;
+    const bool in_output = form_.brackets == Form::axis_of_the_output;
+    const Side& home = in_output ? pattern_.output() : pattern_.sides[0];
+    const Term* found = nullptr;
+    for (const Side& side : pattern_.sides) {
+      for (const Term& term : terms_of(side)) {
+        if (!term.marked) continue;
+        if (form_.brackets == Form::no_brackets || &side != &home) {
+          complain(Complaint::brackets_are_not_allowed, brackets_around(term));
+        }
+        const bool is_axis = term.kind == TermKind::name || is_anonymous(term);
+        if (form_.marks_one_axis() && (found || !is_axis)) {
+          complain(Complaint::one_axis_in_brackets_is_wanted, brackets_around(term));
+        }
+        const bool is_one = term.kind == TermKind::number && !is_axis;
+        if (is_one) complain(Complaint::number_is_not_allowed, term.span);
+        found = &term;
+      }
+    }
+    if (form_.brackets == Form::no_brackets || mistake_) return;
+    if (!found) return complain(Complaint::brackets_are_missing, home.span);
+    if (found->kind != TermKind::name) return;
+    for (const Side& side : pattern_.sides) {
+      const Term* other = &side == &home ? nullptr : find(side, pattern_.name_of(*found));
+      if (other) complain(Complaint::axis_in_brackets_is_elsewhere, other->span, found->span);
+    }
+    const bool is_known = more_given_ || is_given(pattern_.name_of(*found));
+    if (in_output && !is_known) complain(Complaint::axis_size_is_missing, found->span);
   }
 
   constexpr void check_ellipsis_is_bare(const Side& side) {
@@ -148,9 +230,11 @@ class Checker {
       for (const Term& term : terms_of(side)) input_ellipsis |= term.kind == TermKind::ellipsis;
     }
     bool output_ellipsis = false;
-    const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat;
+    const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat || op_ == Operation::gather ||
+                           op_ == Operation::one_hot;
     const bool may_add_numbers = op_ == Operation::repeat || op_ == Operation::einsum;
     for (const Term& term : terms_of(output)) {
+      if (term.marked) continue;
       if (term.kind == TermKind::ellipsis) {
         output_ellipsis = true;
         if (!input_ellipsis) complain(Complaint::ellipsis_of_the_output_is_in_no_input, term.span);
@@ -167,13 +251,16 @@ class Checker {
       }
     }
     if (!keeps_all) return;
-    for (const Term& term : terms_of(pattern_.sides[0])) {
-      if (term.kind == TermKind::ellipsis && !output_ellipsis) {
-        complain(Complaint::ellipsis_of_the_input_is_lost, term.span);
-      }
-      if (is_anonymous(term)) complain(Complaint::anonymous_axis_of_the_input_is_lost, term.span);
-      if (term.kind == TermKind::name && !find(output, pattern_.name_of(term))) {
-        complain(Complaint::axis_of_the_input_is_lost, term.span);
+    for (const Side& side : pattern_.inputs()) {
+      for (const Term& term : terms_of(side)) {
+        if (term.marked) continue;
+        if (term.kind == TermKind::ellipsis && !output_ellipsis) {
+          complain(Complaint::ellipsis_of_the_input_is_lost, term.span);
+        }
+        if (is_anonymous(term)) complain(Complaint::anonymous_axis_of_the_input_is_lost, term.span);
+        if (term.kind == TermKind::name && !find(output, pattern_.name_of(term))) {
+          complain(Complaint::axis_of_the_input_is_lost, term.span);
+        }
       }
     }
   }
@@ -182,7 +269,7 @@ class Checker {
     for (std::size_t i = 0; i < given_.size() && !mistake_; ++i) {
       bool used = false;
       for (const Side& side : pattern_.sides) used |= find(side, given_[i]) != nullptr;
-      if (!used || !takes_arrow()) {
+      if (!used || !form_.has_groups) {
         complain(Complaint::axis_size_is_not_of_the_pattern, {}, {}, static_cast<std::int64_t>(i));
       }
       for (std::size_t j = 0; j < i; ++j) {
@@ -195,7 +282,7 @@ class Checker {
   /// Every group must come to have at most one unknown size, once all others are known: from an
   /// argument, from a dimension of its own in some input, or from another group.
   constexpr void check_solvable() {
-    if (mistake_ || !takes_arrow() || more_given_) return;
+    if (mistake_ || !form_.has_groups || more_given_) return;
     std::vector<char> known(pattern_.terms.size(), 0);
     const auto learn = [&](const Term& found) {
       for (std::size_t i = 0; i < known.size(); ++i) {
@@ -238,6 +325,7 @@ class Checker {
   }
 
   Operation op_;
+  Form form_;
   const Pattern& pattern_;
   std::span<const std::string_view> given_;
   bool more_given_;

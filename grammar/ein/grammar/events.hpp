@@ -20,10 +20,13 @@ struct Reading {
   std::uint32_t side_first = 0;
   std::uint32_t open_groups[max_group_depth] = {};
   std::uint32_t depth = 0;
+  bool in_brackets = false;
+  SourceSpan bracket{};  // the one that opened last
+  std::uint32_t bracket_first = 0;
 
   constexpr void add(TermKind kind, SourceSpan span, std::int64_t value = 0) {
     const auto next = static_cast<std::uint32_t>(buffer.terms.size()) + 1;
-    buffer.terms.push_back({kind, span, next, value});
+    buffer.terms.push_back({kind, span, next, value, in_brackets});
   }
   constexpr void end_side(std::uint32_t end, std::uint32_t next_begin) {
     const auto last = static_cast<std::uint32_t>(buffer.terms.size());
@@ -65,6 +68,12 @@ constexpr void on(rules::close, Reading& r, SourceSpan span) {
   group.span.end = span.end;
   group.next = static_cast<std::uint32_t>(r.buffer.terms.size());
 }
+constexpr void on(rules::open_bracket, Reading& r, SourceSpan span) {
+  r.in_brackets = true;
+  r.bracket = span;
+  r.bracket_first = static_cast<std::uint32_t>(r.buffer.terms.size());
+}
+constexpr void on(rules::close_bracket, Reading& r, SourceSpan) { r.in_brackets = false; }
 constexpr void on(rules::comma, Reading& r, SourceSpan span) { r.end_side(span.begin, span.end); }
 constexpr void on(rules::arrow, Reading& r, SourceSpan span) {
   r.end_side(span.begin, span.end);
@@ -116,6 +125,17 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
     const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];
     return mistake(Complaint::parenthesis_is_not_closed, group.span.begin, group.span.begin + 1);
   }
+  if (r.in_brackets) {
+    const bool is_empty = r.buffer.terms.size() == r.bracket_first;
+    if (c == ']' && is_empty) return mistake(Complaint::brackets_are_empty, r.bracket.begin, at + 1);
+    if (c == '[') return mistake(Complaint::brackets_are_nested, at, at + 1);
+    if (c == '(') return mistake(Complaint::group_is_inside_brackets, at, at + 1);
+    if (at == text.size() || c == ',' || is_arrow) {
+      return mistake(Complaint::bracket_is_not_closed, r.bracket.begin, r.bracket.end);
+    }
+  }
+  if (c == '[') return mistake(Complaint::brackets_are_inside_a_group, at, at + 1);
+  if (c == ']') return mistake(Complaint::bracket_closes_nothing, at, at + 1);
   if (c == ')') return mistake(Complaint::parenthesis_closes_nothing, at, at + 1);
   if (is_arrow) return mistake(Complaint::arrow_is_repeated, at, at + 2);
   if (c == ',') return mistake(Complaint::comma_after_the_arrow, at, at + 1);

@@ -23,6 +23,12 @@ namespace ein::grammar {
   X(parenthesis_is_not_closed) \
   X(parenthesis_closes_nothing) \
   X(groups_are_nested_too_deeply) \
+  X(bracket_is_not_closed) \
+  X(bracket_closes_nothing) \
+  X(brackets_are_empty) \
+  X(brackets_are_nested) \
+  X(brackets_are_inside_a_group) \
+  X(group_is_inside_brackets) \
   X(arrow_is_malformed) \
   X(arrow_is_repeated) \
   X(comma_after_the_arrow) \
@@ -37,6 +43,9 @@ namespace ein::grammar {
   X(group_is_not_allowed) \
   X(number_is_not_allowed) \
   X(ellipsis_is_not_allowed) \
+  X(brackets_are_not_allowed) \
+  X(brackets_are_missing) \
+  X(one_axis_in_brackets_is_wanted) \
   /* The axes */ \
   X(ellipsis_is_repeated) \
   X(ellipsis_is_inside_a_group_of_an_input) \
@@ -47,6 +56,7 @@ namespace ein::grammar {
   X(axis_of_the_input_is_lost) \
   X(anonymous_axis_of_the_input_is_lost) \
   X(anonymous_axis_of_the_output_is_in_no_input) \
+  X(axis_in_brackets_is_elsewhere) \
   /* The axis sizes given beside the pattern */ \
   X(axis_size_is_not_of_the_pattern) \
   X(axis_size_is_given_twice) \

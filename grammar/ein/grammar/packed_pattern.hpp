@@ -13,7 +13,8 @@ class PackedPattern {
   constexpr explicit PackedPattern(const Pattern& pattern) {
     if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides) return;
     for (const Term& term : pattern.terms) {
-      terms_[term_count_++] = {narrow(term.span.begin), narrow(term.span.end), term.kind, static_cast<std::uint8_t>(term.next)};
+      terms_[term_count_++] = {narrow(term.span.begin), narrow(term.span.end), term.kind, term.marked,
+                               static_cast<std::uint8_t>(term.next)};
     }
     for (const Side& side : pattern.sides) {
       sides_[side_count_++] = {narrow(side.span.begin), narrow(side.span.end), static_cast<std::uint8_t>(side.first),
@@ -33,7 +34,7 @@ class PackedPattern {
       const SmallTerm& t = terms_[i];
       const bool is_number = t.kind == TermKind::number;
       buffer.terms.push_back({t.kind, {t.begin, t.end}, t.next,
-                              is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0});
+                              is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0, t.marked});
     }
     for (std::size_t i = 0; i < side_count_; ++i) {
       const SmallSide& s = sides_[i];
@@ -51,6 +52,7 @@ class PackedPattern {
   struct SmallTerm {
     std::uint16_t begin = 0, end = 0;
     TermKind kind = TermKind::name;
+    bool marked = false;
     std::uint8_t next = 0;
   };
   struct SmallSide {

@@ -33,6 +33,7 @@ struct Term {
   SourceSpan span;
   std::uint32_t next = 0;  // index of the first term after this one and its members
   std::int64_t value = 0;  // of a number
+  bool marked = false;     // in brackets [ ]
 };
 
 /// One operand or result: the terms [first, last) and the text they came from.

@@ -34,10 +34,16 @@ struct open : peg::ascii::one<'('> {};
 struct close : peg::ascii::one<')'> {};
 struct group : peg::if_must<open, terms, close> {};
 
+// The axes of an operation, in brackets: words of a side, neither in a group nor around one.
+struct open_bracket : peg::ascii::one<'['> {};
+struct close_bracket : peg::ascii::one<']'> {};
+struct brackets : peg::if_must<open_bracket, white_space, peg::plus<word, white_space>, close_bracket> {};
+struct side : peg::seq<white_space, peg::star<peg::sor<word, group, brackets>, white_space>> {};
+
 struct comma : peg::ascii::one<','> {};
 struct arrow : peg::ascii::string<'-', '>'> {};
 
 struct pattern
-    : peg::must<terms, peg::star<comma, terms>, peg::opt<arrow, terms>, peg::eof> {};
+    : peg::must<side, peg::star<comma, side>, peg::opt<arrow, side>, peg::eof> {};
 
 }  // namespace ein::grammar::rules

@@ -108,10 +108,10 @@ constexpr Text quoted(std::string_view text) { return "'" + detail::ShownLine(te
 /// One mark for a side as a whole, the blanks around it left out.
 constexpr Mark mark_side(const Pattern& pattern, const Side& side, Text label) {
   if (side.first == side.last) return {{side.span.begin, side.span.begin}, std::move(label)};
-  SourceSpan span = pattern.terms[side.first].span;
-  for (std::uint32_t i = side.first; i < side.last; i = pattern.terms[i].next) {
-    span.end = pattern.terms[i].span.end;
-  }
+  constexpr std::string_view blanks = " \t\n\v\f\r";
+  SourceSpan span = side.span;
+  while (blanks.find(pattern.text[span.begin]) != blanks.npos) ++span.begin;
+  while (blanks.find(pattern.text[span.end - 1]) != blanks.npos) --span.end;
   return {span, std::move(label)};
 }
 

@@ -1,4 +1,4 @@
-// expect: unexpected_character
+// expect: brackets_are_not_allowed
 #include <ein/ein.hpp>
 using namespace ein::literals;
 

@@ -1,0 +1,92 @@
+// Gradients: what tensors remember of how they were computed, and functions of functions.
+//
+// A tensor for which requires_grad(true) was called, and everything computed from it, remembers the call that
+// made it. `loss.backward()` walks these calls back and adds to the grad() of every such leaf; `gradients`
+// returns them instead. Members: Tensor::requires_grad, backward, grad, zero_grad, retain_grad, detach.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ein/tensor.hpp>
+
+namespace ein {
+
+/// While it lives, this thread's calls are not remembered: for updates of parameters, and evaluation.
+class NoGrad {
+ public:
+  NoGrad() : NoGrad(false) {}
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ protected:
+  explicit NoGrad(bool enabled);
+
+ private:
+  bool before_;
+};
+/// While it lives, they are, even inside a NoGrad.
+class EnableGrad : public NoGrad {
+ public:
+  EnableGrad() : NoGrad(true) {}
+};
+/// Whether this thread's calls are remembered.
+bool grad_is_enabled();
+
+/// d result / d input for each input: Σ over the elements of `result` of cotangent · ∂ result / ∂ input. Without
+/// a cotangent the result must be a scalar. Gradients have the inputs' shapes and dtypes; zeros for an input that
+/// the result does not depend on. With `create_graph` they can be differentiated again. No grad() changes.
+/// An Error of kind `value` when a tensor that is needed was modified since.
+std::vector<Tensor> gradients(const Tensor& result, std::span<const Tensor> inputs, bool create_graph = false);
+std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std::span<const Tensor> inputs,
+                              bool create_graph = false);
+
+namespace detail {
+
+/// An alias of x that gradients can be asked for, connected to x.
+Tensor differentiable(const Tensor& x);
+
+template <class... X>
+using Gradients = std::conditional_t<sizeof...(X) == 1, Tensor, std::array<Tensor, sizeof...(X)>>;
+
+template <class F, class... X>
+std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
+  const bool again = grad_is_enabled() && (x.requires_grad() || ...);
+  const EnableGrad enabled;
+  const std::array<Tensor, sizeof...(X)> inputs{differentiable(x)...};
+  const Tensor value = std::apply(f, inputs);
+  std::vector<Tensor> found = gradients(value, inputs, again);
+  if constexpr (sizeof...(X) == 1) {
+    return {again ? value : value.detach(), std::move(found.front())};
+  } else {
+    std::array<Tensor, sizeof...(X)> all;
+    std::move(found.begin(), found.end(), all.begin());
+    return {again ? value : value.detach(), std::move(all)};
+  }
+}
+
+}  // namespace detail
+
+/// The gradient of a function of tensors whose result is a scalar, as a function: `grad(f)(x)` is a tensor like
+/// x, `grad(f)(x, y)` an array of two. It can be differentiated again: `grad([&](auto& x) { return
+/// einsum(grad(f)(x), v, "i, i ->"); })`.
+template <class F>
+auto grad(F f) {
+  return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) { return detail::value_and_grad(f, x...).second; };
+}
+/// The same with the function's value: a pair.
+template <class F>
+auto value_and_grad(F f) {
+  return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) { return detail::value_and_grad(f, x...); };
+}
+
+/// `f(x...)`, whose intermediate results are not kept for the backward pass but computed again in it: time for
+/// memory (Chen et al., 2016, "Training deep nets with sublinear memory cost").
+template <class F, class... X>
+Tensor checkpoint(F f, const X&... x);
+
+}  // namespace ein

@@ -1,0 +1,145 @@
+// compile: a function of tensors traced into one graph, which then runs as one program.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ein/cost.hpp>
+#include <ein/graph.hpp>
+#include <ein/tensor.hpp>
+
+namespace ein {
+
+/// What a compiled program holds, in bytes.
+struct MemoryPlan {
+  std::size_t arguments = 0;  ///< what each call is given
+  std::size_t state = 0;      ///< tensors from outside that it uses: parameters, optimizer state, constants
+  std::size_t results = 0;    ///< what it returns
+  std::size_t arena = 0;      ///< one block that all intermediate values share
+  std::size_t workspace = 0;  ///< scratch memory of the kernel that wants most
+  std::size_t unshared = 0;   ///< what the intermediate values would take if none shared memory
+  /// The most that it holds at one time.
+  std::size_t peak() const { return arguments + state + results + arena + workspace; }
+};
+
+namespace detail {
+
+/// The programs of one function: one for each signature, the dtypes, shapes and strides of its arguments.
+class CompiledFunction {
+ public:
+  using Arguments = std::span<const Tensor>;
+  using Function = std::vector<Tensor> (*)(const void* context, Arguments arguments);
+  class Program;
+
+  CompiledFunction();
+  ~CompiledFunction();
+  CompiledFunction(CompiledFunction&&) noexcept;
+  CompiledFunction& operator=(CompiledFunction&&) noexcept;
+
+  /// Traces function(context, ...) where the signature is new.
+  std::vector<Tensor> run(Arguments arguments, Function function, const void* context);
+  /// The program that ran last; an Error of kind `value` before there is one.
+  const Program& latest() const;
+
+  const Graph& graph() const;
+  const Cost& cost() const;
+  const MemoryPlan& memory() const;
+  std::string print() const;
+  std::string dot() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+inline std::vector<Tensor> as_list(Tensor result) { return {std::move(result)}; }
+inline std::vector<Tensor> as_list(std::vector<Tensor> results) { return results; }
+template <std::size_t N>
+std::vector<Tensor> as_list(const std::array<Tensor, N>& results) {
+  return {results.begin(), results.end()};
+}
+
+}  // namespace detail
+
+/// A compiled function. Its description is that of the program that ran last; to ask before the first call is an
+/// Error of kind `value`.
+template <class F>
+class Compiled {
+ public:
+  explicit Compiled(F f) : f_(std::move(f)) {}
+
+  /// As f(arguments...), which returns nothing, a Tensor, a std::vector or a std::array of them.
+  template <std::convertible_to<Tensor>... X>
+  auto operator()(const X&... arguments) {
+    using Result = decltype(f_(std::declval<const X&>()...));
+    const std::array<Tensor, sizeof...(X)> given{arguments...};
+    constexpr auto indices = std::index_sequence_for<X...>();
+    std::vector<Tensor> results = compiled_.run(given, call<Result>(indices), this);
+    if constexpr (std::convertible_to<Result, Tensor>) {
+      return Tensor(std::move(results.front()));
+    } else if constexpr (!std::is_void_v<Result>) {
+      if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
+        return results;
+      } else {
+        Result all;
+        std::move(results.begin(), results.end(), all.begin());
+        return all;
+      }
+    }
+  }
+
+  /// The graph after all passes, with the assignments that it makes.
+  const Graph& graph() const { return compiled_.graph(); }
+  /// The cost of one run, counted from the loop nests that run.
+  const Cost& cost() const { return compiled_.cost(); }
+  const MemoryPlan& memory() const { return compiled_.memory(); }
+  /// The graph and the loop nests as text.
+  std::string print() const { return compiled_.print(); }
+  /// The graph in Graphviz's language: `dot -Tsvg` draws it.
+  std::string dot() const { return compiled_.dot(); }
+
+ private:
+  template <class Result, std::size_t... I>
+  static detail::CompiledFunction::Function call(std::index_sequence<I...>) {
+    return [](const void* self, std::span<const Tensor> x) -> std::vector<Tensor> {
+      const F& f = static_cast<const Compiled*>(self)->f_;
+      if constexpr (std::is_void_v<Result>) {
+        f(x[I]...);
+        return {};
+      } else {
+        return detail::as_list(f(x[I]...));
+      }
+    };
+  }
+
+  F f_;
+  detail::CompiledFunction compiled_;
+};
+
+/// Compiles a function of tensors. It is run once for each signature (dtypes, shapes and strides of the arguments), on
+/// tensors without elements, and its calls become one graph: merged, simplified, fused, with memory planned for all
+/// of it. Tensors from outside that it uses are its state: it reads them anew in each run, and writes to them
+/// (copy_from, fill) become assignments of the graph. What the function does besides calls on tensors happens only
+/// while it is traced. Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to
+/// run as they would without compile.
+///
+///     auto step = ein::compile([&](const ein::Tensor& x, const ein::Tensor& y) {
+///       optimizer.zero_grad();
+///       ein::Tensor loss = cross_entropy(model(x), y, "b s [v], b s");
+///       loss.backward();
+///       optimizer.step();
+///       return loss;
+///     });
+template <class F>
+Compiled<F> compile(F f) {
+  return Compiled<F>(std::move(f));
+}
+
+}  // namespace ein

@@ -1,0 +1,11 @@
+// Models: modules, their layers and initialisations.
+#pragma once
+
+#include <ein/nn/attention.hpp>
+#include <ein/nn/cruncher.hpp>
+#include <ein/nn/ein_mix.hpp>
+#include <ein/nn/init.hpp>
+#include <ein/nn/layers.hpp>
+#include <ein/nn/module.hpp>
+#include <ein/nn/pattern_layers.hpp>
+#include <ein/nn/transformer.hpp>

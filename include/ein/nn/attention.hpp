@@ -1,0 +1,45 @@
+// Causal self-attention.
+#pragma once
+
+#include <cstdint>
+
+#include <ein/nn/layers.hpp>
+
+namespace ein::nn {
+
+/// The keys and values of the positions that an Attention has seen, so that the next one costs only
+/// itself.
+struct KVCache {
+  Tensor keys, values;  ///< (batch, heads, room, dim of a head), the first `length` positions set
+  std::int64_t length = 0;
+};
+
+/// Each position looks at itself and those before it, with several heads (Vaswani et al. 2017): x
+/// is (batch, positions, dim). Modules "c_attn" (dim, 3·dim), for query, key and value in this
+/// order, and "c_proj" (dim, dim).
+class Attention : public Layer {
+ public:
+  /// An Error of kind `value` unless heads divides dim and 0 <= dropout < 1; dropout acts on the
+  /// attention's weights and on the result.
+  Attention(std::int64_t dim, std::int64_t heads, bool with_bias = true, double dropout = 0);
+
+  Tensor forward(const Tensor& x) const override;
+  /// x are the positions after those in the cache, to which they are added; no gradient flows, and
+  /// a trace cannot record it. An Error of kind `shape` when the cache is for another batch or has
+  /// no room.
+  Tensor forward(const Tensor& x, KVCache& cache) const;
+  using Layer::operator();
+
+  /// An empty cache with room for so many positions.
+  KVCache make_cache(std::int64_t batch, std::int64_t room) const;
+
+  Linear c_attn, c_proj;
+
+ private:
+  Tensor attend(const Tensor& x, KVCache* cache) const;
+
+  std::int64_t heads_;
+  Dropout attention_dropout_, residual_dropout_;
+};
+
+}  // namespace ein::nn

@@ -1,0 +1,80 @@
+// Layers with weights, and what stands between them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <ein/nn/module.hpp>
+
+namespace ein::nn {
+
+// Sizes below 1 are Errors of kind `value`.
+
+/// x · weight (+ bias) along the last axis: (..., in) -> (..., out). weight is (in, out), normal of
+/// standard deviation 1/√in at first; bias is (out), 0 at first. Parameters "weight", "bias".
+class Linear : public Layer {
+ public:
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true);
+  Tensor forward(const Tensor& x) const override;
+
+  Tensor weight;
+  std::optional<Tensor> bias;
+};
+
+/// The rows of weight (count, dim) at integer positions: (...) -> (..., dim). Standard normal at
+/// first. Parameter "weight".
+class Embedding : public Layer {
+ public:
+  Embedding(std::int64_t count, std::int64_t dim);
+  Tensor forward(const Tensor& positions) const override;
+
+  Tensor weight;
+};
+
+/// Layer norm over the last axis, of size dim (see ein::layer_norm). Parameters "weight" (1 at
+/// first), "bias" (0 at first).
+class LayerNorm : public Layer {
+ public:
+  explicit LayerNorm(std::int64_t dim, bool with_bias = true, double eps = 1e-5);
+  Tensor forward(const Tensor& x) const override;
+
+  Tensor weight;
+  std::optional<Tensor> bias;
+
+ private:
+  double eps_;
+};
+
+/// RMS norm over the last axis, of size dim (see ein::rms_norm). Parameter "weight" (1 at first).
+class RMSNorm : public Layer {
+ public:
+  explicit RMSNorm(std::int64_t dim, double eps = 1e-6);
+  Tensor forward(const Tensor& x) const override;
+
+  Tensor weight;
+
+ private:
+  double eps_;
+};
+
+/// ein::dropout in training, else the identity. An Error of kind `value` unless 0 <= p < 1.
+class Dropout : public Layer {
+ public:
+  explicit Dropout(double p);
+  Tensor forward(const Tensor& x) const override;
+
+ private:
+  double p_;
+};
+
+/// A function of a tensor as a layer: `model.add<nn::Function>(ein::gelu)`.
+class Function : public Layer {
+ public:
+  explicit Function(Tensor (*function)(const Tensor&)) : function_(function) {}
+  Tensor forward(const Tensor& x) const override { return function_(x); }
+
+ private:
+  Tensor (*function_)(const Tensor&);
+};
+
+}  // namespace ein::nn

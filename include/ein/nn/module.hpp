@@ -1,0 +1,118 @@
+// Module: what a model is made of, parameters and other modules by name.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ein/state_dict.hpp>
+#include <ein/tensor.hpp>
+
+namespace ein::nn {
+
+/// Owns parameters (tensors that require gradients) and other modules, both as members that the
+/// derived class's constructor registers by name. Names are joined by dots: "layers.0.weight". It
+/// stays where it was built.
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Every parameter of this module and those below it, in the order of registration; one that
+  /// several modules share comes once, under its first name.
+  std::vector<std::pair<std::string, Tensor>> named_parameters() const;
+  std::vector<Tensor> parameters() const;
+  /// The number of elements of all parameters.
+  std::int64_t parameter_count() const;
+
+  /// The parameters by name, sharing their storage; no gradient flows to these tensors.
+  StateDict state_dict() const;
+  /// Copies each tensor into the parameter of its name, converted to the parameter's dtype. An
+  /// Error of kind `value` that lists every name that is missing, unexpected or of another shape;
+  /// then nothing was copied.
+  void load_state_dict(const StateDict& state) const;
+
+  /// Whether layers such as dropout act as in training, here and below; at first they do.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const { return is_training_; }
+
+  /// Drops every parameter's gradient and frees its memory.
+  void zero_grad() const;
+
+ protected:
+  // Both keep the member's address. Errors of kind `value`: a name that is empty, has a dot or is
+  // taken; a module inside itself.
+
+  /// Makes the tensor require its gradient.
+  void add_parameter(std::string name, Tensor& parameter);
+  void add_module(std::string name, Module& child);
+
+ private:
+  void require_new_name(const std::string& name) const;
+  bool contains(const Module& other) const;
+
+  std::vector<std::pair<std::string, Tensor*>> parameters_;
+  std::vector<std::pair<std::string, Module*>> children_;
+  bool is_training_ = true;
+};
+
+/// A module that is a function of one tensor.
+class Layer : public Module {
+ public:
+  virtual Tensor forward(const Tensor& x) const = 0;
+  Tensor operator()(const Tensor& x) const { return forward(x); }
+};
+
+/// Modules of one type, named "0", "1", ...
+template <std::derived_from<Module> M>
+class ModuleList : public Module {
+ public:
+  template <class... Arguments>
+  M& emplace_back(Arguments&&... arguments) {
+    M& module = modules_.emplace_back(std::forward<Arguments>(arguments)...);
+    add_module(std::to_string(modules_.size() - 1), module);
+    return module;
+  }
+
+  std::size_t size() const { return modules_.size(); }
+  /// Precondition: i < size().
+  M& operator[](std::size_t i) { return modules_[i]; }
+  const M& operator[](std::size_t i) const { return modules_[i]; }
+  auto begin() { return modules_.begin(); }
+  auto end() { return modules_.end(); }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+
+ private:
+  std::deque<M> modules_;  // never moves what it holds
+};
+
+/// Layers one after the other, named "0", "1", ...
+class Sequential : public Layer {
+ public:
+  /// `model.add<nn::Linear>(64, 10)`.
+  template <std::derived_from<Layer> L, class... Arguments>
+  L& add(Arguments&&... arguments) {
+    auto layer = std::make_unique<L>(std::forward<Arguments>(arguments)...);
+    L& added = *layer;
+    add_module(std::to_string(layers_.size()), added);
+    layers_.push_back(std::move(layer));
+    return added;
+  }
+  std::size_t size() const { return layers_.size(); }
+
+  Tensor forward(const Tensor& x) const override;
+
+ private:
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+}  // namespace ein::nn

@@ -1,0 +1,39 @@
+// .safetensors files: named tensors, and nothing that could be executed.
+#pragma once
+
+#include <string>
+
+#include <ein/state_dict.hpp>
+
+namespace ein {
+
+struct SafetensorsOptions {
+  /// Map the file instead of reading it: tensors are read-only views of one mapping, which lives as
+  /// long as the last of them. Whoever truncates the file in place meanwhile (save_safetensors
+  /// never does) makes an access fault. Bool and unaligned elements are read all the same.
+  bool mmap = true;
+};
+
+/// What a file holds.
+struct Safetensors {
+  StateDict tensors;
+  Metadata metadata;  ///< its `__metadata__`
+};
+
+/// Reads a file of the safetensors format (github.com/huggingface/safetensors, "Format"). Dtypes
+/// F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 U8 BOOL; bool bytes other than 0 and 1 are true. An
+/// Error of kind `file` when the file cannot be read or breaks any rule of the format: a header
+/// above 100,000,000 bytes, one that is not a JSON object in UTF-8, keys given twice, unknown or
+/// missing fields, sizes that overflow or disagree with the offsets, holes or overlaps between
+/// tensors, bytes that no tensor has; or when it holds another dtype. Of kind `memory` when there
+/// is no more.
+Safetensors load_safetensors(const std::string& path, SafetensorsOptions options = {});
+
+/// Writes tensors row-major, wider dtypes first, then by name; equal arguments give equal bytes.
+/// All of it arrives at `path`, durably, or the file that was there stays whole. An Error of kind
+/// `file` when that fails, `value` for a name or text that is not UTF-8, a tensor named
+/// `__metadata__` and a header above 100,000,000 bytes, `overflow` above 2^63 - 1 bytes.
+void save_safetensors(const std::string& path, const StateDict& tensors,
+                      const Metadata& metadata = {});
+
+}  // namespace ein

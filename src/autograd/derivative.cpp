@@ -1,0 +1,142 @@
+#include "autograd/derivative.hpp"
+
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <stdexcept>
+
+namespace ein::autograd {
+namespace {
+
+bool is_constant(const Ex& e, double value) {
+  const auto& steps = e.expr().steps;
+  return steps.size() == 1 && steps[0].op == ScalarOp::constant && steps[0].real == value;
+}
+
+Ex product(const Ex& a, const Ex& b) {
+  if (is_constant(a, 1)) return b;
+  if (is_constant(b, 1)) return a;
+  return a * b;
+}
+Ex f(ScalarOp op, const Ex& a) { return Ex::apply(op, a); }
+Ex f(ScalarOp op, const Ex& a, const Ex& b) { return Ex::apply(op, a, b); }
+Ex negated(const Ex& a) { return f(ScalarOp::neg, a); }
+Ex select(const Ex& condition, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, condition, a, b); }
+
+/// The adjoints of the arguments of one step: argument i gets `out[i]`.
+void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
+  const Ex zero(0.0);
+  const Ex& a = args[0];
+  const auto b = [&]() -> const Ex& { return args[1]; };
+  switch (step.op) {
+    case ScalarOp::input:
+    case ScalarOp::constant:
+    case ScalarOp::index:
+    case ScalarOp::uniform:
+    case ScalarOp::normal: return;
+    case ScalarOp::neg: out[0] = negated(g); return;
+    case ScalarOp::abs:
+      out[0] = select(f(ScalarOp::gt, a, zero), g, select(f(ScalarOp::lt, a, zero), negated(g), zero));
+      return;
+    case ScalarOp::sqrt: out[0] = product(g, Ex(0.5)) / value; return;
+    case ScalarOp::rsqrt: out[0] = product(g, Ex(-0.5)) * (value * value * value); return;
+    case ScalarOp::exp: out[0] = product(g, value); return;
+    case ScalarOp::log: out[0] = g / a; return;
+    case ScalarOp::tanh: out[0] = product(g, Ex(1.0) - value * value); return;
+    case ScalarOp::erf:
+      out[0] = product(g, Ex(2 * std::numbers::inv_sqrtpi) * f(ScalarOp::exp, negated(a * a)));
+      return;
+    case ScalarOp::normal_quantile:  // 1 / density at the quantile
+      out[0] = product(g, Ex(std::sqrt(2 * std::numbers::pi)) * f(ScalarOp::exp, value * value * Ex(0.5)));
+      return;
+    case ScalarOp::add:
+      out[0] = g;
+      out[1] = g;
+      return;
+    case ScalarOp::sub:
+      out[0] = g;
+      out[1] = negated(g);
+      return;
+    case ScalarOp::mul:
+      out[0] = product(g, b());
+      out[1] = product(g, a);
+      return;
+    case ScalarOp::div:
+      out[0] = g / b();
+      out[1] = negated(product(g, value) / b());
+      return;
+    case ScalarOp::pow:
+      // x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf.
+      out[0] = select(f(ScalarOp::eq, b(), zero), zero, product(g, b()) * f(ScalarOp::pow, a, b() - Ex(1.0)));
+      out[1] = select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b(), zero)), zero,
+                      product(g, value) * f(ScalarOp::log, a));
+      return;
+    case ScalarOp::min:
+    case ScalarOp::max: {
+      const Ex first = f(step.op == ScalarOp::min ? ScalarOp::lt : ScalarOp::gt, a, b());
+      out[0] = select(first, g, zero);
+      out[1] = select(first, zero, g);
+      return;
+    }
+    case ScalarOp::where:
+      out[1] = select(a, g, zero);
+      out[2] = select(a, zero, g);
+      return;
+    case ScalarOp::logical_not:
+    case ScalarOp::lt:
+    case ScalarOp::le:
+    case ScalarOp::gt:
+    case ScalarOp::ge:
+    case ScalarOp::eq:
+    case ScalarOp::ne:
+    case ScalarOp::logical_and:
+    case ScalarOp::logical_or: return;
+  }
+  throw std::logic_error("derivative: unknown scalar operation");
+}
+
+/// The value of each step as an expression of its own.
+std::vector<Ex> values_of(const ScalarExpr& expr) {
+  std::vector<Ex> values;
+  for (std::size_t s = 0; s < expr.steps.size(); ++s) {
+    ScalarExpr prefix;
+    prefix.steps.assign(expr.steps.begin(), expr.steps.begin() + static_cast<std::ptrdiff_t>(s) + 1);
+    values.push_back(Ex::of(prefix));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<ScalarExpr> derivatives(const ScalarExpr& expr, const std::vector<int>& wanted, int cotangent) {
+  const std::vector<Ex> values = values_of(expr);
+  std::vector<std::optional<Ex>> adjoint(expr.steps.size());
+  adjoint.back() = Ex::input(cotangent);
+  for (std::size_t s = expr.steps.size(); s-- > 0;) {
+    const ScalarStep& step = expr.steps[s];
+    const int arity = info(step.op).arity;
+    if (!adjoint[s] || arity == 0) continue;
+    std::vector<Ex> args;
+    for (int i = 0; i < arity; ++i) args.push_back(values[static_cast<std::size_t>(step.args[i])]);
+    std::optional<Ex> out[3];
+    pull_back(step, *adjoint[s], values[s], args, out);
+    for (int i = 0; i < arity; ++i) {
+      if (!out[i]) continue;
+      std::optional<Ex>& sum = adjoint[static_cast<std::size_t>(step.args[i])];
+      sum = sum ? *sum + *out[i] : *out[i];
+    }
+  }
+  std::vector<ScalarExpr> result;
+  for (int which : wanted) {
+    std::optional<Ex> sum;
+    for (std::size_t s = 0; s < expr.steps.size(); ++s) {
+      const ScalarStep& step = expr.steps[s];
+      if (step.op != ScalarOp::input || step.which != which || !adjoint[s]) continue;
+      sum = sum ? *sum + *adjoint[s] : *adjoint[s];
+    }
+    result.push_back(sum ? static_cast<ScalarExpr>(*sum) : ScalarExpr());
+  }
+  return result;
+}
+
+}  // namespace ein::autograd

@@ -1,0 +1,439 @@
+#include "autograd/vjp.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "autograd/derivative.hpp"
+#include "graph/rewrite.hpp"
+
+namespace ein::autograd {
+namespace {
+
+constexpr ValueId none = -1;
+
+std::vector<int> axes_in(const Access& access) {
+  std::vector<int> axes;
+  for (const DimIndex& dim : access) {
+    for (const DimIndex::Term& term : dim.terms) {
+      if (std::find(axes.begin(), axes.end(), term.axis) == axes.end()) axes.push_back(term.axis);
+    }
+  }
+  return axes;
+}
+
+/// Whether the access covers a value of `shape` exactly once, as an operation's `write` must.
+bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
+  std::vector<char> seen(axes.size(), 0);
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    std::int64_t radix = 1;
+    if (access[d].offset != 0) return false;
+    for (std::size_t t = access[d].terms.size(); t-- > 0;) {
+      const DimIndex::Term& term = access[d].terms[t];
+      const auto axis = static_cast<std::size_t>(term.axis);
+      if (seen[axis] || term.coefficient != radix) return false;
+      seen[axis] = 1;
+      radix *= axes[axis].size;
+    }
+    if (radix != shape[d]) return false;
+  }
+  return true;
+}
+
+/// Values at the points of some axes: element `at(p)` of `value`.
+struct Points {
+  ValueId value;
+  Access at;
+};
+
+class Builder {
+ public:
+  Builder(const Graph& forward, const std::vector<bool>& wanted, const std::vector<bool>& given)
+      : graph_{forward.ops, {}}, cotangents_(forward.ops.size(), none), matters_(forward.ops.size(), false), wanted_(wanted) {
+    std::size_t input = 0;
+    for (std::size_t id = 0; id < forward.ops.size(); ++id) {
+      const Op& op = forward.ops[id];
+      if (op.kind == OpKind::input) {
+        matters_[id] = wanted[input++] && is_floating(op.dtype);
+      } else if (is_floating(op.dtype) && !op.detached && !op.stationary) {
+        matters_[id] = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId i) { return matters_[static_cast<std::size_t>(i)]; });
+      }
+    }
+    for (Op& op : graph_.ops) op.stationary = false;  // second derivatives need its slope
+    for (std::size_t o = 0; o < forward.outputs.size(); ++o) {
+      if (!given[o]) continue;
+      const Op& output = forward.op(forward.outputs[o]);
+      graph_.ops.push_back({.kind = OpKind::input, .dtype = output.dtype, .shape = output.shape});
+      seeds_.emplace_back(forward.outputs[o], last());
+    }
+  }
+
+  Vjp run() {
+    const auto count = cotangents_.size();
+    for (const auto& [output, seed] : seeds_) accumulate(output, seed);
+    for (std::size_t id = count; id-- > 0;) {
+      if (cotangents_[id] != none && graph_.ops[id].kind != OpKind::input) pull_back(static_cast<ValueId>(id));
+    }
+    Vjp result;
+    std::size_t input = 0;
+    std::vector<ValueId> inputs;
+    for (std::size_t id = 0; id < count; ++id) {
+      if (graph_.ops[id].kind != OpKind::input) continue;
+      inputs.push_back(static_cast<ValueId>(id));
+      if (!wanted_[input++]) continue;
+      result.reached.push_back(cotangents_[id] != none);
+      if (cotangents_[id] != none) graph_.outputs.push_back(cotangents_[id]);
+    }
+    // Inputs that nothing reads need not be kept; cotangents always come.
+    std::vector<char> live = live_values(graph_);
+    for (const auto& [output, seed] : seeds_) live[static_cast<std::size_t>(seed)] = 1;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (live[static_cast<std::size_t>(inputs[i])]) result.needs.push_back(i);
+    }
+    result.graph = keep_values(graph_, live);
+    verify(result.graph);
+    return result;
+  }
+
+ private:
+  // --- emitting ---
+
+  ValueId last() const { return static_cast<ValueId>(graph_.ops.size()) - 1; }
+  ValueId add(Op op) {
+    graph_.ops.push_back(std::move(op));
+    return last();
+  }
+  static Shape sizes(const Access& access, const std::vector<Axis>& axes) {
+    Shape shape;
+    for (const DimIndex& dim : access) {
+      std::int64_t size = 1;
+      for (const DimIndex::Term& term : dim.terms) size *= axes[static_cast<std::size_t>(term.axis)].size;
+      shape.push_back(size);
+    }
+    return shape;
+  }
+  static Access plain(const std::vector<int>& axes) {
+    Access access;
+    for (int axis : axes) access.push_back({0, {{axis, 1}}});
+    return access;
+  }
+
+  /// Drops the axes that neither a read nor the write uses; `reduces`: of others, reads alone suffice.
+  static void drop_unused_axes(Op& op) {
+    std::vector<int> renamed(op.axes.size(), -1);
+    std::vector<Axis> kept;
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      bool used = uses(op.write, static_cast<int>(a));
+      for (const Access& read : op.reads) used |= uses(read, static_cast<int>(a));
+      if (!used) continue;
+      renamed[a] = static_cast<int>(kept.size());
+      kept.push_back(op.axes[a]);
+    }
+    const auto renumber = [&](Access& access) {
+      for (DimIndex& dim : access) {
+        for (DimIndex::Term& term : dim.terms) term.axis = renamed[static_cast<std::size_t>(term.axis)];
+      }
+    };
+    op.axes = std::move(kept);
+    for (Access& read : op.reads) renumber(read);
+    renumber(op.write);
+    for (ScalarStep& step : op.expr.steps) {
+      if (step.op == ScalarOp::index) step.which = renamed[static_cast<std::size_t>(step.which)];
+    }
+  }
+
+  /// Moves values to the places `to` of a value of `shape`, zeros elsewhere; every axis of `from.at` that `to`
+  /// lacks must have been summed.
+  ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to, const Shape& shape) {
+    const DType dtype = graph_.op(from.value).dtype;
+    if (from.at == to && graph_.op(from.value).shape == shape) return from.value;
+    const OpKind kind = covers(to, shape, axes) ? OpKind::reindex : OpKind::place;
+    Op op{.kind = kind, .dtype = dtype, .shape = shape, .inputs = {from.value}, .axes = axes, .reads = {from.at}, .write = to};
+    drop_unused_axes(op);
+    return add(std::move(op));
+  }
+
+  /// The adjoint of reading `to` from a value of `shape`: what every point read is the sum of their `from`.
+  ValueId pull(Points from, const std::vector<Axis>& axes, const Access& to, const Shape& shape, DType dtype) {
+    const std::vector<int> kept = axes_in(to);
+    const std::vector<int> had = axes_in(from.at);
+    const bool sums = std::any_of(had.begin(), had.end(), [&](int a) { return std::find(kept.begin(), kept.end(), a) == kept.end(); });
+    if (sums) {
+      const bool direct = covers(to, shape, axes);
+      std::vector<int> had_and_kept;
+      for (int a : kept) {
+        if (std::find(had.begin(), had.end(), a) != had.end()) had_and_kept.push_back(a);
+      }
+      const Access write = direct && had_and_kept.size() == kept.size() ? to : plain(had_and_kept);
+      Op op{.kind = OpKind::reduce, .dtype = dtype, .shape = sizes(write, axes), .inputs = {from.value}, .axes = axes,
+            .reads = {from.at}, .write = write};
+      drop_unused_axes(op);
+      from = {add(std::move(op)), write};
+    } else if (graph_.op(from.value).dtype != dtype) {
+      from.value = convert(from.value, dtype);
+    }
+    return move(from, axes, to, shape);
+  }
+
+  ValueId convert(ValueId value, DType dtype) {
+    const Op& from = graph_.op(value);
+    Op op{.kind = OpKind::map, .dtype = dtype, .shape = from.shape};
+    op.compute = from.dtype == DType::f64 || dtype == DType::f64 ? DType::f64 : DType::f32;
+    op.expr = Ex::input(0);
+    op.inputs = {value};
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
+    op.write = identity_access(op.shape.rank());
+    op.reads = {op.write};
+    return add(std::move(op));
+  }
+
+  /// A map over `axes`, one dimension for each.
+  Points map(const std::vector<Axis>& axes, std::vector<Points> inputs, const ScalarExpr& expr, DType compute, DType dtype) {
+    Op op{.kind = OpKind::map, .dtype = dtype};
+    op.axes = axes;
+    op.write = identity_access(axes.size());
+    op.shape = sizes(op.write, axes);
+    op.expr = expr;
+    op.compute = compute;
+    for (Points& input : inputs) {
+      op.inputs.push_back(input.value);
+      op.reads.push_back(std::move(input.at));
+    }
+    const Access at = op.write;
+    return {add(std::move(op)), at};
+  }
+  static Access identity_access(std::size_t rank) {
+    Access access;
+    for (std::size_t d = 0; d < rank; ++d) access.push_back({0, {{static_cast<int>(d), 1}}});
+    return access;
+  }
+  Points reduce(Combine combine, const Op& like, const Points& from, DType dtype) {
+    return {add({.kind = OpKind::reduce, .dtype = dtype, .shape = like.shape, .inputs = {from.value}, .axes = like.axes,
+                 .reads = {from.at}, .write = like.write, .expr = {}, .combine = combine}),
+            like.write};
+  }
+
+  void accumulate(ValueId to, ValueId cotangent) {
+    if (!matters_[static_cast<std::size_t>(to)]) return;
+    ValueId& sum = cotangents_[static_cast<std::size_t>(to)];
+    if (sum == none) {
+      sum = cotangent;
+      return;
+    }
+    const Op& op = graph_.op(to);
+    std::vector<Axis> axes;
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) axes.push_back({"i" + std::to_string(d), op.shape[d]});
+    const Access all = identity_access(axes.size());
+    const DType dtype = op.dtype;
+    sum = map(axes, {{sum, all}, {cotangent, all}}, Ex::input(0) + Ex::input(1), wide(dtype), dtype).value;
+  }
+  static DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+  // --- rules ---
+
+  bool matters(ValueId id) const { return matters_[static_cast<std::size_t>(id)]; }
+  /// Gives input `k` of `op` what its readers at the points of `axes` send back.
+  void give(const Op& op, std::size_t k, const Points& sent, const std::vector<Axis>& axes) {
+    const Op& input = graph_.op(op.inputs[k]);
+    const Shape shape = input.shape;
+    const DType dtype = input.dtype;
+    accumulate(op.inputs[k], pull(sent, axes, op.reads[k], shape, dtype));
+  }
+
+  void pull_back(ValueId id) {
+    const Op op = graph_.op(id);  // a copy: the graph grows
+    const Points g{cotangents_[static_cast<std::size_t>(id)], op.write};
+    switch (op.kind) {
+      case OpKind::input: return;
+      case OpKind::map: return pull_map(op, g);
+      case OpKind::contract: return pull_contract(op, g);
+      case OpKind::reduce: return pull_reduce(op, id, g);
+      case OpKind::reindex:
+      case OpKind::place: return give(op, 0, g, op.axes);
+      case OpKind::concat: return pull_concat(op, g.value);
+      case OpKind::gather: return pull_gather(op, g);
+      case OpKind::scatter_add: return pull_scatter_add(op, g);
+      case OpKind::scan: return pull_scan(op, g);
+      case OpKind::argsort: return;
+    }
+    throw std::logic_error("vjp: an operation without a rule");
+  }
+
+  void pull_map(const Op& op, const Points& g) {
+    if (op.compute == DType::i64) return;
+    std::vector<int> wanted;
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      if (matters(op.inputs[k])) wanted.push_back(static_cast<int>(k));
+    }
+    const auto cotangent = static_cast<int>(op.inputs.size());
+    const std::vector<ScalarExpr> slopes = derivatives(op.expr, wanted, cotangent);
+    for (std::size_t w = 0; w < wanted.size(); ++w) {
+      if (slopes[w].steps.empty()) continue;
+      const auto k = static_cast<std::size_t>(wanted[w]);
+      // Random numbers depend on the place in the result, so a map that draws them keeps its shape.
+      Op slope = op;
+      slope.expr = slopes[w];
+      slope.detached = false;
+      slope.inputs.push_back(g.value);
+      slope.reads.push_back(op.write);
+      slope.dtype = sums(op, k) ? op.compute : graph_.op(op.inputs[k]).dtype;
+      drop_unread_inputs(slope);
+      const bool is_identity = slope.expr.steps.size() == 1 && slope.expr.steps[0].op == ScalarOp::input &&
+                               slope.reads[0] == slope.write && graph_.op(slope.inputs[0]).dtype == slope.dtype;
+      const ValueId sent = is_identity ? slope.inputs[0] : add(std::move(slope));
+      give(op, k, {sent, op.write}, op.axes);
+    }
+  }
+  /// Whether several points of `op` read one element of input `k`.
+  static bool sums(const Op& op, std::size_t k) { return axes_in(op.reads[k]).size() < op.axes.size(); }
+  static void drop_unread_inputs(Op& op) {
+    std::vector<int> renamed(op.inputs.size(), -1);
+    std::vector<ValueId> inputs;
+    std::vector<Access> reads;
+    for (ScalarStep& step : op.expr.steps) {
+      if (step.op != ScalarOp::input) continue;
+      int& place = renamed[static_cast<std::size_t>(step.which)];
+      if (place < 0) {
+        place = static_cast<int>(inputs.size());
+        inputs.push_back(op.inputs[static_cast<std::size_t>(step.which)]);
+        reads.push_back(op.reads[static_cast<std::size_t>(step.which)]);
+      }
+      step.which = place;
+    }
+    op.inputs = std::move(inputs);
+    op.reads = std::move(reads);
+  }
+
+  /// Turned round: the cotangent takes the place of the operand, and the operand's axes that of the result's.
+  void pull_contract(const Op& op, const Points& g) {
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      if (!matters(op.inputs[k])) continue;
+      Op turned{.kind = OpKind::contract, .dtype = op.dtype};
+      turned.axes = op.axes;
+      turned.inputs = {g.value};
+      turned.reads = {g.at};
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        if (i == k) continue;
+        turned.inputs.push_back(op.inputs[i]);
+        turned.reads.push_back(op.reads[i]);
+      }
+      // Axes that only this operand has were summed alone; each of their places gets the same.
+      std::vector<int> kept;
+      for (int axis : axes_in(op.reads[k])) {
+        const bool known = std::any_of(turned.reads.begin(), turned.reads.end(), [&](const Access& read) { return uses(read, axis); });
+        if (known) kept.push_back(axis);
+      }
+      const Shape shape = graph_.op(op.inputs[k]).shape;
+      const bool direct = kept.size() == axes_in(op.reads[k]).size() && covers(op.reads[k], shape, op.axes);
+      const Access write = direct ? op.reads[k] : plain(kept);
+      turned.write = write;
+      turned.shape = sizes(write, op.axes);
+      drop_unused_axes(turned);
+      give(op, k, {add(std::move(turned)), write}, op.axes);
+    }
+  }
+
+  void pull_reduce(const Op& op, ValueId result, const Points& g) {
+    if (!matters(op.inputs[0])) return;
+    const Points x{op.inputs[0], op.reads[0]}, y{result, op.write};
+    const DType compute = wide(op.dtype), dtype = graph_.op(x.value).dtype;
+    const Ex value = Ex::input(0);
+    switch (op.combine) {
+      case Combine::sum: {
+        // Each element read once gets its result's cotangent; one that is read several times gets their sum.
+        if (!sums(op, 0)) {
+          const ValueId sent = graph_.op(g.value).dtype == dtype ? g.value : convert(g.value, dtype);
+          accumulate(x.value, move({sent, g.at}, op.axes, op.reads[0], Shape(graph_.op(x.value).shape)));
+        } else {
+          give(op, 0, map(op.axes, {g}, Ex::input(0), compute, compute), op.axes);
+        }
+        return;
+      }
+      case Combine::max:
+      case Combine::min: {
+        // Elements that tie share it.
+        const Points is_extreme =
+            map(op.axes, {x, y}, Ex::apply(ScalarOp::eq, value, Ex::input(1)), wide(dtype), compute);
+        const Points count = reduce(Combine::sum, op, is_extreme, compute);
+        give(op, 0, map(op.axes, {is_extreme, g, count}, value * Ex::input(1) / Ex::input(2), compute, compute), op.axes);
+        return;
+      }
+      case Combine::prod: {
+        // With one zero, only its own place has a slope: the product of the others; with more, none has. The sum of
+        // the zeros stands for the one that another element's slope is a multiple of, so that the slope of the slope is right.
+        const Ex zero(0.0), one(1.0), two(2.0);
+        const auto pick = [](const Ex& c, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, c, a, b); };
+        const auto equal = [](const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::eq, a, b); };
+        const Ex is_zero = equal(value, zero), safe = pick(is_zero, one, value);
+        const Points zeros = reduce(Combine::sum, op, map(op.axes, {x}, is_zero, compute, compute), compute);
+        const Points zero_sum = reduce(Combine::sum, op, map(op.axes, {x}, pick(is_zero, value, zero), compute, compute), compute);
+        const Points nonzero = reduce(Combine::prod, op, map(op.axes, {x}, safe, compute, compute), compute);
+        const Ex g_here = Ex::input(1), others = Ex::input(2), count = Ex::input(3), sum = Ex::input(4);
+        const Ex at_zero = pick(equal(count, one), others, pick(equal(count, two), (sum - value) * others, zero));
+        const Ex elsewhere = pick(equal(count, zero), others / safe, pick(equal(count, one), sum * others / safe, zero));
+        give(op, 0, map(op.axes, {x, g, nonzero, zeros, zero_sum}, g_here * pick(is_zero, at_zero, elsewhere), compute, compute), op.axes);
+        return;
+      }
+      case Combine::any:
+      case Combine::all: return;
+    }
+  }
+
+  void pull_concat(const Op& op, ValueId g) {
+    std::int64_t offset = 0;
+    for (ValueId input : op.inputs) {
+      const Shape shape = graph_.op(input).shape;
+      const auto dim = static_cast<std::size_t>(op.dim);
+      if (matters(input)) {
+        Op slice{.kind = OpKind::reindex, .dtype = op.dtype, .shape = shape, .inputs = {g}};
+        for (std::size_t d = 0; d < shape.rank(); ++d) slice.axes.push_back({"i" + std::to_string(d), shape[d]});
+        slice.write = identity_access(shape.rank());
+        Access read = slice.write;
+        if (shape[dim] > 0) read[dim].offset = offset;
+        slice.reads = {std::move(read)};
+        accumulate(input, add(std::move(slice)));
+      }
+      offset += shape[dim];
+    }
+  }
+
+  void pull_gather(const Op& op, const Points& g) {
+    if (!matters(op.inputs[0])) return;
+    const Op& x = graph_.op(op.inputs[0]);
+    Op scatter{.kind = OpKind::scatter_add, .dtype = x.dtype, .shape = x.shape, .inputs = {g.value, op.inputs[1]}, .axes = op.axes,
+               .reads = {g.at, op.reads[1]}, .write = op.reads[0], .dim = op.dim};
+    accumulate(op.inputs[0], add(std::move(scatter)));
+  }
+
+  void pull_scatter_add(const Op& op, const Points& g) {
+    if (!matters(op.inputs[0])) return;
+    const Access at = identity_access(op.axes.size());
+    Op gather{.kind = OpKind::gather, .dtype = op.dtype, .shape = sizes(at, op.axes), .inputs = {g.value, op.inputs[1]},
+              .axes = op.axes, .reads = {op.write, op.reads[1]}, .write = at, .dim = op.dim};
+    give(op, 0, {add(std::move(gather)), at}, op.axes);
+  }
+
+  void pull_scan(const Op& op, const Points& g) {
+    if (!matters(op.inputs[0])) return;
+    if (op.combine != Combine::sum) throw std::logic_error("vjp: a scan that is no sum");
+    Op back = op;
+    back.inputs = {g.value};
+    back.reads = {g.at};
+    back.reverse = !op.reverse;
+    give(op, 0, {add(std::move(back)), op.write}, op.axes);
+  }
+
+  Graph graph_;
+  std::vector<ValueId> cotangents_;
+  std::vector<bool> matters_;
+  const std::vector<bool>& wanted_;
+  std::vector<std::pair<ValueId, ValueId>> seeds_;  // output, its cotangent
+};
+
+}  // namespace
+
+Vjp vjp(const Graph& forward, const std::vector<bool>& wanted, const std::vector<bool>& given) {
+  return Builder(forward, wanted, given).run();
+}
+
+}  // namespace ein::autograd

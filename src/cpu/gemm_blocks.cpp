@@ -1,0 +1,188 @@
+#include "cpu/gemm_blocks.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "cpu/gemm_kernel.hpp"
+#include "cpu/gemm_pack.hpp"
+
+namespace ein::cpu {
+namespace {
+
+/// A block of b stays in the second-level cache while all of a meets it; one panel of it (a tile
+/// wide) and one of a (a tile high) stay in the first.
+constexpr std::int64_t block_depth = 256, block_panels = 16;
+
+/// Up to so many rows of a read b too rarely for its packing to pay.
+constexpr std::int64_t few_rows = 64;
+
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+
+/// Where piece i of `pieces` similar ones of `length` begins.
+constexpr std::int64_t piece(std::int64_t i, std::int64_t length, std::int64_t pieces) {
+  return length * i / pieces;
+}
+
+template <class T>
+struct Scratch {
+  // Rows of a power of two would compete for the same lines of the cache.
+  static constexpr std::int64_t row_length = block_depth + vector_width<T>;
+  alignas(64) T a[tile_rows * row_length];
+  alignas(64) T c[tile_rows * tile_columns<T>];
+  alignas(64) T b[block_depth * block_panels * tile_columns<T>];
+};
+
+/// Each thread's own, allocated when it first needs it.
+template <class T>
+Scratch<T>& scratch() {
+  thread_local const auto own = std::make_unique_for_overwrite<Scratch<T>>();
+  return *own;
+}
+
+/// Rows at such a distance compete for the same few lines of a first-level cache.
+template <class T>
+bool is_critical(std::int64_t stride) {
+  return stride * static_cast<std::int64_t>(sizeof(T)) % 4096 == 0;
+}
+
+template <class T>
+class BlockedProduct {
+ public:
+  BlockedProduct(const MatrixRef<T>& c, const MatrixRef<const T>& a, const MatrixRef<const T>& b)
+      : c_(c),
+        a_(a),
+        b_(b),
+        reads_b_(b.col_stride == 1 && (c.rows <= tile_rows || (c.rows <= few_rows && !is_critical<T>(b.row_stride)))),
+        scratch_(scratch<T>()) {}
+
+  void run(bool accumulate) {
+    const std::int64_t depths = std::max<std::int64_t>(1, ceil_div(a_.cols, block_depth));
+    const std::int64_t panels = ceil_div(c_.rows, tile_rows);
+    for (std::int64_t j = 0; j < c_.cols; j += block_panels * columns) {
+      for (std::int64_t d = 0; d < depths; ++d) {
+        column_ = j;
+        cols_ = std::min(c_.cols - j, block_panels * columns);
+        first_k_ = piece(d, a_.cols, depths);
+        depth_ = piece(d + 1, a_.cols, depths) - first_k_;
+        pack_b();
+        for (std::int64_t p = 0; p < panels; ++p) {
+          const std::int64_t row = piece(p, c_.rows, panels);
+          multiply_panel(row, piece(p + 1, c_.rows, panels) - row, accumulate || d > 0);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t width = vector_width<T>, columns = tile_columns<T>;
+
+  const T* b_at(std::int64_t j) const {
+    return b_.data + first_k_ * b_.row_stride + (column_ + j) * b_.col_stride;
+  }
+  bool reads_b(std::int64_t cols) const { return reads_b_ && cols % width == 0; }
+
+  void pack_b() {
+    for (std::int64_t j = 0; j < cols_; j += columns) {
+      const std::int64_t cols = std::min(columns, cols_ - j);
+      if (reads_b(cols)) continue;
+      pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, scratch_.b + j * depth_,
+                ceil_div(cols, width) * width);
+    }
+  }
+
+  /// Rows [row, row + rows) of the product with the block of b.
+  void multiply_panel(std::int64_t row, std::int64_t rows, bool accumulate) {
+    Tile<T> tile;
+    tile.depth = depth_;
+    tile.a = a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
+    tile.a_row_stride = a_.row_stride;
+    tile.a_col_stride = a_.col_stride;
+    tile.accumulate = accumulate;
+    if (cols_ > columns) pack_a(tile, rows);
+    for (std::int64_t j = 0; j < cols_; j += columns) {
+      const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
+      const bool reads = reads_b(cols);
+      tile.b = reads ? b_at(j) : scratch_.b + j * depth_;
+      tile.b_row_stride = reads ? b_.row_stride : vectors * width;
+      const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
+                           c_.row_stride, c_.col_stride};
+      multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1]);
+    }
+  }
+
+  /// Of rows as they are, the micro-kernel reads whole cache lines one after the other; of columns
+  /// it would read a part of a line here and there, each time again.
+  void pack_a(Tile<T>& tile, std::int64_t rows) {
+    if (a_.col_stride == 1 && !is_critical<T>(a_.row_stride)) return;
+    const T* const from = tile.a;
+    tile.a = scratch_.a;
+    if (a_.col_stride == 1) {
+      for (std::int64_t i = 0; i < rows; ++i) {
+        std::copy_n(from + i * a_.row_stride, depth_, scratch_.a + i * Scratch<T>::row_length);
+      }
+      tile.a_row_stride = Scratch<T>::row_length;
+      return;
+    }
+    if (a_.row_stride == 1) {
+      tile_table<T>.pack_columns[rows - 1](from, a_.col_stride, depth_, scratch_.a);
+    } else {
+      for (std::int64_t k = 0; k < depth_; ++k) {
+        for (std::int64_t i = 0; i < rows; ++i) {
+          scratch_.a[k * rows + i] = from[i * a_.row_stride + k * a_.col_stride];
+        }
+      }
+    }
+    tile.a_row_stride = 1;
+    tile.a_col_stride = rows;
+  }
+
+  /// The tile `c` of the result, through a copy where it has no rows of whole vectors.
+  void multiply(Tile<T>& tile, const MatrixRef<T>& c, void (*multiply)(const Tile<T>&)) {
+    const bool has_rows = c.col_stride == 1;
+    if (has_rows && c.cols % width == 0) {
+      tile.c = c.data;
+      tile.c_row_stride = c.row_stride;
+      return multiply(tile);
+    }
+    tile.c = scratch_.c;
+    tile.c_row_stride = columns;
+    const auto copy = [&](T* from, std::int64_t from_row, std::int64_t from_col, T* to, std::int64_t to_row,
+                          std::int64_t to_col) {
+      for (std::int64_t i = 0; i < c.rows; ++i, from += from_row, to += to_row) {
+        if (has_rows) {
+          copy_row(from, c.cols, to);
+        } else {
+          for (std::int64_t j = 0; j < c.cols; ++j) to[j * to_col] = from[j * from_col];
+        }
+      }
+    };
+    if (tile.accumulate) copy(c.data, c.row_stride, c.col_stride, scratch_.c, columns, 1);
+    multiply(tile);
+    copy(scratch_.c, columns, 1, c.data, c.row_stride, c.col_stride);
+  }
+
+  const MatrixRef<T> c_;
+  const MatrixRef<const T> a_, b_;
+  const bool reads_b_;  // as it lies, where whole vectors allow it
+  Scratch<T>& scratch_;
+  std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
+};
+
+}  // namespace
+
+template <class T>
+void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
+                     const MatrixRef<const T>& b, bool accumulate) {
+  if (c.col_stride != 1 && c.row_stride == 1) {
+    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed()).run(accumulate);
+  } else {
+    BlockedProduct<T>(c, a, b).run(accumulate);
+  }
+}
+
+template void blocked_product(const MatrixRef<float>&, const MatrixRef<const float>&,
+                              const MatrixRef<const float>&, bool);
+template void blocked_product(const MatrixRef<double>&, const MatrixRef<const double>&,
+                              const MatrixRef<const double>&, bool);
+
+}  // namespace ein::cpu

@@ -1,0 +1,14 @@
+// A matrix product in blocks that stay in the caches, around the micro-kernel.
+#pragma once
+
+#include "cpu/gemm.hpp"
+
+namespace ein::cpu {
+
+/// c = a · b, or c += a · b, on the calling thread. T is float or double. Operands may have any
+/// strides and sizes; c must not overlap the others.
+template <class T>
+void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
+                     const MatrixRef<const T>& b, bool accumulate);
+
+}  // namespace ein::cpu

@@ -1,0 +1,139 @@
+// The micro-kernel of a matrix product: keeps a tile of the result in vector registers.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace ein::cpu {
+
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64, vector_registers = 32;
+#elif defined(__AVX2__)
+inline constexpr int vector_bytes = 32, vector_registers = 16;
+#else
+inline constexpr int vector_bytes = 16, vector_registers = 16;
+#endif
+
+template <class T>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  typedef float type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct VectorOf<double> {
+  typedef double type __attribute__((vector_size(vector_bytes)));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+
+/// Elements of a vector.
+template <class T>
+inline constexpr int vector_width = vector_bytes / static_cast<int>(sizeof(T));
+
+/// A tile has at most so many rows of so many vectors: enough independent sums to hide the latency
+/// of a multiply-add, few enough to leave registers for a row of b and an element of a.
+inline constexpr int tile_vectors = 2, tile_rows = vector_registers == 32 ? 12 : 6;
+template <class T>
+inline constexpr int tile_columns = tile_vectors * vector_width<T>;
+
+/// From and to any address.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load(const T* from) {
+  Vector<T> v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+template <class T>
+[[gnu::always_inline]] inline void store(T* to, const Vector<T>& v) {
+  std::memcpy(to, &v, sizeof v);
+}
+
+/// f(0), …, f(n - 1) with constants, so that arrays indexed by them can live in registers.
+template <int n, class F>
+[[gnu::always_inline]] constexpr void repeat(const F& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, i>{}), ...);
+  }(std::make_integer_sequence<int, n>{});
+}
+
+/// What a micro-kernel works on. a may have any strides; rows of b and c are contiguous.
+template <class T>
+struct Tile {
+  std::int64_t depth = 0;
+  const T* a = nullptr;
+  std::int64_t a_row_stride = 0, a_col_stride = 0;
+  const T* b = nullptr;
+  std::int64_t b_row_stride = 0;
+  T* c = nullptr;
+  std::int64_t c_row_stride = 0;
+  bool accumulate = false;
+};
+
+/// c = a · b, or c += a · b, for `rows` rows and `vectors` vectors of columns.
+template <class T, int rows, int vectors>
+void multiply_tile(const Tile<T>& tile) {
+  constexpr int width = vector_width<T>;
+  // Three rows to a pointer: x86 addresses reach them all with one register for the stride.
+  constexpr int pointers = (rows + 2) / 3;
+  const T* a[pointers];
+  const std::int64_t a_row = tile.a_row_stride;
+  repeat<pointers>([&](auto p) { a[p] = tile.a + 3 * p * a_row; });
+  const T* b = tile.b;
+  Vector<T> sum[rows][vectors] = {};
+  for (std::int64_t k = tile.depth; k > 0; --k) {
+    Vector<T> row[vectors];
+    repeat<vectors>([&](auto j) { row[j] = load(b + j * width); });
+    repeat<rows>([&](auto i) {
+      const T factor = a[i / 3][i % 3 * a_row];
+      repeat<vectors>([&](auto j) { sum[i][j] += factor * row[j]; });
+    });
+    repeat<pointers>([&](auto p) { a[p] += tile.a_col_stride; });
+    b += tile.b_row_stride;
+  }
+  T* c = tile.c;
+  const std::int64_t c_row = tile.c_row_stride;
+  if (tile.accumulate) {
+    repeat<rows>([&](auto i) {
+      repeat<vectors>(
+          [&](auto j) { store<T>(c + j * width, sum[i][j] + load(c + j * width)); });
+      c += c_row;
+    });
+  } else {
+    repeat<rows>([&](auto i) {
+      repeat<vectors>([&](auto j) { store<T>(c + j * width, sum[i][j]); });
+      c += c_row;
+    });
+  }
+}
+
+/// `depth` columns of `rows` contiguous elements, side by side.
+template <class T, int rows>
+void pack_columns(const T* from, std::int64_t col_stride, std::int64_t depth, T* to) {
+  for (std::int64_t k = 0; k < depth; ++k) {
+    std::memcpy(to + k * rows, from + k * col_stride, rows * sizeof(T));
+  }
+}
+
+/// What is compiled for each number of rows less 1 (and of vectors less 1).
+template <class T>
+struct TileTable {
+  void (*multiply[tile_rows][tile_vectors])(const Tile<T>&);
+  void (*pack_columns[tile_rows])(const T*, std::int64_t, std::int64_t, T*);
+};
+
+template <class T>
+constexpr TileTable<T> make_tile_table() {
+  TileTable<T> table{};
+  repeat<tile_rows>([&](auto i) {
+    repeat<tile_vectors>([&](auto j) { table.multiply[i][j] = multiply_tile<T, i + 1, j + 1>; });
+    table.pack_columns[i] = pack_columns<T, i + 1>;
+  });
+  return table;
+}
+
+template <class T>
+inline constexpr TileTable<T> tile_table = make_tile_table<T>();
+
+}  // namespace ein::cpu

@@ -1,0 +1,100 @@
+// Packing of the right operand of a matrix product into rows that the micro-kernel reads.
+#pragma once
+
+#include <algorithm>
+
+#include "cpu/gemm_kernel.hpp"
+
+namespace ein::cpu {
+
+/// Copies fewer than 2 · most elements: two pieces of a constant size, which may overlap, take less
+/// than a call of memcpy.
+template <int most, class T>
+[[gnu::always_inline]] inline void copy_few(const T* from, std::int64_t count, T* to) {
+  if (count >= most) {
+    T first[most], last[most];
+    std::memcpy(first, from, sizeof first);
+    std::memcpy(last, from + count - most, sizeof last);
+    std::memcpy(to, first, sizeof first);
+    std::memcpy(to + count - most, last, sizeof last);
+  } else if constexpr (most > 1) {
+    copy_few<most / 2>(from, count, to);
+  }
+}
+
+/// Copies at most tile_columns elements.
+template <class T>
+[[gnu::always_inline]] inline void copy_row(const T* from, std::int64_t count, T* to) {
+  copy_few<vector_width<T>>(from, count, to);
+}
+
+template <class V, int... i>
+[[gnu::always_inline]] inline V interleave_low(const V& x, const V& y,
+                                               std::integer_sequence<int, i...>) {
+  return __builtin_shufflevector(x, y, (i / 2 + i % 2 * static_cast<int>(sizeof...(i)))...);
+}
+template <class V, int... i>
+[[gnu::always_inline]] inline V interleave_high(const V& x, const V& y,
+                                                std::integer_sequence<int, i...>) {
+  constexpr int n = sizeof...(i);
+  return __builtin_shufflevector(x, y, (n / 2 + i / 2 + i % 2 * n)...);
+}
+
+/// to(i, j) = from(j, i) for a square as long as a vector; rows of `from` behind the first `count`
+/// are taken as zeros. A perfect shuffle of the rows, repeated log2(length) times, is a transpose.
+template <class T>
+void transpose_square(const T* from, std::int64_t from_stride, std::int64_t count, T* to,
+                      std::int64_t to_stride) {
+  using V = Vector<T>;
+  constexpr int n = vector_width<T>;
+  constexpr std::make_integer_sequence<int, n> each;
+  V rows[n];
+  repeat<n>([&](auto i) { rows[i] = i < count ? load(from + i * from_stride) : V{}; });
+  constexpr int rounds = n == 16 ? 4 : n == 8 ? 3 : n == 4 ? 2 : 1;
+  repeat<rounds>([&](auto) {
+    V shuffled[n];
+    repeat<n / 2>([&](auto i) {
+      shuffled[2 * i] = interleave_low(rows[i], rows[i + n / 2], each);
+      shuffled[2 * i + 1] = interleave_high(rows[i], rows[i + n / 2], each);
+    });
+    repeat<n>([&](auto i) { rows[i] = shuffled[i]; });
+  });
+  repeat<n>([&](auto i) { store<T>(to + i * to_stride, rows[i]); });
+}
+
+/// Writes a matrix of at most tile_columns columns as rows of `padded` elements: cols rounded up to
+/// whole vectors, zeros behind the columns.
+template <class T>
+void pack_rows(const T* from, std::int64_t row_stride, std::int64_t col_stride, std::int64_t rows,
+               std::int64_t cols, T* to, std::int64_t padded) {
+  constexpr int width = vector_width<T>;
+  if (col_stride == 1 && cols == tile_columns<T>) {
+    for (std::int64_t k = 0; k < rows; ++k) {
+      std::memcpy(to + k * padded, from + k * row_stride, sizeof(T) * tile_columns<T>);
+    }
+    return;
+  }
+  if (col_stride == 1) {
+    for (std::int64_t k = 0; k < rows; ++k) {
+      store<T>(to + (k + 1) * padded - width, Vector<T>{});
+      copy_row(from + k * row_stride, cols, to + k * padded);
+    }
+    return;
+  }
+  std::int64_t done = 0;
+  if (row_stride == 1) {
+    for (; rows - done >= width; done += width) {
+      for (std::int64_t j = 0; j < cols; j += width) {
+        transpose_square(from + done + j * col_stride, col_stride, cols - j, to + done * padded + j,
+                         padded);
+      }
+    }
+  }
+  for (std::int64_t k = done; k < rows; ++k) {
+    T* const row = to + k * padded;
+    for (std::int64_t j = 0; j < cols; ++j) row[j] = from[k * row_stride + j * col_stride];
+    std::fill(row + cols, row + padded, T{});
+  }
+}
+
+}  // namespace ein::cpu

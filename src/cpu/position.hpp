@@ -1,0 +1,31 @@
+// Positions: integers from a tensor that say where to read or write.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <ein/error.hpp>
+#include "cpu/loops.hpp"
+
+namespace ein::cpu {
+
+[[noreturn]] inline void throw_outside(const char* operation, std::int64_t position, std::int64_t size) {
+  throw Error(ErrorKind::value, std::string(operation) + ": position " + std::to_string(position) +
+                                    " is outside an axis of size " + std::to_string(size));
+}
+
+/// `position`, if 0 <= position < size; otherwise the Error of kind `value` that every backend gives.
+inline std::int64_t checked_position(const char* operation, std::int64_t position, std::int64_t size) {
+  if (static_cast<std::uint64_t>(position) >= static_cast<std::uint64_t>(size)) throw_outside(operation, position, size);
+  return position;
+}
+
+/// Calls `f` with a std::type_identity of the type of positions.
+template <class F>
+void visit_positions(DType dtype, F&& f) {
+  if (dtype == DType::i32) return f(std::type_identity<std::int32_t>{});
+  f(std::type_identity<std::int64_t>{});
+}
+
+}  // namespace ein::cpu

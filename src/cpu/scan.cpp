@@ -1,0 +1,133 @@
+// Scans. Where lines along the scanned axis do not lie contiguously, many are scanned side by side. A running
+// sum is one long chain, whose error grows with each step: floats are combined in f64, of which each result
+// is rounded once.
+#include <algorithm>
+#include <type_traits>
+
+#include "cpu/kernel.hpp"
+#include "cpu/loops.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/strip.hpp"
+#include "tensor/convert.hpp"
+
+namespace ein::cpu {
+namespace {
+
+/// Calls `f` with the ScalarOp of the combination, as a constant.
+template <class F>
+void visit_combine(Combine combine, F&& f) {
+  switch (combine) {
+    case Combine::prod: return f(std::integral_constant<ScalarOp, ScalarOp::mul>{});
+    case Combine::max: return f(std::integral_constant<ScalarOp, ScalarOp::max>{});
+    case Combine::min: return f(std::integral_constant<ScalarOp, ScalarOp::min>{});
+    default: return f(std::integral_constant<ScalarOp, ScalarOp::add>{});
+  }
+}
+
+template <ScalarOp op, class C>
+C combined(C a, C x) {
+  // Integers wrap.
+  using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
+  if constexpr (op == ScalarOp::add) return static_cast<C>(static_cast<Number>(a) + static_cast<Number>(x));
+  if constexpr (op == ScalarOp::mul) return static_cast<C>(static_cast<Number>(a) * static_cast<Number>(x));
+  if constexpr (op == ScalarOp::max) return a != a || a > x ? a : x;
+  if constexpr (op == ScalarOp::min) return a != a || a < x ? a : x;
+}
+
+template <class C>
+class ScanKernel final : public Kernel {
+ public:
+  explicit ScanKernel(const LoopNest& nest)
+      : nest_(nest), axis_(axes_where(nest, [&](std::size_t a) { return nest.axes[a].ordered; }).at(0)),
+        size_(nest.axes[axis_].size) {
+    const LoopNest::Operand& input = nest_.inputs[0];
+    std::size_t lane = no_axis;
+    for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
+      if (a != axis_ && (lane == no_axis || nest_.output.strides[a] < nest_.output.strides[lane])) lane = a;
+    }
+    constexpr std::int64_t short_line = 32;
+    const bool is_contiguous = input.strides[axis_] == 1 && (size_ >= short_line || lane == no_axis || nest_.axes[lane].size < size_);
+    cut_ = cut(nest_, is_contiguous ? no_axis : lane, strip_size / 2);
+    outer_ = Loops(nest_, axes_where(nest_, [&](std::size_t a) { return a != axis_ && a != cut_.axis; }));
+  }
+
+  void run(const Run& run) const override {
+    const std::int64_t pieces = cut_.pieces();
+    const std::int64_t units = size_ == 0 ? 0 : outer_.count() * pieces;
+    const std::int64_t units_per_part = std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, cut_.step * size_));
+    parallel_for((units + units_per_part - 1) / units_per_part, [&](std::int64_t part) {
+      Loops::Cursor cursor(outer_, nest_.axes.size());
+      std::int64_t unit = part * units_per_part;
+      const std::int64_t end = std::min(units, unit + units_per_part);
+      cursor.seek(unit / pieces);
+      for (; unit < end; ++unit) {
+        const std::int64_t piece = unit % pieces;
+        const Line from = line(nest_.inputs[0], run, cursor.offset(0), cut_.first(piece));
+        const Line to = line(nest_.output, run, cursor.offset(1), cut_.first(piece));
+        const std::int64_t lanes = cut_.count(piece);
+        visit_combine(*nest_.combine, [&]<ScalarOp op>(std::integral_constant<ScalarOp, op>) {
+          lanes == 1 ? scan_line<op>(from, to) : scan_lanes<op>(from, to, static_cast<std::size_t>(lanes));
+        });
+        if (piece == pieces - 1) cursor.next();
+      }
+    });
+  }
+
+ private:
+  /// A line of an operand, in the order in which it is scanned.
+  struct Line {
+    std::byte* first;
+    std::int64_t step, bytes;  // in elements; bytes of an element
+    std::int64_t lane_step;    // in elements, to the line beside it
+    DType dtype;
+    std::byte* at(std::int64_t i) const { return first + i * step * bytes; }
+  };
+  Line line(const LoopNest::Operand& operand, const Run& run, std::int64_t offset, std::int64_t lane) const {
+    const auto bytes = static_cast<std::int64_t>(size_of(operand.dtype));
+    const std::int64_t stride = operand.strides[axis_], lane_step = cut_.stride(operand);
+    const std::int64_t skipped = lane * lane_step + (nest_.reverse ? (size_ - 1) * stride : 0);
+    return {base(operand, run.buffers) + offset + skipped * bytes, nest_.reverse ? -stride : stride, bytes, lane_step, operand.dtype};
+  }
+
+  template <ScalarOp op>
+  void scan_line(const Line& from, const Line& to) const {
+    C values[strip_size];
+    C last{};
+    for (std::int64_t i = 0; i < size_; i += strip_size) {
+      const auto n = static_cast<std::size_t>(std::min(strip_size, size_ - i));
+      load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.step), values, n);
+      if (i > 0) values[0] = combined<op>(last, values[0]);
+      for (std::size_t k = 1; k < n; ++k) values[k] = combined<op>(values[k - 1], values[k]);
+      last = values[n - 1];
+      store_from(values, n, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.step));
+    }
+  }
+
+  template <ScalarOp op>
+  void scan_lanes(const Line& from, const Line& to, std::size_t lanes) const {
+    C last[strip_size / 2], values[strip_size / 2];
+    for (std::int64_t i = 0; i < size_; ++i) {
+      C* row = i == 0 ? last : values;
+      load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.lane_step), row, lanes);
+      if (i > 0) {
+        for (std::size_t l = 0; l < lanes; ++l) last[l] = combined<op>(last[l], values[l]);
+      }
+      store_from(last, lanes, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.lane_step));
+    }
+  }
+
+  LoopNest nest_;
+  std::size_t axis_;  // the scanned one
+  std::int64_t size_;
+  Cut cut_;  // of the axis whose lines are scanned side by side, if any
+  Loops outer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest) {
+  if (nest.compute == DType::i64) return std::make_unique<ScanKernel<std::int64_t>>(nest);
+  return std::make_unique<ScanKernel<double>>(nest);
+}
+
+}  // namespace ein::cpu

@@ -1,0 +1,192 @@
+// Scatters: sums over values that go where positions say. Each sum takes its values in the order of the
+// nest's points, whoever computes it, so results do not depend on the threads: these share the result,
+// not the values.
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "cpu/kernel.hpp"
+#include "cpu/loops.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/position.hpp"
+#include "tensor/convert.hpp"
+
+namespace ein::cpu {
+namespace {
+
+/// What sums of T are kept in.
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double,
+                                 std::conditional_t<is_floating(dtype_of<T>), float, std::int64_t>>;
+
+template <class T>
+T plus(T a, T b) {
+  if constexpr (std::is_same_v<T, std::int64_t>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+
+/// Adds rows of values to rows of sums, both maybe of one element; those whose position lies in
+/// [first, last); the sums begin with those of `first`. Steps are in elements; the elements of a row of sums
+/// lie side by side.
+struct Rows {
+  std::int64_t count, length;
+  std::int64_t position_step, value_step, value_element, sum_stride;
+  std::int64_t first, last, size;
+};
+
+/// Sums of another type than SumOf<T> have one value at most, and take it as it is.
+template <class Sum, class T, class Position>
+void add_rows(const Rows& rows, const Position* positions, const T* values, Sum* sums) {
+  const auto add = [](Sum& sum, T value) {
+    if constexpr (std::is_same_v<Sum, SumOf<T>>) {
+      sum = plus(sum, convert<Sum>(value));
+    } else {
+      sum = value;
+    }
+  };
+  for (std::int64_t r = 0; r < rows.count; ++r) {
+    const std::int64_t position = checked_position("scatter_add", positions[r * rows.position_step], rows.size);
+    if (position < rows.first || position >= rows.last) continue;
+    const T* from = values + r * rows.value_step;
+    Sum* to = sums + (position - rows.first) * rows.sum_stride;
+    if (rows.length == 1) {
+      add(*to, *from);
+    } else if (rows.value_element == 1) {
+      for (std::int64_t i = 0; i < rows.length; ++i) add(to[i], from[i]);
+    } else {
+      for (std::int64_t i = 0; i < rows.length; ++i) add(to[i], from[i * rows.value_element]);
+    }
+  }
+}
+
+template <class T, class Position>
+class ScatterKernel final : public Kernel {
+ public:
+  explicit ScatterKernel(const LoopNest& nest) : nest_(nest), size_(nest.output.indirection.size) {
+    const LoopNest::Operand& values = nest_.inputs[0];
+    const LoopNest::Operand& positions = nest_.inputs[1];
+    // A row: what shares a position and lies side by side in the result.
+    std::size_t element_axis = no_axis;
+    for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
+      if (!nest_.axes[a].reduced && positions.strides[a] == 0 && nest_.output.strides[a] == 1) element_axis = a;
+    }
+    lines_ = Loops(nest_, axes_where(nest_, [&](std::size_t a) { return !nest_.axes[a].reduced && a != element_axis; }));
+    std::vector<std::size_t> reduced = axes_where(nest_, [&](std::size_t a) { return nest_.axes[a].reduced; });
+    const auto steps = [&](std::size_t a) { return std::pair(values.strides[a], positions.strides[a]); };
+    std::sort(reduced.begin(), reduced.end(), [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
+    is_in_place_ = std::is_same_v<T, SumOf<T>> || reduced.empty();
+    rows_.length = element_axis == no_axis ? 1 : nest_.axes[element_axis].size;
+    double points = 1;
+    for (std::size_t a : reduced) points *= static_cast<double>(nest_.axes[a].size);
+    rows_.count = 1;
+    rows_.size = size_;
+    rows_.value_element = element_axis == no_axis ? 0 : values.strides[element_axis];
+    if (!reduced.empty()) {
+      const std::size_t row_axis = reduced.back();
+      reduced.pop_back();
+      rows_.count = nest_.axes[row_axis].size;
+      rows_.position_step = positions.strides[row_axis];
+      rows_.value_step = values.strides[row_axis];
+    }
+    reduced_ = Loops(nest_, reduced);
+    choose_parts(points);
+  }
+
+  std::size_t workspace_bytes() const override { return is_in_place_ ? 0 : static_cast<std::size_t>(parts_) * part_bytes(); }
+
+  void run(const Run& run) const override {
+    parallel_for(parts_, [&](std::int64_t part) {
+      Loops::Cursor line(lines_, nest_.axes.size()), point(reduced_, nest_.axes.size());
+      std::int64_t unit = part_begin(part);
+      const std::int64_t end = part_begin(part + 1);
+      line.seek(unit / ranges_);
+      for (; unit < end; ++unit) {
+        Rows rows = rows_;
+        rows.first = unit % ranges_ * range_size_;
+        rows.last = std::min(size_, rows.first + range_size_);
+        T* out = reinterpret_cast<T*>(base(nest_.output, run.buffers) + line.offset(2)) + rows.first * nest_.output.indirection.stride;
+        if (is_in_place_) {
+          rows.sum_stride = nest_.output.indirection.stride;
+          sum(run, rows, line, point, out);
+        } else {
+          auto* sums = reinterpret_cast<SumOf<T>*>(run.workspace + static_cast<std::size_t>(part) * part_bytes());
+          rows.sum_stride = rows.length;
+          sum(run, rows, line, point, sums);
+          for (std::int64_t p = 0; p < rows.last - rows.first; ++p) {
+            store_from(sums + p * rows.length, static_cast<std::size_t>(rows.length), out + p * nest_.output.indirection.stride,
+                       dtype_of<T>, 1);
+          }
+        }
+        if (unit % ranges_ == ranges_ - 1) line.next();
+      }
+    });
+  }
+
+ private:
+  /// Cuts the positions of long rows into ranges, whose sums stay in the cache. Each range reads all
+  /// positions, which is little beside a long row. `points` are those that a line adds.
+  void choose_parts(double points) {
+    constexpr double cached_bytes = 1 << 19;
+    constexpr std::int64_t most_parts = 16;
+    const auto lines = static_cast<double>(lines_.count());
+    const double sums = static_cast<double>(size_) * static_cast<double>(rows_.length);
+    const double work = sums + points * static_cast<double>(rows_.length);
+    const double busy = std::min(static_cast<double>(most_parts) / std::max(1.0, lines), work / static_cast<double>(elements_per_part));
+    const double most_ranges = std::min(static_cast<double>(size_), static_cast<double>(rows_.length) / 4);
+    const double ranges = std::min(std::max(sums * sizeof(SumOf<T>) / cached_bytes, busy), most_ranges);
+    ranges_ = std::max<std::int64_t>(1, static_cast<std::int64_t>(ranges));
+    range_size_ = (size_ + ranges_ - 1) / ranges_;
+    units_ = rows_.length == 0 ? 0 : lines_.count() * ranges_;
+    const double units_per_part = std::max(1.0, static_cast<double>(elements_per_part) * static_cast<double>(ranges_) / std::max(1.0, work));
+    parts_ = std::min(units_, std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(units_) / units_per_part)));
+    if (!is_in_place_) parts_ = std::min(parts_, most_parts);
+  }
+
+  std::int64_t part_begin(std::int64_t part) const { return units_ / parts_ * part + std::min(units_ % parts_, part); }
+  std::size_t part_bytes() const {
+    return aligned_bytes(static_cast<std::size_t>(range_size_) * static_cast<std::size_t>(rows_.length) * sizeof(SumOf<T>));
+  }
+
+  /// The sums of a line at the positions of a range, from zeros. `point` is at the first one, before and after.
+  template <class Sum>
+  void sum(const Run& run, const Rows& rows, const Loops::Cursor& line, Loops::Cursor& point, Sum* sums) const {
+    if (rows.sum_stride == rows.length) {
+      std::fill_n(sums, (rows.last - rows.first) * rows.length, Sum{});
+    } else {
+      for (std::int64_t p = 0; p < rows.last - rows.first; ++p) std::fill_n(sums + p * rows.sum_stride, rows.length, Sum{});
+    }
+    const std::byte* values = base(nest_.inputs[0], run.buffers) + line.offset(0);
+    const std::byte* positions = base(nest_.inputs[1], run.buffers) + line.offset(1);
+    for (std::int64_t i = 0; i < reduced_.count(); ++i, point.next()) {
+      add_rows(rows, reinterpret_cast<const Position*>(positions + point.offset(1)),
+               reinterpret_cast<const T*>(values + point.offset(0)), sums);
+    }
+  }
+
+  LoopNest nest_;
+  std::int64_t size_;  // of the axis that positions are of
+  Rows rows_{};
+  Loops lines_, reduced_;
+  bool is_in_place_;  // the sums are kept in the result
+  std::int64_t ranges_, range_size_;
+  std::int64_t units_, parts_;  // a unit is a range of a line; each part has sums of its own
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest) {
+  if (nest.inputs[0].dtype != nest.output.dtype) throw std::logic_error("scatter: values of another dtype");
+  std::unique_ptr<Kernel> kernel;
+  visit(nest.output.dtype, [&]<class T>(std::type_identity<T>) {
+    visit_positions(nest.inputs[1].dtype, [&]<class Position>(std::type_identity<Position>) {
+      kernel = std::make_unique<ScatterKernel<T, Position>>(nest);
+    });
+  });
+  return kernel;
+}
+
+}  // namespace ein::cpu

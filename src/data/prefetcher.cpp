@@ -1,0 +1,90 @@
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <ein/data.hpp>
+#include <ein/error.hpp>
+
+namespace ein {
+namespace {
+
+struct Prepared {
+  Batch batch;
+  std::uint64_t position;  // of the source after this batch
+};
+
+constexpr std::size_t most_prepared = 2;
+
+}  // namespace
+
+struct Prefetcher::Worker {
+  explicit Worker(std::unique_ptr<BatchSource> from)
+      : source(std::move(from)), thread([this] { run(); }) {}
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    has_room.notify_one();
+    thread.join();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      has_room.wait(lock, [&] { return stopping || prepared.size() < most_prepared; });
+      if (stopping) return;
+      lock.unlock();
+      try {
+        Prepared next{source->next(), source->position()};
+        lock.lock();
+        prepared.push_back(std::move(next));
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        failure = std::current_exception();
+        has_more.notify_one();
+        return;
+      }
+      has_more.notify_one();
+    }
+  }
+
+  Prepared take() {
+    std::unique_lock lock(mutex);
+    has_more.wait(lock, [&] { return failure || !prepared.empty(); });
+    if (prepared.empty()) std::rethrow_exception(failure);
+    Prepared next = std::move(prepared.front());
+    prepared.pop_front();
+    has_room.notify_one();
+    return next;
+  }
+
+  std::unique_ptr<BatchSource> source;
+  std::mutex mutex;
+  std::condition_variable has_room, has_more;
+  std::deque<Prepared> prepared;
+  std::exception_ptr failure;
+  bool stopping = false;
+  std::thread thread;  // last: it uses the rest
+};
+
+Prefetcher::Prefetcher(std::unique_ptr<BatchSource> source) {
+  if (!source) throw Error(ErrorKind::value, "Prefetcher: there is no source");
+  position_ = source->position();
+  worker_ = std::make_unique<Worker>(std::move(source));
+}
+
+Prefetcher::Prefetcher(BatchSampler sampler)
+    : Prefetcher(std::make_unique<BatchSampler>(std::move(sampler))) {}
+
+Prefetcher::~Prefetcher() = default;
+
+Batch Prefetcher::next() {
+  Prepared next = worker_->take();
+  position_ = next.position;
+  return std::move(next.batch);
+}
+
+}  // namespace ein

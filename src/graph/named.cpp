@@ -1,0 +1,214 @@
+#include "graph/named.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ein {
+
+using grammar::Term;
+using grammar::TermKind;
+
+NamedBuild::NamedBuild(const PatternCall& call, std::span<const OperandType> operands)
+    : call_(call), operands_(operands) {
+  for (const OperandType& operand : operands) {
+    shapes_.push_back(operand.shape);
+    graph_.ops.push_back({.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape});
+  }
+  solved_ = checked();
+}
+
+Solved NamedBuild::checked() const {
+  if (!call_.is_checked) {
+    std::vector<std::string_view> names;
+    for (const AxisSize& size : call_.sizes) names.push_back(size.name);
+    const auto mistake = grammar::check_pattern(call_.op, call_.pattern, operands_.size(), names);
+    if (mistake) fail(call_.op, call_.pattern, mistake, call_.sizes);
+  }
+  // The pattern does not name the weights of a norm.
+  const std::size_t described = call_.pattern.inputs().size();
+  const std::size_t weights = call_.op == Operation::layer_norm ? 2 : call_.op == Operation::rms_norm ? 1 : 0;
+  if (operands_.size() != described && operands_.size() != described + weights) {
+    fail(ErrorKind::arity, name(call_.op),
+         std::string(name(call_.op)) + " takes " + std::to_string(described) +
+             (weights > 0 ? " or " + std::to_string(described + weights) : "") +
+             (described + weights == 1 ? " operand" : " operands") + ", the call has " + std::to_string(operands_.size()),
+         call_.pattern.text, {});
+  }
+  return solve(call_.op, call_.pattern, shapes_, call_.sizes);
+}
+
+void NamedBuild::complain(ErrorKind kind, const std::string& what, const std::vector<Mark>& marks,
+                          const std::string& help) const {
+  std::vector<std::string> notes{show_operands(shapes_)};
+  if (!help.empty()) notes.push_back("help: " + help);
+  fail(kind, name(call_.op), what, call_.pattern.text, marks, notes);
+}
+
+void NamedBuild::require_floating(std::size_t operand) const {
+  if (is_floating(dtype(operand))) return;
+  complain(ErrorKind::dtype, "a floating-point dtype is wanted, operand " + std::to_string(operand + 1) + " holds " +
+                                 std::string(name(dtype(operand))),
+           {}, "cast first, x.to(ein::DType::f32)");
+}
+
+
+std::vector<Mark> NamedBuild::marks_of_brackets() const {
+  std::vector<Mark> marks;
+  for (const Term& term : call_.pattern.terms) {
+    if (!term.marked) continue;
+    const auto axis = std::find_if(solved_.axes.begin(), solved_.axes.end(),
+                                   [&](const Axis& a) { return a.name == call_.pattern.name_of(term); });
+    const bool has_size = term.kind != TermKind::ellipsis && axis != solved_.axes.end();
+    marks.push_back({term.span, has_size ? std::to_string(axis->size) : ""});
+  }
+  return marks;
+}
+
+// --- axes -------------------------------------------------------------------------------------------
+
+NamedValue NamedBuild::operand(std::size_t k) const { return {static_cast<ValueId>(k), solved_.reads[k]}; }
+
+NamedValue NamedBuild::positions(std::size_t k) {
+  const DType dtype = operands_[k].dtype;
+  if (dtype == DType::i64 || dtype == DType::i32) return operand(k);
+  if (dtype == DType::u8) {
+    return map({operand(k)}, Ex::input(0), {solved_.reads[k], operands_[k].shape}, DType::i32, DType::i64);
+  }
+  complain(ErrorKind::dtype,
+           "positions are integers, operand " + std::to_string(k + 1) + " holds " + std::string(name(dtype)),
+           {mark_side(call_.pattern, call_.pattern.sides[k], std::string(name(dtype)))});
+}
+
+Place NamedBuild::rows(const Access& access) const {
+  Place place;
+  for (const DimIndex& dim : access) {
+    for (const DimIndex::Term& term : dim.terms) {
+      if (solved_.marked[static_cast<std::size_t>(term.axis)]) continue;
+      place.access.push_back({0, {{term.axis, 1}}});
+      place.shape.push_back(size_of_axis(term.axis));
+    }
+  }
+  return place;
+}
+
+Place NamedBuild::marked() const {
+  Place place;
+  for (const DimIndex& dim : solved_.reads[0]) {
+    if (dim.terms.empty() || !solved_.marked[static_cast<std::size_t>(dim.terms[0].axis)]) continue;
+    place.access.push_back(dim);
+    place.shape.push_back(size_of_axis(dim.terms[0].axis));
+  }
+  return place;
+}
+
+int NamedBuild::marked_axis() const {
+  const auto found = std::find(solved_.marked.begin(), solved_.marked.end(), 1);
+  return static_cast<int>(found - solved_.marked.begin());
+}
+
+int NamedBuild::marked_dim(const Access& access) const {
+  const auto found = std::find(access.begin(), access.end(), DimIndex{0, {{marked_axis(), 1}}});
+  return static_cast<int>(found - access.begin());
+}
+
+double NamedBuild::marked_elements() const {
+  double elements = 1;
+  for (std::size_t a = 0; a < solved_.axes.size(); ++a) {
+    if (solved_.marked[a]) elements *= static_cast<double>(solved_.axes[a].size);
+  }
+  return elements;
+}
+
+// --- operations -------------------------------------------------------------------------------------
+
+NamedValue NamedBuild::map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place, DType dtype,
+                           DType compute) {
+  Op op{.kind = OpKind::map, .dtype = dtype, .shape = place.shape, .write = place.access, .expr = formula, .compute = compute};
+  for (const NamedValue& input : inputs) {
+    op.inputs.push_back(input.id);
+    op.reads.push_back(input.access);
+  }
+  return add(std::move(op));
+}
+
+NamedValue NamedBuild::reduce(Combine how, const NamedValue& from, const Place& place, DType dtype) {
+  return add({.kind = OpKind::reduce, .dtype = dtype, .shape = place.shape, .inputs = {from.id}, .reads = {from.access},
+              .write = place.access, .combine = how});
+}
+
+NamedValue NamedBuild::stationary(const NamedValue& value) {
+  const Op& op = graph_.op(value.id);
+  return add({.kind = OpKind::reindex, .dtype = op.dtype, .shape = op.shape, .inputs = {value.id}, .reads = {value.access},
+              .write = value.access, .stationary = true});
+}
+
+NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, const Place& place, std::vector<Axis> axes) {
+  const int dim = marked_dim(x.access);
+  Access read = x.access;
+  read[static_cast<std::size_t>(dim)].terms.clear();
+  return add({.kind = OpKind::gather, .dtype = graph_.op(x.id).dtype, .shape = place.shape, .inputs = {x.id, positions.id},
+              .axes = std::move(axes), .reads = {read, positions.access}, .write = place.access, .dim = dim});
+}
+
+NamedValue NamedBuild::add(Op op) {
+  // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
+  auto bytes = static_cast<std::int64_t>(size_of(op.dtype));
+  for (std::int64_t size : op.shape) {
+    if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
+    complain(ErrorKind::overflow, "a tensor of shape " + op.shape.to_string() + " needs more than 2^63 - 1 bytes");
+  }
+  NamedValue value{static_cast<ValueId>(graph_.ops.size()), op.write};
+  if (op.axes.empty()) op.axes = solved_.axes;
+  std::vector<int> renamed(op.axes.size(), -1);
+  std::vector<Axis> used;
+  for (std::size_t a = 0; a < op.axes.size(); ++a) {
+    const auto has = [&](const Access& access) { return uses(access, static_cast<int>(a)); };
+    if (!has(op.write) && std::none_of(op.reads.begin(), op.reads.end(), has)) continue;
+    renamed[a] = static_cast<int>(used.size());
+    used.push_back(op.axes[a]);
+  }
+  const auto rename = [&](int& axis) { axis = renamed[static_cast<std::size_t>(axis)]; };
+  const auto rename_all = [&](Access& access) {
+    for (DimIndex& dim : access) {
+      for (DimIndex::Term& term : dim.terms) rename(term.axis);
+    }
+  };
+  op.axes = std::move(used);
+  for (Access& read : op.reads) rename_all(read);
+  rename_all(op.write);
+  if (op.kind == OpKind::scan || op.kind == OpKind::argsort) rename(op.axis);
+  for (ScalarStep& step : op.expr.steps) {
+    if (step.op == ScalarOp::index) rename(step.which);
+  }
+  graph_.ops.push_back(std::move(op));
+  return value;
+}
+
+Graph NamedBuild::finish(std::initializer_list<NamedValue> results) {
+  for (const NamedValue& result : results) graph_.outputs.push_back(result.id);
+  verify(graph_);
+  return std::move(graph_);
+}
+
+Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands) {
+  NamedBuild build(call, operands);
+  switch (call.op) {
+    case Operation::softmax: return build_softmax(build);
+    case Operation::log_softmax: return build_log_softmax(build);
+    case Operation::cross_entropy: return build_cross_entropy(build);
+    case Operation::layer_norm: return build_layer_norm(build);
+    case Operation::rms_norm: return build_rms_norm(build);
+    case Operation::argmax:
+    case Operation::argmin: return build_argmax(build);
+    case Operation::cumsum: return build_cumsum(build);
+    case Operation::sort: return build_sort(build);
+    case Operation::top_k: return build_top_k(build);
+    case Operation::gather: return build_gather(build);
+    case Operation::scatter_add: return build_scatter_add(build);
+    case Operation::one_hot: return build_one_hot(build);
+    default: break;
+  }
+  throw std::logic_error("build_named_graph: an operation without brackets");
+}
+
+}  // namespace ein

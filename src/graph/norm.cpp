@@ -1,0 +1,67 @@
+// layer_norm and rms_norm.
+#include "graph/named.hpp"
+
+namespace ein {
+namespace {
+
+/// Operand k, which has the axes in brackets.
+NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what) {
+  const Place place = b.marked();
+  const OperandType& type = b.operand_type(k);
+  if (!(place.shape == type.shape)) {
+    b.complain(ErrorKind::shape,
+               std::string(what) + " has shape " + type.shape.to_string() + ", the axes in brackets have " +
+                   place.shape.to_string(),
+               b.marks_of_brackets());
+  }
+  if (!is_floating(type.dtype) || size_of(type.dtype) > size_of(b.wide())) {
+    b.complain(ErrorKind::dtype,
+               std::string(what) + " is " + std::string(name(type.dtype)) + ", operand 1 is " + std::string(name(b.dtype())), {},
+               "cast one with .to(dtype)");
+  }
+  return {static_cast<ValueId>(k), place.access};
+}
+
+Ex square(const Ex& x) { return x * x; }
+
+/// 1 / √(mean of the values + eps), for each row.
+NamedValue inverse_root_mean(NamedBuild& b, const NamedValue& values) {
+  const NamedValue sum = b.reduce(Combine::sum, values, b.rows(), b.wide());
+  const Ex mean = Ex::input(0) / b.marked_elements();
+  return b.map({sum}, Ex::apply(ScalarOp::rsqrt, mean + b.call().named.eps), b.rows());
+}
+
+}  // namespace
+
+/// In two passes, so that a large mean costs the variance no digits.
+Graph build_layer_norm(NamedBuild& b) {
+  b.require_floating();
+  const NamedValue x = b.operand(0);
+  const NamedValue sum = b.reduce(Combine::sum, x, b.rows(), b.wide());
+  const NamedValue mean = b.map({sum}, Ex::input(0) / b.marked_elements(), b.rows());
+  const Ex deviation = Ex::input(0) - Ex::input(1);
+  // A variance does not change with what it is taken about, to first order, when that is the mean.
+  const NamedValue scale = inverse_root_mean(b, b.map({x, b.stationary(mean)}, square(deviation), b.full()));
+  std::vector<NamedValue> inputs{x, mean, scale};
+  Ex formula = deviation * Ex::input(2);
+  if (b.operand_count() > 1) {
+    inputs.push_back(weight(b, 1, "weight"));
+    inputs.push_back(weight(b, 2, "bias"));
+    formula = formula * Ex::input(3) + Ex::input(4);
+  }
+  return b.finish({b.map(inputs, formula, b.full(), b.dtype(), b.wide())});
+}
+
+Graph build_rms_norm(NamedBuild& b) {
+  b.require_floating();
+  const NamedValue x = b.operand(0);
+  std::vector<NamedValue> inputs{x, inverse_root_mean(b, b.map({x}, square(Ex::input(0)), b.full()))};
+  Ex formula = Ex::input(0) * Ex::input(1);
+  if (b.operand_count() > 1) {
+    inputs.push_back(weight(b, 1, "weight"));
+    formula = formula * Ex::input(2);
+  }
+  return b.finish({b.map(inputs, formula, b.full(), b.dtype(), b.wide())});
+}
+
+}  // namespace ein

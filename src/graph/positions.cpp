@@ -1,0 +1,24 @@
+// gather, scatter_add and one_hot: integers as positions along an axis.
+#include "graph/named.hpp"
+
+namespace ein {
+
+Graph build_gather(NamedBuild& b) {
+  return b.finish({b.gather(b.operand(0), b.positions(1), b.result(), b.solved().axes)});
+}
+
+Graph build_scatter_add(NamedBuild& b) {
+  const NamedValue positions = b.positions(1);
+  Place place = b.result();
+  const int dim = b.marked_dim(place.access);
+  place.access[static_cast<std::size_t>(dim)].terms.clear();
+  return b.finish({b.add({.kind = OpKind::scatter_add, .dtype = b.dtype(), .shape = place.shape, .inputs = {0, positions.id},
+                          .reads = {b.operand(0).access, positions.access}, .write = place.access, .dim = dim})});
+}
+
+Graph build_one_hot(NamedBuild& b) {
+  const Ex is_there = Ex::apply(ScalarOp::eq, Ex::input(0), Ex::index(b.marked_axis()));
+  return b.finish({b.map({b.positions(0)}, is_there, b.result(), b.call().named.dtype, DType::i64)});
+}
+
+}  // namespace ein

@@ -1,0 +1,48 @@
+#include "graph/rewrite.hpp"
+
+namespace ein {
+
+std::vector<char> live_values(const Graph& graph) {
+  std::vector<char> live(graph.ops.size(), 0);
+  for (ValueId output : graph.outputs) live[static_cast<std::size_t>(output)] = 1;
+  for (const Assignment& assignment : graph.assignments) {
+    live[static_cast<std::size_t>(assignment.target)] = 1;
+    live[static_cast<std::size_t>(assignment.value)] = 1;
+  }
+  for (std::size_t id = graph.ops.size(); id-- > 0;) {
+    if (!live[id]) continue;
+    for (ValueId input : graph.ops[id].inputs) live[static_cast<std::size_t>(input)] = 1;
+  }
+  return live;
+}
+
+Graph keep_values(const Graph& graph, const std::vector<char>& live) {
+  Graph kept;
+  std::vector<ValueId> moved(graph.ops.size(), -1);
+  const auto place_of = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
+  for (std::size_t id = 0; id < graph.ops.size(); ++id) {
+    if (!live[id]) continue;
+    moved[id] = static_cast<ValueId>(kept.ops.size());
+    kept.ops.push_back(graph.ops[id]);
+    for (ValueId& input : kept.ops.back().inputs) input = place_of(input);
+  }
+  for (ValueId output : graph.outputs) kept.outputs.push_back(place_of(output));
+  for (const Assignment& a : graph.assignments) kept.assignments.push_back({place_of(a.target), place_of(a.value)});
+  return kept;
+}
+
+Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
+  Access result;
+  for (const DimIndex& dim : access) {
+    DimIndex sum{dim.offset, {}};
+    for (const DimIndex::Term& term : dim.terms) {
+      const DimIndex& value = axis_value[static_cast<std::size_t>(term.axis)];
+      sum.offset += term.coefficient * value.offset;
+      for (const DimIndex::Term& t : value.terms) sum.terms.push_back({t.axis, t.coefficient * term.coefficient});
+    }
+    result.push_back(std::move(sum));
+  }
+  return result;
+}
+
+}  // namespace ein

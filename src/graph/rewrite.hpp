@@ -1,0 +1,19 @@
+// What passes share that take a graph to a graph.
+#pragma once
+
+#include <vector>
+
+#include <ein/graph.hpp>
+
+namespace ein {
+
+/// Whether each value is an input of an output or an assignment, through any number of operations.
+std::vector<char> live_values(const Graph& graph);
+
+/// The graph without the operations that `live` lacks; what is live must need none of them.
+Graph keep_values(const Graph& graph, const std::vector<char>& live);
+
+/// An access in terms of other axes, given where each of its own axes lies.
+Access composed(const Access& access, const std::vector<DimIndex>& axis_value);
+
+}  // namespace ein

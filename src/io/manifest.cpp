@@ -1,0 +1,148 @@
+#include "io/manifest.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include <ein/error.hpp>
+#include <nlohmann/json.hpp>
+
+#include "io/file.hpp"
+
+namespace ein::io {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t longest_manifest = 1 << 24;
+constexpr int deepest = 3;  // the fields of an entry
+constexpr std::string_view prefix = "step-", suffix = ".safetensors";
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// Nothing else is read, written or removed because a manifest says so.
+bool is_checkpoint_name(std::string_view name) {
+  if (name.size() > 64 || !name.starts_with(prefix) || !name.ends_with(suffix)) return false;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(std::min(suffix.size(), name.size()));
+  const std::size_t dash = name.find('-');
+  return is_number(name.substr(0, dash)) && (dash == name.npos || is_number(name.substr(dash + 1)));
+}
+
+std::string to_hex(std::uint64_t value) {
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[value >> shift & 15];
+  return digits;
+}
+
+class Reader {
+ public:
+  explicit Reader(const InputFile& file) : file_(file) {}
+
+  Manifest read() const {
+    const json root = parse();
+    if (!root.is_object()) fail("it is no object");
+    if (field(root, "version") != 1) fail("its version is not 1");
+    Manifest manifest;
+    for (const json& entry : array(root, "checkpoints")) {
+      if (!entry.is_object()) fail("a checkpoint is no object");
+      manifest.checkpoints.push_back({file_name(field(entry, "file")), step(field(entry, "step")),
+                                      unsigned_number(field(entry, "size")),
+                                      checksum(field(entry, "xxh64"))});
+    }
+    for (const json& name : array(root, "dropped")) manifest.dropped.push_back(file_name(name));
+    return manifest;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { file_.fail("is damaged: " + what); }
+
+  json parse() const {
+    if (file_.size() > longest_manifest) fail("it has " + std::to_string(file_.size()) + " bytes");
+    std::string text(file_.size(), '\0');
+    file_.read(0, text.data(), text.size());
+    try {
+      return json::parse(text, [&](int depth, json::parse_event_t, const json&) {
+        if (depth > deepest) fail("it is nested too deeply");
+        return true;
+      });
+    } catch (const json::exception&) {
+      fail("it is no JSON");
+    }
+  }
+  const json& field(const json& object, const char* name) const {
+    const auto found = object.find(name);
+    if (found == object.end()) fail("a field " + std::string(name) + " is missing");
+    return *found;
+  }
+  const json& array(const json& object, const char* name) const {
+    const json& value = field(object, name);
+    if (!value.is_array()) fail("its " + std::string(name) + " are no array");
+    return value;
+  }
+  std::string file_name(const json& value) const {
+    if (!value.is_string()) fail("the name of a file is no string");
+    const auto& name = value.get_ref<const std::string&>();
+    if (!is_checkpoint_name(name)) fail(in_quotes(name) + " is no checkpoint's name");
+    return name;
+  }
+  std::uint64_t unsigned_number(const json& value) const {
+    if (!value.is_number_unsigned()) fail("a step or a size is no whole number");
+    return value.get<std::uint64_t>();
+  }
+  std::int64_t step(const json& value) const {
+    const std::uint64_t number = unsigned_number(value);
+    if (number > std::uint64_t{INT64_MAX}) fail("a step exceeds 2^63 - 1");
+    return static_cast<std::int64_t>(number);
+  }
+  std::uint64_t checksum(const json& value) const {
+    std::uint64_t number = 0;
+    if (value.is_string()) {
+      const auto& digits = value.get_ref<const std::string&>();
+      const char* end = digits.data() + digits.size();
+      if (digits.size() == 16 && std::from_chars(digits.data(), end, number, 16).ptr == end)
+        return number;
+    }
+    fail("a checksum is no string of 16 hexadecimal digits");
+  }
+
+  const InputFile& file_;
+};
+
+}  // namespace
+
+const ManifestEntry* Manifest::find(std::string_view file) const {
+  const auto found = std::ranges::find(checkpoints, file, &ManifestEntry::file);
+  return found == checkpoints.end() ? nullptr : &*found;
+}
+
+std::string checkpoint_name(std::int64_t step, int copy) {
+  std::string digits = std::to_string(step);
+  digits.insert(0, digits.size() < 6 ? 6 - digits.size() : 0, '0');
+  if (copy > 1) digits += '-' + std::to_string(copy);
+  return std::string(prefix) + digits + std::string(suffix);
+}
+
+Manifest read_manifest(const std::string& caller, const std::string& directory) {
+  const std::filesystem::path path = std::filesystem::path(directory) / manifest_name;
+  std::error_code error;
+  if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found)
+    return {};
+  const InputFile file(caller, path.string());
+  return Reader(file).read();
+}
+
+std::string to_json(const Manifest& manifest) {
+  json root = {{"version", 1}, {"checkpoints", json::array()}, {"dropped", manifest.dropped}};
+  for (const ManifestEntry& entry : manifest.checkpoints) {
+    root["checkpoints"].push_back({{"file", entry.file},
+                                   {"step", entry.step},
+                                   {"size", entry.size},
+                                   {"xxh64", to_hex(entry.checksum)}});
+  }
+  return root.dump(2) + '\n';
+}
+
+}  // namespace ein::io

@@ -1,0 +1,36 @@
+// manifest.json: which checkpoints a directory has, and what shows that they are whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ein::io {
+
+struct ManifestEntry {
+  std::string file;  // in the manifest's directory
+  std::int64_t step = 0;
+  std::uint64_t size = 0;      // bytes
+  std::uint64_t checksum = 0;  // XXH64 of the whole file
+};
+
+struct Manifest {
+  std::vector<ManifestEntry> checkpoints;  // the newest last
+  std::vector<std::string> dropped;        // files no longer listed, which may still be there
+
+  const ManifestEntry* find(std::string_view file) const;
+};
+
+inline constexpr std::string_view manifest_name = "manifest.json";
+
+/// "step-000123.safetensors", or "step-000123-2.safetensors" for the second of that step.
+std::string checkpoint_name(std::int64_t step, int copy);
+
+/// An empty one where there is no such file. An Error of kind `file` naming `caller` when the file
+/// is damaged; names in it are checkpoint names and nothing else.
+Manifest read_manifest(const std::string& caller, const std::string& directory);
+
+std::string to_json(const Manifest& manifest);
+
+}  // namespace ein::io

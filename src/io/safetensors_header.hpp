@@ -1,0 +1,55 @@
+// The header of a .safetensors file: a length, and a JSON object that says what lies where.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ein/safetensors.hpp>
+
+#include "io/file.hpp"
+
+namespace ein::io {
+
+struct SafetensorsEntry {
+  DType dtype = DType::f32;
+  Shape shape;
+  std::uint64_t begin = 0, end = 0;  // bytes, from the end of the header
+};
+
+struct SafetensorsHeader {
+  std::map<std::string, SafetensorsEntry, std::less<>> tensors;
+  Metadata metadata;
+  std::uint64_t data_begin = 0;  // bytes before the first element
+};
+
+/// Reads and checks it against every rule of the format, the file's size included, so that each
+/// entry's bytes lie inside of the file and are what its shape needs. Errors are `file`'s.
+SafetensorsHeader read_safetensors_header(const InputFile& file);
+
+/// load_safetensors of a file that is open.
+Safetensors load_safetensors(const InputFile& file, bool mmap);
+
+/// The bytes of a file in the order in which they are written.
+struct SafetensorsLayout {
+  std::string header;                  // with its length before it
+  std::vector<const Tensor*> tensors;  // of the StateDict, which must outlive this
+
+  /// Calls `write(const void*, std::size_t)` for each run of bytes.
+  template <class Write>
+  void write(Write&& write) const {
+    write(header.data(), header.size());
+    for (const Tensor* tensor : tensors) {
+      const Tensor elements = tensor->contiguous();
+      write(elements.raw_data(), elements.nbytes());
+    }
+  }
+};
+
+/// Errors as save_safetensors says; their text begins with `caller`.
+SafetensorsLayout layout_safetensors(std::string_view caller, const StateDict& tensors,
+                                     const Metadata& metadata);
+
+}  // namespace ein::io

@@ -1,0 +1,87 @@
+#include <ein/nn/attention.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/named.hpp>
+#include <ein/ops.hpp>
+#include "nn/require.hpp"
+
+namespace ein::nn {
+
+using namespace ein::literals;
+
+Attention::Attention(std::int64_t dim, std::int64_t heads, bool with_bias, double dropout)
+    : c_attn(require_size("Attention", "dim", dim), 3 * dim, with_bias),
+      c_proj(dim, dim, with_bias),
+      heads_(require_size("Attention", "heads", heads)),
+      attention_dropout_(dropout),
+      residual_dropout_(dropout) {
+  if (dim % heads != 0) {
+    throw Error(ErrorKind::value, "Attention: " + std::to_string(heads) +
+                                      " heads do not divide dim " + std::to_string(dim));
+  }
+  add_module("c_attn", c_attn);
+  add_module("c_proj", c_proj);
+  add_module("attention_dropout", attention_dropout_);
+  add_module("residual_dropout", residual_dropout_);
+}
+
+Tensor Attention::forward(const Tensor& x) const { return attend(x, nullptr); }
+
+Tensor Attention::forward(const Tensor& x, KVCache& cache) const {
+  const NoGrad no_grad;
+  return attend(x, &cache);
+}
+
+KVCache Attention::make_cache(std::int64_t batch, std::int64_t room) const {
+  const Tensor keys = zeros({batch, heads_, room, c_proj.weight.shape()[0] / heads_});
+  return {keys, keys.clone(), 0};
+}
+
+namespace {
+
+/// Writes the keys or values of new positions behind the `length` old ones; all of them.
+Tensor extended(const Tensor& seen, std::int64_t length, const Tensor& added) {
+  const Slice added_positions = slice(length, length + added.shape()[2]);
+  seen.at({all, all, added_positions}).copy_from(added);
+  return seen.at({all, all, slice(0, added_positions.end)});
+}
+
+void require_room(const KVCache& cache, const Tensor& keys) {
+  const Shape room = cache.keys.shape(), wanted = keys.shape();
+  const bool fits = room.rank() == 4 && cache.values.shape() == room && room[0] == wanted[0] &&
+                    room[1] == wanted[1] && room[3] == wanted[3] && cache.length >= 0 &&
+                    cache.length <= room[2] && wanted[2] <= room[2] - cache.length;
+  if (fits) return;
+  throw Error(ErrorKind::shape, "Attention: keys of shape " + wanted.to_string() +
+                                    " do not fit behind " + std::to_string(cache.length) +
+                                    " positions in a cache of shape " + room.to_string());
+}
+
+}  // namespace
+
+Tensor Attention::attend(const Tensor& x, KVCache* cache) const {
+  const Tensor split = rearrange(c_attn(x), "b s (n h d) -> n b h s d", "n"_a = 3, "h"_a = heads_);
+  const Tensor q = split[0];
+  Tensor k = split[1], v = split[2];
+  std::int64_t before = 0;
+  if (cache) {
+    require_room(*cache, k);
+    before = cache->length;
+    k = extended(cache->keys, before, k);
+    v = extended(cache->values, before, v);
+    cache->length = k.shape()[2];
+  }
+  const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
+  const Tensor scores = einsum(q, k.to(q.dtype()), "b h q d, b h k d -> b h q k") * scale;
+  const Tensor causal = tril(scores, before, -std::numeric_limits<double>::infinity());
+  const Tensor weights = attention_dropout_(softmax(causal, "b h q [k]"));
+  const Tensor mixed = einsum(weights, v.to(weights.dtype()), "b h q k, b h k d -> b h q d");
+  return residual_dropout_(c_proj(rearrange(mixed, "b h q d -> b q (h d)")));
+}
+
+}  // namespace ein::nn

@@ -1,0 +1,24 @@
+#include <ein/nn/cruncher.hpp>
+
+#include <ein/ops.hpp>
+#include "nn/require.hpp"
+
+namespace ein::nn {
+
+Cruncher::Cruncher(std::int64_t dim, std::int64_t count)
+    : final(require_size("Cruncher", "dim", dim), 1, false) {
+  if (count < 0)
+    throw Error(ErrorKind::value,
+                "Cruncher: layers is " + std::to_string(count) + ", at least 0 is wanted");
+  add_module("layers", layers);
+  add_module("final", final);
+  for (std::int64_t i = 0; i < count; ++i) layers.emplace_back(dim, dim, false);
+}
+
+Tensor Cruncher::forward(const Tensor& x) const {
+  Tensor y = x;
+  for (const Linear& layer : layers) y = layer(y);
+  return rearrange(final(y), "... 1 -> ...");
+}
+
+}  // namespace ein::nn

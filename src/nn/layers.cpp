@@ -1,0 +1,59 @@
+#include <ein/nn/layers.hpp>
+
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/named.hpp>
+#include <ein/nn/init.hpp>
+#include <ein/ops.hpp>
+#include "nn/require.hpp"
+
+namespace ein::nn {
+
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias)
+    : weight(empty({require_size("Linear", "in", in), require_size("Linear", "out", out)})) {
+  init::fan_in_normal(weight);
+  add_parameter("weight", weight);
+  if (with_bias) add_parameter("bias", bias.emplace(zeros({out})));
+}
+
+Tensor Linear::forward(const Tensor& x) const {
+  const Tensor y = einsum(x, weight, "... i, i o -> ... o");
+  return bias ? y + bias->to(y.dtype()) : y;
+}
+
+Embedding::Embedding(std::int64_t count, std::int64_t dim)
+    : weight(randn(
+          {require_size("Embedding", "count", count), require_size("Embedding", "dim", dim)})) {
+  add_parameter("weight", weight);
+}
+
+Tensor Embedding::forward(const Tensor& positions) const {
+  return gather(weight, positions, "[v] d, ... -> ... d");
+}
+
+LayerNorm::LayerNorm(std::int64_t dim, bool with_bias, double eps)
+    : weight(ones({require_size("LayerNorm", "dim", dim)})), eps_(eps) {
+  add_parameter("weight", weight);
+  if (with_bias) add_parameter("bias", bias.emplace(zeros({dim})));
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const {
+  if (bias) return layer_norm(x, weight, *bias, "... [c]", eps_);
+  return layer_norm(x, "... [c]", eps_) * weight;
+}
+
+RMSNorm::RMSNorm(std::int64_t dim, double eps)
+    : weight(ones({require_size("RMSNorm", "dim", dim)})), eps_(eps) {
+  add_parameter("weight", weight);
+}
+
+Tensor RMSNorm::forward(const Tensor& x) const { return rms_norm(x, weight, "... [c]", eps_); }
+
+Dropout::Dropout(double p) : p_(require_probability("Dropout", p)) {}
+
+Tensor Dropout::forward(const Tensor& x) const {
+  return is_training() && p_ > 0 ? dropout(x, p_) : x;
+}
+
+}  // namespace ein::nn

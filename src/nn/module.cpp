@@ -1,0 +1,121 @@
+#include <ein/nn/module.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <ein/autograd.hpp>
+#include <ein/error.hpp>
+
+namespace ein::nn {
+
+Module::~Module() = default;
+
+std::vector<std::pair<std::string, Tensor>> Module::named_parameters() const {
+  std::vector<std::pair<std::string, Tensor>> all;
+  std::set<const void*> seen;
+  const auto collect = [&](const auto& self, const Module& module,
+                           const std::string& prefix) -> void {
+    for (const auto& [name, parameter] : module.parameters_) {
+      if (seen.insert(&parameter->impl()).second) all.emplace_back(prefix + name, *parameter);
+    }
+    for (const auto& [name, child] : module.children_) self(self, *child, prefix + name + ".");
+  };
+  collect(collect, *this, "");
+  return all;
+}
+
+std::vector<Tensor> Module::parameters() const {
+  std::vector<Tensor> all;
+  for (auto& [name, parameter] : named_parameters()) all.push_back(std::move(parameter));
+  return all;
+}
+
+std::int64_t Module::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Tensor& parameter : parameters()) count += parameter.numel();
+  return count;
+}
+
+StateDict Module::state_dict() const {
+  StateDict state;
+  for (const auto& [name, parameter] : named_parameters()) state.emplace(name, parameter.detach());
+  return state;
+}
+
+void Module::load_state_dict(const StateDict& state) const {
+  const StateDict mine = state_dict();
+  std::string missing, unexpected, misshapen;
+  const auto list = [](std::string& names, const std::string& name) {
+    names += (names.empty() ? "" : ", ") + name;
+  };
+  for (const auto& [name, parameter] : mine) {
+    const auto given = state.find(name);
+    if (given == state.end()) {
+      list(missing, name);
+    } else if (!(given->second.shape() == parameter.shape())) {
+      list(misshapen, name + " " + given->second.shape().to_string() + " for " +
+                          parameter.shape().to_string());
+    }
+  }
+  for (const auto& [name, tensor] : state) {
+    if (!mine.contains(name)) list(unexpected, name);
+  }
+  std::string text;
+  if (!missing.empty()) text += "\n  missing: " + missing;
+  if (!unexpected.empty()) text += "\n  unexpected: " + unexpected;
+  if (!misshapen.empty()) text += "\n  of another shape: " + misshapen;
+  if (!text.empty())
+    throw Error(ErrorKind::value,
+                "load_state_dict: the names and shapes are not the model's" + text);
+  const NoGrad no_grad;
+  for (const auto& [name, parameter] : mine) parameter.copy_from(state.find(name)->second);
+}
+
+void Module::train(bool on) {
+  is_training_ = on;
+  for (const auto& [name, child] : children_) child->train(on);
+}
+
+void Module::zero_grad() const {
+  for (const Tensor& parameter : parameters()) parameter.zero_grad();
+}
+
+void Module::add_parameter(std::string name, Tensor& parameter) {
+  require_new_name(name);
+  parameter.requires_grad(true);
+  parameters_.emplace_back(std::move(name), &parameter);
+}
+
+void Module::add_module(std::string name, Module& child) {
+  require_new_name(name);
+  if (child.contains(*this))
+    throw Error(ErrorKind::value, "add_module: '" + name + "' would be a module inside itself");
+  child.train(is_training_);
+  children_.emplace_back(std::move(name), &child);
+}
+
+void Module::require_new_name(const std::string& name) const {
+  const auto has_name = [&](const auto& entry) { return entry.first == name; };
+  const char* const wrong = name.empty()                          ? "is empty"
+                            : name.find('.') != std::string::npos ? "has a dot, which joins names"
+                            : std::any_of(parameters_.begin(), parameters_.end(), has_name) ||
+                                    std::any_of(children_.begin(), children_.end(), has_name)
+                                ? "is taken"
+                                : nullptr;
+  if (wrong)
+    throw Error(ErrorKind::value, "the name '" + name + "' of a parameter or module " + wrong);
+}
+
+bool Module::contains(const Module& other) const {
+  return this == &other || std::any_of(children_.begin(), children_.end(), [&](const auto& child) {
+           return child.second->contains(other);
+         });
+}
+
+Tensor Sequential::forward(const Tensor& x) const {
+  Tensor y = x;
+  for (const auto& layer : layers_) y = layer->forward(y);
+  return y;
+}
+
+}  // namespace ein::nn

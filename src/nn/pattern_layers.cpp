@@ -1,0 +1,13 @@
+#include <ein/nn/pattern_layers.hpp>
+
+namespace ein::nn {
+
+Tensor PatternLayer::forward(const Tensor& x) const {
+  std::vector<AxisSize> sizes;
+  for (const auto& [name, size] : sizes_) sizes.push_back({name, size});
+  const Tensor* const operand = &x;
+  return detail::run_one(
+      {op_, detail::PatternArgument(pattern_), {&operand, 1}, sizes, reduction_});
+}
+
+}  // namespace ein::nn

@@ -1,0 +1,25 @@
+// Checks of what layers are built with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ein/error.hpp>
+
+namespace ein::nn {
+
+/// An Error of kind `value` for a size below 1.
+inline std::int64_t require_size(const char* layer, const char* what, std::int64_t size) {
+  if (size >= 1) return size;
+  throw Error(ErrorKind::value, std::string(layer) + ": " + what + " is " + std::to_string(size) +
+                                    ", at least 1 is wanted");
+}
+
+/// An Error of kind `value` unless 0 <= p < 1.
+inline double require_probability(const char* layer, double p) {
+  if (p >= 0 && p < 1) return p;
+  throw Error(ErrorKind::value,
+              std::string(layer) + ": p is " + std::to_string(p) + ", 0 <= p < 1 is wanted");
+}
+
+}  // namespace ein::nn

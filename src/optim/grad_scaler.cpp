@@ -1,0 +1,90 @@
+#include <ein/grad_scaler.hpp>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/dtype.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/ops.hpp>
+
+namespace ein {
+namespace {
+
+/// False for infinities and NaN.
+Tensor is_finite(const Tensor& x) { return abs(x) <= finfo(x.dtype()).max; }
+
+}  // namespace
+
+GradScaler::GradScaler(const GradScalerOptions& options)
+    : options_(options), scale_(full({}, options.scale)), clean_steps_(zeros({}, DType::i64)) {
+  const bool fits = options.scale > 0 && options.scale <= finfo(DType::f32).max &&
+                    options.growth > 1 && std::isfinite(options.growth) && options.interval >= 1 &&
+                    options.backoff > 0 && options.backoff < 1;
+  if (fits) return;
+  throw Error(ErrorKind::value,
+              "GradScaler: wants scale > 0, growth > 1, interval >= 1 and 0 < backoff < 1, got " +
+                  std::to_string(options.scale) + ", " + std::to_string(options.growth) + ", " +
+                  std::to_string(options.interval) + " and " + std::to_string(options.backoff));
+}
+
+Tensor GradScaler::scale(const Tensor& loss) const { return loss * scale_; }
+
+void GradScaler::unscale(std::span<const Tensor> parameters) {
+  if (found_infinite_)
+    throw Error(ErrorKind::value, "GradScaler: unscale was called already since the last update");
+  const NoGrad no_grad;
+  const Tensor inverse = 1 / scale_;
+  Tensor all_finite = ones({}, DType::boolean);
+  for (const Tensor& parameter : parameters) {
+    if (!parameter.has_grad()) continue;
+    const Tensor gradient = parameter.grad();
+    const Tensor unscaled = (gradient * inverse).to(gradient.dtype());
+    all_finite = all_finite && reduce(is_finite(unscaled), "... ->", Reduction::all);
+    parameter.set_grad(unscaled);
+  }
+  found_infinite_ = logical_not(all_finite);
+}
+
+const Tensor& GradScaler::found_infinite() const {
+  if (!found_infinite_)
+    throw Error(ErrorKind::value, "GradScaler: unscale(parameters) is to be called first");
+  return *found_infinite_;
+}
+
+void GradScaler::update() {
+  const NoGrad no_grad;
+  const Tensor found = found_infinite();
+  found_infinite_.reset();
+  const Tensor clean = where(found, 0, clean_steps_ + 1);
+  const Tensor grown = scale_ * options_.growth;
+  const Tensor grows = clean >= options_.interval;
+  const Tensor kept = where(grows && is_finite(grown), grown, scale_);
+  scale_.copy_from(where(found, scale_ * options_.backoff, kept));
+  clean_steps_.copy_from(where(grows, 0, clean));
+}
+
+double GradScaler::current_scale() const { return scale_.item(); }
+
+StateDict GradScaler::state_dict() const {
+  return {{"scale", scale_}, {"clean_steps", clean_steps_}};
+}
+
+void GradScaler::load_state_dict(const StateDict& state) {
+  const auto scale = state.find("scale"), clean_steps = state.find("clean_steps");
+  if (state.size() != 2 || scale == state.end() || clean_steps == state.end()) {
+    throw Error(ErrorKind::value, "GradScaler: the state is to be \"scale\" and \"clean_steps\"");
+  }
+  for (const auto& [name, tensor] : state) {
+    if (tensor.rank() != 0)
+      throw Error(ErrorKind::shape,
+                  "GradScaler: " + name + " has shape " + tensor.shape().to_string());
+  }
+  scale_.copy_from(scale->second);
+  clean_steps_.copy_from(clean_steps->second);
+}
+
+}  // namespace ein

@@ -1,0 +1,173 @@
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/optim.hpp>
+#include "optim/rule.hpp"
+
+namespace ein::optim {
+
+/// One parameter: what the rule updates (it, or its master copy) and the state beside it.
+struct Optimizer::Slot {
+  Tensor parameter;
+  Tensor updated;
+  std::vector<Tensor> state;
+  bool has_master() const { return !updated.same_storage(parameter); }
+};
+
+struct Optimizer::Group {
+  std::vector<Slot> slots;
+  double weight_decay;
+  double learning_rate_factor;
+};
+
+namespace {
+
+/// Whether two tensors are one parameter; tensors without elements never are.
+bool is_same(const Tensor& a, const Tensor& b) {
+  return &a.impl() == &b.impl() || (a.numel() > 0 && a.same_storage(b) && a.offset() == b.offset());
+}
+
+DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64 : DType::f32; }
+
+void write(const Tensor& to, const Tensor& value, const Tensor* skip) {
+  to.copy_from(skip ? where(*skip, to, value) : value);
+}
+
+}  // namespace
+
+void require_not_negative(const char* optimizer, const char* option, double value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " + std::to_string(value) + ", at least 0 is wanted");
+}
+
+void require_below_one(const char* optimizer, const char* option, double value) {
+  if (value >= 0 && value < 1) return;
+  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " + std::to_string(value) + ", 0 <= " + option + " < 1 is wanted");
+}
+
+Tensor decayed_gradient(const Rule::Values& values) {
+  return values.weight_decay == 0 ? values.g : values.g + values.weight_decay * values.p;
+}
+
+Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay, std::unique_ptr<const Rule> rule)
+    : rule_(std::move(rule)), step_(zeros({}, DType::f64)), learning_rate_(full({}, learning_rate, DType::f64)) {
+  const char* name = rule_->optimizer().c_str();
+  require_not_negative(name, "learning_rate", learning_rate);
+  require_not_negative(name, "weight_decay", weight_decay);
+  if (!step_.storage()) {
+    throw Error(ErrorKind::value, rule_->optimizer() + ": its state outlives a step; make it outside of the function that ein::compile traces");
+  }
+  for (const ParameterGroup& given : parameters.groups()) {
+    Group group{{}, given.weight_decay.value_or(weight_decay), given.learning_rate_factor};
+    require_not_negative(name, "weight_decay", group.weight_decay);
+    require_not_negative(name, "learning_rate_factor", group.learning_rate_factor);
+    for (const Tensor& p : given.parameters) {
+      if (!is_floating(p.dtype())) {
+        throw Error(ErrorKind::dtype, rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) + " of shape " +
+                                          p.shape().to_string() + " is " + std::string(ein::name(p.dtype())) + ", no floating-point dtype");
+      }
+      if (!p.storage()) {
+        throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) + " of shape " +
+                                          p.shape().to_string() + " is a value of a function that ein::compile traces");
+      }
+      for (const Tensor& other : parameters_) {
+        if (is_same(p, other)) {
+          throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) + " of shape " +
+                                            p.shape().to_string() + " was given before; each may be updated once");
+        }
+      }
+      const NoGrad no_grad;
+      const DType dtype = state_dtype(p.dtype());
+      Slot slot{p, p.dtype() == dtype ? p : p.detach().to(dtype), {}};
+      for (const StateTensor& state : rule_->state()) slot.state.push_back(full(p.shape(), state.initial, dtype));
+      group.slots.push_back(std::move(slot));
+      parameters_.push_back(p);
+    }
+    groups_.push_back(std::move(group));
+  }
+  if (parameters_.empty()) throw Error(ErrorKind::value, rule_->optimizer() + ": no parameters");
+}
+
+Optimizer::~Optimizer() = default;
+Optimizer::Optimizer(Optimizer&&) noexcept = default;
+
+void Optimizer::step(const Tensor* skip) {
+  if (skip && skip->dtype() != DType::boolean) {
+    throw Error(ErrorKind::dtype, "step: skip is " + std::string(ein::name(skip->dtype())) + ", bool is wanted");
+  }
+  if (skip && skip->rank() != 0) {
+    throw Error(ErrorKind::shape, "step: skip has shape " + skip->shape().to_string() + ", a tensor without axes is wanted");
+  }
+  const NoGrad no_grad;
+  const Tensor step = step_ + 1;
+  for (const Group& group : groups_) {
+    const Tensor rate = group.learning_rate_factor == 1 ? learning_rate_ : learning_rate_ * group.learning_rate_factor;
+    const std::vector<Tensor> exact = rule_->numbers(rate, step, group.weight_decay);
+    std::vector<Tensor> rounded;  // of parameters that are not in f64
+    for (const Slot& slot : group.slots) {
+      if (!slot.parameter.has_grad()) continue;
+      const bool is_wide = slot.updated.dtype() == DType::f64;
+      if (!is_wide && rounded.empty()) {
+        for (const Tensor& number : exact) rounded.push_back(number.to(DType::f32));
+      }
+      const Tensor g = slot.parameter.grad().to(slot.updated.dtype());
+      const std::vector<Tensor> values =
+          rule_->update({slot.updated, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
+      for (std::size_t i = 0; i < slot.state.size(); ++i) write(slot.state[i], values[i + 1], skip);
+      write(slot.updated, values[0], skip);
+      if (slot.has_master()) write(slot.parameter, values[0].to(slot.parameter.dtype()), skip);
+    }
+  }
+  write(step_, step, skip);
+}
+
+void Optimizer::zero_grad() {
+  for (const Tensor& p : parameters_) p.zero_grad();
+}
+
+double Optimizer::learning_rate() const { return learning_rate_.item(); }
+
+void Optimizer::set_learning_rate(double learning_rate) {
+  require_not_negative(rule_->optimizer().c_str(), "learning_rate", learning_rate);
+  learning_rate_.fill(learning_rate);
+}
+
+StateDict Optimizer::state_dict() const {
+  StateDict all{{"step", step_}, {"learning_rate", learning_rate_}};
+  std::size_t place = 0;
+  for (const Group& group : groups_) {
+    for (const Slot& slot : group.slots) {
+      const std::string prefix = std::to_string(place++) + ".";
+      if (slot.has_master()) all.emplace(prefix + "master", slot.updated);
+      for (std::size_t i = 0; i < slot.state.size(); ++i) all.emplace(prefix + rule_->state()[i].name, slot.state[i]);
+    }
+  }
+  return all;
+}
+
+void Optimizer::load_state_dict(const StateDict& state) {
+  const StateDict mine = state_dict();
+  for (const auto& [key, tensor] : state) {
+    if (!mine.contains(key)) {
+      throw Error(ErrorKind::value, rule_->optimizer() + ": the state \"" + key + "\" is unknown to an optimizer of " +
+                                        std::to_string(parameters_.size()) + (parameters_.size() == 1 ? " parameter" : " parameters"));
+    }
+  }
+  for (const auto& [key, tensor] : mine) {
+    const auto found = state.find(key);
+    if (found == state.end()) throw Error(ErrorKind::value, rule_->optimizer() + ": the state \"" + key + "\" is missing");
+    if (!(found->second.shape() == tensor.shape())) {
+      throw Error(ErrorKind::shape, rule_->optimizer() + ": the state \"" + key + "\" has shape " + found->second.shape().to_string() +
+                                        ", " + tensor.shape().to_string() + " is wanted");
+    }
+  }
+  const NoGrad no_grad;
+  for (const auto& [key, tensor] : mine) tensor.copy_from(state.find(key)->second);
+}
+
+}  // namespace ein::optim

@@ -1,0 +1,31 @@
+// The pattern of a call, read.
+#pragma once
+
+#include <utility>
+
+#include <ein/pattern.hpp>
+#include "ein/grammar/parse.hpp"
+#include "graph/diagnostic.hpp"
+
+namespace ein {
+
+/// What the compiler read, or else what the run-time parser reads; an Error where it cannot.
+class CallPattern {
+ public:
+  CallPattern(Operation op, const detail::PatternArgument& argument) {
+    if (argument.packed().is_set()) {
+      buffer_ = argument.packed().unpacked(argument.text());
+    } else {
+      grammar::Reading reading = grammar::parse_pattern(argument.text());
+      if (reading.mistake) fail(op, reading.buffer.pattern(argument.text()), reading.mistake, {});
+      buffer_ = std::move(reading.buffer);
+    }
+    pattern = buffer_.pattern(argument.text());
+  }
+  grammar::Pattern pattern;
+
+ private:
+  grammar::PatternBuffer buffer_;
+};
+
+}  // namespace ein

@@ -1,0 +1,310 @@
+// Compiled functions: trace, passes, memory plan, and the runs of the program.
+#include <ein/compile.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <ein/autograd.hpp>
+#include <ein/error.hpp>
+#include "cost/scope.hpp"
+#include "graph/dot.hpp"
+#include "passes/memory_plan.hpp"
+#include "passes/simplify.hpp"
+#include "runtime/random_state.hpp"
+#include "runtime/trace.hpp"
+
+namespace ein {
+namespace {
+
+std::size_t bytes_of(const Program::Buffer& buffer) { return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype); }
+
+/// A copy of a result into a tensor that lies as `to` says, as a nest.
+LoopNest copy_nest(const Program::Result& from, int buffer, const Strides& to) {
+  LoopNest nest;
+  LoopNest::Operand source{from.buffer, from.dtype, from.offset}, target{buffer, from.dtype, 0};
+  for (std::size_t d = 0; d < from.shape.rank(); ++d) {
+    nest.axes.push_back({"i" + std::to_string(d), from.shape[d], false});
+    source.strides.push_back(from.strides[d]);
+    target.strides.push_back(to[d]);
+  }
+  nest.inputs = {source};
+  nest.output = target;
+  nest.body = Ex::input(0);
+  nest.compute = is_integral(from.dtype) ? DType::i64 : from.dtype == DType::f64 ? DType::f64 : DType::f32;
+  simplify(nest);
+  return nest;
+}
+
+/// Whether every element of `input` is read where and when `output` is written.
+bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
+  return input.offset == output.offset && input.strides == output.strides && input.dtype == output.dtype && !input.is_indirect();
+}
+
+}  // namespace
+
+/// One program: what a trace became.
+class detail::CompiledFunction::Program {
+ public:
+  Program(Arguments arguments, Function function, const void* context) {
+    engine::Trace trace;
+    std::vector<Tensor> traced;
+    for (const Tensor& argument : arguments) traced.push_back(trace.argument(argument));
+    const std::vector<Tensor> results = function(context, traced);
+    graph_ = trace.finish(results);
+    streams_ = trace.streams();
+    state_ = trace.captured();
+    verify(graph_);
+    graph_ = order_contractions(simplify(graph_));
+    verify(graph_);
+    arguments_ = arguments.size();
+
+    std::vector<InputLayout> layouts;
+    for (const Tensor& x : arguments) layouts.push_back({x.strides(), 0});
+    for (const Tensor& x : state_) layouts.push_back({x.strides(), 0});
+    for (const Tensor& x : arguments) memory_.arguments += x.nbytes();
+    for (const Tensor& x : state_) memory_.state += x.nbytes();
+    Graph whole = graph_;
+    for (const Assignment& a : graph_.assignments) whole.outputs.push_back(a.value);
+    program_ = lower(whole, layouts);
+    assign_targets();
+    plan_memory();
+    for (const LoopNest& nest : program_.nests) kernels_.push_back(cpu::make_kernel(nest));
+    for (const auto& kernel : kernels_) memory_.workspace = std::max(memory_.workspace, kernel->workspace_bytes());
+    cost_ = ein::cost(program_);
+    arena_ = Storage::allocate(memory_.arena);
+    workspace_ = Storage::allocate(memory_.workspace);
+  }
+
+  std::vector<Tensor> run(Arguments arguments) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < arguments_; ++i) addresses_[i] = static_cast<std::byte*>(arguments[i].raw_data());
+    require_apart(arguments);
+    // A result that somebody still holds keeps its memory.
+    for (auto& [buffer, storage] : kept_) {
+      if (!storage || storage.use_count() > 1) storage = Storage::allocate(bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]));
+      addresses_[static_cast<std::size_t>(buffer)] = storage->data();
+    }
+    if (CostRecorder::is_active()) CostRecorder::record("compiled function", cost_, memory_.results + memory_.arena + memory_.workspace);
+    const cpu::Run now{addresses_, workspace_->data(), engine::take_streams(streams_)};
+    for (const auto& kernel : kernels_) kernel->run(now);
+    for (int target : targets_) state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
+    std::vector<Tensor> results;
+    for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
+      const ein::Program::Result& result = program_.results[r];
+      const auto b = static_cast<std::size_t>(result.buffer);
+      if (b < program_.input_count) {
+        const Tensor& from = b < arguments_ ? arguments[b] : state_[b - arguments_];
+        results.emplace_back(from.storage(), result.dtype, result.shape, result.strides, from.offset() + result.offset);
+      } else {
+        results.emplace_back(kept_.at(result.buffer), result.dtype, result.shape, result.strides, result.offset);
+      }
+    }
+    return results;
+  }
+
+  const Graph& graph() const { return graph_; }
+  const Cost& cost() const { return cost_; }
+  const MemoryPlan& memory() const { return memory_; }
+  std::string print() const { return to_string(graph_) + "\n" + to_string(program_); }
+
+ private:
+  // --- assignments ---
+
+  std::shared_ptr<Storage> storage_of(int buffer) const {
+    const auto b = static_cast<std::size_t>(buffer);
+    return b >= arguments_ && b < program_.input_count ? state_[b - arguments_].storage() : nullptr;
+  }
+
+  /// Lets the nest that computes an assigned value write it where it belongs, if nobody reads what was there
+  /// after that; else copies it in the end.
+  void assign_targets() {
+    std::vector<int> number_of(graph_.ops.size(), -1);
+    int inputs = 0;
+    for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
+      if (graph_.ops[id].kind == OpKind::input) number_of[id] = inputs++;
+    }
+    const std::size_t outputs = graph_.outputs.size();
+    std::vector<std::pair<int, std::size_t>> copies;  // target, result
+    for (std::size_t a = 0; a < graph_.assignments.size(); ++a) {
+      const int target = number_of[static_cast<std::size_t>(graph_.assignments[a].target)];
+      targets_.push_back(target);
+      if (!write_in_place(target, outputs + a)) copies.emplace_back(target, outputs + a);
+    }
+    // Values that are themselves tensors from outside may be overwritten by another of these copies.
+    for (auto& [target, r] : copies) {
+      ein::Program::Result& value = program_.results[r];
+      if (!storage_of(value.buffer)) continue;
+      const int saved = static_cast<int>(program_.buffers.size());
+      program_.buffers.push_back({numel(value.shape), value.dtype});
+      const Strides strides = contiguous_strides(value.shape);
+      program_.nests.push_back(copy_nest(value, saved, strides));
+      value = {saved, value.dtype, value.shape, strides, 0};
+    }
+    for (const auto& [target, r] : copies) {
+      const Tensor& x = state_[static_cast<std::size_t>(target) - arguments_];
+      program_.nests.push_back(copy_nest(program_.results[r], target, x.strides()));
+    }
+  }
+
+  bool write_in_place(int target, std::size_t r) {
+    const ein::Program::Result& value = program_.results[r];
+    const Tensor& x = state_[static_cast<std::size_t>(target) - arguments_];
+    const int buffer = value.buffer;
+    if (static_cast<std::size_t>(buffer) < program_.input_count || value.offset != 0 || !(value.strides == x.strides()) ||
+        bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]) != x.nbytes()) {
+      return false;
+    }
+    for (std::size_t other = 0; other < program_.results.size(); ++other) {
+      if (other != r && program_.results[other].buffer == buffer) return false;
+    }
+    const auto overwritten = [&](int b) { return b == target || storage_of(b) == x.storage(); };
+    for (const ein::Program::Result& other : program_.results) {
+      if (overwritten(other.buffer)) return false;
+    }
+    bool is_written = false;
+    for (const LoopNest& nest : program_.nests) {
+      if (overwritten(nest.output.buffer)) return false;
+      const bool writes = nest.output.buffer == buffer;
+      for (const LoopNest::Operand& input : nest.inputs) {
+        if (!overwritten(input.buffer)) continue;
+        const bool follows = is_written || (writes && (nest.combine || !in_step(input, nest.output)));
+        if (follows) return false;
+      }
+      is_written |= writes;
+    }
+    const auto rename = [&](LoopNest::Operand& operand) {
+      if (operand.buffer == buffer) operand.buffer = target;
+    };
+    for (LoopNest& nest : program_.nests) {
+      for (LoopNest::Operand& input : nest.inputs) rename(input);
+      rename(nest.output);
+    }
+    program_.results[r].buffer = target;
+    return true;
+  }
+
+  // --- memory ---
+
+  void plan_memory() {
+    const std::size_t count = program_.buffers.size();
+    constexpr std::size_t never = static_cast<std::size_t>(-1);
+    std::vector<Lifetime> lifetimes(count, {0, never, 0});
+    for (std::size_t n = 0; n < program_.nests.size(); ++n) {
+      const auto touch = [&](const LoopNest::Operand& operand) {
+        Lifetime& life = lifetimes[static_cast<std::size_t>(operand.buffer)];
+        life.first = std::min(life.first, n);
+        life.last = std::max(life.last, n);
+      };
+      for (const LoopNest::Operand& input : program_.nests[n].inputs) touch(input);
+      touch(program_.nests[n].output);
+    }
+    for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
+      const int buffer = program_.results[r].buffer;
+      if (static_cast<std::size_t>(buffer) < program_.input_count) continue;
+      if (kept_.emplace(buffer, nullptr).second) memory_.results += bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]);
+    }
+    std::vector<Lifetime> shared;
+    std::vector<std::size_t> buffers;
+    for (std::size_t b = program_.input_count; b < count; ++b) {
+      if (lifetimes[b].first == never || kept_.contains(static_cast<int>(b))) continue;
+      lifetimes[b].bytes = bytes_of(program_.buffers[b]);
+      memory_.unshared += lifetimes[b].bytes;
+      shared.push_back(lifetimes[b]);
+      buffers.push_back(b);
+    }
+    const Arena arena = plan_arena(shared);
+    memory_.arena = arena.bytes;
+    arena_ = Storage::allocate(arena.bytes);
+    addresses_.assign(count, nullptr);
+    for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = static_cast<std::byte*>(state_[i].raw_data());
+    for (std::size_t i = 0; i < buffers.size(); ++i) addresses_[buffers[i]] = arena_->data() + arena.offsets[i];
+  }
+
+  void require_apart(Arguments arguments) const {
+    for (int target : targets_) {
+      const auto& storage = state_[static_cast<std::size_t>(target) - arguments_].storage();
+      for (const Tensor& argument : arguments) {
+        if (argument.storage() != storage) continue;
+        throw Error(ErrorKind::value, "compile: an argument of shape " + argument.shape().to_string() +
+                                          " shares memory with a tensor that the function assigns to; pass a clone()");
+      }
+    }
+  }
+
+  Graph graph_;
+  ein::Program program_;
+  std::vector<Tensor> state_;
+  std::size_t arguments_ = 0;
+  std::vector<int> targets_;
+  std::uint64_t streams_ = 0;
+  std::vector<std::unique_ptr<cpu::Kernel>> kernels_;
+  Cost cost_;
+  MemoryPlan memory_;
+  std::shared_ptr<Storage> arena_, workspace_;
+  std::unordered_map<int, std::shared_ptr<Storage>> kept_;  // of the results
+  std::vector<std::byte*> addresses_;
+  std::mutex mutex_;
+};
+
+namespace detail {
+
+struct CompiledFunction::State {
+  struct Entry {
+    std::vector<std::int64_t> signature;
+    std::unique_ptr<Program> program;
+  };
+  std::mutex mutex;
+  std::vector<Entry> entries;
+  const Program* latest = nullptr;
+};
+
+CompiledFunction::CompiledFunction() : state_(std::make_unique<State>()) {}
+CompiledFunction::~CompiledFunction() = default;
+CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
+CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
+
+std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function, const void* context) {
+  // Inside another trace its calls become part of that.
+  if (engine::Trace::active()) return function(context, arguments);
+  for (const Tensor& argument : arguments) {
+    if (!argument.requires_grad() || !grad_is_enabled()) continue;
+    throw Error(ErrorKind::value, "compile: an argument of shape " + argument.shape().to_string() +
+                                      " requires a gradient, which does not flow into a compiled function\n"
+                                      "  help: take gradients inside the function, or pass a detach()");
+  }
+  std::vector<std::int64_t> signature{grad_is_enabled()};
+  {
+    engine::PlanKey key;
+    for (const Tensor& argument : arguments) key.add(argument);
+    signature.insert(signature.end(), key.words().begin(), key.words().end());
+  }
+  Program* program = nullptr;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (State::Entry& entry : state_->entries) {
+      if (entry.signature == signature) program = entry.program.get();
+    }
+    if (!program) {
+      state_->entries.push_back({std::move(signature), std::make_unique<Program>(arguments, function, context)});
+      program = state_->entries.back().program.get();
+    }
+    state_->latest = program;
+  }
+  return program->run(arguments);
+}
+
+const CompiledFunction::Program& CompiledFunction::latest() const {
+  if (!state_->latest) throw Error(ErrorKind::value, "compile: the function has not been called yet, so it has no program");
+  return *state_->latest;
+}
+
+const Graph& CompiledFunction::graph() const { return latest().graph(); }
+const Cost& CompiledFunction::cost() const { return latest().cost(); }
+const MemoryPlan& CompiledFunction::memory() const { return latest().memory(); }
+std::string CompiledFunction::print() const { return latest().print(); }
+std::string CompiledFunction::dot() const { return to_dot(latest().graph()); }
+
+}  // namespace detail
+}  // namespace ein

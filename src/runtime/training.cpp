@@ -1,0 +1,66 @@
+// mse_loss, dropout and clip_grad_norm: without a pattern.
+#include <string>
+
+#include <ein/autocast.hpp>
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/named.hpp>
+#include <ein/ops.hpp>
+#include "runtime/autocast.hpp"
+#include "runtime/map.hpp"
+
+namespace ein {
+
+Tensor mse_loss(const Tensor& a, const Tensor& b) {
+  if (!(a.shape() == b.shape())) {
+    throw Error(ErrorKind::shape, "mse_loss: shapes " + a.shape().to_string() + " and " + b.shape().to_string() + " differ");
+  }
+  const DType dtype = engine::autocast_sum_type(promote(a.dtype(), b.dtype()));
+  const DType result = is_floating(dtype) ? dtype : DType::f32;
+  const DType wide = result == DType::f64 ? DType::f64 : DType::f32;
+  const Ex difference = Ex::input(0) - Ex::input(1);
+  const Tensor* const operands[] = {&a, &b};
+  const Tensor squares = engine::map("mse_loss", difference * difference, operands, wide, wide);
+  return reduce(squares, "... ->", Reduction::mean).to(result);
+}
+
+Tensor dropout(const Tensor& x, double p) {
+  if (!(p >= 0 && p < 1)) throw Error(ErrorKind::value, "dropout: p is " + std::to_string(p) + ", 0 <= p < 1 is wanted");
+  if (!is_floating(x.dtype())) {
+    throw Error(ErrorKind::dtype, "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");
+  }
+  if (p == 0) return x;
+  const Tensor u = rand(x.shape());
+  const Ex kept = Ex::input(0) * Ex(1 / (1 - p));
+  const Ex formula = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
+  const Tensor* const operands[] = {&x, &u};
+  return engine::map("dropout", formula, operands, engine::compute_type(x.dtype()), x.dtype());
+}
+
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
+  if (!(max_norm >= 0)) {
+    throw Error(ErrorKind::value, "clip_grad_norm: max_norm is " + std::to_string(max_norm) + ", it must not be negative");
+  }
+  const NoGrad no_grad;
+  const Autocast off(DType::f32);
+  Tensor total = zeros({});
+  for (const Tensor& parameter : parameters) {
+    if (!parameter.has_grad()) continue;
+    const Tensor gradient = parameter.grad();
+    const Tensor wide = gradient.to(engine::compute_type(gradient.dtype()));
+    total = total + einsum(wide, wide, "..., ... ->");
+  }
+  const Tensor norm = sqrt(total);
+  // The constant is that of torch.nn.utils.clip_grad_norm_.
+  const Tensor scale = minimum(1, max_norm / (norm + 1e-6));
+  for (const Tensor& parameter : parameters) {
+    if (!parameter.has_grad()) continue;
+    const Tensor gradient = parameter.grad();
+    parameter.set_grad((gradient * scale).to(gradient.dtype()));
+  }
+  return norm;
+}
+
+}  // namespace ein

@@ -1,0 +1,200 @@
+// Views: the same elements under other axes. Strides alone say so; where gradients flow or a function is traced,
+// a graph does.
+#include <algorithm>
+
+#include <ein/autograd.hpp>
+#include <ein/error.hpp>
+#include <ein/tensor.hpp>
+#include "runtime/map.hpp"
+#include "runtime/trace.hpp"
+
+namespace ein {
+namespace {
+
+bool wants_graph(const Tensor& x) { return engine::Trace::active() || (x.requires_grad() && grad_is_enabled()); }
+
+/// A graph of one input like x; `view` appends what makes a view of value 0.
+template <class View>
+Tensor view_by_graph(const char* what, engine::PlanKey& key, const Tensor& x, View&& view) {
+  key.add(x);
+  const Tensor* operand = &x;
+  const engine::Operands operands(&operand, 1);
+  const auto build = [&] {
+    Graph graph;
+    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
+    view(graph);
+    graph.outputs = {static_cast<ValueId>(graph.ops.size()) - 1};
+    verify(graph);
+    return graph;
+  };
+  const auto plan = engine::plan_for(key, operands, [&] { return std::string(what); }, build);
+  return std::move(engine::run(*plan, operands).front());
+}
+
+/// One axis for each dimension of `shape`.
+Op reindex(const Op& from, ValueId input, const Shape& shape) {
+  Op op{.kind = OpKind::reindex, .dtype = from.dtype, .shape = shape, .inputs = {input}};
+  for (std::size_t d = 0; d < shape.rank(); ++d) op.axes.push_back({"i" + std::to_string(d), shape[d]});
+  return op;
+}
+Access plain(std::size_t rank) {
+  Access access;
+  for (std::size_t d = 0; d < rank; ++d) access.push_back({0, {{static_cast<int>(d), 1}}});
+  return access;
+}
+/// All dimensions of `shape` as one.
+DimIndex flat(const Shape& shape) {
+  DimIndex dim;
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.rank(); d-- > 0; stride *= shape[d]) dim.terms.insert(dim.terms.begin(), {static_cast<int>(d), stride});
+  return dim;
+}
+
+/// The row-major elements in another shape: all axes as one, and that one cut anew.
+Tensor view_as(const Tensor& x, const Shape& shape) {
+  engine::PlanKey key;
+  add(key, engine::KeyKind::view);
+  key.add(static_cast<std::int64_t>(shape.rank()));
+  for (std::int64_t size : shape) key.add(size);
+  return view_by_graph("view", key, x, [&](Graph& graph) {
+    Op flattened = reindex(graph.op(0), 0, x.shape());
+    flattened.reads = {plain(x.rank())};
+    flattened.write = {flat(x.shape())};
+    flattened.shape = {x.numel()};
+    graph.ops.push_back(std::move(flattened));
+    Op cut = reindex(graph.op(0), 1, shape);
+    cut.reads = {{flat(shape)}};
+    cut.write = plain(shape.rank());
+    graph.ops.push_back(std::move(cut));
+  });
+}
+
+}  // namespace
+
+Tensor Tensor::transpose() const {
+  if (rank() != 2) {
+    throw Error(ErrorKind::rank, "transpose: wants a matrix, got shape " + shape().to_string() +
+                                     "; rearrange exchanges axes by name");
+  }
+  if (wants_graph(*this)) {
+    engine::PlanKey key;
+    add(key, engine::KeyKind::view);
+    return view_by_graph("transpose", key, *this, [&](Graph& graph) {
+      Op op = reindex(graph.op(0), 0, {shape()[1], shape()[0]});
+      op.write = plain(2);
+      op.reads = {{op.write[1], op.write[0]}};
+      graph.ops.push_back(std::move(op));
+    });
+  }
+  return Tensor(storage(), dtype(), {shape()[1], shape()[0]}, {strides()[1], strides()[0]}, offset());
+}
+
+Tensor Tensor::at(std::span<const Index> indices) const {
+  if (indices.size() > rank()) {
+    throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) + (indices.size() == 1 ? " index" : " indices") + " for shape " + shape().to_string());
+  }
+  Shape shape;
+  Strides strides;
+  Access read;
+  std::int64_t offset = this->offset();
+  for (std::size_t d = 0; d < rank(); ++d) {
+    const std::int64_t size = this->shape()[d], stride = this->strides()[d];
+    const Index index = d < indices.size() ? indices[d] : Index(all);
+    if (index.is_position()) {
+      const std::int64_t position = index.position() < 0 ? index.position() + size : index.position();
+      if (position < 0 || position >= size) {
+        throw Error(ErrorKind::shape, "at: position " + std::to_string(index.position()) + " is outside an axis of size " +
+                                          std::to_string(size) + " of shape " + this->shape().to_string());
+      }
+      offset += position * stride;
+      read.push_back({position, {}});
+      continue;
+    }
+    const Slice& range = index.range();
+    if (range.step < 1) {
+      throw Error(ErrorKind::value, "at: the step of a slice is " + std::to_string(range.step) + ", at least 1 is wanted");
+    }
+    const auto bound = [&](std::int64_t b) { return b < 0 ? std::max<std::int64_t>(0, b + size) : std::min(b, size); };
+    const std::int64_t begin = bound(range.begin), end = bound(range.end);
+    const std::int64_t count = end > begin ? (end - begin - 1) / range.step + 1 : 0;
+    if (count > 0) offset += begin * stride;
+    read.push_back({count > 0 ? begin : 0, {{static_cast<int>(shape.rank()), count > 1 ? range.step : 1}}});
+    shape.push_back(count);
+    strides.push_back(count > 1 ? stride * range.step : stride);
+  }
+  if (wants_graph(*this)) {
+    engine::PlanKey key;
+    add(key, engine::KeyKind::slice);
+    for (std::size_t d = 0; d < rank(); ++d) {
+      key.add(read[d].offset);
+      key.add(read[d].terms.empty() ? 0 : read[d].terms[0].coefficient);
+    }
+    for (std::int64_t size : shape) key.add(size);
+    return view_by_graph("at", key, *this, [&](Graph& graph) {
+      Op op = reindex(graph.op(0), 0, shape);
+      op.write = plain(shape.rank());
+      op.reads = {read};
+      graph.ops.push_back(std::move(op));
+    });
+  }
+  // What is empty may lie behind the end; it reads nothing, so any place will do.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) offset = this->offset();
+  return Tensor(storage(), dtype(), std::move(shape), std::move(strides), offset);
+}
+
+namespace {
+
+/// Strides under which the elements of `x`, row-major, have `shape`; false where there are none.
+bool find_view_strides(const Tensor& x, const Shape& shape, Strides& strides) {
+  strides = contiguous_strides(shape);
+  if (x.numel() == 0) return true;
+  // Runs of old dimensions that step evenly must be tiled by runs of new ones.
+  std::size_t d = x.rank();
+  std::size_t n = shape.rank();
+  while (d > 0 || n > 0) {
+    while (d > 0 && x.shape()[d - 1] == 1) --d;
+    if (d == 0) break;
+    std::int64_t stride = x.strides()[d - 1];
+    std::int64_t old_size = x.shape()[--d];
+    while (d > 0 && (x.shape()[d - 1] == 1 || x.strides()[d - 1] == stride * old_size)) old_size *= x.shape()[--d];
+    std::int64_t new_size = 1;
+    while (new_size < old_size) {
+      if (n == 0) return false;
+      --n;
+      strides[n] = stride * new_size;
+      new_size *= shape[n];
+    }
+    if (new_size != old_size) return false;
+  }
+  return true;
+}
+
+void require_same_numel(const char* what, const Tensor& x, const Shape& shape) {
+  const std::int64_t wanted = checked_numel(shape, static_cast<std::int64_t>(x.element_size()));
+  if (wanted == x.numel()) return;
+  throw Error(ErrorKind::shape, std::string(what) + ": shape " + shape.to_string() + " has " + std::to_string(wanted) +
+                                    (wanted == 1 ? " element" : " elements") + ", the tensor of shape " +
+                                    x.shape().to_string() + " has " + std::to_string(x.numel()));
+}
+
+}  // namespace
+
+Tensor Tensor::view(const Shape& shape) const {
+  require_same_numel("view", *this, shape);
+  Strides strides;
+  if (!find_view_strides(*this, shape, strides)) {
+    throw Error(ErrorKind::shape, "view: no strides give shape " + shape.to_string() + " to a tensor of shape " +
+                                      this->shape().to_string() + " and strides " + this->strides().to_string() +
+                                      "; reshape copies where it must");
+  }
+  if (wants_graph(*this)) return view_as(*this, shape);
+  return Tensor(storage(), dtype(), shape, std::move(strides), offset());
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  require_same_numel("reshape", *this, shape);
+  Strides strides;
+  return find_view_strides(*this, shape, strides) ? view(shape) : clone().view(shape);
+}
+
+}  // namespace ein

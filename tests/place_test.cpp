@@ -1,0 +1,128 @@
+// place: what a slice or a diagonal read, put back among zeros.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <stdexcept>
+
+#include <ein/cost.hpp>
+#include "cost/scope.hpp"
+#include "passes/lower.hpp"
+#include "support/one_op.hpp"
+
+namespace ein {
+namespace {
+
+using test::computed;
+using test::graph_of;
+using test::interpreted;
+using test::plain;
+using test::Values;
+
+Graph placed(const Shape& from, const Shape& to, std::vector<Axis> axes, Access read, Access write, DType dtype = DType::f32) {
+  return graph_of({{dtype, from}}, {.kind = OpKind::place, .dtype = dtype, .shape = to, .axes = std::move(axes),
+                                    .reads = {std::move(read)}, .write = std::move(write)});
+}
+std::size_t nests(const Graph& graph) {
+  const InputLayout layout{contiguous_strides(graph.op(0).shape), 0};
+  return lower(graph, {&layout, 1}).nests.size();
+}
+
+TEST(PlaceTest, SlicesDiagonalsAndTheWhole) {
+  const auto expect = [](const Graph& graph, const Values& x, const Values& want) {
+    EXPECT_EQ(interpreted(graph, {x}), want) << to_string(graph);
+    EXPECT_EQ(computed(graph, {x}), want) << to_string(graph);
+  };
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::i64, DType::u8}) {
+    // Every second, from element 1.
+    expect(placed({3}, {7}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}}, dtype), {1, 2, 3}, {0, 1, 0, 2, 0, 3, 0});
+    expect(placed({2}, {2, 2}, {{"a", 2}}, plain({0}), plain({0, 0}), dtype), {5, 6}, {5, 0, 0, 6});
+    // One row of a matrix.
+    expect(placed({2}, {3, 2}, {{"a", 2}}, plain({0}), {{1, {}}, {0, {{0, 1}}}}, dtype), {5, 6}, {0, 0, 5, 6, 0, 0});
+    // Transposed into a corner.
+    expect(placed({2, 2}, {3, 3}, {{"a", 2}, {"b", 2}}, plain({0, 1}), {{1, {{1, 1}}}, {0, {{0, 1}}}}, dtype), {1, 2, 3, 4},
+           {0, 0, 0, 1, 3, 0, 2, 4, 0});
+  }
+  expect(placed({}, {3}, {}, {}, {{1, {}}}), {4}, {0, 4, 0});
+  expect(placed({2, 3}, {6}, {{"a", 2}, {"b", 3}}, plain({0, 1}), {{0, {{0, 3}, {1, 1}}}}), {1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6});
+  expect(placed({0}, {3}, {{"a", 0}}, plain({0}), {{1, {{0, 2}}}}), {}, {0, 0, 0});
+  expect(placed({0, 2}, {0, 4}, {{"a", 0}, {"b", 2}}, plain({0, 1}), {{0, {{0, 1}}}, {0, {{1, 2}}}}), {}, {});
+}
+
+TEST(PlaceTest, ZerosAreWrittenOnlyWhereSomeRemain) {
+  EXPECT_EQ(nests(placed({3}, {7}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}})), 2u);
+  EXPECT_EQ(nests(placed({2, 3}, {3, 2}, {{"a", 2}, {"b", 3}}, plain({0, 1}), plain({1, 0}))), 1u);
+}
+
+TEST(PlaceTest, TextAndCost) {
+  const Graph graph = placed({3}, {7}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}});
+  EXPECT_NE(to_string(graph).find("%1 = place %0  \"a -> [2*a+1]\"  : f32 (7,)"), std::string::npos) << to_string(graph);
+  const Cost c = cost(graph);
+  EXPECT_EQ(c.strict(), Count(0));
+  EXPECT_EQ(c.model, Count(0));
+  EXPECT_EQ(c.bytes_read, Count(12));
+  EXPECT_EQ(c.bytes_written, Count(28));
+}
+
+TEST(PlaceTest, WhatMayWriteTwiceIsNoPlace) {
+  const auto is_refused = [](const Shape& from, const Shape& to, std::vector<Axis> axes, Access read, Access write) {
+    EXPECT_THROW(placed(from, to, std::move(axes), std::move(read), std::move(write)), std::logic_error);
+  };
+  const std::vector<Axis> ab{{"a", 2}, {"b", 3}};
+  is_refused({2, 3}, {6}, ab, plain({0, 1}), {{0, {{0, 1}, {1, 1}}}});
+  is_refused({2, 3}, {6}, ab, plain({0, 1}), {{0, {{0, 2}, {1, 1}}}});
+  is_refused({2, 3}, {3}, ab, plain({0, 1}), plain({1}));
+  is_refused({2, 3}, {2, 3}, ab, plain({0, 1}), {{0, {{0, 0}}}, {0, {{1, 1}}}});
+  is_refused({3}, {5}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}});  // leaves it
+  // Ambiguous in one dimension, but not with the other.
+  EXPECT_NO_THROW(placed({2, 3}, {4, 3}, ab, plain({0, 1}), {{0, {{0, 1}, {1, 1}}}, {0, {{1, 1}}}}));
+}
+
+TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {
+  constexpr std::uint64_t seed = 20250203;
+  std::cout << "seed " << seed << "\n";
+  std::size_t copied = 0;
+  for (std::uint64_t i = 0; i < 1000 && !HasFailure(); ++i) {
+    std::mt19937_64 random(seed + i);
+    const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+    std::vector<Axis> axes;
+    std::vector<int> order;
+    for (std::int64_t a = below(5); a > 0; --a) {
+      order.push_back(static_cast<int>(axes.size()));
+      axes.push_back({std::string(1, static_cast<char>('a' + axes.size())), below(20) == 0 ? 0 : 1 + below(6)});
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    Op op{.kind = OpKind::place, .dtype = test::all_dtypes[below(10)], .axes = axes};
+    Shape from;
+    for (int a : order) from.push_back(axes[static_cast<std::size_t>(a)].size);
+    op.reads = {plain(order)};
+    std::shuffle(order.begin(), order.end(), random);
+    // Axes alone, in groups with steps, and twice: dimensions of some size that holds them.
+    for (std::size_t at = 0; at < order.size();) {
+      const std::size_t end = std::min(order.size(), at + 1 + static_cast<std::size_t>(below(2)));
+      DimIndex dim{below(3), {}};
+      std::int64_t reach = dim.offset, step = 1 + below(2);
+      for (std::size_t k = at; k < end; ++k) {
+        const std::int64_t size = std::max<std::int64_t>(1, axes[static_cast<std::size_t>(order[k])].size);
+        dim.terms.push_back({order[k], step});
+        reach += step * (size - 1);
+        step *= size + below(2);
+      }
+      at = end;
+      for (std::int64_t copies = below(4) == 0 ? 2 : 1; copies > 0; --copies) {
+        op.write.push_back(dim);
+        op.shape.push_back(reach + 1 + below(2));
+      }
+    }
+    const Graph graph = graph_of({{op.dtype, from}}, op);
+    SCOPED_TRACE("case " + std::to_string(i) + "\n" + to_string(graph));
+    Values x(static_cast<std::size_t>(numel(from)));
+    for (double& v : x) v = static_cast<double>(op.dtype == DType::boolean ? 1 : 1 + below(8));
+    EXPECT_EQ(test::get_values(test::run_kernels(graph, {test::scattered(x, from, op.dtype, random)})), interpreted(graph, {x}));
+    copied += x.size();
+  }
+  EXPECT_GT(copied, 10'000u);
+}
+
+}  // namespace
+}  // namespace ein
