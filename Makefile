@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 FUZZ_SECONDS ?= 60
 
 help:
-	@echo 'make demo     build and run samples/attention.cpp'
+	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
 	@echo 'make test     build everything and run every test'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
@@ -24,8 +24,11 @@ deps:
 
 demo: deps
 	@cmake --preset release >/dev/null
-	@cmake --build --preset release -j $(JOBS) --target sample_attention
-	@build/samples/sample_attention
+	@cmake --build --preset release -j $(JOBS) --target ein_command
+	@build/tools/ein train --data samples/shakespeare.txt --out build/demo --max-iters 4000 --resume
+	@echo
+	@build/tools/ein sample --from build/demo --prompt 'ROMEO:' --tokens 400
+	@echo 'build/demo has the checkpoints, log.jsonl and loss.svg.'
 
 test:
 	scripts/install-dependencies test

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "eigen.hpp"
 #include "harness.hpp"
 
@@ -256,10 +258,41 @@ void odd_shapes(Bench& bench) {
   }
 }
 
+/// What a training step of a small Transformer consists of: 12 sequences of 64 tokens.
+void transformer(Bench& bench) {
+  bench.section("Products of a small Transformer, beside plain Eigen on as many threads");
+  const std::int64_t m = 12 * 64;
+  const auto row = [&](const std::string& pattern, std::int64_t k, std::int64_t n, Tensor x,
+                       Tensor y, Tensor z, std::function<void()> beside) {
+    bench.run({.title = pattern + "  768 " + std::to_string(k) + " " + std::to_string(n),
+               .peer = "Eigen",
+               .ours = [=] { return einsum(x, y, ein::runtime(pattern)); },
+               .beside = beside,
+               .work = 2.0 * static_cast<double>(m * n * k),
+               .target = at_least(1.1),
+               .expected = [=] { return beside(), z; }},
+              one_and_all());
+  };
+  const std::pair<std::int64_t, std::int64_t> sizes[] = {
+      {128, 384}, {128, 128}, {128, 512}, {512, 128}, {128, 65}};
+  for (const auto& [depth, columns] : sizes) {
+    const std::int64_t k = depth, n = columns;
+    const Tensor x = randn({m, k}), w = randn({k, n}), y = randn({m, n});
+    const Tensor z = ein::empty({m, n}), dx = ein::empty({m, k}), dw = ein::empty({k, n});
+    row("t i, i o -> t o", k, n, x, w, z,
+        [=] { eigen_product(matrix(x, m, k), matrix(w, k, n), matrix(z, m, n)); });
+    row("t o, i o -> t i", k, n, y, w, dx,
+        [=] { eigen_product(matrix(y, m, n), matrix(w, k, n).transpose(), matrix(dx, m, k)); });
+    row("t i, t o -> i o", k, n, x, y, dw,
+        [=] { eigen_product(matrix(x, m, k).transpose(), matrix(y, m, n), matrix(dw, k, n)); });
+  }
+}
+
 }  // namespace
 
 void contractions(Bench& bench) {
   contiguous(bench);
+  transformer(bench);
   permuted(bench);
   dtypes(bench);
   odd_shapes(bench);

@@ -266,6 +266,14 @@ TEST(GradScaler, SavesItsState) {
   other.take(1);
   EXPECT_EQ(other.scaler.current_scale(), 65536);
   EXPECT_EQ(step.scaler.current_scale(), 32768);
+  for (double wrong : {0.0, -1.0, inf, std::nan("")}) {
+    const Tensor scale = ein::full({}, wrong);
+    expect_error(
+        [&] {
+          other.scaler.load_state_dict({{"scale", scale}, {"clean_steps", ein::ones({})}});
+        },
+        ErrorKind::value, "positive and finite");
+  }
   expect_error([&] { other.scaler.load_state_dict({}); }, ErrorKind::value, "clean_steps");
   expect_error(
       [&] {

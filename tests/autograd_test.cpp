@@ -34,7 +34,7 @@ void expect_error(ErrorKind kind, const std::string& part, F&& f) {
   }
 }
 
-// --- leaves ------------------------------------------------------------------------------------------
+// --- leaves -------------------------------------------------------------------------------------
 
 TEST(Autograd, GradientsAddUpInLeaves) {
   const Tensor x = leaf({1, 2, 3});
@@ -110,7 +110,7 @@ TEST(Autograd, SetGrad) {
   expect_error(ErrorKind::value, "does not require", [&] { zeros({2}).set_grad(zeros({2})); });
 }
 
-// --- where gradients flow ------------------------------------------------------------------------------
+// --- where gradients flow -----------------------------------------------------------------------
 
 TEST(Autograd, OnlyWhatDependsOnALeafRequiresAGradient) {
   const Tensor x = leaf({1}), c = from_vector(Values{2});
@@ -186,13 +186,14 @@ TEST(Autograd, RequiresGradErrors) {
   expect_error(ErrorKind::value, "computed from others", [&] { y.requires_grad(true); });
 }
 
-// --- backward ------------------------------------------------------------------------------------------
+// --- backward -----------------------------------------------------------------------------------
 
 TEST(Autograd, BackwardOfWhatIsNoScalarWantsACotangent) {
   const Tensor x = leaf({1, 2, 3});
   const Tensor y = x * x;
   expect_error(ErrorKind::shape, "is no scalar", [&] { y.backward(); });
-  expect_error(ErrorKind::shape, "the cotangent is f64 (2,)", [&] { y.backward(ones({2}, DType::f64)); });
+  expect_error(ErrorKind::shape, "the cotangent is f64 (2,)",
+               [&] { y.backward(ones({2}, DType::f64)); });
   expect_error(ErrorKind::shape, "the cotangent is f32", [&] { y.backward(ones({3})); });
   y.backward(from_vector(Values{1, 10, 100}));
   EXPECT_EQ(values(x.grad()), (Values{2, 40, 600}));
@@ -253,7 +254,7 @@ TEST(Autograd, SavedTensorsAreLetGoOfWithTheResult) {
   EXPECT_EQ(memory_allocated(), before);
 }
 
-// --- writes --------------------------------------------------------------------------------------------
+// --- writes -------------------------------------------------------------------------------------
 
 TEST(Autograd, AWriteToWhatTheGradientNeedsIsAnError) {
   const Tensor x = leaf({1, 2}), c = from_vector(Values{3, 4});
@@ -307,7 +308,7 @@ TEST(Autograd, AWriteThatGradientsWouldMissIsAnError) {
   expect_error(ErrorKind::value, "NoGrad", [&] { x[0] = 1; });
 }
 
-// --- views and conversions -----------------------------------------------------------------------------
+// --- views and conversions ----------------------------------------------------------------------
 
 TEST(Autograd, Views) {
   const Tensor x = from_vector(Values{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad(true);
@@ -358,7 +359,7 @@ TEST(Autograd, PromotedOperands) {
   EXPECT_EQ(values(y.grad()), (Values{5, 12}));
 }
 
-// --- functions -----------------------------------------------------------------------------------------
+// --- functions ----------------------------------------------------------------------------------
 
 TEST(Autograd, GradientsLeaveNoTrace) {
   const Tensor x = leaf({1, 2}), y = leaf({3, 4}), other = leaf({5, 6});
@@ -420,7 +421,7 @@ TEST(Autograd, CreateGraph) {
   EXPECT_FALSE(gradients(sum(x * x), std::vector{x})[0].requires_grad());
 }
 
-// --- only what is needed ---------------------------------------------------------------------------------
+// --- only what is needed ------------------------------------------------------------------------
 
 // Lecture 2: two layers of B 1024, D 256, K 64.
 class TwoLayers : public testing::Test {
@@ -438,7 +439,9 @@ class TwoLayers : public testing::Test {
   }
 };
 
-TEST_F(TwoLayers, BackwardWhereTheInputNeedsNoGradient) { EXPECT_EQ(backward_flops(), Count(201'326'592)); }
+TEST_F(TwoLayers, BackwardWhereTheInputNeedsNoGradient) {
+  EXPECT_EQ(backward_flops(), Count(201'326'592));
+}
 
 TEST_F(TwoLayers, BackwardOfEveryInput) {
   x.requires_grad(true);

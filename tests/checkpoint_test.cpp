@@ -38,7 +38,7 @@ StateDict tensors_of(std::int64_t step) {
   return {{"model.weight", from_vector(weight)},
           {"optimizer.step", from_vector(std::vector<std::int64_t>{step}, {})}};
 }
-Metadata metadata_of(std::int64_t step) { return {{"position", std::to_string(3 * step)}}; }
+Metadata metadata_of(std::int64_t step) { return {{"position", "batch " + std::to_string(step)}}; }
 
 void expect_whole(const Checkpoint& checkpoint, std::int64_t step) {
   EXPECT_EQ(checkpoint.step, step);
@@ -111,7 +111,8 @@ TEST_F(CheckpointTest, SavedAndLoaded) {
                    .storage()
                    ->read_only());
   // It is a .safetensors file like any other.
-  EXPECT_EQ(load_safetensors(file).metadata, (Metadata{{"ein.step", "123"}, {"position", "369"}}));
+  EXPECT_EQ(load_safetensors(file).metadata,
+            (Metadata{{"ein.step", "123"}, {"position", "batch 123"}}));
 }
 
 TEST_F(CheckpointTest, TheLastFewAreKept) {
@@ -394,7 +395,7 @@ TEST_F(CheckpointTest, AFullDiskAtEveryByte) {
 
 // ---- Kills -------------------------------------------------------------------------------------
 
-TEST_F(CheckpointTest, KilledAtEveryByte) {
+TEST_F(CheckpointTest, SlowKilledAtEveryByte) {
   // Writing beyond the limit is a deadly signal where it is not ignored.
   for (std::int64_t step = 1; step <= 4; ++step) save(step, 4);
   const std::size_t files = listing().size();
@@ -421,7 +422,7 @@ TEST_F(CheckpointTest, KilledAtEveryByte) {
   EXPECT_EQ(listing().size(), files);  // of all those temporary files none is left
 }
 
-TEST_F(CheckpointTest, KilledAtEverySystemCall) {
+TEST_F(CheckpointTest, SlowKilledAtEverySystemCall) {
   for (const std::int64_t keep_last : {1, 2}) {
     bool finished = false;
     std::int64_t reached = 1;

@@ -71,6 +71,17 @@ TEST(GatherTest, AnElementOfEachRow) {
   EXPECT_EQ(computed(choice(2, 3), {x, positions}), (Values{3, 4}));
 }
 
+TEST(GatherTest, MoreRowsThanOneTaskTakes) {
+  constexpr std::int64_t n = 100'000;
+  Values x(3 * n), positions(n), want(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    positions[i] = static_cast<double>(i * i % 3);
+    for (std::size_t k = 0; k < 3; ++k) x[3 * i + k] = static_cast<double>(i) + (k == i * i % 3 ? 0.5 : 0);
+    want[i] = static_cast<double>(i) + 0.5;
+  }
+  EXPECT_EQ(computed(choice(n, 3), {x, positions}), want);
+}
+
 TEST(GatherTest, GraphAndNestPrinted) {
   const Graph graph = embedding(30, 8, 2, 5);
   EXPECT_EQ(to_string(graph),

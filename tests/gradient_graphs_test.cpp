@@ -1,5 +1,5 @@
-// Random compositions of public calls: gradients and second derivatives against central differences in f64, and
-// compiled against eager.
+// Random compositions of public calls: gradients and second derivatives against central differences
+// in f64, and compiled against eager.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -37,8 +37,10 @@ struct Composition {
   }
   std::string text() const {
     std::string text;
-    for (std::size_t i = 0; i < inputs.size(); ++i) text += "  x" + std::to_string(i) + ": " + inputs[i].shape().to_string() + "\n";
-    for (std::size_t i = 0; i < steps.size(); ++i) text += "  x" + std::to_string(inputs.size() + i) + " = " + steps[i].text + "\n";
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      text += "  x" + std::to_string(i) + ": " + inputs[i].shape().to_string() + "\n";
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      text += "  x" + std::to_string(inputs.size() + i) + " = " + steps[i].text + "\n";
     return text;
   }
 };
@@ -55,7 +57,8 @@ class Maker {
     const int inputs = 1 + below(3);
     for (int i = 0; i < inputs; ++i) {
       Shape shape;
-      for (int rank = below(8) == 0 ? 0 : 1 + below(3); rank > 0; --rank) shape.push_back(1 + below(4));
+      for (int rank = below(8) == 0 ? 0 : 1 + below(3); rank > 0; --rank)
+        shape.push_back(1 + below(4));
       result_.inputs.push_back(test::normal_values(random_, shape));
       all_.push_back(result_.inputs.back());
     }
@@ -100,21 +103,32 @@ class Maker {
   void add_call() {
     switch (below(16)) {
       case 0:
-      case 1: return add_function();
+      case 1:
+        return add_function();
       case 2:
-      case 3: return add_binary();
-      case 4: return add_choice();
+      case 3:
+        return add_binary();
+      case 4:
+        return add_choice();
       case 5:
-      case 6: return add_reduction();
-      case 7: return add_rearrange();
-      case 8: return add_repeat();
+      case 6:
+        return add_reduction();
+      case 7:
+        return add_rearrange();
+      case 8:
+        return add_repeat();
       case 9:
       case 10:
-      case 11: return add_einsum();
-      case 12: return add_view();
-      case 13: return add_pack();
-      case 14: return add_named();
-      default: return add_positions();
+      case 11:
+        return add_einsum();
+      case 12:
+        return add_view();
+      case 13:
+        return add_pack();
+      case 14:
+        return add_named();
+      default:
+        return add_positions();
     }
   }
 
@@ -154,7 +168,8 @@ class Maker {
         {"a - b", [](const Tensor& a, const Tensor& b) { return a - b; }},
         {"a · b", [](const Tensor& a, const Tensor& b) { return a * b; }},
         {"a / (b² + 1/2)", [](const Tensor& a, const Tensor& b) { return a / (b * b + 0.5); }},
-        {"(a² + 1/2) ^ tanh b", [](const Tensor& a, const Tensor& b) { return pow(a * a + 0.5, tanh(b)); }},
+        {"(a² + 1/2) ^ tanh b",
+         [](const Tensor& a, const Tensor& b) { return pow(a * a + 0.5, tanh(b)); }},
         {"min(a, b)", [](const Tensor& a, const Tensor& b) { return minimum(a, b); }},
         {"max(a, b)", [](const Tensor& a, const Tensor& b) { return maximum(a, b); }},
     };
@@ -165,13 +180,15 @@ class Maker {
     }
     const std::size_t j = one_of(partners);
     const Row& row = one_of(rows);
-    add(row.text + (" of " + name_of(i)) + " and " + name_of(j), [i, j, f = row.f](const Tensors& x) { return f(x[i], x[j]); });
+    add(row.text + (" of " + name_of(i)) + " and " + name_of(j),
+        [i, j, f = row.f](const Tensors& x) { return f(x[i], x[j]); });
   }
   static bool do_broadcast(const Shape& a, const Shape& b) {
     const std::size_t common = std::min(a.rank(), b.rank());
     std::int64_t size = 1;
     for (std::size_t d = 1; d <= std::max(a.rank(), b.rank()); ++d) {
-      const std::int64_t m = d <= a.rank() ? a[a.rank() - d] : 1, n = d <= b.rank() ? b[b.rank() - d] : 1;
+      const std::int64_t m = d <= a.rank() ? a[a.rank() - d] : 1,
+                         n = d <= b.rank() ? b[b.rank() - d] : 1;
       if (d <= common && m != n && m != 1 && n != 1) return false;
       size *= std::max(m, n);
     }
@@ -182,20 +199,24 @@ class Maker {
     const std::size_t i = any();
     if (all_[i].rank() >= 2 && below(2) == 0) {
       const int diagonal = below(5) - 2;
-      if (below(2) == 0) return add("triu " + name_of(i), [=](const Tensors& x) { return triu(x[i], diagonal); });
+      if (below(2) == 0)
+        return add("triu " + name_of(i), [=](const Tensors& x) { return triu(x[i], diagonal); });
       return add("tril " + name_of(i), [=](const Tensors& x) { return tril(x[i], diagonal); });
     }
     const Tensor condition = test::normal_values(random_, shape(i)) > 0.3;
     if (below(2) == 0) {
-      return add("where of " + name_of(i), [=](const Tensors& x) { return where(condition, x[i] * x[i], 0.5); });
+      return add("where of " + name_of(i),
+                 [=](const Tensors& x) { return where(condition, x[i] * x[i], 0.5); });
     }
-    add("where of " + name_of(i), [=](const Tensors& x) { return where(condition, -x[i], tanh(x[i])); });
+    add("where of " + name_of(i),
+        [=](const Tensors& x) { return where(condition, -x[i], tanh(x[i])); });
   }
 
   /// "a b c" for the axes of a tensor, by number.
   static std::string axes(const std::vector<int>& which) {
     std::string text;
-    for (int axis : which) text += (text.empty() ? "" : " ") + std::string(1, static_cast<char>('a' + axis));
+    for (int axis : which)
+      text += (text.empty() ? "" : " ") + std::string(1, static_cast<char>('a' + axis));
     return text;
   }
   std::vector<int> all_axes(std::size_t i) const {
@@ -209,15 +230,18 @@ class Maker {
     for (std::size_t k = 0; k < which.size(); ++k) {
       const std::string axis(1, static_cast<char>('a' + which[k]));
       const bool merges = k + 1 < which.size() && below(3) == 0;
-      text += merges ? "(" + axis + " " + std::string(1, static_cast<char>('a' + which[k + 1])) + ") " : axis + " ";
+      text += merges
+                  ? "(" + axis + " " + std::string(1, static_cast<char>('a' + which[k + 1])) + ") "
+                  : axis + " ";
       k += merges;
     }
     return text;
   }
 
   void add_reduction() {
-    static const std::vector<Reduction> reductions{Reduction::sum,  Reduction::mean,      Reduction::max, Reduction::min,
-                                                   Reduction::prod, Reduction::logsumexp, Reduction::var, Reduction::std};
+    static const std::vector<Reduction> reductions{
+        Reduction::sum,  Reduction::mean,      Reduction::max, Reduction::min,
+        Reduction::prod, Reduction::logsumexp, Reduction::var, Reduction::std};
     const auto i = any_with_axes();
     if (!i) return add_function();
     std::vector<int> kept;
@@ -227,18 +251,23 @@ class Maker {
     std::shuffle(kept.begin(), kept.end(), random_);
     const std::string pattern = axes(all_axes(*i)) + " -> " + grouped(kept);
     const Reduction reduction = one_of(reductions);
-    const std::string text = std::string(name(reduction)) + " " + name_of(*i) + " \"" + pattern + "\"";
+    const std::string text =
+        std::string(name(reduction)) + " " + name_of(*i) + " \"" + pattern + "\"";
     // A standard deviation of 0 has no slope.
     const bool reduces = numel_of(kept, *i) < all_[*i].numel();
     if (reduction == Reduction::std) {
       if (!reduces) return add_function();
       const Tensor noise = 2 * test::normal_values(random_, shape(*i));
-      return add(text + " + noise", [=, i = *i](const Tensors& x) { return reduce(x[i] + noise, runtime(pattern), reduction); });
+      return add(text + " + noise", [=, i = *i](const Tensors& x) {
+        return reduce(x[i] + noise, runtime(pattern), reduction);
+      });
     }
     // Repeated elements tie for the greatest.
     if (reduction == Reduction::max || reduction == Reduction::min) {
       const Tensor noise = test::normal_values(random_, shape(*i));
-      return add(text + " + noise", [=, i = *i](const Tensors& x) { return reduce(x[i] + noise, runtime(pattern), reduction); });
+      return add(text + " + noise", [=, i = *i](const Tensors& x) {
+        return reduce(x[i] + noise, runtime(pattern), reduction);
+      });
     }
     add(text, [=, i = *i](const Tensors& x) { return reduce(x[i], runtime(pattern), reduction); });
   }
@@ -255,7 +284,8 @@ class Maker {
     std::string to = grouped(order);
     if (below(4) == 0) to += " 1";
     const std::string pattern = axes(all_axes(i)) + " -> " + to;
-    add("rearrange " + name_of(i) + " \"" + pattern + "\"", [=](const Tensors& x) { return rearrange(x[i], runtime(pattern)); });
+    add("rearrange " + name_of(i) + " \"" + pattern + "\"",
+        [=](const Tensors& x) { return rearrange(x[i], runtime(pattern)); });
   }
 
   void add_repeat() {
@@ -264,9 +294,11 @@ class Maker {
     std::vector<int> order = all_axes(i);
     order.push_back(static_cast<int>(order.size()));
     std::shuffle(order.begin(), order.end(), random_);
-    const RuntimeAxisSize times = axis(std::string(1, static_cast<char>('a' + all_[i].rank())), 2 + below(2));
+    const RuntimeAxisSize times =
+        axis(std::string(1, static_cast<char>('a' + all_[i].rank())), 2 + below(2));
     const std::string pattern = axes(all_axes(i)) + " -> " + grouped(order);
-    add("repeat " + name_of(i) + " \"" + pattern + "\"", [=](const Tensors& x) { return repeat(x[i], runtime(pattern), times); });
+    add("repeat " + name_of(i) + " \"" + pattern + "\"",
+        [=](const Tensors& x) { return repeat(x[i], runtime(pattern), times); });
   }
 
   /// Operands whose axes have names that say their sizes, so that any may meet.
@@ -278,7 +310,8 @@ class Maker {
       const std::size_t i = any();
       if (operands.size() > 0) pattern += ", ";
       for (std::int64_t size : shape(i)) {
-        const std::string name = std::string(1, static_cast<char>('p' + below(3))) + std::to_string(size);
+        const std::string name =
+            std::string(1, static_cast<char>('p' + below(3))) + std::to_string(size);
         pattern += name + " ";
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
       }
@@ -306,12 +339,18 @@ class Maker {
     const auto i = any_with_axes();
     if (!i) return add_function();
     const std::size_t k = *i;
-    if (all_[k].rank() == 2 && below(3) == 0) return add("transpose " + name_of(k), [k](const Tensors& x) { return x[k].transpose(); });
-    if (below(3) == 0) return add("reshape " + name_of(k), [k](const Tensors& x) { return x[k].reshape({1, x[k].numel()}); });
+    if (all_[k].rank() == 2 && below(3) == 0)
+      return add("transpose " + name_of(k), [k](const Tensors& x) { return x[k].transpose(); });
+    if (below(3) == 0)
+      return add("reshape " + name_of(k), [k](const Tensors& x) {
+        return x[k].reshape({1, x[k].numel()});
+      });
     const std::int64_t size = shape(k)[0];
     const std::int64_t begin = below(static_cast<int>(size)), step = 1 + below(2);
-    if (below(2) == 0) return add("position of " + name_of(k), [=](const Tensors& x) { return x[k].at({begin}); });
-    add("slice of " + name_of(k), [=](const Tensors& x) { return x[k].at({slice(begin, size, step)}); });
+    if (below(2) == 0)
+      return add("position of " + name_of(k), [=](const Tensors& x) { return x[k].at({begin}); });
+    add("slice of " + name_of(k),
+        [=](const Tensors& x) { return x[k].at({slice(begin, size, step)}); });
   }
 
   void add_pack() {
@@ -323,7 +362,9 @@ class Maker {
     }
     if (all_[i].numel() + all_[j].numel() > most_elements) return add_function();
     if (below(2) == 0) {
-      return add("pack " + name_of(i) + " " + name_of(j), [=](const Tensors& x) { return pack(Tensors{x[i], x[j]}, "*").tensor; });
+      return add("pack " + name_of(i) + " " + name_of(j), [=](const Tensors& x) {
+        return pack(Tensors{x[i], x[j]}, "*").tensor;
+      });
     }
     add("repacked " + name_of(i) + " " + name_of(j), [=](const Tensors& x) {
       const Packed packed = pack(Tensors{x[i], x[j]}, "*");
@@ -342,15 +383,32 @@ class Maker {
       pattern += axis == marked ? "[" + name + "] " : name + " ";
     }
     const auto step = [&](const char* what, Tensor (*f)(const Tensor&, const std::string&)) {
-      add(what + (" " + name_of(k)) + " \"" + pattern + "\"", [=](const Tensors& x) { return f(x[k], pattern); });
+      add(what + (" " + name_of(k)) + " \"" + pattern + "\"",
+          [=](const Tensors& x) { return f(x[k], pattern); });
     };
     switch (below(7)) {
-      case 0: return step("softmax", [](const Tensor& x, const std::string& p) { return softmax(x, runtime(p)); });
-      case 1: return step("log_softmax", [](const Tensor& x, const std::string& p) { return log_softmax(x, runtime(p)); });
-      case 2: return step("layer_norm", [](const Tensor& x, const std::string& p) { return layer_norm(x, runtime(p), 0.1); });
-      case 3: return step("rms_norm", [](const Tensor& x, const std::string& p) { return rms_norm(x, runtime(p), 0.1); });
-      case 4: return step("sort", [](const Tensor& x, const std::string& p) { return sort(x, runtime(p)).values; });
-      default: return step("cumsum", [](const Tensor& x, const std::string& p) { return cumsum(x, runtime(p)); });
+      case 0:
+        return step("softmax",
+                    [](const Tensor& x, const std::string& p) { return softmax(x, runtime(p)); });
+      case 1:
+        return step("log_softmax", [](const Tensor& x, const std::string& p) {
+          return log_softmax(x, runtime(p));
+        });
+      case 2:
+        return step("layer_norm", [](const Tensor& x, const std::string& p) {
+          return layer_norm(x, runtime(p), 0.1);
+        });
+      case 3:
+        return step("rms_norm", [](const Tensor& x, const std::string& p) {
+          return rms_norm(x, runtime(p), 0.1);
+        });
+      case 4:
+        return step("sort", [](const Tensor& x, const std::string& p) {
+          return sort(x, runtime(p)).values;
+        });
+      default:
+        return step("cumsum",
+                    [](const Tensor& x, const std::string& p) { return cumsum(x, runtime(p)); });
     }
   }
 
@@ -369,7 +427,9 @@ class Maker {
       case 0: {
         const Tensor positions = random_positions(1 + below(4), rows);
         if (all_[k].numel() / rows * positions.numel() > most_elements) return add_function();
-        return add("gather " + name_of(k), [=](const Tensors& x) { return gather(x[k], positions, "[v] ..., s -> s ..."); });
+        return add("gather " + name_of(k), [=](const Tensors& x) {
+          return gather(x[k], positions, "[v] ..., s -> s ...");
+        });
       }
       case 1: {
         const RuntimeAxisSize size = axis("v", 1 + below(4));
@@ -383,7 +443,8 @@ class Maker {
         const std::size_t rank = all_[k].rank();
         const Tensor targets = random_positions(all_[k].numel() / classes, classes);
         return add("cross_entropy " + name_of(k), [=](const Tensors& x) {
-          const Tensor logits = rank == 1 ? x[k].view({1, classes}) : x[k].reshape({targets.numel(), classes});
+          const Tensor logits =
+              rank == 1 ? x[k].view({1, classes}) : x[k].reshape({targets.numel(), classes});
           return cross_entropy(logits, targets, "b [v], b");
         });
       }
@@ -403,7 +464,8 @@ Tensors moved(const Tensors& x, const Tensors& directions, double t) {
   return result;
 }
 
-/// Of f along a direction, or nothing where the function has a kink within reach: there two step lengths disagree.
+/// Of f along a direction, or nothing where the function has a kink within reach: there two step
+/// lengths disagree.
 template <class F>
 std::optional<double> slope(F&& f, double size) {
   const double wide = test::central_difference(f, 8e-4), narrow = test::central_difference(f, 2e-4);
@@ -453,7 +515,8 @@ TEST(GradientOfRandomGraphs, First) {
     const Tensors gradient = gradient_of(f, f.inputs);
     for (int i = 0; i < 3; ++i) {
       const Tensors directions = random_directions(f.inputs, random);
-      compare([&](double t) { return f(moved(f.inputs, directions, t)).item(); }, gradient, directions, checked);
+      compare([&](double t) { return f(moved(f.inputs, directions, t)).item(); }, gradient,
+              directions, checked);
     }
     if (HasFailure()) return;
   }
@@ -471,7 +534,8 @@ TEST(GradientOfRandomGraphs, Second) {
     for (const Tensor& x : f.inputs) leaves.push_back(x.clone().requires_grad(true));
     const Tensors first = gradient_of(f, leaves, true);
     Tensor product = zeros({}, DType::f64);
-    for (std::size_t i = 0; i < v.size(); ++i) product = product + reduce(first[i] * v[i], "... ->", Reduction::sum);
+    for (std::size_t i = 0; i < v.size(); ++i)
+      product = product + reduce(first[i] * v[i], "... ->", Reduction::sum);
     Tensors second;
     if (product.requires_grad()) {
       second = gradients(product, leaves);
@@ -508,9 +572,12 @@ TEST(CompiledRandomGraphs, AgreeWithEager) {
     const Tensors& x = f.inputs;
     const Tensors eager = value_and_gradient(x);
     Tensors compiled;
-    if (x.size() == 1) compiled = compile([&](const Tensor& a) { return value_and_gradient({a}); })(x[0]);
+    if (x.size() == 1)
+      compiled = compile([&](const Tensor& a) { return value_and_gradient({a}); })(x[0]);
     if (x.size() == 2) {
-      compiled = compile([&](const Tensor& a, const Tensor& b) { return value_and_gradient({a, b}); })(x[0], x[1]);
+      compiled = compile([&](const Tensor& a, const Tensor& b) {
+        return value_and_gradient({a, b});
+      })(x[0], x[1]);
     }
     if (x.size() == 3) {
       compiled = compile([&](const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -519,7 +586,8 @@ TEST(CompiledRandomGraphs, AgreeWithEager) {
     }
     ASSERT_EQ(compiled.size(), eager.size());
     for (std::size_t i = 0; i < eager.size(); ++i) {
-      EXPECT_TRUE(all_close(compiled[i], eager[i], 1e-10, 1e-12)) << "result " << i << ": " << to_string(compiled[i]) << "\nnot " << to_string(eager[i]);
+      EXPECT_TRUE(all_close(compiled[i], eager[i], 1e-10, 1e-12))
+          << "result " << i << ": " << to_string(compiled[i]) << "\nnot " << to_string(eager[i]);
     }
     if (HasFailure()) return;
   }

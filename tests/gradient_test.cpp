@@ -1,4 +1,5 @@
-// The gradient of every differentiable operation, element by element, against central differences in f64.
+// The gradient of every differentiable operation, element by element, against central differences
+// in f64.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -31,66 +32,78 @@ TEST_P(Gradient, AgreesWithDifferences) {
   SCOPED_TRACE(c.name + ", seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   Tensors inputs;
-  for (const Shape& shape : c.shapes) inputs.push_back(test::spread_values(random, shape, c.low, c.high));
+  for (const Shape& shape : c.shapes)
+    inputs.push_back(test::spread_values(random, shape, c.low, c.high));
   test::expect_gradients(c.f, inputs, random);
 }
 
 const auto name_of = [](const auto& info) {
   std::string name;
-  for (const char letter : info.param.name) name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
+  for (const char letter : info.param.name)
+    name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
   return name + "_" + std::to_string(info.index);
 };
-#define EIN_GRADIENTS(group, ...) INSTANTIATE_TEST_SUITE_P(group, Gradient, testing::ValuesIn(std::vector<Case>__VA_ARGS__), name_of)
+#define EIN_GRADIENTS(group, ...)                                                             \
+  INSTANTIATE_TEST_SUITE_P(group, Gradient, testing::ValuesIn(std::vector<Case> __VA_ARGS__), \
+                           name_of)
 
-EIN_GRADIENTS(Functions, {
-  {"neg", {{2, 3}}, [](X x) { return -x[0]; }},
-  {"abs", {{2, 3}}, [](X x) { return abs(x[0]); }},
-  {"sqrt", {{2, 3}}, [](X x) { return sqrt(x[0]); }, 0.2, 3},
-  {"rsqrt", {{2, 3}}, [](X x) { return rsqrt(x[0]); }, 0.2, 3},
-  {"exp", {{2, 3}}, [](X x) { return exp(x[0]); }},
-  {"log", {{2, 3}}, [](X x) { return log(x[0]); }, 0.2, 3},
-  {"tanh", {{2, 3}}, [](X x) { return tanh(x[0]); }},
-  {"erf", {{2, 3}}, [](X x) { return erf(x[0]); }},
-  {"sigmoid", {{2, 3}}, [](X x) { return sigmoid(x[0]); }},
-  {"relu", {{2, 3}}, [](X x) { return relu(x[0]); }},
-  {"gelu", {{2, 3}}, [](X x) { return gelu(x[0]); }},
-  {"silu", {{2, 3}}, [](X x) { return silu(x[0]); }},
-  {"clamp", {{3, 4}}, [](X x) { return clamp(x[0], -1, 0.7); }},
-  {"no axes", {{}}, [](X x) { return exp(x[0]) * x[0]; }},
-  {"no elements", {{0, 3}}, [](X x) { return exp(x[0]); }},
-  {"far from zero", {{2, 8}}, [](X x) { return tanh(x[0]) + sigmoid(x[0]) + gelu(x[0]) + erf(x[0]); }, -9, 9},
-});
+EIN_GRADIENTS(Functions,
+              {
+                  {"neg", {{2, 3}}, [](X x) { return -x[0]; }},
+                  {"abs", {{2, 3}}, [](X x) { return abs(x[0]); }},
+                  {"sqrt", {{2, 3}}, [](X x) { return sqrt(x[0]); }, 0.2, 3},
+                  {"rsqrt", {{2, 3}}, [](X x) { return rsqrt(x[0]); }, 0.2, 3},
+                  {"exp", {{2, 3}}, [](X x) { return exp(x[0]); }},
+                  {"log", {{2, 3}}, [](X x) { return log(x[0]); }, 0.2, 3},
+                  {"tanh", {{2, 3}}, [](X x) { return tanh(x[0]); }},
+                  {"erf", {{2, 3}}, [](X x) { return erf(x[0]); }},
+                  {"sigmoid", {{2, 3}}, [](X x) { return sigmoid(x[0]); }},
+                  {"relu", {{2, 3}}, [](X x) { return relu(x[0]); }},
+                  {"gelu", {{2, 3}}, [](X x) { return gelu(x[0]); }},
+                  {"silu", {{2, 3}}, [](X x) { return silu(x[0]); }},
+                  {"clamp", {{3, 4}}, [](X x) { return clamp(x[0], -1, 0.7); }},
+                  {"no axes", {{}}, [](X x) { return exp(x[0]) * x[0]; }},
+                  {"no elements", {{0, 3}}, [](X x) { return exp(x[0]); }},
+                  {"far from zero",
+                   {{2, 8}},
+                   [](X x) { return tanh(x[0]) + sigmoid(x[0]) + gelu(x[0]) + erf(x[0]); },
+                   -9,
+                   9},
+              });
 
-EIN_GRADIENTS(TwoOperands, {
-  {"add", {{2, 3}, {2, 3}}, [](X x) { return x[0] + x[1]; }},
-  {"sub", {{2, 3}, {2, 3}}, [](X x) { return x[0] - x[1]; }},
-  {"mul", {{2, 3}, {2, 3}}, [](X x) { return x[0] * x[1]; }},
-  {"div", {{2, 3}, {2, 3}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
-  {"pow", {{2, 3}, {2, 3}}, [](X x) { return pow(x[0], x[1]); }, 0.3, 2},
-  {"minimum", {{3, 4}, {3, 4}}, [](X x) { return minimum(x[0], x[1]); }},
-  {"maximum", {{3, 4}, {3, 4}}, [](X x) { return maximum(x[0], x[1]); }},
-  {"stretched row", {{2, 3}, {3}}, [](X x) { return x[0] * x[1]; }},
-  {"stretched column", {{2, 3}, {2, 1}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
-  {"both stretched", {{3, 1}, {1, 4}}, [](X x) { return x[0] * x[1] + x[1]; }},
-  {"a number's shape", {{2, 3}, {}}, [](X x) { return x[0] * x[1] - x[1]; }},
-  {"stretched to no elements", {{0, 3}, {3}}, [](X x) { return x[0] * x[1]; }},
-  {"the same twice", {{2, 3}}, [](X x) { return x[0] * x[0] + x[0] / x[0]; }, 0.3, 2},
-  {"stretched pow", {{2, 1}, {3}}, [](X x) { return pow(x[0], x[1]); }, 0.3, 2},
-});
+EIN_GRADIENTS(
+    TwoOperands,
+    {
+        {"add", {{2, 3}, {2, 3}}, [](X x) { return x[0] + x[1]; }},
+        {"sub", {{2, 3}, {2, 3}}, [](X x) { return x[0] - x[1]; }},
+        {"mul", {{2, 3}, {2, 3}}, [](X x) { return x[0] * x[1]; }},
+        {"div", {{2, 3}, {2, 3}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
+        {"pow", {{2, 3}, {2, 3}}, [](X x) { return pow(x[0], x[1]); }, 0.3, 2},
+        {"minimum", {{3, 4}, {3, 4}}, [](X x) { return minimum(x[0], x[1]); }},
+        {"maximum", {{3, 4}, {3, 4}}, [](X x) { return maximum(x[0], x[1]); }},
+        {"stretched row", {{2, 3}, {3}}, [](X x) { return x[0] * x[1]; }},
+        {"stretched column", {{2, 3}, {2, 1}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
+        {"both stretched", {{3, 1}, {1, 4}}, [](X x) { return x[0] * x[1] + x[1]; }},
+        {"a number's shape", {{2, 3}, {}}, [](X x) { return x[0] * x[1] - x[1]; }},
+        {"stretched to no elements", {{0, 3}, {3}}, [](X x) { return x[0] * x[1]; }},
+        {"the same twice", {{2, 3}}, [](X x) { return x[0] * x[0] + x[0] / x[0]; }, 0.3, 2},
+        {"stretched pow", {{2, 1}, {3}}, [](X x) { return pow(x[0], x[1]); }, 0.3, 2},
+    });
 
-EIN_GRADIENTS(WithNumbers, {
-  {"add", {{2, 3}}, [](X x) { return 2 + x[0] + 0.5; }},
-  {"sub", {{2, 3}}, [](X x) { return 2 - x[0] - 0.5; }},
-  {"mul", {{2, 3}}, [](X x) { return 3 * x[0] * 0.5; }},
-  {"div", {{2, 3}}, [](X x) { return 3 / x[0] + x[0] / 7; }, 0.3, 2},
-  {"pow 2", {{2, 3}}, [](X x) { return pow(x[0], 2); }},
-  {"pow 3", {{2, 3}}, [](X x) { return pow(x[0], 3); }},
-  {"pow -1.5", {{2, 3}}, [](X x) { return pow(x[0], -1.5); }, 0.5, 2},
-  {"pow 0", {{2, 3}}, [](X x) { return pow(x[0], 0) + x[0]; }},
-  {"number to a power", {{2, 3}}, [](X x) { return pow(2.5, x[0]); }},
-  {"minimum", {{3, 4}}, [](X x) { return minimum(x[0], 0.3) * x[0]; }},
-  {"maximum", {{3, 4}}, [](X x) { return maximum(-0.3, x[0]) * x[0]; }},
-});
+EIN_GRADIENTS(WithNumbers,
+              {
+                  {"add", {{2, 3}}, [](X x) { return 2 + x[0] + 0.5; }},
+                  {"sub", {{2, 3}}, [](X x) { return 2 - x[0] - 0.5; }},
+                  {"mul", {{2, 3}}, [](X x) { return 3 * x[0] * 0.5; }},
+                  {"div", {{2, 3}}, [](X x) { return 3 / x[0] + x[0] / 7; }, 0.3, 2},
+                  {"pow 2", {{2, 3}}, [](X x) { return pow(x[0], 2); }},
+                  {"pow 3", {{2, 3}}, [](X x) { return pow(x[0], 3); }},
+                  {"pow -1.5", {{2, 3}}, [](X x) { return pow(x[0], -1.5); }, 0.5, 2},
+                  {"pow 0", {{2, 3}}, [](X x) { return pow(x[0], 0) + x[0]; }},
+                  {"number to a power", {{2, 3}}, [](X x) { return pow(2.5, x[0]); }},
+                  {"minimum", {{3, 4}}, [](X x) { return minimum(x[0], 0.3) * x[0]; }},
+                  {"maximum", {{3, 4}}, [](X x) { return maximum(-0.3, x[0]) * x[0]; }},
+              });
 
 Tensor pattern_of_truth(const Shape& shape) {
   std::vector<std::int64_t> values;
@@ -98,178 +111,325 @@ Tensor pattern_of_truth(const Shape& shape) {
   return from_vector(values, shape) == 1;
 }
 
-EIN_GRADIENTS(Choices, {
-  {"where", {{2, 3}, {2, 3}}, [](X x) { return where(pattern_of_truth({2, 3}), x[0], x[1]); }},
-  {"where stretched", {{3}, {2, 1}}, [](X x) { return where(pattern_of_truth({2, 3}), x[0], x[1] * x[1]); }},
-  {"where of numbers", {{2, 3}}, [](X x) { return where(pattern_of_truth({2, 3}), x[0], 1) + where(pattern_of_truth({3}), -1, x[0]); }},
-  {"where by itself", {{2, 3}}, [](X x) { return where(x[0] > 0, x[0] * x[0], -x[0]); }},
-  {"triu", {{3, 4}}, [](X x) { return triu(x[0]); }},
-  {"triu 1", {{2, 3, 3}}, [](X x) { return triu(x[0], 1); }},
-  {"tril", {{3, 4}}, [](X x) { return tril(x[0]); }},
-  {"tril -1", {{2, 4, 3}}, [](X x) { return tril(x[0], -1); }},
-});
+EIN_GRADIENTS(
+    Choices,
+    {
+        {"where",
+         {{2, 3}, {2, 3}},
+         [](X x) {
+           return where(pattern_of_truth({2, 3}), x[0], x[1]);
+         }},
+        {"where stretched",
+         {{3}, {2, 1}},
+         [](X x) {
+           return where(pattern_of_truth({2, 3}), x[0], x[1] * x[1]);
+         }},
+        {"where of numbers",
+         {{2, 3}},
+         [](X x) {
+           return where(pattern_of_truth({2, 3}), x[0], 1) + where(pattern_of_truth({3}), -1, x[0]);
+         }},
+        {"where by itself", {{2, 3}}, [](X x) { return where(x[0] > 0, x[0] * x[0], -x[0]); }},
+        {"triu", {{3, 4}}, [](X x) { return triu(x[0]); }},
+        {"triu 1", {{2, 3, 3}}, [](X x) { return triu(x[0], 1); }},
+        {"tril", {{3, 4}}, [](X x) { return tril(x[0]); }},
+        {"tril -1", {{2, 4, 3}}, [](X x) { return tril(x[0], -1); }},
+    });
 
-EIN_GRADIENTS(Matmul, {
-  {"matrices", {{2, 3}, {3, 4}}, [](X x) { return matmul(x[0], x[1]); }},
-  {"a batch by one", {{2, 2, 3}, {3, 4}}, [](X x) { return matmul(x[0], x[1]); }},
-  {"stretched batches", {{2, 1, 2, 3}, {3, 3, 2}}, [](X x) { return matmul(x[0], x[1]); }},
-  {"matrix, vector", {{2, 3}, {3}}, [](X x) { return matmul(x[0], x[1]); }},
-  {"vector, matrix", {{3}, {3, 4}}, [](X x) { return matmul(x[0], x[1]); }},
-  {"vectors", {{3}, {3}}, [](X x) { return matmul(x[0], x[1]); }},
-  {"itself transposed", {{3, 4}}, [](X x) { return matmul(x[0], x[0].transpose()); }},
-});
+EIN_GRADIENTS(
+    Matmul,
+    {
+        {"matrices", {{2, 3}, {3, 4}}, [](X x) { return matmul(x[0], x[1]); }},
+        {"a batch by one", {{2, 2, 3}, {3, 4}}, [](X x) { return matmul(x[0], x[1]); }},
+        {"stretched batches", {{2, 1, 2, 3}, {3, 3, 2}}, [](X x) { return matmul(x[0], x[1]); }},
+        {"matrix, vector", {{2, 3}, {3}}, [](X x) { return matmul(x[0], x[1]); }},
+        {"vector, matrix", {{3}, {3, 4}}, [](X x) { return matmul(x[0], x[1]); }},
+        {"vectors", {{3}, {3}}, [](X x) { return matmul(x[0], x[1]); }},
+        {"itself transposed", {{3, 4}}, [](X x) { return matmul(x[0], x[0].transpose()); }},
+    });
 
 std::vector<Case> reduction_cases() {
   std::vector<Case> cases;
-  const auto add = [&](Reduction reduction, const char* pattern, const Shape& shape, std::vector<RuntimeAxisSize> sizes = {}) {
+  const auto add = [&](Reduction reduction, const char* pattern, const Shape& shape,
+                       std::vector<RuntimeAxisSize> sizes = {}) {
     const auto f = [=](X x) {
-      return sizes.empty() ? reduce(x[0], runtime(pattern), reduction) : reduce(x[0], runtime(pattern), reduction, sizes[0]);
+      return sizes.empty() ? reduce(x[0], runtime(pattern), reduction)
+                           : reduce(x[0], runtime(pattern), reduction, sizes[0]);
     };
     cases.push_back({std::string(name(reduction)) + " " + pattern, {shape}, f});
   };
-  for (const Reduction reduction : {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min, Reduction::prod,
-                                    Reduction::logsumexp, Reduction::var, Reduction::std}) {
+  for (const Reduction reduction :
+       {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min, Reduction::prod,
+        Reduction::logsumexp, Reduction::var, Reduction::std}) {
     add(reduction, "a b c -> b", {2, 3, 2});
     add(reduction, "a b ->", {2, 3});
     add(reduction, "b (h 2) -> h b", {2, 6});
     add(reduction, "(a b) c -> a c", {6, 2}, {axis("a", 3)});
     add(reduction, "... a -> ...", {2, 2, 3});
     add(reduction, "... a -> a 1", {2, 3, 2});
-    if (reduction != Reduction::std) add(reduction, "a b -> b a", {2, 3});  // of one element it is always 0
+    if (reduction != Reduction::std)
+      add(reduction, "a b -> b a", {2, 3});  // of one element it is always 0
   }
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Reductions, Gradient, testing::ValuesIn(reduction_cases()), name_of);
 
-EIN_GRADIENTS(Rearrange, {
-  {"permuted", {{2, 3, 4}}, [](X x) { return rearrange(x[0], "a b c -> c a b"); }},
-  {"merged", {{2, 3, 4}}, [](X x) { return rearrange(x[0], "a b c -> b (c a)"); }},
-  {"split", {{6, 4}}, [](X x) { return rearrange(x[0], "(a b) (c d) -> a c b d", "a"_a = 2, "d"_a = 2); }},
-  {"regrouped", {{4, 6}}, [](X x) { return rearrange(x[0], "(a b) (c d) -> (a c) (d b)", "a"_a = 2, "c"_a = 3); }},
-  {"ones", {{1, 3, 1}}, [](X x) { return rearrange(x[0], "1 a 1 -> a 1 1"); }},
-  {"ellipsis", {{2, 3, 4}}, [](X x) { return rearrange(x[0], "... a -> a (...)"); }},
-  {"stacked", {{2, 3}, {2, 3}}, [](X x) { return rearrange(x, "k a b -> a (b k)"); }},
-  {"stacked twice the same", {{2, 3}}, [](X x) { return rearrange(Tensors{x[0], x[0] * x[0]}, "k a b -> a k b"); }},
-  {"no elements", {{0, 3}}, [](X x) { return rearrange(x[0], "a b -> b a"); }},
-});
+EIN_GRADIENTS(
+    Rearrange,
+    {
+        {"permuted", {{2, 3, 4}}, [](X x) { return rearrange(x[0], "a b c -> c a b"); }},
+        {"merged", {{2, 3, 4}}, [](X x) { return rearrange(x[0], "a b c -> b (c a)"); }},
+        {"split",
+         {{6, 4}},
+         [](X x) { return rearrange(x[0], "(a b) (c d) -> a c b d", "a"_a = 2, "d"_a = 2); }},
+        {"regrouped",
+         {{4, 6}},
+         [](X x) { return rearrange(x[0], "(a b) (c d) -> (a c) (d b)", "a"_a = 2, "c"_a = 3); }},
+        {"ones", {{1, 3, 1}}, [](X x) { return rearrange(x[0], "1 a 1 -> a 1 1"); }},
+        {"ellipsis", {{2, 3, 4}}, [](X x) { return rearrange(x[0], "... a -> a (...)"); }},
+        {"stacked", {{2, 3}, {2, 3}}, [](X x) { return rearrange(x, "k a b -> a (b k)"); }},
+        {"stacked twice the same",
+         {{2, 3}},
+         [](X x) {
+           return rearrange(Tensors{x[0], x[0] * x[0]}, "k a b -> a k b");
+         }},
+        {"no elements", {{0, 3}}, [](X x) { return rearrange(x[0], "a b -> b a"); }},
+    });
 
-EIN_GRADIENTS(Repeat, {
-  {"new axis", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> a r b", "r"_a = 3); }},
-  {"numbers", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> 2 a b 2"); }},
-  {"in groups", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> (a r) (s b)", "r"_a = 2, "s"_a = 3); }},
-  {"permuted", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> b r a", "r"_a = 2); }},
-  {"ellipsis", {{2, 3}}, [](X x) { return repeat(x[0], "... -> ... r", "r"_a = 2); }},
-  {"a number", {{}}, [](X x) { return repeat(x[0], "-> r", "r"_a = 4); }},
-  {"stacked", {{2}, {2}}, [](X x) { return repeat(x, "k a -> a r k", "r"_a = 2); }},
-});
+EIN_GRADIENTS(
+    Repeat, {
+                {"new axis", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> a r b", "r"_a = 3); }},
+                {"numbers", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> 2 a b 2"); }},
+                {"in groups",
+                 {{2, 3}},
+                 [](X x) { return repeat(x[0], "a b -> (a r) (s b)", "r"_a = 2, "s"_a = 3); }},
+                {"permuted", {{2, 3}}, [](X x) { return repeat(x[0], "a b -> b r a", "r"_a = 2); }},
+                {"ellipsis", {{2, 3}}, [](X x) { return repeat(x[0], "... -> ... r", "r"_a = 2); }},
+                {"a number", {{}}, [](X x) { return repeat(x[0], "-> r", "r"_a = 4); }},
+                {"stacked", {{2}, {2}}, [](X x) { return repeat(x, "k a -> a r k", "r"_a = 2); }},
+            });
 
-EIN_GRADIENTS(Einsum, {
-  {"product", {{2, 3}, {3, 4}}, [](X x) { return einsum(x[0], x[1], "i k, k j -> i j"); }},
-  {"transposed", {{2, 3}, {4, 3}}, [](X x) { return einsum(x[0], x[1], "i k, j k -> j i"); }},
-  {"batch", {{2, 2, 3}, {2, 3, 2}}, [](X x) { return einsum(x[0], x[1], "b i k, b k j -> b i j"); }},
-  {"elementwise", {{2, 3}, {2, 3}}, [](X x) { return einsum(x[0], x[1], "i j, i j -> j i"); }},
-  {"outer", {{2}, {3}}, [](X x) { return einsum(x[0], x[1], "i, j -> i j"); }},
-  {"inner", {{3}, {3}}, [](X x) { return einsum(x[0], x[1], "i, i ->"); }},
-  {"with a number", {{}, {3}}, [](X x) { return einsum(x[0], x[1], ", i -> i"); }},
-  {"one operand", {{2, 3}}, [](X x) { return einsum(x[0], "i j -> j"); }},
-  {"diagonal", {{3, 3}}, [](X x) { return einsum(x[0], "i i -> i"); }},
-  {"trace", {{3, 3}}, [](X x) { return einsum(x[0], "i i ->"); }},
-  {"diagonal of three", {{2, 2, 2}}, [](X x) { return einsum(x[0], "i i i -> i"); }},
-  {"diagonal of a group", {{6, 2}}, [](X x) { return einsum(x[0], "(i j) i -> j i"); }},
-  {"diagonal and another", {{3, 3}, {3, 2}}, [](X x) { return einsum(x[0], x[1], "i i, i j -> j"); }},
-  {"two diagonals", {{2, 2}, {2, 2}}, [](X x) { return einsum(x[0], x[1], "i i, i i -> i"); }},
-  {"axes of one alone", {{2, 3}, {2, 2}}, [](X x) { return einsum(x[0], x[1], "i j, i k -> i"); }},
-  {"nothing shared, all summed", {{2, 3}, {2}}, [](X x) { return einsum(x[0], x[1], "i j, k ->"); }},
-  {"three", {{2, 3}, {3, 2}, {2, 3}}, [](X x) { return einsum(x[0], x[1], x[2], "i j, j k, k l -> i l"); }},
-  {"three, one axis", {{3}, {3}, {3}}, [](X x) { return einsum(x[0], x[1], x[2], "i, i, i -> i"); }},
-  {"four in a ring", {{2, 3}, {3, 2}, {2, 3}, {3, 2}},
-   [](X x) { return einsum(x[0], x[1], x[2], x[3], "i j, j k, k l, l i ->"); }},
-  {"five as a list", {{2, 2}, {2, 2}, {2, 2}, {2, 2}, {2}},
-   [](X x) { return einsum(x, runtime("a b, b c, c d, d e, e -> a")); }},
-  {"repeated operand", {{3}}, [](X x) { return einsum(x[0], x[0], "i, i ->"); }},
-  {"repeated operand, turned", {{3, 3}}, [](X x) { return einsum(x[0], x[0], x[0], "i j, j k, k i ->"); }},
-  {"groups", {{6, 2}, {2, 4}}, [](X x) { return einsum(x[0], x[1], "(a b) c, c (d e) -> a d (b e)", "a"_a = 2, "e"_a = 2); }},
-  {"numbers", {{2, 6}, {3}}, [](X x) { return einsum(x[0], x[1], "i (2 j), j -> i j"); }},
-  {"ellipsis", {{2, 2, 3}, {3, 2}}, [](X x) { return einsum(x[0], x[1], "... i, i j -> ... j"); }},
-  {"ellipses", {{2, 1, 3}, {3, 3}}, [](X x) { return einsum(x[0], x[1], "... i, ... i -> ..."); }},
-  {"stretched ellipsis", {{2, 1, 2}, {3, 2}}, [](X x) { return einsum(x[0], x[1], "... i, ... i -> ... i"); }},
-  {"ones", {{1, 3}, {3, 1}}, [](X x) { return einsum(x[0], x[1], "1 i, i 1 -> 1 i"); }},
-  {"attention", {{1, 2, 2, 3}, {1, 2, 2, 3}}, [](X x) { return einsum(x[0], x[1], "b q h d, b k h d -> b h q k"); }},
-  {"summed over nothing", {{2, 0}, {0, 3}}, [](X x) { return einsum(x[0], x[1], "i k, k j -> i j"); }},
-});
+EIN_GRADIENTS(
+    Einsum,
+    {
+        {"product", {{2, 3}, {3, 4}}, [](X x) { return einsum(x[0], x[1], "i k, k j -> i j"); }},
+        {"transposed", {{2, 3}, {4, 3}}, [](X x) { return einsum(x[0], x[1], "i k, j k -> j i"); }},
+        {"batch",
+         {{2, 2, 3}, {2, 3, 2}},
+         [](X x) { return einsum(x[0], x[1], "b i k, b k j -> b i j"); }},
+        {"elementwise",
+         {{2, 3}, {2, 3}},
+         [](X x) { return einsum(x[0], x[1], "i j, i j -> j i"); }},
+        {"outer", {{2}, {3}}, [](X x) { return einsum(x[0], x[1], "i, j -> i j"); }},
+        {"inner", {{3}, {3}}, [](X x) { return einsum(x[0], x[1], "i, i ->"); }},
+        {"with a number", {{}, {3}}, [](X x) { return einsum(x[0], x[1], ", i -> i"); }},
+        {"one operand", {{2, 3}}, [](X x) { return einsum(x[0], "i j -> j"); }},
+        {"diagonal", {{3, 3}}, [](X x) { return einsum(x[0], "i i -> i"); }},
+        {"trace", {{3, 3}}, [](X x) { return einsum(x[0], "i i ->"); }},
+        {"diagonal of three", {{2, 2, 2}}, [](X x) { return einsum(x[0], "i i i -> i"); }},
+        {"diagonal of a group", {{6, 2}}, [](X x) { return einsum(x[0], "(i j) i -> j i"); }},
+        {"diagonal and another",
+         {{3, 3}, {3, 2}},
+         [](X x) { return einsum(x[0], x[1], "i i, i j -> j"); }},
+        {"two diagonals",
+         {{2, 2}, {2, 2}},
+         [](X x) { return einsum(x[0], x[1], "i i, i i -> i"); }},
+        {"axes of one alone",
+         {{2, 3}, {2, 2}},
+         [](X x) { return einsum(x[0], x[1], "i j, i k -> i"); }},
+        {"nothing shared, all summed",
+         {{2, 3}, {2}},
+         [](X x) { return einsum(x[0], x[1], "i j, k ->"); }},
+        {"three",
+         {{2, 3}, {3, 2}, {2, 3}},
+         [](X x) { return einsum(x[0], x[1], x[2], "i j, j k, k l -> i l"); }},
+        {"three, one axis",
+         {{3}, {3}, {3}},
+         [](X x) { return einsum(x[0], x[1], x[2], "i, i, i -> i"); }},
+        {"four in a ring",
+         {{2, 3}, {3, 2}, {2, 3}, {3, 2}},
+         [](X x) { return einsum(x[0], x[1], x[2], x[3], "i j, j k, k l, l i ->"); }},
+        {"five as a list",
+         {{2, 2}, {2, 2}, {2, 2}, {2, 2}, {2}},
+         [](X x) { return einsum(x, runtime("a b, b c, c d, d e, e -> a")); }},
+        {"repeated operand", {{3}}, [](X x) { return einsum(x[0], x[0], "i, i ->"); }},
+        {"repeated operand, turned",
+         {{3, 3}},
+         [](X x) { return einsum(x[0], x[0], x[0], "i j, j k, k i ->"); }},
+        {"groups",
+         {{6, 2}, {2, 4}},
+         [](X x) {
+           return einsum(x[0], x[1], "(a b) c, c (d e) -> a d (b e)", "a"_a = 2, "e"_a = 2);
+         }},
+        {"numbers", {{2, 6}, {3}}, [](X x) { return einsum(x[0], x[1], "i (2 j), j -> i j"); }},
+        {"ellipsis",
+         {{2, 2, 3}, {3, 2}},
+         [](X x) { return einsum(x[0], x[1], "... i, i j -> ... j"); }},
+        {"ellipses",
+         {{2, 1, 3}, {3, 3}},
+         [](X x) { return einsum(x[0], x[1], "... i, ... i -> ..."); }},
+        {"stretched ellipsis",
+         {{2, 1, 2}, {3, 2}},
+         [](X x) { return einsum(x[0], x[1], "... i, ... i -> ... i"); }},
+        {"ones", {{1, 3}, {3, 1}}, [](X x) { return einsum(x[0], x[1], "1 i, i 1 -> 1 i"); }},
+        {"attention",
+         {{1, 2, 2, 3}, {1, 2, 2, 3}},
+         [](X x) { return einsum(x[0], x[1], "b q h d, b k h d -> b h q k"); }},
+        {"summed over nothing",
+         {{2, 0}, {0, 3}},
+         [](X x) { return einsum(x[0], x[1], "i k, k j -> i j"); }},
+    });
 
-EIN_GRADIENTS(PackAndViews, {
-  {"pack", {{2, 3}, {2}, {2, 2, 2}}, [](X x) { return pack(x, "b *").tensor; }},
-  {"pack in the middle", {{2, 2, 3}, {2, 3}}, [](X x) { return pack(x, "a * b").tensor; }},
-  {"pack of one tensor twice", {{2, 3}}, [](X x) { return pack(Tensors{x[0], exp(x[0]), x[0]}, "b *").tensor; }},
-  {"unpack", {{2, 7}},
-   [](X x) {
-     const Tensors parts = unpack(x[0], std::vector<Shape>{{3}, {2, 2}}, "b *");
-     return reduce(parts[1], "b h w -> b h", "sum") * parts[0].at({all, slice(0, 2)});
-   }},
-  {"one part of unpack", {{2, 7}}, [](X x) { return unpack(x[0], std::vector<Shape>{{3}, {-1}}, "b *")[1]; }},
-  {"at a position", {{3, 4}}, [](X x) { return x[0].at({-1}); }},
-  {"at slices", {{5, 7}}, [](X x) { return x[0].at({slice(1, -1, 2), slice(2, 7, 3)}); }},
-  {"at nothing", {{5, 7}}, [](X x) { return x[0].at({slice(3, 3)}); }},
-  {"at overlapping places", {{6}}, [](X x) { return x[0].at({slice(0, 5)}) * x[0].at({slice(1, 6)}); }},
-  {"brackets", {{3, 4}}, [](X x) { return x[0][1][2] * x[0][0]; }},
-  {"view", {{3, 4}}, [](X x) { return x[0].view({2, 6}); }},
-  {"view with ones", {{3, 4}}, [](X x) { return x[0].view({1, 4, 1, 3}); }},
-  {"reshape of transposed", {{3, 4}}, [](X x) { return x[0].transpose().reshape({2, 6}); }},
-  {"transpose", {{3, 4}}, [](X x) { return x[0].transpose(); }},
-  {"contiguous", {{3, 4}}, [](X x) { return x[0].transpose().contiguous(); }},
-  {"clone", {{3, 4}}, [](X x) { return x[0].clone() * x[0]; }},
-});
+EIN_GRADIENTS(
+    PackAndViews,
+    {
+        {"pack", {{2, 3}, {2}, {2, 2, 2}}, [](X x) { return pack(x, "b *").tensor; }},
+        {"pack in the middle", {{2, 2, 3}, {2, 3}}, [](X x) { return pack(x, "a * b").tensor; }},
+        {"pack of one tensor twice",
+         {{2, 3}},
+         [](X x) {
+           return pack(Tensors{x[0], exp(x[0]), x[0]}, "b *").tensor;
+         }},
+        {"unpack",
+         {{2, 7}},
+         [](X x) {
+           const Tensors parts = unpack(x[0], std::vector<Shape>{{3}, {2, 2}}, "b *");
+           return reduce(parts[1], "b h w -> b h", "sum") * parts[0].at({all, slice(0, 2)});
+         }},
+        {"one part of unpack",
+         {{2, 7}},
+         [](X x) {
+           return unpack(x[0], std::vector<Shape>{{3}, {-1}}, "b *")[1];
+         }},
+        {"at a position", {{3, 4}}, [](X x) { return x[0].at({-1}); }},
+        {"at slices",
+         {{5, 7}},
+         [](X x) {
+           return x[0].at({slice(1, -1, 2), slice(2, 7, 3)});
+         }},
+        {"at nothing", {{5, 7}}, [](X x) { return x[0].at({slice(3, 3)}); }},
+        {"at overlapping places",
+         {{6}},
+         [](X x) { return x[0].at({slice(0, 5)}) * x[0].at({slice(1, 6)}); }},
+        {"brackets", {{3, 4}}, [](X x) { return x[0][1][2] * x[0][0]; }},
+        {"view",
+         {{3, 4}},
+         [](X x) {
+           return x[0].view({2, 6});
+         }},
+        {"view with ones",
+         {{3, 4}},
+         [](X x) {
+           return x[0].view({1, 4, 1, 3});
+         }},
+        {"reshape of transposed",
+         {{3, 4}},
+         [](X x) {
+           return x[0].transpose().reshape({2, 6});
+         }},
+        {"transpose", {{3, 4}}, [](X x) { return x[0].transpose(); }},
+        {"contiguous", {{3, 4}}, [](X x) { return x[0].transpose().contiguous(); }},
+        {"clone", {{3, 4}}, [](X x) { return x[0].clone() * x[0]; }},
+    });
 
-Tensor positions(const std::vector<std::int64_t>& values, const Shape& shape) { return from_vector(values, shape); }
+Tensor positions(const std::vector<std::int64_t>& values, const Shape& shape) {
+  return from_vector(values, shape);
+}
 
-EIN_GRADIENTS(Named, {
-  {"softmax", {{2, 4}}, [](X x) { return softmax(x[0], "b [v]"); }},
-  {"softmax of an inner axis", {{2, 3, 2}}, [](X x) { return softmax(x[0], "a [b] c"); }},
-  {"softmax of two axes", {{2, 2, 3}}, [](X x) { return softmax(x[0], "b [h w]"); }},
-  {"softmax behind a mask", {{3, 3}},
-   [](X x) { return softmax(where(tril(ones({3, 3})) == 1, x[0], -std::numeric_limits<double>::infinity()), "q [k]"); }},
-  {"log_softmax", {{2, 4}}, [](X x) { return log_softmax(x[0], "b [v]"); }},
-  {"layer_norm", {{3, 4}}, [](X x) { return layer_norm(x[0], "b [c]"); }},
-  {"layer_norm, weight and bias", {{3, 4}, {4}, {4}}, [](X x) { return layer_norm(x[0], x[1], x[2], "b [c]"); }},
-  {"layer_norm of two axes", {{2, 2, 3}, {2, 3}, {2, 3}}, [](X x) { return layer_norm(x[0], x[1], x[2], "b [h w]", 0.1); }},
-  {"rms_norm", {{3, 4}}, [](X x) { return rms_norm(x[0], "b [c]"); }},
-  {"rms_norm, weight", {{3, 4}, {4}}, [](X x) { return rms_norm(x[0], x[1], "b [c]"); }},
-  {"cumsum", {{3, 4}}, [](X x) { return cumsum(x[0], "a [b]"); }},
-  {"cumsum of the first axis", {{3, 4}}, [](X x) { return cumsum(x[0], "[a] b"); }},
-  {"sort", {{3, 4}}, [](X x) { return sort(x[0], "a [b]").values; }},
-  {"sort, descending", {{3, 4}}, [](X x) { return sort(x[0], "[a] b", true).values; }},
-  {"top_k", {{3, 4}}, [](X x) { return top_k(x[0], "a [b]", 2).values; }},
-  {"embedding", {{4, 3}}, [](X x) { return gather(x[0], positions({1, 3, 1, 0}, {2, 2}), "[v] d, b s -> b s d"); }},
-  {"one of each row", {{3, 4}}, [](X x) { return gather(x[0], positions({2, 0, 3}, {3}), "b [v], b -> b"); }},
-  {"gather, turned", {{2, 4, 3}}, [](X x) { return gather(x[0], positions({2, 0, 0}, {3}), "a [v] b, s -> b s a"); }},
-  {"scatter_add", {{2, 2, 3}},
-   [](X x) { return scatter_add(x[0], positions({1, 3, 1, 0}, {2, 2}), "b s d, b s -> [v] d", "v"_a = 5); }},
-  {"scatter_add, summing", {{2, 3}}, [](X x) { return scatter_add(x[0], positions({1, 1, 0}, {3}), "a b, b -> [v]", "v"_a = 2); }},
-  {"cross_entropy", {{2, 3, 4}}, [](X x) { return cross_entropy(x[0], positions({1, 3, 0, 0, 2, 2}, {2, 3}), "b s [v], b s"); }},
-  {"cross_entropy of each", {{3, 4}}, [](X x) { return cross_entropy(x[0], positions({1, 3, 0}, {3}), "b [v], b -> b"); }},
-  {"cross_entropy of columns", {{4, 3}}, [](X x) { return cross_entropy(x[0], positions({1, 3, 0}, {3}), "[v] b, b"); }},
-  {"mse_loss", {{2, 3}, {2, 3}}, [](X x) { return mse_loss(x[0], x[1]); }},
-  {"dropout", {{4, 5}},
-   [](X x) {
-     manual_seed(3);
-     return dropout(x[0], 0.4);
-   }},
-  {"attention", {{2, 3, 2}, {2, 3, 2}, {2, 3, 2}},
-   [](X x) {
-     const Tensor scores = einsum(x[0], x[1], "b q d, b k d -> b q k") / std::sqrt(2.0);
-     const Tensor seen = where(tril(ones({3, 3})) == 1, scores, -std::numeric_limits<double>::infinity());
-     return einsum(softmax(seen, "b q [k]"), x[2], "b q k, b k d -> b q d");
-   }},
-});
+EIN_GRADIENTS(
+    Named,
+    {
+        {"softmax", {{2, 4}}, [](X x) { return softmax(x[0], "b [v]"); }},
+        {"softmax of an inner axis", {{2, 3, 2}}, [](X x) { return softmax(x[0], "a [b] c"); }},
+        {"softmax of two axes", {{2, 2, 3}}, [](X x) { return softmax(x[0], "b [h w]"); }},
+        {"softmax behind a mask",
+         {{3, 3}},
+         [](X x) {
+           return softmax(
+               where(tril(ones({3, 3})) == 1, x[0], -std::numeric_limits<double>::infinity()),
+               "q [k]");
+         }},
+        {"log_softmax", {{2, 4}}, [](X x) { return log_softmax(x[0], "b [v]"); }},
+        {"layer_norm", {{3, 4}}, [](X x) { return layer_norm(x[0], "b [c]"); }},
+        {"layer_norm, weight and bias",
+         {{3, 4}, {4}, {4}},
+         [](X x) { return layer_norm(x[0], x[1], x[2], "b [c]"); }},
+        {"layer_norm of two axes",
+         {{2, 2, 3}, {2, 3}, {2, 3}},
+         [](X x) { return layer_norm(x[0], x[1], x[2], "b [h w]", 0.1); }},
+        {"rms_norm", {{3, 4}}, [](X x) { return rms_norm(x[0], "b [c]"); }},
+        {"rms_norm, weight", {{3, 4}, {4}}, [](X x) { return rms_norm(x[0], x[1], "b [c]"); }},
+        {"cumsum", {{3, 4}}, [](X x) { return cumsum(x[0], "a [b]"); }},
+        {"cumsum of the first axis", {{3, 4}}, [](X x) { return cumsum(x[0], "[a] b"); }},
+        {"sort", {{3, 4}}, [](X x) { return sort(x[0], "a [b]").values; }},
+        {"sort, descending", {{3, 4}}, [](X x) { return sort(x[0], "[a] b", true).values; }},
+        {"top_k", {{3, 4}}, [](X x) { return top_k(x[0], "a [b]", 2).values; }},
+        {"embedding",
+         {{4, 3}},
+         [](X x) {
+           return gather(x[0], positions({1, 3, 1, 0}, {2, 2}), "[v] d, b s -> b s d");
+         }},
+        {"one of each row",
+         {{3, 4}},
+         [](X x) {
+           return gather(x[0], positions({2, 0, 3}, {3}), "b [v], b -> b");
+         }},
+        {"gather, turned",
+         {{2, 4, 3}},
+         [](X x) {
+           return gather(x[0], positions({2, 0, 0}, {3}), "a [v] b, s -> b s a");
+         }},
+        {"scatter_add",
+         {{2, 2, 3}},
+         [](X x) {
+           return scatter_add(x[0], positions({1, 3, 1, 0}, {2, 2}), "b s d, b s -> [v] d",
+                              "v"_a = 5);
+         }},
+        {"scatter_add, summing",
+         {{2, 3}},
+         [](X x) {
+           return scatter_add(x[0], positions({1, 1, 0}, {3}), "a b, b -> [v]", "v"_a = 2);
+         }},
+        {"cross_entropy",
+         {{2, 3, 4}},
+         [](X x) {
+           return cross_entropy(x[0], positions({1, 3, 0, 0, 2, 2}, {2, 3}), "b s [v], b s");
+         }},
+        {"cross_entropy of each",
+         {{3, 4}},
+         [](X x) {
+           return cross_entropy(x[0], positions({1, 3, 0}, {3}), "b [v], b -> b");
+         }},
+        {"cross_entropy of columns",
+         {{4, 3}},
+         [](X x) {
+           return cross_entropy(x[0], positions({1, 3, 0}, {3}), "[v] b, b");
+         }},
+        {"mse_loss", {{2, 3}, {2, 3}}, [](X x) { return mse_loss(x[0], x[1]); }},
+        {"dropout",
+         {{4, 5}},
+         [](X x) {
+           manual_seed(3);
+           return dropout(x[0], 0.4);
+         }},
+        {"attention",
+         {{2, 3, 2}, {2, 3, 2}, {2, 3, 2}},
+         [](X x) {
+           const Tensor scores = einsum(x[0], x[1], "b q d, b k d -> b q k") / std::sqrt(2.0);
+           const Tensor seen =
+               where(tril(ones({3, 3})) == 1, scores, -std::numeric_limits<double>::infinity());
+           return einsum(softmax(seen, "b q [k]"), x[2], "b q k, b k d -> b q d");
+         }},
+    });
 
-// --- where differences do not help --------------------------------------------------------------------
+// --- where differences do not help --------------------------------------------------------------
 
 using Values = std::vector<double>;
 
 template <class F>
 Values gradient_at(const Values& x, F&& f) {
-  return grad([&](const Tensor& t) { return reduce(f(t), "... ->", "sum"); })(from_vector(x)).template to_vector<double>();
+  return grad([&](const Tensor& t) { return reduce(f(t), "... ->", "sum"); })(from_vector(x))
+      .template to_vector<double>();
 }
 
 TEST(GradientAtKinks, EqualElementsShareThatOfAMaximum) {
@@ -296,8 +456,29 @@ TEST(GradientAtKinks, ProductsWithZeros) {
   EXPECT_EQ(gradient_at({0, 7, 3, 4}, rows), (Values{7, 0, 4, 3}));
 }
 
+// ∂²/∂x_i∂x_j is the product of the others, whatever is 0.
+TEST(GradientAtKinks, SecondDerivativesOfProductsWithZeros) {
+  const auto prod = [](const Tensor& x) { return reduce(x, "i ->", "prod"); };
+  for (const Values& x :
+       {Values{2, 0, 5, 3}, Values{0, 0, 5, 3}, Values{2, 4, 5, 3}, Values{0, 7, 0, 0}}) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto row = [&](const Tensor& t) { return grad(prod)(t).at({static_cast<int>(i)}); };
+      Values expected(x.size(), 0.0);
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        if (j == i) continue;
+        expected[j] = 1;
+        for (std::size_t k = 0; k < x.size(); ++k) expected[j] *= k == i || k == j ? 1 : x[k];
+      }
+      const Values found = gradient_at(x, row);
+      for (std::size_t j = 0; j < x.size(); ++j) EXPECT_NEAR(found[j], expected[j], 1e-13);
+    }
+  }
+}
+
 TEST(GradientAtKinks, EqualElementsWhenSorting) {
-  const auto largest = [](const Tensor& x) { return top_k(x, "[v]", 2).values * from_vector(Values{1, 10}); };
+  const auto largest = [](const Tensor& x) {
+    return top_k(x, "[v]", 2).values * from_vector(Values{1, 10});
+  };
   EXPECT_EQ(gradient_at({5, 7, 7, 1}, largest), (Values{0, 1, 10, 0}));
 }
 

@@ -34,7 +34,8 @@ TEST(LossTest, CrossEntropy) {
 TEST(LossTest, CrossEntropyOfMaskedLogits) {
   const Tensor logits = make_tensor({3.0, 2.5, -inf, 1.0}, {4});
   EXPECT_EQ(cross_entropy(logits, full({}, 2, DType::i64), "[v],").item(), inf);
-  EXPECT_NEAR(cross_entropy(logits, full({}, 1, DType::i64), "[v],").item(), 1.0549569196419906, 1e-6);
+  EXPECT_NEAR(cross_entropy(logits, full({}, 1, DType::i64), "[v],").item(), 1.0549569196419906,
+              1e-6);
 }
 
 TEST(LossTest, CrossEntropyAgreesWithPlainLoops) {
@@ -43,7 +44,8 @@ TEST(LossTest, CrossEntropyAgreesWithPlainLoops) {
   std::mt19937 random(seed);
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (int round = 0; round < 30; ++round) {
-      const auto b = static_cast<std::int64_t>(1 + random() % 5), s = static_cast<std::int64_t>(1 + random() % 6);
+      const auto b = static_cast<std::int64_t>(1 + random() % 5),
+                 s = static_cast<std::int64_t>(1 + random() % 6);
       const auto v = static_cast<std::int64_t>(1 + random() % 50);
       const Tensor logits = test::scattered_tensor({v, b, s}, dtype, {false, false, false}, random);
       Values in(static_cast<std::size_t>(v * b * s));
@@ -51,7 +53,8 @@ TEST(LossTest, CrossEntropyAgreesWithPlainLoops) {
       test::set_values(logits, in);
       in = get_values(logits);
       std::vector<std::int32_t> picked(static_cast<std::size_t>(b * s));
-      for (auto& target : picked) target = static_cast<std::int32_t>(random() % static_cast<unsigned>(v));
+      for (auto& target : picked)
+        target = static_cast<std::int32_t>(random() % static_cast<unsigned>(v));
       const Tensor targets = from_vector(picked, {b, s});
       Values losses, of_batch(static_cast<std::size_t>(b), 0.0);
       double mean = 0;
@@ -73,9 +76,11 @@ TEST(LossTest, CrossEntropyAgreesWithPlainLoops) {
       const Values batch = get_values(cross_entropy(logits, targets, "[v] b s, b s -> b"));
       for (std::int64_t i = 0; i < b * s; ++i) {
         const double expected = losses[static_cast<std::size_t>(i)];
-        EXPECT_NEAR(each[static_cast<std::size_t>(i % s * b + i / s)], expected, eps * (1 + expected));
+        EXPECT_NEAR(each[static_cast<std::size_t>(i % s * b + i / s)], expected,
+                    eps * (1 + expected));
       }
-      for (std::size_t i = 0; i < batch.size(); ++i) EXPECT_NEAR(batch[i], of_batch[i], eps * (1 + of_batch[i]));
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        EXPECT_NEAR(batch[i], of_batch[i], eps * (1 + of_batch[i]));
     }
   }
 }
@@ -138,7 +143,8 @@ TEST(ClipGradNormTest, ScalesAllGradients) {
   };
   set();
   EXPECT_FLOAT_EQ(static_cast<float>(clip_grad_norm(parameters, 2).item()), 5.830951690673828f);
-  const Values expected{1.028991460800171, -1.3719885349273682, 0.34299713373184204, 0.6859942674636841, -0.6859942674636841};
+  const Values expected{1.028991460800171, -1.3719885349273682, 0.34299713373184204,
+                        0.6859942674636841, -0.6859942674636841};
   Values clipped = get_values(parameters[0].grad());
   for (double value : get_values(parameters[1].grad())) clipped.push_back(value);
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(clipped[i], expected[i], 1e-6);

@@ -1,5 +1,5 @@
-// What operations with axes in brackets say of operands that do not fit. Words about patterns alone:
-// diagnostics_test.cpp.
+// What operations with axes in brackets say of operands that do not fit. Words about patterns
+// alone: diagnostics_test.cpp.
 #include <gtest/gtest.h>
 
 #include <ein/ein.hpp>
@@ -42,7 +42,9 @@ gather: axis 'b' has two sizes: 2 in operand 1, 3 in operand 2
   ^        ^
   2        3
   operand 1: (2, 3, 4)   operand 2: (3, 3))",
-               [] { gather(x, zeros({3, 3}, DType::i64), "b s [v], b s -> b s"); });
+               [] {
+                 gather(x, zeros({3, 3}, DType::i64), "b s [v], b s -> b s");
+               });
   expect_error(ErrorKind::shape, R"(
 layer_norm: weight has shape (3,), the axes in brackets have (4,)
   b s [c]
@@ -56,14 +58,18 @@ layer_norm: bias has shape (4, 3), the axes in brackets have (3, 4)
      ^ ^
      3 4
   operand 1: (2, 3, 4)   operand 2: (3, 4)   operand 3: (4, 3))",
-               [] { layer_norm(x, ones({3, 4}), zeros({4, 3}), "b [s c]"); });
+               [] {
+                 layer_norm(x, ones({3, 4}), zeros({4, 3}), "b [s c]");
+               });
   expect_error(ErrorKind::shape, R"(
 rms_norm: weight has shape (2,), the axes in brackets have (3, 4)
   b [...]
      ^^^
   operand 1: (2, 3, 4)   operand 2: (2,))",
                [] { rms_norm(x, ones({2}), "b [...]"); });
-  expect_error(ErrorKind::shape, "\nmse_loss: shapes (2, 3, 4) and (2, 3) differ", [] { mse_loss(x, zeros({2, 3})); });
+  expect_error(ErrorKind::shape, "\nmse_loss: shapes (2, 3, 4) and (2, 3) differ", [] {
+    mse_loss(x, zeros({2, 3}));
+  });
 }
 
 TEST(NamedDiagnosticsTest, Dtypes) {
@@ -80,7 +86,9 @@ gather: positions are integers, operand 2 holds f32
            ^^^
            f32
   operand 1: (2, 3, 4)   operand 2: (2, 3))",
-               [] { gather(x, zeros({2, 3}), "b s [v], b s -> b s"); });
+               [] {
+                 gather(x, zeros({2, 3}), "b s [v], b s -> b s");
+               });
   expect_error(ErrorKind::dtype, R"(
 rms_norm: weight is f64, operand 1 is f32
   b s [c]
@@ -106,7 +114,8 @@ top_k: the 5 greatest of 4 elements
   operand 1: (2, 3, 4))",
                [] { top_k(x, "b s [v]", 5); });
   EXPECT_THROW(top_k(x, "b s [v]", -1), Error);
-  expect_error(ErrorKind::value, "\nlayer_norm: eps is -1.000000, it must not be negative", [] { layer_norm(x, "b s [c]", -1); });
+  expect_error(ErrorKind::value, "\nlayer_norm: eps is -1.000000, it must not be negative",
+               [] { layer_norm(x, "b s [c]", -1); });
   EXPECT_THROW(rms_norm(x, "b s [c]", -1), Error);
   expect_error(ErrorKind::reduction, R"(
 argmax: there is no position among no elements
@@ -114,7 +123,9 @@ argmax: there is no position among no elements
      ^
      0
   operand 1: (2, 0))",
-               [] { argmax(zeros({2, 0}), "b [v]"); });
+               [] {
+                 argmax(zeros({2, 0}), "b [v]");
+               });
   expect_error(ErrorKind::axis_argument, R"(
 one_hot: axis 'v' is given the size -1
   b -> b [v]
@@ -133,11 +144,15 @@ TEST(NamedDiagnosticsTest, NumberOfOperands) {
   expect_error(ErrorKind::arity, R"(
 gather: gather takes 2 operands, the call has 1
   [v] d, b -> b d)",
-               [] { graph_of(Operation::gather, runtime("[v] d, b -> b d"), {{3, 4}}); });
+               [] {
+                 graph_of(Operation::gather, runtime("[v] d, b -> b d"), {{3, 4}});
+               });
   expect_error(ErrorKind::arity, R"(
 layer_norm: layer_norm takes 1 or 3 operands, the call has 2
   b [c])",
-               [] { graph_of(Operation::layer_norm, runtime("b [c]"), {{3, 4}, {4}}); });
+               [] {
+                 graph_of(Operation::layer_norm, runtime("b [c]"), {{3, 4}, {4}});
+               });
   EXPECT_EQ(graph_of(Operation::softmax, runtime("b [c]"), {{3, 4}}).outputs.size(), 1u);
 }
 

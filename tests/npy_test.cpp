@@ -1,48 +1,35 @@
 // Files that NumPy wrote (data/npy, by its make.py) are the oracle for reading and, byte for byte,
 // for writing. The rest are enemies: cut, changed and absurd files, and writes that fail.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/npy.hpp>
 
+#include "support/scratch.hpp"
+
 namespace ein {
 namespace {
 
 namespace fs = std::filesystem;
+using test::FileSizeLimit;
+using test::read_bytes;
+using test::write_bytes;
 
 std::string fixture(const std::string& name) {
   return std::string(EIN_TEST_DATA) + "/npy/" + name + ".npy";
-}
-
-std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  ASSERT_TRUE(file.flush()) << path;
 }
 
 /// A version 1.0 file with this header, padded as NumPy pads.
@@ -57,28 +44,8 @@ std::string npy_file(std::string header, const std::string& data) {
 
 class Npy : public testing::Test {
  protected:
-  Npy() {
-    // In memory where possible: some tests write tens of thousands of files.
-    const fs::path parent =
-        fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path();
-    std::string name = (parent / "ein_npy_XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("no directory for temporary files");
-    directory_ = name;
-  }
-  ~Npy() override {
-    std::error_code ignored;
-    fs::remove_all(directory_, ignored);
-  }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
-  std::vector<std::string> listing() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(directory_)) {
-      names.push_back(entry.path().filename().string());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
+  std::string path(const std::string& name) const { return scratch_.path(name); }
+  std::vector<std::string> listing() const { return scratch_.listing(); }
   /// The tensor, or nothing and its text in `what_` if an Error of kind `file` names the path.
   std::optional<Tensor> try_load(const std::string& bytes, NpyOptions options = {}) {
     const std::string file = path("tried.npy");
@@ -98,7 +65,8 @@ class Npy : public testing::Test {
     what_.clear();
   }
 
-  fs::path directory_;
+  test::ScratchDirectory scratch_;
+  const fs::path& directory_ = scratch_.path();
   std::string what_;
 };
 
@@ -495,24 +463,6 @@ TEST_F(Npy, WhatIsNoFileCannotBeLoaded) {
 
 // ---- Writes that fail
 // ----------------------------------------------------------------------------
-
-/// Files may not grow beyond `bytes` while this lives; writes then fail with EFBIG.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 TEST_F(Npy, AFullDiskLeavesTheOldFileWhole) {
   const Tensor old = from_vector(expected(DType::f64, 24), {4, 6});

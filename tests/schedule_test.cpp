@@ -26,20 +26,23 @@ TEST(Schedule, Figures) {
     for (std::size_t i = 0; i < c.at("steps").size(); ++i) {
       const std::int64_t step = c.at("steps")[i];
       const double expected = c.at("rates")[i];
-      EXPECT_NEAR(rate(c, step), expected, 1e-15 + 1e-13 * expected) << c.dump() << " at step " << step;
+      EXPECT_NEAR(rate(c, step), expected, 1e-15 + 1e-13 * expected)
+          << c.dump() << " at step " << step;
     }
   }
 }
 
 TEST(Schedule, EveryStepHasARate) {
-  const CosineWithWarmup none{.learning_rate = 1, .min_learning_rate = 0.5, .warmup_steps = 0, .end = 0};
+  const CosineWithWarmup none{
+      .learning_rate = 1, .min_learning_rate = 0.5, .warmup_steps = 0, .end = 0};
   EXPECT_EQ(none(0), 0.5);
   const Linear warming{.learning_rate = 1, .warmup_steps = 3, .end = 2};
   EXPECT_EQ(warming(-1), 0.25);
   EXPECT_EQ(warming(2), 0.75);
   EXPECT_EQ(warming(3), 0);
   EXPECT_EQ(warming(INT64_MAX), 0);
-  const WSD wsd{.learning_rate = 2, .min_learning_rate = 1, .warmup_steps = 0, .decay_begin = 10, .end = 12};
+  const WSD wsd{
+      .learning_rate = 2, .min_learning_rate = 1, .warmup_steps = 0, .decay_begin = 10, .end = 12};
   EXPECT_EQ(wsd(9), 2);
   EXPECT_EQ(wsd(11), 1.5);
   EXPECT_EQ(wsd(12), 1);

@@ -28,33 +28,46 @@ void expect_near(const Tensor& x, const Values& expected, double relative) {
     } else if (std::isinf(expected[i])) {
       EXPECT_EQ(values[i], expected[i]) << "element " << i;
     } else {
-      EXPECT_NEAR(values[i], expected[i], relative * std::max(1e-300, std::abs(expected[i]))) << "element " << i;
+      EXPECT_NEAR(values[i], expected[i], relative * std::max(1e-300, std::abs(expected[i])))
+          << "element " << i;
     }
   }
 }
 
 // Expected figures: PyTorch 2 in f64.
 TEST(SoftmaxTest, KnownAnswers) {
-  const Tensor x = make_tensor({0.5, -1.25, 2.0, 0.0, 3.0, 2.5, -inf, 1.0, -0.75, 100.0, 99.0, -100.0}, {3, 4}, DType::f64);
-  expect_near(softmax(x, "b [k]"),
-              {0.15969355003210822, 0.027750577932680404, 0.7156968377823844, 0.09685903425282705, 0.5740969929676946,
-               0.3482074278837349, 0.0, 0.0776955791485706, 1.2846449853963305e-44, 0.7310585786300049, 0.26894142136999516,
-               1.0117094278071598e-87},
-              1e-13);
+  const Tensor x = make_tensor(
+      {0.5, -1.25, 2.0, 0.0, 3.0, 2.5, -inf, 1.0, -0.75, 100.0, 99.0, -100.0}, {3, 4}, DType::f64);
+  expect_near(
+      softmax(x, "b [k]"),
+      {0.15969355003210822, 0.027750577932680404, 0.7156968377823844, 0.09685903425282705,
+       0.5740969929676946, 0.3482074278837349, 0.0, 0.0776955791485706, 1.2846449853963305e-44,
+       0.7310585786300049, 0.26894142136999516, 1.0117094278071598e-87},
+      1e-13);
   expect_near(softmax(x, "[b] k"),
-              {0.07424456843449029, 1.065819611814323e-44, 7.47197233734299e-43, 0.2689414213699951, 0.9044840065682136,
-               4.5319803111231915e-43, 0.0, 0.7310585786300049, 0.021271424997296118, 1.0, 1.0, 1.0004825205954154e-44},
+              {0.07424456843449029, 1.065819611814323e-44, 7.47197233734299e-43, 0.2689414213699951,
+               0.9044840065682136, 4.5319803111231915e-43, 0.0, 0.7310585786300049,
+               0.021271424997296118, 1.0, 1.0, 1.0004825205954154e-44},
               1e-13);
-  const Values all{4.483851577616752e-44, 7.791765704889626e-45, 2.0095228608423086e-43, 2.719593455425421e-44,
-                   5.4624494765006825e-43, 3.313143084628888e-43, 0.0, 7.392621470679065e-44, 1.2846449853963305e-44,
-                   0.7310585786300049, 0.26894142136999516, 1.0117094278071598e-87};
+  const Values all{4.483851577616752e-44,
+                   7.791765704889626e-45,
+                   2.0095228608423086e-43,
+                   2.719593455425421e-44,
+                   5.4624494765006825e-43,
+                   3.313143084628888e-43,
+                   0.0,
+                   7.392621470679065e-44,
+                   1.2846449853963305e-44,
+                   0.7310585786300049,
+                   0.26894142136999516,
+                   1.0117094278071598e-87};
   expect_near(softmax(x, "[b k]"), all, 1e-13);
   expect_near(softmax(x, "[b] [k]"), all, 1e-13);
   expect_near(softmax(x, "[...]"), all, 1e-13);
   expect_near(log_softmax(x, "b [k]"),
-              {-1.8344986126036624, -3.5844986126036624, -0.33449861260366254, -2.3344986126036624, -0.5549569196419906,
-               -1.0549569196419906, -inf, -2.554956919641991, -101.06326168751822, -0.31326168751822286, -1.3132616875182228,
-               -200.31326168751824},
+              {-1.8344986126036624, -3.5844986126036624, -0.33449861260366254, -2.3344986126036624,
+               -0.5549569196419906, -1.0549569196419906, -inf, -2.554956919641991,
+               -101.06326168751822, -0.31326168751822286, -1.3132616875182228, -200.31326168751824},
               1e-13);
 }
 
@@ -109,9 +122,12 @@ TEST(SoftmaxTest, AgreesWithPlainLoops) {
       for (std::size_t i : row) logs[i] = in[i] - std::log(sum);
     }
     SCOPED_TRACE(pattern + " " + shape.to_string() + " " + std::string(name(dtype)));
-    const Values got = get_values(softmax(x, runtime(pattern))), got_logs = get_values(log_softmax(x, runtime(pattern)));
+    const Values got = get_values(softmax(x, runtime(pattern))),
+                 got_logs = get_values(log_softmax(x, runtime(pattern)));
     for (std::size_t i = 0; i < in.size(); ++i) {
-      ASSERT_NEAR(got[i], probabilities[i], test::tolerance(dtype) * std::max(probabilities[i], 1e-3)) << i;
+      ASSERT_NEAR(got[i], probabilities[i],
+                  test::tolerance(dtype) * std::max(probabilities[i], 1e-3))
+          << i;
       ASSERT_NEAR(got_logs[i], logs[i], test::tolerance(dtype) * 16) << i;
     }
   }

@@ -59,8 +59,8 @@ TEST(SortTest, ByHand) {
 
 TEST(SortTest, NanZerosAndInfinities) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e5m2}) {
-    expect(argsort_of({8}, 0, false, dtype), {nan, 1, inf, -0.0, 0, -inf, -nan, -1}, {5, 7, 3, 4, 1, 2, 0, 6});
-    expect(argsort_of({8}, 0, true, dtype), {nan, 1, inf, 0, -0.0, -inf, -nan, -1}, {0, 6, 2, 1, 3, 4, 7, 5});
+    expect(argsort_of({8}, 0, false, dtype), {nan, 1, inf, 0, -0.0, -inf, -nan, -1}, {5, 7, 3, 4, 1, 2, 0, 6});
+    expect(argsort_of({8}, 0, true, dtype), {nan, 1, inf, -0.0, 0, -inf, -nan, -1}, {0, 6, 2, 1, 3, 4, 7, 5});
   }
 }
 

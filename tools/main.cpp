@@ -15,15 +15,18 @@
 namespace {
 
 constexpr const char* description =
-    R"(Patterns such as 'b s (h d) -> b h s d', checked, run on .npy files, costed or taken apart.)";
+    R"(Patterns such as 'b s (h d) -> b h s d', checked, run on .npy files, costed or taken apart;
+and a Transformer that is made of them, trained.)";
 
 constexpr const char* examples = R"(Examples:
   ein check einsum 'b q d, b k d -> b q k' --shape 2,5,64 --shape 2,7,64
   ein run reduce 'h w c -> c' photo.npy --by mean -o colour.npy
   ein emit nest rearrange 'b s (h d) -> b h s d' --shape 2,128,512 --axis h=8
   ein cost einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --device h100-sxm
+  ein train --data shakespeare.txt --out run && ein sample --from run
   ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024
-More of them: ein check --help, ein run --help, ein emit --help, ein cost --help, ein napkin --help.
+More of them: ein check --help, ein run --help, ein emit --help, ein cost --help, ein napkin --help,
+ein train --help, ein sample --help.
 
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
 
@@ -62,6 +65,8 @@ int main(int argc, char** argv) {
     ein::command::add_emit(app, output);
     ein::command::add_cost(app, output);
     ein::command::add_napkin(app, output);
+    ein::command::add_train(app, output);
+    ein::command::add_sample(app, output);
     std::vector<std::string> words = ein::command::mark_words(argc, argv);
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     try {
@@ -73,7 +78,7 @@ int main(int argc, char** argv) {
       }
       if (app.get_subcommands().empty())
         {
-        return report(2, "a subcommand is wanted: check, run, emit, cost or napkin\n  see ein --help");
+        return report(2, "a subcommand is wanted: check, run, emit, cost, napkin, train or sample\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
       return report(

@@ -322,7 +322,7 @@ void add_device(CLI::App& command, std::string& device, std::string& count) {
   add_word(command, "--count", count, "how many of them; 1 without")->type_name("N");
 }
 
-void add_train(CLI::App& napkin, std::string& output) {
+void add_train_estimate(CLI::App& napkin, std::string& output) {
   CLI::App* command = napkin.add_subcommand("train", "Time and price of a training run");
   const auto words = std::make_shared<TrainWords>();
   add_word(*command, "--params", words->params, "the model's parameters")
@@ -391,7 +391,7 @@ void add_napkin(CLI::App& app, std::string& output) {
   CLI::App* command =
       app.add_subcommand("napkin", "What training a model takes: time, memory, FLOPs");
   command->require_subcommand(1);
-  add_train(*command, output);
+  add_train_estimate(*command, output);
   add_fit(*command, output);
   add_transformer(*command, output);
   command->footer(examples);

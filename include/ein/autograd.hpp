@@ -84,9 +84,4 @@ auto value_and_grad(F f) {
   return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) { return detail::value_and_grad(f, x...); };
 }
 
-/// `f(x...)`, whose intermediate results are not kept for the backward pass but computed again in it: time for
-/// memory (Chen et al., 2016, "Training deep nets with sublinear memory cost").
-template <class F, class... X>
-Tensor checkpoint(F f, const X&... x);
-
 }  // namespace ein

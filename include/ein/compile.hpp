@@ -45,6 +45,8 @@ class CompiledFunction {
 
   /// Traces function(context, ...) where the signature is new.
   std::vector<Tensor> run(Arguments arguments, Function function, const void* context);
+  /// Makes the program that run() would use.
+  void prepare(Arguments arguments, Function function, const void* context);
   /// The program that ran last; an Error of kind `value` before there is one.
   const Program& latest() const;
 
@@ -55,6 +57,8 @@ class CompiledFunction {
   std::string dot() const;
 
  private:
+  Program& find(Arguments arguments, Function function, const void* context);
+
   struct State;
   std::unique_ptr<State> state_;
 };
@@ -93,6 +97,14 @@ class Compiled {
         return all;
       }
     }
+  }
+
+  /// Makes the program for arguments like these without running it, so that its description can be read.
+  template <std::convertible_to<Tensor>... X>
+  void prepare(const X&... arguments) {
+    using Result = decltype(f_(std::declval<const X&>()...));
+    const std::array<Tensor, sizeof...(X)> given{arguments...};
+    compiled_.prepare(given, call<Result>(std::index_sequence_for<X...>()), this);
   }
 
   /// The graph after all passes, with the assignments that it makes.

@@ -19,9 +19,9 @@ namespace ein {
 /// The constants of torch.amp.GradScaler.
 struct GradScalerOptions {
   double scale = 65536;
-  double growth = 2;  ///< after so many steps without an infinite gradient:
+  double growth = 2;  ///< times the scale, after `interval` steps in a row that were made
   std::int64_t interval = 2000;
-  double backoff = 0.5;  ///< after a step with one
+  double backoff = 0.5;  ///< times the scale, after a step that was skipped
 };
 
 /// Multiplies the loss, and divides the gradients (Micikevicius et al. 2018, "Mixed precision
@@ -52,7 +52,8 @@ class GradScaler {
   double current_scale() const;
   /// "scale" (f32) and "clean_steps" (i64), the tensors that update() writes to.
   StateDict state_dict() const;
-  /// Copies them. An Error of kind `value` for other names, of kind `shape` for tensors with axes.
+  /// Copies them. An Error of kind `value` for other names and for values that cannot be, of kind
+  /// `shape` for tensors with axes.
   void load_state_dict(const StateDict& state);
 
  private:

@@ -1,10 +1,12 @@
 // Operations for models. The pattern marks the axes that an operation goes along with brackets:
-// `softmax(x, "b h q [k]")`. Floats of 8 and 16 bits are computed in f32 and rounded once, at the end.
+// `softmax(x, "b h q [k]")`. Floats of 8 and 16 bits are computed in f32 and rounded once, at the
+// end.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <ein/axis.hpp>
@@ -39,79 +41,94 @@ using NamedPattern2 = PatternFor<Op, Types<Tensor, Tensor>, S...>;
 
 }  // namespace detail
 
-// --- softmax ----------------------------------------------------------------------------------------
+// --- softmax -------------------------------------------------------------------------------------
 
-/// exp(x) / Σ exp(x), the sum over the axes in brackets: `softmax(x, "b h q [k]")`. -inf gives 0; where all are
-/// -inf, NaN. Errors: kind dtype unless x is floating-point.
+/// exp(x) / Σ exp(x), the sum over the axes in brackets: `softmax(x, "b h q [k]")`. -inf gives 0;
+/// where all are -inf, NaN. Errors: kind dtype unless x is floating-point.
 Tensor softmax(const Tensor& x, const detail::NamedPattern1<Operation::softmax>& pattern);
 /// log softmax(x), without rounding of small probabilities to 0.
 Tensor log_softmax(const Tensor& x, const detail::NamedPattern1<Operation::log_softmax>& pattern);
 
-// --- norms ------------------------------------------------------------------------------------------
+// --- norms ---------------------------------------------------------------------------------------
 
-/// (x - mean) / √(variance + eps) · weight + bias over the axes in brackets (Ba, Kiros, Hinton 2016; the variance is
-/// the population's): `layer_norm(x, weight, bias, "b s [c]")`. weight and bias have these axes, in the order
-/// of the pattern. Errors: kind dtype, shape; value unless eps >= 0.
+/// (x - mean) / √(variance + eps) · weight + bias over the axes in brackets (Ba, Kiros, Hinton
+/// 2016; the variance is the population's): `layer_norm(x, weight, bias, "b s [c]")`. weight and
+/// bias have these axes, in the order of the pattern, in any float type that x is computed in.
+/// Errors: kind dtype, shape; value unless eps >= 0.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const detail::NamedPattern1<Operation::layer_norm>& pattern, double eps = 1e-5);
-Tensor layer_norm(const Tensor& x, const detail::NamedPattern1<Operation::layer_norm>& pattern, double eps = 1e-5);
+Tensor layer_norm(const Tensor& x, const detail::NamedPattern1<Operation::layer_norm>& pattern,
+                  double eps = 1e-5);
 
 /// x / √(mean of x² + eps) · weight over the axes in brackets (Zhang, Sennrich 2019).
-Tensor rms_norm(const Tensor& x, const Tensor& weight, const detail::NamedPattern1<Operation::rms_norm>& pattern,
+Tensor rms_norm(const Tensor& x, const Tensor& weight,
+                const detail::NamedPattern1<Operation::rms_norm>& pattern, double eps = 1e-6);
+Tensor rms_norm(const Tensor& x, const detail::NamedPattern1<Operation::rms_norm>& pattern,
                 double eps = 1e-6);
-Tensor rms_norm(const Tensor& x, const detail::NamedPattern1<Operation::rms_norm>& pattern, double eps = 1e-6);
 
-// --- order ------------------------------------------------------------------------------------------
+// --- order ---------------------------------------------------------------------------------------
 
-/// The i64 position of the greatest element along the axis in brackets, which the result lacks: `argmax(x, "b [v]")`.
-/// Of equal elements the first; NaN counts as the greatest. An Error of kind `reduction` over no elements.
+/// The i64 position of the greatest element along the axis in brackets, which the result lacks:
+/// `argmax(x, "b [v]")`. Of equal elements the first; NaN counts as the greatest. An Error of kind
+/// `reduction` over no elements.
 Tensor argmax(const Tensor& x, const detail::NamedPattern1<Operation::argmax>& pattern);
 /// The same for the least element; NaN counts as the least.
 Tensor argmin(const Tensor& x, const detail::NamedPattern1<Operation::argmin>& pattern);
 
-/// Sums of all elements up to each along the axis in brackets: `cumsum(x, "b [s]")`. The dtype is x's.
+/// Sums of all elements up to each along the axis in brackets: `cumsum(x, "b [s]")`, in x's dtype.
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern);
 
 /// Elements in order along an axis, and where in x each of them is (i64).
 struct Sorted {
   Tensor values, positions;
 };
-/// `sort(x, "b [v]")`: the least first. Equal elements keep their order; NaN counts as the greatest.
-Sorted sort(const Tensor& x, const detail::NamedPattern1<Operation::sort>& pattern, bool descending = false);
-/// The k greatest, the greatest first: `top_k(x, "b [v]", 5)`. An Error of kind `value` unless 0 <= k <= the axis's size.
-Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pattern, std::int64_t k);
+/// `sort(x, "b [v]")`: the least first. Equal elements keep their order; NaN is the greatest.
+Sorted sort(const Tensor& x, const detail::NamedPattern1<Operation::sort>& pattern,
+            bool descending = false);
+/// The k greatest, the greatest first: `top_k(x, "b [v]", 5)`. An Error of kind `value` unless k
+/// is from 0 to the axis's size.
+Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pattern,
+             std::int64_t k);
 
-// --- positions --------------------------------------------------------------------------------------
+// --- positions -----------------------------------------------------------------------------------
 //
-// Positions are integers, from 0 to the axis's size - 1; an Error of kind `value` for others.
+// Positions are integers (i64, i32, u8); an Error of kind `value` for one that is not from 0 to the
+// axis's size - 1.
 
-/// The elements of x at `positions` along the axis in brackets: `gather(table, tokens, "[v] d, b s -> b s d")` looks
-/// up embeddings, `gather(x, i, "b [v], b -> b")` picks one element of each row. The result has all other axes of
-/// both.
+/// The elements of x at `positions` along the axis in brackets. The result has all other axes of
+/// both, in any order:
+///
+///     gather(table, tokens, "[v] d, b s -> b s d")  // embeddings
+///     gather(x, i, "b [v], b -> b")                 // one element of each row
 template <AxisArgument... S>
 Tensor gather(const Tensor& x, const Tensor& positions,
-              const std::type_identity_t<detail::NamedPattern2<Operation::gather, S...>>& pattern, const S&... sizes) {
+              const std::type_identity_t<detail::NamedPattern2<Operation::gather, S...>>& pattern,
+              const S&... sizes) {
   const std::array operands{&x, &positions};
   const std::array<AxisSize, sizeof...(S)> given{AxisSize(sizes)...};
   return std::move(detail::run_named({Operation::gather, pattern, operands, given}).front());
 }
 
-/// Zeros, and each value added at its position along the axis in brackets:
-/// `scatter_add(values, tokens, "b s d, b s -> [v] d", "v"_a = 1000)`. The reverse of gather; sums over axes that the
-/// output lacks.
+/// Zeros, and each value added at its position along the axis in brackets: the reverse of gather.
+/// Sums over axes that the output lacks.
+///
+///     scatter_add(values, tokens, "b s d, b s -> [v] d", "v"_a = 1000)
 template <AxisArgument... S>
-Tensor scatter_add(const Tensor& values, const Tensor& positions,
-                   const std::type_identity_t<detail::NamedPattern2<Operation::scatter_add, S...>>& pattern,
-                   const S&... sizes) {
+Tensor scatter_add(
+    const Tensor& values, const Tensor& positions,
+    const std::type_identity_t<detail::NamedPattern2<Operation::scatter_add, S...>>& pattern,
+    const S&... sizes) {
   const std::array operands{&values, &positions};
   const std::array<AxisSize, sizeof...(S)> given{AxisSize(sizes)...};
   return std::move(detail::run_named({Operation::scatter_add, pattern, operands, given}).front());
 }
 
-/// 1 at each position along the axis in brackets, else 0: `one_hot(tokens, "b s -> b s [v]", "v"_a = 10)`. A position
-/// outside of the axis gives zeros only.
+/// 1 at each position along the axis in brackets, else 0. A position outside of it gives zeros.
+///
+///     one_hot(tokens, "b s -> b s [v]", "v"_a = 10)
 template <AxisArgument Size>
-Tensor one_hot(const Tensor& positions, const std::type_identity_t<detail::NamedPattern1<Operation::one_hot, Size>>& pattern,
+Tensor one_hot(const Tensor& positions,
+               const std::type_identity_t<detail::NamedPattern1<Operation::one_hot, Size>>& pattern,
                const Size& size, DType dtype = DType::f32) {
   const std::array operands{&positions};
   const std::array given{AxisSize(size)};
@@ -119,28 +136,32 @@ Tensor one_hot(const Tensor& positions, const std::type_identity_t<detail::Named
       detail::run_named({Operation::one_hot, pattern, operands, given, {.dtype = dtype}}).front());
 }
 /// The axis in brackets is a number: `one_hot(digits, "n -> n [10]")`.
-Tensor one_hot(const Tensor& positions, const detail::NamedPattern1<Operation::one_hot>& pattern, DType dtype = DType::f32);
+Tensor one_hot(const Tensor& positions, const detail::NamedPattern1<Operation::one_hot>& pattern,
+               DType dtype = DType::f32);
 
-// --- losses -----------------------------------------------------------------------------------------
+// --- losses --------------------------------------------------------------------------------------
 
-/// The mean of log Σ exp(logits) - logits[target], the sum over the axis in brackets, along which the targets (integers)
-/// are positions: `cross_entropy(logits, targets, "b s [v], b s")`, a number (a tensor without axes). With an arrow, `-> b s`, the
-/// loss of each; axes that the output lacks are averaged.
+/// The mean of log Σ exp(logits) - logits[target], the sum over the axis in brackets, along which
+/// the targets (integers) are positions: a tensor without axes. With an arrow the losses are
+/// averaged over the axes that the output lacks.
+///
+///     cross_entropy(logits, targets, "b s [v], b s")
+///     cross_entropy(logits, targets, "b s [v], b s -> b s")  // each
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const detail::NamedPattern2<Operation::cross_entropy>& pattern);
 
 /// The mean of (a - b)². An Error of kind `shape` unless the shapes are equal.
 Tensor mse_loss(const Tensor& a, const Tensor& b);
 
-// --- training ---------------------------------------------------------------------------------------
+// --- training ------------------------------------------------------------------------------------
 
-/// Each element is 0 with probability p, else divided by 1 - p (Srivastava et al. 2014), with the next stream of random
-/// numbers. An Error of kind `value` unless 0 <= p < 1.
+/// Each element is 0 with probability p, else divided by 1 - p (Srivastava et al. 2014), with the
+/// next stream of random numbers. An Error of kind `value` unless 0 <= p < 1.
 Tensor dropout(const Tensor& x, double p);
 
-/// Multiplies the gradients of all parameters that have one by min(1, max_norm / (norm + 1e-6)), as PyTorch's
-/// clip_grad_norm_ does; norm, the root of the sum of all their squares, is the result (f32 or f64, without axes).
-/// An Error of kind `value` unless max_norm >= 0.
+/// Multiplies the gradients of all parameters that have one by min(1, max_norm / (norm + 1e-6)), as
+/// PyTorch's clip_grad_norm_ does; norm, the root of the sum of all their squares, is the result
+/// (f32 or f64, without axes). An Error of kind `value` unless max_norm >= 0.
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm);
 
 }  // namespace ein

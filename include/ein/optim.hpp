@@ -5,8 +5,9 @@
 //     optimizer.step();
 //     optimizer.zero_grad();
 //
-// A step is made of tensor operations only, so a function that ein::compile traces may take one. State is held in f32
-// (f64 for parameters in f64); parameters in 16 or 8 bits have a master copy in f32, which is updated and rounded.
+// A step is made of tensor operations only, so a function that ein::compile traces may take one.
+// State is held in f32 (f64 for parameters in f64); parameters in 16 or 8 bits have a master copy
+// in f32, which is updated and rounded.
 #pragma once
 
 #include <array>
@@ -31,7 +32,8 @@ struct ParameterGroup {
 /// The parameters of an optimizer: a list, or groups.
 class ParameterGroups {
  public:
-  ParameterGroups(std::initializer_list<Tensor> parameters) : ParameterGroups(std::vector(parameters)) {}
+  ParameterGroups(std::initializer_list<Tensor> parameters)
+      : ParameterGroups(std::vector(parameters)) {}
   ParameterGroups(std::initializer_list<ParameterGroup> groups) : groups_(groups) {}
   ParameterGroups(std::vector<Tensor> parameters) : groups_{{std::move(parameters)}} {}
   ParameterGroups(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
@@ -44,38 +46,41 @@ class ParameterGroups {
 /// How one kind of optimizer updates a parameter.
 class Rule;
 
-/// What all optimizers share. Copies of a parameter's handle are the same parameter; one that has values of another
-/// model loaded into it afterwards needs load_state_dict(), too, where it has a master copy.
+/// What all optimizers share. Copies of a parameter's handle are the same parameter; one that has
+/// values of another model loaded into it afterwards needs load_state_dict(), too, where it has a
+/// master copy.
 class Optimizer {
  public:
   virtual ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
 
-  /// Updates every parameter that has a gradient, and counts a step. Where `skip`, a bool without axes, is true, all
-  /// keeps its value instead. Errors: kind dtype, shape for another `skip`.
+  /// Updates every parameter that has a gradient, and counts a step. Where `skip`, a bool without
+  /// axes, is true, all keeps its value instead. Errors: kind dtype, shape for another `skip`.
   void step(const Tensor* skip = nullptr);
   /// Drops the parameters' gradients and frees their memory.
   void zero_grad();
 
   double learning_rate() const;
-  /// From the next step on, a compiled one's next run included. Not for a function that is being traced. An Error of
-  /// kind `value` unless it is finite and not negative.
+  /// From the next step on, a compiled one's next run included. Not for a function that is being
+  /// traced. An Error of kind `value` unless it is finite and not negative.
   void set_learning_rate(double learning_rate);
 
   /// The parameters in the order in which they were given.
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
-  /// The state, by the place of its parameter and its name ("0.exp_avg", "0.master"), with "step", how many were
-  /// made, and "learning_rate" (f64). The tensors are those that later steps write to.
+  /// The state, by the place of its parameter and its name ("0.exp_avg", "0.master"), with "step",
+  /// how many were made, and "learning_rate" (f64). The tensors are those that later steps write
+  /// to.
   StateDict state_dict() const;
-  /// Copies the tensors of `state` into this optimizer's. An Error of kind `value` that names a key that is missing or
-  /// unknown, of kind `shape` where shapes differ; then nothing has changed.
+  /// Copies the tensors of `state` into this optimizer's. An Error of kind `value` that names a key
+  /// that is missing or unknown, of kind `shape` where shapes differ; then nothing has changed.
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// Errors: kind value for no or repeated parameters and for options outside their domain, dtype for parameters that
-  /// are not floating-point.
-  Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay, std::unique_ptr<const Rule> rule);
+  /// Errors: kind value for no or repeated parameters and for options outside their domain, dtype
+  /// for parameters that are not floating-point.
+  Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay,
+            std::unique_ptr<const Rule> rule);
 
  private:
   struct Slot;
@@ -87,8 +92,9 @@ class Optimizer {
   Tensor step_, learning_rate_;  // f64, without axes
 };
 
-/// Stochastic gradient descent: p -= lr · g. With momentum μ (Polyak 1964; Sutskever et al. 2013), v = μ·v +
-/// (1 - dampening)·g, where the first v is g, and p -= lr · v, or lr · (g + μ·v) after Nesterov.
+/// Stochastic gradient descent: p -= lr · g. With momentum μ (Polyak 1964; Sutskever et al. 2013),
+/// v = μ·v + (1 - dampening)·g, where the first v is g, and p -= lr · v, or lr · (g + μ·v) after
+/// Nesterov.
 struct SGDOptions {
   double learning_rate = 1e-3;
   double momentum = 0;
@@ -115,8 +121,9 @@ class AdaGrad : public Optimizer {
   explicit AdaGrad(const ParameterGroups& parameters, const AdaGradOptions& options = {});
 };
 
-/// RMSProp (Tieleman, Hinton 2012): s = α·s + (1 - α)·g²; p -= lr · g / (√s + eps). Centered (Graves 2013), s less the
-/// square of the average gradient stands under the root. With momentum μ: b = μ·b + g / (√s + eps); p -= lr · b.
+/// RMSProp (Tieleman, Hinton 2012): s = α·s + (1 - α)·g²; p -= lr · g / (√s + eps). Centered
+/// (Graves 2013), s less the square of the average gradient stands under the root. With momentum μ:
+/// b = μ·b + g / (√s + eps); p -= lr · b.
 struct RMSPropOptions {
   double learning_rate = 0.01;
   double alpha = 0.99;
@@ -130,8 +137,8 @@ class RMSProp : public Optimizer {
   explicit RMSProp(const ParameterGroups& parameters, const RMSPropOptions& options = {});
 };
 
-/// Adam (Kingma, Ba 2015): m = β₁·m + (1 - β₁)·g; v = β₂·v + (1 - β₂)·g²; p -= lr · m̂ / (√v̂ + eps), where step t takes
-/// m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ).
+/// Adam (Kingma, Ba 2015): m = β₁·m + (1 - β₁)·g; v = β₂·v + (1 - β₂)·g²; p -= lr · m̂ / (√v̂ + eps),
+/// where step t takes m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ).
 struct AdamOptions {
   double learning_rate = 1e-3;
   std::array<double, 2> betas{0.9, 0.999};
@@ -143,14 +150,15 @@ class Adam : public Optimizer {
   explicit Adam(const ParameterGroups& parameters, const AdamOptions& options = {});
 };
 
-/// Adam with decoupled weight decay (Loshchilov, Hutter 2019): before the update, p -= lr · weight_decay · p.
+/// Adam with decoupled weight decay (Loshchilov, Hutter 2019): before the update, p -= lr ·
+/// weight_decay · p.
 class AdamW : public Optimizer {
  public:
   explicit AdamW(const ParameterGroups& parameters, const AdamOptions& options = {});
 };
 
-/// LAMB (You et al. 2020, algorithm 2 with φ(z) = z): u = m̂ / (√v̂ + eps) + weight_decay · p; p -= lr · |p| / |u| · u, with
-/// norms of the whole tensor, and a ratio of 1 where one of them is 0.
+/// LAMB (You et al. 2020, algorithm 2 with φ(z) = z): u = m̂ / (√v̂ + eps) + weight_decay · p; p -=
+/// lr · |p| / |u| · u, with norms of the whole tensor, and a ratio of 1 where one of them is 0.
 struct LAMBOptions {
   double learning_rate = 1e-3;
   std::array<double, 2> betas{0.9, 0.999};

@@ -1,9 +1,10 @@
 // Schedules: the learning rate as a function of the step, counted from 0.
 //
-//     const optim::CosineWithWarmup schedule{.learning_rate = 1e-3, .min_learning_rate = 1e-4, .warmup_steps = 100, .end = 2000};
+//     const optim::Linear schedule{.learning_rate = 1e-3, .warmup_steps = 100, .end = 2000};
 //     optimizer.set_learning_rate(schedule(step));
 //
-// During the first warmup_steps the rate is learning_rate · (step + 1) / (warmup_steps + 1), as nanoGPT has it.
+// During the first warmup_steps the rate is learning_rate · (step + 1) / (warmup_steps + 1), as
+// nanoGPT has it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ struct Linear {
   double operator()(std::int64_t step) const;
 };
 
-/// After the warm-up, half a period of a cosine (Loshchilov, Hutter 2017) down to min_learning_rate at step `end`, which then
-/// stays.
+/// After the warm-up, half a period of a cosine (Loshchilov, Hutter 2017) down to min_learning_rate
+/// at step `end`, which then stays.
 struct CosineWithWarmup {
   double learning_rate = 1e-3;
   double min_learning_rate = 0;
@@ -35,8 +36,8 @@ struct CosineWithWarmup {
   double operator()(std::int64_t step) const;
 };
 
-/// Warm-up, stable, decay (Hu et al. 2024): learning_rate until step decay_begin, then a straight line to min_learning_rate at
-/// step `end`, which then stays.
+/// Warm-up, stable, decay (Hu et al. 2024): learning_rate until step decay_begin, then a straight
+/// line to min_learning_rate at step `end`, which then stays.
 struct WSD {
   double learning_rate = 1e-3;
   double min_learning_rate = 0;

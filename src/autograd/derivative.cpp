@@ -8,10 +8,12 @@
 namespace ein::autograd {
 namespace {
 
-bool is_constant(const Ex& e, double value) {
+std::optional<double> constant_of(const Ex& e) {
   const auto& steps = e.expr().steps;
-  return steps.size() == 1 && steps[0].op == ScalarOp::constant && steps[0].real == value;
+  if (steps.size() != 1 || steps[0].op != ScalarOp::constant) return std::nullopt;
+  return steps[0].real;
 }
+bool is_constant(const Ex& e, double value) { return constant_of(e) == value; }
 
 Ex product(const Ex& a, const Ex& b) {
   if (is_constant(a, 1)) return b;
@@ -66,6 +68,12 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
       out[1] = negated(product(g, value) / b());
       return;
     case ScalarOp::pow:
+      if (const std::optional<double> n = constant_of(b())) {
+        if (*n == 0) return;
+        const Ex power = *n == 1 ? Ex(1.0) : *n == 2 ? a : f(ScalarOp::pow, a, Ex(*n - 1));
+        out[0] = product(product(g, Ex(*n)), power);
+        return;
+      }
       // x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf.
       out[0] = select(f(ScalarOp::eq, b(), zero), zero, product(g, b()) * f(ScalarOp::pow, a, b() - Ex(1.0)));
       out[1] = select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b(), zero)), zero,

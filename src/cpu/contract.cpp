@@ -150,14 +150,21 @@ class ContractKernel final : public Kernel {
     const Group& side(int o, int which) const { return which == 0 ? (o == 1 ? n : m) : (o == 2 ? n : k); }
   };
 
-  // Times in multiply-adds of a large product, measured as orders of magnitude: what Eigen moves to and
-  // from its own packed blocks, per element; a call; and a copy of ours, per element and by itself.
-  static constexpr double block_cost = 8, result_cost = 4, call_cost = 2000;
+  // Times in multiply-adds of a large product, measured as orders of magnitude: what gemm moves to and
+  // from its own packed blocks, per element, and what more if it lies alone; a call; and a copy of an
+  // operand, per element and by itself.
+  static constexpr double block_cost = 8, result_cost = 4, strided_cost = 64, call_cost = 2000;
   static constexpr double copied_cost = 32, copy_cost = 8000;
 
   static double product_cost(const Group& m, const Group& n, const Group& k) {
     return multiply_adds(m.size, n.size, k.size) + block_cost * (multiply_adds(m.size, k.size, 1) + multiply_adds(n.size, k.size, 1)) +
            result_cost * multiply_adds(m.size, n.size, 1) + call_cost;
+  }
+
+  /// What operand `o` costs more where it lies if none of its elements in a product are neighbours.
+  double lying_cost(const LoopNest& nest, const Plan& plan, int o) const {
+    const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
+    return has_unit_stride(nest, rows, columns, o) ? 0 : strided_cost * multiply_adds(rows.size, columns.size, 1);
   }
 
   /// One row, column and depth axis such that all three matrices can be used as they lie, with loops over
@@ -178,8 +185,11 @@ class ContractKernel final : public Kernel {
       for (const Group& n : choices(roles.columns)) {
         for (const Group& k : choices(roles.depth)) {
           if (!is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
-          const double cost = all / multiply_adds(m.size, n.size, k.size) * product_cost(m, n, k);
-          if (!best || cost < best->cost) best = Plan{m, n, k, {}, cost};
+          Plan plan{m, n, k};
+          plan.cost = product_cost(m, n, k);
+          for (int o = 0; o < 3; ++o) plan.cost += lying_cost(nest, plan, o);
+          plan.cost *= all / multiply_adds(m.size, n.size, k.size);
+          if (!best || plan.cost < best->cost) best = std::move(plan);
         }
       }
     }
@@ -187,13 +197,17 @@ class ContractKernel final : public Kernel {
   }
 
   bool is_matrix(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
-    const LoopNest::Operand& o = operands_[operand];
-    const auto r = joint_stride(nest, rows, o), c = joint_stride(nest, columns, o);
-    if (!r || !c) return false;
-    return (*r == 1 || rows.size <= 1 || *c == 1 || columns.size <= 1) && *r > 0 && *c > 0;
+    const auto r = joint_stride(nest, rows, operands_[operand]), c = joint_stride(nest, columns, operands_[operand]);
+    if (!r || !c || *r <= 0 || *c <= 0) return false;
+    return gemm_takes_any_strides<Number> || has_unit_stride(nest, rows, columns, operand);
   }
 
-  /// All rows as one, all columns, all depths; operands that do not lie so are packed.
+  bool has_unit_stride(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
+    const LoopNest::Operand& o = operands_[operand];
+    return rows.size <= 1 || columns.size <= 1 || joint_stride(nest, rows, o) == 1 || joint_stride(nest, columns, o) == 1;
+  }
+
+  /// All rows as one, all columns, all depths; operands that do not lie so, or too far apart, are packed.
   Plan packed_plan(const LoopNest& nest, const Roles& roles) const {
     // The order in which the result, or the first operand, has them lets most copies run in long pieces.
     const auto group = [&](AxisList axes, const LoopNest::Operand& by) {
@@ -208,8 +222,10 @@ class ContractKernel final : public Kernel {
     const auto batch = static_cast<double>(size_of_axes(nest, roles.batch));
     for (int o = 0; o < 3; ++o) {
       const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
-      plan.packs[o] = operands_[o].dtype != dtype || !is_matrix(nest, rows, columns, o);
-      if (plan.packs[o]) plan.cost += copied_cost * multiply_adds(rows.size, columns.size, 1) + copy_cost / batch;
+      const double copied = copied_cost * multiply_adds(rows.size, columns.size, 1) + copy_cost / batch;
+      const double lying = lying_cost(nest, plan, o);
+      plan.packs[o] = operands_[o].dtype != dtype || !is_matrix(nest, rows, columns, o) || copied < lying;
+      plan.cost += plan.packs[o] ? copied : lying;
     }
     return plan;
   }

@@ -2,7 +2,9 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <utility>
+#include <type_traits>
+
+#include "cpu/gemm_blocks.hpp"
 
 namespace ein::cpu {
 namespace {
@@ -29,8 +31,9 @@ ConstMapped<C, Order> mapped(const MatrixRef<const C>& m) {
   return {m.data, m.rows, m.cols, Eigen::OuterStride<>(outer)};
 }
 
-/// A product of at most this many multiply-adds takes Eigen longer to prepare than to compute.
-constexpr std::int64_t small_product = 16 * 16 * 16;
+/// A product of at most this many multiply-adds takes longer to prepare than to compute.
+template <class C>
+constexpr std::int64_t small_product = std::is_floating_point_v<C> ? 8 * 8 * 8 : 16 * 16 * 16;
 
 /// Columns [first, c.cols) of a small product in panels of `width` columns, then half as wide ones: a panel's
 /// row of results stays in registers. b and c are row-major.
@@ -53,17 +56,15 @@ void small_gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Matrix
   if constexpr (width > 1) small_gemm<width / 2>(c, a, b, accumulate, first);
 }
 
-}  // namespace
-
 template <class C>
-void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
-  if (c.rows > 1 && c.cols > 1 && c.rows * c.cols * a.cols <= small_product) {
-    if (c.is_row_major() && b.is_row_major()) return small_gemm<16>(c, a, b, accumulate);
-    if (c.is_column_major() && a.is_column_major()) {
-      return small_gemm<16>(c.transposed(), b.transposed(), a.transposed(), accumulate);
-    }
-  }
-  if (!c.is_column_major()) return gemm(c.transposed(), b.transposed(), a.transposed(), accumulate);
+bool has_unit_stride(const MatrixRef<C>& m) {
+  return m.is_column_major() || m.is_row_major();
+}
+
+/// Each matrix must have a unit stride.
+template <class C>
+void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
+  if (!c.is_column_major()) return eigen_product(c.transposed(), b.transposed(), a.transposed(), accumulate);
   if (a.is_column_major()) {
     if (b.is_column_major()) {
       multiply(c, mapped<Eigen::ColMajor>(a), mapped<Eigen::ColMajor>(b), accumulate);
@@ -75,6 +76,26 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
   } else {
     multiply(c, mapped<Eigen::RowMajor>(a), mapped<Eigen::RowMajor>(b), accumulate);
   }
+}
+
+}  // namespace
+
+template <class C>
+void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
+  const bool with_vector = c.rows <= 1 || c.cols <= 1;
+  if (!with_vector && c.rows * c.cols * a.cols <= small_product<C>) {
+    if (c.is_row_major() && b.is_row_major()) return small_gemm<16>(c, a, b, accumulate);
+    if (c.is_column_major() && a.is_column_major()) {
+      return small_gemm<16>(c.transposed(), b.transposed(), a.transposed(), accumulate);
+    }
+  }
+  if constexpr (gemm_takes_any_strides<C>) {
+    // Products with a vector read each element once: nothing to keep in registers or to pack.
+    if (!with_vector || !has_unit_stride(c) || !has_unit_stride(a) || !has_unit_stride(b)) {
+      return blocked_product(c, a, b, accumulate);
+    }
+  }
+  eigen_product(c, a, b, accumulate);
 }
 
 template void gemm(const MatrixRef<float>&, const MatrixRef<const float>&, const MatrixRef<const float>&, bool);

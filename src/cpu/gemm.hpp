@@ -1,11 +1,12 @@
-// Matrix products by Eigen, on operands as they lie.
+// Matrix products on operands as they lie.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace ein::cpu {
 
-/// A matrix in memory; strides in elements. One of them must be 1, or belong to a dimension of size <= 1.
+/// A matrix in memory; strides in elements.
 template <class C>
 struct MatrixRef {
   C* data;
@@ -20,8 +21,15 @@ struct MatrixRef {
   bool is_row_major() const { return col_stride == 1 || cols <= 1; }
 };
 
-/// c = a · b, or c += a · b. C is float, double or std::uint64_t (integers wrap). On the calling thread.
+/// Whether gemm takes matrices of any strides. Otherwise one stride of each must be 1, or belong to
+/// a dimension of size <= 1.
 template <class C>
-void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate);
+inline constexpr bool gemm_takes_any_strides = std::is_floating_point_v<C>;
+
+/// c = a · b, or c += a · b, on the calling thread; c must not overlap the others. C is float,
+/// double or std::uint64_t (integers wrap).
+template <class C>
+void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+          bool accumulate);
 
 }  // namespace ein::cpu

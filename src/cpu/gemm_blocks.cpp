@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t block_depth = 256, block_panels = 16;
 
 /// Up to so many rows of a read b too rarely for its packing to pay.
-constexpr std::int64_t few_rows = 64;
+constexpr std::int64_t few_rows = 128;
 
 constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
@@ -25,9 +25,7 @@ constexpr std::int64_t piece(std::int64_t i, std::int64_t length, std::int64_t p
 
 template <class T>
 struct Scratch {
-  // Rows of a power of two would compete for the same lines of the cache.
-  static constexpr std::int64_t row_length = block_depth + vector_width<T>;
-  alignas(64) T a[tile_rows * row_length];
+  alignas(64) T a[tile_rows * block_depth];
   alignas(64) T c[tile_rows * tile_columns<T>];
   alignas(64) T b[block_depth * block_panels * tile_columns<T>];
 };
@@ -39,12 +37,6 @@ Scratch<T>& scratch() {
   return *own;
 }
 
-/// Rows at such a distance compete for the same few lines of a first-level cache.
-template <class T>
-bool is_critical(std::int64_t stride) {
-  return stride * static_cast<std::int64_t>(sizeof(T)) % 4096 == 0;
-}
-
 template <class T>
 class BlockedProduct {
  public:
@@ -52,11 +44,11 @@ class BlockedProduct {
       : c_(c),
         a_(a),
         b_(b),
-        reads_b_(b.col_stride == 1 && (c.rows <= tile_rows || (c.rows <= few_rows && !is_critical<T>(b.row_stride)))),
+        reads_b_(b.col_stride == 1 && c.rows <= rows_that_read(b.row_stride)),
         scratch_(scratch<T>()) {}
 
   void run(bool accumulate) {
-    const std::int64_t depths = std::max<std::int64_t>(1, ceil_div(a_.cols, block_depth));
+    const std::int64_t depths = ceil_div(a_.cols, block_depth);
     const std::int64_t panels = ceil_div(c_.rows, tile_rows);
     for (std::int64_t j = 0; j < c_.cols; j += block_panels * columns) {
       for (std::int64_t d = 0; d < depths; ++d) {
@@ -75,6 +67,13 @@ class BlockedProduct {
 
  private:
   static constexpr std::int64_t width = vector_width<T>, columns = tile_columns<T>;
+
+  /// Rows at such a distance compete for one place in a first-level cache; narrow vectors leave the
+  /// micro-kernel too little time to fetch them from the second again and again.
+  static std::int64_t rows_that_read(std::int64_t b_row_stride) {
+    const bool compete = b_row_stride * static_cast<std::int64_t>(sizeof(T)) % 4096 == 0;
+    return compete && vector_bytes < 64 ? tile_rows : few_rows;
+  }
 
   const T* b_at(std::int64_t j) const {
     return b_.data + first_k_ * b_.row_stride + (column_ + j) * b_.col_stride;
@@ -98,40 +97,32 @@ class BlockedProduct {
     tile.a_row_stride = a_.row_stride;
     tile.a_col_stride = a_.col_stride;
     tile.accumulate = accumulate;
-    if (cols_ > columns) pack_a(tile, rows);
+    if (a_.col_stride != 1 && cols_ > columns) pack_a(tile, rows);
     for (std::int64_t j = 0; j < cols_; j += columns) {
       const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
       const bool reads = reads_b(cols);
       tile.b = reads ? b_at(j) : scratch_.b + j * depth_;
       tile.b_row_stride = reads ? b_.row_stride : vectors * width;
-      const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
-                           c_.row_stride, c_.col_stride};
+      const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows,
+                           cols, c_.row_stride, c_.col_stride};
       multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1]);
     }
   }
 
-  /// Of rows as they are, the micro-kernel reads whole cache lines one after the other; of columns
-  /// it would read a part of a line here and there, each time again.
+  /// Columns of a, or neither rows nor columns, become columns side by side: where they lie, each
+  /// tile would read a part of a cache line here and there anew. Rows are read one line after the
+  /// other.
   void pack_a(Tile<T>& tile, std::int64_t rows) {
-    if (a_.col_stride == 1 && !is_critical<T>(a_.row_stride)) return;
-    const T* const from = tile.a;
-    tile.a = scratch_.a;
-    if (a_.col_stride == 1) {
-      for (std::int64_t i = 0; i < rows; ++i) {
-        std::copy_n(from + i * a_.row_stride, depth_, scratch_.a + i * Scratch<T>::row_length);
-      }
-      tile.a_row_stride = Scratch<T>::row_length;
-      return;
-    }
     if (a_.row_stride == 1) {
-      tile_table<T>.pack_columns[rows - 1](from, a_.col_stride, depth_, scratch_.a);
+      tile_table<T>.pack_columns[rows - 1](tile.a, a_.col_stride, depth_, scratch_.a);
     } else {
       for (std::int64_t k = 0; k < depth_; ++k) {
         for (std::int64_t i = 0; i < rows; ++i) {
-          scratch_.a[k * rows + i] = from[i * a_.row_stride + k * a_.col_stride];
+          scratch_.a[k * rows + i] = tile.a[i * a_.row_stride + k * a_.col_stride];
         }
       }
     }
+    tile.a = scratch_.a;
     tile.a_row_stride = 1;
     tile.a_col_stride = rows;
   }
@@ -146,8 +137,8 @@ class BlockedProduct {
     }
     tile.c = scratch_.c;
     tile.c_row_stride = columns;
-    const auto copy = [&](T* from, std::int64_t from_row, std::int64_t from_col, T* to, std::int64_t to_row,
-                          std::int64_t to_col) {
+    const auto copy = [&](T* from, std::int64_t from_row, std::int64_t from_col, T* to,
+                          std::int64_t to_row, std::int64_t to_col) {
       for (std::int64_t i = 0; i < c.rows; ++i, from += from_row, to += to_row) {
         if (has_rows) {
           copy_row(from, c.cols, to);
@@ -173,6 +164,13 @@ class BlockedProduct {
 template <class T>
 void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
                      const MatrixRef<const T>& b, bool accumulate) {
+  if (c.rows == 0 || c.cols == 0) return;
+  if (a.cols == 0) {
+    // An operand without elements may have no address to start from.
+    const T zero{};
+    const MatrixRef<const T> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
+    return blocked_product(c, column, row, accumulate);
+  }
   if (c.col_stride != 1 && c.row_stride == 1) {
     BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed()).run(accumulate);
   } else {

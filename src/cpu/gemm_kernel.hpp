@@ -36,7 +36,7 @@ inline constexpr int vector_width = vector_bytes / static_cast<int>(sizeof(T));
 /// of a multiply-add, few enough to leave registers for a row of b and an element of a.
 inline constexpr int tile_vectors = 2, tile_rows = vector_registers == 32 ? 12 : 6;
 template <class T>
-inline constexpr int tile_columns = tile_vectors * vector_width<T>;
+inline constexpr int tile_columns = tile_vectors* vector_width<T>;
 
 /// From and to any address.
 template <class T>
@@ -55,7 +55,8 @@ template <int n, class F>
 [[gnu::always_inline]] constexpr void repeat(const F& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
     (f(std::integral_constant<int, i>{}), ...);
-  }(std::make_integer_sequence<int, n>{});
+  }
+  (std::make_integer_sequence<int, n>{});
 }
 
 /// What a micro-kernel works on. a may have any strides; rows of b and c are contiguous.
@@ -96,8 +97,7 @@ void multiply_tile(const Tile<T>& tile) {
   const std::int64_t c_row = tile.c_row_stride;
   if (tile.accumulate) {
     repeat<rows>([&](auto i) {
-      repeat<vectors>(
-          [&](auto j) { store<T>(c + j * width, sum[i][j] + load(c + j * width)); });
+      repeat<vectors>([&](auto j) { store<T>(c + j * width, sum[i][j] + load(c + j * width)); });
       c += c_row;
     });
   } else {

@@ -7,7 +7,7 @@
 
 namespace ein::cpu {
 
-/// Copies fewer than 2 · most elements: two pieces of a constant size, which may overlap, take less
+/// Copies at most 2 · most elements: two pieces of a constant size, which may overlap, take less
 /// than a call of memcpy.
 template <int most, class T>
 [[gnu::always_inline]] inline void copy_few(const T* from, std::int64_t count, T* to) {

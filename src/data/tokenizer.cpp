@@ -85,8 +85,11 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> ids) const {
 std::string ByteTokenizer::save() const { return std::string(bytes_tag); }
 
 CharTokenizer::CharTokenizer(std::string_view text) {
-  std::vector<bool> occurs(0x110000);
-  for_each_character(text, [&](char32_t c, std::size_t, std::size_t) { occurs[c] = true; });
+  std::vector<bool> occurs;
+  for_each_character(text, [&](char32_t c, std::size_t, std::size_t) {
+    if (c >= occurs.size()) occurs.resize(c + 1);
+    occurs[c] = true;
+  });
   ascii_.fill(-1);
   for (char32_t c = 0; c < occurs.size(); ++c) {
     if (!occurs[c]) continue;

@@ -26,12 +26,15 @@ Solved NamedBuild::checked() const {
   }
   // The pattern does not name the weights of a norm.
   const std::size_t described = call_.pattern.inputs().size();
-  const std::size_t weights = call_.op == Operation::layer_norm ? 2 : call_.op == Operation::rms_norm ? 1 : 0;
+  const std::size_t weights = call_.op == Operation::layer_norm ? 2
+                              : call_.op == Operation::rms_norm ? 1
+                                                                : 0;
   if (operands_.size() != described && operands_.size() != described + weights) {
     fail(ErrorKind::arity, name(call_.op),
          std::string(name(call_.op)) + " takes " + std::to_string(described) +
              (weights > 0 ? " or " + std::to_string(described + weights) : "") +
-             (described + weights == 1 ? " operand" : " operands") + ", the call has " + std::to_string(operands_.size()),
+             (described + weights == 1 ? " operand" : " operands") + ", the call has " +
+             std::to_string(operands_.size()),
          call_.pattern.text, {});
   }
   return solve(call_.op, call_.pattern, shapes_, call_.sizes);
@@ -46,36 +49,41 @@ void NamedBuild::complain(ErrorKind kind, const std::string& what, const std::ve
 
 void NamedBuild::require_floating(std::size_t operand) const {
   if (is_floating(dtype(operand))) return;
-  complain(ErrorKind::dtype, "a floating-point dtype is wanted, operand " + std::to_string(operand + 1) + " holds " +
-                                 std::string(name(dtype(operand))),
+  complain(ErrorKind::dtype,
+           "a floating-point dtype is wanted, operand " + std::to_string(operand + 1) + " holds " +
+               std::string(name(dtype(operand))),
            {}, "cast first, x.to(ein::DType::f32)");
 }
-
 
 std::vector<Mark> NamedBuild::marks_of_brackets() const {
   std::vector<Mark> marks;
   for (const Term& term : call_.pattern.terms) {
     if (!term.marked) continue;
-    const auto axis = std::find_if(solved_.axes.begin(), solved_.axes.end(),
-                                   [&](const Axis& a) { return a.name == call_.pattern.name_of(term); });
+    const auto axis = std::find_if(solved_.axes.begin(), solved_.axes.end(), [&](const Axis& a) {
+      return a.name == call_.pattern.name_of(term);
+    });
     const bool has_size = term.kind != TermKind::ellipsis && axis != solved_.axes.end();
     marks.push_back({term.span, has_size ? std::to_string(axis->size) : ""});
   }
   return marks;
 }
 
-// --- axes -------------------------------------------------------------------------------------------
+// --- axes ----------------------------------------------------------------------------------------
 
-NamedValue NamedBuild::operand(std::size_t k) const { return {static_cast<ValueId>(k), solved_.reads[k]}; }
+NamedValue NamedBuild::operand(std::size_t k) const {
+  return {static_cast<ValueId>(k), solved_.reads[k]};
+}
 
 NamedValue NamedBuild::positions(std::size_t k) {
   const DType dtype = operands_[k].dtype;
   if (dtype == DType::i64 || dtype == DType::i32) return operand(k);
   if (dtype == DType::u8) {
-    return map({operand(k)}, Ex::input(0), {solved_.reads[k], operands_[k].shape}, DType::i32, DType::i64);
+    return map({operand(k)}, Ex::input(0), {solved_.reads[k], operands_[k].shape}, DType::i32,
+               DType::i64);
   }
   complain(ErrorKind::dtype,
-           "positions are integers, operand " + std::to_string(k + 1) + " holds " + std::string(name(dtype)),
+           "positions are integers, operand " + std::to_string(k + 1) + " holds " +
+               std::string(name(dtype)),
            {mark_side(call_.pattern, call_.pattern.sides[k], std::string(name(dtype)))});
 }
 
@@ -119,11 +127,16 @@ double NamedBuild::marked_elements() const {
   return elements;
 }
 
-// --- operations -------------------------------------------------------------------------------------
+// --- operations ----------------------------------------------------------------------------------
 
-NamedValue NamedBuild::map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place, DType dtype,
-                           DType compute) {
-  Op op{.kind = OpKind::map, .dtype = dtype, .shape = place.shape, .write = place.access, .expr = formula, .compute = compute};
+NamedValue NamedBuild::map(const std::vector<NamedValue>& inputs, const Ex& formula,
+                           const Place& place, DType dtype, DType compute) {
+  Op op{.kind = OpKind::map,
+        .dtype = dtype,
+        .shape = place.shape,
+        .write = place.access,
+        .expr = formula,
+        .compute = compute};
   for (const NamedValue& input : inputs) {
     op.inputs.push_back(input.id);
     op.reads.push_back(input.access);
@@ -131,23 +144,41 @@ NamedValue NamedBuild::map(const std::vector<NamedValue>& inputs, const Ex& form
   return add(std::move(op));
 }
 
-NamedValue NamedBuild::reduce(Combine how, const NamedValue& from, const Place& place, DType dtype) {
-  return add({.kind = OpKind::reduce, .dtype = dtype, .shape = place.shape, .inputs = {from.id}, .reads = {from.access},
-              .write = place.access, .combine = how});
+NamedValue NamedBuild::reduce(Combine how, const NamedValue& from, const Place& place,
+                              DType dtype) {
+  return add({.kind = OpKind::reduce,
+              .dtype = dtype,
+              .shape = place.shape,
+              .inputs = {from.id},
+              .reads = {from.access},
+              .write = place.access,
+              .combine = how});
 }
 
 NamedValue NamedBuild::stationary(const NamedValue& value) {
   const Op& op = graph_.op(value.id);
-  return add({.kind = OpKind::reindex, .dtype = op.dtype, .shape = op.shape, .inputs = {value.id}, .reads = {value.access},
-              .write = value.access, .stationary = true});
+  return add({.kind = OpKind::reindex,
+              .dtype = op.dtype,
+              .shape = op.shape,
+              .inputs = {value.id},
+              .reads = {value.access},
+              .write = value.access,
+              .stationary = true});
 }
 
-NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, const Place& place, std::vector<Axis> axes) {
+NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, const Place& place,
+                              std::vector<Axis> axes) {
   const int dim = marked_dim(x.access);
   Access read = x.access;
   read[static_cast<std::size_t>(dim)].terms.clear();
-  return add({.kind = OpKind::gather, .dtype = graph_.op(x.id).dtype, .shape = place.shape, .inputs = {x.id, positions.id},
-              .axes = std::move(axes), .reads = {read, positions.access}, .write = place.access, .dim = dim});
+  return add({.kind = OpKind::gather,
+              .dtype = graph_.op(x.id).dtype,
+              .shape = place.shape,
+              .inputs = {x.id, positions.id},
+              .axes = std::move(axes),
+              .reads = {read, positions.access},
+              .write = place.access,
+              .dim = dim});
 }
 
 NamedValue NamedBuild::add(Op op) {
@@ -155,7 +186,8 @@ NamedValue NamedBuild::add(Op op) {
   auto bytes = static_cast<std::int64_t>(size_of(op.dtype));
   for (std::int64_t size : op.shape) {
     if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
-    complain(ErrorKind::overflow, "a tensor of shape " + op.shape.to_string() + " needs more than 2^63 - 1 bytes");
+    complain(ErrorKind::overflow,
+             "a tensor of shape " + op.shape.to_string() + " needs more than 2^63 - 1 bytes");
   }
   NamedValue value{static_cast<ValueId>(graph_.ops.size()), op.write};
   if (op.axes.empty()) op.axes = solved_.axes;
@@ -193,20 +225,33 @@ Graph NamedBuild::finish(std::initializer_list<NamedValue> results) {
 Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands) {
   NamedBuild build(call, operands);
   switch (call.op) {
-    case Operation::softmax: return build_softmax(build);
-    case Operation::log_softmax: return build_log_softmax(build);
-    case Operation::cross_entropy: return build_cross_entropy(build);
-    case Operation::layer_norm: return build_layer_norm(build);
-    case Operation::rms_norm: return build_rms_norm(build);
+    case Operation::softmax:
+      return build_softmax(build);
+    case Operation::log_softmax:
+      return build_log_softmax(build);
+    case Operation::cross_entropy:
+      return build_cross_entropy(build);
+    case Operation::layer_norm:
+      return build_layer_norm(build);
+    case Operation::rms_norm:
+      return build_rms_norm(build);
     case Operation::argmax:
-    case Operation::argmin: return build_argmax(build);
-    case Operation::cumsum: return build_cumsum(build);
-    case Operation::sort: return build_sort(build);
-    case Operation::top_k: return build_top_k(build);
-    case Operation::gather: return build_gather(build);
-    case Operation::scatter_add: return build_scatter_add(build);
-    case Operation::one_hot: return build_one_hot(build);
-    default: break;
+    case Operation::argmin:
+      return build_argmax(build);
+    case Operation::cumsum:
+      return build_cumsum(build);
+    case Operation::sort:
+      return build_sort(build);
+    case Operation::top_k:
+      return build_top_k(build);
+    case Operation::gather:
+      return build_gather(build);
+    case Operation::scatter_add:
+      return build_scatter_add(build);
+    case Operation::one_hot:
+      return build_one_hot(build);
+    default:
+      break;
   }
   throw std::logic_error("build_named_graph: an operation without brackets");
 }

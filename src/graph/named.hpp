@@ -6,8 +6,8 @@
 
 namespace ein {
 
-/// The verified graph of a call of such an operation: one input per operand, one output per result. Every
-/// mistake in the call is an Error.
+/// The verified graph of a call of such an operation: one input per operand, one output per result.
+/// Every mistake in the call is an Error.
 Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands);
 
 /// A value of the graph, and where the pattern's axes lie in it.
@@ -22,8 +22,8 @@ struct Place {
   Shape shape{};
 };
 
-/// The graph of one call while it is built. Accesses and axes are numbered as in the solved pattern; each
-/// operation gets those of them that it uses.
+/// The graph of one call while it is built. Accesses and axes are numbered as in the solved
+/// pattern; each operation gets those of them that it uses.
 class NamedBuild {
  public:
   NamedBuild(const PatternCall& call, std::span<const OperandType> operands);
@@ -38,7 +38,9 @@ class NamedBuild {
   NamedValue operand(std::size_t k) const;
   /// An operand that holds positions, as i64 or i32; an Error unless it holds integers.
   NamedValue positions(std::size_t k);
-  std::int64_t size_of_axis(int axis) const { return solved_.axes[static_cast<std::size_t>(axis)].size; }
+  std::int64_t size_of_axis(int axis) const {
+    return solved_.axes[static_cast<std::size_t>(axis)].size;
+  }
 
   /// The dimensions of the first operand.
   Place full() const { return {solved_.reads[0], operands_[0].shape}; }
@@ -55,22 +57,27 @@ class NamedBuild {
   /// The number of elements along all axes in brackets.
   double marked_elements() const;
 
-  NamedValue map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place, DType dtype, DType compute);
+  NamedValue map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place,
+                 DType dtype, DType compute);
   NamedValue map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place) {
     return map(inputs, formula, place, wide(), wide());
   }
   NamedValue reduce(Combine how, const NamedValue& from, const Place& place, DType dtype);
   /// x at positions along the dimension that the axis in brackets has in x.
-  NamedValue gather(const NamedValue& x, const NamedValue& positions, const Place& place, std::vector<Axis> axes);
+  NamedValue gather(const NamedValue& x, const NamedValue& positions, const Place& place,
+                    std::vector<Axis> axes);
   /// Adds an operation; its axes are the pattern's unless it names others of as many.
   NamedValue add(Op op);
   /// The same value to whom its slope does not matter: see Op::stationary.
   NamedValue stationary(const NamedValue& value);
-  void detach(const NamedValue& value) { graph_.ops[static_cast<std::size_t>(value.id)].detached = true; }
+  void detach(const NamedValue& value) {
+    graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
+  }
 
   void require_floating(std::size_t operand = 0) const;
   /// Throws an Error about the call; the notes end with the operands' shapes.
-  [[noreturn]] void complain(ErrorKind kind, const std::string& what, const std::vector<Mark>& marks = {},
+  [[noreturn]] void complain(ErrorKind kind, const std::string& what,
+                             const std::vector<Mark>& marks = {},
                              const std::string& help = "") const;
   /// The terms in brackets, with their sizes.
   std::vector<Mark> marks_of_brackets() const;
@@ -88,16 +95,16 @@ class NamedBuild {
 };
 
 // One builder for each operation, by the file that has it.
-Graph build_softmax(NamedBuild&);        // softmax.cpp
+Graph build_softmax(NamedBuild&);  // softmax.cpp
 Graph build_log_softmax(NamedBuild&);
 Graph build_cross_entropy(NamedBuild&);
-Graph build_layer_norm(NamedBuild&);     // norm.cpp
+Graph build_layer_norm(NamedBuild&);  // norm.cpp
 Graph build_rms_norm(NamedBuild&);
-Graph build_argmax(NamedBuild&);         // order.cpp
+Graph build_argmax(NamedBuild&);  // order.cpp
 Graph build_cumsum(NamedBuild&);
 Graph build_sort(NamedBuild&);
 Graph build_top_k(NamedBuild&);
-Graph build_gather(NamedBuild&);         // positions.cpp
+Graph build_gather(NamedBuild&);  // positions.cpp
 Graph build_scatter_add(NamedBuild&);
 Graph build_one_hot(NamedBuild&);
 

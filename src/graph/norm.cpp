@@ -10,14 +10,15 @@ NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what) {
   const OperandType& type = b.operand_type(k);
   if (!(place.shape == type.shape)) {
     b.complain(ErrorKind::shape,
-               std::string(what) + " has shape " + type.shape.to_string() + ", the axes in brackets have " +
-                   place.shape.to_string(),
+               std::string(what) + " has shape " + type.shape.to_string() +
+                   ", the axes in brackets have " + place.shape.to_string(),
                b.marks_of_brackets());
   }
   if (!is_floating(type.dtype) || size_of(type.dtype) > size_of(b.wide())) {
     b.complain(ErrorKind::dtype,
-               std::string(what) + " is " + std::string(name(type.dtype)) + ", operand 1 is " + std::string(name(b.dtype())), {},
-               "cast one with .to(dtype)");
+               std::string(what) + " is " + std::string(name(type.dtype)) + ", operand 1 is " +
+                   std::string(name(b.dtype())),
+               {}, "cast one with .to(dtype)");
   }
   return {static_cast<ValueId>(k), place.access};
 }
@@ -41,7 +42,8 @@ Graph build_layer_norm(NamedBuild& b) {
   const NamedValue mean = b.map({sum}, Ex::input(0) / b.marked_elements(), b.rows());
   const Ex deviation = Ex::input(0) - Ex::input(1);
   // A variance does not change with what it is taken about, to first order, when that is the mean.
-  const NamedValue scale = inverse_root_mean(b, b.map({x, b.stationary(mean)}, square(deviation), b.full()));
+  const NamedValue scale =
+      inverse_root_mean(b, b.map({x, b.stationary(mean)}, square(deviation), b.full()));
   std::vector<NamedValue> inputs{x, mean, scale};
   Ex formula = deviation * Ex::input(2);
   if (b.operand_count() > 1) {
@@ -55,7 +57,8 @@ Graph build_layer_norm(NamedBuild& b) {
 Graph build_rms_norm(NamedBuild& b) {
   b.require_floating();
   const NamedValue x = b.operand(0);
-  std::vector<NamedValue> inputs{x, inverse_root_mean(b, b.map({x}, square(Ex::input(0)), b.full()))};
+  std::vector<NamedValue> inputs{x,
+                                 inverse_root_mean(b, b.map({x}, square(Ex::input(0)), b.full()))};
   Ex formula = Ex::input(0) * Ex::input(1);
   if (b.operand_count() > 1) {
     inputs.push_back(weight(b, 1, "weight"));

@@ -7,20 +7,27 @@ namespace {
 /// The positions along the axis that put x in order.
 NamedValue argsort(NamedBuild& b, bool descending) {
   const Place full = b.full();
-  return b.add({.kind = OpKind::argsort, .dtype = DType::i64, .shape = full.shape, .inputs = {0}, .reads = {full.access},
-                .write = full.access, .axis = b.marked_axis(), .reverse = descending});
+  return b.add({.kind = OpKind::argsort,
+                .dtype = DType::i64,
+                .shape = full.shape,
+                .inputs = {0},
+                .reads = {full.access},
+                .write = full.access,
+                .axis = b.marked_axis(),
+                .reverse = descending});
 }
 
 }  // namespace
 
-/// The least position at which x equals the maximum. NaN equals nothing, but the maximum is NaN only if an
-/// element is.
+/// The least position at which x equals the maximum. NaN equals nothing, but the maximum is NaN
+/// only if an element is.
 Graph build_argmax(NamedBuild& b) {
   const int axis = b.marked_axis();
   const Place rows = b.rows();
   const std::int64_t size = b.size_of_axis(axis);
   if (size == 0 && numel(rows.shape) > 0) {
-    b.complain(ErrorKind::reduction, "there is no position among no elements", b.marks_of_brackets());
+    b.complain(ErrorKind::reduction, "there is no position among no elements",
+               b.marks_of_brackets());
   }
   // Exact for positions up to 2^53 and for every element.
   const DType compute = is_floating(b.dtype()) ? DType::f64 : DType::i64;
@@ -28,16 +35,24 @@ Graph build_argmax(NamedBuild& b) {
   const Combine how = b.call().op == Operation::argmax ? Combine::max : Combine::min;
   const NamedValue extreme = b.reduce(how, b.operand(0), rows, b.dtype());
   const Ex x = Ex::input(0);
-  const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)), Ex::apply(ScalarOp::ne, x, x));
+  const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)),
+                             Ex::apply(ScalarOp::ne, x, x));
   const Ex position = Ex::apply(ScalarOp::where, is_it, Ex::index(axis), Ex::integer(size));
-  const NamedValue positions = b.map({b.operand(0), extreme}, position, b.full(), DType::i64, compute);
+  const NamedValue positions =
+      b.map({b.operand(0), extreme}, position, b.full(), DType::i64, compute);
   return b.finish({b.reduce(Combine::min, positions, rows, DType::i64)});
 }
 
 Graph build_cumsum(NamedBuild& b) {
   const Place full = b.full();
-  return b.finish({b.add({.kind = OpKind::scan, .dtype = b.dtype(), .shape = full.shape, .inputs = {0}, .reads = {full.access},
-                          .write = full.access, .combine = Combine::sum, .axis = b.marked_axis()})});
+  return b.finish({b.add({.kind = OpKind::scan,
+                          .dtype = b.dtype(),
+                          .shape = full.shape,
+                          .inputs = {0},
+                          .reads = {full.access},
+                          .write = full.access,
+                          .combine = Combine::sum,
+                          .axis = b.marked_axis()})});
 }
 
 Graph build_sort(NamedBuild& b) {
@@ -49,7 +64,9 @@ Graph build_top_k(NamedBuild& b) {
   const std::int64_t k = b.call().named.k;
   const int axis = b.marked_axis();
   if (k < 0 || k > b.size_of_axis(axis)) {
-    b.complain(ErrorKind::value, "the " + std::to_string(k) + " greatest of " + std::to_string(b.size_of_axis(axis)) + " elements",
+    b.complain(ErrorKind::value,
+               "the " + std::to_string(k) + " greatest of " + std::to_string(b.size_of_axis(axis)) +
+                   " elements",
                b.marks_of_brackets());
   }
   Place place = b.full();
@@ -57,8 +74,13 @@ Graph build_top_k(NamedBuild& b) {
   std::vector<Axis> axes = b.solved().axes;
   axes[static_cast<std::size_t>(axis)].size = k;
   const NamedValue all = argsort(b, true);
-  const NamedValue positions = b.add({.kind = OpKind::reindex, .dtype = DType::i64, .shape = place.shape, .inputs = {all.id},
-                                      .axes = axes, .reads = {all.access}, .write = place.access});
+  const NamedValue positions = b.add({.kind = OpKind::reindex,
+                                      .dtype = DType::i64,
+                                      .shape = place.shape,
+                                      .inputs = {all.id},
+                                      .axes = axes,
+                                      .reads = {all.access},
+                                      .write = place.access});
   return b.finish({b.gather(b.operand(0), positions, place, axes), positions});
 }
 

@@ -12,13 +12,19 @@ Graph build_scatter_add(NamedBuild& b) {
   Place place = b.result();
   const int dim = b.marked_dim(place.access);
   place.access[static_cast<std::size_t>(dim)].terms.clear();
-  return b.finish({b.add({.kind = OpKind::scatter_add, .dtype = b.dtype(), .shape = place.shape, .inputs = {0, positions.id},
-                          .reads = {b.operand(0).access, positions.access}, .write = place.access, .dim = dim})});
+  return b.finish({b.add({.kind = OpKind::scatter_add,
+                          .dtype = b.dtype(),
+                          .shape = place.shape,
+                          .inputs = {0, positions.id},
+                          .reads = {b.operand(0).access, positions.access},
+                          .write = place.access,
+                          .dim = dim})});
 }
 
 Graph build_one_hot(NamedBuild& b) {
   const Ex is_there = Ex::apply(ScalarOp::eq, Ex::input(0), Ex::index(b.marked_axis()));
-  return b.finish({b.map({b.positions(0)}, is_there, b.result(), b.call().named.dtype, DType::i64)});
+  return b.finish(
+      {b.map({b.positions(0)}, is_there, b.result(), b.call().named.dtype, DType::i64)});
 }
 
 }  // namespace ein

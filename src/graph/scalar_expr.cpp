@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdio>
 
 #include <ein/dtype.hpp>
 
@@ -151,9 +152,8 @@ std::string to_string(const ScalarExpr& expr) {
         if (step.op == ScalarOp::index) text.push_back("i" + std::to_string(step.which));
         if (step.op == ScalarOp::uniform || step.op == ScalarOp::normal) text.push_back(word);
         if (step.op == ScalarOp::constant) {
-          std::string number = std::to_string(step.real);
-          number.erase(number.find_last_not_of('0') + 1);
-          if (number.back() == '.') number.pop_back();
+          char number[32];
+          std::snprintf(number, sizeof number, "%.7g", step.real);
           text.push_back(number);
         }
         break;

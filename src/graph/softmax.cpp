@@ -8,7 +8,8 @@ struct Exponentials {
   NamedValue max, exp, sum;  // of each row, of each element, of each row
 };
 
-/// The results do not depend on the maximum, which keeps exp in range; it is a constant to differentiation.
+/// The results do not depend on the maximum, which keeps exp in range; it is a constant to
+/// differentiation.
 Exponentials exponentials(NamedBuild& b) {
   const NamedValue max = b.reduce(Combine::max, b.operand(0), b.rows(), b.dtype());
   b.detach(max);
@@ -41,7 +42,8 @@ Graph build_softmax(NamedBuild& b) {
   b.require_floating();
   if (is_empty(b)) return finish_empty(b);
   const Exponentials e = exponentials(b);
-  return b.finish({b.map({e.exp, e.sum}, Ex::input(0) / Ex::input(1), b.full(), b.dtype(), b.wide())});
+  return b.finish(
+      {b.map({e.exp, e.sum}, Ex::input(0) / Ex::input(1), b.full(), b.dtype(), b.wide())});
 }
 
 Graph build_log_softmax(NamedBuild& b) {

@@ -151,7 +151,8 @@ class Parser {
     for (const NpyType& type : npy_types) {
       if (type.code != code) continue;
       const bool one_byte = size_of(type.dtype) == 1;
-      if (order == '|' && !one_byte) fail("has the descr " + in_quotes(descr) + " without byte order");
+      if (order == '|' && !one_byte)
+        fail("has the descr " + in_quotes(descr) + " without byte order");
       header_.dtype = type.dtype;
       header_.swapped = !one_byte && order != '=' && order != native_order;
       return;

@@ -7,13 +7,15 @@ namespace {
 
 class AdaGradRule final : public Rule {
  public:
-  explicit AdaGradRule(const AdaGradOptions& options) : Rule("AdaGrad", {{"sum", options.initial_accumulator}}), options_(options) {
+  explicit AdaGradRule(const AdaGradOptions& options)
+      : Rule("AdaGrad", {{"sum", options.initial_accumulator}}), options_(options) {
     require_not_negative("AdaGrad", "learning_rate_decay", options.learning_rate_decay);
     require_not_negative("AdaGrad", "initial_accumulator", options.initial_accumulator);
     require_not_negative("AdaGrad", "eps", options.eps);
   }
 
-  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step, double) const override {
+  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
+                              double) const override {
     if (options_.learning_rate_decay == 0) return {learning_rate};
     return {learning_rate / (1 + options_.learning_rate_decay * (step - 1))};
   }
@@ -21,7 +23,8 @@ class AdaGradRule final : public Rule {
   std::vector<Tensor> update(const Values& values) const override {
     const Tensor g = decayed_gradient(values);
     const Tensor sum = values.state[0] + g * g;
-    const Tensor root = options_.eps_inside_root ? sqrt(sum + options_.eps) : sqrt(sum) + options_.eps;
+    const Tensor root =
+        options_.eps_inside_root ? sqrt(sum + options_.eps) : sqrt(sum) + options_.eps;
     return {values.p - values.numbers[0] * g / root, sum};
   }
 
@@ -32,6 +35,7 @@ class AdaGradRule final : public Rule {
 }  // namespace
 
 AdaGrad::AdaGrad(const ParameterGroups& parameters, const AdaGradOptions& options)
-    : Optimizer(parameters, options.learning_rate, options.weight_decay, std::make_unique<AdaGradRule>(options)) {}
+    : Optimizer(parameters, options.learning_rate, options.weight_decay,
+                std::make_unique<AdaGradRule>(options)) {}
 
 }  // namespace ein::optim

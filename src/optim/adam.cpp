@@ -21,8 +21,12 @@ class MomentsRule : public Rule {
   /// 1 - βᵗ: by what an average of t numbers that began at 0 is too small.
   static Tensor correction(double beta, const Tensor& step) { return 1.0 - pow(beta, step); }
 
-  Tensor first_moment(const Tensor& m, const Tensor& g) const { return betas_[0] * m + (1 - betas_[0]) * g; }
-  Tensor second_moment(const Tensor& v, const Tensor& g) const { return betas_[1] * v + (1 - betas_[1]) * (g * g); }
+  Tensor first_moment(const Tensor& m, const Tensor& g) const {
+    return betas_[0] * m + (1 - betas_[0]) * g;
+  }
+  Tensor second_moment(const Tensor& v, const Tensor& g) const {
+    return betas_[1] * v + (1 - betas_[1]) * (g * g);
+  }
 
   Betas betas_;
   double eps_;
@@ -30,17 +34,19 @@ class MomentsRule : public Rule {
 
 enum class Decay { gradient, parameter };
 
-/// With r = √(1 - β₂ᵗ), m̂ / (√v̂ + eps) is r / (1 - β₁ᵗ) · m / (√v + r·eps) (Kingma, Ba 2015, section 2): numbers of the
-/// step, and less work for each element.
+/// With r = √(1 - β₂ᵗ), m̂ / (√v̂ + eps) is r / (1 - β₁ᵗ) · m / (√v + r·eps) (Kingma, Ba 2015,
+/// section 2): numbers of the step, and less work for each element.
 class AdamRule final : public MomentsRule {
  public:
   AdamRule(const char* optimizer, const AdamOptions& options, Decay decay)
       : MomentsRule(optimizer, options.betas, options.eps), decay_(decay) {}
 
-  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step, double weight_decay) const override {
+  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
+                              double weight_decay) const override {
     const Tensor root = sqrt(correction(betas_[1], step));
     std::vector<Tensor> result{learning_rate * root / correction(betas_[0], step), root * eps_};
-    if (decay_ == Decay::parameter && weight_decay != 0) result.push_back(1 - learning_rate * weight_decay);
+    if (decay_ == Decay::parameter && weight_decay != 0)
+      result.push_back(1 - learning_rate * weight_decay);
     return result;
   }
 
@@ -59,13 +65,15 @@ class LAMBRule final : public MomentsRule {
  public:
   explicit LAMBRule(const LAMBOptions& options) : MomentsRule("LAMB", options.betas, options.eps) {}
 
-  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step, double) const override {
+  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
+                              double) const override {
     const Tensor root = sqrt(correction(betas_[1], step));
     return {learning_rate, root / correction(betas_[0], step), root * eps_};
   }
 
   std::vector<Tensor> update(const Values& values) const override {
-    const Tensor m = first_moment(values.state[0], values.g), v = second_moment(values.state[1], values.g);
+    const Tensor m = first_moment(values.state[0], values.g),
+                 v = second_moment(values.state[1], values.g);
     Tensor u = values.numbers[1] * m / (sqrt(v) + values.numbers[2]);
     if (values.weight_decay != 0) u = u + values.weight_decay * values.p;
     const Tensor size = norm(values.p), of_update = norm(u);
@@ -80,12 +88,15 @@ class LAMBRule final : public MomentsRule {
 }  // namespace
 
 Adam::Adam(const ParameterGroups& parameters, const AdamOptions& options)
-    : Optimizer(parameters, options.learning_rate, options.weight_decay, std::make_unique<AdamRule>("Adam", options, Decay::gradient)) {}
+    : Optimizer(parameters, options.learning_rate, options.weight_decay,
+                std::make_unique<AdamRule>("Adam", options, Decay::gradient)) {}
 
 AdamW::AdamW(const ParameterGroups& parameters, const AdamOptions& options)
-    : Optimizer(parameters, options.learning_rate, options.weight_decay, std::make_unique<AdamRule>("AdamW", options, Decay::parameter)) {}
+    : Optimizer(parameters, options.learning_rate, options.weight_decay,
+                std::make_unique<AdamRule>("AdamW", options, Decay::parameter)) {}
 
 LAMB::LAMB(const ParameterGroups& parameters, const LAMBOptions& options)
-    : Optimizer(parameters, options.learning_rate, options.weight_decay, std::make_unique<LAMBRule>(options)) {}
+    : Optimizer(parameters, options.learning_rate, options.weight_decay,
+                std::make_unique<LAMBRule>(options)) {}
 
 }  // namespace ein::optim

@@ -83,6 +83,11 @@ void GradScaler::load_state_dict(const StateDict& state) {
       throw Error(ErrorKind::shape,
                   "GradScaler: " + name + " has shape " + tensor.shape().to_string());
   }
+  const double value = scale->second.to(DType::f32).item();
+  if (!(value > 0 && std::isfinite(value)) || clean_steps->second.item() < 0) {
+    throw Error(ErrorKind::value,
+                "GradScaler: scale is to be positive and finite, clean_steps not negative");
+  }
   scale_.copy_from(scale->second);
   clean_steps_.copy_from(clean_steps->second);
 }

@@ -42,25 +42,32 @@ void write(const Tensor& to, const Tensor& value, const Tensor* skip) {
 
 void require_not_negative(const char* optimizer, const char* option, double value) {
   if (value >= 0 && std::isfinite(value)) return;
-  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " + std::to_string(value) + ", at least 0 is wanted");
+  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " +
+                                    std::to_string(value) + ", at least 0 is wanted");
 }
 
 void require_below_one(const char* optimizer, const char* option, double value) {
   if (value >= 0 && value < 1) return;
-  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " + std::to_string(value) + ", 0 <= " + option + " < 1 is wanted");
+  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " +
+                                    std::to_string(value) + ", 0 <= " + option + " < 1 is wanted");
 }
 
 Tensor decayed_gradient(const Rule::Values& values) {
   return values.weight_decay == 0 ? values.g : values.g + values.weight_decay * values.p;
 }
 
-Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay, std::unique_ptr<const Rule> rule)
-    : rule_(std::move(rule)), step_(zeros({}, DType::f64)), learning_rate_(full({}, learning_rate, DType::f64)) {
+Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay,
+                     std::unique_ptr<const Rule> rule)
+    : rule_(std::move(rule)),
+      step_(zeros({}, DType::f64)),
+      learning_rate_(full({}, learning_rate, DType::f64)) {
   const char* name = rule_->optimizer().c_str();
   require_not_negative(name, "learning_rate", learning_rate);
   require_not_negative(name, "weight_decay", weight_decay);
   if (!step_.storage()) {
-    throw Error(ErrorKind::value, rule_->optimizer() + ": its state outlives a step; make it outside of the function that ein::compile traces");
+    throw Error(ErrorKind::value, rule_->optimizer() +
+                                      ": its state outlives a step; make it outside of the "
+                                      "function that ein::compile traces");
   }
   for (const ParameterGroup& given : parameters.groups()) {
     Group group{{}, given.weight_decay.value_or(weight_decay), given.learning_rate_factor};
@@ -68,23 +75,30 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
     require_not_negative(name, "learning_rate_factor", group.learning_rate_factor);
     for (const Tensor& p : given.parameters) {
       if (!is_floating(p.dtype())) {
-        throw Error(ErrorKind::dtype, rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) + " of shape " +
-                                          p.shape().to_string() + " is " + std::string(ein::name(p.dtype())) + ", no floating-point dtype");
+        throw Error(ErrorKind::dtype,
+                    rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) +
+                        " of shape " + p.shape().to_string() + " is " +
+                        std::string(ein::name(p.dtype())) + ", no floating-point dtype");
       }
       if (!p.storage()) {
-        throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) + " of shape " +
-                                          p.shape().to_string() + " is a value of a function that ein::compile traces");
+        throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
+                                          std::to_string(parameters_.size()) + " of shape " +
+                                          p.shape().to_string() +
+                                          " is a value of a function that ein::compile traces");
       }
       for (const Tensor& other : parameters_) {
         if (is_same(p, other)) {
-          throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) + " of shape " +
-                                            p.shape().to_string() + " was given before; each may be updated once");
+          throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
+                                            std::to_string(parameters_.size()) + " of shape " +
+                                            p.shape().to_string() +
+                                            " was given before; each may be updated once");
         }
       }
       const NoGrad no_grad;
       const DType dtype = state_dtype(p.dtype());
       Slot slot{p, p.dtype() == dtype ? p : p.detach().to(dtype), {}};
-      for (const StateTensor& state : rule_->state()) slot.state.push_back(full(p.shape(), state.initial, dtype));
+      for (const StateTensor& state : rule_->state())
+        slot.state.push_back(full(p.shape(), state.initial, dtype));
       group.slots.push_back(std::move(slot));
       parameters_.push_back(p);
     }
@@ -98,15 +112,19 @@ Optimizer::Optimizer(Optimizer&&) noexcept = default;
 
 void Optimizer::step(const Tensor* skip) {
   if (skip && skip->dtype() != DType::boolean) {
-    throw Error(ErrorKind::dtype, "step: skip is " + std::string(ein::name(skip->dtype())) + ", bool is wanted");
+    throw Error(ErrorKind::dtype,
+                "step: skip is " + std::string(ein::name(skip->dtype())) + ", bool is wanted");
   }
   if (skip && skip->rank() != 0) {
-    throw Error(ErrorKind::shape, "step: skip has shape " + skip->shape().to_string() + ", a tensor without axes is wanted");
+    throw Error(ErrorKind::shape, "step: skip has shape " + skip->shape().to_string() +
+                                      ", a tensor without axes is wanted");
   }
   const NoGrad no_grad;
   const Tensor step = step_ + 1;
   for (const Group& group : groups_) {
-    const Tensor rate = group.learning_rate_factor == 1 ? learning_rate_ : learning_rate_ * group.learning_rate_factor;
+    const Tensor rate = group.learning_rate_factor == 1
+                            ? learning_rate_
+                            : learning_rate_ * group.learning_rate_factor;
     const std::vector<Tensor> exact = rule_->numbers(rate, step, group.weight_decay);
     std::vector<Tensor> rounded;  // of parameters that are not in f64
     for (const Slot& slot : group.slots) {
@@ -116,8 +134,8 @@ void Optimizer::step(const Tensor* skip) {
         for (const Tensor& number : exact) rounded.push_back(number.to(DType::f32));
       }
       const Tensor g = slot.parameter.grad().to(slot.updated.dtype());
-      const std::vector<Tensor> values =
-          rule_->update({slot.updated, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
+      const std::vector<Tensor> values = rule_->update(
+          {slot.updated, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
       for (std::size_t i = 0; i < slot.state.size(); ++i) write(slot.state[i], values[i + 1], skip);
       write(slot.updated, values[0], skip);
       if (slot.has_master()) write(slot.parameter, values[0].to(slot.parameter.dtype()), skip);
@@ -144,7 +162,8 @@ StateDict Optimizer::state_dict() const {
     for (const Slot& slot : group.slots) {
       const std::string prefix = std::to_string(place++) + ".";
       if (slot.has_master()) all.emplace(prefix + "master", slot.updated);
-      for (std::size_t i = 0; i < slot.state.size(); ++i) all.emplace(prefix + rule_->state()[i].name, slot.state[i]);
+      for (std::size_t i = 0; i < slot.state.size(); ++i)
+        all.emplace(prefix + rule_->state()[i].name, slot.state[i]);
     }
   }
   return all;
@@ -154,16 +173,20 @@ void Optimizer::load_state_dict(const StateDict& state) {
   const StateDict mine = state_dict();
   for (const auto& [key, tensor] : state) {
     if (!mine.contains(key)) {
-      throw Error(ErrorKind::value, rule_->optimizer() + ": the state \"" + key + "\" is unknown to an optimizer of " +
-                                        std::to_string(parameters_.size()) + (parameters_.size() == 1 ? " parameter" : " parameters"));
+      throw Error(ErrorKind::value, rule_->optimizer() + ": the state \"" + key +
+                                        "\" is unknown to an optimizer of " +
+                                        std::to_string(parameters_.size()) +
+                                        (parameters_.size() == 1 ? " parameter" : " parameters"));
     }
   }
   for (const auto& [key, tensor] : mine) {
     const auto found = state.find(key);
-    if (found == state.end()) throw Error(ErrorKind::value, rule_->optimizer() + ": the state \"" + key + "\" is missing");
+    if (found == state.end())
+      throw Error(ErrorKind::value, rule_->optimizer() + ": the state \"" + key + "\" is missing");
     if (!(found->second.shape() == tensor.shape())) {
-      throw Error(ErrorKind::shape, rule_->optimizer() + ": the state \"" + key + "\" has shape " + found->second.shape().to_string() +
-                                        ", " + tensor.shape().to_string() + " is wanted");
+      throw Error(ErrorKind::shape, rule_->optimizer() + ": the state \"" + key + "\" has shape " +
+                                        found->second.shape().to_string() + ", " +
+                                        tensor.shape().to_string() + " is wanted");
     }
   }
   const NoGrad no_grad;

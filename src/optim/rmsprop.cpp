@@ -7,13 +7,16 @@ namespace {
 
 class RMSPropRule final : public Rule {
  public:
-  explicit RMSPropRule(const RMSPropOptions& options) : Rule("RMSProp", state_of(options)), options_(options) {
+  explicit RMSPropRule(const RMSPropOptions& options)
+      : Rule("RMSProp", state_of(options)), options_(options) {
     require_not_negative("RMSProp", "alpha", options.alpha);
     require_not_negative("RMSProp", "eps", options.eps);
     require_not_negative("RMSProp", "momentum", options.momentum);
   }
 
-  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor&, double) const override { return {learning_rate}; }
+  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor&, double) const override {
+    return {learning_rate};
+  }
 
   std::vector<Tensor> update(const Values& values) const override {
     const double alpha = options_.alpha;
@@ -47,6 +50,7 @@ class RMSPropRule final : public Rule {
 }  // namespace
 
 RMSProp::RMSProp(const ParameterGroups& parameters, const RMSPropOptions& options)
-    : Optimizer(parameters, options.learning_rate, options.weight_decay, std::make_unique<RMSPropRule>(options)) {}
+    : Optimizer(parameters, options.learning_rate, options.weight_decay,
+                std::make_unique<RMSPropRule>(options)) {}
 
 }  // namespace ein::optim

@@ -18,14 +18,16 @@ struct StateTensor {
 /// Updates are pure: from values to values.
 class Rule {
  public:
-  Rule(std::string optimizer, std::vector<StateTensor> state) : optimizer_(std::move(optimizer)), state_(std::move(state)) {}
+  Rule(std::string optimizer, std::vector<StateTensor> state)
+      : optimizer_(std::move(optimizer)), state_(std::move(state)) {}
   virtual ~Rule() = default;
 
   const std::string& optimizer() const { return optimizer_; }
   const std::vector<StateTensor>& state() const { return state_; }
 
   /// Numbers of this step for a group of parameters, from numbers in f64; `step` counts from 1.
-  virtual std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step, double weight_decay) const = 0;
+  virtual std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
+                                      double weight_decay) const = 0;
 
   /// What an update reads. All have one dtype.
   struct Values {

@@ -12,9 +12,11 @@ double warm_up(double learning_rate, std::int64_t step, std::int64_t steps) {
   return learning_rate * made / (static_cast<double>(steps) + 1);
 }
 
-/// `remaining(progress)`, from 1 to 0, of the way from `low` to `high` for steps from `begin` to `end`.
+/// `remaining(progress)`, from 1 to 0, of the way from `low` to `high` for steps from `begin` to
+/// `end`.
 template <class Remaining>
-double decay(double high, double low, std::int64_t step, std::int64_t begin, std::int64_t end, Remaining remaining) {
+double decay(double high, double low, std::int64_t step, std::int64_t begin, std::int64_t end,
+             Remaining remaining) {
   if (step >= end) return low;
   if (step < begin) return high;
   const double progress = static_cast<double>(step - begin) / static_cast<double>(end - begin);

@@ -9,7 +9,9 @@ namespace {
 class SGDRule final : public Rule {
  public:
   explicit SGDRule(const SGDOptions& options)
-      : Rule("SGD", options.momentum == 0 ? std::vector<StateTensor>{} : std::vector<StateTensor>{{"momentum"}}), options_(options) {
+      : Rule("SGD", options.momentum == 0 ? std::vector<StateTensor>{}
+                                          : std::vector<StateTensor>{{"momentum"}}),
+        options_(options) {
     require_not_negative("SGD", "momentum", options.momentum);
     require_not_negative("SGD", "dampening", options.dampening);
     if (options.nesterov && (options.momentum == 0 || options.dampening != 0)) {
@@ -17,7 +19,8 @@ class SGDRule final : public Rule {
     }
   }
 
-  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step, double) const override {
+  std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
+                              double) const override {
     if (options_.dampening == 0) return {learning_rate};
     // The first step takes the whole gradient.
     return {learning_rate, 1 - options_.dampening * (step > 1).to(DType::f64)};
@@ -39,6 +42,7 @@ class SGDRule final : public Rule {
 }  // namespace
 
 SGD::SGD(const ParameterGroups& parameters, const SGDOptions& options)
-    : Optimizer(parameters, options.learning_rate, options.weight_decay, std::make_unique<SGDRule>(options)) {}
+    : Optimizer(parameters, options.learning_rate, options.weight_decay,
+                std::make_unique<SGDRule>(options)) {}
 
 }  // namespace ein::optim

@@ -73,7 +73,6 @@ class detail::CompiledFunction::Program {
     for (const LoopNest& nest : program_.nests) kernels_.push_back(cpu::make_kernel(nest));
     for (const auto& kernel : kernels_) memory_.workspace = std::max(memory_.workspace, kernel->workspace_bytes());
     cost_ = ein::cost(program_);
-    arena_ = Storage::allocate(memory_.arena);
     workspace_ = Storage::allocate(memory_.workspace);
   }
 
@@ -268,6 +267,14 @@ CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = def
 std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function, const void* context) {
   // Inside another trace its calls become part of that.
   if (engine::Trace::active()) return function(context, arguments);
+  return find(arguments, function, context).run(arguments);
+}
+
+void CompiledFunction::prepare(Arguments arguments, Function function, const void* context) {
+  if (!engine::Trace::active()) find(arguments, function, context);
+}
+
+CompiledFunction::Program& CompiledFunction::find(Arguments arguments, Function function, const void* context) {
   for (const Tensor& argument : arguments) {
     if (!argument.requires_grad() || !grad_is_enabled()) continue;
     throw Error(ErrorKind::value, "compile: an argument of shape " + argument.shape().to_string() +
@@ -280,19 +287,17 @@ std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function
     for (const Tensor& argument : arguments) key.add(argument);
     signature.insert(signature.end(), key.words().begin(), key.words().end());
   }
+  const std::lock_guard lock(state_->mutex);
   Program* program = nullptr;
-  {
-    const std::lock_guard lock(state_->mutex);
-    for (State::Entry& entry : state_->entries) {
-      if (entry.signature == signature) program = entry.program.get();
-    }
-    if (!program) {
-      state_->entries.push_back({std::move(signature), std::make_unique<Program>(arguments, function, context)});
-      program = state_->entries.back().program.get();
-    }
-    state_->latest = program;
+  for (State::Entry& entry : state_->entries) {
+    if (entry.signature == signature) program = entry.program.get();
   }
-  return program->run(arguments);
+  if (!program) {
+    state_->entries.push_back({std::move(signature), std::make_unique<Program>(arguments, function, context)});
+    program = state_->entries.back().program.get();
+  }
+  state_->latest = program;
+  return *program;
 }
 
 const CompiledFunction::Program& CompiledFunction::latest() const {

@@ -23,7 +23,8 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   const NamedOptions& options = call.options;
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(options.descending) << 8 |
-          static_cast<std::int64_t>(options.dtype) << 16 | static_cast<std::int64_t>(call.operands.size()) << 32);
+          static_cast<std::int64_t>(options.dtype) << 16 |
+          static_cast<std::int64_t>(call.operands.size()) << 32);
   key.add(std::bit_cast<std::int64_t>(options.eps));
   key.add(options.k);
   key.add(call.pattern.text());
@@ -36,12 +37,16 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   const auto build = [&] {
     const CallPattern parsed(call.op, call.pattern);
     std::vector<ein::OperandType> types;
-    for (const Tensor* operand : call.operands) types.push_back({operand->shape(), operand->dtype()});
-    PatternCall written{.op = call.op, .pattern = parsed.pattern, .sizes = call.sizes, .named = options};
+    for (const Tensor* operand : call.operands)
+      types.push_back({operand->shape(), operand->dtype()});
+    PatternCall written{
+        .op = call.op, .pattern = parsed.pattern, .sizes = call.sizes, .named = options};
     written.is_checked = call.pattern.is_checked();
     return build_graph(written, types);
   };
-  const auto what = [&] { return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\""; };
+  const auto what = [&] {
+    return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";
+  };
   return engine::run(*engine::plan_for(key, call.operands, what, build), call.operands);
 }
 
@@ -49,19 +54,24 @@ std::vector<Tensor> run_named(const NamedCall& written) {
 
 namespace {
 
-Tensor run_one(Operation op, const detail::PatternArgument& pattern, std::initializer_list<const Tensor*> operands,
+Tensor run_one(Operation op, const detail::PatternArgument& pattern,
+               std::initializer_list<const Tensor*> operands,
                const detail::NamedOptions& options = {}) {
-  return std::move(detail::run_named({op, pattern, {operands.begin(), operands.size()}, {}, options}).front());
+  return std::move(
+      detail::run_named({op, pattern, {operands.begin(), operands.size()}, {}, options}).front());
 }
 
-Sorted run_sort(Operation op, const detail::PatternArgument& pattern, const Tensor& x, const detail::NamedOptions& options) {
+Sorted run_sort(Operation op, const detail::PatternArgument& pattern, const Tensor& x,
+                const detail::NamedOptions& options) {
   const Tensor* const operand = &x;
   std::vector<Tensor> results = detail::run_named({op, pattern, {&operand, 1}, {}, options});
   return {std::move(results[0]), std::move(results[1])};
 }
 
 detail::NamedOptions with_eps(const char* what, double eps) {
-  if (!(eps >= 0)) throw Error(ErrorKind::value, std::string(what) + ": eps is " + std::to_string(eps) + ", it must not be negative");
+  if (!(eps >= 0))
+    throw Error(ErrorKind::value, std::string(what) + ": eps is " + std::to_string(eps) +
+                                      ", it must not be negative");
   return {.eps = eps};
 }
 
@@ -80,10 +90,12 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const NamedPattern1<Operation::layer_norm>& pattern, double eps) {
   return run_one(Operation::layer_norm, pattern, {&x, &weight, &bias}, with_eps("layer_norm", eps));
 }
-Tensor layer_norm(const Tensor& x, const NamedPattern1<Operation::layer_norm>& pattern, double eps) {
+Tensor layer_norm(const Tensor& x, const NamedPattern1<Operation::layer_norm>& pattern,
+                  double eps) {
   return run_one(Operation::layer_norm, pattern, {&x}, with_eps("layer_norm", eps));
 }
-Tensor rms_norm(const Tensor& x, const Tensor& weight, const NamedPattern1<Operation::rms_norm>& pattern, double eps) {
+Tensor rms_norm(const Tensor& x, const Tensor& weight,
+                const NamedPattern1<Operation::rms_norm>& pattern, double eps) {
   return run_one(Operation::rms_norm, pattern, {&x, &weight}, with_eps("rms_norm", eps));
 }
 Tensor rms_norm(const Tensor& x, const NamedPattern1<Operation::rms_norm>& pattern, double eps) {
@@ -106,11 +118,13 @@ Sorted top_k(const Tensor& x, const NamedPattern1<Operation::top_k>& pattern, st
   return run_sort(Operation::top_k, pattern, x, {.k = k});
 }
 
-Tensor one_hot(const Tensor& positions, const NamedPattern1<Operation::one_hot>& pattern, DType dtype) {
+Tensor one_hot(const Tensor& positions, const NamedPattern1<Operation::one_hot>& pattern,
+               DType dtype) {
   return run_one(Operation::one_hot, pattern, {&positions}, {.dtype = dtype});
 }
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const NamedPattern2<Operation::cross_entropy>& pattern) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const NamedPattern2<Operation::cross_entropy>& pattern) {
   return run_one(Operation::cross_entropy, pattern, {&logits, &targets});
 }
 

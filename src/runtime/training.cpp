@@ -15,7 +15,8 @@ namespace ein {
 
 Tensor mse_loss(const Tensor& a, const Tensor& b) {
   if (!(a.shape() == b.shape())) {
-    throw Error(ErrorKind::shape, "mse_loss: shapes " + a.shape().to_string() + " and " + b.shape().to_string() + " differ");
+    throw Error(ErrorKind::shape, "mse_loss: shapes " + a.shape().to_string() + " and " +
+                                      b.shape().to_string() + " differ");
   }
   const DType dtype = engine::autocast_sum_type(promote(a.dtype(), b.dtype()));
   const DType result = is_floating(dtype) ? dtype : DType::f32;
@@ -27,21 +28,25 @@ Tensor mse_loss(const Tensor& a, const Tensor& b) {
 }
 
 Tensor dropout(const Tensor& x, double p) {
-  if (!(p >= 0 && p < 1)) throw Error(ErrorKind::value, "dropout: p is " + std::to_string(p) + ", 0 <= p < 1 is wanted");
+  if (!(p >= 0 && p < 1))
+    throw Error(ErrorKind::value, "dropout: p is " + std::to_string(p) + ", 0 <= p < 1 is wanted");
   if (!is_floating(x.dtype())) {
-    throw Error(ErrorKind::dtype, "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");
+    throw Error(ErrorKind::dtype,
+                "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");
   }
   if (p == 0) return x;
   const Tensor u = rand(x.shape());
   const Ex kept = Ex::input(0) * Ex(1 / (1 - p));
-  const Ex formula = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
+  const Ex formula =
+      Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
   const Tensor* const operands[] = {&x, &u};
   return engine::map("dropout", formula, operands, engine::compute_type(x.dtype()), x.dtype());
 }
 
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
   if (!(max_norm >= 0)) {
-    throw Error(ErrorKind::value, "clip_grad_norm: max_norm is " + std::to_string(max_norm) + ", it must not be negative");
+    throw Error(ErrorKind::value, "clip_grad_norm: max_norm is " + std::to_string(max_norm) +
+                                      ", it must not be negative");
   }
   const NoGrad no_grad;
   const Autocast off(DType::f32);

@@ -25,7 +25,8 @@ inline Tensor spread_values(std::mt19937_64& random, const Shape& shape, double 
   std::vector<double> values(count);
   const double gap = (high - low) / static_cast<double>(count + 1);
   std::uniform_real_distribution<double> jitter(0.8, 1.2);
-  for (std::size_t i = 0; i < count; ++i) values[i] = low + gap * (static_cast<double>(i) + jitter(random));
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = low + gap * (static_cast<double>(i) + jitter(random));
   std::shuffle(values.begin(), values.end(), random);
   return from_vector(values, shape);
 }

@@ -10,9 +10,10 @@
 
 namespace ein::test {
 
-/// The elements of an array of `shape`, by their row-major number, in groups that differ in marked axes only:
-/// groups in the order of the other axes, elements in that of the marked ones.
-inline std::vector<std::vector<std::size_t>> rows_along(const Shape& shape, const std::vector<bool>& marked) {
+/// The elements of an array of `shape`, by their row-major number, in groups that differ in marked
+/// axes only: groups in the order of the other axes, elements in that of the marked ones.
+inline std::vector<std::vector<std::size_t>> rows_along(const Shape& shape,
+                                                        const std::vector<bool>& marked) {
   std::int64_t rows = 1;
   for (std::size_t d = 0; d < shape.rank(); ++d) rows *= marked[d] ? 1 : shape[d];
   std::vector<std::vector<std::size_t>> result(static_cast<std::size_t>(rows));
@@ -40,7 +41,10 @@ Tensor scattered_values(const Shape& shape, DType dtype, Random& random) {
   return x;
 }
 
-/// The error that one rounding to `dtype` and computation in f32 may leave, relative to values of about 1.
-inline double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-13 : finfo(dtype).eps + 2e-6; }
+/// The error that one rounding to `dtype` and computation in f32 may leave, relative to values of
+/// about 1.
+inline double tolerance(DType dtype) {
+  return dtype == DType::f64 ? 1e-13 : finfo(dtype).eps + 2e-6;
+}
 
 }  // namespace ein::test

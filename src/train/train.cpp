@@ -1,0 +1,250 @@
+#include <ein/train.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <ein/autocast.hpp>
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/data.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/grad_scaler.hpp>
+#include <ein/hardware.hpp>
+#include <ein/named.hpp>
+#include <ein/optim.hpp>
+#include <ein/schedule.hpp>
+#include "train/log.hpp"
+#include "train/model.hpp"
+
+namespace ein {
+namespace {
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw Error(ErrorKind::value, "train: " + what);
+}
+
+void check(const TrainOptions& o) {
+  require(!o.out.empty(), "wants a directory for its results");
+  require(o.block_size >= 1 && o.batch_size >= 1 && o.grad_accum >= 1, "block size, batch size and grad accum must be at least 1");
+  require(o.max_iters >= 0 && o.warmup_iters >= 0, "max iters and warmup iters must not be negative");
+  require(o.eval_interval >= 1 && o.eval_iters >= 1, "eval interval and eval iters must be at least 1");
+  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0 && std::isfinite(o.min_lr) && o.min_lr >= 0,
+          "learning rates must be finite and not negative");
+  require(o.grad_clip >= 0, "grad clip must not be negative");
+  require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16, "dtype must be f32, bf16 or f16");
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw Error(ErrorKind::file, "train: \"" + path + "\" cannot be read, or is empty");
+  return text.str();
+}
+
+/// Everything that a step changes, and what it is made of.
+class Run {
+ public:
+  explicit Run(const TrainOptions& options)
+      : options_(options), text_(read_text(options.data)), tokenizer_(std::make_unique<CharTokenizer>(text_)),
+        split_(split(Tokens(token_tensor()))), model_(config()), optimizer_(groups(), adam_options()),
+        sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size, options.seed) {
+    require(split_.validation.size() > options.block_size, "the text is too short: its last tenth must be longer than the block size");
+    if (!options.init_from.empty()) {
+      model_.load_state_dict(training::part_of(load_checkpoint(options.init_from).tensors, "model."));
+    }
+    if (options.resume && has_checkpoint(options.out)) resume();
+  }
+
+  nn::Transformer& model() { return model_; }
+  std::int64_t first_step() const { return first_step_; }
+  std::uint64_t position() const { return sampler_.position(); }
+  BatchSampler sampler() const { return sampler_; }
+  TrainBill bill() const {
+    TrainBill bill;
+    bill.parameters = model_.parameter_count();
+    bill.vocabulary = tokenizer_->vocabulary_size();
+    bill.train_tokens = split_.train.size();
+    bill.validation_tokens = split_.validation.size();
+    bill.first_step = first_step_;
+    return bill;
+  }
+
+  /// Forward, backward, update: the mean loss over the micro-batches and the norm of the gradient.
+  std::array<Tensor, 2> step(const Tensor& x, const Tensor& y) {
+    optimizer_.zero_grad();
+    Tensor total = zeros({});
+    for (std::int64_t part = 0; part < options_.grad_accum; ++part) {
+      const auto rows = slice(part * options_.batch_size, (part + 1) * options_.batch_size);
+      const bool whole = options_.grad_accum == 1;
+      const Tensor loss = this->loss(whole ? x : x.at({rows}), whole ? y : y.at({rows})) / options_.grad_accum;
+      (scales() ? scaler_.scale(loss) : loss).backward();
+      total = total + loss.detach();
+    }
+    const NoGrad no_grad;
+    if (scales()) scaler_.unscale(optimizer_.parameters());
+    const Tensor norm = clip_grad_norm(optimizer_.parameters(), options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
+    if (scales()) {
+      scaler_.step(optimizer_);
+      scaler_.update();
+    } else {
+      optimizer_.step();
+    }
+    return {total, norm};
+  }
+
+  Tensor loss(const Tensor& x, const Tensor& y) {
+    const Autocast autocast(options_.dtype);
+    return cross_entropy(model_(x), y, "b s [v], b s");
+  }
+
+  void set_learning_rate(std::int64_t step) {
+    const optim::CosineWithWarmup schedule{.learning_rate = options_.learning_rate, .min_learning_rate = options_.min_lr,
+                                           .warmup_steps = options_.warmup_iters, .end = options_.max_iters};
+    optimizer_.set_learning_rate(schedule(step));
+  }
+  double learning_rate() const { return optimizer_.learning_rate(); }
+
+  /// Batches that do not depend on how many were trained on, so that a resumed run sees the same.
+  Batch evaluation_batch(bool validation, std::int64_t step, std::int64_t number) const {
+    const Tokens& tokens = validation ? split_.validation : split_.train;
+    const auto place = static_cast<std::uint64_t>(step * options_.eval_iters + number);
+    return get_batch(tokens, options_.batch_size, options_.block_size, options_.seed + (validation ? 1 : 2), place);
+  }
+
+  void save(std::int64_t step, std::uint64_t position) {
+    StateDict tensors;
+    training::add_part(tensors, "model.", model_.state_dict());
+    training::add_part(tensors, "optimizer.", optimizer_.state_dict());
+    training::add_part(tensors, "scaler.", scaler_.state_dict());
+    Metadata metadata = training::describe(model_.config(), *tokenizer_);
+    const RandomState random = random_state();
+    metadata["random.seed"] = std::to_string(random.seed);
+    metadata["random.streams"] = std::to_string(random.streams);
+    metadata["data.position"] = std::to_string(position);
+    save_checkpoint(options_.out, step, tensors, metadata);
+  }
+
+ private:
+  bool scales() const { return options_.dtype == DType::f16; }
+
+  Tensor token_tensor() const { return from_vector(tokenizer_->encode(text_)); }
+
+  nn::TransformerConfig config() const {
+    // The weights' random numbers, and dropout's, follow from the seed.
+    manual_seed(options_.seed);
+    return {.vocab_size = tokenizer_->vocabulary_size(), .block_size = options_.block_size, .n_layer = options_.n_layer,
+            .n_head = options_.n_head, .n_embd = options_.n_embd, .dropout = options_.dropout, .bias = options_.bias};
+  }
+  optim::AdamOptions adam_options() const {
+    return {.learning_rate = options_.learning_rate, .betas = {options_.beta1, options_.beta2}, .weight_decay = options_.weight_decay};
+  }
+  std::vector<optim::ParameterGroup> groups() const {
+    optim::ParameterGroup decayed, others;
+    for (const Tensor& parameter : model_.parameters()) (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
+    others.weight_decay = 0;
+    return {decayed, others};
+  }
+
+  void resume() {
+    const Checkpoint checkpoint = load_checkpoint(options_.out);
+    const training::Described described = training::read_description(checkpoint);
+    require(described.tokenizer->save() == tokenizer_->save(), "the checkpoint in \"" + options_.out + "\" is of another text");
+    model_.load_state_dict(training::part_of(checkpoint.tensors, "model."));
+    optimizer_.load_state_dict(training::part_of(checkpoint.tensors, "optimizer."));
+    scaler_.load_state_dict(training::part_of(checkpoint.tensors, "scaler."));
+    const auto count = [&](const char* key) { return static_cast<std::uint64_t>(training::number(checkpoint, key)); };
+    set_random_state({count("random.seed"), count("random.streams")});
+    sampler_.seek(count("data.position"));
+    first_step_ = checkpoint.step;
+  }
+
+  const TrainOptions& options_;
+  std::string text_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  Split split_;
+  nn::Transformer model_;
+  optim::AdamW optimizer_;
+  GradScaler scaler_;
+  BatchSampler sampler_;
+  std::int64_t first_step_ = 0;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+TrainProgress train(const TrainOptions& options, const TrainReport& report) {
+  check(options);
+  Run run(options);
+  std::filesystem::create_directories(options.out);
+
+  auto step = compile([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
+  auto evaluate = compile([&](const Tensor& x, const Tensor& y) { return run.loss(x, y); });
+  const auto mean_loss = [&](bool validation, std::int64_t at) {
+    const NoGrad no_grad;
+    run.model().eval();
+    double sum = 0;
+    for (std::int64_t i = 0; i < options.eval_iters; ++i) {
+      const Batch batch = run.evaluation_batch(validation, at, i);
+      sum += (options.compile ? evaluate(batch.x, batch.y) : run.loss(batch.x, batch.y)).item();
+    }
+    run.model().train();
+    return sum / static_cast<double>(options.eval_iters);
+  };
+
+  TrainBill bill = run.bill();
+  {
+    const Batch like = run.sampler().next();
+    step.prepare(like.x, like.y);
+  }
+  bill.step = step.cost();
+  bill.memory = step.memory();
+  const Hardware cpu = measured_cpu();
+  bill.peak_flops = cpu.peak(DType::f32).value_or(0);
+  bill.machine_memory = cpu.memory;
+  if (report.begin) report.begin(bill);
+
+  training::Log log(options.out, run.first_step());
+  Prefetcher batches(run.sampler());
+  TrainProgress progress;
+  for (std::int64_t at = run.first_step();; ++at) {
+    progress.step = at;
+    progress.evaluated = at % options.eval_interval == 0 || at == options.max_iters;
+    if (progress.evaluated) {
+      progress.train_loss = mean_loss(false, at);
+      progress.validation_loss = mean_loss(true, at);
+      log.evaluated(progress);
+      if (at > run.first_step()) run.save(at, batches.position());
+    }
+    if (report.step && (at > run.first_step() || progress.evaluated)) report.step(progress);
+    if (at >= options.max_iters) break;
+
+    const auto start = std::chrono::steady_clock::now();
+    const Batch batch = batches.next();
+    run.set_learning_rate(at);
+    const std::array<Tensor, 2> results = options.compile ? step(batch.x, batch.y) : run.step(batch.x, batch.y);
+    progress.loss = results[0].item();
+    progress.grad_norm = results[1].item();
+    progress.learning_rate = run.learning_rate();
+    progress.seconds = seconds_since(start);
+    progress.tokens_per_second = static_cast<double>(batch.x.numel()) / progress.seconds;
+    progress.mfu = bill.peak_flops > 0 ? mfu(bill.step.matmul_only.approximate(), progress.seconds, bill.peak_flops) : 0;
+    require(std::isfinite(progress.loss) || options.dtype == DType::f16,
+            "the loss is not finite after step " + std::to_string(at + 1) + "; a smaller learning rate may help");
+    log.stepped(at + 1, progress);
+  }
+  return progress;
+}
+
+}  // namespace ein

@@ -1,0 +1,221 @@
+// The matrix product of one thread, on operands that lie in every way.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "cpu/gemm.hpp"
+#include "cpu/gemm_blocks.hpp"
+
+namespace ein::cpu {
+namespace {
+
+enum class Lie { rows, columns, rows_with_gap, columns_with_gap, neither };
+constexpr Lie ways_to_lie[] = {Lie::rows, Lie::columns, Lie::rows_with_gap, Lie::columns_with_gap,
+                               Lie::neither};
+
+/// A matrix in memory of its own, which ends with its last element so that sanitizers see what
+/// reads behind it. What is between its elements is kept apart from them.
+template <class T>
+class Matrix {
+ public:
+  Matrix(std::int64_t rows, std::int64_t cols, Lie lie, std::mt19937_64& random)
+      : rows_(rows), cols_(cols) {
+    switch (lie) {
+      case Lie::rows:
+        strides_ = {cols, 1};
+        break;
+      case Lie::columns:
+        strides_ = {1, rows};
+        break;
+      case Lie::rows_with_gap:
+        strides_ = {cols + 3, 1};
+        break;
+      case Lie::columns_with_gap:
+        strides_ = {1, rows + 5};
+        break;
+      case Lie::neither:
+        strides_ = {3, 3 * rows + 2};
+        break;
+    }
+    if (rows == 0 || cols == 0) return;
+    memory_.resize(
+        static_cast<std::size_t>((rows - 1) * strides_.first + (cols - 1) * strides_.second + 1),
+        T(gap));
+    std::uniform_int_distribution<int> value(-8, 8);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < cols; ++j) memory_[index(i, j)] = static_cast<T>(value(random));
+    }
+  }
+
+  MatrixRef<T> ref() { return {memory_.data(), rows_, cols_, strides_.first, strides_.second}; }
+  MatrixRef<const T> ref() const {
+    return {memory_.data(), rows_, cols_, strides_.first, strides_.second};
+  }
+  T operator()(std::int64_t i, std::int64_t j) const { return memory_[index(i, j)]; }
+
+  std::size_t count_of_gaps() const {
+    std::size_t n = 0;
+    for (T x : memory_) n += x == T(gap);
+    return n;
+  }
+
+ private:
+  static constexpr int gap = 1 << 23;  // no result gets as large
+
+  std::size_t index(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(i * strides_.first + j * strides_.second);
+  }
+
+  std::int64_t rows_, cols_;
+  std::pair<std::int64_t, std::int64_t> strides_;
+  std::vector<T> memory_;
+};
+
+template <class T>
+using Product = void (*)(const MatrixRef<T>&, const MatrixRef<const T>&, const MatrixRef<const T>&,
+                         bool);
+
+/// Values are small integers, so that every order of summation gives the same result.
+template <class T>
+void expect_product(Product<T> product, std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies,
+                    Lie a_lies, Lie b_lies, bool accumulate, std::mt19937_64& random) {
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying "
+                                  << static_cast<int>(c_lies) << static_cast<int>(a_lies)
+                                  << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
+  const Matrix<T> a(m, k, a_lies, random), b(k, n, b_lies, random);
+  Matrix<T> c(m, n, c_lies, random);
+  const Matrix<T> before = c;
+  product(c.ref(), a.ref(), b.ref(), accumulate);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      T sum = accumulate ? before(i, j) : T{};
+      for (std::int64_t l = 0; l < k; ++l) sum += a(i, l) * b(l, j);
+      wrong += !(c(i, j) == sum);
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
+}
+
+template <class T>
+class GemmTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(GemmTest, Types);
+
+TYPED_TEST(GemmTest, EverySizeAroundATileLyingInEveryWay) {
+  std::mt19937_64 random(1);
+  const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
+  const std::int64_t sizes[] = {0,  1,  2,  3,  5,  6,  7,  8,  11, 12, 13, 15, 16,
+                                17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 64, 65};
+  for (std::int64_t m : sizes) {
+    for (std::int64_t n : sizes) {
+      const std::int64_t k = any(sizes);
+      const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
+      expect_product<TypeParam>(gemm<TypeParam>, m, n, k, c, a, b, random() % 2 == 0, random);
+      expect_product<TypeParam>(blocked_product<TypeParam>, m, n, k, c, a, b, random() % 2 == 0,
+                                random);
+    }
+  }
+}
+
+TYPED_TEST(GemmTest, EveryCombinationOfWaysToLie) {
+  std::mt19937_64 random(2);
+  const std::int64_t sizes[][3] = {{4, 4, 4},   {37, 53, 41}, {64, 64, 32},
+                                   {1, 40, 50}, {40, 1, 50},  {1, 1, 70}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Lie c : ways_to_lie) {
+      for (Lie a : ways_to_lie) {
+        for (Lie b : ways_to_lie) {
+          for (bool accumulate : {false, true}) {
+            expect_product<TypeParam>(gemm<TypeParam>, m, n, k, c, a, b, accumulate, random);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Past the blocks of depth and columns, and past the rows for which b is packed.
+TYPED_TEST(GemmTest, SeveralBlocks) {
+  std::mt19937_64 random(3);
+  const std::int64_t sizes[][3] = {
+      {150, 20, 700}, {30, 70, 513}, {13, 1100, 300}, {131, 530, 257}, {3, 2000, 3}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Lie a : ways_to_lie) {
+      for (Lie b : ways_to_lie) {
+        const Lie c = ways_to_lie[random() % std::size(ways_to_lie)];
+        expect_product<TypeParam>(gemm<TypeParam>, m, n, k, c, a, b, random() % 2 == 0, random);
+      }
+    }
+  }
+}
+
+TYPED_TEST(GemmTest, NoDepthIsZeroOrNothingAdded) {
+  std::mt19937_64 random(4);
+  for (Lie c : ways_to_lie) {
+    for (bool accumulate : {false, true}) {
+      expect_product<TypeParam>(gemm<TypeParam>, 20, 35, 0, c, Lie::rows, Lie::rows, accumulate,
+                                random);
+      expect_product<TypeParam>(gemm<TypeParam>, 20, 1, 0, c, Lie::rows, Lie::rows, accumulate,
+                                random);
+    }
+  }
+}
+
+TYPED_TEST(GemmTest, InfinitiesAndNansGoWhereTheyBelong) {
+  std::mt19937_64 random(5);
+  for (Lie lie : {Lie::rows, Lie::columns}) {
+    const std::int64_t m = 19, n = 37, k = 21;
+    Matrix<TypeParam> a(m, k, lie, random), c(m, n, lie, random);
+    Matrix<TypeParam> b(k, n, lie, random);
+    b.ref().data[3 * b.ref().row_stride + 36 * b.ref().col_stride] = std::nan("");
+    gemm<TypeParam>(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false);
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) EXPECT_EQ(std::isnan(c(i, j)), j == 36) << i << ' ' << j;
+    }
+  }
+}
+
+// Errors of summation, with numbers that do round: within the bound of Higham, Accuracy and
+// Stability of Numerical Algorithms, section 3.5.
+TYPED_TEST(GemmTest, RoundsAsWellAsAPlainSum) {
+  std::mt19937_64 random(6);
+  std::normal_distribution<double> normal;
+  const std::int64_t m = 50, n = 70, k = 600;
+  std::vector<TypeParam> a(m * k), b(k * n), c(m * n);
+  for (TypeParam& x : a) x = static_cast<TypeParam>(normal(random));
+  for (TypeParam& x : b) x = static_cast<TypeParam>(normal(random));
+  gemm<TypeParam>({c.data(), m, n, n, 1}, {a.data(), m, k, k, 1}, {b.data(), k, n, n, 1}, false);
+  const double unit = std::numeric_limits<TypeParam>::epsilon() / 2;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      long double sum = 0, size = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        const long double term = static_cast<long double>(a[i * k + l]) * b[l * n + j];
+        sum += term;
+        size += std::abs(term);
+      }
+      EXPECT_LE(std::abs(c[i * n + j] - sum), k * unit / (1 - k * unit) * size);
+    }
+  }
+}
+
+TEST(GemmIntegersTest, Wrap) {
+  std::mt19937_64 random(7);
+  for (const auto [m, n, k] : {std::array{3, 4, 5}, {33, 20, 40}}) {
+    for (Lie lie : {Lie::rows, Lie::columns}) {
+      expect_product<std::uint64_t>(gemm<std::uint64_t>, m, n, k, lie, Lie::rows, lie, true,
+                                    random);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ein::cpu
