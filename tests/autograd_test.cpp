@@ -1,6 +1,8 @@
 // What tensors remember, and what backward() leaves where.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <ein/autograd.hpp>
 #include <ein/cost.hpp>
 #include <ein/create.hpp>
@@ -456,6 +458,17 @@ TEST_F(TwoLayers, GradientsOfOneLayerAlone) {
   const CostScope scope;
   gradients(loss, std::vector{w2});
   EXPECT_EQ(scope.total().matmul_only, Count(2 * 1024 * 256 * 64));
+}
+
+// As in PyTorch and JAX: zero times a slope that is undefined is undefined.
+TEST(Autograd, ABranchThatIsNotTakenCanSpoilTheGradient) {
+  const Tensor x = leaf({-1, 4});
+  sum(where(x > 0, sqrt(x), 0)).backward();
+  EXPECT_TRUE(std::isnan(values(x.grad())[0]));
+  EXPECT_EQ(values(x.grad())[1], 0.25);
+  x.zero_grad();
+  sum(where(x > 0, sqrt(where(x > 0, x, 1)), 0)).backward();
+  EXPECT_EQ(values(x.grad()), (Values{0, 0.25}));
 }
 
 }  // namespace

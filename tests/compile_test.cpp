@@ -1,6 +1,7 @@
 // Compiled functions against the same calls made one by one.
 #include <gtest/gtest.h>
 
+#include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
@@ -127,6 +128,117 @@ TEST(Compile, ValuesShareMemory) {
   f(eye(32));
   EXPECT_LE(f.memory().arena, 2u * 32 * 32 * 4);
   EXPECT_EQ(f.memory().unshared, 5u * 32 * 32 * 4);
+}
+
+TEST(Compile, AutocastIsPartOfTheSignature) {
+  int traces = 0;
+  auto f = compile([&](const Tensor& x) {
+    ++traces;
+    return einsum(x, x, "i k, j k -> i j");
+  });
+  const Tensor x = full({2, 2}, 1.001);
+  EXPECT_EQ(f(x).dtype(), DType::f32);
+  {
+    const Autocast bf16(DType::bf16);
+    EXPECT_EQ(f(x).dtype(), DType::bf16);
+    const Autocast f16(DType::f16);
+    EXPECT_EQ(f(x).dtype(), DType::f16);
+    const Autocast off(DType::f32);
+    EXPECT_EQ(f(x).dtype(), DType::f32);
+  }
+  EXPECT_EQ(f(x).dtype(), DType::f32);
+  EXPECT_EQ(traces, 3);
+}
+
+// --- the bill -------------------------------------------------------------------------------------
+
+TEST(Compile, BillOfATrainingStep) {
+  // x·w1·w2·w3 in f32: 8 rows, 4 -> 16 -> 16 -> 2.
+  const Tensor w1 = numbers({4, 16}, 0.3).requires_grad(true), w2 = numbers({16, 16}, 0.3).requires_grad(true);
+  const Tensor w3 = numbers({16, 2}, 0.3).requires_grad(true);
+  const Tensor offset = ones({2});
+  optim::Adam optimizer({w1, w2, w3}, {.learning_rate = 0.01});
+  const auto make = [&](bool checkpointed) {
+    return compile([&, checkpointed](const Tensor& x, const Tensor& y) {
+      optimizer.zero_grad();
+      const auto hidden = [&](const Tensor& a) {
+        return einsum(einsum(a, w1, "b d, d h -> b h"), w2, "b h, h g -> b g");
+      };
+      const Tensor h = checkpointed ? checkpoint(hidden, x) : hidden(x);
+      const Tensor loss = mse_loss(einsum(h, w3, "b h, h o -> b o") + offset, y);
+      loss.backward();
+      const Tensor norm = clip_grad_norm(optimizer.parameters(), 1);
+      optimizer.step();
+      return std::vector<Tensor>{loss, norm};
+    });
+  };
+  const Tensor x = randn({8, 4}), y = randn({8, 2});
+  auto step = make(false);
+  step.prepare(x, y);
+  const StepBill& bill = step.bill();
+  const Count first = 2 * 8 * 4 * 16, second = 2 * 8 * 16 * 16, third = 2 * 8 * 16 * 2;  // FLOPs of the products
+  EXPECT_EQ(bill.forward.matmul_only, first + second + third);
+  EXPECT_EQ(bill.backward.matmul_only, first + 2 * second + 2 * third);  // x needs no gradient
+  EXPECT_EQ(bill.recompute, Cost{});
+  // The norm is three sums of squares. A square root for every number, for the norm, and for Adam's bias correction.
+  constexpr int numbers_of_model = 64 + 256 + 32;
+  EXPECT_EQ(bill.update.matmul_only, Count(2 * numbers_of_model));
+  EXPECT_EQ(bill.update.count(ScalarOp::sqrt), Count(numbers_of_model + 2));
+  EXPECT_EQ(bill.forward.count(ScalarOp::sqrt) + bill.backward.count(ScalarOp::sqrt), Count(0));
+  EXPECT_EQ(bill.total(), step.cost());
+
+  EXPECT_EQ(bill.parameters, 4u * numbers_of_model);
+  EXPECT_EQ(bill.gradients, 4u * numbers_of_model);
+  EXPECT_GE(bill.optimizer_state, 8u * numbers_of_model);
+  EXPECT_LE(bill.optimizer_state, 8u * numbers_of_model + 8);  // and how many steps there were
+  EXPECT_GE(bill.constants, 2u * 4);
+  EXPECT_EQ(bill.parameters + bill.optimizer_state + bill.constants, step.memory().state);
+  // What the products read, and the 8 × 2 that the loss compares.
+  EXPECT_EQ(bill.activations, 2u * 8 * 16 * 4 + 8 * 2 * 4);
+
+  auto less = make(true);
+  less.prepare(x, y);
+  EXPECT_EQ(less.bill().forward.matmul_only, bill.forward.matmul_only);
+  EXPECT_EQ(less.bill().recompute.matmul_only, first);  // the second product's result is kept, the third reads it
+  EXPECT_EQ(less.bill().backward.matmul_only, bill.backward.matmul_only);
+  EXPECT_EQ(less.bill().activations, bill.activations - 8 * 16 * 4);
+  EXPECT_EQ(less.bill().total(), less.cost());
+
+  const std::string text = to_string(less.bill());
+  EXPECT_NE(text.find("recomputation:   "), std::string::npos) << text;
+  EXPECT_NE(text.find("gradients:        1408 bytes\n"), std::string::npos) << text;
+}
+
+TEST(Compile, BillOfWhatHasNoBackwardPass) {
+  const Tensor total = zeros({4});
+  auto f = compile([&](const Tensor& x) {
+    const Tensor y = exp(x);
+    total.copy_from(total + y * 2);
+    return y;
+  });
+  f(ones({4}));
+  EXPECT_EQ(f.bill().forward.count(ScalarOp::exp), Count(4));
+  EXPECT_EQ(f.bill().update.model, Count(8));
+  EXPECT_EQ(f.bill().backward, Cost{});
+  EXPECT_EQ(f.bill().optimizer_state, 16u);
+  EXPECT_EQ(f.bill().activations + f.bill().gradients + f.bill().parameters, 0u);
+}
+
+TEST(Compile, AGradientInTheLossIsPartOfTheForwardPass) {
+  const Tensor w = full({4}, 0.5).requires_grad(true);
+  auto f = compile([&](const Tensor& x) {
+    w.zero_grad();
+    const Tensor y = reduce(exp(einsum(w, x, "i, i j -> j")), "j ->", Reduction::sum);
+    const Tensor slope = gradients(y, {&w, 1}, true).front();
+    reduce(tanh(slope), "i ->", Reduction::sum).backward();
+    const NoGrad no_grad;
+    w.copy_from(w - log(w.grad()));
+    return y;
+  });
+  f.prepare(ones({4, 4}));
+  EXPECT_EQ(f.bill().update.count(ScalarOp::log), Count(4));
+  EXPECT_EQ(f.bill().forward.count(ScalarOp::tanh) + f.bill().backward.count(ScalarOp::tanh), Count(4));
+  EXPECT_EQ(f.bill().update.count(ScalarOp::tanh), Count(0));
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ class Numbers {
       if (word.empty()) return;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
       if (error != std::errc() || end != word.data() + word.size()) {
-        throw Error(ErrorKind::value, name + ": '" + word + "' is no " + (std::is_integral_v<T> ? "whole number" : "number"));
+        throw Error(ErrorKind::value, name + ": '" + word + "' is no " +
+                                          (std::is_integral_v<T> ? "whole number" : "number"));
       }
     });
   }
@@ -57,13 +58,15 @@ class Numbers {
 
 std::string megabytes(double bytes) {
   char text[32];
-  std::snprintf(text, sizeof text, bytes >= 1e9 ? "%.2f GB" : "%.1f MB", bytes / (bytes >= 1e9 ? 1e9 : 1e6));
+  std::snprintf(text, sizeof text, bytes >= 1e9 ? "%.2f GB" : "%.1f MB",
+                bytes / (bytes >= 1e9 ? 1e9 : 1e6));
   return text;
 }
 
 /// With separators: 1,234,567.
 std::string grouped(std::string digits) {
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
 }
 
@@ -71,17 +74,23 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
   const double peak = static_cast<double>(bill.memory.peak());
   std::printf("parameters        %s\n", grouped(std::to_string(bill.parameters)).c_str());
   std::printf("tokens            %s to train on, %s to validate with, %lld characters\n",
-              grouped(std::to_string(bill.train_tokens)).c_str(), grouped(std::to_string(bill.validation_tokens)).c_str(),
+              grouped(std::to_string(bill.train_tokens)).c_str(),
+              grouped(std::to_string(bill.validation_tokens)).c_str(),
               static_cast<long long>(bill.vocabulary));
-  std::printf("FLOPs per step    %s, %s of them in contractions\n", grouped(bill.step.model.to_string()).c_str(),
+  std::printf("FLOPs per step    %s, %s of them in contractions\n",
+              grouped(bill.step.model.to_string()).c_str(),
               grouped(bill.step.matmul_only.to_string()).c_str());
-  std::printf("memory of a step  %s: state %s, intermediate values %s (%s without sharing)\n", megabytes(peak).c_str(),
-              megabytes(static_cast<double>(bill.memory.state)).c_str(), megabytes(static_cast<double>(bill.memory.arena)).c_str(),
+  std::printf("memory of a step  %s: state %s, intermediate values %s (%s without sharing)\n",
+              megabytes(peak).c_str(), megabytes(static_cast<double>(bill.memory.state)).c_str(),
+              megabytes(static_cast<double>(bill.memory.arena)).c_str(),
               megabytes(static_cast<double>(bill.memory.unshared)).c_str());
-  std::printf("this machine      %s, so it %s; %.0f GFLOP/s measured, a step takes at least %.1f ms\n",
-              megabytes(bill.machine_memory).c_str(), peak < bill.machine_memory ? "fits" : "does not fit", bill.peak_flops / 1e9,
-              1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
-  if (bill.first_step > 0) std::printf("resumed           at step %lld\n", static_cast<long long>(bill.first_step));
+  std::printf(
+      "this machine      %s, so it %s; %.0f GFLOP/s measured, a step takes at least %.1f ms\n",
+      megabytes(bill.machine_memory).c_str(), peak < bill.machine_memory ? "fits" : "does not fit",
+      bill.peak_flops / 1e9, 1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
+  if (!bill.note.empty()) std::printf("passed over       %s\n", bill.note.c_str());
+  if (bill.first_step > 0)
+    std::printf("resumed           at step %lld\n", static_cast<long long>(bill.first_step));
   if (options.max_iters > bill.first_step) std::printf("\n");
   std::fflush(stdout);
 }
@@ -89,12 +98,18 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
 /// One line that is written over, on a terminal; a line for each evaluation.
 class ProgressLine {
  public:
-  explicit ProgressLine(std::int64_t steps) : steps_(steps), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+  explicit ProgressLine(std::int64_t steps)
+      : steps_(steps), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+  /// Leaves a clean line for the message of an error.
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const TrainProgress& p) {
     if (p.evaluated) {
       clear();
-      std::printf("step %5lld  train loss %.4f  val loss %.4f\n", static_cast<long long>(p.step), p.train_loss, p.validation_loss);
+      std::printf("step %5lld  train loss %.4f  val loss %.4f\n", static_cast<long long>(p.step),
+                  p.train_loss, p.validation_loss);
       std::fflush(stdout);
     }
     if (!is_terminal_ || p.seconds == 0) return;
@@ -105,9 +120,12 @@ class ProgressLine {
     std::string bar;
     for (int i = 0; i < cells; ++i) bar += i < full ? "█" : "░";
     const auto left = static_cast<long>(pace_ * static_cast<double>(steps_ - p.step));
-    std::fprintf(stderr, "\r\033[K%s %lld/%lld  loss %.4f  val %.4f  lr %.2e  |g| %.2f  %.1fk tok/s  MFU %.0f%%  %ld:%02ld left", bar.c_str(),
-                 static_cast<long long>(p.step), static_cast<long long>(steps_), p.loss, p.validation_loss, p.learning_rate, p.grad_norm,
-                 p.tokens_per_second / 1e3, 100 * p.mfu, left / 60, left % 60);
+    std::fprintf(stderr,
+                 "\r\033[K%s %lld/%lld  loss %.4f  val %.4f  lr %.2e  |g| %.2f  %.1fk tok/s  MFU "
+                 "%.0f%%  %ld:%02ld left",
+                 bar.c_str(), static_cast<long long>(p.step), static_cast<long long>(steps_),
+                 p.loss, p.validation_loss, p.learning_rate, p.grad_norm, p.tokens_per_second / 1e3,
+                 100 * p.mfu, left / 60, left % 60);
     shown_ = true;
   }
   void clear() {
@@ -125,25 +143,30 @@ struct TrainCall {
   TrainOptions options;
   Numbers numbers;
   std::string dtype = "f32", device = "cpu";
-  bool no_compile = false, no_bias = false;
 };
 
 void run(TrainCall& call) {
   call.numbers.read();
   TrainOptions& options = call.options;
-  options.compile = !call.no_compile;
-  options.bias = !call.no_bias;
-  const std::map<std::string, DType> dtypes{{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
-  if (!dtypes.contains(call.dtype)) throw Error(ErrorKind::value, "--dtype: '" + call.dtype + "' is none of f32, bf16, f16");
+  const std::map<std::string, DType> dtypes{
+      {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
+  if (!dtypes.contains(call.dtype))
+    throw Error(ErrorKind::value, "--dtype: '" + call.dtype + "' is none of f32, bf16, f16");
   options.dtype = dtypes.at(call.dtype);
-  if (call.device != "cpu") throw Error(ErrorKind::value, "--device: '" + call.device + "' is not there; this build has cpu");
+  if (call.device != "cpu")
+    throw Error(ErrorKind::value,
+                "--device: '" + call.device + "' is not there; this build has cpu");
   ProgressLine line(options.max_iters);
-  const TrainProgress last = train(options, {.begin = [&](const TrainBill& bill) { print_bill(bill, options); },
-                                             .step = [&](const TrainProgress& p) { line.show(p); }});
+  const TrainProgress last =
+      train(options, {.begin = [&](const TrainBill& bill) { print_bill(bill, options); },
+                      .step = [&](const TrainProgress& p) { line.show(p); }});
   line.clear();
+  if (last.whole_validation_loss)
+    std::printf("\nval loss %.4f over all of the text to validate with\n",
+                *last.whole_validation_loss);
   if (last.tokens_per_second > 0) {
-    std::printf("\nlast step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the measured peak\n", 1e3 * last.seconds, last.tokens_per_second,
-                100 * last.mfu);
+    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the measured peak\n",
+                1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu);
   }
 }
 
@@ -171,20 +194,20 @@ void add_train(CLI::App& app, std::string&) {
   numbers.add(*command, "--grad-clip", o.grad_clip, "the greatest norm of the gradient; 0: any");
   numbers.add(*command, "--dropout", o.dropout, "probability");
   numbers.add(*command, "--grad-accum", o.grad_accum, "batches to a step");
-  numbers.add(*command, "--eval-interval", o.eval_interval, "steps between evaluations");
+  numbers.add(*command, "--eval-interval", o.eval_interval,
+              "steps between evaluations and checkpoints");
   numbers.add(*command, "--eval-iters", o.eval_iters, "batches to an evaluation");
   numbers.add(*command, "--seed", o.seed, "of weights, batches and dropout");
   add_word(*command, "--dtype", call->dtype, "of contractions: f32, bf16, f16")->default_str("f32");
   add_word(*command, "--device", call->device, "cpu")->default_str("cpu");
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
-  command->add_flag("--no-bias", call->no_bias, "no biases in linear layers and norms");
-  command->add_flag("--compile,!--no-compile", o.compile, "one program for a step (default), or call by call");
+  command->add_flag("--bias,!--no-bias", o.bias,
+                    "biases in linear layers and norms, or none (default)");
+  command->add_flag("--compile,!--no-compile", o.compile,
+                    "one program for a step (default), or call by call");
   command->footer(train_examples);
-  command->callback([call] {
-    call->no_compile = !call->options.compile;
-    run(*call);
-  });
+  command->callback([call] { run(*call); });
 }
 
 void add_sample(CLI::App& app, std::string&) {
@@ -195,13 +218,17 @@ void add_sample(CLI::App& app, std::string&) {
   };
   const auto call = std::make_shared<SampleCall>();
   SampleOptions& o = call->options;
-  add_word(*command, "--from", o.from, "what ein train wrote: its directory, or a checkpoint")->required();
+  add_word(*command, "--from", o.from, "what ein train wrote: its directory, or a checkpoint")
+      ->required();
   add_word(*command, "--prompt", o.prompt, "what to continue")->default_str("a new line");
   call->numbers.add(*command, "--tokens", o.tokens, "how many to write");
-  call->numbers.add(*command, "--temperature", o.temperature, "below 1: likelier ones; 0: the likeliest");
+  call->numbers.add(*command, "--temperature", o.temperature,
+                    "below 1: likelier ones; 0: the likeliest");
   call->numbers.add(*command, "--top-k", o.top_k, "only among so many likeliest; 0: all");
   call->numbers.add(*command, "--seed", o.seed, "of the draws");
-  command->footer("Examples:\n  ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k 40");
+  command->footer(
+      "Examples:\n  ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k "
+      "40");
   command->callback([call] {
     call->numbers.read();
     sample(call->options, [](const std::string& text) {

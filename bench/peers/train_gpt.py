@@ -22,7 +22,6 @@ from torch import nn
 from torch.nn import functional as F
 
 BETAS, WEIGHT_DECAY, GRAD_CLIP = (0.9, 0.99), 0.1, 1.0
-LEARNING_RATE, MIN_LR, WARMUP_ITERS = 1e-3, 1e-4, 100
 
 
 class Attention(nn.Module):
@@ -94,10 +93,13 @@ class GPT(nn.Module):
 
 
 def load_weights(model, path, layout):
-    """Fills every parameter from a safetensors file. `layout` says how the file keeps the weights of linear layers."""
+    """Fills every parameter from a safetensors file, one of weights or a checkpoint of ein's, whose weights begin with
+    "model.". `layout` says how the file keeps the weights of linear layers."""
     from safetensors.torch import load_file
 
     file = load_file(path)
+    if any(name.startswith("model.") for name in file):
+        file = {name[6:]: value for name, value in file.items() if name.startswith("model.")}
     linear = {name + ".weight" for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     parameters = dict(model.named_parameters())  # a shared weight appears once, as transformer.wte.weight
     unknown = set(file) - set(parameters) - {"lm_head.weight"}
@@ -127,13 +129,13 @@ def random_batch(tokens, batch, length):
     return torch.stack([row[:-1] for row in rows]), torch.stack([row[1:] for row in rows])
 
 
-def learning_rate(step, decay_iters):
-    if step < WARMUP_ITERS:
-        return LEARNING_RATE * (step + 1) / (WARMUP_ITERS + 1)
-    if step > decay_iters:
-        return MIN_LR
-    progress = (step - WARMUP_ITERS) / (decay_iters - WARMUP_ITERS)
-    return MIN_LR + 0.5 * (1 + math.cos(math.pi * progress)) * (LEARNING_RATE - MIN_LR)
+def learning_rate(step, options):
+    """Linear warm-up, then a cosine down to the least one at the last step."""
+    most, least, warmup = options.learning_rate, options.min_lr, options.warmup_iters
+    if step < warmup:
+        return most * (step + 1) / (warmup + 1)
+    progress = (step - warmup) / (options.iters - warmup)
+    return least + 0.5 * (1 + math.cos(math.pi * progress)) * (most - least)
 
 
 class Trainer:
@@ -147,7 +149,7 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": WEIGHT_DECAY},
              {"params": [p for p in self.parameters if p.dim() < 2], "weight_decay": 0.0}],
-            lr=LEARNING_RATE, betas=BETAS)
+            lr=options.learning_rate, betas=BETAS)
         self.model = torch.compile(model) if options.compile else model
         self.batches = np.load(options.batches, mmap_mode="r") if options.batches else None
         if self.batches is not None and len(self.batches) < options.iters:
@@ -165,7 +167,7 @@ class Trainer:
     def step(self, step):
         """One optimizer step: its loss and the gradient's norm before clipping."""
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(step, self.options.lr_decay_iters)
+            group["lr"] = learning_rate(step, self.options)
         tokens, targets = self.batch(step)
         with self.autocast():
             loss = self.model(tokens, targets)
@@ -263,7 +265,9 @@ def parse_options():
     parser.add_argument("--data", required=True, help="a text file in UTF-8")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--iters", type=int, default=2000)
-    parser.add_argument("--lr-decay-iters", type=int, default=2000)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--min-lr", type=float, default=1e-4)
+    parser.add_argument("--warmup-iters", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1337)
     parser.add_argument("--block-size", type=int, default=64)
     parser.add_argument("--batch-size", type=int, default=12)

@@ -7,10 +7,14 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
+#include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <ein/results.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {
@@ -82,6 +86,27 @@ auto grad(F f) {
 template <class F>
 auto value_and_grad(F f) {
   return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) { return detail::value_and_grad(f, x...); };
+}
+
+namespace detail {
+/// `context` is the function's, and is kept.
+std::vector<Tensor> checkpoint(std::shared_ptr<const void> context, TensorFunction function, std::span<const Tensor> x);
+}
+
+/// f(x...), of whose calls only the arguments are remembered: backward() runs f again for the values in between, so that
+/// memory is paid for with time. Gradients flow to the arguments and to tensors from outside that f uses, parameters
+/// say. The second run draws the same random numbers and has the same Autocast as the first; under ein::compile it
+/// is part of the graph. f returns a Tensor, a std::vector or a std::array of them, must do the same each time, and
+/// is kept until the result's history is let go: what it captures by reference must live as long. Within NoGrad this is
+/// just f(x...). backward() gives an Error of kind `value` when an argument, or a tensor from outside whose value f
+/// differentiated through, was written to since.
+template <class F, std::convertible_to<Tensor>... X>
+auto checkpoint(F f, const X&... x) {
+  using Result = decltype(std::declval<const F&>()(std::declval<const X&>()...));
+  static_assert(!std::is_void_v<Result>, "checkpoint: the function returns no tensors to differentiate");
+  const std::array<Tensor, sizeof...(X)> arguments{x...};
+  return detail::from_list<Result>(detail::checkpoint(
+      std::make_shared<const F>(std::move(f)), detail::tensor_function<F>(std::index_sequence_for<X...>()), arguments));
 }
 
 }  // namespace ein

@@ -7,12 +7,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <ein/cost.hpp>
 #include <ein/graph.hpp>
+#include <ein/results.hpp>
+#include <ein/step_bill.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {
@@ -31,11 +32,12 @@ struct MemoryPlan {
 
 namespace detail {
 
-/// The programs of one function: one for each signature, the dtypes, shapes and strides of its arguments.
+/// The programs of one function: one for each signature, which is the dtypes, shapes and strides of its arguments, and
+/// the NoGrad and the Autocast around the call.
 class CompiledFunction {
  public:
   using Arguments = std::span<const Tensor>;
-  using Function = std::vector<Tensor> (*)(const void* context, Arguments arguments);
+  using Function = TensorFunction;
   class Program;
 
   CompiledFunction();
@@ -53,8 +55,10 @@ class CompiledFunction {
   const Graph& graph() const;
   const Cost& cost() const;
   const MemoryPlan& memory() const;
+  const StepBill& bill() const;
   std::string print() const;
   std::string dot() const;
+  std::string svg() const;
 
  private:
   Program& find(Arguments arguments, Function function, const void* context);
@@ -62,13 +66,6 @@ class CompiledFunction {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-inline std::vector<Tensor> as_list(Tensor result) { return {std::move(result)}; }
-inline std::vector<Tensor> as_list(std::vector<Tensor> results) { return results; }
-template <std::size_t N>
-std::vector<Tensor> as_list(const std::array<Tensor, N>& results) {
-  return {results.begin(), results.end()};
-}
 
 }  // namespace detail
 
@@ -82,29 +79,16 @@ class Compiled {
   /// As f(arguments...), which returns nothing, a Tensor, a std::vector or a std::array of them.
   template <std::convertible_to<Tensor>... X>
   auto operator()(const X&... arguments) {
-    using Result = decltype(f_(std::declval<const X&>()...));
+    using Result = decltype(std::declval<const F&>()(std::declval<const X&>()...));
     const std::array<Tensor, sizeof...(X)> given{arguments...};
-    constexpr auto indices = std::index_sequence_for<X...>();
-    std::vector<Tensor> results = compiled_.run(given, call<Result>(indices), this);
-    if constexpr (std::convertible_to<Result, Tensor>) {
-      return Tensor(std::move(results.front()));
-    } else if constexpr (!std::is_void_v<Result>) {
-      if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
-        return results;
-      } else {
-        Result all;
-        std::move(results.begin(), results.end(), all.begin());
-        return all;
-      }
-    }
+    return detail::from_list<Result>(compiled_.run(given, function<sizeof...(X)>(), &f_));
   }
 
   /// Makes the program for arguments like these without running it, so that its description can be read.
   template <std::convertible_to<Tensor>... X>
   void prepare(const X&... arguments) {
-    using Result = decltype(f_(std::declval<const X&>()...));
     const std::array<Tensor, sizeof...(X)> given{arguments...};
-    compiled_.prepare(given, call<Result>(std::index_sequence_for<X...>()), this);
+    compiled_.prepare(given, function<sizeof...(X)>(), &f_);
   }
 
   /// The graph after all passes, with the assignments that it makes.
@@ -112,32 +96,28 @@ class Compiled {
   /// The cost of one run, counted from the loop nests that run.
   const Cost& cost() const { return compiled_.cost(); }
   const MemoryPlan& memory() const { return compiled_.memory(); }
+  /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
+  const StepBill& bill() const { return compiled_.bill(); }
   /// The graph and the loop nests as text.
   std::string print() const { return compiled_.print(); }
   /// The graph in Graphviz's language: `dot -Tsvg` draws it.
   std::string dot() const { return compiled_.dot(); }
+  /// The graph as a picture, which browsers show.
+  std::string svg() const { return compiled_.svg(); }
 
  private:
-  template <class Result, std::size_t... I>
-  static detail::CompiledFunction::Function call(std::index_sequence<I...>) {
-    return [](const void* self, std::span<const Tensor> x) -> std::vector<Tensor> {
-      const F& f = static_cast<const Compiled*>(self)->f_;
-      if constexpr (std::is_void_v<Result>) {
-        f(x[I]...);
-        return {};
-      } else {
-        return detail::as_list(f(x[I]...));
-      }
-    };
+  template <std::size_t N>
+  static detail::TensorFunction function() {
+    return detail::tensor_function<F>(std::make_index_sequence<N>());
   }
 
   F f_;
   detail::CompiledFunction compiled_;
 };
 
-/// Compiles a function of tensors. It is run once for each signature (dtypes, shapes and strides of the arguments), on
-/// tensors without elements, and its calls become one graph: merged, simplified, fused, with memory planned for all
-/// of it. Tensors from outside that it uses are its state: it reads them anew in each run, and writes to them
+/// Compiles a function of tensors. It is run once for each signature (dtypes, shapes and strides of the arguments, and
+/// the NoGrad and Autocast around the call), on tensors without elements, and its calls become one graph: merged,
+/// simplified, fused, with memory planned for all of it. Tensors from outside that it uses are its state: it reads them anew in each run, and writes to them
 /// (copy_from, fill) become assignments of the graph. What the function does besides calls on tensors happens only
 /// while it is traced. Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to
 /// run as they would without compile.

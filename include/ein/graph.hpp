@@ -52,6 +52,14 @@ enum class OpKind : std::uint8_t {
 /// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
 enum class Combine : std::uint8_t { sum, prod, max, min, any, all };
 
+/// What an operation of a compiled function is part of.
+enum class Phase : std::uint8_t {
+  forward,
+  recompute,  ///< what ein::checkpoint computes again
+  backward,
+  update,  ///< of parameters and other state: what gradients go into, and what only assignments read
+};
+
 using ValueId = int;
 
 /// One operation and its result. Its index space is the product of `axes`.
@@ -71,7 +79,8 @@ struct Op {
   bool reverse = false;       // scan: from the end; argsort: the greatest first
   bool detached = false;      // a constant to differentiation: no output depends on it, as on the maximum in a softmax
   bool stationary = false;    // a constant to the first derivative alone, as the mean in a variance
-  int again = 0;              // reindex: values computed from different ones are never taken for the same
+  int again = 0;              // equal operations that differ in this are never taken for one: recomputation
+  Phase phase = Phase::forward;  // of a traced function; says nothing of the value
 };
 
 /// An effect: when the graph has run, the tensor behind input `target` holds `value`.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <ein/compile.hpp>
@@ -11,13 +12,13 @@
 
 namespace ein {
 
-/// The names and defaults of nanoGPT's small character model; biases as GPT-2 has them.
+/// The names and defaults of nanoGPT's small character model on a CPU.
 struct TrainOptions {
   std::string data;  ///< a UTF-8 text; its first 90 % are trained on, the rest validates
   std::string out;   ///< receives checkpoints, log.jsonl, loss.svg
   std::int64_t block_size = 64, batch_size = 12;
   std::int64_t n_layer = 4, n_head = 4, n_embd = 128;
-  bool bias = true;
+  bool bias = false;  ///< in linear layers and norms
   std::int64_t max_iters = 2000;
   double learning_rate = 1e-3, min_lr = 1e-4;
   std::int64_t warmup_iters = 100;
@@ -26,11 +27,15 @@ struct TrainOptions {
   double grad_clip = 1;  ///< 0: none
   double dropout = 0;
   std::int64_t grad_accum = 1;  ///< micro-batches to a step
-  std::int64_t eval_interval = 250, eval_iters = 20;
-  DType dtype = DType::f32;  ///< of contractions: f32, bf16 or f16
+  /// Steps between evaluations, each of which leaves a checkpoint.
+  std::int64_t eval_interval = 250;
+  std::int64_t eval_iters = 20;  ///< batches of an evaluation
+  DType dtype = DType::f32;      ///< of contractions: f32, bf16 or f16
   std::uint64_t seed = 1337;
-  bool resume = false;    ///< goes on from the last checkpoint in `out`, if there is one
-  std::string init_from;  ///< a checkpoint whose weights to begin with
+  bool resume = false;  ///< goes on from the last checkpoint in `out`, if there is one
+  /// A checkpoint, its directory, or a .safetensors file with the model's names, whose weights to
+  /// begin with. Linear weights are (in, out).
+  std::string init_from;
   bool compile = true;
 };
 
@@ -38,21 +43,26 @@ struct TrainOptions {
 struct TrainBill {
   std::int64_t parameters = 0;
   std::int64_t vocabulary = 0, train_tokens = 0, validation_tokens = 0;
-  Cost step;            ///< of one step: forward, backward and update
-  MemoryPlan memory{};  ///< of one step
-  double machine_memory = 0;  ///< bytes
-  double peak_flops = 0;      ///< FLOP/s, measured on this machine
+  Cost step;                    ///< of one step: forward, backward and update
+  MemoryPlan memory{};          ///< of one step
+  double machine_memory = 0;    ///< bytes
+  double peak_flops = 0;        ///< FLOP/s, measured on this machine
   std::int64_t first_step = 0;  ///< where a resumed run goes on
+  std::string note;             ///< which damaged checkpoints a resumed run passed over, and why
 };
 
 /// After each step.
 struct TrainProgress {
   std::int64_t step = 0;  ///< steps made
   double loss = 0, grad_norm = 0, learning_rate = 0;
-  double seconds = 0;             ///< of this step
+  double seconds = 0;  ///< of this step
   double tokens_per_second = 0, mfu = 0;
   bool evaluated = false;  ///< then both losses below are of this step, else of the last evaluation
   double train_loss = 0, validation_loss = 0;
+  /// Seconds from the beginning of training to the end of the last evaluation.
+  double elapsed = 0;
+  /// After the last step: over every block of the text to validate with.
+  std::optional<double> whole_validation_loss;
 };
 
 struct TrainReport {
@@ -60,7 +70,9 @@ struct TrainReport {
   std::function<void(const TrainProgress&)> step;
 };
 
-/// Trains; returns the last progress. Errors: kind value for options outside their domain, file, and those of data
+/// Trains; returns the last progress. `out` has a checkpoint from the start on, so that a run
+/// killed at any moment can be resumed, and ends with the same bits. Errors: kind value for options
+/// outside their domain, or other than those of the weights that are loaded; file; those of data
 /// and checkpoints.
 TrainProgress train(const TrainOptions& options, const TrainReport& report);
 
@@ -73,8 +85,9 @@ struct SampleOptions {
   std::uint64_t seed = 1337;
 };
 
-/// Continues the prompt; `write` receives the prompt and then each token's text. Errors: kind value for options outside
-/// their domain and a prompt with characters that the model does not know, file.
+/// Continues the prompt; `write` receives the prompt and then each token's text. Errors: kind value
+/// for options outside their domain and a prompt with characters that the model does not know,
+/// file.
 void sample(const SampleOptions& options, const std::function<void(const std::string&)>& write);
 
 }  // namespace ein

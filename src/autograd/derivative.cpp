@@ -116,8 +116,9 @@ std::vector<Ex> values_of(const ScalarExpr& expr) {
 
 }  // namespace
 
-std::vector<ScalarExpr> derivatives(const ScalarExpr& expr, const std::vector<int>& wanted, int cotangent) {
-  const std::vector<Ex> values = values_of(expr);
+std::vector<ScalarExpr> derivatives(const ScalarExpr& expr, const std::vector<int>& wanted, int cotangent, int value) {
+  std::vector<Ex> values = values_of(expr);
+  if (value >= 0) values.back() = Ex::input(value);
   std::vector<std::optional<Ex>> adjoint(expr.steps.size());
   adjoint.back() = Ex::input(cotangent);
   for (std::size_t s = expr.steps.size(); s-- > 0;) {

@@ -245,7 +245,7 @@ class Builder {
     const Points g{cotangents_[static_cast<std::size_t>(id)], op.write};
     switch (op.kind) {
       case OpKind::input: return;
-      case OpKind::map: return pull_map(op, g);
+      case OpKind::map: return pull_map(op, id, g);
       case OpKind::contract: return pull_contract(op, g);
       case OpKind::reduce: return pull_reduce(op, id, g);
       case OpKind::reindex:
@@ -259,14 +259,16 @@ class Builder {
     throw std::logic_error("vjp: an operation without a rule");
   }
 
-  void pull_map(const Op& op, const Points& g) {
+  void pull_map(const Op& op, ValueId result, const Points& g) {
     if (op.compute == DType::i64) return;
     std::vector<int> wanted;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       if (matters(op.inputs[k])) wanted.push_back(static_cast<int>(k));
     }
     const auto cotangent = static_cast<int>(op.inputs.size());
-    const std::vector<ScalarExpr> slopes = derivatives(op.expr, wanted, cotangent);
+    // What was rounded on the way to memory is computed anew.
+    const bool is_exact = op.dtype == op.compute;
+    const std::vector<ScalarExpr> slopes = derivatives(op.expr, wanted, cotangent, is_exact ? cotangent + 1 : -1);
     for (std::size_t w = 0; w < wanted.size(); ++w) {
       if (slopes[w].steps.empty()) continue;
       const auto k = static_cast<std::size_t>(wanted[w]);
@@ -274,8 +276,8 @@ class Builder {
       Op slope = op;
       slope.expr = slopes[w];
       slope.detached = false;
-      slope.inputs.push_back(g.value);
-      slope.reads.push_back(op.write);
+      slope.inputs.insert(slope.inputs.end(), {g.value, result});
+      slope.reads.insert(slope.reads.end(), {op.write, op.write});
       slope.dtype = sums(op, k) ? op.compute : graph_.op(op.inputs[k]).dtype;
       drop_unread_inputs(slope);
       const bool is_identity = slope.expr.steps.size() == 1 && slope.expr.steps[0].op == ScalarOp::input &&

@@ -85,12 +85,14 @@ std::vector<std::string> Polynomial::axes() const {
 }
 
 std::string Polynomial::to_string() const {
-  std::vector<const Term*> ordered;
-  for (const auto& [monomial, term] : terms_) ordered.push_back(&term);
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const Term* a, const Term* b) { return a->shown.size() > b->shown.size(); });
+  std::vector<std::pair<std::size_t, const Term*>> ordered;  // by degree, then as they are kept
+  for (const auto& [monomial, term] : terms_) ordered.emplace_back(ordered.size(), &term);
+  std::sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
+    const std::size_t p = a.second->shown.size(), q = b.second->shown.size();
+    return p != q ? p > q : a.first < b.first;
+  });
   std::string text;
-  for (const Term* term : ordered) {
+  for (const auto& [place, term] : ordered) {
     const bool negative = term->coefficient < 0;
     const std::int64_t magnitude = negative ? -term->coefficient : term->coefficient;
     text += text.empty() ? (negative ? "-" : "") : negative ? " - " : " + ";

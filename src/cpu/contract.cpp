@@ -375,11 +375,12 @@ class ContractKernel final : public Kernel {
   std::int64_t products_ = 1, sum_count_ = 1;
 };
 
-/// Whether a nest has no matrix products in it, only dot products, and those of numbers that are far apart,
-/// few, or to be converted: a reduction along the batch is faster then.
+/// Whether a nest has no matrix products in it, only one dot product, or those of numbers that are far apart,
+/// few, or to be converted: a reduction, which cuts one sum for all threads or runs along the batch, is faster then.
 bool is_better_reduced(const LoopNest& nest) {
   const Roles roles = roles_of(nest);
-  if (!roles.rows.empty() || !roles.columns.empty() || roles.batch.empty()) return false;
+  if (!roles.rows.empty() || !roles.columns.empty()) return false;
+  if (roles.batch.empty()) return true;
   std::int64_t longest_run = 0;
   for (std::size_t a : roles.depth) {
     if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1) longest_run = nest.axes[a].size;

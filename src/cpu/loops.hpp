@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu/small_array.hpp"
 #include "nest/nest.hpp"
 
 namespace ein::cpu {
@@ -32,9 +33,11 @@ class Loops {
   class Cursor {
    public:
     Cursor(const Loops& loops, std::size_t nest_axes)
-        : loops_(loops), memory_(loops.axes_.size() + loops.operands_ + nest_axes, 0),
+        : loops_(loops), memory_(loops.axes_.size() + loops.operands_ + nest_axes),
           at_(memory_.data(), loops.axes_.size()), offsets_(at_.data() + at_.size(), loops.operands_),
-          index_(offsets_.data() + offsets_.size(), nest_axes) {}
+          index_(offsets_.data() + offsets_.size(), nest_axes) {
+      std::fill(memory_.begin(), memory_.end(), 0);
+    }
     Cursor(const Cursor&) = delete;
     Cursor& operator=(const Cursor&) = delete;
 
@@ -65,7 +68,7 @@ class Loops {
 
    private:
     const Loops& loops_;
-    std::vector<std::int64_t> memory_;  // of the three below: one allocation, not three
+    SmallArray<std::int64_t, 32> memory_;  // of the three below
     std::span<std::int64_t> at_, offsets_, index_;
   };
 

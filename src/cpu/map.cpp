@@ -16,7 +16,7 @@ class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const LoopNest& nest)
       : nest_(nest), body_(nest.body, nest.inputs), strip_axis_(cpu::strip_axis(nest, false, nest.output)),
-        row_axis_(body_.knows_its_place() ? no_axis : cpu::row_axis(nest, strip_axis_, nest.output, strip_size)),
+        row_axis_(body_.draws() ? no_axis : cpu::row_axis(nest, strip_axis_, nest.output, strip_size)),
         length_(strip_axis_ == no_axis ? 1 : nest.axes[strip_axis_].size),
         cut_(row_axis_ == no_axis ? cpu::cut(nest, strip_axis_, strip_size)
                                   : cpu::cut(nest, row_axis_, strip_size / std::max<std::int64_t>(1, length_))),
@@ -44,9 +44,8 @@ class MapKernel final : public Kernel {
 
   void run_units(const Run& run, std::int64_t begin, std::int64_t end) const {
     C* scratch = strip_scratch<C>(body_.scratch_size());
-    body_.prepare(scratch);
     const std::size_t inputs = nest_.inputs.size();
-    std::vector<const std::byte*> from(inputs);
+    SmallArray<const std::byte*, 16> from(inputs);
     Loops::Cursor cursor(outer_, nest_.axes.size());
     const std::int64_t pieces = cut_.pieces();
     cursor.seek(begin / pieces);
@@ -63,12 +62,13 @@ class MapKernel final : public Kernel {
         const LoopNest::Operand& input = nest_.inputs[i];
         from[i] = base(input, run.buffers) + cursor.offset(i) + first * cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
       }
-      if (row_length == 0 && strip_axis_ != no_axis) cursor.index()[strip_axis_] = first;
+      if (strip_axis_ != no_axis) cursor.index()[strip_axis_] = row_length == 0 ? first : 0;
+      if (row_axis_ != no_axis) cursor.index()[row_axis_] = first;
       const std::int64_t position = cursor.offset(inputs) / out_bytes + first * cut_.stride(output);
       std::byte* to = base(output, run.buffers) + position * out_bytes;
       C* into = in_place ? reinterpret_cast<C*>(to) : nullptr;
       const C* values = body_.evaluate(
-          {from, steps_, row_steps_, row_length, cursor.index(), strip_axis_, position, out_step, run.random}, n, scratch, into);
+          {from, steps_, row_steps_, row_length, cursor.index(), strip_axis_, row_axis_, position, out_step, run.random}, n, scratch, into);
       if (values != into) store_strip(values, n, row_length, to, output.dtype, out_step, out_row_step);
       if (++piece == pieces) {
         piece = 0;

@@ -1,26 +1,143 @@
+// A pool of threads for many short pieces of work: nothing is allocated for a call, and a thread gets the same
+// part of an array in one call after another, so that it finds there what it left in its cache.
 #include "cpu/parallel.hpp"
 
-#define EIGEN_USE_THREADS
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unsupported/Eigen/CXX11/ThreadPool>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include <ein/error.hpp>
 
 namespace ein {
 namespace {
 
-/// The calling thread works too, so the pool has one thread less.
-struct Pool {
-  explicit Pool(int threads) : threads(threads), workers(threads > 1 ? std::make_unique<Eigen::ThreadPool>(threads - 1) : nullptr) {}
-  int threads;
-  std::unique_ptr<Eigen::ThreadPool> workers;
+thread_local bool inside_a_part = false;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Some tens of microseconds, as long as the pieces between two calls often take; then a thread sleeps.
+constexpr int spins = 1000;
+
+/// The calling thread works too, so the pool has one thread less. One call at a time uses it.
+class Pool {
+ public:
+  explicit Pool(int threads) : ranges_(static_cast<std::size_t>(threads)) {
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(static_cast<std::size_t>(i)); });
+    } catch (const std::system_error& error) {
+      stop();
+      throw Error(ErrorKind::value, "set_num_threads: the system starts no more than " + std::to_string(workers_.size() + 1) +
+                                        " threads (" + error.what() + ")");
+    }
+  }
+  ~Pool() { stop(); }
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  int threads() const { return static_cast<int>(ranges_.size()); }
+
+  /// False if another call has the pool.
+  bool run(std::int64_t parts, const cpu::Task& task) {
+    const std::unique_lock lock(calling_, std::try_to_lock);
+    if (!lock) return false;
+    task_ = &task;
+    const auto count = static_cast<std::int64_t>(ranges_.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      Range& range = ranges_[static_cast<std::size_t>(i)];
+      range.next.store(parts * i / count, std::memory_order_relaxed);
+      range.end = parts * (i + 1) / count;
+    }
+    state_ = ((state_ | members) ^ members) + one_call + is_open;
+    state_.notify_all();
+    inside_a_part = true;
+    work(0);
+    inside_a_part = false;
+    // All parts are taken. Threads that have not come yet need not; those that have are at their last part.
+    state_ &= ~is_open;
+    await([](std::uint32_t state) { return (state & members) == 0; });
+    // Taken out, so that the exception ends with the caller.
+    if (std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(std::move(failure));
+    return true;
+  }
+
+ private:
+  /// Parts [next, end) wait for a thread; each thread begins with its own range and then helps the others.
+  struct alignas(64) Range {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+  };
+
+  // The state counts the threads that are at work, says whether others may join them, and counts calls.
+  static constexpr std::uint32_t members = (1U << 11) - 1, is_open = 1U << 11, one_call = 1U << 12;
+  static std::uint32_t call_of(std::uint32_t state) { return state / one_call; }
+
+  template <class Holds>
+  std::uint32_t await(Holds holds) const {
+    std::uint32_t state;
+    for (int spin = 0; !holds(state = state_); ++spin) {
+      if (spin < spins) {
+        pause();
+      } else {
+        state_.wait(state);
+      }
+    }
+    return state;
+  }
+
+  void serve(std::size_t me) {
+    inside_a_part = true;
+    std::uint32_t last = 0;
+    for (;;) {
+      std::uint32_t state = await([&](std::uint32_t now) { return ((now & is_open) && call_of(now) != last) || stopping_; });
+      if (stopping_) return;
+      if (!state_.compare_exchange_weak(state, state + 1)) continue;
+      last = call_of(state);
+      work(me);
+      if (((--state_) & (members | is_open)) == 0) state_.notify_all();
+    }
+  }
+
+  void stop() {
+    stopping_ = true;
+    state_ += one_call;
+    state_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  void work(std::size_t me) {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      Range& range = ranges_[(me + i) % ranges_.size()];
+      for (std::int64_t part; (part = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
+        try {
+          (*task_)(part);
+        } catch (...) {
+          const std::lock_guard lock(failing_);
+          if (!failure_) failure_ = std::current_exception();
+        }
+      }
+    }
+  }
+
+  std::vector<Range> ranges_;
+  std::vector<std::thread> workers_;
+  std::atomic<std::uint32_t> state_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex calling_, failing_;
+  const cpu::Task* task_ = nullptr;  // there until the last part is done
+  std::exception_ptr failure_;
 };
 
 int available_processors() {
@@ -32,7 +149,7 @@ int available_processors() {
 struct SharedPool {
   std::mutex mutex;
   std::shared_ptr<Pool> pool = std::make_shared<Pool>(available_processors());
-  std::atomic<int> threads{pool->threads};
+  std::atomic<int> threads{pool->threads()};
 };
 SharedPool& shared_pool() {
   static SharedPool shared;
@@ -44,37 +161,6 @@ std::shared_ptr<Pool> current_pool() {
   const std::lock_guard lock(shared.mutex);
   return shared.pool;
 }
-
-thread_local bool inside_a_part = false;
-
-/// The parts of one parallel_for, taken one by one. Helpers share it, because one may come only when all
-/// parts are done: nobody waits for a thread that the scheduler has not started.
-struct Job {
-  Job(std::int64_t parts, const cpu::Task& task) : parts(parts), task(&task), unfinished(parts) {}
-
-  void work() {
-    inside_a_part = true;
-    for (std::int64_t part; (part = next++) < parts;) {
-      try {
-        (*task)(part);
-      } catch (...) {
-        const std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-      }
-      if (--unfinished == 0) unfinished.notify_one();
-    }
-    inside_a_part = false;
-  }
-  void wait() const {
-    for (std::int64_t left; (left = unfinished) != 0;) unfinished.wait(left);
-  }
-
-  const std::int64_t parts;
-  const cpu::Task* task;  // there until the last part is done
-  std::atomic<std::int64_t> next{0}, unfinished;
-  std::exception_ptr failure;
-  std::mutex failure_mutex;
-};
 
 }  // namespace
 
@@ -94,18 +180,8 @@ void set_num_threads(int threads) {
 namespace cpu {
 
 void parallel_for(std::int64_t parts, const Task& task) {
-  if (parts <= 1 || inside_a_part || num_threads() == 1) {
-    for (std::int64_t part = 0; part < parts; ++part) task(part);
-    return;
-  }
-  const std::shared_ptr<Pool> pool = current_pool();
-  const auto job = std::make_shared<Job>(parts, task);
-  const std::int64_t helpers = pool->workers ? std::min<std::int64_t>(pool->threads - 1, parts - 1) : 0;
-  for (std::int64_t i = 0; i < helpers; ++i) pool->workers->Schedule([job] { job->work(); });
-  job->work();
-  job->wait();
-  // Taken out of the job, so that no helper that still holds it is the last to let go of the exception.
-  if (std::exception_ptr failure = std::exchange(job->failure, nullptr)) std::rethrow_exception(std::move(failure));
+  if (parts > 1 && !inside_a_part && num_threads() > 1 && current_pool()->run(parts, task)) return;
+  for (std::int64_t part = 0; part < parts; ++part) task(part);
 }
 
 }  // namespace cpu

@@ -23,7 +23,8 @@ class Task {
 
 /// Calls task(part) once for each part in [0, parts), on the calling thread and the pool's, and returns
 /// when all are done. Which thread runs which part is not fixed, so parts must not depend on it. Inside a
-/// part, and for one part, it is a plain loop. The first exception of a part is thrown again here.
+/// part, for one part, and while another thread's call has the pool, it is a plain loop. The first exception of a
+/// part is thrown again here.
 void parallel_for(std::int64_t parts, const Task& task);
 
 }  // namespace ein::cpu

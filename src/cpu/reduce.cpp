@@ -274,8 +274,6 @@ class ReduceKernel final : public Kernel {
       results_ = epilogue_ + k_.epilogue_.scratch_size();
       scalars_ = results_ + strip;
       cascade_ = scalars_ + Cascade<C>::scratch_size(1);
-      k_.body_.prepare(body_);
-      k_.epilogue_.prepare(epilogue_);
     }
 
     C* cascade_memory() const { return cascade_; }
@@ -394,7 +392,7 @@ class ReduceKernel final : public Kernel {
     const ReduceKernel& k_;
     std::span<std::byte* const> buffers_;
     Loops::Cursor tiles_, reduced_;
-    std::vector<const std::byte*> from_;
+    SmallArray<const std::byte*, 16> from_;
     C *body_, *epilogue_, *results_, *scalars_, *cascade_;
   };
 

@@ -10,6 +10,7 @@
 #include <unsupported/Eigen/SpecialFunctions>
 #include <utility>
 
+#include "cpu/small_array.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 
@@ -123,9 +124,39 @@ void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
 
 }  // namespace
 
+namespace {
+
+/// Calls run(f) with the operation as a function of two numbers; false for one that has none.
+template <class C, class Run>
+bool with_binary(ScalarOp op, Run&& run) {
+  const C zero(0);
+  switch (op) {
+    case ScalarOp::add: run([](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u + v; }); }); return true;
+    case ScalarOp::sub: run([](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u - v; }); }); return true;
+    case ScalarOp::mul: run([](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u * v; }); }); return true;
+    case ScalarOp::div:
+      if constexpr (std::is_floating_point_v<C>) run([](C x, C y) { return x / y; });
+      return std::is_floating_point_v<C>;
+    case ScalarOp::min: run([](C x, C y) { return x != x || x < y ? x : y; }); return true;
+    case ScalarOp::max: run([](C x, C y) { return x != x || x > y ? x : y; }); return true;
+    case ScalarOp::lt: run([](C x, C y) { return C(x < y); }); return true;
+    case ScalarOp::le: run([](C x, C y) { return C(x <= y); }); return true;
+    case ScalarOp::gt: run([](C x, C y) { return C(x > y); }); return true;
+    case ScalarOp::ge: run([](C x, C y) { return C(x >= y); }); return true;
+    case ScalarOp::eq: run([](C x, C y) { return C(x == y); }); return true;
+    case ScalarOp::ne: run([](C x, C y) { return C(x != y); }); return true;
+    case ScalarOp::logical_and: run([=](C x, C y) { return C((x != zero) & (y != zero)); }); return true;
+    case ScalarOp::logical_or: run([=](C x, C y) { return C((x != zero) | (y != zero)); }); return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n) {
   const C zero(0);
+  if (with_binary<C>(op, [&](auto f) { each(a, b, out, n, f); })) return;
   switch (op) {
     case ScalarOp::neg: return each(a, out, n, [](C x) { return wrapping(C(0), x, [](auto u, auto v) { return u - v; }); });
     case ScalarOp::abs:
@@ -134,25 +165,6 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
         else return std::abs(x);
       });
     case ScalarOp::logical_not: return each(a, out, n, [=](C x) { return C(x == zero); });
-    case ScalarOp::add:
-      return each(a, b, out, n, [](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u + v; }); });
-    case ScalarOp::sub:
-      return each(a, b, out, n, [](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u - v; }); });
-    case ScalarOp::mul:
-      return each(a, b, out, n, [](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u * v; }); });
-    case ScalarOp::div:
-      if constexpr (std::is_floating_point_v<C>) return each(a, b, out, n, [](C x, C y) { return x / y; });
-      break;
-    case ScalarOp::min: return each(a, b, out, n, [](C x, C y) { return x != x || x < y ? x : y; });
-    case ScalarOp::max: return each(a, b, out, n, [](C x, C y) { return x != x || x > y ? x : y; });
-    case ScalarOp::lt: return each(a, b, out, n, [](C x, C y) { return C(x < y); });
-    case ScalarOp::le: return each(a, b, out, n, [](C x, C y) { return C(x <= y); });
-    case ScalarOp::gt: return each(a, b, out, n, [](C x, C y) { return C(x > y); });
-    case ScalarOp::ge: return each(a, b, out, n, [](C x, C y) { return C(x >= y); });
-    case ScalarOp::eq: return each(a, b, out, n, [](C x, C y) { return C(x == y); });
-    case ScalarOp::ne: return each(a, b, out, n, [](C x, C y) { return C(x != y); });
-    case ScalarOp::logical_and: return each(a, b, out, n, [=](C x, C y) { return C((x != zero) & (y != zero)); });
-    case ScalarOp::logical_or: return each(a, b, out, n, [=](C x, C y) { return C((x != zero) | (y != zero)); });
     case ScalarOp::where: return each(a, b, c, out, n, [=](C x, C y, C z) { return x != zero ? y : z; });
     case ScalarOp::pow:
       if constexpr (std::is_integral_v<C>) return each(a, b, out, n, integer_power);
@@ -169,23 +181,36 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
 template <class C>
 StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs) : expr_(expr) {
   for (const LoopNest::Operand& input : inputs) input_dtypes_.push_back(input.dtype);
-}
-
-template <class C>
-void StripExpr<C>::prepare(C* scratch) const {
-  for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
+  const std::size_t count = expr_.steps.size();
+  std::vector<std::size_t> last_use(count, count);
+  for (std::size_t s = 0; s < count; ++s) {
     const ScalarStep& step = expr_.steps[s];
-    if (step.op != ScalarOp::constant) continue;
-    const C value = std::is_integral_v<C> ? static_cast<C>(step.integer) : static_cast<C>(step.real);
-    std::fill_n(scratch + s * strip_size, strip_size, value);
+    constants_.push_back(std::is_integral_v<C> ? static_cast<C>(step.integer) : static_cast<C>(step.real));
+    for (int arg : step.args) {
+      if (arg >= 0) last_use[static_cast<std::size_t>(arg)] = s;
+    }
   }
+  // A strip of scratch memory is used again when its value has been read for the last time, so that few are: all
+  // of them should stay in the first-level cache.
+  std::vector<std::uint16_t> free;
+  for (std::size_t s = 0; s < count; ++s) {
+    if (free.empty()) free.push_back(static_cast<std::uint16_t>(slots_++));
+    slot_.push_back(free.back());
+    free.pop_back();
+    std::vector<int> done;
+    for (int arg : expr_.steps[s].args) {
+      if (arg < 0 || last_use[static_cast<std::size_t>(arg)] != s || std::find(done.begin(), done.end(), arg) != done.end()) continue;
+      done.push_back(arg);
+      free.push_back(slot_[static_cast<std::size_t>(arg)]);
+    }
+  }
+  slots_ += 3;  // arguments spread over the strip
 }
 
 template <class C>
-bool StripExpr<C>::knows_its_place() const {
-  return std::any_of(expr_.steps.begin(), expr_.steps.end(), [](const ScalarStep& step) {
-    return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
-  });
+bool StripExpr<C>::draws() const {
+  return std::any_of(expr_.steps.begin(), expr_.steps.end(),
+                     [](const ScalarStep& step) { return step.op == ScalarOp::uniform || step.op == ScalarOp::normal; });
 }
 
 template <class C>
@@ -215,23 +240,98 @@ void load_row(const std::byte* from, DType dtype, std::int64_t step, C* out, std
     std::memcpy(out, from, n * sizeof(C));
     return;
   }
-  if (step != 0) return load_as(from, dtype, static_cast<std::ptrdiff_t>(step), out, n);
-  load_as(from, dtype, 1, out, 1);
-  std::fill_n(out + 1, n - 1, out[0]);
+  load_as(from, dtype, static_cast<std::ptrdiff_t>(step), out, n);
+}
+
+}  // namespace
+
+/// Of the strip at hand: elements, rows, and elements in a row.
+template <class C>
+struct StripExpr<C>::Shape {
+  std::size_t n, rows, row;
+
+  std::size_t count(Extent extent) const { return extent == Extent::all ? n : extent == Extent::rows ? rows : 1; }
+};
+
+namespace {
+
+/// Each value of `from` as a row of `row` elements.
+template <class C>
+void spread(const C* from, std::size_t step, std::size_t rows, std::size_t row, C* out) {
+  for (std::size_t r = 0; r < rows; ++r) std::fill_n(out + r * row, row, from[r * step]);
+}
+
+/// An argument of an operation over rows: a value for each element, or one that holds for a row.
+template <class C>
+struct RowArgument {
+  const C* data;
+  bool is_whole;
+  std::size_t step;  // from row to row
+};
+
+template <class C, class F>
+void each_row(const RowArgument<C>& a, const RowArgument<C>& b, C* out, std::size_t rows, std::size_t row, F f) {
+  for (std::size_t r = 0; r < rows; ++r, out += row) {
+    const C *x = a.data + r * a.step, *y = b.data + r * b.step;
+    if (!b.is_whole) {
+      const C value = *y;
+      for (std::size_t i = 0; i < row; ++i) out[i] = f(x[i], value);
+    } else {
+      const C value = *x;
+      for (std::size_t i = 0; i < row; ++i) out[i] = f(value, y[i]);
+    }
+  }
+}
+
+template <class C>
+void where_row(const RowArgument<C>& condition, const RowArgument<C>& a, const RowArgument<C>& b, C* out, std::size_t rows, std::size_t row) {
+  for (std::size_t r = 0; r < rows; ++r, out += row) {
+    const C *c = condition.data + r * condition.step, *x = a.data + r * a.step, *y = b.data + r * b.step;
+    const C one_x = *x, one_y = *y;
+    if (a.is_whole && b.is_whole) {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? x[i] : y[i];
+    } else if (a.is_whole) {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? x[i] : one_y;
+    } else if (b.is_whole) {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? one_x : y[i];
+    } else {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? one_x : one_y;
+    }
+  }
+}
+
+/// An operation some of whose arguments have one value for each row; at least one has all.
+template <class C>
+void apply_by_rows(ScalarOp op, RowArgument<C> (&args)[3], int arity, C* out, std::size_t rows, std::size_t row, C* spare) {
+  if (op == ScalarOp::where && args[0].is_whole) return where_row(args[0], args[1], args[2], out, rows, row);
+  if (arity == 2 && with_binary<C>(op, [&](auto f) { each_row(args[0], args[1], out, rows, row, f); })) return;
+  for (int i = 0; i < arity; ++i, spare += strip_size) {
+    if (args[i].is_whole) continue;
+    spread(args[i].data, args[i].step, rows, row, spare);
+    args[i].data = spare;
+  }
+  apply(op, args[0].data, args[1].data, args[2].data, out, rows * row);
 }
 
 }  // namespace
 
 template <class C>
-const C* StripExpr<C>::load(const Place& place, std::size_t input, std::size_t n, C* out) const {
+typename StripExpr<C>::Value StripExpr<C>::load(const Place& place, std::size_t input, const Shape& shape, C* out) const {
   const std::byte* from = place.inputs[input];
   const DType dtype = input_dtypes_[input];
-  const std::int64_t step = place.steps[input];
-  const std::size_t row = place.row_length == 0 ? n : place.row_length;
-  const std::int64_t row_step = row < n ? place.row_steps[input] : 0;
+  const bool is_column = place.row_length == 1;
+  const std::int64_t step = is_column ? place.row_steps[input] : place.steps[input];
+  const std::int64_t row_step = shape.rows > 1 ? place.row_steps[input] : 0;
+  const std::size_t n = shape.n, row = shape.row;
+  if (step == 0) {
+    const bool is_one = row_step == 0;
+    if (!is_one && row_step == 1 && dtype == dtype_of<C>) return {reinterpret_cast<const C*>(from), Extent::rows};
+    load_as(from, dtype, static_cast<std::ptrdiff_t>(is_one ? 1 : row_step), out, is_one ? 1 : shape.rows);
+    return {out, is_one ? Extent::one : Extent::rows};
+  }
   if (row >= n || row_step == step * static_cast<std::int64_t>(row)) {
-    if (step == 1 && dtype == dtype_of<C>) return reinterpret_cast<const C*>(from);
-    load_row(from, dtype, step, out, n);
+    if (step == 1 && dtype == dtype_of<C>) return {reinterpret_cast<const C*>(from), Extent::all};
+    load_as(from, dtype, static_cast<std::ptrdiff_t>(step), out, n);
   } else if (row_step == 0) {
     load_row(from, dtype, step, out, row);
     for (std::size_t filled = row; filled < n; filled *= 2) std::copy_n(out, std::min(filled, n - filled), out + filled);
@@ -239,7 +339,7 @@ const C* StripExpr<C>::load(const Place& place, std::size_t input, std::size_t n
     const auto* elements = reinterpret_cast<const C*>(from);
     if (step == 1) {
       gather_short_rows(elements, row, row_step, out, n / row, std::make_index_sequence<short_row>());
-      return out;
+      return {out, Extent::all};
     }
     // Column by column, so that the inner loop is a long one.
     const auto rows = static_cast<std::int64_t>(n / row), columns = static_cast<std::int64_t>(row);
@@ -250,6 +350,92 @@ const C* StripExpr<C>::load(const Place& place, std::size_t input, std::size_t n
     const std::int64_t row_bytes = row_step * static_cast<std::int64_t>(size_of(dtype));
     for (std::size_t first = 0; first < n; first += row, from += row_bytes) load_row(from, dtype, step, out + first, row);
   }
+  return {out, Extent::all};
+}
+
+template <class C>
+typename StripExpr<C>::Value StripExpr<C>::index(const Place& place, std::size_t axis, const Shape& shape, C* out) const {
+  const std::int64_t first = place.index[axis];
+  const auto count_up = [&](C* to, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<C>(first + static_cast<std::int64_t>(i));
+  };
+  const bool by_row = place.row_length > 0 && axis == place.row_axis;
+  if (axis == place.strip_axis && place.row_length != 1) {
+    for (std::size_t r = 0; r < shape.rows; ++r) count_up(out + r * shape.row, shape.row);
+    return {out, Extent::all};
+  }
+  count_up(out, by_row ? (place.row_length == 1 ? shape.n : shape.rows) : 1);
+  return {out, !by_row ? Extent::one : place.row_length == 1 ? Extent::all : Extent::rows};
+}
+
+template <class C>
+void StripExpr<C>::draw(const Place& place, const ScalarStep& step, std::size_t n, C* out) const {
+  double numbers[strip_size];
+  const bool is_normal = step.op == ScalarOp::normal;
+  const auto fill = is_normal ? random::fill_normal : random::fill_uniform;
+  const std::uint64_t seed = step.of_run ? place.random.seed : step.seed;
+  const std::uint64_t stream = step.of_run ? place.random.stream + step.stream : step.stream;
+  if (place.position_step == 1) {
+    fill(seed, stream, static_cast<std::uint64_t>(place.position), n, numbers);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t at = place.position + place.position_step * static_cast<std::int64_t>(i);
+      fill(seed, stream, static_cast<std::uint64_t>(at), 1, numbers + i);
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<C>(numbers[i]);
+}
+
+template <class C>
+const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C* into) const {
+  // Rows of one element are one row in the other direction.
+  const bool has_rows = place.row_length > 1;
+  const Shape shape{n, has_rows ? n / place.row_length : 1, has_rows ? place.row_length : n};
+  SmallArray<Value, 64> values(expr_.steps.size());
+  C* const spare = scratch + (slots_ - 3) * strip_size;
+  for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
+    const ScalarStep& step = expr_.steps[s];
+    C* const slot = scratch + slot_[s] * static_cast<std::size_t>(strip_size);
+    Value& value = values[s];
+    switch (step.op) {
+      case ScalarOp::constant: value = {&constants_[s], Extent::one}; continue;
+      case ScalarOp::input: value = load(place, static_cast<std::size_t>(step.which), shape, slot); continue;
+      case ScalarOp::index: value = index(place, static_cast<std::size_t>(step.which), shape, slot); continue;
+      case ScalarOp::uniform:
+      case ScalarOp::normal:
+        draw(place, step, n, slot);
+        value = {slot, Extent::all};
+        continue;
+      default: break;
+    }
+    const int arity = info(step.op).arity;
+    Extent most = Extent::one, least = Extent::all;
+    for (int i = 0; i < arity; ++i) {
+      const Extent extent = values[static_cast<std::size_t>(step.args[i])].extent;
+      most = std::max(most, extent);
+      least = std::min(least, extent);
+    }
+    C* const out = s + 1 == expr_.steps.size() && into && most == Extent::all ? into : slot;
+    value = {out, most};
+    RowArgument<C> args[3] = {};
+    // Where no argument has all, those that have one for each row do.
+    const bool of_rows = most == Extent::rows;
+    const std::size_t rows = of_rows ? 1 : shape.rows, row = of_rows ? shape.rows : shape.row;
+    for (int i = 0; i < arity; ++i) {
+      const Value& arg = values[static_cast<std::size_t>(step.args[i])];
+      const bool is_whole = arg.extent == most;
+      args[i] = {arg.data, is_whole, is_whole ? row : arg.extent == Extent::rows ? 1U : 0U};
+    }
+    if (most == least) {
+      apply(step.op, args[0].data, args[1].data, args[2].data, out, shape.count(most));
+    } else {
+      apply_by_rows(step.op, args, arity, out, rows, row, spare);
+    }
+  }
+  const Value& last = values[expr_.steps.size() - 1];
+  if (last.extent == Extent::all) return last.data;
+  C* const out = into ? into : spare;
+  spread(last.data, last.extent == Extent::rows ? 1 : 0, shape.rows, shape.row, out);
   return out;
 }
 
@@ -263,58 +449,6 @@ void store_strip(const C* values, std::size_t n, std::size_t row_length, std::by
   for (std::size_t first = 0; first < n; first += row_length, out += row_bytes) {
     store_from(values + first, row_length, out, to, static_cast<std::ptrdiff_t>(step));
   }
-}
-
-template <class C>
-const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C* into) const {
-  const C* inline_values[16];
-  std::vector<const C*> heap_values;
-  const C** values = inline_values;
-  if (expr_.steps.size() > std::size(inline_values)) {
-    heap_values.resize(expr_.steps.size());
-    values = heap_values.data();
-  }
-  for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
-    const ScalarStep& step = expr_.steps[s];
-    const bool is_last = s + 1 == expr_.steps.size();
-    const bool is_leaf = step.op == ScalarOp::constant || step.op == ScalarOp::input;
-    C* out = is_last && into && !is_leaf ? into : scratch + s * strip_size;
-    values[s] = out;
-    switch (step.op) {
-      case ScalarOp::constant: break;
-      case ScalarOp::input: values[s] = load(place, static_cast<std::size_t>(step.which), n, out); break;
-      case ScalarOp::index: {
-        const auto axis = static_cast<std::size_t>(step.which);
-        const std::int64_t first = place.index[axis];
-        const std::int64_t by = axis == place.strip_axis ? 1 : 0;
-        for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<C>(first + by * static_cast<std::int64_t>(i));
-        break;
-      }
-      case ScalarOp::uniform:
-      case ScalarOp::normal: {
-        double numbers[strip_size];
-        const bool is_normal = step.op == ScalarOp::normal;
-        const auto fill = is_normal ? random::fill_normal : random::fill_uniform;
-        const std::uint64_t seed = step.of_run ? place.random.seed : step.seed;
-        const std::uint64_t stream = step.of_run ? place.random.stream + step.stream : step.stream;
-        if (place.position_step == 1) {
-          fill(seed, stream, static_cast<std::uint64_t>(place.position), n, numbers);
-        } else {
-          for (std::size_t i = 0; i < n; ++i) {
-            const std::int64_t at = place.position + place.position_step * static_cast<std::int64_t>(i);
-            fill(seed, stream, static_cast<std::uint64_t>(at), 1, numbers + i);
-          }
-        }
-        for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<C>(numbers[i]);
-        break;
-      }
-      default: {
-        const auto arg = [&](int i) { return step.args[i] < 0 ? nullptr : values[step.args[i]]; };
-        apply(step.op, arg(0), arg(1), arg(2), out, n);
-      }
-    }
-  }
-  return values[expr_.steps.size() - 1];
 }
 
 template <class C>

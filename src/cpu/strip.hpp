@@ -28,37 +28,48 @@ class StripExpr {
   /// Where a strip's elements come from: for each input the address of the first and the step to the
   /// next, in elements; the first value of each axis index with its step; and the output position.
   /// A strip may be several rows of `row_length` elements, `row_steps` apart; 0 means that it is one
-  /// row, as it must be for an expression that knows_its_place().
+  /// row, as it must be for an expression that draws().
   struct Place {
     std::span<const std::byte* const> inputs;
     std::span<const std::int64_t> steps;
     std::span<const std::int64_t> row_steps{};
     std::size_t row_length = 0;
     std::span<const std::int64_t> index{};
-    std::size_t strip_axis = 0;
+    std::size_t strip_axis = 0, row_axis = 0;  // whose indices move, along a row and from row to row
     std::int64_t position = 0;
     std::int64_t position_step = 0;
     RandomOrigin random{};
   };
 
-  /// Whether it depends on an axis index or on the output position.
-  bool knows_its_place() const;
+  /// Whether it has random numbers, which depend on the output position.
+  bool draws() const;
   /// Whether its value is input 0, and needs no conversion.
   bool is_plain_input() const;
 
   /// Elements of scratch memory that evaluate() wants.
-  std::size_t scratch_size() const { return expr_.steps.size() * strip_size; }
-  /// Fills in the constants. Call once before evaluate() with the same scratch memory.
-  void prepare(C* scratch) const;
+  std::size_t scratch_size() const { return slots_ * strip_size; }
   /// The expression's values for n <= strip_size elements: in `scratch`, or an input itself. An
   /// expression that computes them writes them to `into` instead, if that is given.
   const C* evaluate(const Place& place, std::size_t n, C* scratch, C* into = nullptr) const;
 
  private:
-  const C* load(const Place& place, std::size_t input, std::size_t n, C* out) const;
+  /// How many values a step has in a strip: one for all, one for each row, or one for each element.
+  enum class Extent : std::uint8_t { one, rows, all };
+  struct Value {
+    const C* data;
+    Extent extent;
+  };
+  struct Shape;
+
+  Value load(const Place& place, std::size_t input, const Shape& shape, C* out) const;
+  Value index(const Place& place, std::size_t axis, const Shape& shape, C* out) const;
+  void draw(const Place& place, const ScalarStep& step, std::size_t n, C* out) const;
 
   ScalarExpr expr_;
   std::vector<DType> input_dtypes_;
+  std::vector<C> constants_;         // of each step
+  std::vector<std::uint16_t> slot_;  // of each step: the strip of scratch memory that it fills
+  std::size_t slots_ = 0;
 };
 
 /// Stores a strip, rows and all, into elements of dtype `to`; steps in elements.

@@ -31,6 +31,12 @@ Graph keep_values(const Graph& graph, const std::vector<char>& live) {
   return kept;
 }
 
+Graph without_dead_values(const Graph& graph) {
+  std::vector<char> live = live_values(graph);
+  for (std::size_t id = 0; id < graph.ops.size(); ++id) live[id] |= graph.ops[id].kind == OpKind::input;
+  return keep_values(graph, live);
+}
+
 Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
   Access result;
   for (const DimIndex& dim : access) {

@@ -17,9 +17,9 @@ bool LoopNest::is_contraction() const {
 
 namespace {
 
-bool knows_its_place(const ScalarExpr& expr) {
-  return std::any_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
-    return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
+bool uses_index(const LoopNest& nest, std::size_t axis) {
+  return std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& step) {
+    return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis;
   });
 }
 
@@ -34,6 +34,9 @@ void erase_axis(LoopNest& nest, std::size_t a) {
   for_each_operand(nest, [&](LoopNest::Operand& operand) {
     operand.strides.erase(operand.strides.begin() + static_cast<std::ptrdiff_t>(a));
   });
+  for (ScalarStep& step : nest.body.steps) {
+    if (step.op == ScalarOp::index && static_cast<std::size_t>(step.which) > a) --step.which;
+  }
 }
 
 }  // namespace
@@ -50,9 +53,8 @@ void simplify(LoopNest& nest) {
     for (LoopNest::Operand& input : nest.inputs) std::fill(input.strides.begin(), input.strides.end(), 0);
     if (!reduced) std::fill(nest.output.strides.begin(), nest.output.strides.end(), 0);
   }
-  if (knows_its_place(nest.body)) return;
   for (std::size_t a = nest.axes.size(); a-- > 0;) {
-    if (nest.axes[a].size == 1 && !nest.axes[a].ordered) erase_axis(nest, a);
+    if (nest.axes[a].size == 1 && !nest.axes[a].ordered && !uses_index(nest, a)) erase_axis(nest, a);
   }
   // Any outer axis may join any inner one of its kind, not just its neighbour in the list.
   for (bool merged = true; merged;) {
@@ -61,6 +63,7 @@ void simplify(LoopNest& nest) {
       for (std::size_t inner = 0; inner < nest.axes.size() && !merged; ++inner) {
         if (inner == outer || nest.axes[inner].reduced != nest.axes[outer].reduced) continue;
         if (nest.axes[inner].ordered || nest.axes[outer].ordered) continue;
+        if (uses_index(nest, inner) || uses_index(nest, outer)) continue;
         const std::int64_t size = nest.axes[inner].size;
         bool joint = true;
         for_each_operand(nest, [&](const LoopNest::Operand& operand) {

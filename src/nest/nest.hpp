@@ -60,6 +60,8 @@ struct LoopNest {
   Along along = Along::nothing;
   bool reverse = false;  // scan: from the end; argsort: in descending order
 
+  Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
+
   bool is_copy() const;      // the body is its one input, and nothing is combined
   bool is_contraction() const;  // the body is the product of its two inputs, combined by sum
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
@@ -72,8 +74,7 @@ struct RandomOrigin {
   std::uint64_t stream = 0;
 };
 
-/// Merges neighbouring axes that every operand walks as one, and drops axes of size 1. A nest whose
-/// expressions use an axis index or a random position is left as it is.
+/// Merges axes that every operand walks as one, and drops axes of size 1; axes whose index an expression uses stay.
 void simplify(LoopNest& nest);
 
 /// A compiled graph: nests in order, over numbered buffers.

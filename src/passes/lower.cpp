@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <ein/count.hpp>
+#include "graph/rewrite.hpp"
 
 namespace ein {
 namespace {
@@ -24,7 +25,7 @@ class Lowering {
  public:
   Lowering(const Graph& graph, std::span<const InputLayout> inputs)
       : graph_(graph), input_layouts_(inputs), layouts_(graph.ops.size()), users_(graph.ops.size(), 0),
-        inlined_(graph.ops.size(), false), absorbed_into_(graph.ops.size(), -1) {}
+        user_(graph.ops.size(), -1), inlined_(graph.ops.size(), false), absorbed_into_(graph.ops.size(), -1) {}
 
   Program run() {
     program_.input_count = input_layouts_.size();
@@ -61,6 +62,10 @@ class Lowering {
 
   // --- fusion ---
 
+  static bool draws(const ScalarExpr& expr) {
+    return std::any_of(expr.steps.begin(), expr.steps.end(),
+                       [](const ScalarStep& step) { return step.op == ScalarOp::uniform || step.op == ScalarOp::normal; });
+  }
   static bool is_pure(const ScalarExpr& expr) {
     return std::none_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
       return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
@@ -77,18 +82,17 @@ class Lowering {
   }
 
   void plan_fusion() {
-    std::vector<ValueId> user(graph_.ops.size(), -1);
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       for (ValueId input : graph_.ops[id].inputs) {
         ++users_[static_cast<std::size_t>(input)];
-        user[static_cast<std::size_t>(input)] = static_cast<ValueId>(id);
+        user_[static_cast<std::size_t>(input)] = static_cast<ValueId>(id);
       }
     }
     for (ValueId output : graph_.outputs) users_[static_cast<std::size_t>(output)] = 2;
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       const Op& op = graph_.ops[id];
-      if (users_[id] != 1 || user[id] < 0) continue;
-      const Op& reader = graph_.op(user[id]);
+      if (users_[id] != 1 || user_[id] < 0) continue;
+      const Op& reader = graph_.op(user_[id]);
       if (op.kind == OpKind::map) {
         const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
         // One that finishes a reduction is that reduction's nest.
@@ -99,7 +103,7 @@ class Lowering {
                           reader.reads[0] == reader.write && compute_type(op) == reader.compute;
         if (same) {
           inlined_[id] = true;
-          absorbed_into_[static_cast<std::size_t>(user[id])] = static_cast<ValueId>(id);
+          absorbed_into_[static_cast<std::size_t>(user_[id])] = static_cast<ValueId>(id);
         }
       }
     }
@@ -135,29 +139,88 @@ class Lowering {
     return substitute(expr, inner);
   }
 
-  static Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
-    Access result;
-    for (const DimIndex& dim : access) {
-      DimIndex sum{dim.offset, {}};
-      for (const DimIndex::Term& term : dim.terms) {
-        const DimIndex& value = axis_value[static_cast<std::size_t>(term.axis)];
-        sum.offset += term.coefficient * value.offset;
-        for (const DimIndex::Term& t : value.terms) sum.terms.push_back({t.axis, t.coefficient * term.coefficient});
-      }
-      result.push_back(std::move(sum));
-    }
-    return result;
-  }
-
   // --- layouts ---
 
   int allocate(DType dtype, const Shape& shape) {
     program_.buffers.push_back({checked_numel(shape, static_cast<std::int64_t>(size_of(dtype))), dtype});
     return static_cast<int>(program_.buffers.size()) - 1;
   }
+  Layout contiguous(const Op& op) { return {allocate(op.dtype, op.shape), 0, contiguous_strides(op.shape)}; }
+
+  /// Gives a value that a nest writes its memory: where its reader would have to copy it to, if there is such a place.
   void allocate_result(ValueId id) {
+    if (is_placed(id)) return;
+    std::optional<Layout> wanted = wanted_layout(id);
+    layout_of(id) = wanted ? std::move(*wanted) : contiguous(graph_.op(id));
+  }
+  bool is_placed(ValueId id) { return layout_of(id).buffer >= 0; }
+
+  /// The layout of a value that one rearrangement or concatenation alone reads, in that one's result.
+  std::optional<Layout> wanted_layout(ValueId id) {
+    const auto i = static_cast<std::size_t>(id);
     const Op& op = graph_.op(id);
-    layout_of(id) = {allocate(op.dtype, op.shape), 0, contiguous_strides(op.shape)};
+    if (users_[i] != 1 || user_[i] < 0 || numel(op.shape) == 0) return std::nullopt;
+    // Random numbers depend on where they lie.
+    if (op.kind == OpKind::scatter_add || (op.kind == OpKind::map && draws(op.expr))) return std::nullopt;
+    const ValueId reader = user_[i];
+    std::optional<Layout> layout;
+    if (graph_.op(reader).kind == OpKind::concat) {
+      layout = part_of_concat(reader, id);
+    } else if (graph_.op(reader).kind == OpKind::reindex) {
+      layout = layout_before(reader, op);
+    }
+    return layout && keeps_innermost(op.shape, layout->strides) ? layout : std::nullopt;
+  }
+
+  Layout part_of_concat(ValueId reader, ValueId part) {
+    allocate_result(reader);
+    const Op& concat = graph_.op(reader);
+    Layout layout = layout_of(reader);
+    const auto dim = static_cast<std::size_t>(concat.dim);
+    for (ValueId input : concat.inputs) {
+      if (input == part) break;
+      layout.offset += layout.strides[dim] * graph_.op(input).shape[dim];
+    }
+    return layout;
+  }
+
+  /// The layout of which the result of a rearrangement is a view, if the rearrangement would otherwise copy.
+  std::optional<Layout> layout_before(ValueId reader, const Op& op) {
+    const Op& move = graph_.op(reader);
+    std::vector<char> seen(move.axes.size(), 0);
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+      const DimIndex& dim = move.reads[0][d];
+      if (dim.offset != 0 || dim.terms.size() != 1 || dim.terms[0].coefficient != 1) return std::nullopt;
+      const auto axis = static_cast<std::size_t>(dim.terms[0].axis);
+      if (seen[axis] || move.axes[axis].size != op.shape[d]) return std::nullopt;
+      seen[axis] = 1;
+    }
+    if (std::find(seen.begin(), seen.end(), 0) != seen.end()) return std::nullopt;
+    if (!is_placed(reader)) {
+      std::optional<Layout> wanted = wanted_layout(reader);
+      const bool copies = !as_view(move, {-1, 0, contiguous_strides(op.shape)});
+      if (!wanted && !copies) return std::nullopt;
+      Layout layout = wanted ? std::move(*wanted) : Layout{-1, 0, contiguous_strides(move.shape)};
+      if (!keeps_innermost(op.shape, strides_before(move, op, layout))) return std::nullopt;
+      if (!wanted) layout.buffer = allocate(move.dtype, move.shape);
+      layout_of(reader) = std::move(layout);
+    }
+    const Layout& after = layout_of(reader);
+    return Layout{after.buffer, after.offset, strides_before(move, op, after)};
+  }
+  static Strides strides_before(const Op& move, const Op& op, const Layout& after) {
+    const LoopNest::Operand written = operand(after, move.dtype, move.write, move.axes.size());
+    Strides strides(op.shape.rank(), 0);
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) strides[d] = written.strides[static_cast<std::size_t>(move.reads[0][d].terms[0].axis)];
+    return strides;
+  }
+
+  /// Whether neighbours stay neighbours; otherwise a copy by tiles is faster than to write them apart.
+  static bool keeps_innermost(const Shape& shape, const Strides& strides) {
+    for (std::size_t d = shape.rank(); d-- > 0;) {
+      if (shape[d] > 1) return strides[d] == 1;
+    }
+    return true;
   }
 
   static LoopNest::Operand operand(const Layout& layout, DType dtype, const Access& access, std::size_t axes) {
@@ -172,8 +235,7 @@ class Lowering {
   }
 
   /// The layout in which `op`, a reindex, is a view of its input; none when its result needs other strides.
-  std::optional<Layout> as_view(const Op& op) {
-    const Layout& from = layout_of(op.inputs[0]);
+  static std::optional<Layout> as_view(const Op& op, const Layout& from) {
     const LoopNest::Operand read = operand(from, op.dtype, op.reads[0], op.axes.size());
     Layout view{from.buffer, read.offset, Shape(op.shape.rank(), 0)};
     const bool empty = numel(op.shape) == 0;
@@ -214,6 +276,7 @@ class Lowering {
   }
   void add(LoopNest nest) {
     simplify(nest);
+    nest.phase = phase_;
     program_.nests.push_back(std::move(nest));
   }
 
@@ -227,6 +290,7 @@ class Lowering {
 
   void lower(ValueId id) {
     const Op& op = graph_.op(id);
+    phase_ = op.phase;
     switch (op.kind) {
       case OpKind::reindex: return lower_reindex(id);
       case OpKind::concat: return lower_concat(id);
@@ -240,7 +304,10 @@ class Lowering {
       case OpKind::reduce: return lower_compute(id, Ex::input(0), op);
       case OpKind::map: {
         const ValueId absorbed = absorbed_into_[static_cast<std::size_t>(id)];
-        if (absorbed >= 0) return lower_compute(id, Ex::input(0), graph_.op(absorbed));
+        if (absorbed >= 0) {
+          phase_ = graph_.op(absorbed).phase;
+          return lower_compute(id, Ex::input(0), graph_.op(absorbed));
+        }
         return lower_compute(id, op.expr, op);
       }
       case OpKind::input: return;
@@ -277,12 +344,16 @@ class Lowering {
 
   void lower_reindex(ValueId id) {
     const Op& op = graph_.op(id);
-    if (auto view = as_view(op)) {
-      layout_of(id) = std::move(*view);
-      return;
+    const Layout& from = layout_of(op.inputs[0]);
+    if (!is_placed(id)) {
+      if (auto view = as_view(op, from); view && !wanted_layout(id)) {
+        layout_of(id) = std::move(*view);
+        return;
+      }
+      allocate_result(id);
     }
-    allocate_result(id);
-    copy(op, layout_of(op.inputs[0]), layout_of(id));
+    // The input may lie there already.
+    if (from.buffer != layout_of(id).buffer) copy(op, from, layout_of(id));
   }
 
   void lower_concat(ValueId id) {
@@ -299,7 +370,7 @@ class Lowering {
       }
       whole.reads = {plain};
       whole.write = plain;
-      copy(whole, layout_of(input), part);
+      if (layout_of(input).buffer != part.buffer) copy(whole, layout_of(input), part);
       const auto dim = static_cast<std::size_t>(op.dim);
       part.offset += part.strides[dim] * shape[dim];
     }
@@ -363,7 +434,9 @@ class Lowering {
   Program program_;
   std::vector<Layout> layouts_;
   std::vector<int> users_;
+  std::vector<ValueId> user_;  // the last of them
   std::vector<char> inlined_;
+  Phase phase_ = Phase::forward;        // of the nests that are added
   std::vector<ValueId> absorbed_into_;  // of a map: the reduction whose epilogue it is
 };
 

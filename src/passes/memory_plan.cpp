@@ -11,7 +11,9 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
   arena.offsets.assign(values.size(), 0);
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a].bytes > values[b].bytes; });
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return values[a].bytes != values[b].bytes ? values[a].bytes > values[b].bytes : a < b;
+  });
   const auto end = [&](std::size_t v) { return arena.offsets[v] + values[v].bytes; };
   std::vector<std::size_t> placed;
   for (std::size_t v : order) {

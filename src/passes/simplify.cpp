@@ -7,6 +7,7 @@
 
 #include <ein/dtype.hpp>
 #include "graph/rewrite.hpp"
+#include "passes/join_places.hpp"
 
 namespace ein {
 namespace {
@@ -141,10 +142,21 @@ void tidy(Op& op) {
   op.reads = std::move(reads);
 }
 
-bool is_pure(const ScalarExpr& expr) {
-  return std::none_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
-    return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
-  });
+bool draws(const ScalarExpr& expr) {
+  return std::any_of(expr.steps.begin(), expr.steps.end(),
+                     [](const ScalarStep& step) { return step.op == ScalarOp::uniform || step.op == ScalarOp::normal; });
+}
+
+/// The expression with its axis indices those of a reader, given where each axis lies; none where an index
+/// would be more than another axis's.
+std::optional<ScalarExpr> with_indices_of(ScalarExpr expr, const std::vector<DimIndex>& axis_value) {
+  for (ScalarStep& step : expr.steps) {
+    if (step.op != ScalarOp::index) continue;
+    const DimIndex& value = axis_value[static_cast<std::size_t>(step.which)];
+    if (value.offset != 0 || value.terms.size() != 1 || value.terms[0].coefficient != 1) return std::nullopt;
+    step.which = value.terms[0].axis;
+  }
+  return expr;
 }
 
 std::int64_t points(const Op& op) {
@@ -153,57 +165,94 @@ std::int64_t points(const Op& op) {
   return n;
 }
 
-/// Computes every map inside the map that alone reads it, where that computes each element once.
-Graph fuse_maps(Graph graph) {
-  std::vector<int> users(graph.ops.size(), 0);
-  for (const Op& op : graph.ops) {
-    for (ValueId input : op.inputs) ++users[static_cast<std::size_t>(input)];
+/// Where each axis of `op` lies for a reader of its value; `op` writes one axis per dimension.
+std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
+  std::vector<DimIndex> values(op.axes.size());
+  for (std::size_t d = 0; d < op.write.size(); ++d) values[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read[d];
+  return values;
+}
+
+/// Computes maps inside the maps that read them, where that computes each element once, or where computing it again
+/// costs less than to keep it.
+class MapFusion {
+ public:
+  explicit MapFusion(Graph graph) : graph_(std::move(graph)), users_(graph_.ops.size(), 0), readers_fit_(graph_.ops.size(), true) {
+    for (ValueId output : graph_.outputs) readers_fit_[static_cast<std::size_t>(output)] = false;
+    for (const Assignment& a : graph_.assignments) readers_fit_[static_cast<std::size_t>(a.value)] = false;
+    for (const Op& op : graph_.ops) {
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        const auto input = static_cast<std::size_t>(op.inputs[i]);
+        ++users_[input];
+        readers_fit_[input] = readers_fit_[input] && fits(graph_.ops[input], op, op.reads.empty() ? Access{} : op.reads[i]);
+      }
+    }
   }
-  for (ValueId output : graph.outputs) users[static_cast<std::size_t>(output)] = 2;
-  for (const Assignment& a : graph.assignments) users[static_cast<std::size_t>(a.value)] = 2;
-  const auto is_plain = [](const DimIndex& dim) { return dim.terms.size() == 1; };
-  const auto fits = [&](const Op& producer, const Op& reader) {
-    return producer.kind == OpKind::map && producer.compute == reader.compute && producer.dtype == producer.compute &&
-           is_pure(producer.expr) && std::all_of(producer.write.begin(), producer.write.end(), is_plain) &&
-           points(producer) == points(reader);
-  };
-  for (Op& op : graph.ops) {
-    if (op.kind != OpKind::map) continue;
+
+  Graph run() {
+    for (Op& op : graph_.ops) {
+      if (op.kind == OpKind::map) take_in_producers(op);
+    }
+    return without_dead_values(graph_);
+  }
+
+ private:
+  static bool fits(const Op& producer, const Op& reader, const Access& read) {
+    const auto is_plain = [](const DimIndex& dim) { return dim.terms.size() == 1; };
+    return producer.kind == OpKind::map && reader.kind == OpKind::map && producer.compute == reader.compute &&
+           producer.dtype == producer.compute && !draws(producer.expr) && std::all_of(producer.write.begin(), producer.write.end(), is_plain) &&
+           points(producer) == points(reader) && with_indices_of(producer.expr, axis_values(producer, read));
+  }
+
+  /// At most one step per element, of one operand as large as the result: as quick to compute as to read.
+  bool is_trivial(const Op& op) const {
+    std::int64_t steps = 0, large = 0;
+    for (const ScalarStep& step : op.expr.steps) {
+      steps += info(step.op).arity > 0;
+      if (step.op == ScalarOp::div || info(step.op).arity == 1) steps += step.op != ScalarOp::neg;
+    }
+    for (ValueId input : op.inputs) large += 4 * numel(graph_.op(input).shape) > numel(op.shape);
+    return steps <= 1 && large <= 1;
+  }
+
+  bool moves_into_readers(ValueId id) const {
+    const auto i = static_cast<std::size_t>(id);
+    return readers_fit_[i] && (users_[i] == 1 || is_trivial(graph_.ops[i]));
+  }
+
+  void take_in_producers(Op& op) {
     std::vector<ScalarExpr> inner;
     std::vector<ValueId> inputs;
     std::vector<Access> reads;
     bool fused = false;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      const Op& producer = graph.op(op.inputs[i]);
-      if (users[static_cast<std::size_t>(op.inputs[i])] != 1 || !fits(producer, op)) {
+      const Op& producer = graph_.op(op.inputs[i]);
+      if (!moves_into_readers(op.inputs[i])) {
         inner.push_back(Ex::input(static_cast<int>(inputs.size())));
         inputs.push_back(op.inputs[i]);
         reads.push_back(op.reads[i]);
         continue;
       }
       fused = true;
-      std::vector<DimIndex> axis_value(producer.axes.size());
-      for (std::size_t d = 0; d < producer.write.size(); ++d) {
-        axis_value[static_cast<std::size_t>(producer.write[d].terms[0].axis)] = op.reads[i][d];
-      }
+      const std::vector<DimIndex> axis_value = axis_values(producer, op.reads[i]);
       std::vector<ScalarExpr> shifted;
       for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
         shifted.push_back(Ex::input(static_cast<int>(inputs.size())));
         inputs.push_back(producer.inputs[j]);
         reads.push_back(composed(producer.reads[j], axis_value));
       }
-      inner.push_back(substitute(producer.expr, shifted));
+      inner.push_back(substitute(*with_indices_of(producer.expr, axis_value), shifted));
     }
-    if (!fused) continue;
+    if (!fused) return;
     op.expr = substitute(op.expr, inner);
     op.inputs = std::move(inputs);
     op.reads = std::move(reads);
     tidy(op);
   }
-  std::vector<char> live = live_values(graph);
-  for (std::size_t id = 0; id < graph.ops.size(); ++id) live[id] |= graph.ops[id].kind == OpKind::input;
-  return keep_values(graph, live);
-}
+
+  Graph graph_;
+  std::vector<int> users_;
+  std::vector<char> readers_fit_;  // of each value: it could be computed inside of every map that reads it
+};
 
 class Simplifier {
  public:
@@ -213,10 +262,7 @@ class Simplifier {
     for (const Op& op : from_.ops) moved_.push_back(take(op));
     for (ValueId output : from_.outputs) to_.outputs.push_back(place(output));
     for (const Assignment& a : from_.assignments) to_.assignments.push_back({place(a.target), place(a.value)});
-    std::vector<char> live = live_values(to_);
-    // Inputs stay, wanted or not: callers count them.
-    for (std::size_t id = 0; id < to_.ops.size(); ++id) live[id] |= to_.ops[id].kind == OpKind::input;
-    return keep_values(to_, live);
+    return without_dead_values(to_);
   }
 
  private:
@@ -234,12 +280,16 @@ class Simplifier {
     if (op.kind == OpKind::map) simplify_map(op);
     if (op.kind == OpKind::scatter_add) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
-      if (op.again == 0 && op.reads[0] == op.write && op.shape == to_.op(op.inputs[0]).shape) return op.inputs[0];
+      if (op.reads[0] == op.write && op.shape == to_.op(op.inputs[0]).shape) return op.inputs[0];
       constant_to_map(op);
     }
     if (op.kind == OpKind::map && is_identity(op)) return op.inputs[0];
     const auto [known, is_new] = known_.try_emplace(words_of(op), static_cast<ValueId>(to_.ops.size()));
-    return is_new ? add(std::move(op)) : known->second;
+    if (is_new) return add(std::move(op));
+    // What a backward pass computes, too, is no part of the update.
+    Phase& phase = to_.ops[static_cast<std::size_t>(known->second)].phase;
+    if (phase == Phase::update) phase = op.phase;
+    return known->second;
   }
 
   bool is_identity(const Op& op) const {
@@ -303,6 +353,6 @@ class Simplifier {
 
 }  // namespace
 
-Graph simplify(const Graph& graph) { return fuse_maps(Simplifier(graph).run()); }
+Graph simplify(const Graph& graph) { return join_places(MapFusion(Simplifier(graph).run()).run()); }
 
 }  // namespace ein

@@ -6,10 +6,13 @@
 #include <optional>
 #include <unordered_map>
 
+#include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include "cost/scope.hpp"
+#include "cost/step_bill.hpp"
 #include "graph/dot.hpp"
+#include "graph/svg.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/random_state.hpp"
@@ -33,6 +36,7 @@ LoopNest copy_nest(const Program::Result& from, int buffer, const Strides& to) {
   nest.output = target;
   nest.body = Ex::input(0);
   nest.compute = is_integral(from.dtype) ? DType::i64 : from.dtype == DType::f64 ? DType::f64 : DType::f32;
+  nest.phase = Phase::update;
   simplify(nest);
   return nest;
 }
@@ -73,6 +77,7 @@ class detail::CompiledFunction::Program {
     for (const LoopNest& nest : program_.nests) kernels_.push_back(cpu::make_kernel(nest));
     for (const auto& kernel : kernels_) memory_.workspace = std::max(memory_.workspace, kernel->workspace_bytes());
     cost_ = ein::cost(program_);
+    make_bill(trace);
     workspace_ = Storage::allocate(memory_.workspace);
   }
 
@@ -106,6 +111,8 @@ class detail::CompiledFunction::Program {
   const Graph& graph() const { return graph_; }
   const Cost& cost() const { return cost_; }
   const MemoryPlan& memory() const { return memory_; }
+  const StepBill& bill() const { return bill_; }
+  std::string svg() const { return to_svg(graph_, roles_); }
   std::string print() const { return to_string(graph_) + "\n" + to_string(program_); }
 
  private:
@@ -221,6 +228,19 @@ class detail::CompiledFunction::Program {
     for (std::size_t i = 0; i < buffers.size(); ++i) addresses_[buffers[i]] = arena_->data() + arena.offsets[i];
   }
 
+  void make_bill(const engine::Trace& trace) {
+    bill_ = step_bill(program_);
+    roles_.assign(arguments_, InputRole::argument);
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+      const bool is_assigned = std::find(targets_.begin(), targets_.end(), static_cast<int>(arguments_ + i)) != targets_.end();
+      const InputRole role = trace.is_parameter(i) ? InputRole::parameter : is_assigned ? InputRole::optimizer_state : InputRole::constant;
+      roles_.push_back(role);
+      (role == InputRole::parameter         ? bill_.parameters
+       : role == InputRole::optimizer_state ? bill_.optimizer_state
+                                            : bill_.constants) += state_[i].nbytes();
+    }
+  }
+
   void require_apart(Arguments arguments) const {
     for (int target : targets_) {
       const auto& storage = state_[static_cast<std::size_t>(target) - arguments_].storage();
@@ -240,6 +260,8 @@ class detail::CompiledFunction::Program {
   std::uint64_t streams_ = 0;
   std::vector<std::unique_ptr<cpu::Kernel>> kernels_;
   Cost cost_;
+  StepBill bill_;
+  std::vector<InputRole> roles_;  // of the inputs
   MemoryPlan memory_;
   std::shared_ptr<Storage> arena_, workspace_;
   std::unordered_map<int, std::shared_ptr<Storage>> kept_;  // of the results
@@ -281,18 +303,18 @@ CompiledFunction::Program& CompiledFunction::find(Arguments arguments, Function 
                                       " requires a gradient, which does not flow into a compiled function\n"
                                       "  help: take gradients inside the function, or pass a detach()");
   }
-  std::vector<std::int64_t> signature{grad_is_enabled()};
-  {
-    engine::PlanKey key;
-    for (const Tensor& argument : arguments) key.add(argument);
-    signature.insert(signature.end(), key.words().begin(), key.words().end());
-  }
+  engine::PlanKey key;
+  key.add(grad_is_enabled());
+  key.add(static_cast<std::int64_t>(autocast_dtype().value_or(DType::f32)));
+  for (const Tensor& argument : arguments) key.add(argument);
   const std::lock_guard lock(state_->mutex);
   Program* program = nullptr;
   for (State::Entry& entry : state_->entries) {
-    if (entry.signature == signature) program = entry.program.get();
+    if (std::equal(entry.signature.begin(), entry.signature.end(), key.words().begin(), key.words().end())) program = entry.program.get();
   }
   if (!program) {
+    // The thread's key is used again while the function is traced.
+    std::vector<std::int64_t> signature(key.words().begin(), key.words().end());
     state_->entries.push_back({std::move(signature), std::make_unique<Program>(arguments, function, context)});
     program = state_->entries.back().program.get();
   }
@@ -308,8 +330,10 @@ const CompiledFunction::Program& CompiledFunction::latest() const {
 const Graph& CompiledFunction::graph() const { return latest().graph(); }
 const Cost& CompiledFunction::cost() const { return latest().cost(); }
 const MemoryPlan& CompiledFunction::memory() const { return latest().memory(); }
+const StepBill& CompiledFunction::bill() const { return latest().bill(); }
 std::string CompiledFunction::print() const { return latest().print(); }
 std::string CompiledFunction::dot() const { return to_dot(latest().graph()); }
+std::string CompiledFunction::svg() const { return latest().svg(); }
 
 }  // namespace detail
 }  // namespace ein

@@ -1,32 +1,13 @@
 #include <ein/call.hpp>
 #include <ein/ops.hpp>
 
-#include "ein/grammar/parse.hpp"
 #include "graph/call.hpp"
 #include "runtime/autocast.hpp"
+#include "runtime/call_pattern.hpp"
 #include "runtime/plan.hpp"
 
 namespace ein {
 namespace {
-
-/// The pattern of a call: what the compiler read, or else read by the run-time parser.
-class CallPattern {
- public:
-  CallPattern(Operation op, const detail::PatternArgument& argument) {
-    if (argument.packed().is_set()) {
-      buffer_ = argument.packed().unpacked(argument.text());
-    } else {
-      grammar::Reading reading = grammar::parse_pattern(argument.text());
-      if (reading.mistake) fail(op, reading.buffer.pattern(argument.text()), reading.mistake, {});
-      buffer_ = std::move(reading.buffer);
-    }
-    pattern = buffer_.pattern(argument.text());
-  }
-  grammar::Pattern pattern;
-
- private:
-  grammar::PatternBuffer buffer_;
-};
 
 std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
   engine::PlanKey key;

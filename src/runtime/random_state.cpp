@@ -3,7 +3,6 @@
 #include <mutex>
 #include <utility>
 
-#include <ein/create.hpp>
 #include "runtime/trace.hpp"
 
 namespace ein {
@@ -18,14 +17,21 @@ SharedState& shared_state() {
   return state;
 }
 
+thread_local engine::RandomPlace* replayed = nullptr;
+
 }  // namespace
 
 RandomState random_state() {
+  if (replayed) return replayed->state;
   SharedState& state = shared_state();
   const std::lock_guard lock(state.mutex);
   return state.value;
 }
 void set_random_state(RandomState wanted) {
+  if (replayed) {
+    *replayed = {wanted};
+    return;
+  }
   SharedState& state = shared_state();
   const std::lock_guard lock(state.mutex);
   state.value = wanted;
@@ -34,13 +40,25 @@ void manual_seed(std::uint64_t seed) { set_random_state({seed, 0}); }
 
 namespace engine {
 
+RandomPlace random_place() {
+  if (replayed) return *replayed;
+  if (const Trace* trace = Trace::active()) return {{0, trace->streams()}, true};
+  return {random_state()};
+}
+
+RandomReplay::RandomReplay(RandomPlace place) : place_(place), outer_(std::exchange(replayed, &place_)) {}
+RandomReplay::~RandomReplay() { replayed = outer_; }
+
 Ex next_random(ScalarOp distribution) {
-  if (Trace* trace = Trace::active()) return Ex::random_of_run(distribution, trace->next_stream());
+  if (replayed && replayed->of_run) return Ex::random_of_run(distribution, replayed->state.streams++);
+  Trace* const trace = Trace::active();
+  if (trace && !replayed) return Ex::random_of_run(distribution, trace->next_stream());
   const RandomOrigin origin = take_streams(1);
   return Ex::random(distribution, origin.seed, origin.stream);
 }
 
 RandomOrigin take_streams(std::uint64_t count) {
+  if (replayed) return {replayed->state.seed, std::exchange(replayed->state.streams, replayed->state.streams + count)};
   SharedState& state = shared_state();
   const std::lock_guard lock(state.mutex);
   return {state.value.seed, std::exchange(state.value.streams, state.value.streams + count)};

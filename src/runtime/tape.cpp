@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
-#include <unordered_map>
-#include <unordered_set>
+#include <memory>
 #include <utility>
 
 #include <ein/autograd.hpp>
@@ -12,6 +10,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include "runtime/trace.hpp"
+#include "runtime/walk.hpp"
 
 namespace ein {
 namespace {
@@ -28,9 +27,14 @@ using detail::GradState;
 
 // --- nodes ------------------------------------------------------------------------------------------
 
-Node::Node(GradStates inputs, std::span<const Tensor> results) : inputs_(std::move(inputs)) {
-  static std::atomic<std::uint64_t> count{0};
-  number_ = count++;
+namespace {
+std::atomic<std::uint64_t> node_count{0};
+thread_local Watch* innermost_watch = nullptr;
+}  // namespace
+
+std::uint64_t next_node_number() { return node_count; }
+
+Node::Node(GradStates inputs, std::span<const Tensor> results) : number_(node_count++), inputs_(std::move(inputs)) {
   for (const Tensor& result : results) results_.push_back({result.shape(), result.dtype()});
 }
 
@@ -52,13 +56,39 @@ Node::~Node() {
   chain = nullptr;
 }
 
-MaybeTensors Node::pull_back(const MaybeTensors& cotangents, const std::vector<bool>& wanted) const {
+std::vector<Tensor> Node::with_zeros(const MaybeTensors& cotangents) const {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const bool came = i < cotangents.size() && cotangents[i];
     all.push_back(came ? *cotangents[i] : zeros(results_[i].shape, results_[i].dtype));
   }
-  return pull_back(std::span<const Tensor>(all), wanted);
+  return all;
+}
+
+Saved::Saved(const Tensor& x) : tensor_(x), version_(x.storage() ? x.storage()->version() : 0) {}
+
+const Tensor& Saved::get(std::size_t operand, const std::string& call) const {
+  if (!tensor_.storage() || tensor_.storage()->version() == version_) return tensor_;
+  throw Error(ErrorKind::value, "backward: operand " + std::to_string(operand + 1) + " of " + call + ", a tensor of shape " + tensor_.shape().to_string() +
+                                    ", was written to since the call, and its gradient needs what was there\n"
+                                    "  help: write to a clone(), or after backward()");
+}
+
+Watch::Watch() : outer_(std::exchange(innermost_watch, this)) {}
+Watch::~Watch() { innermost_watch = outer_; }
+
+void Watch::note(Operands operands) {
+  for (Watch* watch = innermost_watch; watch; watch = watch->outer_) {
+    for (const Tensor* x : operands) {
+      const auto& storage = x->storage();
+      if (!storage) continue;
+      const auto [place, is_new] = watch->place_.try_emplace(storage.get(), watch->reads_.size());
+      const Read read{storage, storage->version(), x->shape()};
+      if (is_new) watch->reads_.push_back(read);
+      // Else the same memory, or the address of some that was freed.
+      else if (Read& known = watch->reads_[place->second]; known.storage.expired()) known = read;
+    }
+  }
 }
 
 namespace {
@@ -68,25 +98,15 @@ class CallNode final : public Node {
  public:
   CallNode(const Plan& plan, Operands operands, GradStates inputs, std::span<const Tensor> results, const Backward& backward)
       : Node(std::move(inputs), results), plan_(plan.shared_from_this()), saved_(operands.size()) {
-    for (std::size_t i : backward.vjp.needs) {
-      const Tensor& x = *operands[i];
-      saved_[i] = Saved{x, x.storage() ? x.storage()->version() : 0};
-    }
+    for (std::size_t i : backward.vjp.needs) saved_[i].emplace(*operands[i]);
   }
 
- protected:
-  MaybeTensors pull_back(std::span<const Tensor> cotangents, const std::vector<bool>& wanted) const override {
+  MaybeTensors pull_back(const MaybeTensors& arrived, const std::vector<bool>& wanted) const override {
     const Backward& backward = plan_->backward(wanted);
+    const std::vector<Tensor> cotangents = with_zeros(arrived);
     std::vector<const Tensor*> operands;
     for (std::size_t i : backward.vjp.needs) {
-      const Saved& saved = *saved_[i];
-      if (saved.tensor.storage() && saved.tensor.storage()->version() != saved.version) {
-        throw Error(ErrorKind::value, "backward: operand " + std::to_string(i + 1) + " of " + plan_->call() + ", a tensor of shape " +
-                                          saved.tensor.shape().to_string() +
-                                          ", was written to since the call, and its gradient needs what was there\n"
-                                          "  help: write to a clone(), or after backward()");
-      }
-      operands.push_back(&saved.tensor);
+      operands.push_back(&saved_[i]->get(i, plan_->call()));
     }
     for (const Tensor& cotangent : cotangents) operands.push_back(&cotangent);
     PlanKey key;
@@ -105,10 +125,6 @@ class CallNode final : public Node {
   }
 
  private:
-  struct Saved {
-    Tensor tensor;
-    std::uint64_t version;
-  };
   std::shared_ptr<const Plan> plan_;
   std::vector<std::optional<Saved>> saved_;
 };
@@ -118,24 +134,24 @@ class AliasNode final : public Node {
  public:
   using Node::Node;
 
- protected:
-  MaybeTensors pull_back(std::span<const Tensor> cotangents, const std::vector<bool>&) const override {
-    return {cotangents[0]};
-  }
+  MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>&) const override { return cotangents; }
 };
 
 }  // namespace
 
 void attach(const std::shared_ptr<Node>& node, std::span<const Tensor> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!is_floating(results[i].dtype())) continue;
-    results[i].impl().grad = std::make_shared<GradState>(GradState{node, i});
+    if (is_floating(results[i].dtype())) attach(node, i, results[i]);
   }
+}
+void attach(const std::shared_ptr<Node>& node, std::size_t place, const Tensor& result) {
+  result.impl().grad = std::make_shared<GradState>(GradState{node, place});
 }
 
 void remember_call(const Plan& plan, Operands operands, std::span<Tensor> results) {
   std::vector<bool> wanted;
   GradStates inputs;
+  Watch::note(operands);
   for (const Tensor* operand : operands) {
     inputs.push_back(operand->impl().grad);
     wanted.push_back(inputs.back() != nullptr);
@@ -145,97 +161,7 @@ void remember_call(const Plan& plan, Operands operands, std::span<Tensor> result
   attach(std::make_shared<CallNode>(plan, operands, std::move(inputs), results, backward), results);
 }
 
-// --- walking back -----------------------------------------------------------------------------------
-
 namespace {
-
-/// The cotangents of leaves and of wanted tensors, from that of one result.
-class Walk {
- public:
-  /// Only towards `targets`; towards every leaf where there are none.
-  Walk(const Tensor& result, std::span<const std::shared_ptr<GradState>> targets) : root_(result.impl().grad) {
-    for (const auto& target : targets) targets_.insert(target.get());
-    if (root_) find_useful();
-  }
-
-  void run(const Tensor& cotangent) {
-    if (!root_) return;
-    send(root_, cotangent);
-    while (!waiting_.empty()) {
-      const auto [number, node] = *waiting_.begin();
-      waiting_.erase(waiting_.begin());
-      auto entry = arrived_.extract(node.get());
-      std::vector<bool> wanted;
-      for (const auto& input : node->inputs()) wanted.push_back(input && is_useful(*input));
-      const MaybeTensors back = static_cast<const Node&>(*node).pull_back(entry.mapped(), wanted);
-      for (std::size_t i = 0; i < back.size(); ++i) {
-        if (wanted[i] && back[i]) send(node->inputs()[i], *back[i]);
-      }
-    }
-  }
-
-  /// Tensors that were reached and should know: leaves, those that retain gradients, targets.
-  /// In the order in which they were reached first, which a trace's operations depend on.
-  const std::vector<std::pair<std::shared_ptr<GradState>, Tensor>>& found() const { return found_; }
-  const Tensor* find(const Tensor& x) const {
-    const auto place = place_.find(x.impl().grad.get());
-    return place == place_.end() ? nullptr : &found_[place->second].second;
-  }
-
- private:
-  bool is_useful(const GradState& state) const {
-    if (targets_.empty()) return true;
-    return targets_.contains(&state) || (state.node && useful_.contains(state.node.get()));
-  }
-
-  /// Finds the nodes from which a target can be reached.
-  void find_useful() {
-    if (targets_.empty()) return;
-    std::map<std::uint64_t, Node*> nodes;  // all, the earliest first
-    std::vector<Node*> stack;
-    const auto visit = [&](const std::shared_ptr<GradState>& state) {
-      if (state && state->node && nodes.emplace(state->node->number(), state->node.get()).second) stack.push_back(state->node.get());
-    };
-    visit(root_);
-    while (!stack.empty()) {
-      Node* node = stack.back();
-      stack.pop_back();
-      for (const auto& input : node->inputs()) visit(input);
-    }
-    for (const auto& [number, node] : nodes) {
-      for (const auto& input : node->inputs()) {
-        if (input && is_useful(*input)) useful_.insert(node);
-      }
-    }
-  }
-
-  void send(const std::shared_ptr<GradState>& state, const Tensor& cotangent) {
-    const bool is_target = targets_.empty() ? !state->node || state->retains : targets_.contains(state.get());
-    if (is_target) {
-      const auto [place, is_new] = place_.try_emplace(state.get(), found_.size());
-      if (is_new) {
-        found_.emplace_back(state, cotangent);
-      } else {
-        Tensor& sum = found_[place->second].second;
-        sum = sum + cotangent;
-      }
-    }
-    if (!state->node || (!targets_.empty() && !useful_.contains(state->node.get()))) return;
-    MaybeTensors& at_node = arrived_[state->node.get()];
-    at_node.resize(std::max(at_node.size(), state->output + 1));
-    std::optional<Tensor>& sum = at_node[state->output];
-    sum = sum ? *sum + cotangent : cotangent;
-    waiting_.emplace(state->node->number(), state->node);
-  }
-
-  std::shared_ptr<GradState> root_;
-  std::unordered_set<const GradState*> targets_;
-  std::unordered_set<const Node*> useful_;
-  std::map<std::uint64_t, std::shared_ptr<Node>, std::greater<>> waiting_;
-  std::unordered_map<const Node*, MaybeTensors> arrived_;
-  std::vector<std::pair<std::shared_ptr<GradState>, Tensor>> found_;
-  std::unordered_map<const GradState*, std::size_t> place_;  // in found_
-};
 
 Tensor unit_cotangent(const char* what, const Tensor& result) {
   if (result.numel() != 1) {
@@ -285,8 +211,10 @@ void Tensor::backward(const Tensor& cotangent) const {
   engine::require_flow("backward", *this);
   engine::require_cotangent("backward", *this, cotangent);
   const NoGrad no_grad;
-  engine::Walk walk(*this, {});
-  walk.run(cotangent);
+  const engine::TracePhase phase(Phase::backward);
+  engine::Walk walk({this, 1}, {});
+  walk.send(*this, cotangent);
+  walk.run();
   for (const auto& [state, gradient] : walk.found()) {
     // A gradient of its own: cotangents may be views of each other, or of what the caller holds.
     const bool is_own = !gradient.storage() || (gradient.data_.use_count() == 1 && gradient.storage().use_count() == 1 && gradient.is_contiguous());
@@ -345,11 +273,13 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std
   std::unique_ptr<NoGrad> scope;
   if (create_graph) scope = std::make_unique<EnableGrad>();
   else scope = std::make_unique<NoGrad>();
-  engine::Walk walk(result, targets);
-  walk.run(cotangent);
+  const engine::TracePhase phase(Phase::backward);
+  engine::Walk walk({&result, 1}, targets);
+  walk.send(result, cotangent);
+  walk.run();
   std::vector<Tensor> found;
   for (const Tensor& input : inputs) {
-    const Tensor* gradient = walk.find(input);
+    const Tensor* gradient = walk.find(input.impl().grad.get());
     found.push_back(gradient ? *gradient : zeros(input.shape(), input.dtype()));
   }
   return found;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <ein/tensor.hpp>
@@ -43,25 +45,70 @@ class Node {
   /// Later calls have greater numbers.
   std::uint64_t number() const { return number_; }
   /// The cotangents of the wanted operands, some of which may be missing (zero), from those of the results.
-  MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>& wanted) const;
+  virtual MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>& wanted) const = 0;
 
  protected:
-  virtual MaybeTensors pull_back(std::span<const Tensor> cotangents, const std::vector<bool>& wanted) const = 0;
+  /// The cotangents of all results.
+  std::vector<Tensor> with_zeros(const MaybeTensors& cotangents) const;
 
- private:
   struct Type {
     Shape shape;
     DType dtype;
   };
+  const std::vector<Type>& result_types() const { return results_; }
+
+ private:
   std::uint64_t number_;
   GradStates inputs_;
   std::vector<Type> results_;
+};
+
+/// The number that the next call will have, or a greater one.
+std::uint64_t next_node_number();
+
+/// A tensor as it was at a call, for the backward pass.
+class Saved {
+ public:
+  explicit Saved(const Tensor& x);
+  /// The tensor, operand number `operand` of `call`; an Error that names it if it was written to since.
+  const Tensor& get(std::size_t operand, const std::string& call) const;
+
+ private:
+  Tensor tensor_;
+  std::uint64_t version_;
+};
+
+/// While it lives, notes the memory that this thread's remembered calls read.
+class Watch {
+ public:
+  struct Read {
+    std::weak_ptr<Storage> storage;
+    std::uint64_t version;  // when it was read first
+    Shape shape;
+  };
+
+  Watch();
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  /// In the order in which it was read first.
+  const std::vector<Read>& reads() const { return reads_; }
+  /// By all watches of this thread.
+  static void note(Operands operands);
+
+ private:
+  Watch* outer_;
+  std::vector<Read> reads_;
+  std::unordered_map<const Storage*, std::size_t> place_;
 };
 
 /// Lets gradients flow from `results` to the operands of a call of `plan` where they can.
 void remember_call(const Plan& plan, Operands operands, std::span<Tensor> results);
 /// The same for results of any node.
 void attach(const std::shared_ptr<Node>& node, std::span<const Tensor> results);
+/// The same for one of them.
+void attach(const std::shared_ptr<Node>& node, std::size_t place, const Tensor& result);
 
 }  // namespace engine
 }  // namespace ein

@@ -30,6 +30,31 @@ bool is_same_view(const Tensor& a, const Tensor& b) {
          a.strides() == b.strides();
 }
 
+bool is_leaf(const Tensor& x) { return x.impl().grad && !x.impl().grad->node; }
+
+/// Says which of the operations that were recorded outside of a backward pass are the update: those that use what it
+/// computed, and those that no result needs. What a backward pass itself needs is not.
+void mark_updates(Graph& graph) {
+  const std::size_t count = graph.ops.size();
+  std::vector<char> uses_gradients(count, 0), is_needed(count, 0);
+  const auto at = [](ValueId id) { return static_cast<std::size_t>(id); };
+  for (std::size_t id = 0; id < count; ++id) {
+    uses_gradients[id] = graph.ops[id].phase == Phase::backward;
+    for (ValueId input : graph.ops[id].inputs) uses_gradients[id] |= uses_gradients[at(input)];
+  }
+  // By a backward pass; or by a result, unless gradients are in it.
+  for (ValueId output : graph.outputs) is_needed[at(output)] = !uses_gradients[at(output)];
+  for (std::size_t id = count; id-- > 0;) {
+    const Op& op = graph.ops[id];
+    if (!is_needed[id] && op.phase == Phase::forward) continue;
+    for (ValueId input : op.inputs) is_needed[at(input)] = 1;
+  }
+  for (std::size_t id = 0; id < count; ++id) {
+    Op& op = graph.ops[id];
+    if (op.kind != OpKind::input && op.phase == Phase::forward && !is_needed[id]) op.phase = Phase::update;
+  }
+}
+
 }  // namespace
 
 Trace::Trace() : number_(next_number()), outer_(std::exchange(innermost, this)) {}
@@ -66,7 +91,10 @@ ValueId Trace::value_of(const Tensor& x) {
     return value.id;
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (is_same_view(captured_[i], x)) return current_[i];
+    if (is_same_view(captured_[i], x)) {
+      if (is_leaf(x)) is_parameter_[i] = true;
+      return current_[i];
+    }
     if (captured_[i].storage() == x.storage() && current_[i] != captured_ids_[i]) {
       throw Error(ErrorKind::value, "a view of shape " + x.shape().to_string() + " of a tensor of shape " +
                                         captured_[i].shape().to_string() + " that the compiled function has assigned to");
@@ -74,6 +102,7 @@ ValueId Trace::value_of(const Tensor& x) {
   }
   graph_.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
   captured_.push_back(x.detach());
+  is_parameter_.push_back(is_leaf(x));
   captured_ids_.push_back(static_cast<ValueId>(graph_.ops.size()) - 1);
   current_.push_back(captured_ids_.back());
   return captured_ids_.back();
@@ -89,6 +118,8 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands) {
     }
     Op copy = op;
     for (ValueId& id : copy.inputs) id = moved[static_cast<std::size_t>(id)];
+    copy.phase = phase_;
+    copy.again = again_;
     graph_.ops.push_back(std::move(copy));
     moved.push_back(static_cast<ValueId>(graph_.ops.size()) - 1);
   }
@@ -115,7 +146,22 @@ Graph Trace::finish(std::span<const Tensor> results) {
   for (std::size_t i = 0; i < captured_.size(); ++i) {
     if (current_[i] != captured_ids_[i]) graph_.assignments.push_back({captured_ids_[i], current_[i]});
   }
+  mark_updates(graph_);
   return std::move(graph_);
+}
+
+TracePhase::TracePhase(Phase phase) : TracePhase(phase, innermost ? innermost->again_ : 0) {}
+
+TracePhase::TracePhase(Phase phase, int again) : trace_(innermost) {
+  if (!trace_) return;
+  phase_before_ = std::exchange(trace_->phase_, phase);
+  again_before_ = std::exchange(trace_->again_, again);
+}
+
+TracePhase::~TracePhase() {
+  if (!trace_) return;
+  trace_->phase_ = phase_before_;
+  trace_->again_ = again_before_;
 }
 
 }  // namespace engine

@@ -27,6 +27,8 @@ class Trace {
   void assign(const Tensor& target, const Tensor& value);
   /// The number of a random stream, counted from the run's first.
   std::uint64_t next_stream() { return streams_++; }
+  /// A mark of operations that repeat earlier ones and must not be taken for them.
+  int next_again() { return ++agains_; }
   /// A gradient that belongs to this trace was left at a tensor from outside.
   void forget_later(const std::shared_ptr<detail::GradState>& state) { with_gradients_.push_back(state); }
 
@@ -34,9 +36,12 @@ class Trace {
   Graph finish(std::span<const Tensor> results);
   /// Tensors from outside that the function used.
   const std::vector<Tensor>& captured() const { return captured_; }
+  /// Whether captured tensor `i` asked for its gradient.
+  bool is_parameter(std::size_t i) const { return is_parameter_[i]; }
   std::uint64_t streams() const { return streams_; }
 
  private:
+  friend class TracePhase;
   ValueId value_of(const Tensor& x);
   Tensor traced(ValueId id) const;
 
@@ -45,9 +50,29 @@ class Trace {
   Graph graph_;
   std::vector<Tensor> captured_;
   std::vector<ValueId> captured_ids_;
+  std::vector<bool> is_parameter_;
   std::vector<ValueId> current_;  // of each captured tensor: its value after the assignments so far
   std::vector<std::weak_ptr<detail::GradState>> with_gradients_;
   std::uint64_t streams_ = 0;
+  int agains_ = 0;
+  Phase phase_ = Phase::forward;  // of what is recorded
+  int again_ = 0;
+};
+
+/// While it lives, what this thread's trace, if there is one, records belongs to `phase`.
+class TracePhase {
+ public:
+  explicit TracePhase(Phase phase);
+  /// And is marked as a repetition.
+  TracePhase(Phase phase, int again);
+  ~TracePhase();
+  TracePhase(const TracePhase&) = delete;
+  TracePhase& operator=(const TracePhase&) = delete;
+
+ private:
+  Trace* trace_;
+  Phase phase_before_ = Phase::forward;
+  int again_before_ = 0;
 };
 
 }  // namespace ein::engine

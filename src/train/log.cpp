@@ -20,17 +20,20 @@ std::string formatted(const char* format, double value) {
 /// The number after `"key": ` in a line that this file wrote.
 bool find_number(const std::string& line, const std::string& key, double& value) {
   const std::size_t at = line.find("\"" + key + "\": ");
-  return at != std::string::npos && std::sscanf(line.c_str() + at + key.size() + 4, "%lf", &value) == 1;
+  return at != std::string::npos &&
+         std::sscanf(line.c_str() + at + key.size() + 4, "%lf", &value) == 1;
 }
 
 }  // namespace
 
 Log::Log(const std::string& directory, std::int64_t first_step) : directory_(directory) {
+  io::remove_abandoned_files(directory);
   std::string kept;
   if (first_step > 0) {
     std::ifstream old(directory + "/log.jsonl");
     for (std::string line; std::getline(old, line);) {
       double step = 0, loss = 0;
+      if (!line.ends_with('}')) continue;  // a full disk cut it
       // The evaluation at the first step comes again.
       if (!find_number(line, "step", step) || step > static_cast<double>(first_step)) continue;
       const bool is_step = find_number(line, "loss", loss);
@@ -49,22 +52,29 @@ Log::Log(const std::string& directory, std::int64_t first_step) : directory_(dir
 
 void Log::write(const std::string& line) {
   std::ofstream file(directory_ + "/log.jsonl", std::ios::app);
-  if (!(file << line << std::flush)) throw Error(ErrorKind::file, "train: \"" + directory_ + "/log.jsonl\" cannot be written");
+  if (!(file << line << std::flush))
+    throw Error(ErrorKind::file, "train: \"" + directory_ + "/log.jsonl\" cannot be written");
 }
 
 void Log::stepped(std::int64_t step, const TrainProgress& p) {
   steps_.push_back({step, p.loss});
-  write("{\"step\": " + std::to_string(step) + ", \"loss\": " + formatted("%.9g", p.loss) + ", \"lr\": " +
-        formatted("%.9g", p.learning_rate) + ", \"grad_norm\": " + formatted("%.9g", p.grad_norm) + ", \"seconds\": " +
-        formatted("%.6g", p.seconds) + ", \"tokens_per_second\": " + formatted("%.6g", p.tokens_per_second) + ", \"mfu\": " +
-        formatted("%.4g", p.mfu) + "}\n");
+  write("{\"step\": " + std::to_string(step) + ", \"loss\": " + formatted("%.9g", p.loss) +
+        ", \"lr\": " + formatted("%.9g", p.learning_rate) + ", \"grad_norm\": " +
+        formatted("%.9g", p.grad_norm) + ", \"seconds\": " + formatted("%.6g", p.seconds) +
+        ", \"tokens_per_second\": " + formatted("%.6g", p.tokens_per_second) +
+        ", \"mfu\": " + formatted("%.4g", p.mfu) + "}\n");
 }
 
 void Log::evaluated(const TrainProgress& p) {
   train_.push_back({p.step, p.train_loss});
   validation_.push_back({p.step, p.validation_loss});
-  write("{\"step\": " + std::to_string(p.step) + ", \"train_loss\": " + formatted("%.9g", p.train_loss) + ", \"val_loss\": " +
-        formatted("%.9g", p.validation_loss) + "}\n");
+  write("{\"step\": " + std::to_string(p.step) +
+        ", \"train_loss\": " + formatted("%.9g", p.train_loss) + ", \"val_loss\": " +
+        formatted("%.9g", p.validation_loss) + ", \"elapsed\": " + formatted("%.6g", p.elapsed) +
+        (p.whole_validation_loss
+             ? ", \"whole_val_loss\": " + formatted("%.9g", *p.whole_validation_loss)
+             : "") +
+        "}\n");
   const std::string svg = picture();
   io::ReplacementFile file("train", directory_ + "/loss.svg");
   file.write(svg.data(), svg.size());
@@ -84,30 +94,41 @@ std::string Log::picture() const {
     }
   }
   if (!(low < high)) high = (low = std::isfinite(low) ? low : 0) + 1;
-  const auto x = [&](double step) { return left + (width - left - right) * step / static_cast<double>(last); };
-  const auto y = [&](double loss) { return top + (height - top - bottom) * (high - loss) / (high - low); };
-  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 400\" font-family=\"sans-serif\" font-size=\"12\">\n"
-                    "<rect width=\"720\" height=\"400\" fill=\"white\"/>\n";
+  const auto x = [&](double step) {
+    return left + (width - left - right) * step / static_cast<double>(last);
+  };
+  const auto y = [&](double loss) {
+    return top + (height - top - bottom) * (high - loss) / (high - low);
+  };
+  std::string svg =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 400\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"720\" height=\"400\" fill=\"white\"/>\n";
   for (int i = 0; i <= 4; ++i) {
     const double loss = low + (high - low) * i / 4, step = static_cast<double>(last) * i / 4;
-    svg += "<line x1=\"56\" x2=\"700\" y1=\"" + formatted("%.1f", y(loss)) + "\" y2=\"" + formatted("%.1f", y(loss)) +
-           "\" stroke=\"#ddd\"/><text x=\"50\" y=\"" + formatted("%.1f", y(loss) + 4) + "\" text-anchor=\"end\">" + formatted("%.2f", loss) +
-           "</text><text x=\"" + formatted("%.1f", x(step)) + "\" y=\"376\" text-anchor=\"middle\">" + formatted("%.0f", step) + "</text>\n";
+    svg += "<line x1=\"56\" x2=\"700\" y1=\"" + formatted("%.1f", y(loss)) + "\" y2=\"" +
+           formatted("%.1f", y(loss)) + "\" stroke=\"#ddd\"/><text x=\"50\" y=\"" +
+           formatted("%.1f", y(loss) + 4) + "\" text-anchor=\"end\">" + formatted("%.2f", loss) +
+           "</text><text x=\"" + formatted("%.1f", x(step)) +
+           "\" y=\"376\" text-anchor=\"middle\">" + formatted("%.0f", step) + "</text>\n";
   }
   const auto curve = [&](const std::vector<Point>& points, const char* colour, const char* style) {
     svg += std::string("<polyline fill=\"none\" stroke=\"") + colour + "\" " + style + " points=\"";
     for (const Point& point : points) {
-      if (std::isfinite(point.loss)) svg += formatted("%.1f,", x(static_cast<double>(point.step))) + formatted("%.1f ", y(point.loss));
+      if (std::isfinite(point.loss))
+        svg += formatted("%.1f,", x(static_cast<double>(point.step))) +
+               formatted("%.1f ", y(point.loss));
     }
     svg += "\"/>\n";
   };
   curve(steps_, "#9ecae1", "stroke-width=\"1\"");
   curve(train_, "#08519c", "stroke-width=\"2\"");
   curve(validation_, "#d94801", "stroke-width=\"2\"");
-  svg += "<text x=\"690\" y=\"40\" text-anchor=\"end\" fill=\"#9ecae1\">loss of each step</text>"
-         "<text x=\"690\" y=\"56\" text-anchor=\"end\" fill=\"#08519c\">training</text>"
-         "<text x=\"690\" y=\"72\" text-anchor=\"end\" fill=\"#d94801\">validation</text>"
-         "<text x=\"378\" y=\"394\" text-anchor=\"middle\">step</text>\n";
+  svg +=
+      "<text x=\"690\" y=\"40\" text-anchor=\"end\" fill=\"#9ecae1\">loss of each step</text>"
+      "<text x=\"690\" y=\"56\" text-anchor=\"end\" fill=\"#08519c\">training</text>"
+      "<text x=\"690\" y=\"72\" text-anchor=\"end\" fill=\"#d94801\">validation</text>"
+      "<text x=\"378\" y=\"394\" text-anchor=\"middle\">step</text>\n";
   return svg + "</svg>\n";
 }
 

@@ -11,7 +11,8 @@ namespace ein::training {
 
 class Log {
  public:
-  /// Keeps the lines of a run that is resumed, up to the step at which it goes on. An Error of kind `file`.
+  /// Keeps the lines of a run that is resumed, up to the step at which it goes on. An Error of kind
+  /// `file`.
   Log(const std::string& directory, std::int64_t first_step);
 
   void stepped(std::int64_t step, const TrainProgress& progress);

@@ -19,6 +19,10 @@ struct Described {
 /// The reverse; an Error of kind `file` when something is missing or no number.
 Described read_description(const Checkpoint& checkpoint);
 
+/// An Error of kind `value` naming both configurations unless those of the weights are the same.
+void require_same_model(const nn::TransformerConfig& loaded, const nn::TransformerConfig& wanted,
+                        const std::string& path);
+
 /// The whole number under `key`; errors as above.
 std::int64_t number(const Checkpoint& checkpoint, const std::string& key);
 

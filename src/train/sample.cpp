@@ -11,14 +11,17 @@
 namespace ein {
 namespace {
 
-/// A token drawn from softmax(logits / temperature) over the top_k likeliest; `u` is uniform in [0, 1).
+/// A token drawn from softmax(logits / temperature) over the top_k likeliest; `u` is uniform in [0,
+/// 1).
 std::int32_t draw(const std::vector<float>& logits, const SampleOptions& options, double u) {
   std::vector<std::int32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
   const auto logit = [&](std::int32_t token) { return logits[static_cast<std::size_t>(token)]; };
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
   if (options.temperature == 0) return order[0];
-  if (options.top_k > 0) order.resize(std::min(order.size(), static_cast<std::size_t>(options.top_k)));
+  if (options.top_k > 0)
+    order.resize(std::min(order.size(), static_cast<std::size_t>(options.top_k)));
   std::vector<double> weights;
   double total = 0;
   for (std::int32_t token : order) {
@@ -39,9 +42,10 @@ Tensor as_row(const std::vector<std::int32_t>& tokens) {
 }  // namespace
 
 void sample(const SampleOptions& options, const std::function<void(const std::string&)>& write) {
-  if (!(options.temperature >= 0) || !std::isfinite(options.temperature) || options.top_k < 0 || options.tokens < 0 ||
-      options.prompt.empty()) {
-    throw Error(ErrorKind::value, "sample: wants a prompt, temperature >= 0, top_k >= 0 and tokens >= 0");
+  if (!(options.temperature >= 0) || !std::isfinite(options.temperature) || options.top_k < 0 ||
+      options.tokens < 0 || options.prompt.empty()) {
+    throw Error(ErrorKind::value,
+                "sample: wants a prompt, temperature >= 0, top_k >= 0 and tokens >= 0");
   }
   const Checkpoint checkpoint = load_checkpoint(options.from);
   const training::Described described = training::read_description(checkpoint);
@@ -53,14 +57,16 @@ void sample(const SampleOptions& options, const std::function<void(const std::st
   write(options.prompt);
   const auto room = static_cast<std::size_t>(described.config.block_size);
   std::vector<nn::KVCache> cache = model.make_cache();
-  std::vector<std::int32_t> fresh(tokens.end() - static_cast<std::ptrdiff_t>(std::min(room, tokens.size())), tokens.end());
+  std::vector<std::int32_t> fresh(
+      tokens.end() - static_cast<std::ptrdiff_t>(std::min(room, tokens.size())), tokens.end());
   std::size_t cached = 0;
   for (std::int64_t n = 0; n < options.tokens; ++n) {
     if (cached + fresh.size() > room) {
       // Positions end here: go on from the last half of them.
       cache = model.make_cache();
       cached = 0;
-      fresh.assign(tokens.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, room / 2)), tokens.end());
+      fresh.assign(tokens.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, room / 2)),
+                   tokens.end());
     }
     const std::vector<float> logits = model.next_logits(as_row(fresh), cache).to_vector<float>();
     cached += fresh.size();

@@ -1,14 +1,17 @@
 #include <ein/train.hpp>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <ein/autocast.hpp>
@@ -34,19 +37,33 @@ void require(bool holds, const std::string& what) {
 
 void check(const TrainOptions& o) {
   require(!o.out.empty(), "wants a directory for its results");
-  require(o.block_size >= 1 && o.batch_size >= 1 && o.grad_accum >= 1, "block size, batch size and grad accum must be at least 1");
-  require(o.max_iters >= 0 && o.warmup_iters >= 0, "max iters and warmup iters must not be negative");
-  require(o.eval_interval >= 1 && o.eval_iters >= 1, "eval interval and eval iters must be at least 1");
-  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0 && std::isfinite(o.min_lr) && o.min_lr >= 0,
+  require(o.block_size >= 1 && o.batch_size >= 1 && o.grad_accum >= 1,
+          "block size, batch size and grad accum must be at least 1");
+  require(o.batch_size <= std::numeric_limits<std::int64_t>::max() / o.grad_accum,
+          "batch size times grad accum is above 2^63 - 1");
+  require(o.max_iters >= 0 && o.warmup_iters >= 0,
+          "max iters and warmup iters must not be negative");
+  require(o.eval_interval >= 1 && o.eval_iters >= 1,
+          "eval interval and eval iters must be at least 1");
+  require(std::isfinite(o.weight_decay) && o.weight_decay >= 0,
+          "weight decay must be finite and not negative");
+  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0 && std::isfinite(o.min_lr) &&
+              o.min_lr >= 0,
           "learning rates must be finite and not negative");
   require(o.grad_clip >= 0, "grad clip must not be negative");
-  require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16, "dtype must be f32, bf16 or f16");
+  require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16,
+          "dtype must be f32, bf16 or f16");
 }
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw Error(ErrorKind::file, "train: \"" + path + "\" cannot be read, or is empty");
+  if (!file)
+    throw Error(ErrorKind::file,
+                "train: \"" + path + "\" cannot be opened: " + std::strerror(errno));
+  if (file.peek() == std::ifstream::traits_type::eof())
+    throw Error(ErrorKind::file, "train: \"" + path + "\" is empty, or cannot be read");
+  text << file.rdbuf();
   return text.str();
 }
 
@@ -54,19 +71,24 @@ std::string read_text(const std::string& path) {
 class Run {
  public:
   explicit Run(const TrainOptions& options)
-      : options_(options), text_(read_text(options.data)), tokenizer_(std::make_unique<CharTokenizer>(text_)),
-        split_(split(Tokens(token_tensor()))), model_(config()), optimizer_(groups(), adam_options()),
-        sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size, options.seed) {
-    require(split_.validation.size() > options.block_size, "the text is too short: its last tenth must be longer than the block size");
-    if (!options.init_from.empty()) {
-      model_.load_state_dict(training::part_of(load_checkpoint(options.init_from).tensors, "model."));
+      : options_(options),
+        text_(read_text(options.data)),
+        tokenizer_(std::make_unique<CharTokenizer>(text_)),
+        split_(split(Tokens(token_tensor()))),
+        model_(config()),
+        optimizer_(groups(), adam_options()),
+        sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size,
+                 options.seed) {
+    if (options.resume && has_checkpoint(options.out)) {
+      resume();
+    } else if (!options.init_from.empty()) {
+      init();
     }
-    if (options.resume && has_checkpoint(options.out)) resume();
   }
 
   nn::Transformer& model() { return model_; }
   std::int64_t first_step() const { return first_step_; }
-  std::uint64_t position() const { return sampler_.position(); }
+  bool is_resumed() const { return is_resumed_; }
   BatchSampler sampler() const { return sampler_; }
   TrainBill bill() const {
     TrainBill bill;
@@ -75,6 +97,7 @@ class Run {
     bill.train_tokens = split_.train.size();
     bill.validation_tokens = split_.validation.size();
     bill.first_step = first_step_;
+    bill.note = note_;
     return bill;
   }
 
@@ -85,13 +108,15 @@ class Run {
     for (std::int64_t part = 0; part < options_.grad_accum; ++part) {
       const auto rows = slice(part * options_.batch_size, (part + 1) * options_.batch_size);
       const bool whole = options_.grad_accum == 1;
-      const Tensor loss = this->loss(whole ? x : x.at({rows}), whole ? y : y.at({rows})) / options_.grad_accum;
+      const Tensor loss =
+          this->loss(whole ? x : x.at({rows}), whole ? y : y.at({rows})) / options_.grad_accum;
       (scales() ? scaler_.scale(loss) : loss).backward();
       total = total + loss.detach();
     }
     const NoGrad no_grad;
     if (scales()) scaler_.unscale(optimizer_.parameters());
-    const Tensor norm = clip_grad_norm(optimizer_.parameters(), options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
+    const Tensor norm = clip_grad_norm(optimizer_.parameters(),
+                                       options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
     if (scales()) {
       scaler_.step(optimizer_);
       scaler_.update();
@@ -107,8 +132,10 @@ class Run {
   }
 
   void set_learning_rate(std::int64_t step) {
-    const optim::CosineWithWarmup schedule{.learning_rate = options_.learning_rate, .min_learning_rate = options_.min_lr,
-                                           .warmup_steps = options_.warmup_iters, .end = options_.max_iters};
+    const optim::CosineWithWarmup schedule{.learning_rate = options_.learning_rate,
+                                           .min_learning_rate = options_.min_lr,
+                                           .warmup_steps = options_.warmup_iters,
+                                           .end = options_.max_iters};
     optimizer_.set_learning_rate(schedule(step));
   }
   double learning_rate() const { return optimizer_.learning_rate(); }
@@ -116,8 +143,23 @@ class Run {
   /// Batches that do not depend on how many were trained on, so that a resumed run sees the same.
   Batch evaluation_batch(bool validation, std::int64_t step, std::int64_t number) const {
     const Tokens& tokens = validation ? split_.validation : split_.train;
-    const auto place = static_cast<std::uint64_t>(step * options_.eval_iters + number);
-    return get_batch(tokens, options_.batch_size, options_.block_size, options_.seed + (validation ? 1 : 2), place);
+    const auto place =
+        static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(options_.eval_iters) +
+        static_cast<std::uint64_t>(number);
+    return get_batch(tokens, options_.batch_size, options_.block_size,
+                     options_.seed + (validation ? 1 : 2), place);
+  }
+
+  /// `rows` blocks of the text to validate with from block `first` on, one behind the other.
+  Batch validation_blocks(std::int64_t first, std::int64_t rows) const {
+    const std::int64_t length = options_.block_size, begin = first * length,
+                       end = begin + rows * length;
+    const Shape shape{rows, length};
+    return {split_.validation.read(begin, end).reshape(shape),
+            split_.validation.read(begin + 1, end + 1).reshape(shape)};
+  }
+  std::int64_t validation_block_count() const {
+    return (split_.validation.size() - 1) / options_.block_size;
   }
 
   void save(std::int64_t step, std::uint64_t position) {
@@ -138,33 +180,80 @@ class Run {
 
   Tensor token_tensor() const { return from_vector(tokenizer_->encode(text_)); }
 
+  /// A system that promises more memory than it has would end the process without a word.
+  void require_memory() const {
+    const double width = static_cast<double>(options_.n_embd),
+                 layers = static_cast<double>(options_.n_layer),
+                 rows = static_cast<double>(tokenizer_->vocabulary_size() + options_.block_size);
+    constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
+    const double bytes = kept * (rows * width + layers * 12 * width * width);
+    const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<double>(::sysconf(_SC_PAGESIZE));
+    if (bytes <= memory) return;
+    char text[128];
+    std::snprintf(text, sizeof text,
+                  "train: the model and its optimizer take %.3g GB, the machine has %.3g GB",
+                  bytes / 1e9, memory / 1e9);
+    throw Error(ErrorKind::memory, text);
+  }
+
   nn::TransformerConfig config() const {
+    require(split_.validation.size() > options_.block_size,
+            "the text is too short: its last tenth, " + std::to_string(split_.validation.size()) +
+                " characters, must be longer than the block size, " +
+                std::to_string(options_.block_size));
+    require_memory();
     // The weights' random numbers, and dropout's, follow from the seed.
     manual_seed(options_.seed);
-    return {.vocab_size = tokenizer_->vocabulary_size(), .block_size = options_.block_size, .n_layer = options_.n_layer,
-            .n_head = options_.n_head, .n_embd = options_.n_embd, .dropout = options_.dropout, .bias = options_.bias};
+    return {.vocab_size = tokenizer_->vocabulary_size(),
+            .block_size = options_.block_size,
+            .n_layer = options_.n_layer,
+            .n_head = options_.n_head,
+            .n_embd = options_.n_embd,
+            .dropout = options_.dropout,
+            .bias = options_.bias};
   }
   optim::AdamOptions adam_options() const {
-    return {.learning_rate = options_.learning_rate, .betas = {options_.beta1, options_.beta2}, .weight_decay = options_.weight_decay};
+    return {.learning_rate = options_.learning_rate,
+            .betas = {options_.beta1, options_.beta2},
+            .weight_decay = options_.weight_decay};
   }
   std::vector<optim::ParameterGroup> groups() const {
     optim::ParameterGroup decayed, others;
-    for (const Tensor& parameter : model_.parameters()) (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
+    for (const Tensor& parameter : model_.parameters())
+      (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
     others.weight_decay = 0;
     return {decayed, others};
   }
 
+  void init() {
+    const Checkpoint checkpoint = load_checkpoint(options_.init_from);
+    const StateDict weights = training::part_of(checkpoint.tensors, "model.");
+    if (checkpoint.metadata.contains("tokenizer")) require_same(checkpoint);
+    model_.load_state_dict(weights.empty() ? checkpoint.tensors : weights);
+  }
+
+  void require_same(const Checkpoint& checkpoint) const {
+    const training::Described described = training::read_description(checkpoint);
+    training::require_same_model(described.config, model_.config(), checkpoint.path);
+    require(described.tokenizer->save() == tokenizer_->save(),
+            "\"" + checkpoint.path + "\" is of a text with other characters");
+  }
+
   void resume() {
     const Checkpoint checkpoint = load_checkpoint(options_.out);
-    const training::Described described = training::read_description(checkpoint);
-    require(described.tokenizer->save() == tokenizer_->save(), "the checkpoint in \"" + options_.out + "\" is of another text");
+    require_same(checkpoint);
     model_.load_state_dict(training::part_of(checkpoint.tensors, "model."));
     optimizer_.load_state_dict(training::part_of(checkpoint.tensors, "optimizer."));
     scaler_.load_state_dict(training::part_of(checkpoint.tensors, "scaler."));
-    const auto count = [&](const char* key) { return static_cast<std::uint64_t>(training::number(checkpoint, key)); };
+    const auto count = [&](const char* key) {
+      return static_cast<std::uint64_t>(training::number(checkpoint, key));
+    };
     set_random_state({count("random.seed"), count("random.streams")});
     sampler_.seek(count("data.position"));
     first_step_ = checkpoint.step;
+    is_resumed_ = true;
+    note_ = checkpoint.note;
   }
 
   const TrainOptions& options_;
@@ -176,7 +265,17 @@ class Run {
   GradScaler scaler_;
   BatchSampler sampler_;
   std::int64_t first_step_ = 0;
+  bool is_resumed_ = false;
+  std::string note_;
 };
+
+void make_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    throw Error(ErrorKind::file,
+                "train: the directory \"" + path + "\" cannot be made: " + error.message());
+}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -187,20 +286,33 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 TrainProgress train(const TrainOptions& options, const TrainReport& report) {
   check(options);
   Run run(options);
-  std::filesystem::create_directories(options.out);
+  make_directory(options.out);
+  training::Log log(options.out, run.first_step());
 
   auto step = compile([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
   auto evaluate = compile([&](const Tensor& x, const Tensor& y) { return run.loss(x, y); });
-  const auto mean_loss = [&](bool validation, std::int64_t at) {
+  const auto loss_of = [&](const Batch& batch) {
     const NoGrad no_grad;
     run.model().eval();
-    double sum = 0;
-    for (std::int64_t i = 0; i < options.eval_iters; ++i) {
-      const Batch batch = run.evaluation_batch(validation, at, i);
-      sum += (options.compile ? evaluate(batch.x, batch.y) : run.loss(batch.x, batch.y)).item();
-    }
+    const double loss =
+        (options.compile ? evaluate(batch.x, batch.y) : run.loss(batch.x, batch.y)).item();
     run.model().train();
+    return loss;
+  };
+  const auto mean_loss = [&](bool validation, std::int64_t at) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < options.eval_iters; ++i)
+      sum += loss_of(run.evaluation_batch(validation, at, i));
     return sum / static_cast<double>(options.eval_iters);
+  };
+  const auto whole_validation_loss = [&] {
+    const std::int64_t blocks = run.validation_block_count();
+    double sum = 0;
+    for (std::int64_t first = 0; first < blocks; first += options.batch_size) {
+      const std::int64_t rows = std::min(options.batch_size, blocks - first);
+      sum += loss_of(run.validation_blocks(first, rows)) * static_cast<double>(rows);
+    }
+    return sum / static_cast<double>(blocks);
   };
 
   TrainBill bill = run.bill();
@@ -215,17 +327,20 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
   bill.machine_memory = cpu.memory;
   if (report.begin) report.begin(bill);
 
-  training::Log log(options.out, run.first_step());
   Prefetcher batches(run.sampler());
   TrainProgress progress;
+  const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t at = run.first_step();; ++at) {
     progress.step = at;
-    progress.evaluated = at % options.eval_interval == 0 || at == options.max_iters;
+    progress.evaluated = at % options.eval_interval == 0 || at >= options.max_iters;
     if (progress.evaluated) {
       progress.train_loss = mean_loss(false, at);
       progress.validation_loss = mean_loss(true, at);
+      progress.elapsed = seconds_since(begin);
+      if (at >= options.max_iters) progress.whole_validation_loss = whole_validation_loss();
       log.evaluated(progress);
-      if (at > run.first_step()) run.save(at, batches.position());
+      // What a run was resumed from is saved already.
+      if (at > run.first_step() || !run.is_resumed()) run.save(at, batches.position());
     }
     if (report.step && (at > run.first_step() || progress.evaluated)) report.step(progress);
     if (at >= options.max_iters) break;
@@ -233,15 +348,19 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
     const auto start = std::chrono::steady_clock::now();
     const Batch batch = batches.next();
     run.set_learning_rate(at);
-    const std::array<Tensor, 2> results = options.compile ? step(batch.x, batch.y) : run.step(batch.x, batch.y);
+    const std::array<Tensor, 2> results =
+        options.compile ? step(batch.x, batch.y) : run.step(batch.x, batch.y);
     progress.loss = results[0].item();
     progress.grad_norm = results[1].item();
     progress.learning_rate = run.learning_rate();
     progress.seconds = seconds_since(start);
     progress.tokens_per_second = static_cast<double>(batch.x.numel()) / progress.seconds;
-    progress.mfu = bill.peak_flops > 0 ? mfu(bill.step.matmul_only.approximate(), progress.seconds, bill.peak_flops) : 0;
+    progress.mfu = bill.peak_flops > 0
+                       ? mfu(bill.step.matmul_only.approximate(), progress.seconds, bill.peak_flops)
+                       : 0;
     require(std::isfinite(progress.loss) || options.dtype == DType::f16,
-            "the loss is not finite after step " + std::to_string(at + 1) + "; a smaller learning rate may help");
+            "the loss is not finite after step " + std::to_string(at + 1) +
+                "; a smaller learning rate may help");
     log.stepped(at + 1, progress);
   }
   return progress;

@@ -1,0 +1,114 @@
+#include "passes/join_places.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "graph/rewrite.hpp"
+
+namespace ein {
+namespace {
+
+/// Elements [begin, begin + size) of dimension `dim`, and all of the others.
+struct Slice {
+  ValueId place;
+  std::size_t dim;
+  std::int64_t begin, size;
+};
+
+/// The elements that one dimension of a write reaches, if that is each of a range once.
+std::optional<std::int64_t> range_of(const DimIndex& dim, const Op& op) {
+  std::int64_t size = 1;
+  for (std::size_t t = dim.terms.size(); t-- > 0;) {
+    if (dim.terms[t].coefficient != size) return std::nullopt;
+    size *= op.axes[static_cast<std::size_t>(dim.terms[t].axis)].size;
+  }
+  return size;
+}
+
+std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
+  const Op& op = graph.op(id);
+  if (op.kind != OpKind::place) return std::nullopt;
+  std::optional<Slice> slice;
+  for (std::size_t d = 0; d < op.write.size(); ++d) {
+    const auto size = range_of(op.write[d], op);
+    if (!size || *size == 0) return std::nullopt;
+    if (*size == op.shape[d]) continue;
+    if (slice) return std::nullopt;
+    slice = Slice{id, d, op.write[d].offset, *size};
+  }
+  return slice;
+}
+
+/// Whether the value is the sum of all inputs of the map, each once.
+bool is_sum(const ScalarExpr& expr, std::size_t inputs) {
+  std::size_t adds = 0, reads = 0;
+  for (const ScalarStep& step : expr.steps) {
+    if (step.op == ScalarOp::add) {
+      ++adds;
+    } else if (step.op == ScalarOp::input) {
+      ++reads;
+    } else {
+      return false;
+    }
+  }
+  return inputs >= 2 && reads == inputs && adds == inputs - 1;
+}
+
+std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
+  if (op.kind != OpKind::map || !is_sum(op.expr, op.inputs.size())) return {};
+  std::vector<Slice> slices;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const auto slice = slice_of(graph, op.inputs[i]);
+    const Op& place = graph.op(op.inputs[i]);
+    if (!slice || slice->dim != (slices.empty() ? slice->dim : slices[0].dim) || op.reads[i] != op.write || place.dtype != op.dtype || place.shape != op.shape) return {};
+    slices.push_back(*slice);
+  }
+  std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
+  std::int64_t end = 0;
+  for (const Slice& slice : slices) {
+    if (slice.begin != end) return {};
+    end += slice.size;
+  }
+  if (end != op.shape[slices[0].dim]) return {};
+  return slices;
+}
+
+}  // namespace
+
+Graph join_places(const Graph& graph) {
+  Graph result;
+  std::vector<ValueId> moved;
+  const auto at = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
+  const auto add = [&](Op op) {
+    result.ops.push_back(std::move(op));
+    return static_cast<ValueId>(result.ops.size()) - 1;
+  };
+  for (const Op& op : graph.ops) {
+    const std::vector<Slice> slices = slices_of(graph, op);
+    if (slices.empty()) {
+      Op same = op;
+      for (ValueId& input : same.inputs) input = at(input);
+      moved.push_back(add(std::move(same)));
+      continue;
+    }
+    Op joined{.kind = OpKind::concat, .dtype = op.dtype, .shape = op.shape};
+    joined.dim = static_cast<int>(slices[0].dim);
+    joined.again = op.again;
+    joined.phase = op.phase;
+    for (const Slice& slice : slices) {
+      Op piece = graph.op(slice.place);
+      piece.kind = OpKind::reindex;
+      piece.inputs[0] = at(piece.inputs[0]);
+      piece.shape = Shape(op.shape);
+      piece.shape[slice.dim] = slice.size;
+      piece.write[slice.dim].offset = 0;
+      joined.inputs.push_back(add(std::move(piece)));
+    }
+    moved.push_back(add(std::move(joined)));
+  }
+  for (ValueId output : graph.outputs) result.outputs.push_back(at(output));
+  for (const Assignment& a : graph.assignments) result.assignments.push_back({at(a.target), at(a.value)});
+  return without_dead_values(result);
+}
+
+}  // namespace ein

@@ -1,0 +1,141 @@
+// A compiled step takes no memory from the heap while it runs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <ein/autograd.hpp>
+#include <ein/compile.hpp>
+#include <ein/ein.hpp>
+#include <ein/nn.hpp>
+#include <ein/optim.hpp>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define EIN_HEAP_IS_WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define EIN_HEAP_IS_WATCHED 1
+#endif
+#endif
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+}  // namespace
+
+#ifndef EIN_HEAP_IS_WATCHED
+// Inlined, GCC takes the halves of a pair for a mismatch.
+#define EIN_NOT_INLINE __attribute__((noinline))
+
+namespace {
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (counting.load(std::memory_order_relaxed)) ++allocations;
+  const std::size_t rounded =
+      (std::max<std::size_t>(size, 1) + alignment - 1) / alignment * alignment;
+  void* const p = std::aligned_alloc(alignment, rounded);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+
+EIN_NOT_INLINE void* operator new(std::size_t size) {
+  return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+}
+EIN_NOT_INLINE void* operator new[](std::size_t size) {
+  return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+}
+EIN_NOT_INLINE void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+EIN_NOT_INLINE void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+EIN_NOT_INLINE void operator delete(void* p) noexcept { std::free(p); }
+EIN_NOT_INLINE void operator delete[](void* p) noexcept { std::free(p); }
+EIN_NOT_INLINE void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+EIN_NOT_INLINE void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+EIN_NOT_INLINE void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+EIN_NOT_INLINE void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+EIN_NOT_INLINE void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+EIN_NOT_INLINE void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+#endif
+
+namespace ein {
+namespace {
+
+class Allocation : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef EIN_HEAP_IS_WATCHED
+    GTEST_SKIP() << "a sanitizer has the heap";
+#endif
+  }
+  void TearDown() override { set_num_threads(threads_before_); }
+
+  /// The least that one of some runs allocates after the first ones: a thread that met no large
+  /// nest before may still grow its scratch memory once.
+  template <class Run>
+  static int allocations_of(Run&& run) {
+    for (int i = 0; i < 2; ++i) run();
+    int least = INT32_MAX;
+    for (int i = 0; i < 4; ++i) {
+      allocations = 0;
+      counting = true;
+      run();
+      counting = false;
+      least = std::min(least, allocations.load());
+    }
+    return least;
+  }
+
+ private:
+  int threads_before_ = num_threads();
+};
+
+TEST_F(Allocation, IsCounted) {
+  EXPECT_EQ(allocations_of([] { ::operator delete(::operator new(1)); }), 1);
+  EXPECT_EQ(allocations_of([] {}), 0);
+}
+
+TEST_F(Allocation, NoneInACompiledTrainingStep) {
+  for (int threads : {1, 2}) {
+    set_num_threads(threads);
+    manual_seed(1);
+    const nn::Transformer model({.vocab_size = 65,
+                                 .block_size = 32,
+                                 .n_layer = 2,
+                                 .n_head = 4,
+                                 .n_embd = 64,
+                                 .dropout = 0.1});
+    optim::AdamW optimizer(model.parameters(), {.learning_rate = 1e-3});
+    const Tensor tokens = (rand({8, 32}) * 64).to(DType::i64), loss = zeros({});
+    auto step = compile([&](const Tensor& x) {
+      optimizer.zero_grad();
+      const Tensor found = cross_entropy(model(x), x, "b s [v], b s");
+      found.backward();
+      clip_grad_norm(model.parameters(), 1);
+      optimizer.step();
+      loss.copy_from(found);
+    });
+    EXPECT_EQ(allocations_of([&] { step(tokens); }), 0) << threads << " threads";
+    EXPECT_GT(loss.item(), 0);
+  }
+}
+
+TEST_F(Allocation, OfAResultOnlyItsHandle) {
+  auto f =
+      compile([](const Tensor& x) { return softmax(einsum(x, x, "i k, j k -> i j"), "i [j]"); });
+  const Tensor x = randn({64, 32});
+  // The list of results, and what a tensor is: its shape, strides and so on.
+  EXPECT_LE(allocations_of([&] { f(x); }), 2);
+}
+
+}  // namespace
+}  // namespace ein
