@@ -89,6 +89,8 @@ class Lowering {
       }
     }
     for (ValueId output : graph_.outputs) users_[static_cast<std::size_t>(output)] = 2;
+    std::vector<std::size_t> reads;  // of each value's nest
+    for (const Op& op : graph_.ops) reads.push_back(op.inputs.size());
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       const Op& op = graph_.ops[id];
       if (users_[id] != 1 || user_[id] < 0) continue;
@@ -96,8 +98,10 @@ class Lowering {
       if (op.kind == OpKind::map) {
         const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
         // One that finishes a reduction is that reduction's nest.
-        inlined_[id] = absorbed_into_[id] < 0 && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
+        std::size_t& reader_reads = reads[static_cast<std::size_t>(user_[id])];
+        inlined_[id] = absorbed_into_[id] < 0 && reader_reads + reads[id] <= most_fused_reads && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
                        op.compute == compute && op.dtype == op.compute && is_pure(op.expr) && writes_plainly(op) && points(op) == points(reader);
+        if (inlined_[id]) reader_reads += reads[id];
       } else if (op.kind == OpKind::reduce && reader.kind == OpKind::map && reader.inputs.size() == 1) {
         const bool same = op.dtype == reader.compute && reader.shape == op.shape && is_pure(reader.expr) &&
                           reader.reads[0] == reader.write && compute_type(op) == reader.compute;

@@ -7,6 +7,9 @@
 
 namespace ein {
 
+/// Maps are not fused beyond so many operands: a processor has only so many registers and streams.
+inline constexpr std::size_t most_fused_reads = 16;
+
 /// Where an input's elements lie in its buffer, in elements.
 struct InputLayout {
   Strides strides;

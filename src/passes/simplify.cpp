@@ -8,6 +8,7 @@
 #include <ein/dtype.hpp>
 #include "graph/rewrite.hpp"
 #include "passes/join_places.hpp"
+#include "passes/lower.hpp"
 
 namespace ein {
 namespace {
@@ -224,15 +225,17 @@ class MapFusion {
     std::vector<ValueId> inputs;
     std::vector<Access> reads;
     bool fused = false;
+    std::size_t total = op.inputs.size();
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Op& producer = graph_.op(op.inputs[i]);
-      if (!moves_into_readers(op.inputs[i])) {
+      if (!moves_into_readers(op.inputs[i]) || total + producer.inputs.size() > most_fused_reads) {
         inner.push_back(Ex::input(static_cast<int>(inputs.size())));
         inputs.push_back(op.inputs[i]);
         reads.push_back(op.reads[i]);
         continue;
       }
       fused = true;
+      total += producer.inputs.size();
       const std::vector<DimIndex> axis_value = axis_values(producer, op.reads[i]);
       std::vector<ScalarExpr> shifted;
       for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
