@@ -328,7 +328,7 @@ TEST_F(TrainCommand, AnotherModelCannotGoOn) {
   expect_fails(2, resumed("--n-layer", "2"), "is of another model: n_layer 1 for 2");
   expect_fails(2, resumed("--n-head", "1"), "is of another model: n_head 2 for 1");
   expect_fails(2, resumed("--block-size", "16"), "is of another model: block_size 8 for 16");
-  expect_fails(2, resumed("--bias", ""), "is of another model: bias 0 for 1");
+  expect_fails(2, resumed("--no-bias", ""), "is of another model: bias 1 for 0");
   std::string text = ein::test::read_bytes(path("text.txt"));
   for (char& c : text) c = c == 'q' ? 'Q' : c;
   ein::test::write_bytes(path("text.txt"), text);
@@ -339,7 +339,7 @@ TEST_F(TrainCommand, AnotherModelCannotGoOn) {
 // -----------------------------------------------------------------------------------
 
 TEST_F(TrainCommand, SamplesFromWhatWasTrained) {
-  for (const Words& more : {Words{}, Words{"--bias"}}) {
+  for (const Words& more : {Words{}, Words{"--no-bias"}}) {
     fs::remove_all(path("run"));
     expect_succeeds(train("run", more));
     const std::string text = sample({});

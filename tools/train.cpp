@@ -203,7 +203,7 @@ void add_train(CLI::App& app, std::string&) {
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
   command->add_flag("--bias,!--no-bias", o.bias,
-                    "biases in linear layers and norms, or none (default)");
+                    "biases in linear layers and norms, as GPT-2 has them (default), or none");
   command->add_flag("--compile,!--no-compile", o.compile,
                     "one program for a step (default), or call by call");
   command->footer(train_examples);

@@ -55,8 +55,8 @@ def run(words):
 def flags(settings):
     words = []
     for name, value in settings.items():
-        name = "--" + name.replace("_", "-")
-        words += ([name] if value else []) if isinstance(value, bool) else [name, value]
+        name = name.replace("_", "-")
+        words += ([] if value else ["--no-" + name]) if isinstance(value, bool) else ["--" + name, value]
     return words
 
 
@@ -99,7 +99,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1337)
     parser.add_argument("--tolerance", type=float, default=1e-4)
-    parser.add_argument("--bias", action="store_true")
+    parser.add_argument("--no-bias", dest="bias", action="store_false")
     for name, value in SETTINGS.items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     parser.add_argument("--figures", type=pathlib.Path, help="a directory for the tests' data")

@@ -2,7 +2,7 @@
 
     python bench/peers/train_gpt.py --data FILE --threads 2
 
-Defaults are those of the command: 4 layers, 4 heads, 128 wide, block 64, batch 12, 2000 steps, no biases, no dropout.
+Defaults are those of the command: 4 layers, 4 heads, 128 wide, block 64, batch 12, 2000 steps, biases, no dropout.
 The last line of the output is one JSON object: median seconds per step, seconds of the whole run with its
 evaluations, tokens per second, losses. bench/peers/README.md says how weights and batches are shared with ein.
 """
@@ -274,7 +274,7 @@ def parse_options():
     parser.add_argument("--n-layer", type=int, default=4)
     parser.add_argument("--n-head", type=int, default=4)
     parser.add_argument("--n-embd", type=int, default=128)
-    parser.add_argument("--bias", action="store_true", help="biases in linear layers and layer norms")
+    parser.add_argument("--no-bias", dest="bias", action="store_false", help="no biases in linear layers and layer norms")
     parser.add_argument("--eval-interval", type=int, default=250)
     parser.add_argument("--eval-iters", type=int, default=20, help="0: no evaluation")
     parser.add_argument("--init", help="initial weights, a safetensors file")

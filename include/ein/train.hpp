@@ -18,7 +18,7 @@ struct TrainOptions {
   std::string out;   ///< receives checkpoints, log.jsonl, loss.svg
   std::int64_t block_size = 64, batch_size = 12;
   std::int64_t n_layer = 4, n_head = 4, n_embd = 128;
-  bool bias = false;  ///< in linear layers and norms
+  bool bias = true;  ///< in linear layers and norms
   std::int64_t max_iters = 2000;
   double learning_rate = 1e-3, min_lr = 1e-4;
   std::int64_t warmup_iters = 100;
