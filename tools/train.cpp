@@ -80,10 +80,18 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
   std::printf("FLOPs per step    %s, %s of them in contractions\n",
               grouped(bill.step.model.to_string()).c_str(),
               grouped(bill.step.matmul_only.to_string()).c_str());
-  std::printf("memory of a step  %s: state %s, intermediate values %s (%s without sharing)\n",
-              megabytes(peak).c_str(), megabytes(static_cast<double>(bill.memory.state)).c_str(),
-              megabytes(static_cast<double>(bill.memory.arena)).c_str(),
-              megabytes(static_cast<double>(bill.memory.unshared)).c_str());
+  std::printf("                  forward %s, backward %s, update %s\n",
+              grouped(bill.parts.forward.model.to_string()).c_str(),
+              grouped(bill.parts.backward.model.to_string()).c_str(),
+              grouped(bill.parts.update.model.to_string()).c_str());
+  const auto of = [](std::size_t bytes) { return megabytes(static_cast<double>(bytes)); };
+  std::printf("memory of a step  %s: parameters %s, optimizer state %s, intermediate values %s\n",
+              of(bill.memory.peak()).c_str(), of(bill.parts.parameters).c_str(),
+              of(bill.parts.optimizer_state).c_str(), of(bill.memory.arena).c_str());
+  std::printf("                  (%s without sharing; %s of activations wait for the backward pass,\n"
+              "                  %s of gradients for the update)\n",
+              of(bill.memory.unshared).c_str(), of(bill.parts.activations).c_str(),
+              of(bill.parts.gradients).c_str());
   std::printf(
       "this machine      %s, so it %s; %.0f GFLOP/s measured, a step takes at least %.1f ms\n",
       megabytes(bill.machine_memory).c_str(), peak < bill.machine_memory ? "fits" : "does not fit",

@@ -43,7 +43,8 @@ struct TrainOptions {
 struct TrainBill {
   std::int64_t parameters = 0;
   std::int64_t vocabulary = 0, train_tokens = 0, validation_tokens = 0;
-  Cost step;                    ///< of one step: forward, backward and update
+  Cost step;                    ///< of one step
+  StepBill parts;               ///< the same by what it is for, and its memory likewise
   MemoryPlan memory{};          ///< of one step
   double machine_memory = 0;    ///< bytes
   double peak_flops = 0;        ///< FLOP/s, measured on this machine

@@ -31,6 +31,9 @@ constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 63) / 6
 /// Any nest.
 std::unique_ptr<Kernel> make_kernel(const LoopNest& nest);
 
+/// One kernel for all nests of a group. Local buffers have no address.
+std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group);
+
 // One maker per kind of nest.
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);         // is_copy() between equal dtypes
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);     // is_contraction()

@@ -135,10 +135,18 @@ std::string to_string(const Program& program) {
   std::string text;
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     const Program::Buffer& buffer = program.buffers[b];
-    text += "b" + std::to_string(b) + ": " + (b < program.input_count ? "input, " : "") +
+    text += "b" + std::to_string(b) + ": " + (b < program.input_count ? "input, " : buffer.is_local ? "local, " : "") +
             std::to_string(buffer.elements) + " " + std::string(name(buffer.dtype)) + "\n";
   }
-  for (const LoopNest& nest : program.nests) text += to_string(nest);
+  std::size_t group = 0;
+  for (std::size_t n = 0; n < program.nests.size(); ++n) {
+    while (group < program.groups.size() && program.groups[group].first < n) ++group;
+    if (group < program.groups.size() && program.groups[group].first == n && program.groups[group].count > 1) {
+      const Program::Group& g = program.groups[group];
+      text += "the next " + std::to_string(g.count) + " together, in " + std::to_string(g.blocks) + " blocks:\n";
+    }
+    text += to_string(program.nests[n]);
+  }
   for (const Program::Result& result : program.results) {
     text += "return b" + std::to_string(result.buffer) + " " + result.shape.to_string() + " strides " +
             result.strides.to_string() + (result.offset ? " offset " + std::to_string(result.offset) : "") + "\n";

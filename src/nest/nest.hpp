@@ -83,6 +83,14 @@ struct Program {
   struct Buffer {
     std::int64_t elements = 0;
     DType dtype = DType::f32;
+    bool is_local = false;  // only within the blocks of one group: no memory is wanted for all of it at once
+  };
+  /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of its axis axes[i]
+  /// at a time. A single nest is run whole.
+  struct Group {
+    std::size_t first = 0, count = 1;
+    std::int64_t blocks = 1;
+    std::vector<std::size_t> axes{};
   };
   /// A result is a view of a buffer, maybe of an input's.
   struct Result {
@@ -96,6 +104,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<LoopNest> nests;
   std::vector<Result> results;
+  std::vector<Group> groups{};  // of all nests, in order
 };
 
 std::string to_string(const LoopNest& nest);

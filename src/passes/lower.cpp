@@ -163,10 +163,11 @@ class Lowering {
   std::optional<Layout> wanted_layout(ValueId id) {
     const auto i = static_cast<std::size_t>(id);
     const Op& op = graph_.op(id);
-    if (users_[i] != 1 || user_[i] < 0 || numel(op.shape) == 0) return std::nullopt;
+    if (users_[i] != 1 || user_[i] < 0) return std::nullopt;
     // Random numbers depend on where they lie.
     if (op.kind == OpKind::scatter_add || (op.kind == OpKind::map && draws(op.expr))) return std::nullopt;
     const ValueId reader = user_[i];
+    if (checked_numel(op.shape, static_cast<std::int64_t>(size_of(op.dtype))) == 0) return std::nullopt;
     std::optional<Layout> layout;
     if (graph_.op(reader).kind == OpKind::concat) {
       layout = part_of_concat(reader, id);

@@ -13,6 +13,7 @@
 #include "cost/step_bill.hpp"
 #include "graph/dot.hpp"
 #include "graph/svg.hpp"
+#include "passes/group_nests.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/random_state.hpp"
@@ -73,8 +74,9 @@ class detail::CompiledFunction::Program {
     for (const Assignment& a : graph_.assignments) whole.outputs.push_back(a.value);
     program_ = lower(whole, layouts);
     assign_targets();
+    group();
     plan_memory();
-    for (const LoopNest& nest : program_.nests) kernels_.push_back(cpu::make_kernel(nest));
+    for (const ein::Program::Group& group : program_.groups) kernels_.push_back(cpu::make_kernel(program_, group));
     for (const auto& kernel : kernels_) memory_.workspace = std::max(memory_.workspace, kernel->workspace_bytes());
     cost_ = ein::cost(program_);
     make_bill(trace);
@@ -193,18 +195,34 @@ class detail::CompiledFunction::Program {
 
   // --- memory ---
 
+  void group() {
+    std::vector<int> kept, memory;
+    for (std::size_t r = 0; r < graph_.outputs.size(); ++r) kept.push_back(program_.results[r].buffer);
+    for (std::size_t b = 0; b < program_.input_count; ++b) {
+      int first = static_cast<int>(b);
+      for (int other = 0; other < first; ++other) {
+        if (storage_of(other) && storage_of(other) == storage_of(first)) first = other;
+      }
+      memory.push_back(first);
+    }
+    group_nests(program_, kept, memory);
+  }
+
   void plan_memory() {
     const std::size_t count = program_.buffers.size();
     constexpr std::size_t never = static_cast<std::size_t>(-1);
     std::vector<Lifetime> lifetimes(count, {0, never, 0});
-    for (std::size_t n = 0; n < program_.nests.size(); ++n) {
+    for (std::size_t g = 0; g < program_.groups.size(); ++g) {
       const auto touch = [&](const LoopNest::Operand& operand) {
         Lifetime& life = lifetimes[static_cast<std::size_t>(operand.buffer)];
-        life.first = std::min(life.first, n);
-        life.last = std::max(life.last, n);
+        life.first = std::min(life.first, g);
+        life.last = std::max(life.last, g);
       };
-      for (const LoopNest::Operand& input : program_.nests[n].inputs) touch(input);
-      touch(program_.nests[n].output);
+      const ein::Program::Group& group = program_.groups[g];
+      for (std::size_t n = group.first; n < group.first + group.count; ++n) {
+        for (const LoopNest::Operand& input : program_.nests[n].inputs) touch(input);
+        touch(program_.nests[n].output);
+      }
     }
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
       const int buffer = program_.results[r].buffer;
@@ -217,6 +235,7 @@ class detail::CompiledFunction::Program {
       if (lifetimes[b].first == never || kept_.contains(static_cast<int>(b))) continue;
       lifetimes[b].bytes = bytes_of(program_.buffers[b]);
       memory_.unshared += lifetimes[b].bytes;
+      if (program_.buffers[b].is_local) continue;
       shared.push_back(lifetimes[b]);
       buffers.push_back(b);
     }

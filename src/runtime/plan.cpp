@@ -9,6 +9,7 @@
 
 #include <ein/autograd.hpp>
 #include "cost/scope.hpp"
+#include "passes/group_nests.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
@@ -22,12 +23,17 @@ std::size_t bytes_of(const Program::Buffer& buffer) {
 }  // namespace
 
 Executable::Executable(Program lowered) : program(std::move(lowered)), cost(ein::cost(program)) {
-  for (const LoopNest& nest : program.nests) {
-    kernels.push_back(cpu::make_kernel(nest));
+  std::vector<int> kept;
+  for (const Program::Result& result : program.results) kept.push_back(result.buffer);
+  group_nests(program, kept);
+  for (const Program::Group& group : program.groups) {
+    kernels.push_back(cpu::make_kernel(program, group));
     workspace_bytes = std::max(workspace_bytes, kernels.back()->workspace_bytes());
   }
   peak_bytes = workspace_bytes;
-  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) peak_bytes += bytes_of(program.buffers[b]);
+  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
+    if (!program.buffers[b].is_local) peak_bytes += bytes_of(program.buffers[b]);
+  }
 }
 
 Plan::Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options)
@@ -84,8 +90,9 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
       addresses[b] = static_cast<std::byte*>(operands[b]->raw_data());
       continue;
     }
-    allocated.push_back(Storage::allocate(bytes_of(program.buffers[b])));
-    addresses[b] = allocated.back()->data();
+    const Program::Buffer& buffer = program.buffers[b];
+    allocated.push_back(buffer.is_local ? nullptr : Storage::allocate(bytes_of(buffer)));
+    addresses[b] = buffer.is_local ? nullptr : allocated.back()->data();
   }
   if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.peak_bytes);
   std::shared_ptr<Storage> workspace;

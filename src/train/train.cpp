@@ -321,6 +321,7 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
     step.prepare(like.x, like.y);
   }
   bill.step = step.cost();
+  bill.parts = step.bill();
   bill.memory = step.memory();
   const Hardware cpu = measured_cpu();
   bill.peak_flops = cpu.peak(DType::f32).value_or(0);

@@ -1,0 +1,170 @@
+#include "passes/group_nests.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace ein {
+namespace {
+
+using Group = Program::Group;
+
+/// Blocks of fewer elements cost more in calls than they save in memory traffic.
+constexpr std::int64_t elements_per_block = 8192;
+constexpr std::int64_t most_blocks = 1024;
+
+std::int64_t points(const LoopNest& nest) {
+  std::int64_t n = 1;
+  for (const LoopNest::NestAxis& axis : nest.axes) {
+    if (__builtin_mul_overflow(n, axis.size, &n)) return 0;
+  }
+  return n;
+}
+
+bool is_cut_along(const ScalarExpr& expr, std::size_t axis) {
+  return std::none_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
+    return step.op == ScalarOp::uniform || step.op == ScalarOp::normal ||
+           (step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis);
+  });
+}
+
+/// How an operand's accesses fall into blocks: those of block k lie in pieces of `step` elements, of which every
+/// blocks-th belongs to it.
+struct Blocks {
+  std::int64_t step = 0;
+  bool is_compact = false;  // one piece to a block, and the first begins at 0
+};
+
+std::optional<Blocks> blocks_of(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, std::int64_t blocks) {
+  const std::int64_t length = nest.axes[axis].size / blocks, stride = operand.strides[axis];
+  if (operand.is_indirect() || stride <= 0) return std::nullopt;
+  std::int64_t step, period, reach = (length - 1) * stride;
+  if (__builtin_mul_overflow(length, stride, &step) || __builtin_mul_overflow(step, blocks, &period)) return std::nullopt;
+  bool is_compact = operand.offset < step;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (a == axis || operand.strides[a] == 0) continue;
+    if (operand.strides[a] < 0) return std::nullopt;
+    if (operand.strides[a] % period == 0) {
+      is_compact &= nest.axes[a].size == 1;
+    } else {
+      reach += (nest.axes[a].size - 1) * operand.strides[a];
+    }
+  }
+  if (operand.offset % period + reach >= step) return std::nullopt;
+  return Blocks{step, is_compact};
+}
+
+/// A group as it grows.
+class Grouping {
+ public:
+  Grouping(const Program& program, std::span<const int> memory, std::size_t first, std::int64_t blocks)
+      : program_(program), memory_(memory), group_{first, 0, blocks, {}} {
+    while (first + group_.count < program.nests.size() && take_in(program.nests[first + group_.count])) ++group_.count;
+  }
+  const Group& group() const { return group_; }
+
+  /// Of the buffers that the group writes, those whose blocks could lie at one place, one after the other.
+  std::vector<int> compact() const {
+    std::vector<int> result;
+    for (const auto& [buffer, use] : uses_) {
+      const bool is_whole = use.step * group_.blocks == program_.buffers[static_cast<std::size_t>(buffer)].elements;
+      if (use.is_written && use.is_cut && use.is_compact && is_whole) result.push_back(buffer);
+    }
+    return result;
+  }
+
+ private:
+  struct Use {
+    bool is_written = false, is_cut = true, is_compact = true;
+    std::int64_t step = -1;
+  };
+
+  int memory_of(int buffer) const {
+    const auto b = static_cast<std::size_t>(buffer);
+    return b < memory_.size() ? memory_[b] : buffer;
+  }
+
+  bool take_in(const LoopNest& nest) {
+    if (nest.is_scatter()) return false;
+    for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
+      const LoopNest::NestAxis& cut = nest.axes[axis];
+      if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 || !is_cut_along(nest.body, axis)) continue;
+      // Cutting a matrix product's rows or columns would prepare its other operand again and again.
+      if (nest.is_contraction() && (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0)) continue;
+      std::map<int, Use> uses = uses_;
+      for (const LoopNest::Operand& input : nest.inputs) note(uses, nest, input, axis, false);
+      note(uses, nest, nest.output, axis, true);
+      if (std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.second.is_written && !use.second.is_cut; })) continue;
+      uses_ = std::move(uses);
+      group_.axes.push_back(axis);
+      return true;
+    }
+    return false;
+  }
+
+  void note(std::map<int, Use>& uses, const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, bool is_written) const {
+    Use& use = uses[memory_of(operand.buffer)];
+    const auto blocks = blocks_of(nest, operand, axis, group_.blocks);
+    use.is_cut = use.is_cut && blocks && (use.step < 0 || use.step == blocks->step);
+    if (blocks) use.step = blocks->step;
+    use.is_compact = use.is_compact && blocks && blocks->is_compact;
+    use.is_written |= is_written;
+  }
+
+  const Program& program_;
+  std::span<const int> memory_;
+  Group group_;
+  std::map<int, Use> uses_;  // by memory
+};
+
+/// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many small blocks.
+std::vector<std::int64_t> block_counts(const LoopNest& nest) {
+  const std::int64_t most = std::min(points(nest) / elements_per_block, most_blocks);
+  std::vector<std::int64_t> counts;
+  for (const LoopNest::NestAxis& axis : nest.axes) {
+    if (axis.reduced || axis.ordered) continue;
+    for (std::int64_t n = 2; n <= std::min(most, axis.size); ++n) {
+      if (axis.size % n == 0) counts.push_back(n);
+    }
+  }
+  std::sort(counts.rbegin(), counts.rend());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+}  // namespace
+
+void group_nests(Program& program, std::span<const int> kept, std::span<const int> memory) {
+  std::vector<int> nests_using(program.buffers.size(), 0);
+  const auto each_operand = [](const LoopNest& nest, auto&& f) {
+    for (const LoopNest::Operand& input : nest.inputs) f(input.buffer);
+    f(nest.output.buffer);
+  };
+  for (const LoopNest& nest : program.nests) {
+    each_operand(nest, [&](int b) { ++nests_using[static_cast<std::size_t>(b)]; });
+  }
+  program.groups.clear();
+  for (std::size_t first = 0; first < program.nests.size();) {
+    Group best{first, 1, 1, {}};
+    std::vector<int> compact;
+    for (std::int64_t blocks : block_counts(program.nests[first])) {
+      const Grouping grouping(program, memory, first, blocks);
+      if (grouping.group().count <= best.count) continue;
+      best = grouping.group();
+      compact = grouping.compact();
+    }
+    std::map<int, int> uses_here;
+    for (std::size_t i = 0; i < best.count; ++i) {
+      each_operand(program.nests[first + i], [&](int b) { ++uses_here[b]; });
+    }
+    for (int b : compact) {
+      const auto i = static_cast<std::size_t>(b);
+      const bool is_kept = std::find(kept.begin(), kept.end(), b) != kept.end();
+      program.buffers[i].is_local = i >= program.input_count && uses_here[b] == nests_using[i] && !is_kept;
+    }
+    first += best.count;
+    program.groups.push_back(std::move(best));
+  }
+}
+
+}  // namespace ein

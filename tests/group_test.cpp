@@ -1,0 +1,209 @@
+#include "passes/group_nests.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include <ein/compile.hpp>
+#include <ein/ein.hpp>
+#include <ein/named.hpp>
+#include "cpu/kernel.hpp"
+#include "support/tensor_values.hpp"
+
+namespace ein {
+namespace {
+
+using test::get_values;
+
+/// for i in rows, j in columns: out[i, j] = expr of operands that lie as given.
+LoopNest map_nest(std::int64_t rows, std::int64_t columns, std::vector<LoopNest::Operand> inputs, LoopNest::Operand output,
+                  const ScalarExpr& body) {
+  LoopNest nest;
+  nest.axes = {{"i", rows, false, false}, {"j", columns, false, false}};
+  nest.inputs = std::move(inputs);
+  nest.output = std::move(output);
+  nest.body = body;
+  return nest;
+}
+LoopNest::Operand at(int buffer, std::vector<std::int64_t> strides, std::int64_t offset = 0) {
+  return {.buffer = buffer, .dtype = DType::f32, .offset = offset, .strides = std::move(strides)};
+}
+
+/// x -> x + 1 -> sum of rows -> x · sum: a buffer of the input, two of intermediate values, one of the result.
+Program chain(std::int64_t rows, std::int64_t columns) {
+  Program p;
+  p.input_count = 1;
+  p.buffers = {{rows * columns, DType::f32}, {rows * columns, DType::f32}, {rows, DType::f32}, {rows * columns, DType::f32}};
+  p.nests.push_back(map_nest(rows, columns, {at(0, {columns, 1})}, at(1, {columns, 1}), Ex::input(0) + 1.0));
+  LoopNest sum = map_nest(rows, columns, {at(1, {columns, 1})}, at(2, {1, 0}), Ex::input(0));
+  sum.axes[1].reduced = true;
+  sum.combine = Combine::sum;
+  p.nests.push_back(sum);
+  p.nests.push_back(map_nest(rows, columns, {at(1, {columns, 1}), at(2, {1, 0})}, at(3, {columns, 1}), Ex::input(0) * Ex::input(1)));
+  return p;
+}
+
+TEST(Group, ChainsOverTheSameRowsRunTogether) {
+  Program p = chain(512, 128);
+  group_nests(p, std::vector{3});
+  ASSERT_EQ(p.groups.size(), 1u);
+  EXPECT_EQ(p.groups[0].count, 3u);
+  EXPECT_EQ(p.groups[0].blocks, 8);  // 512 · 128 / 8192
+  EXPECT_TRUE(p.buffers[1].is_local);
+  EXPECT_TRUE(p.buffers[2].is_local);
+  EXPECT_FALSE(p.buffers[0].is_local);
+  EXPECT_FALSE(p.buffers[3].is_local);
+  EXPECT_NE(to_string(p).find("the next 3 together, in 8 blocks:"), std::string::npos) << to_string(p);
+}
+
+TEST(Group, WhatIsKeptIsNotLocal) {
+  Program p = chain(512, 128);
+  group_nests(p, std::vector{1, 3});
+  EXPECT_FALSE(p.buffers[1].is_local);
+  EXPECT_TRUE(p.buffers[2].is_local);
+}
+
+TEST(Group, SmallNestsStayAlone) {
+  Program p = chain(16, 16);
+  group_nests(p, std::vector{3});
+  EXPECT_EQ(p.groups.size(), 3u);
+}
+
+TEST(Group, ASumOverTheBlocksEndsAGroup) {
+  Program p = chain(512, 128);
+  // Columns are summed instead, so every block needs what all others make.
+  p.buffers[2].elements = 128;
+  p.nests[1].axes[0].reduced = true;
+  p.nests[1].axes[1].reduced = false;
+  p.nests[1].output.strides = {0, 1};
+  p.nests[2].inputs[1].strides = {0, 1};
+  group_nests(p, std::vector{3});
+  for (const Program::Group& group : p.groups) {
+    // The first nest and the sum could be cut by columns together; the rows of the sum never are.
+    for (std::size_t i = 0; i < group.count; ++i) {
+      if (group.count > 1) {
+        EXPECT_EQ(p.nests[group.first + i].axes[group.axes[i]].name, "j");
+      }
+    }
+  }
+}
+
+TEST(Group, ATransposedReaderIsCutAlongTheOtherAxisOrNotAtAll) {
+  Program p = chain(256, 256);
+  // The last nest reads what the first wrote with rows and columns exchanged.
+  p.nests[2] = map_nest(256, 256, {at(1, {1, 256}), at(2, {0, 1})}, at(3, {256, 1}), Ex::input(0) * Ex::input(1));
+  group_nests(p, std::vector{3});
+  for (const Program::Group& group : p.groups) {
+    if (group.first + group.count != 3 || group.count < 2) continue;
+    EXPECT_EQ(p.nests[2].axes[group.axes.back()].name, "j");
+  }
+}
+
+TEST(Group, InputsThatShareMemoryAreOne) {
+  Program p;
+  p.input_count = 2;
+  p.buffers = {{65536, DType::f32}, {65536, DType::f32}};
+  // Writes buffer 0, then reads the first row of buffer 1 for each row, which would be harmless were it not the same memory.
+  p.nests.push_back(map_nest(256, 256, {}, at(0, {256, 1}), Ex(1.0)));
+  p.buffers.push_back({65536, DType::f32});
+  p.nests.push_back(map_nest(256, 256, {at(1, {0, 1})}, at(2, {256, 1}), Ex::input(0)));
+  group_nests(p, std::vector{2});
+  EXPECT_EQ(p.groups.size(), 1u);
+  group_nests(p, std::vector{2}, std::vector{0, 0});
+  EXPECT_EQ(p.groups.size(), 2u);
+}
+
+/// The nest of two axes in plain loops: x/2 + y, or x - j where it has one operand.
+void run_plainly(const LoopNest& nest, std::vector<std::vector<float>>& buffers) {
+  const auto element = [&](const LoopNest::Operand& o, std::int64_t i, std::int64_t j) -> float& {
+    return buffers[static_cast<std::size_t>(o.buffer)][static_cast<std::size_t>(o.offset + i * o.strides[0] + j * o.strides[1])];
+  };
+  for (std::int64_t i = 0; i < nest.axes[0].size; ++i) {
+    for (std::int64_t j = 0; j < nest.axes[1].size; ++j) {
+      const float x = element(nest.inputs[0], i, j);
+      const float value = nest.inputs.size() == 2 ? x / 2 + element(nest.inputs[1], i, j) : x - static_cast<float>(j);
+      float& to = element(nest.output, i, j);
+      to = !nest.combine || j == 0 ? value : *nest.combine == Combine::sum ? to + value : std::max(to, value);
+    }
+  }
+}
+
+/// Random chains of nests over one buffer each, run in groups and in plain loops.
+TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
+  const unsigned seed = 20261121;
+  std::mt19937 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const auto any = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  int together = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::int64_t rows = 32 << any(3), columns = 96 + 32 * any(6), size = rows * columns;
+    Program p;
+    p.input_count = 2;
+    p.buffers.assign(2, {size, DType::f32});
+    std::vector<bool> is_row(2, false);
+    const int count = 2 + any(6);
+    for (int n = 0; n < count; ++n) {
+      const int x = any(static_cast<int>(p.buffers.size())), y = any(static_cast<int>(p.buffers.size())), out = static_cast<int>(p.buffers.size());
+      const auto read = [&](int b) {
+        if (is_row[static_cast<std::size_t>(b)]) return at(b, {1, 0});
+        return any(8) == 0 && rows == columns ? at(b, {1, columns}) : at(b, {columns, 1});
+      };
+      const bool sums = any(3) == 0;
+      LoopNest nest = map_nest(rows, columns, {read(x), read(y)}, at(out, sums ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{columns, 1}),
+                               Ex::input(0) * 0.5 + Ex::input(1));
+      if (sums) {
+        nest.axes[1].reduced = true;
+        nest.combine = any(2) ? Combine::sum : Combine::max;
+      }
+      if (!sums && any(6) == 0) {
+        nest.body = Ex::input(0) - Ex::index(1);
+        nest.inputs.pop_back();
+      }
+      p.buffers.push_back({sums ? rows : size, DType::f32});
+      is_row.push_back(sums);
+      p.nests.push_back(nest);
+    }
+    const int last = static_cast<int>(p.buffers.size()) - 1;
+    group_nests(p, std::vector{last});
+    std::vector<std::vector<float>> got, want;
+    for (const Program::Buffer& buffer : p.buffers) {
+      got.emplace_back(static_cast<std::size_t>(buffer.elements));
+      for (float& v : got.back()) v = static_cast<float>(any(2001) - 1000) / 1000;
+    }
+    want = got;
+    std::vector<std::byte*> addresses;
+    for (std::size_t b = 0; b < got.size(); ++b) {
+      // Nobody may touch what a local buffer would have had.
+      addresses.push_back(p.buffers[b].is_local ? nullptr : reinterpret_cast<std::byte*>(got[b].data()));
+    }
+    for (const Program::Group& group : p.groups) {
+      together += group.count > 1;
+      const auto kernel = cpu::make_kernel(p, group);
+      std::vector<double> workspace(kernel->workspace_bytes() / sizeof(double) + 16);
+      auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
+      kernel->run({addresses, aligned});
+    }
+    for (const LoopNest& nest : p.nests) run_plainly(nest, want);
+    for (std::size_t b = 0; b < got.size(); ++b) {
+      if (p.buffers[b].is_local) continue;
+      for (std::size_t i = 0; i < got[b].size(); ++i) {
+        ASSERT_NEAR(got[b][i], want[b][i], 1e-3 * (1 + std::abs(want[b][i]))) << "round " << round << " buffer " << b << "\n" << to_string(p);
+      }
+    }
+  }
+  EXPECT_GT(together, 20);
+}
+
+TEST(Group, ACompiledSoftmaxIsOneGroup) {
+  auto f = compile([](const Tensor& x) { return softmax(x, "i [j]"); });
+  const Tensor x = randn({512, 256});
+  f(x);
+  EXPECT_NE(f.print().find("the next 4 together"), std::string::npos) << f.print();
+  EXPECT_LT(f.memory().arena, x.nbytes() / 8) << f.print();
+  const auto want = get_values(softmax(x, "i [j]")), got = get_values(f(x));
+  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6);
+}
+
+}  // namespace
+}  // namespace ein
