@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "cpu/copy_kernels.hpp"
+
 namespace ein::cpu {
 
 /// One loop of a copy. Strides are in elements and never negative; the source's may be 0
@@ -31,13 +33,6 @@ class StridedCopy {
   /// Copies piece `part` of parts(). Thread-safe; does not allocate.
   void run(std::byte* dst, const std::byte* src, std::int64_t part) const;
 
-  /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The
-  /// destination is the most contiguous along i, the source along j. A box to be copied soon lies
-  /// `ahead` in the source.
-  struct Box {
-    std::int64_t count_i, count_j, dst_i, src_i, dst_j, src_j, run, ahead;
-  };
-  using Kernel = void (*)(std::byte* dst, const std::byte* src, const Box& box);
   struct Reach;
 
  private:
@@ -62,18 +57,18 @@ class StridedCopy {
 
   std::int64_t extent(std::size_t axis, const Position& at) const;
   std::int64_t distance_to_next(const Position& at) const;
-  void run_tile(std::byte* dst, const std::byte* src, const Position& at, Kernel kernel) const;
+  void run_tile(std::byte* dst, const std::byte* src, const Position& at, BoxKernel kernel) const;
   void run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const;
-  void run_loops(std::byte* dst, const std::byte* src, const Box& box, Kernel kernel,
+  void run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,
                  const Loops& loops, const Position& at) const;
 
   std::vector<Axis> axes_;          // the run, in bytes, then the others by destination stride
   std::size_t i_ = 1, j_ = 2;       // the axes of a kernel's box
   std::vector<std::size_t> grid_;   // axes that are cut into several blocks, slowest first
   std::vector<std::size_t> inner_;  // axes that a tile loops over around its kernel, slowest first
-  Box box_{};                       // strides of every box
-  Kernel kernel_ = nullptr;
-  Kernel streaming_ = nullptr;           // instead, where the destination is aligned
+  CopyBox box_{};                       // strides of every box
+  BoxKernel kernel_ = nullptr;
+  BoxKernel streaming_ = nullptr;           // instead, where the destination is aligned
   std::uintptr_t stream_alignment_ = 1;  // as streaming_ wants it
   bool streams_ = false;                 // the output is written around the caches, if possible
   bool staged_ = false;                  // tiles are put together elsewhere, then copied row by row
