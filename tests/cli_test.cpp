@@ -185,9 +185,9 @@ TEST_F(Cli, ExamplesOfCheckAreTrue) {
 TEST_F(Cli, Version) { expect_prints({"--version"}, "ein 0.1.0\n"); }
 
 TEST_F(Cli, UsageErrors) {
-  expect_fails(2, {}, "check, run, emit, cost, napkin, train or sample");
-  expect_fails(2, {"chek"}, "check, run, emit, cost, napkin, train or sample");
-  expect_fails(2, {"--bogus"}, "check, run, emit, cost, napkin, train or sample");
+  expect_fails(2, {}, "check, run, emit, cost, devices, napkin, train or sample");
+  expect_fails(2, {"chek"}, "check, run, emit, cost, devices, napkin, train or sample");
+  expect_fails(2, {"--bogus"}, "check, run, emit, cost, devices, napkin, train or sample");
   expect_fails(2, {"check"}, "OP is required");
   expect_fails(2, {"check", "einsum"}, "PATTERN is required");
   expect_fails(2, {"check", "einsom", "a -> a"},
@@ -509,7 +509,7 @@ TEST_F(Cli, EmitEveryOperation) {
 
 TEST_F(Cli, EmitErrors) {
   expect_fails(2, {"emit", "nets", "einsum", "a -> a", "--shape", "3"},
-               "unknown form 'nets'; it may be graph or nest");
+               "unknown form 'nets'; it may be graph, nest, cuda or cubin");
   expect_fails(2, {"emit", "graph", "einsum", "a -> a"}, "emit needs --shape");
   expect_fails(2, {"emit", "graph", "parse_shape", "a", "--shape", "3"},
                "parse_shape computes nothing");

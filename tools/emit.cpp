@@ -1,11 +1,19 @@
 // ein emit: what a pattern becomes.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <memory>
 
 #include <ein/cost.hpp>
 
 #include "call.hpp"
+#include "codegen/cubin_cache.hpp"
+#include "codegen/emit.hpp"
+#include "codegen/vocabulary.hpp"
+#include "io/file.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "report.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 
@@ -17,11 +25,25 @@ constexpr const char* examples = R"(Examples:
   ein emit graph einsum 'i j, j k, k l -> i l' --shape 9,100 --shape 100,100 --shape 100,2
   ein emit nest rearrange 'b s (h d) -> b h s d' --shape 2,128,512 --axis h=8
   ein emit nest reduce 'b c -> b' --shape 64,1000 --by logsumexp
+  ein emit cuda einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --dtype bf16
+  ein emit cubin reduce 'b c -> b' --shape 64,1000 --by sum --arch sm_80 -o sum.cubin
 
 graph  the operations on named axes, and the floating-point operations they cost
 nest   the loops that run: contractions in their best order, operands without gaps
+cuda   the CUDA kernels of these loops, with how they are launched; to a file with the vocabulary
+       that they are written in, ready for a compiler
+cubin  what each kernel takes of a GPU, compiled by NVRTC; to a file the machine code. No GPU is
+       needed
 
-Exit code: 0, or 2 for a mistake in the call, the pattern or the shapes.)";
+Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files, a missing NVRTC
+and the rest.)";
+
+struct EmitWords {
+  std::string form;
+  CallWords call;
+  std::string arch = "sm_90a";
+  std::string output;
+};
 
 std::string emit_graph(const Graph& graph) {
   const Count written = cost(graph).model;
@@ -34,39 +56,172 @@ std::string emit_graph(const Graph& graph) {
   return output + "\n";
 }
 
-std::string emit_nest(const Graph& graph, std::span<const OperandType> operands) {
+Program program_of(const Graph& graph, std::span<const OperandType> operands) {
   std::vector<InputLayout> layouts;
   for (const OperandType& operand : operands)
     layouts.push_back({contiguous_strides(operand.shape), 0});
-  std::string output = to_string(lower(order_contractions(graph), layouts));
-  if (!output.ends_with('\n')) output += '\n';
-  return output;
+  return lower(order_contractions(graph), layouts);
 }
 
-std::string emit(const std::string& form, const CallWords& words) {
-  if (form != "graph" && form != "nest") {
-    throw UsageError("emit: unknown form '" + form + "'; it may be graph or nest");
+// --- kernels -------------------------------------------------------------------------------------
+
+codegen::Target target_of(const std::string& arch) {
+  std::string_view digits = arch;
+  const bool has_prefix = digits.starts_with("sm_");
+  if (has_prefix) digits.remove_prefix(3);
+  codegen::Target target;
+  target.accelerated = digits.ends_with('a');
+  if (target.accelerated) digits.remove_suffix(1);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), target.sm);
+  if (!has_prefix || error != std::errc() || end != digits.data() + digits.size()) {
+    throw UsageError("--arch: '" + arch + "' is no architecture such as sm_80, sm_90a or sm_100a");
   }
-  const std::vector<OperandType> operands = operands_of(words);
+  if (target.sm < 80) throw UsageError("--arch: kernels are made for sm_80 and newer, not " + arch);
+  return target;
+}
+
+/// The kernels of all nests, and the one translation unit that they make.
+struct Kernels {
+  std::vector<codegen::KernelSource> sources;
+  std::string text;
+};
+
+Kernels kernels_of(const Program& program, const codegen::Target& target) {
+  Kernels kernels;
+  for (std::size_t i = 0; i < program.nests.size(); ++i) {
+    for (codegen::KernelSource& kernel :
+         codegen::emit(program.nests[i], target, "_" + std::to_string(i))) {
+      if (!kernels.sources.empty()) kernels.text += '\n';
+      kernels.text += kernel.text.substr(kernel.kernel_begin);
+      kernels.sources.push_back(std::move(kernel));
+    }
+  }
+  kernels.text = codegen::vocabulary_for(kernels.text) + kernels.text;
+  return kernels;
+}
+
+constexpr const char* nothing_to_do =
+    "no kernel: the results are empty, or views of the operands\n";
+
+std::string extents(const unsigned (&size)[3]) {
+  return std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]);
+}
+
+/// How a kernel is launched, as a comment.
+std::string launch_of(const codegen::KernelSource& kernel) {
+  std::string text =
+      "// grid (" + extents(kernel.grid) + "), block (" + extents(kernel.block) + ")";
+  if (kernel.shared_bytes > 0)
+    text += ", " + std::to_string(kernel.shared_bytes) + " bytes of shared memory";
+  text += "; on";
+  for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const int buffer = kernel.buffers[i];
+    text += i > 0 ? ", " : " ";
+    text += buffer == codegen::workspace_buffer ? "workspace" : "buffer " + std::to_string(buffer);
+    if (kernel.offsets[i] > 0) text += " + " + std::to_string(kernel.offsets[i]) + " bytes";
+  }
+  if (kernel.checks_positions) text += ", a fault";
+  for (std::size_t i = 0; i < kernel.streams.size(); ++i) text += ", a seed and a stream";
+  return text + "\n";
+}
+
+void save(const std::string& path, const std::string& content) {
+  io::ReplacementFile file("emit", path);
+  file.write(content.data(), content.size());
+  file.commit();
+}
+
+std::string emit_cuda(const Kernels& kernels, const std::string& path) {
+  if (!path.empty()) {
+    save(path, kernels.text);
+    return "";
+  }
+  std::string output;
+  for (const codegen::KernelSource& kernel : kernels.sources) {
+    output += (output.empty() ? "" : "\n") + launch_of(kernel);
+    output += kernel.text.substr(kernel.kernel_begin);
+  }
+  return output.empty() ? "// " + std::string(nothing_to_do) : output;
+}
+
+std::string emit_cubin(const Kernels& kernels, const EmitWords& words) {
+  if (kernels.sources.empty()) return nothing_to_do;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto cache = codegen::CubinCache::of_user();
+  const std::vector<codegen::Source> sources{{"kernels.cu", kernels.text, words.arch}};
+  const codegen::Compiled compiled =
+      codegen::compile_all(sources, cache ? &*cache : nullptr).front();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!words.output.empty()) save(words.output, compiled.cubin.image);
+
+  Table table({false, true, true, true, true, true, true});
+  table.add({"kernel", "registers", "shared", "stack", "spilled", "threads", "code"});
+  for (const codegen::KernelResources& kernel : codegen::kernels_of(compiled.cubin)) {
+    const auto source =
+        std::find_if(kernels.sources.begin(), kernels.sources.end(),
+                     [&](const codegen::KernelSource& s) { return s.name == kernel.name; });
+    std::int64_t shared = kernel.shared_bytes, threads = kernel.max_threads;
+    if (source != kernels.sources.end()) {
+      shared += static_cast<std::int64_t>(source->shared_bytes);
+      threads = std::int64_t{source->block[0]} * source->block[1] * source->block[2];
+    }
+    table.add({kernel.name, std::to_string(kernel.registers), grouped(shared),
+               grouped(kernel.stack_bytes),
+               kernel.spills ? grouped(kernel.spills->stored + kernel.spills->loaded) : "unknown",
+               grouped(threads), grouped(kernel.code_bytes)});
+  }
+  return table.text() + "\n" + words.arch + ", NVRTC " + to_string(codegen::nvrtc_version()) +
+         ", " + (compiled.was_cached ? "from the cache in " : "compiled in ") + duration(seconds) +
+         "; " + grouped(compiled.cubin.image.size()) + " bytes" +
+         (words.output.empty() ? "" : " in " + words.output) +
+         "\nregisters and stack are of a thread, shared memory of a block; sizes in bytes\n";
+}
+
+// --- the command ---------------------------------------------------------------------------------
+
+std::string emit(const EmitWords& words) {
+  const std::string& form = words.form;
+  const bool makes_kernels = form == "cuda" || form == "cubin";
+  if (form != "graph" && form != "nest" && !makes_kernels) {
+    throw UsageError("emit: unknown form '" + form + "'; it may be graph, nest, cuda or cubin");
+  }
+  if (!makes_kernels && !words.output.empty())
+    throw UsageError("emit: -o is for cuda and cubin, not for " + form);
+  const codegen::Target target = target_of(words.arch);
+  const std::vector<OperandType> operands = operands_of(words.call);
   if (operands.empty()) throw UsageError("emit needs --shape, once for each operand");
-  const Call call(words, operands.size());
+  const Call call(words.call, operands.size());
   if (call.op() == Operation::parse_shape) throw UsageError("emit: parse_shape computes nothing");
   const Graph graph = build_graph(call.get(), operands);
-  return form == "graph" ? emit_graph(graph) : emit_nest(graph, operands);
+  if (form == "graph") return emit_graph(graph);
+  const Program program = program_of(graph, operands);
+  if (form == "nest") {
+    std::string output = to_string(program);
+    if (!output.ends_with('\n')) output += '\n';
+    return output;
+  }
+  const Kernels kernels = kernels_of(program, target);
+  return form == "cuda" ? emit_cuda(kernels, words.output) : emit_cubin(kernels, words);
 }
 
 }  // namespace
 
 void add_emit(CLI::App& app, std::string& output) {
-  CLI::App* command =
-      app.add_subcommand("emit", "Print what a pattern becomes: its graph, or the loops that run");
-  const auto form = std::make_shared<std::string>();
-  const auto words = std::make_shared<CallWords>();
-  add_word(*command, "FORM", *form, "graph or nest")->required();
-  add_call(*command, *words);
-  add_operands(*command, *words);
+  CLI::App* command = app.add_subcommand(
+      "emit", "Print what a pattern becomes: its graph, the loops that run, CUDA kernels");
+  const auto words = std::make_shared<EmitWords>();
+  add_word(*command, "FORM", words->form, "graph, nest, cuda or cubin")->required();
+  add_call(*command, words->call);
+  add_operands(*command, words->call);
+  add_word(*command, "--arch", words->arch,
+           "the GPU's architecture: sm_80, sm_90a (the default), sm_100a ...")
+      ->type_name("ARCH");
+  add_word(*command, "-o,--output", words->output, "for cuda and cubin: the file to write")
+      ->type_name("FILE");
   command->footer(examples);
-  command->callback([form, words, &output] { output = emit(*form, *words); });
+  command->callback([words, &output] { output = emit(*words); });
 }
 
 }  // namespace ein::command

@@ -1,0 +1,90 @@
+#include "codegen/elements.hpp"
+
+#include <algorithm>
+
+namespace ein::codegen {
+namespace {
+
+std::string compute_type(const LoopNest& nest) { return element_type(nest.compute); }
+
+std::vector<std::size_t> evaluated_inputs(const LoopNest& nest) { return inputs_of(nest.body); }
+
+}  // namespace
+
+Pack pack_along(const LoopNest& nest, std::size_t axis,
+                const std::vector<const LoopNest::Operand*>& operands, bool ragged) {
+  if (axis == no_axis) return {};
+  std::size_t largest = 1;
+  for (const LoopNest::Operand* operand : operands) {
+    largest = std::max(largest, size_of(operand->dtype));
+  }
+  const bool is_alone = nest.axes.size() == 1 && ragged;
+  for (int width = static_cast<int>(16 / largest); width > 1; width /= 2) {
+    const bool is_whole = nest.axes[axis].size % width == 0;
+    if (!is_whole && !(is_alone && nest.axes[axis].size > width)) continue;
+    const bool fits = std::all_of(operands.begin(), operands.end(), [&](const auto* operand) {
+      if (operand->strides[axis] == 0) return true;
+      if (operand->strides[axis] != 1 || operand->offset % width != 0) return false;
+      if (operand->is_indirect() && operand->indirection.stride % width != 0) return false;
+      for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+        if (a != axis && nest.axes[a].size > 1 && operand->strides[a] % width != 0) return false;
+      }
+      return true;
+    });
+    if (fits) return {axis, width, !is_whole};
+  }
+  return {};
+}
+
+void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
+  const std::vector<std::size_t> evaluated = evaluated_inputs(nest);
+  std::vector<std::size_t> positions;
+  for (std::size_t i : evaluated) {
+    if (nest.inputs[i].is_indirect()) {
+      positions.push_back(static_cast<std::size_t>(nest.inputs[i].indirection.positions));
+    }
+  }
+  for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+    const bool is_value = std::count(evaluated.begin(), evaluated.end(), i) > 0;
+    if (!is_value && std::count(positions.begin(), positions.end(), i) == 0) continue;
+    writer.input(nest, i,
+                 moves && is_value ? moved_type(size_of(nest.inputs[i].dtype))
+                                   : element_type(nest.inputs[i].dtype));
+  }
+}
+
+std::vector<std::string> write_loads(Writer& writer, const LoopNest& nest, const Pack& pack,
+                                     bool moves, const std::string& remaining,
+                                     const std::string& otherwise) {
+  std::vector<std::string> values(nest.inputs.size());
+  for (std::size_t i : evaluated_inputs(nest)) {
+    const LoopNest::Operand& input = nest.inputs[i];
+    const std::string type = moves ? moved_type(size_of(input.dtype)) : compute_type(nest);
+    const std::string digits = std::to_string(i);
+    std::string place = writer.place(input);
+    if (input.is_indirect()) {
+      const auto p = static_cast<std::size_t>(input.indirection.positions);
+      const std::string position = "p" + digits, size = std::to_string(input.indirection.size);
+      writer.line("const i64 " + position + " = " + input_name(p) + "[" +
+                  writer.place(nest.inputs[p]) + "];");
+      writer.line("if (!is_inside(" + position + ", " + size + ", fault)) " + otherwise + ";");
+      const std::string moved =
+          writer.index_type() + "(" + position + ") * " + writer.number(input.indirection.stride);
+      place = added(moved, place);
+    }
+    values[i] = "a" + digits;
+    if (pack.width > 1 && input.strides[pack.axis] == 1) {
+      writer.line(type + " " + values[i] + "[" + std::to_string(pack.width) + "];");
+      writer.line("load(" + values[i] + ", " + added(input_name(i), place) +
+                  (pack.is_ragged ? ", " + remaining : "") + ");");
+      values[i] += "[j]";
+      continue;
+    }
+    const std::string element = input_name(i) + "[" + place + "]";
+    writer.line("const " + type + " " + values[i] + " = " +
+                (moves ? element : converted(element, input.dtype, nest.compute)) + ";");
+  }
+  return values;
+}
+
+}  // namespace ein::codegen

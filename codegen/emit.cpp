@@ -1,0 +1,27 @@
+#include "codegen/emit.hpp"
+
+#include <algorithm>
+
+#include "codegen/elements.hpp"
+#include "codegen/forms.hpp"
+
+namespace ein::codegen {
+
+std::vector<KernelSource> emit(const LoopNest& nest, const Target& target,
+                               std::string_view suffix) {
+  const Context context{target, std::string(suffix)};
+  const bool writes_nothing =
+      std::any_of(nest.axes.begin(), nest.axes.end(),
+                  [](const LoopNest::NestAxis& axis) { return axis.size == 0 && !axis.reduced; }) ||
+      (nest.is_scatter() && nest.output.indirection.size == 0);
+  if (writes_nothing) return {};
+  if (nest.is_scatter()) return emit_scatter(nest, context);
+  if (nest.along == LoopNest::Along::scan) return emit_scan(nest, context);
+  if (nest.along == LoopNest::Along::argsort) return emit_sort(nest, context);
+  if (nest.is_gather() || only_moves(nest)) return emit_copy(nest, context);
+  if (nest.is_contraction()) return emit_contract(nest, context);
+  if (nest.combine) return emit_reduce(nest, context);
+  return emit_map(nest, context);
+}
+
+}  // namespace ein::codegen

@@ -1,0 +1,66 @@
+// Loop nests as CUDA C++: readable text, made without anything of CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nest/nest.hpp"
+
+namespace ein::codegen {
+
+/// What code is made for: the compute capability times 10, and whether instructions of that very
+/// architecture (sm_90a) may be used.
+struct Target {
+  int sm = 90;
+  bool accelerated = true;
+};
+
+/// Stands for a nest's scratch memory where a program buffer is named.
+inline constexpr int workspace_buffer = -1;
+
+/// A kernel and how to launch it. Its arguments, in order:
+/// - for each of `buffers` a pointer: to the buffer's memory, or the workspace's, and `offsets`
+/// bytes
+///   further on. Buffers and the workspace must be aligned to 16 bytes; text relies on that, and on
+///   the offsets only modulo 16.
+/// - if `checks_positions`, a pointer to a Fault, which is zeros before the launch;
+/// - for each of `streams` its seed and its stream, unsigned 64-bit integers.
+struct KernelSource {
+  /// What a kernel leaves when a position lies outside its axis; of several one.
+  struct Fault {
+    std::int64_t happened = 0;  // 1 if so
+    std::int64_t position = 0;
+    std::int64_t size = 0;
+  };
+  /// A random stream; one `of_run` takes the run's seed and counts from the run's stream.
+  struct Stream {
+    std::uint64_t seed = 0;
+    std::uint64_t stream = 0;
+    bool of_run = false;
+    friend bool operator==(const Stream&, const Stream&) = default;
+  };
+
+  std::string name;              // extern "C"
+  std::string text;              // a complete translation unit
+  std::size_t kernel_begin = 0;  // where in `text` the vocabulary ends and the kernel begins
+  unsigned grid[3] = {1, 1, 1};
+  unsigned block[3] = {1, 1, 1};
+  std::size_t shared_bytes = 0;     // dynamic
+  std::size_t workspace_bytes = 0;  // what the kernels of a nest share has the largest of these
+  std::vector<int> buffers;
+  std::vector<std::int64_t> offsets;
+  bool checks_positions = false;
+  std::vector<Stream> streams;
+};
+
+/// The kernels that do what `nest` says, to be launched one after another; none if nothing is to be
+/// written. Names end with `suffix`, so that kernels of several nests can share a translation unit.
+/// The text depends on sizes, strides, dtypes and the expression alone. Results do not depend on
+/// how threads are scheduled.
+std::vector<KernelSource> emit(const LoopNest& nest, const Target& target = {},
+                               std::string_view suffix = {});
+
+}  // namespace ein::codegen

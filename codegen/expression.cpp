@@ -1,0 +1,230 @@
+#include "codegen/expression.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+
+namespace ein::codegen {
+namespace {
+
+bool is_float(DType compute) { return compute != DType::i64; }
+std::string compute_type(DType compute) {
+  return compute == DType::i64 ? "i64" : element_type(compute);
+}
+
+/// Functions of the math library differ by a letter.
+std::string call(const char* function, DType compute, const std::string& arguments) {
+  return std::string(function) + (compute == DType::f32 ? "f(" : "(") + arguments + ")";
+}
+
+std::string as_number(DType compute, const std::string& condition) {
+  return compute_type(compute) + "(" + condition + ")";
+}
+
+std::string operation(ScalarOp op, DType compute, const std::string& a, const std::string& b,
+                      const std::string& c) {
+  const bool floats = is_float(compute);
+  const std::string zero = literal(compute, 0, 0);
+  const auto is_true = [&](const std::string& x) { return x + " != " + zero; };
+  const auto arithmetic = [&](const char* sign, const char* wrapping) {
+    return floats ? a + sign + b : wrapping + ("(" + a + ", " + b + ")");
+  };
+  const auto comparison = [&](const char* sign) { return as_number(compute, a + sign + b); };
+  switch (op) {
+    case ScalarOp::neg:
+      return floats ? zero + " - " + a : "minus(0ll, " + a + ")";
+    case ScalarOp::abs:
+      return floats ? call("fabs", compute, a) : "absolute(" + a + ")";
+    case ScalarOp::logical_not:
+      return as_number(compute, a + " == " + zero);
+    case ScalarOp::add:
+      return arithmetic(" + ", "plus");
+    case ScalarOp::sub:
+      return arithmetic(" - ", "minus");
+    case ScalarOp::mul:
+      return arithmetic(" * ", "times");
+    case ScalarOp::min:
+      return "least(" + a + ", " + b + ")";
+    case ScalarOp::max:
+      return "greatest(" + a + ", " + b + ")";
+    case ScalarOp::lt:
+      return comparison(" < ");
+    case ScalarOp::le:
+      return comparison(" <= ");
+    case ScalarOp::gt:
+      return comparison(" > ");
+    case ScalarOp::ge:
+      return comparison(" >= ");
+    case ScalarOp::eq:
+      return comparison(" == ");
+    case ScalarOp::ne:
+      return comparison(" != ");
+    case ScalarOp::logical_and:
+      return as_number(compute, is_true(a) + " && " + is_true(b));
+    case ScalarOp::logical_or:
+      return as_number(compute, is_true(a) + " || " + is_true(b));
+    case ScalarOp::where:
+      return is_true(a) + " ? " + b + " : " + c;
+    case ScalarOp::pow:
+      return floats ? call("pow", compute, a + ", " + b) : "power(" + a + ", " + b + ")";
+    default:
+      break;
+  }
+  if (floats) {
+    switch (op) {
+      case ScalarOp::div:
+        return a + " / " + b;
+      case ScalarOp::sqrt:
+        return call("sqrt", compute, a);
+      case ScalarOp::rsqrt:
+        return call("rsqrt", compute, a);
+      case ScalarOp::exp:
+        return call("exp", compute, a);
+      case ScalarOp::log:
+        return call("log", compute, a);
+      case ScalarOp::tanh:
+        return call("tanh", compute, a);
+      case ScalarOp::erf:
+        return call("erf", compute, a);
+      case ScalarOp::normal_quantile:
+        return compute_type(compute) + "(normal_quantile(" + a + "))";
+      default:
+        break;
+    }
+  }
+  throw std::logic_error("codegen: " + std::string(info(op).name) + " in " +
+                         std::string(name(compute)));
+}
+
+std::string hexadecimal(std::uint64_t bits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(bits));
+  return text;
+}
+
+template <class T>
+std::string shortest(T value) {
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  std::string number(text, end);
+  if (number.find_first_of(".e") == std::string::npos) number += ".0";
+  return std::signbit(value) ? "(" + number + ")" : number;
+}
+
+}  // namespace
+
+std::string literal(DType compute, double real, std::int64_t integer) {
+  if (compute == DType::i64) {
+    if (integer == INT64_MIN) return "(-9223372036854775807ll - 1)";
+    return integer < 0 ? "(" + std::to_string(integer) + "ll)" : std::to_string(integer) + "ll";
+  }
+  if (compute == DType::f64) {
+    if (std::isfinite(real)) return shortest(real);
+    return "__longlong_as_double(" + hexadecimal(std::bit_cast<std::uint64_t>(real)) + "ull)";
+  }
+  const auto single = static_cast<float>(real);
+  if (!std::isfinite(single)) {
+    return "__uint_as_float(" + hexadecimal(std::bit_cast<std::uint32_t>(single)) + "u)";
+  }
+  std::string text = shortest(single);
+  text.insert(text.back() == ')' ? text.size() - 1 : text.size(), "f");
+  return text;
+}
+
+std::vector<std::size_t> inputs_of(const ScalarExpr& expr) {
+  std::vector<std::size_t> inputs;
+  for (const ScalarStep& step : expr.steps) {
+    if (step.op == ScalarOp::input) inputs.push_back(static_cast<std::size_t>(step.which));
+  }
+  std::sort(inputs.begin(), inputs.end());
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  return inputs;
+}
+
+std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compute,
+                             const ElementText& element, const std::string& prefix) {
+  std::vector<std::string> values;
+  std::size_t written = 0;
+  const std::string type = compute_type(compute);
+  for (const ScalarStep& step : expr.steps) {
+    const auto arg = [&](int i) {
+      return step.args[i] < 0 ? std::string() : values[static_cast<std::size_t>(step.args[i])];
+    };
+    std::string value;
+    switch (step.op) {
+      case ScalarOp::input:
+        values.push_back(element.inputs[static_cast<std::size_t>(step.which)]);
+        continue;
+      case ScalarOp::constant:
+        values.push_back(literal(compute, step.real, step.integer));
+        continue;
+      case ScalarOp::index:
+        values.push_back(type + "(" +
+                         (static_cast<std::size_t>(step.which) == element.moved_axis
+                              ? element.moved_index
+                              : axis_name(static_cast<std::size_t>(step.which))) +
+                         ")");
+        continue;
+      case ScalarOp::uniform:
+      case ScalarOp::normal: {
+        const std::string n =
+            std::to_string(writer.stream({step.of_run ? 0 : step.seed, step.stream, step.of_run}));
+        value = type + "(" + std::string(info(step.op).name) + "(seed" + n + ", stream" + n + ", " +
+                element.place + "))";
+        break;
+      }
+      default:
+        value = operation(step.op, compute, arg(0), arg(1), arg(2));
+    }
+    const std::string name = prefix + std::to_string(written++);
+    writer.line("const " + type + " " + name + " = " + value + ";");
+    values.push_back(name);
+  }
+  return values.back();
+}
+
+std::string converted(const std::string& value, DType from, DType to) {
+  return from == to ? value : "as<" + element_type(to) + ">(" + value + ")";
+}
+
+std::string combined(Combine combine, DType compute, const std::string& a, const std::string& b) {
+  switch (combine) {
+    case Combine::sum:
+      return is_float(compute) ? a + " + " + b : "plus(" + a + ", " + b + ")";
+    case Combine::prod:
+      return is_float(compute) ? a + " * " + b : "times(" + a + ", " + b + ")";
+    case Combine::max:
+    case Combine::any:
+      return "greatest(" + a + ", " + b + ")";
+    case Combine::min:
+    case Combine::all:
+      return "least(" + a + ", " + b + ")";
+  }
+  throw std::logic_error("codegen: unknown combination");
+}
+
+std::string identity(Combine combine, DType compute) {
+  switch (combine) {
+    case Combine::sum:
+    case Combine::any:
+      return literal(compute, 0, 0);
+    case Combine::prod:
+    case Combine::all:
+      return literal(compute, 1, 1);
+    case Combine::max:
+      return literal(compute, -INFINITY, INT64_MIN);
+    case Combine::min:
+      return literal(compute, INFINITY, INT64_MAX);
+  }
+  throw std::logic_error("codegen: unknown combination");
+}
+
+std::string taken(Combine combine, DType compute, const std::string& value) {
+  if (combine != Combine::any && combine != Combine::all) return value;
+  return as_number(compute, value + " != " + literal(compute, 0, 0));
+}
+
+}  // namespace ein::codegen

@@ -1,0 +1,25 @@
+// The forms of nests, one file each. None of these nests is empty.
+#pragma once
+
+#include "codegen/emit.hpp"
+
+namespace ein::codegen {
+
+using Kernels = std::vector<KernelSource>;
+
+/// What all forms are told beside the nest.
+struct Context {
+  Target target;
+  std::string suffix;  // of kernels' names
+};
+
+Kernels emit_map(const LoopNest& nest, const Context& context);
+/// Maps that move elements without a look at them, and gathers.
+Kernels emit_copy(const LoopNest& nest, const Context& context);
+Kernels emit_reduce(const LoopNest& nest, const Context& context);
+Kernels emit_contract(const LoopNest& nest, const Context& context);
+Kernels emit_scatter(const LoopNest& nest, const Context& context);
+Kernels emit_scan(const LoopNest& nest, const Context& context);
+Kernels emit_sort(const LoopNest& nest, const Context& context);
+
+}  // namespace ein::codegen

@@ -1,0 +1,82 @@
+// Scans: a thread for each line, or a block for each long line. A running sum is one long chain,
+// whose error grows with each step: floats are combined in f64, of which each result is rounded
+// once.
+#include "codegen/elements.hpp"
+#include "codegen/forms.hpp"
+
+namespace ein::codegen {
+namespace {
+
+std::size_t ordered_axis(const LoopNest& nest) {
+  std::size_t axis = 0;
+  while (!nest.axes[axis].ordered) ++axis;
+  return axis;
+}
+
+}  // namespace
+
+Kernels emit_scan(const LoopNest& nest, const Context& context) {
+  const std::size_t axis = ordered_axis(nest);
+  const std::int64_t size = nest.axes[axis].size;
+  AxisList others;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (a != axis) others.push_back(a);
+  }
+  others = by_stride(std::move(others), nest.inputs[0]);
+  const std::int64_t lines = size_of_axes(nest, others);
+  // A thread alone reads along its line; neighbours then read side by side if their lines lie so.
+  constexpr std::int64_t long_line = 256, many_lines = 8192;
+  const bool by_blocks =
+      size >= long_line && (nest.inputs[0].strides[axis] == 1 || lines < many_lines);
+
+  const DType sum = nest.compute == DType::i64 ? DType::i64 : DType::f64;
+  const std::string type = element_type(sum), first = identity(*nest.combine, sum);
+  const std::string end = std::to_string(size) + "u", threads = std::to_string(block_threads);
+  Writer w(
+      (by_blocks ? "scan_lines_" : "scan_") + std::string(name(nest.output.dtype)) + context.suffix,
+      block_threads, is_narrow(nest));
+  const std::string number = w.unsigned_type();
+  declare_inputs(w, nest, false);
+  w.output(nest, element_type(nest.output.dtype));
+  const auto place = [&] {
+    w.line("const " + w.index_type() + " " + axis_name(axis) + " = " +
+           (nest.reverse ? std::to_string(size - 1) + "u - step" : "step") + ";");
+  };
+  const std::string element =
+      converted("x0[" + w.place(nest.inputs[0]) + "]", nest.inputs[0].dtype, sum);
+  const auto write = [&](const std::string& value) {
+    w.line("y[" + w.place(nest.output) + "] = " + converted(value, sum, nest.output.dtype) + ";");
+  };
+  if (!by_blocks) {
+    w.thread_number("line", block_threads);
+    w.line("if (line >= " + std::to_string(lines) + "u) return;");
+    w.indices(nest, others, "line");
+    w.line(type + " total = " + first + ";");
+    w.open("for (" + number + " step = 0; step < " + end + "; ++step) {");
+    place();
+    w.line("total = " + combined(*nest.combine, sum, "total", element) + ";");
+    write("total");
+    w.close();
+    return {w.finish(ceil_div(lines, block_threads))};
+  }
+  w.line("__shared__ Shared<" + type + "> memory[2][" + threads + "];");
+  w.line("const auto combine = [](" + type + " a, " + type + " b) { return " +
+         combined(*nest.combine, sum, "a", "b") + "; };");
+  w.block_number("line");
+  w.indices(nest, others, "line");
+  w.line(type + " before = " + first + ";");
+  w.open("for (" + number + " first = 0; first < " + end + "; first += " + threads + "u) {");
+  w.line("const " + number + " step = first + threadIdx.x;");
+  place();
+  w.line("const " + type + " value = scan_block(step < " + end + " ? " + element + " : " + first +
+         ", memory, combine);");
+  w.open("if (step < " + end + ") {");
+  write("combine(before, value)");
+  w.close();
+  w.line("before = combine(before, memory[0][" + std::to_string(block_threads - 1) + "]);");
+  w.line("__syncthreads();");
+  w.close();
+  return {w.finish(lines)};
+}
+
+}  // namespace ein::codegen

@@ -1,0 +1,228 @@
+#include "codegen/writer.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "codegen/vocabulary.hpp"
+
+namespace ein::codegen {
+
+std::string element_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "double";
+    case DType::f32:
+      return "float";
+    case DType::boolean:
+      return "boolean";
+    default:
+      return std::string(name(dtype));  // the vocabulary's own
+  }
+}
+
+std::string moved_type(std::size_t bytes) { return "u" + std::to_string(8 * bytes); }
+
+std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes) {
+  std::int64_t n = 1;
+  for (std::size_t a : axes) n *= nest.axes[a].size;
+  return n;
+}
+
+bool is_narrow(const LoopNest& nest) {
+  // Far enough below 2^31 that a block's worth of threads beyond the end does no harm.
+  constexpr double limit = 1 << 30;
+  double points = 1;
+  for (const LoopNest::NestAxis& axis : nest.axes) points *= static_cast<double>(axis.size);
+  const auto reach = [&](const LoopNest::Operand& operand) {
+    double sum = std::abs(static_cast<double>(operand.indirection.stride)) *
+                 static_cast<double>(operand.indirection.size);
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+      sum += std::abs(static_cast<double>(operand.strides[a])) *
+             static_cast<double>(nest.axes[a].size);
+    }
+    return sum;
+  };
+  return points < limit && reach(nest.output) < limit &&
+         std::all_of(nest.inputs.begin(), nest.inputs.end(),
+                     [&](const LoopNest::Operand& input) { return reach(input) < limit; });
+}
+
+std::string divided(const std::string& value, std::int64_t n) {
+  return n == 1 ? value : value + " / " + std::to_string(n) + "u";
+}
+
+std::string modulo(const std::string& value, std::int64_t n) {
+  return n == 1 ? "0u" : value + " % " + std::to_string(n) + "u";
+}
+
+std::string times(const std::string& value, std::int64_t n) {
+  return n == 1 || value == "0u" ? value : value + " * " + std::to_string(n) + "u";
+}
+
+std::string added(const std::string& a, const std::string& b) {
+  const auto is_zero = [](const std::string& x) { return x == "0" || x == "0u"; };
+  return is_zero(b) ? a : is_zero(a) ? b : a + " + " + b;
+}
+
+AxisList by_stride(AxisList axes, const LoopNest::Operand& operand) {
+  std::sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
+    const std::int64_t x = std::abs(operand.strides[a]), y = std::abs(operand.strides[b]);
+    return x != y ? x > y : a < b;
+  });
+  return axes;
+}
+
+Writer::Writer(std::string name, unsigned threads, bool narrow, unsigned blocks)
+    : index_(narrow ? "int" : "i64"), narrow_(narrow), blocks_(blocks) {
+  kernel_.name = std::move(name);
+  kernel_.block[0] = threads;
+}
+
+void Writer::argument(const std::string& declaration, int buffer, std::int64_t offset) {
+  arguments_.push_back(declaration);
+  kernel_.buffers.push_back(buffer);
+  kernel_.offsets.push_back(offset);
+}
+
+void Writer::input(const LoopNest& nest, std::size_t i, const std::string& type) {
+  const LoopNest::Operand& operand = nest.inputs[i];
+  const bool is_shared = operand.buffer == nest.output.buffer;
+  argument("const " + type + (is_shared ? "* " : "* __restrict__ ") + input_name(i), operand.buffer,
+           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+}
+
+void Writer::output(const LoopNest& nest, const std::string& type) {
+  const LoopNest::Operand& operand = nest.output;
+  const bool is_shared =
+      std::any_of(nest.inputs.begin(), nest.inputs.end(),
+                  [&](const LoopNest::Operand& input) { return input.buffer == operand.buffer; });
+  argument(type + (is_shared ? "* y" : "* __restrict__ y"), operand.buffer,
+           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+}
+
+void Writer::workspace(const std::string& type, const std::string& name, std::size_t offset,
+                       std::size_t bytes) {
+  argument(type + "* __restrict__ " + name, workspace_buffer, static_cast<std::int64_t>(offset));
+  kernel_.workspace_bytes = std::max(kernel_.workspace_bytes, offset + bytes);
+}
+
+void Writer::fault() {
+  kernel_.checks_positions = true;
+  arguments_.push_back("Fault* fault");
+}
+
+std::size_t Writer::stream(const KernelSource::Stream& stream) {
+  const auto found = std::find(kernel_.streams.begin(), kernel_.streams.end(), stream);
+  const auto number = static_cast<std::size_t>(found - kernel_.streams.begin());
+  if (found == kernel_.streams.end()) {
+    kernel_.streams.push_back(stream);
+    const std::string digits = std::to_string(number);
+    arguments_.push_back("u64 seed" + digits);
+    arguments_.push_back("u64 stream" + digits);
+  }
+  return number;
+}
+
+void Writer::line(const std::string& text) {
+  if (!text.empty()) body_.append(2 * depth_, ' ') += text;
+  body_ += '\n';
+}
+
+void Writer::open(const std::string& text) {
+  line(text);
+  ++depth_;
+}
+
+void Writer::close(const std::string& text) {
+  --depth_;
+  line(text);
+}
+
+std::string Writer::number(std::int64_t value) const {
+  return std::to_string(value) + (narrow_ ? "" : "ll");
+}
+
+void Writer::indices(const LoopNest& nest, const AxisList& axes, const std::string& linear) {
+  std::int64_t below = 1;
+  bool is_whole = false;  // an axis further out cannot move
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const std::int64_t size = nest.axes[axes[i]].size;
+    std::string value = "0";
+    if (size > 1 && !is_whole) {
+      const bool is_outermost =
+          std::all_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i),
+                      [&](std::size_t a) { return nest.axes[a].size == 1; });
+      value = divided(linear, below);
+      if (!is_outermost) value = modulo(value, size);
+      is_whole = is_outermost;
+    }
+    line("const " + index_ + " " + axis_name(axes[i]) + " = " + value + ";");
+    below *= size;
+  }
+}
+
+std::string Writer::block_number() const {
+  return narrow_ ? "blockIdx.x" : "(blockIdx.y * u64(gridDim.x) + blockIdx.x)";
+}
+
+void Writer::thread_number(const std::string& name, std::int64_t per_block, std::int64_t step) {
+  const std::string value = times(block_number(), per_block) + " + threadIdx.x";
+  line("const " + unsigned_type() + " " + name + " = " +
+       (step > 1 ? times("(" + value + ")", step) : value) + ";");
+}
+
+void Writer::block_number(const std::string& name) {
+  line("const " + unsigned_type() + " " + name + " = " + block_number() + ";");
+}
+
+std::string Writer::place(const LoopNest::Operand& operand, const AxisList& axes) const {
+  std::string sum;
+  for (std::size_t a : axes) {
+    const std::int64_t stride = operand.strides[a];
+    if (stride == 0) continue;
+    if (!sum.empty()) sum += stride < 0 ? " - " : " + ";
+    if (sum.empty() && stride < 0) sum += "-";
+    sum += axis_name(a);
+    const std::int64_t size = stride < 0 ? -stride : stride;
+    if (size != 1) sum += " * " + number(size);
+  }
+  return sum.empty() ? "0" : sum;
+}
+
+std::string Writer::place(const LoopNest::Operand& operand) const {
+  AxisList all(operand.strides.size());
+  for (std::size_t a = 0; a < all.size(); ++a) all[a] = a;
+  return place(operand, all);
+}
+
+KernelSource Writer::finish(std::int64_t blocks) {
+  // A dimension of the grid other than x is short; x holds all that narrow indices can count.
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  kernel_.grid[0] = static_cast<unsigned>(std::min(blocks, most));
+  kernel_.grid[1] = static_cast<unsigned>(ceil_div(blocks, most));
+  std::string text =
+      "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel_.block[0]) +
+      (blocks_ > 0 ? ", " + std::to_string(blocks_) : "") + ")\n" + kernel_.name + "(";
+  std::string row;
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    const std::string argument = arguments_[i] + (i + 1 < arguments_.size() ? "," : ") {");
+    if (i > 0) {
+      const std::size_t used = row.empty() ? kernel_.name.size() + 1 : 0;
+      if (used + row.size() + argument.size() > 96) {
+        text += row + "\n    ";
+        row.clear();
+      } else {
+        row += ' ';
+      }
+    }
+    row += argument;
+  }
+  if (arguments_.empty()) row = ") {";
+  text += row + "\n" + body_ + "}\n";
+  const std::string vocabulary = vocabulary_for(text);
+  kernel_.kernel_begin = vocabulary.size();
+  kernel_.text = vocabulary + text;
+  return std::move(kernel_);
+}
+
+}  // namespace ein::codegen

@@ -1,0 +1,91 @@
+// A kernel being written: its arguments, its lines, and the index arithmetic in them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/emit.hpp"
+
+namespace ein::codegen {
+
+using AxisList = std::vector<std::size_t>;
+
+/// The name of a dtype's elements in kernels.
+std::string element_type(DType dtype);
+/// The type of elements that are only moved, of so many bytes.
+std::string moved_type(std::size_t bytes);
+
+/// Whether the indices, and the places in every operand, are sure to fit into 32 bits.
+bool is_narrow(const LoopNest& nest);
+
+std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes);
+
+/// Axes ordered by decreasing stride in `operand`, so that the last is the innermost.
+AxisList by_stride(AxisList axes, const LoopNest::Operand& operand);
+
+inline std::string axis_name(std::size_t axis) { return "i" + std::to_string(axis); }
+inline std::string input_name(std::size_t input) { return "x" + std::to_string(input); }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
+
+/// `value`, an unsigned expression, divided by `n`, modulo it, and times it.
+std::string divided(const std::string& value, std::int64_t n);
+std::string modulo(const std::string& value, std::int64_t n);
+std::string times(const std::string& value, std::int64_t n);
+/// `a + b`, of which a 0 is left out.
+std::string added(const std::string& a, const std::string& b);
+
+class Writer {
+ public:
+  /// `narrow`: indices are of 32 bits. With `blocks` of them on a multiprocessor a kernel may use as
+  /// many registers as those leave each other; otherwise the compiler may spare more than is good.
+  Writer(std::string name, unsigned threads, bool narrow, unsigned blocks = 0);
+
+  // --- arguments, in the order of the calls ---
+  void input(const LoopNest& nest, std::size_t input, const std::string& type);
+  void output(const LoopNest& nest, const std::string& type);
+  /// Scratch memory `offset` bytes into the nest's, of which `bytes` are used from there on.
+  void workspace(const std::string& type, const std::string& name, std::size_t offset,
+                 std::size_t bytes);
+  void fault();
+  /// The number of the stream: seedN and streamN are its arguments.
+  std::size_t stream(const KernelSource::Stream& stream);
+
+  // --- lines ---
+  void line(const std::string& text = {});
+  /// A line that ends with a brace; what follows is indented.
+  void open(const std::string& text);
+  void close(const std::string& text = "}");
+
+  // --- indices ---
+  const std::string& index_type() const { return index_; }
+  std::string unsigned_type() const { return narrow_ ? "u32" : "u64"; }
+  /// An integer of the index type, written so that arithmetic with it stays there.
+  std::string number(std::int64_t value) const;
+  /// Declares the index of each axis at point number `linear`, an unsigned product or quotient, of
+  /// their product; the last axis is the innermost.
+  void indices(const LoopNest& nest, const AxisList& axes, const std::string& linear);
+  /// Declares the number of this thread (`per_block` of them to a block) or block, times `step`.
+  void thread_number(const std::string& name, std::int64_t per_block, std::int64_t step = 1);
+  void block_number(const std::string& name);
+  std::string block_number() const;
+  /// Where an operand's element lies, in terms of the axes' indices.
+  std::string place(const LoopNest::Operand& operand, const AxisList& axes) const;
+  std::string place(const LoopNest::Operand& operand) const;
+
+  /// The kernel, launched with so many blocks.
+  KernelSource finish(std::int64_t blocks);
+
+ private:
+  void argument(const std::string& declaration, int buffer, std::int64_t offset);
+
+  KernelSource kernel_;
+  std::string index_;
+  bool narrow_;
+  unsigned blocks_;
+  std::vector<std::string> arguments_;
+  std::string body_;
+  std::size_t depth_ = 1;
+};
+
+}  // namespace ein::codegen

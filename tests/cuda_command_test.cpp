@@ -1,0 +1,217 @@
+// ein emit cuda, ein emit cubin and ein devices as a shell sees them.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "codegen/cubin.hpp"
+#include "codegen/nvrtc.hpp"
+#include "support/scratch.hpp"
+
+namespace ein {
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string text;  // stdout and stderr
+};
+
+class CudaCommand : public testing::Test {
+ protected:
+  /// Runs ein with these variables set, "NAME=value"; what it keeps, it keeps in a directory of
+  /// these tests.
+  static Outcome ein(const std::vector<std::string>& words,
+                     const std::vector<std::string>& variables = {}) {
+    static const test::ScratchDirectory kept;
+    std::string line = "env XDG_CACHE_HOME='" + kept.path().string() + "'";
+    for (const std::string& variable : variables) line += " '" + variable + "'";
+    line += " " EIN_COMMAND;
+    for (const std::string& word : words) line += " '" + word + "'";  // no word here has a quote
+    Outcome outcome;
+    FILE* pipe = popen((line + " 2>&1").c_str(), "r");
+    if (!pipe) return outcome;
+    char buffer[4096];
+    for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+      outcome.text.append(buffer, got);
+    const int status = pclose(pipe);
+    if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+    return outcome;
+  }
+  static std::string text_of(const std::vector<std::string>& words,
+                             const std::vector<std::string>& variables = {}) {
+    const Outcome outcome = ein(words, variables);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+    return outcome.text;
+  }
+  static void expect_fails(int exit_code, const std::vector<std::string>& words,
+                           const std::string& part,
+                           const std::vector<std::string>& variables = {}) {
+    const Outcome outcome = ein(words, variables);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.text;
+    EXPECT_EQ(outcome.text.rfind("ein: ", 0), 0u) << outcome.text;
+    expect_holds(outcome.text, {part});
+  }
+  static void expect_holds(const std::string& text, const std::vector<std::string>& parts) {
+    for (const std::string& part : parts)
+      EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+
+  const test::ScratchDirectory scratch;
+};
+
+std::vector<std::string> product(const std::string& form,
+                                 const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"emit",    form,    "einsum",  "zebra k, k quagga -> zebra quagga",
+                                 "--shape", "64,32", "--shape", "32,48"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST_F(CudaCommand, EmitCuda) {
+  const std::string text = text_of(product("cuda", {"--dtype", "bf16", "--arch", "sm_80"}));
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("^// grid \\([0-9]+, [0-9]+, [0-9]+\\), block \\([0-9]+, [0-9]+, [0-9]+\\)"
+                       ".*; on buffer 0, buffer 1, buffer 2\nextern \"C\" __global__ void")))
+      << text;
+  // What a user names is in no kernel.
+  EXPECT_EQ(text.find("zebra"), text.npos);
+  EXPECT_EQ(text.find("quagga"), text.npos);
+  expect_holds(text_of({"emit", "cuda", "rearrange", "a b -> b a", "--shape", "3,4"}),
+               {"no kernel"});
+  expect_holds(text_of({"emit", "cuda", "reduce", "a b -> a", "--shape", "0,4", "--by", "sum"}),
+               {"no kernel"});
+}
+
+TEST_F(CudaCommand, EmitCudaNeedsNothingOfCuda) {
+  const std::vector<std::string> none{"EIN_NVRTC=/nowhere/libnvrtc.so",
+                                      "EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"};
+  EXPECT_EQ(text_of(product("cuda")), text_of(product("cuda"), none));
+}
+
+TEST_F(CudaCommand, EmittedFileCompilesByItself) {
+  const std::string path = scratch.path("kernels.cu");
+  EXPECT_EQ(text_of(product("cuda", {"-o", path})), "");
+  const std::string text = test::read_bytes(path);
+  const std::string printed = text_of(product("cuda"));
+  const std::size_t begin = printed.find("extern \"C\"");
+  const std::string kernel = printed.substr(begin, printed.find("\n}\n", begin) - begin);
+  const std::size_t found = text.find(kernel);
+  ASSERT_NE(found, text.npos) << text;
+  EXPECT_GT(found, 0u);  // after the vocabulary
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  EXPECT_FALSE(codegen::kernels_of(codegen::compile({"kernels.cu", text})).empty());
+}
+
+TEST_F(CudaCommand, EmitCubin) {
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  const std::string path = scratch.path("product.cubin");
+  const std::vector<std::string> words =
+      product("cubin", {"--dtype", "f16", "--arch", "sm_80", "-o", path});
+  const std::string cache = "XDG_CACHE_HOME=" + scratch.path("cache");
+  const std::string cold = text_of(words, {cache});
+  const std::string image = test::read_bytes(path);
+  const auto kernels = codegen::kernels_of({image, ""});
+  ASSERT_FALSE(kernels.empty());
+  EXPECT_EQ(kernels[0].sm, 80);
+  EXPECT_TRUE(std::regex_search(
+      cold, std::regex("kernel +registers +shared +stack +spilled +threads +code\n" +
+                       kernels[0].name + " +" + std::to_string(kernels[0].registers) +
+                       " +[0-9,]+ +0 +0 +[0-9,]+ +[0-9,]+\n")))
+      << cold;
+  expect_holds(cold, {"sm_80, NVRTC ", "compiled in ", " in " + path});
+
+  const std::string warm = text_of(words, {cache});
+  expect_holds(warm, {"from the cache in "});
+  EXPECT_EQ(warm.substr(0, warm.find("sm_80")), cold.substr(0, cold.find("sm_80")));
+  EXPECT_EQ(test::read_bytes(path), image);
+
+  expect_holds(text_of(product("cubin"), {cache}), {"sm_90a, NVRTC ", "compiled in "});
+  // Where nothing can be kept, it works all the same.
+  test::write_bytes(scratch.path("file"), "");
+  expect_holds(text_of(words, {"XDG_CACHE_HOME=" + scratch.path("file")}), {"compiled in "});
+}
+
+TEST_F(CudaCommand, SeveralKernelsAreOneCubin) {
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  const std::string path = scratch.path("all.cubin");
+  const std::string text = text_of({"emit", "cubin", "reduce", "b c -> b", "--shape", "64,1000",
+                                    "--by", "logsumexp", "-o", path});
+  const auto kernels = codegen::kernels_of({test::read_bytes(path), ""});
+  EXPECT_GT(kernels.size(), 1u);
+  for (const codegen::KernelResources& kernel : kernels) expect_holds(text, {kernel.name});
+}
+
+TEST_F(CudaCommand, EmitMistakes) {
+  for (const std::string form : {"cuda", "cubin"}) {
+    expect_fails(2, product(form, {"--arch", "hopper"}),
+                 "'hopper' is no architecture such as sm_80");
+    expect_fails(2, product(form, {"--arch", "sm_"}), "is no architecture");
+    expect_fails(2, product(form, {"--arch", "sm_9x"}), "is no architecture");
+    expect_fails(2, product(form, {"--arch", "sm_70"}), "sm_80 and newer");
+    expect_fails(2, {"emit", form, "einsum", "a -> a"}, "emit needs --shape");
+    expect_fails(2, {"emit", form, "einsum", "a b -> a", "--shape", "3"}, "operand 1 has 1 axis");
+  }
+  expect_fails(2, product("nest", {"-o", "x"}), "-o is for cuda and cubin, not for nest");
+  expect_fails(1, product("cuda", {"-o", scratch.path("no/such/folder.cu")}), "cannot be written");
+  expect_fails(1, product("cuda", {"-o", scratch.path().string()}), "it is a directory");
+}
+
+TEST_F(CudaCommand, WithoutNvrtcNothingIsTouched) {
+  const std::string path = scratch.path("old.cubin");
+  test::write_bytes(path, "old");
+  expect_fails(1, product("cubin", {"-o", path}), "install the CUDA toolkit",
+               {"EIN_NVRTC=/nowhere/libnvrtc.so"});
+  EXPECT_EQ(test::read_bytes(path), "old");
+  EXPECT_EQ(scratch.listing(), std::vector<std::string>{"old.cubin"});
+}
+
+TEST_F(CudaCommand, AnArchitectureThatNvrtcLacks) {
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  expect_fails(2, product("cubin", {"--arch", "sm_999"}),
+               "does not compile for sm_999; it does for");
+}
+
+TEST_F(CudaCommand, DevicesWithoutAny) {
+  const std::vector<std::string> none{"EIN_NVRTC=/nowhere/libnvrtc.so",
+                                      "EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"};
+  const std::string text = text_of({"devices"}, none);
+  expect_holds(text, {"cpu  ", "thread", "of memory", "FLOP/s f32", "FLOP/s f64", "B/s",
+                      "measured on this machine",
+                      "cuda     no NVIDIA driver: /nowhere/libcuda.so.1", "install NVIDIA's driver",
+                      "nvrtc    no NVRTC", "install the CUDA toolkit", "kernels  kept in "});
+  const std::string json = text_of({"devices", "--json"}, none);
+  expect_holds(json, {"\"cpu.name\": \"", "\"cpu.threads\": ",
+                      "\"cuda.missing\": \"no NVIDIA driver", "\"nvrtc.missing\": \"no NVRTC"});
+  EXPECT_EQ(json.find("\"cuda.devices\""), json.npos);
+}
+
+TEST_F(CudaCommand, DevicesOfADriver) {
+  const std::string driver = "EIN_CUDA_DRIVER=" EIN_FAKE_CUDA;
+  const std::string text = text_of({"devices"}, {driver});
+  expect_holds(text, {"cuda:0   NVIDIA H100 80GB HBM3, 132 SMs, sm_90, driver for CUDA 13.0",
+                      "85.9 GB of memory", "232,448 bytes a block", "989.5 TFLOP/s bf16",
+                      "67 TFLOP/s f32", "3.35 TB/s (NVIDIA H100 Tensor Core GPU datasheet)",
+                      "cuda:1   Fake device, 7 SMs", "peaks unknown"});
+  const std::string json = text_of({"devices", "--json"}, {driver});
+  expect_holds(json,
+               {"\"cuda.driver\": \"13.0\"", "\"cuda.devices\": 2", "\"cuda:0.arch\": \"sm_90\"",
+                "\"cuda:0.hardware\": \"h100-sxm\"", "\"cuda:1.sms\": 7"});
+  EXPECT_EQ(json.find("cuda:1.hardware"), json.npos);
+  expect_holds(text_of({"devices"}, {driver, "FAKE_CUDA=version=11040"}),
+               {"cuda     the NVIDIA driver is too old, for CUDA 11.4; install a driver"});
+  expect_holds(text_of({"devices"}, {driver, "FAKE_CUDA=devices=0"}),
+               {"cuda     the NVIDIA driver has no device"});
+}
+
+TEST_F(CudaCommand, HelpTeachesByExamples) {
+  expect_holds(text_of({"devices", "--help"}), {"Examples:", "Exit code: 0"});
+  expect_holds(text_of({"emit", "--help"}), {"ein emit cuda", "ein emit cubin", "Exit code: 0"});
+  expect_fails(2, {"devices", "all"}, "all");
+}
+
+}  // namespace
+}  // namespace ein

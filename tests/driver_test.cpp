@@ -1,0 +1,259 @@
+// The driver's calls, on a driver that is none: tests/support/fake_cuda.cpp.
+#include "codegen/driver.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ein/error.hpp>
+
+#include "codegen/device_error.hpp"
+
+namespace ein::codegen {
+namespace {
+
+/// What FAKE_CUDA says while this lives.
+class Setting {
+ public:
+  explicit Setting(const std::string& words) { ::setenv("FAKE_CUDA", words.c_str(), 1); }
+  ~Setting() { ::unsetenv("FAKE_CUDA"); }
+};
+
+int fake_count(const char* function) {
+  void* const library = ::dlopen(EIN_FAKE_CUDA, RTLD_NOW);
+  return reinterpret_cast<int (*)()>(::dlsym(library, function))();
+}
+
+std::string missing_with(const std::string& words) {
+  const Setting setting(words);
+  return Driver({EIN_FAKE_CUDA}).missing();
+}
+
+template <class F>
+void expect_error(F&& f, const std::vector<std::string>& parts, ErrorKind kind = device_error) {
+  try {
+    f();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+/// The smallest image that is a cubin: a header, and three sections: none, names, symbols.
+Cubin minimal_cubin() {
+  std::string image(64 + 8 + 3 * 64, '\0');
+  const auto put = [&image](std::size_t at, std::uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i)
+      image[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> 8 * i);
+  };
+  image.replace(0, 8,
+                "\x7f"
+                "ELF\2\1\1\x41");
+  put(18, 190, 2);      // the machine
+  put(40, 72, 8);       // where the sections' headers begin
+  put(48, 90 << 8, 4);  // sm_90
+  put(58, 64, 2);
+  put(60, 3, 2);
+  put(62, 1, 2);
+  put(72 + 64 + 4, 3, 4);  // names
+  put(72 + 64 + 24, 64, 8);
+  put(72 + 64 + 32, 8, 8);
+  put(72 + 128 + 4, 2, 4);  // symbols, none
+  put(72 + 128 + 24, 64, 8);
+  put(72 + 128 + 40, 1, 4);
+  return {image, ""};
+}
+
+TEST(Driver, NoLibrary) {
+  Driver driver({"/nowhere/libcuda.so.1"});
+  EXPECT_NE(driver.missing().find("no NVIDIA driver: /nowhere/libcuda.so.1"), std::string::npos)
+      << driver.missing();
+  EXPECT_NE(driver.missing().find("install NVIDIA's driver"), std::string::npos);
+  expect_error([&] { driver.version(); }, {driver.missing()});
+  expect_error([&] { driver.device_count(); }, {driver.missing()});
+  expect_error([&] { driver.info(0); }, {driver.missing()});
+  expect_error([&] { DeviceMemory(driver, 0, 16); }, {driver.missing()});
+  expect_error([&] { Stream(driver, 0); }, {driver.missing()});
+}
+
+TEST(Driver, AnotherLibraryOrNoneAtAll) {
+  EXPECT_NE(Driver({"libm.so.6"}).missing().find("libm.so.6 is too old, it lacks cuInit"),
+            std::string::npos);
+  const std::string path = testing::TempDir() + "/ein-no-library-" + std::to_string(::getpid());
+  std::ofstream(path) << "no library";
+  EXPECT_NE(Driver({path}).missing().find("no NVIDIA driver: "), std::string::npos);
+  ::unlink(path.c_str());
+}
+
+TEST(Driver, TriesLibrariesInOrder) {
+  EXPECT_EQ(Driver({"/nowhere/libcuda.so.1", EIN_FAKE_CUDA}).missing(), "");
+}
+
+TEST(Driver, SaysWhatIsMissing) {
+  EXPECT_EQ(missing_with(""), "");
+  EXPECT_EQ(
+      missing_with("version=11040"),
+      "the NVIDIA driver is too old, for CUDA 11.4; install a driver of version 525 or newer");
+  EXPECT_NE(missing_with("cuInit=100").find("CUDA_VISIBLE_DEVICES"), std::string::npos);
+  EXPECT_NE(missing_with("cuInit=34").find("stub"), std::string::npos);
+  EXPECT_NE(missing_with("cuInit=803").find("reboot"), std::string::npos);
+  EXPECT_NE(missing_with("cuInit=999").find("error 999"), std::string::npos);
+  EXPECT_NE(missing_with("devices=0").find("has no device"), std::string::npos);
+  EXPECT_NE(missing_with("cuDriverGetVersion=1").find("its version"), std::string::npos);
+  EXPECT_NE(missing_with("cuDeviceGetCount=3").find("its devices"), std::string::npos);
+}
+
+TEST(Driver, Devices) {
+  Driver driver({EIN_FAKE_CUDA});
+  EXPECT_EQ(driver.version(), (CudaVersion{13, 0}));
+  ASSERT_EQ(driver.device_count(), 2);
+  const DeviceInfo info = driver.info(0);
+  EXPECT_EQ(info.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(info.major, 9);
+  EXPECT_EQ(info.minor, 0);
+  EXPECT_EQ(info.sms, 132);
+  EXPECT_EQ(info.memory, std::uint64_t{80} << 30);
+  EXPECT_EQ(info.l2_bytes, 50 << 20);
+  EXPECT_EQ(info.shared_bytes_per_block, 232448);
+  EXPECT_EQ(info.shared_bytes_per_sm, 233472);
+  EXPECT_EQ(info.registers_per_sm, 65536);
+  EXPECT_EQ(info.threads_per_sm, 2048);
+  EXPECT_EQ(driver.info(1).sms, 7);
+  expect_error([&] { driver.info(2); }, {"cuda:2", "the number of devices is 2"}, ErrorKind::value);
+  expect_error([&] { driver.info(-1); }, {"cuda:-1"}, ErrorKind::value);
+}
+
+TEST(Driver, KernelOnEachDevice) {
+  Driver driver({EIN_FAKE_CUDA});
+  for (int device : {0, 1}) {
+    std::vector<float> x(100), y(100);
+    std::iota(x.begin(), x.end(), 0.0f);
+    Stream stream(driver, device);
+    const Module module(driver, device, minimal_cubin());
+    const DeviceMemory from(driver, device, 400), middle(driver, device, 400),
+        to(driver, device, 400);
+    const PinnedMemory back(driver, device, 400);
+    stream.copy_in(from.address(), x.data(), 400);
+    stream.copy(middle.address(), from.address(), 400);
+    stream.fill(to.address(), 0, 400);
+    std::uint64_t a = middle.address(), b = to.address();
+    int count = 70;
+    Event before(driver, device), after(driver, device);
+    stream.record(before);
+    Launch launch{module.kernel("ein_add", 100000), {3, 1, 1}, {32, 1, 1}, 100000};
+    stream.launch(launch, std::vector<void*>{&a, &b, &count});
+    stream.record(after);
+    stream.wait(before);
+    stream.copy_out(back.data(), to.address(), 400);
+    stream.synchronize();
+    after.wait();
+    EXPECT_FLOAT_EQ(static_cast<float>(after.seconds_since(before)), 1.5e-3f);
+    const auto* result = static_cast<const float*>(back.data());
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ(result[i], i < 70 ? static_cast<float>(i) + 1 : 0.0f) << i;
+    }
+  }
+}
+
+TEST(Driver, FromManyThreads) {
+  Driver driver({EIN_FAKE_CUDA});
+  const Module module(driver, 1, minimal_cubin());
+  std::vector<std::thread> threads;
+  std::vector<float> results(8);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      Stream stream(driver, 1);
+      const DeviceMemory memory(driver, 1, 4);
+      const float x = static_cast<float>(t);
+      stream.copy_in(memory.address(), &x, 4);
+      std::uint64_t address = memory.address();
+      int count = 1;
+      stream.launch({module.kernel("ein_add", 0)}, std::vector<void*>{&address, &address, &count});
+      stream.copy_out(&results[static_cast<std::size_t>(t)], address, 4);
+      stream.synchronize();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int t = 0; t < 8; ++t)
+    EXPECT_EQ(results[static_cast<std::size_t>(t)], static_cast<float>(t) + 1);
+}
+
+TEST(Driver, GivesEverythingBack) {
+  const int held = fake_count("fake_cuda_held"), retained = fake_count("fake_cuda_retained");
+  {
+    Driver driver({EIN_FAKE_CUDA});
+    const DeviceMemory memory(driver, 0, 16), empty(driver, 0, 0);
+    EXPECT_EQ(empty.address(), 0u);
+    const PinnedMemory pinned(driver, 1, 16);
+    const Stream stream(driver, 0);
+    const Event event(driver, 1);
+    const Module module(driver, 0, minimal_cubin());
+    EXPECT_EQ(fake_count("fake_cuda_held") - held, 5);
+    EXPECT_EQ(fake_count("fake_cuda_retained") - retained, 2);
+  }
+  EXPECT_EQ(fake_count("fake_cuda_held"), held);
+  EXPECT_EQ(fake_count("fake_cuda_retained"), retained);
+}
+
+TEST(Driver, ErrorsSayWhatToDo) {
+  Driver driver({EIN_FAKE_CUDA});
+  Stream stream(driver, 1);
+  const Module module(driver, 1, minimal_cubin());
+  {
+    const Setting setting("cuDevicePrimaryCtxRetain=46");
+    expect_error([&] { DeviceMemory(driver, 0, 1); }, {"cuDevicePrimaryCtxRetain", "error 46"});
+  }
+  {
+    const Setting setting("cuMemAlloc_v2=2");
+    expect_error([&] { DeviceMemory(driver, 1, 1000); },
+                 {"cuda:1: cuMemAlloc of 1000 bytes", "85899345920 bytes 12345 are free",
+                  "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+                 ErrorKind::memory);
+  }
+  {
+    const Setting setting("cuMemHostAlloc=2");
+    expect_error([&] { PinnedMemory(driver, 1, 1000); }, {"cuda:1: cuMemHostAlloc of 1000 bytes"},
+                 ErrorKind::memory);
+  }
+  {
+    const Setting setting("cuModuleLoadData=209");
+    expect_error([&] { Module(driver, 0, minimal_cubin()); },
+                 {"cuda:0: cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU", "update the driver"});
+  }
+  const DeviceMemory memory(driver, 0, 4);  // works after the failure
+  expect_error([&] { module.kernel("ein_absent", 0); }, {"cuModuleGetFunction ein_absent"});
+  expect_error([&] { module.kernel("ein_add", 300000); }, {"300000 bytes of shared memory"});
+  expect_error(
+      [&] {
+        stream.launch({module.kernel("ein_add", 0), {0, 1, 1}}, {});
+      },
+      {"cuda:1: cuLaunchKernel"});
+  std::uint64_t address = memory.address();
+  int count = 0;
+  const std::vector<void*> arguments{&address, &address, &count};
+  const Setting setting("kernel=700");
+  stream.launch({module.kernel("ein_add", 0)}, arguments);
+  expect_error([&] { stream.synchronize(); },
+               {"cuda:1: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS", "compute-sanitizer"});
+}
+
+TEST(Driver, RefusesImagesThatAreNotWhole) {
+  Driver driver({EIN_FAKE_CUDA});
+  for (std::size_t size : {0, 3, 63, 100, 263}) {
+    Cubin cubin = minimal_cubin();
+    cubin.image.resize(size);
+    expect_error([&] { Module(driver, 0, cubin); }, {"cubin: "}, ErrorKind::file);
+  }
+}
+
+}  // namespace
+}  // namespace ein::codegen

@@ -1,0 +1,888 @@
+// Loop nests as CUDA C++: the very text is compiled for the host and run there, against the
+// interpreter.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <numeric>
+#include <set>
+
+#include "codegen/emit.hpp"
+#include "support/emitted_nests.hpp"
+#include "support/kernels_on_host.hpp"
+#include "support/one_op.hpp"
+#include "support/random_pattern.hpp"
+
+namespace ein::test {
+namespace {
+
+using Random = std::mt19937_64;
+using codegen::KernelSource;
+
+constexpr std::uint64_t suite_seed = 20250117;
+
+/// Builds with assertions and sanitizers are slow; they check the first of the cases.
+#if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
+constexpr int share = 1;
+#else
+constexpr int share = 8;
+#endif
+
+std::int64_t below(Random& random, std::int64_t n) {
+  return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+}
+
+/// How far a result may be off, beside the rounding to its dtype; 0 and 0: not at all.
+struct Tolerance {
+  double relative = 0, absolute = 0;
+};
+
+/// A graph, what goes in, and the kernels that ought to do what it says.
+struct Case {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  Tolerance tolerance;
+  RandomOrigin origin{};
+  std::string fault{};  // what a position outside is said to be; none if empty
+  Program program{};
+  std::vector<std::vector<KernelSource>> kernels{};  // of each nest
+};
+
+/// Memory that is filled with what shows if it stays, and with bytes behind its end that must stay.
+class Fresh {
+ public:
+  explicit Fresh(std::size_t bytes) : bytes_(bytes), storage_(Storage::allocate(bytes + guard)) {
+    std::fill_n(storage_->data(), bytes + guard, filling);
+  }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  bool is_overrun() const {
+    const std::byte* end = storage_->data() + bytes_;
+    return std::any_of(end, end + guard, [](std::byte b) { return b != filling; });
+  }
+
+ private:
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr std::size_t guard = 0;  // the sanitizer sees reads as well
+#else
+  static constexpr std::size_t guard = 64;
+#endif
+  static constexpr std::byte filling{0x5A};
+  std::size_t bytes_;
+  std::shared_ptr<Storage> storage_;
+};
+
+/// Tensors of a run: inputs lie where they are.
+struct Memory {
+  std::vector<std::shared_ptr<Storage>> storages;
+  std::vector<std::byte*> buffers;
+  std::vector<Fresh> fresh;  // of the other buffers
+
+  explicit Memory(const Case& c) {
+    for (const Tensor& x : c.inputs) keep(x.storage());
+    for (std::size_t b = c.inputs.size(); b < c.program.buffers.size(); ++b) {
+      const Program::Buffer& buffer = c.program.buffers[b];
+      fresh.emplace_back(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype));
+      keep(fresh.back().storage());
+    }
+  }
+  void keep(std::shared_ptr<Storage> storage) {
+    buffers.push_back(storage->data());
+    storages.push_back(std::move(storage));
+  }
+  bool is_overrun() const {
+    return std::any_of(fresh.begin(), fresh.end(), [](const Fresh& f) { return f.is_overrun(); });
+  }
+};
+
+class EmitTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    compiler_ = host_compiler();
+    if (compiler_.empty()) GTEST_SKIP() << "no C++ compiler to compile kernels with: set CXX";
+    std::cout << "seed " << suite_seed << "\n";
+  }
+
+  Case& add(Graph graph, std::vector<Tensor> inputs, Tolerance tolerance = {}) {
+    Case c{std::move(graph), std::move(inputs), tolerance};
+    std::vector<InputLayout> layouts;
+    for (const Tensor& x : c.inputs) layouts.push_back({x.strides(), x.offset()});
+    c.program = lower(c.graph, layouts);
+    for (const LoopNest& nest : c.program.nests) {
+      c.kernels.push_back(codegen::emit(
+          nest, {}, "_" + std::to_string(cases_.size()) + "_" + std::to_string(c.kernels.size())));
+      for (const KernelSource& kernel : c.kernels.back()) {
+        host_.add(kernel);
+        forms_.insert(kernel.name.substr(0, kernel.name.find_first_of("0123456789")));
+        ++kernel_count_;
+      }
+    }
+    cases_.push_back(std::move(c));
+    return cases_.back();
+  }
+
+  /// Compiles all and runs all.
+  void check_all() {
+    const std::string said = host_.build(compiler_);
+    ASSERT_EQ(said, "");
+    int failures = 0;
+    for (std::size_t i = 0; i < cases_.size() && failures < 3; ++i) {
+      const std::string wrong = check(cases_[i]);
+      if (wrong.empty()) continue;
+      ++failures;
+      ADD_FAILURE() << "case " << i << ": " << wrong << "\n"
+                    << to_string(cases_[i].graph) << to_string(cases_[i].program)
+                    << text_of(cases_[i]);
+    }
+    std::cout << cases_.size() << " cases, " << kernel_count_ << " kernels\n";
+  }
+
+  static std::string text_of(const Case& c) {
+    std::string text;
+    for (const auto& nest : c.kernels) {
+      for (const KernelSource& kernel : nest) text += kernel.text.substr(kernel.kernel_begin);
+    }
+    return text.substr(0, 6000);
+  }
+
+  std::string check(const Case& c) const {
+    const Memory memory(c);
+    KernelSource::Fault fault;
+    for (const auto& nest : c.kernels) {
+      std::size_t workspace_bytes = 0;
+      for (const KernelSource& kernel : nest)
+        workspace_bytes = std::max(workspace_bytes, kernel.workspace_bytes);
+      const Fresh workspace(workspace_bytes);
+      for (const KernelSource& kernel : nest) {
+        const std::string wrong =
+            host_.run(kernel, memory.buffers, workspace.storage()->data(), c.origin, &fault);
+        if (!wrong.empty()) return kernel.name + ": " + wrong;
+        if (workspace.is_overrun()) return kernel.name + " writes behind the end of its workspace";
+      }
+    }
+    if (memory.is_overrun()) return "something was written behind the end of a buffer";
+    const std::string found =
+        fault.happened ? std::to_string(fault.position) + " of " + std::to_string(fault.size) : "";
+    if (found != c.fault)
+      return "a position outside: '" + found + "', ought to be '" + c.fault + "'";
+    if (!c.fault.empty()) return "";
+    std::vector<Values> values;
+    for (const Tensor& x : c.inputs) values.push_back(get_values(x));
+    const std::vector<Values> want = Interpreter<>::run(c.graph, values, c.origin);
+    for (std::size_t r = 0; r < want.size(); ++r) {
+      const Program::Result& result = c.program.results[r];
+      const Tensor got(memory.storages[static_cast<std::size_t>(result.buffer)], result.dtype,
+                       result.shape, result.strides, result.offset);
+      const std::string wrong = compare(get_values(got), want[r], result.dtype, c.tolerance);
+      if (!wrong.empty()) return wrong;
+    }
+    return "";
+  }
+
+  static std::string compare(const Values& got, const Values& exact, DType dtype,
+                             const Tolerance& tolerance) {
+    const double eps = is_floating(dtype) ? finfo(dtype).eps : 0;
+    const double tiny = is_floating(dtype) ? finfo(dtype).smallest_subnormal : 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double want = stored(exact[i], dtype);
+      if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) continue;
+      const double allowed =
+          (tolerance.relative + eps) * std::abs(want) + tolerance.absolute + tiny;
+      if (tolerance.relative + tolerance.absolute > 0 && std::abs(got[i] - want) <= allowed)
+        continue;
+      return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", ought to be " +
+             std::to_string(want);
+    }
+    return "";
+  }
+
+  // --- making cases ---
+
+  static DType random_dtype(Random& random) {
+    return all_dtypes[below(random, std::size(all_dtypes))];
+  }
+
+  /// Halves up to 2, or small whole numbers: their products and sums are exact.
+  static double random_value(DType dtype, Random& random) {
+    if (dtype == DType::boolean) return static_cast<double>(below(random, 2));
+    if (dtype == DType::u8)
+      return static_cast<double>(below(random, below(random, 8) == 0 ? 200 : 4));
+    return is_integral(dtype) ? static_cast<double>(below(random, 5) - 2)
+                              : static_cast<double>(below(random, 9) - 4) / 2;
+  }
+  static Tensor random_tensor(const Shape& shape, DType dtype, Random& random) {
+    Values values(static_cast<std::size_t>(numel(shape)));
+    for (double& value : values) value = random_value(dtype, random);
+    return scattered(values, shape, dtype, random);
+  }
+  static Tensor positions(const Shape& shape, DType dtype, std::int64_t size, Random& random) {
+    Values values(static_cast<std::size_t>(numel(shape)));
+    for (double& value : values) value = static_cast<double>(below(random, size));
+    return scattered(values, shape, dtype, random);
+  }
+
+  static Graph graph_of_call(const TestPattern& p, const std::vector<Tensor>& inputs, DType dtype,
+                             Reduction reduction) {
+    std::vector<AxisSize> sizes;
+    for (int id : p.given)
+      sizes.push_back(
+          {p.axes[static_cast<std::size_t>(id)].text, p.axes[static_cast<std::size_t>(id)].size});
+    std::vector<Shape> shapes;
+    for (const Tensor& x : inputs) shapes.push_back(x.shape());
+    return graph_of_pattern(p.op, p.text, shapes, dtype, reduction, sizes);
+  }
+
+  void add_pattern(Operation op, std::size_t operands, PatternMaker maker, Random& random) {
+    const TestPattern p = maker.make(op, operands);
+    DType dtype = random_dtype(random);
+    const auto reduction = static_cast<Reduction>(below(random, 10));
+    Tolerance tolerance;
+    if (op == Operation::reduce) {
+      const bool floats_only = reduction == Reduction::mean || reduction >= Reduction::logsumexp;
+      if (floats_only && !is_floating(dtype)) dtype = DType::f32;
+      const bool wide = dtype == DType::f64;
+      if (floats_only) tolerance = {wide ? 1e-13 : 1e-5, wide ? 1e-13 : 1e-5};
+      if (reduction == Reduction::std) tolerance.absolute = wide ? 1e-6 : 1e-3;
+      const bool is_undefined = (reduction == Reduction::max || reduction == Reduction::min) &&
+                                numel(p.shape(p.inputs[0])) == 0 && numel(p.shape(p.output)) > 0;
+      if (is_undefined) return;
+    }
+    std::vector<Tensor> inputs;
+    for (const TestSide& side : p.inputs) {
+      inputs.push_back(random_tensor(p.shape(side), dtype, random));
+      if (op != Operation::reduce || reduction != Reduction::prod) continue;
+      Values signs(static_cast<std::size_t>(inputs.back().numel()));
+      for (double& value : signs) value = is_floating(dtype) || dtype >= DType::i64 ? 1 : 0;
+      set_values(inputs.back(), signs);
+    }
+    add(copied(graph_of_call(p, inputs, dtype, reduction)), inputs, tolerance);
+  }
+
+  std::string compiler_;
+  KernelsOnHost host_;
+  std::vector<Case> cases_;
+  std::set<std::string> forms_;
+  std::size_t kernel_count_ = 0;
+};
+
+TEST_F(EmitTest, RandomPatterns) {
+  for (int i = 0; i < 800 / share; ++i) {
+    Random random(suite_seed + static_cast<std::uint64_t>(i));
+    const bool large = i % 4 == 0;
+    const PatternMaker maker =
+        large ? PatternMaker(random, 20000, large_sizes, 4) : PatternMaker(random, 3000);
+    constexpr Operation operations[] = {Operation::rearrange, Operation::repeat, Operation::reduce,
+                                        Operation::reduce,    Operation::einsum, Operation::einsum};
+    const Operation op = operations[i / 4 % 6];
+    add_pattern(op, op == Operation::einsum ? static_cast<std::size_t>(1 + below(random, 2)) : 1,
+                maker, random);
+  }
+  check_all();
+}
+
+/// Axes of random sizes with about as many points as `budget` at most, named a, b, ...
+std::vector<Axis> random_axes(Random& random, std::int64_t most,
+                              std::span<const std::int64_t> sizes, std::int64_t budget) {
+  std::vector<Axis> axes;
+  for (std::int64_t a = below(random, most + 1); a > 0; --a) {
+    std::int64_t size = below(random, 40) == 0
+                            ? 0
+                            : sizes[static_cast<std::size_t>(below(random, std::ssize(sizes)))];
+    if (size > budget) size = 1;
+    budget /= std::max<std::int64_t>(1, size);
+    axes.push_back({std::string(1, static_cast<char>('a' + axes.size())), size});
+  }
+  return axes;
+}
+std::vector<int> all_of(const std::vector<Axis>& axes) {
+  std::vector<int> all(axes.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+Shape shape_of(const std::vector<Axis>& axes, const std::vector<int>& list) {
+  Shape shape;
+  for (int a : list) shape.push_back(axes[static_cast<std::size_t>(a)].size);
+  return shape;
+}
+
+/// A random expression: exact operations, and at the end maybe one that rounds.
+class ExprMaker {
+ public:
+  ExprMaker(Random& random, int inputs, int axes, DType compute)
+      : random_(random), inputs_(inputs), axes_(axes), compute_(compute) {}
+
+  Ex make() {
+    const Ex x = exact(static_cast<int>(below(random_, 4)));
+    if (compute_ == DType::i64 || below(random_, 2) == 0) return x;
+    rounds_ = true;
+    constexpr ScalarOp functions[] = {ScalarOp::sqrt, ScalarOp::rsqrt, ScalarOp::exp,
+                                      ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf};
+    if (below(random_, 3) == 0) return exact(1) / x;
+    if (below(random_, 8) == 0)
+      return Ex::apply(ScalarOp::pow, Ex::apply(ScalarOp::abs, x), Ex(1.5));
+    if (below(random_, 8) == 0) return Ex::apply(ScalarOp::normal_quantile, Ex(0.25));
+    return Ex::apply(functions[below(random_, std::ssize(functions))], x);
+  }
+  bool rounds() const { return rounds_; }
+
+ private:
+  Ex exact(int depth) {
+    if (depth == 0) return leaf();
+    const Ex a = exact(depth - 1);
+    constexpr ScalarOp unary[] = {ScalarOp::neg, ScalarOp::abs, ScalarOp::logical_not};
+    if (below(random_, 4) == 0) return Ex::apply(unary[below(random_, 3)], a);
+    const Ex b = exact(static_cast<int>(below(random_, depth)));
+    if (below(random_, 5) == 0) return Ex::apply(ScalarOp::where, leaf(), a, b);
+    constexpr ScalarOp binary[] = {
+        ScalarOp::add, ScalarOp::sub,         ScalarOp::mul,       ScalarOp::min, ScalarOp::max,
+        ScalarOp::lt,  ScalarOp::le,          ScalarOp::gt,        ScalarOp::ge,  ScalarOp::eq,
+        ScalarOp::ne,  ScalarOp::logical_and, ScalarOp::logical_or};
+    return Ex::apply(binary[below(random_, std::ssize(binary))], a, b);
+  }
+  Ex leaf() {
+    const std::int64_t kind = below(random_, 10);
+    if (kind == 0 && axes_ > 0) return Ex::index(static_cast<int>(below(random_, axes_)));
+    if (kind == 1 || inputs_ == 0) {
+      const std::int64_t value = below(random_, 9) - 4;
+      return compute_ == DType::i64    ? Ex::integer(value)
+             : below(random_, 12) == 0 ? Ex(-INFINITY)
+                                       : Ex(static_cast<double>(value) / 2);
+    }
+    return Ex::input(static_cast<int>(below(random_, inputs_)));
+  }
+
+  Random& random_;
+  int inputs_, axes_;
+  DType compute_;
+  bool rounds_ = false;
+};
+
+TEST_F(EmitTest, RandomMaps) {
+  constexpr std::int64_t sizes[] = {1, 2, 3, 4, 8, 12, 16, 33, 64, 257};
+  for (int i = 0; i < 400 / share; ++i) {
+    Random random(suite_seed + 1000 + static_cast<std::uint64_t>(i));
+    Op op{.kind = OpKind::map, .axes = random_axes(random, 4, sizes, 4000)};
+    const std::vector<int> all = all_of(op.axes);
+    op.shape = shape_of(op.axes, all);
+    op.write = plain(all);
+    constexpr DType types[] = {DType::f32, DType::f32, DType::f64, DType::i64};
+    op.compute = types[below(random, 4)];
+    std::vector<std::pair<DType, Shape>> types_of_inputs;
+    std::vector<Tensor> inputs;
+    const std::int64_t count = below(random, 4);
+    for (std::int64_t k = 0; k < count; ++k) {
+      std::vector<int> read = all;
+      if (below(random, 3) == 0) std::shuffle(read.begin(), read.end(), random);
+      if (!read.empty() && below(random, 3) == 0)
+        read.erase(read.begin() + below(random, std::ssize(read)));
+      DType dtype = random_dtype(random);
+      if (op.compute == DType::i64 && is_floating(dtype)) dtype = DType::i64;
+      if (op.compute == DType::f32 && dtype == DType::f64) dtype = DType::bf16;
+      types_of_inputs.push_back({dtype, shape_of(op.axes, read)});
+      op.reads.push_back(plain(read));
+      inputs.push_back(random_tensor(types_of_inputs.back().second, dtype, random));
+    }
+    ExprMaker maker(random, static_cast<int>(count), static_cast<int>(all.size()), op.compute);
+    op.expr = maker.make();
+    op.dtype = op.compute == DType::i64 ? DType::i64 : random_dtype(random);
+    // A value that is a little off may be truncated to another integer.
+    if (is_integral(op.dtype) && op.dtype != DType::boolean) op.dtype = op.compute;
+    if (maker.rounds() && op.dtype == DType::boolean) op.dtype = op.compute;
+    const Tolerance tolerance = !maker.rounds()            ? Tolerance{}
+                                : op.compute == DType::f64 ? Tolerance{1e-13, 1e-14}
+                                                           : Tolerance{3e-6, 1e-7};
+    add(graph_of(types_of_inputs, op), inputs, tolerance);
+  }
+  check_all();
+}
+
+TEST_F(EmitTest, EveryConversion) {
+  // Values at and beyond the limits of all dtypes, ties, subnormal numbers, infinities, NaN.
+  Values values{0,
+                -0.0,
+                1,
+                -1,
+                0.5,
+                -0.5,
+                1.5,
+                2.5,
+                255,
+                256,
+                255.5,
+                -3,
+                448,
+                464,
+                465,
+                479,
+                480,
+                57344,
+                61440,
+                61441,
+                65504,
+                65519,
+                65520,
+                1e6,
+                2147483647,
+                2147483648,
+                -2147483648.0,
+                -2147483649.0,
+                9.3e18,
+                -9.3e18,
+                9223372036854774784.0,
+                1e30,
+                1e39,
+                1e300,
+                -1e300,
+                3e-8,
+                6e-8,
+                8.9e-8,
+                1.5e-5,
+                7.6e-6,
+                7.7e-6,
+                0.001953125,
+                0.0009765625,
+                0.00098,
+                1e-40,
+                4.6e-41,
+                1e-45,
+                1e-300,
+                INFINITY,
+                -INFINITY,
+                NAN,
+                1 + 0x1p-8,
+                1 + 0x1p-8 + 0x1p-30,
+                1 + 3 * 0x1p-8,
+                1 + 0x1p-11,
+                1 + 0x1p-11 + 0x1p-40,
+                1 + 0x1p-25,
+                1.0625,
+                1.125,
+                1.1875};
+  for (DType from : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2,
+                     DType::i64, DType::i32, DType::u8, DType::boolean}) {
+    for (DType to : all_dtypes) {
+      const auto n = static_cast<std::int64_t>(values.size());
+      Op op{.kind = OpKind::map,
+            .dtype = to,
+            .shape = {n},
+            .axes = {{"a", n}},
+            .reads = {plain({0})},
+            .write = plain({0})};
+      op.expr = Ex::apply(ScalarOp::max, Ex::input(0), Ex::input(0));  // no mere copy
+      op.compute = is_integral(from) ? DType::i64 : from == DType::f64 ? DType::f64 : DType::f32;
+      Values held;
+      for (double value : values) {
+        const bool is_small = std::abs(value) < 1000;
+        held.push_back(is_floating(from)        ? value
+                       : from == DType::boolean ? value > 1
+                       : std::isnan(value)      ? 7
+                       : from == DType::u8 || is_small
+                           ? std::trunc(is_small ? std::abs(value) : 200)
+                           : 2e9);
+      }
+      add(graph_of({{from, {n}}}, op), {make_tensor(held, {n}, from)});
+    }
+  }
+  // The interpreter does not round between steps, and truncates as the library's own conversions do
+  // not: those are the oracle here.
+  ASSERT_EQ(host_.build(compiler_), "");
+  for (const Case& c : cases_) {
+    const Memory memory(c);
+    for (const KernelSource& kernel : c.kernels.at(0))
+      ASSERT_EQ(host_.run(kernel, memory.buffers, nullptr, {}, nullptr), "");
+    const Program::Result& result = c.program.results[0];
+    const DType from = c.inputs[0].dtype(), to = result.dtype, compute = c.program.nests[0].compute;
+    const Values got = get_values(Tensor(memory.storages[static_cast<std::size_t>(result.buffer)],
+                                         to, result.shape, result.strides, result.offset));
+    std::size_t i = 0;
+    visit(from, [&]<class From>(std::type_identity<From>) {
+      visit(compute, [&]<class C>(std::type_identity<C>) {
+        visit(to, [&]<class To>(std::type_identity<To>) {
+          if constexpr (std::is_same_v<C, double> || std::is_same_v<C, float> ||
+                        std::is_same_v<C, std::int64_t>) {
+            for (; i < got.size(); ++i) {
+              const From x = reinterpret_cast<const From*>(c.inputs[0].raw_data())[i];
+              const double want = convert<double>(convert<To>(convert<C>(x)));
+              EXPECT_TRUE(got[i] == want || (std::isnan(got[i]) && std::isnan(want)))
+                  << name(from) << " to " << name(to) << ": " << values[i] << " gives " << got[i]
+                  << ", ought to be " << want;
+            }
+          }
+        });
+      });
+    });
+  }
+}
+
+TEST_F(EmitTest, RandomNumbersAreThoseOfTheProcessor) {
+  for (ScalarOp distribution : {ScalarOp::uniform, ScalarOp::normal}) {
+    for (DType dtype : {DType::f64, DType::f32}) {
+      for (bool of_run : {false, true}) {
+        Op op{.kind = OpKind::map,
+              .dtype = dtype,
+              .shape = {37, 101},
+              .axes = {{"a", 37}, {"b", 101}},
+              .write = plain({0, 1}),
+              .compute = dtype};
+        op.expr = of_run ? Ex::random_of_run(distribution, 5)
+                         : Ex::random(distribution, 0xFEDCBA9876543210, 3ull << 40);
+        add(graph_of({}, op), {}).origin = {12345, 1ull << 33};
+      }
+    }
+  }
+  check_all();  // bit by bit
+}
+
+TEST_F(EmitTest, RandomGathersAndScatters) {
+  constexpr std::int64_t sizes[] = {1, 1, 2, 3, 4, 5, 8, 16, 17, 70};
+  for (int i = 0; i < 300 / share; ++i) {
+    Random random(suite_seed + 2000 + static_cast<std::uint64_t>(i));
+    const bool gathers = i % 2 == 0;
+    Op op{.kind = gathers ? OpKind::gather : OpKind::scatter_add,
+          .dtype = random_dtype(random),
+          .axes = random_axes(random, 4, sizes, 4000)};
+    std::vector<int> own, of_positions, other = all_of(op.axes);
+    for (int a : all_of(op.axes)) {
+      // An axis belongs to the table, to the positions, or to both; of values, sometimes to nothing
+      // else.
+      const std::int64_t kind = below(random, 7);
+      if (kind < 3 || kind == 6) own.push_back(a);
+      if (kind >= 3 && kind != 5) of_positions.push_back(a);
+    }
+    for (auto* list : {&own, &of_positions, &other}) {
+      if (below(random, 2) == 0) std::shuffle(list->begin(), list->end(), random);
+    }
+    if (!gathers && !other.empty() && below(random, 4) == 0) other.pop_back();
+    const std::int64_t size = 1 + below(random, below(random, 4) == 0 ? 700 : 6);
+    op.dim = static_cast<int>(below(random, std::ssize(own) + 1));
+    Access indirect = plain(own);
+    indirect.insert(indirect.begin() + op.dim, DimIndex{});
+    std::vector<std::int64_t> dims;
+    for (int a : own) dims.push_back(op.axes[static_cast<std::size_t>(a)].size);
+    dims.insert(dims.begin() + op.dim, size);
+    const Shape indirect_shape{std::span<const std::int64_t>(dims)};
+    const Shape other_shape = shape_of(op.axes, other),
+                positions_shape = shape_of(op.axes, of_positions);
+    op.reads = {gathers ? indirect : plain(other), plain(of_positions)};
+    op.write = gathers ? plain(other) : indirect;
+    op.shape = gathers ? other_shape : indirect_shape;
+    const Shape moved = gathers ? indirect_shape : other_shape;
+    const DType position_dtype = below(random, 2) == 0 ? DType::i64 : DType::i32;
+    Tensor x = random_tensor(moved, op.dtype, random);
+    if (!gathers) {
+      // Sums that every dtype holds.
+      Values few(static_cast<std::size_t>(x.numel()));
+      for (double& value : few) value = below(random, 60) == 0;
+      set_values(x, few);
+    }
+    add(graph_of({{op.dtype, moved}, {position_dtype, positions_shape}}, op),
+        {x, positions(positions_shape, position_dtype, size, random)});
+  }
+  check_all();
+}
+
+TEST_F(EmitTest, PositionsOutsideAreReported) {
+  for (double position : {-1.0, 5.0, 1e15}) {
+    for (bool gathers : {true, false}) {
+      Op op{.kind = gathers ? OpKind::gather : OpKind::scatter_add, .axes = {{"s", 7}, {"d", 4}}};
+      op.reads = {gathers ? Access{{}, {0, {{1, 1}}}} : plain({0, 1}), plain({0})};
+      op.write = gathers ? plain({0, 1}) : Access{{}, {0, {{1, 1}}}};
+      op.shape = gathers ? Shape{7, 4} : Shape{5, 4};
+      const Shape moved = gathers ? Shape{5, 4} : Shape{7, 4};
+      Random random(suite_seed);
+      add(graph_of({{DType::f32, moved}, {DType::i64, {7}}}, op),
+          {random_tensor(moved, DType::f32, random),
+           make_tensor({0, 1, 4, position, 2, 3, 0}, {7}, DType::i64)})
+          .fault = std::to_string(static_cast<std::int64_t>(position)) + " of 5";
+    }
+  }
+  check_all();
+}
+
+TEST_F(EmitTest, RandomScansAndSorts) {
+  constexpr std::int64_t sizes[] = {1, 2, 3, 5, 8, 33, 127, 129, 255, 256, 257, 600, 1100};
+  for (int i = 0; i < 240 / share; ++i) {
+    Random random(suite_seed + 3000 + static_cast<std::uint64_t>(i));
+    const bool sorts = i % 2 == 0;
+    Op op{.kind = sorts ? OpKind::argsort : OpKind::scan,
+          .axes = random_axes(random, 3, sizes, 4000),
+          .reverse = below(random, 2) == 0};
+    if (op.axes.empty()) op.axes.push_back({"a", 700});
+    std::vector<int> read = all_of(op.axes);
+    op.axis = static_cast<int>(below(random, std::ssize(read)));
+    op.write = plain(read);
+    op.shape = shape_of(op.axes, read);
+    if (below(random, 2) == 0) std::shuffle(read.begin(), read.end(), random);
+    op.reads = {plain(read)};
+    const DType dtype = random_dtype(random);
+    op.dtype = sorts ? DType::i64 : dtype;
+    constexpr Combine combines[] = {Combine::sum, Combine::prod, Combine::max, Combine::min};
+    op.combine = combines[below(random, 4)];
+    const Shape shape = shape_of(op.axes, read);
+    Tensor x = random_tensor(shape, dtype, random);
+    Values values(static_cast<std::size_t>(x.numel()));
+    for (double& value : values) {
+      if (sorts) {
+        const std::int64_t kind = below(random, 20);
+        value = dtype == DType::boolean ? static_cast<double>(below(random, 2))
+                : dtype == DType::u8
+                    ? static_cast<double>(below(random, 256))
+                    : static_cast<double>(below(random, 400) - 200) / (is_floating(dtype) ? 8 : 1);
+        if (is_floating(dtype) && kind < 3) value = kind == 0 ? NAN : kind == 1 ? -0.0 : 0.0;
+      } else {
+        value = static_cast<double>(op.combine == Combine::sum    ? below(random, 300) == 0
+                                    : op.combine == Combine::prod ? 1
+                                                                  : below(random, 2));
+      }
+    }
+    set_values(x, values);
+    add(graph_of({{dtype, shape}}, op), {x});
+  }
+  check_all();
+}
+
+/// Shapes that take every branch of the choice of kernels, for each dtype in turn.
+TEST_F(EmitTest, EveryForm) {
+  Random random(suite_seed + 4000);
+  const auto reduce = [&](const std::string& pattern, const Shape& shape, Reduction reduction,
+                          DType dtype, Tolerance tolerance = {}) {
+    Tensor x = random_tensor(shape, dtype, random);
+    if (reduction == Reduction::sum && !is_floating(dtype))
+      set_values(x, Values(static_cast<std::size_t>(x.numel()), 0));
+    add(graph_of_pattern(Operation::reduce, pattern, {shape}, dtype, reduction), {x}, tolerance);
+  };
+  const auto einsum = [&](const std::string& pattern, const std::vector<Shape>& shapes,
+                          DType dtype) {
+    std::vector<Tensor> inputs;
+    for (const Shape& shape : shapes) inputs.push_back(random_tensor(shape, dtype, random));
+    add(graph_of_pattern(Operation::einsum, pattern, shapes, dtype), inputs);
+  };
+  const Tolerance close{1e-5, 1e-5};
+  for (DType dtype : {DType::f32, DType::bf16, DType::f64, DType::i64}) {
+    reduce("a b ->", {300, 1000}, Reduction::sum, dtype);
+    reduce("a b -> a", {3, 70000}, Reduction::max, dtype);
+    reduce("a b -> b", {9000, 20}, Reduction::min, dtype);
+    reduce("a b -> a", {20, 2048}, Reduction::any, dtype);
+    reduce("a b c -> b", {40, 5, 700}, Reduction::all, dtype);
+    reduce("a b -> b", {40, 900}, Reduction::max, dtype);
+    einsum("m k, k n -> m n", {{130, 70}, {70, 140}}, dtype);
+    einsum("k m, n k -> n m", {{33, 600}, {520, 33}}, dtype);
+    einsum("b (h d) q, b k h d -> b h q k", {{2, 12, 17}, {2, 37, 3, 4}}, dtype);
+    einsum("a i j, a k j l -> k a l i", {{3, 20, 7}, {3, 5, 7, 11}}, dtype);
+    einsum("m k, k -> m", {{50, 3000}, {3000}}, dtype);
+    einsum("i, j -> i j", {{70}, {90}}, dtype);
+    einsum("k a, k b -> a b", {{4000, 5}, {4000, 6}}, dtype);
+    einsum("p k a, k p b -> b a", {{512, 3, 20}, {3, 512, 18}}, dtype);
+  }
+  reduce("a b -> a", {5, 30000}, Reduction::logsumexp, DType::f32, close);
+  reduce("a b -> b", {30000, 5}, Reduction::mean, DType::f16, close);
+  for (DType dtype : all_dtypes) {
+    for (const char* pattern : {"a b c -> a c b", "a b c -> c a b", "a b c -> b a c"}) {
+      const Tensor x = random_tensor({3, 70, 90}, dtype, random);
+      add(copied(graph_of_pattern(Operation::rearrange, pattern, {x.shape()}, dtype)), {x});
+    }
+    const Tensor x = random_tensor({31, 64}, dtype, random);
+    add(copied(graph_of_pattern(Operation::repeat, "a b -> a 3 b", {x.shape()}, dtype)), {x});
+  }
+  check_all();
+  for (const char* form : {"map_", "copy_", "transpose_", "reduce_rows_", "reduce_columns_",
+                           "reduce_parts_", "reduce_finish_", "contract_"}) {
+    EXPECT_TRUE(std::any_of(forms_.begin(), forms_.end(), [&](const std::string& f) {
+      return f.starts_with(form);
+    })) << form;
+  }
+}
+
+/// Rows whose beginnings are aligned, partly aligned, and not.
+TEST_F(EmitTest, RowsWithGapsBetween) {
+  Random random(suite_seed + 6000);
+  for (DType dtype : {DType::f32, DType::bf16, DType::u8, DType::f64}) {
+    for (std::int64_t gap : {0, 1, 2, 8, 16}) {
+      for (std::int64_t offset : {0, 1, 8}) {
+        const std::int64_t stride = 64 + gap;
+        const Tensor x(
+            Storage::allocate(static_cast<std::size_t>(offset + 48 * stride) * size_of(dtype)),
+            dtype, {48, 64}, {stride, 1}, offset);
+        Values values(48 * 64);
+        for (double& value : values) value = static_cast<double>(below(random, 4));
+        set_values(x, values);
+        add(copied(graph_of_pattern(Operation::rearrange, "a b -> a b", {x.shape()}, dtype)), {x});
+        add(graph_of_pattern(Operation::reduce, "a b -> a", {x.shape()}, dtype, Reduction::max),
+            {x});
+        if (dtype == DType::u8) continue;
+        add(graph_of_pattern(Operation::einsum, "m k, n k -> m n", {x.shape(), x.shape()}, dtype),
+            {x, x});
+        add(graph_of_pattern(Operation::einsum, "k m, k n -> m n", {x.shape(), x.shape()}, dtype),
+            {x, x});
+      }
+    }
+  }
+  check_all();
+}
+
+/// 16-bit floats by tensor cores: each order of operands, whole packs and ragged ones, large tiles
+/// and small.
+TEST_F(EmitTest, TensorCores) {
+  Random random(suite_seed + 5000);
+  const char* const patterns[] = {
+      "m k, k n -> m n",       "m k, n k -> m n",       "k m, k n -> n m",    "k m, n k -> m n",
+      "b m k, b n k -> b m n", "m b k, k b n -> b m n", "m p k, p n k -> n m"};
+  constexpr std::int64_t sizes[] = {16, 17, 24, 40, 64, 65, 72, 128, 136};
+  for (int i = 0; i < 60 / share; ++i) {
+    const std::string pattern = patterns[i % static_cast<int>(std::size(patterns))];
+    std::map<char, std::int64_t> size{{'b', 3}, {'p', 2}};
+    for (char axis : {'m', 'n', 'k'}) size[axis] = sizes[below(random, std::ssize(sizes))];
+    std::vector<Shape> shapes(1);
+    for (char c : pattern.substr(0, pattern.find('-'))) {
+      if (c == ',') shapes.emplace_back();
+      if (size.contains(c)) shapes.back().push_back(size[c]);
+    }
+    const DType dtype = i % 2 ? DType::f16 : DType::bf16;
+    std::vector<Tensor> inputs;
+    for (const Shape& shape : shapes) {
+      const bool plainly = below(random, 2) == 0;
+      inputs.push_back(random_tensor(shape, dtype, random));
+      if (plainly) inputs.back() = make_tensor(get_values(inputs.back()), shape, dtype);
+    }
+    add(graph_of_pattern(Operation::einsum, pattern, shapes, dtype), inputs);
+  }
+  for (std::int64_t n : {1152, 1155}) {
+    const Shape a{1280, 20}, b{20, 1664 + n % 8};
+    add(graph_of_pattern(Operation::einsum, "m k, k n -> m n", {a, b}, DType::bf16),
+        {random_tensor(a, DType::bf16, random), random_tensor(b, DType::bf16, random)});
+  }
+  const Shape deep{3072, 70};
+  add(graph_of_pattern(Operation::einsum, "k m, k n -> m n", {deep, deep}, DType::bf16),
+      {random_tensor(deep, DType::bf16, random), random_tensor(deep, DType::bf16, random)});
+  check_all();
+  for (const Case& c : cases_)
+    EXPECT_TRUE(c.kernels.at(0).at(0).name.starts_with("contract_mma_")) << text_of(c);
+}
+
+TEST_F(EmitTest, SumsAreCombinedByHalves) {
+  // One rounding for each element would lose thousands of these; what is lost here is a few units
+  // in the last place.
+  Values values(1 << 20, 0.1f);
+  Case& c = add(graph_of_pattern(Operation::reduce, "n ->", {Shape{1 << 20}}, DType::f32),
+                {make_tensor(values, {1 << 20})}, {3e-7, 0});
+  EXPECT_EQ(c.kernels.at(0).size(), 2u);
+  check_all();
+}
+
+TEST_F(EmitTest, PlacesBeyond32Bits) {
+  // Memory that is reserved, and of which few pages are touched.
+  constexpr std::int64_t apart = 3'000'000'000;
+  const auto storage = Storage::allocate(static_cast<std::size_t>(apart + 4096));
+  const Tensor x(storage, DType::u8, {2, 40, 50}, {apart, 50, 1}, 3);
+  Values values(4000);
+  Random random(suite_seed);
+  for (double& value : values) value = static_cast<double>(below(random, 100));
+  set_values(x, values);
+  add(copied(graph_of_pattern(Operation::rearrange, "a b c -> b a c", {x.shape()}, DType::u8)),
+      {x});
+  add(copied(graph_of_pattern(Operation::rearrange, "a b c -> a c b", {x.shape()}, DType::u8)),
+      {x});
+  add(graph_of_pattern(Operation::reduce, "a b c -> b", {x.shape()}, DType::u8, Reduction::max),
+      {x});
+  add(graph_of_pattern(Operation::reduce, "a b c -> c", {x.shape()}, DType::u8, Reduction::max),
+      {x});
+  const Tensor y = random_tensor({2, 50, 30}, DType::u8, random);
+  add(graph_of_pattern(Operation::einsum, "a b c, a c d -> a b d", {x.shape(), y.shape()},
+                       DType::u8),
+      {x, y});
+  for (const Case& c : cases_)
+    EXPECT_NE(c.kernels.at(0).at(0).text.find("const i64 i0"), std::string::npos) << text_of(c);
+  check_all();
+}
+
+TEST_F(EmitTest, NothingToWriteIsNoKernel) {
+  for (const char* pattern : {"a b -> b a", "a b -> a (b 1)"}) {
+    const Case& c =
+        add(copied(graph_of_pattern(Operation::rearrange, pattern, {Shape{0, 5}}, DType::f32)),
+            {make_tensor({}, {0, 5})});
+    for (const auto& nest : c.kernels) EXPECT_TRUE(nest.empty());
+  }
+  const Case& c = add(graph_of_pattern(Operation::reduce, "a b -> b", {Shape{0, 5}}, DType::f32),
+                      {make_tensor({}, {0, 5})});
+  EXPECT_EQ(c.kernels.at(0).size(), 1u);  // zeros
+  check_all();
+}
+
+/// Kernels by hand, whose mistakes the host must see.
+TEST_F(EmitTest, RacesOnSharedMemoryAreSeen) {
+  const std::vector<std::pair<std::string, std::string>> bodies{
+      {"fine",
+       "tile[t] = t; __syncthreads(); y[t] = tile[63 - t]; __syncthreads(); tile[63 - t] = 1;"},
+      {"read_too_early", "tile[t] = t; y[t] = tile[63 - t];"},
+      {"write_too_early", "tile[t] = t; __syncthreads(); y[t] = tile[63 - t]; tile[t] = 1;"},
+      {"two_writers", "tile[t / 2] = t;"},
+      {"unwritten", "if (t < 63) tile[t] = t; __syncthreads(); y[t] = tile[63 - t];"},
+      {"within_a_warp", "tile[t] = t; __shfl_xor_sync(0xffffffffu, t, 1); y[t] = tile[t ^ 1];"},
+      {"beyond_a_warp", "tile[t] = t; __shfl_xor_sync(0xffffffffu, t, 1); y[t] = tile[t ^ 32];"},
+  };
+  std::vector<KernelSource> kernels;
+  for (const auto& [name, body] : bodies) {
+    KernelSource kernel;
+    kernel.name = name;
+    kernel.text =
+        "extern \"C\" __global__ void " + name +
+        "(int* y) {\n  __shared__ Shared<int> tile[64];\n  const int t = threadIdx.x;\n  " + body +
+        "\n  __syncthreads();\n}\n";
+    kernel.block[0] = 64;
+    kernel.buffers = {0};
+    kernel.offsets = {0};
+    host_.add(kernel);
+    kernels.push_back(kernel);
+  }
+  ASSERT_EQ(host_.build(compiler_), "");
+  std::vector<int> y(64);
+  auto* const memory = reinterpret_cast<std::byte*>(y.data());
+  for (const KernelSource& kernel : kernels) {
+    const std::string said = host_.run(kernel, {&memory, 1}, nullptr, {}, nullptr);
+    const bool is_fine = kernel.name == "fine" || kernel.name == "within_a_warp";
+    EXPECT_EQ(said.empty(), is_fine) << kernel.name << ": " << said;
+  }
+}
+
+/// The text of some kernels, to be read by people: EIN_WRITE_GOLDEN=1 writes what the tests expect.
+TEST(GoldenTest, TextIsWhatItWas) {
+  const std::string folder = EIN_TEST_DATA "/../golden/";
+  const auto check = [&](DType dtype, const std::string& form) {
+    for (const NamedProgram& program : programs_of_every_form(dtype)) {
+      if (program.name != form) continue;
+      std::string text;
+      for (const KernelSource& kernel : emitted(program.program, {})) {
+        const auto three = [](const unsigned* n) {
+          return std::to_string(n[0]) + ", " + std::to_string(n[1]) + ", " + std::to_string(n[2]);
+        };
+        text += "// grid " + three(kernel.grid) + ", block " + three(kernel.block) + "\n" +
+                kernel.text.substr(kernel.kernel_begin) + "\n";
+      }
+      const std::string path = folder + form + "_" + std::string(name(dtype)) + ".cu";
+      if (std::getenv("EIN_WRITE_GOLDEN")) write_bytes(path, text);
+      EXPECT_EQ(read_bytes(path), text) << path;
+    }
+  };
+  for (const char* form : {"map", "map_gelu", "map_causal", "copy_heads", "transpose",
+                           "reduce_rows", "reduce_columns", "reduce_all", "logsumexp", "contract",
+                           "contract_scores", "gather", "scatter_add", "scan_lines", "argsort"}) {
+    check(DType::f32, form);
+  }
+  for (const char* form : {"map", "reduce_rows", "contract"}) check(DType::bf16, form);
+}
+
+// What a person types into a pattern never reaches the text.
+TEST(GoldenTest, AxisNamesDoNotReachTheText) {
+  const Graph graph =
+      graph_of_pattern(Operation::einsum, "evil_axis \u00e9, \u00e9 other -> other evil_axis",
+                       {{20, 30}, {30, 40}}, DType::f32);
+  for (const KernelSource& kernel : emitted(lowered(graph), {})) {
+    EXPECT_EQ(kernel.text.find("evil"), std::string::npos);
+    EXPECT_EQ(kernel.text.find("\u00e9"), std::string::npos);
+    EXPECT_TRUE(std::all_of(kernel.text.begin(), kernel.text.end(),
+                            [](char c) { return static_cast<unsigned char>(c) < 128; }));
+  }
+}
+
+}  // namespace
+}  // namespace ein::test

@@ -1,0 +1,68 @@
+// grid 24, 1, 1, block 256, 1, 1
+extern "C" __global__ void __launch_bounds__(256, 2)
+contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* __restrict__ y) {
+  __shared__ Shared<float> a_tile[16][65];
+  __shared__ Shared<float> b_tile[16][65];
+  const auto a_m = [](u32 m) -> int {
+    const int i1 = m;
+    return i1 * 48;
+  };
+  const auto a_k = [](u32 k) -> int {
+    const int i3 = k;
+    return i3;
+  };
+  const auto b_n = [](u32 n) -> int {
+    const int i4 = n;
+    return i4 * 48;
+  };
+  const auto b_k = [](u32 k) -> int {
+    const int i3 = k;
+    return i3;
+  };
+  const u32 block = blockIdx.x;
+  const u32 n_first = block % 2u * 64u;
+  const u32 m_first = block / 2u % 2u * 64u;
+  const int i2 = block / 4u % 3u;
+  const int i0 = block / 4u / 3u;
+  const float* const a = x0 + i0 * 3120 + i2 * 16;
+  const float* const b = x1 + i0 * 3360 + i2 * 16;
+  const u32 across = threadIdx.x % 16u, down = threadIdx.x / 16u;
+  float sum[4][4] = {};
+  for (u32 k_first = 0; k_first < 16u; k_first += 16u) {
+    #pragma unroll
+    for (u32 t = threadIdx.x; t < 16u * 64u; t += 256u) {
+      const u32 k = t % 16u, m = t / 16u;
+      const bool inside = m_first + m < 65u && k_first + k < 16u;
+      a_tile[k][m] = inside ? a[a_m(m_first + m) + a_k(k_first + k)] : 0.0f;
+    }
+    #pragma unroll
+    for (u32 t = threadIdx.x; t < 16u * 64u; t += 256u) {
+      const u32 k = t % 16u, n = t / 16u;
+      const bool inside = n_first + n < 70u && k_first + k < 16u;
+      b_tile[k][n] = inside ? b[b_n(n_first + n) + b_k(k_first + k)] : 0.0f;
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int k = 0; k < 16; ++k) {
+      float left[4], right[4];
+      for (int i = 0; i < 4; ++i) left[i] = a_tile[k][down + 16 * i];
+      for (int j = 0; j < 4; ++j) right[j] = b_tile[k][across + 16 * j];
+      for (int i = 0; i < 4; ++i) {
+        for (int j = 0; j < 4; ++j) sum[i][j] += left[i] * right[j];
+      }
+    }
+    __syncthreads();
+  }
+  for (int i = 0; i < 4; ++i) {
+    const u32 m = m_first + down + 16 * i;
+    if (m >= 65u) break;
+    const int i1 = m;
+    for (int j = 0; j < 4; ++j) {
+      const u32 n = n_first + across + 16 * j;
+      if (n >= 70u) break;
+      const int i4 = n;
+      y[i0 * 13650 + i1 * 70 + i2 * 4550 + i4] = sum[i][j];
+    }
+  }
+}
+

@@ -1,0 +1,21 @@
+// grid 32, 1, 1, block 256, 1, 1
+extern "C" __global__ void __launch_bounds__(256)
+map_bf16(const bf16* __restrict__ x0, const bf16* __restrict__ x1, bf16* __restrict__ y) {
+  const u32 element = (blockIdx.x * 256u + threadIdx.x) * 8u;
+  if (element >= 64000u) return;
+  const int i1 = element % 1000u;
+  const int i0 = element / 1000u;
+  float a0[8];
+  load(a0, x0 + i0 * 1000 + i1);
+  float a1[8];
+  load(a1, x1 + i1);
+  float r[8];
+  #pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const float v0 = a0[j] + a1[j];
+    const float v1 = greatest(v0, 0.0f);
+    r[j] = v1;
+  }
+  store(y + i0 * 1000 + i1, r);
+}
+

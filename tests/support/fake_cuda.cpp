@@ -1,0 +1,301 @@
+// A driver without a GPU: memory of the host behind the functions of libcuda.so.1, for the tests of
+// what calls them. It counts what is not given back, and fails where the environment's FAKE_CUDA
+// says: "cuMemAlloc_v2=2 devices=0 version=11040", a call and its result or a figure for each word.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+namespace {
+
+long setting(const char* name, long otherwise) {
+  const char* const words = std::getenv("FAKE_CUDA");
+  if (!words) return otherwise;
+  const std::string text = " " + std::string(words), key = " " + std::string(name) + "=";
+  const std::size_t at = text.find(key);
+  return at == text.npos ? otherwise : std::strtol(text.c_str() + at + key.size(), nullptr, 10);
+}
+
+constexpr int devices = 2;
+int contexts[devices];          // their addresses stand for them
+int retained = 0, held = 0;     // contexts, and everything else
+thread_local int current = -1;  // the context's device
+struct Stream {
+  int device, ended;
+};  // ended: the failure that the next wait reports
+struct Event {
+  int device;
+  float when;
+};
+struct Module {
+  int device;
+};
+struct Kernel {
+  int shared_limit = 48 << 10;
+} add_kernel;
+float clock_of_events = 0;
+std::mutex mutex;
+
+int result_of(const char* function) { return static_cast<int>(setting(function, 0)); }
+constexpr int no_context = 201, invalid_value = 1;
+
+}  // namespace
+
+#define FAILS(function) \
+  if (const int result = result_of(#function)) return result
+#define NEEDS_CONTEXT(function) \
+  FAILS(function);              \
+  if (current < 0) return no_context
+
+extern "C" {
+
+int fake_cuda_held() { return held; }
+int fake_cuda_retained() { return retained; }
+
+int cuInit(unsigned) {
+  FAILS(cuInit);
+  return 0;
+}
+int cuDriverGetVersion(int* version) {
+  FAILS(cuDriverGetVersion);
+  *version = static_cast<int>(setting("version", 13000));
+  return 0;
+}
+int cuGetErrorName(int error, const char** name) {
+  *name = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+                         : nullptr;
+  return *name ? 0 : invalid_value;
+}
+int cuGetErrorString(int error, const char** text) {
+  *text = error == 2 ? "out of memory" : nullptr;
+  return *text ? 0 : invalid_value;
+}
+int cuDeviceGetCount(int* count) {
+  FAILS(cuDeviceGetCount);
+  *count = static_cast<int>(setting("devices", devices));
+  return 0;
+}
+int cuDeviceGet(int* device, int number) {
+  if (number < 0 || number >= devices) return 101;
+  *device = 40 + number;  // so that a number taken for the driver's handle shows
+  return 0;
+}
+int cuDeviceGetName(char* name, int size, int device) {
+  std::snprintf(name, static_cast<std::size_t>(size), "%s",
+                device == 40 ? "NVIDIA H100 80GB HBM3" : "Fake device");
+  return device >= 40 ? 0 : 101;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  if (device < 40) return 101;
+  switch (attribute) {
+    case 16:
+      *value = device == 40 ? 132 : 7;
+      return 0;
+    case 38:
+      *value = 50 << 20;
+      return 0;
+    case 39:
+      *value = 2048;
+      return 0;
+    case 75:
+      *value = 9;
+      return 0;
+    case 76:
+      *value = 0;
+      return 0;
+    case 81:
+      *value = 233472;
+      return 0;
+    case 82:
+      *value = 65536;
+      return 0;
+    case 97:
+      *value = 232448;
+      return 0;
+    default:
+      return invalid_value;
+  }
+}
+int cuDeviceTotalMem_v2(std::size_t* bytes, int device) {
+  *bytes = std::size_t{80} << 30;
+  return device >= 40 ? 0 : 101;
+}
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  FAILS(cuDevicePrimaryCtxRetain);
+  if (device < 40) return 101;
+  *context = &contexts[device - 40];
+  const std::lock_guard lock(mutex);
+  ++retained;
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  const std::lock_guard lock(mutex);
+  --retained;
+  return device >= 40 ? 0 : 101;
+}
+int cuCtxSetCurrent(void* context) {
+  current = static_cast<int>(static_cast<int*>(context) - contexts);
+  return 0;
+}
+int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  NEEDS_CONTEXT(cuMemGetInfo_v2);
+  *free = 12345;
+  *total = std::size_t{80} << 30;
+  return 0;
+}
+
+// Every handle is counted when it is made and when it is given back.
+int hold(void* made) {
+  if (!made) return 2;
+  const std::lock_guard lock(mutex);
+  ++held;
+  return 0;
+}
+void drop() {
+  const std::lock_guard lock(mutex);
+  --held;
+}
+
+int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
+  NEEDS_CONTEXT(cuMemAlloc_v2);
+  if (bytes == 0) return invalid_value;
+  void* const memory = std::malloc(bytes);
+  *address = reinterpret_cast<std::uint64_t>(memory);
+  return hold(memory);
+}
+int cuMemFree_v2(std::uint64_t address) {
+  NEEDS_CONTEXT(cuMemFree_v2);
+  std::free(reinterpret_cast<void*>(address));
+  drop();
+  return 0;
+}
+int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
+  NEEDS_CONTEXT(cuMemHostAlloc);
+  if (flags != 1) return invalid_value;
+  return hold(*memory = std::malloc(bytes));
+}
+int cuMemFreeHost(void* memory) {
+  NEEDS_CONTEXT(cuMemFreeHost);
+  std::free(memory);
+  drop();
+  return 0;
+}
+bool is_here(void* stream) { return stream && static_cast<Stream*>(stream)->device == current; }
+int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {
+  NEEDS_CONTEXT(cuMemcpyHtoDAsync_v2);
+  if (!is_here(stream)) return 400;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return 0;
+}
+int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t bytes, void* stream) {
+  NEEDS_CONTEXT(cuMemcpyDtoHAsync_v2);
+  if (!is_here(stream)) return 400;
+  std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  return 0;
+}
+int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t bytes, void* stream) {
+  NEEDS_CONTEXT(cuMemcpyDtoDAsync_v2);
+  if (!is_here(stream)) return 400;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return 0;
+}
+int cuMemsetD8Async(std::uint64_t to, unsigned char byte, std::size_t bytes, void* stream) {
+  NEEDS_CONTEXT(cuMemsetD8Async);
+  if (!is_here(stream)) return 400;
+  std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  return 0;
+}
+int cuModuleLoadData(void** module, const void* image) {
+  NEEDS_CONTEXT(cuModuleLoadData);
+  if (std::memcmp(image,
+                  "\x7f"
+                  "ELF",
+                  4) != 0)
+    return 200;
+  return hold(*module = new Module{current});
+}
+int cuModuleUnload(void* module) {
+  NEEDS_CONTEXT(cuModuleUnload);
+  delete static_cast<Module*>(module);
+  drop();
+  return 0;
+}
+int cuModuleGetFunction(void** kernel, void* module, const char* name) {
+  NEEDS_CONTEXT(cuModuleGetFunction);
+  if (static_cast<Module*>(module)->device != current) return 400;
+  if (std::strcmp(name, "ein_add") != 0) return 500;
+  *kernel = &add_kernel;
+  return 0;
+}
+int cuFuncSetAttribute(void* kernel, int attribute, int value) {
+  NEEDS_CONTEXT(cuFuncSetAttribute);
+  if (attribute != 8 || value > 232448) return invalid_value;
+  static_cast<Kernel*>(kernel)->shared_limit = value;
+  return 0;
+}
+/// The one kernel that there is: y[i] = x[i] + 1 for i < n.
+int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared_bytes, void* stream, void** arguments, void**) {
+  NEEDS_CONTEXT(cuLaunchKernel);
+  if (!is_here(stream)) return 400;
+  if (x == 0 || y != 1 || z != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)
+    return invalid_value;
+  if (static_cast<int>(shared_bytes) > static_cast<Kernel*>(kernel)->shared_limit) return 701;
+  const auto* from = *static_cast<const float**>(arguments[0]);
+  auto* to = *static_cast<float**>(arguments[1]);
+  const int count = *static_cast<const int*>(arguments[2]);
+  for (int i = 0; i < count && i < static_cast<int>(x * bx); ++i) to[i] = from[i] + 1;
+  static_cast<Stream*>(stream)->ended = result_of("kernel");
+  return 0;
+}
+int cuStreamCreate(void** stream, unsigned flags) {
+  NEEDS_CONTEXT(cuStreamCreate);
+  if (flags != 1) return invalid_value;
+  return hold(*stream = new Stream{current, 0});
+}
+int cuStreamDestroy_v2(void* stream) {
+  NEEDS_CONTEXT(cuStreamDestroy_v2);
+  if (!is_here(stream)) return 400;
+  delete static_cast<Stream*>(stream);
+  drop();
+  return 0;
+}
+int cuStreamSynchronize(void* stream) {
+  NEEDS_CONTEXT(cuStreamSynchronize);
+  return is_here(stream) ? static_cast<Stream*>(stream)->ended : 400;
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  NEEDS_CONTEXT(cuStreamWaitEvent);
+  return is_here(stream) && event ? 0 : 400;
+}
+int cuEventCreate(void** event, unsigned) {
+  NEEDS_CONTEXT(cuEventCreate);
+  return hold(*event = new Event{current, -1});
+}
+int cuEventDestroy_v2(void* event) {
+  NEEDS_CONTEXT(cuEventDestroy_v2);
+  delete static_cast<Event*>(event);
+  drop();
+  return 0;
+}
+int cuEventRecord(void* event, void* stream) {
+  NEEDS_CONTEXT(cuEventRecord);
+  if (!is_here(stream)) return 400;
+  static_cast<Event*>(event)->when = clock_of_events += 1.5f;
+  return 0;
+}
+int cuEventSynchronize(void* event) {
+  NEEDS_CONTEXT(cuEventSynchronize);
+  return static_cast<Event*>(event)->device == current ? 0 : 400;
+}
+int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
+  NEEDS_CONTEXT(cuEventElapsedTime);
+  *milliseconds = static_cast<Event*>(to)->when - static_cast<Event*>(from)->when;
+  return static_cast<Event*>(from)->when < 0 ? 600 : 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,114 @@
+// Emitted kernels, compiled by the host's compiler and run there.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "codegen/emit.hpp"
+#include "codegen/vocabulary.hpp"
+#include "support/scratch.hpp"
+
+namespace ein::test {
+
+/// The command of a compiler that makes C++20 of files, from $CXX or by its usual name; empty if
+/// there is none.
+inline std::string host_compiler() {
+  const char* chosen = std::getenv("CXX");
+  for (const char* command : {chosen, "c++", "g++"}) {
+    if (command && std::system((std::string(command) + " --version > /dev/null 2>&1").c_str()) == 0)
+      return command;
+  }
+  return {};
+}
+
+/// Many kernels in one translation unit. Each is known by its name.
+class KernelsOnHost {
+ public:
+  ~KernelsOnHost() {
+    if (library_) ::dlclose(library_);
+  }
+  KernelsOnHost() = default;
+  KernelsOnHost(const KernelsOnHost&) = delete;
+  KernelsOnHost& operator=(const KernelsOnHost&) = delete;
+
+  void add(const codegen::KernelSource& kernel) {
+    if (!launches_.emplace(kernel.name, nullptr).second)
+      throw std::logic_error("two kernels " + kernel.name);
+    text_ += kernel.text.substr(kernel.kernel_begin);
+    text_ +=
+        "extern \"C\" const char* launch_" + kernel.name +
+        "(const unsigned* grid, const unsigned* block, bool fibres, void* const* arguments) {\n"
+        "  return device::launch(" +
+        kernel.name + ", grid, block, fibres, arguments);\n}\n\n";
+  }
+
+  /// What the compiler has to say if it fails; else nothing.
+  std::string build(const std::string& compiler) {
+    ScratchDirectory directory;
+    const std::string source = directory.path("kernels.cpp"),
+                      library = directory.path("kernels.so");
+    write_bytes(source, "#include \"" EIN_TEST_DATA "/../support/device_on_host.hpp\"\n" +
+                            codegen::portable_vocabulary() + text_);
+    std::string options = " -std=c++20 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing";
+#if defined(__SANITIZE_ADDRESS__)
+    options += " -g -fsanitize=address,undefined -fno-sanitize-recover=all";
+#endif
+    const std::string log = directory.path("log");
+    if (std::system(
+            (compiler + options + " -o " + library + " " + source + " 2> " + log).c_str()) != 0) {
+      return read_bytes(log).substr(0, 4000);
+    }
+    library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library_) return ::dlerror();
+    for (auto& [name, launch] : launches_) {
+      launch = reinterpret_cast<Launch>(::dlsym(library_, ("launch_" + name).c_str()));
+      if (!launch) return "no kernel " + name;
+    }
+    return {};
+  }
+
+  /// Runs a kernel on these program buffers; returns what went wrong in it, or nothing.
+  std::string run(const codegen::KernelSource& kernel, std::span<std::byte* const> buffers,
+                  std::byte* workspace, RandomOrigin origin,
+                  codegen::KernelSource::Fault* fault) const {
+    std::vector<std::byte*> pointers;
+    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
+      const int buffer = kernel.buffers[i];
+      pointers.push_back((buffer == codegen::workspace_buffer
+                              ? workspace
+                              : buffers[static_cast<std::size_t>(buffer)]) +
+                         kernel.offsets[i]);
+    }
+    std::vector<std::uint64_t> numbers;
+    for (const codegen::KernelSource::Stream& stream : kernel.streams) {
+      numbers.push_back(stream.of_run ? origin.seed : stream.seed);
+      numbers.push_back(stream.stream + (stream.of_run ? origin.stream : 0));
+    }
+    std::vector<void*> arguments;
+    for (std::byte*& pointer : pointers) arguments.push_back(&pointer);
+    if (kernel.checks_positions) arguments.push_back(&fault);
+    for (std::uint64_t& number : numbers) arguments.push_back(&number);
+    const std::string text = kernel.text.substr(kernel.kernel_begin);
+    bool fibres = false;
+    for (const char* word :
+         {"__syncthreads", "__shfl", "combine_lanes", "combine_rows", "scan_block", "sorted<"}) {
+      fibres |= text.find(word) != std::string::npos;
+    }
+    return launches_.at(kernel.name)(kernel.grid, kernel.block, fibres, arguments.data());
+  }
+
+ private:
+  using Launch = const char* (*)(const unsigned*, const unsigned*, bool, void* const*);
+  std::string text_;
+  std::map<std::string, Launch> launches_;
+  void* library_ = nullptr;
+};
+
+}  // namespace ein::test

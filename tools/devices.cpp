@@ -1,0 +1,167 @@
+// ein devices: what this machine computes on, and what is missing.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <memory>
+#include <set>
+
+#include <ein/hardware.hpp>
+#include <ein/parallel.hpp>
+
+#include "codegen/cubin_cache.hpp"
+#include "codegen/driver.hpp"
+#include "codegen/nvrtc.hpp"
+#include "report.hpp"
+#include "subcommands.hpp"
+#include "words.hpp"
+
+namespace ein::command {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  ein devices
+  ein devices --json
+
+The processors' peaks and bandwidth are measured, once, which takes about a second. A GPU's peaks
+are what its datasheet promises, without sparsity. A device that is missing is no error.
+
+EIN_CUDA_DRIVER and EIN_NVRTC name the libraries of the driver and of NVRTC, where those that the
+system finds are not the right ones.
+
+Exit code: 0.)";
+
+/// The cores that the system counts; 0 where it does not tell.
+int core_count() {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> cores;
+  std::string package;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("physical id")) package = line;
+    if (line.starts_with("core id")) cores.insert(package + line);
+  }
+  return static_cast<int>(cores.size());
+}
+
+/// "L1 48K, L2 1M, L3 32M": what the first processor reads data through; empty where the system
+/// does not tell.
+std::string caches() {
+  std::string list;
+  for (int i = 0;; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    std::string level, type, size;
+    if (!(std::ifstream(folder + "level") >> level)) return list;
+    if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
+    if (!(std::ifstream(folder + "size") >> size) || size.empty()) continue;
+    std::string digits = size.substr(0, size.size() - 1);
+    const bool is_whole_mega = size.back() == 'K' && digits.size() < 9 &&
+                               std::all_of(digits.begin(), digits.end(), ::isdigit) &&
+                               !digits.empty() && std::stol(digits) % 1024 == 0;
+    if (is_whole_mega) size = std::to_string(std::stol(digits) / 1024) + "M";
+    list += (list.empty() ? "L" : ", L") + level + " " + size + "iB";
+  }
+}
+
+/// "989.5 TFLOP/s bf16 (tensor cores), 67 TFLOP/s f32": those of them that there are.
+std::string peaks_of(const Hardware& hardware) {
+  std::string list;
+  for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+    const auto peak = hardware.peak(dtype);
+    if (!peak) continue;
+    list += (list.empty() ? "" : ", ") + with_prefix(*peak, "FLOP/s ") + std::string(name(dtype));
+  }
+  return list;
+}
+
+std::string architectures() {
+  std::string list;
+  for (const int sm : codegen::nvrtc_architectures())
+    list += (list.empty() ? "sm_" : " sm_") + std::to_string(sm);
+  return list;
+}
+
+std::string devices(bool json_is_wanted) {
+  Table table({false, false});
+  Json json;
+  const Hardware cpu = measured_cpu();
+  const int cores = core_count();
+  table.add({"cpu", cpu.name + (cores > 0 ? " on " + std::to_string(cores) +
+                                                (cores == 1 ? " core" : " cores")
+                                          : "")});
+  const std::string cache_list = caches();
+  table.add({"", with_prefix(cpu.memory, "B") + " of memory" +
+                     (cache_list.empty() ? "" : "; caches " + cache_list)});
+  table.add({"", with_prefix(*cpu.peak(DType::f32), "FLOP/s ") + "f32, " +
+                     with_prefix(*cpu.peak(DType::f64), "FLOP/s ") + "f64, " +
+                     with_prefix(cpu.bandwidth, "B/s") + " (" + cpu.source + ")"});
+  json.add("cpu.name", cpu.name);
+  json.add("cpu.cores", Count(cores));
+  json.add("cpu.threads", Count(num_threads()));
+  json.add("cpu.memory", cpu.memory);
+  json.add("cpu.flops.f32", *cpu.peak(DType::f32));
+  json.add("cpu.flops.f64", *cpu.peak(DType::f64));
+  json.add("cpu.bandwidth", cpu.bandwidth);
+
+  const codegen::Driver& driver = codegen::Driver::of_system();
+  if (!driver.missing().empty()) {
+    table.add({"cuda", driver.missing()});
+    json.add("cuda.missing", driver.missing());
+  } else {
+    const std::string version = to_string(driver.version());
+    json.add("cuda.driver", version);
+    json.add("cuda.devices", Count(driver.device_count()));
+    for (int i = 0; i < driver.device_count(); ++i) {
+      const codegen::DeviceInfo info = driver.info(i);
+      const std::string key = "cuda:" + std::to_string(i);
+      const std::string sm = "sm_" + std::to_string(info.major) + std::to_string(info.minor);
+      const auto memory = static_cast<double>(info.memory);
+      table.add({key, info.name + ", " + std::to_string(info.sms) + " SMs, " + sm +
+                          ", driver for CUDA " + version});
+      table.add({"", with_prefix(memory, "B") + " of memory; L2 " +
+                         with_prefix(info.l2_bytes, "B") + "; shared memory " +
+                         grouped(info.shared_bytes_per_block) + " bytes a block"});
+      const auto hardware = find_hardware(info.name, info.sms);
+      table.add({"", hardware
+                         ? peaks_of(*hardware) + ", " + with_prefix(hardware->bandwidth, "B/s") +
+                               " (" + hardware->source + ")"
+                         : "peaks unknown"});
+      json.add(key + ".name", info.name);
+      json.add(key + ".arch", sm);
+      json.add(key + ".sms", Count(info.sms));
+      json.add(key + ".memory", Count(info.memory));
+      if (hardware) json.add(key + ".hardware", hardware->key);
+    }
+  }
+
+  std::string missing;
+  if (codegen::nvrtc_is_available(&missing)) {
+    const std::string version = to_string(codegen::nvrtc_version());
+    table.add({"nvrtc", version + ", compiles for " + architectures()});
+    json.add("nvrtc", version);
+    json.add("nvrtc.architectures", architectures());
+  } else {
+    table.add({"nvrtc", missing});
+    json.add("nvrtc.missing", missing);
+  }
+  if (const auto cache = codegen::CubinCache::of_user()) {
+    table.add({"kernels", "kept in " + cache->directory()});
+    json.add("kernels", cache->directory());
+  } else {
+    table.add({"kernels", "not kept: there is no private directory ~/.cache/ein/cubin"});
+  }
+  return json_is_wanted ? json.text() : table.text();
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, std::string& output) {
+  CLI::App* command =
+      app.add_subcommand("devices", "Print what this machine computes on, and what is missing");
+  const auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print one JSON object");
+  command->footer(examples);
+  command->callback([json, &output] { output = devices(*json); });
+}
+
+}  // namespace ein::command
