@@ -1,9 +1,10 @@
-// ein emit cuda, ein emit cubin and ein devices as a shell sees them.
+// ein emit cuda, ein emit cubin, ein bench and ein devices as a shell sees them.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <vector>
@@ -211,6 +212,38 @@ TEST_F(CudaCommand, HelpTeachesByExamples) {
   expect_holds(text_of({"devices", "--help"}), {"Examples:", "Exit code: 0"});
   expect_holds(text_of({"emit", "--help"}), {"ein emit cuda", "ein emit cubin", "Exit code: 0"});
   expect_fails(2, {"devices", "all"}, "all");
+}
+
+TEST_F(CudaCommand, BenchOnTheProcessor) {
+  const std::vector<std::string> words{"bench", "einsum", "a b, b c -> a c", "--shape", "64,32", "--shape", "32,48"};
+  const std::string text = text_of(words);
+  expect_holds(text, {"device", "cpu, ", "median", "fastest", "FLOP/s", "B/s", "roofline", " %"});
+  std::vector<std::string> json = words;
+  json.push_back("--json");
+  const auto object = nlohmann::json::parse(text_of(json));
+  EXPECT_GT(object["rounds"], 0);
+  EXPECT_GE(object["median_seconds"], object["fastest_seconds"]);
+  // Two FLOPs for each of 64 · 32 · 48 multiply-adds.
+  EXPECT_NEAR(object["flops_per_second"].get<double>() * object["median_seconds"].get<double>(), 2.0 * 64 * 32 * 48, 1);
+  expect_holds(text_of({"bench", "rearrange", "a b -> b a", "--shape", "3,4"}), {"nothing to time"});
+  expect_holds(text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}), {"median"});
+}
+
+TEST_F(CudaCommand, MistakesOfBench) {
+  const std::vector<std::string> words{"bench", "einsum", "a b, b c -> a c", "--shape", "64,32", "--shape", "32,48", "--device"};
+  const auto on = [&](const std::string& device) {
+    std::vector<std::string> all = words;
+    all.push_back(device);
+    return all;
+  };
+  for (const std::string device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "cuda1"})
+    expect_fails(2, on(device), "--device '" + device + "' is neither cpu nor cuda");
+  expect_fails(1, on("cuda"), "no NVIDIA driver", {"EIN_CUDA_DRIVER=/nowhere/libcuda.so"});
+  expect_fails(2, {"bench", "einsum", "a b, b c -> a c"}, "bench needs --shape");
+  expect_fails(2, {"bench", "parse_shape", "a b", "--shape", "2,3"}, "parse_shape computes nothing");
+  if (!codegen::nvrtc_is_available()) GTEST_SKIP() << "no NVRTC";
+  // The stand-in for the driver knows one kernel, and it is none of these.
+  expect_fails(1, on("cuda:1"), "cuModuleGetFunction", {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Loop nests as CUDA C++: the very text is compiled for the host and run there, against the
-// interpreter.
+// interpreter; or on the GPU whose number EIN_TEST_DEVICE is.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +10,7 @@
 
 #include "codegen/emit.hpp"
 #include "support/emitted_nests.hpp"
+#include "support/kernels_on_device.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/one_op.hpp"
 #include "support/random_pattern.hpp"
@@ -101,6 +102,7 @@ class EmitTest : public testing::Test {
     compiler_ = host_compiler();
     if (compiler_.empty()) GTEST_SKIP() << "no C++ compiler to compile kernels with: set CXX";
     std::cout << "seed " << suite_seed << "\n";
+    if (KernelsOnDevice::are_wanted()) device_ = std::make_unique<KernelsOnDevice>();
   }
 
   Case& add(Graph graph, std::vector<Tensor> inputs, Tolerance tolerance = {}) {
@@ -113,6 +115,7 @@ class EmitTest : public testing::Test {
           nest, {}, "_" + std::to_string(cases_.size()) + "_" + std::to_string(c.kernels.size())));
       for (const KernelSource& kernel : c.kernels.back()) {
         host_.add(kernel);
+        if (device_) device_->add(kernel);
         forms_.insert(kernel.name.substr(0, kernel.name.find_first_of("0123456789")));
         ++kernel_count_;
       }
@@ -123,7 +126,7 @@ class EmitTest : public testing::Test {
 
   /// Compiles all and runs all.
   void check_all() {
-    const std::string said = host_.build(compiler_);
+    const std::string said = device_ ? device_->build() : host_.build(compiler_);
     ASSERT_EQ(said, "");
     int failures = 0;
     for (std::size_t i = 0; i < cases_.size() && failures < 3; ++i) {
@@ -155,7 +158,8 @@ class EmitTest : public testing::Test {
       const Fresh workspace(workspace_bytes);
       for (const KernelSource& kernel : nest) {
         const std::string wrong =
-            host_.run(kernel, memory.buffers, workspace.storage()->data(), c.origin, &fault);
+            device_ ? device_->run(kernel, memory.storages, workspace.storage(), c.origin, &fault)
+                    : host_.run(kernel, memory.buffers, workspace.storage()->data(), c.origin, &fault);
         if (!wrong.empty()) return kernel.name + ": " + wrong;
         if (workspace.is_overrun()) return kernel.name + " writes behind the end of its workspace";
       }
@@ -260,6 +264,7 @@ class EmitTest : public testing::Test {
 
   std::string compiler_;
   KernelsOnHost host_;
+  std::unique_ptr<KernelsOnDevice> device_;  // where cases run, if there is one
   std::vector<Case> cases_;
   std::set<std::string> forms_;
   std::size_t kernel_count_ = 0;

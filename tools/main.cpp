@@ -24,11 +24,12 @@ constexpr const char* examples = R"(Examples:
   ein emit nest rearrange 'b s (h d) -> b h s d' --shape 2,128,512 --axis h=8
   ein cost einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --device h100-sxm
   ein emit cuda einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --dtype bf16
+  ein bench einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64
   ein devices
   ein train --data shakespeare.txt --out run && ein sample --from run
   ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024
 More of them: ein check --help, ein run --help, ein emit --help, ein cost --help,
-ein devices --help, ein napkin --help, ein train --help, ein sample --help.
+ein bench --help, ein devices --help, ein napkin --help, ein train --help, ein sample --help.
 
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
 
@@ -66,6 +67,7 @@ int main(int argc, char** argv) {
     ein::command::add_run(app, output);
     ein::command::add_emit(app, output);
     ein::command::add_cost(app, output);
+    ein::command::add_bench(app, output);
     ein::command::add_devices(app, output);
     ein::command::add_napkin(app, output);
     ein::command::add_train(app, output);
@@ -81,8 +83,8 @@ int main(int argc, char** argv) {
       }
       if (app.get_subcommands().empty()) {
         return report(2,
-                      "a subcommand is wanted: check, run, emit, cost, devices, napkin, train or "
-                      "sample\n  see ein --help");
+                      "a subcommand is wanted: check, run, emit, cost, bench, devices, napkin, train "
+                      "or sample\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
       return report(

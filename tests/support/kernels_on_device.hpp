@@ -1,0 +1,112 @@
+// Emitted kernels, compiled by NVRTC and run on a GPU.
+#pragma once
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ein/tensor.hpp>
+#include "codegen/cubin_cache.hpp"
+#include "codegen/driver.hpp"
+#include "codegen/emit.hpp"
+#include "codegen/vocabulary.hpp"
+
+namespace ein::test {
+
+/// Many kernels, some in each translation unit. Each is known by its name.
+class KernelsOnDevice {
+ public:
+  /// The device that the environment's EIN_TEST_DEVICE names.
+  KernelsOnDevice() : device_(std::atoi(std::getenv("EIN_TEST_DEVICE"))), stream_(driver_, device_) {}
+  static bool are_wanted() { return std::getenv("EIN_TEST_DEVICE") != nullptr; }
+
+  void add(const codegen::KernelSource& kernel) {
+    if (kernels_ % kernels_per_unit == 0) sources_.push_back({"kernels.cu", codegen::vocabulary(), arch(), {}});
+    sources_.back().text += kernel.text.substr(kernel.kernel_begin) + "\n";
+    unit_[kernel.name] = kernels_++ / kernels_per_unit;
+  }
+
+  /// What the compiler or the driver has to say if it fails; else nothing.
+  std::string build() try {
+    for (const codegen::Compiled& compiled : codegen::compile_all(sources_)) {
+      modules_.push_back(std::make_unique<codegen::Module>(driver_, device_, compiled.cubin));
+    }
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+
+  /// Copies the program's buffers to the device, runs a kernel on them, and copies them back; returns what went wrong, or
+  /// nothing.
+  std::string run(const codegen::KernelSource& kernel, std::span<const std::shared_ptr<Storage>> buffers, const std::shared_ptr<Storage>& workspace,
+                  RandomOrigin origin, codegen::KernelSource::Fault* fault) try {
+    const Copy fault_copy(*this, reinterpret_cast<std::byte*>(fault), sizeof *fault);
+    std::map<const Storage*, Copy> copies;
+    std::vector<std::uint64_t> numbers;
+    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
+      const int b = kernel.buffers[i];
+      const Storage& storage = b == codegen::workspace_buffer ? *workspace : *buffers[static_cast<std::size_t>(b)];
+      const auto [copy, is_new] = copies.try_emplace(&storage, *this, const_cast<std::byte*>(storage.data()), storage.bytes());
+      numbers.push_back(copy->second.address() + static_cast<std::uint64_t>(kernel.offsets[i]));
+    }
+    if (kernel.checks_positions) numbers.push_back(fault_copy.address());
+    for (const codegen::KernelSource::Stream& stream : kernel.streams) {
+      numbers.push_back(stream.of_run ? origin.seed : stream.seed);
+      numbers.push_back(stream.stream + (stream.of_run ? origin.stream : 0));
+    }
+    std::vector<void*> arguments;
+    for (std::uint64_t& number : numbers) arguments.push_back(&number);
+    codegen::Launch launch;
+    launch.kernel = modules_.at(unit_.at(kernel.name))->kernel(kernel.name, kernel.shared_bytes);
+    std::copy_n(kernel.grid, 3, launch.grid.begin());
+    std::copy_n(kernel.block, 3, launch.block.begin());
+    launch.shared_bytes = kernel.shared_bytes;
+    stream_.launch(launch, arguments);
+    for (const auto& [storage, copy] : copies) copy.back();
+    fault_copy.back();
+    stream_.synchronize();
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+
+ private:
+  static constexpr std::size_t kernels_per_unit = 32;
+
+  /// Memory of the device with the content of some of the host's.
+  class Copy {
+   public:
+    Copy(KernelsOnDevice& owner, std::byte* host, std::size_t bytes)
+        : owner_(owner), host_(host), bytes_(host ? bytes : 0), memory_(owner.driver_, owner.device_, std::max<std::size_t>(16, bytes_)) {
+      if (bytes_ > 0) owner_.stream_.copy_in(memory_.address(), host_, bytes_);
+    }
+    std::uint64_t address() const { return memory_.address(); }
+    void back() const {
+      if (bytes_ > 0) owner_.stream_.copy_out(host_, memory_.address(), bytes_);
+    }
+
+   private:
+    KernelsOnDevice& owner_;
+    std::byte* host_;
+    std::size_t bytes_;
+    codegen::DeviceMemory memory_;
+  };
+
+  std::string arch() const {
+    const codegen::DeviceInfo info = driver_.info(device_);
+    return "sm_" + std::to_string(info.major * 10 + info.minor) + (info.major >= 9 ? "a" : "");
+  }
+
+  codegen::Driver& driver_ = codegen::Driver::of_system();
+  int device_;
+  codegen::Stream stream_;
+  std::vector<codegen::Source> sources_;
+  std::map<std::string, std::size_t> unit_;
+  std::size_t kernels_ = 0;
+  std::vector<std::unique_ptr<codegen::Module>> modules_;
+};
+
+}  // namespace ein::test

@@ -1,0 +1,223 @@
+// ein bench: how long a pattern takes on this machine.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <ein/cost.hpp>
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/hardware.hpp>
+#include <ein/parallel.hpp>
+
+#include "call.hpp"
+#include "codegen/cubin_cache.hpp"
+#include "codegen/driver.hpp"
+#include "cost/scope.hpp"
+#include "kernels.hpp"
+#include "passes/contraction_order.hpp"
+#include "report.hpp"
+#include "runtime/plan.hpp"
+#include "subcommands.hpp"
+#include "words.hpp"
+
+namespace ein::command {
+namespace {
+
+constexpr const char* examples = R"(Examples:
+  ein bench einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64
+  ein bench einsum 'i k, k j -> i j' --shape 4096,4096 --shape 4096,4096 --dtype bf16 --device cuda
+  ein bench rearrange 'b s (h d) -> b h s d' --shape 8,1024,1024 --axis h=16 --json
+
+Operands are random numbers of mean 0. After a call or two that do not count, calls are timed for a
+second: on the CPU each whole, results and all; on a GPU the kernels of many calls between two events.
+The roofline's time is the least that the device's arithmetic and memory allow; data that a cache
+holds can be faster than memory.
+
+Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for a missing GPU and the
+rest.)";
+
+struct BenchWords {
+  CallWords call;
+  std::string device = "cpu";
+  bool json = false;
+};
+
+/// Seconds of one call, round by round.
+struct Times {
+  std::string device;
+  std::optional<Hardware> limits;
+  std::vector<double> seconds{};
+};
+
+/// Numbers of mean 0 that every dtype has.
+Tensor operand(const OperandType& type) {
+  const Tensor x = randn(type.shape, DType::f32);
+  return (is_floating(type.dtype) ? x : x * 4).to(type.dtype);
+}
+
+constexpr double seconds_to_spend = 1;
+
+Times on_cpu(const Call& call, std::span<const OperandType> types) {
+  std::vector<Tensor> operands;
+  for (const OperandType& type : types) operands.push_back(operand(type));
+  std::vector<const Tensor*> addresses;
+  for (const Tensor& x : operands) addresses.push_back(&x);
+  const auto plan = std::make_shared<const engine::Plan>("bench", build_graph(call.get(), types), addresses, OrderOptions());
+  Times times{"cpu, " + std::to_string(num_threads()) + " threads", measured_cpu()};
+  const auto once = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    engine::run(*plan, addresses);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  once();
+  once();
+  for (double spent = 0; spent < seconds_to_spend && times.seconds.size() < 100'000; spent += times.seconds.back())
+    times.seconds.push_back(once());
+  return times;
+}
+
+/// The kernels of a program, loaded and ready.
+class OnGpu {
+ public:
+  OnGpu(int device, const Program& program, std::span<const OperandType> types)
+      : info_(driver_.info(device)), stream_(driver_, device), begin_(driver_, device), end_(driver_, device) {
+    const std::string arch = "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
+    kernels_ = kernels_of(program, target_of(arch));
+    for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+      const Program::Buffer& buffer = program.buffers[b];
+      const std::size_t bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
+      buffers_.push_back(std::make_unique<codegen::DeviceMemory>(driver_, device, std::max<std::size_t>(bytes, 16)));
+      if (b >= program.input_count) continue;
+      const Tensor x = operand(types[b]);
+      stream_.copy_in(buffers_.back()->address(), x.raw_data(), bytes);
+      stream_.synchronize();
+    }
+    std::size_t workspace = sizeof(codegen::KernelSource::Fault);
+    for (const codegen::KernelSource& kernel : kernels_.sources) workspace = std::max(workspace, kernel.workspace_bytes);
+    workspace_ = std::make_unique<codegen::DeviceMemory>(driver_, device, workspace);
+    if (kernels_.sources.empty()) return;
+    const auto cache = codegen::CubinCache::of_user();
+    const std::vector<codegen::Source> sources{{"kernels.cu", kernels_.text, arch}};
+    module_ = std::make_unique<codegen::Module>(driver_, device, codegen::compile_all(sources, cache ? &*cache : nullptr).front().cubin);
+  }
+
+  Times time() {
+    Times times{"cuda, " + info_.name, find_hardware(info_.name, info_.sms)};
+    double once = seconds_of(1);
+    once = seconds_of(3) / 3;
+    // Rounds long enough for the events' resolution of half a microsecond.
+    const int calls = static_cast<int>(std::clamp(0.002 / std::max(once, 1e-7), 1.0, 1000.0));
+    for (double spent = 0; spent < seconds_to_spend && times.seconds.size() < 1000;) {
+      const double seconds = seconds_of(calls);
+      spent += std::max(seconds, 1e-4);
+      times.seconds.push_back(seconds / calls);
+    }
+    return times;
+  }
+
+ private:
+  double seconds_of(int calls) {
+    stream_.record(begin_);
+    for (int i = 0; i < calls; ++i) {
+      for (const codegen::KernelSource& kernel : kernels_.sources) launch(kernel);
+    }
+    stream_.record(end_);
+    end_.wait();
+    return end_.seconds_since(begin_);
+  }
+
+  void launch(const codegen::KernelSource& kernel) {
+    std::vector<std::uint64_t> numbers;
+    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
+      const int b = kernel.buffers[i];
+      const codegen::DeviceMemory& memory = b == codegen::workspace_buffer ? *workspace_ : *buffers_[static_cast<std::size_t>(b)];
+      numbers.push_back(memory.address() + static_cast<std::uint64_t>(kernel.offsets[i]));
+    }
+    std::vector<void*> arguments;
+    for (std::uint64_t& number : numbers) arguments.push_back(&number);
+    codegen::Launch launch{module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
+    std::copy_n(kernel.grid, 3, launch.grid.begin());
+    std::copy_n(kernel.block, 3, launch.block.begin());
+    stream_.launch(launch, arguments);
+  }
+
+  codegen::Driver& driver_ = codegen::Driver::of_system();
+  codegen::DeviceInfo info_;
+  codegen::Stream stream_;
+  codegen::Event begin_, end_;
+  Kernels kernels_;
+  std::vector<std::unique_ptr<codegen::DeviceMemory>> buffers_;
+  std::unique_ptr<codegen::DeviceMemory> workspace_;
+  std::unique_ptr<codegen::Module> module_;
+};
+
+/// The number in "cuda" or "cuda:1"; nothing for "cpu".
+std::optional<int> gpu_of(const std::string& device) {
+  if (device == "cpu") return std::nullopt;
+  if (device == "cuda") return 0;
+  int number = -1;
+  const char* const end = device.data() + device.size();
+  if (device.starts_with("cuda:")) {
+    const auto [stop, error] = std::from_chars(device.data() + 5, end, number);
+    if (error == std::errc() && stop == end && number >= 0) return number;
+  }
+  throw UsageError("bench: --device '" + device + "' is neither cpu nor cuda nor, of several GPUs, cuda:1");
+}
+
+std::string report(Times times, const Cost& cost, DType dtype, bool json) {
+  std::sort(times.seconds.begin(), times.seconds.end());
+  const double median = times.seconds[times.seconds.size() / 2], fastest = times.seconds.front();
+  const double flops = cost.model.approximate() / median, bytes = cost.bytes().approximate() / median;
+  std::optional<double> share;
+  if (times.limits && (cost.model == Count(0) || times.limits->peak(dtype))) share = roofline(cost, *times.limits, dtype).seconds / median;
+  if (json) {
+    Json object;
+    object.add("device", times.device);
+    object.add("rounds", Count(static_cast<std::int64_t>(times.seconds.size())));
+    object.add("median_seconds", median);
+    object.add("fastest_seconds", fastest);
+    object.add("flops_per_second", flops);
+    object.add("bytes_per_second", bytes);
+    if (share) object.add("roofline_share", *share);
+    return object.text();
+  }
+  Table table({false, true});
+  table.add({"device", times.device});
+  table.add({"median", duration(median) + " of " + grouped(Count(static_cast<std::int64_t>(times.seconds.size()))) + " rounds"});
+  table.add({"fastest", duration(fastest)});
+  table.add({"arithmetic", with_prefix(flops, "FLOP/s")});
+  table.add({"memory", with_prefix(bytes, "B/s")});
+  table.add({"roofline", share ? shown(100 * *share) + " %" : "unknown: no peak is known of this device"});
+  return table.text();
+}
+
+std::string bench(const BenchWords& words) {
+  const std::optional<int> gpu = gpu_of(words.device);
+  const std::vector<OperandType> types = operands_of(words.call);
+  if (types.empty()) throw UsageError("bench needs --shape, once for each operand");
+  const Call call(words.call, types.size());
+  if (call.op() == Operation::parse_shape) throw UsageError("bench: parse_shape computes nothing");
+  const Graph graph = build_graph(call.get(), types);
+  const Program program = program_of(graph, types);
+  if (program.nests.empty()) return "nothing to time: the results are empty, or views of the operands\n";
+  Times times = gpu ? OnGpu(*gpu, program, types).time() : on_cpu(call, types);
+  return report(std::move(times), cost(order_contractions(graph)), types[0].dtype, words.json);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, std::string& output) {
+  CLI::App* command = app.add_subcommand("bench", "Time a pattern on the CPU or a GPU");
+  const auto words = std::make_shared<BenchWords>();
+  add_call(*command, words->call);
+  add_operands(*command, words->call);
+  add_word(*command, "--device", words->device, "cpu (the default), cuda, or cuda:1 of several GPUs")->type_name("DEVICE");
+  command->add_flag("--json", words->json, "as one JSON object");
+  command->footer(examples);
+  command->callback([words, &output] { output = bench(*words); });
+}
+
+}  // namespace ein::command
