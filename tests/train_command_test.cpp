@@ -1,14 +1,14 @@
 // ein train and ein sample as a shell sees them: words in; stdout, stderr, exit code and files out.
 #include <gtest/gtest.h>
 
-#include <cerrno>
-#include <cstring>
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
