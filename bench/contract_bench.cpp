@@ -13,7 +13,7 @@ using ein::einsum, ein::rearrange, ein::randn, ein::Tensor;
 void eigen_scores(const Tensor& x, const Tensor& y, const Tensor& z, std::int64_t batch) {
   const std::int64_t depth = x.shape().back();
   const std::int64_t rows = x.numel() / batch / depth, columns = y.numel() / batch / depth;
-  ein::cpu::parallel_for(batch, [&](std::int64_t b) {
+  ein::host::parallel_for(batch, [&](std::int64_t b) {
     matrix(z, rows, columns, b).noalias() =
         matrix(x, rows, depth, b) * matrix(y, columns, depth, b).transpose();
   });
@@ -95,7 +95,7 @@ void permuted(Bench& bench) {
               one_and_all());
     const Tensor p = randn({batch, h, s, s}), out = ein::empty({batch, h, s, d});
     const auto values = [=] {
-      ein::cpu::parallel_for(batch * h, [&](std::int64_t i) {
+      ein::host::parallel_for(batch * h, [&](std::int64_t i) {
         matrix(out, s, d, i).noalias() = matrix(p, s, s, i) * matrix(k2, s, d, i);
       });
     };

@@ -22,7 +22,7 @@ Eigen::Map<RowMajor<T>> matrix(const ein::Tensor& x, std::int64_t rows, std::int
 template <class A, class B, class C>
 void eigen_product(const A& a, const B& b, C&& c) {
   const std::int64_t cuts = ein::num_threads();
-  ein::cpu::parallel_for(cuts, [&](std::int64_t cut) {
+  ein::host::parallel_for(cuts, [&](std::int64_t cut) {
     const std::int64_t begin = c.rows() * cut / cuts, count = c.rows() * (cut + 1) / cuts - begin;
     c.middleRows(begin, count).noalias() = a.middleRows(begin, count) * b;
   });

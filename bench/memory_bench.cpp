@@ -15,7 +15,7 @@ double bytes(const Tensor& x) { return static_cast<double>(x.nbytes()); }
 template <class F>
 void in_pieces(std::size_t n, const F& copy) {
   const auto cuts = static_cast<std::size_t>(ein::num_threads());
-  ein::cpu::parallel_for(static_cast<std::int64_t>(cuts), [&](std::int64_t cut) {
+  ein::host::parallel_for(static_cast<std::int64_t>(cuts), [&](std::int64_t cut) {
     const auto c = static_cast<std::size_t>(cut);
     copy(n * c / cuts, n * (c + 1) / cuts);
   });

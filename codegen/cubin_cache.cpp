@@ -206,7 +206,7 @@ std::vector<Compiled> compile_all(std::span<const Source> sources, const CubinCa
   }
   std::vector<Compiled> compiled(sources.size());
   std::vector<std::exception_ptr> errors(sources.size());
-  cpu::parallel_for(static_cast<std::int64_t>(distinct.size()), [&](std::int64_t part) {
+  host::parallel_for(static_cast<std::int64_t>(distinct.size()), [&](std::int64_t part) {
     const std::size_t i = distinct[static_cast<std::size_t>(part)];
     try {
       if (cache) {

@@ -12,7 +12,7 @@
 #include "cpu/gemm.hpp"
 #include "cpu/gemm_blocks.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 enum class Lie { rows, columns, rows_with_gap, columns_with_gap, neither };
@@ -218,4 +218,4 @@ TEST(GemmIntegersTest, Wrap) {
 }
 
 }  // namespace
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -179,7 +179,7 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
     }
     for (const Program::Group& group : p.groups) {
       together += group.count > 1;
-      const auto kernel = cpu::make_kernel(p, group);
+      const auto kernel = host::make_kernel(p, group);
       std::vector<double> workspace(kernel->workspace_bytes() / sizeof(double) + 16);
       auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
       kernel->run({addresses, aligned});

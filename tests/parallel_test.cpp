@@ -31,7 +31,7 @@ TEST_F(ParallelTest, EveryPartRunsOnce) {
     EXPECT_EQ(num_threads(), threads);
     for (std::int64_t parts : {0, 1, 2, 3, 7, 1000}) {
       std::vector<std::atomic<int>> runs(static_cast<std::size_t>(parts));
-      cpu::parallel_for(parts, [&](std::int64_t part) { ++runs[static_cast<std::size_t>(part)]; });
+      host::parallel_for(parts, [&](std::int64_t part) { ++runs[static_cast<std::size_t>(part)]; });
       for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1);
     }
   }
@@ -40,7 +40,7 @@ TEST_F(ParallelTest, EveryPartRunsOnce) {
 TEST_F(ParallelTest, PartsInsideOfPartsRunToo) {
   set_num_threads(3);
   std::atomic<int> runs{0};
-  cpu::parallel_for(5, [&](std::int64_t) { cpu::parallel_for(7, [&](std::int64_t) { ++runs; }); });
+  host::parallel_for(5, [&](std::int64_t) { host::parallel_for(7, [&](std::int64_t) { ++runs; }); });
   EXPECT_EQ(runs, 35);
 }
 
@@ -49,7 +49,7 @@ TEST_F(ParallelTest, ExceptionsOfPartsReachTheCaller) {
     set_num_threads(threads);
     for (std::int64_t bad : {0, 5, 99}) {
       try {
-        cpu::parallel_for(100, [&](std::int64_t part) {
+        host::parallel_for(100, [&](std::int64_t part) {
           if (part == bad) throw std::runtime_error("part " + std::to_string(part));
         });
         ADD_FAILURE() << "no exception";
@@ -58,10 +58,10 @@ TEST_F(ParallelTest, ExceptionsOfPartsReachTheCaller) {
       }
     }
     // All of them at once: one arrives.
-    EXPECT_THROW(cpu::parallel_for(100, [](std::int64_t) { throw std::logic_error("each"); }), std::logic_error);
+    EXPECT_THROW(host::parallel_for(100, [](std::int64_t) { throw std::logic_error("each"); }), std::logic_error);
     // And the pool is as good as before.
     std::atomic<int> runs{0};
-    cpu::parallel_for(100, [&](std::int64_t) { ++runs; });
+    host::parallel_for(100, [&](std::int64_t) { ++runs; });
     EXPECT_EQ(runs, 100);
   }
 }

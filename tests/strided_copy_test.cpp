@@ -8,7 +8,7 @@
 #include <sstream>
 #include <thread>
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 using Axes = std::vector<CopyAxis>;
@@ -224,4 +224,4 @@ TEST_F(StridedCopyTest, PartsRunAtTheSameTime) {
 }
 
 }  // namespace
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 /// The functions of a strip at the ends of their ranges, in whole vectors and in what is left over.
@@ -129,4 +129,4 @@ TEST(Strip, SharedValuesOfRows) {
 }
 
 }  // namespace
-}  // namespace ein::cpu
+}  // namespace ein::host

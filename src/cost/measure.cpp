@@ -88,7 +88,7 @@ double measure_flops(int threads) {
   std::vector<double> seconds(static_cast<std::size_t>(threads));
   double best = INFINITY;
   for (int run = 0; run < 25; ++run) {
-    cpu::parallel_for(threads, [&](std::int64_t part) {
+    host::parallel_for(threads, [&](std::int64_t part) {
       const double begin = seconds_now(CLOCK_THREAD_CPUTIME_ID);
       keep(multiply_add<T>(steps, indices));
       seconds[static_cast<std::size_t>(part)] = seconds_now(CLOCK_THREAD_CPUTIME_ID) - begin;
@@ -126,11 +126,11 @@ std::size_t array_bytes() {
 }
 
 /// The shortest of several runs over `parts`: what else the machine does only ever adds time.
-double best_seconds(std::int64_t parts, const cpu::Task& task) {
+double best_seconds(std::int64_t parts, const host::Task& task) {
   double best = INFINITY;
   for (int run = 0; run < 10; ++run) {
     const double begin = seconds_now(CLOCK_MONOTONIC);
-    cpu::parallel_for(parts, task);
+    host::parallel_for(parts, task);
     best = std::min(best, seconds_now(CLOCK_MONOTONIC) - begin);
   }
   return std::max(best, 1e-9);
@@ -159,7 +159,7 @@ void measure_bandwidth(CpuLimits& limits) {
   }
   const auto count = static_cast<std::int64_t>(parts);
   const auto offset = [](std::int64_t part) { return static_cast<std::size_t>(part) * part_bytes; };
-  cpu::parallel_for(count, [&](std::int64_t part) {
+  host::parallel_for(count, [&](std::int64_t part) {
     std::memset(from.get() + offset(part), 1, part_bytes);
     std::memset(to.get() + offset(part), 2, part_bytes);
   });

@@ -15,7 +15,7 @@
 #include "cpu/kernel.hpp"
 #include "cpu/parallel.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 using AxisList = std::vector<std::size_t>;
@@ -401,4 +401,4 @@ std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
   }
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

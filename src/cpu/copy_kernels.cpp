@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #endif
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 using std::int64_t;
@@ -474,4 +474,4 @@ void finish_streaming() {
 #endif
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

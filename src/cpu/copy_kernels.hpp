@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ein::cpu {
+namespace ein::host {
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 inline constexpr int copy_vector_bytes = 64;
@@ -47,4 +47,4 @@ BoxKernel copy_rows_kernel(bool streaming);
 /// Streaming stores are weakly ordered; this makes them visible before what the caller stores next.
 void finish_streaming();
 
-}  // namespace ein::cpu
+}  // namespace ein::host

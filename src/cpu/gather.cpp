@@ -7,7 +7,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/position.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 /// What one call copies. Steps are in bytes, but for those of the positions.
@@ -119,4 +119,4 @@ class GatherKernel final : public Kernel {
 
 std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest) { return std::make_unique<GatherKernel>(nest); }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

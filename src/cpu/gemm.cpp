@@ -6,7 +6,7 @@
 
 #include "cpu/gemm_blocks.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 template <class C, int Order>
@@ -103,4 +103,4 @@ template void gemm(const MatrixRef<double>&, const MatrixRef<const double>&, con
 template void gemm(const MatrixRef<std::uint64_t>&, const MatrixRef<const std::uint64_t>&,
                    const MatrixRef<const std::uint64_t>&, bool);
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// A matrix in memory; strides in elements.
 template <class C>
@@ -32,4 +32,4 @@ template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate);
 
-}  // namespace ein::cpu
+}  // namespace ein::host

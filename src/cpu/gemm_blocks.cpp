@@ -6,7 +6,7 @@
 #include "cpu/gemm_kernel.hpp"
 #include "cpu/gemm_pack.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 /// A block of b stays in the second-level cache while all of a meets it; one panel of it (a tile
@@ -183,4 +183,4 @@ template void blocked_product(const MatrixRef<float>&, const MatrixRef<const flo
 template void blocked_product(const MatrixRef<double>&, const MatrixRef<const double>&,
                               const MatrixRef<const double>&, bool);
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -3,7 +3,7 @@
 
 #include "cpu/gemm.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// c = a · b, or c += a · b, on the calling thread. T is float or double. Operands may have any
 /// strides and sizes; c must not overlap the others.
@@ -11,4 +11,4 @@ template <class T>
 void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
                      const MatrixRef<const T>& b, bool accumulate);
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace ein::cpu {
+namespace ein::host {
 
 #if defined(__AVX512F__)
 inline constexpr int vector_bytes = 64, vector_registers = 32;
@@ -136,4 +136,4 @@ constexpr TileTable<T> make_tile_table() {
 template <class T>
 inline constexpr TileTable<T> tile_table = make_tile_table<T>();
 
-}  // namespace ein::cpu
+}  // namespace ein::host

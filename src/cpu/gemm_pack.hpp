@@ -5,7 +5,7 @@
 
 #include "cpu/gemm_kernel.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// Copies at most 2 · most elements: two pieces of a constant size, which may overlap, take less
 /// than a call of memcpy.
@@ -97,4 +97,4 @@ void pack_rows(const T* from, std::int64_t row_stride, std::int64_t col_stride, 
   }
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -5,7 +5,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/small_array.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 class GroupKernel final : public Kernel {
@@ -99,4 +99,4 @@ std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group
   return std::make_unique<GroupKernel>(program, group);
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

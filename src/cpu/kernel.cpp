@@ -3,7 +3,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/strided_copy.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 class CopyKernel final : public Kernel {
@@ -47,4 +47,4 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
   return make_map_kernel(nest);
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

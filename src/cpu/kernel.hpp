@@ -7,7 +7,7 @@
 
 #include "nest/nest.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// What one run of a kernel works on.
 struct Run {
@@ -44,4 +44,4 @@ std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);      // is_sc
 std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);         // Along::scan
 std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);         // Along::argsort
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -10,7 +10,7 @@
 #include "cpu/small_array.hpp"
 #include "nest/nest.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// Some axes of a nest, walked in row-major order of the list. Operand o's byte offset at the current
 /// point is offset(o); operands are the inputs, then the output.
@@ -151,4 +151,4 @@ inline std::size_t row_axis(const LoopNest& nest, std::size_t inner, const LoopN
 /// Pieces of about this many elements go to the thread pool.
 inline constexpr std::int64_t elements_per_part = 32768;
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -8,18 +8,18 @@
 #include "cpu/strip.hpp"
 #include "tensor/convert.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 template <class C>
 class MapKernel final : public Kernel {
  public:
   explicit MapKernel(const LoopNest& nest)
-      : nest_(nest), body_(nest.body, nest.inputs), strip_axis_(cpu::strip_axis(nest, false, nest.output)),
-        row_axis_(body_.draws() ? no_axis : cpu::row_axis(nest, strip_axis_, nest.output, strip_size)),
+      : nest_(nest), body_(nest.body, nest.inputs), strip_axis_(host::strip_axis(nest, false, nest.output)),
+        row_axis_(body_.draws() ? no_axis : host::row_axis(nest, strip_axis_, nest.output, strip_size)),
         length_(strip_axis_ == no_axis ? 1 : nest.axes[strip_axis_].size),
-        cut_(row_axis_ == no_axis ? cpu::cut(nest, strip_axis_, strip_size)
-                                  : cpu::cut(nest, row_axis_, strip_size / std::max<std::int64_t>(1, length_))),
+        cut_(row_axis_ == no_axis ? host::cut(nest, strip_axis_, strip_size)
+                                  : host::cut(nest, row_axis_, strip_size / std::max<std::int64_t>(1, length_))),
         outer_(nest, axes_where(nest, [&](std::size_t a) { return a != strip_axis_ && a != row_axis_; })) {
     for (const LoopNest::Operand& input : nest_.inputs) {
       steps_.push_back(step(input, strip_axis_));
@@ -97,4 +97,4 @@ std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest) {
   }
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

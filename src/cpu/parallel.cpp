@@ -50,7 +50,7 @@ class Pool {
   int threads() const { return static_cast<int>(ranges_.size()); }
 
   /// False if another call has the pool.
-  bool run(std::int64_t parts, const cpu::Task& task) {
+  bool run(std::int64_t parts, const host::Task& task) {
     const std::unique_lock lock(calling_, std::try_to_lock);
     if (!lock) return false;
     task_ = &task;
@@ -136,7 +136,7 @@ class Pool {
   std::atomic<std::uint32_t> state_{0};
   std::atomic<bool> stopping_{false};
   std::mutex calling_, failing_;
-  const cpu::Task* task_ = nullptr;  // there until the last part is done
+  const host::Task* task_ = nullptr;  // there until the last part is done
   std::exception_ptr failure_;
 };
 
@@ -177,12 +177,12 @@ void set_num_threads(int threads) {
   shared.pool.swap(pool);
 }
 
-namespace cpu {
+namespace host {
 
 void parallel_for(std::int64_t parts, const Task& task) {
   if (parts > 1 && !inside_a_part && num_threads() > 1 && current_pool()->run(parts, task)) return;
   for (std::int64_t part = 0; part < parts; ++part) task(part);
 }
 
-}  // namespace cpu
+}  // namespace host
 }  // namespace ein

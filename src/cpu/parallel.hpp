@@ -6,7 +6,7 @@
 
 #include <ein/parallel.hpp>
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// A reference to a callable, for the time of one call.
 class Task {
@@ -27,4 +27,4 @@ class Task {
 /// part is thrown again here.
 void parallel_for(std::int64_t parts, const Task& task);
 
-}  // namespace ein::cpu
+}  // namespace ein::host

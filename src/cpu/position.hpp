@@ -8,7 +8,7 @@
 #include <ein/error.hpp>
 #include "cpu/loops.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 [[noreturn]] inline void throw_outside(const char* operation, std::int64_t position, std::int64_t size) {
   throw Error(ErrorKind::value, std::string(operation) + ": position " + std::to_string(position) +
@@ -28,4 +28,4 @@ void visit_positions(DType dtype, F&& f) {
   f(std::type_identity<std::int64_t>{});
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

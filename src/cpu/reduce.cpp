@@ -16,7 +16,7 @@
 #include "cpu/strip.hpp"
 #include "tensor/convert.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 template <class C>
@@ -157,8 +157,8 @@ class ReduceKernel final : public Kernel {
   explicit ReduceKernel(const LoopNest& nest)
       : nest_(nest), combine_(*nest.combine), body_(nest.body, nest.inputs),
         epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue, std::vector{combined()}),
-        tile_axis_(cpu::strip_axis(nest, false, guide())),
-        reduced_axis_(cpu::strip_axis(nest, true, guide())), along_reduced_(choose_direction()),
+        tile_axis_(host::strip_axis(nest, false, guide())),
+        reduced_axis_(host::strip_axis(nest, true, guide())), along_reduced_(choose_direction()),
         row_axis_(choose_rows()), rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
     tile_length_ = tile_axis_ == no_axis ? 1 : nest.axes[tile_axis_].size;
     const std::int64_t rows = strip_size / std::max<std::int64_t>(1, tile_length_);
@@ -250,7 +250,7 @@ class ReduceKernel final : public Kernel {
 
   std::size_t choose_rows() const {
     if (along_reduced_) return no_axis;
-    return cpu::row_axis(nest_, tile_axis_, guide(), strip_size);
+    return host::row_axis(nest_, tile_axis_, guide(), strip_size);
   }
 
   /// A tile is what one strip gives: so many results.
@@ -421,4 +421,4 @@ std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest) {
   }
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -10,7 +10,7 @@
 #include "cpu/strip.hpp"
 #include "tensor/convert.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 /// Calls `f` with the ScalarOp of the combination, as a constant.
@@ -130,4 +130,4 @@ std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest) {
   return std::make_unique<ScanKernel<double>>(nest);
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

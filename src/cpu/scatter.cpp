@@ -12,7 +12,7 @@
 #include "cpu/position.hpp"
 #include "tensor/convert.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 /// What sums of T are kept in.
@@ -189,4 +189,4 @@ std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest) {
   return kernel;
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

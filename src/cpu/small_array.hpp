@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// `size` elements that hold nothing yet; up to `most` of them without an allocation.
 template <class T, std::size_t most>
@@ -28,4 +28,4 @@ class SmallArray {
   T* data_;
 };
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -10,7 +10,7 @@
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 template <class T>
@@ -143,4 +143,4 @@ std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest) {
   return kernel;
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 using std::int64_t;
@@ -369,4 +369,4 @@ void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const CopyBox&
   }
 }
 
-}  // namespace ein::cpu
+}  // namespace ein::host

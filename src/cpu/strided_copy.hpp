@@ -8,7 +8,7 @@
 
 #include "cpu/copy_kernels.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// One loop of a copy. Strides are in elements and never negative; the source's may be 0
 /// (broadcast).
@@ -78,4 +78,4 @@ class StridedCopy {
   std::int64_t tiles_ = 0, parts_ = 0;
 };
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -15,7 +15,7 @@
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 namespace {
 
 template <class C>
@@ -487,4 +487,4 @@ EIN_INSTANTIATE(double)
 EIN_INSTANTIATE(std::int64_t)
 #undef EIN_INSTANTIATE
 
-}  // namespace ein::cpu
+}  // namespace ein::host

@@ -9,7 +9,7 @@
 
 #include "nest/nest.hpp"
 
-namespace ein::cpu {
+namespace ein::host {
 
 /// Elements per strip.
 inline constexpr std::int64_t strip_size = 1024;
@@ -81,4 +81,4 @@ void store_strip(const C* values, std::size_t n, std::size_t row_length, std::by
 template <class C>
 C* strip_scratch(std::size_t elements);
 
-}  // namespace ein::cpu
+}  // namespace ein::host

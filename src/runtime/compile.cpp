@@ -76,7 +76,7 @@ class detail::CompiledFunction::Program {
     assign_targets();
     group();
     plan_memory();
-    for (const ein::Program::Group& group : program_.groups) kernels_.push_back(cpu::make_kernel(program_, group));
+    for (const ein::Program::Group& group : program_.groups) kernels_.push_back(host::make_kernel(program_, group));
     for (const auto& kernel : kernels_) memory_.workspace = std::max(memory_.workspace, kernel->workspace_bytes());
     cost_ = ein::cost(program_);
     make_bill(trace);
@@ -93,7 +93,7 @@ class detail::CompiledFunction::Program {
       addresses_[static_cast<std::size_t>(buffer)] = storage->data();
     }
     if (CostRecorder::is_active()) CostRecorder::record("compiled function", cost_, memory_.results + memory_.arena + memory_.workspace);
-    const cpu::Run now{addresses_, workspace_->data(), engine::take_streams(streams_)};
+    const host::Run now{addresses_, workspace_->data(), engine::take_streams(streams_)};
     for (const auto& kernel : kernels_) kernel->run(now);
     for (int target : targets_) state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
     std::vector<Tensor> results;
@@ -277,7 +277,7 @@ class detail::CompiledFunction::Program {
   std::size_t arguments_ = 0;
   std::vector<int> targets_;
   std::uint64_t streams_ = 0;
-  std::vector<std::unique_ptr<cpu::Kernel>> kernels_;
+  std::vector<std::unique_ptr<host::Kernel>> kernels_;
   Cost cost_;
   StepBill bill_;
   std::vector<InputRole> roles_;  // of the inputs

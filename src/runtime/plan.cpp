@@ -27,7 +27,7 @@ Executable::Executable(Program lowered) : program(std::move(lowered)), cost(ein:
   for (const Program::Result& result : program.results) kept.push_back(result.buffer);
   group_nests(program, kept);
   for (const Program::Group& group : program.groups) {
-    kernels.push_back(cpu::make_kernel(program, group));
+    kernels.push_back(host::make_kernel(program, group));
     workspace_bytes = std::max(workspace_bytes, kernels.back()->workspace_bytes());
   }
   peak_bytes = workspace_bytes;
@@ -97,7 +97,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.peak_bytes);
   std::shared_ptr<Storage> workspace;
   if (executable.workspace_bytes > 0) workspace = Storage::allocate(executable.workspace_bytes);
-  const cpu::Run now{{addresses, count}, workspace ? workspace->data() : nullptr};
+  const host::Run now{{addresses, count}, workspace ? workspace->data() : nullptr};
   for (const auto& kernel : executable.kernels) kernel->run(now);
   std::vector<Tensor> results;
   results.reserve(program.results.size());

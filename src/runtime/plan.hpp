@@ -26,7 +26,7 @@ struct Executable {
   explicit Executable(Program lowered);
 
   Program program;
-  std::vector<std::unique_ptr<cpu::Kernel>> kernels;
+  std::vector<std::unique_ptr<host::Kernel>> kernels;
   Cost cost;  // of the nests
   std::size_t workspace_bytes = 0;  // the most that a kernel wants
   /// Bytes that a run allocates at its peak: all buffers, and the workspace.

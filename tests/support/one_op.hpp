@@ -63,7 +63,7 @@ inline Tensor run_kernels(const Graph& graph, const std::vector<Tensor>& inputs)
     buffers.push_back(storages.back()->data());
   }
   for (const LoopNest& nest : program.nests) {
-    const auto kernel = cpu::make_kernel(nest);
+    const auto kernel = host::make_kernel(nest);
     const auto workspace = Storage::allocate(kernel->workspace_bytes());
     std::fill_n(workspace->data(), kernel->workspace_bytes(), std::byte{0x5A});
     kernel->run({buffers, workspace->data()});
