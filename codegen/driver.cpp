@@ -2,7 +2,8 @@
 
 #include <string_view>
 
-#include "codegen/device_error.hpp"
+#include <ein/error.hpp>
+
 #include "codegen/shared_library.hpp"
 
 namespace ein::codegen {
@@ -120,6 +121,8 @@ constexpr CudaVersion oldest{12, 0};
 
 const char* advice(Result result) {
   switch (result) {
+    case out_of_memory:
+      return "let go of tensors, or make smaller ones; other processes may use the GPU too";
     case no_device:
       return "no NVIDIA GPU is visible; CUDA_VISIBLE_DEVICES may hide it";
     case stub_library:
@@ -155,8 +158,7 @@ std::string reason(const DriverFunctions& functions, Result result) {
 
 void check(const DriverFunctions& functions, Result result, int device, std::string_view what) {
   if (result == success) return;
-  throw Error(result == out_of_memory ? ErrorKind::memory : device_error,
-              "cuda:" + std::to_string(device) + ": " + std::string(what) + ": " +
+  throw Error(ErrorKind::device, "cuda:" + std::to_string(device) + ": " + std::string(what) + ": " +
                   reason(functions, result));
 }
 
@@ -207,7 +209,7 @@ Driver& Driver::of_system() {
 }
 
 const DriverFunctions& Driver::needed() const {
-  if (!functions_) throw Error(device_error, missing_);
+  if (!functions_) throw Error(ErrorKind::device, missing_);
   return *functions_;
 }
 

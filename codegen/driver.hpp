@@ -67,9 +67,8 @@ class Driver {
   std::vector<Context> contexts_;  // by device
 };
 
-// What follows belongs to one device of a driver, which must live longer. Errors name the device,
-// the call and the driver's reason; those of memory that is used up are of kind `memory`. An
-// operation that failed on the device is reported by the next call that waits for it.
+// What follows belongs to one device of a driver, which must live longer. Errors are of kind
+// `device` and name the device, the call, the driver's reason and what to do. An operation that failed on the device is reported by the next call that waits for it.
 
 /// Memory of the device.
 class DeviceMemory {

@@ -5,7 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "codegen/device_error.hpp"
+#include <ein/error.hpp>
+
 #include "codegen/shared_library.hpp"
 #include "io/file.hpp"
 
@@ -91,7 +92,7 @@ const Nvrtc& found() {
 
 const Nvrtc& needed() {
   const Nvrtc& nvrtc = found();
-  if (!nvrtc.missing.empty()) throw Error(device_error, nvrtc.missing);
+  if (!nvrtc.missing.empty()) throw Error(ErrorKind::device, nvrtc.missing);
   return nvrtc;
 }
 
@@ -118,7 +119,7 @@ void check_architecture(const Nvrtc& nvrtc, const std::string& arch) {
 
 void check(const Nvrtc& nvrtc, NvrtcResult result, const Source& source) {
   if (result == nvrtc_success) return;
-  throw Error(result == nvrtc_out_of_memory ? ErrorKind::memory : device_error,
+  throw Error(result == nvrtc_out_of_memory ? ErrorKind::memory : ErrorKind::device,
               "NVRTC: " + source.name + ": " + nvrtc.error_text(result));
 }
 
@@ -171,13 +172,13 @@ Cubin compile(const Source& source) {
   cubin.log = content(nvrtc, source, program.get(), nvrtc.log_size, nvrtc.log);
   while (cubin.log.ends_with('\0')) cubin.log.pop_back();
   if (result != nvrtc_success) {
-    throw Error(result == nvrtc_out_of_memory ? ErrorKind::memory : device_error,
+    throw Error(result == nvrtc_out_of_memory ? ErrorKind::memory : ErrorKind::device,
                 "NVRTC: " + source.name + " for " + source.arch + ": " + nvrtc.error_text(result) +
                     (cubin.log.empty() ? "" : "\n" + cubin.log));
   }
   cubin.image = content(nvrtc, source, program.get(), nvrtc.cubin_size, nvrtc.cubin);
   if (cubin.image.empty()) {
-    throw Error(device_error, "NVRTC: " + source.name + " gave no machine code");
+    throw Error(ErrorKind::device, "NVRTC: " + source.name + " gave no machine code");
   }
   return cubin;
 }

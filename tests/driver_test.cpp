@@ -14,7 +14,7 @@
 
 #include <ein/error.hpp>
 
-#include "codegen/device_error.hpp"
+#include "support/minimal_cubin.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -37,7 +37,7 @@ std::string missing_with(const std::string& words) {
 }
 
 template <class F>
-void expect_error(F&& f, const std::vector<std::string>& parts, ErrorKind kind = device_error) {
+void expect_error(F&& f, const std::vector<std::string>& parts, ErrorKind kind = ErrorKind::device) {
   try {
     f();
     ADD_FAILURE() << "no error";
@@ -48,30 +48,7 @@ void expect_error(F&& f, const std::vector<std::string>& parts, ErrorKind kind =
   }
 }
 
-/// The smallest image that is a cubin: a header, and three sections: none, names, symbols.
-Cubin minimal_cubin() {
-  std::string image(64 + 8 + 3 * 64, '\0');
-  const auto put = [&image](std::size_t at, std::uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i)
-      image[at + static_cast<std::size_t>(i)] = static_cast<char>(value >> 8 * i);
-  };
-  image.replace(0, 8,
-                "\x7f"
-                "ELF\2\1\1\x41");
-  put(18, 190, 2);      // the machine
-  put(40, 72, 8);       // where the sections' headers begin
-  put(48, 90 << 8, 4);  // sm_90
-  put(58, 64, 2);
-  put(60, 3, 2);
-  put(62, 1, 2);
-  put(72 + 64 + 4, 3, 4);  // names
-  put(72 + 64 + 24, 64, 8);
-  put(72 + 64 + 32, 8, 8);
-  put(72 + 128 + 4, 2, 4);  // symbols, none
-  put(72 + 128 + 24, 64, 8);
-  put(72 + 128 + 40, 1, 4);
-  return {image, ""};
-}
+Cubin minimal_cubin() { return {test::minimal_cubin(), ""}; }
 
 TEST(Driver, NoLibrary) {
   Driver driver({"/nowhere/libcuda.so.1"});
@@ -217,12 +194,12 @@ TEST(Driver, ErrorsSayWhatToDo) {
     expect_error([&] { DeviceMemory(driver, 1, 1000); },
                  {"cuda:1: cuMemAlloc of 1000 bytes", "85899345920 bytes 12345 are free",
                   "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-                 ErrorKind::memory);
+                 ErrorKind::device);
   }
   {
     const Setting setting("cuMemHostAlloc=2");
     expect_error([&] { PinnedMemory(driver, 1, 1000); }, {"cuda:1: cuMemHostAlloc of 1000 bytes"},
-                 ErrorKind::memory);
+                 ErrorKind::device);
   }
   {
     const Setting setting("cuModuleLoadData=209");

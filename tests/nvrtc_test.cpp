@@ -13,7 +13,6 @@
 #include <ein/error.hpp>
 
 #include "codegen/cubin_cache.hpp"
-#include "codegen/device_error.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -77,7 +76,7 @@ TEST(Nvrtc, AcceleratedInstructionsAreOfTheirArchitecture) {
       [&] {
         compile({"fence.cu", text, "sm_90"});
       },
-      device_error, {"fence.cu for sm_90", "wgmma"});
+      ErrorKind::device, {"fence.cu for sm_90", "wgmma"});
 }
 
 TEST(Nvrtc, MistakesCarryTheLog) {
@@ -86,12 +85,12 @@ TEST(Nvrtc, MistakesCarryTheLog) {
       [] {
         compile({"wrong.cu", "extern \"C\" __global__ void f() {\n  undefined_name;\n}"});
       },
-      device_error, {"NVRTC: wrong.cu for sm_90a", "wrong.cu(2)", "undefined_name"});
+      ErrorKind::device, {"NVRTC: wrong.cu for sm_90a", "wrong.cu(2)", "undefined_name"});
   expect_error(
       [] {
         compile({"wrong.cu", scale, "sm_80", {"--no-such-option"}});
       },
-      device_error, {"wrong.cu for sm_80", "no-such-option"});
+      ErrorKind::device, {"wrong.cu for sm_80", "no-such-option"});
   expect_error(
       [] {
         compile({"nul.cu", std::string("a\0b", 3)});
@@ -103,7 +102,7 @@ TEST(Nvrtc, Options) {
   SKIP_WITHOUT_NVRTC();
   const std::string text = "#ifndef EXTENT\n#error no extent\n#endif\n" + std::string(scale);
   EXPECT_FALSE(compile({"scale.cu", text, "sm_80", {"--define-macro=EXTENT=4"}}).image.empty());
-  expect_error([&] { compile({"scale.cu", text, "sm_80"}); }, device_error, {"no extent"});
+  expect_error([&] { compile({"scale.cu", text, "sm_80"}); }, ErrorKind::device, {"no extent"});
 }
 
 TEST(Nvrtc, Architectures) {
@@ -166,7 +165,7 @@ TEST(Nvrtc, CompileAllInOrder) {
   // Of two mistakes the first.
   sources[3].text += "third_mistake;";
   sources[1].text += "first_mistake;";
-  expect_error([&] { compile_all(sources); }, device_error, {"first_mistake"});
+  expect_error([&] { compile_all(sources); }, ErrorKind::device, {"first_mistake"});
 }
 
 /// In a process of its own, since NVRTC is looked for once.
@@ -180,7 +179,7 @@ TEST(NvrtcDeathTest, AbsentSaysWhatToInstall) {
       try {
         f();
       } catch (const Error& error) {
-        return error.kind() == device_error && error.what() == why;
+        return error.kind() == ErrorKind::device && error.what() == why;
       }
       return false;
     };

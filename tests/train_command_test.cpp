@@ -288,7 +288,8 @@ TEST_F(TrainCommand, MistakesOfATrainingRun) {
   expect_fails(1, with({"--n-layer", "1000000000"}), "the machine has");
   expect_fails(2, with({"--block-size", "100000"}), "must be longer than the block size, 100000");
   expect_fails(2, with({"--dtype", "f64"}), "--dtype: 'f64' is none of f32, bf16, f16");
-  expect_fails(2, with({"--device", "cuda"}), "--device: 'cuda'");
+  expect_fails(2, with({"--device", "gpu"}), "--device: 'gpu' is none of cpu, cuda");
+  expect_fails(2, with({"--device", "cuda:x"}), "--device: 'cuda:x'");
   expect_fails(2, with({"--depth", "3"}), "--depth");
   EXPECT_FALSE(fs::exists(path("run")));
 }

@@ -47,7 +47,9 @@ int write(const std::string& output) {
 /// A pattern or a shape that does not fit is the caller's; a file or the machine's memory may not
 /// be.
 int exit_code(ein::ErrorKind kind) {
-  return kind == ein::ErrorKind::file || kind == ein::ErrorKind::memory ? 1 : 2;
+  const bool is_of_machine = kind == ein::ErrorKind::file || kind == ein::ErrorKind::memory ||
+                             kind == ein::ErrorKind::device;
+  return is_of_machine ? 1 : 2;
 }
 
 }  // namespace

@@ -92,10 +92,15 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
               "                  %s of gradients for the update)\n",
               of(bill.memory.unshared).c_str(), of(bill.parts.activations).c_str(),
               of(bill.parts.gradients).c_str());
-  std::printf(
-      "this machine      %s, so it %s; %.0f GFLOP/s measured, a step takes at least %.1f ms\n",
-      megabytes(bill.machine_memory).c_str(), peak < bill.machine_memory ? "fits" : "does not fit",
-      bill.peak_flops / 1e9, 1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
+  if (bill.peak_flops > 0) {
+    const bool is_cpu = options.device == cpu;
+    std::printf("%-17s %s, so it %s; %.0f GFLOP/s %s, a step takes at least %.1f ms\n",
+                is_cpu ? "this machine" : to_string(options.device).c_str(),
+                megabytes(bill.machine_memory).c_str(),
+                peak < bill.machine_memory ? "fits" : "does not fit", bill.peak_flops / 1e9,
+                is_cpu ? "measured" : "promised",
+                1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
+  }
   if (!bill.note.empty()) std::printf("passed over       %s\n", bill.note.c_str());
   if (bill.first_step > 0)
     std::printf("resumed           at step %lld\n", static_cast<long long>(bill.first_step));
@@ -153,6 +158,19 @@ struct TrainCall {
   std::string dtype = "f32", device = "cpu";
 };
 
+/// "cpu", "cuda", "cuda:1".
+Device device_of(const std::string& word) {
+  if (word == "cpu") return cpu;
+  if (word == "cuda") return cuda;
+  int index = 0;
+  const char* const end = word.data() + word.size();
+  if (word.starts_with("cuda:")) {
+    const auto [stop, error] = std::from_chars(word.data() + 5, end, index);
+    if (error == std::errc() && stop == end && index >= 0) return cuda(index);
+  }
+  throw Error(ErrorKind::value, "--device: '" + word + "' is none of cpu, cuda, cuda:1 ...");
+}
+
 void run(TrainCall& call) {
   call.numbers.read();
   TrainOptions& options = call.options;
@@ -161,9 +179,7 @@ void run(TrainCall& call) {
   if (!dtypes.contains(call.dtype))
     throw Error(ErrorKind::value, "--dtype: '" + call.dtype + "' is none of f32, bf16, f16");
   options.dtype = dtypes.at(call.dtype);
-  if (call.device != "cpu")
-    throw Error(ErrorKind::value,
-                "--device: '" + call.device + "' is not there; this build has cpu");
+  options.device = device_of(call.device);
   ProgressLine line(options.max_iters);
   const TrainProgress last =
       train(options, {.begin = [&](const TrainBill& bill) { print_bill(bill, options); },
@@ -173,8 +189,9 @@ void run(TrainCall& call) {
     std::printf("\nval loss %.4f over all of the text to validate with\n",
                 *last.whole_validation_loss);
   if (last.tokens_per_second > 0) {
-    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the measured peak\n",
-                1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu);
+    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the %s peak\n",
+                1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu,
+                options.device == cpu ? "measured" : "promised");
   }
 }
 
@@ -207,7 +224,7 @@ void add_train(CLI::App& app, std::string&) {
   numbers.add(*command, "--eval-iters", o.eval_iters, "batches to an evaluation");
   numbers.add(*command, "--seed", o.seed, "of weights, batches and dropout");
   add_word(*command, "--dtype", call->dtype, "of contractions: f32, bf16, f16")->default_str("f32");
-  add_word(*command, "--device", call->device, "cpu")->default_str("cpu");
+  add_word(*command, "--device", call->device, "cpu, cuda, cuda:1 ...")->default_str("cpu");
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
   command->add_flag("--bias,!--no-bias", o.bias,

@@ -8,6 +8,7 @@
 #include <ein/call.hpp>
 #include <ein/cost.hpp>
 #include <ein/create.hpp>
+#include <ein/device.hpp>
 #include <ein/dtype.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>

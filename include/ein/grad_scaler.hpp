@@ -22,6 +22,7 @@ struct GradScalerOptions {
   double growth = 2;  ///< times the scale, after `interval` steps in a row that were made
   std::int64_t interval = 2000;
   double backoff = 0.5;  ///< times the scale, after a step that was skipped
+  Device device = cpu;   ///< of the loss and the parameters
 };
 
 /// Multiplies the loss, and divides the gradients (Micikevicius et al. 2018, "Mixed precision

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ein/cost.hpp>
+#include <ein/device.hpp>
 #include <ein/dtype.hpp>
 
 namespace ein {
@@ -81,6 +82,10 @@ CpuLimits measure_cpu();
 /// directory that is missing and cannot be made, or that others may write to, is not used, and a
 /// file that is not what was written is measured anew.
 Hardware measured_cpu();
+
+/// What stands behind a device: measured_cpu(), or the GPU by its name; nothing for a GPU that is not in the table. Errors
+/// as those of the device's first tensor.
+std::optional<Hardware> find_hardware(Device device);
 
 enum class Bound : std::uint8_t { compute, bandwidth };
 std::string_view name(Bound bound);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/device.hpp>
 #include <ein/dtype.hpp>
 #include <ein/shape.hpp>
 
@@ -24,14 +25,16 @@ class Storage {
   static std::shared_ptr<Storage> wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
                                        bool read_only = false);
 
-  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only)
-      : data_(data), bytes_(bytes), owner_(std::move(owner)), read_only_(read_only) {}
+  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only, Device device = cpu)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)), device_(device), read_only_(read_only) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
+  /// An address of the device's: the host can use it only on the CPU.
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
   bool read_only() const { return read_only_; }
 
   /// How often a tensor wrote into it.
@@ -42,6 +45,7 @@ class Storage {
   std::byte* data_;
   std::size_t bytes_;
   std::shared_ptr<void> owner_;  // null: data_ came from allocate()
+  Device device_;
   bool read_only_;
   std::atomic<std::uint64_t> version_{0};
 };
@@ -108,6 +112,7 @@ namespace detail {
 struct TracedValue {
   std::uint64_t trace = 0;  // 0: none
   int id = -1;
+  Device device = cpu;
 };
 struct GradState;
 
@@ -122,6 +127,7 @@ struct TensorData {
 };
 
 [[noreturn]] void no_elements_yet(const Shape& shape);
+[[noreturn]] void not_on_the_host(const TensorData& data);
 
 }  // namespace detail
 
@@ -154,12 +160,14 @@ class Tensor {
   std::size_t element_size() const { return size_of(data_->dtype); }
   /// Bytes of the elements, gaps not counted: numel · element_size.
   std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * element_size(); }
+  Device device() const { return data_->storage ? data_->storage->device() : data_->traced.device; }
   /// Null in a function that ein::compile traces, where a tensor has no elements.
   const std::shared_ptr<Storage>& storage() const { return data_->storage; }
 
-  /// The first element's address, type unchecked.
+  /// The first element's address, type unchecked. An Error of kind `device` when the tensor is not on the CPU.
   void* raw_data() const {
     if (!data_->storage) detail::no_elements_yet(shape());
+    if (!(data_->storage->device() == cpu)) detail::not_on_the_host(*data_);
     return data_->storage->data() + data_->offset * static_cast<std::int64_t>(element_size());
   }
   /// The first element's address; an Error of kind `dtype` when T is not this tensor's type.
@@ -187,6 +195,8 @@ class Tensor {
   Tensor transpose() const;
   /// Converted to `dtype`; this tensor if it has it already.
   Tensor to(DType dtype) const;
+  /// Copied to `device`, row-major; this tensor if it is there already. Gradients flow back.
+  Tensor to(Device device) const;
 
   /// The sub-array at `position` of the first axis, as a view.
   Tensor operator[](std::int64_t position) const { return at({Index(position)}); }

@@ -31,6 +31,7 @@ struct TrainOptions {
   std::int64_t eval_interval = 250;
   std::int64_t eval_iters = 20;  ///< batches of an evaluation
   DType dtype = DType::f32;      ///< of contractions: f32, bf16 or f16
+  Device device = cpu;
   std::uint64_t seed = 1337;
   bool resume = false;  ///< goes on from the last checkpoint in `out`, if there is one
   /// A checkpoint, its directory, or a .safetensors file with the model's names, whose weights to
@@ -46,8 +47,8 @@ struct TrainBill {
   Cost step;                    ///< of one step
   StepBill parts;               ///< the same by what it is for, and its memory likewise
   MemoryPlan memory{};          ///< of one step
-  double machine_memory = 0;    ///< bytes
-  double peak_flops = 0;        ///< FLOP/s, measured on this machine
+  double machine_memory = 0;    ///< of the device, bytes; 0: unknown
+  double peak_flops = 0;        ///< FLOP/s: measured on this machine, or promised of the GPU; 0: unknown
   std::int64_t first_step = 0;  ///< where a resumed run goes on
   std::string note;             ///< which damaged checkpoints a resumed run passed over, and why
 };

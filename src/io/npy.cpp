@@ -154,7 +154,7 @@ void save_npy(const std::string& path, const Tensor& x) {
                 "save_npy: NumPy's arrays have at most 64 dimensions, the tensor " +
                     std::to_string(x.rank()));
   }
-  const Tensor elements = x.contiguous();
+  const Tensor elements = x.to(cpu).contiguous();
   const std::string header = io::write_npy_header(dtype, x.shape());
   io::ReplacementFile file("save_npy", path);
   file.write(header.data(), header.size());

@@ -42,7 +42,7 @@ struct SafetensorsLayout {
   void write(Write&& write) const {
     write(header.data(), header.size());
     for (const Tensor* tensor : tensors) {
-      const Tensor elements = tensor->contiguous();
+      const Tensor elements = tensor->to(cpu).contiguous();
       write(elements.raw_data(), elements.nbytes());
     }
   }

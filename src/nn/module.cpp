@@ -71,6 +71,24 @@ void Module::load_state_dict(const StateDict& state) const {
   for (const auto& [name, parameter] : mine) parameter.copy_from(state.find(name)->second);
 }
 
+void Module::to(Device device) {
+  Moved moved;
+  move_parameters(device, moved);
+}
+
+void Module::move_parameters(Device device, Moved& moved) {
+  for (const auto& [name, parameter] : parameters_) {
+    if (parameter->device() == device) continue;
+    const void* const key = &parameter->impl();
+    if (!moved.contains(key)) {
+      const Tensor there = parameter->detach().to(device).requires_grad(true);
+      moved.emplace(key, std::pair(*parameter, there));
+    }
+    *parameter = moved.at(key).second;  // modules that shared it still do
+  }
+  for (const auto& [name, child] : children_) child->move_parameters(device, moved);
+}
+
 void Module::train(bool on) {
   is_training_ = on;
   for (const auto& [name, child] : children_) child->train(on);

@@ -20,7 +20,7 @@ Tensor is_finite(const Tensor& x) { return abs(x) <= finfo(x.dtype()).max; }
 }  // namespace
 
 GradScaler::GradScaler(const GradScalerOptions& options)
-    : options_(options), scale_(full({}, options.scale)), clean_steps_(zeros({}, DType::i64)) {
+    : options_(options), scale_(full({}, options.scale, options.device)), clean_steps_(zeros({}, DType::i64, options.device)) {
   const bool fits = options.scale > 0 && options.scale <= finfo(DType::f32).max &&
                     options.growth > 1 && std::isfinite(options.growth) && options.interval >= 1 &&
                     options.backoff > 0 && options.backoff < 1;
@@ -38,7 +38,7 @@ void GradScaler::unscale(std::span<const Tensor> parameters) {
     throw Error(ErrorKind::value, "GradScaler: unscale was called already since the last update");
   const NoGrad no_grad;
   const Tensor inverse = 1 / scale_;
-  Tensor all_finite = ones({}, DType::boolean);
+  Tensor all_finite = ones({}, DType::boolean, scale_.device());
   for (const Tensor& parameter : parameters) {
     if (!parameter.has_grad()) continue;
     const Tensor gradient = parameter.grad();

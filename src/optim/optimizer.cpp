@@ -32,6 +32,13 @@ bool is_same(const Tensor& a, const Tensor& b) {
   return &a.impl() == &b.impl() || (a.numel() > 0 && a.same_storage(b) && a.offset() == b.offset());
 }
 
+Device device_of(const ParameterGroups& parameters) {
+  for (const ParameterGroup& group : parameters.groups()) {
+    if (!group.parameters.empty()) return group.parameters.front().device();
+  }
+  return cpu;
+}
+
 DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64 : DType::f32; }
 
 void write(const Tensor& to, const Tensor& value, const Tensor* skip) {
@@ -59,8 +66,8 @@ Tensor decayed_gradient(const Rule::Values& values) {
 Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay,
                      std::unique_ptr<const Rule> rule)
     : rule_(std::move(rule)),
-      step_(zeros({}, DType::f64)),
-      learning_rate_(full({}, learning_rate, DType::f64)) {
+      step_(zeros({}, DType::f64, device_of(parameters))),
+      learning_rate_(full({}, learning_rate, DType::f64, device_of(parameters))) {
   const char* name = rule_->optimizer().c_str();
   require_not_negative(name, "learning_rate", learning_rate);
   require_not_negative(name, "weight_decay", weight_decay);
@@ -98,7 +105,7 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
       const DType dtype = state_dtype(p.dtype());
       Slot slot{p, p.dtype() == dtype ? p : p.detach().to(dtype), {}};
       for (const StateTensor& state : rule_->state())
-        slot.state.push_back(full(p.shape(), state.initial, dtype));
+        slot.state.push_back(full(p.shape(), state.initial, dtype, p.device()));
       group.slots.push_back(std::move(slot));
       parameters_.push_back(p);
     }

@@ -16,6 +16,7 @@
 #include "passes/group_nests.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/simplify.hpp"
+#include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
 #include "runtime/trace.hpp"
 
@@ -24,14 +25,14 @@ namespace {
 
 std::size_t bytes_of(const Program::Buffer& buffer) { return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype); }
 
-/// A copy of a result into a tensor that lies as `to` says, as a nest.
-LoopNest copy_nest(const Program::Result& from, int buffer, const Strides& to) {
+/// A copy of a result into a buffer that lies as `to` says, as a nest.
+LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& to) {
   LoopNest nest;
-  LoopNest::Operand source{from.buffer, from.dtype, from.offset}, target{buffer, from.dtype, 0};
+  LoopNest::Operand source{from.buffer, from.dtype, from.offset}, target{buffer, from.dtype, to.offset};
   for (std::size_t d = 0; d < from.shape.rank(); ++d) {
     nest.axes.push_back({"i" + std::to_string(d), from.shape[d], false});
     source.strides.push_back(from.strides[d]);
-    target.strides.push_back(to[d]);
+    target.strides.push_back(to.strides[d]);
   }
   nest.inputs = {source};
   nest.output = target;
@@ -66,8 +67,11 @@ class detail::CompiledFunction::Program {
     arguments_ = arguments.size();
 
     std::vector<InputLayout> layouts;
-    for (const Tensor& x : arguments) layouts.push_back({x.strides(), 0});
-    for (const Tensor& x : state_) layouts.push_back({x.strides(), 0});
+    std::vector<const Tensor*> inputs;
+    for (const Tensor& x : arguments) inputs.push_back(&x);
+    for (const Tensor& x : state_) inputs.push_back(&x);
+    device_ = !inputs.empty() ? engine::common_device("compile", inputs) : results.empty() ? cpu : results.front().device();
+    for (const Tensor* x : inputs) layouts.push_back(layout_of(*x));
     for (const Tensor& x : arguments) memory_.arguments += x.nbytes();
     for (const Tensor& x : state_) memory_.state += x.nbytes();
     Graph whole = graph_;
@@ -76,25 +80,24 @@ class detail::CompiledFunction::Program {
     assign_targets();
     group();
     plan_memory();
-    for (const ein::Program::Group& group : program_.groups) kernels_.push_back(host::make_kernel(program_, group));
-    for (const auto& kernel : kernels_) memory_.workspace = std::max(memory_.workspace, kernel->workspace_bytes());
+    kernels_ = std::make_unique<engine::Kernels>(program_, device_);
+    memory_.workspace = kernels_->workspace_bytes();
     cost_ = ein::cost(program_);
     make_bill(trace);
-    workspace_ = Storage::allocate(memory_.workspace);
+    workspace_ = engine::allocate(memory_.workspace, device_);
   }
 
   std::vector<Tensor> run(Arguments arguments) {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < arguments_; ++i) addresses_[i] = static_cast<std::byte*>(arguments[i].raw_data());
+    for (std::size_t i = 0; i < arguments_; ++i) addresses_[i] = engine::address_of(arguments[i]);
     require_apart(arguments);
     // A result that somebody still holds keeps its memory.
     for (auto& [buffer, storage] : kept_) {
-      if (!storage || storage.use_count() > 1) storage = Storage::allocate(bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]));
+      if (!storage || storage.use_count() > 1) storage = engine::allocate(bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]), device_);
       addresses_[static_cast<std::size_t>(buffer)] = storage->data();
     }
     if (CostRecorder::is_active()) CostRecorder::record("compiled function", cost_, memory_.results + memory_.arena + memory_.workspace);
-    const host::Run now{addresses_, workspace_->data(), engine::take_streams(streams_)};
-    for (const auto& kernel : kernels_) kernel->run(now);
+    kernels_->run({addresses_, workspace_->data(), engine::take_streams(streams_)});
     for (int target : targets_) state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
     std::vector<Tensor> results;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
@@ -102,7 +105,8 @@ class detail::CompiledFunction::Program {
       const auto b = static_cast<std::size_t>(result.buffer);
       if (b < program_.input_count) {
         const Tensor& from = b < arguments_ ? arguments[b] : state_[b - arguments_];
-        results.emplace_back(from.storage(), result.dtype, result.shape, result.strides, from.offset() + result.offset);
+        results.emplace_back(from.storage(), result.dtype, result.shape, result.strides,
+                             from.offset() - engine::elements_before(from) + result.offset);
       } else {
         results.emplace_back(kept_.at(result.buffer), result.dtype, result.shape, result.strides, result.offset);
       }
@@ -118,6 +122,8 @@ class detail::CompiledFunction::Program {
   std::string print() const { return to_string(graph_) + "\n" + to_string(program_); }
 
  private:
+  static InputLayout layout_of(const Tensor& x) { return {x.strides(), engine::elements_before(x)}; }
+
   // --- assignments ---
 
   std::shared_ptr<Storage> storage_of(int buffer) const {
@@ -147,12 +153,12 @@ class detail::CompiledFunction::Program {
       const int saved = static_cast<int>(program_.buffers.size());
       program_.buffers.push_back({numel(value.shape), value.dtype});
       const Strides strides = contiguous_strides(value.shape);
-      program_.nests.push_back(copy_nest(value, saved, strides));
+      program_.nests.push_back(copy_nest(value, saved, {strides}));
       value = {saved, value.dtype, value.shape, strides, 0};
     }
     for (const auto& [target, r] : copies) {
       const Tensor& x = state_[static_cast<std::size_t>(target) - arguments_];
-      program_.nests.push_back(copy_nest(program_.results[r], target, x.strides()));
+      program_.nests.push_back(copy_nest(program_.results[r], target, layout_of(x)));
     }
   }
 
@@ -160,8 +166,8 @@ class detail::CompiledFunction::Program {
     const ein::Program::Result& value = program_.results[r];
     const Tensor& x = state_[static_cast<std::size_t>(target) - arguments_];
     const int buffer = value.buffer;
-    if (static_cast<std::size_t>(buffer) < program_.input_count || value.offset != 0 || !(value.strides == x.strides()) ||
-        bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]) != x.nbytes()) {
+    if (static_cast<std::size_t>(buffer) < program_.input_count || value.offset != 0 || engine::elements_before(x) != 0 ||
+        !(value.strides == x.strides()) || bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]) != x.nbytes()) {
       return false;
     }
     for (std::size_t other = 0; other < program_.results.size(); ++other) {
@@ -196,6 +202,10 @@ class detail::CompiledFunction::Program {
   // --- memory ---
 
   void group() {
+    if (!(device_ == cpu)) {
+      for (std::size_t n = 0; n < program_.nests.size(); ++n) program_.groups.push_back({.first = n});
+      return;
+    }
     std::vector<int> kept, memory;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) kept.push_back(program_.results[r].buffer);
     for (std::size_t b = 0; b < program_.input_count; ++b) {
@@ -241,9 +251,9 @@ class detail::CompiledFunction::Program {
     }
     const Arena arena = plan_arena(shared);
     memory_.arena = arena.bytes;
-    arena_ = Storage::allocate(arena.bytes);
+    arena_ = engine::allocate(arena.bytes, device_);
     addresses_.assign(count, nullptr);
-    for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = static_cast<std::byte*>(state_[i].raw_data());
+    for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = engine::address_of(state_[i]);
     for (std::size_t i = 0; i < buffers.size(); ++i) addresses_[buffers[i]] = arena_->data() + arena.offsets[i];
   }
 
@@ -277,7 +287,8 @@ class detail::CompiledFunction::Program {
   std::size_t arguments_ = 0;
   std::vector<int> targets_;
   std::uint64_t streams_ = 0;
-  std::vector<std::unique_ptr<host::Kernel>> kernels_;
+  Device device_ = cpu;
+  std::unique_ptr<engine::Kernels> kernels_;
   Cost cost_;
   StepBill bill_;
   std::vector<InputRole> roles_;  // of the inputs

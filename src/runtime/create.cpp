@@ -4,6 +4,7 @@
 
 #include <ein/error.hpp>
 #include "nest/random.hpp"
+#include "runtime/device.hpp"
 #include "runtime/map.hpp"
 #include "runtime/random_state.hpp"
 
@@ -28,17 +29,17 @@ Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, 
 
 }  // namespace
 
-Tensor empty(const Shape& shape, DType dtype) {
+Tensor empty(const Shape& shape, DType dtype, Device device) {
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   const auto bytes = static_cast<std::size_t>(checked_numel(shape, element) * element);
-  return Tensor(Storage::allocate(bytes), dtype, shape, contiguous_strides(shape));
+  return Tensor(engine::allocate(bytes, device), dtype, shape, contiguous_strides(shape));
 }
 
-Tensor full(const Shape& shape, Scalar value, DType dtype) {
-  return engine::fill_new(constant(value), shape, compute_type_for(value, dtype), dtype);
+Tensor full(const Shape& shape, Scalar value, DType dtype, Device device) {
+  return engine::fill_new(constant(value), shape, compute_type_for(value, dtype), dtype, device);
 }
-Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
-Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
+Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
 
 namespace {
 
@@ -53,7 +54,7 @@ std::uint64_t count_steps(std::int64_t start, std::int64_t end, std::int64_t ste
 
 }  // namespace
 
-Tensor arange(Scalar start, Scalar end, Scalar step) {
+Tensor arange(Scalar start, Scalar end, Scalar step, Device device) {
   const auto complain = [&](const std::string& why) {
     const auto show = [](Scalar x) { return x.is_integer() ? std::to_string(x.integer()) : std::to_string(x.real()); };
     throw Error(ErrorKind::value, "arange: from " + show(start) + " to " + show(end) + " by " + show(step) + why);
@@ -65,33 +66,35 @@ Tensor arange(Scalar start, Scalar end, Scalar step) {
   if (start.is_integer() && end.is_integer() && step.is_integer()) {
     const std::uint64_t count = count_steps(start.integer(), end.integer(), step.integer());
     if (count > INT64_MAX) complain(" has too many elements");
-    return engine::fill_new(values, Shape{static_cast<std::int64_t>(count)}, DType::i64, DType::i64);
+    return engine::fill_new(values, Shape{static_cast<std::int64_t>(count)}, DType::i64, DType::i64, device);
   }
   const double count = std::ceil((end.real() - start.real()) / step.real());
   if (!(count < 0x1p63)) complain(" has too many elements");
-  return engine::fill_new(values, Shape{count > 0 ? static_cast<std::int64_t>(count) : 0}, DType::f64, DType::f32);
+  return engine::fill_new(values, Shape{count > 0 ? static_cast<std::int64_t>(count) : 0}, DType::f64, DType::f32, device);
 }
-Tensor arange(Scalar end) { return end.is_integer() ? arange(0, end, 1) : arange(0.0, end, 1.0); }
+Tensor arange(Scalar end, Device device) {
+  return end.is_integer() ? arange(0, end, 1, device) : arange(0.0, end, 1.0, device);
+}
 
-Tensor eye(std::int64_t n, DType dtype) {
-  const Tensor x = zeros({n, n}, dtype);
+Tensor eye(std::int64_t n, DType dtype, Device device) {
+  const Tensor x = zeros({n, n}, dtype, device);
   // The diagonal as a view: one step down is one row and one column.
   Tensor(x.storage(), dtype, {n}, {n + 1}).fill(1);
   return x;
 }
 
-Tensor randn(const Shape& shape, DType dtype) {
-  return engine::fill_new(next_random_for("randn", ScalarOp::normal, shape, dtype), shape, DType::f64, dtype);
+Tensor randn(const Shape& shape, DType dtype, Device device) {
+  return engine::fill_new(next_random_for("randn", ScalarOp::normal, shape, dtype), shape, DType::f64, dtype, device);
 }
 
-Tensor rand(const Shape& shape, DType dtype) {
+Tensor rand(const Shape& shape, DType dtype, Device device) {
   const Ex u = next_random_for("rand", ScalarOp::uniform, shape, dtype);
   // Rounding to a narrower type must not reach 1.
   const double below_one = 1 - finfo(dtype).eps / 2;
-  return engine::fill_new(Ex::apply(ScalarOp::min, u, Ex(below_one)), shape, DType::f64, dtype);
+  return engine::fill_new(Ex::apply(ScalarOp::min, u, Ex(below_one)), shape, DType::f64, dtype, device);
 }
 
-Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype) {
+Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype, Device device) {
   if (!(a < b) || !(std > 0) || !std::isfinite(std)) {
     throw Error(ErrorKind::value, "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
                                       ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
@@ -104,7 +107,7 @@ Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dt
   const Ex p = Ex(from) + u * Ex(to - from);
   const Ex x = Ex::apply(ScalarOp::normal_quantile, p) * Ex(std);
   const Ex inside = Ex::apply(ScalarOp::min, Ex::apply(ScalarOp::max, x, Ex(low)), Ex(high));
-  return engine::fill_new(inside * Ex(sign), shape, DType::f64, dtype);
+  return engine::fill_new(inside * Ex(sign), shape, DType::f64, dtype, device);
 }
 
 }  // namespace ein

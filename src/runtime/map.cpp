@@ -4,6 +4,7 @@
 #include <bit>
 
 #include <ein/error.hpp>
+#include "runtime/device.hpp"
 #include "runtime/trace.hpp"
 
 namespace ein::engine {
@@ -101,7 +102,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
   return std::move(run(*plan_for(key, operands, [&] { return std::string(what); }, build), operands).front());
 }
 
-Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to) {
+Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to, Device device) {
   const std::int64_t elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
   Graph graph;
   Op op{.kind = OpKind::map, .dtype = to, .shape = Shape{elements}};
@@ -112,7 +113,7 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
   graph.ops.push_back(std::move(op));
   graph.outputs.push_back(0);
   // Each formula is its own; a plan for it would be kept for nothing.
-  return run(*std::make_shared<const Plan>("fill", std::move(graph), Operands(), OrderOptions()), {}).front().view(shape);
+  return run(*std::make_shared<const Plan>("fill", std::move(graph), device), {}).front().view(shape);
 }
 
 Tensor broadcast(const Tensor& x, const Shape& shape) {
@@ -145,7 +146,7 @@ void copy(const Tensor& from, const Tensor& to) {
     LoopNest nest;
     for (const Axis& axis : axes_of(from.shape())) nest.axes.push_back({axis.name, axis.size, false});
     const auto operand = [](int buffer, const Tensor& x) {
-      return LoopNest::Operand{buffer, x.dtype(), 0, {x.strides().begin(), x.strides().end()}};
+      return LoopNest::Operand{buffer, x.dtype(), elements_before(x), {x.strides().begin(), x.strides().end()}};
     };
     nest.inputs = {operand(0, from)};
     nest.output = operand(1, to);
@@ -156,7 +157,7 @@ void copy(const Tensor& from, const Tensor& to) {
     program.input_count = 2;
     program.buffers = {{from.numel(), from.dtype()}, {to.numel(), to.dtype()}};
     program.nests.push_back(std::move(nest));
-    plan = std::make_shared<const Plan>("copy", std::move(program));
+    plan = std::make_shared<const Plan>("copy", std::move(program), from.device());
     keep_plan(key, plan);
   }
   const Tensor* const operands[] = {&from, &to};

@@ -12,9 +12,9 @@ namespace ein::engine {
 Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute, DType to);
 
 /// A new contiguous tensor of `formula`, which has no inputs; axis index 0 is the row-major position.
-Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to);
+Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to, Device device);
 
-/// to[...] = from[...], converted; shapes must be equal. While a function is traced, an assignment that it makes.
+/// to[...] = from[...], converted; shapes and devices must be equal. While a function is traced, an assignment that it makes.
 void copy(const Tensor& from, const Tensor& to);
 
 /// x stretched to `shape`, as broadcasting does.

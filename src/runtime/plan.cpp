@@ -8,9 +8,11 @@
 #include <unordered_map>
 
 #include <ein/autograd.hpp>
+#include <ein/error.hpp>
 #include "cost/scope.hpp"
 #include "passes/group_nests.hpp"
 #include "passes/simplify.hpp"
+#include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 
@@ -20,30 +22,49 @@ namespace {
 std::size_t bytes_of(const Program::Buffer& buffer) {
   return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
 }
-}  // namespace
 
-Executable::Executable(Program lowered) : program(std::move(lowered)), cost(ein::cost(program)) {
+Program grouped(Program program) {
   std::vector<int> kept;
   for (const Program::Result& result : program.results) kept.push_back(result.buffer);
   group_nests(program, kept);
-  for (const Program::Group& group : program.groups) {
-    kernels.push_back(host::make_kernel(program, group));
-    workspace_bytes = std::max(workspace_bytes, kernels.back()->workspace_bytes());
+  return program;
+}
+
+}  // namespace
+
+Device common_device(const std::string& call, Operands operands) {
+  if (operands.empty()) return cpu;
+  const Device device = operands.front()->device();
+  if (std::all_of(operands.begin(), operands.end(), [&](const Tensor* x) { return x->device() == device; })) return device;
+  std::string places;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    places += (i == 0 ? "" : ", ") + ("operand " + std::to_string(i + 1)) + " of shape " + operands[i]->shape().to_string() +
+              " on " + to_string(operands[i]->device());
   }
-  peak_bytes = workspace_bytes;
+  throw Error(ErrorKind::device, call + ": operands lie on several devices: " + places +
+                                     "\n  help: move them to one with .to(device), such as ein::cuda or ein::cpu");
+}
+
+Executable::Executable(Program lowered, Device device)
+    : program(device == cpu ? grouped(std::move(lowered)) : std::move(lowered)), cost(ein::cost(program)),
+      kernels(program, device) {
+  peak_bytes = kernels.workspace_bytes();
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     if (!program.buffers[b].is_local) peak_bytes += bytes_of(program.buffers[b]);
   }
 }
 
 Plan::Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options)
-    : call_(std::move(call)), graph_(std::move(graph)), options_(options) {
-  // Offsets are added to the buffers' addresses instead, so that equal views share a plan.
-  for (const Tensor* operand : operands) layouts_.push_back({operand->strides(), 0});
+    : call_(std::move(call)), graph_(std::move(graph)), device_(common_device(call_, operands)), options_(options) {
+  // The rest of the offsets is added to the buffers' addresses, so that equal views share a plan.
+  for (const Tensor* operand : operands) layouts_.push_back({operand->strides(), elements_before(*operand)});
 }
 
-Plan::Plan(std::string call, Program program)
-    : call_(std::move(call)), executable_(std::make_unique<Executable>(std::move(program))) {}
+Plan::Plan(std::string call, Graph graph, Device device)
+    : call_(std::move(call)), graph_(std::move(graph)), device_(device) {}
+
+Plan::Plan(std::string call, Program program, Device device)
+    : call_(std::move(call)), device_(device), executable_(std::make_unique<Executable>(std::move(program), device)) {}
 
 const Executable& Plan::executable() const {
   std::call_once(made_, [&] {
@@ -52,7 +73,7 @@ const Executable& Plan::executable() const {
 #ifndef NDEBUG
     verify(ordered);
 #endif
-    executable_ = std::make_unique<Executable>(lower(ordered, layouts_));
+    executable_ = std::make_unique<Executable>(lower(ordered, layouts_), device_);
   });
   return *executable_;
 }
@@ -87,25 +108,25 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   allocated.reserve(count - operands.size());
   for (std::size_t b = 0; b < count; ++b) {
     if (b < operands.size()) {
-      addresses[b] = static_cast<std::byte*>(operands[b]->raw_data());
+      addresses[b] = address_of(*operands[b]);
       continue;
     }
     const Program::Buffer& buffer = program.buffers[b];
-    allocated.push_back(buffer.is_local ? nullptr : Storage::allocate(bytes_of(buffer)));
+    allocated.push_back(buffer.is_local ? nullptr : allocate(bytes_of(buffer), plan.device()));
     addresses[b] = buffer.is_local ? nullptr : allocated.back()->data();
   }
   if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.peak_bytes);
   std::shared_ptr<Storage> workspace;
-  if (executable.workspace_bytes > 0) workspace = Storage::allocate(executable.workspace_bytes);
-  const host::Run now{{addresses, count}, workspace ? workspace->data() : nullptr};
-  for (const auto& kernel : executable.kernels) kernel->run(now);
+  if (executable.kernels.workspace_bytes() > 0) workspace = allocate(executable.kernels.workspace_bytes(), plan.device());
+  executable.kernels.run({{addresses, count}, workspace ? workspace->data() : nullptr});
+  executable.kernels.require_success(plan.call());
   std::vector<Tensor> results;
   results.reserve(program.results.size());
   for (const Program::Result& result : program.results) {
     const auto b = static_cast<std::size_t>(result.buffer);
     if (b < operands.size()) {
       results.emplace_back(operands[b]->storage(), result.dtype, result.shape, result.strides,
-                           operands[b]->offset() + result.offset);
+                           operands[b]->offset() - elements_before(*operands[b]) + result.offset);
     } else {
       results.emplace_back(allocated[b - operands.size()], result.dtype, result.shape, result.strides, result.offset);
     }
@@ -117,7 +138,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
 
 std::vector<Tensor> run(const Plan& plan, Operands operands) {
   Trace* const trace = Trace::active();
-  std::vector<Tensor> results = trace ? trace->splice(plan.graph(), operands) : execute(plan, operands);
+  std::vector<Tensor> results = trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
   const bool flows = std::any_of(operands.begin(), operands.end(), [](const Tensor* x) { return x->requires_grad(); });
   if (flows && grad_is_enabled()) remember_call(plan, operands, results);
   return results;
@@ -142,7 +163,10 @@ void PlanKey::add(std::string_view text) {
 }
 
 void PlanKey::add(const Tensor& operand) {
-  add(static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
+  const Device device = operand.device();
+  add(static_cast<std::int64_t>(device.kind()) << 56 | static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
+      static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
+  if (!(device == cpu)) add(elements_before(operand));
   words_.insert(words_.end(), operand.shape().begin(), operand.shape().end());
   words_.insert(words_.end(), operand.strides().begin(), operand.strides().end());
 }

@@ -12,26 +12,28 @@
 #include <ein/graph.hpp>
 #include <ein/tensor.hpp>
 #include "autograd/vjp.hpp"
-#include "cpu/kernel.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "runtime/kernels.hpp"
 
 namespace ein::engine {
 
 /// Tensors by address: a call copies none of its operands.
 using Operands = std::span<const Tensor* const>;
 
-/// A program with a kernel for each of its nests.
+/// A program with its kernels for a device.
 struct Executable {
-  explicit Executable(Program lowered);
+  Executable(Program lowered, Device device);
 
   Program program;
-  std::vector<std::unique_ptr<host::Kernel>> kernels;
   Cost cost;  // of the nests
-  std::size_t workspace_bytes = 0;  // the most that a kernel wants
+  Kernels kernels;
   /// Bytes that a run allocates at its peak: all buffers, and the workspace.
   std::size_t peak_bytes = 0;
 };
+
+/// Where the operands of a call lie: an Error of kind `device` that names them when that is not one device.
+Device common_device(const std::string& call, Operands operands);
 
 class Plan;
 
@@ -45,12 +47,16 @@ struct Backward {
 /// What a call means, its graph; and how it runs on operands that lie as those it was made for.
 class Plan : public std::enable_shared_from_this<Plan> {
  public:
+  /// An Error of kind `device` when they lie on several devices.
   Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options);
+  /// Without operands.
+  Plan(std::string call, Graph graph, Device device);
   /// Without a graph: what is neither traced nor differentiated.
-  Plan(std::string call, Program program);
+  Plan(std::string call, Program program, Device device);
 
   const std::string& call() const { return call_; }  // for people
   const Graph& graph() const { return graph_; }
+  Device device() const { return device_; }
   /// Made when it is first wanted.
   const Executable& executable() const;
   const Backward& backward(const std::vector<bool>& wanted) const;
@@ -58,6 +64,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
  private:
   std::string call_;
   Graph graph_;
+  Device device_;
   std::vector<InputLayout> layouts_;
   OrderOptions options_;
   mutable std::once_flag made_;
@@ -76,7 +83,7 @@ class PlanKey {
   PlanKey();
   void add(std::int64_t word) { words_.push_back(word); }
   void add(std::string_view text);
-  /// The dtype, shape and strides.
+  /// The dtype, shape, strides and device; on a GPU the alignment, too.
   void add(const Tensor& operand);
   std::span<const std::int64_t> words() const { return words_; }
 

@@ -35,7 +35,7 @@ thread_local Watch* innermost_watch = nullptr;
 std::uint64_t next_node_number() { return node_count; }
 
 Node::Node(GradStates inputs, std::span<const Tensor> results) : number_(node_count++), inputs_(std::move(inputs)) {
-  for (const Tensor& result : results) results_.push_back({result.shape(), result.dtype()});
+  for (const Tensor& result : results) results_.push_back({result.shape(), result.dtype(), result.device()});
 }
 
 Node::~Node() {
@@ -60,7 +60,7 @@ std::vector<Tensor> Node::with_zeros(const MaybeTensors& cotangents) const {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const bool came = i < cotangents.size() && cotangents[i];
-    all.push_back(came ? *cotangents[i] : zeros(results_[i].shape, results_[i].dtype));
+    all.push_back(came ? *cotangents[i] : zeros(results_[i].shape, results_[i].dtype, results_[i].device));
   }
   return all;
 }
@@ -168,7 +168,7 @@ Tensor unit_cotangent(const char* what, const Tensor& result) {
     throw Error(ErrorKind::shape, std::string(what) + ": a tensor of shape " + result.shape().to_string() +
                                       " is no scalar; give a cotangent of its shape, or reduce it first");
   }
-  return ones(result.shape(), result.dtype());
+  return ones(result.shape(), result.dtype(), result.device());
 }
 void require_cotangent(const char* what, const Tensor& result, const Tensor& cotangent) {
   if (cotangent.shape() == result.shape() && cotangent.dtype() == result.dtype()) return;
@@ -280,7 +280,7 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std
   std::vector<Tensor> found;
   for (const Tensor& input : inputs) {
     const Tensor* gradient = walk.find(input.impl().grad.get());
-    found.push_back(gradient ? *gradient : zeros(input.shape(), input.dtype()));
+    found.push_back(gradient ? *gradient : zeros(input.shape(), input.dtype(), input.device()));
   }
   return found;
 }

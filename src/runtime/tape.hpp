@@ -54,6 +54,7 @@ class Node {
   struct Type {
     Shape shape;
     DType dtype;
+    Device device;
   };
   const std::vector<Type>& result_types() const { return results_; }
 

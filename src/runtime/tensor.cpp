@@ -10,6 +10,7 @@
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 
+#include "runtime/device.hpp"
 #include "runtime/map.hpp"
 #include "runtime/trace.hpp"
 
@@ -71,7 +72,7 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   const auto range = [](const Tensor& x) {
     std::int64_t last = 0;
     for (std::size_t d = 0; d < x.rank(); ++d) last += x.strides()[d] * (x.shape()[d] - 1);
-    const auto begin = reinterpret_cast<std::uintptr_t>(x.raw_data());
+    const auto begin = reinterpret_cast<std::uintptr_t>(engine::first_element(x));
     return std::pair(begin, begin + static_cast<std::uintptr_t>(last + 1) * x.element_size());
   };
   const auto [a_begin, a_end] = range(a);
@@ -90,7 +91,7 @@ Tensor converted(const char* what, const Tensor& x, DType dtype) {
     const Tensor* operand = &x;
     return engine::map(what, Ex::input(0), {&operand, 1}, compute, dtype);
   }
-  Tensor copy = empty(x.shape(), dtype);
+  Tensor copy = empty(x.shape(), dtype, x.device());
   engine::copy(x, copy);
   return copy;
 }
@@ -112,13 +113,14 @@ Tensor Tensor::to(DType wanted) const { return wanted == dtype() ? *this : conve
 void Tensor::fill(Scalar value) const {
   require_no_flow(*this, "fill");
   require_writable(*this, "fill");
-  const Tensor one = full({}, value, dtype());
+  const Tensor one = full({}, value, dtype(), device());
   if (engine::Trace::active()) return engine::copy(engine::broadcast(one, shape()), *this);
   engine::copy(Tensor(one.storage(), dtype(), shape(), Strides(rank(), 0)), *this);
   storage()->count_write();
 }
 
-void Tensor::copy_from(const Tensor& source) const {
+void Tensor::copy_from(const Tensor& given) const {
+  const Tensor source = given.to(device());
   require_no_flow(*this, "copy_from");
   require_writable(*this, "copy_from");
   if (!(source.shape() == shape())) {
@@ -132,7 +134,7 @@ void Tensor::copy_from(const Tensor& source) const {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  const Tensor values = to(dtype_of<T>).contiguous();
+  const Tensor values = to(cpu).to(dtype_of<T>).contiguous();
   if constexpr (std::is_same_v<T, bool>) {
     // Memory that others wrote may hold bytes that are no bool.
     const auto* bytes = static_cast<const std::uint8_t*>(values.raw_data());
@@ -155,20 +157,20 @@ T Tensor::item() const {
 }
 
 template <class T>
-Tensor from_vector(const std::vector<T>& values, const Shape& shape) {
+Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
   if (checked_numel(shape, sizeof(T)) != static_cast<std::int64_t>(values.size())) {
     throw Error(ErrorKind::shape, "from_vector: shape " + shape.to_string() + " wants " + std::to_string(numel(shape)) +
                                       " values, got " + std::to_string(values.size()));
   }
   const Tensor x = empty(shape, dtype_of<T>);
   std::copy(values.begin(), values.end(), x.data<T>());
-  return x;
+  return x.to(device);
 }
 
 #define EIN_INSTANTIATE(T)                              \
   template std::vector<T> Tensor::to_vector<T>() const; \
   template T Tensor::item<T>() const;                   \
-  template Tensor from_vector<T>(const std::vector<T>&, const Shape&);
+  template Tensor from_vector<T>(const std::vector<T>&, const Shape&, Device);
 EIN_INSTANTIATE(double)
 EIN_INSTANTIATE(float)
 EIN_INSTANTIATE(f16)
@@ -220,7 +222,7 @@ void write(const Tensor& x, std::size_t indent, std::string& text) {
 
 std::string to_string(const Tensor& x) {
   std::string text;
-  write(x, 0, text);
+  write(x.to(cpu), 0, text);
   return text;
 }
 

@@ -70,15 +70,15 @@ Trace::~Trace() {
 
 Trace* Trace::active() { return innermost; }
 
-Tensor Trace::traced(ValueId id) const {
+Tensor Trace::traced(ValueId id, Device device) const {
   const Op& op = graph_.op(id);
   return Tensor(std::make_shared<const detail::TensorData>(
-      detail::TensorData{nullptr, op.shape, contiguous_strides(op.shape), 0, op.dtype, {number_, id}}));
+      detail::TensorData{nullptr, op.shape, contiguous_strides(op.shape), 0, op.dtype, {number_, id, device}}));
 }
 
 Tensor Trace::argument(const Tensor& like) {
   graph_.ops.push_back({.kind = OpKind::input, .dtype = like.dtype(), .shape = like.shape()});
-  return traced(static_cast<ValueId>(graph_.ops.size()) - 1);
+  return traced(static_cast<ValueId>(graph_.ops.size()) - 1, like.device());
 }
 
 ValueId Trace::value_of(const Tensor& x) {
@@ -108,7 +108,7 @@ ValueId Trace::value_of(const Tensor& x) {
   return captured_ids_.back();
 }
 
-std::vector<Tensor> Trace::splice(const Graph& call, Operands operands) {
+std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device device) {
   std::vector<ValueId> moved;
   std::size_t input = 0;
   for (const Op& op : call.ops) {
@@ -124,7 +124,7 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands) {
     moved.push_back(static_cast<ValueId>(graph_.ops.size()) - 1);
   }
   std::vector<Tensor> results;
-  for (ValueId output : call.outputs) results.push_back(traced(moved[static_cast<std::size_t>(output)]));
+  for (ValueId output : call.outputs) results.push_back(traced(moved[static_cast<std::size_t>(output)], device));
   return results;
 }
 

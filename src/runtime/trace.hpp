@@ -21,8 +21,8 @@ class Trace {
 
   /// A traced tensor that stands for an argument.
   Tensor argument(const Tensor& like);
-  /// Appends the operations of a call.
-  std::vector<Tensor> splice(const Graph& call, Operands operands);
+  /// Appends the operations of a call, whose results lie on `device`.
+  std::vector<Tensor> splice(const Graph& call, Operands operands, Device device);
   /// Records that `target`, a tensor from outside, receives `value`.
   void assign(const Tensor& target, const Tensor& value);
   /// The number of a random stream, counted from the run's first.
@@ -43,7 +43,7 @@ class Trace {
  private:
   friend class TracePhase;
   ValueId value_of(const Tensor& x);
-  Tensor traced(ValueId id) const;
+  Tensor traced(ValueId id, Device device) const;
 
   std::uint64_t number_;
   Trace* outer_;

@@ -35,7 +35,7 @@ Tensor dropout(const Tensor& x, double p) {
                 "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");
   }
   if (p == 0) return x;
-  const Tensor u = rand(x.shape());
+  const Tensor u = rand(x.shape(), x.device());
   const Ex kept = Ex::input(0) * Ex(1 / (1 - p));
   const Ex formula =
       Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
@@ -50,7 +50,8 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
   }
   const NoGrad no_grad;
   const Autocast off(DType::f32);
-  Tensor total = zeros({});
+  if (parameters.empty()) return zeros({});
+  Tensor total = zeros({}, parameters.front().device());
   for (const Tensor& parameter : parameters) {
     if (!parameter.has_grad()) continue;
     const Tensor gradient = parameter.grad();

@@ -1,49 +1,53 @@
 #include <array>
-#include <atomic>
-#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
 
 #include <ein/error.hpp>
-#include <ein/memory.hpp>
 #include <ein/tensor.hpp>
+#include "tensor/memory_count.hpp"
+#include "tensor/size_class.hpp"
 
 namespace ein {
-namespace {
 
-constexpr std::size_t alignment = 64;
+HostMemory& host_memory() {
+  static HostMemory memory;  // trivially destroyed: it serves until the end
+  return memory;
+}
+
+namespace {
 
 /// Blocks given back are kept by size class, four classes to each doubling, because fresh memory from the
 /// system costs a page fault per 4 KiB. Sanitizers see every allocation instead.
 class BlockCache {
  public:
   std::byte* take(std::size_t bytes) {
-    const std::size_t index = class_of(bytes);
+    const std::size_t index = size_class::of(bytes);
     {
       const std::lock_guard lock(mutex_);
       std::vector<std::byte*>& blocks = free_[index];
       if (!blocks.empty()) {
         std::byte* block = blocks.back();
         blocks.pop_back();
-        cached_ -= size_of_class(index);
+        cached_ -= size_class::bytes(index);
         return block;
       }
     }
-    void* block = std::aligned_alloc(alignment, size_of_class(index));
+    void* block = std::aligned_alloc(size_class::alignment, size_class::bytes(index));
     if (!block) {
       drop_all();
-      block = std::aligned_alloc(alignment, size_of_class(index));
+      block = std::aligned_alloc(size_class::alignment, size_class::bytes(index));
     }
     if (!block) {
       throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes");
     }
+    host_memory().reserved.add(size_class::bytes(index));
     return static_cast<std::byte*>(block);
   }
 
   void give_back(std::byte* block, std::size_t bytes) {
-    const std::size_t index = class_of(bytes);
-    const std::size_t size = size_of_class(index);
+    const std::size_t index = size_class::of(bytes);
+    const std::size_t size = size_class::bytes(index);
     if (keeps_blocks) {
       const std::lock_guard lock(mutex_);
       if (cached_ + size <= most_cached) {
@@ -52,7 +56,18 @@ class BlockCache {
         return;
       }
     }
+    host_memory().reserved.remove(size);
     std::free(block);
+  }
+
+  void drop_all() {
+    const std::lock_guard lock(mutex_);
+    for (std::vector<std::byte*>& blocks : free_) {
+      for (std::byte* block : blocks) std::free(block);
+      blocks.clear();
+    }
+    host_memory().reserved.remove(cached_);
+    cached_ = 0;
   }
 
  private:
@@ -63,42 +78,10 @@ class BlockCache {
 #endif
   static constexpr std::size_t most_cached = std::size_t{1} << 30;
 
-  // Class 4·e + q holds blocks of (4 + q)/4 · 64 · 2^e bytes.
-  static std::size_t class_of(std::size_t bytes) {
-    const std::size_t lines = (bytes + alignment - 1) / alignment;
-    if (lines <= 4) return lines <= 1 ? 0 : lines == 2 ? 4 : lines == 3 ? 6 : 8;
-    const auto exponent = static_cast<std::size_t>(std::bit_width(lines - 1) - 1);
-    const std::size_t quarter = (lines - 1 - (std::size_t{1} << exponent)) * 4 >> exponent;
-    return 4 * exponent + quarter + 1;
-  }
-  static std::size_t size_of_class(std::size_t index) {
-    const std::size_t quarters = (4 + index % 4) << (index / 4);
-    return (quarters + 3) / 4 * alignment;
-  }
-  void drop_all() {
-    const std::lock_guard lock(mutex_);
-    for (std::vector<std::byte*>& blocks : free_) {
-      for (std::byte* block : blocks) std::free(block);
-      blocks.clear();
-    }
-    cached_ = 0;
-  }
-
   std::mutex mutex_;
-  std::array<std::vector<std::byte*>, 4 * 64> free_;
+  std::array<std::vector<std::byte*>, size_class::count> free_;
   std::size_t cached_ = 0;
 };
-
-/// Bytes asked for and not given back; and the most there were.
-std::atomic<std::size_t> allocated_bytes{0};
-std::atomic<std::size_t> most_allocated_bytes{0};
-
-void count_allocation(std::size_t bytes) {
-  const std::size_t now = allocated_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  std::size_t most = most_allocated_bytes.load(std::memory_order_relaxed);
-  while (now > most && !most_allocated_bytes.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
-  }
-}
 
 /// Never destroyed: tensors with static storage duration may outlive any other static object.
 BlockCache& block_cache() {
@@ -113,7 +96,7 @@ std::shared_ptr<Storage> Storage::allocate(std::size_t bytes) {
     throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes");
   }
   std::byte* block = block_cache().take(bytes);
-  count_allocation(bytes);
+  host_memory().count.add(bytes);
   return std::make_shared<Storage>(block, bytes, nullptr, false);
 }
 
@@ -125,12 +108,10 @@ std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::share
 
 Storage::~Storage() {
   if (owner_) return;
-  allocated_bytes.fetch_sub(bytes_, std::memory_order_relaxed);
+  host_memory().count.remove(bytes_);
   block_cache().give_back(data_, bytes_);
 }
 
-std::size_t memory_allocated(Device) { return allocated_bytes; }
-std::size_t max_memory_allocated(Device) { return most_allocated_bytes; }
-void reset_max_memory_allocated(Device) { most_allocated_bytes = allocated_bytes.load(); }
+void release_host_memory() { block_cache().drop_all(); }
 
 }  // namespace ein

@@ -104,7 +104,7 @@ class Run {
   /// Forward, backward, update: the mean loss over the micro-batches and the norm of the gradient.
   std::array<Tensor, 2> step(const Tensor& x, const Tensor& y) {
     optimizer_.zero_grad();
-    Tensor total = zeros({});
+    Tensor total = zeros({}, options_.device);
     for (std::int64_t part = 0; part < options_.grad_accum; ++part) {
       const auto rows = slice(part * options_.batch_size, (part + 1) * options_.batch_size);
       const bool whole = options_.grad_accum == 1;
@@ -218,7 +218,9 @@ class Run {
             .betas = {options_.beta1, options_.beta2},
             .weight_decay = options_.weight_decay};
   }
-  std::vector<optim::ParameterGroup> groups() const {
+  /// Of the model, on the device.
+  std::vector<optim::ParameterGroup> groups() {
+    model_.to(options_.device);
     optim::ParameterGroup decayed, others;
     for (const Tensor& parameter : model_.parameters())
       (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
@@ -262,7 +264,7 @@ class Run {
   Split split_;
   nn::Transformer model_;
   optim::AdamW optimizer_;
-  GradScaler scaler_;
+  GradScaler scaler_{{.device = options_.device}};
   BatchSampler sampler_;
   std::int64_t first_step_ = 0;
   bool is_resumed_ = false;
@@ -291,7 +293,11 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
 
   auto step = compile([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
   auto evaluate = compile([&](const Tensor& x, const Tensor& y) { return run.loss(x, y); });
-  const auto loss_of = [&](const Batch& batch) {
+  const auto on_device = [&](const Batch& batch) {
+    return Batch{batch.x.to(options.device), batch.y.to(options.device)};
+  };
+  const auto loss_of = [&](const Batch& on_host) {
+    const Batch batch = on_device(on_host);
     const NoGrad no_grad;
     run.model().eval();
     const double loss =
@@ -317,15 +323,17 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
 
   TrainBill bill = run.bill();
   {
-    const Batch like = run.sampler().next();
+    const Batch like = on_device(run.sampler().next());
     step.prepare(like.x, like.y);
   }
   bill.step = step.cost();
   bill.parts = step.bill();
   bill.memory = step.memory();
-  const Hardware cpu = measured_cpu();
-  bill.peak_flops = cpu.peak(DType::f32).value_or(0);
-  bill.machine_memory = cpu.memory;
+  if (const auto hardware = find_hardware(options.device)) {
+    // The CPU computes in f32 whatever the dtype is.
+    bill.peak_flops = hardware->peak(options.device == cpu ? DType::f32 : options.dtype).value_or(0);
+    bill.machine_memory = hardware->memory;
+  }
   if (report.begin) report.begin(bill);
 
   Prefetcher batches(run.sampler());
@@ -347,7 +355,7 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
     if (at >= options.max_iters) break;
 
     const auto start = std::chrono::steady_clock::now();
-    const Batch batch = batches.next();
+    const Batch batch = on_device(batches.next());
     run.set_learning_rate(at);
     const std::array<Tensor, 2> results =
         options.compile ? step(batch.x, batch.y) : run.step(batch.x, batch.y);

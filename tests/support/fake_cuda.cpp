@@ -1,12 +1,20 @@
 // A driver without a GPU: memory of the host behind the functions of libcuda.so.1, for the tests of
-// what calls them. It counts what is not given back, and fails where the environment's FAKE_CUDA
-// says: "cuMemAlloc_v2=2 devices=0 version=11040", a call and its result or a figure for each word.
+// what calls them. It runs kernels that fake_nvrtc.cpp compiled, counts what is not given back, and
+// fails where the environment's FAKE_CUDA says: "cuMemAlloc_v2=2 devices=0 version=11040", a call
+// and its result or a figure for each word.
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
+
+#include "support/minimal_cubin.hpp"
 
 namespace {
 
@@ -28,14 +36,21 @@ struct Stream {
 struct Event {
   int device;
   float when;
+  int ended = 0;  // of the stream, when it was recorded
 };
-struct Module {
-  int device;
-};
+using HostKernel = const char* (*)(const unsigned* grid, const unsigned* block,
+                                   void* const* arguments);
 struct Kernel {
   int shared_limit = 48 << 10;
+  HostKernel on_host = nullptr;
 } add_kernel;
+struct Module {
+  int device;
+  void* library = nullptr;  // of kernels for the host
+  std::map<std::string, Kernel> kernels{};
+};
 float clock_of_events = 0;
+std::atomic<long> allocated{0};  // bytes; the setting "memory" bounds them
 std::mutex mutex;
 
 int result_of(const char* function) { return static_cast<int>(setting(function, 0)); }
@@ -163,12 +178,16 @@ void drop() {
 int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   NEEDS_CONTEXT(cuMemAlloc_v2);
   if (bytes == 0) return invalid_value;
-  void* const memory = std::malloc(bytes);
+  const long limit = setting("memory", 0);
+  if (limit > 0 && allocated + static_cast<long>(bytes) > limit) return 2;
+  void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  allocated += static_cast<long>(malloc_usable_size(memory));
   *address = reinterpret_cast<std::uint64_t>(memory);
   return hold(memory);
 }
 int cuMemFree_v2(std::uint64_t address) {
   NEEDS_CONTEXT(cuMemFree_v2);
+  allocated -= static_cast<long>(malloc_usable_size(reinterpret_cast<void*>(address)));
   std::free(reinterpret_cast<void*>(address));
   drop();
   return 0;
@@ -216,10 +235,17 @@ int cuModuleLoadData(void** module, const void* image) {
                   "ELF",
                   4) != 0)
     return 200;
-  return hold(*module = new Module{current});
+  auto* const made = new Module{current};
+  const char* const rest = static_cast<const char*>(image) + ein::test::minimal_cubin().size();
+  constexpr std::size_t mark = sizeof ein::test::host_kernels - 1;
+  if (std::memcmp(image, ein::test::minimal_cubin().data(), 64) == 0 &&
+      std::memcmp(rest, ein::test::host_kernels, mark) == 0)
+    made->library = ::dlopen(rest + mark, RTLD_NOW | RTLD_LOCAL);
+  return hold(*module = made);
 }
 int cuModuleUnload(void* module) {
   NEEDS_CONTEXT(cuModuleUnload);
+  if (void* const library = static_cast<Module*>(module)->library) ::dlclose(library);
   delete static_cast<Module*>(module);
   drop();
   return 0;
@@ -227,6 +253,15 @@ int cuModuleUnload(void* module) {
 int cuModuleGetFunction(void** kernel, void* module, const char* name) {
   NEEDS_CONTEXT(cuModuleGetFunction);
   if (static_cast<Module*>(module)->device != current) return 400;
+  if (void* const library = static_cast<Module*>(module)->library) {
+    const auto on_host =
+        reinterpret_cast<HostKernel>(::dlsym(library, ("host_" + std::string(name)).c_str()));
+    if (!on_host) return 500;
+    Kernel& found = static_cast<Module*>(module)->kernels[name];
+    found.on_host = on_host;
+    *kernel = &found;
+    return 0;
+  }
   if (std::strcmp(name, "ein_add") != 0) return 500;
   *kernel = &add_kernel;
   return 0;
@@ -237,11 +272,20 @@ int cuFuncSetAttribute(void* kernel, int attribute, int value) {
   static_cast<Kernel*>(kernel)->shared_limit = value;
   return 0;
 }
-/// The one kernel that there is: y[i] = x[i] + 1 for i < n.
+/// A kernel for the host, or the one that there is: y[i] = x[i] + 1 for i < n.
 int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared_bytes, void* stream, void** arguments, void**) {
   NEEDS_CONTEXT(cuLaunchKernel);
   if (!is_here(stream)) return 400;
+  if (const HostKernel on_host = static_cast<Kernel*>(kernel)->on_host) {
+    const unsigned grid[] = {x, y, z}, block[] = {bx, by, bz};
+    if (x * y * z == 0 || bx * by * bz == 0 || bx * by * bz > 1024) return invalid_value;
+    const std::lock_guard lock(mutex);
+    const std::string wrong = on_host(grid, block, arguments);
+    if (!wrong.empty()) std::fprintf(stderr, "fake_cuda: %s\n", wrong.c_str());
+    static_cast<Stream*>(stream)->ended = wrong.empty() ? result_of("kernel") : 719;
+    return 0;
+  }
   if (x == 0 || y != 1 || z != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)
     return invalid_value;
   if (static_cast<int>(shared_bytes) > static_cast<Kernel*>(kernel)->shared_limit) return 701;
@@ -286,11 +330,12 @@ int cuEventRecord(void* event, void* stream) {
   NEEDS_CONTEXT(cuEventRecord);
   if (!is_here(stream)) return 400;
   static_cast<Event*>(event)->when = clock_of_events += 1.5f;
+  static_cast<Event*>(event)->ended = static_cast<Stream*>(stream)->ended;
   return 0;
 }
 int cuEventSynchronize(void* event) {
   NEEDS_CONTEXT(cuEventSynchronize);
-  return static_cast<Event*>(event)->device == current ? 0 : 400;
+  return static_cast<Event*>(event)->device == current ? static_cast<Event*>(event)->ended : 400;
 }
 int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   NEEDS_CONTEXT(cuEventElapsedTime);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,6 +40,10 @@ class Module {
   /// then nothing was copied.
   void load_state_dict(const StateDict& state) const;
 
+  /// Moves every parameter, here and below, to a device; one that moves loses its gradient. Optimizers
+  /// are made afterwards.
+  void to(Device device);
+
   /// Whether layers such as dropout act as in training, here and below; at first they do.
   void train(bool on = true);
   void eval() { train(false); }
@@ -58,6 +63,8 @@ class Module {
  private:
   void require_new_name(const std::string& name) const;
   bool contains(const Module& other) const;
+  using Moved = std::map<const void*, std::pair<Tensor, Tensor>>;  // from, to
+  void move_parameters(Device device, Moved& moved);
 
   std::vector<std::pair<std::string, Tensor*>> parameters_;
   std::vector<std::pair<std::string, Module*>> children_;

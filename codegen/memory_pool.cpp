@@ -1,0 +1,69 @@
+#include "codegen/memory_pool.hpp"
+
+#include <algorithm>
+
+#include <ein/error.hpp>
+
+namespace ein::codegen {
+namespace {
+
+/// Smaller ones would not save memory: the driver rounds up to as much.
+constexpr std::size_t least_bytes = 512;
+
+std::size_t class_of(std::size_t bytes) { return size_class::of(std::max(bytes, least_bytes)); }
+
+}  // namespace
+
+MemoryPool::MemoryPool(Driver& driver, int device, Stream& stream)
+    : driver_(driver), device_(device), stream_(stream) {}
+
+MemoryPool::Block MemoryPool::take(std::size_t bytes) {
+  const std::size_t index = class_of(bytes);
+  const std::lock_guard lock(mutex_);
+  Block block;
+  if (free_[index].empty()) {
+    block = allocate(size_class::bytes(index));
+  } else {
+    block = std::move(free_[index].back());
+    free_[index].pop_back();
+  }
+  count_.add(bytes);
+  return block;
+}
+
+void MemoryPool::give_back(Block block, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  free_[class_of(bytes)].push_back(std::move(block));
+  count_.remove(bytes);
+}
+
+void MemoryPool::release() {
+  const std::lock_guard lock(mutex_);
+  release_free_blocks();
+}
+
+MemoryPool::Block MemoryPool::allocate(std::size_t bytes) {
+  Block block;
+  try {
+    block = std::make_unique<DeviceMemory>(driver_, device_, bytes);
+  } catch (const Error&) {
+    if (!release_free_blocks()) throw;
+    block = std::make_unique<DeviceMemory>(driver_, device_, bytes);
+  }
+  reserved_.add(bytes);
+  return block;
+}
+
+/// Whether there were any.
+bool MemoryPool::release_free_blocks() {
+  const auto has_none = [](const std::vector<Block>& blocks) { return blocks.empty(); };
+  if (std::all_of(free_.begin(), free_.end(), has_none)) return false;
+  stream_.synchronize();  // the device may still be at work on them
+  for (std::vector<Block>& blocks : free_) {
+    for (const Block& block : blocks) reserved_.remove(block->bytes());
+    blocks.clear();
+  }
+  return true;
+}
+
+}  // namespace ein::codegen

@@ -1,0 +1,39 @@
+#include "runtime/kernels.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <ein/error.hpp>
+#include "codegen/launches.hpp"
+
+namespace ein::engine {
+
+Kernels::Kernels(const Program& program, Device device) {
+  if (device.kind() == Device::Kind::cuda) {
+    on_gpu_ = std::make_unique<codegen::Launches>(program, codegen::Gpu::of_system(device.index()));
+    workspace_bytes_ = on_gpu_->workspace_bytes();
+    return;
+  }
+  for (const Program::Group& group : program.groups) {
+    on_host_.push_back(host::make_kernel(program, group));
+    workspace_bytes_ = std::max(workspace_bytes_, on_host_.back()->workspace_bytes());
+  }
+}
+
+Kernels::~Kernels() = default;
+
+void Kernels::run(const host::Run& run) const {
+  if (on_gpu_) return on_gpu_->run(run.buffers, run.workspace, run.random);
+  for (const auto& kernel : on_host_) kernel->run(run);
+}
+
+void Kernels::require_success(std::string_view call) const {
+  if (!on_gpu_ || !on_gpu_->checks_positions()) return;
+  if (const auto fault = on_gpu_->gpu().take_fault()) {
+    throw Error(ErrorKind::value, std::string(call) + ": position " +
+                                      std::to_string(fault->position) +
+                                      " is outside an axis of size " + std::to_string(fault->size));
+  }
+}
+
+}  // namespace ein::engine

@@ -1,0 +1,40 @@
+// Kernels: a program's nests, prepared for a device.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <ein/device.hpp>
+#include "cpu/kernel.hpp"
+
+namespace ein {
+namespace codegen {
+class Launches;
+}
+
+namespace engine {
+
+/// Thread-safe for different workspaces.
+class Kernels {
+ public:
+  /// On the CPU the program's groups are the kernels; on a GPU they mean nothing.
+  Kernels(const Program& program, Device device);
+  ~Kernels();
+
+  /// Bytes of scratch memory that a run wants.
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// On the device's addresses. On a GPU this starts them, and errors come later.
+  void run(const host::Run& run) const;
+  /// Throws what a run of `call` met on a GPU, if it may meet anything, waiting for it.
+  void require_success(std::string_view call) const;
+
+ private:
+  std::vector<std::unique_ptr<host::Kernel>> on_host_;
+  std::unique_ptr<codegen::Launches> on_gpu_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace engine
+}  // namespace ein

@@ -1,0 +1,245 @@
+// Calls on a GPU give what they give on the CPU.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ein/autograd.hpp>
+#include <ein/compile.hpp>
+#include <ein/ein.hpp>
+#include <ein/nn.hpp>
+#include <ein/optim.hpp>
+
+namespace ein {
+namespace {
+
+/// Runs `call` on both devices on the same operands and compares every element.
+void expect_equal(const std::string& what, const std::vector<Tensor>& operands,
+                  const std::function<Tensor(std::vector<Tensor>)>& call, double tolerance = 0) {
+  std::vector<Tensor> there;
+  for (const Tensor& x : operands) there.push_back(x.to(cuda));
+  const Tensor want = call(operands), got = call(there);
+  EXPECT_EQ(got.device(), cuda) << what;
+  ASSERT_EQ(got.shape(), want.shape()) << what;
+  ASSERT_EQ(got.dtype(), want.dtype()) << what;
+  EXPECT_TRUE(all_close(got.to(cpu), want, tolerance, tolerance)) << what << "\n"
+                                                                  << to_string(got) << "\n"
+                                                                  << to_string(want);
+}
+
+using Operands = std::vector<Tensor>;
+
+TEST(OnDevice, Creation) {
+  EXPECT_EQ(arange(7, cuda).to_vector<std::int64_t>(), arange(7).to_vector<std::int64_t>());
+  EXPECT_EQ(arange(1, 2, 0.25, cuda).to_vector<float>(), arange(1, 2, 0.25).to_vector<float>());
+  EXPECT_EQ(eye(3, DType::f32, cuda).to_vector<float>(), eye(3).to_vector<float>());
+  EXPECT_EQ(full({2, 2}, 2.5, cuda).to_vector<float>(), full({2, 2}, 2.5).to_vector<float>());
+  EXPECT_EQ(ones({3}, DType::i32, cuda).to_vector<std::int32_t>(),
+            ones({3}, DType::i32).to_vector<std::int32_t>());
+}
+
+TEST(OnDevice, RandomNumbersAreTheSame) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    manual_seed(7);
+    const Tensor a = randn({1000}, dtype), b = rand({333}, dtype),
+                 c = trunc_normal({100}, 1, -2, 2, dtype);
+    manual_seed(7);
+    const Tensor x = randn({1000}, dtype, cuda), y = rand({333}, dtype, cuda),
+                 z = trunc_normal({100}, 1, -2, 2, dtype, cuda);
+    EXPECT_EQ(x.to_vector<double>(), a.to_vector<double>());
+    EXPECT_EQ(y.to_vector<double>(), b.to_vector<double>());
+    EXPECT_EQ(z.to_vector<double>(), c.to_vector<double>());
+  }
+}
+
+TEST(OnDevice, Elementwise) {
+  const Tensor a = randn({6, 50}), b = randn({50});
+  expect_equal("a + b", {a, b}, [](Operands x) { return x[0] + x[1]; });
+  expect_equal("a * 2 - b", {a, b}, [](Operands x) { return x[0] * 2 - x[1]; });
+  expect_equal(
+      "exp", {a}, [](Operands x) { return exp(x[0]); }, 1e-6);
+  expect_equal(
+      "gelu", {a}, [](Operands x) { return gelu(x[0]); }, 1e-6);
+  expect_equal("where", {a, b}, [](Operands x) { return where(x[0] > 0, x[0], x[1]); });
+  expect_equal("tril", {a}, [](Operands x) { return tril(x[0]); });
+  expect_equal("to bf16", {a}, [](Operands x) { return x[0].to(DType::bf16); });
+  expect_equal("to i64", {a}, [](Operands x) { return (x[0] * 10).to(DType::i64); });
+  // Views at every alignment.
+  for (std::int64_t begin = 0; begin < 5; ++begin) {
+    expect_equal("view", {a, b}, [begin](Operands x) {
+      return x[0].at({slice(1, 5), slice(begin, begin + 40)}) +
+             x[1].at({slice(4 - begin, 44 - begin)});
+    });
+  }
+}
+
+TEST(OnDevice, EveryDtypeAtEveryAlignment) {
+  for (const DType dtype :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8}) {
+    const Tensor x = (rand({3, 64}) * 100).to(dtype);
+    for (std::int64_t begin = 0; begin < 18; begin += begin < 4 ? 1 : 7) {
+      expect_equal(std::string(name(dtype)), {x}, [begin](Operands x) {
+        const Tensor part = x[0].at({slice(1, 3), slice(begin, begin + 40)});
+        const Tensor copy = empty(part.shape(), part.dtype(), part.device());
+        copy.copy_from(part + part);
+        return copy;
+      });
+    }
+  }
+}
+
+TEST(OnDevice, Rearranges) {
+  const Tensor x = arange(2 * 33 * 40).view({2, 33, 40}).to(DType::f32);
+  expect_equal("transpose", {x},
+               [](Operands x) { return rearrange(x[0], "b i j -> b j i").contiguous(); });
+  expect_equal("split", {x},
+               [](Operands x) { return rearrange(x[0], "b i (h d) -> (b h) i d", axis("h", 4)); });
+  expect_equal("repeat", {x},
+               [](Operands x) { return repeat(x[0], "b i j -> b i 3 j").contiguous(); });
+  expect_equal("reshape", {x}, [](Operands x) { return rearrange(x[0], "b i j -> (j b i)"); });
+}
+
+TEST(OnDevice, Reduces) {
+  const Tensor x = randn({20, 130});
+  for (const Reduction by :
+       {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min, Reduction::logsumexp}) {
+    expect_equal(
+        "rows", {x}, [by](Operands x) { return reduce(x[0], "i j -> i", by); }, 2e-6);
+    expect_equal(
+        "columns", {x}, [by](Operands x) { return reduce(x[0], "i j -> j", by); }, 2e-6);
+    expect_equal(
+        "all", {x}, [by](Operands x) { return reduce(x[0], "i j ->", by); }, 2e-5);
+  }
+  expect_equal(
+      "of a view", {x},
+      [](Operands x) {
+        return reduce(x[0].at({slice(3, 17), slice(1, 100)}), "i j -> i", Reduction::sum);
+      },
+      2e-6);
+}
+
+TEST(OnDevice, Contracts) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    const Tensor a = randn({40, 30}, dtype), b = randn({30, 50}, dtype);
+    const double tolerance = dtype == DType::bf16 ? 2e-2 : 1e-5;
+    expect_equal(
+        "matmul", {a, b}, [](Operands x) { return einsum(x[0], x[1], "m k, k n -> m n"); },
+        tolerance);
+    expect_equal(
+        "transposed", {a, b}, [](Operands x) { return einsum(x[0], x[1], "m k, k n -> n m"); },
+        tolerance);
+    expect_equal(
+        "vector", {a, b},
+        [](Operands x) {
+          return einsum(x[0], x[1].at({all, 3}), "m k, k -> m");
+        },
+        tolerance);
+  }
+  const Tensor q = randn({2, 7, 3, 8}), k = randn({2, 9, 3, 8}), v = randn({2, 9, 3, 8});
+  expect_equal(
+      "scores", {q, k},
+      [](Operands x) { return einsum(x[0], x[1], "b q h d, b k h d -> b h q k"); }, 1e-5);
+  expect_equal(
+      "three", {q, k, v},
+      [](Operands x) { return einsum(x[0], x[1], x[2], "b q h d, b k h d, b k h e -> b q h e"); },
+      1e-4);
+}
+
+TEST(OnDevice, NamedOperations) {
+  const Tensor x = randn({5, 70}), weight = randn({70}), bias = randn({70});
+  expect_equal(
+      "softmax", {x}, [](Operands x) { return softmax(x[0], "b [d]"); }, 1e-6);
+  expect_equal(
+      "log_softmax", {x}, [](Operands x) { return log_softmax(x[0], "b [d]"); }, 1e-5);
+  expect_equal(
+      "layer_norm", {x, weight, bias},
+      [](Operands x) { return layer_norm(x[0], x[1], x[2], "b [d]"); }, 1e-5);
+  expect_equal(
+      "rms_norm", {x, weight}, [](Operands x) { return rms_norm(x[0], x[1], "b [d]"); }, 1e-5);
+  expect_equal("argmax", {x}, [](Operands x) { return argmax(x[0], "b [d]"); });
+  expect_equal(
+      "cumsum", {x}, [](Operands x) { return cumsum(x[0], "b [d]"); }, 1e-5);
+  expect_equal("sort", {x}, [](Operands x) { return sort(x[0], "b [d]").values; });
+  const Tensor positions = from_vector(std::vector<std::int64_t>{0, 4, 2, 2, 1, 3}, {2, 3});
+  expect_equal("gather", {x, positions},
+               [](Operands x) { return gather(x[0], x[1], "[v] d, b s -> b s d"); });
+  expect_equal("one_hot", {positions}, [](Operands x) { return one_hot(x[0], "b s -> b s [5]"); });
+  const Tensor targets = from_vector(std::vector<std::int64_t>{3, 0, 69, 5, 5});
+  expect_equal(
+      "cross_entropy", {x, targets},
+      [](Operands x) { return cross_entropy(x[0], x[1], "b [v], b"); }, 1e-5);
+}
+
+TEST(OnDevice, Gradients) {
+  const Tensor x = randn({6, 8}), w = randn({8, 5}),
+               targets = from_vector(std::vector<std::int64_t>{3, 0, 4, 1, 1, 2});
+  const auto gradient = [](Operands x) {
+    x[1].requires_grad(true);
+    const Tensor loss = cross_entropy(einsum(x[0], x[1], "b i, i o -> b o"), x[2], "b [v], b");
+    reduce(loss, "... ->", Reduction::mean).backward();
+    const Tensor gradient = x[1].grad();
+    x[1].zero_grad();
+    return gradient;
+  };
+  expect_equal("cross_entropy", {x, w, targets}, gradient, 1e-5);
+  const auto of_rows = [](Operands x) {
+    x[0].requires_grad(true);
+    const Tensor rows = gather(x[0], x[1], "[v] d, n -> n d");
+    reduce(rows * rows, "n d ->", Reduction::sum).backward();
+    const Tensor gradient = x[0].grad();
+    x[0].zero_grad();
+    return gradient;
+  };
+  expect_equal("gather", {x, targets}, of_rows, 1e-5);
+}
+
+/// Losses of some steps of a small Transformer, with dropout and AdamW.
+std::vector<double> losses(Device device, bool compiled) {
+  manual_seed(3);
+  nn::Transformer model(
+      {.vocab_size = 11, .block_size = 8, .n_layer = 1, .n_head = 2, .n_embd = 8, .dropout = 0.1});
+  model.to(device);
+  optim::AdamW optimizer(model.parameters(), {.learning_rate = 0.01});
+  const Tensor tokens = (rand({3, 9}) * 11).to(DType::i64).to(device);
+  const Tensor x = tokens.at({all, slice(0, 8)}), y = tokens.at({all, slice(1, 9)});
+  const auto step = [&](const Tensor& a, const Tensor& b) {
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy(model(a), b, "b s [v], b s");
+    loss.backward();
+    clip_grad_norm(optimizer.parameters(), 1);
+    optimizer.step();
+    return loss;
+  };
+  std::vector<double> found;
+  if (compiled) {
+    auto whole = compile(step);
+    for (int i = 0; i < 3; ++i) found.push_back(whole(x, y).item());
+  } else {
+    for (int i = 0; i < 3; ++i) found.push_back(step(x, y).item());
+  }
+  return found;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 2e-5 * want[i]) << "step " << i;
+}
+
+TEST(OnDevice, TrainsATransformer) { expect_near(losses(cuda, false), losses(cpu, false)); }
+TEST(OnDevice, TrainsACompiledTransformer) { expect_near(losses(cuda, true), losses(cpu, true)); }
+
+TEST(OnDevice, ACompiledFunctionStaysOnItsDevice) {
+  auto f = compile([](const Tensor& x) { return softmax(x + 1, "b [d]"); });
+  const Tensor x = randn({4, 6});
+  const Tensor here = f(x), there = f(x.to(cuda));
+  EXPECT_EQ(there.device(), cuda);
+  EXPECT_TRUE(all_close(there.to(cpu), here, 1e-6, 1e-6));
+  auto moves = compile([](const Tensor& x) { return x.to(cpu); });
+  EXPECT_THROW(moves(there), Error);
+}
+
+}  // namespace
+}  // namespace ein

@@ -1,0 +1,134 @@
+// NVRTC's functions, which compile kernels for the host: for tests without a GPU, beside
+// fake_cuda.cpp, which runs what this makes. Kernels become a shared library with threads as fibres
+// (device_on_host.hpp) in the directory that the environment's FAKE_CUDA_DIRECTORY names; the
+// "cubin" holds its path. $CXX is the compiler, or c++.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "codegen/vocabulary.hpp"
+#include "support/minimal_cubin.hpp"
+
+namespace {
+
+struct Program {
+  std::string text, log, cubin;
+};
+
+/// The kernel, whose text comes after the vocabulary's, with a way in that takes it from arrays.
+std::string host_text(const std::string& text) {
+  const std::size_t begin = text.find("extern \"C\" __global__");
+  const std::string kernel = text.substr(begin);
+  const std::size_t name_end = kernel.find('('), bounds_end = kernel.find(")\n");
+  const std::size_t name = bounds_end + 2, end = kernel.find('(', name);
+  if (begin == text.npos || name_end == kernel.npos || end == kernel.npos)
+    return "#error no kernel\n";
+  bool fibres = false;
+  for (const char* word :
+       {"__syncthreads", "__shfl", "combine_lanes", "combine_rows", "scan_block", "sorted<"}) {
+    fibres |= kernel.find(word) != kernel.npos;
+  }
+  const std::string called = kernel.substr(name, end - name);
+  return "#include \"host.hpp\"\n" + kernel + "extern \"C\" const char* host_" + called +
+         "(const unsigned* grid, const unsigned* block, void* const* arguments) {\n  return "
+         "device::launch(" +
+         called + ", grid, block, " + (fibres ? "true" : "false") + ", arguments);\n}\n";
+}
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+constexpr int success = 0, compilation_failed = 6;
+
+constexpr const char* options =
+    " -std=c++20 -O1 -w -fPIC -ffp-contract=off -fno-strict-aliasing"
+#if defined(__SANITIZE_ADDRESS__)
+    " -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+#endif
+    ;
+
+std::string compiler() {
+  const char* const chosen = std::getenv("CXX");
+  return (chosen ? chosen : "c++") + std::string(options);
+}
+
+/// Where files go. What all kernels include is there, compiled where the compiler knows how.
+const std::string& directory() {
+  static const std::string directory = [] {
+    const std::string made = std::string(std::getenv("FAKE_CUDA_DIRECTORY")) + "/",
+                      header = made + "host.hpp";
+    std::ofstream(header) << "#include \"" EIN_TEST_SUPPORT "/device_on_host.hpp\"\n"
+                          << ein::codegen::portable_vocabulary();
+    if (std::system(
+            (compiler() + " -x c++-header -o " + header + ".gch " + header + " 2> /dev/null")
+                .c_str()) != 0)
+      std::remove((header + ".gch").c_str());
+    return made;
+  }();
+  return directory;
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 0;
+  return success;
+}
+const char* nvrtcGetErrorString(int) { return "the host's compiler failed"; }
+int nvrtcGetNumSupportedArchs(int* count) {
+  *count = 1;
+  return success;
+}
+int nvrtcGetSupportedArchs(int* archs) {
+  *archs = 90;
+  return success;
+}
+int nvrtcCreateProgram(Program** program, const char* text, const char*, int, const char* const*,
+                       const char* const*) {
+  *program = new Program{text, "", ""};
+  return success;
+}
+int nvrtcDestroyProgram(Program** program) {
+  delete *program;
+  return success;
+}
+int nvrtcCompileProgram(Program* program, int, const char* const*) {
+  static std::atomic<int> count{0};
+  const std::string base = directory() + "kernel" + std::to_string(count++);
+  std::ofstream(base + ".cpp") << host_text(program->text);
+  const std::string command =
+      compiler() + " -shared -o " + base + ".so " + base + ".cpp 2> " + base + ".log";
+  if (std::system(command.c_str()) != 0) {
+    program->log = content_of(base + ".log").substr(0, 4000);
+    return compilation_failed;
+  }
+  program->cubin = ein::test::minimal_cubin() + ein::test::host_kernels + base + ".so" + '\0';
+  return success;
+}
+int nvrtcGetProgramLogSize(Program* program, std::size_t* size) {
+  *size = program->log.size();
+  return success;
+}
+int nvrtcGetProgramLog(Program* program, char* log) {
+  std::memcpy(log, program->log.data(), program->log.size());
+  return success;
+}
+int nvrtcGetCUBINSize(Program* program, std::size_t* size) {
+  *size = program->cubin.size();
+  return success;
+}
+int nvrtcGetCUBIN(Program* program, char* cubin) {
+  std::memcpy(cubin, program->cubin.data(), program->cubin.size());
+  return success;
+}
+
+}  // extern "C"
