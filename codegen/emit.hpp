@@ -63,4 +63,8 @@ struct KernelSource {
 std::vector<KernelSource> emit(const LoopNest& nest, const Target& target = {},
                                std::string_view suffix = {});
 
+/// The kernels that do what a group of a program's nests says: fused, where they can be.
+std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
+                               const Target& target = {}, std::string_view suffix = {});
+
 }  // namespace ein::codegen

@@ -7,8 +7,8 @@ namespace ein::codegen {
 
 Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
   std::vector<KernelSource> sources;
-  for (const LoopNest& nest : program.nests) {
-    std::vector<KernelSource> kernels = emit(nest, gpu.target());
+  for (const Program::Group& group : program.groups) {
+    std::vector<KernelSource> kernels = emit(program, group, gpu.target());
     std::move(kernels.begin(), kernels.end(), std::back_inserter(sources));
   }
   const std::vector<std::shared_ptr<Module>> modules = gpu.load(sources);

@@ -13,7 +13,6 @@
 #include "cost/step_bill.hpp"
 #include "graph/dot.hpp"
 #include "graph/svg.hpp"
-#include "passes/group_nests.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
@@ -202,10 +201,6 @@ class detail::CompiledFunction::Program {
   // --- memory ---
 
   void group() {
-    if (!(device_ == cpu)) {
-      for (std::size_t n = 0; n < program_.nests.size(); ++n) program_.groups.push_back({.first = n});
-      return;
-    }
     std::vector<int> kept, memory;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) kept.push_back(program_.results[r].buffer);
     for (std::size_t b = 0; b < program_.input_count; ++b) {
@@ -215,7 +210,7 @@ class detail::CompiledFunction::Program {
       }
       memory.push_back(first);
     }
-    group_nests(program_, kept, memory);
+    engine::group(program_, device_, kept, memory);
   }
 
   void plan_memory() {

@@ -5,8 +5,14 @@
 
 #include <ein/error.hpp>
 #include "codegen/launches.hpp"
+#include "passes/group_nests.hpp"
 
 namespace ein::engine {
+
+void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
+  if (device == cpu) return group_nests(program, kept, memory);
+  for (std::size_t n = 0; n < program.nests.size(); ++n) program.groups.push_back({.first = n});
+}
 
 Kernels::Kernels(const Program& program, Device device) {
   if (device.kind() == Device::Kind::cuda) {

@@ -16,10 +16,13 @@ class Launches;
 
 namespace engine {
 
+/// Fills in program.groups as it suits the device (see group_nests).
+void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory = {});
+
 /// Thread-safe for different workspaces.
 class Kernels {
  public:
-  /// On the CPU the program's groups are the kernels; on a GPU they mean nothing.
+  /// The program's groups are the kernels.
   Kernels(const Program& program, Device device);
   ~Kernels();
 

@@ -10,7 +10,6 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include "cost/scope.hpp"
-#include "passes/group_nests.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
@@ -23,10 +22,10 @@ std::size_t bytes_of(const Program::Buffer& buffer) {
   return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
 }
 
-Program grouped(Program program) {
+Program grouped(Program program, Device device) {
   std::vector<int> kept;
   for (const Program::Result& result : program.results) kept.push_back(result.buffer);
-  group_nests(program, kept);
+  group(program, device, kept);
   return program;
 }
 
@@ -46,7 +45,7 @@ Device common_device(const std::string& call, Operands operands) {
 }
 
 Executable::Executable(Program lowered, Device device)
-    : program(device == cpu ? grouped(std::move(lowered)) : std::move(lowered)), cost(ein::cost(program)),
+    : program(grouped(std::move(lowered), device)), cost(ein::cost(program)),
       kernels(program, device) {
   peak_bytes = kernels.workspace_bytes();
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {

@@ -1,0 +1,18 @@
+// Groups of nests as kernels.
+#include <iterator>
+
+#include "codegen/emit.hpp"
+
+namespace ein::codegen {
+
+std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
+                               const Target& target, std::string_view suffix) {
+  std::vector<KernelSource> kernels;
+  for (std::size_t n = group.first; n < group.first + group.count; ++n) {
+    std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);
+    std::move(of_nest.begin(), of_nest.end(), std::back_inserter(kernels));
+  }
+  return kernels;
+}
+
+}  // namespace ein::codegen
