@@ -12,6 +12,15 @@ namespace ein::codegen {
 // are pointers, a device is a number, an address of device memory has 64 bits.
 using Result = int;
 
+/// CUDA_KERNEL_NODE_PARAMS_v2.
+struct KernelNode {
+  void* kernel;
+  unsigned grid[3], block[3];
+  unsigned shared_bytes;
+  void** arguments;
+  void **extra = nullptr, *library_kernel = nullptr, *context = nullptr;
+};
+
 struct DriverFunctions {
   SharedLibrary library;
 
@@ -51,6 +60,13 @@ struct DriverFunctions {
   Result (*record_event)(void*, void*);
   Result (*synchronize_event)(void*);
   Result (*elapsed)(float*, void*, void*);
+  Result (*create_graph)(void**, unsigned);
+  Result (*destroy_graph)(void*);
+  Result (*add_kernel_node)(void**, void*, void* const*, std::size_t, const KernelNode*);
+  Result (*instantiate_graph)(void**, void*, unsigned long long);
+  Result (*destroy_instance)(void*);
+  Result (*set_kernel_node)(void*, void*, const KernelNode*);
+  Result (*launch_graph)(void*, void*);
 
   explicit DriverFunctions(const std::vector<std::string>& names) : library(names) {}
 
@@ -96,6 +112,13 @@ struct DriverFunctions {
     find("cuEventRecord", record_event);
     find("cuEventSynchronize", synchronize_event);
     find("cuEventElapsedTime", elapsed);
+    find("cuGraphCreate", create_graph);
+    find("cuGraphDestroy", destroy_graph);
+    find("cuGraphAddKernelNode_v2", add_kernel_node);
+    find("cuGraphInstantiateWithFlags", instantiate_graph);
+    find("cuGraphExecDestroy", destroy_instance);
+    find("cuGraphExecKernelNodeSetParams_v2", set_kernel_node);
+    find("cuGraphLaunch", launch_graph);
     return missing;
   }
 };
@@ -361,6 +384,57 @@ double Event::seconds_since(const Event& earlier) const {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
+namespace {
+
+KernelNode node_of(const Launch& launch, std::span<void* const> arguments) {
+  const auto& [x, y, z] = launch.grid;
+  const auto& [bx, by, bz] = launch.block;
+  return {launch.kernel,
+          {x, y, z},
+          {bx, by, bz},
+          static_cast<unsigned>(launch.shared_bytes),
+          const_cast<void**>(arguments.data())};
+}
+
+}  // namespace
+
+LaunchGraph::LaunchGraph(Driver& driver, int device) : driver_(driver), device_(device) {
+  const DriverFunctions& cuda = driver_.on(device_);
+  check(cuda, cuda.create_graph(&graph_, 0), device_, "cuGraphCreate");
+}
+
+LaunchGraph::~LaunchGraph() {
+  release(driver_, device_, [this](const DriverFunctions& cuda) {
+    if (ready_) cuda.destroy_instance(ready_);
+    cuda.destroy_graph(graph_);
+  });
+}
+
+void LaunchGraph::add(const Launch& launch, std::span<void* const> arguments) {
+  const DriverFunctions& cuda = driver_.on(device_);
+  const KernelNode node = node_of(launch, arguments);
+  void* added = nullptr;
+  const bool is_first = nodes_.empty();
+  check(cuda,
+        cuda.add_kernel_node(&added, graph_, is_first ? nullptr : &nodes_.back(),
+                             is_first ? 0 : 1, &node),
+        device_, "cuGraphAddKernelNode");
+  nodes_.push_back(added);
+}
+
+void LaunchGraph::finish() {
+  const DriverFunctions& cuda = driver_.on(device_);
+  check(cuda, cuda.instantiate_graph(&ready_, graph_, 0), device_, "cuGraphInstantiate");
+}
+
+void LaunchGraph::set(std::size_t index, const Launch& launch,
+                      std::span<void* const> arguments) {
+  const DriverFunctions& cuda = driver_.on(device_);
+  const KernelNode node = node_of(launch, arguments);
+  check(cuda, cuda.set_kernel_node(ready_, nodes_[index], &node), device_,
+        "cuGraphExecKernelNodeSetParams");
+}
+
 Stream::Stream(Driver& driver, int device) : driver_(driver), device_(device) {
   const DriverFunctions& cuda = driver_.on(device_);
   check(cuda, cuda.create_stream(&stream_, stream_non_blocking), device_, "cuStreamCreate");
@@ -399,6 +473,11 @@ void Stream::launch(const Launch& launch, std::span<void* const> arguments) {
         cuda.launch(launch.kernel, x, y, z, bx, by, bz, static_cast<unsigned>(launch.shared_bytes),
                     stream_, const_cast<void**>(arguments.data()), nullptr),
         device_, "cuLaunchKernel");
+}
+
+void Stream::launch(const LaunchGraph& graph) {
+  const DriverFunctions& cuda = driver_.on(device_);
+  check(cuda, cuda.launch_graph(graph.get(), stream_), device_, "cuGraphLaunch");
 }
 
 void Stream::record(Event& event) {

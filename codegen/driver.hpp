@@ -151,6 +151,30 @@ struct Launch {
   std::size_t shared_bytes = 0;  ///< dynamic
 };
 
+/// Launches that follow each other, prepared so that one call starts them all: a CUDA graph.
+class LaunchGraph {
+ public:
+  LaunchGraph(Driver& driver, int device);
+  ~LaunchGraph();
+  LaunchGraph(const LaunchGraph&) = delete;
+  LaunchGraph& operator=(const LaunchGraph&) = delete;
+
+  /// Appends a launch. Arguments are as those of Stream::launch.
+  void add(const Launch& launch, std::span<void* const> arguments);
+  /// After the last one.
+  void finish();
+  /// Gives launch number `index`, which stays as it was otherwise, other arguments: from the next
+  /// start on.
+  void set(std::size_t index, const Launch& launch, std::span<void* const> arguments);
+  void* get() const { return ready_; }
+
+ private:
+  Driver& driver_;
+  int device_;
+  void *graph_ = nullptr, *ready_ = nullptr;
+  std::vector<void*> nodes_;
+};
+
 /// Work that the device does in order.
 class Stream {
  public:
@@ -167,6 +191,7 @@ class Stream {
   void fill(std::uint64_t to, unsigned char byte, std::size_t bytes);
   /// `arguments`: the address of each parameter's value, which is read before this returns.
   void launch(const Launch& launch, std::span<void* const> arguments);
+  void launch(const LaunchGraph& graph);
   void record(Event& event);
   /// What comes later in this stream happens after the event, which may be of another stream.
   void wait(const Event& event);

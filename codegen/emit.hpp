@@ -21,8 +21,9 @@ struct Target {
 /// Stands for a nest's scratch memory where a program buffer is named.
 inline constexpr int workspace_buffer = -1;
 
-/// A kernel and how to launch it. Its arguments, in order:
-/// - for each of `buffers` a pointer: to the buffer's memory, or the workspace's, and `offsets`
+/// A kernel and how to launch it. Its arguments, in order, which class Arguments makes:
+/// - if there is a `table`, a struct with the pointers to the first buffers, then numbers;
+/// - for each of the other `buffers` a pointer: to the buffer's memory, or the workspace's, and `offsets`
 /// bytes
 ///   further on. Buffers and the workspace must be aligned to 16 bytes; text relies on that, and on
 ///   the offsets only modulo 16.
@@ -43,6 +44,12 @@ struct KernelSource {
     friend bool operator==(const Stream&, const Stream&) = default;
   };
 
+  /// What a kernel looks up: pointers to so many of the first buffers, and integers.
+  struct Table {
+    std::size_t pointers = 0;
+    std::vector<std::uint64_t> numbers{};
+  };
+
   std::string name;              // extern "C"
   std::string text;              // a complete translation unit
   std::size_t kernel_begin = 0;  // where in `text` the vocabulary ends and the kernel begins
@@ -52,6 +59,7 @@ struct KernelSource {
   std::size_t workspace_bytes = 0;  // what the kernels of a nest share has the largest of these
   std::vector<int> buffers;
   std::vector<std::int64_t> offsets;
+  Table table{};
   bool checks_positions = false;
   std::vector<Stream> streams;
 };

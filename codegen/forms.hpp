@@ -21,5 +21,7 @@ Kernels emit_contract(const LoopNest& nest, const Context& context);
 Kernels emit_scatter(const LoopNest& nest, const Context& context);
 Kernels emit_scan(const LoopNest& nest, const Context& context);
 Kernels emit_sort(const LoopNest& nest, const Context& context);
+/// A group whose chains are alike (Program::Group::each).
+Kernels emit_many(const Program& program, const Program::Group& group, const Context& context);
 
 }  // namespace ein::codegen

@@ -119,14 +119,13 @@ void Gpu::report_fault() {
   }
 }
 
-std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const KernelSource> kernels) {
+std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> units) {
   const std::lock_guard lock(modules_mutex_);
   if (modules_.size() >= most_modules) modules_.clear();
   std::vector<Source> sources;
-  for (const KernelSource& kernel : kernels) {
-    if (!modules_.contains(kernel.text)) {
-      sources.push_back({.name = kernel.name + ".cu", .text = kernel.text, .arch = arch_});
-    }
+  for (const std::string& text : units) {
+    if (!modules_.contains(text))
+      sources.push_back({.name = "kernels.cu", .text = text, .arch = arch_});
   }
   if (!sources.empty()) {
     const std::optional<CubinCache>& cache = user_cache();
@@ -140,13 +139,12 @@ std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const KernelSource> ker
       }
     };
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      if (modules_.contains(sources[i].text)) continue;
       std::shared_ptr<Module> module(new Module(driver_, index_, compiled[i].cubin), unload);
       modules_.emplace(sources[i].text, std::move(module));
     }
   }
   std::vector<std::shared_ptr<Module>> modules;
-  for (const KernelSource& kernel : kernels) modules.push_back(modules_.at(kernel.text));
+  for (const std::string& text : units) modules.push_back(modules_.at(text));
   return modules;
 }
 

@@ -26,6 +26,7 @@ class Gpu {
   /// driver, of kind `value` for a number that no device has.
   static Gpu& of_system(int index);
 
+  Driver& driver() const { return driver_; }
   int index() const { return index_; }
   const Target& target() const { return target_; }
   Stream& stream() { return stream_; }
@@ -44,8 +45,8 @@ class Gpu {
   /// Waits for them. What was found, if anything was; it is told once.
   std::optional<KernelSource::Fault> take_fault();
 
-  /// The modules of kernels: loaded before, else out of the user's cache, else compiled.
-  std::vector<std::shared_ptr<Module>> load(std::span<const KernelSource> kernels);
+  /// The modules of translation units: loaded before, else out of the user's cache, else compiled.
+  std::vector<std::shared_ptr<Module>> load(std::span<const std::string> units);
 
  private:
   /// Half of the memory through which copies go, and when it may be used again.

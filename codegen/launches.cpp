@@ -1,54 +1,92 @@
 #include "codegen/launches.hpp"
 
 #include <algorithm>
-#include <iterator>
+
+#include <ein/error.hpp>
+
+#include "codegen/units.hpp"
 
 namespace ein::codegen {
+namespace {
+
+/// Fewer are launched as fast one by one.
+constexpr std::size_t least_for_graph = 8;
+
+}  // namespace
+
+/// The launches as a graph, with the arguments that it has.
+struct Launches::Replay {
+  std::mutex mutex;
+  bool is_first = true, fails = false;
+  std::unique_ptr<LaunchGraph> graph;
+  std::vector<std::vector<std::uint64_t>> words;  // of each kernel
+};
 
 Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
-  std::vector<KernelSource> sources;
-  for (const Program::Group& group : program.groups) {
-    std::vector<KernelSource> kernels = emit(program, group, gpu.target());
-    std::move(kernels.begin(), kernels.end(), std::back_inserter(sources));
-  }
-  const std::vector<std::shared_ptr<Module>> modules = gpu.load(sources);
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    KernelSource& source = sources[i];
-    Kernel kernel{
-        .module = modules[i],
-        .launch = {modules[i]->kernel(source.name, source.shared_bytes), std::to_array(source.grid),
-                   std::to_array(source.block), source.shared_bytes},
-        .buffers = std::move(source.buffers),
-        .offsets = std::move(source.offsets),
-        .checks_positions = source.checks_positions,
-        .streams = std::move(source.streams)};
-    kernels_.push_back(std::move(kernel));
+  Units units = emit_units(program, gpu.target());
+  modules_ = gpu.load(units.texts);
+  for (std::size_t i = 0; i < units.launches.size(); ++i) {
+    KernelSource& source = units.launches[i];
+    const Launch launch{modules_[units.unit_of[i]]->kernel(source.name, source.shared_bytes),
+                        std::to_array(source.grid), std::to_array(source.block),
+                        source.shared_bytes};
     workspace_bytes_ = std::max(workspace_bytes_, source.workspace_bytes);
     checks_positions_ |= source.checks_positions;
+    kernels_.push_back({launch, std::move(source)});
+  }
+  if (kernels_.size() >= least_for_graph) replay_ = std::make_unique<Replay>();
+}
+
+Launches::~Launches() = default;
+
+Arguments::Memory Launches::memory_of(const Run& run) const {
+  return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random};
+}
+
+void Launches::run(const Run& run) const {
+  if (replay_ && replay(run)) return;
+  const Arguments::Memory memory = memory_of(run);
+  Arguments arguments;
+  for (const Kernel& kernel : kernels_) {
+    arguments.set(kernel.source, memory);
+    gpu_.stream().launch(kernel.launch, arguments.addresses());
   }
 }
 
-void Launches::run(std::span<std::byte* const> buffers, std::byte* workspace,
-                   RandomOrigin random) const {
-  std::vector<std::uint64_t> values;  // all parameters have 64 bits
-  std::vector<void*> arguments;
-  for (const Kernel& kernel : kernels_) {
-    values.clear();
-    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const int buffer = kernel.buffers[i];
-      const std::byte* const begin =
-          buffer == workspace_buffer ? workspace : buffers[static_cast<std::size_t>(buffer)];
-      values.push_back(reinterpret_cast<std::uint64_t>(begin) +
-                       static_cast<std::uint64_t>(kernel.offsets[i]));
+/// Starts the graph, made at the second run, with the arguments of this one. Whether it did: what
+/// fails here is left to single launches, and to the errors that those meet.
+bool Launches::replay(const Run& run) const {
+  Replay& replay = *replay_;
+  const std::lock_guard lock(replay.mutex);
+  if (replay.fails) return false;
+  if (replay.is_first) {
+    replay.is_first = false;
+    return false;
+  }
+  try {
+    const bool is_new = !replay.graph;
+    if (is_new) {
+      replay.graph = std::make_unique<LaunchGraph>(gpu_.driver(), gpu_.index());
+      replay.words.resize(kernels_.size());
     }
-    if (kernel.checks_positions) values.push_back(gpu_.fault());
-    for (const KernelSource::Stream& stream : kernel.streams) {
-      values.push_back(stream.of_run ? random.seed : stream.seed);
-      values.push_back(stream.stream + (stream.of_run ? random.stream : 0));
+    const Arguments::Memory memory = memory_of(run);
+    Arguments arguments;
+    for (std::size_t k = 0; k < kernels_.size(); ++k) {
+      const Kernel& kernel = kernels_[k];
+      arguments.set(kernel.source, memory);
+      if (is_new) {
+        replay.graph->add(kernel.launch, arguments.addresses());
+      } else if (replay.words[k] != arguments.words()) {
+        replay.graph->set(k, kernel.launch, arguments.addresses());
+      }
+      replay.words[k] = arguments.words();
     }
-    arguments.clear();
-    for (std::uint64_t& value : values) arguments.push_back(&value);
-    gpu_.stream().launch(kernel.launch, arguments);
+    if (is_new) replay.graph->finish();
+    gpu_.stream().launch(*replay.graph);
+    return true;
+  } catch (const Error&) {
+    replay.fails = true;
+    return false;
   }
 }
 

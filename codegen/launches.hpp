@@ -2,17 +2,21 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
+#include "codegen/arguments.hpp"
 #include "codegen/gpu.hpp"
 
 namespace ein::codegen {
 
-/// Emitted, compiled and loaded once, launched any number of times. Thread-safe.
+/// Emitted, compiled and loaded once, launched any number of times. Many kernels become a CUDA graph
+/// when they are launched for the second time. Thread-safe.
 class Launches {
  public:
   Launches(const Program& program, Gpu& gpu);
+  ~Launches();
 
   Gpu& gpu() const { return gpu_; }
   /// Bytes of scratch memory that run() wants.
@@ -20,24 +24,31 @@ class Launches {
   /// Whether a kernel looks at positions, so that Gpu::take_fault() may have something to tell
   /// afterwards.
   bool checks_positions() const { return checks_positions_; }
-  /// Starts them. `buffers`: the device's addresses of the program's buffers; they and the
-  /// workspace are aligned to 16 bytes.
-  void run(std::span<std::byte* const> buffers, std::byte* workspace, RandomOrigin random) const;
+
+  /// What one run works on.
+  struct Run {
+    std::span<std::byte* const> buffers;  // the device's addresses of the program's buffers
+    std::byte* workspace = nullptr;       // they and the workspace are aligned to 16 bytes
+    RandomOrigin random{};
+  };
+  /// Starts them.
+  void run(const Run& run) const;
 
  private:
   struct Kernel {
-    std::shared_ptr<Module> module;  // keeps `launch` valid
     Launch launch;
-    std::vector<int> buffers;
-    std::vector<std::int64_t> offsets;
-    bool checks_positions = false;
-    std::vector<KernelSource::Stream> streams;
+    KernelSource source;
   };
+  struct Replay;
+  Arguments::Memory memory_of(const Run& run) const;
+  bool replay(const Run& run) const;
 
   Gpu& gpu_;
+  std::vector<std::shared_ptr<Module>> modules_;  // keep the kernels valid
   std::vector<Kernel> kernels_;
   std::size_t workspace_bytes_ = 0;
   bool checks_positions_ = false;
+  std::unique_ptr<Replay> replay_;
 };
 
 }  // namespace ein::codegen

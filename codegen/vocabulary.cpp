@@ -328,6 +328,25 @@ __device__ __forceinline__ void store(T* to, const C (&from)[n], i64 count) {
 
 )cuda";
 
+constexpr std::string_view tables =
+    R"cuda(// Tensors that one launch works on: pointers of each, its elements, and its first block.
+template <int tensors, int pointers>
+struct Table {
+  void* at[tensors][pointers];
+  u64 elements[tensors];
+  u64 first_block[tensors];
+  __device__ int tensor_of(u64 block) const {
+    int first = 0;
+#pragma unroll
+    for (int count = tensors; count > 1; count -= count / 2) {
+      if (first_block[first + count / 2] <= block) first += count / 2;
+    }
+    return first;
+  }
+};
+
+)cuda";
+
 constexpr std::string_view faults =
     R"cuda(// Whether a position lies in its axis; if not, the first to find out says so.
 struct Fault {
@@ -613,6 +632,7 @@ constexpr Section sections[] = {
     {small_floats, {"f8e"}},
     {integers, {"plus(", "minus(", "times(", "absolute(", "power("}},
     {packs, {"load(", "store("}},
+    {tables, {"Table<"}},
     {faults, {"Fault"}},
     {combining, {"combine_lanes", "combine_rows"}},
     {scanning, {"scan_block"}},

@@ -111,6 +111,27 @@ void Writer::fault() {
   arguments_.push_back("Fault* fault");
 }
 
+void Writer::table(std::size_t tensors, std::size_t entries) {
+  arguments_.push_back("const Table<" + std::to_string(tensors) + ", " + std::to_string(entries) +
+                       "> table");
+}
+
+void Writer::table_entry(const LoopNest::Operand& operand) {
+  ++kernel_.table.pointers;
+  kernel_.buffers.push_back(operand.buffer);
+  kernel_.offsets.push_back(operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+}
+
+void Writer::table_numbers(const std::vector<std::uint64_t>& numbers) {
+  std::vector<std::uint64_t>& all = kernel_.table.numbers;
+  all.insert(all.end(), numbers.begin(), numbers.end());
+}
+
+void Writer::pointer(const std::string& declaration, const LoopNest::Operand& operand) {
+  argument(declaration, operand.buffer,
+           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+}
+
 std::size_t Writer::stream(const KernelSource::Stream& stream) {
   const auto found = std::find(kernel_.streams.begin(), kernel_.streams.end(), stream);
   const auto number = static_cast<std::size_t>(found - kernel_.streams.begin());

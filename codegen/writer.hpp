@@ -48,6 +48,12 @@ class Writer {
   void workspace(const std::string& type, const std::string& name, std::size_t offset,
                  std::size_t bytes);
   void fault();
+  /// The first argument: entries for each of some tensors, and numbers for each.
+  void table(std::size_t tensors, std::size_t entries);
+  void table_entry(const LoopNest::Operand& operand);
+  void table_numbers(const std::vector<std::uint64_t>& numbers);
+  /// An operand without an index.
+  void pointer(const std::string& declaration, const LoopNest::Operand& operand);
   /// The number of the stream: seedN and streamN are its arguments.
   std::size_t stream(const KernelSource::Stream& stream);
 

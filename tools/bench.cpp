@@ -13,6 +13,7 @@
 #include <ein/parallel.hpp>
 
 #include "call.hpp"
+#include "codegen/arguments.hpp"
 #include "codegen/cubin_cache.hpp"
 #include "codegen/driver.hpp"
 #include "cost/scope.hpp"
@@ -90,6 +91,7 @@ class OnGpu {
       const Program::Buffer& buffer = program.buffers[b];
       const std::size_t bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
       buffers_.push_back(std::make_unique<codegen::DeviceMemory>(driver_, device, std::max<std::size_t>(bytes, 16)));
+      addresses_.push_back(reinterpret_cast<std::byte*>(buffers_.back()->address()));
       if (b >= program.input_count) continue;
       const Tensor x = operand(types[b]);
       stream_.copy_in(buffers_.back()->address(), x.raw_data(), bytes);
@@ -130,18 +132,11 @@ class OnGpu {
   }
 
   void launch(const codegen::KernelSource& kernel) {
-    std::vector<std::uint64_t> numbers;
-    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const int b = kernel.buffers[i];
-      const codegen::DeviceMemory& memory = b == codegen::workspace_buffer ? *workspace_ : *buffers_[static_cast<std::size_t>(b)];
-      numbers.push_back(memory.address() + static_cast<std::uint64_t>(kernel.offsets[i]));
-    }
-    std::vector<void*> arguments;
-    for (std::uint64_t& number : numbers) arguments.push_back(&number);
+    arguments_.set(kernel, {addresses_, reinterpret_cast<std::byte*>(workspace_->address()), workspace_->address()});
     codegen::Launch launch{module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
     std::copy_n(kernel.grid, 3, launch.grid.begin());
     std::copy_n(kernel.block, 3, launch.block.begin());
-    stream_.launch(launch, arguments);
+    stream_.launch(launch, arguments_.addresses());
   }
 
   codegen::Driver& driver_ = codegen::Driver::of_system();
@@ -150,6 +145,8 @@ class OnGpu {
   codegen::Event begin_, end_;
   Kernels kernels_;
   std::vector<std::unique_ptr<codegen::DeviceMemory>> buffers_;
+  std::vector<std::byte*> addresses_;  // of the buffers
+  codegen::Arguments arguments_;
   std::unique_ptr<codegen::DeviceMemory> workspace_;
   std::unique_ptr<codegen::Module> module_;
 };

@@ -7,7 +7,6 @@
 
 #include "call.hpp"
 #include "codegen/cubin_cache.hpp"
-#include "io/file.hpp"
 #include "kernels.hpp"
 #include "passes/contraction_order.hpp"
 #include "report.hpp"
@@ -58,34 +57,6 @@ std::string emit_graph(const Graph& graph) {
 constexpr const char* nothing_to_do =
     "no kernel: the results are empty, or views of the operands\n";
 
-std::string extents(const unsigned (&size)[3]) {
-  return std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]);
-}
-
-/// How a kernel is launched, as a comment.
-std::string launch_of(const codegen::KernelSource& kernel) {
-  std::string text =
-      "// grid (" + extents(kernel.grid) + "), block (" + extents(kernel.block) + ")";
-  if (kernel.shared_bytes > 0)
-    text += ", " + std::to_string(kernel.shared_bytes) + " bytes of shared memory";
-  text += "; on";
-  for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-    const int buffer = kernel.buffers[i];
-    text += i > 0 ? ", " : " ";
-    text += buffer == codegen::workspace_buffer ? "workspace" : "buffer " + std::to_string(buffer);
-    if (kernel.offsets[i] > 0) text += " + " + std::to_string(kernel.offsets[i]) + " bytes";
-  }
-  if (kernel.checks_positions) text += ", a fault";
-  for (std::size_t i = 0; i < kernel.streams.size(); ++i) text += ", a seed and a stream";
-  return text + "\n";
-}
-
-void save(const std::string& path, const std::string& content) {
-  io::ReplacementFile file("emit", path);
-  file.write(content.data(), content.size());
-  file.commit();
-}
-
 std::string emit_cuda(const Kernels& kernels, const std::string& path) {
   if (!path.empty()) {
     save(path, kernels.text);
@@ -110,27 +81,13 @@ std::string emit_cubin(const Kernels& kernels, const EmitWords& words) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!words.output.empty()) save(words.output, compiled.cubin.image);
 
-  Table table({false, true, true, true, true, true, true});
-  table.add({"kernel", "registers", "shared", "stack", "spilled", "threads", "code"});
-  for (const codegen::KernelResources& kernel : codegen::kernels_of(compiled.cubin)) {
-    const auto source =
-        std::find_if(kernels.sources.begin(), kernels.sources.end(),
-                     [&](const codegen::KernelSource& s) { return s.name == kernel.name; });
-    std::int64_t shared = kernel.shared_bytes, threads = kernel.max_threads;
-    if (source != kernels.sources.end()) {
-      shared += static_cast<std::int64_t>(source->shared_bytes);
-      threads = std::int64_t{source->block[0]} * source->block[1] * source->block[2];
-    }
-    table.add({kernel.name, std::to_string(kernel.registers), grouped(shared),
-               grouped(kernel.stack_bytes),
-               kernel.spills ? grouped(kernel.spills->stored + kernel.spills->loaded) : "unknown",
-               grouped(threads), grouped(kernel.code_bytes)});
-  }
+  ResourceTable table;
+  table.add(compiled.cubin, kernels.sources);
   return table.text() + "\n" + words.arch + ", NVRTC " + to_string(codegen::nvrtc_version()) +
          ", " + (compiled.was_cached ? "from the cache in " : "compiled in ") + duration(seconds) +
          "; " + grouped(compiled.cubin.image.size()) + " bytes" +
          (words.output.empty() ? "" : " in " + words.output) +
-         "\nregisters and stack are of a thread, shared memory of a block; sizes in bytes\n";
+         "\n" + ResourceTable::units + "\n";
 }
 
 // --- the command ---------------------------------------------------------------------------------

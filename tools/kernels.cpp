@@ -6,6 +6,7 @@
 
 #include "call.hpp"
 #include "codegen/vocabulary.hpp"
+#include "io/file.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
 
@@ -46,6 +47,77 @@ Kernels kernels_of(const Program& program, const codegen::Target& target) {
   }
   kernels.text = codegen::vocabulary_for(kernels.text) + kernels.text;
   return kernels;
+}
+
+namespace {
+
+std::string extents(const unsigned (&size)[3]) {
+  return std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]);
+}
+
+}  // namespace
+
+std::string launch_of(const codegen::KernelSource& kernel) {
+  std::string text =
+      "// grid (" + extents(kernel.grid) + "), block (" + extents(kernel.block) + ")";
+  if (kernel.shared_bytes > 0)
+    text += ", " + std::to_string(kernel.shared_bytes) + " bytes of shared memory";
+  text += "; on";
+  for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const int buffer = kernel.buffers[i];
+    text += i > 0 ? ", " : " ";
+    text += buffer == codegen::workspace_buffer ? "workspace" : "buffer " + std::to_string(buffer);
+    if (kernel.offsets[i] > 0) text += " + " + std::to_string(kernel.offsets[i]) + " bytes";
+  }
+  if (kernel.checks_positions) text += ", a fault";
+  for (std::size_t i = 0; i < kernel.streams.size(); ++i) text += ", a seed and a stream";
+  return text + "\n";
+}
+
+void save(const std::string& path, const std::string& content) {
+  io::ReplacementFile file("emit", path);
+  file.write(content.data(), content.size());
+  file.commit();
+}
+
+namespace {
+std::vector<bool> columns(bool with_launches) {
+  std::vector<bool> right(with_launches ? 8 : 7, true);
+  right[0] = false;
+  return right;
+}
+}  // namespace
+
+ResourceTable::ResourceTable(bool with_launches)
+    : with_launches_(with_launches), table_(columns(with_launches)) {
+  std::vector<std::string> names{"kernel",  "registers", "shared", "stack",
+                                 "spilled", "threads",   "code"};
+  if (with_launches) names.push_back("launches");
+  table_.add(std::move(names));
+}
+
+void ResourceTable::add(const codegen::Cubin& cubin,
+                        std::span<const codegen::KernelSource> launches) {
+  for (const codegen::KernelResources& kernel : codegen::kernels_of(cubin)) {
+    std::int64_t shared = kernel.shared_bytes, threads = kernel.max_threads;
+    std::size_t count = 0;
+    for (const codegen::KernelSource& launch : launches) {
+      if (launch.name != kernel.name || count++ > 0) continue;
+      shared += static_cast<std::int64_t>(launch.shared_bytes);
+      threads = std::int64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+    }
+    std::vector<std::string> row{
+        kernel.name,
+        std::to_string(kernel.registers),
+        grouped(shared),
+        grouped(kernel.stack_bytes),
+        kernel.spills ? grouped(kernel.spills->stored + kernel.spills->loaded) : "unknown",
+        grouped(threads),
+        grouped(kernel.code_bytes)};
+    if (with_launches_) row.push_back(std::to_string(count));
+    table_.add(std::move(row));
+    ++kernels_;
+  }
 }
 
 }  // namespace ein::command

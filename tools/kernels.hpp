@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cubin.hpp"
 #include "codegen/emit.hpp"
 #include "graph/call.hpp"
 #include "nest/nest.hpp"
+#include "report.hpp"
 
 namespace ein::command {
 
@@ -24,5 +26,30 @@ struct Kernels {
 };
 
 Kernels kernels_of(const Program& program, const codegen::Target& target);
+
+/// How a kernel is launched, as a comment.
+std::string launch_of(const codegen::KernelSource& kernel);
+
+/// Writes a file of the command's, whole or not at all.
+void save(const std::string& path, const std::string& content);
+
+/// What kernels take of a GPU, a row for each.
+class ResourceTable {
+ public:
+  static constexpr const char* units =
+      "registers and stack are of a thread, shared memory of a block; sizes in bytes";
+
+  /// With `launches`, how often each is launched.
+  explicit ResourceTable(bool with_launches = false);
+  /// The kernels of a cubin, of which `launches` has some.
+  void add(const codegen::Cubin& cubin, std::span<const codegen::KernelSource> launches);
+  std::string text() const { return table_.text(); }
+  std::size_t kernels() const { return kernels_; }
+
+ private:
+  bool with_launches_;
+  Table table_;
+  std::size_t kernels_ = 0;
+};
 
 }  // namespace ein::command

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
     ein::command::add_emit(app, output);
     ein::command::add_cost(app, output);
     ein::command::add_bench(app, output);
+    ein::command::add_step(app, output);
     ein::command::add_devices(app, output);
     ein::command::add_napkin(app, output);
     ein::command::add_train(app, output);
@@ -85,8 +86,8 @@ int main(int argc, char** argv) {
       }
       if (app.get_subcommands().empty()) {
         return report(2,
-                      "a subcommand is wanted: check, run, emit, cost, bench, devices, napkin, train "
-                      "or sample\n  see ein --help");
+                      "a subcommand is wanted: check, run, emit, cost, bench, step, devices, napkin, "
+                      "train or sample\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
       return report(

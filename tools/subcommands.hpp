@@ -15,6 +15,7 @@ void add_run(CLI::App& app, std::string& output);
 void add_emit(CLI::App& app, std::string& output);
 void add_cost(CLI::App& app, std::string& output);
 void add_bench(CLI::App& app, std::string& output);
+void add_step(CLI::App& app, std::string& output);
 void add_devices(CLI::App& app, std::string& output);
 void add_napkin(CLI::App& app, std::string& output);
 // These two write to stdout as they go.

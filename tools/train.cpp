@@ -2,16 +2,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <memory>
 
-#include <ein/dtype.hpp>
-#include <ein/error.hpp>
 #include <ein/train.hpp>
 
+#include "numbers.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 
@@ -24,37 +21,6 @@ constexpr const char* train_examples = R"(Examples:
   ein sample --from run --prompt 'ROMEO:' --tokens 300
 
 OUT receives the last checkpoints, log.jsonl (a line for each step) and loss.svg.)";
-
-/// Options with a number each, read when the command runs.
-class Numbers {
- public:
-  template <class T>
-  void add(CLI::App& app, const std::string& name, T& value, const std::string& description) {
-    auto& word = *words_.emplace_back(std::make_unique<std::string>());
-    add_word(app, name, word, description)->default_str(shown(value));
-    readers_.push_back([&word, &value, name] {
-      if (word.empty()) return;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (error != std::errc() || end != word.data() + word.size()) {
-        throw Error(ErrorKind::value, name + ": '" + word + "' is no " +
-                                          (std::is_integral_v<T> ? "whole number" : "number"));
-      }
-    });
-  }
-  void read() const {
-    for (const auto& reader : readers_) reader();
-  }
-
- private:
-  template <class T>
-  static std::string shown(T value) {
-    char text[32];
-    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-    return std::string(text, end);
-  }
-  std::vector<std::unique_ptr<std::string>> words_;
-  std::vector<std::function<void()>> readers_;
-};
 
 std::string megabytes(double bytes) {
   char text[32];
@@ -158,28 +124,11 @@ struct TrainCall {
   std::string dtype = "f32", device = "cpu";
 };
 
-/// "cpu", "cuda", "cuda:1".
-Device device_of(const std::string& word) {
-  if (word == "cpu") return cpu;
-  if (word == "cuda") return cuda;
-  int index = 0;
-  const char* const end = word.data() + word.size();
-  if (word.starts_with("cuda:")) {
-    const auto [stop, error] = std::from_chars(word.data() + 5, end, index);
-    if (error == std::errc() && stop == end && index >= 0) return cuda(index);
-  }
-  throw Error(ErrorKind::value, "--device: '" + word + "' is none of cpu, cuda, cuda:1 ...");
-}
-
 void run(TrainCall& call) {
   call.numbers.read();
   TrainOptions& options = call.options;
-  const std::map<std::string, DType> dtypes{
-      {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
-  if (!dtypes.contains(call.dtype))
-    throw Error(ErrorKind::value, "--dtype: '" + call.dtype + "' is none of f32, bf16, f16");
-  options.dtype = dtypes.at(call.dtype);
-  options.device = device_of(call.device);
+  options.dtype = training_dtype(call.dtype);
+  options.device = device_named(call.device);
   ProgressLine line(options.max_iters);
   const TrainProgress last =
       train(options, {.begin = [&](const TrainBill& bill) { print_bill(bill, options); },
@@ -240,6 +189,7 @@ void add_sample(CLI::App& app, std::string&) {
   struct SampleCall {
     SampleOptions options;
     Numbers numbers;
+    std::string device = "cpu";
   };
   const auto call = std::make_shared<SampleCall>();
   SampleOptions& o = call->options;
@@ -251,11 +201,13 @@ void add_sample(CLI::App& app, std::string&) {
                     "below 1: likelier ones; 0: the likeliest");
   call->numbers.add(*command, "--top-k", o.top_k, "only among so many likeliest; 0: all");
   call->numbers.add(*command, "--seed", o.seed, "of the draws");
+  add_word(*command, "--device", call->device, "cpu, cuda, cuda:1 ...")->default_str("cpu");
   command->footer(
       "Examples:\n  ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k "
       "40");
   command->callback([call] {
     call->numbers.read();
+    call->options.device = device_named(call->device);
     sample(call->options, [](const std::string& text) {
       std::fwrite(text.data(), 1, text.size(), stdout);
       std::fflush(stdout);

@@ -85,6 +85,7 @@ struct SampleOptions {
   double temperature = 0.8;  ///< 0: always the likeliest
   std::int64_t top_k = 0;    ///< only among so many likeliest; 0: among all
   std::uint64_t seed = 1337;
+  Device device = cpu;
 };
 
 /// Continues the prompt; `write` receives the prompt and then each token's text. Errors: kind value

@@ -91,6 +91,9 @@ struct Program {
     std::size_t first = 0, count = 1;
     std::int64_t blocks = 1;
     std::vector<std::size_t> axes{};
+    /// If not 0, every so many nests do the same as those before them, but to other tensors, one after the other on the
+    /// same elements; of each other they are independent.
+    std::size_t each = 0;
   };
   /// A result is a view of a buffer, maybe of an input's.
   struct Result {

@@ -15,6 +15,7 @@
 #include "graph/svg.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/simplify.hpp"
+#include "runtime/compile.hpp"
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
 #include "runtime/trace.hpp"
@@ -52,7 +53,8 @@ bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
 /// One program: what a trace became.
 class detail::CompiledFunction::Program {
  public:
-  Program(Arguments arguments, Function function, const void* context) {
+  /// Traces and lowers; load() makes it ready to run. Groups are those of `target`, or of the tensors' device.
+  Program(Arguments arguments, Function function, const void* context, std::optional<Device> target = {}) {
     engine::Trace trace;
     std::vector<Tensor> traced;
     for (const Tensor& argument : arguments) traced.push_back(trace.argument(argument));
@@ -77,14 +79,23 @@ class detail::CompiledFunction::Program {
     for (const Assignment& a : graph_.assignments) whole.outputs.push_back(a.value);
     program_ = lower(whole, layouts);
     assign_targets();
-    group();
+    group(target.value_or(device_));
     plan_memory();
-    kernels_ = std::make_unique<engine::Kernels>(program_, device_);
-    memory_.workspace = kernels_->workspace_bytes();
     cost_ = ein::cost(program_);
     make_bill(trace);
-    workspace_ = engine::allocate(memory_.workspace, device_);
   }
+
+  void load() {
+    kernels_ = std::make_unique<engine::Kernels>(program_, device_);
+    memory_.workspace = kernels_->workspace_bytes();
+    workspace_ = engine::allocate(memory_.workspace, device_);
+    arena_ = engine::allocate(memory_.arena, device_);
+    addresses_.assign(program_.buffers.size(), nullptr);
+    for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = engine::address_of(state_[i]);
+    for (const auto& [buffer, offset] : arena_offsets_) addresses_[buffer] = arena_->data() + offset;
+  }
+
+  const ein::Program& nests() const { return program_; }
 
   std::vector<Tensor> run(Arguments arguments) {
     const std::lock_guard lock(mutex_);
@@ -200,7 +211,7 @@ class detail::CompiledFunction::Program {
 
   // --- memory ---
 
-  void group() {
+  void group(Device device) {
     std::vector<int> kept, memory;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) kept.push_back(program_.results[r].buffer);
     for (std::size_t b = 0; b < program_.input_count; ++b) {
@@ -210,7 +221,7 @@ class detail::CompiledFunction::Program {
       }
       memory.push_back(first);
     }
-    engine::group(program_, device_, kept, memory);
+    engine::group(program_, device, kept, memory);
   }
 
   void plan_memory() {
@@ -246,10 +257,7 @@ class detail::CompiledFunction::Program {
     }
     const Arena arena = plan_arena(shared);
     memory_.arena = arena.bytes;
-    arena_ = engine::allocate(arena.bytes, device_);
-    addresses_.assign(count, nullptr);
-    for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = engine::address_of(state_[i]);
-    for (std::size_t i = 0; i < buffers.size(); ++i) addresses_[buffers[i]] = arena_->data() + arena.offsets[i];
+    for (std::size_t i = 0; i < buffers.size(); ++i) arena_offsets_.emplace_back(buffers[i], arena.offsets[i]);
   }
 
   void make_bill(const engine::Trace& trace) {
@@ -288,6 +296,7 @@ class detail::CompiledFunction::Program {
   StepBill bill_;
   std::vector<InputRole> roles_;  // of the inputs
   MemoryPlan memory_;
+  std::vector<std::pair<std::size_t, std::size_t>> arena_offsets_;  // of buffers
   std::shared_ptr<Storage> arena_, workspace_;
   std::unordered_map<int, std::shared_ptr<Storage>> kept_;  // of the results
   std::vector<std::byte*> addresses_;
@@ -340,7 +349,9 @@ CompiledFunction::Program& CompiledFunction::find(Arguments arguments, Function 
   if (!program) {
     // The thread's key is used again while the function is traced.
     std::vector<std::int64_t> signature(key.words().begin(), key.words().end());
-    state_->entries.push_back({std::move(signature), std::make_unique<Program>(arguments, function, context)});
+    auto made = std::make_unique<Program>(arguments, function, context);
+    made->load();
+    state_->entries.push_back({std::move(signature), std::move(made)});
     program = state_->entries.back().program.get();
   }
   state_->latest = program;
@@ -361,4 +372,13 @@ std::string CompiledFunction::dot() const { return to_dot(latest().graph()); }
 std::string CompiledFunction::svg() const { return latest().svg(); }
 
 }  // namespace detail
+
+Program engine::lowered(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& function, std::span<const Tensor> arguments,
+                        Device device) {
+  const auto call = [](const void* context, std::span<const Tensor> x) {
+    return (*static_cast<const std::function<std::vector<Tensor>(std::span<const Tensor>)>*>(context))(x);
+  };
+  return detail::CompiledFunction::Program(arguments, call, &function, device).nests();
+}
+
 }  // namespace ein

@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include "codegen/launches.hpp"
+#include "passes/group_many.hpp"
 #include "passes/group_nests.hpp"
 
 namespace ein::engine {
@@ -12,6 +13,7 @@ namespace ein::engine {
 void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
   if (device == cpu) return group_nests(program, kept, memory);
   for (std::size_t n = 0; n < program.nests.size(); ++n) program.groups.push_back({.first = n});
+  group_many(program, kept, memory);
 }
 
 Kernels::Kernels(const Program& program, Device device) {
@@ -29,7 +31,7 @@ Kernels::Kernels(const Program& program, Device device) {
 Kernels::~Kernels() = default;
 
 void Kernels::run(const host::Run& run) const {
-  if (on_gpu_) return on_gpu_->run(run.buffers, run.workspace, run.random);
+  if (on_gpu_) return on_gpu_->run({run.buffers, run.workspace, run.random});
   for (const auto& kernel : on_host_) kernel->run(run);
 }
 

@@ -14,19 +14,16 @@
 #include <limits>
 #include <sstream>
 
-#include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
 #include <ein/data.hpp>
-#include <ein/elementwise.hpp>
 #include <ein/error.hpp>
-#include <ein/grad_scaler.hpp>
 #include <ein/hardware.hpp>
-#include <ein/named.hpp>
 #include <ein/optim.hpp>
 #include <ein/schedule.hpp>
 #include "train/log.hpp"
 #include "train/model.hpp"
+#include "train/step.hpp"
 
 namespace ein {
 namespace {
@@ -75,8 +72,7 @@ class Run {
         text_(read_text(options.data)),
         tokenizer_(std::make_unique<CharTokenizer>(text_)),
         split_(split(Tokens(token_tensor()))),
-        model_(config()),
-        optimizer_(groups(), adam_options()),
+        step_(config(), options),
         sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size,
                  options.seed) {
     if (options.resume && has_checkpoint(options.out)) {
@@ -86,13 +82,13 @@ class Run {
     }
   }
 
-  nn::Transformer& model() { return model_; }
+  nn::Transformer& model() { return step_.model; }
   std::int64_t first_step() const { return first_step_; }
   bool is_resumed() const { return is_resumed_; }
   BatchSampler sampler() const { return sampler_; }
   TrainBill bill() const {
     TrainBill bill;
-    bill.parameters = model_.parameter_count();
+    bill.parameters = step_.model.parameter_count();
     bill.vocabulary = tokenizer_->vocabulary_size();
     bill.train_tokens = split_.train.size();
     bill.validation_tokens = split_.validation.size();
@@ -101,44 +97,17 @@ class Run {
     return bill;
   }
 
-  /// Forward, backward, update: the mean loss over the micro-batches and the norm of the gradient.
-  std::array<Tensor, 2> step(const Tensor& x, const Tensor& y) {
-    optimizer_.zero_grad();
-    Tensor total = zeros({}, options_.device);
-    for (std::int64_t part = 0; part < options_.grad_accum; ++part) {
-      const auto rows = slice(part * options_.batch_size, (part + 1) * options_.batch_size);
-      const bool whole = options_.grad_accum == 1;
-      const Tensor loss =
-          this->loss(whole ? x : x.at({rows}), whole ? y : y.at({rows})) / options_.grad_accum;
-      (scales() ? scaler_.scale(loss) : loss).backward();
-      total = total + loss.detach();
-    }
-    const NoGrad no_grad;
-    if (scales()) scaler_.unscale(optimizer_.parameters());
-    const Tensor norm = clip_grad_norm(optimizer_.parameters(),
-                                       options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
-    if (scales()) {
-      scaler_.step(optimizer_);
-      scaler_.update();
-    } else {
-      optimizer_.step();
-    }
-    return {total, norm};
-  }
-
-  Tensor loss(const Tensor& x, const Tensor& y) {
-    const Autocast autocast(options_.dtype);
-    return cross_entropy(model_(x), y, "b s [v], b s");
-  }
+  std::array<Tensor, 2> step(const Tensor& x, const Tensor& y) { return step_(x, y); }
+  Tensor loss(const Tensor& x, const Tensor& y) const { return step_.loss(x, y); }
 
   void set_learning_rate(std::int64_t step) {
     const optim::CosineWithWarmup schedule{.learning_rate = options_.learning_rate,
                                            .min_learning_rate = options_.min_lr,
                                            .warmup_steps = options_.warmup_iters,
                                            .end = options_.max_iters};
-    optimizer_.set_learning_rate(schedule(step));
+    step_.optimizer.set_learning_rate(schedule(step));
   }
-  double learning_rate() const { return optimizer_.learning_rate(); }
+  double learning_rate() const { return step_.optimizer.learning_rate(); }
 
   /// Batches that do not depend on how many were trained on, so that a resumed run sees the same.
   Batch evaluation_batch(bool validation, std::int64_t step, std::int64_t number) const {
@@ -164,10 +133,10 @@ class Run {
 
   void save(std::int64_t step, std::uint64_t position) {
     StateDict tensors;
-    training::add_part(tensors, "model.", model_.state_dict());
-    training::add_part(tensors, "optimizer.", optimizer_.state_dict());
-    training::add_part(tensors, "scaler.", scaler_.state_dict());
-    Metadata metadata = training::describe(model_.config(), *tokenizer_);
+    training::add_part(tensors, "model.", step_.model.state_dict());
+    training::add_part(tensors, "optimizer.", step_.optimizer.state_dict());
+    training::add_part(tensors, "scaler.", step_.scaler.state_dict());
+    Metadata metadata = training::describe(step_.model.config(), *tokenizer_);
     const RandomState random = random_state();
     metadata["random.seed"] = std::to_string(random.seed);
     metadata["random.streams"] = std::to_string(random.streams);
@@ -176,8 +145,6 @@ class Run {
   }
 
  private:
-  bool scales() const { return options_.dtype == DType::f16; }
-
   Tensor token_tensor() const { return from_vector(tokenizer_->encode(text_)); }
 
   /// A system that promises more memory than it has would end the process without a word.
@@ -213,31 +180,17 @@ class Run {
             .dropout = options_.dropout,
             .bias = options_.bias};
   }
-  optim::AdamOptions adam_options() const {
-    return {.learning_rate = options_.learning_rate,
-            .betas = {options_.beta1, options_.beta2},
-            .weight_decay = options_.weight_decay};
-  }
-  /// Of the model, on the device.
-  std::vector<optim::ParameterGroup> groups() {
-    model_.to(options_.device);
-    optim::ParameterGroup decayed, others;
-    for (const Tensor& parameter : model_.parameters())
-      (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
-    others.weight_decay = 0;
-    return {decayed, others};
-  }
 
   void init() {
     const Checkpoint checkpoint = load_checkpoint(options_.init_from);
     const StateDict weights = training::part_of(checkpoint.tensors, "model.");
     if (checkpoint.metadata.contains("tokenizer")) require_same(checkpoint);
-    model_.load_state_dict(weights.empty() ? checkpoint.tensors : weights);
+    step_.model.load_state_dict(weights.empty() ? checkpoint.tensors : weights);
   }
 
   void require_same(const Checkpoint& checkpoint) const {
     const training::Described described = training::read_description(checkpoint);
-    training::require_same_model(described.config, model_.config(), checkpoint.path);
+    training::require_same_model(described.config, step_.model.config(), checkpoint.path);
     require(described.tokenizer->save() == tokenizer_->save(),
             "\"" + checkpoint.path + "\" is of a text with other characters");
   }
@@ -245,9 +198,9 @@ class Run {
   void resume() {
     const Checkpoint checkpoint = load_checkpoint(options_.out);
     require_same(checkpoint);
-    model_.load_state_dict(training::part_of(checkpoint.tensors, "model."));
-    optimizer_.load_state_dict(training::part_of(checkpoint.tensors, "optimizer."));
-    scaler_.load_state_dict(training::part_of(checkpoint.tensors, "scaler."));
+    step_.model.load_state_dict(training::part_of(checkpoint.tensors, "model."));
+    step_.optimizer.load_state_dict(training::part_of(checkpoint.tensors, "optimizer."));
+    step_.scaler.load_state_dict(training::part_of(checkpoint.tensors, "scaler."));
     const auto count = [&](const char* key) {
       return static_cast<std::uint64_t>(training::number(checkpoint, key));
     };
@@ -262,9 +215,7 @@ class Run {
   std::string text_;
   std::unique_ptr<Tokenizer> tokenizer_;
   Split split_;
-  nn::Transformer model_;
-  optim::AdamW optimizer_;
-  GradScaler scaler_{{.device = options_.device}};
+  training::Step step_;
   BatchSampler sampler_;
   std::int64_t first_step_ = 0;
   bool is_resumed_ = false;

@@ -24,7 +24,7 @@ std::vector<double> losses(TrainOptions options, const std::string& out, Device 
 TEST(OnDevice, TrainingRuns) {
   const test::ScratchDirectory scratch;
   TrainOptions options{
-      .data = scratch.path("text.txt"), .out = "", .block_size = 6, .batch_size = 2};
+      .data = scratch.path("text.txt"), .out = "", .block_size = 6, .batch_size = 2, .init_from = ""};
   std::ofstream file(options.data);
   for (int i = 0; i < 40; ++i) file << "to be, or not to be " << i * i << "\n";
   file.close();

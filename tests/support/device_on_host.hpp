@@ -252,6 +252,13 @@ struct Call {
   }
 };
 
+/// Bytes of a kernel's parameters; 0 behind the last.
+template <class... Args>
+std::size_t size_of_argument(void (*)(Args...), std::size_t i) {
+  constexpr std::size_t sizes[] = {sizeof(Args)..., 0};
+  return sizes[i];
+}
+
 /// Runs a kernel; each argument is given by its address. Returns what went wrong, or "".
 template <class... Args>
 const char* launch(void (*kernel)(Args...), const unsigned* grid, const unsigned* block,

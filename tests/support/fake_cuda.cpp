@@ -11,8 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "support/minimal_cubin.hpp"
 
@@ -40,10 +42,39 @@ struct Event {
 };
 using HostKernel = const char* (*)(const unsigned* grid, const unsigned* block,
                                    void* const* arguments);
+using ArgumentSize = unsigned long (*)(unsigned long);
 struct Kernel {
   int shared_limit = 48 << 10;
   HostKernel on_host = nullptr;
+  ArgumentSize argument_size = [](unsigned long i) { return i < 2 ? 8ul : i == 2 ? 4ul : 0ul; };
 } add_kernel;
+struct Launch {  // CUDA_KERNEL_NODE_PARAMS_v2
+  Kernel* kernel;
+  unsigned grid[3], block[3], shared_bytes;
+  void** arguments;
+  void *extra, *library_kernel, *context;
+};
+static_assert(sizeof(Launch) == 72);
+struct Node {
+  Launch launch;
+  std::vector<std::vector<char>> values{};  // a driver keeps the arguments' values
+  int number = 0;
+  explicit Node(const Launch& from) : launch(from) {
+    for (unsigned long i = 0; const unsigned long size = from.kernel->argument_size(i); ++i) {
+      const char* const begin = static_cast<const char*>(from.arguments[i]);
+      values.emplace_back(begin, begin + size);
+    }
+  }
+};
+struct Graph {
+  int device;
+  std::vector<std::unique_ptr<Node>> nodes{};
+};
+struct Instance {
+  int device;
+  std::vector<Node> nodes{};
+};
+long launches = 0, kernels = 0;  // calls that start work, and kernels that ran
 struct Module {
   int device;
   void* library = nullptr;  // of kernels for the host
@@ -68,6 +99,8 @@ extern "C" {
 
 int fake_cuda_held() { return held; }
 int fake_cuda_retained() { return retained; }
+int fake_cuda_launches() { return static_cast<int>(launches); }
+int fake_cuda_kernels() { return static_cast<int>(kernels); }
 
 int cuInit(unsigned) {
   FAILS(cuInit);
@@ -259,6 +292,8 @@ int cuModuleGetFunction(void** kernel, void* module, const char* name) {
     if (!on_host) return 500;
     Kernel& found = static_cast<Module*>(module)->kernels[name];
     found.on_host = on_host;
+    found.argument_size =
+        reinterpret_cast<ArgumentSize>(::dlsym(library, ("size_" + std::string(name)).c_str()));
     *kernel = &found;
     return 0;
   }
@@ -273,27 +308,95 @@ int cuFuncSetAttribute(void* kernel, int attribute, int value) {
   return 0;
 }
 /// A kernel for the host, or the one that there is: y[i] = x[i] + 1 for i < n.
-int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
-                   unsigned bz, unsigned shared_bytes, void* stream, void** arguments, void**) {
-  NEEDS_CONTEXT(cuLaunchKernel);
-  if (!is_here(stream)) return 400;
-  if (const HostKernel on_host = static_cast<Kernel*>(kernel)->on_host) {
-    const unsigned grid[] = {x, y, z}, block[] = {bx, by, bz};
-    if (x * y * z == 0 || bx * by * bz == 0 || bx * by * bz > 1024) return invalid_value;
+int run(const Launch& launch, void* stream) {
+  const auto& [x, y, z] = launch.grid;
+  const auto& [bx, by, bz] = launch.block;
+  if (x * y * z == 0 || bx * by * bz == 0 || bx * by * bz > 1024) return invalid_value;
+  if (static_cast<int>(launch.shared_bytes) > launch.kernel->shared_limit) return 701;
+  if (const HostKernel on_host = launch.kernel->on_host) {
     const std::lock_guard lock(mutex);
-    const std::string wrong = on_host(grid, block, arguments);
+    ++kernels;
+    const std::string wrong = on_host(launch.grid, launch.block, launch.arguments);
     if (!wrong.empty()) std::fprintf(stderr, "fake_cuda: %s\n", wrong.c_str());
     static_cast<Stream*>(stream)->ended = wrong.empty() ? result_of("kernel") : 719;
     return 0;
   }
-  if (x == 0 || y != 1 || z != 1 || bx == 0 || bx > 1024 || by != 1 || bz != 1)
-    return invalid_value;
-  if (static_cast<int>(shared_bytes) > static_cast<Kernel*>(kernel)->shared_limit) return 701;
-  const auto* from = *static_cast<const float**>(arguments[0]);
-  auto* to = *static_cast<float**>(arguments[1]);
-  const int count = *static_cast<const int*>(arguments[2]);
+  if (y != 1 || z != 1 || by != 1 || bz != 1) return invalid_value;
+  const auto* from = *static_cast<const float**>(launch.arguments[0]);
+  auto* to = *static_cast<float**>(launch.arguments[1]);
+  const int count = *static_cast<const int*>(launch.arguments[2]);
   for (int i = 0; i < count && i < static_cast<int>(x * bx); ++i) to[i] = from[i] + 1;
   static_cast<Stream*>(stream)->ended = result_of("kernel");
+  return 0;
+}
+int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared_bytes, void* stream, void** arguments, void**) {
+  NEEDS_CONTEXT(cuLaunchKernel);
+  if (!is_here(stream)) return 400;
+  {
+    const std::lock_guard lock(mutex);
+    ++launches;
+  }
+  return run({static_cast<Kernel*>(kernel), {x, y, z}, {bx, by, bz}, shared_bytes, arguments,
+              nullptr, nullptr, nullptr},
+             stream);
+}
+int cuGraphCreate(void** graph, unsigned flags) {
+  NEEDS_CONTEXT(cuGraphCreate);
+  if (flags != 0) return invalid_value;
+  return hold(*graph = new Graph{current});
+}
+int cuGraphDestroy(void* graph) {
+  NEEDS_CONTEXT(cuGraphDestroy);
+  delete static_cast<Graph*>(graph);
+  drop();
+  return 0;
+}
+/// Each node must follow the one before it.
+int cuGraphAddKernelNode_v2(void** node, void* graph, void* const* before, std::size_t count,
+                            const Launch* launch) {
+  NEEDS_CONTEXT(cuGraphAddKernelNode_v2);
+  auto& nodes = static_cast<Graph*>(graph)->nodes;
+  if (count != (nodes.empty() ? 0 : 1) || (count == 1 && before[0] != nodes.back().get()))
+    return invalid_value;
+  nodes.push_back(std::make_unique<Node>(*launch));
+  nodes.back()->number = static_cast<int>(nodes.size()) - 1;
+  *node = nodes.back().get();
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void** instance, void* graph, unsigned long long flags) {
+  NEEDS_CONTEXT(cuGraphInstantiateWithFlags);
+  if (flags != 0) return invalid_value;
+  auto* const made = new Instance{current};
+  for (const auto& node : static_cast<Graph*>(graph)->nodes) made->nodes.push_back(*node);
+  return hold(*instance = made);
+}
+int cuGraphExecDestroy(void* instance) {
+  NEEDS_CONTEXT(cuGraphExecDestroy);
+  delete static_cast<Instance*>(instance);
+  drop();
+  return 0;
+}
+int cuGraphExecKernelNodeSetParams_v2(void* instance, void* node, const Launch* launch) {
+  NEEDS_CONTEXT(cuGraphExecKernelNodeSetParams_v2);
+  static_cast<Instance*>(instance)->nodes[static_cast<std::size_t>(
+      static_cast<Node*>(node)->number)] = Node(*launch);
+  return 0;
+}
+int cuGraphLaunch(void* instance, void* stream) {
+  NEEDS_CONTEXT(cuGraphLaunch);
+  if (!is_here(stream) || static_cast<Instance*>(instance)->device != current) return 400;
+  {
+    const std::lock_guard lock(mutex);
+    ++launches;
+  }
+  for (Node& node : static_cast<Instance*>(instance)->nodes) {
+    std::vector<void*> arguments;
+    for (std::vector<char>& value : node.values) arguments.push_back(value.data());
+    Launch launch = node.launch;
+    launch.arguments = arguments.data();
+    if (const int result = run(launch, stream)) return result;
+  }
   return 0;
 }
 int cuStreamCreate(void** stream, unsigned flags) {

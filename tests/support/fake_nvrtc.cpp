@@ -19,24 +19,35 @@ struct Program {
   std::string text, log, cubin;
 };
 
-/// The kernel, whose text comes after the vocabulary's, with a way in that takes it from arrays.
-std::string host_text(const std::string& text) {
-  const std::size_t begin = text.find("extern \"C\" __global__");
-  const std::string kernel = text.substr(begin);
-  const std::size_t name_end = kernel.find('('), bounds_end = kernel.find(")\n");
-  const std::size_t name = bounds_end + 2, end = kernel.find('(', name);
-  if (begin == text.npos || name_end == kernel.npos || end == kernel.npos)
-    return "#error no kernel\n";
+constexpr const char* kernel_begin = "extern \"C\" __global__";
+
+/// A way into the kernel at the beginning of `text` that takes its arguments from an array.
+std::string way_in(const std::string& text) {
+  const std::size_t begin = text.find(")\n") + 2;  // after the launch bounds
+  const std::string name = text.substr(begin, text.find('(', begin) - begin);
   bool fibres = false;
   for (const char* word :
        {"__syncthreads", "__shfl", "combine_lanes", "combine_rows", "scan_block", "sorted<"}) {
-    fibres |= kernel.find(word) != kernel.npos;
+    fibres |= text.find(word) != text.npos;
   }
-  const std::string called = kernel.substr(name, end - name);
-  return "#include \"host.hpp\"\n" + kernel + "extern \"C\" const char* host_" + called +
+  return "extern \"C\" const char* host_" + name +
          "(const unsigned* grid, const unsigned* block, void* const* arguments) {\n  return "
          "device::launch(" +
-         called + ", grid, block, " + (fibres ? "true" : "false") + ", arguments);\n}\n";
+         name + ", grid, block, " + (fibres ? "true" : "false") +
+         ", arguments);\n}\nextern \"C\" unsigned long size_" + name +
+         "(unsigned long i) {\n  return device::size_of_argument(" + name + ", i);\n}\n";
+}
+
+/// The kernels, which come after the vocabulary, each with its way in.
+std::string host_text(const std::string& text) {
+  const std::size_t first = text.find(kernel_begin);
+  if (first == text.npos) return "#error no kernel\n";
+  std::string result = "#include \"host.hpp\"\n" + text.substr(first);
+  for (std::size_t at = first, next; at != text.npos; at = next) {
+    next = text.find(kernel_begin, at + 1);
+    result += way_in(text.substr(at, next - at));
+  }
+  return result;
 }
 
 std::string content_of(const std::string& path) {

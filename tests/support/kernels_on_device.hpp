@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ein/tensor.hpp>
+#include "codegen/arguments.hpp"
 #include "codegen/cubin_cache.hpp"
 #include "codegen/driver.hpp"
 #include "codegen/emit.hpp"
@@ -45,26 +46,22 @@ class KernelsOnDevice {
                   RandomOrigin origin, codegen::KernelSource::Fault* fault) try {
     const Copy fault_copy(*this, reinterpret_cast<std::byte*>(fault), sizeof *fault);
     std::map<const Storage*, Copy> copies;
-    std::vector<std::uint64_t> numbers;
-    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const int b = kernel.buffers[i];
-      const Storage& storage = b == codegen::workspace_buffer ? *workspace : *buffers[static_cast<std::size_t>(b)];
+    std::vector<std::byte*> addresses(buffers.size());
+    std::byte* workspace_address = nullptr;
+    for (const int b : kernel.buffers) {
+      const bool is_workspace = b == codegen::workspace_buffer;
+      const Storage& storage = is_workspace ? *workspace : *buffers[static_cast<std::size_t>(b)];
       const auto [copy, is_new] = copies.try_emplace(&storage, *this, const_cast<std::byte*>(storage.data()), storage.bytes());
-      numbers.push_back(copy->second.address() + static_cast<std::uint64_t>(kernel.offsets[i]));
+      (is_workspace ? workspace_address : addresses[static_cast<std::size_t>(b)]) = reinterpret_cast<std::byte*>(copy->second.address());
     }
-    if (kernel.checks_positions) numbers.push_back(fault_copy.address());
-    for (const codegen::KernelSource::Stream& stream : kernel.streams) {
-      numbers.push_back(stream.of_run ? origin.seed : stream.seed);
-      numbers.push_back(stream.stream + (stream.of_run ? origin.stream : 0));
-    }
-    std::vector<void*> arguments;
-    for (std::uint64_t& number : numbers) arguments.push_back(&number);
+    codegen::Arguments arguments;
+    arguments.set(kernel, {addresses, workspace_address, fault_copy.address(), origin});
     codegen::Launch launch;
     launch.kernel = modules_.at(unit_.at(kernel.name))->kernel(kernel.name, kernel.shared_bytes);
     std::copy_n(kernel.grid, 3, launch.grid.begin());
     std::copy_n(kernel.block, 3, launch.block.begin());
     launch.shared_bytes = kernel.shared_bytes;
-    stream_.launch(launch, arguments);
+    stream_.launch(launch, arguments.addresses());
     for (const auto& [storage, copy] : copies) copy.back();
     fault_copy.back();
     stream_.synchronize();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/arguments.hpp"
 #include "codegen/emit.hpp"
 #include "codegen/vocabulary.hpp"
 #include "support/scratch.hpp"
@@ -78,30 +79,15 @@ class KernelsOnHost {
   std::string run(const codegen::KernelSource& kernel, std::span<std::byte* const> buffers,
                   std::byte* workspace, RandomOrigin origin,
                   codegen::KernelSource::Fault* fault) const {
-    std::vector<std::byte*> pointers;
-    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const int buffer = kernel.buffers[i];
-      pointers.push_back((buffer == codegen::workspace_buffer
-                              ? workspace
-                              : buffers[static_cast<std::size_t>(buffer)]) +
-                         kernel.offsets[i]);
-    }
-    std::vector<std::uint64_t> numbers;
-    for (const codegen::KernelSource::Stream& stream : kernel.streams) {
-      numbers.push_back(stream.of_run ? origin.seed : stream.seed);
-      numbers.push_back(stream.stream + (stream.of_run ? origin.stream : 0));
-    }
-    std::vector<void*> arguments;
-    for (std::byte*& pointer : pointers) arguments.push_back(&pointer);
-    if (kernel.checks_positions) arguments.push_back(&fault);
-    for (std::uint64_t& number : numbers) arguments.push_back(&number);
+    codegen::Arguments arguments;
+    arguments.set(kernel, {buffers, workspace, reinterpret_cast<std::uint64_t>(fault), origin});
     const std::string text = kernel.text.substr(kernel.kernel_begin);
     bool fibres = false;
     for (const char* word :
          {"__syncthreads", "__shfl", "combine_lanes", "combine_rows", "scan_block", "sorted<"}) {
       fibres |= text.find(word) != std::string::npos;
     }
-    return launches_.at(kernel.name)(kernel.grid, kernel.block, fibres, arguments.data());
+    return launches_.at(kernel.name)(kernel.grid, kernel.block, fibres, arguments.addresses().data());
   }
 
  private:

@@ -1,0 +1,26 @@
+// A program's kernels in few translation units.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/emit.hpp"
+
+namespace ein::codegen {
+
+/// Nests that differ only in the buffers they work on have one kernel.
+struct Units {
+  std::vector<std::string> texts;      // complete translation units
+  std::vector<KernelSource> launches;  // in order; their texts are in the units
+  std::vector<std::size_t> unit_of;    // of each launch
+};
+
+/// Compiling a unit costs some 20 ms before its first kernel, and one unit keeps one core busy.
+inline constexpr std::size_t kernels_per_unit = 8;
+
+/// The kernels of a grouped program. A unit depends on the program and the target alone, so that a
+/// cache has it again.
+Units emit_units(const Program& program, const Target& target = {},
+                 std::size_t most_kernels = kernels_per_unit);
+
+}  // namespace ein::codegen

@@ -1,0 +1,59 @@
+#include "train/step.hpp"
+
+#include <cmath>
+
+#include <ein/autocast.hpp>
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/named.hpp>
+
+namespace ein::training {
+
+Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)
+    : options_(options),
+      model(config),
+      optimizer(groups(), {.learning_rate = options.learning_rate,
+                           .betas = {options.beta1, options.beta2},
+                           .weight_decay = options.weight_decay}),
+      scaler({.device = options.device}) {}
+
+optim::ParameterGroups Step::groups() {
+  model.to(options_.device);
+  optim::ParameterGroup decayed, others;
+  for (const Tensor& parameter : model.parameters())
+    (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
+  others.weight_decay = 0;
+  return std::vector<optim::ParameterGroup>{decayed, others};
+}
+
+std::array<Tensor, 2> Step::operator()(const Tensor& x, const Tensor& y) {
+  optimizer.zero_grad();
+  Tensor total = zeros({}, options_.device);
+  for (std::int64_t part = 0; part < options_.grad_accum; ++part) {
+    const auto rows = slice(part * options_.batch_size, (part + 1) * options_.batch_size);
+    const bool whole = options_.grad_accum == 1;
+    const Tensor loss =
+        this->loss(whole ? x : x.at({rows}), whole ? y : y.at({rows})) / options_.grad_accum;
+    (scales() ? scaler.scale(loss) : loss).backward();
+    total = total + loss.detach();
+  }
+  const NoGrad no_grad;
+  if (scales()) scaler.unscale(optimizer.parameters());
+  const Tensor norm = clip_grad_norm(optimizer.parameters(),
+                                     options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
+  if (scales()) {
+    scaler.step(optimizer);
+    scaler.update();
+  } else {
+    optimizer.step();
+  }
+  return {total, norm};
+}
+
+Tensor Step::loss(const Tensor& x, const Tensor& y) const {
+  const Autocast autocast(options_.dtype);
+  return cross_entropy(model(x), y, "b s [v], b s");
+}
+
+}  // namespace ein::training

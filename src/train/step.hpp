@@ -1,0 +1,39 @@
+// A step of training a Transformer, as `ein train` makes it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include <ein/grad_scaler.hpp>
+#include <ein/nn/transformer.hpp>
+#include <ein/optim.hpp>
+#include <ein/train.hpp>
+
+namespace ein::training {
+
+/// What steps change. Of the options, those of the optimizer, of the loss and of micro-batches
+/// count.
+class Step {
+ public:
+  Step(const nn::TransformerConfig& config, const TrainOptions& options);
+
+  /// Forward, backward, update, on tokens (batch_size · grad_accum, positions): the mean loss over
+  /// the micro-batches and the norm of the gradient.
+  std::array<Tensor, 2> operator()(const Tensor& x, const Tensor& y);
+  Tensor loss(const Tensor& x, const Tensor& y) const;
+
+ private:
+  TrainOptions options_;
+
+ public:
+  nn::Transformer model;
+  optim::AdamW optimizer;
+  GradScaler scaler;
+
+ private:
+  /// Of the model, on the device.
+  optim::ParameterGroups groups();
+  bool scales() const { return options_.dtype == DType::f16; }
+};
+
+}  // namespace ein::training

@@ -1,0 +1,139 @@
+// How often a compiled function's work is started: one by one at first, then as one graph, and the
+// update of many parameters in few kernels.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include <ein/autograd.hpp>
+#include <ein/compile.hpp>
+#include <ein/ein.hpp>
+#include <ein/nn.hpp>
+#include <ein/optim.hpp>
+
+namespace ein {
+namespace {
+
+/// What the stand-in for the driver counts: calls that start work, and kernels that ran.
+struct Counts {
+  int launches = 0, kernels = 0;
+  static Counts now() {
+    const auto ask = [](const char* function) {
+      void* const library = ::dlopen(EIN_FAKE_CUDA, RTLD_NOW);
+      return reinterpret_cast<int (*)()>(::dlsym(library, function))();
+    };
+    return {ask("fake_cuda_launches"), ask("fake_cuda_kernels")};
+  }
+  Counts since(const Counts& before) const {
+    return {launches - before.launches, kernels - before.kernels};
+  }
+};
+template <class F>
+Counts counts_of(F&& f) {
+  const Counts before = Counts::now();
+  f();
+  return Counts::now().since(before);
+}
+
+class Replay : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::getenv("EIN_TEST_GPU")) GTEST_SKIP() << "the stand-in for the driver counts";
+  }
+};
+
+/// Twelve kernels and more: none of the reductions can be fused with the next.
+Tensor chain(Tensor x) {
+  for (int i = 0; i < 6; ++i) x = x - reduce(x, "i j -> 1 j", Reduction::max) * 0.5f;
+  return x;
+}
+
+TEST_F(Replay, StartsAtOnceFromTheSecondRunOn) {
+  auto f = compile([](const Tensor& x) { return chain(x); });
+  std::vector<Tensor> kept;  // so that each run writes elsewhere
+  for (int run = 0; run < 5; ++run) {
+    const Tensor x = randn({5, 7}), there = x.to(cuda);
+    f.prepare(there);
+    Tensor result;
+    const Counts counts = counts_of([&] { result = f(there); });
+    EXPECT_GE(counts.kernels, 8);
+    EXPECT_EQ(counts.launches, run == 0 ? counts.kernels : 1) << run;
+    EXPECT_TRUE(all_close(result.to(cpu), chain(x), 1e-6, 1e-6)) << run;
+    kept.push_back(there);
+    kept.push_back(result);
+  }
+  // Nothing was written over.
+  for (std::size_t run = 0; run < 5; ++run)
+    EXPECT_TRUE(all_close(kept[2 * run + 1].to(cpu), chain(kept[2 * run].to(cpu)), 1e-6, 1e-6));
+}
+
+TEST_F(Replay, RandomNumbersGoOn) {
+  const auto noisy = [](const Tensor& x) { return chain(x + rand(x.shape(), x.device())); };
+  auto here = compile(noisy), there = compile(noisy);
+  const Tensor x = randn({4, 6}), moved = x.to(cuda);
+  manual_seed(5);
+  std::vector<Tensor> want, got;
+  for (int run = 0; run < 4; ++run) want.push_back(here(x));
+  manual_seed(5);
+  for (int run = 0; run < 4; ++run) got.push_back(there(moved));
+  for (std::size_t run = 0; run < 4; ++run) {
+    EXPECT_TRUE(all_close(got[run].to(cpu), want[run], 1e-6, 1e-6)) << run;
+    if (run > 0) EXPECT_FALSE(all_close(want[run], want[run - 1], 1e-6, 1e-6));
+  }
+}
+
+TEST_F(Replay, DriversWithoutIt) {
+  for (const char* wrong :
+       {"cuGraphCreate=801", "cuGraphAddKernelNode_v2=1", "cuGraphInstantiateWithFlags=801",
+        "cuGraphLaunch=1", "cuGraphExecKernelNodeSetParams_v2=1"}) {
+    auto f = compile([](const Tensor& x) { return chain(x); });
+    ::setenv("FAKE_CUDA", wrong, 1);
+    for (int run = 0; run < 4; ++run) {
+      const Tensor x = randn({3, 4});
+      EXPECT_TRUE(all_close(f(x.to(cuda)).to(cpu), chain(x), 1e-6, 1e-6)) << wrong << " " << run;
+    }
+    ::unsetenv("FAKE_CUDA");
+  }
+}
+
+TEST_F(Replay, ManyParametersAreFewKernels) {
+  const auto trained = [](Device device) {
+    manual_seed(2);
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 20; ++i) {
+      // Ragged, of one element, larger than a block.
+      const std::int64_t n = i == 3 ? 1 : i == 7 ? 3000 : 5 + 13 * i;
+      parameters.push_back(randn({n}).to(device));
+      parameters.back().requires_grad(true);
+    }
+    optim::AdamW optimizer(parameters, {.learning_rate = 0.1});
+    auto step = compile([&](const Tensor& scale) {
+      for (const Tensor& p : parameters) p.set_grad(p.detach() * scale + 1);
+      optimizer.step();
+    });
+    std::vector<Counts> counts;
+    for (int run = 0; run < 3; ++run) {
+      const Tensor scale = full({}, 0.5 + run, DType::f32, device);
+      step.prepare(scale);
+      counts.push_back(counts_of([&] { step(scale); }));
+    }
+    std::vector<std::vector<float>> values;
+    for (const Tensor& p : parameters) values.push_back(p.to_vector<float>());
+    return std::pair(values, counts);
+  };
+  const auto [want, none] = trained(cpu);
+  const auto [got, counts] = trained(cuda);
+  // Gradients and updates of all parameters, but for the one of a single element, are one kernel;
+  // then there are the step's number and what follows from it.
+  EXPECT_LE(counts[0].kernels, 14);
+  EXPECT_EQ(counts[2].kernels, counts[0].kernels);
+  for (std::size_t p = 0; p < want.size(); ++p) {
+    for (std::size_t i = 0; i < want[p].size(); ++i)
+      ASSERT_NEAR(got[p][i], want[p][i], 2e-6 * std::abs(want[p][i]) + 1e-6) << p << " " << i;
+  }
+}
+
+}  // namespace
+}  // namespace ein

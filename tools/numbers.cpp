@@ -1,0 +1,26 @@
+#include "numbers.hpp"
+
+#include <map>
+
+namespace ein::command {
+
+DType training_dtype(const std::string& word) {
+  const std::map<std::string, DType> dtypes{
+      {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
+  if (dtypes.contains(word)) return dtypes.at(word);
+  throw Error(ErrorKind::value, "--dtype: '" + word + "' is none of f32, bf16, f16");
+}
+
+Device device_named(const std::string& word) {
+  if (word == "cpu") return cpu;
+  if (word == "cuda") return cuda;
+  int index = 0;
+  const char* const end = word.data() + word.size();
+  if (word.starts_with("cuda:")) {
+    const auto [stop, error] = std::from_chars(word.data() + 5, end, index);
+    if (error == std::errc() && stop == end && index >= 0) return cuda(index);
+  }
+  throw Error(ErrorKind::value, "--device: '" + word + "' is none of cpu, cuda, cuda:1 ...");
+}
+
+}  // namespace ein::command

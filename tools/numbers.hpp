@@ -1,0 +1,55 @@
+// Options of a training step: numbers, a dtype, a device.
+#pragma once
+
+#include <charconv>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <ein/device.hpp>
+#include <ein/dtype.hpp>
+#include <ein/error.hpp>
+
+#include "words.hpp"
+
+namespace ein::command {
+
+/// Options with a number each, read when the command runs.
+class Numbers {
+ public:
+  template <class T>
+  void add(CLI::App& app, const std::string& name, T& value, const std::string& description) {
+    auto& word = *words_.emplace_back(std::make_unique<std::string>());
+    add_word(app, name, word, description)->default_str(shown(value));
+    readers_.push_back([&word, &value, name] {
+      if (word.empty()) return;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (error != std::errc() || end != word.data() + word.size()) {
+        throw Error(ErrorKind::value, name + ": '" + word + "' is no " +
+                                          (std::is_integral_v<T> ? "whole number" : "number"));
+      }
+    });
+  }
+  void read() const {
+    for (const auto& reader : readers_) reader();
+  }
+
+ private:
+  template <class T>
+  static std::string shown(T value) {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+    return std::string(text, end);
+  }
+  std::vector<std::unique_ptr<std::string>> words_;
+  std::vector<std::function<void()>> readers_;
+};
+
+/// --dtype: f32, bf16 or f16; an Error of kind `value` for others.
+DType training_dtype(const std::string& word);
+/// --device: "cpu", "cuda", "cuda:1"; an Error of kind `value` for others.
+Device device_named(const std::string& word);
+
+}  // namespace ein::command
