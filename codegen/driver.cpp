@@ -181,7 +181,8 @@ std::string reason(const DriverFunctions& functions, Result result) {
 
 void check(const DriverFunctions& functions, Result result, int device, std::string_view what) {
   if (result == success) return;
-  throw Error(ErrorKind::device, "cuda:" + std::to_string(device) + ": " + std::string(what) + ": " +
+  throw Error(result == out_of_memory ? ErrorKind::memory : ErrorKind::device,
+              "cuda:" + std::to_string(device) + ": " + std::string(what) + ": " +
                   reason(functions, result));
 }
 
@@ -318,9 +319,9 @@ DeviceMemory::DeviceMemory(Driver& driver, int device, std::size_t bytes)
   const DriverFunctions& cuda = driver_.on(device_);
   if (bytes == 0) return;  // the driver makes no empty piece
   const Result result = cuda.allocate(&address_, bytes);
-  const bool is_full = result == out_of_memory;
   check(cuda, result, device_,
-        "cuMemAlloc of " + std::to_string(bytes) + " bytes" + (is_full ? bytes_free(cuda) : ""));
+        "cuMemAlloc of " + std::to_string(bytes) + " bytes" +
+            (result == out_of_memory ? bytes_free(cuda) : ""));
 }
 
 DeviceMemory::~DeviceMemory() {

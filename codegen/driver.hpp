@@ -68,7 +68,9 @@ class Driver {
 };
 
 // What follows belongs to one device of a driver, which must live longer. Errors are of kind
-// `device` and name the device, the call, the driver's reason and what to do. An operation that failed on the device is reported by the next call that waits for it.
+// `device`, or `memory` where there is not enough of the device's, and name the device, the call,
+// the driver's reason and what to do. An operation that failed on the device is reported by the next
+// call that waits for it.
 
 /// Memory of the device.
 class DeviceMemory {

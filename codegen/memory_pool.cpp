@@ -1,6 +1,7 @@
 #include "codegen/memory_pool.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include <ein/error.hpp>
 
@@ -43,15 +44,19 @@ void MemoryPool::release() {
 }
 
 MemoryPool::Block MemoryPool::allocate(std::size_t bytes) {
-  Block block;
-  try {
-    block = std::make_unique<DeviceMemory>(driver_, device_, bytes);
-  } catch (const Error&) {
-    if (!release_free_blocks()) throw;
-    block = std::make_unique<DeviceMemory>(driver_, device_, bytes);
+  for (bool is_last = false;; is_last = true) {
+    try {
+      auto block = std::make_unique<DeviceMemory>(driver_, device_, bytes);
+      reserved_.add(bytes);
+      return block;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::memory) throw;
+      if (!is_last && release_free_blocks()) continue;
+      throw Error(ErrorKind::memory, std::string(error.what()) + "\n  " +
+                                         std::to_string(count_.live()) +
+                                         " bytes are in use by tensors of this process");
+    }
   }
-  reserved_.add(bytes);
-  return block;
 }
 
 /// Whether there were any.

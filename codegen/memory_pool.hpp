@@ -22,7 +22,7 @@ class MemoryPool {
   using Block = std::unique_ptr<DeviceMemory>;
 
   /// At least so many bytes, aligned to 256. When the driver has no more, gives back what is free
-  /// and asks again; an Error of kind `device` when that does not help.
+  /// and asks again; an Error of kind `memory` when that does not help.
   Block take(std::size_t bytes);
   /// A block that was taken for so many bytes.
   void give_back(Block block, std::size_t bytes);

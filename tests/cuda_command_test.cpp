@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -144,6 +145,82 @@ TEST_F(CudaCommand, SeveralKernelsAreOneCubin) {
   const auto kernels = codegen::kernels_of({test::read_bytes(path), ""});
   EXPECT_GT(kernels.size(), 1u);
   for (const codegen::KernelResources& kernel : kernels) expect_holds(text, {kernel.name});
+}
+
+/// A small step; of options given again the last counts.
+std::vector<std::string> step(const std::string& form, const std::vector<std::string>& more = {}) {
+  std::vector<std::pair<std::string, std::string>> options{
+      {"--n-layer", "3"},    {"--n-head", "2"},     {"--n-embd", "16"},
+      {"--block-size", "8"}, {"--batch-size", "2"}, {"--dropout", "0.1"}};
+  std::vector<std::string> words{"step", form};
+  for (const auto& [name, value] : options) {
+    if (std::find(more.begin(), more.end(), name) == more.end())
+      words.insert(words.end(), {name, value});
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST_F(CudaCommand, AWholeStepAsText) {
+  const std::vector<std::string> none{"EIN_NVRTC=/nowhere/libnvrtc.so",
+                                      "EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"};
+  const std::string text = text_of(step("cuda"), none);
+  EXPECT_EQ(text, text_of(step("cuda")));
+  expect_holds(text, {"many_f32_", "contract_", "// The launches, in order:\n// "});
+  // Three layers have the kernels of one.
+  const auto kernels_in = [](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("extern \"C\" __global__", at)) != text.npos; ++at)
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(kernels_in(text), kernels_in(text_of(step("cuda", {"--n-layer", "2"}))));
+}
+
+TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  const std::string cache = "XDG_CACHE_HOME=" + scratch.path("cache");
+  const auto words = step("cubin", {"--dtype", "bf16", "-o", scratch.path("kernels")});
+  const std::string cold = text_of(words, {cache});
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(cold, found, std::regex("([0-9]+) launches of ([0-9]+) kernels in "
+                                                        "([0-9]+) units; sm_90a, NVRTC")))
+      << cold;
+  const std::size_t units = std::stoul(found[3]);
+  EXPECT_GT(std::stoul(found[1]), std::stoul(found[2]));
+  EXPECT_EQ(units, (std::stoul(found[2]) + 7) / 8);
+  expect_holds(cold, {" 0 units from the cache"});
+  expect_holds(text_of(words, {cache}),
+               {" " + std::to_string(units) + " units from the cache, the others compiled, in "});
+  std::size_t kernels = 0;
+  for (std::size_t u = 0; u < units; ++u)
+    kernels += codegen::kernels_of({test::read_bytes(scratch.path("kernels/" + std::to_string(u) + ".cubin")), ""}).size();
+  EXPECT_EQ(kernels, std::stoul(found[2]));
+}
+
+TEST_F(CudaCommand, TimeOfAStep) {
+  const std::string text = text_of(step("time", {"--seconds", "0.01"}));
+  expect_holds(text, {"tokens of a step", "tokens/s", "MFU", "median", "loss"});
+  const auto object = nlohmann::json::parse(text_of(step("time", {"--seconds", "0.01", "--json"})));
+  EXPECT_GE(object["steps"], 5);
+  EXPECT_NEAR(object["tokens_per_second"].get<double>() * object["median_seconds"].get<double>(),
+              16, 1e-3);
+}
+
+TEST_F(CudaCommand, MistakesOfStep) {
+  expect_fails(2, step("ptx"), "unknown form 'ptx'");
+  expect_fails(2, step("cuda", {"--arch", "hopper"}), "is no architecture");
+  expect_fails(2, step("cuda", {"--batch-size", "0"}), "sizes must be at least 1");
+  expect_fails(2, step("cuda", {"--n-head", "3"}), "3 heads do not divide");
+  expect_fails(2, step("time", {"-o", "x"}), "-o is for cuda and cubin");
+  expect_fails(2, step("time", {"--device", "gpu"}), "is none of cpu, cuda");
+  expect_fails(1, step("time", {"--device", "cuda"}), "no NVIDIA driver",
+               {"EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"});
+  expect_fails(1, step("cubin"), "install the CUDA toolkit",
+               {"EIN_NVRTC=/nowhere/libnvrtc.so"});
+  // A GPU without a compiler.
+  expect_fails(1, step("time", {"--device", "cuda"}), "install the CUDA toolkit",
+               {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA, "EIN_NVRTC=/nowhere/libnvrtc.so"});
 }
 
 TEST_F(CudaCommand, EmitMistakes) {

@@ -194,12 +194,12 @@ TEST(Driver, ErrorsSayWhatToDo) {
     expect_error([&] { DeviceMemory(driver, 1, 1000); },
                  {"cuda:1: cuMemAlloc of 1000 bytes", "85899345920 bytes 12345 are free",
                   "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-                 ErrorKind::device);
+                 ErrorKind::memory);
   }
   {
     const Setting setting("cuMemHostAlloc=2");
     expect_error([&] { PinnedMemory(driver, 1, 1000); }, {"cuda:1: cuMemHostAlloc of 1000 bytes"},
-                 ErrorKind::device);
+                 ErrorKind::memory);
   }
   {
     const Setting setting("cuModuleLoadData=209");

@@ -1,7 +1,11 @@
 """Times of PyTorch on a GPU for the cases of scripts/gpu-check, and the bandwidth of a copy, on random data.
 
-    python bench/peers/gpu_figures.py
+    python bench/peers/gpu_figures.py [--steps]
+
+With --steps instead those of whole training steps by torch.compile: AdamW (fused), bf16 autocast, gradient clipping.
 """
+
+import sys
 
 import torch
 
@@ -47,5 +51,33 @@ def main():
     show("copy f32", seconds_of(lambda: y.copy_(x)), 0, 8 * x.numel())
 
 
+def step_figures():
+    from train_gpt import GPT
+
+    torch.set_default_device("cuda")
+    print(torch.__version__, torch.cuda.get_device_name())
+    sizes = {
+        "small GPT bf16": dict(vocab=65, block_size=256, layers=6, heads=6, width=384, batch=64),
+        "GPT-2 124M bf16": dict(vocab=50257, block_size=1024, layers=12, heads=12, width=768, batch=16),
+    }
+    for name, size in sizes.items():
+        batch, length, vocab = size.pop("batch"), size["block_size"], size["vocab"]
+        model = GPT(**size, bias=True)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+        compiled = torch.compile(model)
+        x, y = (torch.randint(vocab, (batch, length)) for _ in range(2))
+
+        def step():
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = compiled(x, y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+        seconds = seconds_of(step, rounds=5, calls=5)
+        print(f"{name:28} {seconds * 1e3:12.2f} ms {batch * length / seconds:12.0f} tokens/s", flush=True)
+
+
 if __name__ == "__main__":
-    main()
+    step_figures() if "--steps" in sys.argv else main()

@@ -26,8 +26,8 @@ enum class ErrorKind : std::uint8_t {
   shape,          ///< a shape, stride or index that does not fit the tensor
   value,          ///< an argument outside its domain
   file,           ///< a file cannot be read or written, or its content is not what it must be
-  memory,         ///< an allocation of the machine's memory failed
-  device,         ///< a GPU, its driver or its compiler is missing, too old, out of memory, or failed; or devices are mixed
+  memory,         ///< the machine, or a GPU, has not as much memory as was asked for
+  device,         ///< a GPU, its driver or its compiler is missing, too old, or failed; or devices are mixed
 };
 
 /// Every error that a user can cause. `what()` is the whole diagnostic: a headline that names the axes

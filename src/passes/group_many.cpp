@@ -287,10 +287,26 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
       use(nest.output, true);
     }
   }
+  std::vector<char> is_local(program.buffers.size(), 0);
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     const bool is_kept = std::find(kept.begin(), kept.end(), static_cast<int>(b)) != kept.end();
-    if (user[b] < several && is_written_first[b] && !is_kept) program.buffers[b].is_local = true;
+    is_local[b] = user[b] < several && is_written_first[b] && !is_kept;
   }
+  // The chains of a group are one kernel: what one of them must store, all do.
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (const Group& group : program.groups) {
+      for (std::size_t n = 0; n < group.each; ++n) {
+        std::size_t locals = 0;
+        const auto output = [&](std::size_t i) { return static_cast<std::size_t>(program.nests[group.first + i].output.buffer); };
+        for (std::size_t i = n; i < group.count; i += group.each) locals += is_local[output(i)] != 0;
+        if (locals == 0 || locals == group.count / group.each) continue;
+        for (std::size_t i = n; i < group.count; i += group.each) is_local[output(i)] = 0;
+        changes = true;
+      }
+    }
+  }
+  for (std::size_t b = 0; b < is_local.size(); ++b) program.buffers[b].is_local |= is_local[b] != 0;
 }
 
 }  // namespace

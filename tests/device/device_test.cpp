@@ -103,6 +103,38 @@ TEST(Device, SeveralDevices) {
   EXPECT_TRUE(all_close((there * 2).to(cpu), x * 2, 0, 0));
 }
 
+TEST(Device, EachHasItsOwn) {
+  if (device_count() < 2) GTEST_SKIP() << "one GPU";
+  const std::size_t first = memory_allocated(cuda), second = memory_allocated(cuda(1));
+  const Tensor x = randn({300}), a = x.to(cuda), b = x.to(cuda(1));
+  EXPECT_EQ(memory_allocated(cuda) - first, 1200u);
+  EXPECT_EQ(memory_allocated(cuda(1)) - second, 1200u);
+  // A function is compiled for each, with modules and memory of its own.
+  auto f = compile([](const Tensor& t) {
+    const Tensor centred = t - reduce(t, "i -> 1", Reduction::mean);
+    return exp(centred) + rand(t.shape(), t.device());
+  });
+  for (int run = 0; run < 3; ++run) {
+    manual_seed(9);
+    const Tensor here = f(x);
+    manual_seed(9);
+    const Tensor there = f(a);
+    manual_seed(9);
+    const Tensor beyond = f(b);
+    EXPECT_EQ(there.device(), cuda);
+    EXPECT_EQ(beyond.device(), cuda(1));
+    EXPECT_EQ(there.to_vector<float>(), beyond.to_vector<float>());
+    EXPECT_TRUE(all_close(beyond.to(cpu), here, 1e-5, 1e-5));
+  }
+  // A fault of one is not the other's.
+  const Tensor wrong = from_vector(std::vector<std::int64_t>{300}, cuda(1));
+  expect_error([&] { gather(b, wrong, "[v], n -> n"); }, ErrorKind::value, {"position 300"});
+  synchronize(cuda);
+  a.copy_from(b * 2);  // from the other
+  EXPECT_TRUE(all_close(a.to(cpu), x * 2, 0, 0));
+  expect_error([&] { b + a; }, ErrorKind::device, {"cuda:1", "cuda:0"});
+}
+
 TEST(Device, ThatThereIsNot) {
   expect_error([] { zeros({1}, cuda(99)); }, ErrorKind::value,
                {"cuda:99", "the number of devices"});
@@ -268,8 +300,9 @@ TEST(DeviceMemory, RunsOutAndGoesOn) {
     // Another class of size: only what is given back makes room.
     const Tensor x = empty({(1 << 19) + (1 << 17)}, cuda);
     EXPECT_EQ(x.nbytes(), std::size_t{5} << 19);
-    expect_error([] { empty({1 << 20}, cuda); }, ErrorKind::device,
-                 {"cuda:0", "out of memory", "let go of tensors"});
+    expect_error([] { empty({1 << 20}, cuda); }, ErrorKind::memory,
+                 {"cuda:0", "4194304 bytes", "are free", "out of memory", "let go of tensors",
+                  std::to_string(memory_allocated(cuda)) + " bytes are in use by tensors"});
   }
   ::unsetenv("FAKE_CUDA");
   EXPECT_EQ(empty({1 << 20}, cuda).nbytes(), std::size_t{4} << 20);

@@ -80,7 +80,9 @@ TEST_F(Replay, RandomNumbersGoOn) {
   for (int run = 0; run < 4; ++run) got.push_back(there(moved));
   for (std::size_t run = 0; run < 4; ++run) {
     EXPECT_TRUE(all_close(got[run].to(cpu), want[run], 1e-6, 1e-6)) << run;
-    if (run > 0) EXPECT_FALSE(all_close(want[run], want[run - 1], 1e-6, 1e-6));
+    if (run > 0) {
+      EXPECT_FALSE(all_close(want[run], want[run - 1], 1e-6, 1e-6));
+    }
   }
 }
 

@@ -46,6 +46,14 @@ TEST(OnDevice, TrainingRuns) {
                             same = losses(options, scratch.path("here"), cpu);
   ASSERT_EQ(on.size(), same.size());
   for (std::size_t i = 0; i < on.size(); ++i) EXPECT_NEAR(on[i], same[i], 1e-4) << i;
+
+  const auto text = [&](Device device) {
+    std::string written;
+    sample({.from = scratch.path("here"), .prompt = "to be", .tokens = 3, .temperature = 0, .device = device},
+           [&](const std::string& part) { written += part; });
+    return written;
+  };
+  EXPECT_EQ(text(cuda), text(cpu));
 }
 
 }  // namespace
