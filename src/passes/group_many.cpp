@@ -23,7 +23,7 @@ bool moves(const LoopNest& nest, const LoopNest::Operand& operand) {
 /// A program's groups as nodes of a graph of what must come before what.
 class Dependencies {
  public:
-  Dependencies(const Program& program, std::span<const int> memory) : program_(program), memory_(memory), before_(program.groups.size()) {
+  Dependencies(const Program& program, std::span<const int> memory) : memory_(memory), before_(program.groups.size()) {
     struct Use {
       Numbers writers, readers;  // the last group that wrote, and those that have read since
     };
@@ -76,7 +76,6 @@ class Dependencies {
     return b < memory_.size() ? memory_[b] : buffer;
   }
 
-  const Program& program_;
   std::span<const int> memory_;
   std::vector<Numbers> before_;
   std::vector<std::vector<std::uint64_t>> ancestors_;

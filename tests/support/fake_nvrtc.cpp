@@ -2,6 +2,8 @@
 // fake_cuda.cpp, which runs what this makes. Kernels become a shared library with threads as fibres
 // (device_on_host.hpp) in the directory that the environment's FAKE_CUDA_DIRECTORY names; the
 // "cubin" holds its path. $CXX is the compiler, or c++.
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -114,7 +116,9 @@ int nvrtcDestroyProgram(Program** program) {
 }
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
   static std::atomic<int> count{0};
-  const std::string base = directory() + "kernel" + std::to_string(count++);
+  // Other processes may have kernels there too.
+  const std::string base =
+      directory() + "kernel" + std::to_string(::getpid()) + "-" + std::to_string(count++);
   std::ofstream(base + ".cpp") << host_text(program->text);
   const std::string command =
       compiler() + " -shared -o " + base + ".so " + base + ".cpp 2> " + base + ".log";
