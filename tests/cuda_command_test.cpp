@@ -191,7 +191,7 @@ TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
   EXPECT_EQ(units, (std::stoul(found[2]) + 7) / 8);
   expect_holds(cold, {" 0 units from the cache"});
   expect_holds(text_of(words, {cache}),
-               {" " + std::to_string(units) + " units from the cache, the others compiled, in "});
+               {std::to_string(units) + " units from the cache, the others compiled, in "});
   std::size_t kernels = 0;
   for (std::size_t u = 0; u < units; ++u)
     kernels += codegen::kernels_of({test::read_bytes(scratch.path("kernels/" + std::to_string(u) + ".cubin")), ""}).size();
