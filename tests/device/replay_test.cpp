@@ -106,9 +106,9 @@ std::pair<std::vector<std::vector<double>>, std::vector<Counts>> trained(Device 
   manual_seed(2);
   std::vector<Tensor> parameters;
   for (int i = 0; i < 20; ++i) {
-    // Ragged, of one element, larger than a block.
-    const std::int64_t n = i == 3 ? 1 : i == 7 ? 3000 : 5 + 13 * i;
-    parameters.push_back(randn({n}).to(dtype).to(device));
+    // Ragged, larger than a block; one of a single element.
+    const std::int64_t sizes[] = {5, 44, 3000, 61};
+    parameters.push_back(randn({i == 3 ? 1 : sizes[i % 4]}).to(dtype).to(device));
     parameters.back().requires_grad(true);
   }
   optim::AdamW optimizer(parameters, {.learning_rate = 0.1});
