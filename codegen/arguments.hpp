@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,8 @@ class Arguments {
     std::byte* workspace = nullptr;       // bytes
     std::uint64_t fault = 0;              // the address of a KernelSource::Fault
     RandomOrigin random{};
+    /// Encodes the map of what begins at this address.
+    std::function<EncodedTensorMap(const TensorMap&, std::uint64_t address)> encode{};
   };
   void set(const KernelSource& kernel, const Memory& memory);
 

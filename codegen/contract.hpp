@@ -2,18 +2,47 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
-#include "codegen/writer.hpp"
 
 namespace ein::codegen {
 
 /// Each axis has a role: batch (in both operands and the result, or in neither operand), row (in a
-/// and the result), column (in b and the result) or depth (summed).
+/// and the result), column (in b and the result) or depth (summed). Of the two operands, b is the
+/// one whose axes lie closer together in the result.
 struct ContractRoles {
   AxisList batch, rows, columns, depth;
   std::int64_t m = 1, n = 1, k = 1, batches = 1;  // points of rows, columns, depth and batch
+  std::size_t a = 0, b = 1;                       // inputs
 };
+
+/// How a block works on its part of the result.
+struct Tile {
+  enum class By { threads, mma, wgmma };
+  By by = By::threads;
+  std::int64_t m = 64, n = 64, k = 16;    // rows, columns and depths at a time
+  std::int64_t stages = 1;                // how many of those are in shared memory
+  std::int64_t warps_m = 1, warps_n = 1;  // by mma: what the warps have of it
+
+  std::int64_t count(const ContractRoles& roles) const {
+    return roles.batches * ceil_div(roles.m, m) * ceil_div(roles.n, n);
+  }
+};
+std::string to_string(const Tile& tile);
+
+/// The tiles worth a try, the first of which is taken when nothing was measured.
+std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles, const Target& target);
+/// How many pieces the depth is cut into, equal ones, where the result has too few tiles to keep a
+/// device busy.
+std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+                       const Target& target);
+/// Whether the operands lie so that a tensor map describes them (see emit_contract_wgmma).
+bool has_tensor_maps(const LoopNest& nest, const ContractRoles& roles, const Tile& tile);
+
+/// Whether indices of rows, columns, depths and tiles, and places in operands, fit into 32 bits.
+bool is_narrow(const LoopNest& nest, const ContractRoles& roles);
 
 /// One operand's part in a tile.
 struct ContractSide {
@@ -31,16 +60,39 @@ struct ContractSide {
   }
 };
 
-/// Declares where things are: the functions from a row or column, and from a depth, to places in
-/// each operand; m_first and n_first of this block's tile; the indices of its batch; a and b.
-void write_origins(Writer& writer, const LoopNest& nest, const ContractRoles& roles,
-                   const ContractSide& left, const ContractSide& right);
-
 /// Whether neighbouring depths of an operand lie closer together than its neighbouring rows or
 /// columns.
-bool is_along_depth(const LoopNest& nest, const ContractRoles& roles, const ContractSide& side);
+bool is_along_depth(const LoopNest& nest, const ContractRoles& roles, std::size_t input);
 
-/// By tensor cores; none if the nest is not for them.
-Kernels emit_contract_mma(const LoopNest& nest, const ContractRoles& roles, const Context& context);
+/// Declares the arguments that are no tensor maps: the operands, if they are read by address, what
+/// the epilogue reads, and the result.
+void declare_operands(Writer& writer, const LoopNest& nest, const ContractRoles& roles,
+                      bool by_address);
+/// Declares m_first and n_first of the tile of number `number`, and the indices of its batch.
+/// Tiles that are near in number share rows and columns, which the cache keeps.
+void write_tile_origin(Writer& writer, const LoopNest& nest, const ContractRoles& roles,
+                       const Tile& tile, const std::string& number);
+/// Declares where things are: the functions from a row or column, and from a depth, to places in
+/// each operand; and a and b at this block's batch.
+void write_places(Writer& writer, const LoopNest& nest, const ContractRoles& roles,
+                  const ContractSide& left, const ContractSide& right);
+/// Stores `value`, a sum, at row m and column n, whose axes' indices are declared, after the
+/// epilogue.
+void write_element(Writer& writer, const LoopNest& nest, const std::string& value);
+
+/// Rows and columns of a part of a tile that a warp stores at a time, by way of its own `out` in
+/// shared memory, and elements from one row of that to the next: the rows that eight lanes write
+/// together are in different banks.
+inline constexpr std::int64_t part_rows = 16, part_row = 40;
+/// Stores what lies in `out`: `columns` columns of it are row m, column n and those after them.
+void write_part(Writer& writer, const LoopNest& nest, const ContractRoles& roles,
+                std::int64_t columns, const std::string& m, const std::string& n);
+
+KernelSource emit_contract_threads(const LoopNest& nest, const ContractRoles& roles,
+                                   const Tile& tile, const Context& context);
+KernelSource emit_contract_mma(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+                               const Context& context);
+KernelSource emit_contract_wgmma(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+                                 const Context& context);
 
 }  // namespace ein::codegen

@@ -1,159 +1,229 @@
-// Contractions of 16-bit floats by tensor cores (mma.sync, from sm_80 on), summed in f32. Tiles of
-// both operands come into shared memory while the tiles before them are multiplied. A tile keeps
-// the order of its operand: ldmatrix turns what lies the other way round.
+// Contractions by the tensor cores' mma.sync (from sm_80 on), summed in f32: of 16-bit and 8-bit
+// floats, and of f32 rounded to tf32. Tiles of both operands come into shared memory some stages
+// ahead of their multiplication. A tile keeps the order of its operand where it can: ldmatrix turns
+// 16-bit elements that lie the other way round, single reads take f32 as they lie, and 8-bit
+// elements are turned on their way in.
+#include <algorithm>
+
 #include "codegen/contract.hpp"
-#include "codegen/elements.hpp"
 
 namespace ein::codegen {
 namespace {
 
-constexpr std::int64_t depth = 32;  // of a tile
-constexpr std::int64_t pack = 8;    // elements that are copied at once: 16 bytes
-constexpr std::int64_t warps_m = 2, warps_n = 4;
-static_assert(32 * warps_m * warps_n == block_threads);
+constexpr std::int64_t most_pack_bytes = 16;  // what is copied at once
 
 class MmaWriter {
  public:
-  /// A warp has 16 rows and 8 columns times `each`.
-  MmaWriter(const LoopNest& nest, const ContractRoles& roles, const Context& context,
-            std::int64_t each)
+  MmaWriter(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+            const Context& context)
       : nest_(nest),
         roles_(roles),
-        each_(each),
-        element_(element_type(nest.inputs[0].dtype)),
-        left_{0, "a_tile", "a", "m", roles.rows, roles.m, 16 * each * warps_m},
-        right_{1, "b_tile", "b", "n", roles.columns, roles.n, 8 * each * warps_n},
-        w_("contract_mma_" + std::string(name(nest.inputs[0].dtype)) + context.suffix,
-           block_threads, is_narrow(nest), 2) {}
+        tile_(tile),
+        dtype_(nest.inputs[roles.a].dtype),
+        size_(static_cast<std::int64_t>(size_of(dtype_))),
+        each_m_(tile.m / tile.warps_m / 16),
+        each_n_(tile.n / tile.warps_n / 8),
+        element_(element_type(dtype_)),
+        left_{roles.a, "a_tile", "a", "m", roles.rows, roles.m, tile.m},
+        right_{roles.b, "b_tile", "b", "n", roles.columns, roles.n, tile.n},
+        w_("contract_mma_" + std::string(name(dtype_)) + context.suffix,
+           static_cast<unsigned>(32 * tile.warps_m * tile.warps_n), is_narrow(nest, roles),
+           // 8-bit floats take twice the registers where they are multiplied as 16-bit floats.
+           each_m_ * each_n_ > (size_ == 1 ? 4 : 16) ? 1 : 2) {}
 
   KernelSource write() {
-    w_.input(nest_, 0, element_);
-    w_.input(nest_, 1, element_);
-    w_.output(nest_, element_type(nest_.output.dtype));
-    for (const ContractSide* s : {&left_, &right_}) {
-      // Eight more elements to a row put the rows that ldmatrix reads together into different
-      // banks.
-      const bool along = is_along_depth(nest_, roles_, *s);
-      w_.line("__shared__ __align__(16) Shared<" + element_ + "> " + s->tile + "[2][" +
-              std::to_string(along ? s->length : depth) + "][" +
-              std::to_string((along ? depth : s->length) + pack) + "];");
-    }
-    write_origins(w_, nest_, roles_, left_, right_);
     const std::string type = w_.unsigned_type(), k = std::to_string(roles_.k) + "u",
-                      step = std::to_string(depth) + "u";
+                      step = std::to_string(tile_.k) + "u";
+    declare_operands(w_, nest_, roles_, true);
+    w_.line("Shared<" + element_ + ">* const a_tile = shared_memory<" + element_ + ">();");
+    w_.line("Shared<" + element_ + ">* const b_tile = a_tile + " +
+            std::to_string(tile_.stages * elements(left_)) + ";");
+    w_.block_number("block");
+    write_tile_origin(w_, nest_, roles_, tile_, "block");
+    write_places(w_, nest_, roles_, left_, right_);
     w_.open("const auto fetch = [&](u32 stage, " + type + " k_first) {");
     write_fetch(left_);
     write_fetch(right_);
     w_.close("};");
     w_.line("const u32 lane = threadIdx.x % 32u, warp = threadIdx.x / 32u;");
-    w_.line("const u32 warp_m = warp % 2u * " + std::to_string(16 * each_) +
-            "u, warp_n = warp / 2u * " + std::to_string(8 * each_) + "u;");
-    const std::string each = std::to_string(each_);
-    w_.line("float sum[" + each + "][" + each + "][4] = {};");
-    w_.line("fetch(0, 0);");
-    w_.line("u32 stage = 0;");
+    w_.line("const u32 warp_m = " + times(modulo("warp", tile_.warps_m), tile_.m / tile_.warps_m) +
+            ", warp_n = " + times(divided("warp", tile_.warps_m), tile_.n / tile_.warps_n) + ";");
+    w_.line("float sum[" + std::to_string(each_m_) + "][" + std::to_string(each_n_) + "][4] = {};");
+
+    const std::string ahead = std::to_string(tile_.stages - 1) + "u";
+    w_.open("for (u32 s = 0; s < " + ahead + "; ++s) {");
+    w_.line("if (s * " + step + " < " + k + ") fetch(s, s * " + step + ");");
+    w_.line("commit_copies();");
+    w_.close();
+    w_.line("u32 stage = 0, next = " + ahead + ";");
     w_.open("for (" + type + " k_first = 0; k_first < " + k + "; k_first += " + step + ") {");
-    w_.line("wait_for_copies();");
+    w_.line("wait_for_copies<" + std::to_string(tile_.stages - 2) + ">();");
     w_.line("__syncthreads();");
-    w_.line("if (k_first + " + step + " < " + k + ") fetch(stage ^ 1, k_first + " + step + ");");
-    w_.line("#pragma unroll");
-    w_.open("for (u32 k = 0; k < " + step + "; k += 16u) {");
-    w_.line("u32 left[" + each + "][4], right[" + each + "][2];");
-    w_.line("#pragma unroll");
-    w_.line("for (int i = 0; i < " + each + "; ++i) " + load_left());
-    w_.line("#pragma unroll");
-    w_.line("for (int j = 0; j < " + each + "; j += 2) " + load_right());
-    w_.line("#pragma unroll");
-    w_.open("for (int i = 0; i < " + each + "; ++i) {");
-    w_.line("#pragma unroll");
-    w_.line("for (int j = 0; j < " + each + "; ++j) multiply_add_" + element_ +
-            "(sum[i][j], left[i], right[j]);");
-    w_.close();
-    w_.close();
-    w_.line("stage ^= 1;");
+    const std::string far = "k_first + " + std::to_string((tile_.stages - 1) * tile_.k) + "u";
+    w_.line("if (" + far + " < " + k + ") fetch(next, " + far + ");");
+    w_.line("commit_copies();");
+    write_products();
+    w_.line("next = stage;");
+    w_.line("stage = stage == " + ahead + " ? 0u : stage + 1u;");
     w_.close();
     write_result();
-    return w_.finish(roles_.batches * ceil_div(roles_.m, left_.length) *
-                     ceil_div(roles_.n, right_.length));
+
+    KernelSource kernel = w_.finish(tile_.count(roles_));
+    const std::int64_t tiles = tile_.stages * (elements(left_) + elements(right_)) * size_;
+    const std::int64_t out = tile_.warps_m * tile_.warps_n * part_rows * part_row * 4;
+    kernel.shared_bytes = static_cast<std::size_t>(std::max(tiles, out));
+    return kernel;
   }
 
  private:
-  /// Whether an operand is made of whole aligned packs.
-  bool has_packs(const ContractSide& s) const {
+  bool is_turned_on_the_way(const ContractSide& s) const {
+    return size_ == 1 && !is_along_depth(nest_, roles_, s.input);
+  }
+  /// Whether neighbours in the tile are neighbours along the depth.
+  bool has_depth_inside(const ContractSide& s) const {
+    return size_ == 1 || is_along_depth(nest_, roles_, s.input);
+  }
+  std::int64_t lines(const ContractSide& s) const {
+    return has_depth_inside(s) ? s.length : tile_.k;
+  }
+  /// Elements from one line of a tile to the next. What is more than its own spreads what a warp
+  /// reads together over the banks: of each of 8 lines 16 bytes, or of 4 lines 8 floats.
+  std::int64_t line_length(const ContractSide& s) const {
+    if (has_depth_inside(s)) return tile_.k + 16 / size_;
+    return s.length + 8;
+  }
+  std::int64_t elements(const ContractSide& s) const { return lines(s) * line_length(s); }
+  std::string place(const ContractSide& s, const std::string& of_side, const std::string& k) const {
+    const bool inside = has_depth_inside(s);
+    return s.tile + "[(stage * " + std::to_string(lines(s)) + "u + " + (inside ? of_side : k) +
+           ") * " + std::to_string(line_length(s)) + "u + " + (inside ? k : of_side) + "]";
+  }
+
+  /// How many elements of an operand can be copied at once, by cp.async; 0: not even one.
+  std::int64_t pack(const ContractSide& s) const {
+    if (is_turned_on_the_way(s)) return 0;
     const LoopNest::Operand& operand = nest_.inputs[s.input];
-    const AxisList& inner = is_along_depth(nest_, roles_, s) ? roles_.depth : s.axes;
-    if (inner.empty() || operand.strides[inner.back()] != 1 ||
-        nest_.axes[inner.back()].size % pack != 0)
-      return false;
-    if (operand.offset % pack != 0) return false;
-    for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
-      if (a != inner.back() && operand.strides[a] % pack != 0) return false;
+    const AxisList& inner = has_depth_inside(s) ? roles_.depth : s.axes;
+    for (std::int64_t bytes = most_pack_bytes; bytes >= 4; bytes /= 2) {
+      const std::int64_t width = bytes / size_;
+      if (width == 1) return 1;
+      if (inner.empty() || operand.strides[inner.back()] != 1) continue;
+      bool fits = nest_.axes[inner.back()].size % width == 0 && operand.offset % width == 0;
+      for (std::size_t a = 0; a < nest_.axes.size(); ++a)
+        fits &= a == inner.back() || operand.strides[a] % width == 0;
+      if (fits) return width;
     }
-    return true;
+    return 0;
   }
 
   void write_fetch(const ContractSide& s) {
-    const bool along = is_along_depth(nest_, roles_, s), packs = has_packs(s);
-    const std::int64_t width = packs ? pack : 1, row = (along ? depth : s.length) / width;
+    const bool along = is_along_depth(nest_, roles_, s.input);
+    const std::int64_t width = std::max<std::int64_t>(1, pack(s)),
+                       row = (along ? tile_.k : s.length) / width;
     const std::string inner = along ? "k" : s.name, outer = along ? s.name : "k";
-    w_.line("#pragma unroll");
-    w_.open("for (u32 t = threadIdx.x; t < " + std::to_string(depth * s.length / width) +
-            "u; t += " + std::to_string(block_threads) + "u) {");
+    // Many addresses at once would take too many registers.
+    const std::int64_t threads = 32 * tile_.warps_m * tile_.warps_n;
+    w_.line(tile_.k * s.length / width / threads > 8 ? "#pragma unroll 4" : "#pragma unroll");
+    w_.open("for (u32 t = threadIdx.x; t < " + std::to_string(tile_.k * s.length / width) +
+            "u; t += " + std::to_string(threads) + "u) {");
     w_.line("const u32 " + inner + " = " + times(modulo("t", row), width) + ", " + outer + " = " +
             divided("t", row) + ";");
     const std::string at = s.name + "_first + " + s.name;
     w_.line("const bool inside = " + at + " < " + std::to_string(s.count) + "u && k_first + k < " +
             std::to_string(roles_.k) + "u;");
-    const std::string to = s.tile + "[stage][" + outer + "][" + inner + "]",
-                      from = s.place(at, "k_first + k");
-    if (packs) {
-      w_.line("copy_async(&" + to + ", inside ? " + s.base + " + " + from + " : " + s.base +
-              ", inside);");
+    const std::string to = place(s, s.name, "k"), from = s.place(at, "k_first + k");
+    if (pack(s) > 0) {
+      w_.line("copy_async<" + std::to_string(width) + ">(&" + to + ", inside ? " + s.base + " + " +
+              from + " : " + s.base + ", inside);");
     } else {
-      w_.line(to + " = inside ? " + s.base + "[" + from + "] : " + element_ + "{0};");
+      w_.line(to + " = inside ? " + s.base + "[" + from + "] : " + element_ + "{};");
     }
     w_.close();
   }
 
-  /// Four 8 × 8 matrices: rows 0 and 8 of depths 0, then of depths 8.
-  std::string load_left() const {
-    if (is_along_depth(nest_, roles_, left_)) {
-      return "load_matrices(left[i], &a_tile[stage][warp_m + 16 * i + lane % 16u][k + lane / 16u * "
-             "8u]);";
-    }
-    return "load_matrices_turned(left[i], &a_tile[stage][k + lane % 8u + lane / 16u * 8u][warp_m + "
-           "16 * i + lane / 8u % 2u * 8u]);";
+  void write_products() {
+    const std::string each_m = std::to_string(each_m_), each_n = std::to_string(each_n_);
+    w_.line("#pragma unroll");
+    w_.open("for (u32 k = 0; k < " + std::to_string(tile_.k) +
+            "u; k += " + std::to_string(32 / size_) + "u) {");
+    w_.line("u32 left[" + each_m + "][4], right[" + each_n + "][2];");
+    w_.line("#pragma unroll");
+    w_.line("for (int i = 0; i < " + each_m + "; ++i) " + load_left());
+    w_.line("#pragma unroll");
+    w_.line("for (int j = 0; j < " + each_n + (size_ == 4 ? "; ++j) " : "; j += 2) ") +
+            load_right());
+    w_.line("#pragma unroll");
+    w_.open("for (int i = 0; i < " + each_m + "; ++i) {");
+    w_.line("#pragma unroll");
+    w_.line("for (int j = 0; j < " + each_n + "; ++j) multiply_add_" +
+            (size_ == 4 ? "tf32" : element_) + "(sum[i][j], left[i], right[j]);");
+    w_.close();
+    w_.close();
   }
-  /// Four: depths 0 and 8 of columns 0, then of columns 8.
-  std::string load_right() const {
-    if (is_along_depth(nest_, roles_, right_)) {
-      return "load_matrices(right[j], right[j + 1], &b_tile[stage][warp_n + 8 * j + lane % 8u + "
-             "lane / 16u * 8u][k + lane / 8u % 2u * 8u]);";
+
+  /// Four 8 × 8 matrices (of pairs, if elements have 8 bits): rows 0 and 8 of the first half of the
+  /// depths, then of the other half.
+  std::string load_left() const {
+    const std::string half = std::to_string(16 / size_) + "u";
+    if (size_ == 4) {
+      return "for (int r = 0; r < 4; ++r) left[i][r] = tf32_bits(" +
+             place(left_, "warp_m + 16 * i + lane / 4u + r % 2 * 8", "k + lane % 4u + r / 2 * 4") +
+             ");";
     }
-    return "load_matrices_turned(right[j], right[j + 1], &b_tile[stage][k + lane % 16u][warp_n + 8 "
-           "* j + lane / 16u * 8u]);";
+    if (has_depth_inside(left_)) {
+      return "load_matrices(left[i], &" +
+             place(left_, "warp_m + 16 * i + lane % 16u", "k + lane / 16u * " + half) + ");";
+    }
+    return "load_matrices_turned(left[i], &" +
+           place(left_, "warp_m + 16 * i + lane / 8u % 2u * 8u",
+                 "k + lane % 8u + lane / 16u * 8u") +
+           ");";
+  }
+  /// Four: both halves of the depths of columns 0, then of columns 8.
+  std::string load_right() const {
+    const std::string half = std::to_string(16 / size_) + "u";
+    if (size_ == 4) {
+      return "for (int r = 0; r < 2; ++r) right[j][r] = tf32_bits(" +
+             place(right_, "warp_n + 8 * j + lane / 4u", "k + lane % 4u + r * 4") + ");";
+    }
+    if (has_depth_inside(right_)) {
+      return "load_matrices(right[j], right[j + 1], &" +
+             place(right_, "warp_n + 8 * j + lane % 8u + lane / 16u * 8u",
+                   "k + lane / 8u % 2u * " + half) +
+             ");";
+    }
+    return "load_matrices_turned(right[j], right[j + 1], &" +
+           place(right_, "warp_n + 8 * j + lane / 16u * 8u", "k + lane % 16u") + ");";
   }
 
   void write_result() {
-    const std::string each = std::to_string(each_), type = w_.unsigned_type();
+    const std::int64_t columns = std::min<std::int64_t>(32, 8 * each_n_),
+                       parts = 8 * each_n_ / columns;
+    w_.line("__syncthreads();");
+    w_.line("Shared<float>* const out = shared_memory<float>() + warp * " +
+            std::to_string(part_rows * part_row) + "u;");
     w_.line("#pragma unroll");
-    w_.open("for (int e = 0; e < " + std::to_string(4 * each_ * each_) + "; ++e) {");
-    w_.line("const int i = e / " + std::to_string(4 * each_) + ", j = e / 4 % " + each +
-            ", c = e % 4;");
-    w_.line("const " + type + " m = m_first + warp_m + 16 * i + lane / 4u + c / 2 * 8;");
-    w_.line("const " + type + " n = n_first + warp_n + 8 * j + lane % 4u * 2u + c % 2;");
-    w_.line("if (m >= " + std::to_string(roles_.m) + "u || n >= " + std::to_string(roles_.n) +
-            "u) continue;");
-    w_.indices(nest_, roles_.rows, "m");
-    w_.indices(nest_, roles_.columns, "n");
-    w_.line("y[" + w_.place(nest_.output) +
-            "] = " + converted("sum[i][j][c]", nest_.compute, nest_.output.dtype) + ";");
+    w_.open("for (int part = 0; part < " + std::to_string(each_m_ * parts) + "; ++part) {");
+    w_.line("const int i = part / " + std::to_string(parts) + ", first = part % " +
+            std::to_string(parts) + " * " + std::to_string(columns / 8) + ";");
+    w_.line("#pragma unroll");
+    w_.open("for (int j = 0; j < " + std::to_string(columns / 8) + "; ++j) {");
+    w_.line("const float(&c)[4] = sum[i][first + j];");
+    const std::string row = std::to_string(part_row) + "u";
+    w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], c[0], c[1]);");
+    w_.line("put(&out[(lane / 4u + 8u) * " + row + " + 8 * j + lane % 4u * 2u], c[2], c[3]);");
+    w_.close();
+    write_part(w_, nest_, roles_, columns, "m_first + warp_m + 16 * i",
+               "n_first + warp_n + 8 * first");
     w_.close();
   }
 
   const LoopNest& nest_;
   const ContractRoles& roles_;
-  std::int64_t each_;
+  const Tile& tile_;
+  DType dtype_;
+  std::int64_t size_;             // of an element
+  std::int64_t each_m_, each_n_;  // a warp has so many times 16 rows and 8 columns
   std::string element_;
   ContractSide left_, right_;
   Writer w_;
@@ -161,17 +231,9 @@ class MmaWriter {
 
 }  // namespace
 
-Kernels emit_contract_mma(const LoopNest& nest, const ContractRoles& roles,
-                          const Context& context) {
-  const DType dtype = nest.inputs[0].dtype;
-  const bool has_instruction = context.target.sm >= 80 && nest.compute == DType::f32 &&
-                               nest.inputs[1].dtype == dtype &&
-                               (dtype == DType::f16 || dtype == DType::bf16);
-  constexpr std::int64_t least = 16;
-  if (!has_instruction || roles.m < least || roles.n < least || roles.k < least) return {};
-  // Large tiles, where they leave no multiprocessor idle.
-  const bool large = roles.batches * ceil_div(roles.m, 128) * ceil_div(roles.n, 128) >= 132;
-  return {MmaWriter(nest, roles, context, large ? 4 : 2).write()};
+KernelSource emit_contract_mma(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+                               const Context& context) {
+  return MmaWriter(nest, roles, tile, context).write();
 }
 
 }  // namespace ein::codegen

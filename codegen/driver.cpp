@@ -60,6 +60,8 @@ struct DriverFunctions {
   Result (*record_event)(void*, void*);
   Result (*synchronize_event)(void*);
   Result (*elapsed)(float*, void*, void*);
+  Result (*encode_tiled)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                         const unsigned*, const unsigned*, int, int, int, int);
   Result (*create_graph)(void**, unsigned);
   Result (*destroy_graph)(void*);
   Result (*add_kernel_node)(void**, void*, void* const*, std::size_t, const KernelNode*);
@@ -112,6 +114,7 @@ struct DriverFunctions {
     find("cuEventRecord", record_event);
     find("cuEventSynchronize", synchronize_event);
     find("cuEventElapsedTime", elapsed);
+    find("cuTensorMapEncodeTiled", encode_tiled);
     find("cuGraphCreate", create_graph);
     find("cuGraphDestroy", destroy_graph);
     find("cuGraphAddKernelNode_v2", add_kernel_node);
@@ -139,6 +142,9 @@ constexpr int kernel_dynamic_shared = 8;
 constexpr unsigned stream_non_blocking = 1, pinned_for_all_devices = 1;
 /// What every kernel may use without asking.
 constexpr std::size_t plain_shared_bytes = 48 << 10;
+
+// Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
+constexpr int map_u8 = 0, map_f16 = 6, map_bf16 = 9, swizzle_128_bytes = 3, promote_256_bytes = 3;
 
 constexpr CudaVersion oldest{12, 0};
 
@@ -254,6 +260,19 @@ const DriverFunctions& Driver::needed_for(int device) const {
                                       std::to_string(device_count()) + ", the first is cuda:0");
   }
   return cuda;
+}
+
+EncodedTensorMap Driver::encode(int device, const TensorMap& map, std::uint64_t address) {
+  const DriverFunctions& cuda = on(device);
+  const int type = map.dtype == DType::bf16 ? map_bf16 : map.dtype == DType::f16 ? map_f16 : map_u8;
+  const std::vector<unsigned> steps(map.sizes.size(), 1);
+  alignas(64) EncodedTensorMap encoded{};
+  check(cuda,
+        cuda.encode_tiled(&encoded, type, static_cast<unsigned>(map.sizes.size()),
+                          reinterpret_cast<void*>(address), map.sizes.data(), map.strides.data(),
+                          map.box.data(), steps.data(), 0, swizzle_128_bytes, promote_256_bytes, 0),
+        device, "cuTensorMapEncodeTiled");
+  return encoded;
 }
 
 DeviceInfo Driver::info(int device) const {

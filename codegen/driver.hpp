@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "codegen/cubin.hpp"
+#include "codegen/emit.hpp"
 #include "codegen/nvrtc.hpp"
 
 namespace ein::codegen {
@@ -48,6 +49,9 @@ class Driver {
   int device_count() const;
   /// An Error of kind `value` for a number that no device has.
   DeviceInfo info(int device) const;
+
+  /// What a kernel takes for a tensor that begins at this address of the device, a multiple of 16.
+  EncodedTensorMap encode(int device, const TensorMap& map, std::uint64_t address);
 
   /// The functions, with the device's primary context made current on this thread.
   const DriverFunctions& on(int device);

@@ -7,21 +7,35 @@
 
 namespace ein::codegen {
 
+namespace {
+
+bool writes_nothing(const LoopNest& nest) {
+  return std::any_of(
+             nest.axes.begin(), nest.axes.end(),
+             [](const LoopNest::NestAxis& axis) { return axis.size == 0 && !axis.reduced; }) ||
+         (nest.is_scatter() && nest.output.indirection.size == 0);
+}
+
+}  // namespace
+
 std::vector<KernelSource> emit(const LoopNest& nest, const Target& target,
                                std::string_view suffix) {
   const Context context{target, std::string(suffix)};
-  const bool writes_nothing =
-      std::any_of(nest.axes.begin(), nest.axes.end(),
-                  [](const LoopNest::NestAxis& axis) { return axis.size == 0 && !axis.reduced; }) ||
-      (nest.is_scatter() && nest.output.indirection.size == 0);
-  if (writes_nothing) return {};
+  if (writes_nothing(nest)) return {};
   if (nest.is_scatter()) return emit_scatter(nest, context);
   if (nest.along == LoopNest::Along::scan) return emit_scan(nest, context);
   if (nest.along == LoopNest::Along::argsort) return emit_sort(nest, context);
   if (nest.is_gather() || only_moves(nest)) return emit_copy(nest, context);
-  if (nest.is_contraction()) return emit_contract(nest, context);
+  if (is_contraction(nest)) return emit_contract(nest, context);
   if (nest.combine) return emit_reduce(nest, context);
   return emit_map(nest, context);
+}
+
+std::vector<Alternative> alternatives(const LoopNest& nest, const Target& target,
+                                      std::string_view suffix) {
+  if (!writes_nothing(nest) && is_contraction(nest))
+    return contract_alternatives(nest, {target, std::string(suffix)});
+  return {{"", emit(nest, target, suffix)}};
 }
 
 }  // namespace ein::codegen

@@ -1,6 +1,7 @@
 // Loop nests as CUDA C++: readable text, made without anything of CUDA.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,17 +12,34 @@
 
 namespace ein::codegen {
 
-/// What code is made for: the compute capability times 10, and whether instructions of that very
-/// architecture (sm_90a) may be used.
+/// What code is made for.
 struct Target {
-  int sm = 90;
-  bool accelerated = true;
+  int sm = 90;              ///< the compute capability times 10
+  bool accelerated = true;  ///< whether instructions of that very architecture (sm_90a) may be used
+  int sms = 132;            ///< multiprocessors, which launches are to keep busy
+  /// Whether contractions of f32 may round their operands to tf32, of 10 bits behind the point.
+  bool tf32 = false;
 };
 
 /// Stands for a nest's scratch memory where a program buffer is named.
 inline constexpr int workspace_buffer = -1;
 
+/// Describes a tensor to the hardware that copies tiles of it (cuTensorMapEncodeTiled): dimensions
+/// from the innermost out, whose elements are neighbours. What lies outside reads as zeros. Tiles
+/// are swizzled by 128 bytes.
+struct TensorMap {
+  int buffer = 0;
+  std::int64_t offset = 0;  // in bytes
+  DType dtype = DType::bf16;
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::uint64_t> strides;  // in bytes, of all dimensions but the first
+  std::vector<std::uint32_t> box;      // of a tile
+};
+/// As a kernel takes it (CUtensorMap).
+using EncodedTensorMap = std::array<std::uint64_t, 16>;
+
 /// A kernel and how to launch it. Its arguments, in order, which class Arguments makes:
+/// - for each of `maps` the encoded map by value;
 /// - if there is a `table`, a struct with the pointers to the first buffers, then numbers;
 /// - for each of the other `buffers` a pointer: to the buffer's memory, or the workspace's, and `offsets`
 /// bytes
@@ -57,6 +75,7 @@ struct KernelSource {
   unsigned block[3] = {1, 1, 1};
   std::size_t shared_bytes = 0;     // dynamic
   std::size_t workspace_bytes = 0;  // what the kernels of a nest share has the largest of these
+  std::vector<TensorMap> maps;
   std::vector<int> buffers;
   std::vector<std::int64_t> offsets;
   Table table{};
@@ -70,6 +89,15 @@ struct KernelSource {
 /// how threads are scheduled.
 std::vector<KernelSource> emit(const LoopNest& nest, const Target& target = {},
                                std::string_view suffix = {});
+
+/// One of the ways to do what a nest says.
+struct Alternative {
+  std::string name;  // of the tiles that it works by; empty where there is one way only
+  std::vector<KernelSource> kernels;
+};
+/// The ways that are worth a try: the first is what emit() gives.
+std::vector<Alternative> alternatives(const LoopNest& nest, const Target& target = {},
+                                      std::string_view suffix = {});
 
 /// The kernels that do what a group of a program's nests says: fused, where they can be.
 std::vector<KernelSource> emit(const Program& program, const Program::Group& group,

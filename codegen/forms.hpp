@@ -17,7 +17,10 @@ Kernels emit_map(const LoopNest& nest, const Context& context);
 /// Maps that move elements without a look at them, and gathers.
 Kernels emit_copy(const LoopNest& nest, const Context& context);
 Kernels emit_reduce(const LoopNest& nest, const Context& context);
+/// Whether a nest is for emit_contract: the sum of the products of its first two inputs.
+bool is_contraction(const LoopNest& nest);
 Kernels emit_contract(const LoopNest& nest, const Context& context);
+std::vector<Alternative> contract_alternatives(const LoopNest& nest, const Context& context);
 Kernels emit_scatter(const LoopNest& nest, const Context& context);
 Kernels emit_scan(const LoopNest& nest, const Context& context);
 Kernels emit_sort(const LoopNest& nest, const Context& context);

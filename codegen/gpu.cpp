@@ -15,7 +15,9 @@ constexpr std::size_t stage_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_modules = 4096;
 
 /// Instructions of one architecture alone exist from Hopper on.
-Target target_of(const DeviceInfo& info) { return {info.major * 10 + info.minor, info.major >= 9}; }
+Target target_of(const DeviceInfo& info) {
+  return {.sm = info.major * 10 + info.minor, .accelerated = info.major >= 9, .sms = info.sms};
+}
 
 const std::optional<CubinCache>& user_cache() {
   static const std::optional<CubinCache> cache = CubinCache::of_user();

@@ -40,7 +40,10 @@ Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
 Launches::~Launches() = default;
 
 Arguments::Memory Launches::memory_of(const Run& run) const {
-  return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random};
+  const auto encode = [this](const TensorMap& map, std::uint64_t address) {
+    return gpu_.driver().encode(gpu_.index(), map, address);
+  };
+  return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random, encode};
 }
 
 void Launches::run(const Run& run) const {

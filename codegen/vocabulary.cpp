@@ -1,5 +1,8 @@
 #include "codegen/vocabulary.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace ein::codegen {
 namespace {
 
@@ -34,16 +37,40 @@ __device__ __forceinline__ unsigned short bf16_bits(float x) {
 )cuda";
 
 constexpr std::string_view tensor_cores =
-    R"cuda(// Sixteen bytes from global to shared memory, or zeros, while the thread goes on.
-template <class T>
-__device__ __forceinline__ void copy_async(T* to, const T* from, bool inside) {
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
-      "l"(from), "r"(inside ? 16 : 0)
-      : "memory");
+    R"cuda(// What a launch adds to the shared memory of a block.
+__device__ __forceinline__ unsigned char* dynamic_memory() {
+  extern __shared__ __align__(16) unsigned char memory[];
+  return memory;
 }
+template <class T>
+__device__ __forceinline__ Shared<T>* shared_memory() {
+  return reinterpret_cast<T*>(dynamic_memory());
+}
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return unsigned(__cvta_generic_to_shared(pointer));
+}
+
+// n elements, 4, 8 or 16 bytes, from global to shared memory, or zeros, while the thread goes on.
+template <int n, class T>
+__device__ __forceinline__ void copy_async(T* to, const T* from, bool inside) {
+  constexpr int bytes = n * sizeof(T);
+  if (bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
+                 "l"(from), "n"(bytes), "r"(inside ? bytes : 0)
+                 : "memory");
+  }
+}
+// Copies asked for since the last commit become a group; waits for all groups but the last n.
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int n>
 __device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
 }
 
 // Four 8 x 8 matrices of 16-bit elements; lane 8 i + r says where row r of matrix i begins. A lane
@@ -52,7 +79,7 @@ template <class T>
 __device__ __forceinline__ void load_matrices(unsigned (&r)[4], const T* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(unsigned(__cvta_generic_to_shared(row)))
+               : "r"(shared_address(row))
                : "memory");
 }
 // The same of the transposed matrices.
@@ -60,24 +87,211 @@ template <class T>
 __device__ __forceinline__ void load_matrices_turned(unsigned (&r)[4], const T* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(unsigned(__cvta_generic_to_shared(row)))
+               : "r"(shared_address(row))
                : "memory");
 }
 
-// c += a b for the 16 x 16, 16 x 8 and 16 x 8 matrices of a warp, in the layout of mma.m16n8k16.
-__device__ __forceinline__ void multiply_add_bf16(float (&c)[4], const unsigned (&a)[4],
-                                                  const unsigned (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+// The nearest number of 8 bits of exponent and 10 of mantissa, ties away from zero.
+__device__ __forceinline__ unsigned tf32_bits(float x) {
+  unsigned bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return bits;
 }
-__device__ __forceinline__ void multiply_add_f16(float (&c)[4], const unsigned (&a)[4],
-                                                 const unsigned (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
-      "%9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+
+// Two floats, and n of them, to and from shared memory at once.
+__device__ __forceinline__ void put(float* to, float a, float b) {
+  *reinterpret_cast<float2*>(to) = make_float2(a, b);
+}
+template <int n>
+__device__ __forceinline__ void take(float (&to)[n], const float* from) {
+  if constexpr (n % 4 == 0) {
+#pragma unroll
+    for (int j = 0; j < n; j += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(from + j);
+      to[j] = four.x, to[j + 1] = four.y, to[j + 2] = four.z, to[j + 3] = four.w;
+    }
+  } else {
+    const float2 two = *reinterpret_cast<const float2*>(from);
+    to[0] = two.x, to[1] = two.y;
+  }
+}
+
+)cuda";
+
+/// c += a b by mma.sync: 16 rows, 8 columns, and `depth` elements along the depth in 32 bytes.
+std::string warp_product(const std::string& name, const std::string& type, int depth) {
+  return "// c += a b for the matrices of a warp, in the layout of mma.m16n8k" +
+         std::to_string(depth) +
+         ".\n"
+         "__device__ __forceinline__ void multiply_add_" +
+         name +
+         "(float (&c)[4], const unsigned (&a)[4],\n"
+         "                                               const unsigned (&b)[2]) {\n"
+         "  asm(\"mma.sync.aligned.m16n8k" +
+         std::to_string(depth) + ".row.col.f32." + type + "." + type +
+         ".f32 {%0, %1, %2, %3}, \"\n"
+         "      \"{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"
+         "      : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
+         "      : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n"
+         "}\n\n";
+}
+
+constexpr std::string_view hopper =
+    R"cuda(// Barriers in shared memory (mbarrier). A phase ends when all have arrived, and all bytes.
+struct Barrier {
+  unsigned long long state;
+};
+__device__ __forceinline__ void begin_barrier(Barrier* barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+// Barriers that have begun are seen by copies, too.
+__device__ __forceinline__ void end_of_beginning() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ __forceinline__ void arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+__device__ __forceinline__ void arrive_expecting(Barrier* barrier, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(bytes)
+               : "memory");
+}
+// Until the last phase of this parity has ended; before the first phase, an odd one has.
+__device__ __forceinline__ void wait_for(Barrier* barrier, unsigned parity) {
+  unsigned is_over = 0;
+  while (!is_over) {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(is_over)
+        : "r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+  }
+}
+
+// A tensor as the driver describes it (CUtensorMap). load_tile asks for the box that begins at
+// these indices, innermost first; its bytes arrive at the barrier.
+struct alignas(64) TensorMap {
+  unsigned char bytes[128];
+};
+__device__ __forceinline__ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full,
+                                          int i, int j) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(full)), "r"(i), "r"(j)
+      : "memory");
+}
+__device__ __forceinline__ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full,
+                                          int i, int j, int k) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(full)), "r"(i), "r"(j), "r"(k)
+      : "memory");
+}
+__device__ __forceinline__ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full,
+                                          int i, int j, int k, int l) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(full)), "r"(i), "r"(j), "r"(k), "r"(l)
+      : "memory");
+}
+__device__ __forceinline__ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full,
+                                          int i, int j, int k, int l, int m) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(full)), "r"(i), "r"(j), "r"(k), "r"(l), "r"(m)
+      : "memory");
+}
+// Where tiles lie: the pattern by which they are swizzled begins anew every 1024 bytes.
+__device__ __forceinline__ unsigned char* swizzled_memory() {
+  return dynamic_memory() + (0u - shared_address(dynamic_memory()) & 1023u);
+}
+
+// Registers of each thread of a warpgroup, to be had by others.
+template <int n>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n));
+}
+template <int n>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n));
+}
+
+// Products of a warpgroup go on while it does other things. Between begin_products and
+// end_products, `sum` is theirs: the compiler moves no use of it into there.
+template <int n>
+__device__ __forceinline__ void end_products(float (&sum)[n]) {
+#pragma unroll
+  for (int i = 0; i < n; ++i) asm volatile("" : "+f"(sum[i])::"memory");
+}
+template <int n>
+__device__ __forceinline__ void begin_products(float (&sum)[n]) {
+  end_products(sum);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int n>
+__device__ __forceinline__ void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory");
+}
+
+)cuda";
+
+/// sum += a b by wgmma for `columns` columns. Registers of a lane: of 8 columns at a time, 2
+/// neighbours in row lane / 4, and 2 in the row 8 further down.
+std::string group_product(const std::string& name, const std::string& type, bool turns,
+                          int columns) {
+  const int sums = columns / 2, depth = turns ? 16 : 32;
+  std::string registers, constraints;
+  for (int i = 0; i < sums; ++i) {
+    const std::string number = std::to_string(i);
+    registers += (i > 0 ? ", %" : "%") + number;
+    if (i % 16 == 15 && i + 1 < sums) registers += "\"\n      \"";
+    constraints += (i == 0       ? ""
+                    : i % 5 == 0 ? ",\n        "
+                                 : ", ") +
+                   ("\"+f\"(sum[" + number + "])");
+  }
+  const auto operand = [&](int i) { return "%" + std::to_string(sums + i); };
+  return (turns ? "template <int turns_a, int turns_b>\n" : "") +
+         ("__device__ __forceinline__ void multiply_add_group_" + name + "(float (&sum)[") +
+         std::to_string(sums) +
+         "],\n    unsigned long long a, unsigned long long b) {\n"
+         "  asm volatile(\n"
+         "      \"{\\n.reg .pred p;\\nsetp.ne.b32 p, 1, 0;\\n\"\n"
+         "      \"wgmma.mma_async.sync.aligned.m64n" +
+         std::to_string(columns) + "k" + std::to_string(depth) + ".f32." + type + "." + type +
+         " {\"\n      \"" + registers + "}, \"\n      \"" + operand(0) + ", " + operand(1) +
+         ", p, 1, 1" + (turns ? ", " + operand(2) + ", " + operand(3) : "") +
+         ";\\n}\"\n      : " + constraints + "\n      : \"l\"(a), \"l\"(b)" +
+         (turns ? ", \"n\"(turns_a), \"n\"(turns_b)" : "") + "\n      : \"memory\");\n}\n\n";
+}
+
+std::string group_products(const std::string& name, const std::string& type, bool turns) {
+  return "// sum += a b for matrices of 64 rows that `matrix` describes" +
+         std::string(turns ? "; one that is turned lies along its rows or columns.\n" : ".\n") +
+         group_product(name, type, turns, 128) + group_product(name, type, turns, 256);
+}
+
+constexpr std::string_view descriptors =
+    R"cuda(// Describes to wgmma a matrix in shared memory that is swizzled by 128 bytes (PTX ISA, matrix
+// descriptor format): bits 0-13 are its beginning, 16-29 the bytes from 64 rows or columns to the
+// next where these lie inside, 32-45 those from 8 lines of 128 bytes to the next, and 62-63 the
+// swizzle, all bytes in units of 16.
+__device__ __forceinline__ u64 matrix(const unsigned char* begin, u32 leading) {
+  return u64(shared_address(begin) >> 4 & 0x3FFFu) | u64(leading >> 4) << 16 |
+         u64(1024u >> 4) << 32 | 1ull << 62;
 }
 
 )cuda";
@@ -620,35 +834,49 @@ __device__ inline Entry<Key, Place>* sorted(Entry<Key, Place>* entries, Entry<Ke
 
 /// A section is there if one of its words is.
 struct Section {
-  std::string_view text;
-  std::string_view words[7];
+  std::string text;
+  std::vector<std::string_view> words;
   bool is_portable = true;
 };
-constexpr Section sections[] = {
-    {machine, {""}, false},
-    {tensor_cores, {"multiply_add_"}, false},
-    {elements, {""}},
-    {matrices, {"multiply_add_"}},
-    {small_floats, {"f8e"}},
-    {integers, {"plus(", "minus(", "times(", "absolute(", "power("}},
-    {packs, {"load(", "store("}},
-    {tables, {"Table<"}},
-    {faults, {"Fault"}},
-    {combining, {"combine_lanes", "combine_rows"}},
-    {scanning, {"scan_block"}},
-    {randoms, {"uniform(", "normal(", "normal_quantile("}},
-    {sorting, {"sorted<", "key_of(", "Entry<"}},
-};
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all{
+      {std::string(machine), {""}, false},
+      {std::string(tensor_cores), {"multiply_add_"}, false},
+      {warp_product("bf16", "bf16", 16), {"multiply_add_bf16"}, false},
+      {warp_product("f16", "f16", 16), {"multiply_add_f16"}, false},
+      {warp_product("tf32", "tf32", 8), {"multiply_add_tf32"}, false},
+      {warp_product("f8e4m3", "e4m3", 32), {"multiply_add_f8e4m3"}, false},
+      {warp_product("f8e5m2", "e5m2", 32), {"multiply_add_f8e5m2"}, false},
+      {std::string(hopper), {"multiply_add_group_"}, false},
+      {group_products("bf16", "bf16", true), {"multiply_add_group_bf16"}, false},
+      {group_products("f16", "f16", true), {"multiply_add_group_f16"}, false},
+      {group_products("f8e4m3", "e4m3", false), {"multiply_add_group_f8e4m3"}, false},
+      {group_products("f8e5m2", "e5m2", false), {"multiply_add_group_f8e5m2"}, false},
+      {std::string(elements), {""}},
+      {std::string(matrices), {"multiply_add_"}},
+      {std::string(descriptors), {"multiply_add_group_"}},
+      {std::string(small_floats), {"f8e"}},
+      {std::string(integers), {"plus(", "minus(", "times(", "absolute(", "power("}},
+      {std::string(packs), {"load(", "store("}},
+      {std::string(tables), {"Table<"}},
+      {std::string(faults), {"Fault"}},
+      {std::string(combining), {"combine_lanes", "combine_rows"}},
+      {std::string(scanning), {"scan_block"}},
+      {std::string(randoms), {"uniform(", "normal(", "normal_quantile("}},
+      {std::string(sorting), {"sorted<", "key_of(", "Entry<"}},
+  };
+  return all;
+}
 
 }  // namespace
 
 std::string vocabulary_for(std::string_view kernel) {
   std::string text;
-  for (const Section& section : sections) {
-    bool is_needed = false;
-    for (std::string_view word : section.words) {
-      is_needed |= word.data() != nullptr && kernel.find(word) != std::string_view::npos;
-    }
+  for (const Section& section : sections()) {
+    const bool is_needed = std::any_of(
+        section.words.begin(), section.words.end(),
+        [&](std::string_view word) { return kernel.find(word) != std::string_view::npos; });
     if (is_needed) text += section.text;
   }
   return text;
@@ -656,13 +884,13 @@ std::string vocabulary_for(std::string_view kernel) {
 
 std::string vocabulary() {
   std::string text;
-  for (const Section& section : sections) text += section.text;
+  for (const Section& section : sections()) text += section.text;
   return text;
 }
 
 std::string portable_vocabulary() {
   std::string text;
-  for (const Section& section : sections) {
+  for (const Section& section : sections()) {
     if (section.is_portable) text += section.text;
   }
   return text;

@@ -1,6 +1,7 @@
 #include "codegen/writer.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 
 #include "codegen/vocabulary.hpp"
@@ -29,10 +30,14 @@ std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes) {
 }
 
 bool is_narrow(const LoopNest& nest) {
-  // Far enough below 2^31 that a block's worth of threads beyond the end does no harm.
-  constexpr double limit = 1 << 30;
   double points = 1;
   for (const LoopNest::NestAxis& axis : nest.axes) points *= static_cast<double>(axis.size);
+  return is_narrow(nest, points);
+}
+
+bool is_narrow(const LoopNest& nest, double most) {
+  // Far enough below 2^31 that a block's worth of threads beyond the end does no harm.
+  constexpr double limit = 1 << 30;
   const auto reach = [&](const LoopNest::Operand& operand) {
     double sum = std::abs(static_cast<double>(operand.indirection.stride)) *
                  static_cast<double>(operand.indirection.size);
@@ -42,7 +47,7 @@ bool is_narrow(const LoopNest& nest) {
     }
     return sum;
   };
-  return points < limit && reach(nest.output) < limit &&
+  return most < limit && reach(nest.output) < limit &&
          std::all_of(nest.inputs.begin(), nest.inputs.end(),
                      [&](const LoopNest::Operand& input) { return reach(input) < limit; });
 }
@@ -82,6 +87,12 @@ void Writer::argument(const std::string& declaration, int buffer, std::int64_t o
   arguments_.push_back(declaration);
   kernel_.buffers.push_back(buffer);
   kernel_.offsets.push_back(offset);
+}
+
+void Writer::map(const std::string& name, TensorMap map) {
+  assert(kernel_.buffers.empty());
+  arguments_.push_back("const __grid_constant__ TensorMap " + name);
+  kernel_.maps.push_back(std::move(map));
 }
 
 void Writer::input(const LoopNest& nest, std::size_t i, const std::string& type) {

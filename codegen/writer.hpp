@@ -18,6 +18,8 @@ std::string moved_type(std::size_t bytes);
 
 /// Whether the indices, and the places in every operand, are sure to fit into 32 bits.
 bool is_narrow(const LoopNest& nest);
+/// The same where `most` is more than any index that is computed with.
+bool is_narrow(const LoopNest& nest, double most);
 
 std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes);
 
@@ -37,11 +39,13 @@ std::string added(const std::string& a, const std::string& b);
 
 class Writer {
  public:
-  /// `narrow`: indices are of 32 bits. With `blocks` of them on a multiprocessor a kernel may use as
-  /// many registers as those leave each other; otherwise the compiler may spare more than is good.
+  /// `narrow`: indices are of 32 bits. With `blocks` of them on a multiprocessor a kernel may use
+  /// as many registers as those leave each other; otherwise the compiler may spare more than is
+  /// good.
   Writer(std::string name, unsigned threads, bool narrow, unsigned blocks = 0);
 
   // --- arguments, in the order of the calls ---
+  void map(const std::string& name, TensorMap map);  // these come first
   void input(const LoopNest& nest, std::size_t input, const std::string& type);
   void output(const LoopNest& nest, const std::string& type);
   /// Scratch memory `offset` bytes into the nest's, of which `bytes` are used from there on.

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <sstream>
 
 #include "codegen/nvrtc.hpp"
 #include "codegen/vocabulary.hpp"
@@ -55,6 +58,54 @@ TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
               kernel.name.starts_with("contract_") && is_floating_name(kernel.name) ? 0 : 16)
         << kernel.name << " with " << kernel.registers << " registers";
   }
+}
+
+// Every tile of contractions by tensor cores: nothing is spilled, shared memory suffices, and the
+// compiler does not put wgmma's products one after another.
+TEST_P(NvrtcEmitTest, EveryTileOfContractionsFits) {
+  const codegen::Target target{
+      .sm = number(), .accelerated = GetParam().back() == 'a', .tf32 = true};
+  std::string text = codegen::vocabulary();
+  std::map<std::string, std::size_t> dynamic;  // shared memory by kernel
+  const auto add = [&](const std::string& pattern, const std::vector<Shape>& shapes, DType dtype) {
+    const std::size_t number_of_nest = dynamic.size();
+    for (const codegen::Alternative& alternative : codegen::alternatives(
+             lowered(graph_of_pattern(Operation::einsum, pattern, shapes, dtype)).nests.at(0),
+             target)) {
+      std::string suffix = "_" + std::to_string(number_of_nest) + "_";
+      for (char c : alternative.name) suffix += std::isalnum(c) ? c : '_';
+      for (const codegen::KernelSource& kernel : alternative.kernels) {
+        const std::string name = kernel.name + suffix;
+        std::string body = kernel.text.substr(kernel.kernel_begin);
+        body.replace(body.find(kernel.name + "("), kernel.name.size(), name);
+        text += body;
+        dynamic[name] = kernel.shared_bytes;
+      }
+    }
+  };
+  for (DType dtype : {DType::bf16, DType::f16, DType::f8e4m3, DType::f8e5m2, DType::f32}) {
+    add("m k, n k -> m n", {{4096, 4096}, {4096, 4096}}, dtype);
+    add("b k h m, b k h n -> b h m n", {{4, 520, 6, 1000}, {4, 520, 6, 1032}}, dtype);
+  }
+  add("m k, k n -> m n", {{1027, 2049}, {2049, 1111}}, DType::bf16);
+  const codegen::Cubin cubin = codegen::compile({"contract.cu", text, GetParam()});
+  const bool has_wgmma = target.sm == 90 && target.accelerated;
+  std::size_t by_wgmma = 0;
+  for (const codegen::KernelResources& kernel : codegen::kernels_of(cubin)) {
+    by_wgmma += kernel.name.starts_with("contract_wgmma");
+    EXPECT_LE(static_cast<std::size_t>(kernel.shared_bytes) + dynamic.at(kernel.name),
+              number() == 80 ? 163u << 10 : 227u << 10)
+        << kernel.name;
+    ASSERT_TRUE(kernel.spills) << kernel.name;
+    EXPECT_EQ(kernel.spills->stored, 0)
+        << kernel.name << " with " << kernel.registers << " registers";
+  }
+  EXPECT_EQ(by_wgmma > 0, has_wgmma);
+  // Whatever the compiler says beside its figures is a warning.
+  std::istringstream log(cubin.log);
+  for (std::string line; std::getline(log, line);)
+    EXPECT_TRUE(line.starts_with("ptxas info    : ") || line.starts_with("ptxas         . "))
+        << line;
 }
 
 // What one kernel's own text brings along is enough for it.

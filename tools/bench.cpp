@@ -132,7 +132,8 @@ class OnGpu {
   }
 
   void launch(const codegen::KernelSource& kernel) {
-    arguments_.set(kernel, {addresses_, reinterpret_cast<std::byte*>(workspace_->address()), workspace_->address()});
+    arguments_.set(kernel, {addresses_, reinterpret_cast<std::byte*>(workspace_->address()), workspace_->address(), {},
+                            [this](const codegen::TensorMap& map, std::uint64_t address) { return driver_.encode(device_, map, address); }});
     codegen::Launch launch{module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
     std::copy_n(kernel.grid, 3, launch.grid.begin());
     std::copy_n(kernel.block, 3, launch.block.begin());

@@ -14,8 +14,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "host_tensor_map.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -25,6 +29,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
@@ -48,9 +53,10 @@ void fail(const char* format, Args... args) {
 
 // --- fibres ---
 
-enum class State { done, ready, at_barrier, at_warp };
+enum class State { done, ready, at_barrier, at_warp, polling };
 struct Fibre {
   State state = State::done;
+  std::uint64_t seen = 0;  // of the changes of barriers, when it looked last
   bool is_made = false;
 #if defined(__SANITIZE_ADDRESS__)
   ucontext_t context;
@@ -69,6 +75,10 @@ static std::uint64_t warp_phase[most_threads / warp_size];
 static void (*body)(const void*);
 static const void* closure;
 static bool has_fibres;
+static std::uint64_t changes;     // of barriers in shared memory
+static std::uint64_t blocks_run;  // of all kernels; decides how long what is asynchronous takes
+inline bool land_a_tile();
+inline void end_block();
 
 inline void run_thread() {
   body(closure);
@@ -153,12 +163,15 @@ inline void release(unsigned begin, unsigned end) {
 /// Runs the threads of a block until all are done.
 inline void run_block() {
   block_begin = ++phase;
+  ++blocks_run;
   for (unsigned t = 0; t < count; ++t) fibres[t].state = State::ready;
   for (unsigned round = 0;; ++round) {
     bool moved = false;
     for (unsigned i = 0; i < count; ++i) {
       // Not always in the same order.
       const unsigned t = round % 2 ? count - 1 - i : i;
+      if (fibres[t].state == State::polling && fibres[t].seen != changes)
+        fibres[t].state = State::ready;
       if (fibres[t].state != State::ready) continue;
       moved = true;
       current = t;
@@ -166,13 +179,14 @@ inline void run_block() {
       enter(fibres[t]);
     }
     if (moved) continue;
-    unsigned waiting = 0, in_warps = 0;
+    unsigned waiting = 0, in_warps = 0, polling = 0;
     for (unsigned t = 0; t < count; ++t) {
       waiting += fibres[t].state == State::at_barrier;
       in_warps += fibres[t].state == State::at_warp;
+      polling += fibres[t].state == State::polling;
     }
-    if (waiting + in_warps == 0) return;
-    if (in_warps == 0) {
+    if (waiting + in_warps + polling == 0) return end_block();
+    if (in_warps + polling == 0) {
       ++phase;
       release(0, count);
       continue;
@@ -187,8 +201,9 @@ inline void run_block() {
       release(first, end);
       released = true;
     }
-    if (released) continue;
-    fail("threads of a warp that wait for others which never come");
+    if (released || land_a_tile()) continue;
+    fail("threads that wait for others which never come");
+    std::fprintf(stderr, "device_on_host: %s\n", failure);
     std::abort();  // the fibres that are left cannot be ended
   }
 }
@@ -383,13 +398,42 @@ inline float float_of_f16(unsigned short bits) {
 
 namespace device {
 
-/// A copy on its way: until its thread waits for it, there is something else where it goes.
+/// Operations that go on while their thread does other things, in the groups that it waits for.
+template <class Operation>
+class Groups {
+ public:
+  void add(const Operation& operation) { open_.push_back(operation); }
+  void commit() {
+    groups_.push_back(std::move(open_));
+    open_.clear();
+  }
+  /// Does the operations of all groups but the last `n`.
+  void wait(std::size_t n) {
+    for (; groups_.size() > n; groups_.pop_front()) {
+      for (const Operation& operation : groups_.front()) operation.finish(operation);
+    }
+  }
+  /// Whether all have been waited for; none is left in any case.
+  bool end() {
+    bool all = open_.empty();
+    for (const auto& group : groups_) all &= group.empty();
+    open_.clear();
+    groups_.clear();
+    return all;
+  }
+
+ private:
+  std::vector<Operation> open_;
+  std::deque<std::vector<Operation>> groups_;
+};
+
+/// Until its thread waits for a copy, there is something else where it goes.
 struct Copy {
   void* to;
-  unsigned short bits[8];
+  unsigned char bytes[16];
   void (*finish)(const Copy&);
 };
-static std::vector<Copy> copies[most_threads];
+static Groups<Copy> copies[most_threads];
 
 /// What each thread of a warp brings to an operation that they do together.
 struct Brought {
@@ -405,7 +449,9 @@ void load_matrices(unsigned (&r)[4], const Watched<T>* row, bool turned) {
   const unsigned lane = current % warp_size, first = current - lane;
   for (unsigned i = 0; i < 4; ++i) {
     const auto element = [&](unsigned y, unsigned x) -> unsigned {
-      return T(static_cast<const Watched<T>*>(brought[first + 8 * i + y].row)[x]).bits;
+      const auto* const from = static_cast<const Watched<T>*>(brought[first + 8 * i + y].row);
+      if (sizeof(T) == 2) return T(from[x]).bits;
+      return T(from[2 * x]).bits | unsigned{T(from[2 * x + 1]).bits} << 8;
     };
     const unsigned x = lane % 4 * 2, y = lane / 4;
     r[i] =
@@ -414,7 +460,8 @@ void load_matrices(unsigned (&r)[4], const Watched<T>* row, bool turned) {
   wait(State::at_warp);
 }
 
-template <class Value>
+/// For elements of so many bytes, of which `value` makes floats.
+template <unsigned bytes, class Value>
 void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2], Value value) {
   Brought& mine = brought[current];
   std::memcpy(mine.a, a, sizeof a);
@@ -422,38 +469,80 @@ void multiply_add(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
   wait(State::at_warp);
   const unsigned lane = current % warp_size;
   const Brought* const all = brought + (current - lane);
-  const auto half = [&](unsigned both, unsigned k) {
-    return value(static_cast<unsigned short>(k % 2 ? both >> 16 : both));
+  constexpr unsigned together = 4 / bytes;  // elements of a register
+  const auto part = [&](unsigned both, unsigned k) {
+    return value(bytes == 4 ? both
+                            : both >> (k % together * 8 * bytes) & ((1ull << 8 * bytes) - 1));
   };
   for (unsigned e = 0; e < 4; ++e) {
     const unsigned row = lane / 4 + e / 2 * 8, column = lane % 4 * 2 + e % 2;
-    for (unsigned k = 0; k < 16; ++k) {
-      const float x = half(all[row % 8 * 4 + k % 8 / 2].a[row / 8 + k / 8 * 2], k);
-      const float y = half(all[column * 4 + k % 8 / 2].b[k / 8], k);
+    for (unsigned k = 0; k < 8 * together; ++k) {
+      const unsigned quarter = k / together % 4, half = k / together / 4;
+      const float x = part(all[row % 8 * 4 + quarter].a[row / 8 + half * 2], k);
+      const float y = part(all[column * 4 + quarter].b[half], k);
       c[e] += x * y;
     }
   }
   wait(State::at_warp);
 }
 
+inline float value_of_bf16(unsigned bits) { return __uint_as_float(bits << 16); }
+inline float value_of_f16(unsigned bits) { return float_of_f16(static_cast<unsigned short>(bits)); }
+inline float value_of_f8e5m2(unsigned bits) { return value_of_f16(bits << 8); }
+inline float value_of_f8e4m3(unsigned bits) {
+  const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  if ((bits & 127) == 127) return NAN;
+  const float size = std::ldexp(static_cast<float>(exponent ? mantissa + 8 : mantissa),
+                                (exponent ? exponent : 1) - 10);
+  return bits >> 7 ? -size : size;
+}
+
+constexpr unsigned most_shared_bytes = 232448;
+alignas(1024) static unsigned char dynamic[most_shared_bytes];
+
 }  // namespace device
 
 template <class T>
-void copy_async(device::Watched<T>* to, const T* from, bool inside) {
-  device::Copy copy{to, {}, [](const device::Copy& done) {
-                      for (int j = 0; j < 8; ++j)
-                        static_cast<device::Watched<T>*>(done.to)[j] = T{done.bits[j]};
-                    }};
-  aligned<16>(from);
-  for (int j = 0; j < 8; ++j) {
-    copy.bits[j] = inside ? from[j].bits : 0;
-    to[j] = T{0x7FFF};  // NaN
-  }
-  device::copies[device::current].push_back(copy);
+device::Watched<T>* shared_memory() {
+  static device::Watched<T> memory[device::most_shared_bytes / sizeof(T)];
+  return memory;
 }
-inline void wait_for_copies() {
-  for (const device::Copy& copy : device::copies[device::current]) copy.finish(copy);
-  device::copies[device::current].clear();
+inline unsigned char* dynamic_memory() { return device::dynamic; }
+inline unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(static_cast<const unsigned char*>(pointer) - device::dynamic);
+}
+
+template <int n, class T>
+void copy_async(device::Watched<T>* to, const T* from, bool inside) {
+  static_assert(n * sizeof(T) == 4 || n * sizeof(T) == 8 || n * sizeof(T) == 16);
+  device::Copy copy{to, {}, [](const device::Copy& done) {
+                      for (int j = 0; j < n; ++j) {
+                        T element;
+                        std::memcpy(&element, done.bytes + j * sizeof(T), sizeof(T));
+                        static_cast<device::Watched<T>*>(done.to)[j] = element;
+                      }
+                    }};
+  aligned<n * sizeof(T)>(from);
+  if (inside) std::memcpy(copy.bytes, from, n * sizeof(T));
+  T not_yet;
+  std::memset(&not_yet, 0xFF, sizeof(T));  // NaN
+  for (int j = 0; j < n; ++j) to[j] = not_yet;
+  device::copies[device::current].add(copy);
+}
+inline void commit_copies() { device::copies[device::current].commit(); }
+template <int n>
+void wait_for_copies() {
+  device::copies[device::current].wait(n);
+}
+
+inline void __syncwarp() { device::wait(device::State::at_warp); }
+inline void put(device::Watched<float>* to, float a, float b) {
+  to[0] = a;
+  to[1] = b;
+}
+template <int n>
+void take(float (&to)[n], const device::Watched<float>* from) {
+  for (int j = 0; j < n; ++j) to[j] = from[j];
 }
 
 template <class T>
@@ -465,10 +554,220 @@ void load_matrices_turned(unsigned (&r)[4], const device::Watched<T>* row) {
   device::load_matrices(r, row, true);
 }
 
+inline unsigned tf32_bits(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return (bits & 0x7F800000u) == 0x7F800000u ? bits : (bits + 0x1000u) & ~0x1FFFu;
+}
 inline void multiply_add_bf16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  device::multiply_add(c, a, b,
-                       [](unsigned short bits) { return __uint_as_float(unsigned{bits} << 16); });
+  device::multiply_add<2>(c, a, b, device::value_of_bf16);
 }
 inline void multiply_add_f16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  device::multiply_add(c, a, b, [](unsigned short bits) { return float_of_f16(bits); });
+  device::multiply_add<2>(c, a, b, device::value_of_f16);
+}
+inline void multiply_add_f8e4m3(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  device::multiply_add<1>(c, a, b, device::value_of_f8e4m3);
+}
+inline void multiply_add_f8e5m2(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  device::multiply_add<1>(c, a, b, device::value_of_f8e5m2);
+}
+inline void multiply_add_tf32(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  device::multiply_add<4>(c, a, b, __uint_as_float);
+}
+
+// --- what Hopper adds ---
+
+/// An mbarrier: its phase ends when all have arrived and no bytes are under way.
+struct Barrier {
+  unsigned count, arrivals;
+  long bytes;
+  unsigned phases;  // that have ended
+  void look() {
+    ++device::changes;
+    if (arrivals > 0 || bytes != 0) return;
+    ++phases;
+    arrivals = count;
+  }
+};
+inline void begin_barrier(Barrier* barrier, unsigned arrivals) {
+  *barrier = {arrivals, arrivals, 0, 0};
+}
+inline void end_of_beginning() {}
+inline void arrive(Barrier* barrier) {
+  if (barrier->arrivals == 0) device::fail("more arrivals at a barrier than it counts");
+  --barrier->arrivals;
+  barrier->look();
+}
+inline void arrive_expecting(Barrier* barrier, unsigned bytes) {
+  barrier->bytes += bytes;
+  arrive(barrier);
+}
+inline void wait_for(Barrier* barrier, unsigned parity) {
+  while (barrier->phases % 2 == parity) {
+    device::fibres[device::current].seen = device::changes;
+    device::wait(device::State::polling);
+  }
+}
+
+using TensorMap = HostTensorMap;
+
+namespace device {
+
+/// Bytes of shared memory that are swizzled by 128 bytes: which of eight 16-byte units of a line is
+/// which depends on the line.
+inline unsigned char& swizzled(unsigned address) {
+  address ^= (address >> 7 & 7) << 4;
+  if (address >= most_shared_bytes) fail("a tile beyond the end of shared memory");
+  return dynamic[address % most_shared_bytes];
+}
+
+struct PendingTile {
+  unsigned to;
+  const TensorMap* map;
+  Barrier* full;
+  int begin[5];
+};
+static std::deque<PendingTile> pending_tiles;
+
+inline void for_each_of_box(const PendingTile& tile, void (*put)(unsigned to, const void* from)) {
+  const TensorMap& map = *tile.map;
+  const unsigned size = map.element_bytes;
+  unsigned elements = 1;
+  for (unsigned d = 0; d < map.rank; ++d) elements *= map.box[d];
+  for (unsigned e = 0; e < elements; ++e) {
+    const auto* from = reinterpret_cast<const unsigned char*>(map.address);
+    bool inside = true;
+    unsigned rest = e;
+    for (unsigned d = 0; d < map.rank; ++d) {
+      const long at = tile.begin[d] + static_cast<long>(rest % map.box[d]);
+      rest /= map.box[d];
+      inside &= at >= 0 && at < static_cast<long>(map.sizes[d]);
+      from += at * static_cast<long>(d == 0 ? size : map.strides[d - 1]);
+    }
+    for (unsigned b = 0; b < size; ++b) put(tile.to + e * size + b, inside ? from + b : nullptr);
+  }
+}
+inline void land(const PendingTile& tile) {
+  for_each_of_box(tile, [](unsigned to, const void* from) {
+    swizzled(to) = from ? *static_cast<const unsigned char*>(from) : 0;
+  });
+  long bytes = tile.map->element_bytes;
+  for (unsigned d = 0; d < tile.map->rank; ++d) bytes *= tile.map->box[d];
+  tile.full->bytes -= bytes;
+  tile.full->look();
+}
+/// The first tile under way arrives, if there is one.
+inline bool land_a_tile() {
+  if (pending_tiles.empty()) return false;
+  const PendingTile tile = pending_tiles.front();
+  pending_tiles.pop_front();
+  land(tile);
+  return true;
+}
+
+/// A product on its way: it reads its tiles now, or not until its thread waits for it.
+struct Product {
+  float* sum;
+  unsigned sums, depth, bytes;  // of an element
+  std::uint64_t a, b;
+  bool turns_a, turns_b;
+  float (*value)(unsigned bits);
+  void (*finish)(const Product&);
+};
+static Groups<Product> products[most_threads];
+
+/// Element (row, k) of a matrix by its descriptor: PTX ISA, "Asynchronous warpgroup level
+/// multiply-and-accumulate", strides and canonical layouts of 128-byte swizzling.
+inline unsigned element_of(std::uint64_t matrix, bool turned, unsigned bytes, unsigned row,
+                           unsigned k) {
+  if (matrix >> 62 != 1 || (matrix >> 49 & 7) != 0) fail("not a matrix swizzled by 128 bytes");
+  const auto field = [&](unsigned bit) {
+    return static_cast<unsigned>(matrix >> bit & 0x3FFF) << 4;
+  };
+  const unsigned begin = field(0), leading = field(16), stride = field(32);
+  const unsigned at =
+      turned ? begin + row / 64 * leading + k / 8 * stride + k % 8 * 128 + row % 64 * bytes
+             : begin + row / 8 * stride + row % 8 * 128 + k * bytes;
+  unsigned bits = 0;
+  for (unsigned b = 0; b < bytes; ++b) bits |= unsigned{swizzled(at + b)} << (8 * b);
+  return bits;
+}
+inline void finish_product(const Product& p) {
+  const unsigned lane = current % warp_size, warp = current / warp_size % 4;
+  float left[2][32], right[32];
+  for (unsigned half = 0; half < 2; ++half) {
+    for (unsigned k = 0; k < p.depth; ++k)
+      left[half][k] =
+          p.value(element_of(p.a, p.turns_a, p.bytes, 16 * warp + lane / 4 + 8 * half, k));
+  }
+  for (unsigned block = 0; block < p.sums / 4; ++block) {
+    for (unsigned c = 0; c < 2; ++c) {
+      for (unsigned k = 0; k < p.depth; ++k)
+        right[k] = p.value(element_of(p.b, p.turns_b, p.bytes, 8 * block + lane % 4 * 2 + c, k));
+      for (unsigned half = 0; half < 2; ++half) {
+        for (unsigned k = 0; k < p.depth; ++k)
+          p.sum[4 * block + 2 * half + c] += left[half][k] * right[k];
+      }
+    }
+  }
+}
+inline void start_product(Product product) {
+  product.finish = finish_product;
+  if (blocks_run % 4 < 2) return products[current].add(product);
+  finish_product(product);
+}
+
+inline void end_block() {
+  for (unsigned t = 0; t < count; ++t) {
+    copies[t].end();
+    if (!products[t].end()) fail("thread %u ends with products under way", t);
+  }
+  if (!pending_tiles.empty()) fail("the block ends with tiles under way");
+  pending_tiles.clear();
+}
+
+}  // namespace device
+
+template <class... Index>
+void load_tile(unsigned char* to, const TensorMap& map, Barrier* full, Index... index) {
+  if (map.mark != TensorMap::right_mark || map.rank != sizeof...(Index))
+    return device::fail("a tile of a tensor map that is none, or of another rank");
+  if (shared_address(to) % 1024 != 0) device::fail("a tile that does not begin with the pattern");
+  const device::PendingTile tile{shared_address(to), &map, full, {index...}};
+  if (device::blocks_run % 2) return device::land(tile);
+  device::for_each_of_box(tile,
+                          [](unsigned at, const void*) { device::swizzled(at) = 0xFF; });  // NaN
+  device::pending_tiles.push_back(tile);
+}
+inline unsigned char* swizzled_memory() { return device::dynamic; }
+
+template <int n>
+void give_registers() {}
+template <int n>
+void take_registers() {}
+template <int n>
+void begin_products(float (&)[n]) {}
+template <int n>
+void end_products(float (&)[n]) {}
+inline void commit_products() { device::products[device::current].commit(); }
+template <int n>
+void wait_for_products() {
+  device::products[device::current].wait(n);
+}
+template <int turns_a, int turns_b, int n>
+void multiply_add_group_bf16(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
+  device::start_product(
+      {sum, n, 16, 2, a, b, turns_a == 1, turns_b == 1, device::value_of_bf16, {}});
+}
+template <int turns_a, int turns_b, int n>
+void multiply_add_group_f16(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
+  device::start_product(
+      {sum, n, 16, 2, a, b, turns_a == 1, turns_b == 1, device::value_of_f16, {}});
+}
+template <int n>
+void multiply_add_group_f8e4m3(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
+  device::start_product({sum, n, 32, 1, a, b, false, false, device::value_of_f8e4m3, {}});
+}
+template <int n>
+void multiply_add_group_f8e5m2(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
+  device::start_product({sum, n, 32, 1, a, b, false, false, device::value_of_f8e5m2, {}});
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "support/host_tensor_map.hpp"
 #include "support/minimal_cubin.hpp"
 
 namespace {
@@ -444,6 +445,26 @@ int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   NEEDS_CONTEXT(cuEventElapsedTime);
   *milliseconds = static_cast<Event*>(to)->when - static_cast<Event*>(from)->when;
   return static_cast<Event*>(from)->when < 0 ? 600 : 0;
+}
+
+int cuTensorMapEncodeTiled(void* encoded, int type, unsigned rank, void* address,
+                           const std::uint64_t* sizes, const std::uint64_t* strides,
+                           const unsigned* box, const unsigned* steps, int interleave, int swizzle,
+                           int promotion, int filling) {
+  NEEDS_CONTEXT(cuTensorMapEncodeTiled);
+  if (reinterpret_cast<std::uintptr_t>(encoded) % 64 != 0 || interleave != 0 || swizzle != 3 ||
+      promotion < 0 || promotion > 3 || filling != 0)
+    return invalid_value;
+  if (type != 0 && type != 6 && type != 9) return invalid_value;
+  for (unsigned d = 0; d < rank; ++d) {
+    if (steps[d] != 1) return invalid_value;
+  }
+  HostTensorMap map;
+  if (encode_host_tensor_map(map, type == 0 ? 1 : 2, rank, reinterpret_cast<std::uint64_t>(address),
+                             sizes, strides, box))
+    return invalid_value;
+  std::memcpy(encoded, &map, sizeof map);
+  return 0;
 }
 
 }  // extern "C"

@@ -48,14 +48,19 @@ class KernelsOnDevice {
     std::map<const Storage*, Copy> copies;
     std::vector<std::byte*> addresses(buffers.size());
     std::byte* workspace_address = nullptr;
-    for (const int b : kernel.buffers) {
+    std::vector<int> named = kernel.buffers;
+    for (const codegen::TensorMap& map : kernel.maps) named.push_back(map.buffer);
+    for (const int b : named) {
       const bool is_workspace = b == codegen::workspace_buffer;
       const Storage& storage = is_workspace ? *workspace : *buffers[static_cast<std::size_t>(b)];
       const auto [copy, is_new] = copies.try_emplace(&storage, *this, const_cast<std::byte*>(storage.data()), storage.bytes());
       (is_workspace ? workspace_address : addresses[static_cast<std::size_t>(b)]) = reinterpret_cast<std::byte*>(copy->second.address());
     }
     codegen::Arguments arguments;
-    arguments.set(kernel, {addresses, workspace_address, fault_copy.address(), origin});
+    const auto encode = [this](const codegen::TensorMap& map, std::uint64_t address) {
+      return driver_.encode(device_, map, address);
+    };
+    arguments.set(kernel, {addresses, workspace_address, fault_copy.address(), origin, encode});
     codegen::Launch launch;
     launch.kernel = modules_.at(unit_.at(kernel.name))->kernel(kernel.name, kernel.shared_bytes);
     std::copy_n(kernel.grid, 3, launch.grid.begin());

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "codegen/arguments.hpp"
 #include "codegen/emit.hpp"
 #include "codegen/vocabulary.hpp"
+#include "support/host_tensor_map.hpp"
 #include "support/scratch.hpp"
 
 namespace ein::test {
@@ -79,8 +81,19 @@ class KernelsOnHost {
   std::string run(const codegen::KernelSource& kernel, std::span<std::byte* const> buffers,
                   std::byte* workspace, RandomOrigin origin,
                   codegen::KernelSource::Fault* fault) const {
+    const char* wrong_map = nullptr;
+    const auto encode = [&](const codegen::TensorMap& map, std::uint64_t address) {
+      HostTensorMap encoded;
+      const char* const wrong = encode_host_tensor_map(
+          encoded, static_cast<std::uint32_t>(size_of(map.dtype)),
+          static_cast<std::uint32_t>(map.sizes.size()), address, map.sizes.data(),
+          map.strides.data(), map.box.data());
+      if (wrong) wrong_map = wrong;
+      return std::bit_cast<codegen::EncodedTensorMap>(encoded);
+    };
     codegen::Arguments arguments;
-    arguments.set(kernel, {buffers, workspace, reinterpret_cast<std::uint64_t>(fault), origin});
+    arguments.set(kernel, {buffers, workspace, reinterpret_cast<std::uint64_t>(fault), origin, encode});
+    if (wrong_map) return std::string("a tensor map cannot have this: ") + wrong_map;
     const std::string text = kernel.text.substr(kernel.kernel_begin);
     bool fibres = false;
     for (const char* word :

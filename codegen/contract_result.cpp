@@ -1,0 +1,96 @@
+// What becomes of a contraction's sums: the epilogue, and the result.
+#include <algorithm>
+
+#include "codegen/contract.hpp"
+
+namespace ein::codegen {
+namespace {
+
+/// The inputs that the epilogue reads beside the sum.
+std::vector<std::size_t> epilogue_inputs(const LoopNest& nest) {
+  std::vector<std::size_t> inputs = inputs_of(nest.epilogue);
+  std::erase(inputs, std::size_t{0});
+  return inputs;
+}
+
+/// Reads what the epilogue wants at the indices at hand; the sum is `sum`.
+ElementText write_epilogue_loads(Writer& w, const LoopNest& nest, const Pack& pack,
+                                 const std::string& sum) {
+  LoopNest reading = nest;
+  reading.body = nest.epilogue;
+  std::erase_if(reading.body.steps, [](const ScalarStep& step) {
+    return step.op != ScalarOp::input || step.which == 0;
+  });
+  ElementText at{write_loads(w, reading, pack, false, "", "continue")};
+  at.inputs[0] = sum;
+  at.place = w.place(nest.output);
+  return at;
+}
+
+std::string write_epilogue(Writer& w, const LoopNest& nest, const ElementText& at) {
+  if (nest.epilogue.steps.empty()) return at.inputs[0];
+  return write_expression(w, nest.epilogue, nest.compute, at);
+}
+
+}  // namespace
+
+void declare_operands(Writer& w, const LoopNest& nest, const ContractRoles& roles,
+                      bool by_address) {
+  std::vector<std::size_t> inputs = epilogue_inputs(nest);
+  if (by_address) inputs.insert(inputs.end(), {roles.a, roles.b});
+  std::sort(inputs.begin(), inputs.end());
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  for (std::size_t i : inputs) w.input(nest, i, element_type(nest.inputs[i].dtype));
+  w.output(nest, element_type(nest.output.dtype));
+}
+
+void write_element(Writer& w, const LoopNest& nest, const std::string& value) {
+  const std::string result = write_epilogue(w, nest, write_epilogue_loads(w, nest, {}, value));
+  w.line("y[" + w.place(nest.output) + "] = " + converted(result, nest.compute, nest.output.dtype) +
+         ";");
+}
+
+void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std::int64_t columns,
+                const std::string& m, const std::string& n) {
+  std::vector<const LoopNest::Operand*> operands{&nest.output};
+  for (std::size_t i : epilogue_inputs(nest)) operands.push_back(&nest.inputs[i]);
+  Pack pack =
+      pack_along(nest, roles.columns.empty() ? no_axis : roles.columns.back(), operands, false);
+  if (pack.width > 1 && nest.output.strides[pack.axis] != 1) pack = {};
+
+  const std::string type = w.unsigned_type(), width = std::to_string(pack.width);
+  w.line("__syncwarp();");
+  w.line("#pragma unroll");
+  w.open("for (u32 t = lane; t < " + std::to_string(part_rows * columns / pack.width) +
+         "u; t += 32u) {");
+  w.line("const u32 row = " + divided("t", columns / pack.width) +
+         ", column = " + times(modulo("t", columns / pack.width), pack.width) + ";");
+  w.line("const " + type + " m = " + m + " + row, n = " + n + " + column;");
+  w.line("if (m >= " + std::to_string(roles.m) + "u || n >= " + std::to_string(roles.n) +
+         "u) continue;");
+  w.indices(nest, roles.rows, "m");
+  w.indices(nest, roles.columns, "n");
+  const std::string from = "out[row * " + std::to_string(part_row) + "u + column]";
+  if (pack.width == 1) {
+    w.line("const float sum = " + from + ";");
+    write_element(w, nest, "sum");
+  } else {
+    w.line("float sum[" + width + "];");
+    w.line("take(sum, &" + from + ");");
+    ElementText at = write_epilogue_loads(w, nest, pack, "sum[j]");
+    if (!nest.epilogue.steps.empty()) {
+      w.line("#pragma unroll");
+      w.open("for (int j = 0; j < " + width + "; ++j) {");
+      at.place += " + j";
+      at.moved_axis = pack.axis;
+      at.moved_index = axis_name(pack.axis) + " + j";
+      w.line("sum[j] = " + write_epilogue(w, nest, at) + ";");
+      w.close();
+    }
+    w.line("store(" + added("y", w.place(nest.output)) + ", sum);");
+  }
+  w.close();
+  w.line("__syncwarp();");
+}
+
+}  // namespace ein::codegen
