@@ -6,9 +6,8 @@ void Arguments::set(const KernelSource& kernel, const Memory& memory) {
   words_.clear();
   for (const TensorMap& map : kernel.maps) {
     const std::byte* const begin = memory.buffers[static_cast<std::size_t>(map.buffer)];
-    const EncodedTensorMap encoded =
-        memory.encode(map, reinterpret_cast<std::uint64_t>(begin) +
-                               static_cast<std::uint64_t>(map.offset));
+    const EncodedTensorMap encoded = memory.encode(
+        map, reinterpret_cast<std::uint64_t>(begin) + static_cast<std::uint64_t>(map.offset));
     words_.insert(words_.end(), encoded.begin(), encoded.end());
   }
   const std::size_t in_maps = words_.size();

@@ -16,9 +16,10 @@ class Arguments {
  public:
   /// Where a kernel finds what it works on.
   struct Memory {
-    std::span<std::byte* const> buffers;  // of the program; they and the workspace are aligned to 16
-    std::byte* workspace = nullptr;       // bytes
-    std::uint64_t fault = 0;              // the address of a KernelSource::Fault
+    std::span<std::byte* const>
+        buffers;                     // of the program; they and the workspace are aligned to 16
+    std::byte* workspace = nullptr;  // bytes
+    std::uint64_t fault = 0;         // the address of a KernelSource::Fault
     RandomOrigin random{};
     /// Encodes the map of what begins at this address.
     std::function<EncodedTensorMap(const TensorMap&, std::uint64_t address)> encode{};

@@ -146,10 +146,10 @@ bool is_contraction(const LoopNest& nest) {
   return nest.body.steps[2].op == ScalarOp::mul && reads(0, 0) && reads(1, 1);
 }
 
-bool is_narrow(const LoopNest& nest, const ContractRoles& roles) {
+bool has_narrow_indices(const LoopNest& nest, const ContractRoles& roles) {
   const auto real = [](std::int64_t n) { return static_cast<double>(n); };
-  return is_narrow(nest,
-                   std::max({real(roles.m) * real(roles.n) * real(roles.batches), real(roles.k)}));
+  return is_narrow_up_to(
+      nest, std::max({real(roles.m) * real(roles.n) * real(roles.batches), real(roles.k)}));
 }
 
 bool is_along_depth(const LoopNest& nest, const ContractRoles& roles, std::size_t input) {

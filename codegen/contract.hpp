@@ -42,7 +42,7 @@ std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const T
 bool has_tensor_maps(const LoopNest& nest, const ContractRoles& roles, const Tile& tile);
 
 /// Whether indices of rows, columns, depths and tiles, and places in operands, fit into 32 bits.
-bool is_narrow(const LoopNest& nest, const ContractRoles& roles);
+bool has_narrow_indices(const LoopNest& nest, const ContractRoles& roles);
 
 /// One operand's part in a tile.
 struct ContractSide {

@@ -27,7 +27,7 @@ class MmaWriter {
         left_{roles.a, "a_tile", "a", "m", roles.rows, roles.m, tile.m},
         right_{roles.b, "b_tile", "b", "n", roles.columns, roles.n, tile.n},
         w_("contract_mma_" + std::string(name(dtype_)) + context.suffix,
-           static_cast<unsigned>(32 * tile.warps_m * tile.warps_n), is_narrow(nest, roles),
+           static_cast<unsigned>(32 * tile.warps_m * tile.warps_n), has_narrow_indices(nest, roles),
            // 8-bit floats take twice the registers where they are multiplied as 16-bit floats.
            each_m_ * each_n_ > (size_ == 1 ? 4 : 16) ? 1 : 2) {}
 

@@ -18,7 +18,7 @@ class ThreadsWriter {
         m_each_(tile.m / side),
         n_each_(tile.n / side),
         w_("contract_" + std::string(name(nest.inputs[roles.a].dtype)) + context.suffix,
-           block_threads, is_narrow(nest, roles), 2) {}
+           block_threads, has_narrow_indices(nest, roles), 2) {}
 
   KernelSource write() {
     const ContractSide left{roles_.a, "a_tile", "a", "m", roles_.rows, roles_.m, tile_.m};

@@ -84,7 +84,7 @@ class WgmmaWriter {
         a_(*boxes_of(nest, roles, roles.a, tile)),
         b_(*boxes_of(nest, roles, roles.b, tile)),
         w_("contract_wgmma_" + element_ + context.suffix, 128 * (consumers + 1),
-           is_narrow(nest, roles), 1) {
+           has_narrow_indices(nest, roles), 1) {
     assert(tile.m == consumers * group_rows);
   }
 

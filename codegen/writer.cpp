@@ -32,10 +32,10 @@ std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes) {
 bool is_narrow(const LoopNest& nest) {
   double points = 1;
   for (const LoopNest::NestAxis& axis : nest.axes) points *= static_cast<double>(axis.size);
-  return is_narrow(nest, points);
+  return is_narrow_up_to(nest, points);
 }
 
-bool is_narrow(const LoopNest& nest, double most) {
+bool is_narrow_up_to(const LoopNest& nest, double most) {
   // Far enough below 2^31 that a block's worth of threads beyond the end does no harm.
   constexpr double limit = 1 << 30;
   const auto reach = [&](const LoopNest::Operand& operand) {

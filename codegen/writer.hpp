@@ -19,7 +19,7 @@ std::string moved_type(std::size_t bytes);
 /// Whether the indices, and the places in every operand, are sure to fit into 32 bits.
 bool is_narrow(const LoopNest& nest);
 /// The same where `most` is more than any index that is computed with.
-bool is_narrow(const LoopNest& nest, double most);
+bool is_narrow_up_to(const LoopNest& nest, double most);
 
 std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes);
 

@@ -122,7 +122,7 @@ TEST_F(EmitContractTest, ChosenBySize) {
 /// Hopper's kernel on a few multiprocessors, which go from tile to tile.
 TEST_F(EmitContractTest, ByWarpgroups) {
   constexpr std::int64_t sizes[] = {64, 72, 128, 136, 200, 256, 264, 320};
-  for (std::uint64_t i = 0; i < 48 / share; ++i) {
+  for (std::uint64_t i = 0; i < 36 / share; ++i) {
     Random random(suite_seed + 6000 + i);
     const DType dtype = i % 6 == 5   ? i % 4 == 1 ? DType::f8e4m3 : DType::f8e5m2
                         : i % 2 == 0 ? DType::bf16

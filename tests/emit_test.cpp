@@ -572,7 +572,8 @@ TEST(GoldenTest, TextIsWhatItWas) {
                            "contract_scores", "gather", "scatter_add", "scan_lines", "argsort"}) {
     check(DType::f32, form);
   }
-  for (const char* form : {"map", "reduce_rows", "contract"}) check(DType::bf16, form);
+  for (const char* form : {"map", "reduce_rows", "contract", "contract_large"})
+    check(DType::bf16, form);
 }
 
 // What a person types into a pattern never reaches the text.

@@ -84,9 +84,11 @@ Times on_cpu(const Call& call, std::span<const OperandType> types) {
 class OnGpu {
  public:
   OnGpu(int device, const Program& program, std::span<const OperandType> types)
-      : info_(driver_.info(device)), stream_(driver_, device), begin_(driver_, device), end_(driver_, device) {
+      : device_(device), info_(driver_.info(device)), stream_(driver_, device), begin_(driver_, device), end_(driver_, device) {
     const std::string arch = "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
-    kernels_ = kernels_of(program, target_of(arch));
+    codegen::Target target = target_of(arch);
+    target.sms = info_.sms;
+    kernels_ = kernels_of(program, target);
     for (std::size_t b = 0; b < program.buffers.size(); ++b) {
       const Program::Buffer& buffer = program.buffers[b];
       const std::size_t bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
@@ -141,6 +143,7 @@ class OnGpu {
   }
 
   codegen::Driver& driver_ = codegen::Driver::of_system();
+  int device_;
   codegen::DeviceInfo info_;
   codegen::Stream stream_;
   codegen::Event begin_, end_;

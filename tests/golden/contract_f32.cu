@@ -3,6 +3,9 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* __restrict__ y) {
   __shared__ Shared<float> a_tile[16][65];
   __shared__ Shared<float> b_tile[16][65];
+  const u32 block = blockIdx.x;
+  const u32 m_first = block % 4u * 64u;
+  const u32 n_first = block / 4u % 3u * 64u;
   const auto a_m = [](u32 m) -> int {
     const int i0 = m;
     return i0 * 130;
@@ -11,6 +14,7 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
     const int i1 = k;
     return i1;
   };
+  const float* const a = x0;
   const auto b_n = [](u32 n) -> int {
     const int i2 = n;
     return i2;
@@ -19,10 +23,6 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
     const int i1 = k;
     return i1 * 150;
   };
-  const u32 block = blockIdx.x;
-  const u32 n_first = block % 3u * 64u;
-  const u32 m_first = block / 3u % 4u * 64u;
-  const float* const a = x0;
   const float* const b = x1;
   const u32 across = threadIdx.x % 16u, down = threadIdx.x / 16u;
   float sum[4][4] = {};

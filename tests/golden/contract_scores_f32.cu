@@ -3,6 +3,11 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* __restrict__ y) {
   __shared__ Shared<float> a_tile[16][65];
   __shared__ Shared<float> b_tile[16][65];
+  const u32 block = blockIdx.x;
+  const u32 m_first = block % 2u * 64u;
+  const u32 n_first = block / 2u % 2u * 64u;
+  const int i2 = block / 4u % 3u;
+  const int i0 = block / 4u / 3u;
   const auto a_m = [](u32 m) -> int {
     const int i1 = m;
     return i1 * 48;
@@ -11,6 +16,7 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
     const int i3 = k;
     return i3;
   };
+  const float* const a = x0 + i0 * 3120 + i2 * 16;
   const auto b_n = [](u32 n) -> int {
     const int i4 = n;
     return i4 * 48;
@@ -19,12 +25,6 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
     const int i3 = k;
     return i3;
   };
-  const u32 block = blockIdx.x;
-  const u32 n_first = block % 2u * 64u;
-  const u32 m_first = block / 2u % 2u * 64u;
-  const int i2 = block / 4u % 3u;
-  const int i0 = block / 4u / 3u;
-  const float* const a = x0 + i0 * 3120 + i2 * 16;
   const float* const b = x1 + i0 * 3360 + i2 * 16;
   const u32 across = threadIdx.x % 16u, down = threadIdx.x / 16u;
   float sum[4][4] = {};

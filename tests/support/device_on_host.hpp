@@ -502,8 +502,9 @@ alignas(1024) static unsigned char dynamic[most_shared_bytes];
 
 }  // namespace device
 
+// Of this library alone: the phases of others are not its own.
 template <class T>
-device::Watched<T>* shared_memory() {
+static device::Watched<T>* shared_memory() {
   static device::Watched<T> memory[device::most_shared_bytes / sizeof(T)];
   return memory;
 }
@@ -622,14 +623,14 @@ inline unsigned char& swizzled(unsigned address) {
 
 struct PendingTile {
   unsigned to;
-  const TensorMap* map;
+  TensorMap map;
   Barrier* full;
   int begin[5];
 };
 static std::deque<PendingTile> pending_tiles;
 
 inline void for_each_of_box(const PendingTile& tile, void (*put)(unsigned to, const void* from)) {
-  const TensorMap& map = *tile.map;
+  const TensorMap& map = tile.map;
   const unsigned size = map.element_bytes;
   unsigned elements = 1;
   for (unsigned d = 0; d < map.rank; ++d) elements *= map.box[d];
@@ -650,8 +651,8 @@ inline void land(const PendingTile& tile) {
   for_each_of_box(tile, [](unsigned to, const void* from) {
     swizzled(to) = from ? *static_cast<const unsigned char*>(from) : 0;
   });
-  long bytes = tile.map->element_bytes;
-  for (unsigned d = 0; d < tile.map->rank; ++d) bytes *= tile.map->box[d];
+  long bytes = tile.map.element_bytes;
+  for (unsigned d = 0; d < tile.map.rank; ++d) bytes *= tile.map.box[d];
   tile.full->bytes -= bytes;
   tile.full->look();
 }
@@ -688,7 +689,7 @@ inline unsigned element_of(std::uint64_t matrix, bool turned, unsigned bytes, un
       turned ? begin + row / 64 * leading + k / 8 * stride + k % 8 * 128 + row % 64 * bytes
              : begin + row / 8 * stride + row % 8 * 128 + k * bytes;
   unsigned bits = 0;
-  for (unsigned b = 0; b < bytes; ++b) bits |= unsigned{swizzled(at + b)} << (8 * b);
+  std::memcpy(&bits, &swizzled(at), bytes);
   return bits;
 }
 inline void finish_product(const Product& p) {
@@ -732,7 +733,7 @@ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full, Index... 
   if (map.mark != TensorMap::right_mark || map.rank != sizeof...(Index))
     return device::fail("a tile of a tensor map that is none, or of another rank");
   if (shared_address(to) % 1024 != 0) device::fail("a tile that does not begin with the pattern");
-  const device::PendingTile tile{shared_address(to), &map, full, {index...}};
+  const device::PendingTile tile{shared_address(to), map, full, {index...}};
   if (device::blocks_run % 2) return device::land(tile);
   device::for_each_of_box(tile,
                           [](unsigned at, const void*) { device::swizzled(at) = 0xFF; });  // NaN
