@@ -4,6 +4,8 @@
 
 #include <ein/error.hpp>
 
+#include "codegen/settings.hpp"
+#include "codegen/tuner.hpp"
 #include "codegen/units.hpp"
 
 namespace ein::codegen {
@@ -23,7 +25,13 @@ struct Launches::Replay {
 };
 
 Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
-  Units units = emit_units(program, gpu.target());
+  Target target = gpu.target();
+  target.tf32 = settings().tf32;
+  Emission emission;
+  if (settings().tunes) {
+    emission = [&](const auto&... group) { return Tuner(gpu).emit(group...); };
+  }
+  Units units = emit_units(program, target, kernels_per_unit, emission);
   modules_ = gpu.load(units.texts);
   for (std::size_t i = 0; i < units.launches.size(); ++i) {
     KernelSource& source = units.launches[i];

@@ -38,4 +38,15 @@ int device_count(Device::Kind kind = Device::Kind::cuda);
 /// Waits until the device has done all that it was given; reports what failed on it as an Error.
 void synchronize(Device device);
 
+/// Whether contractions of f32 on GPUs may round their operands to tf32, which has 10 bits behind
+/// the point in place of 23: up to eight times as fast on tensor cores, and exact to about three
+/// digits. Off until it is asked for. Functions that ein::compile compiled before keep what they
+/// have.
+void allow_tf32(bool allowed = true);
+
+/// Whether contractions that are compiled for a GPU from now on are first timed in a few ways on
+/// that GPU, with scratch memory of the size of their operands. The fastest is remembered on disk.
+/// Off until it is asked for, here or by EIN_TUNE=1 in the environment.
+void tune(bool wanted = true);
+
 }  // namespace ein

@@ -7,6 +7,7 @@
 #include <ein/hardware.hpp>
 #include <ein/memory.hpp>
 #include "codegen/gpu.hpp"
+#include "codegen/settings.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/memory_count.hpp"
@@ -70,6 +71,9 @@ int device_count(Device::Kind kind) {
 void synchronize(Device device) {
   if (!is_cpu(device)) gpu_of(device).synchronize();
 }
+
+void allow_tf32(bool allowed) { codegen::settings().tf32 = allowed; }
+void tune(bool wanted) { codegen::settings().tunes = wanted; }
 
 std::size_t memory_allocated(Device device) {
   return is_cpu(device) ? host_memory().count.live() : gpu_of(device).memory().count().live();

@@ -9,6 +9,7 @@
 
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
+#include "codegen/settings.hpp"
 #include "cost/scope.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
@@ -165,7 +166,10 @@ void PlanKey::add(const Tensor& operand) {
   const Device device = operand.device();
   add(static_cast<std::int64_t>(device.kind()) << 56 | static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
       static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
-  if (!(device == cpu)) add(elements_before(operand));
+  if (!(device == cpu)) {
+    add(elements_before(operand));
+    add(static_cast<std::int64_t>(codegen::settings().tf32));
+  }
   words_.insert(words_.end(), operand.shape().begin(), operand.shape().end());
   words_.insert(words_.end(), operand.strides().begin(), operand.strides().end());
 }

@@ -318,6 +318,8 @@ int run(const Launch& launch, void* stream) {
     const std::lock_guard lock(mutex);
     ++kernels;
     const std::string wrong = on_host(launch.grid, launch.block, launch.arguments);
+    // As if all threads ran one after another: events tell how many a kernel has.
+    clock_of_events += 1e-3f * static_cast<float>(launch.grid[0] * launch.grid[1] * launch.block[0]);
     if (!wrong.empty()) std::fprintf(stderr, "fake_cuda: %s\n", wrong.c_str());
     static_cast<Stream*>(stream)->ended = wrong.empty() ? result_of("kernel") : 719;
     return 0;
