@@ -71,7 +71,8 @@ class Scratch {
       std::byte* const address = take(size);
       addresses_[static_cast<std::size_t>(buffer)] = address;
       constexpr std::size_t piece = std::size_t{1} << 20;
-      const std::vector<std::byte> elements = random_elements(dtypes[buffer], std::min(size, piece));
+      const std::vector<std::byte> elements =
+          random_elements(dtypes[buffer], std::min(size, piece));
       for (std::size_t at = 0; at < size; at += piece)
         gpu.copy_in(reinterpret_cast<std::uint64_t>(address) + at, elements.data(),
                     std::min(piece, size - at));

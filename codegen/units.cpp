@@ -30,8 +30,8 @@ Units emit_units(const Program& program, const Target& target, std::size_t most_
   Units units;
   std::unordered_map<std::string, std::size_t> numbers;  // of distinct kernels, by text
   for (const Program::Group& group : program.groups) {
-    for (KernelSource& kernel : emission ? emission(program, group, target, mark)
-                                         : emit(program, group, target, mark)) {
+    for (KernelSource& kernel :
+         emission ? emission(program, group, target, mark) : emit(program, group, target, mark)) {
       std::string text = kernel.text.substr(kernel.kernel_begin);
       const auto [found, is_new] = numbers.emplace(std::move(text), numbers.size());
       const std::size_t number = found->second, unit = number / most_kernels;

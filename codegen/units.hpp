@@ -21,9 +21,9 @@ struct Units {
 inline constexpr std::size_t kernels_per_unit = 8;
 
 /// How the kernels of a group are made: by emit(), unless it is said otherwise.
-using Emission = std::function<std::vector<KernelSource>(
-    const Program& program, const Program::Group& group, const Target& target,
-    std::string_view suffix)>;
+using Emission =
+    std::function<std::vector<KernelSource>(const Program& program, const Program::Group& group,
+                                            const Target& target, std::string_view suffix)>;
 
 /// The kernels of a grouped program. A unit depends on the program and the target alone, so that a
 /// cache has it again.

@@ -148,5 +148,98 @@ TEST_F(EmitContractTest, ByWarpgroups) {
     EXPECT_TRUE(c.kernels.at(0).at(0).name.starts_with("contract_wgmma_")) << text_of(c);
 }
 
+/// A contraction with bias, activation and residual, in one nest.
+struct WithEpilogue {
+  Graph graph;                 // the contraction alone
+  std::vector<Tensor> inputs;  // its operands, the bias and the residual
+  LoopNest nest;               // buffers 0 and 1, 2 for the result, 3 and 4
+  std::vector<KernelSource> kernels;
+};
+
+TEST_F(EmitContractTest, Epilogues) {
+  struct Kind {
+    const char* name;
+    DType dtype;
+    Target target;
+  };
+  const Kind kinds[] = {{"threads", DType::f32, {}},
+                        {"mma", DType::bf16, {.sm = 80, .accelerated = false}},
+                        {"mma", DType::f16, {.sm = 80, .accelerated = false}},
+                        {"wgmma", DType::bf16, {.sms = 3}}};
+  const char* const forms[] = {"m k, n k -> m n", "k m, n k -> n m", "b m k, b k n -> b m n"};
+  std::vector<WithEpilogue> all;
+  for (std::uint64_t i = 0; i < 48 / share; ++i) {
+    Random random(suite_seed + 7000 + i);
+    const Kind& kind = kinds[i % std::size(kinds)];
+    const std::string form = forms[i / std::size(kinds) % std::size(forms)];
+    const bool is_wgmma = kind.name == std::string("wgmma");
+    std::map<char, std::int64_t> size{{'b', 2}};
+    for (char axis : {'m', 'n', 'k'}) {
+      constexpr std::int64_t sizes[] = {64, 72, 136, 160, 17, 33, 130};
+      size[axis] = sizes[below(random, is_wgmma ? 4 : 7)];
+    }
+    if (is_wgmma) size['m'] = 136, size['n'] = 144;
+    const std::vector<Shape> shapes = shapes_of(form, size);
+    WithEpilogue c{graph_of_pattern(Operation::einsum, form, shapes, kind.dtype), {}, {}, {}};
+    for (const Shape& shape : shapes)
+      c.inputs.push_back(with_gaps(shape, kind.dtype, is_wgmma ? 8 : below(random, 3), 0, random));
+    const std::vector<InputLayout> layouts{{c.inputs[0].strides(), 0}, {c.inputs[1].strides(), 0}};
+    c.nest = lower(c.graph, layouts).nests.at(0);
+    // The bias goes along the rows, or along the columns, of the result.
+    const bool along_inner = below(random, 2) == 0;
+    LoopNest::Operand bias{.buffer = 3, .dtype = DType::f32}, residual = c.nest.output;
+    std::int64_t biases = 1;
+    for (std::size_t a = 0; a < c.nest.axes.size(); ++a) {
+      const bool moves = !c.nest.axes[a].reduced &&
+                         (c.nest.output.strides[a] == 1) == along_inner &&
+                         c.nest.inputs[0].strides[a] * c.nest.inputs[1].strides[a] == 0;
+      bias.strides.push_back(moves ? 1 : 0);
+      if (moves) biases = c.nest.axes[a].size;
+    }
+    residual.buffer = 4;
+    c.nest.inputs.push_back(bias);
+    c.nest.inputs.push_back(residual);
+    c.nest.epilogue = Ex::apply(ScalarOp::max, Ex::input(0) + Ex::input(2), Ex(0.0)) + Ex::input(3);
+    const Tensor plain = random_tensor({biases}, DType::f32, random);
+    c.inputs.push_back(make_tensor(get_values(plain), {biases}, DType::f32));
+    const Shape result = c.graph.ops.back().shape;
+    c.inputs.push_back(
+        make_tensor(get_values(random_tensor(result, kind.dtype, random)), result, kind.dtype));
+    c.kernels = by(kind.name, kind.target, i)(c.nest, "_" + std::to_string(i));
+    ASSERT_EQ(c.kernels.size(), 1u);
+    host_.add(c.kernels[0]);
+    all.push_back(std::move(c));
+  }
+  ASSERT_EQ(host_.build(compiler_), "");
+  for (const WithEpilogue& c : all) {
+    const std::vector<Values> sums =
+        Interpreter<>::run(c.graph, {get_values(c.inputs[0]), get_values(c.inputs[1])}, {});
+    const Shape& shape = c.inputs[3].shape();
+    const DType dtype = c.inputs[3].dtype();
+    const Tensor y = make_tensor(Values(sums[0].size(), 7), shape, dtype);
+    std::vector<std::byte*> buffers{c.inputs[0].storage()->data(), c.inputs[1].storage()->data(),
+                                    y.storage()->data(), c.inputs[2].storage()->data(),
+                                    c.inputs[3].storage()->data()};
+    ASSERT_EQ(host_.run(c.kernels[0], buffers, nullptr, {}, nullptr), "") << c.kernels[0].name;
+    const Values bias = get_values(c.inputs[2]), residual = get_values(c.inputs[3]);
+    // Which of the result's dimensions the bias goes along.
+    const bool along_inner = [&] {
+      for (std::size_t a = 0; a < c.nest.axes.size(); ++a) {
+        if (c.nest.inputs[2].strides[a] == 1) return c.nest.output.strides[a] == 1;
+      }
+      return true;
+    }();
+    const std::int64_t inner = shape[shape.rank() - 1], rows = shape[shape.rank() - 2];
+    Values want(sums[0].size());
+    for (std::size_t e = 0; e < want.size(); ++e) {
+      const auto at = static_cast<std::int64_t>(e);
+      const std::int64_t which = along_inner ? at % inner : at / inner % rows;
+      want[e] = std::max(sums[0][e] + bias[static_cast<std::size_t>(which)], 0.0) + residual[e];
+    }
+    EXPECT_EQ(compare(get_values(y), want, dtype, {}), "")
+        << to_string(c.nest) << c.kernels[0].text.substr(c.kernels[0].kernel_begin);
+  }
+}
+
 }  // namespace
 }  // namespace ein::test

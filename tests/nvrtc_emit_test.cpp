@@ -67,13 +67,12 @@ TEST_P(NvrtcEmitTest, EveryTileOfContractionsFits) {
       .sm = number(), .accelerated = GetParam().back() == 'a', .tf32 = true};
   std::string text = codegen::vocabulary();
   std::map<std::string, std::size_t> dynamic;  // shared memory by kernel
-  const auto add = [&](const std::string& pattern, const std::vector<Shape>& shapes, DType dtype) {
-    const std::size_t number_of_nest = dynamic.size();
-    for (const codegen::Alternative& alternative : codegen::alternatives(
-             lowered(graph_of_pattern(Operation::einsum, pattern, shapes, dtype)).nests.at(0),
-             target)) {
-      std::string suffix = "_" + std::to_string(number_of_nest) + "_";
-      for (char c : alternative.name) suffix += std::isalnum(c) ? c : '_';
+  const auto add_nest = [&](const LoopNest& nest) {
+    const std::string number_of_nest = std::to_string(dynamic.size());
+    for (const codegen::Alternative& alternative : codegen::alternatives(nest, target)) {
+      std::string suffix = "_" + number_of_nest + "_";
+      for (const char c : alternative.name)
+        suffix += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
       for (const codegen::KernelSource& kernel : alternative.kernels) {
         const std::string name = kernel.name + suffix;
         std::string body = kernel.text.substr(kernel.kernel_begin);
@@ -83,11 +82,29 @@ TEST_P(NvrtcEmitTest, EveryTileOfContractionsFits) {
       }
     }
   };
+  const auto einsum = [&](const std::string& pattern, const std::vector<Shape>& shapes,
+                          DType dtype) {
+    return lowered(graph_of_pattern(Operation::einsum, pattern, shapes, dtype)).nests.at(0);
+  };
+  const auto add = [&](const std::string& pattern, const std::vector<Shape>& shapes, DType dtype) {
+    add_nest(einsum(pattern, shapes, dtype));
+  };
   for (DType dtype : {DType::bf16, DType::f16, DType::f8e4m3, DType::f8e5m2, DType::f32}) {
     add("m k, n k -> m n", {{4096, 4096}, {4096, 4096}}, dtype);
     add("b k h m, b k h n -> b h m n", {{4, 520, 6, 1000}, {4, 520, 6, 1032}}, dtype);
   }
   add("m k, k n -> m n", {{1027, 2049}, {2049, 1111}}, DType::bf16);
+  // With bias, GELU and residual.
+  LoopNest nest = einsum("m k, n k -> m n", {{4096, 1024}, {4096, 1024}}, DType::bf16);
+  LoopNest::Operand bias = nest.output, residual = nest.output;
+  bias.buffer = 3;
+  for (std::int64_t& stride : bias.strides) stride = stride == 1;
+  residual.buffer = 4;
+  nest.inputs.insert(nest.inputs.end(), {bias, residual});
+  const Ex x = Ex::input(0) + Ex::input(2);
+  nest.epilogue = Ex(0.5) * x * (Ex(1.0) + Ex::apply(ScalarOp::erf, x * Ex(0.70710678118654752))) +
+                  Ex::input(3);
+  add_nest(nest);
   const codegen::Cubin cubin = codegen::compile({"contract.cu", text, GetParam()});
   const bool has_wgmma = target.sm == 90 && target.accelerated;
   std::size_t by_wgmma = 0;

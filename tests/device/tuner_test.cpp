@@ -97,7 +97,8 @@ TEST(AllowTf32, RoundsOperandsOnlyWhenAsked) {
   const double rounded = difference();
   allow_tf32(false);
   EXPECT_GT(rounded, 1e-5);
-  EXPECT_LT(rounded, 48 * std::ldexp(1.0, -10));  // two operands, each off by 2^-11 of itself at most
+  EXPECT_LT(rounded,
+            48 * std::ldexp(1.0, -10));  // two operands, each off by 2^-11 of itself at most
   EXPECT_LT(difference(), 1e-5);
 }
 
