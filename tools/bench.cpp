@@ -44,6 +44,7 @@ struct BenchWords {
   CallWords call;
   std::string device = "cpu";
   bool json = false;
+  bool tf32 = false, alternatives = false;
 };
 
 /// Seconds of one call, round by round.
@@ -83,12 +84,22 @@ Times on_cpu(const Call& call, std::span<const OperandType> types) {
 /// The kernels of a program, loaded and ready.
 class OnGpu {
  public:
-  OnGpu(int device, const Program& program, std::span<const OperandType> types)
+  /// `alternative`: the number of the way to do the program's one nest; nothing for the usual way.
+  OnGpu(int device, const Program& program, std::span<const OperandType> types, bool tf32 = false,
+        std::optional<std::size_t> alternative = std::nullopt)
       : device_(device), info_(driver_.info(device)), stream_(driver_, device), begin_(driver_, device), end_(driver_, device) {
     const std::string arch = "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
     codegen::Target target = target_of(arch);
     target.sms = info_.sms;
-    kernels_ = kernels_of(program, target);
+    target.tf32 = tf32;
+    if (alternative) {
+      std::vector<codegen::Alternative> all = codegen::alternatives(program.nests.at(0), target);
+      names_of_alternatives_.clear();
+      for (const codegen::Alternative& each : all) names_of_alternatives_.push_back(each.name);
+      kernels_ = in_one_unit(std::move(all.at(*alternative).kernels));
+    } else {
+      kernels_ = kernels_of(program, target);
+    }
     for (std::size_t b = 0; b < program.buffers.size(); ++b) {
       const Program::Buffer& buffer = program.buffers[b];
       const std::size_t bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
@@ -107,6 +118,9 @@ class OnGpu {
     const std::vector<codegen::Source> sources{{"kernels.cu", kernels_.text, arch}};
     module_ = std::make_unique<codegen::Module>(driver_, device, codegen::compile_all(sources, cache ? &*cache : nullptr).front().cubin);
   }
+
+  /// Of all alternatives, if one was asked for.
+  const std::vector<std::string>& names_of_alternatives() const { return names_of_alternatives_; }
 
   Times time() {
     Times times{"cuda, " + info_.name, find_hardware(info_.name, info_.sms)};
@@ -148,6 +162,7 @@ class OnGpu {
   codegen::Stream stream_;
   codegen::Event begin_, end_;
   Kernels kernels_;
+  std::vector<std::string> names_of_alternatives_;
   std::vector<std::unique_ptr<codegen::DeviceMemory>> buffers_;
   std::vector<std::byte*> addresses_;  // of the buffers
   codegen::Arguments arguments_;
@@ -195,6 +210,22 @@ std::string report(Times times, const Cost& cost, DType dtype, bool json) {
   return table.text();
 }
 
+/// The time of each way to do the program's one nest.
+std::string bench_alternatives(int device, const Program& program, std::span<const OperandType> types, const Cost& cost, bool tf32) {
+  if (program.nests.size() != 1) throw UsageError("bench: --alternatives is for a pattern that is one nest, not " + std::to_string(program.nests.size()));
+  Table table({false, true, true});
+  for (std::size_t i = 0, count = 1; i < count; ++i) {
+    OnGpu alternative(device, program, types, tf32, i);
+    count = alternative.names_of_alternatives().size();
+    Times times = alternative.time();
+    std::sort(times.seconds.begin(), times.seconds.end());
+    const double median = times.seconds[times.seconds.size() / 2];
+    const std::string& name = alternative.names_of_alternatives()[i];
+    table.add({name.empty() ? "the only way" : name, duration(median), with_prefix(cost.model.approximate() / median, "FLOP/s")});
+  }
+  return table.text();
+}
+
 std::string bench(const BenchWords& words) {
   const std::optional<int> gpu = gpu_of(words.device);
   const std::vector<OperandType> types = operands_of(words.call);
@@ -204,8 +235,11 @@ std::string bench(const BenchWords& words) {
   const Graph graph = build_graph(call.get(), types);
   const Program program = program_of(graph, types);
   if (program.nests.empty()) return "nothing to time: the results are empty, or views of the operands\n";
-  Times times = gpu ? OnGpu(*gpu, program, types).time() : on_cpu(call, types);
-  return report(std::move(times), cost(order_contractions(graph)), types[0].dtype, words.json);
+  if (!gpu && (words.tf32 || words.alternatives)) throw UsageError("bench: --tf32 and --alternatives are for --device cuda");
+  const Cost of_graph = cost(order_contractions(graph));
+  if (words.alternatives) return bench_alternatives(*gpu, program, types, of_graph, words.tf32);
+  Times times = gpu ? OnGpu(*gpu, program, types, words.tf32).time() : on_cpu(call, types);
+  return report(std::move(times), of_graph, types[0].dtype, words.json);
 }
 
 }  // namespace
@@ -217,6 +251,8 @@ void add_bench(CLI::App& app, std::string& output) {
   add_operands(*command, words->call);
   add_word(*command, "--device", words->device, "cpu (the default), cuda, or cuda:1 of several GPUs")->type_name("DEVICE");
   command->add_flag("--json", words->json, "as one JSON object");
+  command->add_flag("--tf32", words->tf32, "on a GPU, contractions of f32 by tensor cores, rounded to tf32");
+  command->add_flag("--alternatives", words->alternatives, "on a GPU, the times of all ways to do a contraction");
   command->footer(examples);
   command->callback([words, &output] { output = bench(*words); });
 }

@@ -36,14 +36,20 @@ codegen::Target target_of(const std::string& arch) {
 }
 
 Kernels kernels_of(const Program& program, const codegen::Target& target) {
-  Kernels kernels;
+  std::vector<codegen::KernelSource> sources;
   for (std::size_t i = 0; i < program.nests.size(); ++i) {
     for (codegen::KernelSource& kernel :
-         codegen::emit(program.nests[i], target, "_" + std::to_string(i))) {
-      if (!kernels.sources.empty()) kernels.text += '\n';
-      kernels.text += kernel.text.substr(kernel.kernel_begin);
-      kernels.sources.push_back(std::move(kernel));
-    }
+         codegen::emit(program.nests[i], target, "_" + std::to_string(i)))
+      sources.push_back(std::move(kernel));
+  }
+  return in_one_unit(std::move(sources));
+}
+
+Kernels in_one_unit(std::vector<codegen::KernelSource> sources) {
+  Kernels kernels{{}, std::move(sources)};
+  for (const codegen::KernelSource& kernel : kernels.sources) {
+    if (!kernels.text.empty()) kernels.text += '\n';
+    kernels.text += kernel.text.substr(kernel.kernel_begin);
   }
   kernels.text = codegen::vocabulary_for(kernels.text) + kernels.text;
   return kernels;
@@ -63,6 +69,8 @@ std::string launch_of(const codegen::KernelSource& kernel) {
   if (kernel.shared_bytes > 0)
     text += ", " + std::to_string(kernel.shared_bytes) + " bytes of shared memory";
   text += "; on";
+  for (const codegen::TensorMap& map : kernel.maps)
+    text += " a map of buffer " + std::to_string(map.buffer) + ",";
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
     const int buffer = kernel.buffers[i];
     text += i > 0 ? ", " : " ";

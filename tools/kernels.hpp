@@ -26,6 +26,7 @@ struct Kernels {
 };
 
 Kernels kernels_of(const Program& program, const codegen::Target& target);
+Kernels in_one_unit(std::vector<codegen::KernelSource> sources);
 
 /// How a kernel is launched, as a comment.
 std::string launch_of(const codegen::KernelSource& kernel);
