@@ -163,7 +163,9 @@ bool is_along_depth(const LoopNest& nest, const ContractRoles& roles, std::size_
 
 void write_tile_origin(Writer& w, const LoopNest& nest, const ContractRoles& roles,
                        const Tile& tile, const std::string& number) {
-  constexpr std::int64_t together = 8;  // rows of tiles that are gone through column by column
+  // Rows of tiles that are gone through column by column: what all multiprocessors work on at a
+  // time is about square.
+  const std::int64_t together = tile.n > tile.m ? 16 : 8;
   const std::int64_t m_tiles = ceil_div(roles.m, tile.m), n_tiles = ceil_div(roles.n, tile.n);
   const std::string type = "const " + w.unsigned_type();
   if (m_tiles <= together) {

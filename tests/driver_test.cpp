@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cstdlib>
 #include <fstream>
 #include <numeric>
@@ -14,6 +15,7 @@
 
 #include <ein/error.hpp>
 
+#include "support/host_tensor_map.hpp"
 #include "support/minimal_cubin.hpp"
 
 namespace ein::codegen {
@@ -138,6 +140,30 @@ TEST(Driver, KernelOnEachDevice) {
     for (int i = 0; i < 100; ++i) {
       EXPECT_EQ(result[i], i < 70 ? static_cast<float>(i) + 1 : 0.0f) << i;
     }
+  }
+}
+
+TEST(Driver, TensorMaps) {
+  Driver driver({EIN_FAKE_CUDA});
+  const TensorMap map{.buffer = 0,
+                      .offset = 0,
+                      .dtype = DType::bf16,
+                      .sizes = {72, 130, 3},
+                      .strides = {144, 18720},
+                      .box = {64, 128, 1}};
+  const auto encoded = std::bit_cast<HostTensorMap>(driver.encode(1, map, 0x1000));
+  EXPECT_EQ(encoded.mark, HostTensorMap::right_mark);
+  EXPECT_EQ(encoded.rank, 3u);
+  EXPECT_EQ(encoded.address, 0x1000u);
+  EXPECT_EQ(encoded.sizes[1], 130u);
+  EXPECT_EQ(encoded.strides[1], 18720u);
+  EXPECT_EQ(encoded.box[0], 64u);
+  try {
+    driver.encode(0, map, 0x1008);
+    FAIL() << "an address that is no multiple of 16";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::device);
+    EXPECT_NE(std::string(error.what()).find("cuTensorMapEncodeTiled"), std::string::npos);
   }
 }
 

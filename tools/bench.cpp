@@ -122,7 +122,7 @@ class OnGpu {
   /// Of all alternatives, if one was asked for.
   const std::vector<std::string>& names_of_alternatives() const { return names_of_alternatives_; }
 
-  Times time() {
+  Times time(double seconds_to_spend) {
     Times times{"cuda, " + info_.name, find_hardware(info_.name, info_.sms)};
     double once = seconds_of(1);
     once = seconds_of(3) / 3;
@@ -217,7 +217,7 @@ std::string bench_alternatives(int device, const Program& program, std::span<con
   for (std::size_t i = 0, count = 1; i < count; ++i) {
     OnGpu alternative(device, program, types, tf32, i);
     count = alternative.names_of_alternatives().size();
-    Times times = alternative.time();
+    Times times = alternative.time(seconds_to_spend / 5);
     std::sort(times.seconds.begin(), times.seconds.end());
     const double median = times.seconds[times.seconds.size() / 2];
     const std::string& name = alternative.names_of_alternatives()[i];
@@ -238,7 +238,7 @@ std::string bench(const BenchWords& words) {
   if (!gpu && (words.tf32 || words.alternatives)) throw UsageError("bench: --tf32 and --alternatives are for --device cuda");
   const Cost of_graph = cost(order_contractions(graph));
   if (words.alternatives) return bench_alternatives(*gpu, program, types, of_graph, words.tf32);
-  Times times = gpu ? OnGpu(*gpu, program, types, words.tf32).time() : on_cpu(call, types);
+  Times times = gpu ? OnGpu(*gpu, program, types, words.tf32).time(seconds_to_spend) : on_cpu(call, types);
   return report(std::move(times), of_graph, types[0].dtype, words.json);
 }
 

@@ -46,7 +46,8 @@ Kernels kernels_of(const Program& program, const codegen::Target& target) {
 }
 
 Kernels in_one_unit(std::vector<codegen::KernelSource> sources) {
-  Kernels kernels{{}, std::move(sources)};
+  Kernels kernels;
+  kernels.sources = std::move(sources);
   for (const codegen::KernelSource& kernel : kernels.sources) {
     if (!kernels.text.empty()) kernels.text += '\n';
     kernels.text += kernel.text.substr(kernel.kernel_begin);

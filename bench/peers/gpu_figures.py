@@ -35,6 +35,10 @@ def main():
     for n in (1024, 4096, 8192):
         a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
         show(f"einsum bf16 {n}", seconds_of(lambda: a @ b), 2 * n**3, 3 * 2 * n * n)
+    a, b = (torch.randn(4096, 4096, device="cuda") for _ in range(2))
+    for tf32 in (False, True):
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        show(f"einsum {'tf32' if tf32 else 'f32'} 4096", seconds_of(lambda: a @ b), 2 * 4096**3, 3 * 4 * 4096 * 4096)
     q, k = (torch.randn(16, 12, 1024, 64, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     show("attention scores bf16", seconds_of(lambda: q @ k.transpose(2, 3)), 2 * 16 * 12 * 1024 * 1024 * 64,
          2 * (2 * q.numel() + 16 * 12 * 1024 * 1024))

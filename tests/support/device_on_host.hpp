@@ -40,7 +40,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace device {
 
-constexpr unsigned most_threads = 1024, warp_size = 32;
+constexpr unsigned most_threads = 1024, warp_size = 32, most_shared_bytes = 232448;
 constexpr std::size_t stack_bytes = 64 << 10;
 
 // --- what happened ---
@@ -222,10 +222,27 @@ inline bool is_unordered(const Access& before) {
          before.warp_phase == warp_phase[current / warp_size];
 }
 
+/// Bytes of what a launch adds to shared memory that a kernel has used.
+static std::size_t used_shared_bytes;
+/// Where elements of this type begin there.
+template <class T>
+static T*& dynamic_begin() {
+  static T* begin = nullptr;
+  return begin;
+}
+template <class T>
+static void note_use(const T* element, std::size_t bytes) {
+  const T* const begin = dynamic_begin<T>();
+  if (!begin || element < begin || element >= begin + most_shared_bytes / bytes) return;
+  const std::size_t end = static_cast<std::size_t>(element - begin + 1) * bytes;
+  if (end > used_shared_bytes) used_shared_bytes = end;
+}
+
 template <class T>
 class Watched {
  public:
   operator T() const {
+    note_use(this, sizeof(T));
     if (written_.phase < block_begin)
       fail("thread %u reads shared memory that nobody has written", current);
     if (is_unordered(written_)) {
@@ -237,6 +254,7 @@ class Watched {
     return value_;
   }
   Watched& operator=(T value) {
+    note_use(this, sizeof(T));
     for (const Access& other : {written_, read_[0], read_[1]}) {
       if (is_unordered(other)) {
         fail("shared memory is written by thread %u and used by thread %u, with no barrier between",
@@ -279,6 +297,7 @@ template <class... Args>
 const char* launch(void (*kernel)(Args...), const unsigned* grid, const unsigned* block,
                    bool with_fibres, void* const* arguments) {
   failure[0] = 0;
+  used_shared_bytes = 0;
   gridDim = {grid[0], grid[1], grid[2]};
   blockDim = {block[0], block[1], block[2]};
   const Call<Args...> call{kernel, arguments};
@@ -497,7 +516,6 @@ inline float value_of_f8e4m3(unsigned bits) {
   return bits >> 7 ? -size : size;
 }
 
-constexpr unsigned most_shared_bytes = 232448;
 alignas(1024) static unsigned char dynamic[most_shared_bytes];
 
 }  // namespace device
@@ -506,6 +524,7 @@ alignas(1024) static unsigned char dynamic[most_shared_bytes];
 template <class T>
 static device::Watched<T>* shared_memory() {
   static device::Watched<T> memory[device::most_shared_bytes / sizeof(T)];
+  device::dynamic_begin<device::Watched<T>>() = memory;
   return memory;
 }
 inline unsigned char* dynamic_memory() { return device::dynamic; }
@@ -616,6 +635,8 @@ namespace device {
 /// Bytes of shared memory that are swizzled by 128 bytes: which of eight 16-byte units of a line is
 /// which depends on the line.
 inline unsigned char& swizzled(unsigned address) {
+  // On a device they begin up to 1023 bytes later.
+  if (address + 1024 > used_shared_bytes) used_shared_bytes = address + 1024;
   address ^= (address >> 7 & 7) << 4;
   if (address >= most_shared_bytes) fail("a tile beyond the end of shared memory");
   return dynamic[address % most_shared_bytes];

@@ -58,7 +58,9 @@ class KernelsOnHost {
     const std::string source = directory.path("kernels.cpp"),
                       library = directory.path("kernels.so");
     write_bytes(source, "#include \"" EIN_TEST_DATA "/../support/device_on_host.hpp\"\n" +
-                            codegen::portable_vocabulary() + text_);
+                            codegen::portable_vocabulary() + text_ +
+                            "extern \"C\" std::size_t used_shared_bytes() { return "
+                            "device::used_shared_bytes; }\n");
     std::string options = " -std=c++20 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing";
 #if defined(__SANITIZE_ADDRESS__)
     options += " -g -fsanitize=address,undefined -fno-sanitize-recover=all";
@@ -100,7 +102,13 @@ class KernelsOnHost {
          {"__syncthreads", "__shfl", "combine_lanes", "combine_rows", "scan_block", "sorted<"}) {
       fibres |= text.find(word) != std::string::npos;
     }
-    return launches_.at(kernel.name)(kernel.grid, kernel.block, fibres, arguments.addresses().data());
+    const std::string wrong =
+        launches_.at(kernel.name)(kernel.grid, kernel.block, fibres, arguments.addresses().data());
+    if (!wrong.empty()) return wrong;
+    const auto used = reinterpret_cast<std::size_t (*)()>(::dlsym(library_, "used_shared_bytes"))();
+    if (used <= kernel.shared_bytes) return {};
+    return std::to_string(used) + " bytes of shared memory are used, " +
+           std::to_string(kernel.shared_bytes) + " asked for";
   }
 
  private:
