@@ -1,14 +1,14 @@
 // Groups of nests as kernels.
 #include <iterator>
 
-#include "codegen/emit.hpp"
-#include "codegen/forms.hpp"
+#include "codegen/attention.hpp"
 
 namespace ein::codegen {
 
 std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
                                const Target& target, std::string_view suffix) {
   if (group.each > 0) return emit_many(program, group, {target, std::string(suffix)});
+  if (group.attention) return emit_attention(*group.attention, {target, std::string(suffix)});
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {
     std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);

@@ -431,6 +431,36 @@ __device__ __forceinline__ void load_matrices_turned(u32 (&r)[2], u32 (&s)[2], c
 
 )cuda";
 
+/// What attention wants beside matrices; a host replaces it.
+constexpr std::string_view attention =
+    R"cuda(// The shared memory that a launch gives each block.
+template <class T>
+__device__ __forceinline__ T& shared_tiles() {
+  extern __shared__ __align__(16) unsigned char tiles_memory[];
+  return *reinterpret_cast<T*>(tiles_memory);
+}
+
+// 2 to the power of x, to 2 units in the last place; 0 where that is below the normal numbers.
+__device__ __forceinline__ float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Two neighbours as the matrices have them.
+__device__ __forceinline__ unsigned packed_bf16(float low, float high) {
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+__device__ __forceinline__ unsigned packed_f16(float low, float high) {
+  unsigned bits;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  return bits;
+}
+
+)cuda";
+
 constexpr std::string_view small_floats = R"cuda(// 8-bit floats of OCP's OFP8 specification.
 template <int exponent_bits, int mantissa_bits, bool has_infinity>
 struct SmallFloat {
@@ -855,6 +885,7 @@ const std::vector<Section>& sections() {
       {group_products("f8e5m2", "e5m2", false), {"multiply_add_group_f8e5m2"}, false},
       {std::string(elements), {""}},
       {std::string(matrices), {"multiply_add_"}},
+      {std::string(attention), {"shared_tiles<"}, false},
       {std::string(descriptors), {"multiply_add_group_"}},
       {std::string(small_floats), {"f8e"}},
       {std::string(integers), {"plus(", "minus(", "times(", "absolute(", "power("}},

@@ -117,6 +117,12 @@ void Writer::workspace(const std::string& type, const std::string& name, std::si
   kernel_.workspace_bytes = std::max(kernel_.workspace_bytes, offset + bytes);
 }
 
+void Writer::pointer(const std::string& type, const std::string& name,
+                     const LoopNest::Operand& operand) {
+  argument(type + "* __restrict__ " + name, operand.buffer,
+           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+}
+
 void Writer::fault() {
   kernel_.checks_positions = true;
   arguments_.push_back("Fault* fault");

@@ -51,6 +51,8 @@ class Writer {
   /// Scratch memory `offset` bytes into the nest's, of which `bytes` are used from there on.
   void workspace(const std::string& type, const std::string& name, std::size_t offset,
                  std::size_t bytes);
+  /// An operand by another name; `type` is that of its elements.
+  void pointer(const std::string& type, const std::string& name, const LoopNest::Operand& operand);
   void fault();
   /// The first argument: entries for each of some tensors, and numbers for each.
   void table(std::size_t tensors, std::size_t entries);

@@ -30,6 +30,22 @@ def show(name, seconds, flops=0, moved=0):
     print(f"{name:28} {seconds * 1e6:12.1f} us {flops / seconds / 1e12:9.1f} TFLOP/s {moved / seconds / 1e9:9.1f} GB/s", flush=True)
 
 
+def attention(shape, dtype):
+    """Causal; arithmetic is counted as bench/gpu/attention.cpp does."""
+    name = str(dtype).removeprefix("torch.")
+    q, k, v, dout = (torch.randn(shape, device="cuda", dtype=dtype) for _ in range(4))
+    flops = 2 * shape[0] * shape[1] * shape[2] ** 2 * shape[3]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    show(f"attention {name} {shape}", seconds_of(lambda: attend(q, k, v, is_causal=True)), flops)
+    for x in (q, k, v):
+        x.requires_grad_()
+
+    def both():
+        torch.autograd.grad(attend(q, k, v, is_causal=True), (q, k, v), dout)
+
+    show("  with gradients", seconds_of(both), 3.5 * flops)
+
+
 def main():
     print(torch.__version__, torch.cuda.get_device_name())
     for n in (1024, 4096, 8192):
@@ -50,6 +66,9 @@ def main():
     show("transpose f32", seconds_of(lambda: x.t().contiguous()), 0, 8 * x.numel())
     h = torch.randn(16, 1024, 768, device="cuda", dtype=torch.bfloat16)
     show("heads bf16", seconds_of(lambda: h.view(16, 1024, 12, 64).transpose(1, 2).contiguous()), 0, 4 * h.numel())
+    for shape in ((16, 12, 1024, 64), (4, 16, 4096, 64), (4, 16, 4096, 128)):
+        attention(shape, torch.bfloat16)
+    attention((4, 12, 1024, 64), torch.float32)
     x = torch.randn(1 << 28, device="cuda")
     y = torch.empty_like(x)
     show("copy f32", seconds_of(lambda: y.copy_(x)), 0, 8 * x.numel())

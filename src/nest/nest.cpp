@@ -143,7 +143,10 @@ std::string to_string(const Program& program) {
     while (group < program.groups.size() && program.groups[group].first < n) ++group;
     if (group < program.groups.size() && program.groups[group].first == n && program.groups[group].count > 1) {
       const Program::Group& g = program.groups[group];
-      text += "the next " + std::to_string(g.count) + " together, in " + std::to_string(g.blocks) + " blocks:\n";
+      text += "the next " + std::to_string(g.count) + " together, " +
+              (!g.attention              ? "in " + std::to_string(g.blocks) + " blocks:\n"
+               : g.attention->gradients ? "as the gradients of attention:\n"
+                                        : "as attention:\n");
     }
     text += to_string(program.nests[n]);
   }

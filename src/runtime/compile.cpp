@@ -239,6 +239,7 @@ class detail::CompiledFunction::Program {
         for (const LoopNest::Operand& input : program_.nests[n].inputs) touch(input);
         touch(program_.nests[n].output);
       }
+      if (group.attention) touch(group.attention->out);  // which the gradients read too
     }
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
       const int buffer = program_.results[r].buffer;

@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include "codegen/launches.hpp"
+#include "passes/find_attention.hpp"
 #include "passes/group_many.hpp"
 #include "passes/group_nests.hpp"
 
@@ -12,7 +13,7 @@ namespace ein::engine {
 
 void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
   if (device == cpu) return group_nests(program, kept, memory);
-  for (std::size_t n = 0; n < program.nests.size(); ++n) program.groups.push_back({.first = n});
+  find_attention(program, kept, memory);
   group_many(program, kept, memory);
 }
 

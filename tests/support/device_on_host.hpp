@@ -340,6 +340,13 @@ T* aligned(T* address) {
   return address;
 }
 
+/// One block runs at a time.
+template <class T>
+T& shared_tiles() {
+  static T memory;
+  return memory;
+}
+
 inline void __syncthreads() { device::wait(device::State::at_barrier); }
 
 template <class T>
@@ -382,6 +389,7 @@ inline float __double2float_rz(double x) {
   if (!(std::fabs(static_cast<double>(near)) > std::fabs(x))) return near;
   return std::nextafter(near, 0.0f);
 }
+inline float power_of_two(float x) { return std::exp2(x); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 
@@ -792,4 +800,10 @@ void multiply_add_group_f8e4m3(float (&sum)[n], std::uint64_t a, std::uint64_t b
 template <int n>
 void multiply_add_group_f8e5m2(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
   device::start_product({sum, n, 32, 1, a, b, false, false, device::value_of_f8e5m2, {}});
+}
+inline unsigned packed_bf16(float low, float high) {
+  return bf16_bits(low) | unsigned{bf16_bits(high)} << 16;
+}
+inline unsigned packed_f16(float low, float high) {
+  return f16_bits(low) | unsigned{f16_bits(high)} << 16;
 }

@@ -1,0 +1,74 @@
+// What values inside an attention mean, as far as its patterns go: an algebra that expressions are
+// evaluated in, so that it does not matter how they are cut into nests.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include <ein/scalar_expr.hpp>
+
+namespace ein::attention {
+
+/// What polynomials are made of, each for a query and key or for a query.
+enum Atom : std::size_t {
+  product,    // q · k
+  weight,     // exp(score - maximum)
+  total,      // the sum of weights of a query
+  cotangent,  // dout · v
+  delta,      // the sum along the keys of cotangent · weight / total
+  atoms
+};
+using Powers = std::array<int, atoms>;
+
+/// product * scale, or -inf where key > query + reach.
+struct Scores {
+  double scale = 1;
+  std::optional<std::int64_t> reach;
+  friend bool operator==(const Scores&, const Scores&) = default;
+};
+
+struct Value {
+  enum class Kind : std::uint8_t {
+    unknown,
+    polynomial,  // Σ coefficient · Π atom^power
+    position,    // key · index of the key + query · index of the query + offset
+    visible,     // whether key <= query + reach
+    hidden,      // the opposite
+    scores,
+    maximum,  // of the scores of a query
+    shifted,  // scores less their maximum
+  };
+  Kind kind = Kind::unknown;
+  std::map<Powers, double> terms{};
+  double key = 0, query = 0, offset = 0;
+  std::int64_t reach = 0;
+  Scores scores{};
+
+  static Value constant(double value);
+  static Value of(const Powers& powers, double coefficient = 1);
+  bool is_known() const { return kind != Kind::unknown; }
+  std::optional<double> as_constant() const;
+  /// Scaled products are scores without a mask.
+  std::optional<Scores> as_scores() const;
+  /// Whether the gradient of the result is in it.
+  bool is_backward() const;
+};
+
+/// The value of an expression whose inputs and axes' indices have these values; `scores` are those
+/// that weights are of, once they are known.
+Value evaluate(const ScalarExpr& expr, const std::vector<Value>& inputs,
+               const std::vector<Value>& indices, const std::optional<Scores>& scores);
+
+/// The sum and the maximum along the keys.
+Value sum_of(const Value& value);
+Value maximum_of(const Value& value);
+
+/// Whether a value is weight / total.
+bool is_probability(const Value& value);
+/// The c of c (weight / total) (cotangent - delta); none for other values.
+std::optional<double> as_score_gradient(const Value& value);
+
+}  // namespace ein::attention

@@ -1,0 +1,81 @@
+// Compiled attention, which a GPU computes without matrices of scores, gives what the CPU gives.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <ein/autocast.hpp>
+#include <ein/autograd.hpp>
+#include <ein/compile.hpp>
+#include <ein/ein.hpp>
+#include <ein/nn.hpp>
+
+namespace ein {
+namespace {
+
+struct Outcome {
+  std::vector<Tensor> results;  // the loss, and the gradient of each parameter
+  MemoryPlan memory;
+};
+
+/// A training step of a layer of attention, without the update.
+Outcome step_on(Device device, std::optional<DType> autocast) {
+  manual_seed(5);
+  nn::Attention layer(64, 2);
+  layer.to(device);
+  const Tensor x = randn({2, 50, 64}, DType::f32, device),
+               y = randn({2, 50, 64}, DType::f32, device);
+  auto step = compile([&](const Tensor& x, const Tensor& y) {
+    Tensor result;
+    {
+      std::optional<Autocast> scope;
+      if (autocast) scope.emplace(*autocast);
+      result = layer(x);
+    }
+    const Tensor off = result.to(DType::f32) - y;
+    layer.zero_grad();
+    const Tensor loss = reduce(off * off, "b s d ->", Reduction::mean);
+    loss.backward();
+    std::vector<Tensor> results{loss};
+    for (const Tensor& p : layer.parameters()) results.push_back(p.grad());
+    return results;
+  });
+  Outcome outcome{step(x, y), step.memory()};
+  for (Tensor& result : outcome.results) result = result.to(cpu);
+  return outcome;
+}
+
+TEST(OnDevice, AttentionSteps) {
+  constexpr std::size_t scores = 2 * 2 * 50 * 50;
+  for (const std::optional<DType> autocast : {std::optional<DType>(), std::optional(DType::bf16)}) {
+    const Outcome here = step_on(cpu, autocast), there = step_on(cuda, autocast);
+    ASSERT_EQ(here.results.size(), there.results.size());
+    for (std::size_t i = 0; i < here.results.size(); ++i) {
+      const double scale = reduce(abs(here.results[i]), "... -> ", Reduction::max).item<float>();
+      EXPECT_TRUE(all_close(there.results[i], here.results[i], 0, scale * (autocast ? 0.02 : 1e-5)))
+          << i << "\n"
+          << to_string(there.results[i]) << "\n"
+          << to_string(here.results[i]);
+    }
+    // The scores, weights and their gradients: at least five matrices that there is no memory for.
+    EXPECT_GE(there.memory.unshared, 5 * scores * (autocast ? 2 : 4));
+    EXPECT_LT(there.memory.arena, there.memory.unshared - 4 * scores * (autocast ? 2 : 4));
+  }
+}
+
+TEST(OnDevice, AttentionWithDropoutIsTheSame) {
+  const auto run = [](Device device) {
+    manual_seed(6);
+    nn::Attention layer(32, 2, true, 0.25);
+    layer.to(device);
+    const Tensor x = randn({2, 20, 32}, DType::f32, device);
+    auto forward = compile([&](const Tensor& x) { return layer(x).detach(); });
+    return forward(x).to(cpu);
+  };
+  EXPECT_TRUE(all_close(run(cuda), run(cpu), 1e-5, 1e-5));
+}
+
+}  // namespace
+}  // namespace ein
