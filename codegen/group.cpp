@@ -9,6 +9,13 @@ std::vector<KernelSource> emit(const Program& program, const Program::Group& gro
                                const Target& target, std::string_view suffix) {
   if (group.each > 0) return emit_many(program, group, {target, std::string(suffix)});
   if (group.attention) return emit_attention(*group.attention, {target, std::string(suffix)});
+  if (group.row_axes) {
+    const std::span nests(program.nests.data() + group.first, group.count);
+    std::vector<bool> is_local;
+    for (const LoopNest& nest : nests)
+      is_local.push_back(program.buffers[static_cast<std::size_t>(nest.output.buffer)].is_local);
+    return emit_rows(nests, *group.row_axes, is_local, {target, std::string(suffix)});
+  }
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {
     std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);

@@ -144,9 +144,9 @@ std::string to_string(const Program& program) {
     if (group < program.groups.size() && program.groups[group].first == n && program.groups[group].count > 1) {
       const Program::Group& g = program.groups[group];
       text += "the next " + std::to_string(g.count) + " together, " +
-              (!g.attention              ? "in " + std::to_string(g.blocks) + " blocks:\n"
-               : g.attention->gradients ? "as the gradients of attention:\n"
-                                        : "as attention:\n");
+              (g.attention  ? (g.attention->gradients ? "as the gradients of attention" : "as attention")
+               : g.row_axes ? "row by row"
+                            : "in " + std::to_string(g.blocks) + " blocks") + ":\n";
     }
     text += to_string(program.nests[n]);
   }

@@ -106,6 +106,10 @@ struct Program {
   };
   /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of its axis axes[i]
   /// at a time. A single nest is run whole. Nests that are attention run as that says.
+  ///
+  /// Or row by row: then all these nests have the same first `row_axes` axes, which none reduces, and either no others or
+  /// the same others, all reduced or all kept. Of what the group writes they read only values of the same row, at the
+  /// point where they are written; and they read nothing that one of them overwrites.
   struct Group {
     std::size_t first = 0, count = 1;
     std::int64_t blocks = 1;
@@ -113,6 +117,7 @@ struct Program {
     /// If not 0, every so many nests do the same as those before them, but to other tensors, one after the other on the
     /// same elements; of each other they are independent.
     std::size_t each = 0;
+    std::optional<std::size_t> row_axes{};
     std::optional<Attention> attention{};
   };
   /// A result is a view of a buffer, maybe of an input's.

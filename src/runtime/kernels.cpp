@@ -8,12 +8,14 @@
 #include "passes/find_attention.hpp"
 #include "passes/group_many.hpp"
 #include "passes/group_nests.hpp"
+#include "passes/group_rows.hpp"
 
 namespace ein::engine {
 
 void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
   if (device == cpu) return group_nests(program, kept, memory);
   find_attention(program, kept, memory);
+  group_rows(program, kept, memory);
   group_many(program, kept, memory);
 }
 
