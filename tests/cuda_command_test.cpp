@@ -140,7 +140,7 @@ TEST_F(CudaCommand, EmitCubin) {
 TEST_F(CudaCommand, SeveralKernelsAreOneCubin) {
   if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
   const std::string path = scratch.path("all.cubin");
-  const std::string text = text_of({"emit", "cubin", "reduce", "b c -> b", "--shape", "64,1000",
+  const std::string text = text_of({"emit", "cubin", "reduce", "b c ->", "--shape", "64,1000",
                                     "--by", "logsumexp", "-o", path});
   const auto kernels = codegen::kernels_of({test::read_bytes(path), ""});
   EXPECT_GT(kernels.size(), 1u);

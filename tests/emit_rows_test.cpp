@@ -267,6 +267,63 @@ TEST_F(EmitRowsTest, RandomNumbersAndPositionsJoin) {
   check_all();
 }
 
+/// A random composition of calls on tensors of one shape, whose last values are the results.
+Tensors composed(Tensors all, Random& random) {
+  const auto any = [&] { return all[static_cast<std::size_t>(below(random, std::ssize(all)))]; };
+  constexpr Reduction reductions[] = {Reduction::sum, Reduction::max, Reduction::mean,
+                                      Reduction::logsumexp};
+  for (std::int64_t step = 3 + below(random, 8); step > 0; --step) {
+    const Tensor x = any(), y = all.back();
+    const Reduction reduction = reductions[below(random, 4)];
+    const auto make = [&]() -> Tensor {
+      switch (below(random, 12)) {
+        case 0:
+          return softmax(y, "b q [k]");
+        case 1:
+          return softmax(x, "b [q] k");
+        case 2:
+          return softmax(x, "b [q k]");
+        case 3:
+          return y - reduce(x, "b q k -> b q 1", reduction);
+        case 4:
+          return x * reduce(y, "b q k -> b 1 k", reduction);
+        case 5:
+          return tanh(y + reduce(x, "b q k -> 1 1 k", reduction) * 0.1);
+        case 6:
+          return layer_norm(y, "b q [k]");
+        case 7:
+          return x + y;
+        case 8:
+          return exp(tanh(y)) * x;
+        case 9:
+          return tril(y, 1);
+        case 10:
+          return cumsum(x * 0.1, "b q [k]");
+        default: {
+          const Tensors parts{x.at({ein::all, slice(1, x.shape()[1])}),
+                              y.at({ein::all, slice(0, 1)})};
+          return pack(parts, "b * k").tensor;
+        }
+      }
+    };
+    all.push_back(make());
+  }
+  Tensors results{all.back()};
+  for (std::int64_t more = below(random, 3); more > 0; --more) results.push_back(any() * 1.5);
+  return results;
+}
+
+TEST_F(EmitRowsTest, RandomCompositions) {
+  for (int i = 0; i < 160 / share; ++i) {
+    Random random(suite_seed + 5000 + static_cast<std::uint64_t>(i));
+    const Shape shape{1 + below(random, 4), 2 + below(random, 9), 2 + below(random, 40)};
+    Tensors inputs;
+    for (int n = 0; n < 2; ++n) inputs.push_back(random_tensor(shape, DType::f64, random));
+    add_rows([&](const Tensors& x) { return composed(x, random); }, inputs, {1e-9, 1e-9});
+  }
+  check_all();
+}
+
 // --- the pass ---
 
 Traced traced_rows(const std::string& name, bool is_backward, const Shape& shape,

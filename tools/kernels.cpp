@@ -9,6 +9,7 @@
 #include "io/file.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "runtime/kernels.hpp"
 
 namespace ein::command {
 
@@ -36,10 +37,14 @@ codegen::Target target_of(const std::string& arch) {
 }
 
 Kernels kernels_of(const Program& program, const codegen::Target& target) {
+  Program grouped = program;
+  std::vector<int> kept;
+  for (const Program::Result& result : program.results) kept.push_back(result.buffer);
+  engine::group(grouped, cuda, kept);
   std::vector<codegen::KernelSource> sources;
-  for (std::size_t i = 0; i < program.nests.size(); ++i) {
+  for (std::size_t i = 0; i < grouped.groups.size(); ++i) {
     for (codegen::KernelSource& kernel :
-         codegen::emit(program.nests[i], target, "_" + std::to_string(i)))
+         codegen::emit(grouped, grouped.groups[i], target, "_" + std::to_string(i)))
       sources.push_back(std::move(kernel));
   }
   return in_one_unit(std::move(sources));

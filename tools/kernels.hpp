@@ -19,7 +19,7 @@ Program program_of(const Graph& graph, std::span<const OperandType> operands);
 /// What "sm_90a" says. A UsageError for what is no architecture that kernels are made for.
 codegen::Target target_of(const std::string& arch);
 
-/// The kernels of all nests, and the one translation unit that they make.
+/// The kernels of a program, in groups as on a GPU, and the one translation unit that they make.
 struct Kernels {
   std::vector<codegen::KernelSource> sources;
   std::string text;
