@@ -276,7 +276,7 @@ Tensors composed(Tensors all, Random& random) {
     const Tensor x = any(), y = all.back();
     const Reduction reduction = reductions[below(random, 4)];
     const auto make = [&]() -> Tensor {
-      switch (below(random, 12)) {
+      switch (below(random, 14)) {
         case 0:
           return softmax(y, "b q [k]");
         case 1:
@@ -299,6 +299,15 @@ Tensors composed(Tensors all, Random& random) {
           return tril(y, 1);
         case 10:
           return cumsum(x * 0.1, "b q [k]");
+        case 11: {
+          // What is at another place of the row, or in another row.
+          if (x.shape()[1] != x.shape()[2]) return x * 0.5;
+          return y + rearrange(y * y, "b q k -> b k q");
+        }
+        case 12: {
+          if (x.shape()[1] != x.shape()[2]) return y * 0.5;
+          return y * rearrange(reduce(y, "b q k -> b q", reduction), "b k -> b 1 k");
+        }
         default: {
           const Tensors parts{x.at({ein::all, slice(1, x.shape()[1])}),
                               y.at({ein::all, slice(0, 1)})};
@@ -316,7 +325,8 @@ Tensors composed(Tensors all, Random& random) {
 TEST_F(EmitRowsTest, RandomCompositions) {
   for (int i = 0; i < 160 / share; ++i) {
     Random random(suite_seed + 5000 + static_cast<std::uint64_t>(i));
-    const Shape shape{1 + below(random, 4), 2 + below(random, 9), 2 + below(random, 40)};
+    Shape shape{1 + below(random, 4), 2 + below(random, 9), 2 + below(random, 40)};
+    if (i % 3 == 0) shape[2] = shape[1];
     Tensors inputs;
     for (int n = 0; n < 2; ++n) inputs.push_back(random_tensor(shape, DType::f64, random));
     add_rows([&](const Tensors& x) { return composed(x, random); }, inputs, {1e-9, 1e-9});
