@@ -106,9 +106,9 @@ class RowGroup {
     const Operand& by = *guide(seed);
     std::vector<std::size_t> order(seed.axes.size());
     for (std::size_t a = 0; a < order.size(); ++a) order[a] = a;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       if (seed.axes[a].reduced != seed.axes[b].reduced) return seed.axes[b].reduced;
-      return by.strides[a] > by.strides[b];
+      return by.strides[a] != by.strides[b] ? by.strides[a] > by.strides[b] : a < b;
     });
     const auto in_order = [&](Operand operand) {
       const std::vector<std::int64_t> strides = operand.strides;
@@ -250,11 +250,11 @@ class RowGroup {
     // The operands that move along the most axes first.
     std::vector<std::size_t> order(nest.inputs.size() + 1);
     for (std::size_t o = 0; o < order.size(); ++o) order[o] = o;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const auto still = [&](std::size_t o) {
         return std::count(n.operand(o).strides.begin(), n.operand(o).strides.end(), 0);
       };
-      return still(a) < still(b);
+      return still(a) != still(b) ? still(a) < still(b) : a < b;
     });
     for (std::size_t o : order) {
       for (std::size_t k = 0; k < known_.size(); ++k) {
