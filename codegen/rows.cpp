@@ -371,8 +371,9 @@ class RowsWriter {
   /// Whether a thread reads several elements of a source at once, or one after the other.
   bool is_pack(const Source& source) const {
     const std::size_t axis = plan_.axes.back();
-    return plan_.width > 1 && (source.operand->strides[axis] != 0 ||
-                               (source.positions && source.positions->strides[axis] != 0));
+    return source.is_many && plan_.width > 1 &&
+           (source.operand->strides[axis] != 0 ||
+            (source.positions && source.positions->strides[axis] != 0));
   }
   /// Where an operand's element j of a pack lies.
   std::string place_of_j(const Operand& operand) const {

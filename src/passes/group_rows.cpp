@@ -74,9 +74,10 @@ bool reduces(const LoopNest& nest) {
                      [](const auto& axis) { return axis.reduced; });
 }
 
-/// Whether a nest could be in any group.
+/// Whether a nest could be in any group. What updates parameters goes with its like (group_many).
 bool is_joinable(const LoopNest& nest) {
-  if (nest.is_scatter() || nest.along != LoopNest::Along::nothing) return false;
+  if (nest.phase == Phase::update || nest.is_scatter() || nest.along != LoopNest::Along::nothing)
+    return false;
   if (std::any_of(nest.axes.begin(), nest.axes.end(),
                   [](const auto& axis) { return axis.size < 2; }))
     return false;
