@@ -79,7 +79,7 @@ class Matrix {
 
 template <class T>
 using Product = void (*)(const MatrixRef<T>&, const MatrixRef<const T>&, const MatrixRef<const T>&,
-                         bool);
+                         bool, const Finish&);
 
 /// Values are small integers, so that every order of summation gives the same result.
 template <class T>
@@ -91,7 +91,14 @@ void expect_product(Product<T> product, std::int64_t m, std::int64_t n, std::int
   const Matrix<T> a(m, k, a_lies, random), b(k, n, b_lies, random);
   Matrix<T> c(m, n, c_lies, random);
   const Matrix<T> before = c;
-  product(c.ref(), a.ref(), b.ref(), accumulate);
+  std::vector<int> finished(static_cast<std::size_t>(m * n), 0);
+  const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
+    for (std::int64_t i = row; i < row + rows; ++i) {
+      for (std::int64_t j = col; j < col + cols; ++j) ++finished[static_cast<std::size_t>(i * n + j)];
+    }
+  };
+  product(c.ref(), a.ref(), b.ref(), accumulate, finish);
+  EXPECT_EQ(finished, std::vector<int>(finished.size(), 1));
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {

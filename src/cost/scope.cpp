@@ -47,8 +47,8 @@ Cost cost(const LoopNest& nest) {
       if (axis.ordered) add_sort(tally, tuples, axis.size);
     }
   }
-  add_expr(tally, nest.epilogue, results);
   if (nest.is_contraction()) tally.matmul_only = tally.model;
+  add_expr(tally, nest.epilogue, results);
   return tally;
 }
 

@@ -14,6 +14,7 @@
 #include "cpu/gemm.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/tile_epilogue.hpp"
 
 namespace ein::host {
 namespace {
@@ -70,11 +71,12 @@ struct Part {
   bool packed = false;
   std::vector<std::int64_t> strides;  // per nest axis, of what the product reads or writes
   std::int64_t bytes = 0;             // of the packed copy
-  std::unique_ptr<Kernel> copy;       // between the operand (buffer 0 or 1) and the packed copy
+  std::unique_ptr<Kernel> copy;       // between the packed copy (buffer 0), the operand (1) and the epilogue's (from 2 on)
 };
 
 /// Loops around the matrix products, with a stride per operand (a, b, c).
 struct OuterLoop {
+  std::size_t axis;
   std::int64_t size;
   std::int64_t strides[3];
 };
@@ -85,7 +87,8 @@ class ContractKernel final : public Kernel {
   /// Arithmetic on integers wraps, which unsigned types do without undefined behaviour.
   using Number = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
 
-  explicit ContractKernel(const LoopNest& nest) : operands_{nest.inputs[0], nest.inputs[1], nest.output} {
+  explicit ContractKernel(const LoopNest& nest)
+      : operands_{nest.inputs[0], nest.inputs[1], nest.output}, finish_operands_(nest.inputs.begin() + 2, nest.inputs.end()) {
     const Roles roles = roles_of(nest);
     is_empty_ = size_of_axes(nest, roles.batch) * size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) == 0;
     if (is_empty_) return;
@@ -97,17 +100,24 @@ class ContractKernel final : public Kernel {
       if (plan.packs[o]) pack(nest, roles.batch, plan.side(o, 0), plan.side(o, 1), o);
     }
     set_product(nest, roles, plan.m, plan.n, plan.k);
+    if (!nest.epilogue.steps.empty() && !parts_[2].packed) set_epilogue(nest, plan.m, plan.n);
   }
 
   std::size_t workspace_bytes() const override {
-    std::size_t bytes = 0;
-    for (const Part& part : parts_) bytes += part.packed ? aligned_bytes(static_cast<std::size_t>(part.bytes)) : 0;
-    return bytes;
+    std::size_t bytes = 0, most = 0;
+    for (const Part& part : parts_) {
+      if (!part.packed) continue;
+      bytes += aligned_bytes(static_cast<std::size_t>(part.bytes));
+      most = std::max(most, part.copy->workspace_bytes());
+    }
+    return bytes + most;
   }
 
   void run(const Run& run) const override {
     if (is_empty_) return;
     std::byte* free = run.workspace;
+    std::byte* spare = free;  // what copies need for themselves
+    for (const Part& part : parts_) spare += part.packed ? aligned_bytes(static_cast<std::size_t>(part.bytes)) : 0;
     Number* data[3];
     for (int o = 0; o < 3; ++o) {
       const LoopNest::Operand& operand = operands_[o];
@@ -120,13 +130,16 @@ class ContractKernel final : public Kernel {
       free += aligned_bytes(static_cast<std::size_t>(parts_[o].bytes));
       data[o] = reinterpret_cast<Number*>(packed);
       if (o == 2) continue;
-      std::byte* const ends[] = {base, packed};
-      parts_[o].copy->run({ends});
+      std::byte* const ends[] = {packed, base};
+      parts_[o].copy->run({ends, spare});
     }
-    multiply(data[0], data[1], data[2]);
+    multiply(run.buffers, data[0], data[1], data[2]);
     if (parts_[2].packed) {
-      std::byte* const ends[] = {reinterpret_cast<std::byte*>(data[2]), run.buffers[static_cast<std::size_t>(operands_[2].buffer)]};
-      parts_[2].copy->run({ends});
+      SmallArray<std::byte*, 16> ends(2 + finish_operands_.size());
+      ends[0] = reinterpret_cast<std::byte*>(data[2]);
+      ends[1] = run.buffers[static_cast<std::size_t>(operands_[2].buffer)];
+      for (std::size_t i = 0; i < finish_operands_.size(); ++i) ends[2 + i] = run.buffers[static_cast<std::size_t>(finish_operands_[i].buffer)];
+      parts_[2].copy->run({ends, spare});
     }
   }
 
@@ -224,10 +237,18 @@ class ContractKernel final : public Kernel {
       const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
       const double copied = copied_cost * multiply_adds(rows.size, columns.size, 1) + copy_cost / batch;
       const double lying = lying_cost(nest, plan, o);
-      plan.packs[o] = operands_[o].dtype != dtype || !is_matrix(nest, rows, columns, o) || copied < lying;
+      plan.packs[o] = operands_[o].dtype != dtype || !is_matrix(nest, rows, columns, o) || copied < lying ||
+                      (o == 2 && !has_even_epilogue(nest, rows, columns));
       plan.cost += plan.packs[o] ? copied : lying;
     }
     return plan;
+  }
+
+  /// Whether the epilogue can walk rows and columns of the product along with all that it reads.
+  bool has_even_epilogue(const LoopNest& nest, const Group& rows, const Group& columns) const {
+    return std::all_of(finish_operands_.begin(), finish_operands_.end(), [&](const LoopNest::Operand& operand) {
+      return joint_stride(nest, rows, operand) && joint_stride(nest, columns, operand);
+    });
   }
 
   /// Gives operand `o` a contiguous copy in the order batch, rows, columns.
@@ -236,9 +257,7 @@ class ContractKernel final : public Kernel {
     part.packed = true;
     part.strides.assign(nest.axes.size(), 0);
     std::int64_t stride = 1;
-    LoopNest copy;
     const LoopNest::Operand& operand = operands_[o];
-    LoopNest::Operand packed{.dtype = dtype}, lying{.dtype = operand.dtype, .offset = operand.offset};
     AxisList order = batch;
     order.insert(order.end(), rows.axes.begin(), rows.axes.end());
     order.insert(order.end(), columns.axes.begin(), columns.axes.end());
@@ -256,20 +275,22 @@ class ContractKernel final : public Kernel {
         stride *= nest.axes[order[i]].size;
       }
     }
-    for (std::size_t axis : order) {
-      if (part.strides[axis] == 0) continue;
-      copy.axes.push_back({nest.axes[axis].name, nest.axes[axis].size, false});
-      packed.strides.push_back(part.strides[axis]);
-      lying.strides.push_back(operand.strides[axis]);
-    }
     part.bytes = checked_numel({stride}, sizeof(C)) * static_cast<std::int64_t>(sizeof(C));
-    copy.body = Ex::input(0);
+    LoopNest copy;
     copy.compute = dtype;
-    const bool into_packed = o < 2;
-    lying.buffer = into_packed ? 0 : 1;
-    packed.buffer = into_packed ? 1 : 0;
-    copy.inputs = {into_packed ? lying : packed};
-    copy.output = into_packed ? packed : lying;
+    LoopNest::Operand packed{.dtype = dtype, .strides = part.strides}, lying = operand;
+    lying.buffer = 1;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? 1 : nest.axes[a].size});
+    copy.inputs = {o < 2 ? lying : packed};
+    copy.output = o < 2 ? packed : lying;
+    copy.body = Ex::input(0);
+    if (o == 2 && !nest.epilogue.steps.empty()) {
+      copy.body = finishing_expr(nest.epilogue);
+      for (LoopNest::Operand input : finish_operands_) {
+        input.buffer = static_cast<int>(copy.inputs.size()) + 1;
+        copy.inputs.push_back(std::move(input));
+      }
+    }
     simplify(copy);
     part.copy = make_kernel(copy);
   }
@@ -291,7 +312,7 @@ class ContractKernel final : public Kernel {
     const auto add_loops = [&](const AxisList& axes, const Group& in_product, std::vector<OuterLoop>& loops) {
       for (std::size_t axis : axes) {
         if (std::find(in_product.axes.begin(), in_product.axes.end(), axis) != in_product.axes.end()) continue;
-        loops.push_back({nest.axes[axis].size,
+        loops.push_back({axis, nest.axes[axis].size,
                          {parts_[0].strides[axis], parts_[1].strides[axis], parts_[2].strides[axis]}});
       }
     };
@@ -301,6 +322,15 @@ class ContractKernel final : public Kernel {
     add_loops(roles.depth, k, sums_);
     for (const OuterLoop& loop : outer_) products_ *= loop.size;
     for (const OuterLoop& loop : sums_) sum_count_ *= loop.size;
+  }
+
+  void set_epilogue(const LoopNest& nest, const Group& m, const Group& n) {
+    std::vector<typename TileEpilogue<C>::Strides> strides{{c_.row_stride, c_.col_stride}};
+    for (const LoopNest::Operand& operand : finish_operands_) {
+      strides.push_back({joint_stride(nest, m, operand).value(), joint_stride(nest, n, operand).value()});
+      for (const OuterLoop& loop : outer_) strides.back().outer.push_back(operand.strides[loop.axis]);
+    }
+    epilogue_.emplace(nest, std::move(strides));
   }
 
   // --- running ---
@@ -317,14 +347,14 @@ class ContractKernel final : public Kernel {
   /// About so many multiply-adds are worth handing to another thread.
   static constexpr double work_per_part = 1 << 18;
 
-  void multiply(const Number* a, const Number* b, Number* c) const {
+  void multiply(std::span<std::byte* const> buffers, const Number* a, const Number* b, Number* c) const {
     const double work = multiply_adds(m_, n_, k_) * static_cast<double>(sum_count_);
     const std::int64_t threads = num_threads();
     // Enough products go to the threads whole; few large ones are cut along their longer side.
     if (products_ < 4 * threads && work > work_per_part) {
       const std::int64_t most = std::max<std::int64_t>(1, std::max(m_, n_) / 16);
       const auto cuts = static_cast<std::int64_t>(std::min(static_cast<double>(std::min(threads, most)), work / work_per_part));
-      parallel_for(products_ * cuts, [&](std::int64_t part) { product(a, b, c, part / cuts, part % cuts, cuts); });
+      parallel_for(products_ * cuts, [&](std::int64_t part) { product(buffers, a, b, c, part / cuts, part % cuts, cuts); });
       return;
     }
     std::int64_t group = products_;
@@ -334,12 +364,13 @@ class ContractKernel final : public Kernel {
     }
     parallel_for((products_ + group - 1) / group, [&](std::int64_t part) {
       const std::int64_t end = std::min(products_, (part + 1) * group);
-      for (std::int64_t p = part * group; p < end; ++p) product(a, b, c, p, 0, 1);
+      for (std::int64_t p = part * group; p < end; ++p) product(buffers, a, b, c, p, 0, 1);
     });
   }
 
   /// Cut `cut` of `cuts` of product `p`.
-  void product(const Number* a, const Number* b, Number* c, std::int64_t p, std::int64_t cut, std::int64_t cuts) const {
+  void product(std::span<std::byte* const> buffers, const Number* a, const Number* b, Number* c, std::int64_t p, std::int64_t cut,
+               std::int64_t cuts) const {
     std::int64_t at[3] = {0, 0, 0};
     advance(outer_, p, at);
     for (std::int64_t s = 0; s < sum_count_; ++s) {
@@ -348,12 +379,14 @@ class ContractKernel final : public Kernel {
       MatrixRef<const Number> left{a + from[0], a_.rows, a_.cols, a_.row_stride, a_.col_stride};
       MatrixRef<const Number> right{b + from[1], b_.rows, b_.cols, b_.row_stride, b_.col_stride};
       MatrixRef<Number> to{c + from[2], c_.rows, c_.cols, c_.row_stride, c_.col_stride};
+      const bool by_rows = m_ >= n_;
+      std::int64_t first = 0;
       if (cuts > 1) {
-        const bool by_rows = m_ >= n_;
         const std::int64_t length = by_rows ? m_ : n_;
         // Whole vectors of the micro-kernel, so that only the last cut has a ragged edge.
         const auto edge = [&](std::int64_t i) { return i == cuts ? length : length * i / cuts / 16 * 16; };
         const std::int64_t begin = edge(cut), count = edge(cut + 1) - begin;
+        first = begin;
         if (by_rows) {
           left = left.rows_from(begin, count);
           to = to.rows_from(begin, count);
@@ -362,17 +395,33 @@ class ContractKernel final : public Kernel {
           to = to.transposed().rows_from(begin, count).transposed();
         }
       }
-      gemm(to, left, right, s > 0);
+      if (!epilogue_ || s + 1 < sum_count_) {
+        gemm(to, left, right, s > 0);
+        continue;
+      }
+      const std::int64_t first_row = by_rows ? first : 0, first_col = by_rows ? 0 : first;
+      gemm(to, left, right, s > 0, [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
+        finish(buffers, c + from[2], p, first_row + row, rows, first_col + col, cols);
+      });
     }
   }
 
+  void finish(std::span<std::byte* const> buffers, Number* c, std::int64_t p, std::int64_t row, std::int64_t rows, std::int64_t col,
+              std::int64_t cols) const {
+    SmallArray<std::int64_t, 16> outer(outer_.size());
+    for (std::size_t l = outer_.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
+    epilogue_->run(buffers, outer, reinterpret_cast<C*>(c), row, rows, col, cols);
+  }
+
   LoopNest::Operand operands_[3];  // a, b, c
+  std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
   bool is_empty_ = false;
   std::int64_t m_ = 1, n_ = 1, k_ = 1;
   MatrixRef<Number> a_{}, b_{}, c_{};
   std::vector<OuterLoop> outer_, sums_;
   std::int64_t products_ = 1, sum_count_ = 1;
+  std::optional<TileEpilogue<C>> epilogue_;  // where the result is not packed
 };
 
 /// Whether a nest has no matrix products in it, only one dot product, or those of numbers that are far apart,

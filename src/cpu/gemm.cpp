@@ -78,29 +78,64 @@ void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
   }
 }
 
+/// A dot product, in lanes side by side.
+template <class C>
+C dot(const C* a, const C* b, std::int64_t n) {
+  constexpr std::int64_t lanes = 32;
+  C lane[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::int64_t l = 0; l < lanes; ++l) lane[l] += a[i + l] * b[i + l];
+  }
+  for (std::int64_t l = 0; i < n; ++i, ++l) lane[l] += a[i] * b[i];
+  for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::int64_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+  }
+  return lane[0];
+}
+
+/// Computes a small product of matrices that lie so as to need no preparation; false for any other.
+template <class C>
+bool compute_small(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
+  if (c.rows == 1 && c.cols == 1 && a.col_stride == 1 && b.row_stride == 1 && a.cols <= small_product<C>) {
+    const C value = dot(a.data, b.data, a.cols);
+    *c.data = accumulate ? *c.data + value : value;
+    return true;
+  }
+  if (c.rows <= 1 || c.cols <= 1 || c.rows * c.cols * a.cols > small_product<C>) return false;
+  if (c.is_row_major() && b.is_row_major()) {
+    small_gemm<16>(c, a, b, accumulate);
+  } else if (c.is_column_major() && a.is_column_major()) {
+    small_gemm<16>(c.transposed(), b.transposed(), a.transposed(), accumulate);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 template <class C>
-void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
-  const bool with_vector = c.rows <= 1 || c.cols <= 1;
-  if (!with_vector && c.rows * c.cols * a.cols <= small_product<C>) {
-    if (c.is_row_major() && b.is_row_major()) return small_gemm<16>(c, a, b, accumulate);
-    if (c.is_column_major() && a.is_column_major()) {
-      return small_gemm<16>(c.transposed(), b.transposed(), a.transposed(), accumulate);
+void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate,
+          const Finish& finish) {
+  if (!compute_small(c, a, b, accumulate)) {
+    if constexpr (gemm_takes_any_strides<C>) {
+      // Products with a vector read each element once: nothing to keep in registers or to pack.
+      const bool with_vector = c.rows <= 1 || c.cols <= 1;
+      if (!with_vector || !has_unit_stride(c) || !has_unit_stride(a) || !has_unit_stride(b)) {
+        return blocked_product(c, a, b, accumulate, finish);
+      }
     }
+    eigen_product(c, a, b, accumulate);
   }
-  if constexpr (gemm_takes_any_strides<C>) {
-    // Products with a vector read each element once: nothing to keep in registers or to pack.
-    if (!with_vector || !has_unit_stride(c) || !has_unit_stride(a) || !has_unit_stride(b)) {
-      return blocked_product(c, a, b, accumulate);
-    }
-  }
-  eigen_product(c, a, b, accumulate);
+  if (finish) finish(0, c.rows, 0, c.cols);
 }
 
-template void gemm(const MatrixRef<float>&, const MatrixRef<const float>&, const MatrixRef<const float>&, bool);
-template void gemm(const MatrixRef<double>&, const MatrixRef<const double>&, const MatrixRef<const double>&, bool);
+template void gemm(const MatrixRef<float>&, const MatrixRef<const float>&, const MatrixRef<const float>&, bool,
+                   const Finish&);
+template void gemm(const MatrixRef<double>&, const MatrixRef<const double>&, const MatrixRef<const double>&, bool,
+                   const Finish&);
 template void gemm(const MatrixRef<std::uint64_t>&, const MatrixRef<const std::uint64_t>&,
-                   const MatrixRef<const std::uint64_t>&, bool);
+                   const MatrixRef<const std::uint64_t>&, bool, const Finish&);
 
 }  // namespace ein::host

@@ -40,10 +40,12 @@ Scratch<T>& scratch() {
 template <class T>
 class BlockedProduct {
  public:
-  BlockedProduct(const MatrixRef<T>& c, const MatrixRef<const T>& a, const MatrixRef<const T>& b)
+  BlockedProduct(const MatrixRef<T>& c, const MatrixRef<const T>& a, const MatrixRef<const T>& b,
+                 const Finish& finish)
       : c_(c),
         a_(a),
         b_(b),
+        finish_(finish),
         reads_b_(b.col_stride == 1 && c.rows <= rows_that_read(b.row_stride)),
         scratch_(scratch<T>()) {}
 
@@ -59,7 +61,9 @@ class BlockedProduct {
         pack_b();
         for (std::int64_t p = 0; p < panels; ++p) {
           const std::int64_t row = piece(p, c_.rows, panels);
-          multiply_panel(row, piece(p + 1, c_.rows, panels) - row, accumulate || d > 0);
+          const std::int64_t rows = piece(p + 1, c_.rows, panels) - row;
+          multiply_panel(row, rows, accumulate || d > 0);
+          if (finish_ && d + 1 == depths) finish_(row, rows, column_, cols_);
         }
       }
     }
@@ -154,6 +158,7 @@ class BlockedProduct {
 
   const MatrixRef<T> c_;
   const MatrixRef<const T> a_, b_;
+  const Finish& finish_;
   const bool reads_b_;  // as it lies, where whole vectors allow it
   Scratch<T>& scratch_;
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
@@ -163,24 +168,24 @@ class BlockedProduct {
 
 template <class T>
 void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
-                     const MatrixRef<const T>& b, bool accumulate) {
+                     const MatrixRef<const T>& b, bool accumulate, const Finish& finish) {
   if (c.rows == 0 || c.cols == 0) return;
   if (a.cols == 0) {
     // An operand without elements may have no address to start from.
     const T zero{};
     const MatrixRef<const T> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
-    return blocked_product(c, column, row, accumulate);
+    return blocked_product(c, column, row, accumulate, finish);
   }
   if (c.col_stride != 1 && c.row_stride == 1) {
-    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed()).run(accumulate);
+    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed(), finish.transposed()).run(accumulate);
   } else {
-    BlockedProduct<T>(c, a, b).run(accumulate);
+    BlockedProduct<T>(c, a, b, finish).run(accumulate);
   }
 }
 
 template void blocked_product(const MatrixRef<float>&, const MatrixRef<const float>&,
-                              const MatrixRef<const float>&, bool);
+                              const MatrixRef<const float>&, bool, const Finish&);
 template void blocked_product(const MatrixRef<double>&, const MatrixRef<const double>&,
-                              const MatrixRef<const double>&, bool);
+                              const MatrixRef<const double>&, bool, const Finish&);
 
 }  // namespace ein::host

@@ -10,7 +10,7 @@ bool LoopNest::is_copy() const {
 }
 
 bool LoopNest::is_contraction() const {
-  if (combine != Combine::sum || inputs.size() != 2 || body.steps.size() != 3 || !epilogue.steps.empty()) return false;
+  if (combine != Combine::sum || inputs.size() < 2 || body.steps.size() != 3) return false;
   const ScalarStep& product = body.steps[2];
   return product.op == ScalarOp::mul && body.steps[0].op == ScalarOp::input && body.steps[1].op == ScalarOp::input;
 }

@@ -12,6 +12,7 @@ namespace ein {
 
 /// For each point of the kept axes: evaluates `body` at each point of the reduced axes, combines the
 /// values (there is just one where nothing is reduced), applies `epilogue` and stores the result.
+/// What only the epilogue reads does not move along the reduced axes.
 ///
 /// Other nests, whose body is their input 0:
 /// - An indirect input 0 is gathered: nothing is reduced.
@@ -55,7 +56,7 @@ struct LoopNest {
   Operand output;                  // strides of reduced axes are 0
   ScalarExpr body;                 // of the inputs
   std::optional<Combine> combine;  // none: no axis is reduced or scanned
-  ScalarExpr epilogue;             // of the combined value, input 0; empty for the value itself
+  ScalarExpr epilogue;             // of the combined value, input 0, and of the inputs from 1 on; empty for the value itself
   DType compute = DType::f32;      // f64, f32 or i64: the type of every step and of the combination
   Along along = Along::nothing;
   bool reverse = false;  // scan: from the end; argsort: in descending order
@@ -63,7 +64,7 @@ struct LoopNest {
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
 
   bool is_copy() const;      // the body is its one input, and nothing is combined
-  bool is_contraction() const;  // the body is the product of its two inputs, combined by sum
+  bool is_contraction() const;  // the body is the product of inputs 0 and 1, combined by sum; others are the epilogue's
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
 };

@@ -102,15 +102,33 @@ class Lowering {
         inlined_[id] = absorbed_into_[id] < 0 && reader_reads + reads[id] <= most_fused_reads && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
                        op.compute == compute && op.dtype == op.compute && is_pure(op.expr) && writes_plainly(op) && points(op) == points(reader);
         if (inlined_[id]) reader_reads += reads[id];
-      } else if (op.kind == OpKind::reduce && reader.kind == OpKind::map && reader.inputs.size() == 1) {
-        const bool same = op.dtype == reader.compute && reader.shape == op.shape && is_pure(reader.expr) &&
-                          reader.reads[0] == reader.write && compute_type(op) == reader.compute;
-        if (same) {
-          inlined_[id] = true;
-          absorbed_into_[static_cast<std::size_t>(user_[id])] = static_cast<ValueId>(id);
-        }
+      } else if (is_finished_by(static_cast<ValueId>(id), user_[id])) {
+        std::size_t& reader_reads = reads[static_cast<std::size_t>(user_[id])];
+        ValueId& absorbed = absorbed_into_[static_cast<std::size_t>(user_[id])];
+        if (absorbed >= 0 || reader_reads + reads[id] > most_fused_reads) continue;
+        inlined_[id] = true;
+        absorbed = static_cast<ValueId>(id);
+        reader_reads += reads[id];
       }
     }
+  }
+
+  /// Whether map `reader` can be the epilogue of `id`, a reduction or contraction. That of a reduction reads nothing else.
+  bool is_finished_by(ValueId id, ValueId reader) const {
+    const Op &op = graph_.op(id), &map = graph_.op(reader);
+    const bool combines = op.kind == OpKind::reduce || (op.kind == OpKind::contract && has_reduced_axes(op));
+    if (!combines || map.kind != OpKind::map || (op.kind == OpKind::reduce && map.inputs.size() != 1)) return false;
+    const auto input = static_cast<std::size_t>(std::find(map.inputs.begin(), map.inputs.end(), id) - map.inputs.begin());
+    // Work is counted under the phase that it belongs to.
+    if (op.kind == OpKind::contract && op.phase != map.phase) return false;
+    return op.dtype == map.compute && compute_type(op) == map.compute && op.shape == map.shape && is_pure(map.expr) &&
+           map.reads[input] == map.write && writes_plainly(map) && writes_plainly(op);
+  }
+  static bool has_reduced_axes(const Op& op) {
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      if (!is_kept(op, static_cast<int>(a))) return true;
+    }
+    return false;
   }
 
   /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.
@@ -305,18 +323,21 @@ class Lowering {
       case OpKind::scan:
       case OpKind::argsort: return lower_ordered(id);
       case OpKind::contract:
-        return lower_compute(id, Ex::input(0) * Ex::input(1), op);
-      case OpKind::reduce: return lower_compute(id, Ex::input(0), op);
+      case OpKind::reduce: return lower_compute(id, combined_expr(op), op);
       case OpKind::map: {
         const ValueId absorbed = absorbed_into_[static_cast<std::size_t>(id)];
         if (absorbed >= 0) {
           phase_ = graph_.op(absorbed).phase;
-          return lower_compute(id, Ex::input(0), graph_.op(absorbed));
+          return lower_compute(id, combined_expr(graph_.op(absorbed)), graph_.op(absorbed));
         }
         return lower_compute(id, op.expr, op);
       }
       case OpKind::input: return;
     }
+  }
+
+  static ScalarExpr combined_expr(const Op& op) {
+    return op.kind == OpKind::contract ? Ex::input(0) * Ex::input(1) : Ex::input(0);
   }
 
   /// One nest for `computed`, which is value `id` itself or the reduction that it finishes.
@@ -334,8 +355,28 @@ class Lowering {
     const bool reduces = std::any_of(nest.axes.begin(), nest.axes.end(), [](const auto& axis) { return axis.reduced; });
     if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
     if (computed.kind == OpKind::contract && reduces) nest.combine = Combine::sum;
-    if (&computed != &graph_.op(id)) nest.epilogue = graph_.op(id).expr;
+    if (&computed != &graph_.op(id)) set_epilogue(nest, graph_.op(id), computed);
     add(std::move(nest));
+  }
+
+  void set_epilogue(LoopNest& nest, const Op& map, const Op& computed) {
+    std::vector<DimIndex> axis_value(map.axes.size());
+    for (std::size_t d = 0; d < map.write.size(); ++d) {
+      axis_value[static_cast<std::size_t>(map.write[d].terms[0].axis)] = computed.write[d];
+    }
+    std::vector<Read> reads;
+    for (std::size_t i = 0; i < map.inputs.size(); ++i) reads.push_back({map.inputs[i], composed(map.reads[i], axis_value)});
+    const ScalarExpr expr = inline_maps(map.expr, reads);
+    std::vector<ScalarExpr> values;
+    for (const Read& read : reads) {
+      if (&graph_.op(read.value) == &computed) {
+        values.push_back(Ex::input(0));
+        continue;
+      }
+      values.push_back(Ex::input(static_cast<int>(nest.inputs.size())));
+      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access, computed.axes.size()));
+    }
+    nest.epilogue = substitute(expr, values);
   }
 
   void copy(const Op& op, const Layout& from, const Layout& to) {
