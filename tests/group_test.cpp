@@ -70,6 +70,32 @@ TEST(Group, SmallNestsStayAlone) {
   EXPECT_EQ(p.groups.size(), 3u);
 }
 
+TEST(Group, NestsWithNothingInCommonStayApart) {
+  Program p = chain(512, 128);
+  p.nests.erase(p.nests.begin() + 1, p.nests.end());
+  p.buffers = {{65536, DType::f32}, {65536, DType::f32}, {65536, DType::f32}, {65536, DType::f32}};
+  p.input_count = 2;
+  p.nests[0].output.buffer = 2;
+  p.nests.push_back(p.nests[0]);
+  p.nests[1].inputs[0].buffer = 1;
+  p.nests[1].output.buffer = 3;
+  group_nests(p, std::vector{2, 3});
+  EXPECT_EQ(p.groups.size(), 2u);
+}
+
+// A few columns of each of many rows come slowly from memory: neither is a sum of columns cut into such pieces,
+// nor a map before it for its sake.
+TEST(Group, ColumnsAreNotCutIntoShortPieces) {
+  Program p = chain(4096, 768);
+  p.nests.pop_back();
+  p.buffers[2].elements = 768;
+  p.nests[1].axes[0].reduced = true;
+  p.nests[1].axes[1].reduced = false;
+  p.nests[1].output.strides = {0, 1};
+  group_nests(p, std::vector{1, 2});
+  EXPECT_EQ(p.groups.size(), 2u);
+}
+
 TEST(Group, ASumOverTheBlocksEndsAGroup) {
   Program p = chain(512, 128);
   // Columns are summed instead, so every block needs what all others make.
@@ -102,15 +128,15 @@ TEST(Group, ATransposedReaderIsCutAlongTheOtherAxisOrNotAtAll) {
 
 TEST(Group, InputsThatShareMemoryAreOne) {
   Program p;
-  p.input_count = 2;
-  p.buffers = {{65536, DType::f32}, {65536, DType::f32}};
+  p.input_count = 3;
+  p.buffers = {{65536, DType::f32}, {65536, DType::f32}, {65536, DType::f32}};
   // Writes buffer 0, then reads the first row of buffer 1 for each row, which would be harmless were it not the same memory.
-  p.nests.push_back(map_nest(256, 256, {}, at(0, {256, 1}), Ex(1.0)));
+  p.nests.push_back(map_nest(256, 256, {at(2, {256, 1})}, at(0, {256, 1}), Ex::input(0) + 1.0));
   p.buffers.push_back({65536, DType::f32});
-  p.nests.push_back(map_nest(256, 256, {at(1, {0, 1})}, at(2, {256, 1}), Ex::input(0)));
-  group_nests(p, std::vector{2});
+  p.nests.push_back(map_nest(256, 256, {at(1, {0, 1}), at(2, {256, 1})}, at(3, {256, 1}), Ex::input(0) + Ex::input(1)));
+  group_nests(p, std::vector{3});
   EXPECT_EQ(p.groups.size(), 1u);
-  group_nests(p, std::vector{2}, std::vector{0, 0});
+  group_nests(p, std::vector{3}, std::vector{0, 0, 2});
   EXPECT_EQ(p.groups.size(), 2u);
 }
 

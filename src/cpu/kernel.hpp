@@ -34,6 +34,9 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest);
 /// One kernel for all nests of a group. Local buffers have no address.
 std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group);
 
+/// For maps and reductions some of whose inputs are better turned first; none for others.
+std::unique_ptr<Kernel> make_transposed_kernel(const LoopNest& nest);
+
 // One maker per kind of nest.
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);         // is_copy() between equal dtypes
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);     // is_contraction()

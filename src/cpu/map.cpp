@@ -89,6 +89,7 @@ class MapKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest) {
+  if (auto kernel = make_transposed_kernel(nest)) return kernel;
   switch (nest.compute) {
     case DType::f32: return std::make_unique<MapKernel<float>>(nest);
     case DType::f64: return std::make_unique<MapKernel<double>>(nest);

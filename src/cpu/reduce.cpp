@@ -81,12 +81,33 @@ C sum_strip(const C* values, std::size_t n) {
   return sum_lanes<lanes>(total);
 }
 
-/// One strip to one number: what is no such sum by halves.
+/// The largest of a strip, or the smallest; NaN if there is one.
+template <Combine combine, class C>
+C extreme_of_strip(const C* values, std::size_t n) {
+  constexpr std::size_t lanes = 32;
+  const auto pick = [](C a, C b) { return a != a || (combine == Combine::max ? a > b : a < b) ? a : b; };
+  C lane[lanes];
+  std::fill_n(lane, lanes, identity<C>(combine));
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::size_t l = 0; l < lanes; ++l) lane[l] = pick(values[i + l], lane[l]);
+  }
+  for (std::size_t l = 0; i < n; ++i, ++l) lane[l] = pick(values[i], lane[l]);
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t l = 0; l < half; ++l) lane[l] = pick(lane[l + half], lane[l]);
+  }
+  return lane[0];
+}
+
+/// One strip to one number.
 template <class C>
 C combine_strip(Combine combine, const C* values, std::size_t n) {
+  if (combine == Combine::max) return extreme_of_strip<Combine::max>(values, n);
+  if (combine == Combine::min) return extreme_of_strip<Combine::min>(values, n);
   if constexpr (std::is_floating_point_v<C>) {
     if (combine == Combine::sum) return sum_strip(values, n);
   }
+  // Others by halves.
   if (n == 0) return identity<C>(combine);
   C half[plain_strip_size / 2 + 1];
   if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
@@ -156,7 +177,7 @@ class ReduceKernel final : public Kernel {
  public:
   explicit ReduceKernel(const LoopNest& nest)
       : nest_(nest), combine_(*nest.combine), body_(nest.body, nest.inputs),
-        epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue, std::vector{combined()}),
+        epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue, epilogue_inputs(nest)),
         tile_axis_(host::strip_axis(nest, false, guide())),
         reduced_axis_(host::strip_axis(nest, true, guide())), along_reduced_(choose_direction()),
         row_axis_(choose_rows()), rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
@@ -167,11 +188,13 @@ class ReduceKernel final : public Kernel {
       reduced_cut_ = cut(nest, reduced_axis_, is_plain ? plain_strip_size : strip_size);
       std::int64_t elements = 1;  // of one result
       for (const LoopNest::NestAxis& axis : nest.axes) elements *= axis.reduced ? std::max<std::int64_t>(1, axis.size) : 1;
-      kept_cut_ = cut(nest, tile_axis_, std::clamp<std::int64_t>(elements_per_part / elements, 1, strip_size));
+      results_inside_ = kept_lies_inside();
+      kept_cut_ = cut(nest, tile_axis_, results_inside_ ? strip_size : std::clamp<std::int64_t>(elements_per_part / elements, 1, strip_size));
     } else if (rows_are_reduced_) {
       reduced_cut_ = cut(nest, row_axis_, rows);
     } else {
-      kept_cut_ = row_axis_ == no_axis ? cut(nest, tile_axis_, strip_size) : cut(nest, row_axis_, rows);
+      const bool is_plain = body_.is_plain_input() && stride(nest.inputs[0], tile_axis_) == 1;
+      kept_cut_ = row_axis_ == no_axis ? cut(nest, tile_axis_, is_plain ? plain_strip_size : strip_size) : cut(nest, row_axis_, rows);
     }
     const auto is_looped = [&](std::size_t a) {
       return a != kept_cut_.axis && a != reduced_cut_.axis && (row_axis_ == no_axis || a != tile_axis_);
@@ -187,6 +210,12 @@ class ReduceKernel final : public Kernel {
     if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(parts, 1, std::clamp<std::int64_t>(units_, 1, 64));
     tiles_per_part_ = static_cast<std::int64_t>(
         std::max(1.0, static_cast<double>(elements_per_part) / std::max(1.0, elements_per_tile)));
+    for (const LoopNest::Operand& input : epilogue_inputs(nest)) {
+      epilogue_steps_.push_back(stride(input, tile_axis_));
+      epilogue_row_steps_.push_back(stride(input, kept_cut_.axis));
+    }
+    epilogue_steps_[0] = 1;  // the combined values lie side by side
+    epilogue_row_steps_[0] = tile_length_;
     for (const LoopNest::Operand& input : nest_.inputs) {
       steps_.push_back(stride(input, along_reduced_ ? reduced_axis_ : tile_axis_));
       row_steps_.push_back(stride(input, along_reduced_ ? kept_cut_.axis : row_axis_));
@@ -195,7 +224,7 @@ class ReduceKernel final : public Kernel {
 
   /// A strip of partial results for each chunk of each tile.
   std::size_t workspace_bytes() const override {
-    return chunks_ == 1 ? 0 : static_cast<std::size_t>(tiles_ * chunks_ * strip_size) * sizeof(C);
+    return chunks_ == 1 ? 0 : static_cast<std::size_t>(tiles_ * chunks_ * tile_size()) * sizeof(C);
   }
 
   void run(const Run& run) const override {
@@ -211,7 +240,7 @@ class ReduceKernel final : public Kernel {
       return;
     }
     const auto partial_of = [&](std::int64_t tile, std::int64_t chunk) {
-      return reinterpret_cast<C*>(run.workspace) + (tile * chunks_ + chunk) * strip_size;
+      return reinterpret_cast<C*>(run.workspace) + (tile * chunks_ + chunk) * tile_size();
     };
     parallel_for(tiles_ * chunks_, [&](std::int64_t part) {
       Worker worker(*this, run.buffers);
@@ -231,8 +260,13 @@ class ReduceKernel final : public Kernel {
   /// The operand whose layout decides how to walk; a body of constants alone has no input.
   const LoopNest::Operand& guide() const { return nest_.inputs.empty() ? nest_.output : nest_.inputs[0]; }
 
-  /// What the epilogue reads: the combined values.
-  static LoopNest::Operand combined() { return {.dtype = dtype_of<C>}; }
+  /// What the epilogue reads: the combined values and inputs of the nest.
+  static std::vector<LoopNest::Operand> epilogue_inputs(const LoopNest& nest) {
+    std::vector<LoopNest::Operand> inputs = nest.inputs;
+    inputs.resize(std::max<std::size_t>(1, inputs.size()));
+    inputs[0] = {.dtype = dtype_of<C>, .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
+    return inputs;
+  }
 
   static std::int64_t stride(const LoopNest::Operand& operand, std::size_t axis) {
     return axis == no_axis ? 0 : operand.strides[axis];
@@ -245,7 +279,22 @@ class ReduceKernel final : public Kernel {
     const bool tile_is_easy = stride(tile_axis_) == 1;
     const bool reduced_is_easy = stride(reduced_axis_) <= 1 && nest_.axes[reduced_axis_].size >= 16;
     if (tile_is_easy != reduced_is_easy) return reduced_is_easy;
+    const std::int64_t reduced_stride = std::abs(stride(reduced_axis_)), tile_stride = std::abs(stride(tile_axis_));
+    if (!tile_is_easy && reduced_stride != tile_stride && std::min(nest_.axes[reduced_axis_].size, nest_.axes[tile_axis_].size) >= 16) {
+      return reduced_stride < tile_stride;
+    }
     return nest_.axes[reduced_axis_].size > nest_.axes[tile_axis_].size;
+  }
+
+  /// Whether the kept axis, of enough results, lies within a reduced axis that is not walked in strips: memory is then
+  /// read in order if each step of that axis adds to all results.
+  bool kept_lies_inside() const {
+    if (tile_axis_ == no_axis || nest_.axes[tile_axis_].size < 8) return false;
+    for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
+      const bool is_looped = nest_.axes[a].reduced && a != reduced_axis_ && nest_.axes[a].size > 1;
+      if (is_looped && std::abs(guide().strides[a]) > std::abs(guide().strides[tile_axis_])) return true;
+    }
+    return false;
   }
 
   std::size_t choose_rows() const {
@@ -253,6 +302,8 @@ class ReduceKernel final : public Kernel {
     return host::row_axis(nest_, tile_axis_, guide(), strip_size);
   }
 
+  /// The most results of a tile.
+  std::int64_t tile_size() const { return std::max(strip_size, kept_cut_.step); }
   /// A tile is what one strip gives: so many results.
   std::size_t results_of(std::int64_t tile) const {
     const std::int64_t count = kept_cut_.count(tile % kept_cut_.pieces());
@@ -265,8 +316,8 @@ class ReduceKernel final : public Kernel {
    public:
     Worker(const ReduceKernel& kernel, std::span<std::byte* const> buffers)
         : k_(kernel), buffers_(buffers), tiles_(kernel.tiles_over_, kernel.nest_.axes.size()),
-          reduced_(kernel.reduced_over_, kernel.nest_.axes.size()), from_(kernel.nest_.inputs.size()) {
-      const std::size_t strip = static_cast<std::size_t>(strip_size);
+          reduced_(kernel.reduced_over_, kernel.nest_.axes.size()), from_(kernel.epilogue_steps_.size()) {
+      const auto strip = static_cast<std::size_t>(k_.tile_size());
       C* memory = strip_scratch<C>(k_.body_.scratch_size() + k_.epilogue_.scratch_size() + strip +
                                    Cascade<C>::scratch_size(strip) + Cascade<C>::scratch_size(1));
       body_ = memory;
@@ -286,6 +337,13 @@ class ReduceKernel final : public Kernel {
       if (!k_.along_reduced_) return reduce_strips(first, results, begin, end);
       if (end - begin == 1) {
         reduce_short(first, results, begin);
+      } else if (k_.results_inside_) {
+        Cascade<C> cascade(k_.combine_, results, cascade_);
+        for (std::int64_t unit = begin; unit < end; ++unit) {
+          reduce_short(first, results, unit);
+          cascade.add(results_);
+        }
+        return cascade.result();
       } else {
         for (std::size_t j = 0; j < results; ++j) results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
       }
@@ -297,21 +355,27 @@ class ReduceKernel final : public Kernel {
       tiles_.seek(tile / k_.kept_cut_.pieces());
       const LoopNest::Operand& output = k_.nest_.output;
       const std::int64_t first = k_.kept_cut_.first(tile % k_.kept_cut_.pieces());
-      const auto* in = reinterpret_cast<const std::byte*>(values);
-      const std::int64_t contiguous = 1;
-      const std::size_t n = k_.results_of(tile);
-      const C* out = k_.epilogue_.evaluate({.inputs = {&in, 1}, .steps = {&contiguous, 1}}, n, epilogue_);
-      std::byte* to = base(output, buffers_) + tiles_.offset(k_.nest_.inputs.size()) +
-                      first * k_.kept_cut_.stride(output) * static_cast<std::int64_t>(size_of(output.dtype));
-      store_strip(out, n, k_.rows_are_reduced_ ? 0 : k_.row_length(), to, output.dtype, stride(output, k_.tile_axis_),
-                  stride(output, k_.row_axis_));
+      const std::size_t all = k_.results_of(tile), row_length = k_.rows_are_reduced_ ? 0 : k_.row_length();
+      for (std::size_t done = 0; done < all; done += strip_size) {
+        const std::size_t n = std::min<std::size_t>(strip_size, all - done);
+        const std::int64_t at = first + static_cast<std::int64_t>(done);  // rows fill one strip at most
+        from_[0] = reinterpret_cast<const std::byte*>(values + done);
+        for (std::size_t i = 1; i < from_.size(); ++i) {
+          const LoopNest::Operand& input = k_.nest_.inputs[i];
+          from_[i] = base(input, buffers_) + tiles_.offset(i) + at * k_.kept_cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
+        }
+        const C* out = k_.epilogue_.evaluate({from_, k_.epilogue_steps_, k_.epilogue_row_steps_, row_length}, n, epilogue_);
+        std::byte* to = base(output, buffers_) + tiles_.offset(k_.nest_.inputs.size()) +
+                        at * k_.kept_cut_.stride(output) * static_cast<std::int64_t>(size_of(output.dtype));
+        store_strip(out, n, row_length, to, output.dtype, stride(output, k_.tile_axis_), stride(output, k_.row_axis_));
+      }
     }
 
    private:
     /// The values of the body at a unit of the reduced range, `at` elements into kept_cut_.
     const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n) { return strip(at, reduced_first, n, k_.row_length()); }
     const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n, std::size_t row_length) {
-      for (std::size_t i = 0; i < from_.size(); ++i) {
+      for (std::size_t i = 0; i < k_.nest_.inputs.size(); ++i) {
         const LoopNest::Operand& input = k_.nest_.inputs[i];
         const std::int64_t elements = at * k_.kept_cut_.stride(input) + reduced_first * k_.reduced_cut_.stride(input);
         from_[i] = base(input, buffers_) + tiles_.offset(i) + reduced_.offset(i) +
@@ -400,19 +464,21 @@ class ReduceKernel final : public Kernel {
   Combine combine_;
   StripExpr<C> body_, epilogue_;
   std::size_t tile_axis_, reduced_axis_;
-  bool along_reduced_;
+  bool along_reduced_, results_inside_ = false;
   std::size_t row_axis_;
   bool rows_are_reduced_;
   Cut kept_cut_, reduced_cut_;
   Loops tiles_over_, reduced_over_;
   std::int64_t tile_length_;
   std::vector<std::int64_t> steps_, row_steps_;  // of the inputs, along a strip and between its rows
+  std::vector<std::int64_t> epilogue_steps_, epilogue_row_steps_;  // of what the epilogue reads
   std::int64_t tiles_, units_, chunks_ = 1, tiles_per_part_;
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest) {
+  if (auto kernel = make_transposed_kernel(nest)) return kernel;
   switch (nest.compute) {
     case DType::f32: return std::make_unique<ReduceKernel<float>>(nest);
     case DType::f64: return std::make_unique<ReduceKernel<double>>(nest);

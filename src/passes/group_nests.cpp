@@ -1,6 +1,7 @@
 #include "passes/group_nests.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -9,9 +10,11 @@ namespace {
 
 using Group = Program::Group;
 
-/// Blocks of fewer elements cost more in calls than they save in memory traffic.
-constexpr std::int64_t elements_per_block = 8192;
+/// Blocks of fewer elements cost more in calls than they save in memory traffic, those of more leave the cache.
+constexpr std::int64_t elements_per_block = 8192, most_elements_per_block = 16 * elements_per_block;
 constexpr std::int64_t most_blocks = 1024;
+/// Shorter pieces of memory, one here and one there, come slowly.
+constexpr std::int64_t least_run = 256;
 
 std::int64_t points(const LoopNest& nest) {
   std::int64_t n = 1;
@@ -26,6 +29,16 @@ bool is_cut_along(const ScalarExpr& expr, std::size_t axis) {
     return step.op == ScalarOp::uniform || step.op == ScalarOp::normal ||
            (step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis);
   });
+}
+
+/// Whether `length` points of an axis are a short piece of each of many lines of an operand.
+bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, std::int64_t length) {
+  const std::int64_t stride = std::abs(operand.strides[axis]);
+  if (stride == 0 || stride * length >= least_run) return false;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (a != axis && nest.axes[a].size > 1 && std::abs(operand.strides[a]) > stride) return true;
+  }
+  return false;
 }
 
 /// How an operand's accesses fall into blocks: those of block k lie in pieces of `step` elements, of which every
@@ -85,12 +98,14 @@ class Grouping {
   }
 
   bool take_in(const LoopNest& nest) {
-    if (nest.is_scatter()) return false;
+    if (nest.is_scatter() || !shares_memory(nest)) return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
       if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 || !is_cut_along(nest.body, axis)) continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
       if (nest.is_contraction() && (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0)) continue;
+      const auto is_cut_short = [&](const LoopNest::Operand& operand) { return cuts_lines(nest, operand, axis, cut.size / group_.blocks); };
+      if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) || is_cut_short(nest.output)) continue;
       std::map<int, Use> uses = uses_;
       for (const LoopNest::Operand& input : nest.inputs) note(uses, nest, input, axis, false);
       note(uses, nest, nest.output, axis, true);
@@ -100,6 +115,12 @@ class Grouping {
       return true;
     }
     return false;
+  }
+
+  /// With the group so far: without that, nothing is gained.
+  bool shares_memory(const LoopNest& nest) const {
+    const auto is_used = [&](const LoopNest::Operand& operand) { return uses_.contains(memory_of(operand.buffer)); };
+    return uses_.empty() || is_used(nest.output) || std::any_of(nest.inputs.begin(), nest.inputs.end(), is_used);
   }
 
   void note(std::map<int, Use>& uses, const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, bool is_written) const {
@@ -119,11 +140,12 @@ class Grouping {
 
 /// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many small blocks.
 std::vector<std::int64_t> block_counts(const LoopNest& nest) {
-  const std::int64_t most = std::min(points(nest) / elements_per_block, most_blocks);
+  const std::int64_t all = points(nest), most = std::min(all / elements_per_block, most_blocks);
+  const std::int64_t least = std::max<std::int64_t>(2, std::min(most_blocks, all / most_elements_per_block));
   std::vector<std::int64_t> counts;
   for (const LoopNest::NestAxis& axis : nest.axes) {
     if (axis.reduced || axis.ordered) continue;
-    for (std::int64_t n = 2; n <= std::min(most, axis.size); ++n) {
+    for (std::int64_t n = least; n <= std::min(most, axis.size); ++n) {
       if (axis.size % n == 0) counts.push_back(n);
     }
   }
