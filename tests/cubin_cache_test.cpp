@@ -320,7 +320,8 @@ TEST(CubinCache, CompileAllRemembers) {
     EXPECT_EQ(kernels_of(third[i].cubin).at(0).name, i == 1 ? "k2" : "k1");
     EXPECT_TRUE(kernels_of(third[i].cubin).at(0).spills);
   }
-  EXPECT_EQ(fs::file_size(cache.path(source_of(2))), good.size());
+  // Not its size: a compiler's log tells times.
+  EXPECT_NE(read_bytes(cache.path(source_of(2))), poisoned);
 }
 
 }  // namespace

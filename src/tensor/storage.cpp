@@ -7,6 +7,7 @@
 #include <ein/tensor.hpp>
 #include "tensor/memory_count.hpp"
 #include "tensor/size_class.hpp"
+#include "tensor/spin_lock.hpp"
 
 namespace ein {
 
@@ -24,7 +25,7 @@ class BlockCache {
   std::byte* take(std::size_t bytes) {
     const std::size_t index = size_class::of(bytes);
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(lock_);
       std::vector<std::byte*>& blocks = free_[index];
       if (!blocks.empty()) {
         std::byte* block = blocks.back();
@@ -49,7 +50,7 @@ class BlockCache {
     const std::size_t index = size_class::of(bytes);
     const std::size_t size = size_class::bytes(index);
     if (keeps_blocks) {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(lock_);
       if (cached_ + size <= most_cached) {
         cached_ += size;
         free_[index].push_back(block);
@@ -61,13 +62,16 @@ class BlockCache {
   }
 
   void drop_all() {
-    const std::lock_guard lock(mutex_);
-    for (std::vector<std::byte*>& blocks : free_) {
-      for (std::byte* block : blocks) std::free(block);
-      blocks.clear();
+    std::array<std::vector<std::byte*>, size_class::count> unused;
+    {
+      const std::lock_guard lock(lock_);
+      unused.swap(free_);
+      host_memory().reserved.remove(cached_);
+      cached_ = 0;
     }
-    host_memory().reserved.remove(cached_);
-    cached_ = 0;
+    for (const std::vector<std::byte*>& blocks : unused) {
+      for (std::byte* block : blocks) std::free(block);
+    }
   }
 
  private:
@@ -78,7 +82,7 @@ class BlockCache {
 #endif
   static constexpr std::size_t most_cached = std::size_t{1} << 30;
 
-  std::mutex mutex_;
+  SpinLock lock_;
   std::array<std::vector<std::byte*>, size_class::count> free_;
   std::size_t cached_ = 0;
 };
