@@ -157,7 +157,8 @@ class AttentionKernel : AttentionWriter {
     w_.open("for (u32 first = " + begin + "; first < " + end +
             "; first += " + count(tiles_.columns) + ") {");
     if (tiles_.by_mma) {
-      w_.line("wait_for_copies();");
+      w_.line("commit_copies();");
+      w_.line("wait_for_copies<0>();");
       w_.line("__syncthreads();");
       w_.line("if (first + " + count(tiles_.columns) + " < " + end + ") fetch(stage ^ 1, first + " +
               count(tiles_.columns) + ");");
@@ -337,7 +338,10 @@ class AttentionKernel : AttentionWriter {
     close_tiles();
     if (groups > 1) w_.close();
     // Keys that no query sees have waited for nothing yet.
-    if (tiles_.by_mma && reach_ && keys_ > queries_ + *reach_) w_.line("wait_for_copies();");
+    if (tiles_.by_mma && reach_ && keys_ > queries_ + *reach_) {
+      w_.line("commit_copies();");
+      w_.line("wait_for_copies<0>();");
+    }
     if (dk_) write_result(*dk_, "dk_sum", literal(DType::f32, attention_.gradients->scale, 0));
     if (dv_) write_result(*dv_, "dv_sum", "");
   }

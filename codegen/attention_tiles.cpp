@@ -182,7 +182,7 @@ void AttentionWriter::write_fetch(const AttentionRows& rows) {
           (rows.width < padded(rows.width) ? " && c < " + count(rows.width) : "") + ";");
   const std::string to = "tiles." + rows.name + (rows.is_kept ? "" : "[into]") + "[r][c]";
   const std::string base = rows.name + "_at", where = place(rows, from, "c");
-  w_.line(packs ? "copy_async(&" + to + ", inside ? " + base + " + " + where + " : " + base +
+  w_.line(packs ? "copy_async<8>(&" + to + ", inside ? " + base + " + " + where + " : " + base +
                       ", inside);"
                 : to + " = inside ? " + base + "[" + where + "] : " + element_ + "{0};");
   w_.close();
