@@ -363,6 +363,26 @@ TEST(FindAttentionTest, Models) {
   }
 }
 
+// What is done to operands before, and to results behind.
+TEST(FindAttentionTest, BetweenOtherMaps) {
+  const Case c{"", heads_outside, {}, DType::f32, 0};
+  const Compiled step = compiled(tensors_of(c), [&](std::span<const Tensor> x) {
+    std::vector<Tensor> leaves;
+    for (int i = 0; i < 3; ++i) {
+      leaves.push_back(x[static_cast<std::size_t>(i)].detach());
+      leaves.back().requires_grad(true);
+    }
+    const Tensor mixed =
+        attend(heads_outside, 0, leaves[0] * 0.5, exp(leaves[1]), leaves[2] + x[3], 16);
+    const Tensor out = mixed * x[3] + leaves[2];
+    std::vector<Tensor> results = gradients(out, x[3], leaves);
+    results.push_back(out);
+    return results;
+  });
+  EXPECT_EQ(attentions(step.program).size(), 2u) << to_string(step.program);
+  expect_right(step, 1e-5);
+}
+
 // A value that another nest, or the caller, wants to see has to be there.
 TEST(FindAttentionTest, NotWhatOthersRead) {
   nn::Attention dropping(48, 3, true, 0.5);

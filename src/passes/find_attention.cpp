@@ -45,6 +45,7 @@ struct Part {
 
 struct Found {
   std::vector<std::size_t> forward, backward;  // nests
+  std::vector<std::size_t> finished;           // those that do more to a result behind it
   std::vector<int> locals;
   Program::Attention attention;
 };
@@ -228,13 +229,7 @@ class Match {
     const LoopNest& p = nest(n);
     const Operand& matrix = *use_of_matrix(n);
     const Operand& other = &matrix == &p.inputs[0] ? p.inputs[1] : p.inputs[0];
-    const std::vector<ScalarStep>& finish = p.epilogue.steps;
-    const bool is_as_it_is =
-        finish.empty() ||
-        (finish.size() == 1 && finish[0].op == ScalarOp::input && finish[0].which == 0);
-    if (!is_as_it_is || p.inputs.size() != 2 || matrix.offset != 0 ||
-        !covers(p, matrix.strides, 1, elements_))
-      return false;
+    if (matrix.offset != 0 || !covers(p, matrix.strides, 1, elements_)) return false;
     std::vector<std::size_t> depth;
     bool sums_keys = false;
     for (std::size_t a = 0; a < p.axes.size(); ++a) {
@@ -261,8 +256,10 @@ class Match {
       is_new = once(sums_keys ? dq_ : dk_);
       (sums_keys ? k_ : q_).push_back(factor);
     }
-    if (is_new) note(n, matrix.strides, gradient || !sums_keys);
-    return is_new;
+    if (!is_new) return false;
+    if (!p.epilogue.steps.empty()) found_.finished.push_back(n);
+    note(n, matrix.strides, gradient || !sums_keys);
+    return true;
   }
 
   /// Values element by element, or combined along the keys.
@@ -550,8 +547,59 @@ std::vector<std::size_t> place(NestOrder& order, const Found& found) {
 
 }  // namespace
 
+namespace {
+
+/// Makes two nests of a product and what finishes it, which is then a map.
+void split_epilogue(Program& program, std::size_t n) {
+  LoopNest& product = program.nests[n];
+  LoopNest map = product;
+  Operand between{.buffer = static_cast<int>(program.buffers.size()), .dtype = product.compute};
+  between.strides.assign(product.axes.size(), 0);
+  std::vector<std::size_t> kept;
+  for (std::size_t a = 0; a < product.axes.size(); ++a) {
+    if (!product.axes[a].reduced) kept.push_back(a);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) {
+    return product.output.strides[a] < product.output.strides[b];
+  });
+  std::int64_t elements = 1;
+  for (std::size_t a : kept) {
+    between.strides[a] = elements;
+    elements *= product.axes[a].size;
+  }
+  program.buffers.push_back({elements, between.dtype});
+  product.output = between;
+  product.inputs.resize(2);
+  product.epilogue = {};
+
+  map.inputs.erase(map.inputs.begin());
+  map.inputs[0] = between;
+  std::vector<ScalarExpr> values{Ex::input(0), Ex::input(0)};
+  for (std::size_t i = 1; i < map.inputs.size(); ++i)
+    values.push_back(Ex::input(static_cast<int>(i)));
+  map.body = substitute(map.epilogue, values);
+  map.epilogue = {};
+  map.combine.reset();
+  for (LoopNest::NestAxis& axis : map.axes) {
+    // Nothing moves along it any more.
+    if (axis.reduced) axis.size = 1;
+    axis.reduced = false;
+  }
+  simplify(map);
+  program.nests.insert(program.nests.begin() + static_cast<std::ptrdiff_t>(n) + 1, std::move(map));
+}
+
+}  // namespace
+
 void find_attention(Program& program, std::span<const int> kept, std::span<const int> memory) {
-  const Uses uses(program);
+  Uses uses(program);
+  for (std::size_t n = 0; n < program.nests.size(); ++n) {
+    std::optional<Found> found = Match(program, uses, kept).run(n);
+    if (!found || found->finished.empty()) continue;
+    std::sort(found->finished.rbegin(), found->finished.rend());
+    for (std::size_t finished : found->finished) split_epilogue(program, finished);
+    uses = Uses(program);
+  }
   NestOrder order(program, memory);
   std::map<std::size_t, Program::Attention> starts;  // by the first nest of a group
   for (std::size_t n = 0; n < program.nests.size(); ++n) {

@@ -26,26 +26,27 @@ attention_bf16(const bf16* __restrict__ q, const bf16* __restrict__ k, const bf1
   for (u32 t = threadIdx.x; t < 1024u; t += 128u) {
     const u32 r = t / 8u, c = t % 8u * 8u;
     const bool inside = kept_first + r < 1000u;
-    copy_async(&tiles.q[r][c], inside ? q_at + int(kept_first + r) * 768 + int(c) : q_at, inside);
+    copy_async<8>(&tiles.q[r][c], inside ? q_at + int(kept_first + r) * 768 + int(c) : q_at, inside);
   }
   const auto fetch = [&](u32 into, u32 next) {
     #pragma unroll
     for (u32 t = threadIdx.x; t < 512u; t += 128u) {
       const u32 r = t / 8u, c = t % 8u * 8u;
       const bool inside = next + r < 1000u;
-      copy_async(&tiles.k[into][r][c], inside ? k_at + int(next + r) * 768 + int(c) : k_at, inside);
+      copy_async<8>(&tiles.k[into][r][c], inside ? k_at + int(next + r) * 768 + int(c) : k_at, inside);
     }
     #pragma unroll
     for (u32 t = threadIdx.x; t < 512u; t += 128u) {
       const u32 r = t / 8u, c = t % 8u * 8u;
       const bool inside = next + r < 1000u;
-      copy_async(&tiles.v[into][r][c], inside ? v_at + int(next + r) * 768 + int(c) : v_at, inside);
+      copy_async<8>(&tiles.v[into][r][c], inside ? v_at + int(next + r) * 768 + int(c) : v_at, inside);
     }
   };
   fetch(0, 0);
   u32 stage = 0;
   for (u32 first = 0; first < end; first += 64u) {
-    wait_for_copies();
+    commit_copies();
+    wait_for_copies<0>();
     __syncthreads();
     if (first + 64u < end) fetch(stage ^ 1, first + 64u);
     if (first <= kept_first + warp_row + 31u) {
@@ -201,32 +202,33 @@ attention_queries_bf16(const bf16* __restrict__ q, const bf16* __restrict__ k, c
   for (u32 t = threadIdx.x; t < 1024u; t += 128u) {
     const u32 r = t / 8u, c = t % 8u * 8u;
     const bool inside = kept_first + r < 1000u;
-    copy_async(&tiles.q[r][c], inside ? q_at + int(kept_first + r) * 768 + int(c) : q_at, inside);
+    copy_async<8>(&tiles.q[r][c], inside ? q_at + int(kept_first + r) * 768 + int(c) : q_at, inside);
   }
   #pragma unroll
   for (u32 t = threadIdx.x; t < 1024u; t += 128u) {
     const u32 r = t / 8u, c = t % 8u * 8u;
     const bool inside = kept_first + r < 1000u;
-    copy_async(&tiles.dout[r][c], inside ? dout_at + int(kept_first + r) * 768 + int(c) : dout_at, inside);
+    copy_async<8>(&tiles.dout[r][c], inside ? dout_at + int(kept_first + r) * 768 + int(c) : dout_at, inside);
   }
   const auto fetch = [&](u32 into, u32 next) {
     #pragma unroll
     for (u32 t = threadIdx.x; t < 512u; t += 128u) {
       const u32 r = t / 8u, c = t % 8u * 8u;
       const bool inside = next + r < 1000u;
-      copy_async(&tiles.k[into][r][c], inside ? k_at + int(next + r) * 768 + int(c) : k_at, inside);
+      copy_async<8>(&tiles.k[into][r][c], inside ? k_at + int(next + r) * 768 + int(c) : k_at, inside);
     }
     #pragma unroll
     for (u32 t = threadIdx.x; t < 512u; t += 128u) {
       const u32 r = t / 8u, c = t % 8u * 8u;
       const bool inside = next + r < 1000u;
-      copy_async(&tiles.v[into][r][c], inside ? v_at + int(next + r) * 768 + int(c) : v_at, inside);
+      copy_async<8>(&tiles.v[into][r][c], inside ? v_at + int(next + r) * 768 + int(c) : v_at, inside);
     }
   };
   fetch(0, 0);
   u32 stage = 0;
   for (u32 first = 0; first < end; first += 64u) {
-    wait_for_copies();
+    commit_copies();
+    wait_for_copies<0>();
     __syncthreads();
     if (first + 64u < end) fetch(stage ^ 1, first + 64u);
     if (first <= kept_first + warp_row + 31u) {
@@ -342,13 +344,13 @@ attention_keys_bf16(const bf16* __restrict__ q, const bf16* __restrict__ k, cons
   for (u32 t = threadIdx.x; t < 1024u; t += 128u) {
     const u32 r = t / 8u, c = t % 8u * 8u;
     const bool inside = kept_first + r < 1000u;
-    copy_async(&tiles.k[r][c], inside ? k_at + int(kept_first + r) * 768 + int(c) : k_at, inside);
+    copy_async<8>(&tiles.k[r][c], inside ? k_at + int(kept_first + r) * 768 + int(c) : k_at, inside);
   }
   #pragma unroll
   for (u32 t = threadIdx.x; t < 1024u; t += 128u) {
     const u32 r = t / 8u, c = t % 8u * 8u;
     const bool inside = kept_first + r < 1000u;
-    copy_async(&tiles.v[r][c], inside ? v_at + int(kept_first + r) * 768 + int(c) : v_at, inside);
+    copy_async<8>(&tiles.v[r][c], inside ? v_at + int(kept_first + r) * 768 + int(c) : v_at, inside);
   }
   const auto q_at = q + i0 * 768000 + i1 * 64;
   const auto dout_at = dout + i0 * 768000 + i1 * 64;
@@ -360,13 +362,13 @@ attention_keys_bf16(const bf16* __restrict__ q, const bf16* __restrict__ k, cons
     for (u32 t = threadIdx.x; t < 256u; t += 128u) {
       const u32 r = t / 8u, c = t % 8u * 8u;
       const bool inside = next + r < 1000u;
-      copy_async(&tiles.q[into][r][c], inside ? q_at + int(next + r) * 768 + int(c) : q_at, inside);
+      copy_async<8>(&tiles.q[into][r][c], inside ? q_at + int(next + r) * 768 + int(c) : q_at, inside);
     }
     #pragma unroll
     for (u32 t = threadIdx.x; t < 256u; t += 128u) {
       const u32 r = t / 8u, c = t % 8u * 8u;
       const bool inside = next + r < 1000u;
-      copy_async(&tiles.dout[into][r][c], inside ? dout_at + int(next + r) * 768 + int(c) : dout_at, inside);
+      copy_async<8>(&tiles.dout[into][r][c], inside ? dout_at + int(next + r) * 768 + int(c) : dout_at, inside);
     }
     for (u32 t = threadIdx.x; t < 32u; t += 128u) {
       const bool inside = next + t < 1000u;
@@ -377,7 +379,8 @@ attention_keys_bf16(const bf16* __restrict__ q, const bf16* __restrict__ k, cons
   fetch(0, begin);
   u32 stage = 0;
   for (u32 first = begin; first < 1000u; first += 32u) {
-    wait_for_copies();
+    commit_copies();
+    wait_for_copies<0>();
     __syncthreads();
     if (first + 32u < 1000u) fetch(stage ^ 1, first + 32u);
     if (kept_first + warp_row <= first + 31u) {
