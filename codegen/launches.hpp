@@ -11,8 +11,8 @@
 
 namespace ein::codegen {
 
-/// Emitted, compiled and loaded once, launched any number of times. Many kernels become a CUDA graph
-/// when they are launched for the second time. Thread-safe.
+/// Emitted, compiled and loaded once, launched any number of times. Many kernels become a CUDA
+/// graph when they are launched for the second time. Thread-safe.
 class Launches {
  public:
   Launches(const Program& program, Gpu& gpu);

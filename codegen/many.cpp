@@ -195,8 +195,8 @@ class ManyWriter {
 Kernels emit_many(const Program& program, const Program::Group& group, const Context& context) {
   const std::span<const LoopNest> nests(program.nests.data() + group.first, group.count);
   const ManyWriter all(program, nests, group.each);
-  const std::size_t most = group.each * ((parameter_bytes - all.bytes_beside()) /
-                                         all.bytes_per_tensor());
+  const std::size_t most =
+      group.each * ((parameter_bytes - all.bytes_beside()) / all.bytes_per_tensor());
   Kernels kernels;
   for (std::size_t begin = 0; begin < nests.size(); begin += most) {
     const auto some = nests.subspan(begin, std::min(most, nests.size() - begin));

@@ -198,6 +198,20 @@ TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
   EXPECT_EQ(kernels, std::stoul(found[2]));
 }
 
+/// Sizes for which every contraction and the attention are done by tensor cores.
+TEST_F(CudaCommand, AWholeStepOnTensorCores) {
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  for (const std::string arch : {"sm_80", "sm_90a"}) {
+    const std::string text =
+        text_of(step("cubin", {"--n-layer", "1", "--n-embd", "768", "--n-head", "12", "--block-size",
+                               "1024", "--batch-size", "16", "--dtype", "bf16", "--dropout", "0",
+                               "--arch", arch}));
+    expect_holds(text, {"many_f32_", "attention", arch == "sm_80" ? "contract_mma_" : "contract_wgmma_",
+                        "; " + arch + ", NVRTC"});
+    EXPECT_EQ(text.find("contract_bf16"), text.npos) << text;
+  }
+}
+
 TEST_F(CudaCommand, TimeOfAStep) {
   const std::string text = text_of(step("time", {"--seconds", "0.01"}));
   expect_holds(text, {"tokens of a step", "tokens/s", "MFU", "median", "loss"});

@@ -45,7 +45,8 @@ void every_nest_alone(Program& program) {
 
 class Meaning {
  public:
-  Meaning(Memory memory, std::vector<int> shared) : memory_(std::move(memory)), shared_(std::move(shared)) {}
+  Meaning(Memory memory, std::vector<int> shared)
+      : memory_(std::move(memory)), shared_(std::move(shared)) {}
 
   void run(const LoopNest& nest) {
     const std::int64_t size = nest.axes.empty() ? 1 : nest.axes[0].size;
@@ -125,15 +126,19 @@ RandomProgram random_program(std::mt19937& random) {
   p.input_count = 14;
   for (std::size_t b = 0; b < 26; ++b)
     p.buffers.push_back({std::max<std::int64_t>(1, sizes[b % 5]) + 8, DType::f32});
-  for (int b = 0; b < 14; ++b) r.shared.push_back(b >= 5 && below(4) == 0 ? r.shared[static_cast<std::size_t>(b) - 5] : b);
+  for (int b = 0; b < 14; ++b)
+    r.shared.push_back(b >= 5 && below(4) == 0 ? r.shared[static_cast<std::size_t>(b) - 5] : b);
   const auto buffer_of = [&](int kind) { return kind + 5 * below(kind == 0 ? 6 : 5); };
   for (int n = 0; n < 24; ++n) {
     const int kind = below(3) == 0 ? below(5) : 2 + below(2);
     const std::int64_t size = sizes[kind];
-    const std::vector<std::int64_t> moving = size > 0 ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{},
-                                    still = size > 0 ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{};
+    const std::vector<std::int64_t> moving = size > 0 ? std::vector<std::int64_t>{1}
+                                                      : std::vector<std::int64_t>{},
+                                    still = size > 0 ? std::vector<std::int64_t>{0}
+                                                     : std::vector<std::int64_t>{};
     const auto offset = [&] { return std::int64_t{below(5) == 0 ? below(8) : 0}; };
-    std::vector<LoopNest::Operand> inputs{at(buffer_of(kind), moving, offset()), at(buffer_of(0), still, below(2))};
+    std::vector<LoopNest::Operand> inputs{at(buffer_of(kind), moving, offset()),
+                                          at(buffer_of(0), still, below(2))};
     Ex body = below(2) ? Ex::input(0) * Ex::input(1) : Ex::input(0) + Ex(0.25) * Ex::input(1);
     if (below(2)) {
       inputs.push_back(at(buffer_of(kind), moving, offset()));
@@ -149,9 +154,14 @@ RandomProgram random_program(std::mt19937& random) {
     // A nest does not read other elements than those it writes of what it writes, nor sums up what
     // it reads.
     bool is_sound = true;
-    const auto memory_of = [&](int b) { return static_cast<std::size_t>(b) < r.shared.size() ? r.shared[static_cast<std::size_t>(b)] : b; };
+    const auto memory_of = [&](int b) {
+      return static_cast<std::size_t>(b) < r.shared.size() ? r.shared[static_cast<std::size_t>(b)]
+                                                           : b;
+    };
     for (const LoopNest::Operand& input : nest.inputs)
-      is_sound &= memory_of(input.buffer) != memory_of(nest.output.buffer) || (!nest.combine && input.offset == nest.output.offset && input.strides == nest.output.strides);
+      is_sound &= memory_of(input.buffer) != memory_of(nest.output.buffer) ||
+                  (!nest.combine && input.offset == nest.output.offset &&
+                   input.strides == nest.output.strides);
     if (is_sound) p.nests.push_back(std::move(nest));
   }
   for (int b = 20; b < 26; ++b) {
@@ -200,7 +210,10 @@ TEST(Many, RandomProgramsMeanTheSame) {
     }
     ASSERT_EQ(covered, grouped.nests.size());
     for (const Program::Buffer& buffer : grouped.buffers) locals += buffer.is_local;
-    for (int b : lasting(r)) ASSERT_TRUE(same_bits(got.of(b), want.of(b))) << "seed " << seed << ", program " << run << ", buffer " << b << "\n" << to_string(r.program) << to_string(grouped);
+    for (int b : lasting(r))
+      ASSERT_TRUE(same_bits(got.of(b), want.of(b)))
+          << "seed " << seed << ", program " << run << ", buffer " << b << "\n"
+          << to_string(r.program) << to_string(grouped);
   }
   // The test meets what it is for.
   EXPECT_GT(groups, 1000u);
@@ -239,19 +252,23 @@ TEST(Many, RandomProgramsAsKernels) {
     std::vector<std::byte*> buffers;
     for (std::size_t b = 0; b < r.memory.size(); ++b) {
       const bool shares = b < r.shared.size() && r.shared[b] != static_cast<int>(b);
-      storages.push_back(shares ? storages[static_cast<std::size_t>(r.shared[b])] : Storage::allocate(r.memory[b].size() * sizeof(float)));
-      if (!shares) std::memcpy(storages.back()->data(), r.memory[b].data(), storages.back()->bytes());
+      storages.push_back(shares ? storages[static_cast<std::size_t>(r.shared[b])]
+                                : Storage::allocate(r.memory[b].size() * sizeof(float)));
+      if (!shares)
+        std::memcpy(storages.back()->data(), r.memory[b].data(), storages.back()->bytes());
       buffers.push_back(storages.back()->data());
     }
     std::vector<std::byte> workspace(1 << 16);
     for (const codegen::KernelSource& kernel : kernels[run])
-      ASSERT_EQ(on_host.run(kernel, buffers, workspace.data(), {}, nullptr), "") << kernel.text.substr(kernel.kernel_begin);
+      ASSERT_EQ(on_host.run(kernel, buffers, workspace.data(), {}, nullptr), "")
+          << kernel.text.substr(kernel.kernel_begin);
     for (int b : lasting(r)) {
       const std::vector<float>& values = want.of(b);
       const auto* const got = reinterpret_cast<const float*>(buffers[static_cast<std::size_t>(b)]);
       for (std::size_t i = 0; i < values.size(); ++i) {
         // Reductions add in another order.
-        ASSERT_NEAR(got[i], values[i], 1e-3 * (1 + std::abs(values[i]))) << "seed " << seed << ", program " << run << ", buffer " << b << ", element " << i;
+        ASSERT_NEAR(got[i], values[i], 1e-3 * (1 + std::abs(values[i])))
+            << "seed " << seed << ", program " << run << ", buffer " << b << ", element " << i;
       }
     }
   }
@@ -272,9 +289,11 @@ Program update_of(std::int64_t tensors) {
   for (std::int64_t t = 0; t < tensors; ++t) {
     const int first = static_cast<int>(3 * t), moved = static_cast<int>(p.buffers.size());
     p.buffers.push_back({size(t), DType::f32});
-    p.nests.push_back(flat(size(t), {at(first + 1, {1}), at(first + 2, {1})}, at(moved, {1}), Ex(0.9) * Ex::input(0) + Ex::input(1)));
+    p.nests.push_back(flat(size(t), {at(first + 1, {1}), at(first + 2, {1})}, at(moved, {1}),
+                           Ex(0.9) * Ex::input(0) + Ex::input(1)));
     p.nests.push_back(flat(size(t), {at(moved, {1})}, at(first + 1, {1}), Ex::input(0) + 0.0));
-    p.nests.push_back(flat(size(t), {at(first, {1}), at(moved, {1}), at(scale, {0})}, at(first, {1}), Ex::input(0) + Ex::input(1) * Ex::input(2)));
+    p.nests.push_back(flat(size(t), {at(first, {1}), at(moved, {1}), at(scale, {0})},
+                           at(first, {1}), Ex::input(0) + Ex::input(1) * Ex::input(2)));
   }
   every_nest_alone(p);
   group_many(p, {});
@@ -299,7 +318,8 @@ TEST(Many, TablesFitIntoAKernelsParameters) {
     EXPECT_EQ(launch.grid[1] * launch.grid[2], 1u);
     blocks += launch.grid[0];
   }
-  for (std::size_t t = 0; t < 300; ++t) wanted += (5 + 37 * t + 1023) / 1024;  // four elements a thread
+  for (std::size_t t = 0; t < 300; ++t)
+    wanted += (5 + 37 * t + 1023) / 1024;  // four elements a thread
   EXPECT_EQ(blocks, wanted);
   EXPECT_EQ(units.launches.size(), 3u);  // a tensor takes two pointers and two numbers
   // All but the last have one kernel.
@@ -311,7 +331,8 @@ TEST(Many, KernelsOfEveryArchitecture) {
   const codegen::Units units = codegen::emit_units(update_of(60));
   ASSERT_EQ(units.texts.size(), 1u);
   for (const char* arch : {"sm_80", "sm_90a"}) {
-    for (const codegen::KernelResources& kernel : codegen::kernels_of(codegen::compile({"many.cu", units.texts[0], arch}))) {
+    for (const codegen::KernelResources& kernel :
+         codegen::kernels_of(codegen::compile({"many.cu", units.texts[0], arch}))) {
       EXPECT_EQ(kernel.stack_bytes, 0) << kernel.name;
       EXPECT_EQ(kernel.sm, std::string(arch) == "sm_80" ? 80 : 90);
     }

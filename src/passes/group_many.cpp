@@ -23,7 +23,8 @@ bool moves(const LoopNest& nest, const LoopNest::Operand& operand) {
 /// A program's groups as nodes of a graph of what must come before what.
 class Dependencies {
  public:
-  Dependencies(const Program& program, std::span<const int> memory) : memory_(memory), before_(program.groups.size()) {
+  Dependencies(const Program& program, std::span<const int> memory)
+      : memory_(memory), before_(program.groups.size()) {
     struct Use {
       Numbers writers, readers;  // the last group that wrote, and those that have read since
     };
@@ -57,17 +58,23 @@ class Dependencies {
   }
 
   const Numbers& before(std::size_t group) const { return before_[group]; }
-  bool is_ancestor(std::size_t a, std::size_t of) const { return ancestors_[of][a / 64] >> a % 64 & 1; }
+  bool is_ancestor(std::size_t a, std::size_t of) const {
+    return ancestors_[of][a / 64] >> a % 64 & 1;
+  }
 
-  /// Whether two flat nests, of which one follows the other, meet in the same elements at the same points only.
+  /// Whether two flat nests, of which one follows the other, meet in the same elements at the same
+  /// points only.
   bool in_step(const LoopNest& a, const LoopNest& b) const {
     const auto meet = [&](const LoopNest::Operand& x, const LoopNest::Operand& y) {
       if (memory_of(x.buffer) != memory_of(y.buffer)) return true;
-      return x.buffer == y.buffer && x.offset == y.offset && x.dtype == y.dtype && moves(a, x) && moves(b, y);
+      return x.buffer == y.buffer && x.offset == y.offset && x.dtype == y.dtype && moves(a, x) &&
+             moves(b, y);
     };
     return meet(a.output, b.output) &&
-           std::all_of(a.inputs.begin(), a.inputs.end(), [&](const auto& x) { return meet(x, b.output); }) &&
-           std::all_of(b.inputs.begin(), b.inputs.end(), [&](const auto& y) { return meet(a.output, y); });
+           std::all_of(a.inputs.begin(), a.inputs.end(),
+                       [&](const auto& x) { return meet(x, b.output); }) &&
+           std::all_of(b.inputs.begin(), b.inputs.end(),
+                       [&](const auto& y) { return meet(a.output, y); });
   }
 
  private:
@@ -83,7 +90,8 @@ class Dependencies {
 
 class Many {
  public:
-  Many(Program& program, std::span<const int> memory) : program_(program), dependencies_(program, memory) {
+  Many(Program& program, std::span<const int> memory)
+      : program_(program), dependencies_(program, memory) {
     for (std::size_t g = 0; g < program.groups.size(); ++g) nodes_.push_back({g});
   }
 
@@ -98,9 +106,12 @@ class Many {
   }
 
  private:
-  const LoopNest& nest(std::size_t group) const { return program_.nests[program_.groups[group].first]; }
+  const LoopNest& nest(std::size_t group) const {
+    return program_.nests[program_.groups[group].first];
+  }
   bool is_candidate(std::size_t group) const {
-    return program_.groups[group].count == 1 && nest(group).phase == Phase::update && is_flat(nest(group));
+    return program_.groups[group].count == 1 && nest(group).phase == Phase::update &&
+           is_flat(nest(group));
   }
   bool is_candidate(const Numbers& node) const { return is_candidate(node.front()); }
 
@@ -116,7 +127,8 @@ class Many {
         if (is_candidate(b) && is_over_same(nest(b), nest(g))) joined.insert(node_of[b]);
       }
       Numbers chain;
-      for (std::size_t node : joined) chain.insert(chain.end(), nodes_[node].begin(), nodes_[node].end());
+      for (std::size_t node : joined)
+        chain.insert(chain.end(), nodes_[node].begin(), nodes_[node].end());
       std::sort(chain.begin(), chain.end());
       if (joined.size() == 1 || !is_chain(chain)) continue;
       for (std::size_t node : joined) nodes_[node].clear();
@@ -127,7 +139,8 @@ class Many {
   }
 
   static bool is_over_same(const LoopNest& a, const LoopNest& b) {
-    return a.compute == b.compute && a.axes.size() == b.axes.size() && (a.axes.empty() || a.axes[0].size == b.axes[0].size);
+    return a.compute == b.compute && a.axes.size() == b.axes.size() &&
+           (a.axes.empty() || a.axes[0].size == b.axes[0].size);
   }
 
   /// Of nests over the same elements.
@@ -158,9 +171,11 @@ class Many {
       std::memcpy(bytes, &value, sizeof value);
       text.append(bytes, sizeof value);
     };
-    std::map<std::pair<int, std::int64_t>, int> places;  // by buffer and offset, in the order of their first use
+    std::map<std::pair<int, std::int64_t>, int>
+        places;  // by buffer and offset, in the order of their first use
     const auto add_operand = [&](const LoopNest& n, const LoopNest::Operand& operand) {
-      add(places.emplace(std::pair(operand.buffer, operand.offset), static_cast<int>(places.size())).first->second);
+      add(places.emplace(std::pair(operand.buffer, operand.offset), static_cast<int>(places.size()))
+              .first->second);
       add(operand.dtype);
       add(moves(n, operand));
     };
@@ -182,8 +197,8 @@ class Many {
     return text;
   }
 
-  /// Orders the nodes: what is ready keeps its place, but chains wait until nothing else is ready, so that those that
-  /// are alike come together.
+  /// Orders the nodes: what is ready keeps its place, but chains wait until nothing else is ready,
+  /// so that those that are alike come together.
   bool schedule() {
     Numbers node_of(program_.groups.size());
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
@@ -194,7 +209,8 @@ class Many {
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       for (std::size_t g : nodes_[n]) {
         for (std::size_t b : dependencies_.before(g)) {
-          if (node_of[b] != n && before[n].insert(node_of[b]).second) after[node_of[b]].push_back(n);
+          if (node_of[b] != n && before[n].insert(node_of[b]).second)
+            after[node_of[b]].push_back(n);
         }
       }
     }
@@ -230,9 +246,11 @@ class Many {
         place({n});
         continue;
       }
-      const auto most = std::max_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-        return a.second.size() != b.second.size() ? a.second.size() < b.second.size() : a.second.front() > b.second.front();
-      });
+      const auto most =
+          std::max_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
+            return a.second.size() != b.second.size() ? a.second.size() < b.second.size()
+                                                      : a.second.front() > b.second.front();
+          });
       Numbers alike = std::move(most->second);
       waiting.erase(most);
       std::sort(alike.begin(), alike.end());
@@ -249,12 +267,14 @@ class Many {
     for (const Numbers& nodes : order) {
       const Numbers& first = nodes_[nodes.front()];
       Group group = program_.groups[first.front()];
-      if (nodes.size() * first.size() > 1) group = {0, nodes.size() * first.size(), 1, {}, first.size()};
+      if (nodes.size() * first.size() > 1)
+        group = {0, nodes.size() * first.size(), 1, {}, first.size()};
       group.first = nests.size();
       for (std::size_t n : nodes) {
         for (std::size_t g : nodes_[n]) {
           const Group& old = program_.groups[g];
-          for (std::size_t i = 0; i < old.count; ++i) nests.push_back(program_.nests[old.first + i]);
+          for (std::size_t i = 0; i < old.count; ++i)
+            nests.push_back(program_.nests[old.first + i]);
         }
       }
       groups.push_back(std::move(group));
@@ -276,7 +296,8 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
   for (const Group& group : program.groups) {
     for (std::size_t i = 0; i < group.count; ++i) {
       const LoopNest& nest = program.nests[group.first + i];
-      const std::size_t chain = group.each > 0 ? group.first + i / group.each * group.each : several;
+      const std::size_t chain =
+          group.each > 0 ? group.first + i / group.each * group.each : several;
       const auto use = [&](const LoopNest::Operand& operand, bool is_write) {
         const auto b = static_cast<std::size_t>(operand.buffer);
         if (user[b] == nobody) is_written_first[b] = is_write;
@@ -297,8 +318,11 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
     for (const Group& group : program.groups) {
       for (std::size_t n = 0; n < group.each; ++n) {
         std::size_t locals = 0;
-        const auto output = [&](std::size_t i) { return static_cast<std::size_t>(program.nests[group.first + i].output.buffer); };
-        for (std::size_t i = n; i < group.count; i += group.each) locals += is_local[output(i)] != 0;
+        const auto output = [&](std::size_t i) {
+          return static_cast<std::size_t>(program.nests[group.first + i].output.buffer);
+        };
+        for (std::size_t i = n; i < group.count; i += group.each)
+          locals += is_local[output(i)] != 0;
         if (locals == 0 || locals == group.count / group.each) continue;
         for (std::size_t i = n; i < group.count; i += group.each) is_local[output(i)] = 0;
         changes = true;
@@ -312,13 +336,16 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
 
 bool is_flat(const LoopNest& nest) {
   const auto is_plain = [&](const LoopNest::Operand& operand) {
-    return !operand.is_indirect() && (nest.axes.empty() || operand.strides[0] == 0 || operand.strides[0] == 1);
+    return !operand.is_indirect() &&
+           (nest.axes.empty() || operand.strides[0] == 0 || operand.strides[0] == 1);
   };
-  return !nest.combine && nest.along == LoopNest::Along::nothing && nest.epilogue.steps.empty() && nest.axes.size() <= 1 &&
-         (nest.axes.empty() || (nest.output.strides[0] == 1 && nest.axes[0].size > 0)) && is_plain(nest.output) &&
-         std::all_of(nest.inputs.begin(), nest.inputs.end(), is_plain) &&
+  return !nest.combine && nest.along == LoopNest::Along::nothing && nest.epilogue.steps.empty() &&
+         nest.axes.size() <= 1 &&
+         (nest.axes.empty() || (nest.output.strides[0] == 1 && nest.axes[0].size > 0)) &&
+         is_plain(nest.output) && std::all_of(nest.inputs.begin(), nest.inputs.end(), is_plain) &&
          std::none_of(nest.body.steps.begin(), nest.body.steps.end(), [](const ScalarStep& step) {
-           return step.op == ScalarOp::uniform || step.op == ScalarOp::normal || step.op == ScalarOp::index;
+           return step.op == ScalarOp::uniform || step.op == ScalarOp::normal ||
+                  step.op == ScalarOp::index;
          });
 }
 

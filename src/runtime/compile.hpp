@@ -11,8 +11,8 @@
 
 namespace ein::engine {
 
-/// The program that ein::compile makes of `function` for arguments like these, grouped for `device`,
-/// which need not be there: the tensors lie on the CPU, and nothing is allocated or run.
+/// The program that ein::compile makes of `function` for arguments like these, grouped for
+/// `device`, which need not be there: the tensors lie on the CPU, and nothing is allocated or run.
 Program lowered(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& function,
                 std::span<const Tensor> arguments, Device device);
 

@@ -56,7 +56,8 @@ std::vector<std::vector<double>> after_steps(Device device, const StepOptions& o
     for (std::size_t r = 0; r < 2; ++r) found[r].push_back(results[r].item());
   }
   for (const auto& [name, tensor] : model.state_dict()) found.push_back(tensor.to_vector<double>());
-  for (const auto& [name, tensor] : optimizer.state_dict()) found.push_back(tensor.to_vector<double>());
+  for (const auto& [name, tensor] : optimizer.state_dict())
+    found.push_back(tensor.to_vector<double>());
   return found;
 }
 
