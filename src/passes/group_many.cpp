@@ -37,6 +37,12 @@ class Dependencies {
         for (const LoopNest::Operand& input : nest.inputs) read.insert(memory_of(input.buffer));
         written.insert(memory_of(nest.output.buffer));
       }
+      if (const auto& attention = program.groups[g].attention) {
+        // Its gradients read what attention left.
+        read.insert(memory_of(attention->out.buffer));
+        if (attention->log_sums)
+          (attention->gradients ? read : written).insert(memory_of(attention->log_sums->buffer));
+      }
       for (int m : read) found.insert(uses[m].writers.begin(), uses[m].writers.end());
       for (int m : written) {
         found.insert(uses[m].writers.begin(), uses[m].writers.end());
