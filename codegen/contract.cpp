@@ -85,7 +85,11 @@ Pieces cut_depth(const LoopNest& nest, const ContractRoles& roles, std::int64_t 
   cut.sum.axes[axis].size = 1;
   for (std::size_t a : roles.depth) cut.sum.axes[a].size = 1;
   cut.sum.axes[piece].reduced = true;
-  cut.sum.inputs = {cut.products.output};
+  // The epilogue's inputs keep their numbers. It does not read the second operand.
+  cut.sum.inputs = nest.inputs;
+  for (LoopNest::Operand& input : cut.sum.inputs) input.strides.push_back(0);
+  cut.sum.inputs[0] = cut.products.output;
+  std::fill(cut.sum.inputs[1].strides.begin(), cut.sum.inputs[1].strides.end(), 0);
   cut.sum.body = Ex::input(0);
   cut.sum.epilogue = nest.epilogue;
   cut.sum.output = nest.output;
@@ -127,10 +131,9 @@ Kernels emit_by(const LoopNest& nest, const ContractRoles& roles, const Tile& ti
 }
 
 /// Whether it is better seen as a reduction: few rows or columns are read no more often by one.
-bool is_reduction(const LoopNest& nest, const ContractRoles& roles) {
+bool is_reduction(const ContractRoles& roles) {
   constexpr std::int64_t few = 4;
-  const bool reads_more = inputs_of(nest.epilogue).size() > 1;
-  return (roles.m < few || roles.n < few || roles.k == 0) && !reads_more;
+  return roles.m < few || roles.n < few || roles.k == 0;
 }
 
 }  // namespace
@@ -202,13 +205,13 @@ void write_places(Writer& w, const LoopNest& nest, const ContractRoles& roles,
 
 Kernels emit_contract(const LoopNest& nest, const Context& context) {
   const ContractRoles roles = roles_of(nest);
-  if (is_reduction(nest, roles)) return emit_reduce(nest, context);
+  if (is_reduction(roles)) return emit_reduce(nest, context);
   return emit_by(nest, roles, tiles_for(nest, roles, context.target).front(), context);
 }
 
 std::vector<Alternative> contract_alternatives(const LoopNest& nest, const Context& context) {
   const ContractRoles roles = roles_of(nest);
-  if (is_reduction(nest, roles)) return {{"", emit_reduce(nest, context)}};
+  if (is_reduction(roles)) return {{"", emit_reduce(nest, context)}};
   std::vector<Alternative> alternatives;
   for (const Tile& tile : tiles_for(nest, roles, context.target))
     alternatives.push_back({to_string(tile), emit_by(nest, roles, tile, context)});

@@ -6,13 +6,6 @@
 namespace ein::codegen {
 namespace {
 
-/// The inputs that the epilogue reads beside the sum.
-std::vector<std::size_t> epilogue_inputs(const LoopNest& nest) {
-  std::vector<std::size_t> inputs = inputs_of(nest.epilogue);
-  std::erase(inputs, std::size_t{0});
-  return inputs;
-}
-
 /// Reads what the epilogue wants at the indices at hand; the sum is `sum`.
 ElementText write_epilogue_loads(Writer& w, const LoopNest& nest, const Pack& pack,
                                  const std::string& sum) {
@@ -34,6 +27,16 @@ std::string write_epilogue(Writer& w, const LoopNest& nest, const ElementText& a
 
 }  // namespace
 
+std::vector<std::size_t> epilogue_inputs(const LoopNest& nest) {
+  std::vector<std::size_t> inputs = inputs_of(nest.epilogue);
+  std::erase(inputs, std::size_t{0});
+  return inputs;
+}
+
+std::string write_finished(Writer& w, const LoopNest& nest, const std::string& value) {
+  return write_epilogue(w, nest, write_epilogue_loads(w, nest, {}, value));
+}
+
 void declare_operands(Writer& w, const LoopNest& nest, const ContractRoles& roles,
                       bool by_address) {
   std::vector<std::size_t> inputs = epilogue_inputs(nest);
@@ -45,7 +48,7 @@ void declare_operands(Writer& w, const LoopNest& nest, const ContractRoles& role
 }
 
 void write_element(Writer& w, const LoopNest& nest, const std::string& value) {
-  const std::string result = write_epilogue(w, nest, write_epilogue_loads(w, nest, {}, value));
+  const std::string result = write_finished(w, nest, value);
   w.line("y[" + w.place(nest.output) + "] = " + converted(result, nest.compute, nest.output.dtype) +
          ";");
 }

@@ -64,11 +64,9 @@ std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const T
   constexpr std::int64_t least_depth = 256;
   // A block by wgmma has a multiprocessor to itself.
   const std::int64_t busy_blocks = target.sms * (tile.by == Tile::By::wgmma ? 1 : 2);
-  // The second kernel reads no more than the sum.
-  const bool reads_more = std::any_of(
-      nest.epilogue.steps.begin(), nest.epilogue.steps.end(),
-      [](const ScalarStep& step) { return step.op == ScalarOp::input && step.which != 0; });
-  if (reads_more || roles.depth.empty()) return 1;
+  // The second kernel has no second operand.
+  const std::vector<std::size_t> read = epilogue_inputs(nest);
+  if (roles.depth.empty() || std::count(read.begin(), read.end(), std::size_t{1}) > 0) return 1;
   const std::int64_t axis_size = nest.axes[roles.depth.front()].size;
   std::int64_t pieces =
       std::min({busy_blocks / tile.count(roles), roles.k / least_depth, axis_size});

@@ -36,6 +36,11 @@ std::vector<std::string> write_loads(Writer& writer, const LoopNest& nest, const
                                      bool moves, const std::string& remaining,
                                      const std::string& otherwise);
 
+/// The inputs that the epilogue reads beside the combined value.
+std::vector<std::size_t> epilogue_inputs(const LoopNest& nest);
+/// The epilogue of `value` at the indices at hand, after reading what else it wants.
+std::string write_finished(Writer& writer, const LoopNest& nest, const std::string& value);
+
 /// Whether elements are moved as they are.
 inline bool only_moves(const LoopNest& nest) {
   return nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype;

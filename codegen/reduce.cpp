@@ -116,7 +116,7 @@ class ReduceWriter {
     if (plan_.splits > 1)
       w_.workspace(type_, "partial", 0, bytes);
     else
-      w_.output(nest_, element_type(nest_.output.dtype));
+      declare_result_operands(inputs_of(nest_.body));
     const std::int64_t per_block = plan_.results_per_block();
     begin(plan_.lanes, plan_.by_rows);
     const bool is_split = plan_.splits > 1;
@@ -157,7 +157,7 @@ class ReduceWriter {
   /// The second kernel, which combines the splits.
   KernelSource finish() {
     w_.workspace("const " + type_, "partial", 0, 0);
-    w_.output(nest_, element_type(nest_.output.dtype));
+    declare_result_operands({});
     const std::int64_t lanes = std::min<std::int64_t>(power_of_two(plan_.splits), block_threads);
     const std::int64_t per_block = block_threads / lanes;
     begin(lanes, true);
@@ -274,11 +274,17 @@ class ReduceWriter {
     }
   }
 
+  /// What the epilogue reads beside what is declared already, and the result.
+  void declare_result_operands(const std::vector<std::size_t>& declared) {
+    for (std::size_t i : epilogue_inputs(nest_)) {
+      if (std::count(declared.begin(), declared.end(), i) == 0)
+        w_.input(nest_, i, element_type(nest_.inputs[i].dtype));
+    }
+    w_.output(nest_, element_type(nest_.output.dtype));
+  }
+
   void finish_result() {
-    const std::string value =
-        nest_.epilogue.steps.empty()
-            ? "total"
-            : write_expression(w_, nest_.epilogue, nest_.compute, {{"total"}}, "e");
+    const std::string value = write_finished(w_, nest_, "total");
     w_.line("y[" + w_.place(nest_.output) +
             "] = " + converted(value, nest_.compute, nest_.output.dtype) + ";");
   }
