@@ -409,6 +409,29 @@ TEST(GroupRowsTest, WhatWouldIdleOrMixRowsStaysApart) {
              {zeros({64, 32}), zeros({32, 64})}));
 }
 
+// A checkpoint computes again after what it saves memory for.
+TEST(GroupRowsTest, WhatIsComputedAgainStaysLate) {
+  const Traced t = traced(
+      [](const Tensors& x) {
+        Tensor a = x[0].detach();
+        a.requires_grad(true);
+        const Tensor y = checkpoint(
+            [](const Tensor& z) { return softmax(exp(softmax(z, "b [k]")), "b [k]"); }, a);
+        return gradients(reduce(tanh(y), "b k ->", Reduction::sum), Tensors{a});
+      },
+      {zeros({64, 100})});
+  int again = 0;
+  for (const Program::Group& group : t.program.groups) {
+    std::set<Phase> phases;
+    for (std::size_t n = group.first; n < group.first + group.count; ++n)
+      phases.insert(t.program.nests[n].phase);
+    again += phases.contains(Phase::recompute);
+    EXPECT_FALSE(phases.contains(Phase::recompute) && phases.contains(Phase::forward))
+        << to_string(t.program);
+  }
+  EXPECT_GT(again, 0) << to_string(t.program);
+}
+
 TEST(GroupRowsTest, GroupsThatAreThereStay) {
   Program p = traced_rows("softmax", false, {8, 64, 100}).program;
   p.groups = {{.first = 0, .count = 2, .blocks = 4, .axes = {0, 0}}};

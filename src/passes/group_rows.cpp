@@ -129,6 +129,12 @@ class RowGroup {
   bool writes(int buffer) const { return written_.contains(memory_of(buffer)); }
 
   bool take_in(const LoopNest& nest) {
+    // What is computed again, so that it need not be kept, must not come forward.
+    const auto has = [&](Phase phase) {
+      return std::any_of(nests_.begin(), nests_.end(),
+                         [&](const LoopNest& member) { return member.phase == phase; });
+    };
+    if (nest.phase == Phase::recompute && has(Phase::forward)) return false;
     RowGroup trial = *this;
     auto placed = is_joinable(nest) ? trial.placed(nest) : std::nullopt;
     if (!placed || !trial.add(std::move(*placed))) return false;
