@@ -75,6 +75,11 @@ template <bool streaming = false, class V>
   __builtin_prefetch(reinterpret_cast<const void*>(at), 0, 2);
 }
 
+[[gnu::always_inline]] inline void prefetch_to_write(const std::byte* p, int64_t distance) {
+  const auto at = reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(distance);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 1, 3);
+}
+
 // ---- runs: cells of any number of bytes ---------------------------------------------------------
 
 template <int bytes>
@@ -162,7 +167,7 @@ void stream_short_runs(std::byte* dst, const std::byte* src, const CopyBox& give
     std::byte* d = dst + j * box.dst_j;
     const std::byte* s = src + j * box.src_j;
     for (int64_t i = 0; i < box.count_i; ++i, d += box.dst_i, s += box.src_i) {
-      for (int64_t k = 0; k < box.run; k += line_bytes) prefetch(s + k, box.ahead);
+      for (int64_t k = 0; k < box.run; k += line_bytes) prefetch(s + k, box.src_ahead);
       StreamedRun::copy(d, s, box.run);
     }
   }
@@ -236,6 +241,12 @@ void fill_runs(std::byte* dst, const std::byte* src, const CopyBox& given) {
   }
 }
 
+// The compiler would keep the addresses of all rows, which are more than there are registers.
+template <class P>
+[[gnu::always_inline]] inline void keep_in_register(P& pointer) {
+  asm("" : "+r"(pointer));
+}
+
 // ---- transposes in registers --------------------------------------------------------------------
 
 constexpr int unpack_index(bool high, int per_lane, int total, int k) {
@@ -293,28 +304,35 @@ template <int count, class V>
 }
 
 // A square of width / element elements a side. Streaming, it also fetches the one `ahead`.
-template <int element, int width, bool streaming>
+template <int element, int width, bool streaming, bool fetch>
 [[gnu::always_inline]] inline void transpose_square(std::byte* dst, const std::byte* src,
                                                     const CopyBox& box) {
   using V = Vector<element, width>;
   constexpr int lane_bytes = std::max(16, element), per_lane = lane_bytes / element;
   constexpr int lanes = width / lane_bytes;
   V rows[lanes][per_lane];
+  const int64_t src_ahead = box.src_ahead + width - 1;
   for (int lane = 0; lane < lanes; ++lane) {
     for (int k = 0; k < per_lane; ++k) {
-      const std::byte* row = src + (lane * per_lane + k) * box.src_i;
-      if constexpr (streaming) prefetch(row, box.ahead);
+      const std::byte* row = src + k * box.src_i;
+      if constexpr (fetch) prefetch(row, src_ahead);
       rows[lane][k] = load<V>(row);
     }
     transpose_in_lanes<per_lane>(rows[lane]);
+    src += per_lane * box.src_i;
+    keep_in_register(src);
   }
   for (int k = 0; k < per_lane; ++k) {
     V column[lanes];
     for (int lane = 0; lane < lanes; ++lane) column[lane] = rows[lane][k];
     transpose_lanes<lanes>(column);
     for (int lane = 0; lane < lanes; ++lane) {
-      store<streaming>(dst + (lane * per_lane + k) * box.dst_j, column[lane]);
+      std::byte* to = dst + lane * per_lane * box.dst_j;
+      store<streaming>(to, column[lane]);
+      if constexpr (fetch && !streaming) prefetch_to_write(to, box.dst_ahead);
     }
+    dst += box.dst_j;
+    keep_in_register(dst);
   }
 }
 
@@ -328,21 +346,24 @@ void transpose(std::byte* dst, const std::byte* src, const CopyBox& given) {
   constexpr int64_t side = width / element;
   constexpr bool streaming = order == Order::streaming && width == line_bytes;
   if (std::min(box.count_i, box.count_j) >= side) {
-    const auto square = [&](int64_t i, int64_t j) {
-      i = std::min(i, box.count_i - side);
-      j = std::min(j, box.count_j - side);
-      transpose_square<element, width, streaming>(dst + j * box.dst_j + i * element,
-                                                  src + i * box.src_i + j * element, box);
+    const auto squares = [&]<bool fetch>() {
+      const auto square = [&](int64_t i, int64_t j) {
+        i = std::min(i, box.count_i - side);
+        j = std::min(j, box.count_j - side);
+        transpose_square<element, width, streaming, fetch>(dst + j * box.dst_j + i * element,
+                                                           src + i * box.src_i + j * element, box);
+      };
+      if constexpr (order == Order::writing) {
+        for (int64_t j = 0; j < box.count_j; j += side) {
+          for (int64_t i = 0; i < box.count_i; i += side) square(i, j);
+        }
+      } else {
+        for (int64_t i = 0; i < box.count_i; i += side) {
+          for (int64_t j = 0; j < box.count_j; j += side) square(i, j);
+        }
+      }
     };
-    if constexpr (order == Order::writing) {
-      for (int64_t j = 0; j < box.count_j; j += side) {
-        for (int64_t i = 0; i < box.count_i; i += side) square(i, j);
-      }
-    } else {
-      for (int64_t i = 0; i < box.count_i; i += side) {
-        for (int64_t j = 0; j < box.count_j; j += side) square(i, j);
-      }
-    }
+    box.src_ahead == 0 && box.dst_ahead == 0 ? squares.template operator()<false>() : squares.template operator()<true>();
   } else if constexpr (width > std::max(16, element)) {
     transpose<element, order, width / 2>(dst, src, box);
   } else {
@@ -467,6 +488,12 @@ BoxKernel streaming_runs_kernel(int64_t run) {
 }
 
 BoxKernel copy_rows_kernel(bool streaming) { return streaming ? copy_runs<StreamedRun> : copy_runs<AnyRun>; }
+
+void fetch_row_ends(std::byte* dst, const std::byte*, const CopyBox& box) {
+  const auto in_line = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % line_bytes; };
+  if (in_line(dst) != 0) prefetch_to_write(dst, 0);
+  if (in_line(dst + box.run) != 0) prefetch_to_write(dst, box.run - 1);
+}
 
 void finish_streaming() {
 #if defined(__SSE2__)

@@ -18,9 +18,10 @@ inline constexpr std::int64_t line_bytes = 64;
 inline constexpr std::int64_t longest_short_run = 1024;  // beyond, calling memcpy costs nothing
 
 /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The destination is the most
-/// contiguous along i, the source along j. A box to be copied soon lies `ahead` in the source.
+/// contiguous along i, the source along j. A box to be copied soon lies `src_ahead` and
+/// `dst_ahead` from this one; both are 0 where there is no need to prefetch it.
 struct CopyBox {
-  std::int64_t count_i, count_j, dst_i, src_i, dst_j, src_j, run, ahead;
+  std::int64_t count_i, count_j, dst_i, src_i, dst_j, src_j, run, src_ahead, dst_ahead;
 };
 using BoxKernel = void (*)(std::byte* dst, const std::byte* src, const CopyBox& box);
 
@@ -43,6 +44,8 @@ BoxKernel copy_runs_kernel(std::int64_t run);
 BoxKernel streaming_runs_kernel(std::int64_t run);
 /// Of any lengths, known only when it runs.
 BoxKernel copy_rows_kernel(bool streaming);
+/// Prefetches, to be written, the lines that a row of `run` bytes covers only in part.
+void fetch_row_ends(std::byte* dst, const std::byte* src, const CopyBox& box);
 
 /// Streaming stores are weakly ordered; this makes them visible before what the caller stores next.
 void finish_streaming();

@@ -46,9 +46,11 @@ struct StridedCopy::Reach {
   int64_t dst, src;
 };
 constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128},
-    streaming_reach{1024, 128}, streaming_staged_reach{2048, 128}, runs_reach{256, 256},
+    streaming_reach{1024, 128}, streaming_staged_reach{2048, 64}, runs_reach{256, 256},
     streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
-constexpr int64_t tile_bytes = 16 << 10;
+constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
+// Smaller copies find enough in the level-2 cache, and prefetching would only delay them.
+constexpr int64_t fetch_from = 4 << 20;
 constexpr int64_t longest_run = 128 << 10;
 constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
@@ -91,6 +93,7 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   assert(axes_.size() <= max_axes);
 
   const bool stream = total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 2 : stream_from);
+  fetches_ = total_bytes >= fetch_from;
   choose_blocks(choose_kernels(stream));
   if (staged_ && !plan_stage()) staged_ = false;
   plan_loops(total_bytes);
@@ -171,7 +174,7 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
   // Narrow elements are bound by their shuffles; the stage would be one more pass.
   const bool crowded = run >= 4 && j.size >= step &&
                        step * std::gcd(j.dst, way_bytes) / way_bytes >= most_lines_in_a_place;
-  staged_ = i.size * run < (stream ? shortest_streamed_run : line_bytes) || (!stream && crowded);
+  staged_ = stream || crowded || i.size * run < line_bytes;
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
   if (stream) return staged_ ? streaming_staged_reach : streaming_reach;
@@ -212,11 +215,13 @@ void StridedCopy::choose_blocks(Reach reach) {
     if (reached >= reach.src) break;
     if (axes_[a].src != 0) reached *= widen(a, ceil_div(reach.src, reached));
   }
+  const bool direct = !staged_ && streaming_ == nullptr;
+  const int64_t goal = fetches_ && direct ? fetched_tile_bytes : tile_bytes;
   int64_t tile = 1;
   for (const Axis& axis : axes_) tile *= axis.block;
-  for (std::size_t a = 1; a < axes_.size() && tile < tile_bytes; ++a) {
+  for (std::size_t a = 1; a < axes_.size() && tile < goal; ++a) {
     const int64_t others = tile / axes_[a].block;
-    tile = others * widen(a, ceil_div(tile_bytes, others));
+    tile = others * widen(a, ceil_div(goal, others));
   }
 }
 
@@ -245,7 +250,7 @@ bool StridedCopy::plan_stage() {
 
 void StridedCopy::plan_loops(int64_t total_bytes) {
   const Axis &i = axes_[i_], &j = axes_[j_];
-  box_ = {1, 1, i.dst, i.src, j.dst, j.src, axes_[0].size, 0};
+  box_ = {1, 1, i.dst, i.src, j.dst, j.src, axes_[0].size, 0, 0};
   const bool reads_in_order = staged_ || streaming_ != nullptr;
   std::vector<std::size_t> order = sorted_axes(reads_in_order ? &Axis::src : &Axis::dst);
   std::reverse(order.begin(), order.end());
@@ -302,13 +307,13 @@ int64_t StridedCopy::extent(std::size_t a, const Position& at) const {
   return std::min(axes_[a].block, axes_[a].size - at.block[a] * axes_[a].block);
 }
 
-// From a tile to the next in the source, in bytes.
-int64_t StridedCopy::distance_to_next(const Position& at) const {
+// From a tile to the next, in bytes.
+int64_t StridedCopy::distance_to_next(const Position& at, int64_t Axis::*stride) const {
   int64_t distance = 0;
   for (std::size_t g = grid_.size(); g-- > 0;) {
     const Axis& axis = axes_[grid_[g]];
-    if (at.block[grid_[g]] + 1 < axis.blocks()) return distance + axis.block * axis.src;
-    distance -= at.block[grid_[g]] * axis.block * axis.src;
+    if (at.block[grid_[g]] + 1 < axis.blocks()) return distance + axis.block * axis.*stride;
+    distance -= at.block[grid_[g]] * axis.block * axis.*stride;
   }
   return distance;
 }
@@ -319,7 +324,10 @@ void StridedCopy::run_tile(std::byte* dst, const std::byte* src, const Position&
   box.run = extent(0, at);
   box.count_i = extent(i_, at);
   box.count_j = extent(j_, at);
-  if (streams_) box.ahead = distance_to_next(at);
+  if (fetches_) {
+    box.src_ahead = distance_to_next(at, &Axis::src);
+    box.dst_ahead = distance_to_next(at, &Axis::dst);
+  }
   run_loops(dst, src, box, kernel, {inner_, &Axis::dst, &Axis::src}, at);
 }
 
@@ -329,14 +337,16 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   box.run = extent(0, at);
   box.count_i = extent(i_, at);
   box.count_j = extent(j_, at);
+  if (fetches_) box.src_ahead = distance_to_next(at, &Axis::src);
   box.dst_i = axes_[i_].staged;
   box.dst_j = axes_[j_].staged;
-  run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
-
-  CopyBox row{1, 1, 0, 0, 0, 0, 1, 0};
+  CopyBox row{1, 1, 0, 0, 0, 0, 1, 0, 0};
   for (std::size_t a = 0; a < row_axes_; ++a) row.run *= extent(a, at);
-  run_loops(dst, stage, row, copy_rows_kernel(streams_),
-            {rows_, &Axis::dst, &Axis::staged}, at);
+  const Loops rows{rows_, &Axis::dst, &Axis::staged};
+  // By the time that the rows are written, the lines that they share with others are there.
+  if (streams_) run_loops(dst, dst, row, fetch_row_ends, rows, at);
+  run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
+  run_loops(dst, stage, row, copy_rows_kernel(streams_), rows, at);
 }
 
 void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,

@@ -56,7 +56,7 @@ class StridedCopy {
   void plan_loops(std::int64_t total_bytes);
 
   std::int64_t extent(std::size_t axis, const Position& at) const;
-  std::int64_t distance_to_next(const Position& at) const;
+  std::int64_t distance_to_next(const Position& at, std::int64_t Axis::*stride) const;
   void run_tile(std::byte* dst, const std::byte* src, const Position& at, BoxKernel kernel) const;
   void run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const;
   void run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,
@@ -71,6 +71,7 @@ class StridedCopy {
   BoxKernel streaming_ = nullptr;           // instead, where the destination is aligned
   std::uintptr_t stream_alignment_ = 1;  // as streaming_ wants it
   bool streams_ = false;                 // the output is written around the caches, if possible
+  bool fetches_ = false;                 // each tile prefetches the next
   bool staged_ = false;                  // tiles are put together elsewhere, then copied row by row
   std::size_t row_axes_ = 1;             // axes before this one make such a row
   std::vector<std::size_t> rows_;  // axes of a tile that such rows are counted by, slowest first
