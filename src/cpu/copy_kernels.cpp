@@ -303,13 +303,15 @@ template <int count, class V>
   }
 }
 
-// A square of width / element elements a side. Streaming, it also fetches the one `ahead`.
+// The least vector that holds both a lane of 16 bytes and an element.
+constexpr int lane_bytes(int element) { return std::max(16, element); }
+
+// A square of width / element elements a side.
 template <int element, int width, bool streaming, bool fetch>
 [[gnu::always_inline]] inline void transpose_square(std::byte* dst, const std::byte* src,
                                                     const CopyBox& box) {
   using V = Vector<element, width>;
-  constexpr int lane_bytes = std::max(16, element), per_lane = lane_bytes / element;
-  constexpr int lanes = width / lane_bytes;
+  constexpr int per_lane = lane_bytes(element) / element, lanes = width / lane_bytes(element);
   V rows[lanes][per_lane];
   const int64_t src_ahead = box.src_ahead + width - 1;
   for (int lane = 0; lane < lanes; ++lane) {
@@ -336,39 +338,124 @@ template <int element, int width, bool streaming, bool fetch>
   }
 }
 
+template <int lane, class V>
+[[gnu::always_inline]] inline void store_lane(std::byte* p, const V& v) {
+  using L = Vector<8, sizeof(V)>;
+  store(p, __builtin_shufflevector((L)v, (L)v, 2 * lane, 2 * lane + 1));
+}
+
+// One vector of lanes of 16 bytes that lie `stride` apart.
+template <class V>
+[[gnu::always_inline]] inline V load_lanes(const std::byte* p, int64_t stride) {
+  using L = Vector<8, 16>;
+  const auto pair = [&](const std::byte* at) {
+    return __builtin_shufflevector(load<L>(at), load<L>(at + stride), 0, 1, 2, 3);
+  };
+  if constexpr (sizeof(V) == 16) {
+    return load<V>(p);
+  } else if constexpr (sizeof(V) == 32) {
+    return (V)pair(p);
+  } else {
+    return (V)__builtin_shufflevector(pair(p), pair(p + 2 * stride), 0, 1, 2, 3, 4, 5, 6, 7);
+  }
+}
+
+// As many squares side by side as a vector has lanes: along i, as many rows as a vector has
+// elements and as many columns as a lane has; along j the other way round.
+template <int element, bool along_i, bool streaming, bool fetch>
+[[gnu::always_inline]] inline void transpose_band(std::byte* dst, const std::byte* src,
+                                                  const CopyBox& box) {
+  using V = Vector<element, vector_bytes>;
+  constexpr int per_lane = 16 / element, lanes = vector_bytes / 16;
+  V rows[per_lane];
+  for (int k = 0; k < per_lane; ++k) {
+    const std::byte* row = src + k * box.src_i;
+    if constexpr (along_i) {
+      for (int lane = 0; fetch && lane < lanes; ++lane) {
+        prefetch(row + lane * per_lane * box.src_i, box.src_ahead + 15);
+      }
+      rows[k] = load_lanes<V>(row, per_lane * box.src_i);
+    } else {
+      if constexpr (fetch) prefetch(row, box.src_ahead + vector_bytes - 1);
+      rows[k] = load<V>(row);
+    }
+  }
+  transpose_in_lanes<per_lane>(rows);
+  for (int k = 0; k < per_lane; ++k) {
+    std::byte* to = dst + k * box.dst_j;
+    if constexpr (along_i) {
+      store<streaming>(to, rows[k]);
+    } else {
+      [&]<int... lane>(std::integer_sequence<int, lane...>) {
+        (store_lane<lane>(to + lane * per_lane * box.dst_j, rows[k]), ...);
+      }
+      (std::make_integer_sequence<int, lanes>{});
+    }
+  }
+}
+
 // What goes along rows: writing, or reading, with streamed stores or without.
 enum class Order { writing, reading, streaming };
 
-// Any last square of a row or column overlaps the one before. Streaming needs rows of whole lines.
-template <int element, Order order, int width = vector_bytes>
-void transpose(std::byte* dst, const std::byte* src, const CopyBox& given) {
-  const CopyBox box = given;
-  constexpr int64_t side = width / element;
+// Calls tile(i, j) for tiles of height × width that cover the box; any last one of a row or column
+// overlaps the one before.
+template <Order order, int64_t height, int64_t width, class Tile>
+[[gnu::always_inline]] inline void for_tiles(const CopyBox& box, const Tile& tile) {
+  const int64_t last_i = box.count_i - height, last_j = box.count_j - width;
+  if constexpr (order == Order::writing) {
+    for (int64_t j = 0; j < box.count_j; j += width) {
+      for (int64_t i = 0; i < box.count_i; i += height) tile(std::min(i, last_i), std::min(j, last_j));
+    }
+  } else {
+    for (int64_t i = 0; i < box.count_i; i += height) {
+      for (int64_t j = 0; j < box.count_j; j += width) tile(std::min(i, last_i), std::min(j, last_j));
+    }
+  }
+}
+
+template <int element, Order order, bool fetch, int width = vector_bytes>
+void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
+  constexpr int64_t side = width / element, per_lane = lane_bytes(element) / element;
   constexpr bool streaming = order == Order::streaming && width == line_bytes;
-  if (std::min(box.count_i, box.count_j) >= side) {
-    const auto squares = [&]<bool fetch>() {
-      const auto square = [&](int64_t i, int64_t j) {
-        i = std::min(i, box.count_i - side);
-        j = std::min(j, box.count_j - side);
-        transpose_square<element, width, streaming, fetch>(dst + j * box.dst_j + i * element,
-                                                           src + i * box.src_i + j * element, box);
-      };
-      if constexpr (order == Order::writing) {
-        for (int64_t j = 0; j < box.count_j; j += side) {
-          for (int64_t i = 0; i < box.count_i; i += side) square(i, j);
-        }
-      } else {
-        for (int64_t i = 0; i < box.count_i; i += side) {
-          for (int64_t j = 0; j < box.count_j; j += side) square(i, j);
-        }
-      }
+  const auto [narrow, wide] = std::minmax(box.count_i, box.count_j);
+  const auto at = [&](auto&& tile) {
+    return [&, tile](int64_t i, int64_t j) {
+      tile(dst + j * box.dst_j + i * element, src + i * box.src_i + j * element);
     };
-    box.src_ahead == 0 && box.dst_ahead == 0 ? squares.template operator()<false>() : squares.template operator()<true>();
-  } else if constexpr (width > std::max(16, element)) {
-    transpose<element, order, width / 2>(dst, src, box);
+  };
+  if (narrow >= side) {
+    for_tiles<order, side, side>(box, at([&](std::byte* d, const std::byte* s) {
+      transpose_square<element, width, streaming, fetch>(d, s, box);
+    }));
+    return;
+  }
+  if constexpr (width == vector_bytes && width > 16 && element <= 8) {
+    if (narrow >= per_lane && wide >= side) {
+      if (box.count_i >= side) {
+        for_tiles<order, side, per_lane>(box, at([&](std::byte* d, const std::byte* s) {
+          transpose_band<element, true, streaming, fetch>(d, s, box);
+        }));
+      } else {
+        for_tiles<order, per_lane, side>(box, at([&](std::byte* d, const std::byte* s) {
+          transpose_band<element, false, streaming, fetch>(d, s, box);
+        }));
+      }
+      return;
+    }
+  }
+  if constexpr (width > lane_bytes(element)) {
+    transpose_box<element, order, fetch, width / 2>(dst, src, box);
   } else {
     copy_elements<element>(dst, src, box);
   }
+}
+
+// Streaming needs rows of whole lines.
+template <int element, Order order>
+void transpose(std::byte* dst, const std::byte* src, const CopyBox& given) {
+  const CopyBox box = given;
+  if (box.src_ahead == 0 && box.dst_ahead == 0) return transpose_box<element, order, false>(dst, src, box);
+  transpose_box<element, order, true>(dst, src, box);
 }
 
 // ---- two to four elements side by side ----------------------------------------------------------

@@ -57,7 +57,7 @@ constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
 // Addresses this far apart share the same few places in the level-1 cache.
-constexpr int64_t way_bytes = 4096, most_lines_in_a_place = 8;
+constexpr int64_t way_bytes = 4096, most_lines_in_a_place = 16;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // Not cleared: that would cost more than many a small copy.
@@ -92,7 +92,7 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   while (axes_.size() < 3) axes_.push_back({1, 0, 0});
   assert(axes_.size() <= max_axes);
 
-  const bool stream = total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 2 : stream_from);
+  const bool stream = total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 4 : stream_from);
   fetches_ = total_bytes >= fetch_from;
   choose_blocks(choose_kernels(stream));
   if (staged_ && !plan_stage()) staged_ = false;
@@ -171,8 +171,7 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
-  // Narrow elements are bound by their shuffles; the stage would be one more pass.
-  const bool crowded = run >= 4 && j.size >= step &&
+  const bool crowded = j.size >= step &&
                        step * std::gcd(j.dst, way_bytes) / way_bytes >= most_lines_in_a_place;
   staged_ = stream || crowded || i.size * run < line_bytes;
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
