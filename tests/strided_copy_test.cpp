@@ -147,6 +147,48 @@ TEST_F(StridedCopyTest, TransposesBatchesOfMatrices) {
   }
 }
 
+// Everything between one element and a few vectors of either side, in both directions, densely and
+// with gaps: the shapes that choose between squares, bands and single elements.
+TEST_F(StridedCopyTest, TransposesNarrowMatricesOfEveryWidth) {
+  for (std::int64_t narrow = 1; narrow <= 140 && !HasFailure(); ++narrow) {
+    for (const std::size_t element : {1u, 2u, 4u, 8u}) {
+      const std::int64_t wide = uniform(1, 300), gap = uniform(0, 1) * uniform(1, 40);
+      const std::int64_t stream_from = uniform(0, 1) == 0 ? always_stream : never_stream;
+      check({{narrow, 1, wide + gap}, {wide, narrow + gap, 1}}, element, random_offset(),
+            random_offset(), stream_from);
+      check({{wide, 1, narrow + gap}, {narrow, wide + gap, 1}}, element, random_offset(),
+            random_offset(), stream_from);
+    }
+  }
+}
+
+// Rows of whole lines, of lines and a bit, and rows that all fall into the same places of a cache.
+TEST_F(StridedCopyTest, TransposesMatricesLargeEnoughToPrefetch) {
+  for (const std::size_t element : {1u, 2u, 4u, 8u}) {
+    for (const std::int64_t columns : {7, 64, 1000, 1024, 1025}) {
+      const auto bytes = static_cast<std::int64_t>(element);
+      const std::int64_t rows = (5 << 20) / (columns * bytes) + uniform(0, 1);
+      for (const std::int64_t stream_from : {always_stream, never_stream}) {
+        check({{rows, 1, columns}, {columns, rows, 1}}, element, random_offset(), random_offset(),
+              stream_from);
+        check({{columns, 1, rows}, {rows, columns, 1}}, element, random_offset(), random_offset(),
+              stream_from);
+      }
+    }
+  }
+}
+
+TEST_F(StridedCopyTest, ReversesManyAxesLargeEnoughToPrefetch) {
+  for (const std::size_t element : {1u, 2u, 4u, 8u}) {
+    for (const std::int64_t stream_from : {always_stream, never_stream}) {
+      Axes axes{{18, 0, 0}, {11, 0, 0}, {14, 0, 0}, {10, 0, 0}, {17, 0, 0}, {12, 0, 0}};
+      set_strides(axes, &CopyAxis::dst_stride, 0);
+      set_strides(axes, &CopyAxis::src_stride, 0);
+      check(axes, element, random_offset(), random_offset(), stream_from);
+    }
+  }
+}
+
 TEST_F(StridedCopyTest, MovesCellsOfAnySize) {
   for (std::int64_t cell = 1; cell <= 300 && !HasFailure(); ++cell) {
     const std::int64_t a = uniform(1, 20), b = uniform(1, 20);

@@ -1,6 +1,7 @@
 #include "cpu/strided_copy.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstring>
@@ -25,6 +26,13 @@ int64_t last_level_cache_bytes() {
   if (reported > 0) return std::min(reported, bound);
 #endif
   return bound;
+}
+
+// How many of `rows` lines, `stride` apart, share a place in the level-1 cache at most.
+int64_t most_in_a_place(int64_t rows, int64_t stride, int64_t way) {
+  std::array<int64_t, 64> lines{};
+  for (int64_t row = 0; row < rows; ++row) ++lines[row * stride % way * lines.size() / way];
+  return *std::max_element(lines.begin(), lines.end());
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -56,8 +64,8 @@ constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
-// Addresses this far apart share the same few places in the level-1 cache.
-constexpr int64_t way_bytes = 4096, most_lines_in_a_place = 16;
+// Addresses this far apart share a place in the level-1 cache, which has room for so many lines.
+constexpr int64_t way_bytes = 4096, lines_in_a_place = 12;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // Not cleared: that would cost more than many a small copy.
@@ -171,12 +179,13 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
-  const bool crowded = j.size >= step &&
-                       step * std::gcd(j.dst, way_bytes) / way_bytes >= most_lines_in_a_place;
+  const bool crowded =
+      j.size >= step && most_in_a_place(step, j.dst, way_bytes) > lines_in_a_place;
   staged_ = stream || crowded || i.size * run < line_bytes;
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
-  if (stream) return staged_ ? streaming_staged_reach : streaming_reach;
+  // Squares of narrow elements are wide: fewer rows of them fit the level-1 cache.
+  if (stream) return {std::min(streaming_staged_reach.dst, tile_bytes * 2 / step), line_bytes};
   return read_rows ? staged_reach : cached_reach;
 }
 
