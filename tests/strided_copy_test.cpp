@@ -165,7 +165,7 @@ TEST_F(StridedCopyTest, TransposesNarrowMatricesOfEveryWidth) {
 // Rows of whole lines, of lines and a bit, and rows that all fall into the same places of a cache.
 TEST_F(StridedCopyTest, TransposesMatricesLargeEnoughToPrefetch) {
   for (const std::size_t element : {1u, 2u, 4u, 8u}) {
-    for (const std::int64_t columns : {7, 64, 1000, 1024, 1025}) {
+    for (const std::int64_t columns : {7, 64, 1024, 1025}) {
       const auto bytes = static_cast<std::int64_t>(element);
       const std::int64_t rows = (5 << 20) / (columns * bytes) + uniform(0, 1);
       for (const std::int64_t stream_from : {always_stream, never_stream}) {

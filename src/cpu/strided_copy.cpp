@@ -64,8 +64,8 @@ constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
 constexpr int64_t part_bytes = 512 << 10;
-// Addresses this far apart share a place in the level-1 cache, which has room for so many lines.
-constexpr int64_t way_bytes = 4096, lines_in_a_place = 12;
+// Addresses this far apart share the same few places in the level-1 cache.
+constexpr int64_t way_bytes = 4096, many_lines_in_a_place = 8;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // Not cleared: that would cost more than many a small copy.
@@ -179,8 +179,9 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
-  const bool crowded =
-      j.size >= step && most_in_a_place(step, j.dst, way_bytes) > lines_in_a_place;
+  // Half the lines of a square in one place: they push each other out before they are full.
+  const bool crowded = j.size >= step && most_in_a_place(step, j.dst, way_bytes) >=
+                                             std::max(step / 2, many_lines_in_a_place);
   staged_ = stream || crowded || i.size * run < line_bytes;
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
