@@ -241,13 +241,13 @@ void fill_runs(std::byte* dst, const std::byte* src, const CopyBox& given) {
   }
 }
 
+// ---- transposes in registers --------------------------------------------------------------------
+
 // The compiler would keep the addresses of all rows, which are more than there are registers.
 template <class P>
 [[gnu::always_inline]] inline void keep_in_register(P& pointer) {
   asm("" : "+r"(pointer));
 }
-
-// ---- transposes in registers --------------------------------------------------------------------
 
 constexpr int unpack_index(bool high, int per_lane, int total, int k) {
   const int at = k % per_lane;
@@ -404,11 +404,13 @@ template <Order order, int64_t height, int64_t width, class Tile>
   const int64_t last_i = box.count_i - height, last_j = box.count_j - width;
   if constexpr (order == Order::writing) {
     for (int64_t j = 0; j < box.count_j; j += width) {
-      for (int64_t i = 0; i < box.count_i; i += height) tile(std::min(i, last_i), std::min(j, last_j));
+      for (int64_t i = 0; i < box.count_i; i += height)
+        tile(std::min(i, last_i), std::min(j, last_j));
     }
   } else {
     for (int64_t i = 0; i < box.count_i; i += height) {
-      for (int64_t j = 0; j < box.count_j; j += width) tile(std::min(i, last_i), std::min(j, last_j));
+      for (int64_t j = 0; j < box.count_j; j += width)
+        tile(std::min(i, last_i), std::min(j, last_j));
     }
   }
 }
@@ -454,8 +456,9 @@ void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
 template <int element, Order order>
 void transpose(std::byte* dst, const std::byte* src, const CopyBox& given) {
   const CopyBox box = given;
-  if (box.src_ahead == 0 && box.dst_ahead == 0) return transpose_box<element, order, false>(dst, src, box);
-  transpose_box<element, order, true>(dst, src, box);
+  const bool fetch = box.src_ahead != 0 || box.dst_ahead != 0;
+  fetch ? transpose_box<element, order, true>(dst, src, box)
+        : transpose_box<element, order, false>(dst, src, box);
 }
 
 // ---- two to four elements side by side ----------------------------------------------------------
@@ -577,7 +580,9 @@ BoxKernel streaming_runs_kernel(int64_t run) {
 BoxKernel copy_rows_kernel(bool streaming) { return streaming ? copy_runs<StreamedRun> : copy_runs<AnyRun>; }
 
 void fetch_row_ends(std::byte* dst, const std::byte*, const CopyBox& box) {
-  const auto in_line = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % line_bytes; };
+  const auto in_line = [](const std::byte* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % line_bytes;
+  };
   if (in_line(dst) != 0) prefetch_to_write(dst, 0);
   if (in_line(dst + box.run) != 0) prefetch_to_write(dst, box.run - 1);
 }

@@ -22,8 +22,8 @@ struct CopyAxis {
 class StridedCopy {
  public:
   /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. Outputs of at least
-  /// `stream_from` bytes are written around the caches; by default, those that the last-level cache
-  /// cannot hold beside their source.
+  /// `stream_from` bytes are written around the caches; by default, those that would fill a quarter
+  /// of the last-level cache.
   StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1);
 
   /// Number of pieces of similar work, about half a MiB each, that may run at the same time: 1 for
