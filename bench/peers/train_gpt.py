@@ -138,6 +138,27 @@ def learning_rate(step, options):
     return least + 0.5 * (1 + math.cos(math.pi * progress)) * (most - least)
 
 
+def make_optimizer(model, rate):
+    """The parameters and their AdamW, which decays those with at least two axes."""
+    parameters = list(model.parameters())
+    groups = [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": WEIGHT_DECAY},
+              {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
+    return parameters, torch.optim.AdamW(groups, lr=rate, betas=BETAS)
+
+
+def autocast(bf16):
+    return torch.autocast("cpu", torch.bfloat16) if bf16 else contextlib.nullcontext()
+
+
+def update(loss, parameters, optimizer):
+    """One optimizer step from a loss: the gradient's norm before clipping."""
+    loss.backward()
+    norm = nn.utils.clip_grad_norm_(parameters, GRAD_CLIP)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return norm
+
+
 class Trainer:
     def __init__(self, options):
         self.options = options
@@ -145,18 +166,14 @@ class Trainer:
         model = GPT(vocab, options.block_size, options.n_layer, options.n_head, options.n_embd, options.bias)
         if options.init:
             load_weights(model, options.init, options.init_layout)
-        self.parameters = list(model.parameters())
-        self.optimizer = torch.optim.AdamW(
-            [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": WEIGHT_DECAY},
-             {"params": [p for p in self.parameters if p.dim() < 2], "weight_decay": 0.0}],
-            lr=options.learning_rate, betas=BETAS)
+        self.parameters, self.optimizer = make_optimizer(model, options.learning_rate)
         self.model = torch.compile(model) if options.compile else model
         self.batches = np.load(options.batches, mmap_mode="r") if options.batches else None
         if self.batches is not None and len(self.batches) < options.iters:
             sys.exit(f"{options.batches} has {len(self.batches)} batches, {options.iters} are needed")
 
     def autocast(self):
-        return torch.autocast("cpu", torch.bfloat16) if self.options.bf16 else contextlib.nullcontext()
+        return autocast(self.options.bf16)
 
     def batch(self, step):
         if self.batches is None:
@@ -171,10 +188,7 @@ class Trainer:
         tokens, targets = self.batch(step)
         with self.autocast():
             loss = self.model(tokens, targets)
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(self.parameters, GRAD_CLIP)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        norm = update(loss, self.parameters, self.optimizer)
         return loss.item(), norm.item()
 
     @torch.no_grad()

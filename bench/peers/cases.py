@@ -1,0 +1,291 @@
+"""The cases as data: what is computed, on which shapes, beside whom, and what is asked of the ratio."""
+
+import dataclasses
+import math
+
+EINSUM_PEERS = ("torch", "numpy", "jax")
+LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
+
+
+@dataclasses.dataclass
+class Case:
+    family: str
+    name: str
+    op: str  # einsum, rearrange, repeat, reduce, small, fused, adamw, train
+    shapes: list
+    peers: tuple
+    pattern: str = ""
+    sizes: dict = dataclasses.field(default_factory=dict)
+    more: dict = dataclasses.field(default_factory=dict)  # what else the workers want to know
+    dtypes: dict = dataclasses.field(default_factory=dict)  # by operand, where not f32: ("below", n) for integers
+    flops: float = 0  # of one call, for GFLOP/s
+    bytes: float = 0  # read and written, for GB/s
+    limits: tuple = ()  # libraries that stand beside it
+    least: dict = dataclasses.field(default_factory=dict)  # what is asked of the ratio to each peer
+    tolerance: float = 1e-4  # of the largest element
+
+    def request(self):
+        return {"op": self.op, "name": self.name, "pattern": self.pattern, "sizes": self.sizes} | self.more
+
+
+def axis_sizes(pattern, shapes):
+    sizes = {}
+    for side, shape in zip(pattern.split("->")[0].split(","), shapes):
+        sizes |= dict(zip(side.split(), shape))
+    return sizes
+
+
+def einsum(family, pattern, sizes, peers=EINSUM_PEERS, name="", **rest):
+    """`sizes` by axis. FLOPs as of one pass over all axes for two operands; for more, none are stated."""
+    inputs, output = pattern.split("->")
+    shapes = [[sizes[axis] for axis in side.split()] for side in inputs.split(",")]
+    flops = 2 * math.prod(sizes.values()) if len(shapes) == 2 else 0
+    numbers = sum(math.prod(shape) for shape in shapes) + math.prod(sizes[axis] for axis in output.split())
+    title = name or f"{pattern.strip()}  {' '.join(str(size) for size in sizes.values())}"
+    least = {"torch": 0.9} | rest.pop("least", {})
+    return Case(family, title, "einsum", shapes, peers, pattern, flops=flops, bytes=4 * numbers, least=least, **rest)
+
+
+# From springer13/tccg: C-A-B with the leading axis first, as Fortran has them, and the sizes.
+TCCG = """
+abcde-efbad-cf    a48 b36 c24 d36 e48 f36
+abcde-efcad-bf    a48 b24 c36 d36 e48 f36
+abcd-dbea-ec      a96 b84 c24 d96 e96
+abcde-ecbfa-fd    a48 b36 c36 d24 e48 f48
+abcd-deca-be      a96 b24 c84 d96 e84
+abc-bda-dc        a384 b384 c24 d384
+abcd-ebad-ce      a96 b84 c24 d84 e96
+abcdef-dega-gfbc  a24 b20 c20 d24 e20 f20 g24
+abcdef-dfgb-geac  a24 b20 c20 d24 e20 f20 g24
+abcdef-degb-gfac  a24 b20 c20 d24 e20 f20 g24
+abcdef-degc-gfab  a24 b20 c20 d24 e20 f20 g24
+abc-dca-bd        a384 b24 c376 d384
+abcd-ea-ebcd      a96 b84 c84 d84 e96
+abcd-eb-aecd      a96 b84 c84 d84 e96
+abcd-ec-abed      a96 b84 c84 d84 e96
+abc-adec-ebd      a96 b84 c84 d84 e96
+ab-cad-dcb        a384 b376 c384 d384
+ab-acd-dbc        a384 b376 c376 d384
+abc-acd-db        a384 b376 c376 d384
+abc-adc-bd        a384 b384 c376 d376
+ab-ac-cb          a7248 b7240 c7248
+abcd-aebf-fdec    a96 b84 c84 d84 e84 f96
+abcd-eafd-fbec    a96 b84 c84 d84 e96 f96
+abcd-aebf-dfce    a96 b84 c84 d96 e84 f84
+""".split("\n")[1:-1]
+
+
+def tccg(limit):
+    """Sizes as given where the FLOPs are below `limit`, else all divided by one number, to multiples of 4."""
+    cases = []
+    for line in TCCG:
+        spec, *given = line.split()
+        sizes = {word[0]: int(word[1:]) for word in given}
+        factor = (2 * math.prod(sizes.values()) / limit) ** (1 / len(sizes))
+        if factor > 1:
+            sizes = {axis: max(4, round(size / factor / 4) * 4) for axis, size in sizes.items()}
+        c, a, b = (" ".join(reversed(part)) for part in spec.split("-"))
+        case = einsum("TCCG", f"{a}, {b} -> {c}", sizes, name=spec + (f"  / {factor:.2f}" if factor > 1 else ""), least={"torch": 1.0})
+        m, n, k = (math.prod(sizes[axis] for axis in sizes if (axis in a, axis in b, axis in c) == where)
+                   for where in ((True, False, True), (False, True, True), (True, True, False)))
+        case.more["gemm"] = {"m": m, "n": n, "k": k, "own_data": True}
+        cases.append(case)
+    # The compute-bound third: the most FLOPs for each byte.
+    for case in sorted(cases, key=lambda case: case.flops / case.bytes)[-len(cases) // 3:]:
+        case.limits = LIBRARIES
+    return cases
+
+
+def gemm(quick):
+    cases = []
+
+    def add(pattern, sizes, ta=False, tb=False, batch=1, family="GEMM", name=""):
+        m, n, k = sizes["i"], sizes["j"], sizes["k"]
+        limits = LIBRARIES if min(m, n, k) >= 512 or family != "GEMM" else ()
+        case = einsum(family, pattern, sizes, limits=limits, name=name,
+                      more={"gemm": {"m": m, "n": n, "k": k, "ta": ta, "tb": tb, "batch": batch}})
+        if min(m, n, k) >= 512:
+            case.least["library"] = 0.95
+        cases.append(case)
+
+    for size in (64, 128, 256, 512, 1024, 2048, 4096)[:5 if quick else None]:
+        for ta, tb in ((False, False), (True, False), (False, True), (True, True)):
+            pattern = f"{'k i' if ta else 'i k'}, {'j k' if tb else 'k j'} -> i j"
+            add(pattern, {"i": size, "j": size, "k": size}, ta, tb, name=f"{pattern}  {size}")
+    for i, j, k in ((16384, 64, 64), (65536, 32, 128), (64, 16384, 64), (64, 64, 65536), (2048, 2048, 32), (768, 3072, 768)):
+        add("i k, k j -> i j", {"i": i, "j": j, "k": k}, family="GEMM, tall and wide")
+    for b, i, j, k in ((4096, 16, 16, 16), (1024, 32, 32, 32), (256, 64, 64, 64), (64, 128, 128, 128), (16, 512, 512, 64)):
+        add("b i k, b k j -> b i j", {"b": b, "i": i, "j": j, "k": k}, batch=b, family="GEMM, batched")
+    return cases
+
+
+def attention():
+    cases = []
+    for b, h, s, d in ((8, 12, 256, 64), (2, 8, 1024, 64), (12, 4, 64, 32)):
+        sizes = {"b": b, "q": s, "h": h, "d": d, "k": s}
+        for pattern in ("b q h d, b k h d -> b h q k", "b h q k, b k h d -> b q h d",
+                        "b h q d, b h k d -> b h q k", "b h q k, b h k d -> b h q d"):
+            cases.append(einsum("attention", pattern, sizes))
+    sizes = {"b": 2, "q": 512, "g": 4, "r": 4, "d": 64, "k": 512}
+    for pattern in ("b q g r d, b k g d -> b g r q k", "b g r q k, b k g d -> b q g r d"):
+        cases.append(einsum("attention", pattern, sizes))
+    return cases
+
+
+def other_products():
+    add = lambda pattern, **sizes: einsum("other contractions", pattern, sizes)
+    return [
+        add("i p x, i q x -> p q", i=64, p=512, x=64, q=512),
+        add("i p x, i q x -> p q", i=128, p=64, x=128, q=64),
+        add("a b e d, c e -> a b c d", a=32, b=32, e=64, d=32, c=64),
+        add("a b c d, b d j -> a c j", a=32, b=32, c=32, d=32, j=1024),
+        add("b n d, d h e -> b h n e", b=16, n=256, d=512, h=8, e=64),
+        add("b c h w, c o -> b o h w", b=8, c=64, h=56, w=56, o=64),
+        add("i, j -> i j", i=4096, j=4096),
+        add("b i, b j -> b i j", b=64, i=256, j=256),
+        add("i, i ->", i=1 << 22),
+        add("b i, b i -> b", b=65536, i=64),
+        add("i k, k -> i", i=4096, k=4096),
+        add("k, k j -> j", k=4096, j=4096),
+        add("b i k, b k -> b i", b=64, i=256, k=256),
+        add("i j, i j -> i j", i=2048, j=2048),
+        add("b i i -> b i", b=256, i=256),
+        add("i i -> i", i=4096),
+        add("b i i -> b", b=256, i=256),
+        add("i i ->", i=4096),
+        add("i j, j i ->", i=2048, j=2048),
+    ]
+
+
+def chains():
+    """Networks of the shapes of opt_einsum's benchmarks and examples: products of matrices of uneven sizes, the
+    transformation of four indices, and rings and ladders of tensors."""
+    peers = EINSUM_PEERS + ("opt_einsum",)
+    add = lambda pattern, **sizes: einsum("chains", pattern, sizes, peers, tolerance=1e-3)
+    return [
+        add("a b, b c, c d -> a d", a=512, b=32, c=512, d=64),
+        add("i j, j k, k l, l m -> i m", i=256, j=512, k=64, l=512, m=16),
+        add("e a, f b, a b c d, g c, h d -> e f g h", e=24, a=24, f=24, b=24, c=24, d=24, g=24, h=24),
+        add("b d i k, a c a j, i k a b, a j a c, a b d k -> d", a=12, b=13, c=14, d=15, i=16, j=17, k=18),
+        add("a b, b c, c d, d e, e f, f a ->", a=96, b=128, c=96, d=128, e=96, f=128),
+        add("a b x, b c y, c d z, x y z -> a d", a=48, b=48, x=16, c=48, y=16, d=48, z=16),
+        add("a i j, i k b, j l c, k l d -> a b c d", a=12, i=16, j=16, k=16, b=12, l=16, c=12, d=12),
+        add("a b, a c, c d, b e, d f, e f, f g -> g", a=64, b=64, c=64, d=64, e=64, f=64, g=64),
+        add("a b c, a d, b e, c f, d g, e h, f i, g h i ->", a=24, b=24, c=24, d=24, e=24, f=24, g=24, h=24, i=24),
+        add("b i, b j, b k, i j k o -> b o", b=256, i=16, j=16, k=16, o=32),
+    ]
+
+
+def permutations():
+    cases = []
+
+    def add(pattern, shape, inner_stays, op="rearrange", family="rearrangements", limits=("memcpy",), **sizes):
+        least = {"torch": 1.0} | ({"memcpy": 0.8 if inner_stays else 0.6} if op == "rearrange" else {})
+        title = f"{pattern}  {' '.join(map(str, shape))}"
+        cases.append(Case(family, title, op, [list(shape)], ("torch", "numpy", "jax", "einops"), pattern, sizes,
+                          bytes=8 * math.prod(shape), limits=limits, least=least, tolerance=0))
+
+    for rows, columns in ((512, 512), (2048, 2048), (4096, 4096), (4095, 2049), (1 << 20, 7), (64, 65536)):
+        add("i j -> j i", (rows, columns), False)
+    add("b i j -> b j i", (256, 128, 96), False)
+    add("b c h w -> b h w c", (16, 64, 56, 56), False)
+    add("b h w c -> b c h w", (16, 56, 56, 64), False)
+    add("b c h w -> b h w c", (32, 3, 224, 224), False)
+    add("b s (h d) -> b h s d", (16, 512, 768), True, h=12)
+    add("b h s d -> b s (h d)", (16, 12, 512, 64), True)
+    add("b s (t h d) -> t b h s d", (8, 512, 2304), True, t=3, h=12)
+    add("b (h p) (w q) c -> b h w (p q c)", (16, 128, 128, 32), True, p=2, q=2)
+    add("b h w (p q c) -> b (h p) (w q) c", (16, 64, 64, 128), True, p=2, q=2)
+    add("b c (h p) (w q) -> b (c p q) h w", (16, 16, 128, 128), False, p=2, q=2)
+    add("a b c d e f -> f e d c b a", (16, 12, 14, 10, 18, 16), False)
+    add("a b c d e f -> c a e b d f", (16, 12, 14, 10, 8, 32), True)
+    add("a b c d e f -> d b f a c e", (16, 12, 14, 10, 18, 16), False)
+    for pattern, shape, sizes in (("h w -> h w c", (1024, 1024), {"c": 4}), ("h w -> (h k) (w l)", (1024, 1024), {"k": 2, "l": 2}),
+                                  ("b c -> b s c", (64, 768), {"s": 128}), ("b s g d -> b s (g r) d", (8, 512, 4, 64), {"r": 4})):
+        add(pattern, shape, False, "repeat", "repeats", (), **sizes)
+        cases[-1].bytes = 4 * math.prod(shape) * (1 + math.prod(sizes.values()))
+    return cases
+
+
+def reductions():
+    cases = []
+    for reduction, pattern, shape in (
+            ("sum", "a b c -> b c", (256, 128, 512)), ("sum", "a b c -> a c", (256, 128, 512)), ("sum", "a b c -> a b", (256, 128, 512)),
+            ("sum", "a b c -> c", (256, 128, 512)), ("sum", "a b c -> b", (256, 128, 512)), ("sum", "a b c ->", (256, 128, 512)),
+            ("mean", "b c h w -> b c", (32, 256, 28, 28)), ("mean", "b h w c -> b c", (32, 28, 28, 256)),
+            ("max", "a b -> a", (4096, 4096)), ("max", "a b -> b", (4096, 4096)), ("max", "b c (h 2) (w 2) -> b c h w", (32, 64, 56, 56)),
+            ("max", "b (h 2) (w 2) c -> b h w c", (32, 56, 56, 64)), ("sum", "a b -> a", (1 << 20, 8)), ("sum", "a b -> b", (1 << 20, 8))):
+        title = f"{reduction}  {pattern}  {' '.join(map(str, shape))}"
+        cases.append(Case("reductions", title, "reduce", [list(shape)], ("torch", "numpy", "jax", "einops"), pattern,
+                          more={"reduction": reduction}, bytes=4 * math.prod(shape), least={"torch": 1.0}))
+    return cases
+
+
+def fused():
+    """Forward, and forward and backward."""
+    cases = []
+    peers = ("torch", "torch.compile", "jax", "ein eager")
+    least = {"torch": 1.5, "torch.compile": 1.0}
+
+    def add(name, title, pattern, operands, results, flow=None):
+        for backward in (False, True):
+            # bytes as if every operand were read once and every result written once
+            shapes = operands + (results if backward else [])
+            numbers = sum(map(math.prod, operands + results)) + (sum(map(math.prod, results + operands)) if backward else 0)
+            cases.append(Case("fused chains", f"{title}{', backward' if backward else ''}", "fused", shapes, peers, pattern,
+                              more={"name": name, "backward": backward}, bytes=4 * numbers, least=least))
+
+    for shape, pattern in (([8, 12, 256, 256], "b h q [k]"), ([4096, 1024], "b [v]"), ([64, 32000], "b [v]")):
+        add("softmax", f"softmax {' '.join(map(str, shape))}", pattern, [shape], [shape])
+    for x in ([8, 512, 768], [768, 128]):
+        c = [x[-1]]
+        text = " ".join(map(str, x))
+        pattern = "b s [c]" if len(x) == 3 else "t [c]"
+        add("layer_norm", f"layer norm {text}", pattern, [x, c, c], [x])
+        add("residual_norm", f"residual + layer norm {text}", pattern, [x, x, c, c], [x, x])
+    add("rms_norm", "RMS norm 8 512 768", "b s [c]", [[8, 512, 768], [768]], [[8, 512, 768]])
+    for x in ([8, 512, 3072], [768, 512]):
+        text = " ".join(map(str, x))
+        add("gelu", f"GELU {text}", "", [x], [x])
+        add("bias_gelu", f"bias + GELU {text}", "", [x, [x[-1]]], [x])
+    for rows, words in ((768, 65), (2048, 8192)):
+        case = Case("fused chains", f"cross-entropy {rows} {words}, backward", "fused", [[rows, words], [rows]], peers, "b [v], b",
+                    more={"name": "cross_entropy", "backward": True}, dtypes={1: ("below", words)}, bytes=4 * 2 * rows * words, least=least)
+        cases.append(dataclasses.replace(case, name=f"cross-entropy {rows} {words}", more=case.more | {"backward": False},
+                                         bytes=4 * rows * words))
+        cases.append(case)
+    width = 384
+    shapes = [[width, 3 * width], [3 * width], [width, width], [width], [width, 4 * width], [4 * width], [4 * width, width], [width]] * 2
+    cases.append(Case("fused chains", "AdamW, 16 tensors of 3.5 M", "adamw", shapes * 2, peers + ("torch fused",),
+                      bytes=28 * sum(map(math.prod, shapes)), least=least))
+    return cases
+
+
+def small():
+    cases = []
+    for size in (2, 4, 8, 16):
+        for name in ("einsum, literal", "einsum, run-time pattern"):
+            least = {"torch": 20, "einops": 20} if size == 4 else {}
+            cases.append(Case("call overhead", f"{name}  {size}", "small", [[size, size]] * 2, ("torch", "numpy", "jax", "opt_einsum", "einops"),
+                              "i k, k j -> i j", more={"name": name}, least=least))
+    cases.append(Case("call overhead", "rearrange a b c -> c b a  2 3 4 (a view)", "small", [[2, 3, 4]], ("torch", "numpy", "einops"),
+                      "a b c -> c b a", more={"name": "rearrange (a view)"}))
+    cases.append(Case("call overhead", "reduce a b c -> b  2 3 4", "small", [[2, 3, 4]], ("torch", "numpy", "jax", "einops"),
+                      "a b c -> b", more={"name": "reduce"}))
+    cases.append(Case("call overhead", "x + y  2 3 4", "small", [[2, 3, 4]] * 2, ("torch", "numpy", "jax"), more={"name": "add"}))
+    return cases
+
+
+def training():
+    cases = []
+    for dtype in ("f32", "bf16"):
+        more = {"vocabulary": 65, "block_size": 64, "n_layer": 4, "n_head": 4, "n_embd": 128, "dtype": dtype}
+        cases.append(Case("training step", f"Transformer 4 x 128, batch 12 x 64, {dtype}", "train", [[12, 64]] * 2,
+                          ("torch", "torch.compile"), more=more, dtypes={0: ("below", 65), 1: ("below", 65)},
+                          least={"torch": 2.0, "torch.compile": 1.2}, tolerance=1e-4 if dtype == "f32" else 1e-2))
+    return cases
+
+
+def all_cases(quick=False, flops=1.5e11):
+    cases = small() + training() + fused() + permutations() + reductions() + other_products() + attention() + chains() + gemm(quick)
+    return cases + tccg(flops)

@@ -1,0 +1,299 @@
+"""ein beside its peers: each case in ours and in each peer by turns, on the same data and as many threads.
+
+    make bench-peers                                all of it, into build/peers
+    make bench-peers PEERS_ARGS="--quick"           smaller sizes and fewer rounds
+    make bench-peers PEERS_ARGS="--only softmax"    cases whose family or name has the text
+
+Every library has a process of its own, which is stopped while another is measured, so that no idle pool of threads spins
+beside it. A round measures each once, in an order that changes; a ratio is the peer's time over ein's in the same round, and
+the figure is the median over the rounds. On one thread a time is the processor's where that is less than the clock's, so that
+other work on the machine does not count; on several, the clock's. Every result is compared with PyTorch's, or with that of the first library that has one.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import cases as all_of
+import table
+
+HERE = pathlib.Path(__file__).parent
+SAMPLE = {"most": 1 << 18, "step": 2654435761}  # elements compared of each result, and the stride that picks them
+# In whose process each contender runs; the order in which results are trusted.
+PLACES = {"ein": "ein", "torch": "torch", "numpy": "numpy", "jax": "jax", "torch.compile": "torch", "torch fused": "torch",
+          "opt_einsum": "torch", "einops": "torch", "ein eager": "ein", "Eigen": "limits", "OpenBLAS": "limits",
+          "oneDNN": "limits", "memcpy": "limits"}
+
+
+class Failure(Exception):
+    pass
+
+
+class Process:
+    """A library's process, started when it is first asked, stopped whenever it is not being asked."""
+
+    def __init__(self, place, threads, options):
+        self.place, self.threads, self.options, self.child = place, threads, options, None
+
+    def start(self):
+        count = str(self.threads)
+        environment = os.environ | {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
+                                    "NPROC": count, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+        environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.options.out / "inductor"))
+        if self.threads == 1:
+            environment["XLA_FLAGS"] = environment.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+        openblas = sorted((pathlib.Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas*"))
+        if openblas:  # the same library that NumPy calls
+            environment.setdefault("EIN_OPENBLAS", str(openblas[0]))
+        ours = self.place in ("ein", "limits")
+        words = [self.options.server] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
+        self.log = open(self.options.out / f"{self.place}.log", "ab")
+        self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment, bufsize=0)
+        self.rest = b""
+        if ours:
+            self.ask({"do": "threads", "n": self.threads}, 60)
+
+    def ask(self, request, seconds):
+        if self.child is None:
+            self.start()
+        self.child.send_signal(signal.SIGCONT)
+        try:
+            self.child.stdin.write(json.dumps(request).encode() + b"\n")
+            answer = json.loads(self.line(time.monotonic() + seconds))
+        except (BrokenPipeError, EOFError):
+            code = self.end()
+            raise Failure(f"the process ended with {code}") from None
+        except TimeoutError:
+            self.end()
+            raise Failure(f"took more than {seconds:.0f} s") from None
+        self.child.send_signal(signal.SIGSTOP)
+        if "error" in answer:
+            raise Failure(answer["error"])
+        return answer
+
+    def line(self, end):
+        while b"\n" not in self.rest:
+            if not select.select([self.child.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                raise TimeoutError
+            part = os.read(self.child.stdout.fileno(), 1 << 16)
+            if not part:
+                raise EOFError
+            self.rest += part
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line
+
+    def end(self):
+        if self.child is None:
+            return None
+        self.child.kill()
+        code = self.child.wait()
+        self.child.stdin.close()
+        self.child.stdout.close()
+        self.log.close()
+        self.child = None
+        return code
+
+
+class Runner:
+    def __init__(self, options, scratch):
+        self.options, self.scratch, self.processes = options, scratch, {}
+
+    def process(self, place, threads):
+        return self.processes.setdefault((place, threads), Process(place, threads, self.options))
+
+    def end(self, threads):
+        for (_, count), process in self.processes.items():
+            if count == threads:
+                process.end()
+
+    def write_inputs(self, case):
+        random = np.random.default_rng(len(case.name))
+        paths = []
+        for i, shape in enumerate(case.shapes):
+            if i in case.dtypes:
+                array = random.integers(0, case.dtypes[i][1], shape)
+            else:
+                array = random.standard_normal(shape, np.float32)
+            paths.append(str(self.scratch / f"{i}.npy"))
+            np.save(paths[-1], array)
+        return paths
+
+    def measure(self, case, threads):
+        """One row of the table."""
+        begin = time.monotonic()
+        options = self.options
+        contenders = {}
+        for who in ("ein", *case.peers, *case.limits):
+            if who in PLACES and (not options.peers or who in options.peers or who == "ein" or who in case.limits):
+                contenders[who] = self.process(PLACES[who], threads)
+        row = {"family": case.family, "name": case.name, "pattern": case.pattern, "shapes": case.shapes, "threads": threads,
+               "flops": case.flops, "bytes": case.bytes, "least": case.least, "times": {}, "ratios": {}, "failures": {}, "wrong": []}
+        request = case.request()
+        if case.op == "train":
+            request |= {"write_weights": str(self.scratch / "weights.safetensors"), "weights": str(self.scratch / "weights.safetensors")}
+        paths = self.write_inputs(case)
+        loaded, calls, shapes, samples = set(), {}, {}, {}
+        for who, process in list(contenders.items()):
+            try:
+                if process not in loaded:
+                    process.ask({"do": "load", "inputs": paths}, options.limit)
+                    loaded.add(process)
+                path = self.scratch / "result.npy"
+                answer = process.ask({"do": "prepare", "who": who, "case": request, "save": str(path),
+                                      "seconds": options.sample} | SAMPLE, options.limit)
+                shapes[who], calls[who], samples[who] = answer["shapes"], answer["calls"], np.load(path)
+                row["flops"] = answer.get("flops") or row["flops"]
+                row["times"][who] = answer["seconds"]
+            except Failure as failure:
+                row["failures"][who] = str(failure)
+                for other in [name for name in contenders if contenders[name] is process and process.child is None]:
+                    if other in calls:
+                        row["failures"][other] = "lost with the process"
+                        del calls[other], row["times"][other]
+                    loaded.discard(process)
+        self.compare(case, row, shapes, samples)
+        self.race(row, contenders, calls, begin)
+        row["seconds"] = time.monotonic() - begin
+        return row
+
+    def compare(self, case, row, shapes, samples):
+        known = [who for who in PLACES if who in samples and who not in ("ein", "ein eager")]
+        own_data = case.limits if case.more.get("gemm", {}).get("own_data") else ()
+        known = [who for who in known if who not in own_data and who != "memcpy"]
+        if not known:
+            return
+        reference = known[0]
+        for who in samples:
+            if who in own_data or who == "memcpy":
+                continue
+            same = samples[who].shape == samples[reference].shape and shapes[who] == shapes[reference]
+            if same:
+                largest = np.max(np.abs(samples[reference]), initial=0)
+                difference = np.max(np.abs(samples[who] - samples[reference]), initial=0)
+                same = bool(difference <= case.tolerance * largest)
+            if not same:
+                row["wrong"].append(who)
+
+    def race(self, row, contenders, calls, begin):
+        if "ein" not in calls:
+            return
+        options = self.options
+        one_round = sum(row["times"][who] * count * (2 if self.is_short(row, who) else 1) for who, count in calls.items())
+        rounds = max(options.least_rounds, min(options.rounds, int(options.budget / max(one_round, 1e-9))))
+        if one_round > options.limit / 4:
+            rounds = 1
+        samples = {who: [] for who in calls}
+        for number in range(rounds):
+            names = list(samples)
+            shift = number % len(names)
+            for who in (names[shift:] + names[:shift])[::1 if number % 2 else -1]:
+                try:
+                    if self.is_short(row, who):  # what others have put out of the caches comes back
+                        contenders[who].ask({"do": "time", "who": who, "calls": max(1, calls[who] // 8)}, options.limit)
+                    clocks = contenders[who].ask({"do": "time", "who": who, "calls": calls[who]}, options.limit)
+                except Failure as failure:
+                    row["failures"][who] = str(failure)
+                    del samples[who], row["times"][who]
+                    continue
+                seconds = min(clocks.values()) if row["threads"] == 1 else clocks["wall"]
+                samples[who].append(seconds / calls[who])
+        for who, seconds in samples.items():
+            row["times"][who] = statistics.median(seconds)
+            if who != "ein" and "ein" in samples:
+                row["ratios"][who] = statistics.median(a / b for a, b in zip(seconds, samples["ein"]))
+        row["rounds"] = rounds
+
+    @staticmethod
+    def is_short(row, who):
+        return row["times"][who] < 0.1
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Results: OUT/peers.md and OUT/peers.json.")
+    parser.add_argument("--server", default="build/bench/ein_peer_server", help="ein's side")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds")
+    parser.add_argument("--only", action="append", default=[], help="cases whose family or name contains this; may be repeated")
+    parser.add_argument("--peers", type=lambda text: text.split(","), help="only these, such as torch,numpy")
+    parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="such as 1,2 (1 and all)")
+    parser.add_argument("--flops", type=float, help="most FLOPs of a call; larger TCCG cases shrink (1.5e11; with --quick 4e9)")
+    parser.add_argument("--rounds", type=int, help="most rounds (15; with --quick 5)")
+    parser.add_argument("--budget", type=float, help="seconds of rounds that a case should take (2.5; with --quick 0.5)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a library is given up in a case")
+    parser.add_argument("--list", action="store_true", help="print the cases only")
+    options = parser.parse_args()
+    quick = options.quick
+    options.rounds = options.rounds or (5 if quick else 15)
+    options.least_rounds = min(3, options.rounds)
+    options.budget = options.budget or (0.5 if quick else 2.5)
+    options.flops = options.flops or (4e9 if quick else 1.5e11)
+    options.sample = 0.002 if quick else 0.006
+    options.threads = options.threads or sorted({1, len(os.sched_getaffinity(0))})
+    options.server = str(pathlib.Path(options.server).resolve())
+    options.out = options.out.resolve()
+    return options
+
+
+def wanted(case, options):
+    return not options.only or any(text.lower() in f"{case.family}: {case.name}".lower() for text in options.only)
+
+
+def describe(runner, options):
+    machine = {"system": platform.platform(), "cores": len(os.sched_getaffinity(0)), "limits": {}, "versions": {}}
+    for threads in options.threads:
+        answer = runner.process("limits", threads).ask({"do": "describe"}, 60)
+        machine["versions"] |= answer.pop("libraries")
+        machine["model"] = answer.pop("model")
+        machine["limits"][str(threads)] = answer
+    return machine
+
+
+def main():
+    options = parse_options()
+    chosen = [case for case in all_of.all_cases(options.quick, options.flops) if wanted(case, options)]
+    if options.list:
+        print("\n".join(f"{case.family}: {case.name}" for case in chosen))
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    shared = pathlib.Path("/dev/shm")
+    roomy = shared.is_dir() and shutil.disk_usage(shared).free > 4 << 30
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ein-peers-", dir=shared if roomy else None) as scratch:
+        runner = Runner(options, pathlib.Path(scratch))
+        report = {"date": datetime.date.today().isoformat(), "arguments": sys.argv[1:], "machine": describe(runner, options), "rows": []}
+        try:
+            for threads in options.threads:
+                for place in sorted({PLACES[who] for case in chosen for who in case.peers if who in PLACES}):
+                    try:
+                        report["machine"]["versions"] |= runner.process(place, threads).ask({"do": "describe"}, options.limit).get("versions", {})
+                    except Failure as failure:
+                        print(f"{place}: {failure}", file=sys.stderr)
+                for number, case in enumerate(chosen):
+                    row = runner.measure(case, threads)
+                    report["rows"].append(row)
+                    print(f"{number + 1}/{len(chosen)} {threads} {table.line(row)}", flush=True)
+                    if number % 8 == 7 or case is chosen[-1]:
+                        report["seconds"] = time.monotonic() - begin
+                        table.write(report, options.out)
+                runner.end(threads)
+        finally:
+            for threads in options.threads:
+                runner.end(threads)
+    print(f"{options.out}/peers.md and peers.json, {report.get('seconds', 0):.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""What run.py measured as Markdown and JSON.   python table.py peers.json   writes the Markdown again."""
+
+import json
+import math
+import pathlib
+import sys
+
+CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
+ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "Eigen", "OpenBLAS", "oneDNN", "memcpy")
+LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
+
+
+def geometric_mean(values):
+    values = list(values)
+    return math.exp(sum(math.log(value) for value in values) / len(values)) if values else math.nan
+
+
+def time_text(seconds):
+    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def speed(row, seconds):
+    if row["flops"] > 4 * row["bytes"]:
+        return f"{row['flops'] / seconds * 1e-9:.3g} GFLOP/s"
+    return f"{row['bytes'] / seconds * 1e-9:.3g} GB/s" if row["bytes"] > 1 << 16 else ""
+
+
+def library_ratio(row):
+    """To the fastest of the libraries."""
+    found = [row["ratios"][who] for who in LIBRARIES if who in row["ratios"]]
+    return min(found) if found else None
+
+
+def ratio_to(row, who):
+    return library_ratio(row) if who == "library" else row["ratios"].get(who)
+
+
+def line(row):
+    if "ein" not in row["times"]:
+        return f"{row['name']}: ein failed: {row['failures'].get('ein')}"
+    ours = row["times"]["ein"]
+    text = f"{row['family']}: {row['name']}: {time_text(ours)} {speed(row, ours)}"
+    text += "".join(f"  {who} {row['ratios'][who]:.2f}" for who in ORDER if who in row["ratios"])
+    text += "".join(f"  {who}: {why}" for who, why in row["failures"].items())
+    return text + (f"  WRONG: {', '.join(row['wrong'])}" if row["wrong"] else "")
+
+
+class Asked:
+    """One of the ratios that are asked for, over some rows."""
+
+    def __init__(self, text, rows, who, mean=None, least=None):
+        found = [(ratio_to(row, who), row) for row in rows]
+        self.text, self.mean, self.least = text, mean, least
+        self.found = [(ratio, row) for ratio, row in found if ratio is not None]
+        self.value = geometric_mean(ratio for ratio, _ in self.found)
+        self.below = [row for ratio, row in self.found if least is not None and ratio < least]
+
+    def line(self):
+        if not self.found:
+            return f"| {self.text} | not measured | | | |"
+        lowest, row = min(self.found, key=lambda pair: pair[0])
+        met = (self.mean is None or self.value >= self.mean) and not self.below
+        asked = ", ".join(([f"mean ≥ {self.mean}"] if self.mean else []) + ([f"each ≥ {self.least}"] if self.least else []))
+        count = f"{len(self.found) - len(self.below)} of {len(self.found)}" if self.least else f"{len(self.found)}"
+        return f"| {self.text} | {asked} | {self.value:.2f} | {lowest:.2f} ({row['name']}, {row['threads']} threads) | {count} | {'met' if met else 'missed'} |"
+
+
+def asked(rows):
+    contractions = [row for row in rows if row["family"] in CONTRACTIONS]
+    tccg = [row for row in rows if row["family"] == "TCCG"]
+    gemm = [row for row in rows if "library" in row["least"]]
+    moves = [row for row in rows if row["family"] == "rearrangements"]
+    stays = [row for row in moves if row["least"].get("memcpy") == 0.8]
+    turns = [row for row in moves if row["least"].get("memcpy") == 0.6]
+    chains = [row for row in rows if row["family"] == "fused chains"]
+    small = [row for row in rows if row["family"] == "call overhead" and "torch" in row["least"]]
+    step = [row for row in rows if row["family"] == "training step"]
+    lines = [
+        Asked("Contractions beside torch.einsum", contractions, "torch", 1.5, 0.9),
+        Asked("Contractions beside numpy.einsum(optimize=True)", contractions, "numpy", 1.5),
+        Asked("Contractions beside jitted jax.numpy.einsum", contractions, "jax", 1.2),
+        Asked("GEMM of 512 and more beside the fastest of Eigen, OpenBLAS, oneDNN", gemm, "library", None, 0.95),
+        Asked("TCCG, the compute-bound third, beside the fastest library's GEMM of the same sizes", tccg, "library", 0.8),
+        Asked("TCCG beside torch.einsum", tccg, "torch", None, 1.0),
+        Asked("Rearrangements whose innermost axis stays, beside memcpy", stays, "memcpy", None, 0.8),
+        Asked("Rearrangements whose innermost axis moves, beside memcpy", turns, "memcpy", None, 0.6),
+        Asked("Rearrangements beside permute().contiguous()", moves, "torch", None, 1.0),
+        Asked("Fused chains beside PyTorch eager", chains, "torch", None, 1.5),
+        Asked("Fused chains beside torch.compile", chains, "torch.compile", None, 1.0),
+        Asked("einsum of 4 x 4 beside torch.einsum", small, "torch", None, 20),
+        Asked("einsum of 4 x 4 beside einops.einsum", small, "einops", None, 20),
+        Asked("Training step beside PyTorch eager", step, "torch", None, 2.0),
+        Asked("Training step beside torch.compile", step, "torch.compile", None, 1.2),
+    ]
+    text = [line.line() for line in lines]
+    slow = [row for row in small if "ein" in row["times"]]
+    if slow:
+        most = max(row["times"]["ein"] for row in slow)
+        text.append(f"| einsum of 4 x 4, time | ≤ 200 ns | | {most * 1e9:.0f} ns | {sum(row['times']['ein'] <= 200e-9 for row in slow)} of {len(slow)} "
+                    f"| {'met' if most <= 200e-9 else 'missed'} |")
+    return text
+
+
+def misses(rows):
+    """Ratios below what is asked of the single case, the furthest first."""
+    found = []
+    for row in rows:
+        for who, least in row["least"].items():
+            ratio = ratio_to(row, who)
+            if ratio is not None and ratio < least:
+                found.append((ratio / least, row, who, ratio, least))
+    return sorted(found, key=lambda one: one[0])
+
+
+def mfu(row, machine):
+    peak = machine["limits"].get(str(row["threads"]), {}).get("f32")
+    return row["flops"] / row["times"]["ein"] / peak if peak else math.nan
+
+
+def markdown(report):
+    rows = [row for row in report["rows"] if "ein" in row["times"]]
+    machine = report["machine"]
+    threads = sorted({row["threads"] for row in rows})
+    out = [f"# Beside peers, {report['date']}", "",
+           "Ratios are the other's time over ein's, above 1 where ein is faster: medians over the rounds of one run.",
+           "`" + " ".join(["make bench-peers"] + ([f'PEERS_ARGS="{" ".join(report["arguments"])}"'] if report["arguments"] else [])) + "`", "",
+           f"{machine['model']}, {machine['cores']} cores, {machine['system']}; "
+           + ", ".join(f"{name} {version}" for name, version in machine["versions"].items()) + f". {report.get('seconds', 0) / 60:.0f} minutes.", "",
+           "| threads | f32 FMA, GFLOP/s | f64 FMA, GFLOP/s | read, GB/s | copy, GB/s |", "| ---: | ---: | ---: | ---: | ---: |"]
+    for count, limits in machine["limits"].items():
+        out.append(f"| {count} | {limits['f32'] * 1e-9:.0f} | {limits['f64'] * 1e-9:.0f} | {limits['read'] * 1e-9:.1f} | {limits['copy'] * 1e-9:.1f} |")
+    out += ["", "## What is asked", "", "| | asked | geometric mean | lowest | reached | |", "| --- | --- | ---: | --- | ---: | --- |", *asked(rows)]
+
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    everyone = [who for who in ORDER if any(who in row["ratios"] for row in rows)]
+    out += ["", "## Geometric means", "", "| family | threads | cases | " + " | ".join(everyone) + " |", "| --- | ---: | ---: |" + " ---: |" * len(everyone)]
+    for family in families + ["all contractions"]:
+        for count in threads:
+            own = [row for row in rows if row["threads"] == count
+                   and (row["family"] in CONTRACTIONS if family == "all contractions" else row["family"] == family)]
+            cells = [[row["ratios"][who] for row in own if who in row["ratios"]] for who in everyone]
+            out.append(f"| {family} | {count} | {len(own)} | " + " | ".join(f"{geometric_mean(cell):.2f}" if cell else "" for cell in cells) + " |")
+
+    out += ["", "## Below what is asked, the furthest first", "", "| case | threads | beside | ratio | asked |", "| --- | ---: | --- | ---: | ---: |"]
+    for _, row, who, ratio, least in misses(rows):
+        other = min((name for name in LIBRARIES if name in row["ratios"]), key=row["ratios"].get) if who == "library" else who
+        out.append(f"| {row['family']}: {row['name']} | {row['threads']} | {other} | {ratio:.2f} | {least} |")
+
+    failed = [row for row in report["rows"] if row["failures"] or row["wrong"]]
+    if failed:
+        out += ["", "## What failed", "", "| case | threads | who | why |", "| --- | ---: | --- | --- |"]
+        for row in failed:
+            whys = list(row["failures"].items()) + [(who, "its result differs") for who in row["wrong"]]
+            out += [f"| {row['family']}: {row['name']} | {row['threads']} | {who} | {why} |" for who, why in whys]
+
+    for family in families:
+        own = [row for row in rows if row["family"] == family]
+        everyone = [who for who in ORDER if any(who in row["ratios"] for row in own)]
+        out += ["", f"## {family}", "", "| case | threads | ein | | " + " | ".join(everyone) + " |", "| --- | ---: | ---: | ---: |" + " ---: |" * len(everyone)]
+        for row in own:
+            ours = row["times"]["ein"]
+            note = speed(row, ours) + (f", MFU {mfu(row, machine):.2f}" if family == "training step" else "")
+            cells = " | ".join(f"{row['ratios'][who]:.2f}" if who in row["ratios"] else "" for who in everyone)
+            out.append(f"| {row['name']} | {row['threads']} | {time_text(ours)} | {note} | {cells} |")
+    return "\n".join(out) + "\n"
+
+
+def write(report, folder):
+    (folder / "peers.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    (folder / "peers.md").write_text(markdown(report), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    path = pathlib.Path(sys.argv[1])
+    path.with_suffix(".md").write_text(markdown(json.loads(path.read_text(encoding="utf-8"))), encoding="utf-8")

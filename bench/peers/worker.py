@@ -1,0 +1,315 @@
+"""One peer library in a process of its own, which run.py asks as it asks ein's server: one JSON object a line.
+
+    python worker.py torch 2        the library, the number of threads
+"""
+
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+from patterns import Steps, einsum_letters
+
+
+class Numpy:
+    """`make` returns what is called, and a function from its result to a list of arrays."""
+
+    def __init__(self, threads):
+        self.version = {"numpy": np.__version__}
+
+    def load(self, paths):
+        return [np.load(path) for path in paths]
+
+    def make(self, who, case, inputs):
+        op, pattern = case["op"], case["pattern"]
+        if op == "small":
+            return {"reduce": lambda: inputs[0].sum((0, 2)), "add": lambda: inputs[0] + inputs[1],
+                    "rearrange (a view)": lambda: inputs[0].transpose(2, 1, 0)}.get(case["name"]) or self.einsum(pattern, inputs)
+        if op == "einsum":
+            return self.einsum(pattern, inputs)
+        (x,) = inputs
+        steps = Steps(pattern, x.shape, case["sizes"])
+        if op == "reduce":
+            reduce = getattr(np, case["reduction"])
+            return lambda: reduce(x.reshape(steps.split), axis=tuple(steps.reduced))
+        if steps.repeats:
+            return lambda: np.broadcast_to(x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed), steps.spread).reshape(steps.final)
+        return lambda: np.ascontiguousarray(x.reshape(steps.split).transpose(steps.order)).reshape(steps.final)
+
+    def einsum(self, pattern, inputs):
+        text = einsum_letters(pattern)
+        if len(inputs) == 1:  # maybe a view
+            return lambda: np.ascontiguousarray(np.einsum(text, *inputs, optimize=True))
+        return lambda: np.einsum(text, *inputs, optimize=True)
+
+    def arrays(self, result):
+        return [np.asarray(x) for x in (result if isinstance(result, (list, tuple)) else [result])]
+
+
+class Torch:
+    def __init__(self, threads):
+        import torch
+        import einops
+        import opt_einsum
+        self.torch, self.einops, self.opt_einsum = torch, einops, opt_einsum
+        torch.set_num_threads(threads)
+        self.version = {"torch": torch.__version__, "einops": einops.__version__, "opt_einsum": opt_einsum.__version__}
+
+    def load(self, paths):
+        return [self.torch.from_numpy(np.load(path)) for path in paths]
+
+    def make(self, who, case, inputs):
+        op, pattern, name, torch = case["op"], case["pattern"], case["name"], self.torch
+        if op == "small":
+            if who == "einops":
+                if name.startswith("einsum"):
+                    return lambda: self.einops.einsum(*inputs, pattern)
+                if name == "reduce":
+                    return lambda: self.einops.reduce(inputs[0], pattern, "sum")
+                return lambda: self.einops.rearrange(inputs[0], pattern)
+            direct = {"reduce": lambda: inputs[0].sum((0, 2)), "add": lambda: inputs[0] + inputs[1],
+                      "rearrange (a view)": lambda: inputs[0].permute(2, 1, 0)}.get(name)
+            return direct or self.einsum(who, pattern, inputs)
+        if op == "einsum":
+            return self.einsum(who, pattern, inputs)
+        if op == "fused":
+            return self.fused(who, case, inputs)
+        if op == "adamw":
+            return self.adamw(who, inputs)
+        if op == "train":
+            return self.train(who, case, inputs)
+        (x,) = inputs
+        if who == "einops":
+            if op == "reduce":
+                return lambda: self.einops.reduce(x, pattern, case["reduction"])
+            return lambda: getattr(self.einops, op)(x, pattern, **case["sizes"]).contiguous()
+        steps = Steps(pattern, x.shape, case["sizes"])
+        if op == "reduce":
+            reduce = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}[case["reduction"]]
+            return lambda: reduce(x.view(steps.split), dim=steps.reduced)
+        if steps.repeats:
+            return lambda: x.view(steps.split).permute(steps.order).view(steps.unsqueezed).expand(steps.spread).reshape(steps.final)
+        return lambda: x.view(steps.split).permute(steps.order).contiguous().view(steps.final)
+
+    def einsum(self, who, pattern, inputs):
+        text = einsum_letters(pattern)
+        if who == "opt_einsum":
+            return lambda: self.opt_einsum.contract(text, *inputs)
+        if who == "einops":
+            return lambda: self.einops.einsum(*inputs, pattern)
+        if len(inputs) == 1:  # maybe a view
+            return lambda: self.torch.einsum(text, *inputs).contiguous()
+        return lambda: self.torch.einsum(text, *inputs)
+
+    def fused(self, who, case, inputs):
+        torch = self.torch
+        F = torch.nn.functional
+        functions = {
+            "softmax": (1, lambda x: F.softmax(x, -1)),
+            "layer_norm": (3, lambda x, w, b: F.layer_norm(x, w.shape, w, b)),
+            "rms_norm": (2, lambda x, w: F.rms_norm(x, w.shape, w, 1e-6)),
+            "gelu": (1, F.gelu),
+            "bias_gelu": (2, lambda x, b: F.gelu(x + b)),
+            "residual_norm": (4, lambda x, r, w, b: (x + r, F.layer_norm(x + r, w.shape, w, b)) if who == "torch.compile"
+                              else (lambda s: (s, F.layer_norm(s, w.shape, w, b)))(x + r)),
+            "cross_entropy": (1, lambda x, y: F.cross_entropy(x, y)),
+        }
+        count, function = functions[case["name"]]
+        if who == "torch.compile":
+            function = torch.compile(function)
+        if not case["backward"]:
+            def forward():
+                with torch.no_grad():
+                    return function(*inputs)
+            return forward
+        operands = [x.requires_grad_() for x in inputs[:count]]
+        extra = inputs[count:count + 1] if case["name"] == "cross_entropy" else []
+        cotangents = inputs[count + len(extra):] or [None]
+
+        def both():
+            results = function(*operands, *extra)
+            results = results if isinstance(results, tuple) else (results,)
+            return results + torch.autograd.grad(results, operands, cotangents)
+        return both
+
+    def adamw(self, who, inputs):
+        torch = self.torch
+        count = len(inputs) // 2
+        parameters = [x.clone().requires_grad_() for x in inputs[:count]]
+        for parameter, gradient in zip(parameters, inputs[count:]):
+            parameter.grad = gradient
+        optimizer = torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1, fused=True if who == "torch fused" else None)
+        step = torch.compile(optimizer.step) if who == "torch.compile" else optimizer.step
+
+        def run():
+            step()
+            return parameters
+        return run
+
+    def train(self, who, case, inputs):
+        import train_gpt
+        torch = self.torch
+        tokens, targets = inputs
+        model = train_gpt.GPT(case["vocabulary"], case["block_size"], case["n_layer"], case["n_head"], case["n_embd"], True)
+        train_gpt.load_weights(model, case["weights"], "in-out")
+        parameters, optimizer = train_gpt.make_optimizer(model, 1e-3)
+        model = torch.compile(model) if who == "torch.compile" else model
+
+        def run():
+            with train_gpt.autocast(case["dtype"] == "bf16"):
+                loss = model(tokens, targets)
+            train_gpt.update(loss, parameters, optimizer)
+            return loss.detach()
+        return run
+
+    def arrays(self, result):
+        return [x.detach().numpy() for x in (result if isinstance(result, (list, tuple)) else [result])]
+
+
+class Jax:
+    def __init__(self, threads):
+        import jax
+        self.jax, self.version = jax, {"jax": jax.__version__}
+
+    def load(self, paths):
+        return [self.jax.numpy.asarray(np.load(path)) for path in paths]
+
+    def make(self, who, case, inputs):
+        function = self.jax.jit(self.function(case, inputs))
+        if case["op"] == "adamw":
+            parameters, gradients = inputs[:len(inputs) // 2], inputs[len(inputs) // 2:]
+            moments = [self.jax.numpy.zeros_like(x) for x in parameters]
+            return lambda: self.jax.block_until_ready(function(parameters, gradients, moments, moments))[0]
+        return lambda: self.jax.block_until_ready(function(*inputs))
+
+    def function(self, case, inputs):
+        jax, op, pattern = self.jax, case["op"], case["pattern"]
+        jnp = jax.numpy
+        if op == "small" and not case["name"].startswith("einsum"):
+            return {"reduce": lambda x: x.sum((0, 2)), "add": lambda x, y: x + y}[case["name"]]
+        if op in ("einsum", "small"):
+            text = einsum_letters(pattern)
+            return lambda *x: jnp.einsum(text, *x)
+        if op == "adamw":
+            return self.adamw
+        if op == "fused":
+            return self.fused(case)
+        steps = Steps(pattern, inputs[0].shape, case["sizes"])
+        if op == "reduce":
+            reduce = getattr(jnp, case["reduction"])
+            return lambda x: reduce(x.reshape(steps.split), axis=tuple(steps.reduced))
+        return lambda x: jnp.broadcast_to(x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed), steps.spread).reshape(steps.final)
+
+    def fused(self, case):
+        jax = self.jax
+        jnp = jax.numpy
+
+        def norm(x, w, b):
+            centered = x - x.mean(-1, keepdims=True)
+            return centered * jax.lax.rsqrt((centered * centered).mean(-1, keepdims=True) + 1e-5) * w + b
+        functions = {
+            "softmax": (1, lambda x: jax.nn.softmax(x, -1)),
+            "layer_norm": (3, norm),
+            "rms_norm": (2, lambda x, w: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w),
+            "gelu": (1, lambda x: jax.nn.gelu(x, approximate=False)),
+            "bias_gelu": (2, lambda x, b: jax.nn.gelu(x + b, approximate=False)),
+            "residual_norm": (4, lambda x, r, w, b: (x + r, norm(x + r, w, b))),
+            "cross_entropy": (1, lambda x, y: (jax.nn.logsumexp(x, -1) - jnp.take_along_axis(x, y[:, None], 1)[:, 0]).mean()),
+        }
+        count, function = functions[case["name"]]
+        if not case["backward"]:
+            return function
+        if case["name"] == "cross_entropy":
+            return jax.value_and_grad(function)
+
+        def both(*inputs):
+            results, pull = jax.vjp(function, *inputs[:count])
+            cotangents = inputs[count:]
+            tuples = isinstance(results, tuple)
+            return (results if tuples else (results,)) + pull(tuple(cotangents) if tuples else cotangents[0])
+        return both
+
+    def adamw(self, parameters, gradients, first, second):
+        """A first step; all that an optimizer changes is a result."""
+        first = [0.9 * m + 0.1 * g for m, g in zip(first, gradients)]
+        second = [0.999 * v + 0.001 * g * g for v, g in zip(second, gradients)]
+        updated = [p * (1 - 1e-3 * 0.1) - 1e-3 * (m / (1 - 0.9)) / (self.jax.numpy.sqrt(v / (1 - 0.999)) + 1e-8)
+                   for p, m, v in zip(parameters, first, second)]
+        return updated, first, second
+
+    def arrays(self, result):
+        return [np.asarray(x) for x in (result if isinstance(result, (list, tuple)) else [result])]
+
+
+def sample(arrays, most, step):
+    """The elements by which results are compared, in f64: all of a small one, else some from all over it."""
+    picked = []
+    for array in arrays:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        if flat.size > most:
+            flat = flat[np.arange(most, dtype=np.uint64) * np.uint64(step) % np.uint64(flat.size)]
+        picked.append(flat.astype(np.float64))
+    return np.concatenate(picked)
+
+
+class Worker:
+    def __init__(self, peer):
+        self.peer, self.inputs, self.made = peer, [], {}
+
+    def answer(self, request):
+        return getattr(self, request["do"])(request) or {}
+
+    def describe(self, request):
+        return {"versions": self.peer.version}
+
+    def load(self, request):
+        self.made.clear()
+        self.inputs = self.peer.load(request["inputs"])
+
+    def prepare(self, request):
+        call = self.peer.make(request["who"], request["case"], self.inputs)
+        self.made[request["who"]] = call
+        arrays = self.peer.arrays(call())
+        np.save(request["save"], sample(arrays, request["most"], request["step"]))
+        shapes = [list(array.shape) for array in arrays]
+        del arrays
+        calls, wanted = 1, request["seconds"]
+        seconds = self.run(call, calls)[0]
+        while seconds < wanted and calls < 1 << 24:
+            calls = max(calls + 1, min(8 * calls, int(1.2 * wanted / max(seconds, 1e-9) * calls)))
+            seconds = self.run(call, calls)[0]
+        return {"shapes": shapes, "calls": calls, "seconds": seconds / calls}
+
+    def time(self, request):
+        wall, processor = self.run(self.made[request["who"]], request["calls"])
+        return {"wall": wall, "processor": processor}
+
+    @staticmethod
+    def run(call, calls):
+        wall, processor = time.perf_counter(), time.process_time()
+        for _ in range(calls):
+            call()
+        return time.perf_counter() - wall, time.process_time() - processor
+
+
+def main():
+    library, threads = sys.argv[1], int(sys.argv[2])
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a library prints is no reply
+    try:
+        worker = Worker({"numpy": Numpy, "torch": Torch, "jax": Jax}[library](threads))
+        failure = None
+    except Exception as error:  # a library that is not installed
+        failure = f"{type(error).__name__}: {error}"
+    for line in sys.stdin:
+        try:
+            reply = {"error": failure} if failure else worker.answer(json.loads(line))
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
+        replies.write(json.dumps(reply) + "\n")
+
+
+if __name__ == "__main__":
+    main()
