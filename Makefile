@@ -1,16 +1,19 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-compile asan fuzz format clean deps
+.PHONY: help demo test bench bench-peers bench-compile asan fuzz format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
+PEERS_ARGS ?=
+EIN_PEERS ?= .cache/peers
 FUZZ_SECONDS ?= 60
 
 help:
 	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
 	@echo 'make test     build everything and run every test'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
+	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each)'
@@ -40,6 +43,14 @@ bench: deps
 	cmake --preset release -D EIN_BENCH=ON
 	cmake --build --preset release -j $(JOBS) --target ein_bench
 	build/bench/ein_bench $(BENCH_ARGS)
+
+bench-peers:
+	scripts/install-dependencies peers
+	cmake --preset release -D EIN_BENCH=ON
+	cmake --build --preset release -j $(JOBS) --target ein_peer_server
+	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
+	$(EIN_PEERS)/bin/python -m pip install --quiet -r bench/peers/requirements.txt
+	$(EIN_PEERS)/bin/python bench/peers/run.py $(PEERS_ARGS)
 
 bench-compile: deps
 	bench/compile_time.sh

@@ -11,6 +11,7 @@ other work on the machine does not count; on several, the clock's. Every result 
 """
 
 import argparse
+import ctypes
 import datetime
 import json
 import os
@@ -42,6 +43,11 @@ class Failure(Exception):
     pass
 
 
+def die_with_parent():
+    """Lets no stopped child stay when this process is killed."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 class Process:
     """A library's process, started when it is first asked, stopped whenever it is not being asked."""
 
@@ -61,7 +67,8 @@ class Process:
         ours = self.place in ("ein", "limits")
         words = [self.options.server] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
         self.log = open(self.options.out / f"{self.place}.log", "ab")
-        self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment, bufsize=0)
+        self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment, bufsize=0,
+                                      preexec_fn=die_with_parent)
         self.rest = b""
         if ours:
             self.ask({"do": "threads", "n": self.threads}, 60)
@@ -227,6 +234,7 @@ def parse_options():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds")
     parser.add_argument("--only", action="append", default=[], help="cases whose family or name contains this; may be repeated")
+    parser.add_argument("--skip", action="append", default=[], help="no cases whose family or name contains this; may be repeated")
     parser.add_argument("--peers", type=lambda text: text.split(","), help="only these, such as torch,numpy")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="such as 1,2 (1 and all)")
     parser.add_argument("--flops", type=float, help="most FLOPs of a call; larger TCCG cases shrink (1.5e11; with --quick 4e9)")
@@ -248,7 +256,8 @@ def parse_options():
 
 
 def wanted(case, options):
-    return not options.only or any(text.lower() in f"{case.family}: {case.name}".lower() for text in options.only)
+    title = f"{case.family}: {case.name}".lower()
+    return (not options.only or any(text.lower() in title for text in options.only)) and not any(text.lower() in title for text in options.skip)
 
 
 def describe(runner, options):
@@ -262,6 +271,7 @@ def describe(runner, options):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     options = parse_options()
     chosen = [case for case in all_of.all_cases(options.quick, options.flops) if wanted(case, options)]
     if options.list:

@@ -35,7 +35,8 @@ class Numpy:
             reduce = getattr(np, case["reduction"])
             return lambda: reduce(x.reshape(steps.split), axis=tuple(steps.reduced))
         if steps.repeats:
-            return lambda: np.broadcast_to(x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed), steps.spread).reshape(steps.final)
+            return lambda: np.ascontiguousarray(np.broadcast_to(
+                x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed), steps.spread)).reshape(steps.final)
         return lambda: np.ascontiguousarray(x.reshape(steps.split).transpose(steps.order)).reshape(steps.final)
 
     def einsum(self, pattern, inputs):
@@ -90,7 +91,7 @@ class Torch:
             reduce = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}[case["reduction"]]
             return lambda: reduce(x.view(steps.split), dim=steps.reduced)
         if steps.repeats:
-            return lambda: x.view(steps.split).permute(steps.order).view(steps.unsqueezed).expand(steps.spread).reshape(steps.final)
+            return lambda: x.view(steps.split).permute(steps.order).view(steps.unsqueezed).expand(steps.spread).contiguous().view(steps.final)
         return lambda: x.view(steps.split).permute(steps.order).contiguous().view(steps.final)
 
     def einsum(self, who, pattern, inputs):
