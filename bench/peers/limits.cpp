@@ -1,5 +1,5 @@
-// What the hardware's own libraries do: products by Eigen, OpenBLAS and oneDNN, and memcpy. The latter
-// two libraries are opened at run time, so that nothing needs them to build.
+// What the hardware's own libraries do: products by Eigen, OpenBLAS and oneDNN, and memcpy. The
+// latter two libraries are opened at run time, so that nothing needs them to build.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -42,17 +42,21 @@ F* symbol(const Library& library, const std::string& name) {
   return library.handle ? reinterpret_cast<F*>(dlsym(library.handle, name.c_str())) : nullptr;
 }
 
-/// The functions of CBLAS with its integers of 32 or 64 bits, by the names that OpenBLAS's builds give them.
+/// The functions of CBLAS with its integers of 32 or 64 bits, by the names that OpenBLAS's builds
+/// give them.
 template <class Int>
 Gemm cblas(const Library& library, const std::string& prefix, const std::string& suffix) {
-  using Sgemm = void(int, int, int, Int, Int, Int, float, const float*, Int, const float*, Int, float, float*, Int);
+  using Sgemm = void(int, int, int, Int, Int, Int, float, const float*, Int, const float*, Int,
+                     float, float*, Int);
   Sgemm* const sgemm = symbol<Sgemm>(library, prefix + "cblas_sgemm" + suffix);
   if (!sgemm) return nullptr;
-  if (auto* set = symbol<void(int)>(library, prefix + "openblas_set_num_threads" + suffix)) set(ein::num_threads());
+  if (auto* set = symbol<void(int)>(library, prefix + "openblas_set_num_threads" + suffix))
+    set(ein::num_threads());
   return [sgemm](const Product& p, const float* a, const float* b, float* c) {
     constexpr int row_major = 101, plain = 111, transposed = 112;
     const auto m = static_cast<Int>(p.m), n = static_cast<Int>(p.n), k = static_cast<Int>(p.k);
-    sgemm(row_major, p.ta ? transposed : plain, p.tb ? transposed : plain, m, n, k, 1, a, p.ta ? m : k, b, p.tb ? k : n, 0, c, n);
+    sgemm(row_major, p.ta ? transposed : plain, p.tb ? transposed : plain, m, n, k, 1, a,
+          p.ta ? m : k, b, p.tb ? k : n, 0, c, n);
   };
 }
 Library& openblas_library() {
@@ -72,11 +76,13 @@ Library& onednn_library() {
 }
 Gemm onednn() {
   using Dim = std::int64_t;
-  using Sgemm = int(char, char, Dim, Dim, Dim, float, const float*, Dim, const float*, Dim, float, float*, Dim);
+  using Sgemm = int(char, char, Dim, Dim, Dim, float, const float*, Dim, const float*, Dim, float,
+                    float*, Dim);
   Sgemm* const sgemm = symbol<Sgemm>(onednn_library(), "dnnl_sgemm");
   if (!sgemm) return nullptr;
   return [sgemm](const Product& p, const float* a, const float* b, float* c) {
-    sgemm(p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', p.m, p.n, p.k, 1, a, p.ta ? p.m : p.k, b, p.tb ? p.k : p.n, 0, c, p.n);
+    sgemm(p.ta ? 'T' : 'N', p.tb ? 'T' : 'N', p.m, p.n, p.k, 1, a, p.ta ? p.m : p.k, b,
+          p.tb ? p.k : p.n, 0, c, p.n);
   };
 }
 
@@ -97,15 +103,23 @@ void eigen(const Product& p, const float* a, const float* b, float* c) {
   }
 }
 
-Subject product_subject(const Json& gemm, const Tensors& inputs, const Gemm& by, bool batches_to_threads) {
-  const Product p{gemm.at("m"), gemm.at("n"), gemm.at("k"), gemm.value("batch", std::int64_t{1}), gemm.value("ta", false), gemm.value("tb", false)};
+Subject product_subject(const Json& gemm, const Tensors& inputs, const Gemm& by,
+                        bool batches_to_threads) {
+  const Product p{gemm.at("m"),
+                  gemm.at("n"),
+                  gemm.at("k"),
+                  gemm.value("batch", std::int64_t{1}),
+                  gemm.value("ta", false),
+                  gemm.value("tb", false)};
   // Matrices of their own stand for a contraction whose operands are no matrices.
   const bool own = gemm.value("own_data", false);
-  const Tensor a = own ? ein::randn({p.batch, p.m, p.k}) : inputs.at(0), b = own ? ein::randn({p.batch, p.k, p.n}) : inputs.at(1);
+  const Tensor a = own ? ein::randn({p.batch, p.m, p.k}) : inputs.at(0),
+               b = own ? ein::randn({p.batch, p.k, p.n}) : inputs.at(1);
   const Tensor c = p.batch == 1 ? ein::empty({p.m, p.n}) : ein::empty({p.batch, p.m, p.n});
   return subject([=] {
     const auto one = [&](std::int64_t i) {
-      by(p, a.data<float>() + i * p.m * p.k, b.data<float>() + i * p.k * p.n, c.data<float>() + i * p.m * p.n);
+      by(p, a.data<float>() + i * p.m * p.k, b.data<float>() + i * p.k * p.n,
+         c.data<float>() + i * p.m * p.n);
     };
     if (batches_to_threads && p.batch > 1) {
       ein::host::parallel_for(p.batch, one);
@@ -118,13 +132,15 @@ Subject product_subject(const Json& gemm, const Tensors& inputs, const Gemm& by,
 
 /// A copy of as many bytes as the result has, or the first operand.
 Subject copy_subject(const Json& c, const Tensors& inputs) {
-  const Tensor from = c.contains("copied") ? ein::zeros({c.at("copied").get<std::int64_t>()}) : inputs.at(0);
+  const Tensor from =
+      c.contains("copied") ? ein::zeros({c.at("copied").get<std::int64_t>()}) : inputs.at(0);
   const Tensor to = ein::empty(from.shape(), from.dtype());
   return subject([=] {
     const std::int64_t cuts = ein::num_threads(), bytes = static_cast<std::int64_t>(from.nbytes());
     ein::host::parallel_for(cuts, [&](std::int64_t cut) {
       const std::int64_t begin = bytes * cut / cuts, end = bytes * (cut + 1) / cuts;
-      std::memcpy(static_cast<char*>(to.raw_data()) + begin, static_cast<const char*>(from.raw_data()) + begin,
+      std::memcpy(static_cast<char*>(to.raw_data()) + begin,
+                  static_cast<const char*>(from.raw_data()) + begin,
                   static_cast<std::size_t>(end - begin));
     });
     return to;
@@ -135,17 +151,22 @@ Subject copy_subject(const Json& c, const Tensors& inputs) {
 
 Subject limit_subject(const Json& c, const Tensors& inputs, const std::string& who) {
   if (who == "memcpy") return copy_subject(c, inputs);
-  const Gemm by = who == "Eigen" ? Gemm(eigen) : who == "OpenBLAS" ? openblas() : who == "oneDNN" ? onednn() : nullptr;
+  const Gemm by = who == "Eigen"      ? Gemm(eigen)
+                  : who == "OpenBLAS" ? openblas()
+                  : who == "oneDNN"   ? onednn()
+                                      : nullptr;
   if (!by) throw std::runtime_error(who + " is not there");
   return product_subject(c.at("gemm"), inputs, by, who == "Eigen");
 }
 
 Json libraries() {
-  Json found = {{"Eigen", std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." +
+  Json found = {{"Eigen", std::to_string(EIGEN_WORLD_VERSION) + "." +
+                              std::to_string(EIGEN_MAJOR_VERSION) + "." +
                               std::to_string(EIGEN_MINOR_VERSION)}};
   if (openblas()) {
     found["OpenBLAS"] = openblas_library().path;
-    for (const char* name : {"scipy_openblas_get_config64_", "scipy_openblas_get_config", "openblas_get_config"}) {
+    for (const char* name :
+         {"scipy_openblas_get_config64_", "scipy_openblas_get_config", "openblas_get_config"}) {
       if (auto* get = symbol<char*()>(openblas_library(), name)) found["OpenBLAS"] = get();
     }
   }
@@ -156,7 +177,8 @@ Json libraries() {
     found["oneDNN"] = onednn_library().path;
     if (auto* get = symbol<const Version*()>(onednn_library(), "dnnl_version")) {
       const Version* v = get();
-      found["oneDNN"] = std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+      found["oneDNN"] = std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
+                        std::to_string(v->patch);
     }
   }
   return found;

@@ -41,24 +41,31 @@ Subject pattern_subject(const Json& c, const Tensors& inputs) {
   state->reduction = ein::reduction_named(c.value("reduction", "sum"));
   const Json sizes = c.value("sizes", Json::object());
   for (const auto& [name, size] : sizes.items()) state->names.push_back(name);
-  for (const std::string& name : state->names) state->sizes.push_back({name, sizes.at(name).get<std::int64_t>()});
+  for (const std::string& name : state->names)
+    state->sizes.push_back({name, sizes.at(name).get<std::int64_t>()});
   state->inputs = inputs;
   for (const Tensor& x : state->inputs) state->operands.push_back(&x);
   return subject([state] {
     const ein::detail::PatternArgument pattern{std::string_view(state->pattern)};
     // A view moves nothing; what is compared is the elements in their new order.
-    return ein::detail::run_one({state->op, pattern, state->operands, state->sizes, state->reduction}).contiguous();
+    return ein::detail::run_one(
+               {state->op, pattern, state->operands, state->sizes, state->reduction})
+        .contiguous();
   });
 }
 
 Subject small_subject(const Json& c, const Tensors& inputs) {
   const std::string name = c.at("name");
   const Tensor a = inputs.at(0), b = inputs.size() > 1 ? inputs[1] : Tensor();
-  if (name == "einsum, literal") return subject([=] { return ein::einsum(a, b, "i k, k j -> i j"); });
+  if (name == "einsum, literal")
+    return subject([=] { return ein::einsum(a, b, "i k, k j -> i j"); });
   if (name == "einsum, run-time pattern") {
-    return subject([=, pattern = c.at("pattern").get<std::string>()] { return ein::einsum(a, b, ein::runtime(pattern)); });
+    return subject([=, pattern = c.at("pattern").get<std::string>()] {
+      return ein::einsum(a, b, ein::runtime(pattern));
+    });
   }
-  if (name == "rearrange (a view)") return subject([=] { return ein::rearrange(a, "a b c -> c b a"); });
+  if (name == "rearrange (a view)")
+    return subject([=] { return ein::rearrange(a, "a b c -> c b a"); });
   if (name == "reduce") return subject([=] { return ein::reduce(a, "a b c -> b", "sum"); });
   if (name == "add") return subject([=] { return a + b; });
   throw std::runtime_error("unknown small call: " + name);
@@ -66,41 +73,56 @@ Subject small_subject(const Json& c, const Tensors& inputs) {
 
 namespace {
 
-/// The results of a chain of operations on its first inputs. The cotangents of all results come last.
+/// The results of a chain of operations on its first inputs. The cotangents of all results come
+/// last.
 struct Chain {
   std::size_t operands;
   Tensors (*run)(const std::string& pattern, const Tensors& x);
 };
 const std::map<std::string, Chain> chains{
-    {"softmax", {1, [](const std::string& p, const Tensors& x) { return Tensors{softmax(x[0], ein::runtime(p))}; }}},
-    {"log_softmax", {1, [](const std::string& p, const Tensors& x) { return Tensors{log_softmax(x[0], ein::runtime(p))}; }}},
-    {"layer_norm", {3, [](const std::string& p, const Tensors& x) { return Tensors{layer_norm(x[0], x[1], x[2], ein::runtime(p))}; }}},
-    {"rms_norm", {2, [](const std::string& p, const Tensors& x) { return Tensors{rms_norm(x[0], x[1], ein::runtime(p))}; }}},
+    {"softmax",
+     {1, [](const std::string& p,
+            const Tensors& x) { return Tensors{softmax(x[0], ein::runtime(p))}; }}},
+    {"log_softmax",
+     {1, [](const std::string& p,
+            const Tensors& x) { return Tensors{log_softmax(x[0], ein::runtime(p))}; }}},
+    {"layer_norm",
+     {3, [](const std::string& p,
+            const Tensors& x) { return Tensors{layer_norm(x[0], x[1], x[2], ein::runtime(p))}; }}},
+    {"rms_norm",
+     {2, [](const std::string& p,
+            const Tensors& x) { return Tensors{rms_norm(x[0], x[1], ein::runtime(p))}; }}},
     {"gelu", {1, [](const std::string&, const Tensors& x) { return Tensors{gelu(x[0])}; }}},
-    {"bias_gelu", {2, [](const std::string&, const Tensors& x) { return Tensors{gelu(x[0] + x[1])}; }}},
+    {"bias_gelu",
+     {2, [](const std::string&, const Tensors& x) { return Tensors{gelu(x[0] + x[1])}; }}},
     {"residual_norm",
      {4,
       [](const std::string& p, const Tensors& x) {
         const Tensor sum = x[0] + x[1];
         return Tensors{sum, layer_norm(sum, x[2], x[3], ein::runtime(p))};
       }}},
-    {"cross_entropy", {1, [](const std::string& p, const Tensors& x) { return Tensors{cross_entropy(x[0], x[1], ein::runtime(p))}; }}},
+    {"cross_entropy",
+     {1, [](const std::string& p,
+            const Tensors& x) { return Tensors{cross_entropy(x[0], x[1], ein::runtime(p))}; }}},
 };
 
 /// The results, and the gradients of the operands where cotangents are there.
 Tensors run_chain(const Chain& chain, const std::string& pattern, bool backward, Tensors x) {
   if (!backward) return chain.run(pattern, x);
   std::vector<Tensor> operands(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(chain.operands));
-  for (std::size_t i = 0; i < chain.operands; ++i) x[i] = operands[i] = ein::detail::differentiable(x[i]);
+  for (std::size_t i = 0; i < chain.operands; ++i)
+    x[i] = operands[i] = ein::detail::differentiable(x[i]);
   Tensors results = chain.run(pattern, x);
   const std::size_t first = x.size() - results.size();
   Tensors found;
   if (results.size() == 1) {
-    found = results[0].rank() == 0 ? gradients(results[0], operands) : gradients(results[0], x[first], operands);
+    found = results[0].rank() == 0 ? gradients(results[0], operands)
+                                   : gradients(results[0], x[first], operands);
   } else {
     Tensor total = ein::zeros({});
     for (std::size_t i = 0; i < results.size(); ++i) {
-      total = total + ein::einsum((results[i] * x[first + i]).reshape({results[i].numel()}), "i ->");
+      total =
+          total + ein::einsum((results[i] * x[first + i]).reshape({results[i].numel()}), "i ->");
     }
     found = gradients(total, operands);
   }
@@ -129,7 +151,8 @@ std::function<Tensors(const Tensors&)> compiled(F f) {
 
 Subject fused_subject(const Json& c, const Tensors& inputs, bool is_compiled) {
   const Chain& chain = chains.at(c.at("name"));
-  const auto run = [&chain, pattern = c.value("pattern", ""), backward = c.value("backward", false)](const Tensors& x) {
+  const auto run = [&chain, pattern = c.value("pattern", ""),
+                    backward = c.value("backward", false)](const Tensors& x) {
     return run_chain(chain, pattern, backward, x);
   };
   if (!is_compiled) return subject([=] { return run(inputs); });
@@ -144,8 +167,10 @@ Subject optimizer_subject(const Tensors& inputs, bool is_compiled) {
   };
   const auto state = std::make_shared<State>();
   const std::size_t count = inputs.size() / 2;
-  for (std::size_t i = 0; i < count; ++i) state->parameters.push_back(inputs[i].clone().requires_grad(true));
-  state->optimizer = std::make_unique<ein::optim::AdamW>(state->parameters, ein::optim::AdamOptions{.weight_decay = 0.1});
+  for (std::size_t i = 0; i < count; ++i)
+    state->parameters.push_back(inputs[i].clone().requires_grad(true));
+  state->optimizer = std::make_unique<ein::optim::AdamW>(
+      state->parameters, ein::optim::AdamOptions{.weight_decay = 0.1});
   const Tensors gradients(inputs.begin() + static_cast<std::ptrdiff_t>(count), inputs.end());
   const auto step = [state](const Tensors& g) -> Tensors {
     for (std::size_t i = 0; i < g.size(); ++i) state->parameters[i].set_grad(g[i]);
@@ -171,16 +196,20 @@ Subject training_subject(const Json& c, const Tensors& inputs) {
   struct State {
     explicit State(const ein::nn::TransformerConfig& config) : model(config) {
       ein::optim::ParameterGroup decayed, others;
-      for (const Tensor& p : model.parameters()) (p.rank() >= 2 ? decayed : others).parameters.push_back(p);
+      for (const Tensor& p : model.parameters())
+        (p.rank() >= 2 ? decayed : others).parameters.push_back(p);
       others.weight_decay = 0;
-      optimizer = std::make_unique<ein::optim::AdamW>(std::vector{decayed, others},
-                                                      ein::optim::AdamOptions{.learning_rate = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1});
+      optimizer = std::make_unique<ein::optim::AdamW>(
+          std::vector{decayed, others},
+          ein::optim::AdamOptions{
+              .learning_rate = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1});
     }
     ein::nn::Transformer model;
     std::unique_ptr<ein::optim::AdamW> optimizer;
   };
   const auto state = std::make_shared<State>(config);
-  if (c.contains("write_weights")) ein::save_safetensors(c.at("write_weights"), state->model.state_dict());
+  if (c.contains("write_weights"))
+    ein::save_safetensors(c.at("write_weights"), state->model.state_dict());
   const auto dtype = ein::parse_dtype(c.value("dtype", "f32"));
   auto step = ein::compile([state, dtype](const Tensor& tokens, const Tensor& targets) {
     state->optimizer->zero_grad();

@@ -1,5 +1,6 @@
-// The side of ein, and of the libraries that are its limits, of a comparison with peers: a process that
-// run.py asks, one JSON object a line, to load data, to make ready what a case names, and to time it.
+// The side of ein, and of the libraries that are its limits, of a comparison with peers: a process
+// that run.py asks, one JSON object a line, to load data, to make ready what a case names, and to
+// time it.
 #include <time.h>
 
 #include <algorithm>
@@ -70,7 +71,7 @@ class Server {
       return {{"wall", clocks.wall}, {"processor", clocks.processor}};
     } else if (what == "describe") {
       const ein::CpuLimits cpu = ein::measure_cpu();
-      return {{"model", cpu.model}, {"f32", cpu.f32}, {"f64", cpu.f64},
+      return {{"model", cpu.model}, {"f32", cpu.f32},   {"f64", cpu.f64},
               {"read", cpu.read},   {"copy", cpu.copy}, {"libraries", libraries()}};
     } else {
       throw std::runtime_error("unknown request: " + what);
@@ -96,11 +97,17 @@ class Server {
     std::int64_t calls = 1;
     double seconds = time(made, calls).wall;
     while (seconds < wanted && calls < std::int64_t{1} << 24) {
-      calls = std::max(calls + 1, std::min<std::int64_t>(8 * calls, static_cast<std::int64_t>(
-                                  1.2 * wanted / std::max(seconds, 1e-9) * static_cast<double>(calls))));
+      calls =
+          std::max(calls + 1,
+                   std::min<std::int64_t>(
+                       8 * calls, static_cast<std::int64_t>(1.2 * wanted / std::max(seconds, 1e-9) *
+                                                            static_cast<double>(calls))));
       seconds = time(made, calls).wall;
     }
-    return {{"shapes", shapes}, {"calls", calls}, {"seconds", seconds / static_cast<double>(calls)}, {"flops", made.flops}};
+    return {{"shapes", shapes},
+            {"calls", calls},
+            {"seconds", seconds / static_cast<double>(calls)},
+            {"flops", made.flops}};
   }
 
   Tensors inputs_;

@@ -162,14 +162,19 @@ def markdown(report):
         out += ["", f"## {family}", "", "| case | threads | ein | | " + " | ".join(everyone) + " |", "| --- | ---: | ---: | ---: |" + " ---: |" * len(everyone)]
         for row in own:
             ours = row["times"]["ein"]
-            note = speed(row, ours) + (f", MFU {mfu(row, machine):.2f}" if family == "training step" else "")
+            note = speed(row, ours)
+            if family == "training step":
+                note = f"{math.prod(row['shapes'][0]) / ours:.0f} tokens/s, MFU {mfu(row, machine):.2f}"
             cells = " | ".join(f"{row['ratios'][who]:.2f}" if who in row["ratios"] else "" for who in everyone)
             out.append(f"| {row['name']} | {row['threads']} | {time_text(ours)} | {note} | {cells} |")
     return "\n".join(out) + "\n"
 
 
 def write(report, folder):
-    (folder / "peers.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    """The JSON has a line for each case."""
+    head = json.dumps({key: value for key, value in report.items() if key != "rows"}, indent=1)
+    rows = ",\n  ".join(json.dumps(row) for row in report["rows"])
+    (folder / "peers.json").write_text(head[:-2] + ',\n "rows": [\n  ' + rows + "\n ]\n}\n", encoding="utf-8")
     (folder / "peers.md").write_text(markdown(report), encoding="utf-8")
 
 
