@@ -17,7 +17,8 @@ class Case:
     pattern: str = ""
     sizes: dict = dataclasses.field(default_factory=dict)
     more: dict = dataclasses.field(default_factory=dict)  # what else the workers want to know
-    dtypes: dict = dataclasses.field(default_factory=dict)  # by operand, where not f32: ("below", n) for integers
+    # By operand, where it is not f32 of a normal distribution: integers ("below", n), or f32 that are ("positive",).
+    data: dict = dataclasses.field(default_factory=dict)
     flops: float = 0  # of one call, for GFLOP/s
     bytes: float = 0  # read and written, for GB/s
     limits: tuple = ()  # libraries that stand beside it
@@ -36,8 +37,8 @@ def einsum(family, pattern, sizes, peers=EINSUM_PEERS, name="", **rest):
     numbers = sum(math.prod(sizes[axis] for axis in set(side.split())) for side in [*inputs.split(","), output])
     title = name or f"{pattern.strip()}  {' '.join(str(size) for size in sizes.values())}"
     least = {"torch": 0.9} | rest.pop("least", {})
-    if not output.split():  # numbers of either sign, all added up, nearly cancel
-        rest["tolerance"] = 1e-3
+    if not output.split():  # numbers of either sign, all added up, would nearly cancel
+        rest |= {"tolerance": 1e-3, "data": {i: ("positive",) for i in range(len(shapes))}}
     return Case(family, title, "einsum", shapes, peers, pattern, flops=flops, bytes=4 * numbers, least=least, **rest)
 
 
@@ -245,7 +246,7 @@ def fused():
         add("bias_gelu", f"bias + GELU {text}", "", [x, [x[-1]]], [x])
     for rows, words in ((768, 65), (2048, 8192)):
         case = Case("fused chains", f"cross-entropy {rows} {words}, backward", "fused", [[rows, words], [rows]], peers, "b [v], b",
-                    more={"name": "cross_entropy", "backward": True}, dtypes={1: ("below", words)}, bytes=4 * 2 * rows * words, least=least)
+                    more={"name": "cross_entropy", "backward": True}, data={1: ("below", words)}, bytes=4 * 2 * rows * words, least=least)
         cases.append(dataclasses.replace(case, name=f"cross-entropy {rows} {words}", more=case.more | {"backward": False},
                                          bytes=4 * rows * words))
         cases.append(case)
@@ -276,7 +277,7 @@ def training():
     for dtype in ("f32", "bf16"):
         more = {"vocabulary": 65, "block_size": 64, "n_layer": 4, "n_head": 4, "n_embd": 128, "dtype": dtype}
         cases.append(Case("training step", f"Transformer 4 x 128, batch 12 x 64, {dtype}", "train", [[12, 64]] * 2,
-                          ("torch", "torch.compile"), more=more, dtypes={0: ("below", 65), 1: ("below", 65)},
+                          ("torch", "torch.compile"), more=more, data={0: ("below", 65), 1: ("below", 65)},
                           least={"torch": 2.0, "torch.compile": 1.2}, tolerance=1e-4 if dtype == "f32" else 1e-2))
     return cases
 

@@ -48,10 +48,8 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
-def cpu_flags():
-    info = pathlib.Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line for line in lines if line.startswith("flags")), "").split()
+# Settings that someone may have left in the environment for one library, and that would make the comparison another one.
+FOREIGN = ("OPENBLAS_", "MKL_", "ATEN_", "DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "XLA_", "JAX_", "NPY_", "NUMEXPR_", "TORCH")
 
 
 class Process:
@@ -62,16 +60,14 @@ class Process:
 
     def start(self):
         count = str(self.threads)
-        environment = os.environ | {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)} | {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
                                     "NPROC": count, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
-        environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(self.options.out / "inductor"))
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(self.options.out / "inductor")
         if self.threads == 1:
-            environment["XLA_FLAGS"] = environment.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+            environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
         openblas = sorted((pathlib.Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas*"))
         if openblas:  # the same library that NumPy calls
             environment.setdefault("EIN_OPENBLAS", str(openblas[0]))
-        if self.place == "limits" and "avx512bw" in cpu_flags():  # on processors that it does not know it takes AVX2 by itself
-            environment.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
         ours = self.place in ("ein", "limits")
         words = [self.options.server] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
         self.log = open(self.options.out / f"{self.place}.log", "ab")
@@ -138,10 +134,10 @@ class Runner:
         random = np.random.default_rng(len(case.name))
         paths = []
         for i, shape in enumerate(case.shapes):
-            if i in case.dtypes:
-                array = random.integers(0, case.dtypes[i][1], shape)
-            else:
-                array = random.standard_normal(shape, np.float32)
+            kind, *most = case.data.get(i, ("normal",))
+            array = random.integers(0, *most, shape) if kind == "below" else random.standard_normal(shape, np.float32)
+            if kind == "positive":
+                array = np.abs(array)
             paths.append(str(self.scratch / f"{i}.npy"))
             np.save(paths[-1], array)
         return paths
@@ -248,7 +244,8 @@ def parse_options():
     parser.add_argument("--flops", type=float, help="most FLOPs of a call; larger TCCG cases shrink (1.5e11; with --quick 4e9)")
     parser.add_argument("--rounds", type=int, help="most rounds (15; with --quick 5)")
     parser.add_argument("--budget", type=float, help="seconds of rounds that a case should take (2.5; with --quick 0.5)")
-    parser.add_argument("--limit", type=float, default=120, help="seconds after which a library is given up in a case")
+    parser.add_argument("--limit", type=float, default=60, help="seconds after which a library is given up in a case")
+    parser.add_argument("--update", action="store_true", help="keep the rows of OUT/peers.json that are not measured now")
     parser.add_argument("--list", action="store_true", help="print the cases only")
     options = parser.parse_args()
     quick = options.quick
@@ -292,6 +289,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ein-peers-", dir=shared if roomy else None) as scratch:
         runner = Runner(options, pathlib.Path(scratch))
         report = {"date": datetime.date.today().isoformat(), "arguments": sys.argv[1:], "machine": describe(runner, options), "rows": []}
+        if options.update:
+            table.keep(report, options.out, {(case.family, case.name, threads) for case in chosen for threads in options.threads})
         try:
             for threads in options.threads:
                 for place in sorted({PLACES[who] for case in chosen for who in case.peers if who in PLACES}):

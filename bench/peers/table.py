@@ -10,8 +10,11 @@ ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", 
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 
 
+MOST = 20  # what a ratio above counts for in a mean: no single case should carry it
+
+
 def geometric_mean(values):
-    values = list(values)
+    values = [min(value, MOST) for value in values]
     return math.exp(sum(math.log(value) for value in values) / len(values)) if values else math.nan
 
 
@@ -125,7 +128,8 @@ def markdown(report):
     machine = report["machine"]
     threads = sorted({row["threads"] for row in rows})
     out = [f"# Beside peers, {report['date']}", "",
-           "Ratios are the other's time over ein's, above 1 where ein is faster: medians over the rounds of one run.",
+           "Ratios are the other's time over ein's, above 1 where ein is faster: medians over the rounds of one run. In a mean none counts "
+           f"for more than {MOST}.",
            "`" + " ".join(["make bench-peers"] + ([f'PEERS_ARGS="{" ".join(report["arguments"])}"'] if report["arguments"] else [])) + "`", "",
            f"{machine['model']}, {machine['cores']} cores, {machine['system']}; "
            + ", ".join(f"{name} {version}" for name, version in machine["versions"].items()) + f". {report.get('seconds', 0) / 60:.0f} minutes.", "",
@@ -168,6 +172,14 @@ def markdown(report):
             cells = " | ".join(f"{row['ratios'][who]:.2f}" if who in row["ratios"] else "" for who in everyone)
             out.append(f"| {row['name']} | {row['threads']} | {time_text(ours)} | {note} | {cells} |")
     return "\n".join(out) + "\n"
+
+
+def keep(report, folder, replaced):
+    """Takes over the rows of the report in `folder` but those that will be measured anew."""
+    before = json.loads((folder / "peers.json").read_text(encoding="utf-8"))
+    report["rows"] = [row for row in before["rows"] if (row["family"], row["name"], row["threads"]) not in replaced]
+    for key in "versions", "limits":
+        report["machine"][key] = before["machine"][key] | report["machine"][key]
 
 
 def write(report, folder):

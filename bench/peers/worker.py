@@ -59,6 +59,7 @@ class Torch:
         self.version = {"torch": torch.__version__, "einops": einops.__version__, "opt_einsum": opt_einsum.__version__}
 
     def load(self, paths):
+        self.torch.compiler.reset()  # else another case's shapes become sizes that may vary
         return [self.torch.from_numpy(np.load(path)) for path in paths]
 
     def make(self, who, case, inputs):
@@ -119,7 +120,7 @@ class Torch:
         }
         count, function = functions[case["name"]]
         if who == "torch.compile":
-            function = torch.compile(function)
+            function = torch.compile(function, dynamic=False)
         if not case["backward"]:
             def forward():
                 with torch.no_grad():
@@ -172,6 +173,8 @@ class Torch:
 class Jax:
     def __init__(self, threads):
         import jax
+        # Each call is waited for, so that handing it to another thread would only take time.
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
         self.jax, self.version = jax, {"jax": jax.__version__}
 
     def load(self, paths):
