@@ -328,14 +328,15 @@ def main():
                     row = runner.measure(case, threads)
                     report["rows"].append(row)
                     print(f"{number + 1}/{len(chosen)} {threads} {table.line(row)}", flush=True)
-                    if number % 8 == 7 or case is chosen[-1]:
-                        report["seconds"] = time.monotonic() - begin
+                    if number % 8 == 7:
                         table.write(report, options.out)
                 runner.end(threads)
         finally:
+            report["seconds"] = time.monotonic() - begin
+            table.write(report, options.out)
             for threads in options.threads:
                 runner.end(threads)
-    print(f"{options.out}/peers.md and peers.json, {report.get('seconds', 0):.0f} s")
+    print(f"{options.out}/peers.md and peers.json, {report['seconds']:.0f} s")
 
 
 if __name__ == "__main__":
