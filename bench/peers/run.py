@@ -271,7 +271,7 @@ def parse_options():
     parser.add_argument("--tries", type=int, default=5, help="most times that a sample disturbed by other programs is taken (5)")
     parser.add_argument("--budget", type=float, help="seconds of rounds that a case should take (2.5; with --quick 0.5)")
     parser.add_argument("--limit", type=float, default=60, help="seconds after which a library is given up in a case")
-    parser.add_argument("--update", action="store_true", help="keep the rows of OUT/peers.json that are not measured now")
+    parser.add_argument("--update", action="store_true", help="keep the rows of OUT/peers.json, but those measured now")
     parser.add_argument("--list", action="store_true", help="print the cases only")
     options = parser.parse_args()
     quick = options.quick
@@ -316,7 +316,7 @@ def main():
         runner = Runner(options, pathlib.Path(scratch))
         report = {"date": datetime.date.today().isoformat(), "arguments": sys.argv[1:], "machine": describe(runner, options), "rows": []}
         if options.update:
-            table.keep(report, options.out, {(case.family, case.name, threads) for case in chosen for threads in options.threads})
+            table.read_into(report, options.out)
         try:
             for threads in options.threads:
                 for place in sorted({PLACES[who] for case in chosen for who in case.peers if who in PLACES}):
@@ -326,7 +326,7 @@ def main():
                         print(f"{place}: {failure}", file=sys.stderr)
                 for number, case in enumerate(chosen):
                     row = runner.measure(case, threads)
-                    report["rows"].append(row)
+                    table.put(report, row)
                     print(f"{number + 1}/{len(chosen)} {threads} {table.line(row)}", flush=True)
                     if number % 8 == 7:
                         table.write(report, options.out)

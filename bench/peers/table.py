@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
+FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "call overhead")
 ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "Eigen", "OpenBLAS", "oneDNN", "memcpy")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 
@@ -138,6 +139,8 @@ def markdown(report):
         out.append(f"| {count} | {limits['f32'] * 1e-9:.0f} | {limits['f64'] * 1e-9:.0f} | {limits['read'] * 1e-9:.1f} | {limits['copy'] * 1e-9:.1f} |")
     out += ["", "## What is asked", "", "| | asked | geometric mean | lowest | reached | |", "| --- | --- | ---: | --- | ---: | --- |", *asked(rows)]
 
+    place = {family: i for i, family in enumerate(FAMILIES)}
+    rows.sort(key=lambda row: place.get(row["family"], len(place)))  # of one family in the order in which they were measured
     families = list(dict.fromkeys(row["family"] for row in rows))
     everyone = [who for who in ORDER if any(who in row["ratios"] for row in rows)]
     out += ["", "## Geometric means", "", "| family | threads | cases | " + " | ".join(everyone) + " |", "| --- | ---: | ---: |" + " ---: |" * len(everyone)]
@@ -174,12 +177,21 @@ def markdown(report):
     return "\n".join(out) + "\n"
 
 
-def keep(report, folder, replaced):
-    """Takes over the rows of the report in `folder` but those that will be measured anew."""
+def read_into(report, folder):
+    """Takes over what the report in `folder` has."""
     before = json.loads((folder / "peers.json").read_text(encoding="utf-8"))
-    report["rows"] = [row for row in before["rows"] if (row["family"], row["name"], row["threads"]) not in replaced]
+    report["rows"] = before["rows"]
     for key in "versions", "limits":
         report["machine"][key] = before["machine"][key] | report["machine"][key]
+
+
+def put(report, row):
+    """A row in the place of one of the same case, or at the end."""
+    same = [i for i, other in enumerate(report["rows"]) if all(other[key] == row[key] for key in ("family", "name", "threads"))]
+    if same:
+        report["rows"][same[0]] = row
+    else:
+        report["rows"].append(row)
 
 
 def write(report, folder):
