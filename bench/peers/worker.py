@@ -280,10 +280,10 @@ class Worker:
         shapes = [list(array.shape) for array in arrays]
         del arrays
         calls, wanted = 1, request["seconds"]
-        seconds = self.run(call, calls)[0]
+        seconds = min(self.run(call, calls))  # the clock's, unless something else had the processor meanwhile
         while seconds < wanted and calls < 1 << 24:
             calls = max(calls + 1, min(8 * calls, int(1.2 * wanted / max(seconds, 1e-9) * calls)))
-            seconds = self.run(call, calls)[0]
+            seconds = min(self.run(call, calls))
         return {"shapes": shapes, "calls": calls, "seconds": seconds / calls}
 
     def time(self, request):
