@@ -282,6 +282,6 @@ def training():
     return cases
 
 
-def all_cases(quick=False, flops=1.5e11):
+def all_cases(quick=False, flops=1e11):
     contractions = other_products() + attention() + chains() + gemm(quick) + tccg(flops)
     return small() + permutations() + reductions() + contractions + fused() + training()

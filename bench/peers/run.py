@@ -35,6 +35,7 @@ import table
 
 HERE = pathlib.Path(__file__).parent
 SAMPLE = {"most": 1 << 18, "step": 2654435761}  # elements compared of each result, and the stride that picks them
+LONG = 0.5  # seconds of a call from which on it is not tried out before the rounds
 # In whose process each contender runs; the order in which results are trusted.
 PLACES = {"ein": "ein", "torch": "torch", "numpy": "numpy", "jax": "jax", "torch.compile": "torch", "torch fused": "torch",
           "opt_einsum": "torch", "einops": "torch", "ein eager": "ein", "Eigen": "limits", "OpenBLAS": "limits",
@@ -190,7 +191,7 @@ class Runner:
                     loaded.add(process)
                 path = self.scratch / "result.npy"
                 answer = process.ask({"do": "prepare", "who": who, "case": request, "save": str(path),
-                                      "seconds": options.sample} | SAMPLE, options.limit)
+                                      "seconds": options.sample, "long": LONG} | SAMPLE, options.limit)
                 shapes[who], calls[who], samples[who] = answer["shapes"], answer["calls"], np.load(path)
                 row["flops"] = answer.get("flops") or row["flops"]
                 row["times"][who] = answer["seconds"]
@@ -230,8 +231,8 @@ class Runner:
         options = self.options
         one_round = sum(row["times"][who] * count * (2 if self.is_short(row, who) else 1) for who, count in calls.items())
         rounds = max(options.least_rounds, min(options.rounds, int(options.budget / max(one_round, 1e-9))))
-        if one_round > options.limit / 4:
-            rounds = 1
+        if one_round > 8:
+            rounds = 2
         samples = {who: [] for who in calls}
         for number in range(rounds):
             names = list(samples)
@@ -261,15 +262,15 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Results: OUT/peers.md and OUT/peers.json.")
     parser.add_argument("--server", default="build/bench/ein_peer_server", help="ein's side")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds, all threads only, no torch.compile")
     parser.add_argument("--only", action="append", default=[], help="cases whose family or name contains this; may be repeated")
     parser.add_argument("--skip", action="append", default=[], help="no cases whose family or name contains this; may be repeated")
     parser.add_argument("--peers", type=lambda text: text.split(","), help="only these, such as torch,numpy")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="such as 1,2 (1 and all)")
-    parser.add_argument("--flops", type=float, help="most FLOPs of a call; larger TCCG cases shrink (1.5e11; with --quick 4e9)")
+    parser.add_argument("--flops", type=float, help="most FLOPs of a call; larger TCCG cases shrink (1e11; with --quick 4e9)")
     parser.add_argument("--rounds", type=int, help="most rounds (15; with --quick 5)")
     parser.add_argument("--tries", type=int, default=5, help="most times that a sample disturbed by other programs is taken (5)")
-    parser.add_argument("--budget", type=float, help="seconds of rounds that a case should take (2.5; with --quick 0.5)")
+    parser.add_argument("--budget", type=float, help="seconds of rounds that a case should take (1; with --quick 0.3)")
     parser.add_argument("--limit", type=float, default=60, help="seconds after which a library is given up in a case")
     parser.add_argument("--update", action="store_true", help="keep the rows of OUT/peers.json, but those measured now")
     parser.add_argument("--list", action="store_true", help="print the cases only")
@@ -277,10 +278,12 @@ def parse_options():
     quick = options.quick
     options.rounds = options.rounds or (5 if quick else 15)
     options.least_rounds = min(3, options.rounds)
-    options.budget = options.budget or (0.5 if quick else 2.5)
-    options.flops = options.flops or (4e9 if quick else 1.5e11)
+    options.budget = options.budget or (0.3 if quick else 1.0)
+    options.flops = options.flops or (4e9 if quick else 1e11)
     options.sample = 0.002 if quick else 0.006
-    options.threads = options.threads or sorted({1, len(os.sched_getaffinity(0))})
+    cores = len(os.sched_getaffinity(0))
+    options.threads = options.threads or ([cores] if quick else sorted({1, cores}))
+    options.peers = options.peers or ([who for who in PLACES if who != "torch.compile"] if quick else None)
     options.server = str(pathlib.Path(options.server).resolve())
     options.out = options.out.resolve()
     return options

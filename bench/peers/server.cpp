@@ -86,14 +86,19 @@ class Server {
     const std::string who = request.at("who");
     Subject& made = subjects_[who] = make(request.at("case"), inputs_, who);
     Json shapes = Json::array();
+    const double begin = seconds_of(CLOCK_MONOTONIC);
+    double first = 0;
     {
       const Tensors results = made.results();
+      first = seconds_of(CLOCK_MONOTONIC) - begin;
       for (const ein::Tensor& result : results) {
         Json& shape = shapes.emplace_back(Json::array());
         for (std::int64_t size : result.shape()) shape.push_back(size);
       }
       ein::save_npy(request.at("save"), sample(results, request.at("most"), request.at("step")));
     }
+    if (first > request.at("long"))  // as in worker.py
+      return {{"shapes", shapes}, {"calls", 1}, {"seconds", first}, {"flops", made.flops}};
     // Enough calls that neither clocks nor requests matter.
     const double wanted = request.at("seconds");
     std::int64_t calls = 1;
