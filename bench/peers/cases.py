@@ -206,11 +206,11 @@ def permutations():
 def reductions():
     cases = []
     for reduction, pattern, shape in (
-            ("sum", "a b c -> b c", (256, 128, 512)), ("sum", "a b c -> a c", (256, 128, 512)), ("sum", "a b c -> a b", (256, 128, 512)),
-            ("sum", "a b c -> c", (256, 128, 512)), ("sum", "a b c -> b", (256, 128, 512)), ("sum", "a b c ->", (256, 128, 512)),
+            *(("sum", f"a b c -> {kept}", (256, 128, 512)) for kept in ("b c", "a c", "a b", "c", "b", "")),
             ("mean", "b c h w -> b c", (32, 256, 28, 28)), ("mean", "b h w c -> b c", (32, 28, 28, 256)),
-            ("max", "a b -> a", (4096, 4096)), ("max", "a b -> b", (4096, 4096)), ("max", "b c (h 2) (w 2) -> b c h w", (32, 64, 56, 56)),
-            ("max", "b (h 2) (w 2) c -> b h w c", (32, 56, 56, 64)), ("sum", "a b -> a", (1 << 20, 8)), ("sum", "a b -> b", (1 << 20, 8))):
+            ("max", "a b -> a", (4096, 4096)), ("max", "a b -> b", (4096, 4096)),
+            ("max", "b c (h 2) (w 2) -> b c h w", (32, 64, 56, 56)), ("max", "b (h 2) (w 2) c -> b h w c", (32, 56, 56, 64)),
+            ("sum", "a b -> a", (1 << 20, 8)), ("sum", "a b -> b", (1 << 20, 8))):
         title = f"{reduction}  {pattern}  {' '.join(map(str, shape))}"
         cases.append(Case("reductions", title, "reduce", [list(shape)], ("torch", "numpy", "jax", "einops"), pattern,
                           more={"reduction": reduction}, bytes=4 * math.prod(shape), least={"torch": 1.0}))
@@ -246,12 +246,14 @@ def fused():
         add("bias_gelu", f"bias + GELU {text}", "", [x, [x[-1]]], [x])
     for rows, words in ((768, 65), (2048, 8192)):
         case = Case("fused chains", f"cross-entropy {rows} {words}, backward", "fused", [[rows, words], [rows]], peers, "b [v], b",
-                    more={"name": "cross_entropy", "backward": True}, data={1: ("below", words)}, bytes=4 * 2 * rows * words, least=least)
+                    more={"name": "cross_entropy", "backward": True}, data={1: ("below", words)}, bytes=8 * rows * words,
+                    least=least)
         cases.append(dataclasses.replace(case, name=f"cross-entropy {rows} {words}", more=case.more | {"backward": False},
                                          bytes=4 * rows * words))
         cases.append(case)
     width = 384
-    shapes = [[width, 3 * width], [3 * width], [width, width], [width], [width, 4 * width], [4 * width], [4 * width, width], [width]] * 2
+    layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
+    shapes = [shape for inner, outer in layers for shape in ([inner, outer], [outer])] * 2
     cases.append(Case("fused chains", "AdamW, 16 tensors of 3.5 M", "adamw", shapes * 2, peers + ("torch fused",),
                       bytes=28 * sum(map(math.prod, shapes)), least=least))
     return cases
@@ -262,8 +264,8 @@ def small():
     for size in (2, 4, 8, 16):
         for name in ("einsum, literal", "einsum, run-time pattern"):
             least = {"torch": 20, "einops": 20} if size == 4 else {}
-            cases.append(Case("call overhead", f"{name}  {size}", "small", [[size, size]] * 2, ("torch", "numpy", "jax", "opt_einsum", "einops"),
-                              "i k, k j -> i j", more={"name": name}, least=least))
+            cases.append(Case("call overhead", f"{name}  {size}", "small", [[size, size]] * 2,
+                              EINSUM_PEERS + ("opt_einsum", "einops"), "i k, k j -> i j", more={"name": name}, least=least))
     cases.append(Case("call overhead", "rearrange a b c -> c b a  2 3 4 (a view)", "small", [[2, 3, 4]], ("torch", "numpy", "einops"),
                       "a b c -> c b a", more={"name": "rearrange (a view)"}))
     cases.append(Case("call overhead", "reduce a b c -> b  2 3 4", "small", [[2, 3, 4]], ("torch", "numpy", "jax", "einops"),

@@ -63,8 +63,9 @@ class Process:
 
     def start(self):
         count = str(self.threads)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)} | {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
-                                    "NPROC": count, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        environment |= {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
+                        "NPROC": count, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(self.options.out / "inductor")
         if self.threads == 1:
             environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
@@ -74,8 +75,8 @@ class Process:
         ours = self.place in ("ein", "limits")
         words = [self.options.server] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
         self.log = open(self.options.out / f"{self.place}.log", "ab")
-        self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment, bufsize=0,
-                                      preexec_fn=die_with_parent)
+        self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+                                      env=environment, bufsize=0, preexec_fn=die_with_parent)
         self.rest = b""
         if ours:
             self.ask({"do": "threads", "n": self.threads}, 60)
@@ -181,7 +182,8 @@ class Runner:
                "flops": case.flops, "bytes": case.bytes, "least": case.least, "times": {}, "ratios": {}, "failures": {}, "wrong": []}
         request = case.request()
         if case.op == "train":
-            request |= {"write_weights": str(self.scratch / "weights.safetensors"), "weights": str(self.scratch / "weights.safetensors")}
+            weights = str(self.scratch / "weights.safetensors")
+            request |= {"write_weights": weights, "weights": weights}
         paths = self.write_inputs(case)
         loaded, calls, shapes, samples = set(), {}, {}, {}
         for who, process in list(contenders.items()):
@@ -291,7 +293,8 @@ def parse_options():
 
 def wanted(case, options):
     title = f"{case.family}: {case.name}".lower()
-    return (not options.only or any(text.lower() in title for text in options.only)) and not any(text.lower() in title for text in options.skip)
+    return ((not options.only or any(text.lower() in title for text in options.only))
+            and not any(text.lower() in title for text in options.skip))
 
 
 def describe(runner, options):
@@ -317,14 +320,16 @@ def main():
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ein-peers-", dir=shared if roomy else None) as scratch:
         runner = Runner(options, pathlib.Path(scratch))
-        report = {"date": datetime.date.today().isoformat(), "arguments": sys.argv[1:], "machine": describe(runner, options), "rows": []}
+        report = {"date": datetime.date.today().isoformat(), "arguments": sys.argv[1:],
+                  "machine": describe(runner, options), "rows": []}
         if options.update:
             table.read_into(report, options.out)
         try:
             for threads in options.threads:
                 for place in sorted({PLACES[who] for case in chosen for who in case.peers if who in PLACES}):
                     try:
-                        report["machine"]["versions"] |= runner.process(place, threads).ask({"do": "describe"}, options.limit).get("versions", {})
+                        answer = runner.process(place, threads).ask({"do": "describe"}, options.limit)
+                        report["machine"]["versions"] |= answer.get("versions", {})
                     except Failure as failure:
                         print(f"{place}: {failure}", file=sys.stderr)
                 for number, case in enumerate(chosen):

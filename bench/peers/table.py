@@ -7,15 +7,20 @@ import sys
 
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
 FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "call overhead")
-ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "Eigen", "OpenBLAS", "oneDNN", "memcpy")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
+ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", *LIBRARIES, "memcpy")
 
 
 MOST = 20  # what a ratio above counts for in a mean: no single case should carry it
 
 
-def geometric_mean(values):
-    values = [min(value, MOST) for value in values]
+def most_for(rows):
+    """Of calls that are nothing but overhead, all count in full."""
+    return math.inf if all(row["family"] == "call overhead" for row in rows) else MOST
+
+
+def geometric_mean(values, most=MOST):
+    values = [min(value, most) for value in values]
     return math.exp(sum(math.log(value) for value in values) / len(values)) if values else math.nan
 
 
@@ -59,17 +64,18 @@ class Asked:
         found = [(ratio_to(row, who), row) for row in rows]
         self.text, self.mean, self.least = text, mean, least
         self.found = [(ratio, row) for ratio, row in found if ratio is not None]
-        self.value = geometric_mean(ratio for ratio, _ in self.found)
+        self.value = geometric_mean((ratio for ratio, _ in self.found), most_for(rows))
         self.below = [row for ratio, row in self.found if least is not None and ratio < least]
 
     def line(self):
         if not self.found:
-            return f"| {self.text} | not measured | | | |"
+            return line_of([self.text, "not measured", "", "", "", ""])
         lowest, row = min(self.found, key=lambda pair: pair[0])
         met = (self.mean is None or self.value >= self.mean) and not self.below
         asked = ", ".join(([f"mean ≥ {self.mean}"] if self.mean else []) + ([f"each ≥ {self.least}"] if self.least else []))
         count = f"{len(self.found) - len(self.below)} of {len(self.found)}" if self.least else f"{len(self.found)}"
-        return f"| {self.text} | {asked} | {self.value:.2f} | {lowest:.2f} ({row['name']}, {row['threads']} threads) | {count} | {'met' if met else 'missed'} |"
+        where = f"{lowest:.2f} ({row['name']}; {row['threads']} thread{'s' * (row['threads'] > 1)})"
+        return line_of([self.text, asked, f"{self.value:.2f}", where, count, "met" if met else "missed"])
 
 
 def asked(rows):
@@ -102,9 +108,9 @@ def asked(rows):
     text = [line.line() for line in lines]
     slow = [row for row in small if "ein" in row["times"]]
     if slow:
-        most = max(row["times"]["ein"] for row in slow)
-        text.append(f"| einsum of 4 x 4, time | ≤ 200 ns | | {most * 1e9:.0f} ns | {sum(row['times']['ein'] <= 200e-9 for row in slow)} of {len(slow)} "
-                    f"| {'met' if most <= 200e-9 else 'missed'} |")
+        most, count = max(row["times"]["ein"] for row in slow), sum(row["times"]["ein"] <= 200e-9 for row in slow)
+        text.append(line_of(["einsum of 4 x 4, time", "each ≤ 200 ns", "", time_text(most), f"{count} of {len(slow)}",
+                             "met" if count == len(slow) else "missed"]))
     return text
 
 
@@ -124,57 +130,88 @@ def mfu(row, machine):
     return row["flops"] / row["times"]["ein"] / peak if peak else math.nan
 
 
-def markdown(report):
-    rows = [row for row in report["rows"] if "ein" in row["times"]]
-    machine = report["machine"]
-    threads = sorted({row["threads"] for row in rows})
+def head(*titles):
+    """A table's first two lines; columns whose title begins with > are numbers."""
+    return ["", line_of(title.lstrip(">") for title in titles), line_of("---:" if title.startswith(">") else "---" for title in titles)]
+
+
+def line_of(cells):
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def peers_of(rows):
+    return [who for who in ORDER if any(who in row["ratios"] for row in rows)]
+
+
+def ratio_text(row, who):
+    return f"{row['ratios'][who]:.2f}" if who in row["ratios"] else ""
+
+
+def preface(report):
+    machine, arguments = report["machine"], " ".join(report["arguments"])
+    command = "make bench-peers" + (f' PEERS_ARGS="{arguments}"' if arguments else "")
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     out = [f"# Beside peers, {report['date']}", "",
-           "Ratios are the other's time over ein's, above 1 where ein is faster: medians over the rounds of one run. In a mean none counts "
-           f"for more than {MOST}.",
-           "`" + " ".join(["make bench-peers"] + ([f'PEERS_ARGS="{" ".join(report["arguments"])}"'] if report["arguments"] else [])) + "`", "",
-           f"{machine['model']}, {machine['cores']} cores, {machine['system']}; "
-           + ", ".join(f"{name} {version}" for name, version in machine["versions"].items()) + f". {report.get('seconds', 0) / 60:.0f} minutes.", "",
-           "| threads | f32 FMA, GFLOP/s | f64 FMA, GFLOP/s | read, GB/s | copy, GB/s |", "| ---: | ---: | ---: | ---: | ---: |"]
-    for count, limits in machine["limits"].items():
-        out.append(f"| {count} | {limits['f32'] * 1e-9:.0f} | {limits['f64'] * 1e-9:.0f} | {limits['read'] * 1e-9:.1f} | {limits['copy'] * 1e-9:.1f} |")
-    out += ["", "## What is asked", "", "| | asked | geometric mean | lowest | reached | |", "| --- | --- | ---: | --- | ---: | --- |", *asked(rows)]
+           "Ratios are the other's time over ein's, above 1 where ein is faster: medians over the rounds of one run. "
+           f"In a mean none counts for more than {MOST}, except of calls that are nothing but overhead.", "",
+           f"`{command}`, {report.get('seconds', 0) / 60:.0f} minutes. {machine['model']}, {machine['cores']} cores, "
+           f"{machine['system']}; {versions}.",
+           *head(">threads", ">f32 FMA, GFLOP/s", ">f64 FMA, GFLOP/s", ">read, GB/s", ">copy, GB/s")]
+    for count, limits in sorted(machine["limits"].items(), key=lambda item: int(item[0])):
+        rates = (f"{limits[key] * 1e-9:.{digits}f}" for key, digits in (("f32", 0), ("f64", 0), ("read", 1), ("copy", 1)))
+        out.append(line_of([count, *rates]))
+    return out
 
-    place = {family: i for i, family in enumerate(FAMILIES)}
-    rows.sort(key=lambda row: place.get(row["family"], len(place)))  # of one family in the order in which they were measured
-    families = list(dict.fromkeys(row["family"] for row in rows))
-    everyone = [who for who in ORDER if any(who in row["ratios"] for row in rows)]
-    out += ["", "## Geometric means", "", "| family | threads | cases | " + " | ".join(everyone) + " |", "| --- | ---: | ---: |" + " ---: |" * len(everyone)]
-    for family in families + ["all contractions"]:
-        for count in threads:
-            own = [row for row in rows if row["threads"] == count
-                   and (row["family"] in CONTRACTIONS if family == "all contractions" else row["family"] == family)]
-            cells = [[row["ratios"][who] for row in own if who in row["ratios"]] for who in everyone]
-            out.append(f"| {family} | {count} | {len(own)} | " + " | ".join(f"{geometric_mean(cell):.2f}" if cell else "" for cell in cells) + " |")
 
-    out += ["", "## Below what is asked, the furthest first", "", "| case | threads | beside | ratio | asked |", "| --- | ---: | --- | ---: | ---: |"]
+def means(rows):
+    everyone, out = peers_of(rows), []
+    families = dict.fromkeys(row["family"] for row in rows)
+    for family, members in [("all contractions", CONTRACTIONS)] + [(family, (family,)) for family in families]:
+        for count in sorted({row["threads"] for row in rows}):
+            own = [row for row in rows if row["threads"] == count and row["family"] in members]
+            found = [[row["ratios"][who] for row in own if who in row["ratios"]] for who in everyone]
+            if own:
+                out.append(line_of([family, count, len(own), *(f"{geometric_mean(ratios, most_for(own)):.2f}" if ratios else "" for ratios in found)]))
+    return ["", "## Geometric means", *head("family", ">threads", ">cases", *(">" + who for who in everyone)), *out]
+
+
+def below(rows):
+    out = []
     for _, row, who, ratio, least in misses(rows):
         other = min((name for name in LIBRARIES if name in row["ratios"]), key=row["ratios"].get) if who == "library" else who
-        out.append(f"| {row['family']}: {row['name']} | {row['threads']} | {other} | {ratio:.2f} | {least} |")
+        out.append(line_of([f"{row['family']}: {row['name']}", row["threads"], other, f"{ratio:.2f}", least]))
+    return ["", "## Below what is asked, the furthest first", *head("case", ">threads", "beside", ">ratio", ">asked"), *out]
 
-    failed = [row for row in report["rows"] if row["failures"] or row["wrong"]]
-    if failed:
-        out += ["", "## What failed", "", "| case | threads | who | why |", "| --- | ---: | --- | --- |"]
-        for row in failed:
-            whys = list(row["failures"].items()) + [(who, "its result differs") for who in row["wrong"]]
-            out += [f"| {row['family']}: {row['name']} | {row['threads']} | {who} | {why} |" for who, why in whys]
 
-    for family in families:
+def failures(rows):
+    out = []
+    for row in rows:
+        for who, why in [*row["failures"].items(), *((who, "its result differs") for who in row["wrong"])]:
+            out.append(line_of([f"{row['family']}: {row['name']}", row["threads"], who, why.replace("|", "/")]))
+    return ["", "## What failed", *head("case", ">threads", "who", "why"), *out] if out else []
+
+
+def each_case(rows, machine):
+    out = []
+    for family in dict.fromkeys(row["family"] for row in rows):
         own = [row for row in rows if row["family"] == family]
-        everyone = [who for who in ORDER if any(who in row["ratios"] for row in own)]
-        out += ["", f"## {family}", "", "| case | threads | ein | | " + " | ".join(everyone) + " |", "| --- | ---: | ---: | ---: |" + " ---: |" * len(everyone)]
+        everyone = peers_of(own)
+        out += ["", f"## {family}", *head("case", ">threads", ">ein", ">", *(">" + who for who in everyone))]
         for row in own:
             ours = row["times"]["ein"]
             note = speed(row, ours)
             if family == "training step":
                 note = f"{math.prod(row['shapes'][0]) / ours:.0f} tokens/s, MFU {mfu(row, machine):.2f}"
-            cells = " | ".join(f"{row['ratios'][who]:.2f}" if who in row["ratios"] else "" for who in everyone)
-            out.append(f"| {row['name']} | {row['threads']} | {time_text(ours)} | {note} | {cells} |")
-    return "\n".join(out) + "\n"
+            out.append(line_of([row["name"], row["threads"], time_text(ours), note, *(ratio_text(row, who) for who in everyone)]))
+    return out
+
+
+def markdown(report):
+    place = {family: i for i, family in enumerate(FAMILIES)}
+    rows = sorted((row for row in report["rows"] if "ein" in row["times"]), key=lambda row: place.get(row["family"], len(place)))
+    wanted = ["", "## What is asked", *head("", "asked", ">geometric mean", "lowest", ">reached", ""), *asked(rows)]
+    parts = [preface(report), wanted, means(rows), below(rows), failures(report["rows"]), each_case(rows, report["machine"])]
+    return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def read_into(report, folder):

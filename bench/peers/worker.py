@@ -92,7 +92,8 @@ class Torch:
             reduce = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}[case["reduction"]]
             return lambda: reduce(x.view(steps.split), dim=steps.reduced)
         if steps.repeats:
-            return lambda: x.view(steps.split).permute(steps.order).view(steps.unsqueezed).expand(steps.spread).contiguous().view(steps.final)
+            return lambda: (x.view(steps.split).permute(steps.order).view(steps.unsqueezed).expand(steps.spread)
+                            .contiguous().view(steps.final))
         return lambda: x.view(steps.split).permute(steps.order).contiguous().view(steps.final)
 
     def einsum(self, who, pattern, inputs):
@@ -204,7 +205,8 @@ class Jax:
         if op == "reduce":
             reduce = getattr(jnp, case["reduction"])
             return lambda x: reduce(x.reshape(steps.split), axis=tuple(steps.reduced))
-        return lambda x: jnp.broadcast_to(x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed), steps.spread).reshape(steps.final)
+        return lambda x: jnp.broadcast_to(x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed),
+                                          steps.spread).reshape(steps.final)
 
     def fused(self, case):
         jax = self.jax
