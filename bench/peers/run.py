@@ -110,18 +110,19 @@ class Process:
         return total * 1e-9
 
     def time(self, who, calls, threads, options):
-        """Seconds of a call. On several threads another program that wants the processors shows in full, so a sample in which
-        threads had to wait for one is taken again, a few times, and the least disturbed counts."""
+        """Seconds of a call, and for which share of them a thread waited, on average. On several threads another program that
+        wants the processors shows in full, so a sample in which threads had to wait is taken again, a few times, and the
+        least disturbed counts."""
         best, least = None, math.inf
         for _ in range(options.tries if threads > 1 else 1):
             before = self.waited()
             clocks = self.ask({"do": "time", "who": who, "calls": calls}, options.limit)
-            disturbed = (self.waited() - before) / clocks["wall"]
+            disturbed = (self.waited() - before) / clocks["wall"] / threads
             if disturbed < least:
                 best, least = clocks, disturbed
             if least < 0.02 or clocks["wall"] > 1:
                 break
-        return (min(best.values()) if threads == 1 else best["wall"]) / calls
+        return (min(best.values()) if threads == 1 else best["wall"]) / calls, least
 
     def line(self, end):
         while b"\n" not in self.rest:
@@ -235,7 +236,7 @@ class Runner:
         rounds = max(options.least_rounds, min(options.rounds, int(options.budget / max(one_round, 1e-9))))
         if one_round > 8:
             rounds = 2
-        samples = {who: [] for who in calls}
+        samples, waits = {who: [] for who in calls}, {who: [] for who in calls}
         for number in range(rounds):
             names = list(samples)
             shift = number % len(names)
@@ -243,13 +244,15 @@ class Runner:
                 try:
                     if self.is_short(row, who):  # what others have put out of the caches comes back
                         contenders[who].ask({"do": "time", "who": who, "calls": max(1, calls[who] // 8)}, options.limit)
-                    seconds = contenders[who].time(who, calls[who], row["threads"], options)
+                    seconds, waited = contenders[who].time(who, calls[who], row["threads"], options)
                 except Failure as failure:
                     row["failures"][who] = str(failure)
                     del samples[who], row["times"][who]
                     continue
                 samples[who].append(seconds)
+                waits[who].append(waited)
         row["rounds"] = {who: [float(f"{one:.4g}") for one in seconds] for who, seconds in samples.items()}
+        row["waited"] = max(statistics.median(waits[who]) for who in samples) if row["threads"] > 1 and samples else 0
         for who, seconds in samples.items():
             row["times"][who] = statistics.median(seconds)
             if who != "ein" and "ein" in samples:
@@ -271,7 +274,7 @@ def parse_options():
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="such as 1,2 (1 and all)")
     parser.add_argument("--flops", type=float, help="most FLOPs of a call; larger TCCG cases shrink (1e11; with --quick 4e9)")
     parser.add_argument("--rounds", type=int, help="most rounds (15; with --quick 5)")
-    parser.add_argument("--tries", type=int, default=5, help="most times that a sample disturbed by other programs is taken (5)")
+    parser.add_argument("--tries", type=int, default=8, help="most times that a sample disturbed by other programs is taken (8)")
     parser.add_argument("--budget", type=float, help="seconds of rounds that a case should take (1; with --quick 0.3)")
     parser.add_argument("--limit", type=float, default=60, help="seconds after which a library is given up in a case")
     parser.add_argument("--update", action="store_true", help="keep the rows of OUT/peers.json, but those measured now")

@@ -54,6 +54,7 @@ def line(row):
     text = f"{row['family']}: {row['name']}: {time_text(ours)} {speed(row, ours)}"
     text += "".join(f"  {who} {row['ratios'][who]:.2f}" for who in ORDER if who in row["ratios"])
     text += "".join(f"  {who}: {why}" for who, why in row["failures"].items())
+    text += f"  waited {row['waited']:.2f}" * (row.get("waited", 0) > 0.1)
     return text + (f"  WRONG: {', '.join(row['wrong'])}" if row["wrong"] else "")
 
 
@@ -153,6 +154,7 @@ def preface(report):
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     out = [f"# Beside peers, {report['date']}", "",
            "Ratios are the other's time over ein's, above 1 where ein is faster: medians over the rounds of one run. "
+           "~ marks where others had the processors for more than a tenth of the time of someone's samples. "
            f"In a mean none counts for more than {MOST}, except of calls that are nothing but overhead.", "",
            f"`{command}`, {report.get('seconds', 0) / 60:.0f} minutes. {machine['model']}, {machine['cores']} cores, "
            f"{machine['system']}; {versions}.",
@@ -202,7 +204,8 @@ def each_case(rows, machine):
             note = speed(row, ours)
             if family == "training step":
                 note = f"{math.prod(row['shapes'][0]) / ours:.0f} tokens/s, MFU {mfu(row, machine):.2f}"
-            out.append(line_of([row["name"], row["threads"], time_text(ours), note, *(ratio_text(row, who) for who in everyone)]))
+            name = row["name"] + " ~" * (row.get("waited", 0) > 0.1)
+            out.append(line_of([name, row["threads"], time_text(ours), note, *(ratio_text(row, who) for who in everyone)]))
     return out
 
 
