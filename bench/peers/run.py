@@ -99,15 +99,27 @@ class Process:
             raise Failure(answer["error"])
         return answer
 
-    def waited(self):
-        """Seconds that its threads were ready to run and had no processor, in all; 0 where the system does not say."""
-        total = 0
+    def scheduled(self):
+        """By thread: nanoseconds that it ran, and that it was ready to run and had no processor."""
+        found = {}
         for path in pathlib.Path(f"/proc/{self.child.pid}/task").glob("*/schedstat"):
             try:
-                total += int(path.read_text().split()[1])
-            except (OSError, IndexError):  # a thread that has just ended
+                ran, waited, _ = map(int, path.read_text().split())
+                found[int(path.parent.name)] = (ran, waited)
+            except (OSError, ValueError):  # a thread that has just ended, or a system that does not say
                 pass
-        return total * 1e-9
+        return found
+
+    @staticmethod
+    def seat(threads, spread):
+        """Puts threads on different processors in turn, or leaves them free again. Where all processors are busy, the system
+        may leave two threads that wait for each other on one of them."""
+        processors = sorted(os.sched_getaffinity(0))
+        for i, thread in enumerate(threads):
+            try:
+                os.sched_setaffinity(thread, {processors[i % len(processors)]} if spread else processors)
+            except OSError:  # a thread that has just ended
+                pass
 
     def time(self, who, calls, threads, options):
         """Seconds of a call, and for which share of them a thread waited, on average. On several threads another program that
@@ -115,13 +127,17 @@ class Process:
         least disturbed counts."""
         best, least = None, math.inf
         for _ in range(options.tries if threads > 1 else 1):
-            before = self.waited()
+            before = self.scheduled()
             clocks = self.ask({"do": "time", "who": who, "calls": calls}, options.limit)
-            disturbed = (self.waited() - before) / clocks["wall"] / threads
+            after = self.scheduled()
+            changes = {thread: [new - old for new, old in zip(after[thread], before.get(thread, (0, 0)))] for thread in after}
+            disturbed = sum(waited for _, waited in changes.values()) * 1e-9 / clocks["wall"] / threads
             if disturbed < least:
                 best, least = clocks, disturbed
             if least < 0.02 or clocks["wall"] > 1:
                 break
+            self.seat(sorted(changes, key=lambda thread: changes[thread][0], reverse=True), True)
+        self.seat(changes, False)
         return (min(best.values()) if threads == 1 else best["wall"]) / calls, least
 
     def line(self, end):
