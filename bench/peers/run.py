@@ -326,8 +326,14 @@ def describe(runner, options):
     return machine
 
 
+def stop(number, frame):
+    """Ends with the table written, however often it is asked for."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main():
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, stop)
     options = parse_options()
     chosen = [case for case in all_of.all_cases(options.quick, options.flops) if wanted(case, options)]
     if options.list:

@@ -234,12 +234,19 @@ def put(report, row):
         report["rows"].append(row)
 
 
+def replace(path, text):
+    """Writes a file that is whole at any moment."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
 def write(report, folder):
     """The JSON has a line for each case."""
-    head = json.dumps({key: value for key, value in report.items() if key != "rows"}, indent=1)
+    heading = json.dumps({key: value for key, value in report.items() if key != "rows"}, indent=1)
     rows = ",\n  ".join(json.dumps(row) for row in report["rows"])
-    (folder / "peers.json").write_text(head[:-2] + ',\n "rows": [\n  ' + rows + "\n ]\n}\n", encoding="utf-8")
-    (folder / "peers.md").write_text(markdown(report), encoding="utf-8")
+    replace(folder / "peers.json", heading[:-2] + ',\n "rows": [\n  ' + rows + "\n ]\n}\n")
+    replace(folder / "peers.md", markdown(report))
 
 
 if __name__ == "__main__":
