@@ -273,7 +273,7 @@ int cuModuleLoadData(void** module, const void* image) {
   const char* const rest = static_cast<const char*>(image) + ein::test::minimal_cubin().size();
   constexpr std::size_t mark = sizeof ein::test::host_kernels - 1;
   if (std::memcmp(image, ein::test::minimal_cubin().data(), 64) == 0 &&
-      std::memcmp(rest, ein::test::host_kernels, mark) == 0)
+      std::strncmp(rest, ein::test::host_kernels, mark) == 0)
     made->library = ::dlopen(rest + mark, RTLD_NOW | RTLD_LOCAL);
   return hold(*module = made);
 }
