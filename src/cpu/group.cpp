@@ -1,8 +1,10 @@
 // Groups: several nests, block by block. Each block's kernels see only their own piece of every operand.
 #include <atomic>
+#include <map>
 
 #include "cpu/kernel.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/rows.hpp"
 #include "cpu/small_array.hpp"
 
 namespace ein::host {
@@ -12,33 +14,21 @@ class GroupKernel final : public Kernel {
  public:
   GroupKernel(const Program& program, const Program::Group& group)
       : blocks_(group.blocks), threads_(std::min<std::int64_t>(group.blocks, num_threads())) {
-    std::vector<std::int64_t> place(program.buffers.size(), -1);  // of local buffers in a thread's memory
-    std::size_t most_workspace = 0;
+    std::vector<int> uses(program.buffers.size(), 0);
     for (std::size_t i = 0; i < group.count; ++i) {
-      LoopNest nest = program.nests[group.first + i];
-      const std::size_t axis = group.axes[i];
-      nest.axes[axis].size /= group.blocks;
-      Member member{.operands = {}, .kernel = nullptr};
-      const auto take = [&](LoopNest::Operand& operand) {
-        const auto b = static_cast<std::size_t>(operand.buffer);
-        const auto bytes = static_cast<std::int64_t>(size_of(operand.dtype));
-        Operand place_of{operand.buffer, operand.strides[axis] * nest.axes[axis].size * bytes, -1};
-        if (program.buffers[b].is_local) {
-          if (place[b] < 0) {
-            place[b] = static_cast<std::int64_t>(local_bytes_);
-            local_bytes_ += aligned_bytes(static_cast<std::size_t>(program.buffers[b].elements / group.blocks * bytes));
-          }
-          place_of = {-1, 0, place[b]};
-        }
-        operand.buffer = static_cast<int>(member.operands.size());
-        member.operands.push_back(place_of);
-      };
-      for (LoopNest::Operand& input : nest.inputs) take(input);
-      take(nest.output);
-      member.kernel = make_kernel(nest);
-      most_workspace = std::max(most_workspace, aligned_bytes(member.kernel->workspace_bytes()));
-      members_.push_back(std::move(member));
+      parts_.push_back(part_of(program, group, i));
+      for (const Use& use : parts_.back().uses) ++uses[static_cast<std::size_t>(use.buffer)];
     }
+    std::size_t most_workspace = 0;
+    for (std::size_t i = 0; i < parts_.size();) {
+      const std::size_t count = rows_from(program, i, uses);
+      members_.push_back(count > 1 ? member_of_rows(program, i, count, uses) : Member{});
+      if (!members_.back().kernel) members_.back() = member_of_one(i);
+      i += members_.back().nests;
+      most_workspace = std::max(most_workspace, aligned_bytes(members_.back().kernel->workspace_bytes()));
+    }
+    parts_.clear();
+    place_of_.clear();
     thread_bytes_ = local_bytes_ + most_workspace;
   }
 
@@ -73,11 +63,92 @@ class GroupKernel final : public Kernel {
   struct Member {
     std::vector<Operand> operands;  // a buffer of its own for each, to the kernel
     std::unique_ptr<Kernel> kernel;
+    std::size_t nests = 1;
   };
+  /// A nest's piece of one block.
+  struct Use {
+    int buffer;
+    Operand operand;
+  };
+  struct Part {
+    LoopNest nest;
+    std::size_t axis;
+    std::vector<Use> uses;  // of each operand, the output last
+  };
+
+  Part part_of(const Program& program, const Program::Group& group, std::size_t i) {
+    Part part{program.nests[group.first + i], group.axes[i], {}};
+    part.nest.axes[part.axis].size /= group.blocks;
+    const auto take = [&](const LoopNest::Operand& operand) {
+      const auto bytes = static_cast<std::int64_t>(size_of(operand.dtype));
+      const Program::Buffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+      Operand place{operand.buffer, operand.strides[part.axis] * part.nest.axes[part.axis].size * bytes, -1};
+      if (buffer.is_local) {
+        const auto [found, is_new] = place_of_.try_emplace(operand.buffer, static_cast<std::int64_t>(local_bytes_));
+        if (is_new) local_bytes_ += aligned_bytes(static_cast<std::size_t>(buffer.elements / group.blocks * bytes));
+        place = {-1, 0, found->second};
+      }
+      part.uses.push_back({operand.buffer, place});
+    };
+    for (const LoopNest::Operand& input : part.nest.inputs) take(input);
+    take(part.nest.output);
+    return part;
+  }
+
+  Member member_of_one(std::size_t i) {
+    Member member;
+    LoopNest nest = parts_[i].nest;
+    for (std::size_t o = 0; o < parts_[i].uses.size(); ++o) {
+      (o < nest.inputs.size() ? nest.inputs[o] : nest.output).buffer = static_cast<int>(o);
+      member.operands.push_back(parts_[i].uses[o].operand);
+    }
+    member.kernel = make_kernel(nest);
+    return member;
+  }
+
+  /// What rows.hpp asks of parts [first, first + count).
+  struct RowMembers {
+    RowMembers(const Program& program, std::span<const Part> parts, const std::vector<int>& uses) {
+      std::size_t operands = 0;
+      std::map<int, int> uses_here;
+      for (const Part& part : parts) {
+        operands += part.uses.size();
+        for (const Use& use : part.uses) ++uses_here[use.buffer];
+      }
+      is_kept = std::make_unique<bool[]>(operands);
+      memory.reserve(operands);
+      for (const Part& part : parts) {
+        const std::size_t begin = memory.size();
+        for (const Use& use : part.uses) {
+          const Program::Buffer& buffer = program.buffers[static_cast<std::size_t>(use.buffer)];
+          is_kept[memory.size()] = !buffer.is_local || uses_here[use.buffer] != uses[static_cast<std::size_t>(use.buffer)];
+          memory.push_back(buffer.memory < 0 ? use.buffer : buffer.memory);
+        }
+        const std::size_t size = part.uses.size();
+        members.push_back({&part.nest, part.axis, {memory.data() + begin, size}, {is_kept.get() + begin, size}});
+      }
+    }
+    std::vector<int> memory;
+    std::unique_ptr<bool[]> is_kept;
+    std::vector<RowMember> members;
+  };
+
+  std::size_t rows_from(const Program& program, std::size_t first, const std::vector<int>& uses) const {
+    return count_rows_together(RowMembers(program, std::span(parts_).subspan(first), uses).members);
+  }
+
+  Member member_of_rows(const Program& program, std::size_t first, std::size_t count, const std::vector<int>& uses) const {
+    const RowMembers rows(program, std::span(parts_).subspan(first, count), uses);
+    Member member{{}, make_rows_kernel(rows.members), count};
+    for (std::size_t i = first; i < first + count; ++i) {
+      for (const Use& use : parts_[i].uses) member.operands.push_back(use.operand);
+    }
+    return member;
+  }
 
   void run_block(const Run& run, std::int64_t block, std::byte* memory) const {
     for (const Member& member : members_) {
-      SmallArray<std::byte*, 24> buffers(member.operands.size());
+      SmallArray<std::byte*, most_operands> buffers(member.operands.size());
       for (std::size_t o = 0; o < member.operands.size(); ++o) {
         const Operand& operand = member.operands[o];
         buffers[o] = operand.local >= 0 ? memory + operand.local
@@ -88,6 +159,8 @@ class GroupKernel final : public Kernel {
   }
 
   std::int64_t blocks_, threads_;
+  std::vector<Part> parts_;                // while the kernel is made
+  std::map<int, std::int64_t> place_of_;  // of local buffers in a thread's memory
   std::vector<Member> members_;
   std::size_t local_bytes_ = 0, thread_bytes_ = 0;
 };

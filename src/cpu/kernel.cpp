@@ -1,6 +1,7 @@
 #include "cpu/kernel.hpp"
 
 #include "cpu/parallel.hpp"
+#include "cpu/rows.hpp"
 #include "cpu/strided_copy.hpp"
 
 namespace ein::host {
@@ -43,6 +44,7 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
   if (nest.along == LoopNest::Along::argsort) return make_sort_kernel(nest);
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
   if (nest.is_contraction()) return make_contract_kernel(nest);
+  if (auto rows = make_rows_kernel(nest)) return rows;
   if (nest.combine) return make_reduce_kernel(nest);
   return make_map_kernel(nest);
 }

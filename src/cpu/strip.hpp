@@ -41,6 +41,7 @@ class StripExpr {
     RandomOrigin random{};
   };
 
+  const ScalarExpr& expr() const { return expr_; }
   /// Whether it has random numbers, which depend on the output position.
   bool draws() const;
   /// Whether its value is input 0, and needs no conversion.

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cpu/loops.hpp"
+#include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
 
 namespace ein::host {
@@ -39,6 +42,7 @@ class TileEpilogue {
       steps_.push_back(by_rows_ ? s.row : s.col);
       line_steps_.push_back(by_rows_ ? s.col : s.row);
     }
+    if constexpr (std::is_same_v<C, float>) code_ = RowCode::compile(row_program());
   }
 
   /// On rows [row, row + rows) of columns [col, col + cols) of the product `c`, at the indices `outer`
@@ -48,15 +52,16 @@ class TileEpilogue {
     const std::int64_t lines = by_rows_ ? cols : rows, length = by_rows_ ? rows : cols;
     const std::int64_t pieces = std::max<std::int64_t>(1, (length + strip_size - 1) / strip_size);
     const std::int64_t together = pieces > 1 ? 1 : std::max<std::int64_t>(1, strip_size / std::max<std::int64_t>(1, length));
-    C* const scratch = strip_scratch<C>(expr_.scratch_size());
     SmallArray<std::byte*, 16> begin(operands_.size());
-    SmallArray<const std::byte*, 16> from(operands_.size());
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       begin[i] = i == 0 ? reinterpret_cast<std::byte*>(c) : base(operands_[i], buffers);
       std::int64_t place = row * strides_[i].row + col * strides_[i].col;
       for (std::size_t l = 0; i > 0 && l < outer.size(); ++l) place += outer[l] * strides_[i].outer[l];
       begin[i] += place * bytes(i);
     }
+    if (code_) return (*code_)({begin.data(), length, lines, nullptr});
+    C* const scratch = strip_scratch<C>(expr_.scratch_size());
+    SmallArray<const std::byte*, 16> from(operands_.size());
     for (std::int64_t line = 0; line < lines; line += together) {
       const std::int64_t count = std::min(together, lines - line);
       for (std::int64_t p = 0; p < pieces; ++p) {
@@ -81,9 +86,21 @@ class TileEpilogue {
     return operands;
   }
 
+  RowProgram row_program() const {
+    RowProgram program;
+    RowProgram::Nest nest{.body = expr_.expr()};
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      program.places.push_back({operands_[i].dtype, steps_[i], line_steps_[i]});
+      nest.inputs.push_back(i);
+    }
+    program.nests.push_back(std::move(nest));
+    return program;
+  }
+
   std::vector<Strides> strides_;
   std::vector<LoopNest::Operand> operands_;
   StripExpr<C> expr_;
+  std::unique_ptr<const RowCode> code_;  // that does the same; may be none
   bool by_rows_ = false;
   std::vector<std::int64_t> steps_, line_steps_;  // of each operand, along a line and between lines
 };

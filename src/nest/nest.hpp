@@ -85,6 +85,7 @@ struct Program {
     std::int64_t elements = 0;
     DType dtype = DType::f32;
     bool is_local = false;  // only within the blocks of one group: no memory is wanted for all of it at once
+    int memory = -1;        // the buffer whose memory it shares, if any
   };
   /// What nests compute together that are softmax attention (Vaswani et al. 2017), or the gradients of it:
   ///     out = P v,  P = softmax of scale q kᵀ along the keys, where a query sees key <= query + reach

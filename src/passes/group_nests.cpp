@@ -165,6 +165,7 @@ void group_nests(Program& program, std::span<const int> kept, std::span<const in
   for (const LoopNest& nest : program.nests) {
     each_operand(nest, [&](int b) { ++nests_using[static_cast<std::size_t>(b)]; });
   }
+  for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b) program.buffers[b].memory = memory[b];
   program.groups.clear();
   for (std::size_t first = 0; first < program.nests.size();) {
     Group best{first, 1, 1, {}};

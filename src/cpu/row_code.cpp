@@ -1,0 +1,604 @@
+#include "cpu/row_code.hpp"
+
+#if EIN_ASMJIT
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <asmjit/x86.h>
+
+#include "cpu/vector_code.hpp"
+
+namespace ein::host {
+namespace {
+
+namespace x86 = asmjit::x86;
+using Vector = VectorCode::Vector;
+
+constexpr int lanes = 16;
+/// Partial sums of a row are themselves summed after so many vectors each, as in the strips' cascade.
+constexpr std::int64_t vectors_in_run = 32;
+
+bool can_load(DType dtype, std::int64_t step) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::bf16:
+    case DType::f16:
+    case DType::i32:
+    case DType::u8:
+    case DType::boolean: return true;
+    case DType::i64: return step == 0;
+    default: return false;
+  }
+}
+bool can_store(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
+
+/// An expression without repetitions: each step with the position of the first that is equal to it.
+struct Expression {
+  std::vector<ScalarStep> steps;
+  std::vector<int> uses;  // by other steps and as the value
+  int value = -1;
+
+  explicit Expression(const ScalarExpr& expr) {
+    std::vector<int> place;
+    for (ScalarStep step : expr.steps) {
+      for (int& arg : step.args) {
+        if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
+      }
+      const auto found = std::find(steps.begin(), steps.end(), step);
+      place.push_back(static_cast<int>(found - steps.begin()));
+      if (found == steps.end()) steps.push_back(step);
+    }
+    value = place.back();
+    uses.assign(steps.size(), 0);
+    std::vector<bool> needed(steps.size(), false);
+    needed[static_cast<std::size_t>(value)] = true;
+    uses[static_cast<std::size_t>(value)] = 1;
+    for (std::size_t s = steps.size(); s-- > 0;) {
+      if (!needed[s]) continue;
+      for (int i = 0; i < info(steps[s].op).arity; ++i) {
+        const auto arg = static_cast<std::size_t>(steps[s].args[i]);
+        needed[arg] = true;
+        ++uses[arg];
+      }
+    }
+  }
+  const ScalarStep& step(int s) const { return steps[static_cast<std::size_t>(s)]; }
+};
+
+/// Nests that share one loop along the row.
+struct Stage {
+  std::vector<std::size_t> nests;
+  bool is_scalar = false;
+};
+
+class Emitter {
+ public:
+  Emitter(const RowProgram& program, x86::Compiler& code) : program_(program), code_(code), vectors_(code) {
+    for (const RowProgram::Nest& nest : program.nests) {
+      bodies_.emplace_back(nest.body);
+      epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt : std::optional<Expression>(nest.epilogue));
+    }
+  }
+
+  void emit() {
+    asmjit::FuncNode* const function = code_.addFunc(asmjit::FuncSignatureT<void, const void*>());
+    function->frame().setAvxEnabled();
+    function->frame().setAvx512Enabled();
+    function->frame().setAvxCleanup();
+    const x86::Gp call = code_.newIntPtr();
+    function->setArg(0, call);
+    places_ = code_.newIntPtr();
+    length_ = code_.newInt64();
+    rows_ = code_.newInt64();
+    index_ = code_.newIntPtr();
+    row_ = code_.newInt64();
+    code_.mov(places_, x86::ptr(call, offsetof(RowCode::Call, places)));
+    code_.mov(length_, x86::ptr(call, offsetof(RowCode::Call, length)));
+    code_.mov(rows_, x86::ptr(call, offsetof(RowCode::Call, rows)));
+    code_.mov(index_, x86::ptr(call, offsetof(RowCode::Call, index)));
+    code_.xor_(row_, row_);
+    vectors_.begin();
+    const asmjit::Label next_row = code_.newLabel();
+    code_.bind(next_row);
+    for (const Stage& stage : stages()) stage.is_scalar ? emit_scalars(stage) : emit_loop(stage);
+    for (std::size_t p = 0; p < program_.places.size(); ++p) {
+      const RowProgram::Place& place = program_.places[p];
+      const std::int64_t bytes = place.row_step * static_cast<std::int64_t>(size_of(place.dtype));
+      if (bytes == 0) continue;
+      const x86::Gp by = code_.newInt64();
+      code_.mov(by, bytes);
+      code_.add(x86::qword_ptr(places_, static_cast<std::int32_t>(8 * p)), by);
+    }
+    code_.add(row_, 1);
+    code_.cmp(row_, rows_);
+    code_.jl(next_row);
+    code_.endFunc();
+  }
+
+ private:
+  /// A nest needs another loop than those before it if it reads their combined values.
+  std::vector<Stage> stages() const {
+    std::vector<Stage> result;
+    std::set<std::size_t> combined;
+    for (std::size_t n = 0; n < program_.nests.size(); ++n) {
+      const RowProgram::Nest& nest = program_.nests[n];
+      const bool needs = std::any_of(nest.inputs.begin(), nest.inputs.end(), [&](std::size_t p) { return combined.contains(p); });
+      if (result.empty() || needs || nest.is_scalar || result.back().is_scalar) {
+        result.push_back({{}, nest.is_scalar});
+        combined.clear();
+      }
+      result.back().nests.push_back(n);
+      if (nest.combine) combined.insert(nest.output);
+    }
+    return result;
+  }
+
+  /// What has been computed at one place of the row, or for the row as a whole.
+  struct Known {
+    std::map<std::size_t, Vector> places;
+    std::map<std::pair<std::size_t, int>, Vector> steps;  // of a nest; epilogues count from nests.size() on
+  };
+  /// One vector of elements of the row.
+  struct Lane {
+    Known known{};
+    int unrolled = 0;
+    const x86::KReg* mask = nullptr;
+  };
+
+  const Expression& expression(std::size_t e) const { return e < bodies_.size() ? bodies_[e] : *epilogues_[e - bodies_.size()]; }
+  const RowProgram::Nest& nest_of(std::size_t e) const { return program_.nests[e % bodies_.size()]; }
+
+  /// Whether a step's value changes along the row.
+  bool varies(std::size_t e, int s) {
+    const auto [found, is_new] = varies_.try_emplace({e, s}, false);
+    if (!is_new) return found->second;
+    const ScalarStep& step = expression(e).step(s);
+    bool result = false;
+    if (e >= bodies_.size() || nest_of(e).is_scalar) {
+      result = false;
+    } else if (step.op == ScalarOp::input) {
+      result = program_.places[nest_of(e).inputs[static_cast<std::size_t>(step.which)]].step != 0;
+    } else if (step.op == ScalarOp::index) {
+      result = program_.along_axis == static_cast<std::size_t>(step.which);
+    } else {
+      for (int i = 0; i < info(step.op).arity; ++i) result |= varies(e, step.args[i]);
+    }
+    varies_[{e, s}] = result;
+    return result;
+  }
+
+  x86::Gp address(std::size_t place) {
+    const auto [found, is_new] = addresses_.try_emplace(place);
+    if (is_new) {
+      found->second = code_.newIntPtr();
+      code_.mov(found->second, x86::ptr(places_, static_cast<std::int32_t>(8 * place)));
+    }
+    return found->second;
+  }
+
+  /// The one value that an operand has for the row.
+  Vector load_one(std::size_t p) {
+    const RowProgram::Place& place = program_.places[p];
+    const x86::Gp from = address(p);
+    const Vector result = code_.newZmm();
+    const x86::Gp bits = code_.newInt32();
+    switch (place.dtype) {
+      case DType::f32: code_.vbroadcastss(result, x86::dword_ptr(from)); return result;
+      case DType::bf16:
+        code_.movzx(bits, x86::word_ptr(from));
+        code_.shl(bits, 16);
+        code_.vpbroadcastd(result, bits);
+        return result;
+      case DType::f16: {
+        code_.movzx(bits, x86::word_ptr(from));
+        const x86::Xmm half = code_.newXmm();
+        code_.vmovd(half, bits);
+        code_.vcvtph2ps(half, half);
+        code_.vbroadcastss(result, half);
+        return result;
+      }
+      case DType::i64: {
+        const x86::Xmm number = code_.newXmm();
+        code_.vxorps(number, number, number);
+        code_.vcvtsi2ss(number, number, x86::qword_ptr(from));
+        code_.vbroadcastss(result, number);
+        return result;
+      }
+      case DType::i32: code_.vpbroadcastd(result, x86::dword_ptr(from)); break;
+      default:
+        code_.movzx(bits, x86::byte_ptr(from));
+        code_.vpbroadcastd(result, bits);
+        if (place.dtype == DType::boolean) code_.vpminud(result, result, vectors_.constant_bits(1));
+    }
+    code_.vcvtdq2ps(result, result);
+    return result;
+  }
+
+  x86::Mem at(std::size_t p, const Lane& lane) {
+    const auto size = static_cast<std::int32_t>(size_of(program_.places[p].dtype));
+    const std::uint32_t shift = size == 4 ? 2 : size == 2 ? 1 : 0;
+    return x86::ptr(address(p), i_, shift, lane.unrolled * lanes * size);
+  }
+
+  Vector load(std::size_t p, const Lane& lane) {
+    const DType dtype = program_.places[p].dtype;
+    const Vector result = code_.newZmm();
+    const auto masked = [&]() -> x86::Compiler& {
+      if (lane.mask) code_.k(*lane.mask).z();
+      return code_;
+    };
+    switch (dtype) {
+      case DType::f32: masked().vmovups(result, at(p, lane)); return result;
+      case DType::bf16:
+        masked().vpmovzxwd(result, at(p, lane));
+        code_.vpslld(result, result, 16);
+        return result;
+      case DType::f16: masked().vcvtph2ps(result, at(p, lane)); return result;
+      case DType::i32: masked().vcvtdq2ps(result, at(p, lane)); return result;
+      default:
+        masked().vpmovzxbd(result, at(p, lane));
+        if (dtype == DType::boolean) code_.vpminud(result, result, vectors_.constant_bits(1));
+        code_.vcvtdq2ps(result, result);
+        return result;
+    }
+  }
+
+  /// The nearest bf16, halves to even, in the upper half of each lane; NaN stays NaN.
+  Vector round_to_bf16(const Vector& value) {
+    const Vector odd = code_.newZmm(), rounded = code_.newZmm(), quiet = code_.newZmm();
+    const x86::KReg is_nan = code_.newKw();
+    code_.vcmpps(is_nan, value, value, 0x03);
+    code_.vpsrld(odd, value, 16);
+    code_.vpandd(odd, odd, vectors_.constant_bits(1));
+    code_.vpaddd(rounded, value, vectors_.constant_bits(0x7FFFU));
+    code_.vpaddd(rounded, rounded, odd);
+    code_.vpord(quiet, value, vectors_.constant_bits(0x00400000U));
+    code_.k(is_nan).vmovdqa32(rounded, quiet);
+    return rounded;
+  }
+
+  /// Stores to memory, all lanes or those of the mask; returns what a load would give.
+  Vector store(const x86::Mem& to, DType dtype, const Vector& value, const x86::KReg* mask) {
+    const auto masked = [&]() -> x86::Compiler& {
+      if (mask) code_.k(*mask);
+      return code_;
+    };
+    if (dtype == DType::f32) {
+      masked().vmovups(to, value);
+      return value;
+    }
+    if (dtype == DType::f16) {
+      const x86::Ymm halves = code_.newYmm();
+      code_.vcvtps2ph(halves, value, 0);
+      masked().vmovdqu16(to, halves);
+      const Vector again = code_.newZmm();
+      code_.vcvtph2ps(again, halves);
+      return again;
+    }
+    const Vector rounded = round_to_bf16(value), upper = code_.newZmm();
+    code_.vpsrld(upper, rounded, 16);
+    masked().vpmovdw(to, upper);
+    code_.vpslld(upper, upper, 16);
+    return upper;
+  }
+
+  Vector index(std::size_t axis, const Lane* lane) {
+    const bool is_along = program_.along_axis == axis && lane;
+    const x86::Gp value = code_.newInt64();
+    code_.mov(value, x86::ptr(index_, static_cast<std::int32_t>(8 * axis)));
+    if (program_.row_axis == axis) code_.add(value, row_);
+    const Vector result = code_.newZmm();
+    if (is_along) {
+      static constexpr std::int32_t ramp[lanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+      code_.add(value, i_);
+      code_.add(value, lane->unrolled * lanes);
+      code_.vpbroadcastd(result, value.r32());
+      code_.vpaddd(result, result, code_.newConst(asmjit::ConstPoolScope::kLocal, ramp, sizeof ramp));
+    } else {
+      code_.vpbroadcastd(result, value.r32());
+    }
+    code_.vcvtdq2ps(result, result);
+    return result;
+  }
+
+  /// The value of a step: of the whole row where it does not vary, else at `lane`.
+  Vector value(std::size_t e, int s, Lane* lane) {
+    const ScalarStep& step = expression(e).step(s);
+    if (step.op == ScalarOp::constant) return vectors_.constant_vector(static_cast<float>(step.real));
+    const bool is_of_row = !varies(e, s);
+    Known& known = is_of_row ? of_row_ : lane->known;
+    if (const auto found = known.steps.find({e, s}); found != known.steps.end()) return found->second;
+    const Vector result = compute(e, s, is_of_row ? nullptr : lane);
+    known.steps.insert_or_assign({e, s}, result);
+    return result;
+  }
+
+  Vector compute(std::size_t e, int s, Lane* lane) {
+    const ScalarStep& step = expression(e).step(s);
+    if (step.op == ScalarOp::input) {
+      const std::size_t p = nest_of(e).inputs[static_cast<std::size_t>(step.which)];
+      Known& known = lane ? lane->known : of_row_;
+      const auto found = known.places.find(p);
+      if (found != known.places.end()) return found->second;
+      const Vector result = lane ? load(p, *lane) : load_one(p);
+      known.places.insert_or_assign(p, result);
+      return result;
+    }
+    if (step.op == ScalarOp::index) return index(static_cast<std::size_t>(step.which), lane);
+    if (step.op == ScalarOp::add || step.op == ScalarOp::sub) {
+      if (const auto product = single_product(e, step.args[0], lane))
+        return multiply_add(e, *product, step.args[1], false, step.op == ScalarOp::sub, lane);
+      if (const auto product = single_product(e, step.args[1], lane))
+        return multiply_add(e, *product, step.args[0], step.op == ScalarOp::sub, false, lane);
+    }
+    if (step.op == ScalarOp::where) {
+      const ScalarStep& condition = expression(e).step(step.args[0]);
+      if (VectorCode::is_comparison(condition.op)) {
+        const Vector x = value(e, condition.args[0], lane), y = value(e, condition.args[1], lane);
+        const Vector yes = value(e, step.args[1], lane), no = value(e, step.args[2], lane);
+        return vectors_.select(vectors_.compare(condition.op, x, y), yes, no);
+      }
+    }
+    Vector args[3];
+    for (int i = 0; i < info(step.op).arity; ++i) args[i] = value(e, step.args[i], lane);
+    return vectors_.apply(step.op, args[0], args[1], args[2]);
+  }
+
+  /// A product that only one step reads, which may then take its factors: it is rounded once less.
+  std::optional<ScalarStep> single_product(std::size_t e, int s, const Lane* lane) {
+    const ScalarStep& step = expression(e).step(s);
+    const bool is_single = step.op == ScalarOp::mul && expression(e).uses[static_cast<std::size_t>(s)] == 1;
+    return is_single && varies(e, s) == (lane != nullptr) ? std::optional(step) : std::nullopt;
+  }
+  Vector multiply_add(std::size_t e, const ScalarStep& product, int other, bool minus_product, bool minus_other, Lane* lane) {
+    const Vector x = value(e, product.args[0], lane), y = value(e, product.args[1], lane), z = value(e, other, lane);
+    return vectors_.multiply_add(x, y, z, minus_product, minus_other);
+  }
+
+  /// Computes all that does not vary along the row before the loop.
+  void emit_of_row(std::size_t e) {
+    const Expression& expr = expression(e);
+    for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
+      const ScalarStep& step = expr.step(s);
+      if (expr.uses[static_cast<std::size_t>(s)] == 0 || step.op == ScalarOp::constant || varies(e, s)) continue;
+      const bool is_read = std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& other) {
+        const auto o = static_cast<int>(&other - expr.steps.data());
+        return expr.uses[static_cast<std::size_t>(o)] > 0 && varies(e, o) && std::find(other.args, other.args + info(other.op).arity, s) != other.args + info(other.op).arity;
+      });
+      if (is_read || s == expr.value) value(e, s, nullptr);
+    }
+  }
+
+  void begin_stage() {
+    of_row_ = {};
+    addresses_.clear();
+  }
+
+  void emit_scalars(const Stage& stage) {
+    begin_stage();
+    for (std::size_t n : stage.nests) store_one(n, value(n, bodies_[n].value, nullptr));
+  }
+
+  /// Stores a value of the row as a whole.
+  void store_one(std::size_t n, const Vector& value) {
+    const std::size_t p = program_.nests[n].output;
+    const x86::KReg one = code_.newKw();
+    const x86::Gp bit = code_.newInt32();
+    code_.mov(bit, 1);
+    code_.kmovw(one, bit);
+    of_row_.places.insert_or_assign(p, store(x86::ptr(address(p)), program_.places[p].dtype, value, &one));
+  }
+
+  /// How many vectors are worked on side by side: several sums hide the time that an addition takes. The same for all
+  /// nests, so that a sum does not depend on what shares its loop.
+  int unrolling(const Stage& stage) const {
+    const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) { return program_.nests[n].combine.has_value(); });
+    return combines ? 4 : 1;
+  }
+
+  void emit_loop(const Stage& stage) {
+    begin_stage();
+    const int unroll = unrolling(stage);
+    std::vector<std::size_t> combining;
+    for (std::size_t n : stage.nests) {
+      emit_of_row(n);
+      if (program_.nests[n].combine) combining.push_back(n);
+      for (std::size_t p : program_.nests[n].inputs) address(p);
+      address(program_.nests[n].output);
+    }
+    const std::int64_t in_run = vectors_in_run * unroll * lanes;
+    const bool has_runs = !combining.empty() && program_.length > in_run;
+    // Sums of each vector worked on side by side, and of all runs so far.
+    std::map<std::size_t, std::vector<Vector>> sums;
+    std::map<std::size_t, Vector> totals;
+    for (std::size_t n : combining) {
+      if (has_runs) totals[n] = start(n);
+      for (int u = 0; u < unroll; ++u) sums[n].push_back(start(n));
+    }
+    i_ = code_.newInt64();
+    code_.xor_(i_, i_);
+    const x86::Gp whole = code_.newInt64();
+    code_.mov(whole, length_);
+    code_.and_(whole, -unroll * lanes);
+    const asmjit::Label body = code_.newLabel(), rest = code_.newLabel(), end = code_.newLabel();
+    code_.cmp(i_, whole);
+    code_.jge(rest);
+    x86::Gp run_end;
+    const asmjit::Label next_run = code_.newLabel();
+    if (has_runs) {
+      run_end = code_.newInt64();
+      code_.bind(next_run);
+      code_.lea(run_end, x86::ptr(i_, static_cast<std::int32_t>(in_run)));
+      code_.cmp(run_end, whole);
+      code_.cmovg(run_end, whole);
+    }
+    code_.bind(body);
+    for (int u = 0; u < unroll; ++u) {
+      Lane lane{.unrolled = u};
+      emit_nests(stage, lane, sums);
+    }
+    code_.add(i_, unroll * lanes);
+    code_.cmp(i_, has_runs ? run_end : whole);
+    code_.jl(body);
+    if (has_runs) {
+      for (std::size_t n : combining) {
+        for (const Vector& sum : sums[n]) {
+          vectors_.combine(*program_.nests[n].combine, totals[n], sum, nullptr);
+          code_.vmovaps(sum, vectors_.constant_vector(identity(n)));
+        }
+      }
+      code_.cmp(i_, whole);
+      code_.jl(next_run);
+    }
+    code_.bind(rest);
+    code_.cmp(i_, length_);
+    code_.jge(end);
+    const asmjit::Label rest_body = code_.newLabel();
+    code_.bind(rest_body);
+    const x86::Gp left = code_.newInt64(), bits = code_.newInt64();
+    code_.mov(left, length_);
+    code_.sub(left, i_);
+    code_.mov(bits, -1);
+    code_.bzhi(bits, bits, left);  // fewer than 128 are left
+    const x86::KReg mask = code_.newKw();
+    code_.kmovw(mask, bits.r32());
+    Lane lane{.mask = &mask};
+    emit_nests(stage, lane, sums);
+    code_.add(i_, lanes);
+    code_.cmp(i_, length_);
+    code_.jl(rest_body);
+    code_.bind(end);
+    for (std::size_t n : combining) {
+      const Combine how = *program_.nests[n].combine;
+      const Vector all = sums[n][0];
+      for (std::size_t u = 1; u < sums[n].size(); ++u) vectors_.combine(how, all, sums[n][u], nullptr);
+      if (has_runs) vectors_.combine(how, all, totals[n], nullptr);
+      vectors_.combine_lanes(how, all);
+      store_one(n, epilogues_[n] ? epilogue(n, all) : all);
+    }
+  }
+
+  float identity(std::size_t n) const {
+    switch (*program_.nests[n].combine) {
+      case Combine::sum: return 0;
+      case Combine::prod: return 1;
+      case Combine::max: return -std::numeric_limits<float>::infinity();
+      default: return std::numeric_limits<float>::infinity();
+    }
+  }
+  Vector start(std::size_t n) { return vectors_.copy(vectors_.constant_vector(identity(n))); }
+
+  /// Of a combined value, input 0 of the epilogue; the others are values of the row.
+  Vector epilogue(std::size_t n, const Vector& combined) {
+    const std::size_t e = bodies_.size() + n;
+    const Expression& expr = expression(e);
+    for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
+      if (expr.step(s).op == ScalarOp::input && expr.step(s).which == 0) of_row_.steps.insert_or_assign({e, s}, combined);
+    }
+    return value(e, expr.value, nullptr);
+  }
+
+  void emit_nests(const Stage& stage, Lane& lane, std::map<std::size_t, std::vector<Vector>>& sums) {
+    for (std::size_t n : stage.nests) {
+      const RowProgram::Nest& nest = program_.nests[n];
+      const Expression& expr = bodies_[n];
+      if (nest.combine) {
+        const Vector& sum = sums[n][static_cast<std::size_t>(lane.unrolled)];
+        const auto product = *nest.combine == Combine::sum ? single_product(n, expr.value, &lane) : std::nullopt;
+        if (product) {
+          const Vector x = value(n, product->args[0], &lane), y = value(n, product->args[1], &lane);
+          vectors_.add_product(sum, x, y, lane.mask);
+        } else {
+          vectors_.combine(*nest.combine, sum, value(n, expr.value, &lane), lane.mask);
+        }
+        continue;
+      }
+      const Vector result = value(n, expr.value, &lane);
+      const RowProgram::Place& place = program_.places[nest.output];
+      if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
+        lane.known.places.insert_or_assign(nest.output, store(at(nest.output, lane), place.dtype, result, lane.mask));
+      } else {
+        lane.known.places.insert_or_assign(nest.output, result);
+      }
+    }
+  }
+
+  /// Whether a nest of another stage reads what nest n writes.
+  bool is_read_later(const Stage& stage, std::size_t n) const {
+    for (std::size_t m = 0; m < program_.nests.size(); ++m) {
+      if (std::find(stage.nests.begin(), stage.nests.end(), m) != stage.nests.end()) continue;
+      const auto& inputs = program_.nests[m].inputs;
+      if (std::find(inputs.begin(), inputs.end(), program_.nests[n].output) != inputs.end()) return true;
+    }
+    return false;
+  }
+
+  const RowProgram& program_;
+  x86::Compiler& code_;
+  VectorCode vectors_;
+  std::vector<Expression> bodies_;
+  std::vector<std::optional<Expression>> epilogues_;
+  std::map<std::pair<std::size_t, int>, bool> varies_;
+  x86::Gp places_, length_, rows_, index_, row_, i_;
+  Known of_row_;
+  std::map<std::size_t, x86::Gp> addresses_;
+};
+
+bool has_code_for(const ScalarExpr& expr) {
+  return std::all_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) { return VectorCode::has(step.op); });
+}
+
+bool is_supported(const RowProgram& program) {
+  static const bool has_avx512 = [] {
+    const auto& features = asmjit::CpuInfo::host().features().x86();
+    return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() && features.hasAVX512_VL() && features.hasBMI2();
+  }();
+  if (!has_avx512) return false;
+  for (const RowProgram::Nest& nest : program.nests) {
+    if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
+    const RowProgram::Place& output = program.places[nest.output];
+    if (!can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1)) return false;
+    for (std::size_t p : nest.inputs) {
+      if (!can_load(program.places[p].dtype, program.places[p].step)) return false;
+    }
+    if (nest.combine && (*nest.combine == Combine::any || *nest.combine == Combine::all || program.length > longest_combined_row)) return false;
+  }
+  return std::all_of(program.places.begin(), program.places.end(), [](const RowProgram::Place& place) { return place.step == 0 || place.step == 1; });
+}
+
+asmjit::JitRuntime& runtime() {
+  static asmjit::JitRuntime* const instance = new asmjit::JitRuntime;  // outlives all code, that of static objects too
+  return *instance;
+}
+
+}  // namespace
+
+std::unique_ptr<const RowCode> RowCode::compile(const RowProgram& program) {
+  if (!is_supported(program)) return nullptr;
+  asmjit::CodeHolder holder;
+  if (holder.init(runtime().environment()) != asmjit::kErrorOk) return nullptr;
+  x86::Compiler code(&holder);
+  Emitter(program, code).emit();
+  if (code.finalize() != asmjit::kErrorOk) return nullptr;
+  void (*function)(const Call*) = nullptr;
+  if (runtime().add(&function, &holder) != asmjit::kErrorOk) return nullptr;
+  return std::unique_ptr<const RowCode>(new RowCode(function));
+}
+
+RowCode::~RowCode() { runtime().release(function_); }
+
+}  // namespace ein::host
+
+#else
+
+namespace ein::host {
+
+std::unique_ptr<const RowCode> RowCode::compile(const RowProgram&) { return nullptr; }
+RowCode::~RowCode() = default;
+
+}  // namespace ein::host
+
+#endif

@@ -1,0 +1,62 @@
+// Vector code: the scalar vocabulary as AVX-512 instructions on sixteen floats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include <asmjit/x86.h>
+
+#include "nest/nest.hpp"
+
+namespace ein::host {
+
+/// Emits operations on vectors into a function that is being compiled. Results are new registers.
+class VectorCode {
+ public:
+  using Vector = asmjit::x86::Zmm;
+
+  explicit VectorCode(asmjit::x86::Compiler& code) : code_(code) {}
+  /// Registers that hold for the whole function are set where this is called: before all loops.
+  void begin() { entry_ = code_.cursor(); }
+
+  /// A number in all lanes, as an operand in memory or in a register.
+  asmjit::x86::Mem constant(float value);
+  asmjit::x86::Mem constant_bits(std::uint32_t bits);
+  Vector constant_vector(float value);
+  Vector copy(const Vector& x);
+
+  static bool has(ScalarOp op);
+  Vector apply(ScalarOp op, const Vector& x, const Vector& y, const Vector& z);
+  /// The comparison x op y, or whether x is not 0.
+  static bool is_comparison(ScalarOp op);
+  asmjit::x86::KReg compare(ScalarOp op, const Vector& x, const Vector& y);
+  asmjit::x86::KReg is_nonzero(const Vector& x);
+  /// `yes` where the mask is set.
+  Vector select(const asmjit::x86::KReg& mask, const Vector& yes, const Vector& no);
+  /// x·y + z, with the signs of the product and of z.
+  Vector multiply_add(const Vector& x, const Vector& y, const Vector& z, bool minus_product, bool minus_z);
+
+  /// acc = acc combined with x, in the lanes of `mask` where there is one.
+  void combine(Combine combine, const Vector& acc, const Vector& x, const asmjit::x86::KReg* mask);
+  void add_product(const Vector& acc, const Vector& x, const Vector& y, const asmjit::x86::KReg* mask);
+  /// All lanes combined, in each lane.
+  void combine_lanes(Combine combine, const Vector& acc);
+
+ private:
+  asmjit::x86::Mem table(std::span<const float, 16> values);
+  Vector polynomial(const Vector& x, std::span<const float> coefficients);  // of x^0, x^1, …
+  Vector extreme(bool is_max, const Vector& x, const Vector& y);
+  Vector exp(const Vector& x);
+  Vector log(const Vector& x);
+  Vector tanh(const Vector& x);
+  Vector erf(const Vector& x);
+  Vector from_mask(const asmjit::x86::KReg& mask);
+
+  asmjit::x86::Compiler& code_;
+  asmjit::BaseNode* entry_ = nullptr;
+  std::map<std::uint32_t, Vector> constants_;
+};
+
+}  // namespace ein::host
