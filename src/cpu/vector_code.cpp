@@ -200,10 +200,11 @@ VectorCode::Vector VectorCode::log(const Vector& x) {
   code_.vmulps(square, m, m);
   code_.vmulps(cube, square, m);
   code_.vmulps(p, p, cube);
-  code_.vfmadd231ps(p, e, constant(-2.12194440e-4F));
+  // ln 2 in two parts of one sign, so that an infinite exponent stays what it is.
+  code_.vfmadd231ps(p, e, constant(1.42860677e-6F));
   code_.vfnmadd231ps(p, square, constant(0.5F));
   code_.vaddps(p, p, m);
-  code_.vfmadd231ps(p, e, constant(0.693359375F));
+  code_.vfmadd231ps(p, e, constant(0.693145752F));
   return p;
 }
 
