@@ -2,6 +2,7 @@
 
 #if EIN_ASMJIT
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <set>
@@ -103,6 +104,7 @@ class Emitter {
     vectors_.begin();
     const asmjit::Label next_row = code_.newLabel();
     code_.bind(next_row);
+    written_of_row_.clear();
     for (const Stage& stage : stages()) stage.is_scalar ? emit_scalars(stage) : emit_loop(stage);
     for (std::size_t p = 0; p < program_.places.size(); ++p) {
       const RowProgram::Place& place = program_.places[p];
@@ -140,6 +142,7 @@ class Emitter {
   struct Known {
     std::map<std::size_t, Vector> places;
     std::map<std::pair<std::size_t, int>, Vector> steps;  // of a nest; epilogues count from nests.size() on
+    std::map<std::array<std::uint32_t, 4>, Vector> results;  // of an operation and the registers of its arguments
   };
   /// One vector of elements of the row.
   struct Lane {
@@ -147,6 +150,8 @@ class Emitter {
     int unrolled = 0;
     const x86::KReg* mask = nullptr;
   };
+
+  using Sums = std::map<std::size_t, std::vector<Vector>>;  // of a nest
 
   const Expression& expression(std::size_t e) const { return e < bodies_.size() ? bodies_[e] : *epilogues_[e - bodies_.size()]; }
   const RowProgram::Nest& nest_of(std::size_t e) const { return program_.nests[e % bodies_.size()]; }
@@ -323,6 +328,8 @@ class Emitter {
       Known& known = lane ? lane->known : of_row_;
       const auto found = known.places.find(p);
       if (found != known.places.end()) return found->second;
+      const auto written = written_of_row_.find(p);
+      if (!lane && written != written_of_row_.end()) return written->second;
       const Vector result = lane ? load(p, *lane) : load_one(p);
       known.places.insert_or_assign(p, result);
       return result;
@@ -343,8 +350,15 @@ class Emitter {
       }
     }
     Vector args[3];
-    for (int i = 0; i < info(step.op).arity; ++i) args[i] = value(e, step.args[i], lane);
-    return vectors_.apply(step.op, args[0], args[1], args[2]);
+    std::array<std::uint32_t, 4> key{static_cast<std::uint32_t>(step.op), 0, 0, 0};
+    for (int i = 0; i < info(step.op).arity; ++i) {
+      args[i] = value(e, step.args[i], lane);
+      key[static_cast<std::size_t>(i) + 1] = args[i].id();
+    }
+    // Nests that share a loop often have the same in common.
+    Known& known = lane ? lane->known : of_row_;
+    if (const auto found = known.results.find(key); found != known.results.end()) return found->second;
+    return known.results[key] = vectors_.apply(step.op, args[0], args[1], args[2]);
   }
 
   /// A product that only one step reads, which may then take its factors: it is rounded once less.
@@ -385,11 +399,18 @@ class Emitter {
   /// Stores a value of the row as a whole.
   void store_one(std::size_t n, const Vector& value) {
     const std::size_t p = program_.nests[n].output;
-    const x86::KReg one = code_.newKw();
-    const x86::Gp bit = code_.newInt32();
-    code_.mov(bit, 1);
-    code_.kmovw(one, bit);
-    of_row_.places.insert_or_assign(p, store(x86::ptr(address(p)), program_.places[p].dtype, value, &one));
+    const x86::Mem to = x86::ptr(address(p));
+    Vector stored = value;
+    if (program_.places[p].dtype == DType::f32) {
+      code_.vmovss(to, value.xmm());
+    } else {
+      const x86::KReg one = code_.newKw();
+      const x86::Gp bit = code_.newInt32();
+      code_.mov(bit, 1);
+      code_.kmovw(one, bit);
+      stored = store(to, program_.places[p].dtype, value, &one);
+    }
+    written_of_row_.insert_or_assign(p, stored);
   }
 
   /// How many vectors are worked on side by side: several sums hide the time that an addition takes. The same for all
@@ -412,9 +433,14 @@ class Emitter {
     const std::int64_t in_run = vectors_in_run * unroll * lanes;
     const bool has_runs = !combining.empty() && program_.length > in_run;
     // Sums of each vector worked on side by side, and of all runs so far.
-    std::map<std::size_t, std::vector<Vector>> sums;
+    Sums sums;
     std::map<std::size_t, Vector> totals;
+    found_nan_.clear();
     for (std::size_t n : combining) {
+      if (is_extreme(n)) {
+        found_nan_[n] = code_.newKw();
+        code_.kxorw(found_nan_[n], found_nan_[n], found_nan_[n]);
+      }
       if (has_runs) totals[n] = start(n);
       for (int u = 0; u < unroll; ++u) sums[n].push_back(start(n));
     }
@@ -477,10 +503,12 @@ class Emitter {
       for (std::size_t u = 1; u < sums[n].size(); ++u) vectors_.combine(how, all, sums[n][u], nullptr);
       if (has_runs) vectors_.combine(how, all, totals[n], nullptr);
       vectors_.combine_lanes(how, all);
+      if (is_extreme(n)) vectors_.put_nan(all, found_nan_[n]);
       store_one(n, epilogues_[n] ? epilogue(n, all) : all);
     }
   }
 
+  bool is_extreme(std::size_t n) const { return program_.nests[n].combine == Combine::max || program_.nests[n].combine == Combine::min; }
   float identity(std::size_t n) const {
     switch (*program_.nests[n].combine) {
       case Combine::sum: return 0;
@@ -501,7 +529,7 @@ class Emitter {
     return value(e, expr.value, nullptr);
   }
 
-  void emit_nests(const Stage& stage, Lane& lane, std::map<std::size_t, std::vector<Vector>>& sums) {
+  void emit_nests(const Stage& stage, Lane& lane, Sums& sums) {
     for (std::size_t n : stage.nests) {
       const RowProgram::Nest& nest = program_.nests[n];
       const Expression& expr = bodies_[n];
@@ -512,7 +540,9 @@ class Emitter {
           const Vector x = value(n, product->args[0], &lane), y = value(n, product->args[1], &lane);
           vectors_.add_product(sum, x, y, lane.mask);
         } else {
-          vectors_.combine(*nest.combine, sum, value(n, expr.value, &lane), lane.mask);
+          const Vector x = value(n, expr.value, &lane);
+          vectors_.combine(*nest.combine, sum, x, lane.mask);
+          if (is_extreme(n)) vectors_.note_nan(found_nan_[n], x, lane.mask);
         }
         continue;
       }
@@ -543,8 +573,10 @@ class Emitter {
   std::vector<std::optional<Expression>> epilogues_;
   std::map<std::pair<std::size_t, int>, bool> varies_;
   x86::Gp places_, length_, rows_, index_, row_, i_;
-  Known of_row_;
+  Known of_row_;                             // as it is before a loop along the row
+  std::map<std::size_t, Vector> written_of_row_;  // values of the row as a whole, by place
   std::map<std::size_t, x86::Gp> addresses_;
+  std::map<std::size_t, x86::KReg> found_nan_;  // among the values of which a nest takes the largest or smallest
 };
 
 bool has_code_for(const ScalarExpr& expr) {

@@ -256,13 +256,29 @@ VectorCode::Vector VectorCode::erf(const Vector& x) {
 }
 
 void VectorCode::combine(Combine combine, const Vector& acc, const Vector& x, const x86::KReg* mask) {
-  if (combine == Combine::max || combine == Combine::min) {
-    const Vector result = extreme(combine == Combine::max, x, acc);
-    mask ? code_.k(*mask).vmovaps(acc, result) : code_.vmovaps(acc, result);
-    return;
-  }
   if (mask) code_.k(*mask);
-  combine == Combine::sum ? code_.vaddps(acc, acc, x) : code_.vmulps(acc, acc, x);
+  switch (combine) {
+    case Combine::sum: code_.vaddps(acc, acc, x); return;
+    case Combine::prod: code_.vmulps(acc, acc, x); return;
+    case Combine::max: code_.vmaxps(acc, x, acc); return;  // of NaN and another, the second operand is taken
+    case Combine::min: code_.vminps(acc, x, acc); return;
+    default: throw std::logic_error("vector code: a combination that it lacks");
+  }
+}
+
+void VectorCode::note_nan(const x86::KReg& found, const Vector& x, const x86::KReg* mask) {
+  const x86::KReg here = code_.newKw();
+  if (mask) code_.k(*mask);
+  code_.vcmpps(here, x, x, unordered);
+  code_.korw(found, found, here);
+}
+
+void VectorCode::put_nan(const Vector& acc, const x86::KReg& found) {
+  const asmjit::Label none = code_.newLabel();
+  code_.kortestw(found, found);
+  code_.jz(none);
+  code_.vaddps(acc, constant_vector(std::numeric_limits<float>::quiet_NaN()), acc);
+  code_.bind(none);
 }
 
 void VectorCode::add_product(const Vector& acc, const Vector& x, const Vector& y, const x86::KReg* mask) {

@@ -38,9 +38,12 @@ class VectorCode {
   /// x·y + z, with the signs of the product and of z.
   Vector multiply_add(const Vector& x, const Vector& y, const Vector& z, bool minus_product, bool minus_z);
 
-  /// acc = acc combined with x, in the lanes of `mask` where there is one.
+  /// acc = acc combined with x, in the lanes of `mask` where there is one. Extremes pass over NaN: it is noted, and put in
+  /// at the end.
   void combine(Combine combine, const Vector& acc, const Vector& x, const asmjit::x86::KReg* mask);
   void add_product(const Vector& acc, const Vector& x, const Vector& y, const asmjit::x86::KReg* mask);
+  void note_nan(const asmjit::x86::KReg& found, const Vector& x, const asmjit::x86::KReg* mask);
+  void put_nan(const Vector& acc, const asmjit::x86::KReg& found);
   /// All lanes combined, in each lane.
   void combine_lanes(Combine combine, const Vector& acc);
 
