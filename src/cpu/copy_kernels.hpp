@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/cache.hpp"
+
 namespace ein::host {
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
@@ -14,7 +16,6 @@ inline constexpr int copy_vector_bytes = 32;
 #else
 inline constexpr int copy_vector_bytes = 16;
 #endif
-inline constexpr std::int64_t line_bytes = 64;
 inline constexpr std::int64_t longest_short_run = 1024;  // beyond, calling memcpy costs nothing
 
 /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The destination is the most

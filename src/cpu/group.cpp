@@ -108,7 +108,7 @@ class GroupKernel final : public Kernel {
 
   /// What rows.hpp asks of parts [first, first + count).
   struct RowMembers {
-    RowMembers(const Program& program, std::span<const Part> parts, const std::vector<int>& uses) {
+    RowMembers(const Program& program, std::span<const Part> parts, std::int64_t blocks, const std::vector<int>& uses) {
       std::size_t operands = 0;
       std::map<int, int> uses_here;
       for (const Part& part : parts) {
@@ -125,7 +125,7 @@ class GroupKernel final : public Kernel {
           memory.push_back(buffer.memory < 0 ? use.buffer : buffer.memory);
         }
         const std::size_t size = part.uses.size();
-        members.push_back({&part.nest, part.axis, {memory.data() + begin, size}, {is_kept.get() + begin, size}});
+        members.push_back({&part.nest, part.axis, blocks, {memory.data() + begin, size}, {is_kept.get() + begin, size}});
       }
     }
     std::vector<int> memory;
@@ -134,11 +134,11 @@ class GroupKernel final : public Kernel {
   };
 
   std::size_t rows_from(const Program& program, std::size_t first, const std::vector<int>& uses) const {
-    return count_rows_together(RowMembers(program, std::span(parts_).subspan(first), uses).members);
+    return count_rows_together(RowMembers(program, std::span(parts_).subspan(first), blocks_, uses).members);
   }
 
   Member member_of_rows(const Program& program, std::size_t first, std::size_t count, const std::vector<int>& uses) const {
-    const RowMembers rows(program, std::span(parts_).subspan(first, count), uses);
+    const RowMembers rows(program, std::span(parts_).subspan(first, count), blocks_, uses);
     Member member{{}, make_rows_kernel(rows.members), count};
     for (std::size_t i = first; i < first + count; ++i) {
       for (const Use& use : parts_[i].uses) member.operands.push_back(use.operand);

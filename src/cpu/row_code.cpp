@@ -117,6 +117,7 @@ class Emitter {
     code_.add(row_, 1);
     code_.cmp(row_, rows_);
     code_.jl(next_row);
+    if (std::any_of(program_.places.begin(), program_.places.end(), [](const RowProgram::Place& place) { return place.streams; })) code_.sfence();
     code_.endFunc();
   }
 
@@ -548,7 +549,10 @@ class Emitter {
       }
       const Vector result = value(n, expr.value, &lane);
       const RowProgram::Place& place = program_.places[nest.output];
-      if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
+      if (place.streams && !lane.mask) {
+        code_.vmovntps(at(nest.output, lane), result);
+        lane.known.places.insert_or_assign(nest.output, result);
+      } else if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
         lane.known.places.insert_or_assign(nest.output, store(at(nest.output, lane), place.dtype, result, lane.mask));
       } else {
         lane.known.places.insert_or_assign(nest.output, result);

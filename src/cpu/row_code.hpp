@@ -21,6 +21,7 @@ struct RowProgram {
     std::int64_t step = 0;      // from element to element of a row: 0 or 1
     std::int64_t row_step = 0;  // in elements
     bool is_kept = true;        // whether what is written is read later by others
+    bool streams = false;       // f32 written past the caches: all vectors of its rows lie on 64-byte lines
     friend bool operator==(const Place&, const Place&) = default;
   };
   struct Nest {

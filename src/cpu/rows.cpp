@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cpu/cache.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
@@ -51,9 +52,12 @@ class RowsKernel final : public Kernel {
     std::size_t axes = 0;              // of a nest
     std::int64_t rows = 1, step = 1;   // rows of each outer point, or elements of the only row, and how many are a part
     bool cuts_along = false;
+    std::vector<bool> streams{};  // places that are written past the caches where they are aligned
   };
 
-  RowsKernel(Plan plan, std::unique_ptr<const RowCode> code) : plan_(std::move(plan)), code_(std::move(code)) {}
+  /// `streaming` does the same past the caches, and may be none.
+  RowsKernel(Plan plan, std::unique_ptr<const RowCode> code, std::unique_ptr<const RowCode> streaming)
+      : plan_(std::move(plan)), code_(std::move(code)), streaming_(std::move(streaming)) {}
 
   void run(const Run& run) const override {
     const std::int64_t pieces = (plan_.rows + plan_.step - 1) / plan_.step, units = plan_.outer.count() * pieces;
@@ -75,16 +79,46 @@ class RowsKernel final : public Kernel {
     }
     const auto axis = plan_.cuts_along ? program.along_axis : program.row_axis;
     if (axis) cursor.index()[*axis] = first;
-    (*code_)({places.data(), plan_.cuts_along ? count : program.length, plan_.cuts_along ? 1 : count, cursor.index().data()});
+    const RowCode& code = streaming_ && are_aligned(places) ? *streaming_ : *code_;
+    code({places.data(), plan_.cuts_along ? count : program.length, plan_.cuts_along ? 1 : count, cursor.index().data()});
+  }
+
+  bool are_aligned(SmallArray<std::byte*, most_operands>& places) const {
+    for (std::size_t p = 0; p < places.size(); ++p) {
+      if (plan_.streams[p] && reinterpret_cast<std::uintptr_t>(places[p]) % line_bytes != 0) return false;
+    }
+    return true;
   }
 
   Plan plan_;
-  std::unique_ptr<const RowCode> code_;
+  std::unique_ptr<const RowCode> code_, streaming_;
 };
 
-std::unique_ptr<Kernel> make(RowsKernel::Plan plan) {
+/// Whether what is written to a place, `elements` in all, had better not pass through the caches: it would leave them
+/// before it is read again, and each line of it would first be read.
+bool could_stream(const RowProgram& program, std::size_t p, std::int64_t elements) {
+  const RowProgram::Place& place = program.places[p];
+  constexpr auto size = static_cast<std::int64_t>(sizeof(float));
+  const bool is_read = std::any_of(program.nests.begin(), program.nests.end(), [&](const RowProgram::Nest& nest) {
+    return std::find(nest.inputs.begin(), nest.inputs.end(), p) != nest.inputs.end();
+  });
+  return place.dtype == DType::f32 && place.step == 1 && place.is_kept && !is_read && place.row_step * size % line_bytes == 0 &&
+         elements >= last_level_cache_bytes() / 4 / size;
+}
+
+/// Of `blocks` runs together.
+std::unique_ptr<Kernel> make(RowsKernel::Plan plan, std::int64_t blocks) {
   auto code = RowCode::compile(plan.program);
-  return code ? std::make_unique<RowsKernel>(std::move(plan), std::move(code)) : nullptr;
+  if (!code) return nullptr;
+  RowProgram streaming = plan.program;
+  const std::int64_t elements = blocks * plan.outer.count() * plan.rows * (plan.cuts_along ? 1 : plan.program.length);
+  bool streams = false;
+  plan.streams.assign(plan.places.size(), false);
+  for (const RowProgram::Nest& nest : plan.program.nests) {
+    if (nest.combine || nest.is_scalar || !could_stream(plan.program, nest.output, elements)) continue;
+    streaming.places[nest.output].streams = plan.streams[nest.output] = streams = true;
+  }
+  return std::make_unique<RowsKernel>(std::move(plan), std::move(code), streams ? RowCode::compile(streaming) : nullptr);
 }
 
 std::optional<Walk> walk_of(const LoopNest& nest) {
@@ -144,7 +178,7 @@ std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest) {
     plan.rows = program.length;
     plan.step = elements_per_part;
   }
-  return make(std::move(plan));
+  return make(std::move(plan), 1);
 }
 
 namespace {
@@ -278,7 +312,7 @@ std::unique_ptr<Kernel> make_rows_kernel(std::span<const RowMember> members) {
   }
   program.length = block.length;
   plan.rows = plan.step = block.rows;
-  return make(std::move(plan));
+  return make(std::move(plan), members[0].blocks);
 }
 
 }  // namespace ein::host

@@ -17,6 +17,7 @@ std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest);
 struct RowMember {
   const LoopNest* nest;
   std::size_t axis;               // that was cut into blocks
+  std::int64_t blocks;
   std::span<const int> memory;    // of each operand: equal where it is the same
   std::span<const bool> is_kept;  // of each operand: whether it is needed but by the members
 };

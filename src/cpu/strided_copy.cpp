@@ -8,25 +8,10 @@
 #include <numeric>
 #include <utility>
 
-#if defined(__linux__)
-#include <unistd.h>
-#endif
-
 namespace ein::host {
 namespace {
 
 using std::int64_t;
-
-// What one core can use of the last-level cache. Some systems report the sum over all dies of a
-// socket, so it is bounded by what a die of the time has.
-int64_t last_level_cache_bytes() {
-  constexpr int64_t bound = int64_t{32} << 20;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  static const auto reported = static_cast<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE));
-  if (reported > 0) return std::min(reported, bound);
-#endif
-  return bound;
-}
 
 // How many of `rows` lines, `stride` apart, share a place in the level-1 cache at most.
 int64_t most_in_a_place(int64_t rows, int64_t stride, int64_t way) {

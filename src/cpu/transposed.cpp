@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cpu/cache.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/small_array.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 /// Fewer elements stay in the second-level cache however they are walked.
 constexpr std::int64_t least_elements = 1 << 15;
-constexpr std::int64_t least_size = 16, line_bytes = 64;
+constexpr std::int64_t least_size = 16;
 
 /// The axis along which an operand's neighbours lie; none where it has a single element.
 std::size_t innermost(const LoopNest& nest, const LoopNest::Operand& operand) {
