@@ -21,11 +21,6 @@ constexpr std::int64_t least_length = 16;
 
 const Operand& operand(const LoopNest& nest, std::size_t o) { return o < nest.inputs.size() ? nest.inputs[o] : nest.output; }
 
-bool is_plain(const LoopNest& nest) {
-  const bool is_direct = std::none_of(nest.inputs.begin(), nest.inputs.end(), [](const Operand& input) { return input.is_indirect(); });
-  return is_direct && !nest.is_scatter() && nest.along == LoopNest::Along::nothing && nest.compute == DType::f32;
-}
-
 /// A nest as rows: the axis along them, and the one that they follow each other on.
 struct Walk {
   std::size_t along = no_axis, row = no_axis;
@@ -148,8 +143,13 @@ std::optional<Walk> walk_of(const LoopNest& nest) {
 
 }  // namespace
 
+bool is_direct_f32(const LoopNest& nest) {
+  const bool is_direct = std::none_of(nest.inputs.begin(), nest.inputs.end(), [](const Operand& input) { return input.is_indirect(); });
+  return is_direct && !nest.is_scatter() && nest.along == LoopNest::Along::nothing && nest.compute == DType::f32;
+}
+
 std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest) {
-  if (!is_plain(nest)) return nullptr;
+  if (!is_direct_f32(nest)) return nullptr;
   const auto walk = walk_of(nest);
   if (!walk) return nullptr;
   RowsKernel::Plan plan;
@@ -196,7 +196,7 @@ struct MemberRows {
 
 std::optional<MemberRows> rows_of(const RowMember& member, Block& block) {
   const LoopNest& nest = *member.nest;
-  if (!is_plain(nest) || nest.axes.size() > 2) return std::nullopt;
+  if (!is_direct_f32(nest) || nest.axes.size() > 2) return std::nullopt;
   const std::int64_t size = nest.axes[member.axis].size;
   MemberRows result;
   if (nest.axes.size() == 2) {

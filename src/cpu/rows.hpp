@@ -13,6 +13,12 @@ namespace ein::host {
 /// no compiled code.
 std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest);
 
+/// The same for reductions whose kept axis lies side by side.
+std::unique_ptr<Kernel> make_columns_kernel(const LoopNest& nest);
+
+/// Whether a nest computes in f32 and has no positions to look up.
+bool is_direct_f32(const LoopNest& nest);
+
 /// A nest of a group, of which a block is one or several rows.
 struct RowMember {
   const LoopNest* nest;
