@@ -320,21 +320,23 @@ TEST_F(CudaCommand, BenchOnTheProcessor) {
   expect_holds(text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}), {"median"});
 }
 
+/// A product to time on a device.
+std::vector<std::string> bench_on(const std::string& device) {
+  return {"bench",   "einsum", "a b, b c -> a c", "--shape", "64,32",
+          "--shape", "32,48",  "--device",        device};
+}
+
 TEST_F(CudaCommand, MistakesOfBench) {
-  const std::vector<std::string> words{"bench", "einsum", "a b, b c -> a c", "--shape", "64,32", "--shape", "32,48", "--device"};
-  const auto on = [&](const std::string& device) {
-    std::vector<std::string> all = words;
-    all.push_back(device);
-    return all;
-  };
   for (const std::string device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "cuda1"})
-    expect_fails(2, on(device), "--device '" + device + "' is neither cpu nor cuda");
-  expect_fails(1, on("cuda"), "no NVIDIA driver", {"EIN_CUDA_DRIVER=/nowhere/libcuda.so"});
+    expect_fails(2, bench_on(device), "--device '" + device + "' is neither cpu nor cuda");
+  expect_fails(1, bench_on("cuda"), "no NVIDIA driver", {"EIN_CUDA_DRIVER=/nowhere/libcuda.so"});
   expect_fails(2, {"bench", "einsum", "a b, b c -> a c"}, "bench needs --shape");
   expect_fails(2, {"bench", "parse_shape", "a b", "--shape", "2,3"}, "parse_shape computes nothing");
-  if (!codegen::nvrtc_is_available()) GTEST_SKIP() << "no NVRTC";
-  // The stand-in for the driver knows one kernel, and it is none of these.
-  expect_fails(1, on("cuda:1"), "cuModuleGetFunction", {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA});
+}
+
+TEST_F(CudaCommand, BenchOnADriverThatKnowsNoSuchKernel) {
+  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  expect_fails(1, bench_on("cuda:1"), "cuModuleGetFunction", {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA});
 }
 
 }  // namespace
