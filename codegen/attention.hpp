@@ -66,6 +66,8 @@ class AttentionWriter {
   void write_base(const AttentionRows& rows, const AxisList& axes);
   void write_base(const LoopNest::Operand& operand, const std::string& name, const AxisList& axes);
   void write_fetch(const AttentionRows& rows);
+  /// Adds left · right to the columns j and j + 1 of all rows, by tensor cores.
+  void write_multiply_add(const std::string& to);
   /// `scores` = a of the block times b of the tile, both along their width.
   void write_product(const std::string& scores, const AttentionRows& a, const AttentionRows& b);
   /// `sum` += `weights` times b of the tile.

@@ -188,6 +188,15 @@ void AttentionWriter::write_fetch(const AttentionRows& rows) {
   w_.close();
 }
 
+void AttentionWriter::write_multiply_add(const std::string& to) {
+  unroll();
+  w_.open("for (int i = 0; i < " + text(tiles_.each) + "; ++i) {");
+  for (const char* half : {"0", "1"})
+    w_.line("multiply_add_" + element_ + "(" + to + "[i][j + " + half + "], left[i], right[" +
+            half + "]);");
+  w_.close();
+}
+
 void AttentionWriter::write_product(const std::string& scores, const AttentionRows& a,
                                     const AttentionRows& b) {
   w_.line(declared(scores, tiles_.column_slots()));
@@ -204,12 +213,7 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
     w_.line("u32 right[2][2];");
     w_.line("load_matrices(right[0], right[1], &tiles." + b.name +
             "[stage][8 * j + lane % 8u + lane / 16u * 8u][d + lane / 8u % 2u * 8u]);");
-    unroll();
-    w_.open("for (int i = 0; i < " + each + "; ++i) {");
-    for (const char* half : {"0", "1"})
-      w_.line("multiply_add_" + element_ + "(" + scores + "[i][j + " + half + "], left[i], right[" +
-              half + "]);");
-    w_.close();
+    write_multiply_add(scores);
     w_.close();
     w_.close();
     return;
@@ -250,10 +254,9 @@ void AttentionWriter::write_accumulation(const std::string& sum, const std::stri
                                          const AttentionRows& b) {
   if (tiles_.by_mma) {
     // A thread's elements of the scores are those that it needs for the left operand.
-    const std::string each = text(tiles_.each);
     unroll();
     w_.open("for (int k = 0; k < " + text(tiles_.columns / 16) + "; ++k) {");
-    w_.line("u32 left[" + each + "][4];");
+    w_.line("u32 left[" + text(tiles_.each) + "][4];");
     unroll();
     w_.open("for (int e = 0; e < " + text(4 * tiles_.each) + "; ++e) {");
     w_.line("const float(&pair)[4] = " + weights + "[e / 4][2 * k + e % 4 / 2];");
@@ -264,12 +267,7 @@ void AttentionWriter::write_accumulation(const std::string& sum, const std::stri
     w_.line("u32 right[2][2];");
     w_.line("load_matrices_turned(right[0], right[1], &tiles." + b.name +
             "[stage][16 * k + lane % 16u][8 * j + lane / 16u * 8u]);");
-    unroll();
-    w_.open("for (int i = 0; i < " + each + "; ++i) {");
-    for (const char* half : {"0", "1"})
-      w_.line("multiply_add_" + element_ + "(" + sum + "[i][j + " + half + "], left[i], right[" +
-              half + "]);");
-    w_.close();
+    write_multiply_add(sum);
     w_.close();
     w_.close();
     return;

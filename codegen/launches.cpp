@@ -1,6 +1,7 @@
 #include "codegen/launches.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <ein/error.hpp>
 
@@ -22,6 +23,11 @@ struct Launches::Replay {
   bool is_first = true, fails = false;
   std::unique_ptr<LaunchGraph> graph;
   std::vector<std::vector<std::uint64_t>> words;  // of each kernel
+  struct Encoded {
+    std::uint64_t address = 0;
+    EncodedTensorMap map{};
+  };
+  std::map<const TensorMap*, Encoded> maps{};  // as the last run had them
 };
 
 Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
@@ -80,7 +86,12 @@ bool Launches::replay(const Run& run) const {
       replay.graph = std::make_unique<LaunchGraph>(gpu_.driver(), gpu_.index());
       replay.words.resize(kernels_.size());
     }
-    const Arguments::Memory memory = memory_of(run);
+    Arguments::Memory memory = memory_of(run);
+    memory.encode = [&replay, encode = memory.encode](const TensorMap& map, std::uint64_t address) {
+      const auto [last, is_new] = replay.maps.try_emplace(&map);
+      if (is_new || last->second.address != address) last->second = {address, encode(map, address)};
+      return last->second.map;
+    };
     Arguments arguments;
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       const Kernel& kernel = kernels_[k];

@@ -26,7 +26,9 @@
 #include "runtime/device.hpp"
 #include "runtime/kernels.hpp"
 #include "runtime/trace.hpp"
+#include "support/attention_step.hpp"
 #include "support/kernels_on_host.hpp"
+#include "support/nvrtc.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::test {
@@ -288,22 +290,9 @@ INSTANTIATE_TEST_SUITE_P(Cases, AttentionKernels, testing::ValuesIn(cases), name
 
 // --- models ---
 
-/// The loss of an attention layer and its parameters' gradients, as in training.
 Function training_step(const nn::Attention& layer, std::optional<DType> autocast) {
-  return [&layer, autocast](std::span<const Tensor> x) -> std::vector<Tensor> {
-    Tensor y;
-    {
-      std::optional<Autocast> scope;
-      if (autocast) scope.emplace(*autocast);
-      y = layer(x[0]);
-    }
-    const Tensor off = y.to(DType::f32) - x[1];
-    layer.zero_grad();
-    const Tensor loss = reduce(off * off, "b s d ->", Reduction::mean);
-    loss.backward();
-    std::vector<Tensor> results{loss};
-    for (const Tensor& p : layer.parameters()) results.push_back(p.grad());
-    return results;
+  return [&layer, autocast](std::span<const Tensor> x) {
+    return attention_step(layer, x[0], x[1], autocast);
   };
 }
 
@@ -513,12 +502,8 @@ TEST(AttentionGoldenTest, TextIsWhatItWas) {
 class AttentionNvrtcTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
-  std::string why;
-  if (!codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC_FOR(GetParam());
   const int sm = std::stoi(GetParam().substr(3));
-  const std::vector<int> known = codegen::nvrtc_architectures();
-  if (std::find(known.begin(), known.end(), sm) == known.end())
-    GTEST_SKIP() << "this NVRTC does not know " << GetParam();
   std::string text = codegen::vocabulary();
   std::size_t count = 0;
   const auto add = [&](DType dtype, std::int64_t depth) {

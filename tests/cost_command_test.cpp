@@ -1,53 +1,18 @@
 // ein cost and ein napkin as a shell sees them.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <regex>
 #include <string>
 #include <vector>
 
+#include "support/command.hpp"
+
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  // stdout and stderr
-};
-
-Outcome ein(const std::vector<std::string>& words) {
-  std::string line = EIN_COMMAND;
-  for (const std::string& word : words) line += " '" + word + "'";  // no word here has a quote
-  Outcome outcome;
-  FILE* pipe = popen((line + " 2>&1").c_str(), "r");
-  if (!pipe) return outcome;
-  char buffer[4096];
-  for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    outcome.text.append(buffer, got);
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
-}
-
-std::string text_of(const std::vector<std::string>& words) {
-  const Outcome outcome = ein(words);
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-  return outcome.text;
-}
-
-void expect_holds(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-}
-
-void expect_fails(const std::vector<std::string>& words, const std::string& part) {
-  const Outcome outcome = ein(words);
-  EXPECT_EQ(outcome.exit_code, 2) << outcome.text;
-  EXPECT_EQ(outcome.text.rfind("ein: ", 0), 0u) << outcome.text;
-  expect_holds(outcome.text, {part});
-}
+using ein::test::expect_fails;
+using ein::test::expect_holds;
+using ein::test::text_of;
 
 /// The text of a member's value, if the object has it just once.
 std::optional<std::string> member(const std::string& json, const std::string& key) {
@@ -145,8 +110,8 @@ TEST(CostCommand, FormulasWithoutShapes) {
   expect_holds(text_of({"cost", "reduce", "... c -> ...", "--by", "sum"}), {"c·..."});
   expect_holds(text_of({"cost", "reduce", "a 2 ->", "--by", "sum"}), {"2·a - 1"});
   expect_holds(text_of({"cost", "repeat", "a -> a b"}), {"4·a·b"});
-  expect_fails({"cost", "einsum", "i _ -> i"}, "'_' has no name");
-  expect_fails({"cost", "pack", "b *"}, "cost pack needs --shape");
+  expect_fails(2, {"cost", "einsum", "i _ -> i"}, "'_' has no name");
+  expect_fails(2, {"cost", "pack", "b *"}, "cost pack needs --shape");
 }
 
 TEST(CostCommand, FormulasDoNotDependOnShapes) {
@@ -185,18 +150,19 @@ TEST(CostCommand, APeakThatTheUserKnowsBetter) {
 }
 
 TEST(CostCommand, Mistakes) {
-  expect_fails(with(linear, {"--device", "l40"}), "unknown device 'l40'; known are cpu, ");
-  expect_fails(with(linear, {"--device", "t4", "--dtype", "bf16"}), "T4 promises no peak for bf16");
-  expect_fails(with(linear, {"--peak", "1e12"}), "one alone needs --device");
-  expect_fails(with(linear, {"--device", "t4", "--peak", "fast"}),
+  expect_fails(2, with(linear, {"--device", "l40"}), "unknown device 'l40'; known are cpu, ");
+  expect_fails(2, with(linear, {"--device", "t4", "--dtype", "bf16"}),
+               "T4 promises no peak for bf16");
+  expect_fails(2, with(linear, {"--peak", "1e12"}), "one alone needs --device");
+  expect_fails(2, with(linear, {"--device", "t4", "--peak", "fast"}),
                "--peak: 'fast' is not a positive number");
-  expect_fails(with(linear, {"--device", "t4", "--peak", "-1"}), "is not a positive number");
-  expect_fails({"cost", "einsum", "i -> i", "--device", "t4"}, "need --shape");
-  expect_fails({"cost", "einsum", "i j -> k"}, "axis 'k' of the output is in no input");
-  expect_fails({"cost", "einsum", "i, i ->", "--shape", "2", "--shape", "3"}, "'i'");
-  expect_fails({"cost", "parse_shape", "a b", "--shape", "2,3"}, "parse_shape computes nothing");
-  expect_fails({"cost", "einsum", "i ->", "--dtype", "f7"}, "unknown dtype 'f7'");
-  expect_fails({"cost"}, "OP is required");
+  expect_fails(2, with(linear, {"--device", "t4", "--peak", "-1"}), "is not a positive number");
+  expect_fails(2, {"cost", "einsum", "i -> i", "--device", "t4"}, "need --shape");
+  expect_fails(2, {"cost", "einsum", "i j -> k"}, "axis 'k' of the output is in no input");
+  expect_fails(2, {"cost", "einsum", "i, i ->", "--shape", "2", "--shape", "3"}, "'i'");
+  expect_fails(2, {"cost", "parse_shape", "a b", "--shape", "2,3"}, "parse_shape computes nothing");
+  expect_fails(2, {"cost", "einsum", "i ->", "--dtype", "f7"}, "unknown dtype 'f7'");
+  expect_fails(2, {"cost"}, "OP is required");
 }
 
 // --- ein napkin ----------------------------------------------------------------------------------
@@ -248,24 +214,25 @@ TEST(NapkinCommand, Transformer) {
 }
 
 TEST(NapkinCommand, Mistakes) {
-  expect_fails({"napkin"}, "subcommand");
-  expect_fails({"napkin", "trian"}, "subcommand");
-  expect_fails({"napkin", "train", "--params", "1e9"}, "--tokens is required");
-  expect_fails({"napkin", "train", "--params", "1e9", "--tokens", "1e9"},
+  expect_fails(2, {"napkin"}, "subcommand");
+  expect_fails(2, {"napkin", "trian"}, "subcommand");
+  expect_fails(2, {"napkin", "train", "--params", "1e9"}, "--tokens is required");
+  expect_fails(2, {"napkin", "train", "--params", "1e9", "--tokens", "1e9"},
                "train needs --device or --peak");
-  expect_fails({"napkin", "train", "--params", "1.5", "--tokens", "1e9", "--device", "t4"},
+  expect_fails(2, {"napkin", "train", "--params", "1.5", "--tokens", "1e9", "--device", "t4"},
                "not a whole number");
-  expect_fails({"napkin", "train", "--params", "1e30", "--tokens", "1e9", "--device", "t4"},
+  expect_fails(2, {"napkin", "train", "--params", "1e30", "--tokens", "1e9", "--device", "t4"},
                "exceeds 63 bits");
-  expect_fails({"napkin", "train", "--params", "1e9", "--tokens", "1e9", "--device", "t4"},
+  expect_fails(2, {"napkin", "train", "--params", "1e9", "--tokens", "1e9", "--device", "t4"},
                "T4 promises no peak for bf16");
-  expect_fails({"napkin", "train", "--params", "1e9", "--tokens", "1e9", "--device", "a100"},
+  expect_fails(2, {"napkin", "train", "--params", "1e9", "--tokens", "1e9", "--device", "a100"},
                "unknown device 'a100'");
-  expect_fails(with({train.begin(), train.end() - 1}, {"1.5"}), "the MFU exceeds 1");
-  expect_fails({"napkin", "fit"}, "one of --device and --memory");
-  expect_fails({"napkin", "fit", "--memory", "1", "--optimizer", "adam"},
+  expect_fails(2, with({train.begin(), train.end() - 1}, {"1.5"}), "the MFU exceeds 1");
+  expect_fails(2, {"napkin", "fit"}, "one of --device and --memory");
+  expect_fails(2, {"napkin", "fit", "--memory", "1", "--optimizer", "adam"},
                "--optimizer: unknown 'adam'");
-  expect_fails({"napkin", "transformer", "--layers", "1", "--width", "10", "--heads", "3",
+  expect_fails(2,
+               {"napkin", "transformer", "--layers", "1", "--width", "10", "--heads", "3",
                 "--vocab", "5", "--context", "2"},
                "is not divided by 3 heads");
 }

@@ -15,6 +15,7 @@
 
 #include <ein/error.hpp>
 
+#include "support/nvrtc.hpp"
 #include "support/scratch.hpp"
 
 namespace ein::codegen {
@@ -24,10 +25,6 @@ namespace fs = std::filesystem;
 using test::read_bytes;
 using test::ScratchDirectory;
 using test::write_bytes;
-
-#define SKIP_WITHOUT_NVRTC() \
-  std::string why_not;       \
-  if (!nvrtc_is_available(&why_not)) GTEST_SKIP() << why_not
 
 Source source_of(int i) {
   return {"k.cu", "extern \"C\" __global__ void k" + std::to_string(i) + "(float* x) { *x = 1; }",

@@ -11,7 +11,7 @@
 
 #include <ein/error.hpp>
 
-#include "codegen/nvrtc.hpp"
+#include "support/nvrtc.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -41,10 +41,6 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spills(const float* x, flo
 #pragma unroll
   for (int i = 0; i < 96; i++) y[i * 7] = a[95 - i] * a[i];
 })";
-
-#define SKIP_WITHOUT_NVRTC() \
-  std::string why_not;       \
-  if (!nvrtc_is_available(&why_not)) GTEST_SKIP() << why_not
 
 std::vector<std::string> architectures() {
   std::vector<std::string> names{"sm_80", "sm_90a"};

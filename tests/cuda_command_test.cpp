@@ -1,9 +1,7 @@
 // ein emit cuda, ein emit cubin, ein bench and ein devices as a shell sees them.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -12,56 +10,18 @@
 
 #include "codegen/cubin.hpp"
 #include "codegen/nvrtc.hpp"
-#include "support/scratch.hpp"
+#include "support/command.hpp"
+#include "support/nvrtc.hpp"
 
 namespace ein {
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  // stdout and stderr
-};
+using test::expect_fails;
+using test::expect_holds;
+using test::text_of;
 
 class CudaCommand : public testing::Test {
  protected:
-  /// Runs ein with these variables set, "NAME=value"; what it keeps, it keeps in a directory of
-  /// these tests.
-  static Outcome ein(const std::vector<std::string>& words,
-                     const std::vector<std::string>& variables = {}) {
-    static const test::ScratchDirectory kept;
-    std::string line = "env XDG_CACHE_HOME='" + kept.path().string() + "'";
-    for (const std::string& variable : variables) line += " '" + variable + "'";
-    line += " " EIN_COMMAND;
-    for (const std::string& word : words) line += " '" + word + "'";  // no word here has a quote
-    Outcome outcome;
-    FILE* pipe = popen((line + " 2>&1").c_str(), "r");
-    if (!pipe) return outcome;
-    char buffer[4096];
-    for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-      outcome.text.append(buffer, got);
-    const int status = pclose(pipe);
-    if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-    return outcome;
-  }
-  static std::string text_of(const std::vector<std::string>& words,
-                             const std::vector<std::string>& variables = {}) {
-    const Outcome outcome = ein(words, variables);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
-    return outcome.text;
-  }
-  static void expect_fails(int exit_code, const std::vector<std::string>& words,
-                           const std::string& part,
-                           const std::vector<std::string>& variables = {}) {
-    const Outcome outcome = ein(words, variables);
-    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.text;
-    EXPECT_EQ(outcome.text.rfind("ein: ", 0), 0u) << outcome.text;
-    expect_holds(outcome.text, {part});
-  }
-  static void expect_holds(const std::string& text, const std::vector<std::string>& parts) {
-    for (const std::string& part : parts)
-      EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-  }
-
   const test::ScratchDirectory scratch;
 };
 
@@ -104,12 +64,12 @@ TEST_F(CudaCommand, EmittedFileCompilesByItself) {
   const std::size_t found = text.find(kernel);
   ASSERT_NE(found, text.npos) << text;
   EXPECT_GT(found, 0u);  // after the vocabulary
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   EXPECT_FALSE(codegen::kernels_of(codegen::compile({"kernels.cu", text})).empty());
 }
 
 TEST_F(CudaCommand, EmitCubin) {
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   const std::string path = scratch.path("product.cubin");
   const std::vector<std::string> words =
       product("cubin", {"--dtype", "f16", "--arch", "sm_80", "-o", path});
@@ -138,7 +98,7 @@ TEST_F(CudaCommand, EmitCubin) {
 }
 
 TEST_F(CudaCommand, SeveralKernelsAreOneCubin) {
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   const std::string path = scratch.path("all.cubin");
   const std::string text = text_of({"emit", "cubin", "reduce", "b c ->", "--shape", "64,1000",
                                     "--by", "logsumexp", "-o", path});
@@ -178,7 +138,7 @@ TEST_F(CudaCommand, AWholeStepAsText) {
 }
 
 TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   const std::string cache = "XDG_CACHE_HOME=" + scratch.path("cache");
   const auto words = step("cubin", {"--dtype", "bf16", "-o", scratch.path("kernels")});
   const std::string cold = text_of(words, {cache});
@@ -200,7 +160,7 @@ TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
 
 /// Sizes for which every contraction and the attention are done by tensor cores.
 TEST_F(CudaCommand, AWholeStepOnTensorCores) {
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   for (const std::string arch : {"sm_80", "sm_90a"}) {
     const std::string text =
         text_of(step("cubin", {"--n-layer", "1", "--n-embd", "768", "--n-head", "12", "--block-size",
@@ -262,7 +222,7 @@ TEST_F(CudaCommand, WithoutNvrtcNothingIsTouched) {
 }
 
 TEST_F(CudaCommand, AnArchitectureThatNvrtcLacks) {
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   expect_fails(2, product("cubin", {"--arch", "sm_999"}),
                "does not compile for sm_999; it does for");
 }
@@ -320,21 +280,23 @@ TEST_F(CudaCommand, BenchOnTheProcessor) {
   expect_holds(text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}), {"median"});
 }
 
+/// A product to time on a device.
+std::vector<std::string> bench_on(const std::string& device) {
+  return {"bench",   "einsum", "a b, b c -> a c", "--shape", "64,32",
+          "--shape", "32,48",  "--device",        device};
+}
+
 TEST_F(CudaCommand, MistakesOfBench) {
-  const std::vector<std::string> words{"bench", "einsum", "a b, b c -> a c", "--shape", "64,32", "--shape", "32,48", "--device"};
-  const auto on = [&](const std::string& device) {
-    std::vector<std::string> all = words;
-    all.push_back(device);
-    return all;
-  };
   for (const std::string device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "cuda1"})
-    expect_fails(2, on(device), "--device '" + device + "' is neither cpu nor cuda");
-  expect_fails(1, on("cuda"), "no NVIDIA driver", {"EIN_CUDA_DRIVER=/nowhere/libcuda.so"});
+    expect_fails(2, bench_on(device), "--device '" + device + "' is neither cpu nor cuda");
+  expect_fails(1, bench_on("cuda"), "no NVIDIA driver", {"EIN_CUDA_DRIVER=/nowhere/libcuda.so"});
   expect_fails(2, {"bench", "einsum", "a b, b c -> a c"}, "bench needs --shape");
   expect_fails(2, {"bench", "parse_shape", "a b", "--shape", "2,3"}, "parse_shape computes nothing");
-  if (!codegen::nvrtc_is_available()) GTEST_SKIP() << "no NVRTC";
-  // The stand-in for the driver knows one kernel, and it is none of these.
-  expect_fails(1, on("cuda:1"), "cuModuleGetFunction", {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA});
+}
+
+TEST_F(CudaCommand, BenchOnADriverThatKnowsNoSuchKernel) {
+  SKIP_WITHOUT_NVRTC();
+  expect_fails(1, bench_on("cuda:1"), "cuModuleGetFunction", {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA});
 }
 
 }  // namespace

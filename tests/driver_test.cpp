@@ -15,11 +15,14 @@
 
 #include <ein/error.hpp>
 
+#include "support/expect_error.hpp"
 #include "support/host_tensor_map.hpp"
 #include "support/minimal_cubin.hpp"
 
 namespace ein::codegen {
 namespace {
+
+using test::expect_error;
 
 /// What FAKE_CUDA says while this lives.
 class Setting {
@@ -38,18 +41,6 @@ std::string missing_with(const std::string& words) {
   return Driver({EIN_FAKE_CUDA}).missing();
 }
 
-template <class F>
-void expect_error(F&& f, const std::vector<std::string>& parts, ErrorKind kind = ErrorKind::device) {
-  try {
-    f();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
-}
-
 Cubin minimal_cubin() { return {test::minimal_cubin(), ""}; }
 
 TEST(Driver, NoLibrary) {
@@ -57,11 +48,11 @@ TEST(Driver, NoLibrary) {
   EXPECT_NE(driver.missing().find("no NVIDIA driver: /nowhere/libcuda.so.1"), std::string::npos)
       << driver.missing();
   EXPECT_NE(driver.missing().find("install NVIDIA's driver"), std::string::npos);
-  expect_error([&] { driver.version(); }, {driver.missing()});
-  expect_error([&] { driver.device_count(); }, {driver.missing()});
-  expect_error([&] { driver.info(0); }, {driver.missing()});
-  expect_error([&] { DeviceMemory(driver, 0, 16); }, {driver.missing()});
-  expect_error([&] { Stream(driver, 0); }, {driver.missing()});
+  expect_error([&] { driver.version(); }, ErrorKind::device, {driver.missing()});
+  expect_error([&] { driver.device_count(); }, ErrorKind::device, {driver.missing()});
+  expect_error([&] { driver.info(0); }, ErrorKind::device, {driver.missing()});
+  expect_error([&] { DeviceMemory(driver, 0, 16); }, ErrorKind::device, {driver.missing()});
+  expect_error([&] { Stream(driver, 0); }, ErrorKind::device, {driver.missing()});
 }
 
 TEST(Driver, AnotherLibraryOrNoneAtAll) {
@@ -107,8 +98,8 @@ TEST(Driver, Devices) {
   EXPECT_EQ(info.registers_per_sm, 65536);
   EXPECT_EQ(info.threads_per_sm, 2048);
   EXPECT_EQ(driver.info(1).sms, 7);
-  expect_error([&] { driver.info(2); }, {"cuda:2", "the number of devices is 2"}, ErrorKind::value);
-  expect_error([&] { driver.info(-1); }, {"cuda:-1"}, ErrorKind::value);
+  expect_error([&] { driver.info(2); }, ErrorKind::value, {"cuda:2", "the number of devices is 2"});
+  expect_error([&] { driver.info(-1); }, ErrorKind::value, {"cuda:-1"});
 }
 
 TEST(Driver, KernelOnEachDevice) {
@@ -213,39 +204,41 @@ TEST(Driver, ErrorsSayWhatToDo) {
   const Module module(driver, 1, minimal_cubin());
   {
     const Setting setting("cuDevicePrimaryCtxRetain=46");
-    expect_error([&] { DeviceMemory(driver, 0, 1); }, {"cuDevicePrimaryCtxRetain", "error 46"});
+    expect_error([&] { DeviceMemory(driver, 0, 1); }, ErrorKind::device,
+                 {"cuDevicePrimaryCtxRetain", "error 46"});
   }
   {
     const Setting setting("cuMemAlloc_v2=2");
-    expect_error([&] { DeviceMemory(driver, 1, 1000); },
+    expect_error([&] { DeviceMemory(driver, 1, 1000); }, ErrorKind::memory,
                  {"cuda:1: cuMemAlloc of 1000 bytes", "85899345920 bytes 12345 are free",
-                  "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
-                 ErrorKind::memory);
+                  "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"});
   }
   {
     const Setting setting("cuMemHostAlloc=2");
-    expect_error([&] { PinnedMemory(driver, 1, 1000); }, {"cuda:1: cuMemHostAlloc of 1000 bytes"},
-                 ErrorKind::memory);
+    expect_error([&] { PinnedMemory(driver, 1, 1000); }, ErrorKind::memory,
+                 {"cuda:1: cuMemHostAlloc of 1000 bytes"});
   }
   {
     const Setting setting("cuModuleLoadData=209");
-    expect_error([&] { Module(driver, 0, minimal_cubin()); },
+    expect_error([&] { Module(driver, 0, minimal_cubin()); }, ErrorKind::device,
                  {"cuda:0: cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU", "update the driver"});
   }
   const DeviceMemory memory(driver, 0, 4);  // works after the failure
-  expect_error([&] { module.kernel("ein_absent", 0); }, {"cuModuleGetFunction ein_absent"});
-  expect_error([&] { module.kernel("ein_add", 300000); }, {"300000 bytes of shared memory"});
+  expect_error([&] { module.kernel("ein_absent", 0); }, ErrorKind::device,
+               {"cuModuleGetFunction ein_absent"});
+  expect_error([&] { module.kernel("ein_add", 300000); }, ErrorKind::device,
+               {"300000 bytes of shared memory"});
   expect_error(
       [&] {
         stream.launch({module.kernel("ein_add", 0), {0, 1, 1}}, {});
       },
-      {"cuda:1: cuLaunchKernel"});
+      ErrorKind::device, {"cuda:1: cuLaunchKernel"});
   std::uint64_t address = memory.address();
   int count = 0;
   const std::vector<void*> arguments{&address, &address, &count};
   const Setting setting("kernel=700");
   stream.launch({module.kernel("ein_add", 0)}, arguments);
-  expect_error([&] { stream.synchronize(); },
+  expect_error([&] { stream.synchronize(); }, ErrorKind::device,
                {"cuda:1: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS", "compute-sanitizer"});
 }
 
@@ -254,7 +247,7 @@ TEST(Driver, RefusesImagesThatAreNotWhole) {
   for (std::size_t size : {0, 3, 63, 100, 263}) {
     Cubin cubin = minimal_cubin();
     cubin.image.resize(size);
-    expect_error([&] { Module(driver, 0, cubin); }, {"cubin: "}, ErrorKind::file);
+    expect_error([&] { Module(driver, 0, cubin); }, ErrorKind::file, {"cubin: "});
   }
 }
 

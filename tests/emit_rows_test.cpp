@@ -16,6 +16,7 @@
 #include "runtime/kernels.hpp"
 #include "runtime/trace.hpp"
 #include "support/emitted_cases.hpp"
+#include "support/nvrtc.hpp"
 
 namespace ein::test {
 namespace {
@@ -448,12 +449,8 @@ TEST(GroupRowsTest, GroupsThatAreThereStay) {
 class NvrtcRowsTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(NvrtcRowsTest, NothingSpills) {
-  std::string why;
-  if (!codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
-  const std::vector<int> known = codegen::nvrtc_architectures();
+  SKIP_WITHOUT_NVRTC_FOR(GetParam());
   const int number = std::stoi(GetParam().substr(3));
-  if (std::find(known.begin(), known.end(), number) == known.end())
-    GTEST_SKIP() << "this NVRTC does not know " << GetParam();
   for (const Rows& op : all_rows()) {
     std::string text = codegen::vocabulary();
     std::size_t count = 0;

@@ -8,21 +8,6 @@
 namespace ein::test {
 namespace {
 
-TEST_F(EmitTest, RandomPatterns) {
-  for (int i = 0; i < 800 / share; ++i) {
-    Random random(suite_seed + static_cast<std::uint64_t>(i));
-    const bool large = i % 4 == 0;
-    const PatternMaker maker =
-        large ? PatternMaker(random, 20000, large_sizes, 4) : PatternMaker(random, 3000);
-    constexpr Operation operations[] = {Operation::rearrange, Operation::repeat, Operation::reduce,
-                                        Operation::reduce,    Operation::einsum, Operation::einsum};
-    const Operation op = operations[i / 4 % 6];
-    add_pattern(op, op == Operation::einsum ? static_cast<std::size_t>(1 + below(random, 2)) : 1,
-                maker, random);
-  }
-  check_all();
-}
-
 /// Axes of random sizes with about as many points as `budget` at most, named a, b, ...
 std::vector<Axis> random_axes(Random& random, std::int64_t most,
                               std::span<const std::int64_t> sizes, std::int64_t budget) {

@@ -14,6 +14,7 @@
 #include "codegen/nvrtc.hpp"
 #include "codegen/units.hpp"
 #include "support/kernels_on_host.hpp"
+#include "support/nvrtc.hpp"
 
 namespace ein {
 namespace {
@@ -327,7 +328,7 @@ TEST(Many, TablesFitIntoAKernelsParameters) {
 }
 
 TEST(Many, KernelsOfEveryArchitecture) {
-  if (std::string why; !codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
+  SKIP_WITHOUT_NVRTC();
   const codegen::Units units = codegen::emit_units(update_of(60));
   ASSERT_EQ(units.texts.size(), 1u);
   for (const char* arch : {"sm_80", "sm_90a"}) {

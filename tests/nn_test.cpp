@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,28 +9,18 @@
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
 
+#include "support/expect_error.hpp"
+
 namespace {
 
 using namespace ein::literals;
-using ein::Error;
 using ein::ErrorKind;
 using ein::Shape;
 using ein::StateDict;
 using ein::Tensor;
+using ein::test::expect_error;
 namespace nn = ein::nn;
 using Values = std::vector<double>;
-
-void expect_error(const std::function<void()>& call, ErrorKind kind,
-                  const std::vector<std::string>& texts) {
-  try {
-    call();
-    ADD_FAILURE() << "no Error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    for (const std::string& text : texts)
-      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
-  }
-}
 
 std::vector<std::string> names(const nn::Module& module) {
   std::vector<std::string> all;

@@ -9,6 +9,7 @@
 #include "codegen/nvrtc.hpp"
 #include "codegen/vocabulary.hpp"
 #include "support/emitted_nests.hpp"
+#include "support/nvrtc.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::test {
@@ -22,13 +23,7 @@ bool is_floating_name(const std::string& kernel) {
 
 class NvrtcEmitTest : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    std::string why;
-    if (!codegen::nvrtc_is_available(&why)) GTEST_SKIP() << why;
-    const std::vector<int> known = codegen::nvrtc_architectures();
-    if (std::find(known.begin(), known.end(), number()) == known.end())
-      GTEST_SKIP() << "this NVRTC does not know " << GetParam();
-  }
+  void SetUp() override { SKIP_WITHOUT_NVRTC_FOR(GetParam()); }
   int number() const { return std::stoi(GetParam().substr(3)); }
 };
 

@@ -13,9 +13,13 @@
 #include <ein/error.hpp>
 
 #include "codegen/cubin_cache.hpp"
+#include "support/expect_error.hpp"
+#include "support/nvrtc.hpp"
 
 namespace ein::codegen {
 namespace {
+
+using test::expect_error;
 
 constexpr const char* scale =
     R"(extern "C" __global__ void scale(const float* x, float* y, int n) {
@@ -23,25 +27,10 @@ constexpr const char* scale =
   if (i < n) y[i] = 2 * x[i];
 })";
 
-#define SKIP_WITHOUT_NVRTC() \
-  std::string why_not;       \
-  if (!nvrtc_is_available(&why_not)) GTEST_SKIP() << why_not
-
-template <class F>
-void expect_error(F&& f, ErrorKind kind, const std::vector<std::string>& parts) {
-  try {
-    f();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << part << "\n"
-                                                                         << error.what();
-  }
-}
-
 TEST(Nvrtc, Version) {
   SKIP_WITHOUT_NVRTC();
+  std::string why_not;
+  EXPECT_TRUE(nvrtc_is_available(&why_not));
   EXPECT_EQ(why_not, "");
   EXPECT_GE(nvrtc_version(), (CudaVersion{12, 0}));
   const std::vector<int> architectures = nvrtc_architectures();

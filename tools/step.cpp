@@ -55,15 +55,8 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-nn::TransformerConfig config_of(const StepWords& words) {
-  const TrainOptions& o = words.options;
-  return {.vocab_size = words.vocab_size,
-          .block_size = o.block_size,
-          .n_layer = o.n_layer,
-          .n_head = o.n_head,
-          .n_embd = o.n_embd,
-          .dropout = o.dropout,
-          .bias = o.bias};
+training::Step step_of(const StepWords& words) {
+  return {training::config_of(words.options, words.vocab_size), words.options};
 }
 
 Tensor tokens(const StepWords& words, Device device) {
@@ -75,7 +68,7 @@ Tensor tokens(const StepWords& words, Device device) {
 // --- kernels -------------------------------------------------------------------------------------
 
 codegen::Units units_of(const StepWords& words, const codegen::Target& target, std::size_t most) {
-  training::Step step(config_of(words), words.options);
+  training::Step step = step_of(words);
   const Tensor batch[] = {tokens(words, cpu), tokens(words, cpu)};
   const auto function = [&](std::span<const Tensor> x) -> std::vector<Tensor> {
     const auto results = step(x[0], x[1]);
@@ -129,7 +122,7 @@ std::string emit_cubin(const StepWords& words, const codegen::Target& target) {
 
 std::string time(const StepWords& words) {
   const Device device = words.options.device;
-  training::Step step(config_of(words), words.options);
+  training::Step step = step_of(words);
   const Tensor x = tokens(words, device), y = tokens(words, device);
   auto compiled = compile([&](const Tensor& a, const Tensor& b) { return step(a, b); });
   const auto begin = std::chrono::steady_clock::now();

@@ -80,6 +80,9 @@ class Ex {
   ScalarExpr expr_;
 };
 
+/// Whether the expression has random numbers.
+bool draws(const ScalarExpr& expr);
+
 /// `outer` with each of its inputs i replaced by `inner[i]`.
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner);
 

@@ -228,8 +228,7 @@ StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operan
 
 template <class C>
 bool StripExpr<C>::draws() const {
-  return std::any_of(expr_.steps.begin(), expr_.steps.end(),
-                     [](const ScalarStep& step) { return step.op == ScalarOp::uniform || step.op == ScalarOp::normal; });
+  return ein::draws(expr_);
 }
 
 template <class C>

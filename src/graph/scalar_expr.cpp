@@ -131,6 +131,12 @@ Ex Ex::apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c) {
   return e;
 }
 
+bool draws(const ScalarExpr& expr) {
+  return std::any_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
+    return step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
+  });
+}
+
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner) {
   ScalarExpr expr;
   // Work that two operations both do stays counted twice: fusion changes bytes, never operations.

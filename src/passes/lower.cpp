@@ -62,14 +62,10 @@ class Lowering {
 
   // --- fusion ---
 
-  static bool draws(const ScalarExpr& expr) {
-    return std::any_of(expr.steps.begin(), expr.steps.end(),
-                       [](const ScalarStep& step) { return step.op == ScalarOp::uniform || step.op == ScalarOp::normal; });
-  }
   static bool is_pure(const ScalarExpr& expr) {
-    return std::none_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) {
-      return step.op == ScalarOp::index || step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
-    });
+    return !draws(expr) &&
+           std::none_of(expr.steps.begin(), expr.steps.end(),
+                        [](const ScalarStep& step) { return step.op == ScalarOp::index; });
   }
   static Count points(const Op& op) {
     Count n = 1;

@@ -143,11 +143,6 @@ void tidy(Op& op) {
   op.reads = std::move(reads);
 }
 
-bool draws(const ScalarExpr& expr) {
-  return std::any_of(expr.steps.begin(), expr.steps.end(),
-                     [](const ScalarStep& step) { return step.op == ScalarOp::uniform || step.op == ScalarOp::normal; });
-}
-
 /// The expression with its axis indices those of a reader, given where each axis lies; none where an index
 /// would be more than another axis's.
 std::optional<ScalarExpr> with_indices_of(ScalarExpr expr, const std::vector<DimIndex>& axis_value) {

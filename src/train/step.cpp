@@ -10,6 +10,16 @@
 
 namespace ein::training {
 
+nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_size) {
+  return {.vocab_size = vocab_size,
+          .block_size = options.block_size,
+          .n_layer = options.n_layer,
+          .n_head = options.n_head,
+          .n_embd = options.n_embd,
+          .dropout = options.dropout,
+          .bias = options.bias};
+}
+
 Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)
     : options_(options),
       model(config),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include <ein/grad_scaler.hpp>
@@ -10,6 +11,9 @@
 #include <ein/train.hpp>
 
 namespace ein::training {
+
+/// The model that the options tell of.
+nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_size);
 
 /// What steps change. Of the options, those of the optimizer, of the loss and of micro-batches
 /// count.

@@ -172,13 +172,7 @@ class Run {
     require_memory();
     // The weights' random numbers, and dropout's, follow from the seed.
     manual_seed(options_.seed);
-    return {.vocab_size = tokenizer_->vocabulary_size(),
-            .block_size = options_.block_size,
-            .n_layer = options_.n_layer,
-            .n_head = options_.n_head,
-            .n_embd = options_.n_embd,
-            .dropout = options_.dropout,
-            .bias = options_.bias};
+    return training::config_of(options_, tokenizer_->vocabulary_size());
   }
 
   void init() {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include <ein/autocast.hpp>
-#include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
+
+#include "support/attention_step.hpp"
 
 namespace ein {
 namespace {
@@ -36,19 +36,7 @@ Outcome step_on(Device device, const Sizes& size, std::optional<DType> autocast)
   const Shape shape{size.batch, size.positions, size.dim};
   const Tensor x = randn(shape, DType::f32, device), y = randn(shape, DType::f32, device);
   auto step = compile([&](const Tensor& x, const Tensor& y) {
-    Tensor result;
-    {
-      std::optional<Autocast> scope;
-      if (autocast) scope.emplace(*autocast);
-      result = layer(x);
-    }
-    const Tensor off = result.to(DType::f32) - y;
-    layer.zero_grad();
-    const Tensor loss = reduce(off * off, "b s d ->", Reduction::mean);
-    loss.backward();
-    std::vector<Tensor> results{loss};
-    for (const Tensor& p : layer.parameters()) results.push_back(p.grad());
-    return results;
+    return test::attention_step(layer, x, y, autocast);
   });
   Outcome outcome{step(x, y), step.memory()};
   for (Tensor& result : outcome.results) result = result.to(cpu);

@@ -13,22 +13,13 @@
 #include <ein/nn.hpp>
 #include <ein/safetensors.hpp>
 
+#include "support/expect_error.hpp"
 #include "support/scratch.hpp"
 
 namespace ein {
 namespace {
 
-template <class F>
-void expect_error(F&& f, ErrorKind kind, const std::vector<std::string>& parts) {
-  try {
-    f();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
-}
+using test::expect_error;
 
 TEST(Device, Names) {
   EXPECT_EQ(to_string(cpu), "cpu");

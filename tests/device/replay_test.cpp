@@ -16,18 +16,19 @@
 namespace ein {
 namespace {
 
-/// What the stand-in for the driver counts: calls that start work, and kernels that ran.
+/// What the stand-in for the driver counts: calls that start work, kernels that ran, and tensor
+/// maps that were encoded.
 struct Counts {
-  int launches = 0, kernels = 0;
+  int launches = 0, kernels = 0, tensor_maps = 0;
   static Counts now() {
     const auto ask = [](const char* function) {
       void* const library = ::dlopen(EIN_FAKE_CUDA, RTLD_NOW);
       return reinterpret_cast<int (*)()>(::dlsym(library, function))();
     };
-    return {ask("fake_cuda_launches"), ask("fake_cuda_kernels")};
+    return {ask("fake_cuda_launches"), ask("fake_cuda_kernels"), ask("fake_cuda_tensor_maps")};
   }
   Counts since(const Counts& before) const {
-    return {launches - before.launches, kernels - before.kernels};
+    return {launches - before.launches, kernels - before.kernels, tensor_maps - before.tensor_maps};
   }
 };
 template <class F>
@@ -87,6 +88,24 @@ TEST_F(Replay, RandomNumbersGoOn) {
     if (run > 0) {
       EXPECT_FALSE(all_close(want[run], want[run - 1], 1e-6, 1e-6));
     }
+  }
+}
+
+TEST_F(Replay, TensorMapsAreEncodedAgainWhereMemoryIsElsewhere) {
+  const auto product = [](const Tensor& x, const Tensor& y) {
+    return chain(einsum(x, y, "b i k, b k j -> (b i) j").to(DType::f32));
+  };
+  const auto random = [](const Shape& shape) { return randn(shape).to(DType::bf16); };
+  auto f = compile(product);
+  const Tensor x = random({66, 16, 64}), here[] = {random({66, 64, 16}), random({66, 64, 16})};
+  const Tensor moved = x.to(cuda), there[] = {here[0].to(cuda), here[1].to(cuda)};
+  f.prepare(moved, there[0]);
+  const int encoded[] = {2, 2, 0, 1, 0, 1};  // the first run is no replay
+  for (int run = 0; run < 6; ++run) {
+    const int which = run == 3 || run == 4;
+    Tensor result;
+    EXPECT_EQ(counts_of([&] { result = f(moved, there[which]); }).tensor_maps, encoded[run]) << run;
+    EXPECT_TRUE(all_close(result.to(cpu), product(x, here[which]), 0.02, 0.02)) << run;
   }
 }
 

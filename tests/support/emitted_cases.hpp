@@ -15,7 +15,6 @@
 #include "support/kernels_on_device.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/one_op.hpp"
-#include "support/random_pattern.hpp"
 
 namespace ein::test {
 using Random = std::mt19937_64;
@@ -231,43 +230,6 @@ class EmitTest : public testing::Test {
     Values values(static_cast<std::size_t>(numel(shape)));
     for (double& value : values) value = static_cast<double>(below(random, size));
     return scattered(values, shape, dtype, random);
-  }
-
-  static Graph graph_of_call(const TestPattern& p, const std::vector<Tensor>& inputs, DType dtype,
-                             Reduction reduction) {
-    std::vector<AxisSize> sizes;
-    for (int id : p.given)
-      sizes.push_back(
-          {p.axes[static_cast<std::size_t>(id)].text, p.axes[static_cast<std::size_t>(id)].size});
-    std::vector<Shape> shapes;
-    for (const Tensor& x : inputs) shapes.push_back(x.shape());
-    return graph_of_pattern(p.op, p.text, shapes, dtype, reduction, sizes);
-  }
-
-  void add_pattern(Operation op, std::size_t operands, PatternMaker maker, Random& random) {
-    const TestPattern p = maker.make(op, operands);
-    DType dtype = random_dtype(random);
-    const auto reduction = static_cast<Reduction>(below(random, 10));
-    Tolerance tolerance;
-    if (op == Operation::reduce) {
-      const bool floats_only = reduction == Reduction::mean || reduction >= Reduction::logsumexp;
-      if (floats_only && !is_floating(dtype)) dtype = DType::f32;
-      const bool wide = dtype == DType::f64;
-      if (floats_only) tolerance = {wide ? 1e-13 : 1e-5, wide ? 1e-13 : 1e-5};
-      if (reduction == Reduction::std) tolerance.absolute = wide ? 1e-6 : 1e-3;
-      const bool is_undefined = (reduction == Reduction::max || reduction == Reduction::min) &&
-                                numel(p.shape(p.inputs[0])) == 0 && numel(p.shape(p.output)) > 0;
-      if (is_undefined) return;
-    }
-    std::vector<Tensor> inputs;
-    for (const TestSide& side : p.inputs) {
-      inputs.push_back(random_tensor(p.shape(side), dtype, random));
-      if (op != Operation::reduce || reduction != Reduction::prod) continue;
-      Values signs(static_cast<std::size_t>(inputs.back().numel()));
-      for (double& value : signs) value = is_floating(dtype) || dtype >= DType::i64 ? 1 : 0;
-      set_values(inputs.back(), signs);
-    }
-    add(copied(graph_of_call(p, inputs, dtype, reduction)), inputs, tolerance);
   }
 
   std::string compiler_;

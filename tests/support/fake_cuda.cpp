@@ -76,6 +76,7 @@ struct Instance {
   std::vector<Node> nodes{};
 };
 long launches = 0, kernels = 0;  // calls that start work, and kernels that ran
+long tensor_maps = 0;            // encoded
 struct Module {
   int device;
   void* library = nullptr;  // of kernels for the host
@@ -102,6 +103,7 @@ int fake_cuda_held() { return held; }
 int fake_cuda_retained() { return retained; }
 int fake_cuda_launches() { return static_cast<int>(launches); }
 int fake_cuda_kernels() { return static_cast<int>(kernels); }
+int fake_cuda_tensor_maps() { return static_cast<int>(tensor_maps); }
 
 int cuInit(unsigned) {
   FAILS(cuInit);
@@ -466,6 +468,7 @@ int cuTensorMapEncodeTiled(void* encoded, int type, unsigned rank, void* address
                              sizes, strides, box))
     return invalid_value;
   std::memcpy(encoded, &map, sizeof map);
+  ++tensor_maps;
   return 0;
 }
 
