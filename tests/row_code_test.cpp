@@ -15,6 +15,7 @@
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include "support/exact_steps.hpp"
 #include "support/tensor_values.hpp"
 #include "tensor/convert.hpp"
 
@@ -22,6 +23,7 @@ namespace ein::host {
 namespace {
 
 using Place = RowProgram::Place;
+using test::apply_exactly;
 
 std::unique_ptr<const RowCode> compiled(const RowProgram& program) { return RowCode::compile(program); }
 
@@ -34,37 +36,6 @@ bool has_row_code() {
 }
 #define SKIP_WITHOUT_ROW_CODE \
   if (!has_row_code()) GTEST_SKIP() << "no AVX-512 here, or built without asmjit"
-
-/// One step of an expression in double precision.
-double apply(ScalarOp op, double a, double b, double c) {
-  switch (op) {
-    case ScalarOp::neg: return -a;
-    case ScalarOp::abs: return std::abs(a);
-    case ScalarOp::sqrt: return std::sqrt(a);
-    case ScalarOp::rsqrt: return 1 / std::sqrt(a);
-    case ScalarOp::exp: return std::exp(a);
-    case ScalarOp::log: return std::log(a);
-    case ScalarOp::tanh: return std::tanh(a);
-    case ScalarOp::erf: return std::erf(a);
-    case ScalarOp::logical_not: return a == 0;
-    case ScalarOp::add: return a + b;
-    case ScalarOp::sub: return a - b;
-    case ScalarOp::mul: return a * b;
-    case ScalarOp::div: return a / b;
-    case ScalarOp::min: return std::isnan(a) || a < b ? a : b;
-    case ScalarOp::max: return std::isnan(a) || a > b ? a : b;
-    case ScalarOp::lt: return a < b;
-    case ScalarOp::le: return a <= b;
-    case ScalarOp::gt: return a > b;
-    case ScalarOp::ge: return a >= b;
-    case ScalarOp::eq: return a == b;
-    case ScalarOp::ne: return a != b;
-    case ScalarOp::logical_and: return a != 0 && b != 0;
-    case ScalarOp::logical_or: return a != 0 || b != 0;
-    case ScalarOp::where: return a != 0 ? b : c;
-    default: throw std::logic_error("no such step here");
-  }
-}
 
 /// out[i] = op(in[i]) by compiled code.
 std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {
@@ -102,7 +73,7 @@ TEST(RowCode, FunctionsOverTheirWholeRange) {
     double worst = 0;
     float where = 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const double off = units_in_last_place(got[i], apply(c.op, points[i], 0, 0));
+      const double off = units_in_last_place(got[i], apply_exactly(c.op, points[i], 0, 0));
       if (off > worst) worst = off, where = points[i];
     }
     EXPECT_LE(worst, c.units) << info(c.op).name << " of " << where;
@@ -243,7 +214,7 @@ class RandomProgram {
       if (step.op == ScalarOp::constant) values.push_back(step.real);
       else if (step.op == ScalarOp::index) values.push_back(static_cast<double>(index[step.which] + (step.which == 0 ? row : i)));
       else if (step.op == ScalarOp::input) values.push_back(combined && step.which == 0 ? *combined : element(nest.inputs[static_cast<std::size_t>(step.which)], row, nest.is_scalar ? 0 : i));
-      else values.push_back(apply(step.op, arg(0), arg(1), arg(2)));
+      else values.push_back(apply_exactly(step.op, arg(0), arg(1), arg(2)));
     }
     return values.back();
   }

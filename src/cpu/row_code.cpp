@@ -232,20 +232,21 @@ class Emitter {
   Vector load(std::size_t p, const Lane& lane) {
     const DType dtype = program_.places[p].dtype;
     const Vector result = code_.newZmm();
+    const x86::Mem from = at(p, lane);
     const auto masked = [&]() -> x86::Compiler& {
       if (lane.mask) code_.k(*lane.mask).z();
       return code_;
     };
     switch (dtype) {
-      case DType::f32: masked().vmovups(result, at(p, lane)); return result;
+      case DType::f32: masked().vmovups(result, from); return result;
       case DType::bf16:
-        masked().vpmovzxwd(result, at(p, lane));
+        masked().vpmovzxwd(result, from);
         code_.vpslld(result, result, 16);
         return result;
-      case DType::f16: masked().vcvtph2ps(result, at(p, lane)); return result;
-      case DType::i32: masked().vcvtdq2ps(result, at(p, lane)); return result;
+      case DType::f16: masked().vcvtph2ps(result, from); return result;
+      case DType::i32: masked().vcvtdq2ps(result, from); return result;
       default:
-        masked().vpmovzxbd(result, at(p, lane));
+        masked().vpmovzxbd(result, from);
         if (dtype == DType::boolean) code_.vpminud(result, result, vectors_.constant_bits(1));
         code_.vcvtdq2ps(result, result);
         return result;

@@ -88,14 +88,14 @@ x86::KReg VectorCode::is_nonzero(const Vector& x) {
 }
 
 VectorCode::Vector VectorCode::select(const x86::KReg& mask, const Vector& yes, const Vector& no) {
-  const Vector result = code_.newZmm();
-  code_.k(mask).vblendmps(result, no, yes);
+  const Vector result = copy(no);
+  code_.k(mask).vmovaps(result, yes);
   return result;
 }
 
 VectorCode::Vector VectorCode::from_mask(const x86::KReg& mask) {
-  const Vector result = code_.newZmm();
-  code_.k(mask).z().vmovaps(result, constant_vector(1));
+  const Vector result = code_.newZmm(), one = constant_vector(1);  // before the mask, which the next instruction takes
+  code_.k(mask).z().vmovaps(result, one);
   return result;
 }
 
@@ -268,8 +268,8 @@ void VectorCode::combine(Combine combine, const Vector& acc, const Vector& x, co
 
 void VectorCode::note_nan(const x86::KReg& found, const Vector& x, const x86::KReg* mask) {
   const x86::KReg here = code_.newKw();
-  if (mask) code_.k(*mask);
   code_.vcmpps(here, x, x, unordered);
+  if (mask) code_.kandw(here, here, *mask);
   code_.korw(found, found, here);
 }
 
