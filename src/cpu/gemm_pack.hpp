@@ -40,16 +40,15 @@ template <class V, int... i>
   return __builtin_shufflevector(x, y, (n / 2 + i / 2 + i % 2 * n)...);
 }
 
-/// to(i, j) = from(j, i) for a square as long as a vector; rows of `from` behind the first `count`
-/// are taken as zeros. A perfect shuffle of the rows, repeated log2(length) times, is a transpose.
-template <class T>
-void transpose_square(const T* from, std::int64_t from_stride, std::int64_t count, T* to,
-                      std::int64_t to_stride) {
+/// to(i, j) = element i of row(j), for a square as long as a vector. A perfect shuffle of the rows,
+/// repeated log2(length) times, is a transpose.
+template <class T, class Row>
+[[gnu::always_inline]] inline void transpose_square(const Row& row, T* to, std::int64_t to_stride) {
   using V = Vector<T>;
   constexpr int n = vector_width<T>;
   constexpr std::make_integer_sequence<int, n> each;
   V rows[n];
-  repeat<n>([&](auto i) { rows[i] = i < count ? load(from + i * from_stride) : V{}; });
+  repeat<n>([&](auto i) { rows[i] = row(i); });
   constexpr int rounds = n == 16 ? 4 : n == 8 ? 3 : n == 4 ? 2 : 1;
   repeat<rounds>([&](auto) {
     V shuffled[n];
@@ -85,8 +84,11 @@ void pack_rows(const T* from, std::int64_t row_stride, std::int64_t col_stride, 
   if (row_stride == 1) {
     for (; rows - done >= width; done += width) {
       for (std::int64_t j = 0; j < cols; j += width) {
-        transpose_square(from + done + j * col_stride, col_stride, cols - j, to + done * padded + j,
-                         padded);
+        const T* const square = from + done + j * col_stride;
+        const auto row = [&](int i) {
+          return i < cols - j ? load(square + i * col_stride) : Vector<T>{};
+        };
+        transpose_square(row, to + done * padded + j, padded);
       }
     }
   }
