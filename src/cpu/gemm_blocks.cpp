@@ -13,6 +13,13 @@ namespace {
 /// wide) and one of a (a tile high) stay in the first.
 constexpr std::int64_t block_depth = 256, block_panels = 16;
 
+/// So many panels of a are packed together, a few depths of each in turn: where columns of a lie
+/// side by side, a panel alone would read a part of each cache line.
+constexpr std::int64_t packed_panels = 8, packed_depth = 16;
+
+/// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
+constexpr std::int64_t few_tiles = 8;
+
 /// Up to so many rows of a read b too rarely for its packing to pay.
 constexpr std::int64_t few_rows = 128;
 
@@ -25,7 +32,7 @@ constexpr std::int64_t piece(std::int64_t i, std::int64_t length, std::int64_t p
 
 template <class T>
 struct Scratch {
-  alignas(64) T a[tile_rows * block_depth];
+  alignas(64) T a[packed_panels * tile_rows * block_depth];
   alignas(64) T c[tile_rows * tile_columns<T>];
   alignas(64) T b[block_depth * block_panels * tile_columns<T>];
 };
@@ -46,12 +53,12 @@ class BlockedProduct {
         a_(a),
         b_(b),
         finish_(finish),
+        panels_(ceil_div(c.rows, tile_rows)),
         reads_b_(b.col_stride == 1 && c.rows <= rows_that_read(b.row_stride)),
         scratch_(scratch<T>()) {}
 
   void run(bool accumulate) {
     const std::int64_t depths = ceil_div(a_.cols, block_depth);
-    const std::int64_t panels = ceil_div(c_.rows, tile_rows);
     for (std::int64_t j = 0; j < c_.cols; j += block_panels * columns) {
       for (std::int64_t d = 0; d < depths; ++d) {
         column_ = j;
@@ -59,10 +66,11 @@ class BlockedProduct {
         first_k_ = piece(d, a_.cols, depths);
         depth_ = piece(d + 1, a_.cols, depths) - first_k_;
         pack_b();
-        for (std::int64_t p = 0; p < panels; ++p) {
-          const std::int64_t row = piece(p, c_.rows, panels);
-          const std::int64_t rows = piece(p + 1, c_.rows, panels) - row;
-          multiply_panel(row, rows, accumulate || d > 0);
+        const bool packs = packs_a();
+        for (std::int64_t p = 0; p < panels_; ++p) {
+          if (packs && p % packed_panels == 0) pack_a(p, std::min(p + packed_panels, panels_));
+          const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+          multiply_panel(row, rows, packs ? packed_a(p) : nullptr, accumulate || d > 0);
           if (finish_ && d + 1 == depths) finish_(row, rows, column_, cols_);
         }
       }
@@ -93,15 +101,15 @@ class BlockedProduct {
     }
   }
 
-  /// Rows [row, row + rows) of the product with the block of b.
-  void multiply_panel(std::int64_t row, std::int64_t rows, bool accumulate) {
+  /// Rows [row, row + rows) of the product with the block of b; `packed` are those of a, if they
+  /// are.
+  void multiply_panel(std::int64_t row, std::int64_t rows, const T* packed, bool accumulate) {
     Tile<T> tile;
     tile.depth = depth_;
-    tile.a = a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
-    tile.a_row_stride = a_.row_stride;
-    tile.a_col_stride = a_.col_stride;
+    tile.a = packed ? packed : a_at(row);
+    tile.a_row_stride = packed ? 1 : a_.row_stride;
+    tile.a_col_stride = packed ? rows : a_.col_stride;
     tile.accumulate = accumulate;
-    if (a_.col_stride != 1 && cols_ > columns) pack_a(tile, rows);
     for (std::int64_t j = 0; j < cols_; j += columns) {
       const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
       const bool reads = reads_b(cols);
@@ -113,22 +121,40 @@ class BlockedProduct {
     }
   }
 
-  /// Columns of a, or neither rows nor columns, become columns side by side: where they lie, each
-  /// tile would read a part of a cache line here and there anew. Rows are read one line after the
-  /// other.
-  void pack_a(Tile<T>& tile, std::int64_t rows) {
-    if (a_.row_stride == 1) {
-      tile_table<T>.pack_columns[rows - 1](tile.a, a_.col_stride, depth_, scratch_.a);
-    } else {
-      for (std::int64_t k = 0; k < depth_; ++k) {
-        for (std::int64_t i = 0; i < rows; ++i) {
-          scratch_.a[k * rows + i] = tile.a[i * a_.row_stride + k * a_.col_stride];
+  /// Rows of a are read one line after the other. Of columns each tile reads a part of a line here
+  /// and there anew, and of what lies otherwise not even that.
+  bool packs_a() const {
+    return a_.col_stride != 1 && cols_ > (a_.row_stride == 1 ? few_tiles : 1) * columns;
+  }
+
+  /// Where panel `p` of the rows begins.
+  std::int64_t first_row(std::int64_t p) const { return piece(p, c_.rows, panels_); }
+  const T* a_at(std::int64_t row) const {
+    return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
+  }
+  T* packed_a(std::int64_t p) const {
+    return scratch_.a + p % packed_panels * tile_rows * block_depth;
+  }
+
+  /// Panels [first, end) of the rows of a become columns side by side.
+  void pack_a(std::int64_t first, std::int64_t end) {
+    for (std::int64_t k = 0; k < depth_; k += packed_depth) {
+      const std::int64_t depth = std::min(packed_depth, depth_ - k);
+      for (std::int64_t p = first; p < end; ++p) {
+        const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+        const T* const from = a_at(row) + k * a_.col_stride;
+        T* const to = packed_a(p) + k * rows;
+        if (a_.row_stride == 1) {
+          tile_table<T>.pack_columns[rows - 1](from, a_.col_stride, depth, to);
+          continue;
+        }
+        for (std::int64_t l = 0; l < depth; ++l) {
+          for (std::int64_t i = 0; i < rows; ++i) {
+            to[l * rows + i] = from[i * a_.row_stride + l * a_.col_stride];
+          }
         }
       }
     }
-    tile.a = scratch_.a;
-    tile.a_row_stride = 1;
-    tile.a_col_stride = rows;
   }
 
   /// The tile `c` of the result, through a copy where it has no rows of whole vectors.
@@ -159,7 +185,8 @@ class BlockedProduct {
   const MatrixRef<T> c_;
   const MatrixRef<const T> a_, b_;
   const Finish& finish_;
-  const bool reads_b_;  // as it lies, where whole vectors allow it
+  const std::int64_t panels_;  // of rows
+  const bool reads_b_;         // as it lies, where whole vectors allow it
   Scratch<T>& scratch_;
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
 };
@@ -177,7 +204,8 @@ void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
     return blocked_product(c, column, row, accumulate, finish);
   }
   if (c.col_stride != 1 && c.row_stride == 1) {
-    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed(), finish.transposed()).run(accumulate);
+    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed(), finish.transposed())
+        .run(accumulate);
   } else {
     BlockedProduct<T>(c, a, b, finish).run(accumulate);
   }
