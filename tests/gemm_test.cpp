@@ -183,6 +183,27 @@ TYPED_TEST(GemmTest, SeveralBlocks) {
   }
 }
 
+// So large that several panels of the left operand meet one of the right.
+TYPED_TEST(GemmTest, LargeBlocks) {
+  std::mt19937_64 random(12);
+  for (Lie a : ways_to_lie) {
+    const Lie b = ways_to_lie[random() % std::size(ways_to_lie)];
+    const Lie c = random() % 2 == 0 ? Lie::rows_with_gap : Lie::neither;
+    expect_product<TypeParam>(gemm<TypeParam>, 513, 1030, 515, c, a, b, random() % 2 == 0, random);
+  }
+  // Some results of a larger one.
+  const std::int64_t m = 530, n = 2100, k = 1030;
+  const Matrix<TypeParam> x(m, k, Lie::rows, random), y(k, n, Lie::rows, random);
+  Matrix<TypeParam> z(m, n, Lie::rows, random);
+  gemm<TypeParam>(z.ref(), x.ref(), y.ref(), false);
+  for (int tries = 0; tries < 5000; ++tries) {
+    const auto i = static_cast<std::int64_t>(random() % m), j = static_cast<std::int64_t>(random() % n);
+    TypeParam sum{};
+    for (std::int64_t l = 0; l < k; ++l) sum += x(i, l) * y(l, j);
+    ASSERT_EQ(z(i, j), sum) << i << ' ' << j;
+  }
+}
+
 TYPED_TEST(GemmTest, NoDepthIsZeroOrNothingAdded) {
   std::mt19937_64 random(4);
   for (Lie c : ways_to_lie) {

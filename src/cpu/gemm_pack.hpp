@@ -61,6 +61,28 @@ template <class T, class Row>
   repeat<n>([&](auto i) { store<T>(to + i * to_stride, rows[i]); });
 }
 
+/// `rows` contiguous rows become columns side by side, which may be followed by as many numbers as
+/// a vector has.
+template <class T>
+void turn_rows(const T* from, std::int64_t row_stride, std::int64_t rows, std::int64_t depth,
+               T* to) {
+  constexpr int width = vector_width<T>;
+  std::int64_t done = 0;
+  for (; depth - done >= width; done += width) {
+    // What a square writes behind its columns is overwritten by the next row of the one before it.
+    for (std::int64_t i = (rows - 1) / width * width; i >= 0; i -= width) {
+      const T* const square = from + done + i * row_stride;
+      const auto row = [&](int r) {
+        return r < rows - i ? load(square + r * row_stride) : Vector<T>{};
+      };
+      transpose_square(row, to + done * rows + i, rows);
+    }
+  }
+  for (; done < depth; ++done) {
+    for (std::int64_t i = 0; i < rows; ++i) to[done * rows + i] = from[i * row_stride + done];
+  }
+}
+
 /// Writes a matrix of at most tile_columns columns as rows of `padded` elements: cols rounded up to
 /// whole vectors, zeros behind the columns.
 template <class T>
