@@ -205,6 +205,31 @@ TEST(EinsumTest, LargeProductsOfEveryLayout) {
   }
 }
 
+// Sums that are rounded once, however they are computed: at once, in parts, over two axes, followed by more.
+TEST(EinsumTest, Bf16SumsAreRoundedOnce) {
+  for (std::int64_t k : {1, 2, 33, 2048, 2049, 5000}) {
+    SCOPED_TRACE(k);
+    const auto numbers = [](std::int64_t count, int step) {
+      Values values(static_cast<std::size_t>(count));
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 11 * static_cast<std::size_t>(step) % 13) - 5;
+      return values;
+    };
+    const Tensor a = make_tensor(numbers(2 * 19 * k, 3), {2, 19, k}), b = make_tensor(numbers(2 * k * 35, 5), {2, k, 35});
+    const auto check = [&](auto pattern, const Tensor& x, const Tensor& y) {
+      const Tensor exact = einsum(x, y, pattern);
+      EXPECT_EQ(get_values(einsum(x.to(DType::bf16), y.to(DType::bf16), pattern)), get_values(exact.to(DType::bf16)));
+    };
+    check(ein::runtime("p i k, p k j -> p i j"), a, b);
+    check(ein::runtime("p i k, p k j -> i j"), a, b);
+    check(ein::runtime("p i k, q k j -> j p i q"), a, b);
+    check(ein::runtime("p i k, p k j -> p"), a, b);
+    check(ein::runtime("p k i, k -> p i"), rearrange(a, "p i k -> p k i").clone(), b.at({0, all, 3}));
+    const Tensor low = a.to(DType::bf16);
+    EXPECT_EQ(get_values(gelu(einsum(low, b.to(DType::bf16), "p i k, p k j -> p i j"))),
+              get_values(gelu(einsum(a, b, "p i k, p k j -> p i j").to(DType::bf16))));
+  }
+}
+
 TEST(EinsumTest, OneToEightOperands) {
   const Tensor x = full({2}, 2.0);
   EXPECT_EQ(get_values(einsum(x, "i ->"))[0], 4);

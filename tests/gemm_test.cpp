@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "cpu/gemm.hpp"
+#include "cpu/gemm_bf16.hpp"
 #include "cpu/gemm_blocks.hpp"
 
 namespace ein::host {
@@ -18,6 +20,23 @@ namespace {
 enum class Lie { rows, columns, rows_with_gap, columns_with_gap, neither };
 constexpr Lie ways_to_lie[] = {Lie::rows, Lie::columns, Lie::rows_with_gap, Lie::columns_with_gap,
                                Lie::neither};
+
+template <class T>
+T number(int x) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return convert<bf16>(static_cast<float>(x));
+  } else {
+    return static_cast<T>(x);
+  }
+}
+template <class T>
+auto value_of(T x) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return convert<float>(x);
+  } else {
+    return x;
+  }
+}
 
 /// A matrix in memory of its own, which ends with its last element so that sanitizers see what
 /// reads behind it. What is between its elements is kept apart from them.
@@ -46,10 +65,10 @@ class Matrix {
     if (rows == 0 || cols == 0) return;
     memory_.resize(
         static_cast<std::size_t>((rows - 1) * strides_.first + (cols - 1) * strides_.second + 1),
-        T(gap));
+        number<T>(gap));
     std::uniform_int_distribution<int> value(-8, 8);
     for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < cols; ++j) memory_[index(i, j)] = static_cast<T>(value(random));
+      for (std::int64_t j = 0; j < cols; ++j) memory_[index(i, j)] = number<T>(value(random));
     }
   }
 
@@ -61,7 +80,7 @@ class Matrix {
 
   std::size_t count_of_gaps() const {
     std::size_t n = 0;
-    for (T x : memory_) n += x == T(gap);
+    for (T x : memory_) n += value_of(x) == value_of(number<T>(gap));
     return n;
   }
 
@@ -164,6 +183,27 @@ TYPED_TEST(GemmTest, SeveralBlocks) {
   }
 }
 
+// So large that several panels of the left operand meet one of the right.
+TYPED_TEST(GemmTest, LargeBlocks) {
+  std::mt19937_64 random(12);
+  for (Lie a : ways_to_lie) {
+    const Lie b = ways_to_lie[random() % std::size(ways_to_lie)];
+    const Lie c = random() % 2 == 0 ? Lie::rows_with_gap : Lie::neither;
+    expect_product<TypeParam>(gemm<TypeParam>, 513, 1030, 515, c, a, b, random() % 2 == 0, random);
+  }
+  // Some results of a larger one.
+  const std::int64_t m = 530, n = 2100, k = 1030;
+  const Matrix<TypeParam> x(m, k, Lie::rows, random), y(k, n, Lie::rows, random);
+  Matrix<TypeParam> z(m, n, Lie::rows, random);
+  gemm<TypeParam>(z.ref(), x.ref(), y.ref(), false);
+  for (int tries = 0; tries < 5000; ++tries) {
+    const auto i = static_cast<std::int64_t>(random() % m), j = static_cast<std::int64_t>(random() % n);
+    TypeParam sum{};
+    for (std::int64_t l = 0; l < k; ++l) sum += x(i, l) * y(l, j);
+    ASSERT_EQ(z(i, j), sum) << i << ' ' << j;
+  }
+}
+
 TYPED_TEST(GemmTest, NoDepthIsZeroOrNothingAdded) {
   std::mt19937_64 random(4);
   for (Lie c : ways_to_lie) {
@@ -223,6 +263,102 @@ TEST(GemmIntegersTest, Wrap) {
     }
   }
 }
+
+#if EIN_HAS_BF16_PRODUCTS
+
+/// Values are small integers, so that sums in f32 are exact, and one in bf16 is rounded once.
+template <class C>
+void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies, Lie a_lies, Lie b_lies,
+                         bool accumulate, std::mt19937_64& random) {
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying " << static_cast<int>(c_lies)
+                                  << static_cast<int>(a_lies) << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
+  const Matrix<bf16> a(m, k, a_lies, random), b(k, n, b_lies, random);
+  Matrix<C> c(m, n, c_lies, random);
+  const Matrix<C> before = c;
+  std::vector<int> finished(static_cast<std::size_t>(m * n), 0);
+  const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
+    for (std::int64_t i = row; i < row + rows; ++i) {
+      for (std::int64_t j = col; j < col + cols; ++j) ++finished[static_cast<std::size_t>(i * n + j)];
+    }
+  };
+  bf16_product<C>(c.ref(), a.ref(), b.ref(), accumulate, finish);
+  EXPECT_EQ(finished, std::vector<int>(finished.size(), 1));
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      float sum = accumulate ? value_of(before(i, j)) : 0;
+      for (std::int64_t l = 0; l < k; ++l) sum += value_of(a(i, l)) * value_of(b(l, j));
+      wrong += value_of(c(i, j)) != value_of(convert<C>(sum));
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
+}
+
+TEST(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
+  std::mt19937_64 random(8);
+  const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
+  const std::int64_t sizes[] = {0, 1, 2, 3, 7, 11, 12, 13, 15, 16, 17, 24, 25, 31, 32, 33, 47, 48, 65, 97, 130};
+  for (std::int64_t m : sizes) {
+    for (std::int64_t n : sizes) {
+      const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
+      expect_bf16_product<float>(m, n, any(sizes), c, a, b, random() % 2 == 0, random);
+      expect_bf16_product<bf16>(m, n, any(sizes), c, a, b, false, random);
+    }
+  }
+}
+
+TEST(GemmBf16Test, EveryCombinationOfWaysToLie) {
+  std::mt19937_64 random(9);
+  const std::int64_t sizes[][3] = {{4, 4, 4}, {37, 53, 41}, {64, 64, 32}, {1, 40, 50}, {40, 1, 51}, {1, 1, 70}, {111, 35, 66}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Lie c : ways_to_lie) {
+      for (Lie a : ways_to_lie) {
+        for (Lie b : ways_to_lie) {
+          expect_bf16_product<float>(m, n, k, c, a, b, random() % 2 == 0, random);
+          expect_bf16_product<bf16>(m, n, k, c, a, b, false, random);
+        }
+      }
+    }
+  }
+}
+
+// Past the blocks of depth and columns, and past the panels of a that are packed together.
+TEST(GemmBf16Test, SeveralBlocks) {
+  std::mt19937_64 random(10);
+  const std::int64_t sizes[][3] = {{150, 20, 700}, {30, 200, 2048}, {13, 1100, 300}, {131, 530, 257}, {3, 2000, 3}};
+  for (const auto& [m, n, k] : sizes) {
+    for (Lie a : ways_to_lie) {
+      const Lie b = ways_to_lie[random() % std::size(ways_to_lie)], c = ways_to_lie[random() % std::size(ways_to_lie)];
+      expect_bf16_product<float>(m, n, k, c, a, b, random() % 2 == 0, random);
+      expect_bf16_product<bf16>(m, n, k, c, a, b, false, random);
+    }
+  }
+  for (std::int64_t k : {2049, 2050, 6001}) expect_bf16_product<float>(20, 150, k, Lie::rows, Lie::rows, Lie::columns, true, random);
+}
+
+TEST(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
+  std::mt19937_64 random(11);
+  for (Lie lie : {Lie::rows, Lie::columns, Lie::neither}) {
+    for (std::int64_t k : {21, 22}) {
+      // What lies behind a row or a column is its neighbour, which must not be multiplied by the zeros of an odd depth.
+      const std::int64_t m = 19, n = 37;
+      Matrix<bf16> a(m, k, lie, random), b(k, n, lie, random), c(m, n, Lie::rows, random);
+      a.ref().data[4 * a.ref().row_stride] = convert<bf16>(std::numeric_limits<float>::infinity());
+      b.ref().data[3 * b.ref().row_stride + 36 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
+      for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
+      bf16_product<bf16>(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false);
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          EXPECT_EQ(std::isnan(value_of(c(i, j))), j == 36) << i << ' ' << j;
+          EXPECT_EQ(std::isinf(value_of(c(i, j))), i == 4 && j != 36) << i << ' ' << j;
+        }
+      }
+    }
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace ein::host

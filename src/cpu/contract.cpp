@@ -3,7 +3,8 @@
 // Each axis has a role: batch (in both operands and the result), row (in a and the result), column (in b
 // and the result) or depth (summed). One axis of each of the last three makes a matrix product, if strides
 // allow; the remaining ones are loops around it. Where no choice gives products large enough to be worth
-// it, or a dtype must be converted, an operand is first packed: all rows side by side, all depths, too.
+// it, or a dtype must be converted, an operand is first packed: all rows side by side, all depths, too. Where the
+// processor multiplies bf16, such operands are not converted, and results that are complete are rounded as they are stored.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 
 #include <ein/shape.hpp>
 #include "cpu/gemm.hpp"
+#include "cpu/gemm_bf16.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/tile_epilogue.hpp"
@@ -81,11 +83,16 @@ struct OuterLoop {
   std::int64_t strides[3];
 };
 
+/// Arithmetic on integers wraps, which unsigned types do without undefined behaviour.
 template <class C>
+using Wrapping = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+
+/// Computes in C, from operands in In.
+template <class C, class In = C>
 class ContractKernel final : public Kernel {
  public:
-  /// Arithmetic on integers wraps, which unsigned types do without undefined behaviour.
-  using Number = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+  using Number = Wrapping<C>;
+  using Factor = Wrapping<In>;
 
   explicit ContractKernel(const LoopNest& nest)
       : operands_{nest.inputs[0], nest.inputs[1], nest.output}, finish_operands_(nest.inputs.begin() + 2, nest.inputs.end()) {
@@ -118,25 +125,29 @@ class ContractKernel final : public Kernel {
     std::byte* free = run.workspace;
     std::byte* spare = free;  // what copies need for themselves
     for (const Part& part : parts_) spare += part.packed ? aligned_bytes(static_cast<std::size_t>(part.bytes)) : 0;
-    Number* data[3];
+    std::byte* data[3];
     for (int o = 0; o < 3; ++o) {
       const LoopNest::Operand& operand = operands_[o];
-      std::byte* base = run.buffers[static_cast<std::size_t>(operand.buffer)];
       if (!parts_[o].packed) {
-        data[o] = reinterpret_cast<Number*>(base) + operand.offset;
+        data[o] = base(operand, run.buffers);
         continue;
       }
-      std::byte* const packed = free;
+      data[o] = free;
       free += aligned_bytes(static_cast<std::size_t>(parts_[o].bytes));
-      data[o] = reinterpret_cast<Number*>(packed);
       if (o == 2) continue;
-      std::byte* const ends[] = {packed, base};
+      std::byte* const ends[] = {data[o], run.buffers[static_cast<std::size_t>(operand.buffer)]};
       parts_[o].copy->run({ends, spare});
     }
-    multiply(run.buffers, data[0], data[1], data[2]);
+    const auto* const a = reinterpret_cast<const Factor*>(data[0]);
+    const auto* const b = reinterpret_cast<const Factor*>(data[1]);
+    if (rounds_) {
+      multiply(run.buffers, a, b, reinterpret_cast<Factor*>(data[2]));
+    } else {
+      multiply(run.buffers, a, b, reinterpret_cast<Number*>(data[2]));
+    }
     if (parts_[2].packed) {
       SmallArray<std::byte*, 16> ends(2 + finish_operands_.size());
-      ends[0] = reinterpret_cast<std::byte*>(data[2]);
+      ends[0] = data[2];
       ends[1] = run.buffers[static_cast<std::size_t>(operands_[2].buffer)];
       for (std::size_t i = 0; i < finish_operands_.size(); ++i) ends[2 + i] = run.buffers[static_cast<std::size_t>(finish_operands_[i].buffer)];
       parts_[2].copy->run({ends, spare});
@@ -144,7 +155,8 @@ class ContractKernel final : public Kernel {
   }
 
  private:
-  static constexpr DType dtype = dtype_of<C>;
+  /// What each operand has to be in: a and b in the type of the factors.
+  static constexpr DType dtypes[3] = {dtype_of<In>, dtype_of<In>, dtype_of<C>};
 
   // --- planning ---
 
@@ -183,8 +195,8 @@ class ContractKernel final : public Kernel {
   /// One row, column and depth axis such that all three matrices can be used as they lie, with loops over
   /// the others; the cheapest choice, if there is any.
   std::optional<Plan> plan_as_it_lies(const LoopNest& nest, const Roles& roles) const {
-    for (const LoopNest::Operand& operand : operands_) {
-      if (operand.dtype != dtype) return std::nullopt;
+    for (int o = 0; o < 2; ++o) {
+      if (operands_[o].dtype != dtypes[o]) return std::nullopt;
     }
     const auto choices = [&](const AxisList& axes) {
       std::vector<Group> groups;
@@ -198,6 +210,7 @@ class ContractKernel final : public Kernel {
       for (const Group& n : choices(roles.columns)) {
         for (const Group& k : choices(roles.depth)) {
           if (!is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
+          if (!can_store(nest, k.size == size_of_axes(nest, roles.depth) ? k.size : most_terms + 1)) continue;
           Plan plan{m, n, k};
           plan.cost = product_cost(m, n, k);
           for (int o = 0; o < 3; ++o) plan.cost += lying_cost(nest, plan, o);
@@ -207,6 +220,19 @@ class ContractKernel final : public Kernel {
       }
     }
     return best;
+  }
+
+  /// A product as large as the whole sum may be rounded to the type of the factors as it is stored.
+#if EIN_HAS_BF16_PRODUCTS
+  static constexpr std::int64_t most_terms = std::is_same_v<In, bf16> ? most_bf16_terms : 0;
+#else
+  static constexpr std::int64_t most_terms = 0;
+#endif
+
+  /// Whether results of products with `terms` multiply-adds can be written where the result lies.
+  bool can_store(const LoopNest& nest, std::int64_t terms) const {
+    if (operands_[2].dtype == dtypes[2]) return true;
+    return operands_[2].dtype == dtypes[0] && terms <= most_terms && nest.epilogue.steps.empty();
   }
 
   bool is_matrix(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
@@ -237,8 +263,8 @@ class ContractKernel final : public Kernel {
       const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
       const double copied = copied_cost * multiply_adds(rows.size, columns.size, 1) + copy_cost / batch;
       const double lying = lying_cost(nest, plan, o);
-      plan.packs[o] = operands_[o].dtype != dtype || !is_matrix(nest, rows, columns, o) || copied < lying ||
-                      (o == 2 && !has_even_epilogue(nest, rows, columns));
+      const bool fits = o == 2 ? can_store(nest, plan.k.size) && has_even_epilogue(nest, rows, columns) : operands_[o].dtype == dtypes[o];
+      plan.packs[o] = !fits || !is_matrix(nest, rows, columns, o) || copied < lying;
       plan.cost += plan.packs[o] ? copied : lying;
     }
     return plan;
@@ -275,10 +301,11 @@ class ContractKernel final : public Kernel {
         stride *= nest.axes[order[i]].size;
       }
     }
-    part.bytes = checked_numel({stride}, sizeof(C)) * static_cast<std::int64_t>(sizeof(C));
+    const std::size_t element_size = o < 2 ? sizeof(In) : sizeof(C);
+    part.bytes = checked_numel({stride}, element_size) * static_cast<std::int64_t>(element_size);
     LoopNest copy;
-    copy.compute = dtype;
-    LoopNest::Operand packed{.dtype = dtype, .strides = part.strides}, lying = operand;
+    copy.compute = dtype_of<C>;
+    LoopNest::Operand packed{.dtype = dtypes[o], .strides = part.strides}, lying = operand;
     lying.buffer = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? 1 : nest.axes[a].size});
     copy.inputs = {o < 2 ? lying : packed};
@@ -309,6 +336,7 @@ class ContractKernel final : public Kernel {
     a_ = {nullptr, m_, k_, stride(m, 0), stride(k, 0)};
     b_ = {nullptr, k_, n_, stride(k, 1), stride(n, 1)};
     c_ = {nullptr, m_, n_, stride(m, 2), stride(n, 2)};
+    rounds_ = !parts_[2].packed && operands_[2].dtype != dtypes[2];
     const auto add_loops = [&](const AxisList& axes, const Group& in_product, std::vector<OuterLoop>& loops) {
       for (std::size_t axis : axes) {
         if (std::find(in_product.axes.begin(), in_product.axes.end(), axis) != in_product.axes.end()) continue;
@@ -347,7 +375,8 @@ class ContractKernel final : public Kernel {
   /// About so many multiply-adds are worth handing to another thread.
   static constexpr double work_per_part = 1 << 18;
 
-  void multiply(std::span<std::byte* const> buffers, const Number* a, const Number* b, Number* c) const {
+  template <class Out>
+  void multiply(std::span<std::byte* const> buffers, const Factor* a, const Factor* b, Out* c) const {
     const double work = multiply_adds(m_, n_, k_) * static_cast<double>(sum_count_);
     const std::int64_t threads = num_threads();
     // Enough products go to the threads whole; few large ones are cut along their longer side.
@@ -369,16 +398,17 @@ class ContractKernel final : public Kernel {
   }
 
   /// Cut `cut` of `cuts` of product `p`.
-  void product(std::span<std::byte* const> buffers, const Number* a, const Number* b, Number* c, std::int64_t p, std::int64_t cut,
+  template <class Out>
+  void product(std::span<std::byte* const> buffers, const Factor* a, const Factor* b, Out* c, std::int64_t p, std::int64_t cut,
                std::int64_t cuts) const {
     std::int64_t at[3] = {0, 0, 0};
     advance(outer_, p, at);
     for (std::int64_t s = 0; s < sum_count_; ++s) {
       std::int64_t from[3] = {at[0], at[1], at[2]};
       advance(sums_, s, from);
-      MatrixRef<const Number> left{a + from[0], a_.rows, a_.cols, a_.row_stride, a_.col_stride};
-      MatrixRef<const Number> right{b + from[1], b_.rows, b_.cols, b_.row_stride, b_.col_stride};
-      MatrixRef<Number> to{c + from[2], c_.rows, c_.cols, c_.row_stride, c_.col_stride};
+      MatrixRef<const Factor> left{a + from[0], a_.rows, a_.cols, a_.row_stride, a_.col_stride};
+      MatrixRef<const Factor> right{b + from[1], b_.rows, b_.cols, b_.row_stride, b_.col_stride};
+      MatrixRef<Out> to{c + from[2], c_.rows, c_.cols, c_.row_stride, c_.col_stride};
       const bool by_rows = m_ >= n_;
       std::int64_t first = 0;
       if (cuts > 1) {
@@ -396,17 +426,28 @@ class ContractKernel final : public Kernel {
         }
       }
       if (!epilogue_ || s + 1 < sum_count_) {
-        gemm(to, left, right, s > 0);
+        one_product(to, left, right, s > 0, {});
         continue;
       }
       const std::int64_t first_row = by_rows ? first : 0, first_col = by_rows ? 0 : first;
-      gemm(to, left, right, s > 0, [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
+      one_product(to, left, right, s > 0, [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
         finish(buffers, c + from[2], p, first_row + row, rows, first_col + col, cols);
       });
     }
   }
 
-  void finish(std::span<std::byte* const> buffers, Number* c, std::int64_t p, std::int64_t row, std::int64_t rows, std::int64_t col,
+  template <class Out>
+  static void one_product(const MatrixRef<Out>& c, const MatrixRef<const Factor>& a, const MatrixRef<const Factor>& b,
+                          bool accumulate, const Finish& finish) {
+#if EIN_HAS_BF16_PRODUCTS
+    if constexpr (std::is_same_v<In, bf16>) return bf16_product(c, a, b, accumulate, finish);
+    else
+#endif
+      return gemm(c, a, b, accumulate, finish);
+  }
+
+  template <class Out>
+  void finish(std::span<std::byte* const> buffers, Out* c, std::int64_t p, std::int64_t row, std::int64_t rows, std::int64_t col,
               std::int64_t cols) const {
     SmallArray<std::int64_t, 16> outer(outer_.size());
     for (std::size_t l = outer_.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
@@ -416,9 +457,9 @@ class ContractKernel final : public Kernel {
   LoopNest::Operand operands_[3];  // a, b, c
   std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
-  bool is_empty_ = false;
+  bool is_empty_ = false, rounds_ = false;
   std::int64_t m_ = 1, n_ = 1, k_ = 1;
-  MatrixRef<Number> a_{}, b_{}, c_{};
+  MatrixRef<Number> a_{}, b_{}, c_{};  // without addresses
   std::vector<OuterLoop> outer_, sums_;
   std::int64_t products_ = 1, sum_count_ = 1;
   std::optional<TileEpilogue<C>> epilogue_;  // where the result is not packed
@@ -438,12 +479,22 @@ bool is_better_reduced(const LoopNest& nest) {
   return converts || longest_run < 16;
 }
 
+#if EIN_HAS_BF16_PRODUCTS
+bool has_bf16_factors(const LoopNest& nest) {
+  return nest.inputs[0].dtype == DType::bf16 && nest.inputs[1].dtype == DType::bf16;
+}
+#endif
+
 }  // namespace
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
   if (is_better_reduced(nest)) return make_reduce_kernel(nest);
   switch (nest.compute) {
-    case DType::f32: return std::make_unique<ContractKernel<float>>(nest);
+    case DType::f32:
+#if EIN_HAS_BF16_PRODUCTS
+      if (has_bf16_factors(nest)) return std::make_unique<ContractKernel<float, bf16>>(nest);
+#endif
+      return std::make_unique<ContractKernel<float>>(nest);
     case DType::f64: return std::make_unique<ContractKernel<double>>(nest);
     case DType::i64: return std::make_unique<ContractKernel<std::int64_t>>(nest);
     default: throw std::logic_error("contract: not a type to compute in");

@@ -13,6 +13,24 @@ namespace {
 /// wide) and one of a (a tile high) stay in the first.
 constexpr std::int64_t block_depth = 256, block_panels = 16;
 
+/// So many panels of a are packed together: where columns of a lie side by side, a few depths of
+/// each in turn, since a panel alone would read a part of each cache line.
+constexpr std::int64_t packed_panels = 12, packed_depth = 16;
+
+/// In a large product it is b's panel that stays in the first-level cache, and those of a that come
+/// from the second; b's block may then be in the third, and a is read and packed less often. Where
+/// a has rows, which need no packing, that pays later.
+constexpr std::int64_t large_panels = 64;
+template <class T>
+bool is_large(const MatrixRef<const T>& a, std::int64_t cols) {
+  const std::int64_t blocks = a.col_stride == 1 ? 4 : 2;
+  return a.rows >= 512 && a.cols > blocks * block_depth &&
+         cols > blocks * block_panels * tile_columns<T>;
+}
+
+/// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
+constexpr std::int64_t few_tiles = 8;
+
 /// Up to so many rows of a read b too rarely for its packing to pay.
 constexpr std::int64_t few_rows = 128;
 
@@ -25,9 +43,9 @@ constexpr std::int64_t piece(std::int64_t i, std::int64_t length, std::int64_t p
 
 template <class T>
 struct Scratch {
-  alignas(64) T a[tile_rows * block_depth];
+  alignas(64) T a[packed_panels * tile_rows * block_depth + vector_width<T>];
   alignas(64) T c[tile_rows * tile_columns<T>];
-  alignas(64) T b[block_depth * block_panels * tile_columns<T>];
+  alignas(64) T b[block_depth * large_panels * tile_columns<T>];
 };
 
 /// Each thread's own, allocated when it first needs it.
@@ -46,24 +64,25 @@ class BlockedProduct {
         a_(a),
         b_(b),
         finish_(finish),
+        panels_(ceil_div(c.rows, tile_rows)),
         reads_b_(b.col_stride == 1 && c.rows <= rows_that_read(b.row_stride)),
         scratch_(scratch<T>()) {}
 
   void run(bool accumulate) {
     const std::int64_t depths = ceil_div(a_.cols, block_depth);
-    const std::int64_t panels = ceil_div(c_.rows, tile_rows);
-    for (std::int64_t j = 0; j < c_.cols; j += block_panels * columns) {
+    const bool large = is_large(a_, c_.cols);
+    const std::int64_t most_columns = (large ? large_panels : block_panels) * columns;
+    for (std::int64_t j = 0; j < c_.cols; j += most_columns) {
       for (std::int64_t d = 0; d < depths; ++d) {
         column_ = j;
-        cols_ = std::min(c_.cols - j, block_panels * columns);
+        cols_ = std::min(c_.cols - j, most_columns);
         first_k_ = piece(d, a_.cols, depths);
         depth_ = piece(d + 1, a_.cols, depths) - first_k_;
         pack_b();
-        for (std::int64_t p = 0; p < panels; ++p) {
-          const std::int64_t row = piece(p, c_.rows, panels);
-          const std::int64_t rows = piece(p + 1, c_.rows, panels) - row;
-          multiply_panel(row, rows, accumulate || d > 0);
-          if (finish_ && d + 1 == depths) finish_(row, rows, column_, cols_);
+        if (large) {
+          multiply_large(accumulate || d > 0, d + 1 == depths);
+        } else {
+          multiply_block(accumulate || d > 0, d + 1 == depths);
         }
       }
     }
@@ -93,42 +112,111 @@ class BlockedProduct {
     }
   }
 
-  /// Rows [row, row + rows) of the product with the block of b.
-  void multiply_panel(std::int64_t row, std::int64_t rows, bool accumulate) {
-    Tile<T> tile;
-    tile.depth = depth_;
-    tile.a = a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
-    tile.a_row_stride = a_.row_stride;
-    tile.a_col_stride = a_.col_stride;
-    tile.accumulate = accumulate;
-    if (a_.col_stride != 1 && cols_ > columns) pack_a(tile, rows);
-    for (std::int64_t j = 0; j < cols_; j += columns) {
-      const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
-      const bool reads = reads_b(cols);
-      tile.b = reads ? b_at(j) : scratch_.b + j * depth_;
-      tile.b_row_stride = reads ? b_.row_stride : vectors * width;
-      const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows,
-                           cols, c_.row_stride, c_.col_stride};
-      multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1]);
+  /// All rows of the product with the block of b, which are complete with the last.
+  void multiply_block(bool accumulate, bool is_last) {
+    const bool packs = packs_a();
+    for (std::int64_t p = 0; p < panels_; ++p) {
+      if (packs && p % packed_panels == 0) pack_a(p, std::min(p + packed_panels, panels_));
+      const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+      multiply_panel(row, rows, packs ? packed_a(p) : nullptr, accumulate);
+      if (finish_ && is_last) finish_(row, rows, column_, cols_);
     }
   }
 
-  /// Columns of a, or neither rows nor columns, become columns side by side: where they lie, each
-  /// tile would read a part of a cache line here and there anew. Rows are read one line after the
-  /// other.
-  void pack_a(Tile<T>& tile, std::int64_t rows) {
-    if (a_.row_stride == 1) {
-      tile_table<T>.pack_columns[rows - 1](tile.a, a_.col_stride, depth_, scratch_.a);
-    } else {
-      for (std::int64_t k = 0; k < depth_; ++k) {
-        for (std::int64_t i = 0; i < rows; ++i) {
-          scratch_.a[k * rows + i] = tile.a[i * a_.row_stride + k * a_.col_stride];
+  /// The same, of several panels of a with one of b after the other.
+  void multiply_large(bool accumulate, bool is_last) {
+    for (std::int64_t first = 0; first < panels_; first += packed_panels) {
+      const std::int64_t end = std::min(panels_, first + packed_panels);
+      pack_a(first, end);
+      for (std::int64_t j = 0; j < cols_; j += columns) {
+        const std::int64_t cols = std::min(columns, cols_ - j);
+        for (std::int64_t p = first; p < end; ++p) {
+          const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+          Tile<T> tile = tile_of(row, rows, packed_a(p), accumulate);
+          // It lies in rows far apart, which are fetched during the sum.
+          const T* c = c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride;
+          for (std::int64_t i = 0; i < rows; ++i, c += c_.row_stride) {
+            __builtin_prefetch(c, 1);
+            __builtin_prefetch(c + width, 1);
+          }
+          multiply_columns(tile, row, rows, j);
+        }
+        if (finish_ && is_last) {
+          finish_(first_row(first), first_row(end) - first_row(first), column_ + j, cols);
         }
       }
     }
-    tile.a = scratch_.a;
-    tile.a_row_stride = 1;
-    tile.a_col_stride = rows;
+  }
+
+  /// Rows [row, row + rows) of the product with the block of b; `packed` are those of a, if they
+  /// are.
+  void multiply_panel(std::int64_t row, std::int64_t rows, const T* packed, bool accumulate) {
+    Tile<T> tile = tile_of(row, rows, packed, accumulate);
+    for (std::int64_t j = 0; j < cols_; j += columns) multiply_columns(tile, row, rows, j);
+  }
+
+  Tile<T> tile_of(std::int64_t row, std::int64_t rows, const T* packed, bool accumulate) const {
+    Tile<T> tile;
+    tile.depth = depth_;
+    tile.a = packed ? packed : a_at(row);
+    tile.a_row_stride = packed ? 1 : a_.row_stride;
+    tile.a_col_stride = packed ? rows : a_.col_stride;
+    tile.accumulate = accumulate;
+    return tile;
+  }
+
+  /// Of the columns from `j` on as many as make a tile.
+  void multiply_columns(Tile<T>& tile, std::int64_t row, std::int64_t rows, std::int64_t j) {
+    const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
+    const bool reads = reads_b(cols);
+    tile.b = reads ? b_at(j) : scratch_.b + j * depth_;
+    tile.b_row_stride = reads ? b_.row_stride : vectors * width;
+    const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
+                         c_.row_stride, c_.col_stride};
+    multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1]);
+  }
+
+  /// Rows of a are read one line after the other. Of columns each tile reads a part of a line here
+  /// and there anew, and of what lies otherwise not even that.
+  bool packs_a() const {
+    return a_.col_stride != 1 && cols_ > (a_.row_stride == 1 ? few_tiles : 1) * columns;
+  }
+
+  /// Where panel `p` of the rows begins.
+  std::int64_t first_row(std::int64_t p) const { return piece(p, c_.rows, panels_); }
+  const T* a_at(std::int64_t row) const {
+    return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
+  }
+  T* packed_a(std::int64_t p) const {
+    return scratch_.a + p % packed_panels * tile_rows * block_depth;
+  }
+
+  /// Panels [first, end) of the rows of a become columns side by side.
+  void pack_a(std::int64_t first, std::int64_t end) {
+    if (a_.col_stride == 1) {
+      for (std::int64_t p = first; p < end; ++p) {
+        const std::int64_t row = first_row(p);
+        turn_rows(a_at(row), a_.row_stride, first_row(p + 1) - row, depth_, packed_a(p));
+      }
+      return;
+    }
+    for (std::int64_t k = 0; k < depth_; k += packed_depth) {
+      const std::int64_t depth = std::min(packed_depth, depth_ - k);
+      for (std::int64_t p = first; p < end; ++p) {
+        const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+        const T* const from = a_at(row) + k * a_.col_stride;
+        T* const to = packed_a(p) + k * rows;
+        if (a_.row_stride == 1) {
+          tile_table<T>.pack_columns[rows - 1](from, a_.col_stride, depth, to);
+          continue;
+        }
+        for (std::int64_t l = 0; l < depth; ++l) {
+          for (std::int64_t i = 0; i < rows; ++i) {
+            to[l * rows + i] = from[i * a_.row_stride + l * a_.col_stride];
+          }
+        }
+      }
+    }
   }
 
   /// The tile `c` of the result, through a copy where it has no rows of whole vectors.
@@ -159,7 +247,8 @@ class BlockedProduct {
   const MatrixRef<T> c_;
   const MatrixRef<const T> a_, b_;
   const Finish& finish_;
-  const bool reads_b_;  // as it lies, where whole vectors allow it
+  const std::int64_t panels_;  // of rows
+  const bool reads_b_;         // as it lies, where whole vectors allow it
   Scratch<T>& scratch_;
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
 };
@@ -177,7 +266,8 @@ void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
     return blocked_product(c, column, row, accumulate, finish);
   }
   if (c.col_stride != 1 && c.row_stride == 1) {
-    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed(), finish.transposed()).run(accumulate);
+    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed(), finish.transposed())
+        .run(accumulate);
   } else {
     BlockedProduct<T>(c, a, b, finish).run(accumulate);
   }

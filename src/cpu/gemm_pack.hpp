@@ -40,16 +40,15 @@ template <class V, int... i>
   return __builtin_shufflevector(x, y, (n / 2 + i / 2 + i % 2 * n)...);
 }
 
-/// to(i, j) = from(j, i) for a square as long as a vector; rows of `from` behind the first `count`
-/// are taken as zeros. A perfect shuffle of the rows, repeated log2(length) times, is a transpose.
-template <class T>
-void transpose_square(const T* from, std::int64_t from_stride, std::int64_t count, T* to,
-                      std::int64_t to_stride) {
+/// to(i, j) = element i of row(j), for a square as long as a vector. A perfect shuffle of the rows,
+/// repeated log2(length) times, is a transpose.
+template <class T, class Row>
+[[gnu::always_inline]] inline void transpose_square(const Row& row, T* to, std::int64_t to_stride) {
   using V = Vector<T>;
   constexpr int n = vector_width<T>;
   constexpr std::make_integer_sequence<int, n> each;
   V rows[n];
-  repeat<n>([&](auto i) { rows[i] = i < count ? load(from + i * from_stride) : V{}; });
+  repeat<n>([&](auto i) { rows[i] = row(i); });
   constexpr int rounds = n == 16 ? 4 : n == 8 ? 3 : n == 4 ? 2 : 1;
   repeat<rounds>([&](auto) {
     V shuffled[n];
@@ -60,6 +59,28 @@ void transpose_square(const T* from, std::int64_t from_stride, std::int64_t coun
     repeat<n>([&](auto i) { rows[i] = shuffled[i]; });
   });
   repeat<n>([&](auto i) { store<T>(to + i * to_stride, rows[i]); });
+}
+
+/// `rows` contiguous rows become columns side by side, which may be followed by as many numbers as
+/// a vector has.
+template <class T>
+void turn_rows(const T* from, std::int64_t row_stride, std::int64_t rows, std::int64_t depth,
+               T* to) {
+  constexpr int width = vector_width<T>;
+  std::int64_t done = 0;
+  for (; depth - done >= width; done += width) {
+    // What a square writes behind its columns is overwritten by the next row of the one before it.
+    for (std::int64_t i = (rows - 1) / width * width; i >= 0; i -= width) {
+      const T* const square = from + done + i * row_stride;
+      const auto row = [&](int r) {
+        return r < rows - i ? load(square + r * row_stride) : Vector<T>{};
+      };
+      transpose_square(row, to + done * rows + i, rows);
+    }
+  }
+  for (; done < depth; ++done) {
+    for (std::int64_t i = 0; i < rows; ++i) to[done * rows + i] = from[i * row_stride + done];
+  }
 }
 
 /// Writes a matrix of at most tile_columns columns as rows of `padded` elements: cols rounded up to
@@ -85,8 +106,11 @@ void pack_rows(const T* from, std::int64_t row_stride, std::int64_t col_stride, 
   if (row_stride == 1) {
     for (; rows - done >= width; done += width) {
       for (std::int64_t j = 0; j < cols; j += width) {
-        transpose_square(from + done + j * col_stride, col_stride, cols - j, to + done * padded + j,
-                         padded);
+        const T* const square = from + done + j * col_stride;
+        const auto row = [&](int i) {
+          return i < cols - j ? load(square + i * col_stride) : Vector<T>{};
+        };
+        transpose_square(row, to + done * padded + j, padded);
       }
     }
   }

@@ -1,0 +1,371 @@
+#include "cpu/gemm_bf16.hpp"
+
+#if EIN_HAS_BF16_PRODUCTS
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+
+#include "cpu/gemm_kernel.hpp"
+#include "cpu/gemm_pack.hpp"
+
+namespace ein::host {
+namespace {
+
+constexpr std::int64_t width = vector_width<float>, columns = tile_columns<float>;
+
+/// A block of b, at most so many numbers and columns, stays in the second-level cache while all of
+/// a meets it.
+constexpr std::int64_t block_numbers = 1 << 18, block_columns = 512,
+                       block_pairs = most_bf16_terms / 2;
+
+/// At least one panel of a is packed at a time, and as many as have this many pairs.
+constexpr std::int64_t packed_pairs = tile_rows * block_pairs * 4;
+
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+
+/// Two neighbours along the depth.
+using Pair = std::uint32_t;
+
+Pair pair(bf16 low, bf16 high) { return low.bits | static_cast<Pair>(high.bits) << 16; }
+Pair load_pair(const bf16* from) {
+  Pair value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+/// Rows that lie apart are fetched so many in advance.
+constexpr std::int64_t rows_ahead = 16;
+
+/// Lanes below `count`.
+__mmask16 first_lanes(std::int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
+
+/// What the micro-kernel works on. a may have any strides, in numbers, but each pair in one place;
+/// rows of b hold the pairs of one depth side by side; those of c are contiguous.
+template <class C>
+struct PairTile {
+  std::int64_t pairs = 0;
+  const bf16* a = nullptr;
+  std::int64_t a_row_stride = 0, a_pair_stride = 0;
+  const Pair* b = nullptr;
+  C* c = nullptr;
+  std::int64_t c_row_stride = 0;
+  __mmask16 last = 0;  // which columns the last vector has
+  bool accumulate = false;
+};
+
+[[gnu::always_inline]] inline void store_sum(float* to, __m512 sum, __mmask16 lanes) {
+  _mm512_mask_storeu_ps(to, lanes, sum);
+}
+[[gnu::always_inline]] inline void store_sum(bf16* to, __m512 sum, __mmask16 lanes) {
+  _mm256_mask_storeu_epi16(to, lanes, (__m256i)_mm512_cvtneps_pbh(sum));
+}
+
+/// c = a · b, or c += a · b, for `rows` rows and `vectors` vectors of columns.
+template <class C, int rows, int vectors>
+void multiply_pairs(const PairTile<C>& tile) {
+  constexpr int pointers = (rows + 2) / 3;  // as in multiply_tile
+  const bf16* a[pointers];
+  const std::int64_t a_row = tile.a_row_stride;
+  repeat<pointers>([&](auto p) { a[p] = tile.a + 3 * p * a_row; });
+  const Pair* b = tile.b;
+  __m512 sum[rows][vectors];
+  repeat<rows>([&](auto i) { repeat<vectors>([&](auto j) { sum[i][j] = _mm512_setzero_ps(); }); });
+  for (std::int64_t k = tile.pairs; k > 0; --k) {
+    __m512i row[vectors];
+    repeat<vectors>([&](auto j) { row[j] = _mm512_loadu_si512(b + j * width); });
+    repeat<rows>([&](auto i) {
+      const __m512i factor =
+          _mm512_set1_epi32(static_cast<int>(load_pair(a[i / 3] + i % 3 * a_row)));
+      repeat<vectors>([&](auto j) {
+        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], (__m512bh)factor, (__m512bh)row[j]);
+      });
+    });
+    repeat<pointers>([&](auto p) { a[p] += tile.a_pair_stride; });
+    b += vectors * width;
+  }
+  repeat<rows>([&](auto i) {
+    C* const c = tile.c + i * tile.c_row_stride;
+    repeat<vectors>([&](auto j) {
+      const __mmask16 lanes = j + 1 < vectors ? __mmask16(0xffff) : tile.last;
+      if constexpr (std::is_same_v<C, float>) {
+        if (tile.accumulate)
+          sum[i][j] = _mm512_add_ps(sum[i][j], _mm512_maskz_loadu_ps(lanes, c + j * width));
+      }
+      store_sum(c + j * width, sum[i][j], lanes);
+    });
+  });
+}
+
+/// For each number of rows less 1 and of vectors less 1.
+template <class C>
+struct PairTileTable {
+  void (*multiply[tile_rows][tile_vectors])(const PairTile<C>&);
+};
+template <class C>
+constexpr PairTileTable<C> make_pair_tile_table() {
+  PairTileTable<C> table{};
+  repeat<tile_rows>([&](auto i) {
+    repeat<tile_vectors>([&](auto j) { table.multiply[i][j] = multiply_pairs<C, i + 1, j + 1>; });
+  });
+  return table;
+}
+template <class C>
+constexpr PairTileTable<C> pair_tile_table = make_pair_tile_table<C>();
+
+/// `count` <= 16 columns of contiguous rows as rows of `padded` pairs, of which the columns and
+/// zeros behind them, up to 16, are written.
+void pack_vector(const bf16* from, std::int64_t row_stride, std::int64_t rows, std::int64_t count,
+                 Pair* to, std::int64_t padded) {
+  const __mmask16 lanes = first_lanes(count), written = first_lanes(std::min(width, padded));
+  const auto row = [&](const bf16* at) {
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, at));
+  };
+  for (; rows > 1; rows -= 2, from += 2 * row_stride, to += padded) {
+    _mm_prefetch(from + rows_ahead * row_stride, _MM_HINT_T0);
+    _mm_prefetch(from + (rows_ahead + 1) * row_stride, _MM_HINT_T0);
+    _mm512_mask_storeu_epi32(
+        to, written, _mm512_or_si512(row(from), _mm512_slli_epi32(row(from + row_stride), 16)));
+  }
+  if (rows > 0) _mm512_mask_storeu_epi32(to, written, row(from));
+}
+
+/// tile_columns columns of contiguous rows, of which there is an even number, as rows of pairs.
+void pack_tile(const bf16* from, std::int64_t row_stride, std::int64_t rows, Pair* to) {
+  static_assert(columns == 32);
+  const auto index = [](int first) {
+    alignas(64) std::uint16_t lanes[32];
+    for (int i = 0; i < 16; ++i) {
+      lanes[2 * i] = static_cast<std::uint16_t>(first + i);
+      lanes[2 * i + 1] = static_cast<std::uint16_t>(32 + first + i);
+    }
+    return _mm512_load_si512(lanes);
+  };
+  const __m512i left = index(0), right = index(16);
+  for (; rows > 0; rows -= 2, from += 2 * row_stride, to += columns) {
+    _mm_prefetch(from + rows_ahead * row_stride, _MM_HINT_T0);
+    _mm_prefetch(from + (rows_ahead + 1) * row_stride, _MM_HINT_T0);
+    const __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + row_stride);
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(low, left, high));
+    _mm512_storeu_si512(to + width, _mm512_permutex2var_epi16(low, right, high));
+  }
+}
+
+/// The matrix m, rows along the depth and at most tile_columns columns, as rows of `padded` pairs,
+/// zeros behind the columns and behind an odd depth.
+void pack_pairs(const MatrixRef<const bf16>& m, Pair* to, std::int64_t padded) {
+  const std::int64_t pairs = ceil_div(m.rows, 2);
+  if (m.col_stride == 1) {
+    if (m.cols == columns && m.rows % 2 == 0) return pack_tile(m.data, m.row_stride, m.rows, to);
+    for (std::int64_t j = 0; j < m.cols; j += width) {
+      pack_vector(m.data + j, m.row_stride, m.rows, std::min(width, m.cols - j), to + j, padded);
+    }
+    return;
+  }
+  std::int64_t done = 0;
+  if (m.row_stride == 1 && padded % width == 0) {
+    for (; m.rows / 2 - done >= width; done += width) {
+      for (std::int64_t j = 0; j < m.cols; j += width) {
+        const bf16* const from = m.data + 2 * done + j * m.col_stride;
+        const auto row = [&](int i) {
+          return i < m.cols - j ? load(reinterpret_cast<const float*>(from + i * m.col_stride))
+                                : Vector<float>{};
+        };
+        transpose_square(row, reinterpret_cast<float*>(to + done * padded + j), padded);
+      }
+    }
+  }
+  for (std::int64_t p = done; p < pairs; ++p) {
+    const bf16* const low = m.data + 2 * p * m.row_stride;
+    const bool has_high = 2 * p + 1 < m.rows;
+    Pair* const row = to + p * padded;
+    for (std::int64_t j = 0; j < m.cols; ++j) {
+      const bf16* const at = low + j * m.col_stride;
+      row[j] = pair(*at, has_high ? at[m.row_stride] : bf16{0});
+    }
+    std::fill(row + m.cols, row + padded, 0);
+  }
+}
+
+struct Scratch {
+  alignas(64) Pair a[packed_pairs];
+  alignas(64) float c[tile_rows * columns];
+  alignas(64) Pair b[block_numbers / 2];
+};
+
+/// Each thread's own, allocated when it first needs it.
+Scratch& scratch() {
+  thread_local const auto own = std::make_unique_for_overwrite<Scratch>();
+  return *own;
+}
+
+template <class C>
+class PairProduct {
+ public:
+  PairProduct(const MatrixRef<C>& c, const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
+              const Finish& finish)
+      : c_(c),
+        a_(a),
+        b_(b),
+        finish_(finish),
+        panels_(ceil_div(c.rows, tile_rows)),
+        scratch_(scratch()) {}
+
+  void run(bool accumulate) {
+    const std::int64_t pairs = ceil_div(a_.cols, 2), depths = ceil_div(pairs, block_pairs);
+    const std::int64_t fit = block_numbers / 2 / ceil_div(pairs, depths) / columns * columns;
+    const std::int64_t most_columns = std::min(block_columns, fit);
+    for (column_ = 0; column_ < c_.cols; column_ += most_columns) {
+      cols_ = std::min(c_.cols - column_, most_columns);
+      for (std::int64_t d = 0; d < depths; ++d) {
+        const std::int64_t first = pairs * d / depths;
+        pairs_ = pairs * (d + 1) / depths - first;
+        first_k_ = 2 * first;
+        depth_ = std::min(a_.cols - first_k_, 2 * pairs_);
+        pack_b();
+        const bool packs = a_.col_stride != 1 || depth_ % 2 != 0;
+        const std::int64_t together = packed_pairs / (tile_rows * pairs_);
+        for (std::int64_t p = 0; p < panels_; ++p) {
+          const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+          if (packs) {
+            if (p % together == 0) pack_a(p, std::min(p + together, panels_));
+            const Pair* const from = scratch_.a + p % together * tile_rows * pairs_;
+            multiply_panel(row, rows, reinterpret_cast<const bf16*>(from), 2, 2 * rows,
+                           accumulate || d > 0);
+          } else {
+            multiply_panel(row, rows, a_at(row), a_.row_stride, 2, accumulate || d > 0);
+          }
+          if (finish_ && d + 1 == depths) finish_(row, rows, column_, cols_);
+        }
+      }
+    }
+  }
+
+ private:
+  void pack_b() {
+    const MatrixRef<const bf16> block{b_.data + first_k_ * b_.row_stride + column_ * b_.col_stride,
+                                      depth_, cols_, b_.row_stride, b_.col_stride};
+    pack(block, ceil_div(cols_, columns), scratch_.b, [&](std::int64_t panel) {
+      const std::int64_t first = panel * columns, cols = std::min(columns, cols_ - first);
+      return Panel{first, cols, first * pairs_, ceil_div(cols, width) * width};
+    });
+  }
+
+  /// Panels [first, end) of rows of a.
+  void pack_a(std::int64_t first, std::int64_t end) {
+    const std::int64_t row = first_row(first);
+    const MatrixRef<const bf16> block{a_at(row), depth_, first_row(end) - row, a_.col_stride,
+                                      a_.row_stride};
+    pack(block, end - first, scratch_.a, [&](std::int64_t panel) {
+      const std::int64_t begin = first_row(first + panel),
+                         rows = first_row(first + panel + 1) - begin;
+      return Panel{begin - row, rows, panel * tile_rows * pairs_, rows};
+    });
+  }
+
+  /// Columns [first, first + count) of a block go to place `to`, as rows of `padded` pairs.
+  struct Panel {
+    std::int64_t first, count, to, padded;
+  };
+
+  /// Panels of a block one after the other; a few depths of each in turn where that would read
+  /// parts of cache lines.
+  template <class PanelAt>
+  void pack(const MatrixRef<const bf16>& block, std::int64_t panels, Pair* to,
+            const PanelAt& panel_at) {
+    const std::int64_t step =
+        block.col_stride == 1 && panel_at(0).count < columns ? 32 : block.rows;
+    for (std::int64_t k = 0; k < block.rows; k += step) {
+      for (std::int64_t p = 0; p < panels; ++p) {
+        const Panel panel = panel_at(p);
+        const bf16* const from = block.data + k * block.row_stride + panel.first * block.col_stride;
+        pack_pairs(
+            {from, std::min(step, block.rows - k), panel.count, block.row_stride, block.col_stride},
+            to + panel.to + k / 2 * panel.padded, panel.padded);
+      }
+    }
+  }
+
+  std::int64_t first_row(std::int64_t panel) const { return c_.rows * panel / panels_; }
+  const bf16* a_at(std::int64_t row) const {
+    return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
+  }
+
+  /// Rows [row, row + rows) of the product with the block of b. The pairs of a lie at `a`.
+  void multiply_panel(std::int64_t row, std::int64_t rows, const bf16* a, std::int64_t row_stride,
+                      std::int64_t pair_stride, bool accumulate) {
+    for (std::int64_t j = 0; j < cols_; j += columns) {
+      const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
+      const Pair* const b = scratch_.b + j * pairs_;
+      const __mmask16 last = first_lanes(cols - (vectors - 1) * width);
+      C* const c = c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride;
+      if (c_.col_stride == 1) {
+        pair_tile_table<C>.multiply[rows - 1][vectors - 1](
+            {pairs_, a, row_stride, pair_stride, b, c, c_.row_stride, last, accumulate});
+        continue;
+      }
+      // No rows of c: through a copy.
+      pair_tile_table<float>.multiply[rows - 1][vectors - 1](
+          {pairs_, a, row_stride, pair_stride, b, scratch_.c, columns, last, false});
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t l = 0; l < cols; ++l) {
+          C& to = c[i * c_.row_stride + l * c_.col_stride];
+          const float sum = scratch_.c[i * columns + l];
+          if constexpr (std::is_same_v<C, float>) {
+            to = accumulate ? to + sum : sum;
+          } else {
+            to = convert<bf16>(sum);
+          }
+        }
+      }
+    }
+  }
+
+  const MatrixRef<C> c_;
+  const MatrixRef<const bf16> a_, b_;
+  const Finish& finish_;
+  const std::int64_t panels_;  // of rows
+  Scratch& scratch_;
+  std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0, pairs_ = 0;  // the block of b
+};
+
+/// Results have to lie in rows. Of a product with a vector it is the matrix that counts: it is read
+/// where it lies if the depth is contiguous, and packed fastest as b.
+template <class C>
+bool is_better_turned(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
+                      const MatrixRef<const bf16>& b) {
+  if (c.cols == 1) return a.col_stride != 1;
+  if (c.rows == 1) return b.row_stride == 1;
+  return c.col_stride != 1 && c.row_stride == 1;
+}
+
+}  // namespace
+
+template <class C>
+void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
+                  const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
+  if (c.rows == 0 || c.cols == 0) return;
+  if (a.cols == 0) {
+    // An operand without elements may have no address to start from.
+    const bf16 zero{};
+    const MatrixRef<const bf16> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
+    return bf16_product(c, column, row, accumulate, finish);
+  }
+  if (is_better_turned(c, a, b)) {
+    PairProduct<C>(c.transposed(), b.transposed(), a.transposed(), finish.transposed())
+        .run(accumulate);
+  } else {
+    PairProduct<C>(c, a, b, finish).run(accumulate);
+  }
+}
+
+template void bf16_product(const MatrixRef<float>&, const MatrixRef<const bf16>&,
+                           const MatrixRef<const bf16>&, bool, const Finish&);
+template void bf16_product(const MatrixRef<bf16>&, const MatrixRef<const bf16>&,
+                           const MatrixRef<const bf16>&, bool, const Finish&);
+
+}  // namespace ein::host
+
+#endif
