@@ -92,13 +92,15 @@ std::string devices(bool json_is_wanted) {
   const std::string cache_list = caches();
   table.add({"", with_prefix(cpu.memory, "B") + " of memory" +
                      (cache_list.empty() ? "" : "; caches " + cache_list)});
-  table.add({"", with_prefix(*cpu.peak(DType::f32), "FLOP/s ") + "f32, " +
+  table.add({"", with_prefix(*cpu.peak(DType::bf16), "FLOP/s ") + "bf16, " +
+                     with_prefix(*cpu.peak(DType::f32), "FLOP/s ") + "f32, " +
                      with_prefix(*cpu.peak(DType::f64), "FLOP/s ") + "f64, " +
                      with_prefix(cpu.bandwidth, "B/s") + " (" + cpu.source + ")"});
   json.add("cpu.name", cpu.name);
   json.add("cpu.cores", Count(cores));
   json.add("cpu.threads", Count(num_threads()));
   json.add("cpu.memory", cpu.memory);
+  json.add("cpu.flops.bf16", *cpu.peak(DType::bf16));
   json.add("cpu.flops.f32", *cpu.peak(DType::f32));
   json.add("cpu.flops.f64", *cpu.peak(DType::f64));
   json.add("cpu.bandwidth", cpu.bandwidth);

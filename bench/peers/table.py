@@ -127,7 +127,8 @@ def misses(rows):
 
 
 def mfu(row, machine):
-    peak = machine["limits"].get(str(row["threads"]), {}).get("f32")
+    dtype = "bf16" if "bf16" in row["name"] else "f32"
+    peak = machine["limits"].get(str(row["threads"]), {}).get(dtype)
     return row["flops"] / row["times"]["ein"] / peak if peak else math.nan
 
 
@@ -158,9 +159,9 @@ def preface(report):
            f"In a mean none counts for more than {MOST}, except of calls that are nothing but overhead.", "",
            f"`{command}`, {report.get('seconds', 0) / 60:.0f} minutes. {machine['model']}, {machine['cores']} cores, "
            f"{machine['system']}; {versions}.",
-           *head(">threads", ">f32 FMA, GFLOP/s", ">f64 FMA, GFLOP/s", ">read, GB/s", ">copy, GB/s")]
+           *head(">threads", ">f32 FMA, GFLOP/s", ">f64 FMA, GFLOP/s", ">bf16 pairs, GFLOP/s", ">read, GB/s", ">copy, GB/s")]
     for count, limits in sorted(machine["limits"].items(), key=lambda item: int(item[0])):
-        rates = (f"{limits[key] * 1e-9:.{digits}f}" for key, digits in (("f32", 0), ("f64", 0), ("read", 1), ("copy", 1)))
+        rates = (f"{limits[key] * 1e-9:.{digits}f}" for key, digits in (("f32", 0), ("f64", 0), ("bf16", 0), ("read", 1), ("copy", 1)))
         out.append(line_of([count, *rates]))
     return out
 

@@ -69,6 +69,7 @@ struct CpuLimits {
   std::string model;          ///< as the system names the processor
   int threads = 0;            ///< num_threads() at the time
   double f32 = 0, f64 = 0;    ///< fused multiply-adds on registers, FLOP/s of all threads
+  double bf16 = 0;            ///< sums of products of pairs (AVX512-BF16), or f32's
   double read = 0, copy = 0;  ///< of arrays beyond every cache, bytes/s; a copied byte counts twice
 };
 /// Measures, which takes about a second: chains of multiply-adds as wide as this build's vectors,
@@ -76,8 +77,8 @@ struct CpuLimits {
 /// arrays do not fit.
 CpuLimits measure_cpu();
 
-/// This machine as a device: peaks of f64 and f32, the latter for the narrow floats too, which
-/// compute in f32; the bandwidth is the higher of reading and copying. Measured once for each
+/// This machine as a device: peaks of f64, f32 and bf16, that of f32 for the other narrow floats too, which
+/// compute in it; the bandwidth is the higher of reading and copying. Measured once for each
 /// processor model and number of threads, and kept in $XDG_CACHE_HOME/ein or ~/.cache/ein; a
 /// directory that is missing and cannot be made, or that others may write to, is not used, and a
 /// file that is not what was written is measured anew.

@@ -18,6 +18,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 
@@ -40,7 +44,7 @@ constexpr bool has_fma = true;
 constexpr bool has_fma = false;
 #endif
 /// Changes when the benchmark does, so that older files are measured anew.
-constexpr int measurement_version = 1;
+constexpr int measurement_version = 2;
 
 template <class T>
 struct VectorOf;
@@ -79,23 +83,50 @@ double seconds_now(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+template <class T>
+struct MultiplyAdds {
+  static constexpr double flops = 2.0 * (vector_bytes / sizeof(T));  // of one instruction
+  static T run(std::int64_t steps) { return multiply_add<T>(steps, std::make_index_sequence<chains>()); }
+};
+
+#if defined(__AVX512BF16__)
+/// Sums of products of pairs, in f32.
+template <>
+struct MultiplyAdds<bf16> {
+  static constexpr double flops = 4.0 * (vector_bytes / sizeof(float));
+  static float run(std::int64_t steps) { return run(steps, std::make_index_sequence<chains>()); }
+
+ private:
+  template <std::size_t... I>
+  static float run(std::int64_t steps, std::index_sequence<I...>) {
+    const __m512bh small = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0x1p-10F), _mm512_set1_ps(0x1p-10F));
+    __m512 x[chains] = {_mm512_set1_ps(static_cast<float>(I))...};
+    for (std::int64_t step = 0; step < steps; ++step) ((x[I] = _mm512_dpbf16_ps(x[I], small, small)), ...);
+    return (x[I][0] + ...);
+  }
+};
+#else
+/// They compute in f32.
+template <>
+struct MultiplyAdds<bf16> : MultiplyAdds<float> {};
+#endif
+
 /// FLOP/s of all threads: of several runs the best, of each run the slowest thread, by the time
 /// that it had a processor. So another program's share of the machine does not count.
 template <class T>
 double measure_flops(int threads) {
-  constexpr auto indices = std::make_index_sequence<chains>();
   constexpr std::int64_t steps = 500'000;
   std::vector<double> seconds(static_cast<std::size_t>(threads));
   double best = INFINITY;
   for (int run = 0; run < 25; ++run) {
     host::parallel_for(threads, [&](std::int64_t part) {
       const double begin = seconds_now(CLOCK_THREAD_CPUTIME_ID);
-      keep(multiply_add<T>(steps, indices));
+      keep(MultiplyAdds<T>::run(steps));
       seconds[static_cast<std::size_t>(part)] = seconds_now(CLOCK_THREAD_CPUTIME_ID) - begin;
     });
     best = std::min(best, *std::max_element(seconds.begin(), seconds.end()));
   }
-  return 2.0 * steps * chains * (vector_bytes / sizeof(T)) * threads / std::max(best, 1e-9);
+  return MultiplyAdds<T>::flops * steps * chains * threads / std::max(best, 1e-9);
 }
 
 std::uint64_t checksum(const std::byte* from, std::size_t bytes) {
@@ -204,7 +235,7 @@ std::string key_of(const std::string& model, int threads) {
 
 std::string text_of(const CpuLimits& limits) {
   std::string text = key_of(limits.model, limits.threads) + "f32 " + digits(limits.f32) + "\nf64 " +
-                     digits(limits.f64) + "\nread " + digits(limits.read) + "\ncopy " +
+                     digits(limits.f64) + "\nbf16 " + digits(limits.bf16) + "\nread " + digits(limits.read) + "\ncopy " +
                      digits(limits.copy) + "\n";
   return text + "sum " + std::to_string(fnv1a(text)) + "\n";
 }
@@ -225,7 +256,7 @@ bool parse(std::string_view text, CpuLimits& limits) {
   if (!text.starts_with(key)) return false;
   std::string_view rest = text.substr(key.size());
   if (!take(rest, "f32 ", limits.f32) || !take(rest, "f64 ", limits.f64) ||
-      !take(rest, "read ", limits.read) || !take(rest, "copy ", limits.copy)) {
+      !take(rest, "bf16 ", limits.bf16) || !take(rest, "read ", limits.read) || !take(rest, "copy ", limits.copy)) {
     return false;
   }
   return text == text_of(limits);
@@ -283,6 +314,7 @@ CpuLimits measure_cpu() {
   limits.threads = num_threads();
   limits.f32 = measure_flops<float>(limits.threads);
   limits.f64 = measure_flops<double>(limits.threads);
+  limits.bf16 = measure_flops<bf16>(limits.threads);
   measure_bandwidth(limits);
   return limits;
 }
@@ -305,9 +337,10 @@ Hardware measured_cpu() {
   const std::string threads =
       std::to_string(limits.threads) + (limits.threads == 1 ? " thread" : " threads");
   Hardware cpu{"cpu", limits.model + ", " + threads};
-  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+  for (DType dtype : {DType::f32, DType::f16, DType::f8e4m3, DType::f8e5m2}) {
     cpu.peaks.push_back({dtype, TensorCores::no, limits.f32});
   }
+  cpu.peaks.push_back({DType::bf16, TensorCores::no, limits.bf16});
   cpu.peaks.push_back({DType::f64, TensorCores::no, limits.f64});
   cpu.bandwidth = std::max(limits.read, limits.copy);
   cpu.memory = physical_memory();
