@@ -394,8 +394,9 @@ template <int element, bool along_i, bool streaming, bool fetch>
   }
 }
 
-// What goes along rows: writing, or reading, with streamed stores or without.
-enum class Order { writing, reading, streaming };
+// What goes along rows: writing, or reading, with streamed stores or without. Or neither: the next square is one further
+// down and to the right, so that where rows are a power of two apart its lines do not take the places of the last one's.
+enum class Order { writing, reading, streaming, diagonal };
 
 // Calls tile(i, j) for tiles of height × width that cover the box; any last one of a row or column
 // overlaps the one before.
@@ -406,6 +407,16 @@ template <Order order, int64_t height, int64_t width, class Tile>
     for (int64_t j = 0; j < box.count_j; j += width) {
       for (int64_t i = 0; i < box.count_i; i += height)
         tile(std::min(i, last_i), std::min(j, last_j));
+    }
+  } else if constexpr (order == Order::diagonal) {
+    const int64_t rows = (box.count_i + height - 1) / height, columns = (box.count_j + width - 1) / width;
+    const auto [few, many] = std::minmax(rows, columns);
+    for (int64_t start = 0; start < many; ++start) {
+      for (int64_t k = 0; k < few; ++k) {
+        const int64_t other = start + k < many ? start + k : start + k - many;
+        const int64_t row = rows < columns ? k : other, column = rows < columns ? other : k;
+        tile(std::min(row * height, last_i), std::min(column * width, last_j));
+      }
     }
   } else {
     for (int64_t i = 0; i < box.count_i; i += height) {
@@ -545,6 +556,7 @@ constexpr CopyKernels kernels_of() {
   kernels.transpose_writing = transpose<element, Order::writing>;
   kernels.transpose_reading = transpose<element, Order::reading>;
   kernels.transpose_streaming = transpose<element, Order::streaming>;
+  kernels.transpose_diagonal = transpose<element, Order::diagonal>;
   if constexpr (element <= 16) {
     kernels.fill = fill_runs<element, false>;
     kernels.fill_streaming = fill_runs<element, true>;

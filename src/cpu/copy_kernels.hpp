@@ -33,7 +33,7 @@ enum class Pack { zip, unzip, repeat };
 /// For cells of one size, a power of two bytes up to widest_copied_element.
 struct CopyKernels {
   BoxKernel elements, fill, fill_streaming;
-  BoxKernel transpose_writing, transpose_reading, transpose_streaming;
+  BoxKernel transpose_writing, transpose_reading, transpose_streaming, transpose_diagonal;
   BoxKernel packed[3][3][2];  // [pack][count - 2][streaming]
 };
 inline constexpr int widest_copied_element = std::max(16, copy_vector_bytes / 2);

@@ -38,7 +38,7 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 struct StridedCopy::Reach {
   int64_t dst, src;
 };
-constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128},
+constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512}, staged_reach{512, 128},
     streaming_reach{1024, 128}, streaming_staged_reach{2048, 64}, runs_reach{256, 256},
     streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
 constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
@@ -164,9 +164,18 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
+  const int64_t in_a_place = most_in_a_place(step, j.dst, way_bytes);
+  // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that one. Of narrow
+  // matrices this is slower where the level-2 cache has them.
+  const bool whole_squares = i.src % line_bytes == 0 && j.dst % line_bytes == 0 && in_a_place <= many_lines_in_a_place;
+  const int64_t least = (fetches_ ? 1 : 3) * step;
+  if (!stream && whole_squares && i.size >= least && j.size >= least) {
+    kernel_ = kernels.transpose_diagonal;
+    fetches_ = false;
+    return diagonal_reach;
+  }
   // Half the lines of a square in one place: they push each other out before they are full.
-  const bool crowded = j.size >= step && most_in_a_place(step, j.dst, way_bytes) >=
-                                             std::max(step / 2, many_lines_in_a_place);
+  const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, many_lines_in_a_place);
   staged_ = stream || crowded || i.size * run < line_bytes;
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
