@@ -599,6 +599,14 @@ void fetch_row_ends(std::byte* dst, const std::byte*, const CopyBox& box) {
   if (in_line(dst + box.run) != 0) prefetch_to_write(dst, box.run - 1);
 }
 
+// A line that a row begins within comes with the box before.
+void fetch_rows(const std::byte* src, int64_t distance, int64_t rows, int64_t stride, int64_t bytes) {
+  for (; rows > 0; --rows, src += stride) {
+    for (int64_t k = line_bytes; k < bytes; k += line_bytes) prefetch(src + k - 1, distance);
+    prefetch(src + bytes - 1, distance);
+  }
+}
+
 void finish_streaming() {
 #if defined(__SSE2__)
   _mm_sfence();

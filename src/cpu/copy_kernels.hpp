@@ -47,6 +47,8 @@ BoxKernel streaming_runs_kernel(std::int64_t run);
 BoxKernel copy_rows_kernel(bool streaming);
 /// Prefetches, to be written, the lines that a row of `run` bytes covers only in part.
 void fetch_row_ends(std::byte* dst, const std::byte* src, const CopyBox& box);
+/// Prefetches what lies `distance` from `rows` rows of `bytes` bytes, which may be outside of any array.
+void fetch_rows(const std::byte* src, std::int64_t distance, std::int64_t rows, std::int64_t stride, std::int64_t bytes);
 
 /// Streaming stores are weakly ordered; this makes them visible before what the caller stores next.
 void finish_streaming();

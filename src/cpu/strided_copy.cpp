@@ -264,6 +264,9 @@ void StridedCopy::plan_loops(int64_t total_bytes) {
     if (axes_[a].blocks() > 1) grid_.push_back(a);
     if (axes_[a].block > 1 && a != 0 && a != i_ && a != j_) inner_.push_back(a);
   }
+  // Single bytes take longer to transpose than to read, and are better fetched meanwhile.
+  fetches_as_it_writes_ = fetches_ && streams_ && staged_ && axes_[0].size > 1 && j.src == axes_[0].size && inner_.empty() &&
+                          rows_ == std::vector{j_};
   parts_ = std::clamp<int64_t>(total_bytes / part_bytes, 1, tiles_);
 }
 
@@ -340,7 +343,7 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   box.run = extent(0, at);
   box.count_i = extent(i_, at);
   box.count_j = extent(j_, at);
-  if (fetches_) box.src_ahead = distance_to_next(at, &Axis::src);
+  if (fetches_ && !fetches_as_it_writes_) box.src_ahead = distance_to_next(at, &Axis::src);
   box.dst_i = axes_[i_].staged;
   box.dst_j = axes_[j_].staged;
   CopyBox row{1, 1, 0, 0, 0, 0, 1, 0, 0};
@@ -349,7 +352,23 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   // By the time that the rows are written, the lines that they share with others are there.
   if (streams_) run_loops(dst, dst, row, fetch_row_ends, rows, at);
   run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
+  if (fetches_as_it_writes_) return write_and_fetch(dst, stage, row, src, at);
   run_loops(dst, stage, row, copy_rows_kernel(streams_), rows, at);
+}
+
+// Reading and writing memory at the same time. Between two rows of this tile, it fetches some of the next.
+void StridedCopy::write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row, const std::byte* src,
+                                  const Position& at) const {
+  const Axis &i = axes_[i_], &j = axes_[j_];
+  const BoxKernel write = copy_rows_kernel(true);
+  const int64_t ahead = distance_to_next(at, &Axis::src), rows = extent(j_, at), src_rows = extent(i_, at);
+  int64_t fetched = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t goal = (r + 1) * src_rows / rows;
+    fetch_rows(src + fetched * i.src, ahead, goal - fetched, i.src, rows * j.src);
+    fetched = goal;
+    write(dst + r * j.dst, stage + r * j.staged, row);
+  }
 }
 
 void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,
