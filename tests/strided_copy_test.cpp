@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <random>
 #include <sstream>
@@ -159,6 +160,25 @@ TEST_F(StridedCopyTest, TransposesNarrowMatricesOfEveryWidth) {
       check({{wide, 1, narrow + gap}, {narrow, wide + gap, 1}}, element, random_offset(),
             random_offset(), stream_from);
     }
+  }
+}
+
+// Squares whose lines are their own, and what is left of them at the ends; rows a line or more apart, and a power of two.
+TEST_F(StridedCopyTest, TransposesRowsThatBeginAtLines) {
+  for (int trial = 0; trial < 400 && !HasFailure(); ++trial) {
+    const std::size_t element = random_element();
+    const auto line = static_cast<std::int64_t>(64 / element);
+    const auto row = [&](std::int64_t size) {
+      const std::int64_t lines = (size + line - 1) / line;
+      if (uniform(0, 1) == 0) return (lines + uniform(0, 5)) * line;
+      return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(lines))) * line;
+    };
+    const std::int64_t rows = uniform(line, 12 * line), columns = uniform(line, 12 * line), batch = uniform(1, 3);
+    const std::int64_t to = row(rows), from = row(columns);
+    check({{batch, to * columns, from * rows}, {rows, 1, from}, {columns, to, 1}}, element, random_offset(), random_offset(),
+          never_stream);
+    check({{rows, 1, from * batch}, {batch, to, from}, {columns, to * batch, 1}}, element, random_offset(), random_offset(),
+          never_stream);
   }
 }
 

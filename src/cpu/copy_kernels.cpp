@@ -394,8 +394,9 @@ template <int element, bool along_i, bool streaming, bool fetch>
   }
 }
 
-// What goes along rows: writing, or reading, with streamed stores or without.
-enum class Order { writing, reading, streaming };
+// What goes along rows: writing, or reading, with streamed stores or without. Or neither: the next square is one further
+// down and to the right, so that where rows are a power of two apart its lines do not take the places of the last one's.
+enum class Order { writing, reading, streaming, diagonal };
 
 // Calls tile(i, j) for tiles of height × width that cover the box; any last one of a row or column
 // overlaps the one before.
@@ -406,6 +407,16 @@ template <Order order, int64_t height, int64_t width, class Tile>
     for (int64_t j = 0; j < box.count_j; j += width) {
       for (int64_t i = 0; i < box.count_i; i += height)
         tile(std::min(i, last_i), std::min(j, last_j));
+    }
+  } else if constexpr (order == Order::diagonal) {
+    const int64_t rows = (box.count_i + height - 1) / height, columns = (box.count_j + width - 1) / width;
+    const auto [few, many] = std::minmax(rows, columns);
+    for (int64_t start = 0; start < many; ++start) {
+      for (int64_t k = 0; k < few; ++k) {
+        const int64_t other = start + k < many ? start + k : start + k - many;
+        const int64_t row = rows < columns ? k : other, column = rows < columns ? other : k;
+        tile(std::min(row * height, last_i), std::min(column * width, last_j));
+      }
     }
   } else {
     for (int64_t i = 0; i < box.count_i; i += height) {
@@ -545,6 +556,7 @@ constexpr CopyKernels kernels_of() {
   kernels.transpose_writing = transpose<element, Order::writing>;
   kernels.transpose_reading = transpose<element, Order::reading>;
   kernels.transpose_streaming = transpose<element, Order::streaming>;
+  kernels.transpose_diagonal = transpose<element, Order::diagonal>;
   if constexpr (element <= 16) {
     kernels.fill = fill_runs<element, false>;
     kernels.fill_streaming = fill_runs<element, true>;
@@ -585,6 +597,14 @@ void fetch_row_ends(std::byte* dst, const std::byte*, const CopyBox& box) {
   };
   if (in_line(dst) != 0) prefetch_to_write(dst, 0);
   if (in_line(dst + box.run) != 0) prefetch_to_write(dst, box.run - 1);
+}
+
+// A line that a row begins within comes with the box before.
+void fetch_rows(const std::byte* src, int64_t distance, int64_t rows, int64_t stride, int64_t bytes) {
+  for (; rows > 0; --rows, src += stride) {
+    for (int64_t k = line_bytes; k < bytes; k += line_bytes) prefetch(src + k - 1, distance);
+    prefetch(src + bytes - 1, distance);
+  }
 }
 
 void finish_streaming() {

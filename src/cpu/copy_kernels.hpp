@@ -33,7 +33,7 @@ enum class Pack { zip, unzip, repeat };
 /// For cells of one size, a power of two bytes up to widest_copied_element.
 struct CopyKernels {
   BoxKernel elements, fill, fill_streaming;
-  BoxKernel transpose_writing, transpose_reading, transpose_streaming;
+  BoxKernel transpose_writing, transpose_reading, transpose_streaming, transpose_diagonal;
   BoxKernel packed[3][3][2];  // [pack][count - 2][streaming]
 };
 inline constexpr int widest_copied_element = std::max(16, copy_vector_bytes / 2);
@@ -47,6 +47,8 @@ BoxKernel streaming_runs_kernel(std::int64_t run);
 BoxKernel copy_rows_kernel(bool streaming);
 /// Prefetches, to be written, the lines that a row of `run` bytes covers only in part.
 void fetch_row_ends(std::byte* dst, const std::byte* src, const CopyBox& box);
+/// Prefetches what lies `distance` from `rows` rows of `bytes` bytes, which may be outside of any array.
+void fetch_rows(const std::byte* src, std::int64_t distance, std::int64_t rows, std::int64_t stride, std::int64_t bytes);
 
 /// Streaming stores are weakly ordered; this makes them visible before what the caller stores next.
 void finish_streaming();

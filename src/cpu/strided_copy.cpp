@@ -38,7 +38,7 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 struct StridedCopy::Reach {
   int64_t dst, src;
 };
-constexpr StridedCopy::Reach cached_reach{1024, 64}, staged_reach{512, 128},
+constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512}, staged_reach{512, 128},
     streaming_reach{1024, 128}, streaming_staged_reach{2048, 64}, runs_reach{256, 256},
     streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
 constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
@@ -164,9 +164,18 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
+  const int64_t in_a_place = most_in_a_place(step, j.dst, way_bytes);
+  // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that one. Of narrow
+  // matrices this is slower where the level-2 cache has them.
+  const bool whole_squares = i.src % line_bytes == 0 && j.dst % line_bytes == 0 && in_a_place <= many_lines_in_a_place;
+  const int64_t least = (fetches_ ? 1 : 3) * step;
+  if (!stream && whole_squares && i.size >= least && j.size >= least) {
+    kernel_ = kernels.transpose_diagonal;
+    fetches_ = false;
+    return diagonal_reach;
+  }
   // Half the lines of a square in one place: they push each other out before they are full.
-  const bool crowded = j.size >= step && most_in_a_place(step, j.dst, way_bytes) >=
-                                             std::max(step / 2, many_lines_in_a_place);
+  const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, many_lines_in_a_place);
   staged_ = stream || crowded || i.size * run < line_bytes;
   const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
@@ -255,6 +264,9 @@ void StridedCopy::plan_loops(int64_t total_bytes) {
     if (axes_[a].blocks() > 1) grid_.push_back(a);
     if (axes_[a].block > 1 && a != 0 && a != i_ && a != j_) inner_.push_back(a);
   }
+  // Single bytes take longer to transpose than to read, and are better fetched meanwhile.
+  fetches_as_it_writes_ = fetches_ && streams_ && staged_ && axes_[0].size > 1 && j.src == axes_[0].size && inner_.empty() &&
+                          rows_ == std::vector{j_};
   parts_ = std::clamp<int64_t>(total_bytes / part_bytes, 1, tiles_);
 }
 
@@ -331,7 +343,7 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   box.run = extent(0, at);
   box.count_i = extent(i_, at);
   box.count_j = extent(j_, at);
-  if (fetches_) box.src_ahead = distance_to_next(at, &Axis::src);
+  if (fetches_ && !fetches_as_it_writes_) box.src_ahead = distance_to_next(at, &Axis::src);
   box.dst_i = axes_[i_].staged;
   box.dst_j = axes_[j_].staged;
   CopyBox row{1, 1, 0, 0, 0, 0, 1, 0, 0};
@@ -340,7 +352,23 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   // By the time that the rows are written, the lines that they share with others are there.
   if (streams_) run_loops(dst, dst, row, fetch_row_ends, rows, at);
   run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
+  if (fetches_as_it_writes_) return write_and_fetch(dst, stage, row, src, at);
   run_loops(dst, stage, row, copy_rows_kernel(streams_), rows, at);
+}
+
+// Reading and writing memory at the same time. Between two rows of this tile, it fetches some of the next.
+void StridedCopy::write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row, const std::byte* src,
+                                  const Position& at) const {
+  const Axis &i = axes_[i_], &j = axes_[j_];
+  const BoxKernel write = copy_rows_kernel(true);
+  const int64_t ahead = distance_to_next(at, &Axis::src), rows = extent(j_, at), src_rows = extent(i_, at);
+  int64_t fetched = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t goal = (r + 1) * src_rows / rows;
+    fetch_rows(src + fetched * i.src, ahead, goal - fetched, i.src, rows * j.src);
+    fetched = goal;
+    write(dst + r * j.dst, stage + r * j.staged, row);
+  }
 }
 
 void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,

@@ -59,6 +59,8 @@ class StridedCopy {
   std::int64_t distance_to_next(const Position& at, std::int64_t Axis::*stride) const;
   void run_tile(std::byte* dst, const std::byte* src, const Position& at, BoxKernel kernel) const;
   void run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const;
+  void write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row, const std::byte* src,
+                       const Position& at) const;
   void run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,
                  const Loops& loops, const Position& at) const;
 
@@ -72,6 +74,7 @@ class StridedCopy {
   std::uintptr_t stream_alignment_ = 1;  // as streaming_ wants it
   bool streams_ = false;                 // the output is written around the caches, if possible
   bool fetches_ = false;                 // each tile prefetches the next
+  bool fetches_as_it_writes_ = false;    // prefetches the next tile while a staged one is written
   bool staged_ = false;                  // tiles are put together elsewhere, then copied row by row
   std::size_t row_axes_ = 1;             // axes before this one make such a row
   std::vector<std::size_t> rows_;  // axes of a tile that such rows are counted by, slowest first
