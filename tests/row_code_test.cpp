@@ -313,13 +313,14 @@ TEST(RowCode, WhatItLacksIsNotCompiled) {
   EXPECT_EQ(compiled(program), nullptr);
 }
 
+void expect_near(const Tensor& got, const Tensor& want) {
+  const std::vector<double> a = test::get_values(got), b = test::get_values(want);
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0, std::abs(b[i]))) << i;
+}
+
 /// Chains whose nests share rows, compiled, against the same calls in double precision one by one.
 TEST(RowCode, CompiledChains) {
-  const auto near = [](const Tensor& got, const Tensor& want) {
-    const std::vector<double> a = test::get_values(got), b = test::get_values(want);
-    ASSERT_EQ(a.size(), b.size());
-    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0, std::abs(b[i]))) << i;
-  };
   manual_seed(5);
   for (const auto& [rows, columns] : {std::pair{300, 333}, {64, 1024}, {2048, 65}, {7, 5000}, {4096, 16}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
@@ -329,13 +330,30 @@ TEST(RowCode, CompiledChains) {
       const Tensor h = layer_norm(x + y, w, b, "r [c]");
       return softmax(gelu(h) * 2.0 + x, "r [c]");
     };
-    near(compile(chain)(x, y, w, b), chain(wide(x), wide(y), wide(w), wide(b)));
+    expect_near(compile(chain)(x, y, w, b), chain(wide(x), wide(y), wide(w), wide(b)));
     const auto gradient = [&](const Tensor& x, const Tensor& y, const Tensor& w, const Tensor& b) {
       const Tensor from = x.detach().requires_grad(true);
       std::vector<Tensor> inputs{from};
       return gradients(chain(from, y, w, b), y, inputs)[0];
     };
-    near(compile(gradient)(x, y, w, b), gradient(wide(x), wide(y), wide(w), wide(b)));
+    expect_near(compile(gradient)(x, y, w, b), gradient(wide(x), wide(y), wide(w), wide(b)));
+  }
+}
+
+/// Results too large for the caches, which are written past them, while the next nests read them too.
+TEST(RowCode, LargeResults) {
+  manual_seed(6);
+  const Tensor x = randn({4096, 768}), y = randn({4096, 768}), w = randn({768}), b = randn({768});
+  const auto both = [](const Tensor& x, const Tensor& y, const Tensor& w, const Tensor& b) {
+    const Tensor h = x + y;
+    return std::vector<Tensor>{h, layer_norm(h, w, b, "r [c]"), rearrange(h, "r c -> r c")};
+  };
+  auto compiled = compile(both);
+  const std::vector<Tensor> want = both(x.to(DType::f64), y.to(DType::f64), w.to(DType::f64), b.to(DType::f64));
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<Tensor> got = compiled(x, y, w, b);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) expect_near(got[i], want[i]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/small_array.hpp"
+#include "cpu/strip.hpp"
 
 namespace ein::host {
 namespace {
@@ -47,12 +48,11 @@ class RowsKernel final : public Kernel {
     std::size_t axes = 0;              // of a nest
     std::int64_t rows = 1, step = 1;   // rows of each outer point, or elements of the only row, and how many are a part
     bool cuts_along = false;
-    std::vector<bool> streams{};  // places that are written past the caches where they are aligned
   };
 
-  /// `streaming` does the same past the caches, and may be none.
-  RowsKernel(Plan plan, std::unique_ptr<const RowCode> code, std::unique_ptr<const RowCode> streaming)
-      : plan_(std::move(plan)), code_(std::move(code)), streaming_(std::move(streaming)) {}
+  /// `streaming` does the same past the caches, with rows of memory as places behind the plan's; its code may be none.
+  RowsKernel(Plan plan, std::unique_ptr<const RowCode> code, RowProgram streaming, std::unique_ptr<const RowCode> streaming_code)
+      : plan_(std::move(plan)), code_(std::move(code)), streaming_(std::move(streaming)), streaming_code_(std::move(streaming_code)) {}
 
   void run(const Run& run) const override {
     const std::int64_t pieces = (plan_.rows + plan_.step - 1) / plan_.step, units = plan_.outer.count() * pieces;
@@ -65,8 +65,8 @@ class RowsKernel final : public Kernel {
     Loops::Cursor cursor(plan_.outer, plan_.axes);
     cursor.seek(point);
     const std::int64_t first = piece * plan_.step, count = std::min(plan_.step, plan_.rows - first);
-    SmallArray<std::byte*, most_operands> places(plan_.places.size());
-    for (std::size_t p = 0; p < places.size(); ++p) {
+    SmallArray<std::byte*, most_operands> places(streaming_.places.size());
+    for (std::size_t p = 0; p < plan_.places.size(); ++p) {
       const RowProgram::Place& place = program.places[p];
       const std::int64_t elements = first * (plan_.cuts_along ? place.step : place.row_step);
       places[p] = base(plan_.places[p], run.buffers) + elements * static_cast<std::int64_t>(size_of(place.dtype));
@@ -74,31 +74,56 @@ class RowsKernel final : public Kernel {
     }
     const auto axis = plan_.cuts_along ? program.along_axis : program.row_axis;
     if (axis) cursor.index()[*axis] = first;
-    const RowCode& code = streaming_ && are_aligned(places) ? *streaming_ : *code_;
+    const bool streams = streaming_code_ && are_aligned(places);
+    if (streams) {
+      auto* row = reinterpret_cast<std::byte*>(strip_scratch<float>(row_elements() * (places.size() - plan_.places.size())));
+      for (std::size_t p = plan_.places.size(); p < places.size(); ++p, row += row_elements() * sizeof(float)) places[p] = row;
+    }
+    const RowCode& code = streams ? *streaming_code_ : *code_;
     code({places.data(), plan_.cuts_along ? count : program.length, plan_.cuts_along ? 1 : count, cursor.index().data()});
   }
 
   bool are_aligned(SmallArray<std::byte*, most_operands>& places) const {
-    for (std::size_t p = 0; p < places.size(); ++p) {
-      if (plan_.streams[p] && reinterpret_cast<std::uintptr_t>(places[p]) % line_bytes != 0) return false;
+    for (std::size_t p = 0; p < plan_.places.size(); ++p) {
+      if (streaming_.places[p].streams && reinterpret_cast<std::uintptr_t>(places[p]) % line_bytes != 0) return false;
     }
     return true;
   }
 
+  std::size_t row_elements() const { return static_cast<std::size_t>(plan_.cuts_along ? plan_.step : plan_.program.length); }
+
   Plan plan_;
-  std::unique_ptr<const RowCode> code_, streaming_;
+  std::unique_ptr<const RowCode> code_;
+  RowProgram streaming_;
+  std::unique_ptr<const RowCode> streaming_code_;
 };
 
-/// Whether what is written to a place, `elements` in all, had better not pass through the caches: it would leave them
-/// before it is read again, and each line of it would first be read.
-bool could_stream(const RowProgram& program, std::size_t p, std::int64_t elements) {
-  const RowProgram::Place& place = program.places[p];
+/// Whether what nest n writes, `elements` in all, had better not pass through the caches: it would leave them before it is
+/// read again, and each line of it would first be read.
+bool could_stream(const RowProgram& program, std::size_t n, std::int64_t elements) {
+  const RowProgram::Nest& nest = program.nests[n];
+  const RowProgram::Place& place = program.places[nest.output];
   constexpr auto size = static_cast<std::int64_t>(sizeof(float));
-  const bool is_read = std::any_of(program.nests.begin(), program.nests.end(), [&](const RowProgram::Nest& nest) {
-    return std::find(nest.inputs.begin(), nest.inputs.end(), p) != nest.inputs.end();
+  if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || place.step != 1 || !place.is_kept) return false;
+  if (place.row_step * size % line_bytes != 0 || elements < last_level_cache_bytes() / 4 / size) return false;
+  // Of what was there before nothing may be needed.
+  return std::none_of(program.nests.begin(), program.nests.end(), [&](const RowProgram::Nest& other) {
+    const bool reads = std::find(other.inputs.begin(), other.inputs.end(), nest.output) != other.inputs.end();
+    return (reads && &other <= &nest) || (&other != &nest && other.output == nest.output);
   });
-  return place.dtype == DType::f32 && place.step == 1 && place.is_kept && !is_read && place.row_step * size % line_bytes == 0 &&
-         elements >= last_level_cache_bytes() / 4 / size;
+}
+
+/// Lets nest n write past the caches; those behind it that read the row again find it in a row's memory beside.
+void stream(RowProgram& program, std::size_t n) {
+  const std::size_t p = program.nests[n].output;
+  program.places[p].streams = true;
+  const auto reads = [&](const RowProgram::Nest& nest) { return std::find(nest.inputs.begin(), nest.inputs.end(), p) != nest.inputs.end(); };
+  if (std::none_of(program.nests.begin(), program.nests.end(), reads)) return;
+  const std::size_t beside = program.places.size();
+  program.places.push_back({.step = 1, .is_kept = false});
+  for (RowProgram::Nest& nest : program.nests) std::replace(nest.inputs.begin(), nest.inputs.end(), p, beside);
+  program.nests[n].output = beside;
+  program.nests.insert(program.nests.begin() + static_cast<std::ptrdiff_t>(n) + 1, {.inputs = {beside}, .output = p, .body = Ex::input(0)});
 }
 
 /// Of `blocks` runs together.
@@ -107,13 +132,13 @@ std::unique_ptr<Kernel> make(RowsKernel::Plan plan, std::int64_t blocks) {
   if (!code) return nullptr;
   RowProgram streaming = plan.program;
   const std::int64_t elements = blocks * plan.outer.count() * plan.rows * (plan.cuts_along ? 1 : plan.program.length);
-  bool streams = false;
-  plan.streams.assign(plan.places.size(), false);
-  for (const RowProgram::Nest& nest : plan.program.nests) {
-    if (nest.combine || nest.is_scalar || !could_stream(plan.program, nest.output, elements)) continue;
-    streaming.places[nest.output].streams = plan.streams[nest.output] = streams = true;
+  for (std::size_t n = 0; n < streaming.nests.size(); ++n) {
+    if (could_stream(streaming, n, elements)) stream(streaming, n);
   }
-  return std::make_unique<RowsKernel>(std::move(plan), std::move(code), streams ? RowCode::compile(streaming) : nullptr);
+  const bool streams = std::any_of(streaming.places.begin(), streaming.places.end(), [](const RowProgram::Place& place) { return place.streams; });
+  auto past_caches = streams && streaming.places.size() <= most_operands ? RowCode::compile(streaming) : nullptr;
+  if (!past_caches) streaming = plan.program;
+  return std::make_unique<RowsKernel>(std::move(plan), std::move(code), std::move(streaming), std::move(past_caches));
 }
 
 std::optional<Walk> walk_of(const LoopNest& nest) {
