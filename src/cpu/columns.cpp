@@ -2,8 +2,8 @@
 // results. The rows are cut into chunks by shape alone, so that results do not depend on the threads; and sums are
 // cascaded, in runs of at most 32.
 #include <algorithm>
-#include <limits>
 
+#include "cpu/combine.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
@@ -48,24 +48,6 @@ std::optional<Axes> axes_of(const LoopNest& nest) {
   return moves ? std::optional(axes) : std::nullopt;
 }
 
-ScalarOp operation(Combine combine) {
-  switch (combine) {
-    case Combine::sum: return ScalarOp::add;
-    case Combine::prod: return ScalarOp::mul;
-    case Combine::max: return ScalarOp::max;
-    default: return ScalarOp::min;
-  }
-}
-
-float identity(Combine combine) {
-  switch (combine) {
-    case Combine::sum: return 0;
-    case Combine::prod: return 1;
-    case Combine::max: return -std::numeric_limits<float>::infinity();
-    default: return std::numeric_limits<float>::infinity();
-  }
-}
-
 class ColumnsKernel final : public Kernel {
  public:
   ColumnsKernel(const LoopNest& nest, Axes axes)
@@ -74,7 +56,7 @@ class ColumnsKernel final : public Kernel {
         outer_(nest, axes_where(nest, [&](std::size_t a) { return a != axes.columns && a != axes.rows; })) {
     const auto inputs = nest.inputs.size();
     const auto combined = [&](const ScalarExpr& value, std::size_t with) {
-      return Ex::apply(operation(*nest_.combine), Ex::of(value), Ex::input(static_cast<int>(with)));
+      return Ex::apply(scalar_op(*nest_.combine), Ex::of(value), Ex::input(static_cast<int>(with)));
     };
     RowProgram program;
     RowProgram::Nest row{.output = inputs, .body = combined(nest.body, inputs)};
@@ -162,7 +144,7 @@ class ColumnsKernel final : public Kernel {
         places[i] = base(input, run.buffers) + cursor.offset(i) + (column * input.strides[axes_.columns] + row * input.strides[axes_.rows]) * bytes(input);
       }
       float* const into = row == begin ? result : one_run;
-      std::fill_n(into, columns_.step, identity(*nest_.combine));
+      std::fill_n(into, columns_.step, identity<float>(*nest_.combine));
       places[inputs] = reinterpret_cast<std::byte*>(into);
       cursor.index()[axes_.rows] = row;
       (*body_)({places.data(), columns, std::min(rows_in_run, end - row), cursor.index().data()});

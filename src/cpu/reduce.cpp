@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "cpu/combine.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
@@ -18,32 +19,6 @@
 
 namespace ein::host {
 namespace {
-
-template <class C>
-C identity(Combine combine) {
-  using Limits = std::numeric_limits<C>;
-  switch (combine) {
-    case Combine::sum:
-    case Combine::any: return C(0);
-    case Combine::prod:
-    case Combine::all: return C(1);
-    case Combine::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case Combine::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  }
-  throw std::logic_error("reduce: unknown combination");
-}
-
-ScalarOp scalar_op(Combine combine) {
-  switch (combine) {
-    case Combine::sum: return ScalarOp::add;
-    case Combine::prod: return ScalarOp::mul;
-    case Combine::max: return ScalarOp::max;
-    case Combine::min: return ScalarOp::min;
-    case Combine::any: return ScalarOp::logical_or;
-    case Combine::all: return ScalarOp::logical_and;
-  }
-  throw std::logic_error("reduce: unknown combination");
-}
 
 /// The sum of `lanes` numbers, which is a power of two, by halves. The recursion unrolls it.
 template <std::size_t lanes, class C>

@@ -3,13 +3,13 @@
 #if EIN_ASMJIT
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
 #include <asmjit/x86.h>
 
+#include "cpu/combine.hpp"
 #include "cpu/vector_code.hpp"
 
 namespace ein::host {
@@ -22,19 +22,9 @@ constexpr int lanes = 16;
 /// Partial sums of a row are themselves summed after so many vectors each, as in the strips' cascade.
 constexpr std::int64_t vectors_in_run = 32;
 
-bool can_load(DType dtype, std::int64_t step) {
-  switch (dtype) {
-    case DType::f32:
-    case DType::bf16:
-    case DType::f16:
-    case DType::i32:
-    case DType::u8:
-    case DType::boolean: return true;
-    case DType::i64: return step == 0;
-    default: return false;
-  }
+bool can_load(const RowProgram::Place& place) {
+  return VectorCode::can_load(place.dtype) || (place.dtype == DType::i64 && place.step == 0);
 }
-bool can_store(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
@@ -185,111 +175,10 @@ class Emitter {
     return found->second;
   }
 
-  /// The one value that an operand has for the row.
-  Vector load_one(std::size_t p) {
-    const RowProgram::Place& place = program_.places[p];
-    const x86::Gp from = address(p);
-    const Vector result = code_.newZmm();
-    const x86::Gp bits = code_.newInt32();
-    switch (place.dtype) {
-      case DType::f32: code_.vbroadcastss(result, x86::dword_ptr(from)); return result;
-      case DType::bf16:
-        code_.movzx(bits, x86::word_ptr(from));
-        code_.shl(bits, 16);
-        code_.vpbroadcastd(result, bits);
-        return result;
-      case DType::f16: {
-        code_.movzx(bits, x86::word_ptr(from));
-        const x86::Xmm half = code_.newXmm();
-        code_.vmovd(half, bits);
-        code_.vcvtph2ps(half, half);
-        code_.vbroadcastss(result, half);
-        return result;
-      }
-      case DType::i64: {
-        const x86::Xmm number = code_.newXmm();
-        code_.vxorps(number, number, number);
-        code_.vcvtsi2ss(number, number, x86::qword_ptr(from));
-        code_.vbroadcastss(result, number);
-        return result;
-      }
-      case DType::i32: code_.vpbroadcastd(result, x86::dword_ptr(from)); break;
-      default:
-        code_.movzx(bits, x86::byte_ptr(from));
-        code_.vpbroadcastd(result, bits);
-        if (place.dtype == DType::boolean) code_.vpminud(result, result, vectors_.constant_bits(1));
-    }
-    code_.vcvtdq2ps(result, result);
-    return result;
-  }
-
   x86::Mem at(std::size_t p, const Lane& lane) {
     const auto size = static_cast<std::int32_t>(size_of(program_.places[p].dtype));
     const std::uint32_t shift = size == 4 ? 2 : size == 2 ? 1 : 0;
     return x86::ptr(address(p), i_, shift, lane.unrolled * lanes * size);
-  }
-
-  Vector load(std::size_t p, const Lane& lane) {
-    const DType dtype = program_.places[p].dtype;
-    const Vector result = code_.newZmm();
-    const x86::Mem from = at(p, lane);
-    const auto masked = [&]() -> x86::Compiler& {
-      if (lane.mask) code_.k(*lane.mask).z();
-      return code_;
-    };
-    switch (dtype) {
-      case DType::f32: masked().vmovups(result, from); return result;
-      case DType::bf16:
-        masked().vpmovzxwd(result, from);
-        code_.vpslld(result, result, 16);
-        return result;
-      case DType::f16: masked().vcvtph2ps(result, from); return result;
-      case DType::i32: masked().vcvtdq2ps(result, from); return result;
-      default:
-        masked().vpmovzxbd(result, from);
-        if (dtype == DType::boolean) code_.vpminud(result, result, vectors_.constant_bits(1));
-        code_.vcvtdq2ps(result, result);
-        return result;
-    }
-  }
-
-  /// The nearest bf16, halves to even, in the upper half of each lane; NaN stays NaN.
-  Vector round_to_bf16(const Vector& value) {
-    const Vector odd = code_.newZmm(), rounded = code_.newZmm(), quiet = code_.newZmm();
-    const x86::KReg is_nan = code_.newKw();
-    code_.vcmpps(is_nan, value, value, 0x03);
-    code_.vpsrld(odd, value, 16);
-    code_.vpandd(odd, odd, vectors_.constant_bits(1));
-    code_.vpaddd(rounded, value, vectors_.constant_bits(0x7FFFU));
-    code_.vpaddd(rounded, rounded, odd);
-    code_.vpord(quiet, value, vectors_.constant_bits(0x00400000U));
-    code_.k(is_nan).vmovdqa32(rounded, quiet);
-    return rounded;
-  }
-
-  /// Stores to memory, all lanes or those of the mask; returns what a load would give.
-  Vector store(const x86::Mem& to, DType dtype, const Vector& value, const x86::KReg* mask) {
-    const auto masked = [&]() -> x86::Compiler& {
-      if (mask) code_.k(*mask);
-      return code_;
-    };
-    if (dtype == DType::f32) {
-      masked().vmovups(to, value);
-      return value;
-    }
-    if (dtype == DType::f16) {
-      const x86::Ymm halves = code_.newYmm();
-      code_.vcvtps2ph(halves, value, 0);
-      masked().vmovdqu16(to, halves);
-      const Vector again = code_.newZmm();
-      code_.vcvtph2ps(again, halves);
-      return again;
-    }
-    const Vector rounded = round_to_bf16(value), upper = code_.newZmm();
-    code_.vpsrld(upper, rounded, 16);
-    masked().vpmovdw(to, upper);
-    code_.vpslld(upper, upper, 16);
-    return upper;
   }
 
   Vector index(std::size_t axis, const Lane* lane) {
@@ -332,7 +221,7 @@ class Emitter {
       if (found != known.places.end()) return found->second;
       const auto written = written_of_row_.find(p);
       if (!lane && written != written_of_row_.end()) return written->second;
-      const Vector result = lane ? load(p, *lane) : load_one(p);
+      const Vector result = lane ? vectors_.load(at(p, *lane), program_.places[p].dtype, lane->mask) : vectors_.load_one(address(p), program_.places[p].dtype);
       known.places.insert_or_assign(p, result);
       return result;
     }
@@ -401,18 +290,7 @@ class Emitter {
   /// Stores a value of the row as a whole.
   void store_one(std::size_t n, const Vector& value) {
     const std::size_t p = program_.nests[n].output;
-    const x86::Mem to = x86::ptr(address(p));
-    Vector stored = value;
-    if (program_.places[p].dtype == DType::f32) {
-      code_.vmovss(to, value.xmm());
-    } else {
-      const x86::KReg one = code_.newKw();
-      const x86::Gp bit = code_.newInt32();
-      code_.mov(bit, 1);
-      code_.kmovw(one, bit);
-      stored = store(to, program_.places[p].dtype, value, &one);
-    }
-    written_of_row_.insert_or_assign(p, stored);
+    written_of_row_.insert_or_assign(p, vectors_.store_one(address(p), program_.places[p].dtype, value));
   }
 
   /// How many vectors are worked on side by side: several sums hide the time that an addition takes. The same for all
@@ -475,7 +353,7 @@ class Emitter {
       for (std::size_t n : combining) {
         for (const Vector& sum : sums[n]) {
           vectors_.combine(*program_.nests[n].combine, totals[n], sum, nullptr);
-          code_.vmovaps(sum, vectors_.constant_vector(identity(n)));
+          code_.vmovaps(sum, vectors_.constant_vector(identity<float>(*program_.nests[n].combine)));
         }
       }
       code_.cmp(i_, whole);
@@ -511,15 +389,7 @@ class Emitter {
   }
 
   bool is_extreme(std::size_t n) const { return program_.nests[n].combine == Combine::max || program_.nests[n].combine == Combine::min; }
-  float identity(std::size_t n) const {
-    switch (*program_.nests[n].combine) {
-      case Combine::sum: return 0;
-      case Combine::prod: return 1;
-      case Combine::max: return -std::numeric_limits<float>::infinity();
-      default: return std::numeric_limits<float>::infinity();
-    }
-  }
-  Vector start(std::size_t n) { return vectors_.copy(vectors_.constant_vector(identity(n))); }
+  Vector start(std::size_t n) { return vectors_.copy(vectors_.constant_vector(identity<float>(*program_.nests[n].combine))); }
 
   /// Of a combined value, input 0 of the epilogue; the others are values of the row.
   Vector epilogue(std::size_t n, const Vector& combined) {
@@ -554,7 +424,7 @@ class Emitter {
         code_.vmovntps(at(nest.output, lane), result);
         lane.known.places.insert_or_assign(nest.output, result);
       } else if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
-        lane.known.places.insert_or_assign(nest.output, store(at(nest.output, lane), place.dtype, result, lane.mask));
+        lane.known.places.insert_or_assign(nest.output, vectors_.store(at(nest.output, lane), place.dtype, result, lane.mask));
       } else {
         lane.known.places.insert_or_assign(nest.output, result);
       }
@@ -597,9 +467,9 @@ bool is_supported(const RowProgram& program) {
   for (const RowProgram::Nest& nest : program.nests) {
     if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
     const RowProgram::Place& output = program.places[nest.output];
-    if (!can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1)) return false;
+    if (!VectorCode::can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1)) return false;
     for (std::size_t p : nest.inputs) {
-      if (!can_load(program.places[p].dtype, program.places[p].step)) return false;
+      if (!can_load(program.places[p])) return false;
     }
     if (nest.combine && (*nest.combine == Combine::any || *nest.combine == Combine::all || program.length > longest_combined_row)) return false;
   }

@@ -98,14 +98,13 @@ class RowsKernel final : public Kernel {
   std::unique_ptr<const RowCode> streaming_code_;
 };
 
-/// Whether what nest n writes, `elements` in all, had better not pass through the caches: it would leave them before it is
-/// read again, and each line of it would first be read.
-bool could_stream(const RowProgram& program, std::size_t n, std::int64_t elements) {
+/// Whether what nest n writes could pass by the caches.
+bool could_stream(const RowProgram& program, std::size_t n) {
   const RowProgram::Nest& nest = program.nests[n];
   const RowProgram::Place& place = program.places[nest.output];
   constexpr auto size = static_cast<std::int64_t>(sizeof(float));
   if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || place.step != 1 || !place.is_kept) return false;
-  if (place.row_step * size % line_bytes != 0 || elements < last_level_cache_bytes() / 4 / size) return false;
+  if (place.row_step * size % line_bytes != 0) return false;
   // Of what was there before nothing may be needed.
   return std::none_of(program.nests.begin(), program.nests.end(), [&](const RowProgram::Nest& other) {
     const bool reads = std::find(other.inputs.begin(), other.inputs.end(), nest.output) != other.inputs.end();
@@ -131,9 +130,15 @@ std::unique_ptr<Kernel> make(RowsKernel::Plan plan, std::int64_t blocks) {
   auto code = RowCode::compile(plan.program);
   if (!code) return nullptr;
   RowProgram streaming = plan.program;
+  // Where all that is read and written is more than the cache holds, results leave it before they are read again, and
+  // each line of them would first be read.
   const std::int64_t elements = blocks * plan.outer.count() * plan.rows * (plan.cuts_along ? 1 : plan.program.length);
-  for (std::size_t n = 0; n < streaming.nests.size(); ++n) {
-    if (could_stream(streaming, n, elements)) stream(streaming, n);
+  std::int64_t bytes = 0;
+  for (const RowProgram::Place& place : plan.program.places) {
+    if (place.is_kept && place.step == 1 && (place.row_step != 0 || plan.cuts_along)) bytes += elements * static_cast<std::int64_t>(size_of(place.dtype));
+  }
+  for (std::size_t n = 0; n < streaming.nests.size() && bytes >= last_level_cache_bytes(); ++n) {
+    if (could_stream(streaming, n)) stream(streaming, n);
   }
   const bool streams = std::any_of(streaming.places.begin(), streaming.places.end(), [](const RowProgram::Place& place) { return place.streams; });
   auto past_caches = streams && streaming.places.size() <= most_operands ? RowCode::compile(streaming) : nullptr;

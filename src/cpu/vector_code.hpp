@@ -27,6 +27,16 @@ class VectorCode {
   Vector constant_vector(float value);
   Vector copy(const Vector& x);
 
+  static bool can_load(DType dtype);
+  static bool can_store(DType dtype);
+  /// Sixteen elements that lie side by side as f32; those outside the mask, if there is one, are 0 and are not touched.
+  Vector load(const asmjit::x86::Mem& from, DType dtype, const asmjit::x86::KReg* mask);
+  /// One element, also an i64, in all lanes.
+  Vector load_one(const asmjit::x86::Gp& from, DType dtype);
+  /// To elements side by side, those of the mask; returns what a load would give.
+  Vector store(const asmjit::x86::Mem& to, DType dtype, const Vector& value, const asmjit::x86::KReg* mask);
+  Vector store_one(const asmjit::x86::Gp& to, DType dtype, const Vector& value);
+
   static bool has(ScalarOp op);
   Vector apply(ScalarOp op, const Vector& x, const Vector& y, const Vector& z);
   /// The comparison x op y, or whether x is not 0.
@@ -49,6 +59,7 @@ class VectorCode {
 
  private:
   asmjit::x86::Mem table(std::span<const float, 16> values);
+  Vector round_to_bf16(const Vector& value);
   Vector polynomial(const Vector& x, std::span<const float> coefficients);  // of x^0, x^1, …
   Vector extreme(bool is_max, const Vector& x, const Vector& y);
   Vector exp(const Vector& x);
