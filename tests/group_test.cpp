@@ -64,6 +64,40 @@ TEST(Group, WhatIsKeptIsNotLocal) {
   EXPECT_TRUE(p.buffers[2].is_local);
 }
 
+// What comes between and needs nothing of the others, or the others nothing of it, makes room.
+TEST(Group, OthersBetweenArePassedOver) {
+  Program p = chain(512, 128);
+  LoopNest columns = map_nest(512, 128, {at(0, {128, 1})}, at(4, {0, 1}), Ex::input(0));
+  columns.axes[0].reduced = true;
+  columns.combine = Combine::sum;
+  p.buffers.push_back({128, DType::f32});
+  p.nests.insert(p.nests.begin() + 1, columns);
+  Program other = p;
+  group_nests(p, std::vector{3, 4});
+  ASSERT_EQ(p.groups.size(), 2u);
+  EXPECT_EQ(p.groups[0].count, 3u);
+  EXPECT_EQ(p.nests[3].output.buffer, 4);
+  EXPECT_TRUE(p.buffers[1].is_local);
+
+  // Not so where a later nest reads what it writes, or writes what it reads.
+  other.nests[3].inputs.push_back(at(4, {0, 1}));
+  Program writes = other;
+  group_nests(other, std::vector{3, 4});
+  EXPECT_EQ(other.nests[2].output.buffer, 4);
+  EXPECT_EQ(other.nests[3].output.buffer, 3);
+  writes.nests[3].inputs.pop_back();
+  group_nests(writes, std::vector{3, 4}, std::vector{3});
+  EXPECT_EQ(writes.nests.back().output.buffer, 3);
+
+  // Nor in another phase.
+  Program phases = chain(512, 128);
+  phases.buffers.push_back({128, DType::f32});
+  phases.nests.insert(phases.nests.begin() + 1, columns);
+  phases.nests[3].phase = Phase::backward;
+  group_nests(phases, std::vector{3, 4});
+  EXPECT_EQ(phases.nests.back().output.buffer, 3);
+}
+
 TEST(Group, SmallNestsStayAlone) {
   Program p = chain(16, 16);
   group_nests(p, std::vector{3});

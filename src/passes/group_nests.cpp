@@ -15,6 +15,8 @@ constexpr std::int64_t elements_per_block = 8192, most_elements_per_block = 16 *
 constexpr std::int64_t most_blocks = 1024;
 /// Shorter pieces of memory, one here and one there, come slowly.
 constexpr std::int64_t least_run = 256;
+/// How many nests may lie between those of a group.
+constexpr std::size_t most_passed_over = 4;
 
 std::int64_t points(const LoopNest& nest) {
   std::int64_t n = 1;
@@ -67,14 +69,24 @@ std::optional<Blocks> blocks_of(const LoopNest& nest, const LoopNest::Operand& o
   return Blocks{step, is_compact};
 }
 
-/// A group as it grows.
+/// A group as it grows. Others among its nests are passed over, and come after it.
 class Grouping {
  public:
   Grouping(const Program& program, std::span<const int> memory, std::size_t first, std::int64_t blocks)
       : program_(program), memory_(memory), group_{first, 0, blocks, {}} {
-    while (first + group_.count < program.nests.size() && take_in(program.nests[first + group_.count])) ++group_.count;
+    for (std::size_t n = first; n < program.nests.size() && passed_over_.size() <= most_passed_over; ++n) {
+      if (may_come_here(program.nests[n]) && take_in(program.nests[n])) {
+        members_.push_back(n);
+      } else if (members_.empty()) {
+        break;
+      } else {
+        passed_over_.push_back(&program.nests[n]);
+      }
+    }
+    group_.count = members_.size();
   }
   const Group& group() const { return group_; }
+  const std::vector<std::size_t>& members() const { return members_; }
 
   /// Of the buffers that the group writes, those whose blocks could lie at one place, one after the other.
   std::vector<int> compact() const {
@@ -95,6 +107,20 @@ class Grouping {
   int memory_of(int buffer) const {
     const auto b = static_cast<std::size_t>(buffer);
     return b < memory_.size() ? memory_[b] : buffer;
+  }
+
+  /// Before those that were passed over: it touches nothing that they write, and writes nothing that they read. Other phases
+  /// stay where they are, as what they keep would be kept for longer.
+  bool may_come_here(const LoopNest& nest) const {
+    if (passed_over_.empty()) return true;
+    if (nest.phase != program_.nests[members_.back()].phase) return false;
+    return std::none_of(passed_over_.begin(), passed_over_.end(), [&](const LoopNest* other) {
+      const auto touches = [&](const LoopNest& one, const LoopNest::Operand& output) {
+        const auto is_same = [&](const LoopNest::Operand& operand) { return memory_of(operand.buffer) == memory_of(output.buffer); };
+        return is_same(one.output) || std::any_of(one.inputs.begin(), one.inputs.end(), is_same);
+      };
+      return touches(nest, other->output) || touches(*other, nest.output);
+    });
   }
 
   bool take_in(const LoopNest& nest) {
@@ -136,7 +162,19 @@ class Grouping {
   std::span<const int> memory_;
   Group group_;
   std::map<int, Use> uses_;  // by memory
+  std::vector<std::size_t> members_;
+  std::vector<const LoopNest*> passed_over_;
 };
+
+/// Puts `members`, in order, before those between them; the first stays in its place.
+void bring_together(std::vector<LoopNest>& nests, const std::vector<std::size_t>& members) {
+  std::size_t to = members.front();
+  for (std::size_t from : members) {
+    const auto at = [&](std::size_t n) { return nests.begin() + static_cast<std::ptrdiff_t>(n); };
+    std::rotate(at(to), at(from), at(from + 1));
+    ++to;
+  }
+}
 
 /// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many small blocks.
 std::vector<std::int64_t> block_counts(const LoopNest& nest) {
@@ -170,12 +208,15 @@ void group_nests(Program& program, std::span<const int> kept, std::span<const in
   for (std::size_t first = 0; first < program.nests.size();) {
     Group best{first, 1, 1, {}};
     std::vector<int> compact;
+    std::vector<std::size_t> members;
     for (std::int64_t blocks : block_counts(program.nests[first])) {
       const Grouping grouping(program, memory, first, blocks);
       if (grouping.group().count <= best.count) continue;
       best = grouping.group();
       compact = grouping.compact();
+      members = grouping.members();
     }
+    if (!members.empty()) bring_together(program.nests, members);
     std::map<int, int> uses_here;
     for (std::size_t i = 0; i < best.count; ++i) {
       each_operand(program.nests[first + i], [&](int b) { ++uses_here[b]; });
