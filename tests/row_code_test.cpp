@@ -27,15 +27,8 @@ using test::apply_exactly;
 
 std::unique_ptr<const RowCode> compiled(const RowProgram& program) { return RowCode::compile(program); }
 
-bool has_row_code() {
-  RowProgram program;
-  program.places = {{DType::f32, 1, 1}};
-  program.nests = {{.inputs = {0}, .output = 0, .body = Ex::input(0)}};
-  program.length = 1;
-  return compiled(program) != nullptr;
-}
 #define SKIP_WITHOUT_ROW_CODE \
-  if (!has_row_code()) GTEST_SKIP() << "no AVX-512 here, or built without asmjit"
+  if (!RowCode::missing().empty()) GTEST_SKIP() << RowCode::missing()
 
 /// out[i] = op(in[i]) by compiled code.
 std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {

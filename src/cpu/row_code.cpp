@@ -459,11 +459,6 @@ bool has_code_for(const ScalarExpr& expr) {
 }
 
 bool is_supported(const RowProgram& program) {
-  static const bool has_avx512 = [] {
-    const auto& features = asmjit::CpuInfo::host().features().x86();
-    return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() && features.hasAVX512_VL() && features.hasBMI2();
-  }();
-  if (!has_avx512) return false;
   for (const RowProgram::Nest& nest : program.nests) {
     if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
     const RowProgram::Place& output = program.places[nest.output];
@@ -483,8 +478,16 @@ asmjit::JitRuntime& runtime() {
 
 }  // namespace
 
+std::string_view RowCode::missing() {
+  static const bool has_avx512 = [] {
+    const auto& features = asmjit::CpuInfo::host().features().x86();
+    return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() && features.hasAVX512_VL() && features.hasBMI2();
+  }();
+  return has_avx512 ? "" : "this processor lacks AVX-512";
+}
+
 std::unique_ptr<const RowCode> RowCode::compile(const RowProgram& program) {
-  if (!is_supported(program)) return nullptr;
+  if (!missing().empty() || !is_supported(program)) return nullptr;
   asmjit::CodeHolder holder;
   if (holder.init(runtime().environment()) != asmjit::kErrorOk) return nullptr;
   x86::Compiler code(&holder);
@@ -503,6 +506,7 @@ RowCode::~RowCode() { runtime().release(function_); }
 
 namespace ein::host {
 
+std::string_view RowCode::missing() { return "ein was built without asmjit"; }
 std::unique_ptr<const RowCode> RowCode::compile(const RowProgram&) { return nullptr; }
 RowCode::~RowCode() = default;
 

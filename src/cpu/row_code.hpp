@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "nest/nest.hpp"
@@ -55,7 +56,9 @@ class RowCode {
 
   void operator()(const Call& call) const { function_(&call); }
 
-  /// None where the processor lacks AVX-512, ein was built without asmjit, or the program has what the code has not:
+  /// Why there is no code here at all: the processor, or how ein was built; empty where there is.
+  static std::string_view missing();
+  /// None where all code is missing(), or the program has what the code has not:
   /// random numbers, powers, dtypes other than f32, bf16, f16 and (read) i32, u8, bool.
   static std::unique_ptr<const RowCode> compile(const RowProgram& program);
 
