@@ -38,22 +38,32 @@ x86::Mem VectorCode::constant_bits(std::uint32_t bits) {
 
 x86::Mem VectorCode::constant(float value) { return constant_bits(std::bit_cast<std::uint32_t>(value)); }
 
+template <class Emit>
+void VectorCode::at_entry(const Emit& emit) {
+  asmjit::BaseNode* const here = code_.setCursor(entry_);
+  emit();
+  const bool is_at_entry = here == entry_;
+  entry_ = code_.cursor();
+  if (!is_at_entry) code_.setCursor(here);
+}
+
 VectorCode::Vector VectorCode::constant_vector(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto [found, is_new] = constants_.try_emplace(bits);
   if (is_new) {
     found->second = code_.newZmm();
-    asmjit::BaseNode* const here = code_.setCursor(entry_);
-    code_.vbroadcastss(found->second, code_.newUInt32Const(asmjit::ConstPoolScope::kLocal, bits));
-    const bool is_at_entry = here == entry_;
-    entry_ = code_.cursor();
-    if (!is_at_entry) code_.setCursor(here);
+    at_entry([&] { code_.vbroadcastss(found->second, code_.newUInt32Const(asmjit::ConstPoolScope::kLocal, bits)); });
   }
   return found->second;
 }
 
-x86::Mem VectorCode::table(std::span<const float, 16> values) {
-  return code_.newConst(asmjit::ConstPoolScope::kLocal, values.data(), values.size_bytes());
+VectorCode::Vector VectorCode::table(std::span<const float, 16> values) {
+  const auto [found, is_new] = tables_.try_emplace(values.data());
+  if (is_new) {
+    found->second = code_.newZmm();
+    at_entry([&] { code_.vmovaps(found->second, code_.newConst(asmjit::ConstPoolScope::kLocal, values.data(), values.size_bytes())); });
+  }
+  return found->second;
 }
 
 VectorCode::Vector VectorCode::copy(const Vector& x) {

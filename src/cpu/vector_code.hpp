@@ -58,7 +58,11 @@ class VectorCode {
   void combine_lanes(Combine combine, const Vector& acc);
 
  private:
-  asmjit::x86::Mem table(std::span<const float, 16> values);
+  /// Emits what `emit` does before all loops.
+  template <class Emit>
+  void at_entry(const Emit& emit);
+  /// Sixteen of a static table.
+  Vector table(std::span<const float, 16> values);
   Vector round_to_bf16(const Vector& value);
   Vector polynomial(const Vector& x, std::span<const float> coefficients);  // of x^0, x^1, …
   Vector extreme(bool is_max, const Vector& x, const Vector& y);
@@ -71,6 +75,7 @@ class VectorCode {
   asmjit::x86::Compiler& code_;
   asmjit::BaseNode* entry_ = nullptr;
   std::map<std::uint32_t, Vector> constants_;
+  std::map<const float*, Vector> tables_;
 };
 
 }  // namespace ein::host

@@ -131,7 +131,8 @@ Tensor relu(const Tensor& x) {
 }
 Tensor gelu(const Tensor& x) {
   return unary("gelu", x, Result::floating, [](const Ex& e) {
-    return e * Ex(0.5) * (Ex(1.0) + Ex::apply(ScalarOp::erf, e * Ex(1 / std::numbers::sqrt2)));
+    const Ex half = e * Ex(0.5);
+    return half * Ex::apply(ScalarOp::erf, e * Ex(1 / std::numbers::sqrt2)) + half;
   });
 }
 Tensor silu(const Tensor& x) {
