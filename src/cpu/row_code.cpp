@@ -26,6 +26,8 @@ bool can_load(const RowProgram::Place& place) {
   return VectorCode::can_load(place.dtype) || (place.dtype == DType::i64 && place.step == 0);
 }
 
+std::int64_t bytes_to_next_row(const RowProgram::Place& place) { return place.row_step * static_cast<std::int64_t>(size_of(place.dtype)); }
+
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
   std::vector<ScalarStep> steps;
@@ -95,10 +97,13 @@ class Emitter {
     const asmjit::Label next_row = code_.newLabel();
     code_.bind(next_row);
     written_of_row_.clear();
-    for (const Stage& stage : stages()) stage.is_scalar ? emit_scalars(stage) : emit_loop(stage);
+    const std::vector<Stage> in_order = stages();
+    for (std::size_t s = 0; s < in_order.size(); ++s) {
+      if (in_order[s].is_scalar) emit_scalars(in_order[s]);
+      else emit_loop(in_order[s], first_read_after(in_order, s));
+    }
     for (std::size_t p = 0; p < program_.places.size(); ++p) {
-      const RowProgram::Place& place = program_.places[p];
-      const std::int64_t bytes = place.row_step * static_cast<std::int64_t>(size_of(place.dtype));
+      const std::int64_t bytes = bytes_to_next_row(program_.places[p]);
       if (bytes == 0) continue;
       const x86::Gp by = code_.newInt64();
       code_.mov(by, bytes);
@@ -125,6 +130,38 @@ class Emitter {
       }
       result.back().nests.push_back(n);
       if (nest.combine) combined.insert(nest.output);
+    }
+    return result;
+  }
+
+  /// What a loop fetches ahead of the loop after it, some bytes beyond where it is itself.
+  struct Ahead {
+    std::size_t place;
+    std::int64_t bytes;
+  };
+
+  /// What the loop after stage s is the first to read of the row, or that of the next row. The only loop of a row is left
+  /// to the processor, which knows what follows on what has been read.
+  std::vector<Ahead> first_read_after(const std::vector<Stage>& stages, std::size_t s) const {
+    std::size_t next = s;
+    do next = (next + 1) % stages.size();
+    while (stages[next].is_scalar);
+    if (next == s) return {};
+    const bool is_next_row = next < s;
+    std::set<std::size_t> touched;
+    for (std::size_t t = 0; t <= s && !is_next_row; ++t) {
+      for (std::size_t n : stages[t].nests) {
+        touched.insert(program_.nests[n].inputs.begin(), program_.nests[n].inputs.end());
+        touched.insert(program_.nests[n].output);
+      }
+    }
+    std::vector<Ahead> result;
+    for (std::size_t n : stages[next].nests) {
+      for (std::size_t p : program_.nests[n].inputs) {
+        const RowProgram::Place& place = program_.places[p];
+        if (place.step == 0 || place.row_step == 0 || !touched.insert(p).second) continue;
+        result.push_back({p, is_next_row ? bytes_to_next_row(place) : 0});
+      }
     }
     return result;
   }
@@ -300,7 +337,7 @@ class Emitter {
     return combines ? 4 : 1;
   }
 
-  void emit_loop(const Stage& stage) {
+  void emit_loop(const Stage& stage, const std::vector<Ahead>& ahead) {
     begin_stage();
     const int unroll = unrolling(stage);
     std::vector<std::size_t> combining;
@@ -310,6 +347,7 @@ class Emitter {
       for (std::size_t p : program_.nests[n].inputs) address(p);
       address(program_.nests[n].output);
     }
+    for (const Ahead& next : ahead) address(next.place);
     const std::int64_t in_run = vectors_in_run * unroll * lanes;
     const bool has_runs = !combining.empty() && program_.length > in_run;
     // Sums of each vector worked on side by side, and of all runs so far.
@@ -344,6 +382,7 @@ class Emitter {
     code_.bind(body);
     for (int u = 0; u < unroll; ++u) {
       Lane lane{.unrolled = u};
+      for (const Ahead& next : ahead) code_.prefetcht0(at(next.place, lane).cloneAdjusted(next.bytes));
       emit_nests(stage, lane, sums);
     }
     code_.add(i_, unroll * lanes);
