@@ -55,11 +55,8 @@ class ColumnsKernel final : public Kernel {
         chunks_(cut(nest, axes.rows, std::clamp<std::int64_t>(4 * elements_per_part / columns_.step, rows_in_run, most_rows_in_chunk))),
         outer_(nest, axes_where(nest, [&](std::size_t a) { return a != axes.columns && a != axes.rows; })) {
     const auto inputs = nest.inputs.size();
-    const auto combined = [&](const ScalarExpr& value, std::size_t with) {
-      return Ex::apply(scalar_op(*nest_.combine), Ex::of(value), Ex::input(static_cast<int>(with)));
-    };
     RowProgram program;
-    RowProgram::Nest row{.output = inputs, .body = combined(nest.body, inputs)};
+    RowProgram::Nest row{.output = inputs, .body = combined(*nest.combine, nest.body, inputs)};
     for (std::size_t i = 0; i < inputs; ++i) {
       program.places.push_back({nest.inputs[i].dtype, nest.inputs[i].strides[axes.columns], nest.inputs[i].strides[axes.rows]});
       row.inputs.push_back(i);
@@ -74,7 +71,7 @@ class ColumnsKernel final : public Kernel {
 
     RowProgram add;
     add.places = {{DType::f32, 1, columns_.step}, {DType::f32, 1, 0}};
-    add.nests = {{.inputs = {0, 1}, .output = 1, .body = combined(Ex::input(0), 1)}};
+    add.nests = {{.inputs = {0, 1}, .output = 1, .body = combined(*nest.combine, Ex::input(0), 1)}};
     add.length = columns_.step;
     add_ = RowCode::compile(add);
 

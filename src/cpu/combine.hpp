@@ -36,4 +36,9 @@ inline ScalarOp scalar_op(Combine combine) {
   throw std::logic_error("combine: unknown combination");
 }
 
+/// A value combined with input `with`.
+inline ScalarExpr combined(Combine combine, const ScalarExpr& value, std::size_t with) {
+  return Ex::apply(scalar_op(combine), Ex::of(value), Ex::input(static_cast<int>(with)));
+}
+
 }  // namespace ein::host

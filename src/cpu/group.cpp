@@ -102,6 +102,7 @@ class GroupKernel final : public Kernel {
       (o < nest.inputs.size() ? nest.inputs[o] : nest.output).buffer = static_cast<int>(o);
       member.operands.push_back(parts_[i].uses[o].operand);
     }
+    simplify(nest);  // the axis that was cut may be of one point now
     member.kernel = make_kernel(nest);
     return member;
   }

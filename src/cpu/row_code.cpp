@@ -117,21 +117,29 @@ class Emitter {
   }
 
  private:
-  /// A nest needs another loop than those before it if it reads their combined values.
+  /// Each nest in the first loop that it can be in: behind the loops that combine what it reads.
   std::vector<Stage> stages() const {
     std::vector<Stage> result;
-    std::set<std::size_t> combined;
+    std::vector<std::size_t> stage_of;
     for (std::size_t n = 0; n < program_.nests.size(); ++n) {
       const RowProgram::Nest& nest = program_.nests[n];
-      const bool needs = std::any_of(nest.inputs.begin(), nest.inputs.end(), [&](std::size_t p) { return combined.contains(p); });
-      if (result.empty() || needs || nest.is_scalar || result.back().is_scalar) {
-        result.push_back({{}, nest.is_scalar});
-        combined.clear();
+      std::size_t s = 0;
+      for (std::size_t m = 0; m < n; ++m) {
+        const RowProgram::Nest& before = program_.nests[m];
+        const bool needs_row = reads(nest, before.output) && (before.combine || before.is_scalar || nest.is_scalar);
+        if (needs_row) s = std::max(s, stage_of[m] + 1);
+        else if (reads(nest, before.output) || reads(before, nest.output) || before.output == nest.output) s = std::max(s, stage_of[m]);
       }
-      result.back().nests.push_back(n);
-      if (nest.combine) combined.insert(nest.output);
+      while (s < result.size() && result[s].is_scalar != nest.is_scalar) ++s;
+      if (s == result.size()) result.push_back({{}, nest.is_scalar});
+      result[s].nests.push_back(n);
+      stage_of.push_back(s);
     }
     return result;
+  }
+
+  static bool reads(const RowProgram::Nest& nest, std::size_t place) {
+    return std::find(nest.inputs.begin(), nest.inputs.end(), place) != nest.inputs.end();
   }
 
   /// What a loop fetches ahead of the loop after it, some bytes beyond where it is itself.

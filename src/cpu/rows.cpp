@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "cpu/cache.hpp"
+#include "cpu/combine.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
@@ -48,6 +49,7 @@ class RowsKernel final : public Kernel {
     std::size_t axes = 0;              // of a nest
     std::int64_t rows = 1, step = 1;   // rows of each outer point, or elements of the only row, and how many are a part
     bool cuts_along = false;
+    std::vector<std::pair<std::size_t, float>> begin_as;  // places that begin with a row of such numbers
   };
 
   /// `streaming` does the same past the caches, with rows of memory as places behind the plan's; its code may be none.
@@ -72,6 +74,7 @@ class RowsKernel final : public Kernel {
       places[p] = base(plan_.places[p], run.buffers) + elements * static_cast<std::int64_t>(size_of(place.dtype));
       if (plan_.outer.count() > 1) places[p] += cursor.offset(plan_.offsets[p]);
     }
+    for (const auto& [p, number] : plan_.begin_as) std::fill_n(reinterpret_cast<float*>(places[p]), program.length, number);
     const auto axis = plan_.cuts_along ? program.along_axis : program.row_axis;
     if (axis) cursor.index()[*axis] = first;
     const bool streams = streaming_code_ && are_aligned(places);
@@ -222,11 +225,31 @@ struct Block {
 struct MemberRows {
   std::vector<RowProgram::Place> places;  // of each operand
   bool is_scalar = false;
+  bool is_down = false;  // combines the rows into one
 };
+
+/// Of a member that combines the rows of a block, by another axis than the one that was cut.
+std::optional<MemberRows> rows_down(const RowMember& member, const Block& block) {
+  const LoopNest& nest = *member.nest;
+  std::size_t row = 0;
+  while (row < 3 && !nest.axes[row].reduced) ++row;
+  if (row == 3 || row == member.axis || !nest.combine || *nest.combine == Combine::any || *nest.combine == Combine::all || !nest.epilogue.steps.empty()) return std::nullopt;
+  const std::size_t along = 3 - row - member.axis;
+  if (block.rows != nest.axes[row].size || block.length != nest.axes[along].size) return std::nullopt;
+  if (nest.output.dtype != DType::f32 || !lies_along(nest, along)) return std::nullopt;
+  MemberRows result{.is_down = true};
+  for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
+    const Operand& of = operand(nest, o);
+    result.places.push_back({of.dtype, of.strides[along], of.strides[row], member.is_kept[o]});
+  }
+  return result;
+}
 
 std::optional<MemberRows> rows_of(const RowMember& member, Block& block) {
   const LoopNest& nest = *member.nest;
-  if (!is_direct_f32(nest) || nest.axes.size() > 2) return std::nullopt;
+  if (!is_direct_f32(nest)) return std::nullopt;
+  if (nest.axes.size() == 3 && nest.axes[member.axis].size == 1) return rows_down(member, block);
+  if (nest.axes.size() > 2) return std::nullopt;
   const std::int64_t size = nest.axes[member.axis].size;
   MemberRows result;
   if (nest.axes.size() == 2) {
@@ -336,6 +359,12 @@ std::unique_ptr<Kernel> make_rows_kernel(std::span<const RowMember> members) {
       }
       if (o < nest.inputs.size()) row_nest.inputs.push_back(p);
       else row_nest.output = p;
+    }
+    if (rows->is_down) {
+      row_nest.body = combined(*nest.combine, nest.body, row_nest.inputs.size());
+      row_nest.combine.reset();
+      row_nest.inputs.push_back(row_nest.output);
+      plan.begin_as.emplace_back(row_nest.output, identity<float>(*nest.combine));
     }
     plan.axes = std::max(plan.axes, nest.axes.size());
     program.nests.push_back(std::move(row_nest));

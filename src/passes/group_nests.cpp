@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -17,6 +18,9 @@ constexpr std::int64_t most_blocks = 1024;
 constexpr std::int64_t least_run = 256;
 /// How many nests may lie between those of a group.
 constexpr std::size_t most_passed_over = 4;
+/// How much of a reduced axis a block may have: with less, what the blocks give is as much as what they read; of more a plain
+/// sum would lose precision.
+constexpr std::int64_t least_in_half = 8, most_in_half = 128;
 
 std::int64_t points(const LoopNest& nest) {
   std::int64_t n = 1;
@@ -69,33 +73,97 @@ std::optional<Blocks> blocks_of(const LoopNest& nest, const LoopNest::Operand& o
   return Blocks{step, is_compact};
 }
 
+/// A reduction as two: of each block of its axis, and of what the blocks give.
+struct Halves {
+  std::size_t nest, axis;
+  LoopNest of_blocks, of_all;
+  Program::Buffer between;
+};
+
+/// The one reduced axis of a nest that could be two, with the results side by side in memory.
+std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
+  if (!nest.combine || nest.along != LoopNest::Along::nothing || nest.is_contraction() || nest.is_scatter()) return std::nullopt;
+  std::optional<std::size_t> result;
+  std::int64_t results = 1, reach = 0;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (!nest.axes[a].reduced) {
+      results *= nest.axes[a].size;
+      reach += (nest.axes[a].size - 1) * std::abs(nest.output.strides[a]);
+    } else if (result) {
+      return std::nullopt;
+    } else {
+      result = a;
+    }
+  }
+  return result && reach + 1 == results && is_cut_along(nest.body, *result) ? result : std::nullopt;
+}
+
+/// Nest n of a program, if its axis falls into so many blocks; `buffer` is to hold what the blocks give.
+std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t blocks, int buffer) {
+  const auto axis = axis_to_halve(nest);
+  if (!axis || nest.axes[*axis].size % blocks != 0) return std::nullopt;
+  const std::size_t cut = *axis;
+  const std::int64_t size = nest.axes[cut].size, length = size / blocks;
+  if (length < least_in_half || length > most_in_half) return std::nullopt;
+  const std::int64_t results = points(nest) / size;
+  Halves halves{n, cut, nest, nest, {blocks * results, nest.compute}};
+  LoopNest& first = halves.of_blocks;
+  first.epilogue = {};
+  first.axes[cut] = {nest.axes[cut].name, blocks};
+  first.axes.push_back({nest.axes[cut].name, length, true});
+  for (LoopNest::Operand& input : first.inputs) {
+    input.strides.push_back(input.strides[cut]);
+    input.strides[cut] *= length;
+  }
+  LoopNest::Operand between{.buffer = buffer, .dtype = nest.compute, .strides = nest.output.strides};
+  between.strides[cut] = results;
+  first.output = between;
+  first.output.strides.push_back(0);
+  LoopNest& second = halves.of_all;
+  second.axes[cut].size = blocks;
+  second.body = Ex::input(0);
+  if (second.inputs.empty()) second.inputs.emplace_back();
+  second.inputs[0] = std::move(between);
+  return halves;
+}
+
+/// A group of nests that may lie apart as yet.
+struct Found {
+  Group group;
+  std::vector<std::size_t> members;
+  std::deque<Halves> halves;  // of members
+  std::vector<int> compact;   // buffers that the group writes, and whose blocks could lie at one place, one after the other
+};
+
 /// A group as it grows. Others among its nests are passed over, and come after it.
 class Grouping {
  public:
   Grouping(const Program& program, std::span<const int> memory, std::size_t first, std::int64_t blocks)
       : program_(program), memory_(memory), group_{first, 0, blocks, {}} {
-    for (std::size_t n = first; n < program.nests.size() && passed_over_.size() <= most_passed_over; ++n) {
-      if (may_come_here(program.nests[n]) && take_in(program.nests[n])) {
+    std::size_t passed_over = 0;
+    for (std::size_t n = first; n < program.nests.size() && passed_over <= most_passed_over; ++n) {
+      const LoopNest& nest = program.nests[n];
+      if (may_come_here(nest) && (take_in(nest) || take_in_half(n))) {
         members_.push_back(n);
       } else if (members_.empty()) {
         break;
       } else {
-        passed_over_.push_back(&program.nests[n]);
+        later_.push_back(&nest);
+        ++passed_over;
       }
     }
-    group_.count = members_.size();
   }
-  const Group& group() const { return group_; }
-  const std::vector<std::size_t>& members() const { return members_; }
 
-  /// Of the buffers that the group writes, those whose blocks could lie at one place, one after the other.
-  std::vector<int> compact() const {
-    std::vector<int> result;
+  std::size_t count() const { return members_.size(); }
+  Found found() && {
+    group_.count = members_.size();
+    std::vector<int> compact;
     for (const auto& [buffer, use] : uses_) {
+      if (static_cast<std::size_t>(buffer) >= program_.buffers.size()) continue;
       const bool is_whole = use.step * group_.blocks == program_.buffers[static_cast<std::size_t>(buffer)].elements;
-      if (use.is_written && use.is_cut && use.is_compact && is_whole) result.push_back(buffer);
+      if (use.is_written && use.is_cut && use.is_compact && is_whole) compact.push_back(buffer);
     }
-    return result;
+    return {std::move(group_), std::move(members_), std::move(halves_), std::move(compact)};
   }
 
  private:
@@ -109,12 +177,12 @@ class Grouping {
     return b < memory_.size() ? memory_[b] : buffer;
   }
 
-  /// Before those that were passed over: it touches nothing that they write, and writes nothing that they read. Other phases
+  /// Before those that come later: it touches nothing that they write, and writes nothing that they read. Other phases
   /// stay where they are, as what they keep would be kept for longer.
   bool may_come_here(const LoopNest& nest) const {
-    if (passed_over_.empty()) return true;
+    if (later_.empty()) return true;
     if (nest.phase != program_.nests[members_.back()].phase) return false;
-    return std::none_of(passed_over_.begin(), passed_over_.end(), [&](const LoopNest* other) {
+    return std::none_of(later_.begin(), later_.end(), [&](const LoopNest* other) {
       const auto touches = [&](const LoopNest& one, const LoopNest::Operand& output) {
         const auto is_same = [&](const LoopNest::Operand& operand) { return memory_of(operand.buffer) == memory_of(output.buffer); };
         return is_same(one.output) || std::any_of(one.inputs.begin(), one.inputs.end(), is_same);
@@ -130,17 +198,31 @@ class Grouping {
       if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 || !is_cut_along(nest.body, axis)) continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
       if (nest.is_contraction() && (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0)) continue;
-      const auto is_cut_short = [&](const LoopNest::Operand& operand) { return cuts_lines(nest, operand, axis, cut.size / group_.blocks); };
-      if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) || is_cut_short(nest.output)) continue;
-      std::map<int, Use> uses = uses_;
-      for (const LoopNest::Operand& input : nest.inputs) note(uses, nest, input, axis, false);
-      note(uses, nest, nest.output, axis, true);
-      if (std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.second.is_written && !use.second.is_cut; })) continue;
-      uses_ = std::move(uses);
-      group_.axes.push_back(axis);
-      return true;
+      if (take_in_along(nest, axis)) return true;
     }
     return false;
+  }
+
+  /// A reduction over what others do block by block, of which the last half comes later.
+  bool take_in_half(std::size_t n) {
+    if (members_.empty() || !shares_memory(program_.nests[n])) return false;
+    auto halves = halve(program_.nests[n], n, group_.blocks, static_cast<int>(program_.buffers.size() + halves_.size()));
+    if (!halves || !take_in_along(halves->of_blocks, halves->axis)) return false;
+    halves_.push_back(*std::move(halves));
+    later_.push_back(&halves_.back().of_all);
+    return true;
+  }
+
+  bool take_in_along(const LoopNest& nest, std::size_t axis) {
+    const auto is_cut_short = [&](const LoopNest::Operand& operand) { return cuts_lines(nest, operand, axis, nest.axes[axis].size / group_.blocks); };
+    if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) || is_cut_short(nest.output)) return false;
+    std::map<int, Use> uses = uses_;
+    for (const LoopNest::Operand& input : nest.inputs) note(uses, nest, input, axis, false);
+    note(uses, nest, nest.output, axis, true);
+    if (std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.second.is_written && !use.second.is_cut; })) return false;
+    uses_ = std::move(uses);
+    group_.axes.push_back(axis);
+    return true;
   }
 
   /// With the group so far: without that, nothing is gained.
@@ -163,17 +245,23 @@ class Grouping {
   Group group_;
   std::map<int, Use> uses_;  // by memory
   std::vector<std::size_t> members_;
-  std::vector<const LoopNest*> passed_over_;
+  std::deque<Halves> halves_;
+  std::vector<const LoopNest*> later_;  // passed over, or the last halves of members
 };
 
-/// Puts `members`, in order, before those between them; the first stays in its place.
-void bring_together(std::vector<LoopNest>& nests, const std::vector<std::size_t>& members) {
-  std::size_t to = members.front();
-  for (std::size_t from : members) {
-    const auto at = [&](std::size_t n) { return nests.begin() + static_cast<std::ptrdiff_t>(n); };
+/// Makes the members follow each other, in order, from where the first is, and the last halves follow them.
+void bring_together(Program& program, const Found& found) {
+  for (const Halves& halves : found.halves) {
+    program.nests[halves.nest] = halves.of_blocks;
+    program.buffers.push_back(halves.between);
+  }
+  const auto at = [&](std::size_t n) { return program.nests.begin() + static_cast<std::ptrdiff_t>(n); };
+  std::size_t to = found.group.first;
+  for (std::size_t from : found.members) {
     std::rotate(at(to), at(from), at(from + 1));
     ++to;
   }
+  for (const Halves& halves : found.halves) program.nests.insert(at(to++), halves.of_all);
 }
 
 /// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many small blocks.
@@ -192,42 +280,34 @@ std::vector<std::int64_t> block_counts(const LoopNest& nest) {
   return counts;
 }
 
+bool is_used_by_group_alone(const Program& program, const Group& group, int buffer) {
+  for (std::size_t n = 0; n < program.nests.size(); ++n) {
+    if (n >= group.first && n < group.first + group.count) continue;
+    const LoopNest& nest = program.nests[n];
+    const auto is_it = [&](const LoopNest::Operand& operand) { return operand.buffer == buffer; };
+    if (is_it(nest.output) || std::any_of(nest.inputs.begin(), nest.inputs.end(), is_it)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void group_nests(Program& program, std::span<const int> kept, std::span<const int> memory) {
-  std::vector<int> nests_using(program.buffers.size(), 0);
-  const auto each_operand = [](const LoopNest& nest, auto&& f) {
-    for (const LoopNest::Operand& input : nest.inputs) f(input.buffer);
-    f(nest.output.buffer);
-  };
-  for (const LoopNest& nest : program.nests) {
-    each_operand(nest, [&](int b) { ++nests_using[static_cast<std::size_t>(b)]; });
-  }
   for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b) program.buffers[b].memory = memory[b];
   program.groups.clear();
-  for (std::size_t first = 0; first < program.nests.size();) {
-    Group best{first, 1, 1, {}};
-    std::vector<int> compact;
-    std::vector<std::size_t> members;
+  for (std::size_t first = 0; first < program.nests.size(); first += program.groups.back().count) {
+    Found best{{first, 1, 1, {}}, {first}, {}, {}};
     for (std::int64_t blocks : block_counts(program.nests[first])) {
-      const Grouping grouping(program, memory, first, blocks);
-      if (grouping.group().count <= best.count) continue;
-      best = grouping.group();
-      compact = grouping.compact();
-      members = grouping.members();
+      Grouping grouping(program, memory, first, blocks);
+      if (grouping.count() > best.group.count) best = std::move(grouping).found();
     }
-    if (!members.empty()) bring_together(program.nests, members);
-    std::map<int, int> uses_here;
-    for (std::size_t i = 0; i < best.count; ++i) {
-      each_operand(program.nests[first + i], [&](int b) { ++uses_here[b]; });
-    }
-    for (int b : compact) {
+    bring_together(program, best);
+    for (int b : best.compact) {
       const auto i = static_cast<std::size_t>(b);
       const bool is_kept = std::find(kept.begin(), kept.end(), b) != kept.end();
-      program.buffers[i].is_local = i >= program.input_count && uses_here[b] == nests_using[i] && !is_kept;
+      program.buffers[i].is_local = i >= program.input_count && !is_kept && is_used_by_group_alone(program, best.group, b);
     }
-    first += best.count;
-    program.groups.push_back(std::move(best));
+    program.groups.push_back(std::move(best.group));
   }
 }
 
