@@ -11,8 +11,7 @@ std::string vocabulary_for(std::string_view kernel);
 
 /// All sections.
 std::string vocabulary();
-/// All sections but the first ones, which speak the language of the machine and which a host
-/// replaces by its own.
+/// All sections but those that speak the language of the machine, which a host replaces by its own.
 std::string portable_vocabulary();
 
 }  // namespace ein::codegen

@@ -1,0 +1,199 @@
+// The types of elements, conversions between them, and the arithmetic that C++ lacks.
+#include "codegen/vocabulary/text.hpp"
+
+namespace ein::codegen::text {
+
+constexpr std::string_view elements = R"cuda(using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned;
+using u64 = unsigned long long;
+using i32 = int;
+using i64 = long long;
+
+// Elements that are stored but not computed with.
+struct f16 {
+  u16 bits;
+};
+struct bf16 {
+  u16 bits;
+};
+struct f8e4m3 {
+  u8 bits;
+};
+struct f8e5m2 {
+  u8 bits;
+};
+struct boolean {
+  u8 value;
+};
+
+// As a type to compute with.
+template <class T>
+__device__ __forceinline__ T wide(T x) {
+  return x;
+}
+__device__ __forceinline__ float wide(f16 x) { return float_of_f16(x.bits); }
+__device__ __forceinline__ float wide(bf16 x) { return __uint_as_float(u32(x.bits) << 16); }
+__device__ __forceinline__ int wide(boolean x) { return x.value != 0; }
+
+// A float from which rounding to fewer bits gives what rounding x itself would: what is cut off
+// leaves its trace in the last bit.
+__device__ __forceinline__ float to_odd(double x) {
+  const float cut = __double2float_rz(x);
+  return double(cut) == x || x != x ? cut : __uint_as_float(__float_as_uint(cut) | 1u);
+}
+__device__ __forceinline__ float to_odd(float x) { return x; }
+template <class T>
+__device__ __forceinline__ float to_odd(T x) {
+  return to_odd(double(x));
+}
+
+// Toward zero; the nearest limit where out of range; 0 for NaN.
+template <class To, class From>
+__device__ __forceinline__ To truncated(From x, From low, From beyond, To least, To most) {
+  return x != x ? To(0) : x < low ? least : x >= beyond ? most : To(x);
+}
+
+template <class To>
+struct Narrow {
+  template <class From>
+  static __device__ __forceinline__ To of(From x) {
+    return To(x);
+  }
+};
+template <>
+struct Narrow<f16> {
+  template <class From>
+  static __device__ __forceinline__ f16 of(From x) {
+    return {f16_bits(to_odd(x))};
+  }
+};
+template <>
+struct Narrow<bf16> {
+  template <class From>
+  static __device__ __forceinline__ bf16 of(From x) {
+    return {bf16_bits(to_odd(x))};
+  }
+};
+template <>
+struct Narrow<boolean> {
+  template <class From>
+  static __device__ __forceinline__ boolean of(From x) {
+    return {u8(x != From(0))};
+  }
+};
+template <class To>
+struct Whole {  // integers, of floats as of integers
+  template <class From>
+  static __device__ __forceinline__ To of(From x) {
+    return To(x);
+  }
+  static __device__ __forceinline__ To of(float x) { return of(double(x)); }
+  static __device__ __forceinline__ To of(double x) {
+    constexpr double size = sizeof(To) == 8 ? 0x1p64 : sizeof(To) == 4 ? 0x1p32 : 0x1p8;
+    constexpr double low = sizeof(To) == 1 ? 0.0 : -size / 2;
+    constexpr To least = sizeof(To) == 1 ? To(0) : To(1ull << (8 * sizeof(To) - 1));
+    return truncated<To, double>(x, low, low + size, least, To(~least));
+  }
+};
+template <>
+struct Narrow<i64> : Whole<i64> {};
+template <>
+struct Narrow<i32> : Whole<i32> {};
+template <>
+struct Narrow<u8> : Whole<u8> {};
+
+// An element as another type.
+template <class To, class From>
+__device__ __forceinline__ To as(From x) {
+  return Narrow<To>::of(wide(x));
+}
+
+// The smaller and the larger; NaN if there is one.
+template <class T>
+__device__ __forceinline__ T least(T a, T b) {
+  return a != a || a < b ? a : b;
+}
+template <class T>
+__device__ __forceinline__ T greatest(T a, T b) {
+  return a != a || a > b ? a : b;
+}
+
+)cuda";
+
+constexpr std::string_view small_floats = R"cuda(// 8-bit floats of OCP's OFP8 specification.
+template <int exponent_bits, int mantissa_bits, bool has_infinity>
+struct SmallFloat {
+  static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
+  static constexpr int shift = 23 - mantissa_bits;
+  static constexpr u32 mantissa_mask = (1u << mantissa_bits) - 1;
+  static constexpr u32 magnitude_mask = 0x7fu;
+  static constexpr u32 first_special =
+      has_infinity ? magnitude_mask - mantissa_mask : magnitude_mask;
+  static constexpr u32 overflow = first_special - (has_infinity ? 0u : 1u);
+
+  // To nearest even; too large a number becomes infinity, or the largest where there is none.
+  static __device__ __forceinline__ u8 bits_of(float x) {
+    const u32 bits = __float_as_uint(x), magnitude = bits & 0x7fffffffu;
+    const u32 rebias = u32(127 - bias) << 23, smallest_normal = rebias + (1u << 23);
+    const u32 rebiased = magnitude - rebias;
+    u32 result = (rebiased + ((1u << (shift - 1)) - 1) + ((rebiased >> shift) & 1)) >> shift;
+    if (magnitude < smallest_normal) {
+      // The anchor's last place is the smallest subnormal: the addition rounds.
+      const u32 anchor = u32(128 - bias + shift) << 23;
+      result =
+          __float_as_uint(__fadd_rn(__uint_as_float(magnitude), __uint_as_float(anchor))) - anchor;
+    }
+    if (result > overflow) result = overflow;
+    if (magnitude > 0x7f800000u)
+      result = first_special | (1u << (mantissa_bits - 1)) | ((magnitude >> shift) & mantissa_mask);
+    return u8(result | bits >> 31 << 7);
+  }
+  static __device__ __forceinline__ float value_of(u8 bits) {
+    const u32 magnitude = bits & magnitude_mask, sign = u32(bits >> 7) << 31;
+    if (magnitude > first_special || (!has_infinity && magnitude == first_special))
+      return __uint_as_float(0x7fc00000u | sign);
+    if (magnitude == first_special) return __uint_as_float(0x7f800000u | sign);
+    // A number of the same bits in the format of floats, scaled: exact.
+    const float scale = __uint_as_float(u32(254 - bias) << 23);
+    return __uint_as_float(__float_as_uint(__uint_as_float(magnitude << shift) * scale) | sign);
+  }
+};
+using E4M3 = SmallFloat<4, 3, false>;
+using E5M2 = SmallFloat<5, 2, true>;
+__device__ __forceinline__ float wide(f8e4m3 x) { return E4M3::value_of(x.bits); }
+__device__ __forceinline__ float wide(f8e5m2 x) { return E5M2::value_of(x.bits); }
+template <>
+struct Narrow<f8e4m3> {
+  template <class From>
+  static __device__ __forceinline__ f8e4m3 of(From x) {
+    return {E4M3::bits_of(to_odd(x))};
+  }
+};
+template <>
+struct Narrow<f8e5m2> {
+  template <class From>
+  static __device__ __forceinline__ f8e5m2 of(From x) {
+    return {E5M2::bits_of(to_odd(x))};
+  }
+};
+
+)cuda";
+
+constexpr std::string_view integers = R"cuda(// Integer arithmetic wraps.
+__device__ __forceinline__ i64 plus(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
+__device__ __forceinline__ i64 minus(i64 a, i64 b) { return i64(u64(a) - u64(b)); }
+__device__ __forceinline__ i64 times(i64 a, i64 b) { return i64(u64(a) * u64(b)); }
+__device__ __forceinline__ i64 absolute(i64 a) { return a < 0 ? minus(0, a) : a; }
+__device__ inline i64 power(i64 base, i64 exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  u64 result = 1;
+  for (u64 factor = u64(base); exponent > 0; exponent >>= 1, factor *= factor) {
+    if (exponent & 1) result *= factor;
+  }
+  return i64(result);
+}
+
+)cuda";
+
+}  // namespace ein::codegen::text

@@ -1,0 +1,182 @@
+#include "passes/attention_axes.hpp"
+
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+namespace ein::attention {
+namespace {
+
+using Operand = LoopNest::Operand;
+
+/// Sizes of heads that kernels are made for.
+constexpr std::int64_t least_depth = 16, most_depth = 256, depth_step = 8;
+
+class Description {
+ public:
+  Description(const Program& program, const Match& match) : program_(program), match_(match) {}
+
+  std::optional<Program::Attention> run() {
+    if (!find_axes()) return std::nullopt;
+    return attention();
+  }
+
+ private:
+  const LoopNest& nest(std::size_t n) const { return program_.nests[n]; }
+
+  // --- axes ---
+
+  /// The axes of the matrix, from the innermost: where any nest has a boundary there is one.
+  bool find_axes() {
+    if (*match_.boundaries.rbegin() != match_.elements) return false;
+    for (auto at = match_.boundaries.begin(); std::next(at) != match_.boundaries.end(); ++at) {
+      if (*std::next(at) % *at != 0) return false;
+      axes_.push_back({*at, *std::next(at) / *at});
+    }
+    if (axes_.front() != std::pair{std::int64_t{1}, match_.keys}) return false;
+    // Of those along which keys and values stand still, the one that is masked along, or the
+    // longest.
+    for (std::size_t i = 1; i < axes_.size(); ++i) {
+      if (match_.query && axes_[i] != *match_.query) continue;
+      if (stride_of(match_.k[0], i) != 0 || stride_of(match_.v[0], i) != 0) continue;
+      if (query_axis_ == 0 || axes_[i].second > axes_[query_axis_].second) query_axis_ = i;
+    }
+    return query_axis_ != 0;
+  }
+
+  std::size_t axis_of(const Part& part, std::size_t i) const {
+    std::size_t a = 0;
+    while (part.matrix[a] == 0 || part.matrix[a] > axes_[i].first ||
+           axes_[i].first >= part.matrix[a] * nest(part.nest).axes[a].size)
+      ++a;
+    return a;
+  }
+  std::int64_t stride_of(const Part& part, std::size_t i) const {
+    const std::size_t a = axis_of(part, i);
+    return part.operand->strides[a] * (axes_[i].first / part.matrix[a]);
+  }
+  bool is_reduced(const Part& part, std::size_t i) const {
+    return nest(part.nest).axes[axis_of(part, i)].reduced;
+  }
+  std::int64_t depth_of(const Part& part) const { return nest(part.nest).axes[part.depth].size; }
+  bool sums_along_keys(const Part& part) const {
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      if (is_reduced(part, i) != (i == 0)) return false;
+    }
+    return true;
+  }
+
+  // --- operands ---
+
+  /// The operand along all axes; `last`: depth is 0, width is 1.
+  Operand operand(const Part& part, std::size_t last) const {
+    Operand result{part.operand->buffer, part.operand->dtype, part.operand->offset};
+    for (std::size_t i = axes_.size(); i-- > 1;) {
+      if (i != query_axis_) result.strides.push_back(stride_of(part, i));
+    }
+    result.strides.push_back(stride_of(part, query_axis_));
+    result.strides.push_back(stride_of(part, 0));
+    result.strides.resize(result.strides.size() + 2, 0);
+    result.strides[result.strides.size() - 2 + last] = part.operand->strides[part.depth];
+    return result;
+  }
+  std::optional<Operand> operand(const std::vector<Part>& parts, std::size_t last) const {
+    const Operand first = operand(parts[0], last);
+    for (const Part& part : parts) {
+      const Operand other = operand(part, last);
+      if (other.buffer != first.buffer || other.dtype != first.dtype ||
+          other.offset != first.offset || other.strides != first.strides ||
+          depth_of(part) != depth_of(parts[0]))
+        return std::nullopt;
+    }
+    return first;
+  }
+
+  /// A value for each query, where that value of the nests lies.
+  Operand row_operand(int buffer) const {
+    Operand result{buffer, DType::f32};
+    for (std::size_t i = axes_.size(); i-- > 1;) {
+      if (i != query_axis_) result.strides.push_back(axes_[i].first / match_.keys);
+    }
+    result.strides.push_back(axes_[query_axis_].first / match_.keys);
+    result.strides.resize(result.strides.size() + 3, 0);
+    return result;
+  }
+
+  // --- the whole ---
+
+  std::optional<Program::Attention> attention() const {
+    Program::Attention a;
+    for (std::size_t i = axes_.size(); i-- > 1;) {
+      if (i != query_axis_) a.axes.push_back({"batch", axes_[i].second});
+    }
+    const std::int64_t depth = depth_of(match_.q[0]), width = depth_of(match_.v[0]);
+    a.axes.push_back({"query", axes_[query_axis_].second});
+    a.axes.push_back({"key", match_.keys});
+    a.axes.push_back({"depth", depth});
+    a.axes.push_back({"width", width});
+    for (std::int64_t size : {depth, width}) {
+      if (size < least_depth || size > most_depth || size % depth_step != 0) return std::nullopt;
+    }
+    const auto q = operand(match_.q, 0), k = operand(match_.k, 0), v = operand(match_.v, 1);
+    if (!q || !k || !v || !match_.scores || match_.scores->reach.value_or(0) < 0)
+      return std::nullopt;
+    a.q = *q;
+    a.k = *k;
+    a.v = *v;
+    a.out = operand(*match_.out, 1);
+    a.scale = match_.scores->scale;
+    a.reach = match_.scores->reach;
+    const std::size_t query = a.axes.size() - 4, key = query + 1;
+    if (q->strides[key] != 0 || k->strides[query] != 0 || v->strides[query] != 0 ||
+        a.out.strides[key] != 0 || depth_of(*match_.out) != width || !sums_along_keys(*match_.out))
+      return std::nullopt;
+    if (!match_.backward.empty() && !add_gradients(a, query, key)) return std::nullopt;
+    return a;
+  }
+
+  /// `query` and `key` are the numbers of these axes.
+  bool add_gradients(Program::Attention& a, std::size_t query, std::size_t key) const {
+    if (match_.dout.empty() || match_.total < 0 || match_.delta < 0) return false;
+    // The gradients' nests do not read the result: what a caller's tensor holds may change before.
+    if (static_cast<std::size_t>(a.out.buffer) < program_.input_count) return false;
+    const auto dout = operand(match_.dout, 1);
+    if (!dout || dout->strides[key] != 0 || depth_of(match_.dout[0]) != depth_of(match_.v[0]))
+      return false;
+    Program::Attention::Gradients g{
+        match_.gradient_scale.value_or(1), *dout, row_operand(match_.delta), {}, {}, {}};
+    if (match_.dq) {
+      g.dq = operand(*match_.dq, 0);
+      if (!sums_along_keys(*match_.dq) || depth_of(*match_.dq) != depth_of(match_.q[0]))
+        return false;
+    }
+    for (const auto& [part, to, like] :
+         {std::tuple{&match_.dk, &g.dk, &match_.k[0]}, {&match_.dv, &g.dv, &match_.v[0]}}) {
+      if (!*part) continue;
+      *to = operand(**part, part == &match_.dv);
+      if ((*to)->strides[query] != 0 || depth_of(**part) != depth_of(*like)) return false;
+      // Summed along the queries, and where keys and values stand still.
+      for (std::size_t i = 0; i < axes_.size(); ++i) {
+        const bool still = stride_of(match_.k[0], i) == 0;
+        if (still != (stride_of(match_.v[0], i) == 0) || is_reduced(**part, i) != still)
+          return false;
+      }
+    }
+    a.log_sums = row_operand(match_.total);
+    a.gradients = std::move(g);
+    return true;
+  }
+
+  const Program& program_;
+  const Match& match_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes_;  // of the matrix: stride and size
+  std::size_t query_axis_ = 0;
+};
+
+}  // namespace
+
+std::optional<Program::Attention> describe(const Program& program, const Match& match) {
+  return Description(program, match).run();
+}
+
+}  // namespace ein::attention

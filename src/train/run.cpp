@@ -1,0 +1,165 @@
+#include "train/run.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include <ein/create.hpp>
+#include <ein/error.hpp>
+#include <ein/schedule.hpp>
+#include "train/model.hpp"
+
+namespace ein::training {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file)
+    throw Error(ErrorKind::file,
+                "train: \"" + path + "\" cannot be opened: " + std::strerror(errno));
+  if (file.peek() == std::ifstream::traits_type::eof())
+    throw Error(ErrorKind::file, "train: \"" + path + "\" is empty, or cannot be read");
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw Error(ErrorKind::value, "train: " + what);
+}
+
+Run::Run(const TrainOptions& options)
+    : options_(options),
+      text_(read_text(options.data)),
+      tokenizer_(std::make_unique<CharTokenizer>(text_)),
+      split_(split(Tokens(token_tensor()))),
+      step_(config(), options),
+      sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size,
+               options.seed) {
+  if (options.resume && has_checkpoint(options.out)) {
+    resume();
+  } else if (!options.init_from.empty()) {
+    init();
+  }
+}
+
+TrainBill Run::bill() const {
+  TrainBill bill;
+  bill.parameters = step_.model.parameter_count();
+  bill.vocabulary = tokenizer_->vocabulary_size();
+  bill.train_tokens = split_.train.size();
+  bill.validation_tokens = split_.validation.size();
+  bill.first_step = first_step_;
+  bill.note = note_;
+  return bill;
+}
+
+void Run::set_learning_rate(std::int64_t step) {
+  const optim::CosineWithWarmup schedule{.learning_rate = options_.learning_rate,
+                                         .min_learning_rate = options_.min_lr,
+                                         .warmup_steps = options_.warmup_iters,
+                                         .end = options_.max_iters};
+  step_.optimizer.set_learning_rate(schedule(step));
+}
+
+Batch Run::evaluation_batch(bool validation, std::int64_t step, std::int64_t number) const {
+  const Tokens& tokens = validation ? split_.validation : split_.train;
+  const auto place =
+      static_cast<std::uint64_t>(step) * static_cast<std::uint64_t>(options_.eval_iters) +
+      static_cast<std::uint64_t>(number);
+  return get_batch(tokens, options_.batch_size, options_.block_size,
+                   options_.seed + (validation ? 1 : 2), place);
+}
+
+Batch Run::validation_blocks(std::int64_t first, std::int64_t rows) const {
+  const std::int64_t length = options_.block_size, begin = first * length,
+                     end = begin + rows * length;
+  const Shape shape{rows, length};
+  return {split_.validation.read(begin, end).reshape(shape),
+          split_.validation.read(begin + 1, end + 1).reshape(shape)};
+}
+
+std::int64_t Run::validation_block_count() const {
+  return (split_.validation.size() - 1) / options_.block_size;
+}
+
+void Run::save(std::int64_t step, std::uint64_t position) {
+  StateDict tensors;
+  add_part(tensors, "model.", step_.model.state_dict());
+  add_part(tensors, "optimizer.", step_.optimizer.state_dict());
+  add_part(tensors, "scaler.", step_.scaler.state_dict());
+  Metadata metadata = describe(step_.model.config(), *tokenizer_);
+  const RandomState random = random_state();
+  metadata["random.seed"] = std::to_string(random.seed);
+  metadata["random.streams"] = std::to_string(random.streams);
+  metadata["data.position"] = std::to_string(position);
+  save_checkpoint(options_.out, step, tensors, metadata);
+}
+
+Tensor Run::token_tensor() const { return from_vector(tokenizer_->encode(text_)); }
+
+/// A system that promises more memory than it has would end the process without a word.
+void Run::require_memory() const {
+  const double width = static_cast<double>(options_.n_embd),
+               layers = static_cast<double>(options_.n_layer),
+               rows = static_cast<double>(tokenizer_->vocabulary_size() + options_.block_size);
+  constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
+  const double bytes = kept * (rows * width + layers * 12 * width * width);
+  const double memory =
+      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (bytes <= memory) return;
+  char text[128];
+  std::snprintf(text, sizeof text,
+                "train: the model and its optimizer take %.3g GB, the machine has %.3g GB",
+                bytes / 1e9, memory / 1e9);
+  throw Error(ErrorKind::memory, text);
+}
+
+nn::TransformerConfig Run::config() const {
+  require(split_.validation.size() > options_.block_size,
+          "the text is too short: its last tenth, " + std::to_string(split_.validation.size()) +
+              " characters, must be longer than the block size, " +
+              std::to_string(options_.block_size));
+  require_memory();
+  // The weights' random numbers, and dropout's, follow from the seed.
+  manual_seed(options_.seed);
+  return config_of(options_, tokenizer_->vocabulary_size());
+}
+
+void Run::init() {
+  const Checkpoint checkpoint = load_checkpoint(options_.init_from);
+  const StateDict weights = part_of(checkpoint.tensors, "model.");
+  if (checkpoint.metadata.contains("tokenizer")) require_same(checkpoint);
+  step_.model.load_state_dict(weights.empty() ? checkpoint.tensors : weights);
+}
+
+void Run::require_same(const Checkpoint& checkpoint) const {
+  const Described described = read_description(checkpoint);
+  require_same_model(described.config, step_.model.config(), checkpoint.path);
+  require(described.tokenizer->save() == tokenizer_->save(),
+          "\"" + checkpoint.path + "\" is of a text with other characters");
+}
+
+void Run::resume() {
+  const Checkpoint checkpoint = load_checkpoint(options_.out);
+  require_same(checkpoint);
+  step_.model.load_state_dict(part_of(checkpoint.tensors, "model."));
+  step_.optimizer.load_state_dict(part_of(checkpoint.tensors, "optimizer."));
+  step_.scaler.load_state_dict(part_of(checkpoint.tensors, "scaler."));
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint64_t>(number(checkpoint, key));
+  };
+  set_random_state({count("random.seed"), count("random.streams")});
+  sampler_.seek(count("data.position"));
+  first_step_ = checkpoint.step;
+  is_resumed_ = true;
+  note_ = checkpoint.note;
+}
+
+}  // namespace ein::training

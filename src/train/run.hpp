@@ -1,0 +1,67 @@
+// A training run: the text, the model and where in them it stands.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <ein/checkpoint.hpp>
+#include <ein/data.hpp>
+#include <ein/tokenizer.hpp>
+#include <ein/train.hpp>
+#include "train/step.hpp"
+
+namespace ein::training {
+
+/// Unless `holds`, an Error of kind `value` that says `what`.
+void require(bool holds, const std::string& what);
+
+/// Everything that a step changes, and what it is made of.
+class Run {
+ public:
+  /// Goes on from a checkpoint or begins with given weights, if the options say so. `options` must
+  /// outlive the run.
+  explicit Run(const TrainOptions& options);
+
+  nn::Transformer& model() { return step_.model; }
+  std::int64_t first_step() const { return first_step_; }
+  bool is_resumed() const { return is_resumed_; }
+  BatchSampler sampler() const { return sampler_; }
+  /// What is known before the step is compiled.
+  TrainBill bill() const;
+
+  std::array<Tensor, 2> step(const Tensor& x, const Tensor& y) { return step_(x, y); }
+  Tensor loss(const Tensor& x, const Tensor& y) const { return step_.loss(x, y); }
+
+  void set_learning_rate(std::int64_t step);
+  double learning_rate() const { return step_.optimizer.learning_rate(); }
+
+  /// Batches that do not depend on how many were trained on, so that a resumed run sees the same.
+  Batch evaluation_batch(bool validation, std::int64_t step, std::int64_t number) const;
+  /// `rows` blocks of the text to validate with from block `first` on, one behind the other.
+  Batch validation_blocks(std::int64_t first, std::int64_t rows) const;
+  std::int64_t validation_block_count() const;
+
+  void save(std::int64_t step, std::uint64_t position);
+
+ private:
+  Tensor token_tensor() const;
+  void require_memory() const;
+  nn::TransformerConfig config() const;
+  void init();
+  void resume();
+  void require_same(const Checkpoint& checkpoint) const;
+
+  const TrainOptions& options_;
+  std::string text_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  Split split_;
+  Step step_;
+  BatchSampler sampler_;
+  std::int64_t first_step_ = 0;
+  bool is_resumed_ = false;
+  std::string note_;
+};
+
+}  // namespace ein::training
