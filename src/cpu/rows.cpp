@@ -237,7 +237,8 @@ std::optional<MemberRows> rows_down(const RowMember& member, const Block& block)
   const std::size_t along = 3 - row - member.axis;
   if (block.rows != nest.axes[row].size || block.length != nest.axes[along].size) return std::nullopt;
   if (nest.output.dtype != DType::f32 || !lies_along(nest, along)) return std::nullopt;
-  MemberRows result{.is_down = true};
+  MemberRows result;
+  result.is_down = true;
   for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
     const Operand& of = operand(nest, o);
     result.places.push_back({of.dtype, of.strides[along], of.strides[row], member.is_kept[o]});

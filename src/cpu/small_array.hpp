@@ -6,7 +6,7 @@
 
 namespace ein::host {
 
-/// `size` elements that hold nothing yet; up to `most` of them without an allocation.
+/// `size` elements, those of plain types without a value yet; up to `most` of them without an allocation.
 template <class T, std::size_t most>
 class SmallArray {
  public:

@@ -9,10 +9,11 @@
 namespace ein {
 namespace {
 
-std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
+/// `operands` are the call's, maybe converted.
+std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Operands operands) {
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.reduction) << 8 |
-          static_cast<std::int64_t>(call.stacked) << 16 | static_cast<std::int64_t>(call.operands.size()) << 32);
+          static_cast<std::int64_t>(call.stacked) << 16 | static_cast<std::int64_t>(operands.size()) << 32);
   key.add(call.options.max_intermediate);
   key.add(call.pattern.text());
   key.add(static_cast<std::int64_t>(call.sizes.size()));
@@ -24,11 +25,11 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
     key.add(static_cast<std::int64_t>(shape.rank()));
     for (std::int64_t size : shape) key.add(size);
   }
-  for (const Tensor* operand : call.operands) key.add(*operand);
+  for (const Tensor* operand : operands) key.add(*operand);
   const auto build = [&] {
     const CallPattern parsed(call.op, call.pattern);
     std::vector<OperandType> types;
-    for (const Tensor* operand : call.operands) types.push_back({operand->shape(), operand->dtype()});
+    for (const Tensor* operand : operands) types.push_back({operand->shape(), operand->dtype()});
     return build_graph({call.op, parsed.pattern, call.sizes, call.reduction, call.packed_shapes, call.stacked,
                         call.pattern.is_checked()},
                        types);
@@ -38,18 +39,17 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call) {
     return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"" +
            (reduces ? " " + std::string(name(call.reduction)) : "");
   };
-  return engine::plan_for(key, call.operands, what, build, {call.options.max_intermediate});
+  return engine::plan_for(key, operands, what, build, {call.options.max_intermediate});
 }
 
 }  // namespace
 
 namespace detail {
 
-std::vector<Tensor> run_all(const Call& written) {
-  const engine::AutocastOperands operands(written.op, written.reduction, written.operands);
-  Call call = written;
-  call.operands = operands.operands();
-  return engine::run(*plan_of(call), call.operands);
+std::vector<Tensor> run_all(const Call& call) {
+  const engine::AutocastOperands converted(call.op, call.reduction, call.operands);
+  const engine::Operands operands = converted.operands();
+  return engine::run(*plan_of(call, operands), operands);
 }
 
 Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }

@@ -11,6 +11,7 @@
 #include <ein/error.hpp>
 #include "codegen/settings.hpp"
 #include "cost/scope.hpp"
+#include "cpu/small_array.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
@@ -96,29 +97,20 @@ namespace {
 std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   const Executable& executable = plan.executable();
   const Program& program = executable.program;
-  std::byte* few_addresses[8];
-  std::vector<std::byte*> many_addresses;
-  std::byte** addresses = few_addresses;
   const std::size_t count = program.buffers.size();
-  if (count > std::size(few_addresses)) {
-    many_addresses.resize(count);
-    addresses = many_addresses.data();
-  }
-  std::vector<std::shared_ptr<Storage>> allocated;
-  allocated.reserve(count - operands.size());
-  for (std::size_t b = 0; b < count; ++b) {
-    if (b < operands.size()) {
-      addresses[b] = address_of(*operands[b]);
-      continue;
-    }
+  host::SmallArray<std::byte*, 8> addresses(count);
+  host::SmallArray<std::shared_ptr<Storage>, 4> allocated(count - operands.size());
+  for (std::size_t b = 0; b < operands.size(); ++b) addresses[b] = address_of(*operands[b]);
+  for (std::size_t b = operands.size(); b < count; ++b) {
     const Program::Buffer& buffer = program.buffers[b];
-    allocated.push_back(buffer.is_local ? nullptr : allocate(bytes_of(buffer), plan.device()));
-    addresses[b] = buffer.is_local ? nullptr : allocated.back()->data();
+    std::shared_ptr<Storage>& storage = allocated[b - operands.size()];
+    if (!buffer.is_local) storage = allocate(bytes_of(buffer), plan.device());
+    addresses[b] = storage ? storage->data() : nullptr;
   }
   if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.peak_bytes);
   std::shared_ptr<Storage> workspace;
   if (executable.kernels.workspace_bytes() > 0) workspace = allocate(executable.kernels.workspace_bytes(), plan.device());
-  executable.kernels.run({{addresses, count}, workspace ? workspace->data() : nullptr});
+  executable.kernels.run({{addresses.data(), count}, workspace ? workspace->data() : nullptr});
   executable.kernels.require_success(plan.call());
   std::vector<Tensor> results;
   results.reserve(program.results.size());
@@ -170,8 +162,8 @@ void PlanKey::add(const Tensor& operand) {
     add(elements_before(operand));
     add(static_cast<std::int64_t>(codegen::settings().tf32));
   }
-  words_.insert(words_.end(), operand.shape().begin(), operand.shape().end());
-  words_.insert(words_.end(), operand.strides().begin(), operand.strides().end());
+  for (std::int64_t size : operand.shape()) add(size);
+  for (std::int64_t stride : operand.strides()) add(stride);
 }
 
 // --- cache ------------------------------------------------------------------------------------------
