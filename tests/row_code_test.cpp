@@ -89,7 +89,11 @@ class RandomProgram {
     program_.length = length_;
     program_.row_axis = 0;
     program_.along_axis = 1;
-    for (int i = pick(1, 4); i > 0; --i) add_place(any_dtype(), pick(0, 3) == 0 ? 0 : 1, pick(0, 3) == 0);
+    for (int i = pick(1, 4); i > 0; --i) {
+      const DType dtype = any_dtype();
+      const int step = pick(0, 4);
+      add_place(dtype, step > 2 || !RowCode::can_step(dtype, step) ? 1 : step, pick(0, 3) == 0);
+    }
     for (int i = pick(1, 5); i > 0; --i) add_nest();
   }
 
@@ -125,7 +129,7 @@ class RandomProgram {
   }
   std::size_t add_place(DType dtype, std::int64_t step, bool stands_still) {
     has_halves_ |= dtype == DType::bf16 || dtype == DType::f16;
-    const std::int64_t row_step = stands_still ? 0 : step == 0 ? pick(1, 3) : length_ + pick(0, 5);
+    const std::int64_t row_step = stands_still ? 0 : step == 0 ? pick(1, 3) : length_ * step + pick(0, 5);
     program_.places.push_back({dtype, step, row_step});
     const std::int64_t elements = (rows_ - 1) * row_step + (length_ - 1) * step + 1;
     Memory m;
@@ -302,7 +306,11 @@ TEST(RowCode, WhatItLacksIsNotCompiled) {
   program.nests[0].body = Ex::input(0);
   program.places[0].dtype = DType::f64;
   EXPECT_EQ(compiled(program), nullptr);
-  program.places[0] = {DType::f32, 2, 0};
+  for (const RowProgram::Place& place : {RowProgram::Place{DType::f32, 3, 0}, {DType::bf16, 2, 0}}) {
+    program.places[0] = place;
+    EXPECT_EQ(compiled(program), nullptr);
+  }
+  program.places = {{DType::f32, 1, 0}, {DType::f32, 2, 0}};  // written
   EXPECT_EQ(compiled(program), nullptr);
 }
 

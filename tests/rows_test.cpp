@@ -29,6 +29,11 @@ class RandomNest {
     std::shuffle(nest_.axes.begin(), nest_.axes.end(), random_);
     if (pick(0, 2) > 0) {
       nest_.axes[static_cast<std::size_t>(pick(0, rank - 1))].reduced = true;
+      // A window of two axes.
+      if (rank > 2 && pick(0, 2) == 0) {
+        for (LoopNest::NestAxis& axis : nest_.axes) axis.reduced = axis.size < 20;
+        for (LoopNest::NestAxis& axis : nest_.axes) axis.size = axis.reduced ? pick(1, 3) : axis.size;
+      }
       nest_.combine = std::array{Combine::sum, Combine::sum, Combine::max, Combine::min}[static_cast<std::size_t>(pick(0, 3))];
     }
     // All with the same axis innermost, as kernels over rows want it; mostly.
@@ -82,7 +87,7 @@ class RandomNest {
   Operand add_operand(const std::vector<std::size_t>& order, bool repeats, bool is_result) {
     const DType dtype = pick(0, 4) == 0 ? DType::bf16 : DType::f32;
     Operand operand{.buffer = static_cast<int>(memory_.size()), .dtype = dtype, .offset = pick(0, 5), .strides = std::vector<std::int64_t>(nest_.axes.size(), 0)};
-    std::int64_t stride = 1;
+    std::int64_t stride = !is_result && pick(0, 5) == 0 ? 2 : 1;
     for (std::size_t k = order.size(); k-- > 0;) {
       const LoopNest::NestAxis& axis = nest_.axes[order[k]];
       if ((is_result && axis.reduced) || (repeats && pick(0, 1) == 0)) continue;
@@ -156,23 +161,26 @@ TEST(Rows, RandomNests) {
   constexpr unsigned seed = 20261121;
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
-  int rows = 0, columns = 0;
+  int rows = 0, columns = 0, windows = 0;
   const int threads = num_threads();
   for (int i = 0; i < 1000 && !HasFatalFailure(); ++i) {
     SCOPED_TRACE(i);
     RandomNest nest(random);
-    auto kernel = make_rows_kernel(nest.nest());
-    rows += kernel != nullptr;
-    if (!kernel) {
-      kernel = make_columns_kernel(nest.nest());
-      columns += kernel != nullptr;
-    }
-    if (kernel) nest.check(*kernel);
+    const auto try_one = [&](std::unique_ptr<Kernel> (*make)(const LoopNest&), int& count) {
+      const auto kernel = make(nest.nest());
+      if (!kernel) return;
+      ++count;
+      nest.check(*kernel);
+    };
+    try_one(make_rows_kernel, rows);
+    try_one(make_columns_kernel, columns);
+    try_one(make_window_kernel, windows);
   }
   set_num_threads(threads);
-  std::cout << rows << " nests over rows, " << columns << " down columns\n";
+  std::cout << rows << " nests over rows, " << columns << " down columns, " << windows << " windows\n";
   EXPECT_GT(rows, 100);
   EXPECT_GT(columns, 50);
+  EXPECT_GT(windows, 30);
 }
 
 }  // namespace

@@ -15,8 +15,10 @@ namespace {
 using Operand = LoopNest::Operand;
 
 constexpr std::int64_t least_points = 2048, least_columns = 16;
-/// Results at a time: they stay in the first-level cache.
-constexpr std::int64_t most_columns = 4096;
+/// Results at a time: they stay near, and a row is read in long pieces.
+constexpr std::int64_t most_columns = 16384;
+/// Rows that are added up before they are added to what there is.
+constexpr std::int64_t rows_at_once = 4;
 constexpr std::int64_t rows_in_run = 32, most_rows_in_chunk = rows_in_run * rows_in_run;
 
 struct Axes {
@@ -54,20 +56,11 @@ class ColumnsKernel final : public Kernel {
       : nest_(nest), axes_(axes), columns_(cut(nest, axes.columns, most_columns)),
         chunks_(cut(nest, axes.rows, std::clamp<std::int64_t>(4 * elements_per_part / columns_.step, rows_in_run, most_rows_in_chunk))),
         outer_(nest, axes_where(nest, [&](std::size_t a) { return a != axes.columns && a != axes.rows; })) {
-    const auto inputs = nest.inputs.size();
-    RowProgram program;
-    RowProgram::Nest row{.output = inputs, .body = combined(*nest.combine, nest.body, inputs)};
-    for (std::size_t i = 0; i < inputs; ++i) {
-      program.places.push_back({nest.inputs[i].dtype, nest.inputs[i].strides[axes.columns], nest.inputs[i].strides[axes.rows]});
-      row.inputs.push_back(i);
-    }
-    program.places.push_back({DType::f32, 1, 0});
-    row.inputs.push_back(inputs);
-    program.nests = {row};
-    program.length = columns_.step;
-    program.along_axis = axes.columns;
-    program.row_axis = axes.rows;
-    body_ = RowCode::compile(program);
+    one_ = compile(1);
+    const bool tells_rows_apart = std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& step) {
+      return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axes.rows;
+    });
+    if (!tells_rows_apart) several_ = compile(rows_at_once);
 
     RowProgram add;
     add.places = {{DType::f32, 1, columns_.step}, {DType::f32, 1, 0}};
@@ -75,6 +68,7 @@ class ColumnsKernel final : public Kernel {
     add.length = columns_.step;
     add_ = RowCode::compile(add);
 
+    const auto inputs = nest.inputs.size();
     RowProgram finish;
     RowProgram::Nest last{.output = std::max<std::size_t>(1, inputs), .body = nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue};
     finish.places.push_back({DType::f32, 1, 0});
@@ -87,7 +81,7 @@ class ColumnsKernel final : public Kernel {
     finish_ = RowCode::compile(finish);
   }
 
-  bool is_ready() const { return body_ && add_ && finish_; }
+  bool is_ready() const { return one_ && add_ && finish_; }
 
   std::size_t workspace_bytes() const override {
     return static_cast<std::size_t>(tiles() * chunks_.pieces() * columns_.step) * sizeof(float);
@@ -117,6 +111,36 @@ class ColumnsKernel final : public Kernel {
   }
 
  private:
+  /// Combines so many rows at a time with a row of results, the last place.
+  std::unique_ptr<const RowCode> compile(std::int64_t rows) const {
+    RowProgram program;
+    RowProgram::Nest nest;
+    std::vector<Ex> values;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::vector<ScalarExpr> of_row;
+      for (const Operand& input : nest_.inputs) {
+        nest.inputs.push_back(program.places.size());
+        of_row.push_back(Ex::input(static_cast<int>(program.places.size())));
+        program.places.push_back({input.dtype, input.strides[axes_.columns], rows * input.strides[axes_.rows]});
+      }
+      values.push_back(Ex::of(rows == 1 ? nest_.body : substitute(nest_.body, of_row)));
+    }
+    while (values.size() > 1) {
+      const std::size_t half = values.size() / 2;
+      for (std::size_t v = 0; v < half; ++v) values[v] = Ex::apply(scalar_op(*nest_.combine), values[2 * v], values[2 * v + 1]);
+      values.erase(values.begin() + static_cast<std::ptrdiff_t>(half), values.end());
+    }
+    nest.output = program.places.size();
+    nest.inputs.push_back(nest.output);
+    nest.body = combined(*nest_.combine, values[0], nest.output);
+    program.places.push_back({DType::f32, 1, 0});
+    program.nests = {nest};
+    program.length = columns_.step;
+    program.along_axis = axes_.columns;
+    program.row_axis = axes_.rows;
+    return RowCode::compile(program);
+  }
+
   std::int64_t tiles() const { return outer_.count() * columns_.pieces(); }
 
   void add(float* rows, std::int64_t count, float* sum) const {
@@ -132,21 +156,32 @@ class ColumnsKernel final : public Kernel {
     const std::int64_t column = columns_.first(tile % columns_.pieces()), columns = columns_.count(tile % columns_.pieces());
     const std::int64_t begin = chunks_.first(chunk), end = begin + chunks_.count(chunk);
     float one_run[most_columns];
-    const std::size_t inputs = nest_.inputs.size();
-    SmallArray<std::byte*, 16> places(inputs + 1);
-    cursor.index()[axes_.columns] = column;
     for (std::int64_t row = begin; row < end; row += rows_in_run) {
-      for (std::size_t i = 0; i < inputs; ++i) {
-        const Operand& input = nest_.inputs[i];
-        places[i] = base(input, run.buffers) + cursor.offset(i) + (column * input.strides[axes_.columns] + row * input.strides[axes_.rows]) * bytes(input);
-      }
       float* const into = row == begin ? result : one_run;
       std::fill_n(into, columns_.step, identity<float>(*nest_.combine));
-      places[inputs] = reinterpret_cast<std::byte*>(into);
-      cursor.index()[axes_.rows] = row;
-      (*body_)({places.data(), columns, std::min(rows_in_run, end - row), cursor.index().data()});
+      const std::int64_t rows = std::min(rows_in_run, end - row), together = several_ ? rows / rows_at_once * rows_at_once : 0;
+      if (together > 0) combine_rows(run, cursor, *several_, rows_at_once, row, together, column, columns, into);
+      if (together < rows) combine_rows(run, cursor, *one_, 1, row + together, rows - together, column, columns, into);
       if (into != result) add(one_run, 1, result);
     }
+  }
+
+  /// By code that takes `at_once` of them.
+  void combine_rows(const Run& run, Loops::Cursor& cursor, const RowCode& code, std::int64_t at_once, std::int64_t row, std::int64_t rows,
+                    std::int64_t column, std::int64_t columns, float* into) const {
+    const std::size_t inputs = nest_.inputs.size();
+    SmallArray<std::byte*, 16> places(static_cast<std::size_t>(at_once) * inputs + 1);
+    for (std::int64_t r = 0; r < at_once; ++r) {
+      for (std::size_t i = 0; i < inputs; ++i) {
+        const Operand& input = nest_.inputs[i];
+        const std::int64_t elements = column * input.strides[axes_.columns] + (row + r) * input.strides[axes_.rows];
+        places[static_cast<std::size_t>(r) * inputs + i] = base(input, run.buffers) + cursor.offset(i) + elements * bytes(input);
+      }
+    }
+    places[places.size() - 1] = reinterpret_cast<std::byte*>(into);
+    cursor.index()[axes_.columns] = column;
+    cursor.index()[axes_.rows] = row;
+    code({places.data(), columns, rows / at_once, cursor.index().data()});
   }
 
   void finish(const Run& run, std::int64_t tile, float* results) const {
@@ -168,7 +203,7 @@ class ColumnsKernel final : public Kernel {
   Axes axes_;
   Cut columns_, chunks_;
   Loops outer_;
-  std::unique_ptr<const RowCode> body_, add_, finish_;  // add_: rows of partial results to one
+  std::unique_ptr<const RowCode> one_, several_, add_, finish_;  // add_: rows of partial results to one
 };
 
 }  // namespace

@@ -44,6 +44,7 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
   if (nest.along == LoopNest::Along::argsort) return make_sort_kernel(nest);
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
   if (nest.is_contraction()) return make_contract_kernel(nest);
+  if (auto window = make_window_kernel(nest)) return window;
   if (auto rows = make_rows_kernel(nest)) return rows;
   if (auto columns = make_columns_kernel(nest)) return columns;
   if (nest.combine) return make_reduce_kernel(nest);

@@ -3,6 +3,7 @@
 #if EIN_ASMJIT
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <utility>
@@ -221,9 +222,9 @@ class Emitter {
   }
 
   x86::Mem at(std::size_t p, const Lane& lane) {
-    const auto size = static_cast<std::int32_t>(size_of(program_.places[p].dtype));
-    const std::uint32_t shift = size == 4 ? 2 : size == 2 ? 1 : 0;
-    return x86::ptr(address(p), i_, shift, lane.unrolled * lanes * size);
+    const auto bytes = static_cast<std::int32_t>(size_of(program_.places[p].dtype)) * (program_.places[p].step == 2 ? 2 : 1);
+    const auto shift = static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
+    return x86::ptr(address(p), i_, shift, lane.unrolled * lanes * bytes);
   }
 
   Vector index(std::size_t axis, const Lane* lane) {
@@ -266,7 +267,10 @@ class Emitter {
       if (found != known.places.end()) return found->second;
       const auto written = written_of_row_.find(p);
       if (!lane && written != written_of_row_.end()) return written->second;
-      const Vector result = lane ? vectors_.load(at(p, *lane), program_.places[p].dtype, lane->mask) : vectors_.load_one(address(p), program_.places[p].dtype);
+      const RowProgram::Place& place = program_.places[p];
+      const Vector result = !lane             ? vectors_.load_one(address(p), place.dtype)
+                            : place.step == 2 ? vectors_.load_every_other(at(p, *lane), lane->mask)
+                                              : vectors_.load(at(p, *lane), place.dtype, lane->mask);
       known.places.insert_or_assign(p, result);
       return result;
     }
@@ -515,7 +519,7 @@ bool is_supported(const RowProgram& program) {
     }
     if (nest.combine && (*nest.combine == Combine::any || *nest.combine == Combine::all || program.length > longest_combined_row)) return false;
   }
-  return std::all_of(program.places.begin(), program.places.end(), [](const RowProgram::Place& place) { return place.step == 0 || place.step == 1; });
+  return std::all_of(program.places.begin(), program.places.end(), [](const RowProgram::Place& place) { return RowCode::can_step(place.dtype, place.step); });
 }
 
 asmjit::JitRuntime& runtime() {

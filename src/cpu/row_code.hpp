@@ -19,7 +19,7 @@ struct RowProgram {
   /// Where an operand's elements lie. Operands that touch the same memory are the same place.
   struct Place {
     DType dtype = DType::f32;
-    std::int64_t step = 0;      // from element to element of a row: 0 or 1
+    std::int64_t step = 0;      // from element to element of a row: 0 or 1, or 2 to read every other
     std::int64_t row_step = 0;  // in elements
     bool is_kept = true;        // whether what is written is read later by others
     bool streams = false;       // f32 written past the caches: all vectors of its rows lie on 64-byte lines
@@ -58,6 +58,8 @@ class RowCode {
 
   /// Why there is no code here at all: the processor, or how ein was built; empty where there is.
   static std::string_view missing();
+  /// Whether elements `step` apart can be read along a row.
+  static bool can_step(DType dtype, std::int64_t step) { return step == 0 || step == 1 || (step == 2 && dtype == DType::f32); }
   /// None where all code is missing(), or the program has what the code has not:
   /// random numbers, powers, dtypes other than f32, bf16, f16 and (read) i32, u8, bool.
   static std::unique_ptr<const RowCode> compile(const RowProgram& program);

@@ -33,7 +33,7 @@ std::int64_t stride(const Operand& operand, std::size_t axis) { return axis == n
 /// Whether all operands lie along the rows.
 bool lies_along(const LoopNest& nest, std::size_t along) {
   for (const Operand& input : nest.inputs) {
-    if (input.strides[along] != 0 && input.strides[along] != 1) return false;
+    if (!RowCode::can_step(input.dtype, input.strides[along])) return false;
   }
   return nest.axes[along].reduced || nest.output.strides[along] == 1;
 }
@@ -138,7 +138,7 @@ std::unique_ptr<Kernel> make(RowsKernel::Plan plan, std::int64_t blocks) {
   const std::int64_t elements = blocks * plan.outer.count() * plan.rows * (plan.cuts_along ? 1 : plan.program.length);
   std::int64_t bytes = 0;
   for (const RowProgram::Place& place : plan.program.places) {
-    if (place.is_kept && place.step == 1 && (place.row_step != 0 || plan.cuts_along)) bytes += elements * static_cast<std::int64_t>(size_of(place.dtype));
+    if (place.is_kept && place.step != 0 && (place.row_step != 0 || plan.cuts_along)) bytes += elements * place.step * static_cast<std::int64_t>(size_of(place.dtype));
   }
   for (std::size_t n = 0; n < streaming.nests.size() && bytes >= last_level_cache_bytes(); ++n) {
     if (could_stream(streaming, n)) stream(streaming, n);

@@ -16,6 +16,9 @@ std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest);
 /// The same for reductions whose kept axis lies side by side.
 std::unique_ptr<Kernel> make_columns_kernel(const LoopNest& nest);
 
+/// The same for reductions over so few points that they are maps of them.
+std::unique_ptr<Kernel> make_window_kernel(const LoopNest& nest);
+
 /// Whether a nest computes in f32 and has no positions to look up.
 bool is_direct_f32(const LoopNest& nest);
 

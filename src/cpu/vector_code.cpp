@@ -57,11 +57,11 @@ VectorCode::Vector VectorCode::constant_vector(float value) {
   return found->second;
 }
 
-VectorCode::Vector VectorCode::table(std::span<const float, 16> values) {
-  const auto [found, is_new] = tables_.try_emplace(values.data());
+VectorCode::Vector VectorCode::table(const void* sixteen) {
+  const auto [found, is_new] = tables_.try_emplace(sixteen);
   if (is_new) {
     found->second = code_.newZmm();
-    at_entry([&] { code_.vmovaps(found->second, code_.newConst(asmjit::ConstPoolScope::kLocal, values.data(), values.size_bytes())); });
+    at_entry([&] { code_.vmovaps(found->second, code_.newConst(asmjit::ConstPoolScope::kLocal, sixteen, 64)); });
   }
   return found->second;
 }
@@ -105,6 +105,38 @@ VectorCode::Vector VectorCode::load(const x86::Mem& from, DType dtype, const x86
       code_.vcvtdq2ps(result, result);
       return result;
   }
+}
+
+VectorCode::Vector VectorCode::load_every_other(const x86::Mem& from, const x86::KReg* mask) {
+  static constexpr std::uint32_t even[16] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+  constexpr std::uint32_t first_of_two = 0x55555555;
+  x86::KReg low, high;
+  if (mask) {
+    // Each of its bits becomes two, the second of them 0.
+    const x86::Gp bits = code_.newInt32(), spread = code_.newInt32();
+    code_.kmovw(bits, *mask);
+    code_.mov(spread, first_of_two);
+    code_.pdep(bits, bits, spread);
+    low = code_.newKd();
+    high = code_.newKd();
+    code_.kmovd(low, bits);
+    code_.kshiftrd(high, low, 16);
+  } else {
+    if (!every_other_.isValid()) {
+      every_other_ = code_.newKd();
+      at_entry([&] {
+        const x86::Gp bits = code_.newInt32();
+        code_.mov(bits, first_of_two);
+        code_.kmovd(every_other_, bits);
+      });
+    }
+    low = high = every_other_;
+  }
+  const Vector result = code_.newZmm(), behind = code_.newZmm();
+  code_.k(low).z().vmovups(result, from);
+  code_.k(high).z().vmovups(behind, from.cloneAdjusted(64));
+  code_.vpermt2ps(result, table(even), behind);
+  return result;
 }
 
 VectorCode::Vector VectorCode::load_one(const x86::Gp& from, DType dtype) {

@@ -31,6 +31,8 @@ class VectorCode {
   static bool can_store(DType dtype);
   /// Sixteen elements that lie side by side as f32; those outside the mask, if there is one, are 0 and are not touched.
   Vector load(const asmjit::x86::Mem& from, DType dtype, const asmjit::x86::KReg* mask);
+  /// The same of f32 that lie two apart; those between are not touched.
+  Vector load_every_other(const asmjit::x86::Mem& from, const asmjit::x86::KReg* mask);
   /// One element, also an i64, in all lanes.
   Vector load_one(const asmjit::x86::Gp& from, DType dtype);
   /// To elements side by side, those of the mask; returns what a load would give.
@@ -61,8 +63,8 @@ class VectorCode {
   /// Emits what `emit` does before all loops.
   template <class Emit>
   void at_entry(const Emit& emit);
-  /// Sixteen of a static table.
-  Vector table(std::span<const float, 16> values);
+  /// Sixteen numbers of a static table.
+  Vector table(const void* sixteen);
   Vector round_to_bf16(const Vector& value);
   Vector polynomial(const Vector& x, std::span<const float> coefficients);  // of x^0, x^1, …
   Vector extreme(bool is_max, const Vector& x, const Vector& y);
@@ -75,7 +77,8 @@ class VectorCode {
   asmjit::x86::Compiler& code_;
   asmjit::BaseNode* entry_ = nullptr;
   std::map<std::uint32_t, Vector> constants_;
-  std::map<const float*, Vector> tables_;
+  std::map<const void*, Vector> tables_;
+  asmjit::x86::KReg every_other_;
 };
 
 }  // namespace ein::host

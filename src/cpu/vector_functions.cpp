@@ -100,9 +100,8 @@ VectorCode::Vector VectorCode::erf(const Vector& x) {
   code_.vsubps(t, piece, constant_vector(to_eighths));
   code_.vsubps(t, size, t);
   const auto coefficient = [&](std::size_t i) {
-    const std::span<const float, 32> both = pieces[i];
-    const Vector result = copy(table(both.first<16>()));
-    code_.vpermt2ps(result, piece, table(both.last<16>()));  // by the last five bits of `piece`
+    const Vector result = copy(table(pieces[i]));
+    code_.vpermt2ps(result, piece, table(pieces[i] + 16));  // by the last five bits of `piece`
     return result;
   };
   const Vector sum = coefficient(4);
