@@ -210,6 +210,11 @@ TEST_F(StridedCopyTest, TransposesLongRows) {
     check({{batch, matrix, matrix}, {longer, 1, other + gap}, {other, longer, 1}}, element, random_offset(), random_offset(),
           never_stream);
   }
+  for (const std::size_t element : {2u, 4u, 8u}) {
+    constexpr std::int64_t batch = 12, matrix = 64 * 3136;  // more than the level-2 cache, in whole lines
+    check({{batch, matrix, matrix}, {64, 1, 3136}, {3136, 64, 1}}, element, random_offset(), random_offset(), never_stream);
+    check({{batch, matrix, matrix}, {3136, 1, 64}, {64, 3136, 1}}, element, random_offset(), random_offset(), never_stream);
+  }
 }
 
 TEST_F(StridedCopyTest, ReversesManyAxesLargeEnoughToPrefetch) {

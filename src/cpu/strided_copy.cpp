@@ -54,7 +54,7 @@ struct StridedCopy::Reach {
   int64_t dst, src;
 };
 constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512}, long_rows_reach{4096, 128},
-    long_source_rows_reach{64, 4096}, staged_reach{512, 128},
+    long_source_rows_reach{1024, 1024}, staged_reach{512, 128},
     crowded_reach{512, 256}, streaming_reach{1024, 128}, streaming_staged_reach{2048, 64}, runs_reach{256, 256},
     streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
 constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
@@ -230,7 +230,7 @@ auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place) -
   if (in_a_place > some_lines_in_a_place || i.src % way_bytes == 0 || j.size < step) return std::nullopt;
   if (i.size * run >= long_row) return choose(kernels.transpose_writing, long_rows_reach);
   // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a time.
-  if (fetches_ && run > 1 && i.size >= step && j.size * run >= long_row) {
+  if (fetches_ && run > 1 && whole_squares && i.size >= step && j.size * run >= long_row) {
     return choose(kernels.transpose_reading, long_source_rows_reach);
   }
   return std::nullopt;
