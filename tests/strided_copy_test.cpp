@@ -198,6 +198,25 @@ TEST_F(StridedCopyTest, TransposesMatricesLargeEnoughToPrefetch) {
   }
 }
 
+// Rows of several KiB on one side or both, which are written or read one after another.
+TEST_F(StridedCopyTest, TransposesLongRows) {
+  for (int trial = 0; trial < 60 && !HasFailure(); ++trial) {
+    const std::size_t element = random_element();
+    const auto bytes = static_cast<std::int64_t>(element);
+    const std::int64_t longer = uniform(1500, 9000) / bytes, other = uniform(0, 1) == 0 ? uniform(1, 130) : uniform(500, 4000) / bytes;
+    const std::int64_t gap = uniform(0, 1) * uniform(1, 40), batch = uniform(1, 2), matrix = longer * (other + gap);
+    check({{batch, matrix, matrix}, {other, 1, longer}, {longer, other + gap, 1}}, element, random_offset(), random_offset(),
+          never_stream);
+    check({{batch, matrix, matrix}, {longer, 1, other + gap}, {other, longer, 1}}, element, random_offset(), random_offset(),
+          never_stream);
+  }
+  for (const std::size_t element : {2u, 4u, 8u}) {
+    constexpr std::int64_t batch = 12, matrix = 64 * 3136;  // more than the level-2 cache, in whole lines
+    check({{batch, matrix, matrix}, {64, 1, 3136}, {3136, 64, 1}}, element, random_offset(), random_offset(), never_stream);
+    check({{batch, matrix, matrix}, {3136, 1, 64}, {64, 3136, 1}}, element, random_offset(), random_offset(), never_stream);
+  }
+}
+
 TEST_F(StridedCopyTest, ReversesManyAxesLargeEnoughToPrefetch) {
   for (const std::size_t element : {1u, 2u, 4u, 8u}) {
     for (const std::int64_t stream_from : {always_stream, never_stream}) {
@@ -257,13 +276,13 @@ TEST_F(StridedCopyTest, CopiesNothingWhereAnAxisIsEmpty) {
   copy.run(nullptr, nullptr, 0);
 }
 
-TEST_F(StridedCopyTest, CutsLargeCopiesIntoPiecesOfHalfAMebibyte) {
+TEST_F(StridedCopyTest, CutsLargeCopiesIntoPiecesOf128Kibibytes) {
   const auto parts = [](const Axes& axes) { return StridedCopy(axes, 4).parts(); };
   EXPECT_EQ(parts({{64, 1, 64}, {64, 64, 1}}), 1);
-  EXPECT_EQ(parts({{16 << 20, 1, 1}}), 128);                  // one run
-  EXPECT_EQ(parts({{4096, 1, 4096}, {4096, 4096, 1}}), 128);  // transpose
-  EXPECT_EQ(parts({{512, 512 * 64, 64}, {512, 64, 512 * 64}, {64, 1, 1}}), 128);
-  EXPECT_EQ(parts({{16 << 20, 1, 0}}), 128);  // fill
+  EXPECT_EQ(parts({{16 << 20, 1, 1}}), 512);                  // one run
+  EXPECT_EQ(parts({{4096, 1, 4096}, {4096, 4096, 1}}), 512);  // transpose
+  EXPECT_EQ(parts({{512, 512 * 64, 64}, {512, 64, 512 * 64}, {64, 1, 1}}), 512);
+  EXPECT_EQ(parts({{16 << 20, 1, 0}}), 512);  // fill
 }
 
 TEST_F(StridedCopyTest, PartsRunAtTheSameTime) {

@@ -16,7 +16,7 @@ inline constexpr int copy_vector_bytes = 32;
 #else
 inline constexpr int copy_vector_bytes = 16;
 #endif
-inline constexpr std::int64_t longest_short_run = 1024;  // beyond, calling memcpy costs nothing
+inline constexpr std::int64_t longest_short_run = 16 << 10;  // memcpy takes long to begin
 
 /// What a kernel copies: count_i × count_j cells of `run` bytes; strides in bytes. The destination is the most
 /// contiguous along i, the source along j. A box to be copied soon lies `src_ahead` and

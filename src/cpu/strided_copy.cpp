@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cpu/parallel.hpp"
+
 namespace ein::host {
 namespace {
 
@@ -18,6 +20,19 @@ int64_t most_in_a_place(int64_t rows, int64_t stride, int64_t way) {
   std::array<int64_t, 64> lines{};
   for (int64_t row = 0; row < rows; ++row) ++lines[row * stride % way * lines.size() / way];
   return *std::max_element(lines.begin(), lines.end());
+}
+
+// From how many bytes on the result passes by the caches: any one by what it reads and writes; one of whole lines also by
+// twice what it reads.
+struct StreamFrom {
+  int64_t any, lines;
+};
+
+// Several threads are faster in the caches as long as these hold everything, since they share the way to memory. One thread
+// gets little more of the last-level cache than of memory where it also reads much; this is measured.
+StreamFrom default_stream_from() {
+  const int64_t cache = last_level_cache_bytes();
+  return num_threads() > 1 ? StreamFrom{cache, cache} : StreamFrom{cache / 8 * 7, cache / 2};
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -38,7 +53,8 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 struct StridedCopy::Reach {
   int64_t dst, src;
 };
-constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512}, staged_reach{512, 128},
+constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512}, long_rows_reach{4096, 128},
+    long_source_rows_reach{1024, 1024}, staged_reach{512, 128},
     crowded_reach{512, 256}, streaming_reach{1024, 128}, streaming_staged_reach{2048, 64}, runs_reach{256, 256},
     streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
 constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
@@ -48,9 +64,13 @@ constexpr int64_t longest_run = 128 << 10;
 constexpr int64_t shortest_streamed_run = 256;
 constexpr int64_t shortest_staged_row = 128;
 constexpr int64_t stage_bytes = 96 << 10;
-constexpr int64_t part_bytes = 512 << 10;
+constexpr int64_t part_bytes = 128 << 10;
 // Addresses this far apart share the same few places in the level-1 cache.
-constexpr int64_t way_bytes = 4096, many_lines_in_a_place = 8;
+constexpr int64_t way_bytes = 4096, some_lines_in_a_place = 4, many_lines_in_a_place = 8;
+// The processor foresees what is next in rows of this length.
+constexpr int64_t long_row = 2048;
+// A matrix of which the level-1 cache keeps most.
+constexpr int64_t small_matrix = 64 << 10;
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // Not cleared: that would cost more than many a small copy.
@@ -62,12 +82,15 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
                          std::int64_t stream_from) {
   assert(std::has_single_bit(element_size) && element_size <= 8);
   const auto element = static_cast<int64_t>(element_size);
-  int64_t total_bytes = element;
+  int64_t total_bytes = element, read_bytes = element;
   for (const CopyAxis& axis : axes) {
     assert(axis.size >= 0 && axis.dst_stride >= 0 && axis.src_stride >= 0);
     if (axis.size == 0) return;
   }
-  for (const CopyAxis& axis : axes) total_bytes *= axis.size;
+  for (const CopyAxis& axis : axes) {
+    total_bytes *= axis.size;
+    if (axis.src_stride != 0) read_bytes *= axis.size;
+  }
   std::erase_if(axes, [](const CopyAxis& axis) { return axis.size == 1; });
   std::sort(axes.begin(), axes.end(),
             [](const CopyAxis& a, const CopyAxis& b) { return a.dst_stride < b.dst_stride; });
@@ -85,14 +108,14 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   while (axes_.size() < 3) axes_.push_back({1, 0, 0});
   assert(axes_.size() <= max_axes);
 
-  const bool stream = total_bytes >= (stream_from < 0 ? last_level_cache_bytes() / 4 : stream_from);
+  const StreamFrom from = stream_from < 0 ? default_stream_from() : StreamFrom{stream_from, stream_from};
   fetches_ = total_bytes >= fetch_from;
-  choose_blocks(choose_kernels(stream));
+  choose_blocks(choose_kernels(total_bytes + read_bytes >= from.any, 2 * read_bytes >= from.lines));
   if (staged_ && !plan_stage()) staged_ = false;
   plan_loops(total_bytes);
 }
 
-auto StridedCopy::choose_kernels(bool stream) -> Reach {
+auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
   const Axis& i = axes_[1];
   for (std::size_t a = 3; a < axes_.size(); ++a) {
     if (axes_[a].src != 0 && (axes_[j_].src == 0 || axes_[a].src < axes_[j_].src)) j_ = a;
@@ -109,6 +132,7 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
   if (run > widest_copied_element || !std::has_single_bit(static_cast<std::uint64_t>(run))) {
     kernel_ = copy_runs_kernel(run);
     const bool lines = run % line_bytes == 0 && whole_lines_but_for({});
+    stream = streams_ = stream || (lines && stream_lines);
     if (stream && (lines || run >= shortest_streamed_run)) {
       stream_with(streaming_runs_kernel(run),
                   run >= shortest_streamed_run ? 1 : line_bytes);
@@ -159,20 +183,15 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
   }
 
   granule_ = step;
-  if (stream && copy_vector_bytes == line_bytes && i.size % step == 0 && whole_lines_but_for({1})) {
+  if ((stream || stream_lines) && copy_vector_bytes == line_bytes && i.size % step == 0 && whole_lines_but_for({1})) {
+    streams_ = true;
     kernel_ = kernels.transpose_writing;
     stream_with(kernels.transpose_streaming, line_bytes);
     return streaming_reach;
   }
   const int64_t in_a_place = most_in_a_place(step, j.dst, way_bytes);
-  // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that one. Of narrow
-  // matrices this is slower where the level-2 cache has them.
-  const bool whole_squares = i.src % line_bytes == 0 && j.dst % line_bytes == 0 && in_a_place <= many_lines_in_a_place;
-  const int64_t least = (fetches_ ? 1 : 3) * step;
-  if (!stream && whole_squares && i.size >= least && j.size >= least) {
-    kernel_ = kernels.transpose_diagonal;
-    fetches_ = false;
-    return diagonal_reach;
+  if (!stream) {
+    if (const auto reach = choose_order(kernels, in_a_place)) return *reach;
   }
   // Half the lines of a square in one place: they push each other out before they are full.
   const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, many_lines_in_a_place);
@@ -188,6 +207,33 @@ auto StridedCopy::choose_kernels(bool stream) -> Reach {
     return crowded_reach;
   }
   return read_rows ? staged_reach : cached_reach;
+}
+
+// Of a transpose through the caches where its strides or sizes say which order is best.
+auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place) -> std::optional<Reach> {
+  const Axis &i = axes_[1], &j = axes_[j_];
+  const int64_t run = axes_[0].size, step = line_bytes / run;
+  const auto choose = [&](BoxKernel kernel, Reach reach) {
+    kernel_ = kernel;
+    fetches_ = false;
+    return reach;
+  };
+  // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that one. Of narrow
+  // matrices this is slower where the level-2 cache has them.
+  const bool whole_squares = i.src % line_bytes == 0 && j.dst % line_bytes == 0;
+  const bool small = i.size * j.size * run <= small_matrix;
+  const int64_t least = (fetches_ ? 1 : 3) * step;
+  if (whole_squares && in_a_place <= many_lines_in_a_place && (small || in_a_place >= some_lines_in_a_place) && i.size >= least &&
+      j.size >= least) {
+    return choose(kernels.transpose_diagonal, diagonal_reach);
+  }
+  if (in_a_place > some_lines_in_a_place || i.src % way_bytes == 0 || j.size < step) return std::nullopt;
+  if (i.size * run >= long_row) return choose(kernels.transpose_writing, long_rows_reach);
+  // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a time.
+  if (fetches_ && run > 1 && whole_squares && i.size >= step && j.size * run >= long_row) {
+    return choose(kernels.transpose_reading, long_source_rows_reach);
+  }
+  return std::nullopt;
 }
 
 // Whether steps along all other axes keep the destination's alignment to lines.

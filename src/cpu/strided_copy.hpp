@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "cpu/copy_kernels.hpp"
@@ -21,12 +22,12 @@ struct CopyAxis {
 /// and destination must not overlap, and no two indices may share a destination element.
 class StridedCopy {
  public:
-  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. Outputs of at least
-  /// `stream_from` bytes are written around the caches; by default, those that would fill a quarter
-  /// of the last-level cache.
+  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. What reads and writes at least
+  /// `stream_from` bytes writes around the caches; by default, what these could not hold, or not well enough for one
+  /// thread.
   StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1);
 
-  /// Number of pieces of similar work, about half a MiB each, that may run at the same time: 1 for
+  /// Number of pieces of similar work, about 128 KiB each, that may run at the same time: 1 for
   /// a small copy, 0 where an axis has size 0.
   std::int64_t parts() const { return parts_; }
 
@@ -48,7 +49,8 @@ class StridedCopy {
     std::int64_t Axis::*dst, Axis::*src;
   };
 
-  Reach choose_kernels(bool stream);
+  Reach choose_kernels(bool stream, bool stream_lines);
+  std::optional<Reach> choose_order(const CopyKernels& kernels, std::int64_t in_a_place);
   bool whole_lines_but_for(std::initializer_list<std::size_t> exempt) const;
   std::vector<std::size_t> sorted_axes(std::int64_t Axis::*stride) const;
   void choose_blocks(Reach reach);
