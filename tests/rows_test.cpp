@@ -23,12 +23,16 @@ using Operand = LoopNest::Operand;
 
 class RandomNest {
  public:
-  explicit RandomNest(std::mt19937& random) : random_(random) {
-    const int rank = pick(1, 4);
-    for (int a = 0; a < rank; ++a) nest_.axes.push_back({std::string(1, static_cast<char>('a' + a)), a == 0 ? pick(20, 600) : pick(2, 18)});
+  /// With one long axis, which is reduced, or with short ones.
+  RandomNest(std::mt19937& random, bool is_long) : random_(random) {
+    const int rank = is_long ? pick(1, 2) : pick(1, 4);
+    for (int a = 0; a < rank; ++a) {
+      nest_.axes.push_back({std::string(1, static_cast<char>('a' + a)), a > 0 ? pick(2, 18) : is_long ? pick(33000, 80000) : pick(20, 600)});
+    }
+    nest_.axes[0].reduced = is_long;
     std::shuffle(nest_.axes.begin(), nest_.axes.end(), random_);
-    if (pick(0, 2) > 0) {
-      nest_.axes[static_cast<std::size_t>(pick(0, rank - 1))].reduced = true;
+    if (is_long || pick(0, 2) > 0) {
+      if (!is_long) nest_.axes[static_cast<std::size_t>(pick(0, rank - 1))].reduced = true;
       // A window of two axes.
       if (rank > 2 && pick(0, 2) == 0) {
         for (LoopNest::NestAxis& axis : nest_.axes) axis.reduced = axis.size < 20;
@@ -161,11 +165,11 @@ TEST(Rows, RandomNests) {
   constexpr unsigned seed = 20261121;
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
-  int rows = 0, columns = 0, windows = 0;
+  int rows = 0, columns = 0, windows = 0, long_rows = 0;
   const int threads = num_threads();
   for (int i = 0; i < 1000 && !HasFatalFailure(); ++i) {
     SCOPED_TRACE(i);
-    RandomNest nest(random);
+    RandomNest nest(random, i % 20 == 0);
     const auto try_one = [&](std::unique_ptr<Kernel> (*make)(const LoopNest&), int& count) {
       const auto kernel = make(nest.nest());
       if (!kernel) return;
@@ -175,12 +179,14 @@ TEST(Rows, RandomNests) {
     try_one(make_rows_kernel, rows);
     try_one(make_columns_kernel, columns);
     try_one(make_window_kernel, windows);
+    try_one(make_long_rows_kernel, long_rows);
   }
   set_num_threads(threads);
-  std::cout << rows << " nests over rows, " << columns << " down columns, " << windows << " windows\n";
+  std::cout << rows << " nests over rows, " << columns << " down columns, " << windows << " windows, " << long_rows << " long rows\n";
   EXPECT_GT(rows, 100);
   EXPECT_GT(columns, 50);
-  EXPECT_GT(windows, 30);
+  EXPECT_GT(windows, 15);
+  EXPECT_GT(long_rows, 20);
 }
 
 }  // namespace

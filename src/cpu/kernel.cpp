@@ -46,6 +46,7 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
   if (nest.is_contraction()) return make_contract_kernel(nest);
   if (auto window = make_window_kernel(nest)) return window;
   if (auto rows = make_rows_kernel(nest)) return rows;
+  if (auto rows = make_long_rows_kernel(nest)) return rows;
   if (auto columns = make_columns_kernel(nest)) return columns;
   if (nest.combine) return make_reduce_kernel(nest);
   return make_map_kernel(nest);

@@ -13,6 +13,9 @@ namespace ein::host {
 /// no compiled code.
 std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest);
 
+/// The same for reductions along long rows, by pieces of each.
+std::unique_ptr<Kernel> make_long_rows_kernel(const LoopNest& nest);
+
 /// The same for reductions whose kept axis lies side by side.
 std::unique_ptr<Kernel> make_columns_kernel(const LoopNest& nest);
 
