@@ -107,6 +107,7 @@ class ContractKernel final : public Kernel {
     }
     set_product(nest, roles, plan.m, plan.n, plan.k);
     if (!nest.epilogue.steps.empty() && !parts_[2].packed) set_epilogue(nest, plan.m, plan.n);
+    is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() && !epilogue_;
   }
 
   std::size_t workspace_bytes() const override {
@@ -434,6 +435,12 @@ class ContractKernel final : public Kernel {
                std::int64_t cuts) const {
     std::int64_t at[3] = {0, 0, 0};
     advance(outer_, p, at);
+    if constexpr (!std::is_same_v<In, bf16>) {
+      if (is_dot_) {
+        c[at[2]] = dot(a + at[0], b + at[1], k_);
+        return;
+      }
+    }
     for (std::int64_t s = 0; s < sum_count_; ++s) {
       std::int64_t from[3] = {at[0], at[1], at[2]};
       advance(sums_, s, from);
@@ -489,6 +496,7 @@ class ContractKernel final : public Kernel {
   std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
   bool is_empty_ = false, rounds_ = false;
+  bool is_dot_ = false;  // each product is that of two vectors that lie side by side
   std::int64_t m_ = 1, n_ = 1, k_ = 1;
   MatrixRef<Number> a_{}, b_{}, c_{};  // without addresses
   std::vector<OuterLoop> outer_, sums_;
@@ -507,7 +515,7 @@ bool is_better_reduced(const LoopNest& nest) {
     if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1) longest_run = nest.axes[a].size;
   }
   const bool converts = nest.inputs[0].dtype != nest.compute || nest.inputs[1].dtype != nest.compute;
-  return converts || longest_run < 16;
+  return converts || longest_run < 32;
 }
 
 #if EIN_HAS_BF16_PRODUCTS
