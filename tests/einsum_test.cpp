@@ -1,8 +1,10 @@
 // Einsum with known answers. Random ones against two oracles: oracle_test.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 
 #include <ein/ein.hpp>
@@ -202,6 +204,44 @@ TEST(EinsumTest, LargeProductsOfEveryLayout) {
     EXPECT_EQ(get_values(einsum(at, bt, "k m, n k -> m n")), rounded) << name(dtype);
     EXPECT_EQ(get_values(einsum(wide.at({all, all, 1}), bt, "m k, n k -> m n")), rounded) << name(dtype);
     EXPECT_EQ(get_values(rearrange(einsum(at, b, "k m, k n -> n m"), "n m -> m n")), rounded) << name(dtype);
+  }
+}
+
+// Rows, columns and depths of two axes each, in every order: some lie as one, others are packed, as in the result.
+TEST(EinsumTest, ProductsOfAxesInAnyOrder) {
+  Values av(24 * 6 * 20 * 7), bv(20 * 7 * 17 * 10);
+  for (std::size_t i = 0; i < av.size(); ++i) av[i] = static_cast<double>(i * 7 % 5) - 2;
+  for (std::size_t i = 0; i < bv.size(); ++i) bv[i] = static_cast<double>(i * 11 % 7) - 3;
+  std::mt19937 random(1);
+  for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::bf16}) {
+    const Tensor a = make_tensor(av, {24, 6, 20, 7}, dtype), b = make_tensor(bv, {20, 7, 17, 10}, dtype);
+    const Values want = get_values(einsum(a, b, "m n k l, k l p q -> m n p q"));
+    for (int order = 0; order < 30; ++order) {
+      std::string x = "m n k l", y = "k l p q", z = "m n p q";
+      const auto shuffle = [&](std::string& axes) {
+        for (std::size_t left = 4; left > 1; --left) std::swap(axes[2 * (left - 1)], axes[2 * (random() % left)]);
+      };
+      for (std::string* axes : {&x, &y, &z}) shuffle(*axes);
+      SCOPED_TRACE(x + ", " + y + " -> " + z);
+      const Tensor to = einsum(rearrange(a, ein::runtime("m n k l -> " + x)).clone(),
+                               rearrange(b, ein::runtime("k l p q -> " + y)).clone(), ein::runtime(x + ", " + y + " -> " + z));
+      EXPECT_EQ(get_values(rearrange(to, ein::runtime(z + " -> m n p q"))), want) << name(dtype);
+    }
+  }
+}
+
+TEST(EinsumTest, DotProductsOfEveryLength) {
+  for (std::int64_t k = 1; k < 140; ++k) {
+    Values av(static_cast<std::size_t>(3 * k)), bv(av.size()), want(3, 0);
+    for (std::size_t i = 0; i < av.size(); ++i) {
+      av[i] = static_cast<double>(i * 7 % 5) - 2;
+      bv[i] = static_cast<double>(i * 11 % 7) - 3;
+      want[i / static_cast<std::size_t>(k)] += av[i] * bv[i];
+    }
+    for (DType dtype : {DType::f64, DType::f32, DType::i64}) {
+      const Tensor a = make_tensor(av, {3, k}, dtype), b = make_tensor(bv, {3, k}, dtype);
+      EXPECT_EQ(get_values(einsum(a, b, "b i, b i -> b")), want) << k << ' ' << name(dtype);
+    }
   }
 }
 

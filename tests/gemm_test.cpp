@@ -96,6 +96,24 @@ class Matrix {
   std::vector<T> memory_;
 };
 
+/// What a product finishes, which has to be each of its elements once.
+class Finished {
+ public:
+  Finished(std::int64_t rows, std::int64_t cols)
+      : cols_(cols), times_(static_cast<std::size_t>(rows * cols), 0) {}
+
+  void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
+    for (std::int64_t i = row; i < row + rows; ++i) {
+      for (std::int64_t j = col; j < col + cols; ++j) ++times_[static_cast<std::size_t>(i * cols_ + j)];
+    }
+  }
+  void expect_each_once() const { EXPECT_EQ(times_, std::vector<int>(times_.size(), 1)); }
+
+ private:
+  std::int64_t cols_;
+  mutable std::vector<int> times_;
+};
+
 template <class T>
 using Product = void (*)(const MatrixRef<T>&, const MatrixRef<const T>&, const MatrixRef<const T>&,
                          bool, const Finish&);
@@ -110,14 +128,9 @@ void expect_product(Product<T> product, std::int64_t m, std::int64_t n, std::int
   const Matrix<T> a(m, k, a_lies, random), b(k, n, b_lies, random);
   Matrix<T> c(m, n, c_lies, random);
   const Matrix<T> before = c;
-  std::vector<int> finished(static_cast<std::size_t>(m * n), 0);
-  const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
-    for (std::int64_t i = row; i < row + rows; ++i) {
-      for (std::int64_t j = col; j < col + cols; ++j) ++finished[static_cast<std::size_t>(i * n + j)];
-    }
-  };
-  product(c.ref(), a.ref(), b.ref(), accumulate, finish);
-  EXPECT_EQ(finished, std::vector<int>(finished.size(), 1));
+  const Finished finished(m, n);
+  product(c.ref(), a.ref(), b.ref(), accumulate, finished);
+  finished.expect_each_once();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
@@ -275,14 +288,9 @@ void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_l
   const Matrix<bf16> a(m, k, a_lies, random), b(k, n, b_lies, random);
   Matrix<C> c(m, n, c_lies, random);
   const Matrix<C> before = c;
-  std::vector<int> finished(static_cast<std::size_t>(m * n), 0);
-  const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
-    for (std::int64_t i = row; i < row + rows; ++i) {
-      for (std::int64_t j = col; j < col + cols; ++j) ++finished[static_cast<std::size_t>(i * n + j)];
-    }
-  };
-  bf16_product<C>(c.ref(), a.ref(), b.ref(), accumulate, finish);
-  EXPECT_EQ(finished, std::vector<int>(finished.size(), 1));
+  const Finished finished(m, n);
+  bf16_product<C>(c.ref(), a.ref(), b.ref(), accumulate, finished);
+  finished.expect_each_once();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {

@@ -2,8 +2,8 @@
 //
 // Each axis has a role: batch (in both operands and the result), row (in a and the result), column (in b
 // and the result) or depth (summed). One axis of each of the last three makes a matrix product, if strides
-// allow; the remaining ones are loops around it. Where no choice gives products large enough to be worth
-// it, or a dtype must be converted, an operand is first packed: all rows side by side, all depths, too. Where the
+// allow, and so do several that lie side by side; the remaining ones are loops around it. Where no choice gives products
+// large enough to be worth it, or a dtype must be converted, an operand is first packed. Where the
 // processor multiplies bf16, such operands are not converted, and results that are complete are rounded as they are stored.
 #include <algorithm>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "cpu/gemm.hpp"
 #include "cpu/gemm_bf16.hpp"
 #include "cpu/kernel.hpp"
+#include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/tile_epilogue.hpp"
 
@@ -99,15 +100,14 @@ class ContractKernel final : public Kernel {
     const Roles roles = roles_of(nest);
     is_empty_ = size_of_axes(nest, roles.batch) * size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) == 0;
     if (is_empty_) return;
-    for (int o = 0; o < 3; ++o) parts_[o].strides = operands_[o].strides;
-    const Plan packed = packed_plan(nest, roles);
-    const std::optional<Plan> lying = plan_as_it_lies(nest, roles);
-    const Plan& plan = lying && lying->cost <= packed.cost ? *lying : packed;
+    const Plan plan = cheapest_plan(nest, roles);
     for (int o = 0; o < 3; ++o) {
-      if (plan.packs[o]) pack(nest, roles.batch, plan.side(o, 0), plan.side(o, 1), o);
+      parts_[o].strides = operands_[o].strides;
+      if (plan.packs[o]) pack(nest, plan.side(o, 0), plan.side(o, 1), o);
     }
     set_product(nest, roles, plan.m, plan.n, plan.k);
     if (!nest.epilogue.steps.empty() && !parts_[2].packed) set_epilogue(nest, plan.m, plan.n);
+    is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() && !epilogue_;
   }
 
   std::size_t workspace_bytes() const override {
@@ -192,34 +192,70 @@ class ContractKernel final : public Kernel {
     return has_unit_stride(nest, rows, columns, o) ? 0 : strided_cost * multiply_adds(rows.size, columns.size, 1);
   }
 
-  /// One row, column and depth axis such that all three matrices can be used as they lie, with loops over
-  /// the others; the cheapest choice, if there is any.
-  std::optional<Plan> plan_as_it_lies(const LoopNest& nest, const Roles& roles) const {
-    for (int o = 0; o < 2; ++o) {
-      if (operands_[o].dtype != dtypes[o]) return std::nullopt;
-    }
-    const auto choices = [&](const AxisList& axes) {
-      std::vector<Group> groups;
-      for (std::size_t a : axes) groups.push_back({{a}, nest.axes[a].size});
-      if (axes.empty()) groups.emplace_back();
-      return groups;
+  /// The groups that `axes` of one role can make: those that lie side by side in an operand, and all of them, in
+  /// the order of one.
+  std::vector<Group> groups_of(const LoopNest& nest, const AxisList& axes, std::initializer_list<int> having) const {
+    if (axes.empty()) return {Group{}};
+    std::vector<Group> groups;
+    const auto add = [&](AxisList chosen) {
+      if (std::any_of(groups.begin(), groups.end(), [&](const Group& group) { return group.axes == chosen; })) return;
+      const std::int64_t size = size_of_axes(nest, chosen);
+      groups.push_back({std::move(chosen), size});
     };
-    const double all = multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), size_of_axes(nest, roles.depth));
+    for (int o : having) {
+      AxisList sorted = axes;
+      const std::vector<std::int64_t>& strides = operands_[o].strides;
+      std::sort(sorted.begin(), sorted.end(),
+                [&](std::size_t x, std::size_t y) { return strides[x] != strides[y] ? strides[x] > strides[y] : x < y; });
+      for (auto begin = sorted.begin(); begin != sorted.end(); ++begin) {
+        for (auto end = begin + 1; end <= sorted.end(); ++end) {
+          AxisList chosen(begin, end);
+          const bool lies = joint_stride(nest, {chosen, size_of_axes(nest, chosen)}, operands_[o]).has_value();
+          if (lies || chosen.size() == axes.size()) add(std::move(chosen));
+        }
+      }
+    }
+    return groups;
+  }
+
+  /// The groups of a product, with loops over the other axes, such that it costs least.
+  Plan cheapest_plan(const LoopNest& nest, const Roles& roles) const {
     std::optional<Plan> best;
-    for (const Group& m : choices(roles.rows)) {
-      for (const Group& n : choices(roles.columns)) {
-        for (const Group& k : choices(roles.depth)) {
-          if (!is_matrix(nest, m, k, 0) || !is_matrix(nest, k, n, 1) || !is_matrix(nest, m, n, 2)) continue;
-          if (!can_store(nest, k.size == size_of_axes(nest, roles.depth) ? k.size : most_terms + 1)) continue;
-          Plan plan{m, n, k};
-          plan.cost = product_cost(m, n, k);
-          for (int o = 0; o < 3; ++o) plan.cost += lying_cost(nest, plan, o);
-          plan.cost *= all / multiply_adds(m.size, n.size, k.size);
+    for (const Group& m : groups_of(nest, roles.rows, {0, 2})) {
+      for (const Group& n : groups_of(nest, roles.columns, {1, 2})) {
+        for (const Group& k : groups_of(nest, roles.depth, {0, 1})) {
+          Plan plan = plan_of(nest, roles, m, n, k);
           if (!best || plan.cost < best->cost) best = std::move(plan);
         }
       }
     }
-    return best;
+    return *best;
+  }
+
+  /// What is packed for these groups: operands that do not lie as matrices, or whose elements lie too far apart.
+  Plan plan_of(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n, const Group& k) const {
+    Plan plan{m, n, k};
+    const std::int64_t depth = size_of_axes(nest, roles.depth);
+    const double products = static_cast<double>(size_of_axes(nest, roles.batch)) / multiply_adds(m.size, n.size, k.size) *
+                            multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), depth);
+    plan.cost = products * product_cost(m, n, k);
+    for (int o = 0; o < 3; ++o) {
+      const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
+      const double copied = copied_cost * elements_of(nest, o) + copy_cost, lying = products * lying_cost(nest, plan, o);
+      const bool fits = o == 2 ? can_store(nest, k.size == depth ? depth : most_terms + 1) && has_even_epilogue(nest, rows, columns)
+                               : operands_[o].dtype == dtypes[o];
+      plan.packs[o] = !fits || !is_matrix(nest, rows, columns, o) || copied < lying;
+      plan.cost += plan.packs[o] ? copied : lying;
+    }
+    return plan;
+  }
+
+  double elements_of(const LoopNest& nest, int o) const {
+    double elements = 1;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+      if (operands_[o].strides[a] != 0) elements *= static_cast<double>(nest.axes[a].size);
+    }
+    return elements;
   }
 
   /// A product as large as the whole sum may be rounded to the type of the factors as it is stored.
@@ -246,30 +282,6 @@ class ContractKernel final : public Kernel {
     return rows.size <= 1 || columns.size <= 1 || joint_stride(nest, rows, o) == 1 || joint_stride(nest, columns, o) == 1;
   }
 
-  /// All rows as one, all columns, all depths; operands that do not lie so, or too far apart, are packed.
-  Plan packed_plan(const LoopNest& nest, const Roles& roles) const {
-    // The order in which the result, or the first operand, has them lets most copies run in long pieces.
-    const auto group = [&](AxisList axes, const LoopNest::Operand& by) {
-      std::sort(axes.begin(), axes.end(), [&](std::size_t x, std::size_t y) {
-        return by.strides[x] != by.strides[y] ? by.strides[x] > by.strides[y] : x < y;
-      });
-      const std::int64_t size = size_of_axes(nest, axes);
-      return Group{std::move(axes), size};
-    };
-    Plan plan{group(roles.rows, operands_[2]), group(roles.columns, operands_[2]), group(roles.depth, operands_[0])};
-    plan.cost = product_cost(plan.m, plan.n, plan.k);
-    const auto batch = static_cast<double>(size_of_axes(nest, roles.batch));
-    for (int o = 0; o < 3; ++o) {
-      const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
-      const double copied = copied_cost * multiply_adds(rows.size, columns.size, 1) + copy_cost / batch;
-      const double lying = lying_cost(nest, plan, o);
-      const bool fits = o == 2 ? can_store(nest, plan.k.size) && has_even_epilogue(nest, rows, columns) : operands_[o].dtype == dtypes[o];
-      plan.packs[o] = !fits || !is_matrix(nest, rows, columns, o) || copied < lying;
-      plan.cost += plan.packs[o] ? copied : lying;
-    }
-    return plan;
-  }
-
   /// Whether the epilogue can walk rows and columns of the product along with all that it reads.
   bool has_even_epilogue(const LoopNest& nest, const Group& rows, const Group& columns) const {
     return std::all_of(finish_operands_.begin(), finish_operands_.end(), [&](const LoopNest::Operand& operand) {
@@ -277,16 +289,27 @@ class ContractKernel final : public Kernel {
     });
   }
 
-  /// Gives operand `o` a contiguous copy in the order batch, rows, columns.
-  void pack(const LoopNest& nest, const AxisList& batch, const Group& rows, const Group& columns, int o) {
+  /// Gives operand `o` a contiguous copy: the axes around a product, then its rows and columns, or columns and rows
+  /// where rows lie more closely.
+  void pack(const LoopNest& nest, const Group& rows, const Group& columns, int o) {
     Part& part = parts_[o];
     part.packed = true;
     part.strides.assign(nest.axes.size(), 0);
     std::int64_t stride = 1;
     const LoopNest::Operand& operand = operands_[o];
-    AxisList order = batch;
-    order.insert(order.end(), rows.axes.begin(), rows.axes.end());
-    order.insert(order.end(), columns.axes.begin(), columns.axes.end());
+    const auto closest = [&](const Group& group) {
+      std::int64_t least = INT64_MAX;
+      for (std::size_t a : group.axes) least = std::min(least, operand.strides[a]);
+      return least;
+    };
+    const bool is_turned = closest(rows) < closest(columns);
+    AxisList order = axes_where(nest, [&](std::size_t a) {
+      const auto in = [&](const Group& group) { return std::find(group.axes.begin(), group.axes.end(), a) != group.axes.end(); };
+      return operand.strides[a] != 0 && !in(rows) && !in(columns);
+    });
+    for (const Group* group : {is_turned ? &columns : &rows, is_turned ? &rows : &columns}) {
+      order.insert(order.end(), group->axes.begin(), group->axes.end());
+    }
     for (std::size_t i = order.size(); i-- > 0;) {
       const std::size_t axis = order[i];
       if (operand.strides[axis] == 0) continue;  // broadcast: every position reads the same copy
@@ -348,6 +371,15 @@ class ContractKernel final : public Kernel {
     add_loops(roles.rows, m, outer_);
     add_loops(roles.columns, n, outer_);
     add_loops(roles.depth, k, sums_);
+    // One product after the other walks along the largest operand.
+    int largest = 0;
+    for (int o : {1, 2}) {
+      if (elements_of(nest, o) > elements_of(nest, largest)) largest = o;
+    }
+    for (std::vector<OuterLoop>* loops : {&outer_, &sums_}) {
+      std::stable_sort(loops->begin(), loops->end(),
+                       [&](const OuterLoop& x, const OuterLoop& y) { return x.strides[largest] > y.strides[largest]; });
+    }
     for (const OuterLoop& loop : outer_) products_ *= loop.size;
     for (const OuterLoop& loop : sums_) sum_count_ *= loop.size;
   }
@@ -403,6 +435,12 @@ class ContractKernel final : public Kernel {
                std::int64_t cuts) const {
     std::int64_t at[3] = {0, 0, 0};
     advance(outer_, p, at);
+    if constexpr (!std::is_same_v<In, bf16>) {
+      if (is_dot_) {
+        c[at[2]] = dot(a + at[0], b + at[1], k_);
+        return;
+      }
+    }
     for (std::int64_t s = 0; s < sum_count_; ++s) {
       std::int64_t from[3] = {at[0], at[1], at[2]};
       advance(sums_, s, from);
@@ -458,6 +496,7 @@ class ContractKernel final : public Kernel {
   std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
   bool is_empty_ = false, rounds_ = false;
+  bool is_dot_ = false;  // each product is that of two vectors that lie side by side
   std::int64_t m_ = 1, n_ = 1, k_ = 1;
   MatrixRef<Number> a_{}, b_{}, c_{};  // without addresses
   std::vector<OuterLoop> outer_, sums_;
@@ -476,7 +515,7 @@ bool is_better_reduced(const LoopNest& nest) {
     if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1) longest_run = nest.axes[a].size;
   }
   const bool converts = nest.inputs[0].dtype != nest.compute || nest.inputs[1].dtype != nest.compute;
-  return converts || longest_run < 16;
+  return converts || longest_run < 32;
 }
 
 #if EIN_HAS_BF16_PRODUCTS

@@ -78,26 +78,22 @@ void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
   }
 }
 
-/// A dot product, in lanes side by side.
-template <class C>
-C dot(const C* a, const C* b, std::int64_t n) {
-  constexpr std::int64_t lanes = 32;
-  C lane[lanes] = {};
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (std::int64_t l = 0; l < lanes; ++l) lane[l] += a[i + l] * b[i + l];
+/// Adds halves until one number is left, in vectors.
+template <int lanes, class C>
+[[gnu::always_inline]] inline C sum_of(const C* lane) {
+  if constexpr (lanes == 1) {
+    return *lane;
+  } else {
+    C half[lanes / 2];
+    for (int l = 0; l < lanes / 2; ++l) half[l] = lane[l] + lane[l + lanes / 2];
+    return sum_of<lanes / 2>(half);
   }
-  for (std::int64_t l = 0; i < n; ++i, ++l) lane[l] += a[i] * b[i];
-  for (std::int64_t half = lanes / 2; half > 0; half /= 2) {
-    for (std::int64_t l = 0; l < half; ++l) lane[l] += lane[l + half];
-  }
-  return lane[0];
 }
 
 /// Computes a small product of matrices that lie so as to need no preparation; false for any other.
 template <class C>
 bool compute_small(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
-  if (c.rows == 1 && c.cols == 1 && a.col_stride == 1 && b.row_stride == 1 && a.cols <= small_product<C>) {
+  if (c.rows == 1 && c.cols == 1 && a.col_stride == 1 && b.row_stride == 1) {
     const C value = dot(a.data, b.data, a.cols);
     *c.data = accumulate ? *c.data + value : value;
     return true;
@@ -114,6 +110,22 @@ bool compute_small(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 }
 
 }  // namespace
+
+template <class C>
+C dot(const C* a, const C* b, std::int64_t n) {
+  constexpr std::int64_t lanes = 32;
+  C lane[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::int64_t l = 0; l < lanes; ++l) lane[l] += a[i + l] * b[i + l];
+  }
+  for (std::int64_t l = 0; i < n; ++i, ++l) lane[l] += a[i] * b[i];
+  return sum_of<lanes>(lane);
+}
+
+template float dot(const float*, const float*, std::int64_t);
+template double dot(const double*, const double*, std::int64_t);
+template std::uint64_t dot(const std::uint64_t*, const std::uint64_t*, std::int64_t);
 
 template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate,

@@ -63,4 +63,8 @@ template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish = {});
 
+/// A dot product, in lanes side by side, of the same types.
+template <class C>
+C dot(const C* a, const C* b, std::int64_t n);
+
 }  // namespace ein::host

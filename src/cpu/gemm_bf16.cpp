@@ -5,11 +5,11 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <memory>
 #include <type_traits>
 
 #include "cpu/gemm_kernel.hpp"
 #include "cpu/gemm_pack.hpp"
+#include "cpu/gemm_panels.hpp"
 
 namespace ein::host {
 namespace {
@@ -24,8 +24,6 @@ constexpr std::int64_t block_numbers = 1 << 18, block_columns = 512,
 /// At least one panel of a is packed at a time, and as many as have this many pairs.
 constexpr std::int64_t packed_pairs = tile_rows * block_pairs * 4;
 
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
-
 /// Two neighbours along the depth.
 using Pair = std::uint32_t;
 
@@ -39,9 +37,6 @@ Pair load_pair(const bf16* from) {
 /// Rows that lie apart are fetched so many in advance.
 constexpr std::int64_t rows_ahead = 16;
 
-/// Lanes below `count`.
-__mmask16 first_lanes(std::int64_t count) { return static_cast<__mmask16>((1U << count) - 1); }
-
 /// What the micro-kernel works on. a may have any strides, in numbers, but each pair in one place;
 /// rows of b hold the pairs of one depth side by side; those of c are contiguous.
 template <class C>
@@ -52,7 +47,7 @@ struct PairTile {
   const Pair* b = nullptr;
   C* c = nullptr;
   std::int64_t c_row_stride = 0;
-  __mmask16 last = 0;  // which columns the last vector has
+  Lanes last = 0;  // which columns the last vector has
   bool accumulate = false;
 };
 
@@ -195,23 +190,15 @@ struct Scratch {
   alignas(64) Pair b[block_numbers / 2];
 };
 
-/// Each thread's own, allocated when it first needs it.
-Scratch& scratch() {
-  thread_local const auto own = std::make_unique_for_overwrite<Scratch>();
-  return *own;
-}
-
 template <class C>
-class PairProduct {
+class PairProduct : PanelProduct<C, bf16, Scratch> {
+  using Base = PanelProduct<C, bf16, Scratch>;
+  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_, Base::scratch_;
+  using Base::a_at, Base::first_row;
+  using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
+
  public:
-  PairProduct(const MatrixRef<C>& c, const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
-              const Finish& finish)
-      : c_(c),
-        a_(a),
-        b_(b),
-        finish_(finish),
-        panels_(ceil_div(c.rows, tile_rows)),
-        scratch_(scratch()) {}
+  using Base::Base;
 
   void run(bool accumulate) {
     const std::int64_t pairs = ceil_div(a_.cols, 2), depths = ceil_div(pairs, block_pairs);
@@ -288,11 +275,6 @@ class PairProduct {
     }
   }
 
-  std::int64_t first_row(std::int64_t panel) const { return c_.rows * panel / panels_; }
-  const bf16* a_at(std::int64_t row) const {
-    return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
-  }
-
   /// Rows [row, row + rows) of the product with the block of b. The pairs of a lie at `a`.
   void multiply_panel(std::int64_t row, std::int64_t rows, const bf16* a, std::int64_t row_stride,
                       std::int64_t pair_stride, bool accumulate) {
@@ -323,12 +305,7 @@ class PairProduct {
     }
   }
 
-  const MatrixRef<C> c_;
-  const MatrixRef<const bf16> a_, b_;
-  const Finish& finish_;
-  const std::int64_t panels_;  // of rows
-  Scratch& scratch_;
-  std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0, pairs_ = 0;  // the block of b
+  std::int64_t pairs_ = 0;  // of the block of b
 };
 
 /// Results have to lie in rows. Of a product with a vector it is the matrix that counts: it is read
@@ -346,19 +323,7 @@ bool is_better_turned(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  if (c.rows == 0 || c.cols == 0) return;
-  if (a.cols == 0) {
-    // An operand without elements may have no address to start from.
-    const bf16 zero{};
-    const MatrixRef<const bf16> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
-    return bf16_product(c, column, row, accumulate, finish);
-  }
-  if (is_better_turned(c, a, b)) {
-    PairProduct<C>(c.transposed(), b.transposed(), a.transposed(), finish.transposed())
-        .run(accumulate);
-  } else {
-    PairProduct<C>(c, a, b, finish).run(accumulate);
-  }
+  run_product<PairProduct<C>>(c, a, b, accumulate, finish, is_better_turned<C>);
 }
 
 template void bf16_product(const MatrixRef<float>&, const MatrixRef<const bf16>&,

@@ -1,10 +1,10 @@
 #include "cpu/gemm_blocks.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "cpu/gemm_kernel.hpp"
 #include "cpu/gemm_pack.hpp"
+#include "cpu/gemm_panels.hpp"
 
 namespace ein::host {
 namespace {
@@ -34,13 +34,6 @@ constexpr std::int64_t few_tiles = 8;
 /// Up to so many rows of a read b too rarely for its packing to pay.
 constexpr std::int64_t few_rows = 128;
 
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
-
-/// Where piece i of `pieces` similar ones of `length` begins.
-constexpr std::int64_t piece(std::int64_t i, std::int64_t length, std::int64_t pieces) {
-  return length * i / pieces;
-}
-
 template <class T>
 struct Scratch {
   alignas(64) T a[packed_panels * tile_rows * block_depth + vector_width<T>];
@@ -48,25 +41,15 @@ struct Scratch {
   alignas(64) T b[block_depth * large_panels * tile_columns<T>];
 };
 
-/// Each thread's own, allocated when it first needs it.
 template <class T>
-Scratch<T>& scratch() {
-  thread_local const auto own = std::make_unique_for_overwrite<Scratch<T>>();
-  return *own;
-}
+class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
+  using Base = PanelProduct<T, T, Scratch<T>>;
+  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_, Base::scratch_;
+  using Base::a_at, Base::first_row;
+  using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
-template <class T>
-class BlockedProduct {
  public:
-  BlockedProduct(const MatrixRef<T>& c, const MatrixRef<const T>& a, const MatrixRef<const T>& b,
-                 const Finish& finish)
-      : c_(c),
-        a_(a),
-        b_(b),
-        finish_(finish),
-        panels_(ceil_div(c.rows, tile_rows)),
-        reads_b_(b.col_stride == 1 && c.rows <= rows_that_read(b.row_stride)),
-        scratch_(scratch<T>()) {}
+  using Base::Base;
 
   void run(bool accumulate) {
     const std::int64_t depths = ceil_div(a_.cols, block_depth);
@@ -76,8 +59,8 @@ class BlockedProduct {
       for (std::int64_t d = 0; d < depths; ++d) {
         column_ = j;
         cols_ = std::min(c_.cols - j, most_columns);
-        first_k_ = piece(d, a_.cols, depths);
-        depth_ = piece(d + 1, a_.cols, depths) - first_k_;
+        first_k_ = a_.cols * d / depths;
+        depth_ = a_.cols * (d + 1) / depths - first_k_;
         pack_b();
         if (large) {
           multiply_large(accumulate || d > 0, d + 1 == depths);
@@ -98,10 +81,13 @@ class BlockedProduct {
     return compete && vector_bytes < 64 ? tile_rows : few_rows;
   }
 
+  /// Whether the micro-kernel takes rows of `cols` columns as they lie.
+  static bool takes(std::int64_t cols) { return has_lanes || cols % width == 0; }
+
   const T* b_at(std::int64_t j) const {
     return b_.data + first_k_ * b_.row_stride + (column_ + j) * b_.col_stride;
   }
-  bool reads_b(std::int64_t cols) const { return reads_b_ && cols % width == 0; }
+  bool reads_b(std::int64_t cols) const { return reads_b_ && takes(cols); }
 
   void pack_b() {
     for (std::int64_t j = 0; j < cols_; j += columns) {
@@ -171,9 +157,10 @@ class BlockedProduct {
     const bool reads = reads_b(cols);
     tile.b = reads ? b_at(j) : scratch_.b + j * depth_;
     tile.b_row_stride = reads ? b_.row_stride : vectors * width;
+    tile.last = first_lanes(cols - (vectors - 1) * width);
     const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
                          c_.row_stride, c_.col_stride};
-    multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1]);
+    multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1][cols % width == 0]);
   }
 
   /// Rows of a are read one line after the other. Of columns each tile reads a part of a line here
@@ -182,11 +169,6 @@ class BlockedProduct {
     return a_.col_stride != 1 && cols_ > (a_.row_stride == 1 ? few_tiles : 1) * columns;
   }
 
-  /// Where panel `p` of the rows begins.
-  std::int64_t first_row(std::int64_t p) const { return piece(p, c_.rows, panels_); }
-  const T* a_at(std::int64_t row) const {
-    return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
-  }
   T* packed_a(std::int64_t p) const {
     return scratch_.a + p % packed_panels * tile_rows * block_depth;
   }
@@ -219,10 +201,10 @@ class BlockedProduct {
     }
   }
 
-  /// The tile `c` of the result, through a copy where it has no rows of whole vectors.
+  /// The tile `c` of the result, through a copy where it has no rows that the micro-kernel takes.
   void multiply(Tile<T>& tile, const MatrixRef<T>& c, void (*multiply)(const Tile<T>&)) {
     const bool has_rows = c.col_stride == 1;
-    if (has_rows && c.cols % width == 0) {
+    if (has_rows && takes(c.cols)) {
       tile.c = c.data;
       tile.c_row_stride = c.row_stride;
       return multiply(tile);
@@ -244,13 +226,8 @@ class BlockedProduct {
     copy(scratch_.c, columns, 1, c.data, c.row_stride, c.col_stride);
   }
 
-  const MatrixRef<T> c_;
-  const MatrixRef<const T> a_, b_;
-  const Finish& finish_;
-  const std::int64_t panels_;  // of rows
-  const bool reads_b_;         // as it lies, where whole vectors allow it
-  Scratch<T>& scratch_;
-  std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
+  const bool reads_b_ =  // as it lies, where the micro-kernel takes it
+      b_.col_stride == 1 && c_.rows <= rows_that_read(b_.row_stride);
 };
 
 }  // namespace
@@ -258,19 +235,9 @@ class BlockedProduct {
 template <class T>
 void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
                      const MatrixRef<const T>& b, bool accumulate, const Finish& finish) {
-  if (c.rows == 0 || c.cols == 0) return;
-  if (a.cols == 0) {
-    // An operand without elements may have no address to start from.
-    const T zero{};
-    const MatrixRef<const T> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
-    return blocked_product(c, column, row, accumulate, finish);
-  }
-  if (c.col_stride != 1 && c.row_stride == 1) {
-    BlockedProduct<T>(c.transposed(), b.transposed(), a.transposed(), finish.transposed())
-        .run(accumulate);
-  } else {
-    BlockedProduct<T>(c, a, b, finish).run(accumulate);
-  }
+  run_product<BlockedProduct<T>>(c, a, b, accumulate, finish, [](const auto& to, const auto&, const auto&) {
+    return to.col_stride != 1 && to.row_stride == 1;
+  });
 }
 
 template void blocked_product(const MatrixRef<float>&, const MatrixRef<const float>&,

@@ -50,16 +50,12 @@ class BlockCache {
 
   void give_back(std::byte* block, std::size_t bytes) {
     const std::size_t index = size_class::of(bytes);
-    const std::size_t size = size_class::bytes(index);
-    if (keeps_blocks) {
-      const std::lock_guard lock(lock_);
-      if (cached_ + size <= most_cached) {
-        cached_ += size;
-        free_[index].push_back(block);
-        return;
-      }
+    if (keeps_blocks && size_class::bytes(index) <= most_cached) {
+      if (keep(block, index)) return;
+      drop_all();  // blocks of sizes that are perhaps no longer used make room
+      if (keep(block, index)) return;
     }
-    host_memory().reserved.remove(size);
+    host_memory().reserved.remove(size_class::bytes(index));
     std::free(block);
   }
 
@@ -77,6 +73,16 @@ class BlockCache {
   }
 
  private:
+  /// False where there is no room.
+  bool keep(std::byte* block, std::size_t index) {
+    const std::size_t size = size_class::bytes(index);
+    const std::lock_guard lock(lock_);
+    if (cached_ + size > most_cached) return false;
+    cached_ += size;
+    free_[index].push_back(block);
+    return true;
+  }
+
   /// Large blocks on large pages, where the system has them: a page fault for each 4 KiB of fresh memory takes longer
   /// than to fill it, and few addresses fit what a processor remembers of small pages.
   static std::byte* allocate(std::size_t bytes) {

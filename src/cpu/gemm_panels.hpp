@@ -1,0 +1,67 @@
+// What the matrix products in blocks have in common, whatever they multiply.
+#pragma once
+
+#include <memory>
+
+#include "cpu/gemm.hpp"
+#include "cpu/gemm_kernel.hpp"
+
+namespace ein::host {
+
+constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+
+/// Each thread's own, allocated when it first needs it.
+template <class Scratch>
+Scratch& thread_scratch() {
+  thread_local const auto own = std::make_unique_for_overwrite<Scratch>();
+  return *own;
+}
+
+/// A product whose rows are cut into panels as high as a tile, or nearly so, and that meet one block
+/// of b after the other.
+template <class C, class In, class Scratch>
+class PanelProduct {
+ public:
+  PanelProduct(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
+               const Finish& finish)
+      : c_(c),
+        a_(a),
+        b_(b),
+        finish_(finish),
+        panels_(ceil_div(c.rows, tile_rows)),
+        scratch_(thread_scratch<Scratch>()) {}
+
+ protected:
+  /// Where panel `p` of the rows begins.
+  std::int64_t first_row(std::int64_t p) const { return c_.rows * p / panels_; }
+  const In* a_at(std::int64_t row) const {
+    return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
+  }
+
+  const MatrixRef<C> c_;
+  const MatrixRef<const In> a_, b_;
+  const Finish& finish_;
+  const std::int64_t panels_;  // of rows
+  Scratch& scratch_;
+  std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
+};
+
+/// c = a · b or c += a · b by a `Product`, of the transposed matrices where is_better_turned(c, a, b).
+template <class Product, class C, class In, class Choice>
+void run_product(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
+                 bool accumulate, const Finish& finish, const Choice& is_better_turned) {
+  if (c.rows == 0 || c.cols == 0) return;
+  if (a.cols == 0) {
+    // An operand without elements may have no address to start from.
+    const In zero{};
+    const MatrixRef<const In> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
+    return run_product<Product>(c, column, row, accumulate, finish, is_better_turned);
+  }
+  if (is_better_turned(c, a, b)) {
+    Product(c.transposed(), b.transposed(), a.transposed(), finish.transposed()).run(accumulate);
+  } else {
+    Product(c, a, b, finish).run(accumulate);
+  }
+}
+
+}  // namespace ein::host
