@@ -18,14 +18,11 @@ constexpr std::int64_t block_depth = 256, block_panels = 16;
 constexpr std::int64_t packed_panels = 12, packed_depth = 16;
 
 /// In a large product it is b's panel that stays in the first-level cache, and those of a that come
-/// from the second; b's block may then be in the third, and a is read and packed less often. Where
-/// a has rows, which need no packing, that pays later.
+/// from the second; b's block may then be in the third, and a is read and packed less often.
 constexpr std::int64_t large_panels = 64;
 template <class T>
 bool is_large(const MatrixRef<const T>& a, std::int64_t cols) {
-  const std::int64_t blocks = a.col_stride == 1 ? 4 : 2;
-  return a.rows >= 512 && a.cols > blocks * block_depth &&
-         cols > blocks * block_panels * tile_columns<T>;
+  return a.rows >= 512 && a.cols > 2 * block_depth && cols > 2 * block_panels * tile_columns<T>;
 }
 
 /// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
