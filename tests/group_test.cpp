@@ -162,6 +162,18 @@ TEST(Group, ASumOverTheBlocksBecomesTwo) {
   EXPECT_FALSE(p.nests[2].epilogue.steps.empty());
 }
 
+// Only what the blocks of the group are is at hand: here they are rows, and the sum wants blocks of columns of them.
+TEST(Group, ASumAcrossTheBlocksStaysWhole) {
+  Program p = chain(64, 1024);
+  p.nests[1].axes[0].size = 1;
+  p.nests[1].inputs[0] = at(0, {1024, 1});  // of the first row alone
+  p.buffers[2].elements = 1;
+  p.nests[2].inputs[1] = at(0, {1024, 1});
+  group_nests(p, std::vector{2, 3});
+  EXPECT_EQ(p.buffers.size(), 4u) << to_string(p);
+  EXPECT_EQ(p.groups[0].count, 2u) << to_string(p);
+}
+
 // The sum of a block is a plain one, and what blocks give should be much less than what they read.
 TEST(Group, ASumOverBlocksOfManyOrFewRowsStaysWhole) {
   for (const auto& [rows, columns] : {std::pair{8192, 16}, {8, 65536}}) {

@@ -205,12 +205,21 @@ class Grouping {
 
   /// A reduction over what others do block by block, of which the last half comes later.
   bool take_in_half(std::size_t n) {
-    if (members_.empty() || !shares_memory(program_.nests[n])) return false;
+    if (members_.empty()) return false;
     auto halves = halve(program_.nests[n], n, group_.blocks, static_cast<int>(program_.buffers.size() + halves_.size()));
-    if (!halves || !take_in_along(halves->of_blocks, halves->axis)) return false;
+    if (!halves || !reads_along(halves->of_blocks, halves->axis) || !take_in_along(halves->of_blocks, halves->axis)) return false;
     halves_.push_back(*std::move(halves));
     later_.push_back(&halves_.back().of_all);
     return true;
+  }
+
+  /// Whether an input's blocks are those that the group has at hand.
+  bool reads_along(const LoopNest& nest, std::size_t axis) const {
+    return std::any_of(nest.inputs.begin(), nest.inputs.end(), [&](const LoopNest::Operand& input) {
+      const auto use = uses_.find(memory_of(input.buffer));
+      const auto blocks = blocks_of(nest, input, axis, group_.blocks);
+      return use != uses_.end() && use->second.is_cut && blocks && blocks->step == use->second.step;
+    });
   }
 
   bool take_in_along(const LoopNest& nest, std::size_t axis) {
