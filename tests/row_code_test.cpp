@@ -16,6 +16,7 @@
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include "support/exact_steps.hpp"
+#include "support/row_code.hpp"
 #include "support/tensor_values.hpp"
 #include "tensor/convert.hpp"
 
@@ -26,9 +27,6 @@ using Place = RowProgram::Place;
 using test::apply_exactly;
 
 std::unique_ptr<const RowCode> compiled(const RowProgram& program) { return RowCode::compile(program); }
-
-#define SKIP_WITHOUT_ROW_CODE \
-  if (!RowCode::missing().empty()) GTEST_SKIP() << RowCode::missing()
 
 /// out[i] = op(in[i]) by compiled code.
 std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {

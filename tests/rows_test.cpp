@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <ein/parallel.hpp>
-#include "cpu/row_code.hpp"
 #include "support/exact_steps.hpp"
+#include "support/row_code.hpp"
 #include "tensor/convert.hpp"
 
 namespace ein::host {
@@ -161,7 +161,7 @@ class RandomNest {
 };
 
 TEST(Rows, RandomNests) {
-  if (!RowCode::missing().empty()) GTEST_SKIP() << RowCode::missing();
+  SKIP_WITHOUT_ROW_CODE;
   constexpr unsigned seed = 20261121;
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);

@@ -170,7 +170,7 @@ class ColumnsKernel final : public Kernel {
   void combine_rows(const Run& run, Loops::Cursor& cursor, const RowCode& code, std::int64_t at_once, std::int64_t row, std::int64_t rows,
                     std::int64_t column, std::int64_t columns, float* into) const {
     const std::size_t inputs = nest_.inputs.size();
-    SmallArray<std::byte*, 16> places(static_cast<std::size_t>(at_once) * inputs + 1);
+    SmallArray<std::byte*, 32> places(static_cast<std::size_t>(at_once) * inputs + 1);
     for (std::int64_t r = 0; r < at_once; ++r) {
       for (std::size_t i = 0; i < inputs; ++i) {
         const Operand& input = nest_.inputs[i];
@@ -209,7 +209,7 @@ class ColumnsKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_columns_kernel(const LoopNest& nest) {
-  if (!nest.combine || *nest.combine == Combine::any || *nest.combine == Combine::all || !is_direct_f32(nest)) return nullptr;
+  if (!is_f32_reduction(nest)) return nullptr;
   const auto axes = axes_of(nest);
   if (!axes) return nullptr;
   auto kernel = std::make_unique<ColumnsKernel>(nest, *axes);

@@ -94,7 +94,7 @@ class LongRowsKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_long_rows_kernel(const LoopNest& nest) {
-  if (!nest.combine || *nest.combine == Combine::any || *nest.combine == Combine::all || !is_direct_f32(nest)) return nullptr;
+  if (!is_f32_reduction(nest)) return nullptr;
   const std::vector<std::size_t> reduced = axes_where(nest, [&](std::size_t a) { return nest.axes[a].reduced; });
   if (reduced.size() != 1) return nullptr;
   const std::int64_t length = nest.axes[reduced[0]].size;

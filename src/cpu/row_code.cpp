@@ -486,8 +486,7 @@ class Emitter {
   bool is_read_later(const Stage& stage, std::size_t n) const {
     for (std::size_t m = 0; m < program_.nests.size(); ++m) {
       if (std::find(stage.nests.begin(), stage.nests.end(), m) != stage.nests.end()) continue;
-      const auto& inputs = program_.nests[m].inputs;
-      if (std::find(inputs.begin(), inputs.end(), program_.nests[n].output) != inputs.end()) return true;
+      if (reads(program_.nests[m], program_.nests[n].output)) return true;
     }
     return false;
   }

@@ -181,6 +181,10 @@ bool is_direct_f32(const LoopNest& nest) {
   return is_direct && !nest.is_scatter() && nest.along == LoopNest::Along::nothing && nest.compute == DType::f32;
 }
 
+bool is_f32_reduction(const LoopNest& nest) {
+  return nest.combine && *nest.combine != Combine::any && *nest.combine != Combine::all && is_direct_f32(nest);
+}
+
 std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest) {
   if (!is_direct_f32(nest)) return nullptr;
   const auto walk = walk_of(nest);
@@ -233,7 +237,7 @@ std::optional<MemberRows> rows_down(const RowMember& member, const Block& block)
   const LoopNest& nest = *member.nest;
   std::size_t row = 0;
   while (row < 3 && !nest.axes[row].reduced) ++row;
-  if (row == 3 || row == member.axis || !nest.combine || *nest.combine == Combine::any || *nest.combine == Combine::all || !nest.epilogue.steps.empty()) return std::nullopt;
+  if (row == 3 || row == member.axis || !is_f32_reduction(nest) || !nest.epilogue.steps.empty()) return std::nullopt;
   const std::size_t along = 3 - row - member.axis;
   if (block.rows != nest.axes[row].size || block.length != nest.axes[along].size) return std::nullopt;
   if (nest.output.dtype != DType::f32 || !lies_along(nest, along)) return std::nullopt;

@@ -24,6 +24,8 @@ std::unique_ptr<Kernel> make_window_kernel(const LoopNest& nest);
 
 /// Whether a nest computes in f32 and has no positions to look up.
 bool is_direct_f32(const LoopNest& nest);
+/// Whether it is also a sum, a product, or a largest or smallest value.
+bool is_f32_reduction(const LoopNest& nest);
 
 /// A nest of a group, of which a block is one or several rows.
 struct RowMember {

@@ -60,7 +60,7 @@ std::optional<LoopNest> as_map(const LoopNest& nest) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_window_kernel(const LoopNest& nest) {
-  if (!nest.combine || *nest.combine == Combine::any || *nest.combine == Combine::all || !is_direct_f32(nest) || draws(nest.body)) return nullptr;
+  if (!is_f32_reduction(nest) || draws(nest.body)) return nullptr;
   const auto map = as_map(nest);
   return map ? make_rows_kernel(*map) : nullptr;
 }
