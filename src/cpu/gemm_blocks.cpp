@@ -13,16 +13,17 @@ namespace {
 /// wide) and one of a (a tile high) stay in the first.
 constexpr std::int64_t block_depth = 256, block_panels = 16;
 
-/// So many panels of a are packed together: where columns of a lie side by side, a few depths of
+/// So many panels of a are packed together at most: where columns of a lie side by side, a few depths of
 /// each in turn, since a panel alone would read a part of each cache line.
 constexpr std::int64_t packed_panels = 12, packed_depth = 16;
 
-/// In a large product it is b's panel that stays in the first-level cache, and those of a that come
-/// from the second; b's block may then be in the third, and a is read and packed less often.
-constexpr std::int64_t large_panels = 64;
+/// In a large product it is panels of a that stay in the second-level cache, while b's, in the third, meet them one
+/// after the other: a is read and packed less often. Twice as deep, it reads and writes the result half as often.
+constexpr std::int64_t large_panels = 64, large_depth = 2 * block_depth, large_packed_panels = packed_panels / 2;
 template <class T>
 bool is_large(const MatrixRef<const T>& a, std::int64_t cols) {
-  return a.rows >= 512 && a.cols > 2 * block_depth && cols > 2 * block_panels * tile_columns<T>;
+  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;  // of b: rows of a need no packing for few
+  return a.rows >= 512 && a.cols > 2 * block_depth && cols > blocks * block_panels * tile_columns<T>;
 }
 
 /// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
@@ -35,7 +36,7 @@ template <class T>
 struct Scratch {
   alignas(64) T a[packed_panels * tile_rows * block_depth + vector_width<T>];
   alignas(64) T c[tile_rows * tile_columns<T>];
-  alignas(64) T b[block_depth * large_panels * tile_columns<T>];
+  alignas(64) T b[large_depth * large_panels * tile_columns<T>];
 };
 
 template <class T>
@@ -49,8 +50,9 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
   using Base::Base;
 
   void run(bool accumulate) {
-    const std::int64_t depths = ceil_div(a_.cols, block_depth);
     const bool large = is_large(a_, c_.cols);
+    const std::int64_t depths = ceil_div(a_.cols, large ? large_depth : block_depth);
+    group_ = large ? large_packed_panels : packed_panels;
     const std::int64_t most_columns = (large ? large_panels : block_panels) * columns;
     for (std::int64_t j = 0; j < c_.cols; j += most_columns) {
       for (std::int64_t d = 0; d < depths; ++d) {
@@ -99,7 +101,7 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
   void multiply_block(bool accumulate, bool is_last) {
     const bool packs = packs_a();
     for (std::int64_t p = 0; p < panels_; ++p) {
-      if (packs && p % packed_panels == 0) pack_a(p, std::min(p + packed_panels, panels_));
+      if (packs && p % group_ == 0) pack_a(p, std::min(p + group_, panels_));
       const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
       multiply_panel(row, rows, packs ? packed_a(p) : nullptr, accumulate);
       if (finish_ && is_last) finish_(row, rows, column_, cols_);
@@ -108,20 +110,14 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
 
   /// The same, of several panels of a with one of b after the other.
   void multiply_large(bool accumulate, bool is_last) {
-    for (std::int64_t first = 0; first < panels_; first += packed_panels) {
-      const std::int64_t end = std::min(panels_, first + packed_panels);
+    for (std::int64_t first = 0; first < panels_; first += group_) {
+      const std::int64_t end = std::min(panels_, first + group_);
       pack_a(first, end);
       for (std::int64_t j = 0; j < cols_; j += columns) {
         const std::int64_t cols = std::min(columns, cols_ - j);
         for (std::int64_t p = first; p < end; ++p) {
           const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
           Tile<T> tile = tile_of(row, rows, packed_a(p), accumulate);
-          // It lies in rows far apart, which are fetched during the sum.
-          const T* c = c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride;
-          for (std::int64_t i = 0; i < rows; ++i, c += c_.row_stride) {
-            __builtin_prefetch(c, 1);
-            __builtin_prefetch(c + width, 1);
-          }
           multiply_columns(tile, row, rows, j);
         }
         if (finish_ && is_last) {
@@ -166,9 +162,7 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
     return a_.col_stride != 1 && cols_ > (a_.row_stride == 1 ? few_tiles : 1) * columns;
   }
 
-  T* packed_a(std::int64_t p) const {
-    return scratch_.a + p % packed_panels * tile_rows * block_depth;
-  }
+  T* packed_a(std::int64_t p) const { return scratch_.a + p % group_ * tile_rows * depth_; }
 
   /// Panels [first, end) of the rows of a become columns side by side.
   void pack_a(std::int64_t first, std::int64_t end) {
@@ -198,12 +192,25 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
     }
   }
 
+  /// Rows of the result lie far apart; they are on their way while the micro-kernel sums. Inlined, since GCC drops calls
+  /// of functions that do nothing but fetch.
+  [[gnu::always_inline]] static void fetch_rows(const MatrixRef<T>& c) {
+    const T* row = c.data;
+    for (std::int64_t i = 0; i < c.rows; ++i, row += c.row_stride) {
+      __builtin_prefetch(row, 1);
+      __builtin_prefetch(row + width, 1);
+      // One that does not begin with a cache line ends in a third.
+      if (reinterpret_cast<std::uintptr_t>(row) % vector_bytes != 0) __builtin_prefetch(row + c.cols - 1, 1);
+    }
+  }
+
   /// The tile `c` of the result, through a copy where it has no rows that the micro-kernel takes.
   void multiply(Tile<T>& tile, const MatrixRef<T>& c, void (*multiply)(const Tile<T>&)) {
     const bool has_rows = c.col_stride == 1;
     if (has_rows && takes(c.cols)) {
       tile.c = c.data;
       tile.c_row_stride = c.row_stride;
+      if (tile.accumulate) fetch_rows(c);
       return multiply(tile);
     }
     tile.c = scratch_.c;
@@ -223,6 +230,7 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
     copy(scratch_.c, columns, 1, c.data, c.row_stride, c.col_stride);
   }
 
+  std::int64_t group_ = 0;  // so many panels of a are packed together
   const bool reads_b_ =  // as it lies, where the micro-kernel takes it
       b_.col_stride == 1 && c_.rows <= rows_that_read(b_.row_stride);
 };
