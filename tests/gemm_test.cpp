@@ -205,7 +205,7 @@ TYPED_TEST(GemmTest, LargeBlocks) {
     expect_product<TypeParam>(gemm<TypeParam>, 513, 1030, 515, c, a, b, random() % 2 == 0, random);
   }
   // Some results of a larger one.
-  const std::int64_t m = 530, n = 2100, k = 1030;
+  const std::int64_t m = 530, n = 2100, k = 1536;  // blocks as deep as they get
   const Matrix<TypeParam> x(m, k, Lie::rows, random), y(k, n, Lie::rows, random);
   Matrix<TypeParam> z(m, n, Lie::rows, random);
   gemm<TypeParam>(z.ref(), x.ref(), y.ref(), false);
