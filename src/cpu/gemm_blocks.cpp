@@ -22,7 +22,8 @@ constexpr std::int64_t packed_panels = 12, packed_depth = 16;
 constexpr std::int64_t large_panels = 64, large_depth = 2 * block_depth, large_packed_panels = packed_panels / 2;
 template <class T>
 bool is_large(const MatrixRef<const T>& a, std::int64_t cols) {
-  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;  // of b: rows of a need no packing for few
+  // Otherwise each block of b reads rows of a as they lie, but has anything else packed anew.
+  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;
   return a.rows >= 512 && a.cols > 2 * block_depth && cols > blocks * block_panels * tile_columns<T>;
 }
 
@@ -192,8 +193,8 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
     }
   }
 
-  /// Rows of the result lie far apart; they are on their way while the micro-kernel sums. Inlined, since GCC drops calls
-  /// of functions that do nothing but fetch.
+  /// Rows of the result lie far apart: fetched now, they are here when the micro-kernel adds to them. Inlined, since GCC
+  /// drops calls of functions that do nothing but fetch.
   [[gnu::always_inline]] static void fetch_rows(const MatrixRef<T>& c) {
     const T* row = c.data;
     for (std::int64_t i = 0; i < c.rows; ++i, row += c.row_stride) {
