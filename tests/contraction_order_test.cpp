@@ -149,6 +149,15 @@ void expect_ordered(const Graph& graph, std::int64_t limit) {
   }
 }
 
+/// Whether the contraction sums nothing, so that its result is 0 without a product.
+bool sums_nothing(const Graph& graph) {
+  const Op& op = graph.ops.back();
+  for (std::size_t a = 0; a < op.axes.size(); ++a) {
+    if (op.axes[a].size == 0 && !is_kept(op, static_cast<int>(a))) return true;
+  }
+  return false;
+}
+
 TEST(ContractionOrderTest, IsTheCheapestOfAllOrders) {
   std::cout << "seed " << seed << "\n";
   Random random(seed);
@@ -159,7 +168,7 @@ TEST(ContractionOrderTest, IsTheCheapestOfAllOrders) {
     const std::int64_t limit = below(random, 2) * (1 + below(random, 40));
     const Graph graph = c.graph();
     SCOPED_TRACE("case " + std::to_string(i) + ", limit " + std::to_string(limit) + "\n" + to_string(graph));
-    const auto cheapest = AllOrders(c, limit).cheapest();
+    const auto cheapest = sums_nothing(graph) ? std::optional<std::int64_t>(0) : AllOrders(c, limit).cheapest();
     limited += limit > 0;
     impossible += !cheapest;
     try {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include "nest/random.hpp"
 
@@ -148,6 +149,11 @@ TEST_F(Create, Identities) {
     EXPECT_EQ(ein::eye(2, dtype).to_vector<double>(), (Values{1, 0, 0, 1}));
   EXPECT_EQ(ein::eye(0).shape(), (Shape{0, 0}));
   EXPECT_EQ(ein::eye(1).item(), 1);
+}
+
+TEST_F(Create, AnIdentityInACompiledFunction) {
+  auto f = ein::compile([](const Tensor& x) { return x + ein::eye(2); });
+  EXPECT_EQ(f(ein::ones({2, 2})).to_vector<double>(), (Values{2, 1, 1, 2}));
 }
 
 TEST_F(Create, FromVectors) {

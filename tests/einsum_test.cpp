@@ -270,6 +270,17 @@ TEST(EinsumTest, Bf16SumsAreRoundedOnce) {
   }
 }
 
+TEST(EinsumTest, AnEmptySumIsZeroBesideAnything) {
+  const Tensor nothing = zeros({0, 2}), numbers = full({3}, std::numeric_limits<double>::quiet_NaN());
+  for (const Tensor& x : {numbers, full({3}, INFINITY), full({3}, -1)}) {
+    for (double y : get_values(einsum(nothing, x, "a b, c -> c b"))) {
+      EXPECT_EQ(y, 0);
+      EXPECT_FALSE(std::signbit(y));
+    }
+    EXPECT_EQ(get_values(einsum(x, nothing, x, "c, a b, d -> b")), (std::vector<double>{0, 0}));
+  }
+}
+
 TEST(EinsumTest, OneToEightOperands) {
   const Tensor x = full({2}, 2.0);
   EXPECT_EQ(get_values(einsum(x, "i ->"))[0], 4);

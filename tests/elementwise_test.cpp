@@ -722,6 +722,25 @@ TEST(Matmul, IsTheSumOfProducts) {
   }
 }
 
+TEST(Elementwise, ZeroNegatedIsMinusZero) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+    for (std::int64_t n : {1, 7, 100}) {
+      for (double x : (-zeros({n}, dtype)).to_vector<double>()) EXPECT_TRUE(std::signbit(x)) << name(dtype);
+      for (double x : (-full({n}, -0.0, dtype)).to_vector<double>()) EXPECT_FALSE(std::signbit(x)) << name(dtype);
+    }
+  }
+}
+
+TEST(Elementwise, AConditionThatIsAFractionHolds) {
+  const Tensor condition = ein::from_vector<double>({0.5, 0.0, -0.25, 1e-300});
+  const std::vector<std::int64_t> chosen{1, 2, 1, 1};
+  for (DType dtype : {DType::i64, DType::i32, DType::u8, DType::f32, DType::bf16, DType::f64}) {
+    const Tensor x = where(condition, ones({4}, dtype), full({4}, 2, dtype));
+    EXPECT_EQ(x.dtype(), dtype);
+    EXPECT_EQ(x.to_vector<std::int64_t>(), chosen) << name(dtype);
+  }
+}
+
 TEST(Matmul, SaysWhatDoesNotFit) {
   expect_error(
       [] {

@@ -177,7 +177,10 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
   const C zero(0);
   if (with_binary<C>(op, [&](auto f) { each(a, b, out, n, f); })) return;
   switch (op) {
-    case ScalarOp::neg: return each(a, out, n, [](C x) { return wrapping(C(0), x, [](auto u, auto v) { return u - v; }); });
+    case ScalarOp::neg:
+      // Not 0 - x, which is 0 where x is.
+      if constexpr (std::is_floating_point_v<C>) return each(a, out, n, [](C x) { return -x; });
+      else return each(a, out, n, [](C x) { return wrapping(C(0), x, [](auto u, auto v) { return u - v; }); });
     case ScalarOp::abs:
       return each(a, out, n, [](C x) {
         if constexpr (std::is_integral_v<C>) return x < 0 ? wrapping(C(0), x, [](auto u, auto v) { return u - v; }) : x;

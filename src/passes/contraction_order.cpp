@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 
 #include <ein/error.hpp>
 
@@ -306,6 +307,18 @@ class Rewrite {
 
 constexpr std::size_t max_exact_operands = 10;
 
+/// An operand with a summed axis of no elements. The sum is 0 whatever the others are: a NaN or an infinity of theirs is
+/// part of no term, and must not meet the 0 as a factor.
+std::optional<std::size_t> operand_of_nothing(const Op& op) {
+  for (std::size_t a = 0; a < op.axes.size(); ++a) {
+    if (op.axes[a].size != 0 || is_kept(op, static_cast<int>(a))) continue;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (uses(op.reads[i], static_cast<int>(a))) return i;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Graph order_contractions(const Graph& graph, const OrderOptions& options) {
@@ -314,6 +327,17 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
   for (const Op& op : graph.ops) {
     std::vector<ValueId> inputs;
     for (ValueId input : op.inputs) inputs.push_back(moved[static_cast<std::size_t>(input)]);
+    const std::optional<std::size_t> empty = op.kind == OpKind::contract ? operand_of_nothing(op) : std::nullopt;
+    if (empty && op.inputs.size() > 1) {
+      Op nothing = op;
+      nothing.kind = OpKind::reduce;
+      nothing.combine = Combine::sum;
+      nothing.inputs = {inputs[*empty]};
+      nothing.reads = {op.reads[*empty]};
+      ordered.ops.push_back(std::move(nothing));
+      moved.push_back(static_cast<ValueId>(ordered.ops.size()) - 1);
+      continue;
+    }
     if (op.kind == OpKind::contract && op.inputs.size() > 1) {
       const Order order = op.inputs.size() <= max_exact_operands ? ExactOrder(op, options).find() : greedy_order(op, options);
       moved.push_back(Rewrite(ordered, op, inputs, options.max_intermediate).run(order));

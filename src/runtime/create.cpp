@@ -77,10 +77,12 @@ Tensor arange(Scalar end, Device device) {
 }
 
 Tensor eye(std::int64_t n, DType dtype, Device device) {
-  const Tensor x = zeros({n, n}, dtype, device);
-  // The diagonal as a view: one step down is one row and one column.
-  Tensor(x.storage(), dtype, {n}, {n + 1}).fill(1);
-  return x;
+  checked_numel({n, n}, static_cast<std::int64_t>(size_of(dtype)));
+  const Tensor one = engine::broadcast(ones({}, dtype, device), {n, n});
+  const Tensor* operand = &one;
+  const Ex on_diagonal = Ex::apply(ScalarOp::eq, Ex::index(0), Ex::index(1));
+  return engine::map("eye", Ex::apply(ScalarOp::where, on_diagonal, Ex::input(0), Ex::integer(0)), {&operand, 1},
+                     engine::compute_type(dtype), dtype);
 }
 
 Tensor randn(const Shape& shape, DType dtype, Device device) {
