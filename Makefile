@@ -1,17 +1,19 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test bench bench-peers bench-compile asan fuzz format clean deps
+.PHONY: help demo test attack bench bench-peers bench-compile asan fuzz format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
 PEERS_ARGS ?=
 EIN_PEERS ?= .cache/peers
 FUZZ_SECONDS ?= 60
+SEEDS ?= 0..1999
 
 help:
 	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
 	@echo 'make test     build everything and run every test'
+	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
@@ -38,6 +40,15 @@ test:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
+
+attack:
+	scripts/install-dependencies peers
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target ein_attack
+	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
+	$(EIN_PEERS)/bin/python -m pip install --quiet -r tests/attack/requirements.txt
+	build/tests/ein_attack --seeds $(SEEDS) --write build/attack.jsonl
+	$(EIN_PEERS)/bin/python tests/attack/peers.py build/attack.jsonl
 
 bench: deps
 	cmake --preset release -D EIN_BENCH=ON

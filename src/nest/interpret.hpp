@@ -37,7 +37,8 @@ inline double value_of(double a) { return a; }
 /// Runs `graph` with values of type Number (double, or one that counts what is done to it). Each input and
 /// result is a row-major array. Arithmetic is exact Number arithmetic except where a value's dtype is an
 /// integer or bool: conversion to it truncates. Random streams of the run begin at `origin`. Positions out of
-/// range are an Error of kind `value`.
+/// range are an Error of kind `value`. A type that knows rounding may have begin(op), which hears what is computed from
+/// now on, loaded(), an element as a map takes it, and stored(dtype), as a result holds it.
 template <class Number = double>
 class Interpreter {
  public:
@@ -154,8 +155,8 @@ class Interpreter {
       };
       const auto arg = [&](int i) { return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])]; };
       switch (step.op) {
-        case ScalarOp::input: steps.push_back(inputs[static_cast<std::size_t>(step.which)]); break;
-        case ScalarOp::constant: steps.push_back(Number(step.real)); break;
+        case ScalarOp::input: steps.push_back(loaded(inputs[static_cast<std::size_t>(step.which)])); break;
+        case ScalarOp::constant: steps.push_back(loaded(Number(step.real))); break;
         case ScalarOp::index: steps.push_back(Number(static_cast<double>(at[static_cast<std::size_t>(step.which)]))); break;
         case ScalarOp::uniform: steps.push_back(uniform()); break;
         case ScalarOp::normal: steps.push_back(normal(uniform())); break;
@@ -165,13 +166,19 @@ class Interpreter {
     return steps.back();
   }
 
+  static Number loaded(Number x) {
+    if constexpr (requires { x.loaded(); }) return x.loaded();
+    else return x;
+  }
   static Number stored(DType dtype, Number x) {
     using namespace reference;
+    if constexpr (requires { x.stored(dtype); }) return x.stored(dtype);
     if (dtype == DType::boolean) return Number(value_of(x) != 0 ? 1.0 : 0.0);
     return is_integral(dtype) ? Number(std::trunc(value_of(x))) : x;
   }
 
   void run(const Op& op) {
+    if constexpr (requires { Number::begin(op); }) Number::begin(op);
     const std::size_t count = op.inputs.size();
     switch (op.kind) {
       case OpKind::concat: return concat(op);

@@ -1,0 +1,411 @@
+// Interval: all values that a correct engine may give for one element, as numbers of the reference interpreter.
+//
+// The ends come from rules that every engine keeps:
+// - A map rounds after each step. Only a product may stay unrounded (fused multiply-add).
+// - A sum of n terms has any order: it is within n · 2u · Σ|term| of the exact one, with the unit roundoff u of the type
+//   that it computes in; and is exact where each partial sum in any order is.
+// - A function is within `function_ulps` units in the last place, and exact at 0, infinities and NaN.
+// So an interval is a single number, and engines must give its bits, wherever nothing depends on the order.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+
+#include <ein/dtype.hpp>
+#include <ein/graph.hpp>
+#include "nest/random.hpp"
+
+namespace ein::attack {
+
+/// A position or an order depends on a value that is not known exactly.
+struct Uncertain : std::runtime_error {
+  Uncertain() : std::runtime_error("depends on rounding") {}
+};
+
+/// Of exp, log, tanh, erf and their like: ein keeps 2.5, NumPy and PyTorch 4; pow as it comes.
+inline constexpr int function_ulps = 4, pow_ulps = 8;
+
+/// Whether a comes before b, where -0 comes before 0.
+inline bool precedes(double a, double b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
+
+class Interval {
+ public:
+  Interval() = default;
+  explicit Interval(double value) : Interval(value, value) {}
+  Interval(double low, double high) : low_(low), high_(high) {
+    if (std::isnan(low) || std::isnan(high)) *this = only_nan();
+    magnitude_ = std::max(std::abs(low_), std::abs(high_));
+    smallest_ = low_ == 0 ? INFINITY : std::abs(low_);
+    granule_ = is_point() ? lowest_bit(low_) : -5000;
+  }
+  /// Anything, as where the order of operations decides whether something overflows.
+  static Interval anything() {
+    if (context().compute == DType::i64) return Interval(-0x1p63, 0x1p63);
+    Interval x(-INFINITY, INFINITY);
+    x.nan_ = true;
+    return x;
+  }
+
+  double low() const { return low_; }
+  double high() const { return high_; }
+  /// Whether it may be NaN; with low() > high(), it is.
+  bool nan() const { return nan_; }
+  bool has_numbers() const { return !(low_ > high_); }
+  bool is_point() const { return !nan_ && low_ == high_ && std::signbit(low_) == std::signbit(high_); }
+  bool contains(double value) const {
+    return std::isnan(value) ? nan_ : has_numbers() && !precedes(value, low_) && !precedes(high_, value);
+  }
+
+  // --- what the interpreter says and asks ---
+
+  /// Numbers belong to this operation from now on.
+  static void begin(const Op& op) {
+    Context& now = context();
+    now.compute = op.kind == OpKind::map ? op.compute : is_integral(op.dtype) ? DType::i64 : op.dtype == DType::f64 ? DType::f64 : DType::f32;
+    now.kind = op.kind;
+    const bool combines = op.kind == OpKind::reduce || op.kind == OpKind::scan;
+    now.sums = op.kind == OpKind::contract || op.kind == OpKind::scatter_add || (combines && op.combine == Combine::sum);
+    now.multiplies = combines && op.combine == Combine::prod;
+    now.factors = op.kind == OpKind::contract ? static_cast<int>(op.inputs.size()) : 1;
+    now.reduces = false;
+    now.reorders = op.kind == OpKind::contract && op.inputs.size() > 2;
+    for (int a = 0; op.kind == OpKind::contract && a < static_cast<int>(op.axes.size()); ++a) {
+      if (is_kept(op, a)) continue;
+      now.reduces = true;
+      now.reorders |= !std::all_of(op.reads.begin(), op.reads.end(), [&](const Access& read) { return uses(read, a); });
+    }
+  }
+  /// An element or a constant as a step of a map takes it.
+  Interval loaded() const { return with_nan(Interval(in_compute(low_), in_compute(high_))); }
+  /// As an element of `dtype` of the operation's result holds it.
+  Interval stored(DType dtype) const {
+    Interval x = *this;
+    if (context().sums || context().multiplies) x = combined();
+    if (context().sums && x.has_numbers()) {
+      const bool adds = context().kind != OpKind::contract || context().reduces;
+      if (adds && x.high_ == 0 && std::signbit(x.high_)) x = x.with_nan(Interval(x.low_, 0.0));
+      if (context().reduces && x.low_ == 0 && !std::signbit(x.low_)) x = x.with_nan(Interval(-0.0, x.high_));
+    }
+    if (!is_floating(dtype)) return x.stored_whole(dtype);
+    if (dtype == DType::f64 || (dtype == DType::f32 && context().compute == DType::f32)) return x.fresh();
+    return x.with_nan(Interval(in_dtype(x.low_, dtype), in_dtype(x.high_, dtype)));
+  }
+
+  friend Interval operator+(const Interval& a, const Interval& b) {
+    if (context().sums) return summed(a, b);
+    return corners(a, b, [](double x, double y) { return rounded(x + y, sum_error(x, y, x + y) != 0); });
+  }
+  friend Interval operator-(const Interval& a, const Interval& b) { return a + negated(b); }
+  friend Interval operator*(const Interval& a, const Interval& b) {
+    if (context().reorders && (a.is_wild() || b.is_wild())) return anything();
+    Interval x = corners(a, b, product);
+    if (a.straddles_zero_beside_infinity(b) || b.straddles_zero_beside_infinity(a)) x = anything();
+    if (context().multiplies) {
+      x.terms_ = a.terms_ + b.terms_;
+      x.magnitude_ = std::max(1.0, a.magnitude_) * std::max(1.0, b.magnitude_);
+      x.smallest_ = std::min(1.0, a.smallest_) * std::min(1.0, b.smallest_);
+    } else if (context().kind == OpKind::contract) {
+      x.granule_ = std::max(-5000, a.granule_ + b.granule_);
+    }
+    return x;
+  }
+  friend Interval operator/(const Interval& a, const Interval& b) {
+    if (b.has_numbers() && b.low_ <= 0 && b.high_ >= 0 && !(b.is_point() && a.is_point())) return anything();
+    return corners(a, b, [](double x, double y) {
+      const double q = x / y;
+      return rounded(q, std::isfinite(q) && std::fma(q, y, -x) != 0);
+    });
+  }
+  friend Interval operator<(const Interval& a, const Interval& b) { return truth(a.low_ < b.high_, !(a.high_ < b.low_), a, b); }
+  friend Interval operator<=(const Interval& a, const Interval& b) { return truth(a.low_ <= b.high_, !(a.high_ <= b.low_), a, b); }
+  friend Interval operator>(const Interval& a, const Interval& b) { return b < a; }
+  friend Interval operator>=(const Interval& a, const Interval& b) { return b <= a; }
+  friend Interval operator==(const Interval& a, const Interval& b) {
+    return truth(a.low_ <= b.high_ && b.low_ <= a.high_, !(a.low_ == b.high_ && a.high_ == b.low_), a, b);
+  }
+  friend Interval operator!=(const Interval& a, const Interval& b) { return is_zero(a == b); }
+  friend Interval minimum(const Interval& a, const Interval& b) { return chosen(a, b, -1); }
+  friend Interval maximum(const Interval& a, const Interval& b) { return negated(chosen(negated(a), negated(b), -1)); }
+  friend Interval select(const Interval& condition, const Interval& a, const Interval& b) {
+    const Interval test = is_nonzero(condition);
+    return test.low_ == 1 ? a : test.high_ == 0 ? b : hull(a, b);
+  }
+  friend Interval both(const Interval& a, const Interval& b) {
+    const Interval x = is_nonzero(a), y = is_nonzero(b);
+    return {std::min(x.low_, y.low_), std::min(x.high_, y.high_)};
+  }
+  friend Interval either(const Interval& a, const Interval& b) {
+    const Interval x = is_nonzero(a), y = is_nonzero(b);
+    return {std::max(x.low_, y.low_), std::max(x.high_, y.high_)};
+  }
+  friend Interval is_zero(const Interval& a) {
+    const Interval x = is_nonzero(a);
+    return {1 - x.high_, 1 - x.low_};
+  }
+  friend Interval is_nonzero(const Interval& a) {
+    const bool may_be_zero = a.has_numbers() && a.low_ <= 0 && a.high_ >= 0;
+    const bool may_differ = a.nan_ || (a.has_numbers() && !(a.low_ == 0 && a.high_ == 0));
+    return {may_be_zero ? 0.0 : 1.0, may_differ ? 1.0 : 0.0};
+  }
+  friend Interval negated(const Interval& a) { return a.with_nan(a.has_numbers() ? whole(Interval(-a.high_, -a.low_)) : only_nan()); }
+  friend Interval abs(const Interval& a) {
+    if (!a.has_numbers() || !std::signbit(a.low_)) return a;
+    if (std::signbit(a.high_)) return negated(a);
+    return a.with_nan(Interval(0.0, std::max(-a.low_, a.high_)));
+  }
+  friend Interval sqrt(const Interval& a) {
+    Interval x = a.mapped(0, [](double v) { return rounded(std::sqrt(v), false); });
+    return x;
+  }
+  friend Interval rsqrt(const Interval& a) {
+    if (a.has_numbers() && a.low_ <= 0 && !a.is_point()) return anything();
+    return a.mapped(function_ulps, [](double v) { return Interval(1 / std::sqrt(v)); });
+  }
+  friend Interval exp(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp(v)); }, 0.0); }
+  friend Interval log(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }); }
+  friend Interval tanh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); }, -1.0, 1.0); }
+  friend Interval erf(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); }, -1.0, 1.0); }
+  friend Interval pow(const Interval& a, const Interval& b) {
+    const bool whole_numbers = context().compute == DType::i64;
+    if (whole_numbers && !(a.is_point() && b.is_point() && b.low_ >= 0)) return anything();
+    if (!(a.is_point() && b.is_point()) && !(a.has_numbers() && a.low_ > 0 && !a.nan_ && !b.nan_)) return anything();
+    return corners(a, b, [&](double x, double y) {
+      const double value = std::pow(x, y);
+      if (whole_numbers || std::isnan(value) || y == 1 || y == 0 || x == 1 || x == 0 || std::isinf(x)) return whole(Interval(value));
+      return widened(value, pow_ulps);
+    });
+  }
+  friend Interval normal_quantile(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(random::normal_quantile(v)); });
+  }
+  friend Interval normal(const Interval& a) { return widened(random::normal_of_uniform(a.low_), function_ulps); }
+  friend double value_of(const Interval& a) {
+    if (!a.has_numbers()) return std::numeric_limits<double>::quiet_NaN();
+    if (a.nan_ || a.low_ != a.high_) throw Uncertain();
+    return a.low_;
+  }
+
+ private:
+  struct Context {
+    DType compute = DType::f32;
+    OpKind kind = OpKind::map;
+    bool sums = false, multiplies = false;
+    bool reduces = false;   // a contraction that sums
+    bool reorders = false;  // one that may sum an operand, or multiply two of three, first
+    int factors = 1;
+  };
+  static Context& context() {
+    static thread_local Context now;
+    return now;
+  }
+
+  static Interval only_nan() {
+    Interval x;
+    x.low_ = INFINITY;
+    x.high_ = -INFINITY;
+    x.nan_ = true;
+    return x;
+  }
+  Interval with_nan(Interval x) const {
+    if (!has_numbers()) return only_nan();
+    x.nan_ |= nan_;
+    return x;
+  }
+  /// Without what it remembers of the terms it is made of.
+  Interval fresh() const { return has_numbers() ? with_nan(Interval(low_, high_)) : only_nan(); }
+  static Interval hull(const Interval& a, const Interval& b) {
+    if (!a.has_numbers()) return a.has_numbers() == b.has_numbers() ? a : hull(b, a);
+    Interval x = a;
+    if (b.has_numbers()) x = Interval(precedes(b.low_, a.low_) ? b.low_ : a.low_, precedes(a.high_, b.high_) ? b.high_ : a.high_);
+    x.nan_ = a.nan_ || b.nan_;
+    return x;
+  }
+
+  // --- rounding ---
+
+  static int lowest_bit(double x) {
+    if (x == 0 || !std::isfinite(x)) return 2000;
+    int exponent = 0;
+    const auto mantissa = static_cast<std::int64_t>(std::scalbn(std::frexp(x, &exponent), 53));
+    return exponent - 53 + __builtin_ctzll(static_cast<std::uint64_t>(mantissa));
+  }
+  static double in_compute(double x) { return context().compute == DType::f32 ? static_cast<double>(convert<float>(x)) : x; }
+  static double in_dtype(double x, DType dtype) {
+    return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
+  }
+  static double digits() { return context().compute == DType::f32 ? 24 : 53; }
+  static double largest() { return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).max; }
+  static double tiniest() { return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).smallest_subnormal; }
+  /// Whole numbers beyond what doubles hold exactly are not followed: they may wrap.
+  static Interval whole(Interval x) {
+    if (context().compute == DType::i64 && x.has_numbers() && !(x.low_ >= -0x1p53 && x.high_ <= 0x1p53)) return anything();
+    // Whole numbers have one zero.
+    if (context().compute == DType::i64) return Interval(x.low_ + 0.0, x.high_ + 0.0);
+    return x;
+  }
+  /// The rounded value of a step; `inexact` if the double is not yet it.
+  static Interval rounded(double value, bool inexact) {
+    if (context().compute == DType::i64) return whole(Interval(value));
+    if (context().compute != DType::f32 || !inexact || !std::isfinite(value)) return Interval(in_compute(value));
+    return {in_compute(std::nextafter(value, -INFINITY)), in_compute(std::nextafter(value, INFINITY))};
+  }
+  static double sum_error(double x, double y, double sum) {
+    if (!std::isfinite(sum)) return 0;
+    const double part = sum - x;
+    return (x - (sum - part)) + (y - part);
+  }
+  /// A product that may be rounded or not.
+  static Interval product(double x, double y) {
+    const double value = x * y;
+    if (context().compute == DType::i64) return whole(Interval(value));
+    const double error = std::isfinite(value) ? std::fma(x, y, -value) : 0;
+    Interval exact(value);
+    if (error != 0 || (value == 0 && x != 0 && y != 0)) {
+      exact = Interval(std::nextafter(value, -INFINITY), std::nextafter(value, INFINITY));
+      if (std::abs(value) <= tiniest()) exact = hull(exact, Interval(std::copysign(0.0, value)));
+    }
+    if (context().kind == OpKind::contract) return exact;
+    return hull(exact, hull(Interval(in_compute(exact.low_)), Interval(in_compute(exact.high_))));
+  }
+  static Interval widened(double value, int ulps) {
+    if (!std::isfinite(value)) return Interval(value);
+    const double unit = std::max(std::ldexp(std::abs(value), context().compute == DType::f32 ? -23 : -52), tiniest());
+    return {in_compute(value - ulps * unit), in_compute(value + ulps * unit)};
+  }
+
+  // --- steps ---
+
+  /// Of a function of two numbers that is monotone in each.
+  template <class F>
+  static Interval corners(const Interval& a, const Interval& b, F&& f) {
+    const bool nan = a.nan_ || b.nan_;
+    if (!a.has_numbers() || !b.has_numbers()) return only_nan();
+    Interval x = f(a.low_, b.low_);
+    const auto is_one = [](const Interval& v) { return v.low_ == v.high_ && std::signbit(v.low_) == std::signbit(v.high_); };
+    if (!(is_one(a) && is_one(b))) {
+      const Interval others[] = {f(a.low_, b.high_), f(a.high_, b.low_), f(a.high_, b.high_)};
+      bool is_lost = !x.has_numbers();
+      for (const Interval& other : others) {
+        is_lost |= !other.has_numbers();
+        x = hull(x, other);
+      }
+      // Infinities of both signs, or 0 and an infinity, met at a corner; what lies between may be any number.
+      if (is_lost) x = anything();
+    }
+    x.nan_ |= nan;
+    return x;
+  }
+  /// Of an increasing function (or a decreasing one) with an error of so many units in the last place, where it is not exact.
+  template <class F>
+  Interval mapped(int ulps, F&& f, double least = -INFINITY, double most = INFINITY) const {
+    if (!has_numbers()) return only_nan();
+    const auto at = [&](double v) {
+      const Interval x = f(v);
+      if (!x.has_numbers() || ulps == 0 || v == 0 || std::isinf(v) || std::isinf(x.low_)) return x;
+      const Interval wide = widened(x.low_, ulps);
+      return Interval(std::max(wide.low_, least), std::min(wide.high_, most));
+    };
+    if (low_ == high_ && std::signbit(low_) == std::signbit(high_)) return with_nan(at(low_));
+    const Interval begin = at(low_), end = at(high_);
+    Interval x = hull(begin, end);
+    // A square root or logarithm that is defined from 0 on.
+    if (!begin.has_numbers() && end.has_numbers()) {
+      x = hull(at(-0.0), hull(at(0.0), end));
+      x.nan_ = true;
+    }
+    x.nan_ |= nan_;
+    return x;
+  }
+  static Interval truth(bool may_hold, bool may_fail, const Interval& a, const Interval& b) {
+    if (!a.has_numbers() || !b.has_numbers()) return {0, 0};
+    may_fail |= a.nan_ || b.nan_;
+    return {may_fail ? 0.0 : 1.0, may_hold ? 1.0 : 0.0};
+  }
+  /// The least; of zeros of either sign, any.
+  static Interval chosen(const Interval& a, const Interval& b, int) {
+    if (!a.has_numbers() || !b.has_numbers()) return only_nan();
+    Interval x(precedes(b.low_, a.low_) ? b.low_ : a.low_, precedes(b.high_, a.high_) ? b.high_ : a.high_);
+    const auto has_zero = [](const Interval& v, bool negative) { return v.contains(negative ? -0.0 : 0.0); };
+    if (x.low_ == 0 || x.high_ == 0) {
+      const bool ties = (has_zero(a, true) && has_zero(b, false)) || (has_zero(a, false) && has_zero(b, true));
+      if (ties) x = Interval(x.low_ == 0 ? -0.0 : x.low_, x.high_ == 0 ? 0.0 : x.high_);
+    }
+    x.nan_ = a.nan_ || b.nan_;
+    return whole(x);
+  }
+  bool is_wild() const {
+    return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30 || (magnitude_ != 0 && magnitude_ < 0x1p-30);
+  }
+  bool straddles_zero_beside_infinity(const Interval& b) const {
+    const bool zero = has_numbers() && low_ <= 0 && high_ >= 0 && !is_point();
+    return zero && b.has_numbers() && (std::isinf(b.low_) || std::isinf(b.high_));
+  }
+
+  // --- sums and products of many ---
+
+  static Interval summed(const Interval& a, const Interval& b) {
+    if (!a.has_numbers() || !b.has_numbers()) return only_nan();
+    if (context().compute == DType::i64) return whole(Interval(a.low_ + b.low_, a.high_ + b.high_));
+    Interval x = corners(a, b, [](double v, double w) { return Interval(v + w); });
+    x.terms_ = a.terms_ + b.terms_;
+    x.magnitude_ = (std::isfinite(a.magnitude_) ? a.magnitude_ : 0) + (std::isfinite(b.magnitude_) ? b.magnitude_ : 0);
+    x.granule_ = std::min(a.granule_, b.granule_);
+    return x;
+  }
+  /// With the error of the combination of all terms.
+  Interval combined() const {
+    if (!has_numbers()) return only_nan();
+    if (context().compute == DType::i64) return whole(fresh());
+    const bool is_sum = context().sums;
+    const double finite = std::isfinite(magnitude_) ? magnitude_ : 0;
+    if (finite > largest() / 2 || (!is_sum && (magnitude_ > largest() / 2 || smallest_ < finfo(context().compute).tiny))) {
+      // A single term is as it is.
+      if (terms_ > 1 || context().factors > 1) return anything();
+    }
+    if (low_ == high_ && std::isinf(low_)) return fresh();
+    if (low_ == high_ && !nan_) {
+      const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ > -5000
+                                   : in_compute(low_) == low_;
+      if (is_exact && in_compute(low_) == low_) return fresh();
+    }
+    if (terms_ == 1 && context().factors <= 2) {
+      return with_nan(hull(Interval(in_compute(low_)), Interval(in_compute(high_))));
+    }
+    const double unit = std::ldexp(1.0, 1 - static_cast<int>(digits()));
+    const double largest_value = is_sum ? finite : std::max(std::abs(low_), std::abs(high_));
+    const double error = (terms_ + context().factors) * (unit * largest_value + tiniest());
+    Interval x(in_compute(low_ - error), in_compute(high_ + error));
+    return with_nan(x);
+  }
+
+  Interval stored_whole(DType dtype) const {
+    const double least = dtype == DType::i64 ? -0x1p63 : dtype == DType::i32 ? -0x1p31 : 0;
+    const double most = dtype == DType::i64 ? 0x1p63 : dtype == DType::i32 ? 0x1p31 - 1 : dtype == DType::u8 ? 255 : 1;
+    if (dtype == DType::boolean) return is_nonzero(*this);
+    if (context().compute == DType::i64) {
+      if (low_ >= least && high_ <= most) return fresh();
+      if (low_ != high_ || std::abs(low_) > 0x1p53) return {least, most};
+      return Interval(in_integer(static_cast<std::int64_t>(low_), dtype));
+    }
+    if (!has_numbers()) return Interval(0.0);
+    const auto whole_number = [&](double v) { return std::clamp(std::trunc(v), least, most) + 0.0; };
+    const Interval x(whole_number(low_), whole_number(high_));
+    return nan_ ? hull(x, Interval(0.0)) : x;
+  }
+  static double in_integer(std::int64_t x, DType dtype) {
+    return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
+  }
+
+  double low_ = 0, high_ = 0;  // -0 before 0
+  bool nan_ = false;
+  // Of a combination of many:
+  double terms_ = 1;
+  double magnitude_ = 0;       // Σ|term|, or the product of those above 1
+  double smallest_ = INFINITY; // the product of those below 1
+  int granule_ = 2000;         // every term is a multiple of this power of two; -5000: none is known exactly
+};
+
+}  // namespace ein::attack

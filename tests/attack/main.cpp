@@ -1,0 +1,131 @@
+// ein_attack --seeds A..B [--write FILE] [--most N] [--show SEED]: random programs, each in every way that it can be run.
+// --write leaves what the programs that held are and give, for peers.py. Exits with 1 where one did not hold.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "check.hpp"
+
+namespace ein::attack {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+/// Doubles as the hexadecimal digits of their bytes.
+template <class List, class F>
+std::string bytes_of(const List& list, F&& value) {
+  std::string text = "\"";
+  for (const auto& entry : list) {
+    const double x = value(entry);
+    unsigned char bytes[sizeof x];
+    std::memcpy(bytes, &x, sizeof x);
+    for (unsigned char byte : bytes) {
+      constexpr char digits[] = "0123456789abcdef";
+      text += {digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return text + "\"";
+}
+std::string list_of(const Shape& shape) {
+  std::string text;
+  for (std::int64_t n : shape) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return "[" + text + "]";
+}
+
+/// Whether a line of JSON would not be too long.
+bool is_small(const Program& program, const Verdict& verdict) {
+  std::size_t elements = 0;
+  for (const Input& input : program.inputs) elements += input.runs[0].size();
+  for (const auto& output : verdict.expected) elements += 3 * output.size();
+  return elements < 8000;
+}
+
+/// One line of JSON: the program, its first run's inputs, and what its outputs may be.
+std::string line_of(const Program& program, const Verdict& verdict) {
+  std::string text = "{\"seed\": " + std::to_string(program.seed) + ", \"steps\": [";
+  const std::vector<std::string> peer = to_peer(program);
+  std::size_t input = 0;
+  for (std::size_t v = 0; v < program.steps.size(); ++v) {
+    text += v > 0 ? ", {" : "{";
+    text += "\"shape\": " + list_of(program.types[v].shape) + ", \"dtype\": \"" + std::string(name(program.types[v].dtype)) + "\"";
+    if (program.steps[v].op) {
+      text += ", \"name\": " + quoted(program.steps[v].op->name) + ", \"call\": " + quoted(peer[v]);
+    } else {
+      const Input& given = program.inputs[input++];
+      text += std::string(", \"state\": ") + (given.is_state ? "true" : "false") + ", \"values\": " + bytes_of(given.runs[0], [](double x) { return x; });
+    }
+    text += "}";
+  }
+  text += "], \"outputs\": [";
+  for (std::size_t o = 0; o < program.outputs.size(); ++o) {
+    const auto& expected = verdict.expected[o];
+    text += std::string(o > 0 ? ", " : "") + "{\"value\": " + std::to_string(program.outputs[o]) +
+            ", \"low\": " + bytes_of(expected, [](const Interval& x) { return x.low(); }) +
+            ", \"high\": " + bytes_of(expected, [](const Interval& x) { return x.high(); }) +
+            ", \"nan\": " + bytes_of(expected, [](const Interval& x) { return x.nan() ? 1.0 : 0.0; }) + "}";
+  }
+  return text + "]}\n";
+}
+
+int run_campaign(int argc, char** argv) {
+  std::uint64_t first = 0, last = 999;
+  long most = 5;
+  std::string file;
+  bool shows = false;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string option = argv[i], value = argv[i + 1];
+    if (option == "--seeds") {
+      const std::size_t dots = value.find("..");
+      first = last = std::stoull(value);
+      if (dots != std::string::npos) last = std::stoull(value.substr(dots + 2));
+    } else if (option == "--write") {
+      file = value;
+    } else if (option == "--most") {
+      most = std::stol(value);
+    } else if (option == "--show") {
+      first = last = std::stoull(value);
+      shows = true;
+    } else {
+      std::cerr << "usage: ein_attack --seeds A..B [--write FILE] [--most N] [--show SEED]\n";
+      return 2;
+    }
+  }
+  std::ofstream out;
+  if (!file.empty()) out.open(file);
+  std::cout << "seeds " << first << ".." << last << std::endl;
+  long wrong = 0, refused = 0, uncertain = 0;
+  std::int64_t elements = 0, points = 0;
+  for (std::uint64_t seed = first; seed <= last && wrong < most; ++seed) {
+    const Program program = make_program(seed);
+    if (shows) std::cout << to_cpp(program) << std::flush;
+    const Verdict verdict = check(program);
+    refused += verdict.refused;
+    uncertain += verdict.uncertain;
+    elements += verdict.elements;
+    points += verdict.points;
+    if (!verdict.wrong.empty()) {
+      ++wrong;
+      std::cout << "seed " << seed << ": " << verdict.wrong << std::endl;
+      const Program less = shrunk(program);
+      std::cout << "shrunk: " << check(less).wrong << "\n" << to_cpp(less) << std::endl;
+    } else if (out.is_open() && !verdict.expected.empty() && is_small(program, verdict)) {
+      out << line_of(program, verdict);
+    }
+  }
+  std::cout << last - first + 1 << " programs, " << wrong << " wrong, " << refused << " refused by compile, " << uncertain
+            << " depend on rounding; " << elements << " elements, " << points << " of them exact\n";
+  return wrong > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ein::attack
+
+int main(int argc, char** argv) { return ein::attack::run_campaign(argc, argv); }

@@ -1,0 +1,537 @@
+// The table of operations: how each is chosen, run, and written.
+#include <algorithm>
+#include <array>
+
+#include "program.hpp"
+
+namespace ein::attack {
+namespace {
+
+using Args = std::span<const Tensor>;
+
+/// Calls f(sizes...) with the step's axis sizes.
+template <class F, class... Sizes>
+Tensor with_sizes(const Step& step, const F& f, const Sizes&... so_far) {
+  if constexpr (sizeof...(Sizes) < 5) {
+    if (sizeof...(Sizes) < step.sizes.size()) {
+      const auto& [name, size] = step.sizes[sizeof...(Sizes)];
+      return with_sizes(step, f, so_far..., AxisSize{name, size});
+    }
+  }
+  return f(so_far...);
+}
+
+bool take(Step& step, std::initializer_list<int> args) {
+  step.args = args;
+  return std::all_of(args.begin(), args.end(), [](int v) { return v >= 0; });
+}
+
+bool make_unary(Maker& maker, Step& step) { return take(step, {maker.value()}); }
+bool make_binary(Maker& maker, Step& step) {
+  const int a = maker.value(), b = maker.beside(a);
+  return maker.chance(50) ? take(step, {a, b}) : take(step, {b, a});
+}
+bool make_beside_number(Maker& maker, Step& step) {
+  const int a = maker.value();
+  step.numbers = {maker.number(maker.dtype(a))};
+  return take(step, {a});
+}
+
+template <Tensor (*F)(const Tensor&)>
+Operation unary(const std::string& name, int weight = 3) {
+  return {name, make_unary, [](const Step&, Args x) { return F(x[0]); }, "ein::" + name + "($0)", name + "($0)", weight};
+}
+template <Tensor (*F)(Operand, Operand)>
+void add_binary(std::vector<Operation>& table, const std::string& name, int weight) {
+  const std::string cpp = "ein::" + name;
+  table.push_back({name, make_binary, [](const Step&, Args x) { return F(x[0], x[1]); }, cpp + "($0, $1)", name + "($0, $1)", weight});
+  table.push_back({name + " number", make_beside_number, [](const Step& s, Args x) { return F(x[0], s.numbers[0]); },
+                   cpp + "($0, $n0)", name + "($0, $n0)", weight / 2});
+  table.push_back({"number " + name, make_beside_number, [](const Step& s, Args x) { return F(s.numbers[0], x[0]); },
+                   cpp + "($n0, $0)", name + "($n0, $0)", weight / 3});
+}
+
+// --- patterns ---
+
+constexpr std::int64_t most_points = 40000;
+
+std::int64_t points(const std::vector<Maker::Axis>& axes) {
+  std::int64_t n = 1;
+  for (const Maker::Axis& axis : axes) n *= std::max<std::int64_t>(axis.size, 1);
+  return n;
+}
+
+template <int N>
+bool make_einsum(Maker& maker, Step& step) {
+  std::vector<Maker::Axis> axes;
+  const int first = maker.value();
+  if (first < 0) return false;
+  step.pattern = maker.side(maker.shape(first), axes, step, true, true);
+  step.args = {first};
+  for (int k = 1; k < N; ++k) {
+    int other = maker.chance(60) ? maker.value([&](int v) { return maker.dtype(v) == maker.dtype(first); }) : -1;
+    if (other < 0) {
+      Shape shape;
+      for (std::int64_t d = maker.below(4); d > 0; --d) {
+        const bool shared = !axes.empty() && maker.chance(60);
+        shape.push_back(shared ? axes[static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(axes.size())))].size : maker.size());
+      }
+      if (numel(shape) > 20000) return false;
+      other = maker.input(shape, maker.dtype(first));
+    }
+    step.pattern += ", " + maker.side(maker.shape(other), axes, step, true, true);
+    step.args.push_back(other);
+  }
+  if (points(axes) > most_points) return false;
+  step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, 55)), true);
+  return step.sizes.size() <= 5;
+}
+Tensor run_einsum(const Step& s, Args x) {
+  return with_sizes(s, [&](const auto&... sizes) { return einsum(x, runtime(s.pattern), sizes...); });
+}
+
+bool make_move(Maker& maker, Step& step, bool repeats) {
+  std::vector<Maker::Axis> axes;
+  const int x = maker.value();
+  if (x < 0) return false;
+  step.pattern = maker.side(maker.shape(x), axes, step, true, false);
+  if (repeats) {
+    for (std::int64_t n = 1 + maker.below(2); n > 0; --n) {
+      axes.push_back({"r" + std::to_string(n), maker.size()});
+      step.sizes.emplace_back(axes.back().name, axes.back().size);
+    }
+    if (points(axes) > most_points) return false;
+  }
+  step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, 100)), true);
+  return take(step, {x}) && step.sizes.size() <= 5;
+}
+bool make_rearrange(Maker& maker, Step& step) { return make_move(maker, step, false); }
+bool make_repeat(Maker& maker, Step& step) { return make_move(maker, step, true); }
+Tensor run_rearrange(const Step& s, Args x) {
+  return with_sizes(s, [&](const auto&... sizes) { return rearrange(x[0], runtime(s.pattern), sizes...); });
+}
+Tensor run_repeat(const Step& s, Args x) {
+  return with_sizes(s, [&](const auto&... sizes) { return repeat(x[0], runtime(s.pattern), sizes...); });
+}
+
+template <Reduction R>
+bool make_reduce(Maker& maker, Step& step) {
+  std::vector<Maker::Axis> axes;
+  const int x = wants_floating(R) ? maker.floating() : maker.value();
+  if (x < 0) return false;
+  step.pattern = maker.side(maker.shape(x), axes, step, true, false);
+  step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, 50)), true);
+  return take(step, {x}) && step.sizes.size() <= 5;
+}
+template <Reduction R>
+Operation reduction() {
+  const std::string name(ein::name(R));
+  return {"reduce " + name, make_reduce<R>,
+          [](const Step& s, Args x) {
+            return with_sizes(s, [&](const auto&... sizes) { return reduce(x[0], runtime(s.pattern), R, sizes...); });
+          },
+          "ein::reduce($0, $p, \"" + name + "\"$h)", "reduce($0, $p, \"" + name + "\"$h)", R == Reduction::sum ? 6 : 2};
+}
+
+/// A pattern with one axis in brackets, or some at the end; its size is step.whole[0].
+bool make_bracketed(Maker& maker, Step& step, int x, bool may_be_many) {
+  if (x < 0 || maker.shape(x).rank() == 0) return false;
+  const Shape& shape = maker.shape(x);
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  const std::int64_t first = maker.chance(50) ? rank - 1 : maker.below(rank);
+  const std::int64_t last = may_be_many && maker.chance(25) ? rank - 1 : first;
+  for (std::int64_t d = 0; d < rank; ++d) {
+    step.pattern += (d > 0 ? " " : "") + std::string(d == first ? "[" : "") + static_cast<char>('a' + d) + (d == last ? "]" : "");
+  }
+  step.whole = {shape[static_cast<std::size_t>(first)]};
+  return take(step, {x});
+}
+bool make_softmax(Maker& maker, Step& step) { return make_bracketed(maker, step, maker.floating(), true); }
+bool make_order(Maker& maker, Step& step) { return make_bracketed(maker, step, maker.value(), false); }
+bool make_top_k(Maker& maker, Step& step) {
+  if (!make_order(maker, step)) return false;
+  step.whole = {maker.below(step.whole[0] + 1)};
+  return true;
+}
+
+/// The axes of `shape` as a list, dimension `bracketed` in brackets.
+std::vector<std::string> names_of(const Shape& shape, std::int64_t bracketed) {
+  std::vector<std::string> names;
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(shape.rank()); ++d) {
+    names.push_back(d == bracketed ? "[v]" : std::string(1, static_cast<char>('a' + d)));
+  }
+  return names;
+}
+
+constexpr DType position_types[] = {DType::i64, DType::i64, DType::i32, DType::u8};
+
+/// Positions along an axis of `size`, over some of the axes that `names` has and maybe one more; their names.
+int make_positions(Maker& maker, const Shape& shape, std::vector<std::string>& names, std::int64_t size, int percent_shared) {
+  Shape of;
+  std::vector<std::string> own;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (names[d].front() == '[' || !maker.chance(percent_shared)) continue;
+    own.push_back(names[d]);
+    of.push_back(shape[d]);
+  }
+  if (percent_shared < 100 && maker.chance(60)) {
+    own.push_back("p");
+    of.push_back(maker.size());
+  }
+  names = own;
+  DType dtype = maker.one_of(position_types);
+  if (dtype == DType::u8 && size > 255) dtype = DType::i32;
+  if (size == 0 || numel(of) > 5000) return -1;
+  return maker.input(of, dtype, size);
+}
+
+bool make_gather(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const Shape shape = maker.shape(x);
+  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
+  const std::vector<std::string> names = names_of(shape, dim);
+  std::vector<std::string> positions = names;
+  const int at = make_positions(maker, shape, positions, shape[static_cast<std::size_t>(dim)], 35);
+  if (at < 0) return false;
+  std::vector<std::string> result;
+  for (const std::string& name : names) {
+    if (name != "[v]") result.push_back(name);
+  }
+  if (!positions.empty() && positions.back() == "p") result.push_back("p");
+  step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " + maker.joined(maker.shuffled(result), false);
+  take(step, {x, at});
+  return numel(maker.shape(at)) * numel(shape) / std::max<std::int64_t>(shape[static_cast<std::size_t>(dim)], 1) < most_points;
+}
+
+bool make_scatter(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const std::vector<std::string> names = names_of(maker.shape(x), -1);
+  std::vector<std::string> positions = names;
+  const std::int64_t size = std::max<std::int64_t>(maker.size(), 1);
+  const Shape shape = maker.shape(x);
+  const int at = make_positions(maker, shape, positions, size, 100);
+  if (at < 0 || numel(shape) * size > most_points) return false;
+  std::vector<std::string> result{"[v]"};
+  for (const std::string& name : names) {
+    if (maker.chance(50)) result.push_back(name);
+  }
+  step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " + maker.joined(maker.shuffled(result), false);
+  step.sizes = {{"v", size}};
+  return take(step, {x, at});
+}
+
+bool make_one_hot(Maker& maker, Step& step) {
+  Shape shape;
+  for (std::int64_t d = maker.below(3); d > 0; --d) shape.push_back(maker.size());
+  const std::int64_t size = std::max<std::int64_t>(maker.size(), 1);
+  if (numel(shape) * size > most_points) return false;
+  std::vector<std::string> names = names_of(shape, -1);
+  std::vector<std::string> result = names;
+  result.push_back("[v]");
+  step.pattern = maker.joined(names, false) + " -> " + maker.joined(maker.shuffled(result), false);
+  step.sizes = {{"v", size}};
+  step.dtype = maker.any_dtype();
+  return take(step, {maker.input(shape, DType::i64, size)});
+}
+
+bool make_cross_entropy(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return is_floating(maker.dtype(v)) && maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const Shape shape = maker.shape(x);
+  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
+  const std::vector<std::string> names = names_of(shape, dim);
+  std::vector<std::string> targets = names;
+  const int at = make_positions(maker, shape, targets, shape[static_cast<std::size_t>(dim)], 100);
+  if (at < 0) return false;
+  step.pattern = maker.joined(names, false) + ", " + maker.joined(targets, false);
+  if (maker.chance(50)) {
+    std::vector<std::string> kept;
+    for (const std::string& name : targets) {
+      if (maker.chance(60)) kept.push_back(name);
+    }
+    step.pattern += " -> " + maker.joined(maker.shuffled(kept), false);
+  }
+  return take(step, {x, at});
+}
+
+bool make_layer_norm(Maker& maker, Step& step) {
+  const int x = maker.floating();
+  if (!make_bracketed(maker, step, x, false)) return false;
+  const Shape weights{step.whole[0]};
+  return take(step, {x, maker.like(weights, maker.dtype(x)), maker.like(weights, maker.dtype(x))});
+}
+
+// --- views ---
+
+bool make_at(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const Shape& shape = maker.shape(x);
+  const auto entries = static_cast<std::size_t>(1 + maker.below(static_cast<std::int64_t>(shape.rank())));
+  for (std::size_t d = 0; d < entries; ++d) {
+    const std::int64_t n = shape[d];
+    if (n > 0 && maker.chance(30)) {
+      const std::int64_t position = maker.below(2 * n) - n;
+      step.whole.insert(step.whole.end(), {position, position, 0});
+      continue;
+    }
+    const std::int64_t begin = maker.below(n + 1), end = maker.chance(40) ? n : begin + maker.below(n - begin + 1);
+    step.whole.insert(step.whole.end(), {begin, end, maker.chance(70) ? 1 : 1 + maker.below(4)});
+  }
+  return take(step, {x});
+}
+Tensor run_at(const Step& s, Args x) {
+  std::vector<Index> indices;
+  for (std::size_t i = 0; i < s.whole.size(); i += 3) {
+    indices.push_back(s.whole[i + 2] == 0 ? Index(s.whole[i]) : Index(slice(s.whole[i], s.whole[i + 1], s.whole[i + 2])));
+  }
+  return x[0].at(indices);
+}
+
+bool make_reshape(Maker& maker, Step& step) {
+  const int x = maker.value();
+  if (x < 0) return false;
+  for (std::int64_t n : maker.shape(x)) {
+    const bool merges = !step.whole.empty() && maker.chance(40);
+    if (merges) step.whole.back() *= n;
+    else if (n > 3 && n % 2 == 0 && maker.chance(25)) step.whole.insert(step.whole.end(), {2, n / 2});
+    else step.whole.push_back(n);
+  }
+  if (maker.chance(15)) step.whole.push_back(1);
+  return take(step, {x});
+}
+
+bool make_pack(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const Shape shape = maker.shape(x);
+  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    step.pattern += std::string(d > 0 ? " " : "") + (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
+  }
+  step.args = {x};
+  for (std::int64_t n = 1 + maker.below(2); n > 0; --n) {
+    Shape other = shape;
+    if (maker.chance(50)) other[static_cast<std::size_t>(dim)] = maker.size();
+    if (numel(other) > 10000) return false;
+    step.args.push_back(maker.like(other, maker.dtype(x)));
+  }
+  if (maker.chance(50)) std::reverse(step.args.begin(), step.args.end());
+  return true;
+}
+bool make_unpack(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const Shape& shape = maker.shape(x);
+  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    step.pattern += std::string(d > 0 ? " " : "") + (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
+  }
+  const std::int64_t n = shape[static_cast<std::size_t>(dim)], first = maker.below(n + 1);
+  step.whole = {first, n - first, maker.below(2)};
+  return take(step, {x});
+}
+bool make_stack(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() < 4; });
+  if (x < 0) return false;
+  const Shape shape = maker.shape(x);
+  std::vector<std::string> names = names_of(shape, -1);
+  names.insert(names.begin(), "n");
+  step.pattern = maker.joined(names, false) + " -> " + maker.joined(maker.shuffled(names), true);
+  return take(step, {x, maker.like(shape, maker.dtype(x))});
+}
+
+// --- new tensors, state, gradients ---
+
+bool make_shape(Maker& maker, Step& step) {
+  for (std::int64_t d = maker.below(4); d > 0; --d) step.whole.push_back(maker.size());
+  step.dtype = maker.any_dtype();
+  step.numbers = {maker.number(step.dtype)};
+  return numel(Shape(std::span<const std::int64_t>(step.whole))) < 20000;
+}
+bool make_random(Maker& maker, Step& step) { return make_shape(maker, step) && is_floating(step.dtype); }
+Shape shape_of(const Step& s) { return Shape(std::span<const std::int64_t>(s.whole)); }
+
+bool make_assignment(Maker& maker, Step& step) {
+  const int x = maker.value();
+  int state = maker.value([&](int v) { return maker.is_state(v) && maker.shape(v) == maker.shape(x); });
+  if (state < 0) state = maker.input(maker.shape(x), maker.chance(80) ? maker.dtype(x) : maker.any_dtype(), 0, true);
+  return take(step, {state, x});
+}
+bool make_fill(Maker& maker, Step& step) {
+  const int state = maker.value([&](int v) { return maker.is_state(v); });
+  if (state < 0) return false;
+  step.numbers = {maker.number(maker.dtype(state))};
+  return take(step, {state});
+}
+
+bool make_gradient(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.is_argument(v) && is_floating(maker.dtype(v)); });
+  const int y = maker.floating();
+  if (x < 0 || y < 0 || maker.is_argument(y) || maker.is_state(y)) return false;
+  return take(step, {y, maker.like(maker.shape(y), maker.dtype(y)), x});
+}
+
+bool make_cast(Maker& maker, Step& step) {
+  step.dtype = maker.any_dtype();
+  return take(step, {maker.value()});
+}
+bool make_where(Maker& maker, Step& step) {
+  const int a = maker.value(), condition = maker.beside(a), b = maker.beside(a);
+  return take(step, {condition, a, b});
+}
+bool make_clamp(Maker& maker, Step& step) {
+  const int x = maker.value();
+  if (x < 0) return false;
+  step.numbers = {maker.number(maker.dtype(x)), maker.number(maker.dtype(x))};
+  if (!(step.numbers[0].real() <= step.numbers[1].real())) std::swap(step.numbers[0], step.numbers[1]);
+  return take(step, {x});
+}
+bool make_triangle(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 1; });
+  if (x < 0) return false;
+  step.whole = {maker.below(7) - 3};
+  step.numbers = {maker.number(maker.dtype(x))};
+  return take(step, {x});
+}
+bool make_matmul(Maker& maker, Step& step) {
+  const int a = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (a < 0) return false;
+  const std::int64_t columns = maker.size();
+  const Shape other = maker.chance(25) ? Shape{maker.shape(a).back()} : Shape{maker.shape(a).back(), columns};
+  if (numel(maker.shape(a)) * std::max<std::int64_t>(columns, 1) > most_points) return false;
+  return take(step, {a, maker.like(other, maker.dtype(a))});
+}
+bool make_mse(Maker& maker, Step& step) {
+  const int a = maker.floating();
+  return a >= 0 && take(step, {a, maker.like(maker.shape(a), maker.dtype(a))});
+}
+bool make_dropout(Maker& maker, Step& step) {
+  constexpr double probabilities[] = {0, 0.25, 0.5, 0.9};
+  step.numbers = {maker.one_of(probabilities)};
+  return take(step, {maker.floating()});
+}
+
+#define EIN_NAMED(call) []([[maybe_unused]] const Step& s, [[maybe_unused]] Args x) -> Tensor { return call; }
+
+std::vector<Operation> make_table() {
+  std::vector<Operation> t;
+  // Elementwise.
+  add_binary<add>(t, "add", 9);
+  add_binary<sub>(t, "sub", 9);
+  add_binary<mul>(t, "mul", 12);
+  add_binary<div>(t, "div", 6);
+  add_binary<pow>(t, "pow", 3);
+  add_binary<minimum>(t, "minimum", 3);
+  add_binary<maximum>(t, "maximum", 3);
+  add_binary<less>(t, "less", 3);
+  add_binary<less_equal>(t, "less_equal", 3);
+  add_binary<greater>(t, "greater", 3);
+  add_binary<greater_equal>(t, "greater_equal", 3);
+  add_binary<equal>(t, "equal", 3);
+  add_binary<not_equal>(t, "not_equal", 3);
+  add_binary<logical_and>(t, "logical_and", 3);
+  add_binary<logical_or>(t, "logical_or", 3);
+  t.push_back(unary<logical_not>("logical_not", 1));
+  t.push_back(unary<abs>("abs"));
+  t.push_back(unary<sqrt>("sqrt"));
+  t.push_back(unary<rsqrt>("rsqrt"));
+  t.push_back(unary<exp>("exp"));
+  t.push_back(unary<log>("log"));
+  t.push_back(unary<tanh>("tanh"));
+  t.push_back(unary<erf>("erf"));
+  t.push_back(unary<sigmoid>("sigmoid"));
+  t.push_back(unary<relu>("relu"));
+  t.push_back(unary<gelu>("gelu"));
+  t.push_back(unary<silu>("silu"));
+  t.push_back({"negate", make_unary, EIN_NAMED(-x[0]), "-$0", "negate($0)"});
+  t.push_back({"where", make_where, EIN_NAMED(where(x[0], x[1], x[2])), "ein::where($0, $1, $2)", "where($0, $1, $2)"});
+  t.push_back({"clamp", make_clamp, EIN_NAMED(clamp(x[0], s.numbers[0], s.numbers[1])), "ein::clamp($0, $n0, $n1)", "clamp($0, $n0, $n1)", 2});
+  t.push_back({"triu", make_triangle, EIN_NAMED(triu(x[0], s.whole[0], s.numbers[0])), "ein::triu($0, $w0, $n0)", "triu($0, $w0, $n0)", 1});
+  t.push_back({"tril", make_triangle, EIN_NAMED(tril(x[0], s.whole[0], s.numbers[0])), "ein::tril($0, $w0, $n0)", "tril($0, $w0, $n0)", 1});
+  t.push_back({"cast", make_cast, EIN_NAMED(x[0].to(s.dtype)), "$0.to(ein::DType::$d)", "cast($0, \"$d\")", 6});
+
+  // Patterns.
+  t.push_back({"einsum of one", make_einsum<1>, run_einsum, "ein::einsum($0, $p$h)", "einsum([$0], $p$h)", 4});
+  t.push_back({"einsum", make_einsum<2>, run_einsum, "ein::einsum($0, $1, $p$h)", "einsum([$0, $1], $p$h)", 10});
+  t.push_back({"einsum of three", make_einsum<3>, run_einsum, "ein::einsum($0, $1, $2, $p$h)", "einsum([$0, $1, $2], $p$h)", 3});
+  t.push_back({"matmul", make_matmul, EIN_NAMED(matmul(x[0], x[1])), "ein::matmul($0, $1)", "matmul($0, $1)", 3});
+  t.push_back(reduction<Reduction::sum>());
+  t.push_back(reduction<Reduction::mean>());
+  t.push_back(reduction<Reduction::max>());
+  t.push_back(reduction<Reduction::min>());
+  t.push_back(reduction<Reduction::prod>());
+  t.push_back(reduction<Reduction::any>());
+  t.push_back(reduction<Reduction::all>());
+  t.push_back(reduction<Reduction::logsumexp>());
+  t.push_back(reduction<Reduction::var>());
+  t.push_back(reduction<Reduction::std>());
+  t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)", "rearrange($0, $p$h)", 6});
+  t.push_back({"repeat", make_repeat, run_repeat, "ein::repeat($0, $p$h)", "rearrange($0, $p$h)", 3});
+  t.push_back({"stack", make_stack, EIN_NAMED(rearrange(x, runtime(s.pattern))),
+               "ein::rearrange(std::vector{$0, $1}, $p)", "stack([$0, $1], $p)", 2});
+  t.push_back({"pack", make_pack, EIN_NAMED(pack(x, runtime(s.pattern)).tensor), "ein::pack(std::vector{$a}, $p).tensor", "pack([$a], $p)", 3});
+  t.push_back({"unpack", make_unpack, EIN_NAMED(unpack(x[0], std::array{Shape{s.whole[0]}, Shape{s.whole[1]}}, runtime(s.pattern))[static_cast<std::size_t>(s.whole[2])]),
+               "ein::unpack($0, std::array{ein::Shape{$w0}, ein::Shape{$w1}}, $p)[$w2]", "unpack($0, $w, $p)", 2});
+
+  // Views and copies.
+  t.push_back({"at", make_at, run_at, "$0.at($i)", "at($0, $w)", 6});
+  t.push_back({"reshape", make_reshape, EIN_NAMED(x[0].reshape(shape_of(s))), "$0.reshape({$w})", "reshape($0, $w)", 3});
+  t.push_back({"clone", make_unary, EIN_NAMED(x[0].clone()), "$0.clone()", "clone($0)", 2});
+  t.push_back({"contiguous", make_unary, EIN_NAMED(x[0].contiguous()), "$0.contiguous()", "clone($0)", 1});
+
+  // Named operations.
+  t.push_back({"softmax", make_softmax, EIN_NAMED(softmax(x[0], runtime(s.pattern))), "ein::softmax($0, $p)", "softmax($0, $p)", 3});
+  t.push_back({"log_softmax", make_softmax, EIN_NAMED(log_softmax(x[0], runtime(s.pattern))), "ein::log_softmax($0, $p)", "log_softmax($0, $p)", 2});
+  t.push_back({"layer_norm", make_softmax, EIN_NAMED(layer_norm(x[0], runtime(s.pattern))), "ein::layer_norm($0, $p)", "layer_norm($0, $p)", 2});
+  t.push_back({"layer_norm with weights", make_layer_norm, EIN_NAMED(layer_norm(x[0], x[1], x[2], runtime(s.pattern))),
+               "ein::layer_norm($0, $1, $2, $p)", "layer_norm($0, $p, $1, $2)", 2});
+  t.push_back({"rms_norm", make_softmax, EIN_NAMED(rms_norm(x[0], runtime(s.pattern))), "ein::rms_norm($0, $p)", "rms_norm($0, $p)", 2});
+  t.push_back({"argmax", make_order, EIN_NAMED(argmax(x[0], runtime(s.pattern))), "ein::argmax($0, $p)", "argmax($0, $p)", 2});
+  t.push_back({"argmin", make_order, EIN_NAMED(argmin(x[0], runtime(s.pattern))), "ein::argmin($0, $p)", "argmin($0, $p)", 2});
+  t.push_back({"cumsum", make_order, EIN_NAMED(cumsum(x[0], runtime(s.pattern))), "ein::cumsum($0, $p)", "cumsum($0, $p)", 3});
+  t.push_back({"sort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).values), "ein::sort($0, $p).values", "sort($0, $p)", 2});
+  t.push_back({"sort descending", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern), true).values), "ein::sort($0, $p, true).values",
+               "sort($0, $p, True)", 1});
+  t.push_back({"argsort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).positions), "ein::sort($0, $p).positions", "argsort($0, $p)", 2});
+  t.push_back({"top_k", make_top_k, EIN_NAMED(top_k(x[0], runtime(s.pattern), s.whole[0]).values), "ein::top_k($0, $p, $w0).values",
+               "top_k($0, $p, $w0)", 2});
+  t.push_back({"gather", make_gather, EIN_NAMED(gather(x[0], x[1], runtime(s.pattern))), "ein::gather($0, $1, $p)", "gather($0, $1, $p)", 4});
+  t.push_back({"scatter_add", make_scatter, EIN_NAMED(scatter_add(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+               "ein::scatter_add($0, $1, $p$h)", "scatter_add($0, $1, $p$h)", 4});
+  t.push_back({"one_hot", make_one_hot, EIN_NAMED(one_hot(x[0], runtime(s.pattern), AxisSize{"v", s.sizes[0].second}, s.dtype)),
+               "ein::one_hot($0, $p$h, ein::DType::$d)", "one_hot($0, $p, \"$d\"$h)", 2});
+  t.push_back({"cross_entropy", make_cross_entropy, EIN_NAMED(cross_entropy(x[0], x[1], runtime(s.pattern))), "ein::cross_entropy($0, $1, $p)",
+               "cross_entropy($0, $1, $p)", 2});
+  t.push_back({"mse_loss", make_mse, EIN_NAMED(mse_loss(x[0], x[1])), "ein::mse_loss($0, $1)", "mse_loss($0, $1)", 1});
+  t.push_back({"dropout", make_dropout, EIN_NAMED(dropout(x[0], s.numbers[0].real())), "ein::dropout($0, $n0)", "", 1});
+
+  // New tensors.
+  t.push_back({"randn", make_random, EIN_NAMED(randn(shape_of(s), s.dtype)), "ein::randn({$w}, ein::DType::$d)", "", 1});
+  t.push_back({"rand", make_random, EIN_NAMED(rand(shape_of(s), s.dtype)), "ein::rand({$w}, ein::DType::$d)", "", 1});
+  t.push_back({"full", make_shape, EIN_NAMED(full(shape_of(s), s.numbers[0], s.dtype)), "ein::full({$w}, $n0, ein::DType::$d)",
+               "full($w, $n0, \"$d\")", 3});
+  t.push_back({"arange", [](Maker& maker, Step& step) { step.whole = {maker.size()}; return true; }, EIN_NAMED(arange(s.whole[0])),
+               "ein::arange($w0)", "arange($w0)", 1});
+  t.push_back({"eye", [](Maker& maker, Step& step) { step.whole = {maker.below(9)}; step.dtype = maker.any_dtype(); return true; },
+               EIN_NAMED(eye(s.whole[0], s.dtype)), "ein::eye($w0, ein::DType::$d)", "eye($w0, \"$d\")", 2});
+
+  // State and gradients.
+  t.push_back({"copy_from", make_assignment, EIN_NAMED((NoGrad(), x[0].copy_from(x[1]), x[0])), "(ein::NoGrad(), $0.copy_from($1), $0)", "copy_from($0, $1)", 5});
+  t.push_back({"fill", make_fill, EIN_NAMED((NoGrad(), x[0].fill(s.numbers[0]), x[0])), "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2});
+  t.push_back({"detach", make_unary, EIN_NAMED(x[0].detach()), "$0.detach()", "detach($0)", 1});
+  t.push_back({"gradient", make_gradient, EIN_NAMED(gradients(x[0], x[1], std::array{x[2]}, true).front()),
+               "ein::gradients($0, $1, std::array{$2}, true).front()", "gradient($0, $1, $2)", 8});
+  return t;
+}
+
+}  // namespace
+
+const std::vector<Operation>& operations() {
+  static const std::vector<Operation> table = make_table();
+  return table;
+}
+
+}  // namespace ein::attack

@@ -1,0 +1,635 @@
+#!/usr/bin/env python3
+"""Replays the programs that `ein_attack --write FILE` leaves in NumPy and PyTorch.
+
+ein says for each element of an output which values a correct engine may give; what the peers compute must be among
+them. A value whose call a peer lacks (or means otherwise: see docs/attack.md) is left out, with all that follows from it.
+"""
+import argparse
+import collections
+import json
+import re
+import sys
+import warnings
+
+import numpy as np
+import torch
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+
+# Storage dtypes; arithmetic on floats of 8 and 16 bits happens in f32, rounded once.
+TORCH = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f8e4m3": torch.float8_e4m3fn,
+         "f8e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
+NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "u8": np.uint8, "bool": np.bool_}
+INTEGERS = {"bool": 0, "u8": 1, "i32": 2, "i64": 3}
+LIMITS = {"u8": (0, 255), "i32": (-2**31, 2**31 - 1), "i64": (-2**63, 2**63 - 1)}
+
+
+class Missing(Exception):
+    """The peer has no such call."""
+
+
+class Value:
+    """An array of a library with the dtype that ein gives it."""
+
+    def __init__(self, data, dtype):
+        self.data, self.dtype = data, dtype
+
+
+def promote(a, b):
+    if a in INTEGERS or b in INTEGERS:
+        if a in INTEGERS and b in INTEGERS:
+            return max(a, b, key=INTEGERS.get)
+        return b if a in INTEGERS else a
+    width = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "f8e4m3": 8, "f8e5m2": 8}
+    if a != b and width[a] == width[b]:
+        return "f32"
+    return max(a, b, key=width.get)
+
+
+def compute_type(dtype):
+    return "i64" if dtype in INTEGERS else "f64" if dtype == "f64" else "f32"
+
+
+class NumPy:
+    name = "NumPy"
+
+    def has(self, dtype): return dtype in NUMPY
+    def array(self, values, shape, dtype): return np.array(values, dtype=np.float64).reshape(shape).astype(NUMPY[dtype])
+    def convert(self, x, dtype): return x.astype(NUMPY[dtype])
+    def doubles(self, x): return x.astype(np.float64).reshape(-1)
+    def where(self, c, a, b): return np.where(c, a, b)
+    def full(self, shape, number, dtype): return np.full(shape, number, dtype=NUMPY[dtype])
+    def arange(self, n): return np.arange(n, dtype=np.int64)
+    def transpose(self, x, order): return np.transpose(x, order)
+    def broadcast(self, x, shape): return np.broadcast_to(x, shape)
+    def einsum(self, letters, arrays): return np.einsum(letters, *arrays)
+    def concatenate(self, arrays, dim): return np.concatenate(arrays, dim)
+    def stack(self, arrays): return np.stack(arrays)
+    def is_nan(self, x): return np.isnan(x)
+    def trunc(self, x): return np.trunc(x)
+    def clip(self, x, low, high): return np.clip(x, low, high)
+    def unary(self, op, x): return {"rsqrt": lambda v: 1 / np.sqrt(v), "negate": np.negative, "erf": None}.get(op, getattr(np, op, None))
+    def binary(self, op):
+        names = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "pow": "power"}
+        return getattr(np, names.get(op, op))
+    def reduce(self, op, x, dims): return getattr(np, op)(x, axis=dims)
+    def cumsum(self, x, dim): return np.cumsum(x, axis=dim)
+    def take(self, x, positions, dim): return np.take_along_axis(x, positions, axis=dim)
+    def argmax(self, x, dim): return np.argmax(x, axis=dim)
+    def argmin(self, x, dim): return np.argmin(x, axis=dim)
+    def argsort(self, x, dim): return np.argsort(x, axis=dim, kind="stable")
+    def flip(self, x, dim): return np.flip(x, dim)
+    def add_at(self, x, places, values): np.add.at(x, places, values)
+    def copy(self, x): return np.array(x)
+    def tri(self, x, lower, diagonal):
+        return (np.tril if lower else np.triu)(np.ones(x.shape[-2:], dtype=bool), diagonal)
+
+
+class PyTorch:
+    name = "PyTorch"
+
+    def has(self, dtype): return True
+    def array(self, values, shape, dtype):
+        return self.convert(torch.tensor(np.array(values, dtype=np.float64)).reshape(shape), dtype)
+    def convert(self, x, dtype):
+        if dtype == "f8e4m3":  # ein saturates
+            nan = torch.isnan(x)
+            x = torch.where(nan, x, x.clamp(-448, 448)) if x.is_floating_point() else x
+        return x.to(TORCH[dtype])
+    def doubles(self, x): return x.detach().to(torch.float64).reshape(-1).numpy()
+    def where(self, c, a, b): return torch.where(c, a, b)
+    def full(self, shape, number, dtype): return self.convert(torch.full(shape, number, dtype=torch.float64), dtype)
+    def arange(self, n): return torch.arange(n)
+    def transpose(self, x, order): return x.permute(order)
+    def broadcast(self, x, shape): return x.broadcast_to(shape)
+    def einsum(self, letters, arrays): return torch.einsum(letters, *arrays)
+    def concatenate(self, arrays, dim): return torch.cat(arrays, dim)
+    def stack(self, arrays): return torch.stack(arrays)
+    def is_nan(self, x): return torch.isnan(x)
+    def trunc(self, x): return torch.trunc(x)
+    def clip(self, x, low, high): return torch.clamp(x, low, high)
+    def unary(self, op, x):
+        own = {"negate": torch.neg,
+               # Its roots of f32 are not rounded correctly.
+               "sqrt": lambda v: torch.sqrt(v.double()).to(v.dtype)}
+        return own.get(op, getattr(torch, op, None))
+    def binary(self, op): return getattr(torch, op)
+    def reduce(self, op, x, dims):
+        if op in ("max", "min"): return getattr(torch, "a" + op)(x, dims)
+        return getattr(torch, op)(x, dims)
+    def cumsum(self, x, dim): return torch.cumsum(x, dim)
+    def take(self, x, positions, dim): return torch.take_along_dim(x, positions, dim)
+    def argmax(self, x, dim): raise Missing  # of equal elements any
+    def argmin(self, x, dim): raise Missing
+    def argsort(self, x, dim): return torch.argsort(x, dim=dim, stable=True)
+    def flip(self, x, dim): return torch.flip(x, [dim])
+    def add_at(self, x, places, values): x.index_put_(places, values, accumulate=True)
+    def copy(self, x): return x.clone()
+    def tri(self, x, lower, diagonal):
+        return (torch.tril if lower else torch.triu)(torch.ones(x.shape[-2:], dtype=torch.bool), diagonal)
+
+
+# --- patterns -----------------------------------------------------------------------------------------
+
+def items(side):
+    """The dimensions of a side, each a list of axis names."""
+    result = []
+    for token in re.findall(r"\([^)]*\)|\[[^\]]*\]|\S+", side):
+        names = token.strip("()[]").split()
+        result.append([] if names == ["1"] else names)
+    return result
+
+
+def split(pattern):
+    left, arrow, right = pattern.partition("->")
+    return [items(side) for side in left.split(",")], items(right) if arrow else None
+
+
+class Replay:
+    """The vocabulary of the calls in the programs' steps."""
+
+    def __init__(self, library):
+        self.library = library
+        self.result = None  # dtype of the call's result
+
+    # Elements in the type that ein computes in.
+    def load(self, x, dtype):
+        return self.cast_data(x, dtype)
+
+    def cast_data(self, x, dtype):
+        lib = self.library
+        if x.dtype == dtype: return x.data
+        data = x.data
+        if x.dtype in ("f16", "bf16", "f8e4m3", "f8e5m2") and lib.name == "PyTorch": data = data.to(torch.float32)
+        if dtype == "bool": return data != 0
+        if dtype in LIMITS and x.dtype not in INTEGERS:
+            # Truncated, saturated, 0 for NaN.
+            low, high = LIMITS[dtype]
+            data = lib.convert(data, "f64")
+            whole = lib.trunc(data)
+            nan, over, under = lib.is_nan(data), whole >= high, whole <= low
+            safe = lib.convert(lib.where(nan | over | under, lib.full((), 0, "f64"), whole), "i64")
+            safe = lib.where(over, lib.full((), 0, "i64") + high, lib.where(under, lib.full((), 0, "i64") + low, safe))
+            return lib.convert(safe, dtype)
+        return lib.convert(data, dtype)
+
+    def give(self, data, dtype):
+        """What was computed in its compute type, as `dtype`."""
+        own = compute_type(dtype) if dtype != "bool" else ("bool" if str(data.dtype).endswith("bool") or str(data.dtype) == "bool" else "i64")
+        return Value(self.cast_data(Value(data, own), dtype), dtype)
+
+    def common(self, operands, floating):
+        """The dtype that the operands are computed in, and they in it."""
+        tensors = [x for x in operands if isinstance(x, Value)]
+        numbers = [x for x in operands if not isinstance(x, Value)]
+        dtype = tensors[0].dtype
+        for x in tensors[1:]: dtype = promote(dtype, x.dtype)
+        if dtype in INTEGERS and (floating or any(isinstance(n, float) for n in numbers)): dtype = "f32"
+        elif dtype == "bool" and numbers: dtype = "i64"
+        compute = compute_type(dtype)
+        data = [self.load(x, compute) if isinstance(x, Value) else self.library.full((), x, compute) for x in operands]
+        return dtype, data
+
+    def elementwise(self, op, operands, kind):
+        dtype, data = self.common(operands, kind == "floating")
+        return self.give(op(*data), "bool" if kind == "bool" else dtype)
+
+    def pow(self, a, b):
+        dtype, data = self.common([a, b], False)
+        if dtype in INTEGERS: raise Missing  # negative exponents are an error there
+        return self.give(self.library.binary("pow")(*data), dtype)
+
+    def where(self, c, a, b):
+        dtype, (x, y) = self.common([a, b], False)
+        return self.give(self.library.where(self.cast_data(c, "bool"), x, y), dtype)
+
+    def clamp(self, x, low, high):
+        dtype, (data, least, most) = self.common([x, low, high], False)
+        return self.give(self.library.binary("minimum")(self.library.binary("maximum")(data, least), most), dtype)
+
+    def relu(self, x): return self.elementwise(lambda v: self.library.binary("maximum")(v, v * 0 if x.dtype in INTEGERS else self.library.full((), 0, compute_type(x.dtype))), [x], "same")
+
+    def logical_not(self, x): return Value(~self.cast_data(x, "bool"), "bool")
+    def logical_and(self, a, b): return self.elementwise(lambda x, y: (x != 0) & (y != 0), [a, b], "bool")
+    def logical_or(self, a, b): return self.elementwise(lambda x, y: (x != 0) | (y != 0), [a, b], "bool")
+
+    def sigmoid(self, x): return self.elementwise(lambda v: 1 / (1 + self.library.unary("exp", v)(-v)), [x], "floating")
+    def silu(self, x): return self.elementwise(lambda v: v / (1 + self.library.unary("exp", v)(-v)), [x], "floating")
+
+    def gelu(self, x):
+        if self.library.name == "NumPy": raise Missing
+        return self.elementwise(lambda v: v * 0.5 * torch.erf(v * 2**-0.5) + v * 0.5, [x], "floating")
+
+    def triangle(self, x, diagonal, otherwise, lower):
+        dtype = x.dtype
+        keep = self.library.tri(x.data, lower, diagonal)
+        rest = self.library.full((), otherwise, compute_type(dtype))
+        return self.give(self.library.where(keep, self.load(x, compute_type(dtype)), rest), dtype)
+
+    def triu(self, x, diagonal, otherwise): return self.triangle(x, diagonal, otherwise, False)
+    def tril(self, x, diagonal, otherwise): return self.triangle(x, diagonal, otherwise, True)
+    def cast(self, x, dtype): return Value(self.cast_data(x, dtype), dtype)
+
+    # --- patterns ---
+
+    def sizes(self, sides, shapes, given):
+        sizes = dict(given)
+        for _ in range(3):
+            for side, shape in zip(sides, shapes):
+                for names, n in zip(side, shape):
+                    unknown = [a for a in names if a not in sizes]
+                    known = int(np.prod([sizes[a] for a in names if a in sizes], dtype=np.int64))
+                    if len(unknown) == 1 and known > 0: sizes[unknown[0]] = n // known
+                    elif len(unknown) == 1: raise Missing  # beside a size of 0 any would do
+        return sizes
+
+    def spread(self, data, side, sizes):
+        return data.reshape(tuple(sizes[a] for names in side for a in names)), [a for names in side for a in names]
+
+    def gathered(self, data, names, output, sizes):
+        """Axes `names` in the order of the output, merged as it says; axes that are missing repeat."""
+        lib = self.library
+        flat = [a for group in output for a in group]
+        missing = [a for a in flat if a not in names]
+        data = data.reshape(tuple(data.shape) + (1,) * len(missing))
+        data = lib.broadcast(data, tuple(sizes[a] for a in names + missing))
+        data = lib.transpose(data, [(names + missing).index(a) for a in flat])
+        return data.reshape(tuple(int(np.prod([sizes[a] for a in group], dtype=np.int64)) for group in output))
+
+    def rearrange(self, x, pattern, **given):
+        (side,), output = split(pattern)
+        data = x.data
+        sizes = self.sizes([side], [data.shape], given)
+        data, names = self.spread(data, side, sizes)
+        return Value(self.gathered(data, names, output, sizes), x.dtype)
+
+    def einsum(self, xs, pattern, **given):
+        sides, output = split(pattern)
+        dtype = xs[0].dtype
+        compute = compute_type(dtype)
+        if dtype == "bool" or (compute == "i64" and self.result != dtype): compute = "i64"
+        sizes = self.sizes(sides, [x.data.shape for x in xs], given)
+        letters = {a: chr(ord("a") + i) if i < 26 else chr(ord("A") + i - 26) for i, a in enumerate(sizes)}
+        # PyTorch sums an operand's own axes first, and 0 · NaN is no empty sum.
+        if self.library.name == "PyTorch" and len(xs) > 1 and 0 in sizes.values(): raise Missing
+        arrays, terms = [], []
+        for x, side in zip(xs, sides):
+            data, names = self.spread(self.load(x, compute), side, sizes)
+            arrays.append(data)
+            terms.append("".join(letters[a] for a in names))
+        flat = [a for group in output for a in group]
+        data = self.library.einsum(",".join(terms) + "->" + "".join(letters[a] for a in flat), arrays)
+        return self.give(self.gathered(data, flat, output, sizes), self.result)
+
+    def matmul(self, a, b):
+        if len(a.data.shape) == 1 and len(b.data.shape) == 1: return self.einsum([a, b], "k, k ->")
+        if self.library.name == "PyTorch" and compute_type(a.dtype) == "i64": raise Missing
+        compute = compute_type(a.dtype)
+        x, y = self.load(a, compute), self.load(b, compute)
+        return self.give(x @ y, self.result)
+
+    def reduced(self, x, pattern, given, f, compute):
+        (side,), output = split(pattern)
+        sizes = self.sizes([side], [x.data.shape], given)
+        data, names = self.spread(self.load(x, compute), side, sizes)
+        flat = [a for group in output for a in group]
+        dims = tuple(i for i, a in enumerate(names) if a not in flat)
+        data = f(data, dims) if dims else f(data.reshape(tuple(data.shape) + (1,)), (len(names),))
+        return self.gathered(data, [a for a in names if a in flat], output, sizes)
+
+    def reduce(self, x, pattern, how, **given):
+        lib = self.library
+        compute = compute_type(x.dtype)
+
+        def f(data, dims):
+            if how in ("any", "all"):
+                data = data != 0
+                for d in sorted(dims, reverse=True): data = getattr(lib, "reduce")(how, data, d)
+                return data
+            if how == "prod":
+                for d in sorted(dims, reverse=True): data = lib.reduce("prod", data, d)
+                return data
+            if how == "logsumexp":
+                most = lib.reduce("max", data, dims)
+                most = lib.where(abs(most) == float("inf"), lib.full((), 0, compute), most)
+                wide = most
+                for d in sorted(dims): wide = wide[tuple(slice(None) for _ in range(d)) + (None,)]
+                return lib.unary("log", data)(lib.reduce("sum", lib.unary("exp", data)(data - wide), dims)) + most
+            if how in ("var", "std"):
+                if lib.name == "PyTorch": return getattr(torch, how)(data, dims, correction=0)
+                return getattr(np, how)(data, axis=dims)
+            return lib.reduce(how, data, dims)
+
+        try:
+            data = self.reduced(x, pattern, given, f, compute)
+        except (ValueError, RuntimeError, IndexError):
+            raise Missing  # of no elements
+        if how in ("any", "all"): return Value(self.cast_data(Value(data, "bool"), self.result), self.result)
+        return self.give(data, self.result)
+
+    def stack(self, xs, pattern):
+        return self.rearrange(Value(self.library.stack([x.data for x in xs]), xs[0].dtype), pattern)
+
+    def star(self, pattern): return pattern.split().index("*")
+
+    def pack(self, xs, pattern):
+        return Value(self.library.concatenate([x.data for x in xs], self.star(pattern)), xs[0].dtype)
+
+    def unpack(self, x, whole, pattern):
+        dim, first = self.star(pattern), whole[0]
+        cut = (slice(0, first), slice(first, None))[whole[2]]
+        return Value(x.data[(slice(None),) * dim + (cut,)], x.dtype)
+
+    def at(self, x, whole):
+        entries = [whole[i] if whole[i + 2] == 0 else slice(whole[i], whole[i + 1], whole[i + 2]) for i in range(0, len(whole), 3)]
+        return Value(x.data[tuple(entries)], x.dtype)
+
+    def reshape(self, x, whole): return Value(x.data.reshape(tuple(whole)), x.dtype)
+    def clone(self, x): return Value(self.library.copy(x.data), x.dtype)
+
+    # --- along an axis in brackets ---
+
+    def dims(self, pattern):
+        names = pattern.split()
+        begin = next(i for i, a in enumerate(names) if a.startswith("["))
+        end = next(i for i, a in enumerate(names) if a.endswith("]"))
+        return tuple(range(begin, end + 1))
+
+    def widened(self, data, dims):
+        for d in sorted(dims): data = data[(slice(None),) * d + (None,)]
+        return data
+
+    def along(self, x, pattern, f):
+        compute = compute_type(x.dtype)
+        if 0 in x.data.shape: return Value(self.library.copy(x.data), x.dtype)
+        return self.give(f(self.load(x, compute), self.dims(pattern)), self.result)
+
+    def shifted(self, data, dims):
+        return data - self.widened(self.library.reduce("max", data, dims), dims)
+
+    def softmax(self, x, pattern):
+        def f(data, dims):
+            e = self.library.unary("exp", data)(self.shifted(data, dims))
+            return e / self.widened(self.library.reduce("sum", e, dims), dims)
+        return self.along(x, pattern, f)
+
+    def log_softmax(self, x, pattern):
+        def f(data, dims):
+            s = self.shifted(data, dims)
+            e = self.library.unary("exp", data)(s)
+            return s - self.widened(self.library.unary("log", data)(self.library.reduce("sum", e, dims)), dims)
+        return self.along(x, pattern, f)
+
+    def normed(self, data, dims, centred, eps):
+        lib = self.library
+        if centred: data = data - self.widened(lib.reduce("mean", data, dims), dims)
+        return data / lib.unary("sqrt", data)(self.widened(lib.reduce("mean", data * data, dims), dims) + eps)
+
+    def layer_norm(self, x, pattern, weight=None, bias=None):
+        def f(data, dims):
+            y = self.normed(data, dims, True, 1e-5)
+            if weight is None: return y
+            shape = tuple(n if d in dims else 1 for d, n in enumerate(data.shape))
+            own = compute_type(x.dtype)
+            return y * self.load(weight, own).reshape(shape) + self.load(bias, own).reshape(shape)
+        return self.along(x, pattern, f)
+
+    def rms_norm(self, x, pattern): return self.along(x, pattern, lambda data, dims: self.normed(data, dims, False, 1e-6))
+
+    def ordered(self, x):
+        """Elements that order as x's do."""
+        return self.load(x, compute_type(x.dtype))
+
+    def argmax(self, x, pattern): return Value(self.library.argmax(self.ordered(x), self.dims(pattern)[0]), "i64")
+    def argmin(self, x, pattern): return Value(self.library.argmin(self.ordered(x), self.dims(pattern)[0]), "i64")
+
+    def cumsum(self, x, pattern):
+        return self.give(self.library.cumsum(self.load(x, compute_type(x.dtype)), self.dims(pattern)[0]), self.result)
+
+    def argsort(self, x, pattern): return Value(self.library.argsort(self.ordered(x), self.dims(pattern)[0]), "i64")
+
+    def sort(self, x, pattern, descending=False):
+        dim = self.dims(pattern)[0]
+        data = self.ordered(x)
+        if descending:
+            # Equal elements keep their order: sorted from the end, then turned around.
+            turned = self.library.flip(data, dim)
+            data = self.library.flip(self.library.take(turned, self.library.argsort(turned, dim), dim), dim)
+        else:
+            data = self.library.take(data, self.library.argsort(data, dim), dim)
+        return self.give(data, x.dtype)
+
+    def top_k(self, x, pattern, k):
+        data = self.sort(x, pattern, True).data
+        return Value(data[(slice(None),) * self.dims(pattern)[0] + (slice(0, k),)], x.dtype)
+
+    # --- positions ---
+
+    def indexed(self, axes, sizes, name, order):
+        """The positions along axis `name` as an array over the axes in `order`."""
+        shape = [sizes[name] if a == name else 1 for a in order]
+        return self.library.broadcast(self.library.arange(sizes[name]).reshape(tuple(shape)), tuple(sizes[a] for a in order))
+
+    def over(self, x, names, order, sizes):
+        data = self.cast_data(x, "i64")
+        data = self.library.transpose(data, [names.index(a) for a in order if a in names])
+        shape = [sizes[a] if a in names else 1 for a in order]
+        return self.library.broadcast(data.reshape(tuple(shape)), tuple(sizes[a] for a in order))
+
+    def gather(self, x, positions, pattern):
+        (table, where), output = split(pattern)
+        table, where, output = [[group[0] for group in side] for side in (table, where, output)]
+        sizes = {a: n for a, n in zip(table, x.data.shape)} | {a: n for a, n in zip(where, positions.data.shape)}
+        at = self.over(positions, where, output, sizes)
+        return Value(x.data[tuple(at if a == "v" else self.indexed(table, sizes, a, output) for a in table)], x.dtype)
+
+    def scatter_add(self, x, positions, pattern, v):
+        (values, where), output = split(pattern)
+        values, where, output = [[group[0] for group in side] for side in (values, where, output)]
+        sizes = {a: n for a, n in zip(values, x.data.shape)} | {"v": v}
+        compute = compute_type(x.dtype)
+        result = self.library.full(tuple(sizes[a] for a in output), 0, compute)
+        at = self.over(positions, where, values, sizes)
+        self.library.add_at(result, tuple(at if a == "v" else self.indexed(values, sizes, a, values) for a in output), self.load(x, compute))
+        return self.give(result, self.result)
+
+    def one_hot(self, positions, pattern, dtype, v):
+        (where,), output = split(pattern)
+        where, output = [[group[0] for group in side] for side in (where, output)]
+        sizes = {a: n for a, n in zip(where, positions.data.shape)} | {"v": v}
+        return Value(self.library.convert(self.over(positions, where, output, sizes) == self.indexed(output, sizes, "v", output), dtype), dtype)
+
+    def cross_entropy(self, x, targets, pattern):
+        left, arrow, right = pattern.partition("->")
+        logits, where = [[group[0] for group in items(side)] for side in left.split(",")]
+        output = [group[0] for group in items(right)]
+        sizes = {a: n for a, n in zip(logits, x.data.shape)}
+        if 0 in x.data.shape: raise Missing
+        compute = compute_type(x.dtype)
+        data, dim = self.load(x, compute), logits.index("v")
+        lib = self.library
+        most = lib.reduce("max", data, (dim,))
+        total = lib.unary("log", data)(lib.reduce("sum", lib.unary("exp", data)(data - self.widened(most, (dim,))), (dim,))) + most
+        rest = [a for a in logits if a != "v"]
+        at = self.over(targets, where, rest, sizes)
+        picked = data[tuple(at if a == "v" else self.indexed(logits, sizes, a, rest) for a in logits)]
+        losses = total - picked
+        dims = tuple(i for i, a in enumerate(rest) if a not in output)
+        if dims: losses = lib.reduce("mean", losses, dims)
+        kept = [a for a in rest if a in output]
+        return self.give(lib.transpose(losses, [kept.index(a) for a in output]), self.result)
+
+    def mse_loss(self, a, b):
+        dtype, (x, y) = self.common([a, b], False)
+        d = (x - y) * (x - y)
+        return self.give(self.library.reduce("mean", d, tuple(range(len(d.shape)))) if len(d.shape) else d, self.result)
+
+    # --- new tensors, state, gradients ---
+
+    def full(self, shape, number, dtype):
+        if dtype in INTEGERS and isinstance(number, float): raise Missing
+        return self.cast(Value(self.library.full(tuple(shape), number, "i64" if isinstance(number, int) else "f64"), "i64" if isinstance(number, int) else "f64"), dtype)
+
+    def arange(self, n): return Value(self.library.arange(n), "i64")
+    def eye(self, n, dtype):
+        i = self.library.arange(n)
+        return Value(self.library.convert(i.reshape((n, 1)) == i, dtype), dtype)
+
+    def copy_from(self, state, x):
+        state.data[...] = self.cast_data(Value(x.data.detach() if self.library.name == "PyTorch" else x.data, x.dtype), state.dtype)
+        return state
+
+    def fill(self, state, number):
+        state.data[...] = self.cast(self.full((), number, "i64" if isinstance(number, int) else "f64"), state.dtype).data
+        return state
+
+    def detach(self, x): return Value(x.data.detach() if self.library.name == "PyTorch" else x.data, x.dtype)
+
+    def gradient(self, y, cotangent, x):
+        # PyTorch adds the parts of a gradient in its dtype.
+        if self.library.name == "NumPy" or x.dtype not in ("f32", "f64"): raise Missing
+        if not y.data.requires_grad: return Value(torch.zeros_like(x.data), x.dtype)
+        (found,) = torch.autograd.grad(y.data, [x.data], [cotangent.data], create_graph=True, allow_unused=True)
+        return Value(torch.zeros_like(x.data) if found is None else found, x.dtype)
+
+
+def add_vocabulary():
+    def binary(op, kind):
+        return lambda self, a, b: self.elementwise(self.library.binary(op), [a, b], kind)
+
+    def unary(op, kind):
+        def call(self, x):
+            f = self.library.unary(op, None)
+            if f is None: raise Missing
+            return self.elementwise(f, [x], kind)
+        return call
+
+    for op in ("add", "sub", "mul", "minimum", "maximum"): setattr(Replay, op, binary(op, "same"))
+    setattr(Replay, "div", binary("div", "floating"))
+    for op in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+        name = {"equal": "eq", "not_equal": "ne"}
+        setattr(Replay, op, lambda self, a, b, op=op: self.elementwise(
+            self.library.binary(name.get(op, op) if self.library.name == "PyTorch" else op), [a, b], "bool"))
+    for op in ("abs", "negate"): setattr(Replay, op, unary(op, "same"))
+    for op in ("sqrt", "rsqrt", "exp", "log", "tanh", "erf"): setattr(Replay, op, unary(op, "floating"))
+
+
+add_vocabulary()
+
+
+def doubles(text):
+    return np.frombuffer(bytes.fromhex(text), dtype="<f8")
+
+
+def compare(got, expected):
+    """The first element that is not among what it may be."""
+    low, high, nan = doubles(expected["low"]), doubles(expected["high"]), doubles(expected["nan"])
+    with np.errstate(invalid="ignore"):
+        inside = (got >= low) & (got <= high)
+        # -0 comes before 0.
+        inside &= ~((got == 0) & np.signbit(got) & (low == 0) & ~np.signbit(low))
+        inside &= ~((got == 0) & ~np.signbit(got) & (high == 0) & np.signbit(high))
+    wrong = np.where(np.isnan(got), nan == 0, ~inside).nonzero()[0]
+    if len(wrong) == 0: return None
+    i = wrong[0]
+    return f"element {i} is {got[i]!r}, ein may give {low[i]!r} .. {high[i]!r}{' or nan' if nan[i] else ''}"
+
+
+def replay(program, library, counts):
+    replay = Replay(library)
+    values = {}
+    differentiates = any(step.get("name") == "gradient" for step in program["steps"])
+    for v, step in enumerate(program["steps"]):
+        name = f"v{v}"
+        if "values" in step:
+            if not library.has(step["dtype"]): continue
+            data = library.array(doubles(step["values"]), tuple(step["shape"]), step["dtype"])
+            if library.name == "PyTorch" and differentiates and not step["state"] and step["dtype"] not in INTEGERS: data.requires_grad_(True)
+            values[name] = Value(data, step["dtype"])
+            continue
+        # What follows from a state that was not written to is another.
+        assigns = step["name"] in ("copy_from", "fill")
+        if not step["call"] or not library.has(step["dtype"]):
+            if assigns: return None
+            continue
+        replay.result = step["dtype"]
+        call = step["call"]
+        if any(used not in values for used in re.findall(r"\bv\d+\b(?!=)", re.sub(r'"[^"]*"', '""', call))):
+            if assigns: return None
+            continue
+        scope = {"inf": float("inf"), "nan": float("nan"), **values}
+        try:
+            value = eval("self." + call, {"self": replay}, scope)  # the text is ein_attack's own
+        except Missing:
+            continue
+        except Exception as error:  # an operation that the peer has for fewer dtypes
+            counts["not run: " + type(error).__name__ + " in " + step["name"]] += 1
+            if counts["shown " + step["name"]] < 1:
+                counts["shown " + step["name"]] += 1
+                print(f"not run: {library.name} seed {program['seed']} {call}: {str(error)[:200]}", file=sys.stderr)
+            continue
+        if tuple(value.data.shape) != tuple(step["shape"]):
+            return f"v{v} = {call} has shape {tuple(value.data.shape)}, ein's {tuple(step['shape'])}"
+        if value.dtype != step["dtype"]:
+            return f"v{v} = {call} has dtype {value.dtype}, ein's {step['dtype']}"
+        values[name] = value
+    for expected in program["outputs"]:
+        name = f"v{expected['value']}"
+        if name not in values: continue
+        data = values[name].data
+        if library.name == "PyTorch" and values[name].dtype in ("f8e4m3", "f8e5m2"): data = data.to(torch.float32)
+        wrong = compare(library.doubles(data), expected)
+        counts["outputs"] += 1
+        if wrong: return f"{name}: {wrong}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file")
+    parser.add_argument("--most", type=int, default=10, help="differences that are shown")
+    options = parser.parse_args()
+    differences = 0
+    counts = {library.name: collections.Counter() for library in (NumPy, PyTorch)}
+    programs = 0
+    np.seterr(all="ignore")
+    for line in open(options.file):
+        program = json.loads(line)
+        programs += 1
+        for library in (NumPy(), PyTorch()):
+            wrong = replay(program, library, counts[library.name])
+            if not wrong: continue
+            differences += 1
+            if differences <= options.most:
+                print(f"seed {program['seed']}, {library.name}: {wrong}")
+                for v, step in enumerate(program["steps"]):
+                    print(f"  v{v} = {step.get('call', 'input')}  : {step['dtype']} {tuple(step['shape'])}")
+    for name, count in counts.items():
+        print(f"{name}: {count['outputs']} outputs compared; " + ", ".join(f"{k} {n}" for k, n in count.items() if k.startswith("not run")))
+    print(f"{programs} programs, {differences} differences")
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
