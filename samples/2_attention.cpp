@@ -59,9 +59,10 @@ Tensor show(const char* code, F&& compute) {
 std::vector<std::uint8_t> read_bytes(const std::string& path, std::int64_t most) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot read " + path + "; give another: attention FILE");
-  std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(most));
+  file.read(reinterpret_cast<char*>(bytes.data()), most);
+  bytes.resize(static_cast<std::size_t>(file.gcount()));
   if (bytes.size() < 100) throw std::runtime_error(path + " is too short: 100 bytes are wanted");
-  bytes.resize(std::min(bytes.size(), static_cast<std::size_t>(most)));
   return bytes;
 }
 

@@ -492,12 +492,13 @@ TEST_F(Npy, AFullDiskLeavesTheOldFileWhole) {
 TEST_F(Npy, TargetsThatCannotBeReplaced) {
   fs::create_directory(path("directory"));
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  fs::create_symlink("nowhere", path("dangling"));
+  fs::create_symlink("circle", path("circle"));
+  fs::create_symlink("missing/x.npy", path("to_missing"));
   const auto before = listing();
   const std::string long_name(300, 'x');
   for (const std::string& bad :
        {path("missing/x.npy"), path("pipe/x.npy"), path("directory"), path("directory/"),
-        path("pipe"), path("dangling"), path(long_name), std::string(),
+        path("pipe"), path("circle"), path("to_missing"), path(long_name), std::string(),
         path("x.npy") + std::string("\0.npy", 5)}) {
     SCOPED_TRACE(bad);
     EXPECT_EQ(kind_of_save(bad, zeros({2})), ErrorKind::file);
@@ -520,6 +521,18 @@ TEST_F(Npy, PermissionsAndLinksAreKept) {
   EXPECT_TRUE(fs::is_symlink(path("link.npy")));
   EXPECT_EQ(mode("x.npy"), 0602u);
   EXPECT_EQ(load_npy(path("x.npy")).to_vector<double>(), (std::vector<double>{1, 1, 1}));
+}
+
+TEST_F(Npy, LinksToFilesThatDoNotExistYet) {
+  fs::create_directory(path("data"));
+  fs::create_symlink("data/x.npy", path("relative"));
+  fs::create_symlink("relative", path("twice"));
+  fs::create_symlink(path("data/y.npy"), path("absolute"));
+  save_npy(path("twice"), ones({3}));
+  save_npy(path("absolute"), ones({4}));
+  EXPECT_TRUE(fs::is_symlink(path("twice")) && fs::is_symlink(path("relative")) && fs::is_symlink(path("absolute")));
+  EXPECT_EQ(load_npy(path("data/x.npy")).numel(), 3);
+  EXPECT_EQ(load_npy(path("data/y.npy")).numel(), 4);
 }
 
 TEST_F(Npy, RelativePaths) {

@@ -67,7 +67,7 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
                 is_cpu ? "measured" : "promised",
                 1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
   }
-  if (!bill.note.empty()) std::printf("passed over       %s\n", bill.note.c_str());
+  if (!bill.note.empty()) std::printf("note              %s\n", bill.note.c_str());
   if (bill.first_step > 0)
     std::printf("resumed           at step %lld\n", static_cast<long long>(bill.first_step));
   if (options.max_iters > bill.first_step) std::printf("\n");
@@ -208,6 +208,7 @@ void add_sample(CLI::App& app, std::string&) {
   command->callback([call] {
     call->numbers.read();
     call->options.device = device_named(call->device);
+    call->options.on_note = [](const std::string& note) { std::fprintf(stderr, "ein: %s\n", note.c_str()); };
     sample(call->options, [](const std::string& text) {
       std::fwrite(text.data(), 1, text.size(), stdout);
       std::fflush(stdout);

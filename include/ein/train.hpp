@@ -50,7 +50,7 @@ struct TrainBill {
   double machine_memory = 0;    ///< of the device, bytes; 0: unknown
   double peak_flops = 0;        ///< FLOP/s: measured on this machine, or promised of the GPU; 0: unknown
   std::int64_t first_step = 0;  ///< where a resumed run goes on
-  std::string note;             ///< which damaged checkpoints a resumed run passed over, and why
+  std::string note;             ///< which damaged checkpoints a resumed run passed over, and why; or that there was none
 };
 
 /// After each step.
@@ -86,6 +86,8 @@ struct SampleOptions {
   std::int64_t top_k = 0;    ///< only among so many likeliest; 0: among all
   std::uint64_t seed = 1337;
   Device device = cpu;
+  /// Called before anything is written with what is to be known of the checkpoint: which newer ones were passed over, and why.
+  std::function<void(const std::string& note)> on_note{};
 };
 
 /// Continues the prompt; `write` receives the prompt and then each token's text. Errors: kind value

@@ -143,7 +143,7 @@ Checkpoint load_newest(const std::string& directory, bool mmap) {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::file) throw;
       if (!passed_over.empty()) passed_over += '\n';
-      passed_over += error.what();
+      passed_over += std::string("passed over ") + error.what();
     }
   }
   io::fail("load_checkpoint", directory, "has no whole checkpoint:\n" + passed_over);

@@ -104,8 +104,14 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
     : caller_(std::move(caller)), path_(path) {
   check_path(caller_, path);
   std::filesystem::path target = path;
-  std::error_code missing;
-  if (auto resolved = std::filesystem::canonical(target, missing); !missing) target = resolved;
+  // Also a link to a file that does not exist yet.
+  constexpr int most_links = 40;
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(target, error); ++links) {
+    if (links == most_links) fail("cannot be written: it is a link to a link, too many times");
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+    if (error) fail("cannot be written; its link: " + error.message());
+  }
   name_ = target.filename().string();
   if (name_.empty()) fail("names no file");
   const auto parent = target.parent_path();

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <ein/error.hpp>
 #include "io/file.hpp"
@@ -24,13 +26,22 @@ bool find_number(const std::string& line, const std::string& key, double& value)
          std::sscanf(line.c_str() + at + key.size() + 4, "%lf", &value) == 1;
 }
 
+std::string read_if_there(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "";
+  const io::InputFile file("train", path);
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
+}
+
 }  // namespace
 
 Log::Log(const std::string& directory, std::int64_t first_step) : directory_(directory) {
   io::remove_abandoned_files(directory);
   std::string kept;
   if (first_step > 0) {
-    std::ifstream old(directory + "/log.jsonl");
+    std::istringstream old(read_if_there(directory + "/log.jsonl"));
     for (std::string line; std::getline(old, line);) {
       double step = 0, loss = 0;
       if (!line.ends_with('}')) continue;  // a full disk cut it

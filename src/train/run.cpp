@@ -2,30 +2,23 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
+#include "io/file.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {
 namespace {
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file)
-    throw Error(ErrorKind::file,
-                "train: \"" + path + "\" cannot be opened: " + std::strerror(errno));
-  if (file.peek() == std::ifstream::traits_type::eof())
-    throw Error(ErrorKind::file, "train: \"" + path + "\" is empty, or cannot be read");
-  text << file.rdbuf();
-  return text.str();
+  const io::InputFile file("train", path);
+  if (file.size() == 0) file.fail("is empty");
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return text;
 }
 
 }  // namespace
@@ -44,8 +37,9 @@ Run::Run(const TrainOptions& options)
                options.seed) {
   if (options.resume && has_checkpoint(options.out)) {
     resume();
-  } else if (!options.init_from.empty()) {
-    init();
+  } else {
+    if (options.resume) note_ = "nothing to resume: \"" + options.out + "\" has no checkpoint";
+    if (!options.init_from.empty()) init();
   }
 }
 

@@ -48,6 +48,7 @@ void sample(const SampleOptions& options, const std::function<void(const std::st
                 "sample: wants a prompt, temperature >= 0, top_k >= 0 and tokens >= 0");
   }
   const Checkpoint checkpoint = load_checkpoint(options.from);
+  if (options.on_note && !checkpoint.note.empty()) options.on_note(checkpoint.note);
   const training::Described described = training::read_description(checkpoint);
   nn::Transformer model(described.config);
   model.load_state_dict(training::part_of(checkpoint.tensors, "model."));
