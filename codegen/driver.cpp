@@ -5,6 +5,7 @@
 #include <ein/error.hpp>
 
 #include "codegen/shared_library.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 
@@ -195,7 +196,7 @@ void check(const DriverFunctions& functions, Result result, int device, std::str
 }  // namespace
 
 Driver::Driver(const std::vector<std::string>& names)
-    : functions_(std::make_unique<DriverFunctions>(names)) {
+    : generation_(fork_generation()), functions_(std::make_unique<DriverFunctions>(names)) {
   constexpr const char* update = "; install a driver of version 525 or newer";
   DriverFunctions& cuda = *functions_;
   int number = 0, count = 0;
@@ -225,7 +226,7 @@ Driver::Driver(const std::vector<std::string>& names)
 
 Driver::~Driver() {
   for (const Context& context : contexts_) {
-    if (context.pointer) functions_->release_context(context.device);
+    if (context.pointer && generation_ == fork_generation()) functions_->release_context(context.device);
   }
 }
 
@@ -240,6 +241,11 @@ Driver& Driver::of_system() {
 
 const DriverFunctions& Driver::needed() const {
   if (!functions_) throw Error(ErrorKind::device, missing_);
+  if (generation_ != fork_generation()) {
+    throw Error(ErrorKind::device,
+                "CUDA was started by the parent of this process, which called fork(), and the driver works in no child of it\n"
+                "  help: call fork() before the first use of a GPU, or exec() in the child");
+  }
   return *functions_;
 }
 
@@ -303,7 +309,7 @@ DeviceInfo Driver::info(int device) const {
 
 const DriverFunctions& Driver::on(int device) {
   const DriverFunctions& cuda = needed_for(device);
-  const std::lock_guard lock(contexts_mutex_);
+  const NoForkLock lock(contexts_mutex_);
   Context& context = contexts_[static_cast<std::size_t>(device)];
   if (!context.pointer) {
     check(cuda, cuda.device(&context.device, device), device, "cuDeviceGet");

@@ -64,6 +64,7 @@ class Driver {
   const DriverFunctions& needed() const;
   const DriverFunctions& needed_for(int device) const;
 
+  const unsigned generation_;  // of the process, as fork_generation() counts
   std::unique_ptr<DriverFunctions> functions_;
   std::string missing_;
   CudaVersion version_;

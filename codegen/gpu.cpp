@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 
 #include "codegen/cubin_cache.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -38,7 +39,7 @@ Gpu& Gpu::of_system(int index) {
   static std::mutex mutex;
   // Never destroyed: tensors with static storage duration may outlive any other static object.
   static auto& gpus = *new std::map<int, std::unique_ptr<Gpu>>;
-  const std::lock_guard lock(mutex);
+  const NoForkLock lock(mutex);
   std::unique_ptr<Gpu>& gpu = gpus[index];
   if (!gpu) gpu = std::make_unique<Gpu>(Driver::of_system(), index);
   return *gpu;
@@ -51,7 +52,7 @@ Gpu::Stage& Gpu::stage(std::size_t number) {
 }
 
 void Gpu::copy_in(std::uint64_t to, const void* from, std::size_t bytes) {
-  const std::lock_guard lock(copy_mutex_);
+  const NoForkLock lock(copy_mutex_);
   for (std::size_t begin = 0, number = 0; begin < bytes; begin += stage_bytes, ++number) {
     const std::size_t count = std::min(stage_bytes, bytes - begin);
     Stage& half = stage(number);
@@ -64,7 +65,7 @@ void Gpu::copy_in(std::uint64_t to, const void* from, std::size_t bytes) {
 
 void Gpu::copy_out(void* to, std::uint64_t from, std::size_t bytes) {
   {
-    const std::lock_guard lock(copy_mutex_);
+    const NoForkLock lock(copy_mutex_);
     // While the device fills one half, the host empties the other.
     const std::size_t pieces = (bytes + stage_bytes - 1) / stage_bytes;
     for (std::size_t piece = 0; piece <= pieces; ++piece) {
@@ -93,7 +94,7 @@ void Gpu::synchronize() {
 }
 
 std::uint64_t Gpu::fault() {
-  const std::lock_guard lock(fault_mutex_);
+  const NoForkLock lock(fault_mutex_);
   if (!fault_) {
     fault_ = std::make_unique<DeviceMemory>(driver_, index_, sizeof(KernelSource::Fault));
     stream_.fill(fault_->address(), 0, sizeof(KernelSource::Fault));
@@ -102,7 +103,7 @@ std::uint64_t Gpu::fault() {
 }
 
 std::optional<KernelSource::Fault> Gpu::take_fault() {
-  const std::lock_guard lock(fault_mutex_);
+  const NoForkLock lock(fault_mutex_);
   if (!fault_) return std::nullopt;
   KernelSource::Fault fault;
   stream_.copy_out(&fault, fault_->address(), sizeof fault);
@@ -122,7 +123,7 @@ void Gpu::report_fault() {
 }
 
 std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> units) {
-  const std::lock_guard lock(modules_mutex_);
+  const NoForkLock lock(modules_mutex_);
   if (modules_.size() >= most_modules) modules_.clear();
   std::vector<Source> sources;
   for (const std::string& text : units) {

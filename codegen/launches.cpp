@@ -8,6 +8,7 @@
 #include "codegen/settings.hpp"
 #include "codegen/tuner.hpp"
 #include "codegen/units.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -74,7 +75,7 @@ void Launches::run(const Run& run) const {
 /// fails here is left to single launches, and to the errors that those meet.
 bool Launches::replay(const Run& run) const {
   Replay& replay = *replay_;
-  const std::lock_guard lock(replay.mutex);
+  const NoForkLock lock(replay.mutex);
   if (replay.fails) return false;
   if (replay.is_first) {
     replay.is_first = false;

@@ -5,6 +5,8 @@
 
 #include <ein/error.hpp>
 
+#include "tensor/fork.hpp"
+
 namespace ein::codegen {
 namespace {
 
@@ -20,7 +22,7 @@ MemoryPool::MemoryPool(Driver& driver, int device, Stream& stream)
 
 MemoryPool::Block MemoryPool::take(std::size_t bytes) {
   const std::size_t index = class_of(bytes);
-  const std::lock_guard lock(mutex_);
+  const NoForkLock lock(mutex_);
   Block block;
   if (free_[index].empty()) {
     block = allocate(size_class::bytes(index));
@@ -33,13 +35,13 @@ MemoryPool::Block MemoryPool::take(std::size_t bytes) {
 }
 
 void MemoryPool::give_back(Block block, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const NoForkLock lock(mutex_);
   free_[class_of(bytes)].push_back(std::move(block));
   count_.remove(bytes);
 }
 
 void MemoryPool::release() {
-  const std::lock_guard lock(mutex_);
+  const NoForkLock lock(mutex_);
   release_free_blocks();
 }
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bit>
@@ -100,6 +101,26 @@ TEST(Driver, Devices) {
   EXPECT_EQ(driver.info(1).sms, 7);
   expect_error([&] { driver.info(2); }, ErrorKind::value, {"cuda:2", "the number of devices is 2"});
   expect_error([&] { driver.info(-1); }, ErrorKind::value, {"cuda:-1"});
+}
+
+TEST(Driver, AChildOfForkIsRefused) {
+  Driver driver({EIN_FAKE_CUDA});
+  const DeviceMemory memory(driver, 0, 16);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    bool is_refused = false;
+    try {
+      DeviceMemory(driver, 0, 16);
+    } catch (const Error& error) {
+      is_refused = error.kind() == ErrorKind::device && std::string(error.what()).find("fork()") != std::string::npos;
+    }
+    ::_exit(is_refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(driver.device_count(), 2);
 }
 
 TEST(Driver, KernelOnEachDevice) {

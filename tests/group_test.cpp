@@ -276,9 +276,10 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
     for (const Program::Group& group : p.groups) {
       together += group.count > 1;
       const auto kernel = host::make_kernel(p, group);
-      std::vector<double> workspace(kernel->workspace_bytes() / sizeof(double) + 16);
+      const int threads = 1 + round % 3;
+      std::vector<double> workspace(kernel->workspace_bytes(threads) / sizeof(double) + 16);
       auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
-      kernel->run({addresses, aligned});
+      kernel->run({addresses, aligned, {}, threads});
     }
     for (const LoopNest& nest : nests) run_plainly(nest, want);
     for (std::size_t b = 0; b < buffers; ++b) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include "cpu/parallel.hpp"
 #include "support/tensor_values.hpp"
@@ -88,6 +89,20 @@ TEST_F(ParallelTest, TheNumberOfThreadsChangesWhileOperationsRun) {
   });
   while (changes < 30) EXPECT_EQ(get_values(reduce(x, "a b -> a", "sum"))[63], 4096);
   changer.join();
+}
+
+TEST_F(ParallelTest, GroupsFollowTheNumberOfThreads) {
+  auto f = compile([](const Tensor& x) { return softmax(x, "b [s]"); });
+  const Tensor x = rand({600, 300});
+  set_num_threads(1);
+  const Tensor of_one = f(x);
+  const std::size_t memory_of_one = f.memory().workspace;
+  ASSERT_GT(memory_of_one, 0u);
+  for (int threads : {2, 3, 1, 4}) {
+    set_num_threads(threads);
+    EXPECT_EQ(get_values(f(x)), get_values(of_one)) << threads;
+    EXPECT_EQ(f.memory().workspace, memory_of_one * static_cast<std::size_t>(threads)) << "each thread has memory of its own";
+  }
 }
 
 /// What one user does in a loop; the patterns are shared by all, so that they meet in the plan cache.

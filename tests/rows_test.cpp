@@ -76,9 +76,9 @@ class RandomNest {
       for (auto& bytes : memory_) buffers.push_back(bytes.data());
       auto& out = memory_[static_cast<std::size_t>(nest_.output.buffer)];
       std::fill(out.begin(), out.end(), std::byte{0});
-      std::vector<std::byte> workspace(kernel.workspace_bytes() + 64);
+      std::vector<std::byte> workspace(kernel.workspace_bytes(threads) + 64);
       auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
-      kernel.run({buffers, aligned});
+      kernel.run({buffers, aligned, {}, threads});
       results.push_back(out);
     }
     ASSERT_EQ(results[0], results[1]) << "threads change the result of\n" << to_string(nest_);

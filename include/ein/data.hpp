@@ -105,7 +105,7 @@ class Prefetcher : public BatchSource {
  public:
   explicit Prefetcher(std::unique_ptr<BatchSource> source);
   explicit Prefetcher(BatchSampler sampler);
-  /// Waits for the batch in preparation, if any.
+  /// Waits for the batch in preparation, if any. In a child of fork(), where the thread is not, next() is an Error.
   ~Prefetcher() override;
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;

@@ -83,7 +83,7 @@ class ColumnsKernel final : public Kernel {
 
   bool is_ready() const { return one_ && add_ && finish_; }
 
-  std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes(int /*threads*/) const override {
     return static_cast<std::size_t>(tiles() * chunks_.pieces() * columns_.step) * sizeof(float);
   }
 

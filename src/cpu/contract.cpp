@@ -110,12 +110,12 @@ class ContractKernel final : public Kernel {
     is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() && !epilogue_;
   }
 
-  std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes(int threads) const override {
     std::size_t bytes = 0, most = 0;
     for (const Part& part : parts_) {
       if (!part.packed) continue;
       bytes += aligned_bytes(static_cast<std::size_t>(part.bytes));
-      most = std::max(most, part.copy->workspace_bytes());
+      most = std::max(most, part.copy->workspace_bytes(threads));
     }
     return bytes + most;
   }

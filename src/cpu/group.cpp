@@ -13,7 +13,7 @@ namespace {
 class GroupKernel final : public Kernel {
  public:
   GroupKernel(const Program& program, const Program::Group& group)
-      : blocks_(group.blocks), threads_(std::min<std::int64_t>(group.blocks, num_threads())) {
+      : blocks_(group.blocks) {
     std::vector<int> uses(program.buffers.size(), 0);
     for (std::size_t i = 0; i < group.count; ++i) {
       parts_.push_back(part_of(program, group, i));
@@ -25,32 +25,35 @@ class GroupKernel final : public Kernel {
       members_.push_back(count > 1 ? member_of_rows(program, i, count, uses) : Member{});
       if (!members_.back().kernel) members_.back() = member_of_one(i);
       i += members_.back().nests;
-      most_workspace = std::max(most_workspace, aligned_bytes(members_.back().kernel->workspace_bytes()));
+      most_workspace = std::max(most_workspace, aligned_bytes(members_.back().kernel->workspace_bytes(1)));
     }
     parts_.clear();
     place_of_.clear();
     thread_bytes_ = local_bytes_ + most_workspace;
   }
 
-  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(threads_) * thread_bytes_; }
+  std::size_t workspace_bytes(int threads) const override { return static_cast<std::size_t>(parts(threads)) * thread_bytes_; }
 
   void run(const Run& run) const override {
     // Each part begins with blocks of its own and then helps the others.
-    SmallArray<Range, 32> ranges(static_cast<std::size_t>(threads_));
-    for (std::int64_t t = 0; t < threads_; ++t) {
-      ranges[static_cast<std::size_t>(t)].next = blocks_ * t / threads_;
-      ranges[static_cast<std::size_t>(t)].end = blocks_ * (t + 1) / threads_;
+    const std::int64_t threads = parts(run.threads);
+    SmallArray<Range, 32> ranges(static_cast<std::size_t>(threads));
+    for (std::int64_t t = 0; t < threads; ++t) {
+      ranges[static_cast<std::size_t>(t)].next = blocks_ * t / threads;
+      ranges[static_cast<std::size_t>(t)].end = blocks_ * (t + 1) / threads;
     }
-    parallel_for(threads_, [&](std::int64_t part) {
+    parallel_for(threads, [&](std::int64_t part) {
       std::byte* const memory = run.workspace + static_cast<std::size_t>(part) * thread_bytes_;
-      for (std::int64_t t = 0; t < threads_; ++t) {
-        Range& range = ranges[static_cast<std::size_t>((part + t) % threads_)];
+      for (std::int64_t t = 0; t < threads; ++t) {
+        Range& range = ranges[static_cast<std::size_t>((part + t) % threads)];
         for (std::int64_t block; (block = range.next++) < range.end;) run_block(run, block, memory);
       }
     });
   }
 
  private:
+  std::int64_t parts(int threads) const { return std::min<std::int64_t>(blocks_, threads); }
+
   struct Range {
     std::atomic<std::int64_t> next;
     std::int64_t end;
@@ -159,7 +162,7 @@ class GroupKernel final : public Kernel {
     }
   }
 
-  std::int64_t blocks_, threads_;
+  std::int64_t blocks_;
   std::vector<Part> parts_;                // while the kernel is made
   std::map<int, std::int64_t> place_of_;  // of local buffers in a thread's memory
   std::vector<Member> members_;

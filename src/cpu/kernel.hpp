@@ -12,8 +12,9 @@ namespace ein::host {
 /// What one run of a kernel works on.
 struct Run {
   std::span<std::byte* const> buffers;  // the program's
-  std::byte* workspace = nullptr;       // workspace_bytes() of them, 64-byte aligned
+  std::byte* workspace = nullptr;       // workspace_bytes(threads) of them, 64-byte aligned
   RandomOrigin random{};                // where random streams that are relative to the run begin
+  int threads = 1;                      // that the workspace is for
 };
 
 class Kernel {
@@ -21,8 +22,8 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Runs on the thread pool. Thread-safe for different workspaces.
   virtual void run(const Run& run) const = 0;
-  /// Bytes of scratch memory that run() wants.
-  virtual std::size_t workspace_bytes() const { return 0; }
+  /// Bytes of scratch memory that run() wants on so many threads. Only that of groups depends on them.
+  virtual std::size_t workspace_bytes(int /*threads*/) const { return 0; }
 };
 
 /// Bytes of a part of a workspace, so that the next part is aligned as well.

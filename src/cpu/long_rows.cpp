@@ -47,7 +47,7 @@ class LongRowsKernel final : public Kernel {
 
   bool is_ready() const { return of_piece_ && of_all_; }
 
-  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(outer_.count() * pieces_.pieces()) * sizeof(float); }
+  std::size_t workspace_bytes(int /*threads*/) const override { return static_cast<std::size_t>(outer_.count() * pieces_.pieces()) * sizeof(float); }
 
   void run(const Run& run) const override {
     auto* const partials = reinterpret_cast<float*>(run.workspace);

@@ -17,6 +17,8 @@
 
 #include <ein/error.hpp>
 
+#include "tensor/fork.hpp"
+
 namespace ein {
 namespace {
 
@@ -47,12 +49,11 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  int threads() const { return static_cast<int>(ranges_.size()); }
-
   /// False if another call has the pool.
   bool run(std::int64_t parts, const host::Task& task) {
     const std::unique_lock lock(calling_, std::try_to_lock);
     if (!lock) return false;
+    const NoFork no_fork;  // for the workers, too
     task_ = &task;
     const auto count = static_cast<std::int64_t>(ranges_.size());
     for (std::int64_t i = 0; i < count; ++i) {
@@ -99,6 +100,7 @@ class Pool {
 
   void serve(std::size_t me) {
     inside_a_part = true;
+    NoFork::is_had_by_another_thread();
     std::uint32_t last = 0;
     for (;;) {
       std::uint32_t state = await([&](std::uint32_t now) { return ((now & is_open) && call_of(now) != last) || stopping_; });
@@ -147,18 +149,46 @@ int available_processors() {
 }
 
 struct SharedPool {
+  SharedPool(int count, SharedPool* in_parent) : threads(count), of_parent(in_parent) {}
+
+  const unsigned generation = fork_generation();
   std::mutex mutex;
-  std::shared_ptr<Pool> pool = std::make_shared<Pool>(available_processors());
-  std::atomic<int> threads{pool->threads()};
+  std::shared_ptr<Pool> pool;  // none until it is needed
+  bool is_closed = false;      // the process ends, or the library is unloaded
+  std::atomic<int> threads;
+  SharedPool* const of_parent;  // whose threads are not here and cannot be joined
 };
+
+/// Ends the threads when static objects are destroyed. A call that runs keeps them to its end; later ones do without.
+struct EndOfPool {
+  ~EndOfPool();
+};
+
+/// Never destroyed: at exit, other threads may still work.
 SharedPool& shared_pool() {
-  static SharedPool shared;
-  return shared;
+  static std::atomic<SharedPool*> current = new SharedPool(available_processors(), nullptr);
+  static const EndOfPool end;
+  SharedPool* shared = current;
+  while (shared->generation != fork_generation()) {
+    auto of_child = std::make_unique<SharedPool>(shared->threads, shared);
+    if (current.compare_exchange_strong(shared, of_child.get())) shared = of_child.release();
+  }
+  return *shared;
 }
 
+EndOfPool::~EndOfPool() {
+  SharedPool& shared = shared_pool();
+  std::shared_ptr<Pool> pool;
+  const std::lock_guard lock(shared.mutex);
+  shared.is_closed = true;
+  shared.pool.swap(pool);
+}
+
+/// None at the end of the process.
 std::shared_ptr<Pool> current_pool() {
   SharedPool& shared = shared_pool();
   const std::lock_guard lock(shared.mutex);
+  if (!shared.pool && !shared.is_closed) shared.pool = std::make_shared<Pool>(shared.threads);
   return shared.pool;
 }
 
@@ -170,17 +200,20 @@ void set_num_threads(int threads) {
   if (threads < 1 || threads > 1024) {
     throw Error(ErrorKind::value, "set_num_threads: " + std::to_string(threads) + " is not between 1 and 1024");
   }
-  auto pool = std::make_shared<Pool>(threads);
+  auto pool = std::make_shared<Pool>(threads);  // says now when the system has not so many
   SharedPool& shared = shared_pool();
   const std::lock_guard lock(shared.mutex);
   shared.threads = threads;
-  shared.pool.swap(pool);
+  if (!shared.is_closed) shared.pool.swap(pool);
 }
 
 namespace host {
 
 void parallel_for(std::int64_t parts, const Task& task) {
-  if (parts > 1 && !inside_a_part && num_threads() > 1 && current_pool()->run(parts, task)) return;
+  if (parts > 1 && !inside_a_part && num_threads() > 1) {
+    const std::shared_ptr<Pool> pool = current_pool();
+    if (pool && pool->run(parts, task)) return;
+  }
   for (std::int64_t part = 0; part < parts; ++part) task(part);
 }
 

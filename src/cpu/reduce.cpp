@@ -198,7 +198,7 @@ class ReduceKernel final : public Kernel {
   }
 
   /// A strip of partial results for each chunk of each tile.
-  std::size_t workspace_bytes() const override {
+  std::size_t workspace_bytes(int /*threads*/) const override {
     return chunks_ == 1 ? 0 : static_cast<std::size_t>(tiles_ * chunks_ * tile_size()) * sizeof(C);
   }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 
 #include "cpu/combine.hpp"
 #include "cpu/vector_code.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::host {
 namespace {
@@ -521,9 +523,19 @@ bool is_supported(const RowProgram& program) {
   return std::all_of(program.places.begin(), program.places.end(), [](const RowProgram::Place& place) { return RowCode::can_step(place.dtype, place.step); });
 }
 
-asmjit::JitRuntime& runtime() {
-  static asmjit::JitRuntime* const instance = new asmjit::JitRuntime;  // outlives all code, that of static objects too
+/// asmjit's allocator has a lock of its own, so one outside of it is what fork() can hold.
+struct Runtime {
+  Runtime();
+
+  std::mutex mutex;
+  asmjit::JitRuntime jit;
+};
+Runtime& runtime() {
+  static Runtime* const instance = new Runtime;  // outlives all code, that of static objects too
   return *instance;
+}
+Runtime::Runtime() {
+  hold_in_fork(StaticLock::machine_code, [] { runtime().mutex.lock(); }, [] { runtime().mutex.unlock(); });
 }
 
 }  // namespace
@@ -539,16 +551,20 @@ std::string_view RowCode::missing() {
 std::unique_ptr<const RowCode> RowCode::compile(const RowProgram& program) {
   if (!missing().empty() || !is_supported(program)) return nullptr;
   asmjit::CodeHolder holder;
-  if (holder.init(runtime().environment()) != asmjit::kErrorOk) return nullptr;
+  if (holder.init(runtime().jit.environment()) != asmjit::kErrorOk) return nullptr;
   x86::Compiler code(&holder);
   Emitter(program, code).emit();
   if (code.finalize() != asmjit::kErrorOk) return nullptr;
   void (*function)(const Call*) = nullptr;
-  if (runtime().add(&function, &holder) != asmjit::kErrorOk) return nullptr;
+  const std::lock_guard lock(runtime().mutex);
+  if (runtime().jit.add(&function, &holder) != asmjit::kErrorOk) return nullptr;
   return std::unique_ptr<const RowCode>(new RowCode(function));
 }
 
-RowCode::~RowCode() { runtime().release(function_); }
+RowCode::~RowCode() {
+  const std::lock_guard lock(runtime().mutex);
+  runtime().jit.release(function_);
+}
 
 }  // namespace ein::host
 

@@ -96,7 +96,7 @@ class ScatterKernel final : public Kernel {
     choose_parts(points);
   }
 
-  std::size_t workspace_bytes() const override { return is_in_place_ ? 0 : static_cast<std::size_t>(parts_) * part_bytes(); }
+  std::size_t workspace_bytes(int /*threads*/) const override { return is_in_place_ ? 0 : static_cast<std::size_t>(parts_) * part_bytes(); }
 
   void run(const Run& run) const override {
     parallel_for(parts_, [&](std::int64_t part) {

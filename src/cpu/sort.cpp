@@ -89,7 +89,7 @@ class SortKernel final : public Kernel {
     parts_ = std::min(most_parts, lines / lines_per_part + (lines % lines_per_part != 0));
   }
 
-  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(parts_) * part_bytes(); }
+  std::size_t workspace_bytes(int /*threads*/) const override { return static_cast<std::size_t>(parts_) * part_bytes(); }
 
   void run(const Run& run) const override {
     const std::int64_t lines = lines_.count();

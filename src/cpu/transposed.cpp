@@ -76,8 +76,8 @@ class TransposedKernel final : public Kernel {
     kernel_ = make_kernel(nest);
   }
 
-  std::size_t workspace_bytes() const override {
-    std::size_t bytes = aligned_bytes(kernel_->workspace_bytes());
+  std::size_t workspace_bytes(int threads) const override {
+    std::size_t bytes = aligned_bytes(kernel_->workspace_bytes(threads));
     for (const Turn& turn : turns_) bytes += turn.bytes;
     return bytes;
   }
@@ -92,7 +92,7 @@ class TransposedKernel final : public Kernel {
       buffers[turn.operand] = free;
       free += turn.bytes;
     }
-    kernel_->run({buffers, free, run.random});
+    kernel_->run({buffers, free, run.random, run.threads});
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include <ein/data.hpp>
 #include <ein/error.hpp>
+#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
@@ -61,6 +62,10 @@ struct Prefetcher::Worker {
     return next;
   }
 
+  /// Whether the thread is in the parent of this process.
+  bool is_of_parent() const { return generation != fork_generation(); }
+
+  const unsigned generation = fork_generation();
   std::unique_ptr<BatchSource> source;
   std::mutex mutex;
   std::condition_variable has_room, has_more;
@@ -79,9 +84,17 @@ Prefetcher::Prefetcher(std::unique_ptr<BatchSource> source) {
 Prefetcher::Prefetcher(BatchSampler sampler)
     : Prefetcher(std::make_unique<BatchSampler>(std::move(sampler))) {}
 
-Prefetcher::~Prefetcher() = default;
+Prefetcher::~Prefetcher() {
+  // A thread of the parent can neither be joined nor be asked what it was about to change.
+  if (worker_ && worker_->is_of_parent()) static_cast<void>(worker_.release());
+}
 
 Batch Prefetcher::next() {
+  if (worker_->is_of_parent()) {
+    throw Error(ErrorKind::value, "Prefetcher::next: the thread that prepares batches stayed in the parent of this process, which "
+                                  "called fork()\n  help: make another Prefetcher here, of a source at position " +
+                                      std::to_string(position_));
+  }
   Prepared next = worker_->take();
   position_ = next.position;
   return std::move(next.batch);

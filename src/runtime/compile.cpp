@@ -9,6 +9,7 @@
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
+#include <ein/parallel.hpp>
 #include "cost/scope.hpp"
 #include "cost/step_bill.hpp"
 #include "graph/dot.hpp"
@@ -19,6 +20,7 @@
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
@@ -87,8 +89,7 @@ class detail::CompiledFunction::Program {
 
   void load() {
     kernels_ = std::make_unique<engine::Kernels>(program_, device_);
-    memory_.workspace = kernels_->workspace_bytes();
-    workspace_ = engine::allocate(memory_.workspace, device_);
+    reserve_workspace(num_threads());
     arena_ = engine::allocate(memory_.arena, device_);
     addresses_.assign(program_.buffers.size(), nullptr);
     for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = engine::address_of(state_[i]);
@@ -98,7 +99,9 @@ class detail::CompiledFunction::Program {
   const ein::Program& nests() const { return program_; }
 
   std::vector<Tensor> run(Arguments arguments) {
-    const std::lock_guard lock(mutex_);
+    const NoForkLock lock(mutex_);
+    const int threads = num_threads();
+    reserve_workspace(threads);
     for (std::size_t i = 0; i < arguments_; ++i) addresses_[i] = engine::address_of(arguments[i]);
     require_apart(arguments);
     // A result that somebody still holds keeps its memory.
@@ -107,7 +110,7 @@ class detail::CompiledFunction::Program {
       addresses_[static_cast<std::size_t>(buffer)] = storage->data();
     }
     if (CostRecorder::is_active()) CostRecorder::record("compiled function", cost_, memory_.results + memory_.arena + memory_.workspace);
-    kernels_->run({addresses_, workspace_->data(), engine::take_streams(streams_)});
+    kernels_->run({addresses_, workspace_->data(), engine::take_streams(streams_), threads});
     for (int target : targets_) state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
     std::vector<Tensor> results;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
@@ -211,6 +214,11 @@ class detail::CompiledFunction::Program {
 
   // --- memory ---
 
+  void reserve_workspace(int threads) {
+    memory_.workspace = kernels_->workspace_bytes(threads);
+    if (!workspace_ || workspace_->bytes() < memory_.workspace) workspace_ = engine::allocate(memory_.workspace, device_);
+  }
+
   void group(Device device) {
     std::vector<int> kept, memory;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) kept.push_back(program_.results[r].buffer);
@@ -311,7 +319,7 @@ struct CompiledFunction::State {
     std::vector<std::int64_t> signature;
     std::unique_ptr<Program> program;
   };
-  std::mutex mutex;
+  CallerMutex mutex;
   std::vector<Entry> entries;
   const Program* latest = nullptr;
 };

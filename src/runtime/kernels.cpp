@@ -22,16 +22,19 @@ void group(Program& program, Device device, std::span<const int> kept, std::span
 Kernels::Kernels(const Program& program, Device device) {
   if (device.kind() == Device::Kind::cuda) {
     on_gpu_ = std::make_unique<codegen::Launches>(program, codegen::Gpu::of_system(device.index()));
-    workspace_bytes_ = on_gpu_->workspace_bytes();
     return;
   }
-  for (const Program::Group& group : program.groups) {
-    on_host_.push_back(host::make_kernel(program, group));
-    workspace_bytes_ = std::max(workspace_bytes_, on_host_.back()->workspace_bytes());
-  }
+  for (const Program::Group& group : program.groups) on_host_.push_back(host::make_kernel(program, group));
 }
 
 Kernels::~Kernels() = default;
+
+std::size_t Kernels::workspace_bytes(int threads) const {
+  if (on_gpu_) return on_gpu_->workspace_bytes();
+  std::size_t most = 0;
+  for (const auto& kernel : on_host_) most = std::max(most, kernel->workspace_bytes(threads));
+  return most;
+}
 
 void Kernels::run(const host::Run& run) const {
   if (on_gpu_) return on_gpu_->run({run.buffers, run.workspace, run.random});

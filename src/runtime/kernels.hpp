@@ -26,8 +26,8 @@ class Kernels {
   Kernels(const Program& program, Device device);
   ~Kernels();
 
-  /// Bytes of scratch memory that a run wants.
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// Bytes of scratch memory that a run on so many threads wants.
+  std::size_t workspace_bytes(int threads) const;
   /// On the device's addresses. On a GPU this starts them, and errors come later.
   void run(const host::Run& run) const;
   /// Throws what a run of `call` met on a GPU, if it may meet anything, waiting for it.
@@ -36,7 +36,6 @@ class Kernels {
  private:
   std::vector<std::unique_ptr<host::Kernel>> on_host_;
   std::unique_ptr<codegen::Launches> on_gpu_;
-  std::size_t workspace_bytes_ = 0;
 };
 
 }  // namespace engine

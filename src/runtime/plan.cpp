@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
+#include <ein/parallel.hpp>
 #include "codegen/settings.hpp"
 #include "cost/scope.hpp"
 #include "cpu/small_array.hpp"
@@ -16,6 +16,7 @@
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::engine {
 
@@ -49,9 +50,8 @@ Device common_device(const std::string& call, Operands operands) {
 Executable::Executable(Program lowered, Device device)
     : program(grouped(std::move(lowered), device)), cost(ein::cost(program)),
       kernels(program, device) {
-  peak_bytes = kernels.workspace_bytes();
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
-    if (!program.buffers[b].is_local) peak_bytes += bytes_of(program.buffers[b]);
+    if (!program.buffers[b].is_local) buffer_bytes += bytes_of(program.buffers[b]);
   }
 }
 
@@ -65,23 +65,25 @@ Plan::Plan(std::string call, Graph graph, Device device)
     : call_(std::move(call)), graph_(std::move(graph)), device_(device) {}
 
 Plan::Plan(std::string call, Program program, Device device)
-    : call_(std::move(call)), device_(device), executable_(std::make_unique<Executable>(std::move(program), device)) {}
+    : call_(std::move(call)), device_(device), executable_(std::make_unique<Executable>(std::move(program), device)), made_(executable_.get()) {}
 
 const Executable& Plan::executable() const {
-  std::call_once(made_, [&] {
-    if (executable_) return;
+  if (const Executable* made = made_.load(std::memory_order_acquire)) return *made;
+  const NoForkLock lock(mutex_);
+  if (!executable_) {
     const Graph ordered = order_contractions(graph_, options_);
 #ifndef NDEBUG
     verify(ordered);
 #endif
     executable_ = std::make_unique<Executable>(lower(ordered, layouts_), device_);
-  });
+    made_.store(executable_.get(), std::memory_order_release);
+  }
   return *executable_;
 }
 
 const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   static std::atomic<std::int64_t> count{0};
-  const std::lock_guard lock(mutex_);
+  const NoForkLock lock(mutex_);
   for (const auto& known : backward_) {
     if (known->wanted == wanted) return *known;
   }
@@ -107,10 +109,12 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
     if (!buffer.is_local) storage = allocate(bytes_of(buffer), plan.device());
     addresses[b] = storage ? storage->data() : nullptr;
   }
-  if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.peak_bytes);
+  const int threads = num_threads();
+  const std::size_t workspace_bytes = executable.kernels.workspace_bytes(threads);
+  if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.buffer_bytes + workspace_bytes);
   std::shared_ptr<Storage> workspace;
-  if (executable.kernels.workspace_bytes() > 0) workspace = allocate(executable.kernels.workspace_bytes(), plan.device());
-  executable.kernels.run({{addresses.data(), count}, workspace ? workspace->data() : nullptr});
+  if (workspace_bytes > 0) workspace = allocate(workspace_bytes, plan.device());
+  executable.kernels.run({{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads});
   executable.kernels.require_success(plan.call());
   std::vector<Tensor> results;
   results.reserve(program.results.size());
@@ -195,8 +199,9 @@ struct Entry {
 /// All plans of the process, by hash.
 class PlanCache {
  public:
+  PlanCache();
   std::shared_ptr<const Plan> find(std::uint64_t hash, std::span<const std::int64_t> words) {
-    const std::shared_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto [begin, end] = entries_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
       if (it->second.holds(words)) return it->second.plan;
@@ -204,20 +209,26 @@ class PlanCache {
     return nullptr;
   }
   void keep(std::uint64_t hash, Entry entry) {
-    const std::unique_lock lock(mutex_);
-    if (entries_.size() >= most_plans) entries_.clear();
+    Entries old;  // let go of without the lock
+    const std::lock_guard lock(mutex_);
+    if (entries_.size() >= most_plans) old.swap(entries_);
     entries_.emplace(hash, std::move(entry));
   }
 
  private:
+  using Entries = std::unordered_multimap<std::uint64_t, Entry>;
   static constexpr std::size_t most_plans = 4096;
-  std::shared_mutex mutex_;
-  std::unordered_multimap<std::uint64_t, Entry> entries_;
+  std::mutex mutex_;  // no shared_mutex: its owner's thread has another number in a child of fork()
+  Entries entries_;
 };
 
 PlanCache& plan_cache() {
   static PlanCache& cache = *new PlanCache;
   return cache;
+}
+
+PlanCache::PlanCache() {
+  hold_in_fork(StaticLock::plan_cache, [] { plan_cache().mutex_.lock(); }, [] { plan_cache().mutex_.unlock(); });
 }
 
 /// The plans that this thread used last, found without a lock.

@@ -1,6 +1,7 @@
 // Plans: calls understood once, kept so that a repeated call does no parsing, solving or planning.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,8 +29,8 @@ struct Executable {
   Program program;
   Cost cost;  // of the nests
   Kernels kernels;
-  /// Bytes that a run allocates at its peak: all buffers, and the workspace.
-  std::size_t peak_bytes = 0;
+  /// Bytes of the buffers that a run allocates; its workspace comes on top.
+  std::size_t buffer_bytes = 0;
 };
 
 /// Where the operands of a call lie: an Error of kind `device` that names them when that is not one device.
@@ -67,9 +68,9 @@ class Plan : public std::enable_shared_from_this<Plan> {
   Device device_;
   std::vector<InputLayout> layouts_;
   OrderOptions options_;
-  mutable std::once_flag made_;
-  mutable std::unique_ptr<const Executable> executable_;
   mutable std::mutex mutex_;
+  mutable std::unique_ptr<const Executable> executable_;
+  mutable std::atomic<const Executable*> made_{nullptr};  // the same, found without the lock
   mutable std::vector<std::unique_ptr<const Backward>> backward_;
 };
 

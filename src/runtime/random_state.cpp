@@ -4,17 +4,23 @@
 #include <utility>
 
 #include "runtime/trace.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
 
 struct SharedState {
+  SharedState();
+
   std::mutex mutex;
   RandomState value;
 };
 SharedState& shared_state() {
   static SharedState state;
   return state;
+}
+SharedState::SharedState() {
+  hold_in_fork(StaticLock::random_state, [] { shared_state().mutex.lock(); }, [] { shared_state().mutex.unlock(); });
 }
 
 thread_local engine::RandomPlace* replayed = nullptr;

@@ -7,6 +7,7 @@
 
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
+#include "tensor/fork.hpp"
 #include "tensor/memory_count.hpp"
 #include "tensor/size_class.hpp"
 #include "tensor/spin_lock.hpp"
@@ -24,6 +25,8 @@ namespace {
 /// system costs a page fault per 4 KiB. Sanitizers see every allocation instead.
 class BlockCache {
  public:
+  BlockCache();
+
   std::byte* take(std::size_t bytes) {
     const std::size_t index = size_class::of(bytes);
     {
@@ -111,6 +114,10 @@ class BlockCache {
 BlockCache& block_cache() {
   static BlockCache& cache = *new BlockCache;
   return cache;
+}
+
+BlockCache::BlockCache() {
+  hold_in_fork(StaticLock::host_memory, [] { block_cache().lock_.lock(); }, [] { block_cache().lock_.unlock(); });
 }
 
 }  // namespace

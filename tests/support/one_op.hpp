@@ -64,8 +64,8 @@ inline Tensor run_kernels(const Graph& graph, const std::vector<Tensor>& inputs)
   }
   for (const LoopNest& nest : program.nests) {
     const auto kernel = host::make_kernel(nest);
-    const auto workspace = Storage::allocate(kernel->workspace_bytes());
-    std::fill_n(workspace->data(), kernel->workspace_bytes(), std::byte{0x5A});
+    const auto workspace = Storage::allocate(kernel->workspace_bytes(1));
+    std::fill_n(workspace->data(), kernel->workspace_bytes(1), std::byte{0x5A});
     kernel->run({buffers, workspace->data()});
   }
   const Program::Result& result = program.results.at(0);
