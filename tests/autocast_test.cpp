@@ -54,7 +54,7 @@ TEST(Autocast, ContractionsAreNarrow) {
     EXPECT_EQ(einsum(x.to(DType::bf16), w.to(DType::f16), "b i, i o -> b o").dtype(), dtype);
     EXPECT_EQ(einsum(x, "b i -> b").dtype(), DType::f32);
     EXPECT_EQ(einsum(wide, wide, "i o, i o -> o").dtype(), DType::f64);
-    EXPECT_EQ(einsum(whole, whole, "i o, i o -> o").dtype(), DType::i32);
+    EXPECT_EQ(einsum(whole, whole, "i o, i o -> o").dtype(), DType::i64);
   }
   EXPECT_EQ(ein::autocast_dtype(), std::nullopt);
   EXPECT_EQ(einsum(x, w, "b i, i o -> b o").dtype(), DType::f32);

@@ -55,6 +55,21 @@ TEST(Compile, TrainingAgreesWithEagerAndWithItself) {
   EXPECT_EQ(compiled, compiled_losses(12));  // the same seed, the same bits; dropout included
 }
 
+TEST(Compile, KeepsTheProgramsThatWereUsedLast) {
+  int traces = 0;
+  auto f = compile([&](const Tensor& x) { ++traces; return x + 1.0; });
+  for (std::int64_t n = 1; n <= 64; ++n) f(zeros({n}));
+  EXPECT_EQ(traces, 64);
+  f(zeros({1}));  // used again: the program of size 2 is the oldest now
+  EXPECT_EQ(traces, 64);
+  f(zeros({65}));
+  f(zeros({1}));
+  EXPECT_EQ(traces, 65);
+  f(zeros({2}));
+  EXPECT_EQ(traces, 66);
+  EXPECT_EQ(f(zeros({2})).to_vector<float>(), std::vector<float>(2, 1));
+}
+
 TEST(Compile, RunsAllocateNothingButResultsThatAreHeld) {
   auto f = compile([](const Tensor& x) { return softmax(einsum(x, x, "i k, j k -> i j"), "i [j]"); });
   const Tensor x = randn({64, 32});

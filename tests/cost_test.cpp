@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include <ein/compile.hpp>
 #include <ein/ein.hpp>
 
 #include "cost/scope.hpp"
@@ -316,6 +317,26 @@ TEST(Cost, ConventionsOfAMatrixProduct) {
   EXPECT_EQ(f.add.to_string(), "b·d·k - b·k");
   EXPECT_EQ(f.model.degree("d"), 1);
   EXPECT_EQ(f.model.axes(), (std::vector<std::string>{"b", "d", "k"}));
+}
+
+// A nest that multiplies and sums is a matrix product only if the graph has one there.
+TEST(Cost, AFusedSumOfProductsIsNoContraction) {
+  const Tensor x = randn({8, 8}), y = randn({8, 8});
+  const auto expect_same = [&](auto&& f) {
+    auto compiled = compile(f);
+    compiled(x, y);
+    const Cost graph = cost(compiled.graph()), nests = compiled.cost();
+    EXPECT_EQ(nests.model, graph.model) << compiled.print();
+    EXPECT_EQ(nests.matmul_only, graph.matmul_only) << compiled.print();
+    CostScope scope;
+    f(x, y);
+    EXPECT_EQ(scope.total().matmul_only, graph.matmul_only);
+    EXPECT_EQ(scope.total().model, graph.model);
+  };
+  expect_same([](const Tensor& a, const Tensor& b) { return reduce(a * b, "i j -> i", "sum"); });
+  expect_same([](const Tensor& a, const Tensor& b) { return einsum(a, b, "i j, i j -> i"); });
+  expect_same([](const Tensor& a, const Tensor& b) { return einsum(a, b, "i j, i k -> i j k"); });
+  expect_same([](const Tensor& a, const Tensor& b) { return reduce(einsum(a, b, "i j, i j -> i j"), "i j -> ", "sum"); });
 }
 
 TEST(Cost, FormulasEvaluateToTheCounts) {

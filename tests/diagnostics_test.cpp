@@ -1053,6 +1053,17 @@ einsum: axis 'a' is repeated
 parse_shape: axis 'a' is repeated
   a b a
   ^   ^)"},
+      {axis_names_are_glued,
+       einsum,
+       "ij,jk->ik",
+       2,
+       {},
+       ErrorKind::pattern,
+       R"(
+einsum: names are apart: write `i j, j k -> i k`
+  ij,jk->ik
+  ^^^^^^^^^
+  help: an axis has a name of any length, so blanks separate them)"},
       {axis_of_the_output_is_in_no_input,
        einsum,
        "batch seq1 h, batch seq2 h -> batch seq1 sek2",

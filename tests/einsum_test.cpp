@@ -43,7 +43,8 @@ TEST(EinsumTest, KnownAnswersInEveryDtypeThatHoldsThem) {
     EXPECT_EQ(get_values(einsum(a, v, "i _, j -> i")), (Values{36, 90}));
     EXPECT_EQ(get_values(einsum(v, "i -> i 2")), (Values{1, 1, 2, 2, 3, 3}));
     EXPECT_EQ(get_values(einsum(a, "(1 2) i -> i")), (Values{5, 7, 9}));
-    EXPECT_EQ(einsum(a, b, "i k, k j -> i j").dtype(), dtype);
+    EXPECT_EQ(einsum(a, b, "i k, k j -> i j").dtype(), is_floating(dtype) ? dtype : DType::i64);
+    EXPECT_EQ(einsum(a, b, "i k, k j -> i j", as(dtype)).dtype(), dtype);
   }
 }
 
@@ -121,21 +122,25 @@ TEST(EinsumTest, IntegersWrap) {
             std::numeric_limits<std::int64_t>::min() + 15);
   const Tensor matrix = full({40, 40}, std::int64_t{1} << 33, DType::i64);
   EXPECT_EQ(einsum(matrix, matrix, "i k, k j -> i j").at({3, 4}).item<std::int64_t>(), 0);
-  EXPECT_EQ(einsum(full({3}, 100000, DType::i32), full({3}, 100000, DType::i32), "n, n ->").item<std::int32_t>(),
+  EXPECT_EQ(einsum(full({3}, 100000, DType::i32), full({3}, 100000, DType::i32), "n, n ->", as(DType::i32)).item<std::int32_t>(),
             static_cast<std::int32_t>(static_cast<std::uint32_t>(30000000000u % 4294967296u)));
-  EXPECT_EQ(einsum(full({2}, 200, DType::u8), full({2}, 100, DType::u8), "n, n ->").item<std::int64_t>(), 40000 % 256);
-  EXPECT_EQ(einsum(full({5}, 200, DType::u8), "n ->").item<std::int64_t>(), 1000 % 256);
+  EXPECT_EQ(einsum(full({2}, 200, DType::u8), full({2}, 100, DType::u8), "n, n ->", as(DType::u8)).item<std::int64_t>(), 40000 % 256);
+  EXPECT_EQ(einsum(full({5}, 200, DType::u8), "n ->", as(DType::u8)).item<std::int64_t>(), 1000 % 256);
   const Tensor bytes = full({4}, 77, DType::u8);
-  EXPECT_EQ(einsum(bytes, bytes, bytes, "i, i, i ->").item<std::int64_t>(), 4 * 77 * 77 * 77 % 256);
+  EXPECT_EQ(einsum(bytes, bytes, bytes, "i, i, i ->", as(DType::u8)).item<std::int64_t>(), 4 * 77 * 77 * 77 % 256);
+  EXPECT_EQ(einsum(bytes, bytes, bytes, "i, i, i ->").item<std::int64_t>(), 4 * 77 * 77 * 77);
 }
 
-TEST(EinsumTest, BoolsAskWhetherThereIsAPair) {
+TEST(EinsumTest, BoolsCountPairsOrAskWhetherThereIsOne) {
   const Tensor edges = make_tensor({0, 1, 0, 0, 0, 1, 0, 0, 0}, {3, 3}, DType::boolean);
-  EXPECT_EQ(get_values(einsum(edges, edges, "a b, b c -> a c")), (Values{0, 0, 1, 0, 0, 0, 0, 0, 0}));
-  EXPECT_EQ(einsum(edges, edges, "a b, b c -> a c").dtype(), DType::boolean);
+  const Tensor reached = einsum(edges, edges, "a b, b c -> a c", as(DType::boolean));
+  EXPECT_EQ(get_values(reached), (Values{0, 0, 1, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(reached.dtype(), DType::boolean);
   const Tensor many = ones({256}, DType::boolean);
-  EXPECT_EQ(get_values(einsum(many, many, "n, n ->")), Values{1});
-  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, m -> n"))[0], 1);
+  EXPECT_EQ(get_values(einsum(many, many, "n, n ->")), Values{256});
+  EXPECT_EQ(get_values(einsum(many, many, "n, n ->", as(DType::boolean))), Values{1});
+  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, m -> n"))[0], 256);
+  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, m -> n", as(DType::boolean)))[0], 1);
 }
 
 TEST(EinsumTest, NarrowFloatsAccumulateInF32) {

@@ -63,8 +63,9 @@ TEST(InterpretTest, Contract) {
 
 Values reduced(Combine combine, const Values& x, DType dtype = DType::f64) {
   const auto n = static_cast<std::int64_t>(x.size());
-  return run(graph_of({{n}}, {.kind = OpKind::reduce, .dtype = dtype, .axes = {{"n", n}}, .reads = {plain({0})}, .combine = combine}),
-             {x});
+  Graph graph = graph_of({{n}}, {.kind = OpKind::reduce, .dtype = DType::f64, .axes = {{"n", n}}, .reads = {plain({0})}, .combine = combine});
+  for (Op& op : graph.ops) op.dtype = dtype;
+  return run(graph, {x});
 }
 
 TEST(InterpretTest, Reduce) {

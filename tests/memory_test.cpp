@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include <ein/compile.hpp>
 #include <ein/ein.hpp>
 
 namespace ein {
@@ -48,6 +49,25 @@ TEST(Memory, BlocksOfOldSizesMakeRoom) {
   EXPECT_EQ(empty({600 * mib}).raw_data(), block);
 }
 #endif
+
+TEST(Memory, ProgramsOfAFunctionShareTheirMemory) {
+  const std::size_t before = memory_allocated();
+  auto f = compile([](const Tensor& x) {
+    const Tensor h = einsum(x, x, "a b, c b -> a c");
+    return reduce(softmax(h, "a [c]"), "a c -> a", "max");
+  });
+  std::size_t most = 0;
+  for (std::int64_t i = 1; i <= 200; ++i) {
+    f(ones({100 + i, 8}));
+    most = std::max(most, f.memory().arena + f.memory().workspace);
+  }
+  // One arena, and the results of the program that ran last.
+  EXPECT_LE(memory_allocated() - before, most + f.memory().results);
+  release_memory();
+  EXPECT_EQ(memory_allocated(), before);
+  f(ones({101, 8}));  // and it still runs, traced anew or not
+  EXPECT_LE(memory_allocated() - before, most + f.memory().results);
+}
 
 TEST(Memory, PredictedPeakIsTheMeasuredOne) {
   const Tensor x = randn({8, 96, 64}), w = randn({64, 48}), h = randn({8, 96, 64}, DType::bf16);

@@ -2,6 +2,7 @@
 // reference interpreter on the graph of the call.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <iostream>
 #include <numeric>
@@ -51,6 +52,7 @@ struct Expected {
 struct Case {
   TestPattern pattern;
   DType dtype = DType::f32;
+  std::optional<DType> said{};  // the dtype of the result, by the call
   Reduction reduction = Reduction::sum;
   bool stacked = false;
   std::vector<Values> values;
@@ -67,6 +69,7 @@ struct Case {
   std::string describe() const {
     std::ostringstream text;
     text << name(pattern.op) << " \"" << pattern.text << "\" " << name(dtype);
+    if (said) text << " as " << name(*said);
     if (pattern.op == Operation::reduce) text << " " << name(reduction);
     if (stacked) text << " of a list";
     for (const Tensor& x : tensors) text << " " << x.shape().to_string() << " strides " << x.strides().to_string();
@@ -74,6 +77,36 @@ struct Case {
     return text.str();
   }
 };
+
+/// Whether an axis of an input is not one of the output: those beside size 1, and any number of axes under `...`.
+bool drops_an_axis(const TestPattern& pattern) {
+  const auto words = [](const std::string& text) {
+    std::vector<std::string> found;
+    std::string word;
+    for (char c : text + " ") {
+      if (!std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != ')' && c != ',') word += c;
+      else if (!word.empty()) found.push_back(std::exchange(word, ""));
+    }
+    return found;
+  };
+  const std::size_t arrow = pattern.text.find("->");
+  const std::vector<std::string> kept = words(pattern.text.substr(arrow + 2));
+  for (const std::string& word : words(pattern.text.substr(0, arrow))) {
+    const bool is_number = std::isdigit(static_cast<unsigned char>(word[0]));
+    if ((is_number && std::stoll(word) == 1) || (!is_number && word != "_" && std::find(kept.begin(), kept.end(), word) != kept.end())) continue;
+    return true;
+  }
+  return false;
+}
+
+/// The dtype that the result of a call ought to have.
+DType result_dtype_of(const Case& c) {
+  if (c.said) return *c.said;
+  const bool adds = c.pattern.op == Operation::einsum
+                        ? drops_an_axis(c.pattern)
+                        : c.pattern.op == Operation::reduce && (c.reduction == Reduction::sum || c.reduction == Reduction::prod);
+  return adds && is_integral(c.dtype) ? DType::i64 : c.dtype;
+}
 
 double compute_eps(DType dtype) { return dtype == DType::f64 ? finfo(DType::f64).eps : finfo(DType::f32).eps; }
 
@@ -166,6 +199,11 @@ class OracleTest : public testing::Test {
       c.reduction = static_cast<Reduction>(below(random, 10));
       const bool floats_only = c.reduction == Reduction::mean || c.reduction >= Reduction::logsumexp;
       if (floats_only && !is_floating(c.dtype)) c.dtype = DType::f32;
+    }
+    // Often another dtype of the same kind; floats and integers do not compare.
+    if (below(random, 4) == 0) {
+      const DType said = random_dtype(random);
+      if (is_floating(said) == is_floating(c.dtype)) c.said = said;
     }
     if (op != Operation::einsum) {
       const Shape shape = c.pattern.shape(c.pattern.inputs[0]);
@@ -275,10 +313,24 @@ class OracleTest : public testing::Test {
 
   // --- checking ---
 
+  static Tensor run_as(const Case& c, RuntimeText pattern, std::span<const Tensor> list, ResultDType said) {
+    const std::vector<AxisSize> sizes = c.sizes();
+    return with_sizes(sizes, [&](const auto&... s) {
+      switch (c.pattern.op) {
+        case Operation::einsum: return einsum(list, pattern, s..., said);
+        case Operation::reduce:
+          return c.stacked ? reduce(list, pattern, c.reduction, said, s...) : reduce(list[0], pattern, c.reduction, s..., said);
+        case Operation::rearrange: return c.stacked ? rearrange(list, pattern, s..., said) : rearrange(list[0], pattern, said, s...);
+        default: return c.stacked ? repeat(list, pattern, s..., said) : repeat(list[0], pattern, said, s...);
+      }
+    });
+  }
+
   static Tensor run(const Case& c) {
     const std::vector<AxisSize> sizes = c.sizes();
     const auto pattern = runtime(c.pattern.text);
     const std::span<const Tensor> list(c.tensors);
+    if (c.said) return run_as(c, pattern, list, as(*c.said));
     switch (c.pattern.op) {
       case Operation::einsum:
         return with_sizes(sizes, [&](const auto&... s) { return einsum(list, pattern, s...); });
@@ -306,7 +358,7 @@ class OracleTest : public testing::Test {
       types.push_back({x.shape(), x.dtype()});
       inputs.push_back(get_values(x));
     }
-    const Graph graph = build_graph({c.pattern.op, reading.buffer.pattern(c.pattern.text), sizes, c.reduction, {}, c.stacked}, types);
+    const Graph graph = build_graph({c.pattern.op, reading.buffer.pattern(c.pattern.text), sizes, c.reduction, {}, c.stacked, false, {}, c.said}, types);
     return Interpreter<>::run(graph, inputs)[0];
   }
 
@@ -356,12 +408,13 @@ class OracleTest : public testing::Test {
     if (is_undefined(c)) return "no Error for a reduction over no elements";
     const Shape shape = c.pattern.shape(c.pattern.output);
     if (!(result.shape() == shape)) return "the shape is " + result.shape().to_string() + ", ought to be " + shape.to_string();
-    if (result.dtype() != c.dtype) return "the dtype is " + std::string(name(result.dtype()));
+    const DType dtype = result_dtype_of(c);
+    if (result.dtype() != dtype) return "the dtype is " + std::string(name(result.dtype())) + ", ought to be " + std::string(name(dtype));
     const Expected e = expected(c);
-    if (const std::string wrong = compare(get_values(result), e, c.dtype); !wrong.empty()) return "the result's " + wrong;
+    if (const std::string wrong = compare(get_values(result), e, dtype); !wrong.empty()) return "the result's " + wrong;
 
     const bool only_moves = c.pattern.op == Operation::rearrange || c.pattern.op == Operation::repeat;
-    if (only_moves && !c.stacked && result.numel() > 0 && result.same_storage(c.tensors[0]) != has_view(c)) {
+    if (only_moves && !c.stacked && dtype == c.dtype && result.numel() > 0 && result.same_storage(c.tensors[0]) != has_view(c)) {
       return has_view(c) ? "a copy, where a view would do" : "a view, where there is none";
     }
 
@@ -371,12 +424,12 @@ class OracleTest : public testing::Test {
     Values interpreted = interpret(c);
     Expected exact = e;
     for (std::size_t i = 0; i < interpreted.size(); ++i) {
-      interpreted[i] = is_integral(c.dtype) ? stored(interpreted[i], c.dtype) : interpreted[i];
-      exact.values[i] = is_integral(c.dtype) ? stored(e.values[i], c.dtype) : e.values[i];
+      interpreted[i] = is_integral(dtype) ? stored(interpreted[i], dtype) : interpreted[i];
+      exact.values[i] = is_integral(dtype) ? stored(e.values[i], dtype) : e.values[i];
       // Both compute in f64, in orders of their own.
       exact.error[i] = 1e-12 * (1 + std::abs(e.values[i]));
     }
-    const std::string wrong = compare(interpreted, exact, is_floating(c.dtype) ? DType::f64 : c.dtype);
+    const std::string wrong = compare(interpreted, exact, is_floating(dtype) ? DType::f64 : dtype);
     return wrong.empty() ? "" : "the interpreter's " + wrong;
   }
 

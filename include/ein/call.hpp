@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ struct CallOptions {
   std::vector<std::pair<std::string, std::int64_t>> sizes;  // of axes, by name
   Reduction reduction = Reduction::sum;                     // reduce
   std::vector<Shape> packed_shapes;                         // unpack
+  std::optional<DType> result;                              // dtype of the result; none: result_dtype()
 };
 
 /// The verified graph of `op` on operands of these shapes. The errors are those of the call itself. Not for

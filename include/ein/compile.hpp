@@ -32,7 +32,7 @@ struct MemoryPlan {
 
 namespace detail {
 
-/// The programs of one function: one for each signature, which is the dtypes, shapes and strides of its arguments, and
+/// The programs of one function, of which 64 are kept: one for each signature, which is the dtypes, shapes and strides of its arguments, and
 /// the NoGrad and the Autocast around the call.
 class CompiledFunction {
  public:
@@ -61,7 +61,7 @@ class CompiledFunction {
   std::string svg() const;
 
  private:
-  Program& find(Arguments arguments, Function function, const void* context);
+  std::shared_ptr<Program> find(Arguments arguments, Function function, const void* context);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -65,6 +65,28 @@ concept Element = detail::find_dtype<std::remove_cv_t<T>>()
 template <Element T>
 inline constexpr DType dtype_of = *detail::find_dtype<std::remove_cv_t<T>>();
 
+namespace detail {
+template <DType dtype>
+struct FindElement {
+  static consteval auto find() {
+    if constexpr (dtype == DType::f64) return std::type_identity<double>{};
+    else if constexpr (dtype == DType::f32) return std::type_identity<float>{};
+    else if constexpr (dtype == DType::f16) return std::type_identity<f16>{};
+    else if constexpr (dtype == DType::bf16) return std::type_identity<bf16>{};
+    else if constexpr (dtype == DType::f8e4m3) return std::type_identity<f8e4m3>{};
+    else if constexpr (dtype == DType::f8e5m2) return std::type_identity<f8e5m2>{};
+    else if constexpr (dtype == DType::i64) return std::type_identity<std::int64_t>{};
+    else if constexpr (dtype == DType::i32) return std::type_identity<std::int32_t>{};
+    else if constexpr (dtype == DType::u8) return std::type_identity<std::uint8_t>{};
+    else return std::type_identity<bool>{};
+  }
+};
+}  // namespace detail
+
+/// The C++ element type of a dtype.
+template <DType dtype>
+using ElementOf = typename decltype(detail::FindElement<dtype>::find())::type;
+
 /// Calls `f` with a `std::type_identity<T>` of the dtype's C++ type and returns what it returns.
 template <class F>
 constexpr decltype(auto) visit(DType dtype, F&& f) {

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <ein/axis.hpp>
 #include <ein/pattern.hpp>
+#include <ein/result_dtype.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {
@@ -22,7 +24,7 @@ struct NamedOptions {
   double eps = 0;
   std::int64_t k = 0;
   bool descending = false;
-  DType dtype = DType::f32;
+  std::optional<DType> dtype{};  // of the result, where the call says it
 };
 
 struct NamedCall {
@@ -75,8 +77,10 @@ Tensor argmax(const Tensor& x, const detail::NamedPattern1<Operation::argmax>& p
 /// The same for the least element; NaN counts as the least.
 Tensor argmin(const Tensor& x, const detail::NamedPattern1<Operation::argmin>& pattern);
 
-/// Sums of all elements up to each along the axis in brackets: `cumsum(x, "b [s]")`, in x's dtype.
+/// Sums of all elements up to each along the axis in brackets: `cumsum(x, "b [s]")`, in x's dtype; of bool and integers
+/// in i64. `cumsum(x, "b [s]", ein::as(dtype))` says another.
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern);
+Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype);
 
 /// Elements in order along an axis, and where in x each of them is (i64).
 struct Sorted {
@@ -110,17 +114,19 @@ Tensor gather(const Tensor& x, const Tensor& positions,
 }
 
 /// Zeros, and each value added at its position along the axis in brackets: the reverse of gather.
-/// Sums over axes that the output lacks.
+/// Sums over axes that the output lacks. The result has the dtype of the values; of bool and integers it is i64.
+/// `ein::as(dtype)` at the end says another.
 ///
 ///     scatter_add(values, tokens, "b s d, b s -> [v] d", "v"_a = 1000)
-template <AxisArgument... S>
+template <CallArgument... S>
 Tensor scatter_add(
     const Tensor& values, const Tensor& positions,
     const std::type_identity_t<detail::NamedPattern2<Operation::scatter_add, S...>>& pattern,
-    const S&... sizes) {
+    const S&... arguments) {
   const std::array operands{&values, &positions};
-  const std::array<AxisSize, sizeof...(S)> given{AxisSize(sizes)...};
-  return std::move(detail::run_named({Operation::scatter_add, pattern, operands, given}).front());
+  const detail::CallArguments<S...> given(arguments...);
+  return std::move(
+      detail::run_named({Operation::scatter_add, pattern, operands, given.sizes, {.dtype = given.dtype}}).front());
 }
 
 /// 1 at each position along the axis in brackets, else 0. A position outside of it gives zeros.

@@ -3,15 +3,18 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <ein/axis.hpp>
 #include <ein/pattern.hpp>
 #include <ein/reduction.hpp>
+#include <ein/result_dtype.hpp>
 #include <ein/typed.hpp>
 #if __cpp_static_assert >= 202306L
 #include <ein/pattern_message.hpp>
@@ -42,25 +45,26 @@ struct Call {
   std::span<const Shape> packed_shapes{};
   bool stacked = false;
   EinsumOptions options{};
+  std::optional<DType> dtype{};  // of the result; none: result_dtype()
 };
 Tensor run_one(const Call& call);
 std::vector<Tensor> run_all(const Call& call);
 
 /// A call on operands that are known one by one.
-template <std::size_t N, class... Sizes>
+template <std::size_t N, class... S>
 Tensor run_on(Operation op, const PatternArgument& pattern, Reduction reduction,
-              const std::array<const Tensor*, N>& operands, const Sizes&... sizes) {
-  const std::array<AxisSize, sizeof...(Sizes)> given{AxisSize(sizes)...};
-  return run_one({op, pattern, operands, given, reduction});
+              const std::array<const Tensor*, N>& operands, const S&... arguments) {
+  const CallArguments<S...> given(arguments...);
+  return run_one({op, pattern, operands, given.sizes, reduction, {}, false, {}, given.dtype});
 }
 /// A call on a list of operands.
-template <class... Sizes>
+template <class... S>
 Tensor run_on_list(Operation op, const PatternArgument& pattern, Reduction reduction, std::span<const Tensor> operands,
-                   bool stacked, const EinsumOptions& options, const Sizes&... sizes) {
-  const std::array<AxisSize, sizeof...(Sizes)> given{AxisSize(sizes)...};
+                   bool stacked, const EinsumOptions& options, const S&... arguments) {
+  const CallArguments<S...> given(arguments...);
   std::vector<const Tensor*> addresses;
   for (const Tensor& tensor : operands) addresses.push_back(&tensor);
-  return run_one({op, pattern, addresses, given, reduction, {}, stacked, options});
+  return run_one({op, pattern, addresses, given.sizes, reduction, {}, stacked, options, given.dtype});
 }
 
 /// What the compiler finds out about a call whose pattern is in a type.
@@ -68,6 +72,7 @@ struct StaticFacts {
   PatternArgument argument;
   grammar::Mistake mistake{};
   ResultAxes axes{};
+  bool drops_an_axis = false;
 };
 template <Operation Op, FixedString Pattern, class Operands, class Sizes>
 consteval StaticFacts find_facts() {
@@ -75,6 +80,8 @@ consteval StaticFacts find_facts() {
   grammar::InferredType type;
   facts.mistake = facts.argument.template read_literal<Op>(Operands(), Sizes(), &type);
   facts.axes = ResultAxes(type);
+  const grammar::Reading reading = grammar::match_pattern(Pattern.view());
+  if (!facts.mistake) facts.drops_an_axis = reading.buffer.pattern(Pattern.view()).drops_an_axis();
   return facts;
 }
 
@@ -96,10 +103,26 @@ struct First<Types<Head, Rest...>> {
   using type = Head;
 };
 
+/// The dtype of the result of a call on typed operands, where the types of its arguments say it. What the reduction
+/// makes of integers does not: it is a value.
+template <Operation Op, DType operand, bool drops_an_axis, class... S>
+consteval std::optional<DType> static_result_dtype(Types<S...>) {
+  std::optional<DType> said;
+  (..., [&] {
+    if constexpr (requires { S::result_dtype; }) said = S::result_dtype;
+  }());
+  if (said) return said;
+  if ((ResultDTypeArgument<S> || ...) || (Op == Operation::reduce && is_integral(operand))) return std::nullopt;
+  return Op == Operation::einsum && drops_an_axis ? sum_dtype(operand) : operand;
+}
+
 /// A call whose pattern is in a type: its result has a type. Every operation calls check() by itself, since
 /// each function between the user's line and a mistake lengthens the compiler's message.
-template <Operation Op, FixedString Pattern, class Operands, class Sizes>
-struct StaticCall {
+template <Operation Op, FixedString Pattern, class Operands, class Arguments>
+struct StaticCall;
+template <Operation Op, FixedString Pattern, class Operands, class... Arguments>
+struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
+  using Sizes = SizesAmong<Arguments...>;
   static constexpr StaticFacts facts = find_facts<Op, Pattern, Operands, Sizes>();
   static constexpr ResultAxes axes = facts.axes;
 
@@ -113,47 +136,58 @@ struct StaticCall {
     pattern_error::stop_at(mistake, place);
   }
 #endif
-  static auto run(Reduction reduction, std::span<const Tensor* const> operands, std::span<const AxisSize> sizes) {
-    Tensor result = run_one({Op, facts.argument, operands, sizes, reduction});
+  static auto run(Reduction reduction, std::span<const Tensor* const> operands, const CallArguments<Arguments...>& given) {
+    Tensor result = run_one({Op, facts.argument, operands, given.sizes, reduction, {}, false, {}, given.dtype});
     if constexpr (axes.is_known) {
-      return Typed<typename First<Operands>::type::Element, fixed_string<axes>()>(Trusted(), std::move(result));
+      constexpr auto dtype =
+          static_result_dtype<Op, First<Operands>::type::static_dtype, facts.drops_an_axis>(Types<Arguments...>());
+      if constexpr (dtype) {
+        return Typed<ElementOf<*dtype>, fixed_string<axes>()>(Trusted(), std::move(result));
+      } else {
+        return result;
+      }
     } else {
       return result;
     }
   }
-  template <class... S>
-  static auto run_on(Reduction reduction, const Tensor& x, const S&... sizes) {
-    return run(reduction, std::array{&x}, std::array<AxisSize, sizeof...(S)>{AxisSize(sizes)...});
+  static auto run_on(Reduction reduction, const Tensor& x, const Arguments&... arguments) {
+    return run(reduction, std::array{&x}, CallArguments<Arguments...>(arguments...));
   }
 };
 
-/// The types of one kind among the arguments of a call.
-template <class... A, class... B>
-Types<A..., B...> operator+(Types<A...>, Types<B...>);
 template <class... Arguments>
 using TensorsAmong =
     decltype((Types<>() + ... + std::conditional_t<TensorArgument<Arguments>, Types<Arguments>, Types<>>()));
 template <class... Arguments>
-using SizesAmong =
-    decltype((Types<>() + ... + std::conditional_t<AxisArgument<Arguments>, Types<Arguments>, Types<>>()));
+using CallArgumentsAmong =
+    decltype((Types<>() + ... + std::conditional_t<CallArgument<Arguments>, Types<Arguments>, Types<>>()));
 
 template <FixedString Pattern, class... Arguments>
 using StaticEinsum =
-    StaticCall<Operation::einsum, Pattern, TensorsAmong<Arguments...>, SizesAmong<Arguments...>>;
+    StaticCall<Operation::einsum, Pattern, TensorsAmong<Arguments...>, CallArgumentsAmong<Arguments...>>;
 
-/// einsum whose arguments are tensors, axis sizes and maybe the literal.
+/// The tuple of those arguments of a call that may follow a pattern.
+template <class... Arguments>
+auto call_arguments_among(const Arguments&... arguments) {
+  const auto taken = [](const auto& argument) {
+    if constexpr (CallArgument<std::remove_cvref_t<decltype(argument)>>) return std::tie(argument);
+    else return std::tuple<>();
+  };
+  return std::tuple_cat(taken(arguments)...);
+}
+
+/// einsum whose arguments are tensors, the literal maybe, and what may follow it.
 template <class Call, class... Arguments>
 auto run_static_einsum(const Arguments&... arguments) {
   std::array<const Tensor*, (std::size_t{TensorArgument<Arguments>} + ... + 0)> operands{};
-  std::array<AxisSize, (std::size_t{AxisArgument<Arguments>} + ... + 0)> sizes{};
-  std::size_t operand_count = 0, size_count = 0;
+  std::size_t operand_count = 0;
   const auto take = [&](const auto& argument) {
-    using Argument = std::remove_cvref_t<decltype(argument)>;
-    if constexpr (TensorArgument<Argument>) operands[operand_count++] = &argument;
-    if constexpr (AxisArgument<Argument>) sizes[size_count++] = argument;
+    if constexpr (TensorArgument<std::remove_cvref_t<decltype(argument)>>) operands[operand_count++] = &argument;
   };
   (take(arguments), ...);
-  return Call::run(Reduction::sum, operands, sizes);
+  return std::apply(
+      [&]<class... S>(const S&... given) { return Call::run(Reduction::sum, operands, CallArguments<S...>(given...)); },
+      call_arguments_among(arguments...));
 }
 
 /// The pattern among the arguments of a call.
@@ -168,78 +202,79 @@ struct LiteralAmong<PatternLiteral<Text>, Rest...> {
 template <class... Arguments>
 concept HasLiteral = requires { LiteralAmong<Arguments...>::text; } &&
                      sizeof...(Arguments) == 1 + (std::size_t{TensorArgument<Arguments>} + ...) +
-                                                 (std::size_t{AxisArgument<Arguments>} + ...);
+                                                 (std::size_t{CallArgument<Arguments>} + ...);
 
 }  // namespace detail
 
 // --- einsum: products summed over the axes that the output lacks ------------------------------------
 //
 // `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...` and
-// repeated axes (diagonals). The result is a new tensor in the operands' dtype, or a view where nothing is
-// computed. Floats of 8 and 16 bits accumulate in f32.
+// repeated axes (diagonals). The result is a new tensor, or a view where nothing is computed. It has the operands' dtype;
+// where axes are summed, bool and integers give i64. `ein::as(dtype)` after the pattern says another. Floats of 8 and 16
+// bits accumulate in f32.
 
-template <TensorArgument A, AxisArgument... S>
+template <TensorArgument A, CallArgument... S>
 Tensor einsum(const A& a, std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<1>(Operation::einsum, pattern, Reduction::sum, {&a}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<1>(Operation::einsum, pattern, Reduction::sum, {&a}, arguments...);
 }
-template <TensorArgument A, TensorArgument B, AxisArgument... S>
+template <TensorArgument A, TensorArgument B, CallArgument... S>
 Tensor einsum(const A& a, const B& b,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B>, S...>> pattern, const S&... sizes) {
-  return detail::run_on<2>(Operation::einsum, pattern, Reduction::sum, {&a, &b}, sizes...);
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B>, S...>> pattern, const S&... arguments) {
+  return detail::run_on<2>(Operation::einsum, pattern, Reduction::sum, {&a, &b}, arguments...);
 }
-template <TensorArgument A, TensorArgument B, TensorArgument C, AxisArgument... S>
+template <TensorArgument A, TensorArgument B, TensorArgument C, CallArgument... S>
 Tensor einsum(const A& a, const B& b, const C& c,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<3>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<3>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c}, arguments...);
 }
-template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, AxisArgument... S>
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, CallArgument... S>
 Tensor einsum(const A& a, const B& b, const C& c, const D& d,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<4>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<4>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d}, arguments...);
 }
-template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, AxisArgument... S>
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, CallArgument... S>
 Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<5>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<5>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e}, arguments...);
 }
 template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
-          AxisArgument... S>
+          CallArgument... S>
 Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<6>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<6>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f}, arguments...);
 }
 template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
-          TensorArgument G, AxisArgument... S>
+          TensorArgument G, CallArgument... S>
 Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<7>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<7>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g}, arguments...);
 }
 template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
-          TensorArgument G, TensorArgument H, AxisArgument... S>
+          TensorArgument G, TensorArgument H, CallArgument... S>
 Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G, H>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<8>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g, &h}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<8>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g, &h}, arguments...);
 }
 
 /// Operands known at run time only.
-template <AxisArgument... S>
+template <CallArgument... S>
 Tensor einsum(std::span<const Tensor> operands,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>> pattern,
-              const EinsumOptions& options, const S&... sizes) {
-  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, options, sizes...);
+              const EinsumOptions& options, const S&... arguments) {
+  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, options, arguments...);
 }
-template <AxisArgument... S>
+template <CallArgument... S>
 Tensor einsum(std::span<const Tensor> operands,
               std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, {}, sizes...);
+              const S&... arguments) {
+  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, {}, arguments...);
 }
 
 /// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2"_p)`: with typed operands, any number of them, the result is typed.
@@ -252,7 +287,7 @@ auto einsum(const Arguments&... arguments) {
 }
 /// `einsum<"b s1 h, b s2 h -> b s1 s2">(x, y)`: the same.
 template <FixedString Pattern, class... Arguments>
-  requires((TensorArgument<Arguments> || AxisArgument<Arguments>) && ...)
+  requires((TensorArgument<Arguments> || CallArgument<Arguments>) && ...)
 auto einsum(const Arguments&... arguments) {
   using Call = detail::StaticEinsum<Pattern, Arguments...>;
   Call::check();
@@ -273,80 +308,80 @@ Tensor einsum(const Arguments&...) {
 /// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of size 1.
 /// A view whenever strides can express the result, else a copy. A list of tensors of one shape is stacked
 /// on a new first axis first.
-template <TensorArgument X, AxisArgument... S>
+template <TensorArgument X, CallArgument... S>
 Tensor rearrange(const X& x, std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<X>, S...>> pattern,
-                 const S&... sizes) {
-  return detail::run_on<1>(Operation::rearrange, pattern, Reduction::sum, {&x}, sizes...);
+                 const S&... arguments) {
+  return detail::run_on<1>(Operation::rearrange, pattern, Reduction::sum, {&x}, arguments...);
 }
-template <AxisArgument... S>
+template <CallArgument... S>
 Tensor rearrange(std::span<const Tensor> xs,
                  std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<Tensor>, S...>> pattern,
-                 const S&... sizes) {
-  return detail::run_on_list(Operation::rearrange, pattern, Reduction::sum, xs, true, {}, sizes...);
+                 const S&... arguments) {
+  return detail::run_on_list(Operation::rearrange, pattern, Reduction::sum, xs, true, {}, arguments...);
 }
-template <TensorArgument X, FixedString Pattern, AxisArgument... S>
-auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... sizes) {
+template <TensorArgument X, FixedString Pattern, CallArgument... S>
+auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
   using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
-  return Call::run_on(Reduction::sum, x, sizes...);
+  return Call::run_on(Reduction::sum, x, arguments...);
 }
-template <FixedString Pattern, TensorArgument X, AxisArgument... S>
-auto rearrange(const X& x, const S&... sizes) {
+template <FixedString Pattern, TensorArgument X, CallArgument... S>
+auto rearrange(const X& x, const S&... arguments) {
   using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
-  return Call::run_on(Reduction::sum, x, sizes...);
+  return Call::run_on(Reduction::sum, x, arguments...);
 }
 
 /// `repeat(x, "h w -> h w 3")`, `repeat(x, "h w -> (h k) w", "k"_a = 2)`: like rearrange, and axes that only
 /// the output has repeat the elements. A view of stride 0 whenever strides can express the result.
-template <TensorArgument X, AxisArgument... S>
+template <TensorArgument X, CallArgument... S>
 Tensor repeat(const X& x, std::type_identity_t<PatternFor<Operation::repeat, detail::Types<X>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on<1>(Operation::repeat, pattern, Reduction::sum, {&x}, sizes...);
+              const S&... arguments) {
+  return detail::run_on<1>(Operation::repeat, pattern, Reduction::sum, {&x}, arguments...);
 }
-template <AxisArgument... S>
+template <CallArgument... S>
 Tensor repeat(std::span<const Tensor> xs,
               std::type_identity_t<PatternFor<Operation::repeat, detail::Types<Tensor>, S...>> pattern,
-              const S&... sizes) {
-  return detail::run_on_list(Operation::repeat, pattern, Reduction::sum, xs, true, {}, sizes...);
+              const S&... arguments) {
+  return detail::run_on_list(Operation::repeat, pattern, Reduction::sum, xs, true, {}, arguments...);
 }
-template <TensorArgument X, FixedString Pattern, AxisArgument... S>
-auto repeat(const X& x, PatternLiteral<Pattern>, const S&... sizes) {
+template <TensorArgument X, FixedString Pattern, CallArgument... S>
+auto repeat(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
   using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
-  return Call::run_on(Reduction::sum, x, sizes...);
+  return Call::run_on(Reduction::sum, x, arguments...);
 }
-template <FixedString Pattern, TensorArgument X, AxisArgument... S>
-auto repeat(const X& x, const S&... sizes) {
+template <FixedString Pattern, TensorArgument X, CallArgument... S>
+auto repeat(const X& x, const S&... arguments) {
   using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
-  return Call::run_on(Reduction::sum, x, sizes...);
+  return Call::run_on(Reduction::sum, x, arguments...);
 }
 
 /// `reduce(x, "b c (h 2) (w 2) -> b c h w", "max")`: combines over the axes that the output lacks. The
-/// result has x's dtype.
-template <TensorArgument X, AxisArgument... S>
+/// result has x's dtype; "sum" and "prod" of bool and integers are i64. `ein::as(dtype)` at the end says another.
+template <TensorArgument X, CallArgument... S>
 Tensor reduce(const X& x, std::type_identity_t<PatternFor<Operation::reduce, detail::Types<X>, S...>> pattern,
-              std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
-  return detail::run_on<1>(Operation::reduce, pattern, reduction.reduction(), {&x}, sizes...);
+              std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
+  return detail::run_on<1>(Operation::reduce, pattern, reduction.reduction(), {&x}, arguments...);
 }
-template <AxisArgument... S>
+template <CallArgument... S>
 Tensor reduce(std::span<const Tensor> xs,
               std::type_identity_t<PatternFor<Operation::reduce, detail::Types<Tensor>, S...>> pattern,
-              ReductionFor<Tensor> reduction, const S&... sizes) {
-  return detail::run_on_list(Operation::reduce, pattern, reduction.reduction(), xs, true, {}, sizes...);
+              ReductionFor<Tensor> reduction, const S&... arguments) {
+  return detail::run_on_list(Operation::reduce, pattern, reduction.reduction(), xs, true, {}, arguments...);
 }
-template <TensorArgument X, FixedString Pattern, AxisArgument... S>
-auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
+template <TensorArgument X, FixedString Pattern, CallArgument... S>
+auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
   using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
-  return Call::run_on(reduction.reduction(), x, sizes...);
+  return Call::run_on(reduction.reduction(), x, arguments...);
 }
-template <FixedString Pattern, TensorArgument X, AxisArgument... S>
-auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... sizes) {
+template <FixedString Pattern, TensorArgument X, CallArgument... S>
+auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
   using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
-  return Call::run_on(reduction.reduction(), x, sizes...);
+  return Call::run_on(reduction.reduction(), x, arguments...);
 }
 
 // --- pack, unpack, parse_shape ----------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <ein/grammar/packed_pattern.hpp>
 #include <ein/pattern_error.hpp>
 #include <ein/reduction.hpp>
+#include <ein/result_dtype.hpp>
 
 namespace ein {
 
@@ -22,6 +23,13 @@ namespace detail {
 
 template <class... T>
 struct Types {};
+
+/// The types of one kind among the arguments of a call.
+template <class... A, class... B>
+Types<A..., B...> operator+(Types<A...>, Types<B...>);
+template <class... Arguments>
+using SizesAmong =
+    decltype((Types<>() + ... + std::conditional_t<AxisArgument<Arguments>, Types<Arguments>, Types<>>()));
 
 /// Stands for operands whose number the call's type does not say.
 struct AnyNumber {};
@@ -129,14 +137,14 @@ struct PatternLiteral {
 
 /// The parameter type of an operation's pattern. A literal is checked by the compiler, against the types
 /// of the other arguments; ein::runtime(text) is checked when the call runs.
-template <Operation Op, class Operands, class... Sizes>
+template <Operation Op, class Operands, class... Arguments>
 class PatternFor : public detail::PatternArgument {
  public:
   template <std::size_t N>
   consteval PatternFor(const char (&literal)[N]) : PatternArgument(detail::literal_text(literal)) {
     const std::string_view text = this->text();
     const grammar::Mistake mistake =
-        this->template read_literal<Op>(Operands(), detail::Types<Sizes...>());
+        this->template read_literal<Op>(Operands(), detail::SizesAmong<Arguments...>());
     const pattern_error::Place place = pattern_error::place_of(mistake, text);
     pattern_error::stop_at(mistake, place);
   }

@@ -60,6 +60,7 @@ void ellipsis_of_the_output_is_in_no_input(Place);
 void ellipsis_of_the_input_is_lost(Place);                // reduce removes axes
 void axis_is_repeated(Place);                             // einsum takes diagonals: i i -> i
 void axis_of_the_output_is_in_no_input(Place);            // repeat makes new axes
+void axis_names_are_glued(Place);                         // names are apart: write i j, j k -> i k
 void axis_of_the_input_is_lost(Place);                    // reduce removes axes
 void anonymous_axis_of_the_input_is_lost(Place);          // each number is a new axis: name it
 void anonymous_axis_of_the_output_is_in_no_input(Place);  // repeat makes new axes
@@ -174,6 +175,8 @@ constexpr void stop_at(const grammar::Mistake& mistake, Place at) {
       return axis_is_repeated(at);
     case C::axis_of_the_output_is_in_no_input:
       return axis_of_the_output_is_in_no_input(at);
+    case C::axis_names_are_glued:
+      return axis_names_are_glued(at);
     case C::axis_of_the_input_is_lost:
       return axis_of_the_input_is_lost(at);
     case C::anonymous_axis_of_the_input_is_lost:

@@ -98,6 +98,28 @@ constexpr Text last_name(const Pattern& pattern, SourceSpan span) {
   return last;
 }
 
+/// A glued pattern with its letters apart: "ij,jk->ik" is "i j, j k -> i k".
+constexpr Text with_names_apart(const Pattern& pattern) {
+  Text text;
+  for (std::size_t s = 0; s < pattern.sides.size(); ++s) {
+    const bool is_output = pattern.has_arrow && s + 1 == pattern.sides.size();
+    if (s > 0) text.add(is_output ? " ->" : ",");
+    for (const Term& term : pattern.terms_of(pattern.sides[s])) {
+      const std::string_view word = pattern.text_of(term.span);
+      if (term.kind != TermKind::name) {
+        text.add(" ");
+        text.add(word);
+        continue;
+      }
+      for (char letter : word) {
+        text.add(" ");
+        text.add(letter);
+      }
+    }
+  }
+  return text.view().empty() ? text : Text(text.view().substr(text.view()[0] == ' '));
+}
+
 constexpr Text list_axes(const std::vector<std::string_view>& names) {
   if (names.empty()) return "help: the pattern has no named axes";
   Text list = "help: the pattern's axes are ";
@@ -233,6 +255,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::axis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "axis " + here + " of the output is in no input",
               detail::did_you_mean(text, detail::axis_names(read, read.inputs()), repeat_help)};
+    case Complaint::axis_names_are_glued:
+      return {ErrorKind::pattern, "names are apart: write `" + detail::with_names_apart(read) + "`",
+              "help: an axis has a name of any length, so blanks separate them"};
     case Complaint::axis_of_the_input_is_lost:
       return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it", lost_help};
     case Complaint::anonymous_axis_of_the_input_is_lost:

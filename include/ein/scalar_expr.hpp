@@ -1,6 +1,8 @@
 // Scalar expressions: what happens to one element, inside a `map` of the graph and in a loop nest.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,7 +43,12 @@ struct ScalarStep {
   std::uint64_t seed = 0;     // uniform, normal: the stream; the index is the element's row-major position
   std::uint64_t stream = 0;
   bool of_run = false;        // uniform, normal: the seed is the run's, and the stream counts from the run's
-  friend bool operator==(const ScalarStep&, const ScalarStep&) = default;
+  /// Constants are equal if their bits are: 0.0 is not -0.0, and NaN is NaN.
+  friend bool operator==(const ScalarStep& a, const ScalarStep& b) {
+    return a.op == b.op && std::equal(a.args, a.args + 3, b.args) && a.which == b.which &&
+           std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) && a.integer == b.integer &&
+           a.seed == b.seed && a.stream == b.stream && a.of_run == b.of_run;
+  }
 };
 
 /// A straight-line program over the elements at one point of the index space; the last step is the value.

@@ -41,6 +41,10 @@ class Storage {
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
   void count_write() { version_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// Whether gradients flow through a tensor that views it.
+  bool has_gradients() const { return gradients_.load(std::memory_order_relaxed) > 0; }
+  void count_gradient(int more) { gradients_.fetch_add(more, std::memory_order_relaxed); }
+
  private:
   std::byte* data_;
   std::size_t bytes_;
@@ -48,6 +52,7 @@ class Storage {
   Device device_;
   bool read_only_;
   std::atomic<std::uint64_t> version_{0};
+  std::atomic<int> gradients_{0};  // tensors with a gradient state
 };
 
 /// A number given where a tensor could stand: `x + 1`, `x.fill(0.5)`. It takes the tensor's dtype,
@@ -126,6 +131,10 @@ struct TensorData {
   mutable std::shared_ptr<GradState> grad{};  // null: gradients do not flow here
 };
 
+/// A view as Tensor's constructor makes it, whether gradients flow through the storage or not.
+std::shared_ptr<const TensorData> view_of(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
+                                          std::int64_t offset);
+
 [[noreturn]] void no_elements_yet(const Shape& shape);
 [[noreturn]] void not_on_the_host(const TensorData& data);
 
@@ -138,7 +147,8 @@ class Tensor {
  public:
   Tensor();
   /// A view of `storage`: element (i0, i1, ...) lies at `offset + Σ strides[d]·i_d`. Throws an Error of
-  /// kind `shape` when that can reach outside the storage.
+  /// kind `shape` when that can reach outside the storage; of kind `value` when gradients flow through a tensor of this
+  /// storage, since this view would lose them, outside of any NoGrad.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
          std::int64_t offset = 0);
   explicit Tensor(std::shared_ptr<const detail::TensorData> data) : data_(std::move(data)) {}

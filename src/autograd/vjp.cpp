@@ -310,7 +310,7 @@ class Builder {
   void pull_contract(const Op& op, const Points& g) {
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       if (!matters(op.inputs[k])) continue;
-      Op turned{.kind = OpKind::contract, .dtype = op.dtype};
+      Op turned{.kind = OpKind::contract, .dtype = graph_.op(op.inputs[k]).dtype};
       turned.axes = op.axes;
       turned.inputs = {g.value};
       turned.reads = {g.at};

@@ -47,7 +47,7 @@ Cost cost(const LoopNest& nest) {
       if (axis.ordered) add_sort(tally, tuples, axis.size);
     }
   }
-  if (nest.is_contraction()) tally.matmul_only = tally.model;
+  if (nest.kind == OpKind::contract && nest.combine) tally.matmul_only = tally.model;
   add_expr(tally, nest.epilogue, results);
   return tally;
 }

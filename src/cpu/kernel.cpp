@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
   if (nest.along == LoopNest::Along::scan) return make_scan_kernel(nest);
   if (nest.along == LoopNest::Along::argsort) return make_sort_kernel(nest);
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
-  if (nest.is_contraction()) return make_contract_kernel(nest);
+  if (nest.sums_products()) return make_contract_kernel(nest);
   if (auto window = make_window_kernel(nest)) return window;
   if (auto rows = make_rows_kernel(nest)) return rows;
   if (auto rows = make_long_rows_kernel(nest)) return rows;

@@ -40,7 +40,7 @@ std::unique_ptr<Kernel> make_transposed_kernel(const LoopNest& nest);
 
 // One maker per kind of nest.
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);         // is_copy() between equal dtypes
-std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);     // is_contraction()
+std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);     // sums_products()
 std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest);       // combine
 std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest);          // no combine
 std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);       // is_gather()

@@ -5,6 +5,7 @@
 #include "graph/named.hpp"
 #include "graph/reductions.hpp"
 #include "graph/solve.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -104,13 +105,30 @@ class CallGraph {
     return finish();
   }
   Graph finish() {
+    for (ValueId& output : graph_.outputs) output = converted(output);
     verify(graph_);
     return std::move(graph_);
   }
+  /// The value in the dtype of the results.
+  ValueId converted(ValueId value) {
+    const DType from = graph_.op(value).dtype, to = result_dtype();
+    if (from == to) return value;
+    Op op{.kind = OpKind::map, .dtype = to, .shape = graph_.op(value).shape, .inputs = {value}};
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
+    op.write = plain_access(op.shape.rank());
+    op.reads = {op.write};
+    op.expr = Ex::input(0);
+    op.compute = conversion_type(from, to);
+    return add(std::move(op));
+  }
   DType dtype() const { return operands_[0].dtype; }
+  /// The dtype of the results, as the call says it or by itself.
+  DType result_dtype() const {
+    return call_.dtype.value_or(ein::result_dtype(call_.op, call_.pattern, call_.reduction, dtype()));
+  }
 
   ValueId add_reindex(ValueId from, const std::vector<Axis>& axes, Access read, Access write, const Shape& shape) {
-    return add({.kind = OpKind::reindex, .dtype = dtype(), .shape = shape, .inputs = {from}, .axes = axes,
+    return add({.kind = OpKind::reindex, .dtype = graph_.op(from).dtype, .shape = shape, .inputs = {from}, .axes = axes,
                 .reads = {std::move(read)}, .write = std::move(write)});
   }
 
@@ -150,7 +168,7 @@ class CallGraph {
   }
 
   void require_fits(const Shape& shape, const std::vector<Mark>& marks, const std::string& what = "the result") const {
-    auto bytes = static_cast<std::int64_t>(size_of(dtype()));
+    auto bytes = static_cast<std::int64_t>(std::max(size_of(dtype()), size_of(result_dtype())));
     for (std::int64_t size : shape) {
       // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
       if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
@@ -177,7 +195,7 @@ class CallGraph {
     const bool is_identity = r == Reduction::sum || r == Reduction::prod || r == Reduction::max ||
                              r == Reduction::min || r == Reduction::mean;
     if (!reduces && is_identity) return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
-    return build_reduction(graph_, r, s, values_[0]);
+    return build_reduction(graph_, r, s, values_[0], dtype_to_combine(dtype(), result_dtype()));
   }
 
   ValueId einsum() {
@@ -197,8 +215,8 @@ class CallGraph {
       repeats |= is_new[a] != 0;
     }
     if (values_.size() == 1 && !reduces) return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
-    Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract, .dtype = dtype(), .shape = s.shape,
-          .inputs = values_, .axes = s.axes, .reads = s.reads, .write = s.write, .expr = {}};
+    Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract,
+          .dtype = dtype_to_combine(dtype(), result_dtype()), .shape = s.shape, .inputs = values_, .axes = s.axes, .reads = s.reads, .write = s.write, .expr = {}};
     if (!repeats) return add(std::move(op));
 
     std::vector<int> renamed(s.axes.size(), -1);

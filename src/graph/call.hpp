@@ -23,6 +23,7 @@ struct PatternCall {
   bool stacked = false;                    // the operands are stacked on a new first axis first
   bool is_checked = false;                 // the pattern has passed check_pattern() for this call
   detail::NamedOptions named{};            // operations with axes in brackets
+  std::optional<DType> dtype{};            // of the result, where the call says it
 };
 
 struct OperandType {

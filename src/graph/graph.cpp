@@ -174,12 +174,10 @@ class Verifier {
     if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
     if (op.kind == OpKind::contract) {
       require(!op.inputs.empty(), "contract without operands");
+    }
+    if (op.kind == OpKind::contract || op.kind == OpKind::reduce || op.kind == OpKind::scan) {
       for (ValueId input : op.inputs) {
-        // Intermediates of 8- and 16-bit floats are f32.
-        const DType from = graph_.op(input).dtype;
-        const bool widens = op.dtype == DType::f32 && is_floating(from) && size_of(from) < 4;
-        const bool narrows = from == DType::f32 && is_floating(op.dtype) && size_of(op.dtype) < 4;
-        require(from == op.dtype || widens || narrows, "contract of several dtypes");
+        require(is_floating(graph_.op(input).dtype) == is_floating(op.dtype), "floats and integers are combined");
       }
     }
     const bool moves = op.kind == OpKind::reindex || op.kind == OpKind::place;

@@ -3,6 +3,7 @@
 
 #include "graph/call.hpp"
 #include "graph/solve.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 
@@ -33,6 +34,12 @@ class NamedBuild {
   std::size_t operand_count() const { return operands_.size(); }
   const OperandType& operand_type(std::size_t k) const { return operands_[k]; }
   DType dtype(std::size_t operand = 0) const { return operands_[operand].dtype; }
+  /// The dtype of the result of a sum, as the call says it or by itself; and the dtype that the sum itself has: both are
+  /// floating-point or neither is.
+  DType result_dtype() const {
+    return call_.named.dtype.value_or(ein::result_dtype(call_.op, call_.pattern, Reduction::sum, dtype()));
+  }
+  DType sum_dtype() const { return dtype_to_combine(dtype(), result_dtype()); }
   /// The type in which floats are computed: f64 or f32.
   DType wide() const { return dtype() == DType::f64 ? DType::f64 : DType::f32; }
   NamedValue operand(std::size_t k) const;
@@ -61,6 +68,11 @@ class NamedBuild {
                  DType dtype, DType compute);
   NamedValue map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place) {
     return map(inputs, formula, place, wide(), wide());
+  }
+  /// The value in another dtype; itself where it has that already.
+  NamedValue converted(const NamedValue& value, const Place& place, DType dtype) {
+    const DType from = graph_.op(value.id).dtype;
+    return from == dtype ? value : map({value}, Ex::input(0), place, dtype, conversion_type(from, dtype));
   }
   NamedValue reduce(Combine how, const NamedValue& from, const Place& place, DType dtype);
   /// x at positions along the dimension that the axis in brackets has in x.

@@ -45,14 +45,15 @@ Graph build_argmax(NamedBuild& b) {
 
 Graph build_cumsum(NamedBuild& b) {
   const Place full = b.full();
-  return b.finish({b.add({.kind = OpKind::scan,
-                          .dtype = b.dtype(),
-                          .shape = full.shape,
-                          .inputs = {0},
-                          .reads = {full.access},
-                          .write = full.access,
-                          .combine = Combine::sum,
-                          .axis = b.marked_axis()})});
+  const NamedValue sums = b.add({.kind = OpKind::scan,
+                                 .dtype = b.sum_dtype(),
+                                 .shape = full.shape,
+                                 .inputs = {0},
+                                 .reads = {full.access},
+                                 .write = full.access,
+                                 .combine = Combine::sum,
+                                 .axis = b.marked_axis()});
+  return b.finish({b.converted(sums, full, b.result_dtype())});
 }
 
 Graph build_sort(NamedBuild& b) {

@@ -12,19 +12,21 @@ Graph build_scatter_add(NamedBuild& b) {
   Place place = b.result();
   const int dim = b.marked_dim(place.access);
   place.access[static_cast<std::size_t>(dim)].terms.clear();
-  return b.finish({b.add({.kind = OpKind::scatter_add,
-                          .dtype = b.dtype(),
-                          .shape = place.shape,
-                          .inputs = {0, positions.id},
-                          .reads = {b.operand(0).access, positions.access},
-                          .write = place.access,
-                          .dim = dim})});
+  const NamedValue values = b.converted(b.operand(0), b.full(), b.sum_dtype());
+  const NamedValue sums = b.add({.kind = OpKind::scatter_add,
+                                 .dtype = b.sum_dtype(),
+                                 .shape = place.shape,
+                                 .inputs = {values.id, positions.id},
+                                 .reads = {values.access, positions.access},
+                                 .write = place.access,
+                                 .dim = dim});
+  return b.finish({b.converted(sums, b.result(), b.result_dtype())});
 }
 
 Graph build_one_hot(NamedBuild& b) {
   const Ex is_there = Ex::apply(ScalarOp::eq, Ex::input(0), Ex::index(b.marked_axis()));
   return b.finish(
-      {b.map({b.positions(0)}, is_there, b.result(), b.call().named.dtype, DType::i64)});
+      {b.map({b.positions(0)}, is_there, b.result(), b.call().named.dtype.value_or(DType::f32), DType::i64)});
 }
 
 }  // namespace ein

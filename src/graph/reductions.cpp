@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/compute_type.hpp"
+
 namespace ein {
 namespace {
 
@@ -9,9 +11,8 @@ namespace {
 /// pattern; "result" values have the result's shape.
 class Build {
  public:
-  Build(Graph& graph, const Solved& solved, ValueId x)
-      : graph_(graph), solved_(solved), x_(x), dtype_(graph.op(x).dtype),
-        wide_(is_floating(dtype_) && dtype_ != DType::f64 ? DType::f32 : dtype_) {
+  Build(Graph& graph, const Solved& solved, ValueId x, DType result)
+      : graph_(graph), solved_(solved), x_(x), dtype_(result), wide_(common_compute_type(graph.op(x).dtype, result)) {
     for (std::size_t a = 0; a < solved.axes.size(); ++a) {
       full_.push_back({0, {{static_cast<int>(a), 1}}});
       full_shape_.push_back(solved.axes[a].size);
@@ -24,22 +25,13 @@ class Build {
 
   /// The number of elements behind each result.
   double elements() const { return elements_; }
+  /// The dtype of the result, and that of partial results.
   DType dtype() const { return dtype_; }
   DType wide() const { return wide_; }
 
   ValueId combine(Combine how, DType dtype) { return combine(how, x_, solved_.reads[0], dtype); }
   ValueId combine_full(Combine how, ValueId full, DType dtype) { return combine(how, full, full_, dtype); }
 
-  /// The same result value to whom its slope does not matter: see Op::stationary.
-  ValueId stationary(ValueId value) {
-    const Op& from = graph_.op(value);
-    Op op = result_op(from.dtype);
-    op.kind = OpKind::reindex;
-    op.inputs = {value};
-    op.reads = {op.write};
-    op.stationary = true;
-    return add(std::move(op));
-  }
   ValueId detach(ValueId value) {
     graph_.ops[static_cast<std::size_t>(value)].detached = true;
     return value;
@@ -85,9 +77,8 @@ class Build {
     return op;
   }
   Op pointwise(const Access& write, const Shape& shape, DType dtype, const Ex& formula) const {
-    const DType compute = is_floating(dtype_) ? wide_ : DType::i64;
     return {.kind = OpKind::map, .dtype = dtype, .shape = shape, .inputs = {}, .axes = solved_.axes, .reads = {},
-            .write = write, .expr = formula, .compute = compute};
+            .write = write, .expr = formula, .compute = wide_};
   }
   ValueId combine(Combine how, ValueId from, const Access& read, DType dtype) {
     return add({.kind = OpKind::reduce, .dtype = dtype, .shape = solved_.shape, .inputs = {from}, .axes = solved_.axes,
@@ -101,8 +92,8 @@ class Build {
   Graph& graph_;
   const Solved& solved_;
   ValueId x_;
-  DType dtype_;
-  DType wide_;  // of partial results
+  DType dtype_;  // of the result
+  DType wide_;   // of partial results
   Access full_;
   Shape full_shape_;
   double elements_;
@@ -120,17 +111,22 @@ ValueId mean_as(Build& b, DType dtype) {
 }
 ValueId mean(Build& b) { return mean_as(b, b.dtype()); }
 
-/// Two passes, so that a large mean costs no digits. To first order it does not change with what it is taken about.
-ValueId mean_square_deviation(Build& b) {
-  const Ex deviation = Ex::input(0) - Ex::input(1);
-  return b.combine_full(Combine::sum, b.spread(b.stationary(mean_as(b, b.wide())), deviation * deviation), b.wide());
+/// The variance from deviations d = x - c from a centre c near the mean: (Σd² - (Σd)² / n) / n, whatever c is. That the
+/// mean is rounded costs no digits so (Chan, Golub, LeVeque 1983, equation 1.7). As the result does not depend on c,
+/// neither does its derivative.
+ValueId variance(Build& b, bool takes_root) {
+  const ValueId centre = b.detach(mean_as(b, b.wide()));
+  const Ex d = Ex::input(0) - Ex::input(1);
+  const ValueId sum = b.combine_full(Combine::sum, b.spread(centre, d), b.wide());
+  const ValueId squares = b.combine_full(Combine::sum, b.spread(centre, d * d), b.wide());
+  const Ex mean = Ex::input(1) / b.elements();
+  const Ex value = Ex::input(0) / b.elements() - mean * mean;
+  // Rounding may leave less than nothing; NaN stays NaN.
+  const Ex bounded = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
+  return b.finish({squares, sum}, takes_root ? Ex::apply(ScalarOp::sqrt, bounded) : bounded, b.dtype());
 }
-ValueId variance(Build& b) {
-  return b.finish({mean_square_deviation(b)}, Ex::input(0) / b.elements(), b.dtype());
-}
-ValueId standard_deviation(Build& b) {
-  return b.finish({mean_square_deviation(b)}, Ex::apply(ScalarOp::sqrt, Ex::input(0) / b.elements()), b.dtype());
-}
+ValueId variance(Build& b) { return variance(b, false); }
+ValueId standard_deviation(Build& b) { return variance(b, true); }
 
 /// log Σ exp x = m + log Σ exp(x - m) with m = max x, where that is finite: an infinite m would make
 /// inf - inf.
@@ -161,8 +157,8 @@ Reduction reduction_named(std::string_view name) {
   throw Error(ErrorKind::reduction, "reduce: unknown reduction '" + std::string(name) + "'\n  help: one of " + names);
 }
 
-ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x) {
-  Build build(graph, solved, x);
+ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x, DType result) {
+  Build build(graph, solved, x, result);
   return builders[static_cast<std::size_t>(reduction)](build);
 }
 

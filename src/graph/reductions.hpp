@@ -7,10 +7,11 @@
 
 namespace ein {
 
-/// Appends to `graph` what reduces value `x` as the solved pattern says, and returns the result, whose
-/// dtype is x's. Partial results are f32 for the 8- and 16-bit floats. Precondition: the reduction is
-/// defined for the dtype and for the number of elements (see require_defined).
-ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x);
+/// Appends to `graph` what reduces value `x` as the solved pattern says, and returns the result, of dtype `result`.
+/// Partial results are f32 for the 8- and 16-bit floats, and f64 where x or the result is. Precondition: x and the result
+/// are both floating-point or neither is, and the reduction is defined for the dtype and for the number of elements (see
+/// require_defined).
+ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x, DType result);
 
 /// Throws an Error when `reduction` is not defined for `dtype` (kind dtype), or for reducing no elements
 /// (kind reduction).

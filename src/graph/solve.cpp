@@ -92,11 +92,28 @@ class Solver {
       const std::size_t rank = shapes_[k].rank();
       const bool open = has_ellipsis(side);
       if (open ? rank >= wanted : rank == wanted) continue;
+      if (pattern_.is_glued() && ranks_fit_letters()) {
+        const grammar::Mistake glued{grammar::Complaint::axis_names_are_glued, {0, static_cast<std::uint32_t>(pattern_.text.size())}, {}, 0};
+        fail(op_, pattern_, glued, given_);
+      }
       raise(ErrorKind::rank,
             operand(k) + " has " + count_axes(rank) + ", the pattern wants " + (open ? "at least " : "") +
                 std::to_string(wanted),
             mark_dims(pattern_, side));
     }
+  }
+
+  /// Whether each operand has as many axes as its side has letters.
+  bool ranks_fit_letters() const {
+    for (std::size_t k = 0; k < inputs().size(); ++k) {
+      std::size_t letters = 0;
+      for (const Term& term : pattern_.terms_of(inputs()[k])) {
+        if (term.kind == TermKind::name) letters += pattern_.name_of(term).size();
+      }
+      const std::size_t rank = shapes_[k].rank();
+      if (has_ellipsis(inputs()[k]) ? rank < letters : rank != letters) return false;
+    }
+    return true;
   }
 
   void take_given() {

@@ -9,7 +9,7 @@ bool LoopNest::is_copy() const {
          body.steps[0].op == ScalarOp::input && epilogue.steps.empty();
 }
 
-bool LoopNest::is_contraction() const {
+bool LoopNest::sums_products() const {
   if (combine != Combine::sum || inputs.size() < 2 || body.steps.size() != 3) return false;
   const ScalarStep& product = body.steps[2];
   return product.op == ScalarOp::mul && body.steps[0].op == ScalarOp::input && body.steps[1].op == ScalarOp::input;

@@ -62,9 +62,10 @@ struct LoopNest {
   bool reverse = false;  // scan: from the end; argsort: in descending order
 
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
+  OpKind kind = OpKind::map;     // of the graph's operation that it computes, whose work is counted as its; says nothing of what happens
 
   bool is_copy() const;      // the body is its one input, and nothing is combined
-  bool is_contraction() const;  // the body is the product of inputs 0 and 1, combined by sum; others are the epilogue's
+  bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others are the epilogue's
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
 };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <ein/error.hpp>
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -183,7 +184,8 @@ class Rewrite {
   Rewrite(Graph& graph, const Op& op, const std::vector<ValueId>& values, std::int64_t limit)
       : graph_(graph), op_(op), limit_(limit) {
     for (std::size_t i = 0; i < values.size(); ++i) operands_.push_back({values[i], op.reads[i], axes_of(op.reads[i])});
-    wide_ = is_floating(op.dtype) && op.dtype != DType::f64 ? DType::f32 : op.dtype;
+    wide_ = compute_type(op.dtype);
+    for (ValueId value : values) wide_ = common_compute_type(graph.op(value).dtype, wide_);
   }
 
   ValueId run(const Order& order) {

@@ -82,7 +82,7 @@ struct Halves {
 
 /// The one reduced axis of a nest that could be two, with the results side by side in memory.
 std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
-  if (!nest.combine || nest.along != LoopNest::Along::nothing || nest.is_contraction() || nest.is_scatter()) return std::nullopt;
+  if (!nest.combine || nest.along != LoopNest::Along::nothing || nest.sums_products() || nest.is_scatter()) return std::nullopt;
   std::optional<std::size_t> result;
   std::int64_t results = 1, reach = 0;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -197,7 +197,7 @@ class Grouping {
       const LoopNest::NestAxis& cut = nest.axes[axis];
       if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 || !is_cut_along(nest.body, axis)) continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
-      if (nest.is_contraction() && (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0)) continue;
+      if (nest.sums_products() && (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0)) continue;
       if (take_in_along(nest, axis)) return true;
     }
     return false;

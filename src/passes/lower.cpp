@@ -5,6 +5,7 @@
 
 #include <ein/count.hpp>
 #include "graph/rewrite.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -20,6 +21,54 @@ struct Read {
   ValueId value;
   Access access;
 };
+
+/// The offset and, for each axis, the stride of an access to a value that lies so.
+InputLayout walked(const InputLayout& layout, const Access& access, std::size_t axes) {
+  InputLayout result{Strides(axes, 0), layout.offset};
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    result.offset += layout.strides[d] * access[d].offset;
+    for (const DimIndex::Term& term : access[d].terms) {
+      result.strides[static_cast<std::size_t>(term.axis)] += layout.strides[d] * term.coefficient;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
+  const InputLayout read = walked(from, op.reads[0], op.axes.size());
+  InputLayout view{Shape(op.shape.rank(), 0), read.offset};
+  const bool empty = numel(op.shape) == 0;
+  for (std::size_t d = 0; d < op.write.size(); ++d) {
+    // The terms of one dimension must step evenly, from its innermost axis out.
+    std::int64_t stride = 0;
+    std::int64_t expected = 0;
+    bool first = true;
+    for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
+      const auto axis = static_cast<std::size_t>(op.write[d].terms[t].axis);
+      if (op.axes[axis].size == 1) continue;
+      if (first) {
+        stride = read.strides[axis];
+        first = false;
+      } else if (!empty && read.strides[axis] != expected) {
+        return std::nullopt;
+      }
+      expected = read.strides[axis] * op.axes[axis].size;
+    }
+    view.strides[d] = stride;
+  }
+  // What is empty may begin behind the end; it reads nothing, so any place will do.
+  if (empty) view.offset = from.offset;
+  // Where no element depends on a stride, a contiguous one keeps later views possible.
+  const Strides compact = contiguous_strides(op.shape);
+  for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+    if (empty || op.shape[d] == 1) view.strides[d] = compact[d];
+  }
+  return view;
+}
+
+namespace {
 
 class Lowering {
  public:
@@ -243,51 +292,21 @@ class Lowering {
   }
 
   static LoopNest::Operand operand(const Layout& layout, DType dtype, const Access& access, std::size_t axes) {
-    LoopNest::Operand result{layout.buffer, dtype, layout.offset, std::vector<std::int64_t>(axes, 0)};
-    for (std::size_t d = 0; d < access.size(); ++d) {
-      result.offset += layout.strides[d] * access[d].offset;
-      for (const DimIndex::Term& term : access[d].terms) {
-        result.strides[static_cast<std::size_t>(term.axis)] += layout.strides[d] * term.coefficient;
-      }
-    }
-    return result;
+    const InputLayout place = walked({layout.strides, layout.offset}, access, axes);
+    return {layout.buffer, dtype, place.offset, {place.strides.begin(), place.strides.end()}};
   }
 
   /// The layout in which `op`, a reindex, is a view of its input; none when its result needs other strides.
   static std::optional<Layout> as_view(const Op& op, const Layout& from) {
-    const LoopNest::Operand read = operand(from, op.dtype, op.reads[0], op.axes.size());
-    Layout view{from.buffer, read.offset, Shape(op.shape.rank(), 0)};
-    const bool empty = numel(op.shape) == 0;
-    for (std::size_t d = 0; d < op.write.size(); ++d) {
-      // The terms of one dimension must step evenly, from its innermost axis out.
-      std::int64_t stride = 0;
-      std::int64_t expected = 0;
-      bool first = true;
-      for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
-        const auto axis = static_cast<std::size_t>(op.write[d].terms[t].axis);
-        if (op.axes[axis].size == 1) continue;
-        if (first) {
-          stride = read.strides[axis];
-          first = false;
-        } else if (!empty && read.strides[axis] != expected) {
-          return std::nullopt;
-        }
-        expected = read.strides[axis] * op.axes[axis].size;
-      }
-      view.strides[d] = stride;
-    }
-    // Where no element depends on a stride, a contiguous one keeps later views possible.
-    const Strides compact = contiguous_strides(op.shape);
-    for (std::size_t d = 0; d < op.shape.rank(); ++d) {
-      if (empty || op.shape[d] == 1) view.strides[d] = compact[d];
-    }
-    return view;
+    const auto view = view_of(op, {from.strides, from.offset});
+    return view ? std::optional(Layout{from.buffer, view->offset, view->strides}) : std::nullopt;
   }
 
   // --- nests ---
 
   LoopNest nest_over(const Op& op) const {
     LoopNest nest;
+    nest.kind = op.kind;
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
       nest.axes.push_back({op.axes[a].name, op.axes[a].size, !is_kept(op, static_cast<int>(a))});
     }
@@ -300,11 +319,18 @@ class Lowering {
   }
 
   DType compute_type(const Op& op) const {
-    if (op.kind == OpKind::map) return op.compute;
-    const bool of_input = op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::argsort;
-    const DType widest = of_input ? graph_.op(op.inputs[0]).dtype : op.dtype;
-    if (is_integral(widest)) return DType::i64;
-    return widest == DType::f64 ? DType::f64 : DType::f32;
+    switch (op.kind) {
+      case OpKind::map: return op.compute;
+      case OpKind::argsort: return ein::compute_type(graph_.op(op.inputs[0]).dtype);
+      case OpKind::contract:
+      case OpKind::reduce:
+      case OpKind::scan: {
+        DType type = ein::compute_type(op.dtype);
+        for (ValueId input : op.inputs) type = common_compute_type(graph_.op(input).dtype, type);
+        return type;
+      }
+      default: return ein::compute_type(op.dtype);
+    }
   }
 
   void lower(ValueId id) {

@@ -1,6 +1,7 @@
 // From a graph to loop nests over buffers.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "nest/nest.hpp"
@@ -15,6 +16,10 @@ struct InputLayout {
   Strides strides;
   std::int64_t offset = 0;
 };
+
+/// Where the result of `op`, a reindex, lies if it is a view of an input that lies as `from` says; none when its result
+/// needs other strides.
+std::optional<InputLayout> view_of(const Op& op, const InputLayout& from);
 
 /// Lowers `graph` (contractions of at most two operands) for inputs that lie as given. A reindex that
 /// strides can express costs nothing. A map is computed inside the one operation that uses it, if that

@@ -50,17 +50,21 @@ Words words_of(const Op& op) {
   return words;
 }
 
-bool is_constant(const ScalarStep& step, double value) { return step.op == ScalarOp::constant && step.real == value; }
+/// Bit for bit: -0.0 is not 0.0.
+bool is_constant(const ScalarStep& step, double value) {
+  return step.op == ScalarOp::constant && std::bit_cast<std::uint64_t>(step.real) == std::bit_cast<std::uint64_t>(value);
+}
 
-/// The value of arithmetic on constants alone, in double precision.
+/// The value of arithmetic on constants alone, as steps of type T compute it.
+template <class T>
 std::optional<double> folded(const ScalarStep& step, const ScalarExpr& steps) {
   const int arity = info(step.op).arity;
-  double x[2] = {};
+  T x[2] = {};
   if (arity < 1 || arity > 2) return std::nullopt;
   for (int i = 0; i < arity; ++i) {
     const ScalarStep& arg = steps.steps[static_cast<std::size_t>(step.args[i])];
     if (arg.op != ScalarOp::constant) return std::nullopt;
-    x[i] = arg.real;
+    x[i] = static_cast<T>(arg.real);
   }
   switch (step.op) {
     case ScalarOp::neg: return -x[0];
@@ -72,8 +76,8 @@ std::optional<double> folded(const ScalarStep& step, const ScalarExpr& steps) {
   }
 }
 
-/// x · 1, x / 1, x + 0 and x - 0 are x.
-ScalarExpr without_neutral_steps(const ScalarExpr& expr) {
+/// x · 1, x / 1, x + (-0.0) and x - 0.0 are x, also of -0.0, an infinity and NaN; x + 0.0 is not, since -0.0 + 0.0 is 0.0.
+ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
   ScalarExpr result;
   std::vector<int> place;
   for (ScalarStep step : expr.steps) {
@@ -82,21 +86,21 @@ ScalarExpr without_neutral_steps(const ScalarExpr& expr) {
     }
     const auto arg_is = [&](int i, double value) { return is_constant(result.steps[static_cast<std::size_t>(step.args[i])], value); };
     int same_as = -1;
-    if (const auto value = folded(step, result)) step = ScalarStep{.op = ScalarOp::constant, .real = *value, .integer = convert<std::int64_t>(*value)};
+    if (const auto value = compute == DType::f64 ? folded<double>(step, result) : folded<float>(step, result)) step = ScalarStep{.op = ScalarOp::constant, .real = *value, .integer = convert<std::int64_t>(*value)};
     switch (step.op) {
       case ScalarOp::mul:
         if (arg_is(1, 1)) same_as = step.args[0];
         else if (arg_is(0, 1)) same_as = step.args[1];
         break;
       case ScalarOp::add:
-        if (arg_is(1, 0)) same_as = step.args[0];
-        else if (arg_is(0, 0)) same_as = step.args[1];
+        if (arg_is(1, -0.0)) same_as = step.args[0];
+        else if (arg_is(0, -0.0)) same_as = step.args[1];
         break;
       case ScalarOp::div:
         if (arg_is(1, 1)) same_as = step.args[0];
         break;
       case ScalarOp::sub:
-        if (arg_is(1, 0)) same_as = step.args[0];
+        if (arg_is(1, 0.0)) same_as = step.args[0];
         break;
       default: break;
     }
@@ -116,7 +120,7 @@ void tidy(Op& op) {
   std::vector<Access> reads;
   ScalarExpr shared;
   std::vector<int> place;
-  if (op.compute != DType::i64) op.expr = without_neutral_steps(op.expr);
+  if (op.compute != DType::i64) op.expr = without_neutral_steps(op.expr, op.compute);
   for (ScalarStep step : op.expr.steps) {
     if (step.op == ScalarOp::input) {
       const auto which = static_cast<std::size_t>(step.which);
@@ -339,7 +343,8 @@ class Simplifier {
     op.write[dim].terms = {{axis, 1}};
     op.kind = OpKind::map;
     op.compute = op.dtype == DType::f64 ? DType::f64 : DType::f32;
-    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), Ex::input(0), Ex(0.0));
+    // Added to 0.0: a -0.0 becomes 0.0.
+    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), Ex::input(0) + Ex(0.0), Ex(0.0));
     op.dim = 0;
   }
 

@@ -19,6 +19,7 @@
 #include "runtime/compile.hpp"
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
+#include "runtime/scratch.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 
@@ -41,6 +42,7 @@ LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& t
   nest.body = Ex::input(0);
   nest.compute = is_integral(from.dtype) ? DType::i64 : from.dtype == DType::f64 ? DType::f64 : DType::f32;
   nest.phase = Phase::update;
+  nest.kind = OpKind::reindex;
   simplify(nest);
   return nest;
 }
@@ -80,6 +82,7 @@ class detail::CompiledFunction::Program {
     Graph whole = graph_;
     for (const Assignment& a : graph_.assignments) whole.outputs.push_back(a.value);
     program_ = lower(whole, layouts);
+    place_results(trace.result_places());
     assign_targets();
     group(target.value_or(device_));
     plan_memory();
@@ -89,19 +92,25 @@ class detail::CompiledFunction::Program {
 
   void load() {
     kernels_ = std::make_unique<engine::Kernels>(program_, device_);
-    reserve_workspace(num_threads());
-    arena_ = engine::allocate(memory_.arena, device_);
+    memory_.workspace = kernels_->workspace_bytes(num_threads());
     addresses_.assign(program_.buffers.size(), nullptr);
     for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = engine::address_of(state_[i]);
-    for (const auto& [buffer, offset] : arena_offsets_) addresses_[buffer] = arena_->data() + offset;
+  }
+
+  /// Frees results that nobody holds, unless a run goes on.
+  void forget_results() {
+    const NoFork no_fork;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;
+    for (auto& [buffer, storage] : kept_) storage.reset();
   }
 
   const ein::Program& nests() const { return program_; }
 
-  std::vector<Tensor> run(Arguments arguments) {
+  std::vector<Tensor> run(Arguments arguments, engine::Scratch& scratch) {
     const NoForkLock lock(mutex_);
     const int threads = num_threads();
-    reserve_workspace(threads);
+    memory_.workspace = kernels_->workspace_bytes(threads);
     for (std::size_t i = 0; i < arguments_; ++i) addresses_[i] = engine::address_of(arguments[i]);
     require_apart(arguments);
     // A result that somebody still holds keeps its memory.
@@ -110,7 +119,10 @@ class detail::CompiledFunction::Program {
       addresses_[static_cast<std::size_t>(buffer)] = storage->data();
     }
     if (CostRecorder::is_active()) CostRecorder::record("compiled function", cost_, memory_.results + memory_.arena + memory_.workspace);
-    kernels_->run({addresses_, workspace_->data(), engine::take_streams(streams_), threads});
+    std::shared_ptr<Storage> block = scratch.take(memory_.arena + memory_.workspace, device_);
+    for (const auto& [buffer, offset] : arena_offsets_) addresses_[buffer] = block->data() + offset;
+    kernels_->run({addresses_, block->data() + memory_.arena, engine::take_streams(streams_), threads});
+    scratch.give_back(std::move(block));
     for (int target : targets_) state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
     std::vector<Tensor> results;
     for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
@@ -118,10 +130,10 @@ class detail::CompiledFunction::Program {
       const auto b = static_cast<std::size_t>(result.buffer);
       if (b < program_.input_count) {
         const Tensor& from = b < arguments_ ? arguments[b] : state_[b - arguments_];
-        results.emplace_back(from.storage(), result.dtype, result.shape, result.strides,
-                             from.offset() - engine::elements_before(from) + result.offset);
+        results.emplace_back(view_of(from.storage(), result.dtype, result.shape, result.strides,
+                                     from.offset() - engine::elements_before(from) + result.offset));
       } else {
-        results.emplace_back(kept_.at(result.buffer), result.dtype, result.shape, result.strides, result.offset);
+        results.emplace_back(view_of(kept_.at(result.buffer), result.dtype, result.shape, result.strides, result.offset));
       }
     }
     return results;
@@ -135,7 +147,41 @@ class detail::CompiledFunction::Program {
   std::string print() const { return to_string(graph_) + "\n" + to_string(program_); }
 
  private:
+  static constexpr std::size_t workspace_alignment = 256;  // of memory that a GPU's allocator gives
+
   static InputLayout layout_of(const Tensor& x) { return {x.strides(), engine::elements_before(x)}; }
+
+  // --- results ---
+
+  /// A result is a view of an input where eager execution returns one, and shares its storage with another result only
+  /// where both do eagerly. What has storage of its own holds what an input held before anything was assigned.
+  void place_results(const std::vector<engine::Trace::ResultPlace>& places) {
+    std::vector<LoopNest> of_inputs;
+    std::unordered_map<int, ValueId> owner_of;  // of buffers
+    for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
+      ein::Program::Result& result = program_.results[r];
+      is_view_.push_back(places[r].input.has_value());
+      if (places[r].input) {
+        const InputLayout& layout = places[r].layout;
+        result = {static_cast<int>(*places[r].input), result.dtype, result.shape, layout.strides, layout.offset};
+      } else if (static_cast<std::size_t>(result.buffer) < program_.input_count) {
+        of_inputs.push_back(copy_out(result));
+      } else if (const auto [owner, is_new] = owner_of.try_emplace(result.buffer, places[r].owner); !is_new && owner->second != places[r].owner) {
+        program_.nests.push_back(copy_out(result));
+      }
+    }
+    program_.nests.insert(program_.nests.begin(), of_inputs.begin(), of_inputs.end());
+  }
+
+  /// The nest that copies a result to a buffer of its own, where the result then lies.
+  LoopNest copy_out(ein::Program::Result& result) {
+    const int own = static_cast<int>(program_.buffers.size());
+    program_.buffers.push_back({numel(result.shape), result.dtype});
+    const Strides strides = contiguous_strides(result.shape);
+    LoopNest nest = copy_nest(result, own, {strides});
+    result = {own, result.dtype, result.shape, strides, 0};
+    return nest;
+  }
 
   // --- assignments ---
 
@@ -162,12 +208,7 @@ class detail::CompiledFunction::Program {
     // Values that are themselves tensors from outside may be overwritten by another of these copies.
     for (auto& [target, r] : copies) {
       ein::Program::Result& value = program_.results[r];
-      if (!storage_of(value.buffer)) continue;
-      const int saved = static_cast<int>(program_.buffers.size());
-      program_.buffers.push_back({numel(value.shape), value.dtype});
-      const Strides strides = contiguous_strides(value.shape);
-      program_.nests.push_back(copy_nest(value, saved, {strides}));
-      value = {saved, value.dtype, value.shape, strides, 0};
+      if (storage_of(value.buffer)) program_.nests.push_back(copy_out(value));
     }
     for (const auto& [target, r] : copies) {
       const Tensor& x = state_[static_cast<std::size_t>(target) - arguments_];
@@ -187,8 +228,9 @@ class detail::CompiledFunction::Program {
       if (other != r && program_.results[other].buffer == buffer) return false;
     }
     const auto overwritten = [&](int b) { return b == target || storage_of(b) == x.storage(); };
-    for (const ein::Program::Result& other : program_.results) {
-      if (overwritten(other.buffer)) return false;
+    for (std::size_t other = 0; other < program_.results.size(); ++other) {
+      const bool is_view = other < is_view_.size() && is_view_[other];  // sees what is written, as it should
+      if (!is_view && overwritten(program_.results[other].buffer)) return false;
     }
     bool is_written = false;
     for (const LoopNest& nest : program_.nests) {
@@ -213,11 +255,6 @@ class detail::CompiledFunction::Program {
   }
 
   // --- memory ---
-
-  void reserve_workspace(int threads) {
-    memory_.workspace = kernels_->workspace_bytes(threads);
-    if (!workspace_ || workspace_->bytes() < memory_.workspace) workspace_ = engine::allocate(memory_.workspace, device_);
-  }
 
   void group(Device device) {
     std::vector<int> kept, memory;
@@ -265,7 +302,8 @@ class detail::CompiledFunction::Program {
       buffers.push_back(b);
     }
     const Arena arena = plan_arena(shared);
-    memory_.arena = arena.bytes;
+    // The workspace follows the arena in one block.
+    memory_.arena = (arena.bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
     for (std::size_t i = 0; i < buffers.size(); ++i) arena_offsets_.emplace_back(buffers[i], arena.offsets[i]);
   }
 
@@ -298,6 +336,7 @@ class detail::CompiledFunction::Program {
   std::vector<Tensor> state_;
   std::size_t arguments_ = 0;
   std::vector<int> targets_;
+  std::vector<bool> is_view_;  // of each result of the function: it views an input
   std::uint64_t streams_ = 0;
   Device device_ = cpu;
   std::unique_ptr<engine::Kernels> kernels_;
@@ -306,7 +345,6 @@ class detail::CompiledFunction::Program {
   std::vector<InputRole> roles_;  // of the inputs
   MemoryPlan memory_;
   std::vector<std::pair<std::size_t, std::size_t>> arena_offsets_;  // of buffers
-  std::shared_ptr<Storage> arena_, workspace_;
   std::unordered_map<int, std::shared_ptr<Storage>> kept_;  // of the results
   std::vector<std::byte*> addresses_;
   std::mutex mutex_;
@@ -314,14 +352,54 @@ class detail::CompiledFunction::Program {
 
 namespace detail {
 
-struct CompiledFunction::State {
+/// Programs beyond these many are dropped, that first which was used least recently.
+constexpr std::size_t most_programs = 64;
+
+struct CompiledFunction::State final : engine::Releasable {
   struct Entry {
     std::vector<std::int64_t> signature;
-    std::unique_ptr<Program> program;
+    std::shared_ptr<Program> program;
   };
-  CallerMutex mutex;
-  std::vector<Entry> entries;
-  const Program* latest = nullptr;
+
+  ~State() override { unregister(); }
+
+  void release() override {
+    scratch.release();
+    const NoForkLock lock(mutex);
+    for (const Entry& entry : entries) entry.program->forget_results();
+  }
+
+  /// The program of that signature, which becomes the latest; null if there is none.
+  std::shared_ptr<Program> find(std::span<const std::int64_t> signature) {
+    const NoForkLock lock(mutex);
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return std::equal(entry.signature.begin(), entry.signature.end(), signature.begin(), signature.end());
+    });
+    if (found == entries.end()) return nullptr;
+    std::rotate(entries.begin(), found, found + 1);
+    return make_latest();
+  }
+
+  std::shared_ptr<Program> keep(Entry entry) {
+    const NoForkLock lock(mutex);
+    if (entries.size() >= most_programs) entries.pop_back();
+    entries.insert(entries.begin(), std::move(entry));
+    return make_latest();
+  }
+
+  engine::Scratch scratch;
+  std::mutex mutex;
+  CallerMutex tracing;
+  std::vector<Entry> entries;  // the latest first
+  std::shared_ptr<Program> latest;
+
+ private:
+  /// Only the latest program keeps the memory of its results.
+  std::shared_ptr<Program> make_latest() {
+    const std::shared_ptr<Program>& first = entries.front().program;
+    if (latest && latest != first) latest->forget_results();
+    return latest = first;
+  }
 };
 
 CompiledFunction::CompiledFunction() : state_(std::make_unique<State>()) {}
@@ -332,14 +410,14 @@ CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = def
 std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function, const void* context) {
   // Inside another trace its calls become part of that.
   if (engine::Trace::active()) return function(context, arguments);
-  return find(arguments, function, context).run(arguments);
+  return find(arguments, function, context)->run(arguments, state_->scratch);
 }
 
 void CompiledFunction::prepare(Arguments arguments, Function function, const void* context) {
   if (!engine::Trace::active()) find(arguments, function, context);
 }
 
-CompiledFunction::Program& CompiledFunction::find(Arguments arguments, Function function, const void* context) {
+std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments arguments, Function function, const void* context) {
   for (const Tensor& argument : arguments) {
     if (!argument.requires_grad() || !grad_is_enabled()) continue;
     throw Error(ErrorKind::value, "compile: an argument of shape " + argument.shape().to_string() +
@@ -350,21 +428,15 @@ CompiledFunction::Program& CompiledFunction::find(Arguments arguments, Function 
   key.add(grad_is_enabled());
   key.add(static_cast<std::int64_t>(autocast_dtype().value_or(DType::f32)));
   for (const Tensor& argument : arguments) key.add(argument);
-  const std::lock_guard lock(state_->mutex);
-  Program* program = nullptr;
-  for (State::Entry& entry : state_->entries) {
-    if (std::equal(entry.signature.begin(), entry.signature.end(), key.words().begin(), key.words().end())) program = entry.program.get();
-  }
-  if (!program) {
-    // The thread's key is used again while the function is traced.
-    std::vector<std::int64_t> signature(key.words().begin(), key.words().end());
-    auto made = std::make_unique<Program>(arguments, function, context);
-    made->load();
-    state_->entries.push_back({std::move(signature), std::move(made)});
-    program = state_->entries.back().program.get();
-  }
-  state_->latest = program;
-  return *program;
+  if (auto program = state_->find(key.words())) return program;
+  // The thread's key is used again while the function is traced.
+  std::vector<std::int64_t> signature(key.words().begin(), key.words().end());
+  // One trace at a time: what the function captured may change while it is traced.
+  const std::lock_guard lock(state_->tracing);
+  if (auto program = state_->find(signature)) return program;
+  auto made = std::make_shared<Program>(arguments, function, context);
+  made->load();
+  return state_->keep({std::move(signature), std::move(made)});
 }
 
 const CompiledFunction::Program& CompiledFunction::latest() const {

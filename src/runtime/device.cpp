@@ -1,4 +1,5 @@
 // Devices: their memory, and tensors that move between them.
+#include "runtime/scratch.hpp"
 #include "runtime/device.hpp"
 
 #include <ein/autograd.hpp>
@@ -88,6 +89,7 @@ std::size_t memory_reserved(Device device) {
   return is_cpu(device) ? host_memory().reserved.live() : gpu_of(device).memory().reserved();
 }
 void release_memory(Device device) {
+  engine::Releasable::release_all();
   if (is_cpu(device))
     release_host_memory();
   else

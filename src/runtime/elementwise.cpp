@@ -54,7 +54,7 @@ class Arguments {
 Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula, Result result) {
   const DType dtype = arguments.dtype(result);
   const DType to = result == Result::boolean ? DType::boolean : dtype;
-  return engine::map(what, formula, arguments.operands(), engine::compute_type(dtype), to);
+  return engine::map(what, formula, arguments.operands(), compute_type(dtype), to);
 }
 
 Tensor binary(std::string_view what, ScalarOp op, const Operand& a, const Operand& b, Result result) {
@@ -170,7 +170,7 @@ Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar
   const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), rest);
   // Positions beyond 2^24 are not exact in f32.
   const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
-  const DType compute = engine::compute_type(x.dtype());
+  const DType compute = compute_type(x.dtype());
   const Tensor* operand = &x;
   return engine::map(what, value, {&operand, 1}, compute == DType::f32 && !small ? DType::f64 : compute, x.dtype());
 }

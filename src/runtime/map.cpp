@@ -42,11 +42,6 @@ Access broadcast_access(const Shape& shape, const Shape& to) {
 
 }  // namespace
 
-DType compute_type(DType dtype) {
-  if (is_integral(dtype)) return DType::i64;
-  return dtype == DType::f64 ? DType::f64 : DType::f32;
-}
-
 Shape broadcast_shape(std::string_view what, Operands operands) {
   Shape shape;
   for (const Tensor* operand : operands) {
@@ -144,6 +139,7 @@ void copy(const Tensor& from, const Tensor& to) {
   auto plan = find_plan(key);
   if (!plan) {
     LoopNest nest;
+    nest.kind = OpKind::reindex;
     for (const Axis& axis : axes_of(from.shape())) nest.axes.push_back({axis.name, axis.size, false});
     const auto operand = [](int buffer, const Tensor& x) {
       return LoopNest::Operand{buffer, x.dtype(), elements_before(x), {x.strides().begin(), x.strides().end()}};

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/plan.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein::engine {
 
@@ -19,9 +20,6 @@ void copy(const Tensor& from, const Tensor& to);
 
 /// x stretched to `shape`, as broadcasting does.
 Tensor broadcast(const Tensor& x, const Shape& shape);
-
-/// The type in which a map of elements of `dtype` computes: f64, f32 or i64.
-DType compute_type(DType dtype);
 
 /// The common shape of operands under broadcasting.
 Shape broadcast_shape(std::string_view what, Operands operands);

@@ -23,7 +23,7 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   const NamedOptions& options = call.options;
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(options.descending) << 8 |
-          static_cast<std::int64_t>(options.dtype) << 16 |
+          (options.dtype ? static_cast<std::int64_t>(*options.dtype) + 1 : 0) << 16 |
           static_cast<std::int64_t>(call.operands.size()) << 32);
   key.add(std::bit_cast<std::int64_t>(options.eps));
   key.add(options.k);
@@ -110,6 +110,9 @@ Tensor argmin(const Tensor& x, const NamedPattern1<Operation::argmin>& pattern) 
 }
 Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern) {
   return run_one(Operation::cumsum, pattern, {&x});
+}
+Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype) {
+  return run_one(Operation::cumsum, pattern, {&x}, {.dtype = dtype.dtype});
 }
 Sorted sort(const Tensor& x, const NamedPattern1<Operation::sort>& pattern, bool descending) {
   return run_sort(Operation::sort, pattern, x, {.descending = descending});

@@ -15,6 +15,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.reduction) << 8 |
           static_cast<std::int64_t>(call.stacked) << 16 | static_cast<std::int64_t>(operands.size()) << 32);
   key.add(call.options.max_intermediate);
+  key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
   key.add(call.pattern.text());
   key.add(static_cast<std::int64_t>(call.sizes.size()));
   for (const AxisSize& size : call.sizes) {
@@ -31,7 +32,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
     std::vector<OperandType> types;
     for (const Tensor* operand : operands) types.push_back({operand->shape(), operand->dtype()});
     return build_graph({call.op, parsed.pattern, call.sizes, call.reduction, call.packed_shapes, call.stacked,
-                        call.pattern.is_checked()},
+                        call.pattern.is_checked(), {}, call.dtype},
                        types);
   };
   const auto what = [&] {
@@ -66,7 +67,9 @@ Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shap
   }
   std::vector<AxisSize> sizes;
   for (const auto& [name, size] : options.sizes) sizes.push_back({name, size});
-  return build_graph({op, parsed.pattern, sizes, options.reduction, options.packed_shapes}, types);
+  return build_graph({.op = op, .pattern = parsed.pattern, .sizes = sizes, .reduction = options.reduction,
+                      .packed_shapes = options.packed_shapes, .named = {.dtype = options.result}, .dtype = options.result},
+                     types);
 }
 
 Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern) {

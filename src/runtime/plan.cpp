@@ -121,10 +121,10 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   for (const Program::Result& result : program.results) {
     const auto b = static_cast<std::size_t>(result.buffer);
     if (b < operands.size()) {
-      results.emplace_back(operands[b]->storage(), result.dtype, result.shape, result.strides,
-                           operands[b]->offset() - elements_before(*operands[b]) + result.offset);
+      results.emplace_back(detail::view_of(operands[b]->storage(), result.dtype, result.shape, result.strides,
+                                           operands[b]->offset() - elements_before(*operands[b]) + result.offset));
     } else {
-      results.emplace_back(allocated[b - operands.size()], result.dtype, result.shape, result.strides, result.offset);
+      results.emplace_back(detail::view_of(allocated[b - operands.size()], result.dtype, result.shape, result.strides, result.offset));
     }
   }
   return results;

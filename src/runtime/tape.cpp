@@ -145,7 +145,7 @@ void attach(const std::shared_ptr<Node>& node, std::span<const Tensor> results) 
   }
 }
 void attach(const std::shared_ptr<Node>& node, std::size_t place, const Tensor& result) {
-  result.impl().grad = std::make_shared<GradState>(GradState{node, place});
+  result.impl().grad = std::make_shared<GradState>(result.storage(), node, place);
 }
 
 void remember_call(const Plan& plan, Operands operands, std::span<Tensor> results) {
@@ -188,6 +188,14 @@ void require_flow(const char* what, const Tensor& result) {
 
 // --- members of Tensor ------------------------------------------------------------------------------
 
+Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides, std::int64_t offset)
+    : data_(detail::view_of(std::move(storage), dtype, std::move(shape), std::move(strides), offset)) {
+  if (!grad_is_enabled() || !data_->storage->has_gradients()) return;
+  throw Error(ErrorKind::value, "gradients flow through the storage that a tensor of shape " + data_->shape.to_string() +
+                                    " is to view, and would be lost to it\n"
+                                    "  help: at(), view() and rearrange make views that keep them; or make it inside a scope of ein::NoGrad");
+}
+
 const Tensor& Tensor::requires_grad(bool wanted) const {
   auto& state = data_->grad;
   if (state && state->node) {
@@ -198,7 +206,7 @@ const Tensor& Tensor::requires_grad(bool wanted) const {
     throw Error(ErrorKind::dtype, "requires_grad: " + std::string(name(dtype())) + " is not a floating-point dtype");
   }
   if (!wanted) state = nullptr;
-  else if (!state) state = std::make_shared<detail::GradState>();
+  else if (!state) state = std::make_shared<detail::GradState>(storage(), nullptr, 0);
   return *this;
 }
 

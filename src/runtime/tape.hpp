@@ -21,10 +21,22 @@ namespace detail {
 
 /// Shared by all copies of a tensor's handle.
 struct GradState {
+  /// Of a tensor on `on`; null while it is traced.
+  GradState(const std::shared_ptr<Storage>& on, std::shared_ptr<engine::Node> made_by, std::size_t result)
+      : node(std::move(made_by)), output(result), storage(on) {
+    if (on) on->count_gradient(1);
+  }
+  ~GradState() {
+    if (const auto on = storage.lock()) on->count_gradient(-1);
+  }
+  GradState(const GradState&) = delete;
+  GradState& operator=(const GradState&) = delete;
+
   std::shared_ptr<engine::Node> node;  // the call that made it; null: a leaf
   std::size_t output = 0;              // which of the call's results it is
   bool retains = false;
   std::optional<Tensor> grad{};
+  std::weak_ptr<Storage> storage;
 };
 
 }  // namespace detail

@@ -58,7 +58,7 @@ bool overlaps_itself(const Tensor& x) {
 }
 
 void require_writable(const Tensor& x, const char* what) {
-  if (!x.storage()) detail::no_elements_yet(x.shape());
+  if (!x.storage()) engine::Trace::refuse_write(x, what);
   if (x.storage()->read_only()) throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
   if (!overlaps_itself(x)) return;
   throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " + x.shape().to_string() +
@@ -87,9 +87,8 @@ namespace {
 /// The same elements in a tensor of its own: a call like any other where gradients flow or a function is traced.
 Tensor converted(const char* what, const Tensor& x, DType dtype) {
   if (engine::Trace::active() || (x.requires_grad() && grad_is_enabled())) {
-    const DType compute = engine::compute_type(x.dtype()) == DType::i64 && is_floating(dtype) ? DType::f64 : engine::compute_type(x.dtype());
     const Tensor* operand = &x;
-    return engine::map(what, Ex::input(0), {&operand, 1}, compute, dtype);
+    return engine::map(what, Ex::input(0), {&operand, 1}, conversion_type(x.dtype(), dtype), dtype);
   }
   Tensor copy = empty(x.shape(), dtype, x.device());
   engine::copy(x, copy);
@@ -100,6 +99,14 @@ void require_no_flow(const Tensor& x, const char* what) {
   if (!x.requires_grad() || !grad_is_enabled()) return;
   throw Error(ErrorKind::value, std::string(what) + ": gradients flow through the tensor of shape " + x.shape().to_string() +
                                     ", and a write would be lost to them\n  help: write inside a scope of ein::NoGrad");
+}
+
+void require_no_flow_from(const Tensor& source, const Tensor& target) {
+  if (!source.requires_grad() || !grad_is_enabled()) return;
+  throw Error(ErrorKind::value, "copy_from: gradients flow through the source of shape " + source.shape().to_string() +
+                                    ", and the tensor of shape " + target.shape().to_string() +
+                                    " that is written to would not pass them on\n"
+                                    "  help: copy from source.detach(), or write inside a scope of ein::NoGrad");
 }
 
 }  // namespace
@@ -120,8 +127,9 @@ void Tensor::fill(Scalar value) const {
 }
 
 void Tensor::copy_from(const Tensor& given) const {
-  const Tensor source = given.to(device());
   require_no_flow(*this, "copy_from");
+  require_no_flow_from(given, *this);
+  const Tensor source = given.to(device());
   require_writable(*this, "copy_from");
   if (!(source.shape() == shape())) {
     throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() + ", the tensor " +

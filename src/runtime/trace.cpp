@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
+#include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 
 namespace ein {
@@ -72,13 +73,52 @@ Trace* Trace::active() { return innermost; }
 
 Tensor Trace::traced(ValueId id, Device device) const {
   const Op& op = graph_.op(id);
+  const auto view = views_.find(id);
   return Tensor(std::make_shared<const detail::TensorData>(
-      detail::TensorData{nullptr, op.shape, contiguous_strides(op.shape), 0, op.dtype, {number_, id, device}}));
+      detail::TensorData{nullptr, op.shape, view == views_.end() ? contiguous_strides(op.shape) : view->second.layout.strides, 0,
+                         op.dtype, {number_, id, device}}));
 }
 
 Tensor Trace::argument(const Tensor& like) {
   graph_.ops.push_back({.kind = OpKind::input, .dtype = like.dtype(), .shape = like.shape()});
-  return traced(static_cast<ValueId>(graph_.ops.size()) - 1, like.device());
+  const ValueId id = static_cast<ValueId>(graph_.ops.size()) - 1;
+  views_[id] = {id, {like.strides(), elements_before(like)}, -1, id};
+  return traced(id, like.device());
+}
+
+std::optional<std::size_t> Trace::captured_at(ValueId owner) const {
+  const auto found = std::find(captured_ids_.begin(), captured_ids_.end(), owner);
+  if (found == captured_ids_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - captured_ids_.begin());
+}
+
+ValueId Trace::current(ValueId owner) const {
+  const auto i = captured_at(owner);
+  return i ? current_[*i] : owner;
+}
+
+Trace::View Trace::view_of(ValueId id) const {
+  const auto view = views_.find(id);
+  return view != views_.end() ? view->second : View{id, {contiguous_strides(graph_.op(id).shape)}, -1, id};
+}
+
+Trace::View Trace::view_of(const Tensor& x) const {
+  if (!x.storage()) return view_of(x.impl().traced.id);
+  const auto captured = std::find_if(captured_.begin(), captured_.end(), [&](const Tensor& known) { return is_same_view(known, x); });
+  const ValueId id = captured_ids_[static_cast<std::size_t>(captured - captured_.begin())];
+  return {id, {x.strides(), elements_before(x)}, -1, current(id)};
+}
+
+ValueId Trace::renewed(ValueId id) {
+  View view = views_.at(id);
+  view.seen = current(view.owner);
+  if (view.from >= 0) view.from = renewed(view.from);
+  Op copy = graph_.op(id);
+  copy.inputs = {view.from >= 0 ? view.from : view.seen};
+  graph_.ops.push_back(std::move(copy));
+  const ValueId again = static_cast<ValueId>(graph_.ops.size()) - 1;
+  views_[again] = view;
+  return again;
 }
 
 ValueId Trace::value_of(const Tensor& x) {
@@ -88,17 +128,25 @@ ValueId Trace::value_of(const Tensor& x) {
       throw Error(ErrorKind::value, "a tensor of shape " + x.shape().to_string() +
                                         " belongs to another trace: it was kept after the function that ein::compile traced");
     }
-    return value.id;
+    const View view = view_of(value.id);
+    if (view.seen == current(view.owner)) return value.id;
+    if (phase_ == Phase::backward) {
+      throw Error(ErrorKind::value, "backward: a view of shape " + x.shape().to_string() +
+                                        " was written to by the compiled function since the call that its gradient belongs to\n"
+                                        "  help: write to a clone(), or after backward()");
+    }
+    return renewed(value.id);
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (is_same_view(captured_[i], x)) {
-      if (is_leaf(x)) is_parameter_[i] = true;
-      return current_[i];
-    }
-    if (captured_[i].storage() == x.storage() && current_[i] != captured_ids_[i]) {
-      throw Error(ErrorKind::value, "a view of shape " + x.shape().to_string() + " of a tensor of shape " +
-                                        captured_[i].shape().to_string() + " that the compiled function has assigned to");
-    }
+    if (is_same_view(captured_[i], x) || captured_[i].storage() != x.storage() || current_[i] == captured_ids_[i]) continue;
+    throw Error(ErrorKind::value, "the compiled function has written to a tensor of shape " + captured_[i].shape().to_string() +
+                                      " (copy_from or fill), and uses another view of its memory, of shape " + x.shape().to_string() +
+                                      ", after that\n  help: use views of the tensor that was written to, made inside the function after the write");
+  }
+  for (std::size_t i = 0; i < captured_.size(); ++i) {
+    if (!is_same_view(captured_[i], x)) continue;
+    if (is_leaf(x)) is_parameter_[i] = true;
+    return current_[i];
   }
   graph_.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
   captured_.push_back(x.detach());
@@ -109,30 +157,41 @@ ValueId Trace::value_of(const Tensor& x) {
 }
 
 std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device device) {
-  std::vector<ValueId> moved;
+  struct Moved {
+    ValueId id;
+    View view;
+    bool is_owner;  // not a view of another value
+  };
+  std::vector<Moved> moved;
   std::size_t input = 0;
   for (const Op& op : call.ops) {
     if (op.kind == OpKind::input) {
-      moved.push_back(value_of(*operands[input++]));
+      const Tensor& operand = *operands[input++];
+      const ValueId id = value_of(operand);
+      if (operand.storage()) moved.push_back({id, view_of(operand), true});
+      else moved.push_back({id, view_of(id), views_.count(id) == 0});
       continue;
     }
     Op copy = op;
-    for (ValueId& id : copy.inputs) id = moved[static_cast<std::size_t>(id)];
+    for (ValueId& from : copy.inputs) from = moved[static_cast<std::size_t>(from)].id;
     copy.phase = phase_;
     copy.again = again_;
     graph_.ops.push_back(std::move(copy));
-    moved.push_back(static_cast<ValueId>(graph_.ops.size()) - 1);
+    const auto id = static_cast<ValueId>(graph_.ops.size()) - 1;
+    if (op.kind == OpKind::reindex) {
+      const Moved& from = moved[static_cast<std::size_t>(op.inputs[0])];
+      if (const auto layout = ein::view_of(op, from.view.layout)) {
+        views_[id] = {from.view.owner, *layout, from.is_owner ? -1 : from.id, current(from.view.owner)};
+      }
+    }
+    moved.push_back({id, view_of(id), views_.count(id) == 0});
   }
   std::vector<Tensor> results;
-  for (ValueId output : call.outputs) results.push_back(traced(moved[static_cast<std::size_t>(output)], device));
+  for (ValueId output : call.outputs) results.push_back(traced(moved[static_cast<std::size_t>(output)].id, device));
   return results;
 }
 
 void Trace::assign(const Tensor& target, const Tensor& value) {
-  if (!target.storage()) {
-    throw Error(ErrorKind::value, "a value of shape " + target.shape().to_string() +
-                                      " of a traced function cannot be written to; only tensors from outside can");
-  }
   value_of(target);
   const ValueId id = value_of(value);
   for (std::size_t i = 0; i < captured_.size(); ++i) {
@@ -141,10 +200,35 @@ void Trace::assign(const Tensor& target, const Tensor& value) {
   target.storage()->count_write();
 }
 
+void Trace::refuse_write(const Tensor& x, const char* what) {
+  const Trace* const trace = active();
+  const std::string shape = x.shape().to_string();
+  const bool is_known = trace && x.impl().traced.trace == trace->number_;
+  const auto captured = is_known ? trace->captured_at(trace->view_of(x).owner) : std::nullopt;
+  if (captured) {
+    throw Error(ErrorKind::value, std::string(what) + ": the compiled function writes to a part or view of shape " + shape +
+                                      " of a tensor from outside of shape " + trace->captured_[*captured].shape().to_string() +
+                                      "; it can write to whole tensors only\n"
+                                      "  help: write the whole tensor, with where() or pack() of the old and the new elements");
+  }
+  throw Error(ErrorKind::value, std::string(what) + ": a value of shape " + shape +
+                                    " of a function that ein::compile traces cannot be written to; only tensors from outside can\n"
+                                    "  help: use the new value in its place");
+}
+
 Graph Trace::finish(std::span<const Tensor> results) {
   for (const Tensor& result : results) graph_.outputs.push_back(value_of(result));
   for (std::size_t i = 0; i < captured_.size(); ++i) {
     if (current_[i] != captured_ids_[i]) graph_.assignments.push_back({captured_ids_[i], current_[i]});
+  }
+  const auto is_input = [](const Op& op) { return op.kind == OpKind::input; };
+  for (const Tensor& result : results) {
+    const View view = view_of(result);
+    ResultPlace place{view.owner, std::nullopt, view.layout};
+    if (is_input(graph_.op(view.owner))) {
+      place.input = static_cast<std::size_t>(std::count_if(graph_.ops.begin(), graph_.ops.begin() + view.owner, is_input));
+    }
+    result_places_.push_back(std::move(place));
   }
   mark_updates(graph_);
   return std::move(graph_);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "passes/lower.hpp"
 #include "runtime/plan.hpp"
 
 namespace ein::engine {
@@ -25,6 +28,8 @@ class Trace {
   std::vector<Tensor> splice(const Graph& call, Operands operands, Device device);
   /// Records that `target`, a tensor from outside, receives `value`.
   void assign(const Tensor& target, const Tensor& value);
+  /// Throws the Error for a write to `x`, a value without elements.
+  [[noreturn]] static void refuse_write(const Tensor& x, const char* what);
   /// The number of a random stream, counted from the run's first.
   std::uint64_t next_stream() { return streams_++; }
   /// A mark of operations that repeat earlier ones and must not be taken for them.
@@ -34,6 +39,13 @@ class Trace {
 
   /// The graph, whose outputs are `results`. Its inputs are the arguments, then captured().
   Graph finish(std::span<const Tensor> results);
+  /// Where a result of finish() lies in eager execution.
+  struct ResultPlace {
+    ValueId owner = 0;                 // the value whose storage it has: results of one owner share it
+    std::optional<std::size_t> input;  // the number of the input that is the owner, if one is
+    InputLayout layout;                // in the owner's storage
+  };
+  const std::vector<ResultPlace>& result_places() const { return result_places_; }
   /// Tensors from outside that the function used.
   const std::vector<Tensor>& captured() const { return captured_; }
   /// Whether captured tensor `i` asked for its gradient.
@@ -42,7 +54,22 @@ class Trace {
 
  private:
   friend class TracePhase;
+  /// A value that eager execution has as a view of another's storage.
+  struct View {
+    ValueId owner = 0;  // the value that has storage of its own: an input, or a computed one
+    InputLayout layout;
+    ValueId from = 0;   // the view that it was made of; negative: the owner itself
+    ValueId seen = 0;   // what the owner held then
+  };
   ValueId value_of(const Tensor& x);
+  /// What a view of memory that was written to since holds now.
+  ValueId renewed(ValueId view);
+  /// x as a view: of itself where it has storage of its own.
+  View view_of(const Tensor& x) const;
+  View view_of(ValueId id) const;
+  /// The captured tensor that this value is, if it is one; and what the value's storage holds by now.
+  std::optional<std::size_t> captured_at(ValueId owner) const;
+  ValueId current(ValueId owner) const;
   Tensor traced(ValueId id, Device device) const;
 
   std::uint64_t number_;
@@ -52,6 +79,8 @@ class Trace {
   std::vector<ValueId> captured_ids_;
   std::vector<bool> is_parameter_;
   std::vector<ValueId> current_;  // of each captured tensor: its value after the assignments so far
+  std::unordered_map<ValueId, View> views_;
+  std::vector<ResultPlace> result_places_;
   std::vector<std::weak_ptr<detail::GradState>> with_gradients_;
   std::uint64_t streams_ = 0;
   int agains_ = 0;

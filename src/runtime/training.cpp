@@ -1,4 +1,5 @@
 // mse_loss, dropout and clip_grad_norm: without a pattern.
+#include <optional>
 #include <string>
 
 #include <ein/autocast.hpp>
@@ -40,7 +41,7 @@ Tensor dropout(const Tensor& x, double p) {
   const Ex formula =
       Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
   const Tensor* const operands[] = {&x, &u};
-  return engine::map("dropout", formula, operands, engine::compute_type(x.dtype()), x.dtype());
+  return engine::map("dropout", formula, operands, compute_type(x.dtype()), x.dtype());
 }
 
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
@@ -51,14 +52,16 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
   const NoGrad no_grad;
   const Autocast off(DType::f32);
   if (parameters.empty()) return zeros({});
-  Tensor total = zeros({}, parameters.front().device());
+  std::optional<Tensor> total;
   for (const Tensor& parameter : parameters) {
     if (!parameter.has_grad()) continue;
     const Tensor gradient = parameter.grad();
-    const Tensor wide = gradient.to(engine::compute_type(gradient.dtype()));
-    total = total + einsum(wide, wide, "..., ... ->");
+    const Tensor wide = gradient.to(compute_type(gradient.dtype()));
+    const Tensor squares = einsum(wide, wide, "..., ... ->");
+    total = total ? *total + squares : squares;
   }
-  const Tensor norm = sqrt(total);
+  if (!total) return zeros({}, parameters.front().device());
+  const Tensor norm = sqrt(*total);
   // The constant is that of torch.nn.utils.clip_grad_norm_.
   const Tensor scale = minimum(1, max_norm / (norm + 1e-6));
   for (const Tensor& parameter : parameters) {

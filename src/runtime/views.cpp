@@ -86,7 +86,7 @@ Tensor Tensor::transpose() const {
       graph.ops.push_back(std::move(op));
     });
   }
-  return Tensor(storage(), dtype(), {shape()[1], shape()[0]}, {strides()[1], strides()[0]}, offset());
+  return Tensor(detail::view_of(storage(), dtype(), {shape()[1], shape()[0]}, {strides()[1], strides()[0]}, offset()));
 }
 
 Tensor Tensor::at(std::span<const Index> indices) const {
@@ -139,7 +139,7 @@ Tensor Tensor::at(std::span<const Index> indices) const {
   }
   // What is empty may lie behind the end; it reads nothing, so any place will do.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) offset = this->offset();
-  return Tensor(storage(), dtype(), std::move(shape), std::move(strides), offset);
+  return Tensor(detail::view_of(storage(), dtype(), std::move(shape), std::move(strides), offset));
 }
 
 namespace {
@@ -188,7 +188,7 @@ Tensor Tensor::view(const Shape& shape) const {
                                       "; reshape copies where it must");
   }
   if (wants_graph(*this)) return view_as(*this, shape);
-  return Tensor(storage(), dtype(), shape, std::move(strides), offset());
+  return Tensor(detail::view_of(storage(), dtype(), shape, std::move(strides), offset()));
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {

@@ -40,7 +40,8 @@ Tensor::Tensor() {
   data_ = empty;
 }
 
-Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides, std::int64_t offset) {
+std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
+                                                          std::int64_t offset) {
   if (!storage) throw Error(ErrorKind::value, "a tensor of shape " + shape.to_string() + " has no storage");
   if (shape.rank() > max_rank) {
     throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) + " axes, not " + std::to_string(shape.rank()));
@@ -67,7 +68,7 @@ Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strid
   }
   const auto elements = static_cast<std::int64_t>(storage->bytes()) / bytes;
   if (n > 0 ? last >= elements : offset > elements) complain();
-  data_ = std::make_shared<const detail::TensorData>(
+  return std::make_shared<const detail::TensorData>(
       detail::TensorData{std::move(storage), std::move(shape), std::move(strides), offset, dtype});
 }
 

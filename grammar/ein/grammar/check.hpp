@@ -88,9 +88,7 @@ class Checker {
   constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {}, std::int64_t argument = 0) {
     if (!mistake_) mistake_ = {complaint, span, other, argument};
   }
-  constexpr std::span<const Term> terms_of(const Side& side) const {
-    return pattern_.terms.subspan(side.first, side.last - side.first);
-  }
+  constexpr std::span<const Term> terms_of(const Side& side) const { return pattern_.terms_of(side); }
   static constexpr bool is_anonymous(const Term& term) {
     return term.kind == TermKind::number && term.value > 1;
   }
@@ -243,7 +241,9 @@ class Checker {
         complain(Complaint::anonymous_axis_of_the_output_is_in_no_input, term.span);
       }
       if (term.kind == TermKind::name && !is_in_an_input(pattern_.name_of(term))) {
-        if (op_ != Operation::repeat) {
+        if (pattern_.is_glued() && pattern_.letters_are_in_inputs(pattern_.name_of(term))) {
+          complain(Complaint::axis_names_are_glued, {0, static_cast<std::uint32_t>(pattern_.text.size())});
+        } else if (op_ != Operation::repeat) {
           complain(Complaint::axis_of_the_output_is_in_no_input, term.span);
         } else if (!more_given_ && !is_given(pattern_.name_of(term))) {
           complain(Complaint::axis_size_is_missing, term.span);

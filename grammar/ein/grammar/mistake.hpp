@@ -53,6 +53,7 @@ namespace ein::grammar {
   X(ellipsis_of_the_input_is_lost) \
   X(axis_is_repeated) \
   X(axis_of_the_output_is_in_no_input) \
+  X(axis_names_are_glued) \
   X(axis_of_the_input_is_lost) \
   X(anonymous_axis_of_the_input_is_lost) \
   X(anonymous_axis_of_the_output_is_in_no_input) \

@@ -60,6 +60,78 @@ struct Pattern {
     return text.substr(span.begin, span.end - span.begin);
   }
   constexpr std::string_view name_of(const Term& term) const { return text_of(term.span); }
+  constexpr std::span<const Term> terms_of(const Side& side) const { return terms.subspan(side.first, side.last - side.first); }
+
+  /// Whether an input has an axis that the output lacks: a name, an ellipsis, `_` or a number above 1.
+  /// Precondition: has_arrow.
+  constexpr bool drops_an_axis() const {
+    for (const Side& side : inputs()) {
+      for (const Term& term : terms_of(side)) {
+        if (is_dropped(term)) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Whether the axes seem to be written as letters side by side, as other libraries have them: "ij,jk->ik". Then every
+  /// name is of letters alone, some name has several, and the inputs have one name each, or names of one letter.
+  constexpr bool is_glued() const {
+    bool is_long = false;
+    for (const Term& term : terms) {
+      if (term.kind != TermKind::name && term.kind != TermKind::ellipsis) return false;
+      if (term.kind == TermKind::name && !is_letters(name_of(term))) return false;
+      is_long |= term.kind == TermKind::name && name_of(term).size() > 1;
+    }
+    return is_long && (inputs_have_one_name() || inputs_have_letters());
+  }
+  /// Whether each letter of `name` is in a name of an input.
+  constexpr bool letters_are_in_inputs(std::string_view name) const {
+    for (char letter : name) {
+      bool found = false;
+      for (const Side& side : inputs()) {
+        for (const Term& term : terms_of(side)) found |= term.kind == TermKind::name && name_of(term).find(letter) != std::string_view::npos;
+      }
+      if (!found) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr bool is_letters(std::string_view name) {
+    for (char c : name) {
+      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return false;
+    }
+    return true;
+  }
+  constexpr bool inputs_have_one_name() const {
+    for (const Side& side : inputs()) {
+      std::size_t names = 0;
+      for (const Term& term : terms_of(side)) names += term.kind == TermKind::name;
+      if (names > 1) return false;
+    }
+    return true;
+  }
+  constexpr bool inputs_have_letters() const {
+    for (const Side& side : inputs()) {
+      for (const Term& term : terms_of(side)) {
+        if (term.kind == TermKind::name && name_of(term).size() > 1) return false;
+      }
+    }
+    return true;
+  }
+  constexpr bool is_dropped(const Term& term) const {
+    switch (term.kind) {
+      case TermKind::unnamed: return true;
+      case TermKind::number: return term.value > 1;
+      case TermKind::name:
+      case TermKind::ellipsis:
+        for (const Term& kept : terms_of(output())) {
+          if (kept.kind == term.kind && (term.kind == TermKind::ellipsis || name_of(kept) == name_of(term))) return false;
+        }
+        return true;
+      default: return false;
+    }
+  }
 };
 
 /// The arrays of a Pattern while it is read, and afterwards its owner.

@@ -1,0 +1,62 @@
+#include "runtime/scratch.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/device.hpp"
+#include "tensor/fork.hpp"
+
+namespace ein::engine {
+
+std::shared_ptr<Storage> Scratch::take(std::size_t bytes, Device device) {
+  {
+    const NoForkLock lock(mutex_);
+    const bool fits = kept_ && kept_->bytes() >= bytes && kept_->device() == device;
+    std::shared_ptr<Storage> block = std::exchange(kept_, nullptr);
+    if (fits) return block;
+  }  // what was too small is freed first
+  return allocate(bytes, device);
+}
+
+void Scratch::give_back(std::shared_ptr<Storage> block) {
+  const NoForkLock lock(mutex_);
+  if (!kept_ || kept_->bytes() < block->bytes()) kept_.swap(block);
+}
+
+void Scratch::release() {
+  const NoForkLock lock(mutex_);
+  kept_.reset();
+}
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Releasable*> all;
+};
+/// Never destroyed: compiled functions with static storage duration may outlive it.
+Registry& registry() {
+  static Registry& registry = *new Registry;
+  return registry;
+}
+
+}  // namespace
+
+Releasable::Releasable() {
+  const NoForkLock lock(registry().mutex);
+  registry().all.push_back(this);
+}
+Releasable::~Releasable() { unregister(); }
+
+void Releasable::unregister() {
+  const NoForkLock lock(registry().mutex);
+  std::erase(registry().all, this);
+}
+
+void Releasable::release_all() {
+  const NoForkLock lock(registry().mutex);
+  for (Releasable* one : registry().all) one->release();
+}
+
+}  // namespace ein::engine

@@ -1,0 +1,44 @@
+// Memory that runs of compiled functions use by turns.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include <ein/tensor.hpp>
+
+namespace ein::engine {
+
+/// One block of memory for the intermediate values of all programs of a function. Runs at the same time each get a block,
+/// of which the largest is kept.
+class Scratch {
+ public:
+  /// At least so many bytes, for the caller alone until it gives them back.
+  std::shared_ptr<Storage> take(std::size_t bytes, Device device);
+  void give_back(std::shared_ptr<Storage> block);
+  /// Frees what no run uses.
+  void release();
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Storage> kept_;
+};
+
+/// Calls `release` of everything that registered itself, for ein::release_memory(). What registers must remove itself
+/// before it dies.
+class Releasable {
+ public:
+  Releasable();
+  virtual ~Releasable();
+  Releasable(const Releasable&) = delete;
+  Releasable& operator=(const Releasable&) = delete;
+  /// Frees what can be had again.
+  virtual void release() = 0;
+
+  static void release_all();
+
+ protected:
+  /// To be called by destructors of derived classes first: after it, release() is not called any more.
+  void unregister();
+};
+
+}  // namespace ein::engine
