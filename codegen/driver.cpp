@@ -4,23 +4,11 @@
 
 #include <ein/error.hpp>
 
+#include "codegen/driver_constants.hpp"
 #include "codegen/shared_library.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::codegen {
-
-// What is used of <cuda.h> (CUDA Driver API), declared here so that ein builds without it. Handles
-// are pointers, a device is a number, an address of device memory has 64 bits.
-using Result = int;
-
-/// CUDA_KERNEL_NODE_PARAMS_v2.
-struct KernelNode {
-  void* kernel;
-  unsigned grid[3], block[3];
-  unsigned shared_bytes;
-  void** arguments;
-  void **extra = nullptr, *library_kernel = nullptr, *context = nullptr;
-};
 
 struct DriverFunctions {
   SharedLibrary library;
@@ -129,23 +117,8 @@ struct DriverFunctions {
 
 namespace {
 
-// Of CUresult.
-constexpr Result success = 0, out_of_memory = 2, stub_library = 34, no_device = 100,
-                 invalid_image = 200, no_binary_for_gpu = 209, unsupported_version = 222,
-                 illegal_address = 700, launch_out_of_resources = 701, misaligned_address = 716,
-                 launch_failed = 719, driver_mismatch = 803;
-
-// Of CUdevice_attribute, CUfunction_attribute and the flags.
-constexpr int attribute_sms = 16, attribute_l2 = 38, attribute_threads_per_sm = 39,
-              attribute_major = 75, attribute_minor = 76, attribute_shared_per_sm = 81,
-              attribute_registers_per_sm = 82, attribute_shared_per_block = 97;
-constexpr int kernel_dynamic_shared = 8;
-constexpr unsigned stream_non_blocking = 1, pinned_for_all_devices = 1;
 /// What every kernel may use without asking.
 constexpr std::size_t plain_shared_bytes = 48 << 10;
-
-// Of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
-constexpr int map_u8 = 0, map_f16 = 6, map_bf16 = 9, swizzle_128_bytes = 3, promote_256_bytes = 3;
 
 constexpr CudaVersion oldest{12, 0};
 
@@ -272,13 +245,21 @@ EncodedTensorMap Driver::encode(int device, const TensorMap& map, std::uint64_t 
   const DriverFunctions& cuda = on(device);
   const int type = map.dtype == DType::bf16 ? map_bf16 : map.dtype == DType::f16 ? map_f16 : map_u8;
   const std::vector<unsigned> steps(map.sizes.size(), 1);
-  alignas(64) EncodedTensorMap encoded{};
+  alignas(tensor_map_alignment) EncodedTensorMap encoded{};
   check(cuda,
         cuda.encode_tiled(&encoded, type, static_cast<unsigned>(map.sizes.size()),
                           reinterpret_cast<void*>(address), map.sizes.data(), map.strides.data(),
                           map.box.data(), steps.data(), 0, swizzle_128_bytes, promote_256_bytes, 0),
         device, "cuTensorMapEncodeTiled");
   return encoded;
+}
+
+void require_supported(int device, const DeviceInfo& info) {
+  if (info.major >= 8) return;
+  throw Error(ErrorKind::device,
+              "cuda:" + std::to_string(device) + ": " + info.name + " is of compute capability " +
+                  std::to_string(info.major) + "." + std::to_string(info.minor) +
+                  ", and kernels are made for 8.0 (Ampere) and newer; use another GPU, or ein::cpu");
 }
 
 DeviceInfo Driver::info(int device) const {

@@ -29,6 +29,10 @@ struct DeviceInfo {
   int shared_bytes_per_sm = 0, registers_per_sm = 0, threads_per_sm = 0;
 };
 
+/// An Error of kind `device` for a GPU that kernels are not made for: before Ampere (sm_80) there are
+/// no bf16 and no asynchronous copies to shared memory.
+void require_supported(int device, const DeviceInfo& info);
+
 /// The driver's library. Its functions may be called from any thread.
 class Driver {
  public:

@@ -62,6 +62,12 @@ struct KernelSource {
     friend bool operator==(const Stream&, const Stream&) = default;
   };
 
+  /// What is known of the pointer to each of `buffers`.
+  struct Pointer {
+    bool is_written = false;
+    bool is_restricted = false;  // `__restrict__`: no other pointer leads to what is written through one of them
+  };
+
   /// What a kernel looks up: pointers to so many of the first buffers, and integers.
   struct Table {
     std::size_t pointers = 0;
@@ -78,6 +84,7 @@ struct KernelSource {
   std::vector<TensorMap> maps;
   std::vector<int> buffers;
   std::vector<std::int64_t> offsets;
+  std::vector<Pointer> pointers;
   Table table{};
   bool checks_positions = false;
   std::vector<Stream> streams;

@@ -16,7 +16,8 @@ constexpr std::size_t stage_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_modules = 4096;
 
 /// Instructions of one architecture alone exist from Hopper on.
-Target target_of(const DeviceInfo& info) {
+Target target_of(int device, const DeviceInfo& info) {
+  require_supported(device, info);
   return {.sm = info.major * 10 + info.minor, .accelerated = info.major >= 9, .sms = info.sms};
 }
 
@@ -30,7 +31,7 @@ const std::optional<CubinCache>& user_cache() {
 Gpu::Gpu(Driver& driver, int index)
     : driver_(driver),
       index_(index),
-      target_(target_of(driver.info(index))),
+      target_(target_of(index, driver.info(index))),
       arch_("sm_" + std::to_string(target_.sm) + (target_.accelerated ? "a" : "")),
       stream_(driver, index),
       memory_(driver, index, stream_) {}
@@ -131,6 +132,8 @@ std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> unit
       sources.push_back({.name = "kernels.cu", .text = text, .arch = arch_});
   }
   if (!sources.empty()) {
+    if (const std::string why_not = why_not_on(driver_.version()); !why_not.empty())
+      throw Error(ErrorKind::device, "cuda:" + std::to_string(index_) + ": " + why_not);
     const std::optional<CubinCache>& cache = user_cache();
     const std::vector<Compiled> compiled = compile_all(sources, cache ? &*cache : nullptr);
     // A module goes when its last kernel does, which may still be at work.

@@ -2,11 +2,14 @@
 #include <iterator>
 
 #include "codegen/attention.hpp"
+#include "codegen/writer.hpp"
 
 namespace ein::codegen {
 
-std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
-                               const Target& target, std::string_view suffix) {
+namespace {
+
+std::vector<KernelSource> emit_group(const Program& program, const Program::Group& group,
+                                     const Target& target, std::string_view suffix) {
   if (group.each > 0) return emit_many(program, group, {target, std::string(suffix)});
   if (group.attention) return emit_attention(*group.attention, {target, std::string(suffix)});
   if (group.row_axes) {
@@ -21,6 +24,21 @@ std::vector<KernelSource> emit(const Program& program, const Program::Group& gro
     std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);
     std::move(of_nest.begin(), of_nest.end(), std::back_inserter(kernels));
   }
+  return kernels;
+}
+
+}  // namespace
+
+std::vector<int> memory_of(const Program& program) {
+  std::vector<int> memory;
+  for (const Program::Buffer& buffer : program.buffers) memory.push_back(buffer.memory);
+  return memory;
+}
+
+std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
+                               const Target& target, std::string_view suffix) {
+  std::vector<KernelSource> kernels = emit_group(program, group, target, suffix);
+  for (KernelSource& kernel : kernels) unrestrict_shared(kernel, memory_of(program));
   return kernels;
 }
 

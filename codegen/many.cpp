@@ -66,7 +66,7 @@ class ManyWriter {
     w.table_numbers(first_blocks);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
-      if (!slot.is_local && slot.is_same) w.pointer(declaration(slot, s), *slot.operands[0]);
+      if (!slot.is_local && slot.is_same) w.pointer(type_of(slot), pointer_name(s), *slot.operands[0]);
     }
     w.block_number("block");
     w.line("const int tensor = table.tensor_of(block);");
@@ -77,7 +77,7 @@ class ManyWriter {
     for (std::size_t s = 0, entry = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
       if (slot.is_local || slot.is_same) continue;
-      const std::string type = (slot.is_written ? "" : "const ") + element_of(slot) + "*";
+      const std::string type = type_of(slot) + "*";
       w.line(type + " " + pointer_name(s) + " = static_cast<" + type + ">(table.at[tensor][" +
              std::to_string(entry++) + "])" + (slot.moves ? " + element" : "") + ";");
     }
@@ -89,8 +89,8 @@ class ManyWriter {
   static std::string pointer_name(std::size_t slot) { return "t" + std::to_string(slot); }
   static std::string value_name(std::size_t slot) { return "a" + std::to_string(slot); }
   static std::string element_of(const Slot& slot) { return element_type(slot.operands[0]->dtype); }
-  static std::string declaration(const Slot& slot, std::size_t number) {
-    return (slot.is_written ? "" : "const ") + element_of(slot) + "* " + pointer_name(number);
+  static std::string type_of(const Slot& slot) {
+    return (slot.is_written ? "" : "const ") + element_of(slot);
   }
 
   const Operand& operand(std::size_t tensor, std::size_t nest, std::size_t input) const {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <ein/error.hpp>
 
+#include "codegen/driver.hpp"
 #include "codegen/shared_library.hpp"
 #include "io/file.hpp"
 
@@ -24,18 +27,31 @@ constexpr const char* advice =
     "cuda-nvrtc-13-0), or set EIN_NVRTC to the path of a libnvrtc.so (pip's nvidia-cuda-nvrtc has "
     "one)";
 
-std::vector<std::string> places() {
+/// The newest CUDA whose cubins the driver loads: those of its own major version and of older ones.
+/// Any where there is no driver, as kernels are then only compiled.
+int newest_major() {
+  const Driver& driver = Driver::of_system();
+  return driver.missing().empty() ? driver.version().major : std::numeric_limits<int>::max();
+}
+
+std::vector<std::string> places(int newest) {
   if (const std::string given = environment("EIN_NVRTC"); !given.empty()) return {given};
-  std::vector<std::string> names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  constexpr int newest_known = 13;
+  std::vector<std::string> names;
+  for (int major = std::min(newest, newest_known); major >= oldest.major; --major)
+    names.push_back("libnvrtc.so." + std::to_string(major));
+  names.push_back("libnvrtc.so");
   for (const std::string& toolkit : {environment("CUDA_HOME"), std::string("/usr/local/cuda")}) {
     if (!toolkit.empty()) names.push_back(toolkit + "/lib64/libnvrtc.so");
   }
+  for (int major = newest_known; major > newest; --major)
+    names.push_back("libnvrtc.so." + std::to_string(major));
   return names;
 }
 
 struct Nvrtc {
-  SharedLibrary library{places()};
-  std::string missing;  // empty if all is there
+  SharedLibrary library;
+  std::string missing;  // why this is none; empty if all is there
   CudaVersion version;
   std::vector<int> architectures;
 
@@ -52,11 +68,7 @@ struct Nvrtc {
   NvrtcResult (*cubin_size)(NvrtcProgram*, std::size_t*) = nullptr;
   NvrtcResult (*cubin)(NvrtcProgram*, char*) = nullptr;
 
-  Nvrtc() {
-    missing = find_functions();
-    if (!missing.empty()) missing = "no NVRTC, which compiles CUDA kernels: " + missing;
-    if (!missing.empty()) missing += "; " + std::string(advice);
-  }
+  explicit Nvrtc(const std::string& name) : library({name}) { missing = find_functions(); }
 
   std::string find_functions() {
     if (!library.is_open()) return library.why_not();
@@ -85,8 +97,29 @@ struct Nvrtc {
   }
 };
 
+/// The first whose cubins the driver loads, or else the first, with which kernels can be looked at.
+Nvrtc choose() {
+  const int newest = newest_major();
+  std::optional<Nvrtc> too_new;
+  std::string missing;
+  for (const std::string& name : places(newest)) {
+    Nvrtc nvrtc(name);
+    if (!nvrtc.missing.empty()) {
+      missing += (missing.empty() ? "" : "; ") + nvrtc.missing;
+    } else if (nvrtc.version.major <= newest) {
+      return nvrtc;
+    } else if (!too_new) {
+      too_new = nvrtc;
+    }
+  }
+  if (too_new) return *too_new;
+  Nvrtc none("");
+  none.missing = "no NVRTC, which compiles CUDA kernels: " + missing + "; " + advice;
+  return none;
+}
+
 const Nvrtc& found() {
-  static const Nvrtc nvrtc;
+  static const Nvrtc nvrtc = choose();
   return nvrtc;
 }
 
@@ -149,6 +182,16 @@ bool nvrtc_is_available(std::string* why) {
 CudaVersion nvrtc_version() { return needed().version; }
 
 std::vector<int> nvrtc_architectures() { return needed().architectures; }
+
+std::string why_not_on(CudaVersion driver) {
+  const Nvrtc& nvrtc = needed();
+  if (nvrtc.version.major <= driver.major) return "";
+  return "the NVIDIA driver, for CUDA " + to_string(driver) + ", loads no kernels that " +
+         nvrtc.library.name() + ", NVRTC " + to_string(nvrtc.version) +
+         ", compiles; install the NVRTC of CUDA " + std::to_string(driver.major) +
+         ", or set EIN_NVRTC to the path of one, or update the driver to one for CUDA " +
+         std::to_string(nvrtc.version.major);
+}
 
 Cubin compile(const Source& source) {
   const Nvrtc& nvrtc = needed();

@@ -11,6 +11,7 @@
 
 #include "codegen/arguments.hpp"
 #include "codegen/cubin_cache.hpp"
+#include "codegen/writer.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -192,7 +193,11 @@ std::vector<KernelSource> Tuner::emit(const Program& program, const Program::Gro
   if (group.count == 1 && group.each == 0) {
     const LoopNest& nest = program.nests[group.first];
     const std::vector<Alternative> all = alternatives(nest, target);
-    if (all.size() > 1) return alternatives(nest, target, suffix)[fastest(nest, all)].kernels;
+    if (all.size() > 1) {
+      Alternative chosen = std::move(alternatives(nest, target, suffix)[fastest(nest, all)]);
+      for (KernelSource& kernel : chosen.kernels) unrestrict_shared(kernel, memory_of(program));
+      return std::move(chosen.kernels);
+    }
   }
   return codegen::emit(program, group, target, suffix);
 }

@@ -77,14 +77,46 @@ AxisList by_stride(AxisList axes, const LoopNest::Operand& operand) {
   return axes;
 }
 
+bool is_apart(const KernelSource& kernel, std::size_t p, std::span<const int> memory) {
+  const auto memory_of = [&](int buffer) {
+    const auto b = static_cast<std::size_t>(buffer);
+    return buffer >= 0 && b < memory.size() && memory[b] >= 0 ? memory[b] : buffer;
+  };
+  const int own = memory_of(kernel.buffers[p]);
+  for (std::size_t q = 0; q < kernel.buffers.size(); ++q) {
+    if (q == p || memory_of(kernel.buffers[q]) != own) continue;
+    // Parts of the workspace that begin at different places do not overlap.
+    if (own == workspace_buffer && kernel.offsets[q] != kernel.offsets[p]) continue;
+    if (kernel.pointers[p].is_written || kernel.pointers[q].is_written) return false;
+  }
+  return !kernel.pointers[p].is_written ||
+         std::none_of(kernel.maps.begin(), kernel.maps.end(),
+                      [&](const TensorMap& map) { return memory_of(map.buffer) == own; });
+}
+
+void unrestrict_shared(KernelSource& kernel, std::span<const int> memory) {
+  bool are_apart = true;
+  for (std::size_t p = 0; p < kernel.pointers.size(); ++p)
+    are_apart &= !kernel.pointers[p].is_restricted || is_apart(kernel, p, memory);
+  if (are_apart) return;
+  constexpr std::string_view word = "__restrict__ ";
+  const auto body = [&] { return kernel.text.find(") {\n", kernel.text.find(kernel.name + "(", kernel.kernel_begin)); };
+  for (std::size_t at; (at = kernel.text.find(word, kernel.kernel_begin)) < body();)
+    kernel.text.erase(at, word.size());
+  for (KernelSource::Pointer& pointer : kernel.pointers) pointer.is_restricted = false;
+}
+
 Writer::Writer(std::string name, unsigned threads, bool narrow, unsigned blocks)
     : index_(narrow ? "int" : "i64"), narrow_(narrow), blocks_(blocks) {
   kernel_.name = std::move(name);
   kernel_.block[0] = threads;
 }
 
-void Writer::argument(const std::string& declaration, int buffer, std::int64_t offset) {
-  arguments_.push_back(declaration);
+void Writer::argument(const std::string& type, const std::string& name, int buffer,
+                      std::int64_t offset) {
+  pointers_.push_back({.argument = arguments_.size()});
+  kernel_.pointers.push_back({.is_written = !type.starts_with("const ")});
+  arguments_.push_back(type + "* " + name);
   kernel_.buffers.push_back(buffer);
   kernel_.offsets.push_back(offset);
 }
@@ -96,30 +128,22 @@ void Writer::map(const std::string& name, TensorMap map) {
 }
 
 void Writer::input(const LoopNest& nest, std::size_t i, const std::string& type) {
-  const LoopNest::Operand& operand = nest.inputs[i];
-  const bool is_shared = operand.buffer == nest.output.buffer;
-  argument("const " + type + (is_shared ? "* " : "* __restrict__ ") + input_name(i), operand.buffer,
-           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+  pointer("const " + type, input_name(i), nest.inputs[i]);
 }
 
 void Writer::output(const LoopNest& nest, const std::string& type) {
-  const LoopNest::Operand& operand = nest.output;
-  const bool is_shared =
-      std::any_of(nest.inputs.begin(), nest.inputs.end(),
-                  [&](const LoopNest::Operand& input) { return input.buffer == operand.buffer; });
-  argument(type + (is_shared ? "* y" : "* __restrict__ y"), operand.buffer,
-           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+  pointer(type, "y", nest.output);
 }
 
 void Writer::workspace(const std::string& type, const std::string& name, std::size_t offset,
                        std::size_t bytes) {
-  argument(type + "* __restrict__ " + name, workspace_buffer, static_cast<std::int64_t>(offset));
+  argument(type, name, workspace_buffer, static_cast<std::int64_t>(offset));
   kernel_.workspace_bytes = std::max(kernel_.workspace_bytes, offset + bytes);
 }
 
 void Writer::pointer(const std::string& type, const std::string& name,
                      const LoopNest::Operand& operand) {
-  argument(type + "* __restrict__ " + name, operand.buffer,
+  argument(type, name, operand.buffer,
            operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
 }
 
@@ -135,6 +159,8 @@ void Writer::table(std::size_t tensors, std::size_t entries) {
 
 void Writer::table_entry(const LoopNest::Operand& operand) {
   ++kernel_.table.pointers;
+  pointers_.push_back({});
+  kernel_.pointers.push_back({.is_written = true});  // as far as is known here
   kernel_.buffers.push_back(operand.buffer);
   kernel_.offsets.push_back(operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
 }
@@ -142,11 +168,6 @@ void Writer::table_entry(const LoopNest::Operand& operand) {
 void Writer::table_numbers(const std::vector<std::uint64_t>& numbers) {
   std::vector<std::uint64_t>& all = kernel_.table.numbers;
   all.insert(all.end(), numbers.begin(), numbers.end());
-}
-
-void Writer::pointer(const std::string& declaration, const LoopNest::Operand& operand) {
-  argument(declaration, operand.buffer,
-           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
 }
 
 std::size_t Writer::stream(const KernelSource::Stream& stream) {
@@ -233,11 +254,23 @@ std::string Writer::place(const LoopNest::Operand& operand) const {
   return place(operand, all);
 }
 
+/// The compiler may take it that what a restricted pointer reads is written through no other, and then
+/// loads it past the cache that writes go to (ld.global.nc).
+void Writer::restrict_pointers() {
+  for (std::size_t p = 0; p < pointers_.size(); ++p) {
+    if (!pointers_[p].argument || !is_apart(kernel_, p)) continue;
+    kernel_.pointers[p].is_restricted = true;
+    std::string& argument = arguments_[*pointers_[p].argument];
+    argument.insert(argument.find("* ") + 2, "__restrict__ ");
+  }
+}
+
 KernelSource Writer::finish(std::int64_t blocks) {
   // A dimension of the grid other than x is short; x holds all that narrow indices can count.
   constexpr std::int64_t most = std::int64_t{1} << 30;
   kernel_.grid[0] = static_cast<unsigned>(std::min(blocks, most));
   kernel_.grid[1] = static_cast<unsigned>(ceil_div(blocks, most));
+  restrict_pointers();
   std::string text =
       "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel_.block[0]) +
       (blocks_ > 0 ? ", " + std::to_string(blocks_) : "") + ")\n" + kernel_.name + "(";

@@ -1,6 +1,8 @@
 // A kernel being written: its arguments, its lines, and the index arithmetic in them.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +39,14 @@ std::string times(const std::string& value, std::int64_t n);
 /// `a + b`, of which a 0 is left out.
 std::string added(const std::string& a, const std::string& b);
 
+/// Whether nothing that pointer `p` of a kernel reads is written through another, and nothing that it writes is read or
+/// written through another. `memory` says, as Program::Buffer does, which buffers share theirs.
+bool is_apart(const KernelSource& kernel, std::size_t p, std::span<const int> memory = {});
+/// Which buffers of a program share their memory, as is_apart wants it.
+std::vector<int> memory_of(const Program& program);
+/// Takes `__restrict__` from a kernel of which a pointer has it that is not apart.
+void unrestrict_shared(KernelSource& kernel, std::span<const int> memory);
+
 class Writer {
  public:
   /// `narrow`: indices are of 32 bits. With `blocks` of them on a multiprocessor a kernel may use
@@ -58,8 +68,6 @@ class Writer {
   void table(std::size_t tensors, std::size_t entries);
   void table_entry(const LoopNest::Operand& operand);
   void table_numbers(const std::vector<std::uint64_t>& numbers);
-  /// An operand without an index.
-  void pointer(const std::string& declaration, const LoopNest::Operand& operand);
   /// The number of the stream: seedN and streamN are its arguments.
   std::size_t stream(const KernelSource::Stream& stream);
 
@@ -89,13 +97,18 @@ class Writer {
   KernelSource finish(std::int64_t blocks);
 
  private:
-  void argument(const std::string& declaration, int buffer, std::int64_t offset);
+  void argument(const std::string& type, const std::string& name, int buffer, std::int64_t offset);
+  void restrict_pointers();
 
   KernelSource kernel_;
   std::string index_;
   bool narrow_;
   unsigned blocks_;
   std::vector<std::string> arguments_;
+  struct Pointer {
+    std::optional<std::size_t> argument{};  // none in a table
+  };
+  std::vector<Pointer> pointers_;  // of each buffer
   std::string body_;
   std::size_t depth_ = 1;
 };

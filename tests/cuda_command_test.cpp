@@ -25,6 +25,12 @@ class CudaCommand : public testing::Test {
   const test::ScratchDirectory scratch;
 };
 
+/// A product to time on a device.
+std::vector<std::string> bench_on(const std::string& device) {
+  return {"bench",   "einsum", "a b, b c -> a c", "--shape", "64,32",
+          "--shape", "32,48",  "--device",        device};
+}
+
 std::vector<std::string> product(const std::string& form,
                                  const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"emit",    form,    "einsum",  "zebra k, k quagga -> zebra quagga",
@@ -259,6 +265,33 @@ TEST_F(CudaCommand, DevicesOfADriver) {
                {"cuda     the NVIDIA driver has no device"});
 }
 
+#ifdef EIN_FAKE_NVRTC
+TEST_F(CudaCommand, NvrtcIsOfTheDriversMajorVersion) {
+  const std::string driver = "EIN_CUDA_DRIVER=" EIN_FAKE_CUDA;
+  const std::vector<std::string> step{"step", "time", "--device", "cuda"};
+  for (const char* name : {"libnvrtc.so.12", "libnvrtc.so.13"})
+    std::filesystem::copy_file(EIN_FAKE_NVRTC, scratch.path(name));
+  const std::string both = "LD_LIBRARY_PATH=" + scratch.path().string();
+  expect_holds(text_of({"devices"}, {both, driver}), {"nvrtc    13.0, "});
+  expect_holds(text_of({"devices"}, {both, driver, "FAKE_CUDA=version=12040"}), {"nvrtc    12.0, "});
+  expect_holds(text_of({"devices"}, {both, driver, "FAKE_CUDA=version=14010"}), {"nvrtc    13.0, "});
+  expect_holds(text_of({"devices"}, {both, "EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"}), {"nvrtc    13.0, "});
+  // One that is too new says so where a kernel would be loaded, and serves where none is.
+  const std::string only = "EIN_NVRTC=" + scratch.path("libnvrtc.so.13");
+  const std::string why_not = "the NVIDIA driver, for CUDA 12.4, loads no kernels that " + scratch.path("libnvrtc.so.13") +
+                              ", NVRTC 13.0, compiles; install the NVRTC of CUDA 12";
+  expect_holds(text_of({"devices"}, {only, driver, "FAKE_CUDA=version=12040"}), {"nvrtc    13.0, ", why_not});
+  expect_fails(1, step, "cuda:0: " + why_not, {only, driver, "FAKE_CUDA=version=12040"});
+  expect_fails(1, bench_on("cuda:1"), "cuda:1: " + why_not, {only, driver, "FAKE_CUDA=version=12040"});
+}
+#endif
+
+TEST_F(CudaCommand, AGpuBeforeAmpereIsRefused) {
+  const std::vector<std::string> driver{"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA, "FAKE_CUDA=major=7"};
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"step", "time", "--device", "cuda"}, bench_on("cuda")})
+    expect_fails(1, words, "is of compute capability 7.0, and kernels are made for 8.0 (Ampere) and newer", driver);
+}
+
 TEST_F(CudaCommand, HelpTeachesByExamples) {
   expect_holds(text_of({"devices", "--help"}), {"Examples:", "Exit code: 0"});
   expect_holds(text_of({"emit", "--help"}), {"ein emit cuda", "ein emit cubin", "Exit code: 0"});
@@ -278,12 +311,6 @@ TEST_F(CudaCommand, BenchOnTheProcessor) {
   EXPECT_NEAR(object["flops_per_second"].get<double>() * object["median_seconds"].get<double>(), 2.0 * 64 * 32 * 48, 1);
   expect_holds(text_of({"bench", "rearrange", "a b -> b a", "--shape", "3,4"}), {"nothing to time"});
   expect_holds(text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}), {"median"});
-}
-
-/// A product to time on a device.
-std::vector<std::string> bench_on(const std::string& device) {
-  return {"bench",   "einsum", "a b, b c -> a c", "--shape", "64,32",
-          "--shape", "32,48",  "--device",        device};
 }
 
 TEST_F(CudaCommand, MistakesOfBench) {

@@ -88,6 +88,9 @@ class OnGpu {
   OnGpu(int device, const Program& program, std::span<const OperandType> types, bool tf32 = false,
         std::optional<std::size_t> alternative = std::nullopt)
       : device_(device), info_(driver_.info(device)), stream_(driver_, device), begin_(driver_, device), end_(driver_, device) {
+    codegen::require_supported(device, info_);
+    if (const std::string why_not = codegen::why_not_on(driver_.version()); !why_not.empty())
+      throw Error(ErrorKind::device, "cuda:" + std::to_string(device) + ": " + why_not);
     const std::string arch = "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
     codegen::Target target = target_of(arch);
     target.sms = info_.sms;

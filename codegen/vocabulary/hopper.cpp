@@ -43,7 +43,7 @@ __device__ __forceinline__ void wait_for(Barrier* barrier, unsigned parity) {
 
 // A tensor as the driver describes it (CUtensorMap). load_tile asks for the box that begins at
 // these indices, innermost first; its bytes arrive at the barrier.
-struct alignas(64) TensorMap {
+struct alignas(128) TensorMap {
   unsigned char bytes[128];
 };
 __device__ __forceinline__ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full,

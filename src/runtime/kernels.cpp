@@ -14,6 +14,7 @@ namespace ein::engine {
 
 void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
   if (device == cpu) return group_nests(program, kept, memory);
+  for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b) program.buffers[b].memory = memory[b];
   find_attention(program, kept, memory);
   group_rows(program, kept, memory);
   group_many(program, kept, memory);

@@ -153,7 +153,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int device) {
       *value = 2048;
       return 0;
     case 75:
-      *value = 9;
+      *value = static_cast<int>(setting("major", 9));
       return 0;
     case 76:
       *value = 0;
@@ -456,7 +456,7 @@ int cuTensorMapEncodeTiled(void* encoded, int type, unsigned rank, void* address
                            const unsigned* box, const unsigned* steps, int interleave, int swizzle,
                            int promotion, int filling) {
   NEEDS_CONTEXT(cuTensorMapEncodeTiled);
-  if (reinterpret_cast<std::uintptr_t>(encoded) % 64 != 0 || interleave != 0 || swizzle != 3 ||
+  if (reinterpret_cast<std::uintptr_t>(encoded) % 128 != 0 || interleave != 0 || swizzle != 3 ||
       promotion < 0 || promotion > 3 || filling != 0)
     return invalid_value;
   if (type != 0 && type != 6 && type != 9) return invalid_value;
