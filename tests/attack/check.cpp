@@ -208,7 +208,7 @@ class Checker {
   }
 
   /// The graph's classes of work and those of its nests are to be the same.
-  static constexpr bool check_classes = false;
+  static constexpr bool check_classes = true;
 
   const Program& program_;
   Random random_;

@@ -71,6 +71,7 @@ class Interval {
     now.multiplies = combines && op.combine == Combine::prod;
     now.factors = op.kind == OpKind::contract ? static_cast<int>(op.inputs.size()) : 1;
     now.reduces = false;
+    now.flushes = op.kind == OpKind::contract && op.dtype == DType::bf16;
     now.reorders = op.kind == OpKind::contract && op.inputs.size() > 2;
     for (int a = 0; op.kind == OpKind::contract && a < static_cast<int>(op.axes.size()); ++a) {
       if (is_kept(op, a)) continue;
@@ -101,6 +102,10 @@ class Interval {
   friend Interval operator-(const Interval& a, const Interval& b) { return a + negated(b); }
   friend Interval operator*(const Interval& a, const Interval& b) {
     if (context().reorders && (a.is_wild() || b.is_wild())) return anything();
+    if (context().flushes && (a.is_subnormal() || b.is_subnormal())) {
+      const auto flushed = [](const Interval& v) { return v.is_subnormal() ? hull(v, Interval(std::copysign(0.0, v.low_))) : v; };
+      return corners(flushed(a), flushed(b), product);
+    }
     Interval x = corners(a, b, product);
     if (a.straddles_zero_beside_infinity(b) || b.straddles_zero_beside_infinity(a)) x = anything();
     if (context().multiplies) {
@@ -194,6 +199,7 @@ class Interval {
     OpKind kind = OpKind::map;
     bool sums = false, multiplies = false;
     bool reduces = false;   // a contraction that sums
+    bool flushes = false;   // one of bf16, whose instructions take subnormal numbers for 0 and give none
     bool reorders = false;  // one that may sum an operand, or multiply two of three, first
     int factors = 1;
   };
@@ -336,6 +342,7 @@ class Interval {
     x.nan_ = a.nan_ || b.nan_;
     return whole(x);
   }
+  bool is_subnormal() const { return has_numbers() && low_ != 0 && std::abs(low_) < 0x1p-126; }
   bool is_wild() const {
     return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30 || (magnitude_ != 0 && magnitude_ < 0x1p-30);
   }
@@ -366,6 +373,9 @@ class Interval {
       if (terms_ > 1 || context().factors > 1) return anything();
     }
     if (low_ == high_ && std::isinf(low_)) return fresh();
+    if (context().flushes && low_ != 0 && std::abs(low_) < 0x1p-125) {
+      return with_nan(Interval(std::min(low_, -0.0) - terms_ * 0x1p-126, std::max(high_, 0.0) + terms_ * 0x1p-126));
+    }
     if (low_ == high_ && !nan_) {
       const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ > -5000
                                    : in_compute(low_) == low_;

@@ -389,6 +389,7 @@ bool make_clamp(Maker& maker, Step& step) {
   if (!(step.numbers[0].real() <= step.numbers[1].real())) std::swap(step.numbers[0], step.numbers[1]);
   return take(step, {x});
 }
+bool make_matrix(Maker& maker, Step& step) { return take(step, {maker.value([&](int v) { return maker.shape(v).rank() == 2; })}); }
 bool make_triangle(Maker& maker, Step& step) {
   const int x = maker.value([&](int v) { return maker.shape(v).rank() > 1; });
   if (x < 0) return false;
@@ -457,6 +458,7 @@ std::vector<Operation> make_table() {
   t.push_back({"einsum of one", make_einsum<1>, run_einsum, "ein::einsum($0, $p$h)", "einsum([$0], $p$h)", 4});
   t.push_back({"einsum", make_einsum<2>, run_einsum, "ein::einsum($0, $1, $p$h)", "einsum([$0, $1], $p$h)", 10});
   t.push_back({"einsum of three", make_einsum<3>, run_einsum, "ein::einsum($0, $1, $2, $p$h)", "einsum([$0, $1, $2], $p$h)", 3});
+  t.push_back({"einsum of four", make_einsum<4>, run_einsum, "ein::einsum($0, $1, $2, $3, $p$h)", "einsum([$0, $1, $2, $3], $p$h)", 1});
   t.push_back({"matmul", make_matmul, EIN_NAMED(matmul(x[0], x[1])), "ein::matmul($0, $1)", "matmul($0, $1)", 3});
   t.push_back(reduction<Reduction::sum>());
   t.push_back(reduction<Reduction::mean>());
@@ -479,6 +481,7 @@ std::vector<Operation> make_table() {
   // Views and copies.
   t.push_back({"at", make_at, run_at, "$0.at($i)", "at($0, $w)", 6});
   t.push_back({"reshape", make_reshape, EIN_NAMED(x[0].reshape(shape_of(s))), "$0.reshape({$w})", "reshape($0, $w)", 3});
+  t.push_back({"transpose", make_matrix, EIN_NAMED(x[0].transpose()), "$0.transpose()", "rearrange($0, \"a b -> b a\")", 2});
   t.push_back({"clone", make_unary, EIN_NAMED(x[0].clone()), "$0.clone()", "clone($0)", 2});
   t.push_back({"contiguous", make_unary, EIN_NAMED(x[0].contiguous()), "$0.contiguous()", "clone($0)", 1});
 
