@@ -300,13 +300,14 @@ class Replay:
         x, y = self.load(a, compute), self.load(b, compute)
         return self.give(x @ y, self.result)
 
-    def reduced(self, x, pattern, given, f, compute):
+    def reduced(self, x, pattern, given, how, f, compute):
         (side,), output = split(pattern)
         sizes = self.sizes([side], [x.data.shape], given)
         data, names = self.spread(self.load(x, compute), side, sizes)
         flat = [a for group in output for a in group]
         dims = tuple(i for i, a in enumerate(names) if a not in flat)
-        data = f(data, dims) if dims else f(data.reshape(tuple(data.shape) + (1,)), (len(names),))
+        if dims or how not in ("sum", "prod", "max", "min", "mean"):
+            data = f(data, dims) if dims else f(data.reshape(tuple(data.shape) + (1,)), (len(names),))
         return self.gathered(data, [a for a in names if a in flat], output, sizes)
 
     def reduce(self, x, pattern, how, **given):
@@ -333,7 +334,7 @@ class Replay:
             return lib.reduce(how, data, dims)
 
         try:
-            data = self.reduced(x, pattern, given, f, compute)
+            data = self.reduced(x, pattern, given, how, f, compute)
         except (ValueError, RuntimeError, IndexError):
             raise Missing  # of no elements
         if how in ("any", "all"): return Value(self.cast_data(Value(data, "bool"), self.result), self.result)
