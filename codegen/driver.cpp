@@ -245,13 +245,16 @@ EncodedTensorMap Driver::encode(int device, const TensorMap& map, std::uint64_t 
   const DriverFunctions& cuda = on(device);
   const int type = map.dtype == DType::bf16 ? map_bf16 : map.dtype == DType::f16 ? map_f16 : map_u8;
   const std::vector<unsigned> steps(map.sizes.size(), 1);
-  alignas(tensor_map_alignment) EncodedTensorMap encoded{};
+  // A local with the alignment could be built in the place of the result, which has none.
+  struct alignas(tensor_map_alignment) Aligned {
+    EncodedTensorMap map{};
+  } encoded;
   check(cuda,
-        cuda.encode_tiled(&encoded, type, static_cast<unsigned>(map.sizes.size()),
+        cuda.encode_tiled(&encoded.map, type, static_cast<unsigned>(map.sizes.size()),
                           reinterpret_cast<void*>(address), map.sizes.data(), map.strides.data(),
                           map.box.data(), steps.data(), 0, swizzle_128_bytes, promote_256_bytes, 0),
         device, "cuTensorMapEncodeTiled");
-  return encoded;
+  return encoded.map;
 }
 
 void require_supported(int device, const DeviceInfo& info) {
