@@ -88,6 +88,11 @@ TEST(Compile, AHeldResultKeepsItsElements) {
   EXPECT_EQ(second.to_vector<float>(), std::vector<float>(4, 6));
 }
 
+TEST(Compile, AConstantIsReducedOverAFewPoints) {
+  auto f = compile([](const Tensor& x) { return x + reduce(full({3, 7}, 2.0), "a b -> b", "mean"); });
+  EXPECT_EQ(f(zeros({7})).to_vector<float>(), std::vector<float>(7, 2));
+}
+
 TEST(Compile, EqualOperationsAreComputedOnce) {
   auto f = compile([](const Tensor& x) { return exp(x) + exp(x); });
   f(ones({8}));

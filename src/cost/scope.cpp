@@ -40,7 +40,7 @@ Cost cost(const LoopNest& nest) {
   } else if (nest.along == LoopNest::Along::scan) {
     add_combination(tally, *nest.combine, tuples, difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
   } else if (nest.combine) {
-    add_combination(tally, *nest.combine, tuples, difference(results));
+    add_combination(tally, *nest.combine, nest.joins ? Count(0) : tuples, difference(results));
   }
   if (nest.along == LoopNest::Along::argsort) {
     for (const LoopNest::NestAxis& axis : nest.axes) {

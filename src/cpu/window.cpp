@@ -48,7 +48,8 @@ std::optional<LoopNest> as_map(const LoopNest& nest) {
     }
   }
   if (!nest.epilogue.steps.empty()) {
-    std::vector<ScalarExpr> values = renumbered(inputs, 0);
+    // Input 0 is the combined value, also where a constant was combined, which has no input.
+    std::vector<ScalarExpr> values = renumbered(std::max<std::size_t>(inputs, 1), 0);
     values[0] = map.body;
     map.body = substitute(nest.epilogue, values);
     map.epilogue = {};

@@ -63,6 +63,7 @@ struct LoopNest {
 
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
   OpKind kind = OpKind::map;     // of the graph's operation that it computes, whose work is counted as its; says nothing of what happens
+  bool joins = false;            // combines parts of one reduction, whose elements are counted with the parts
 
   bool is_copy() const;      // the body is its one input, and nothing is combined
   bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others are the epilogue's

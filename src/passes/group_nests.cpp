@@ -120,6 +120,7 @@ std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t bl
   first.output = between;
   first.output.strides.push_back(0);
   LoopNest& second = halves.of_all;
+  second.joins = true;
   second.axes[cut].size = blocks;
   second.body = Ex::input(0);
   if (second.inputs.empty()) second.inputs.emplace_back();
