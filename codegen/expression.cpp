@@ -89,6 +89,14 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
         return call("tanh", compute, a);
       case ScalarOp::erf:
         return call("erf", compute, a);
+      case ScalarOp::sigmoid:
+        return "sigmoid(" + a + ")";
+      case ScalarOp::silu:
+        return "silu(" + a + ")";
+      case ScalarOp::gelu:
+        return "gelu(" + a + ")";
+      case ScalarOp::normal_cdf:
+        return call("normcdf", compute, a);
       case ScalarOp::normal_quantile:
         return compute_type(compute) + "(normal_quantile(" + a + "))";
       default:

@@ -34,6 +34,7 @@ const std::vector<Section>& sections() {
       {std::string(text::attention), {"shared_tiles<"}, false},
       {std::string(text::descriptors), {"multiply_add_group_"}},
       {std::string(text::small_floats), {"f8e"}},
+      {std::string(text::gates), {"sigmoid(", "silu(", "gelu("}},
       {std::string(text::integers), {"plus(", "minus(", "times(", "absolute(", "power("}},
       {std::string(text::packs), {"load(", "store("}},
       {std::string(text::tables), {"Table<"}},

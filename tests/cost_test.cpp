@@ -62,6 +62,10 @@ struct Counted {
   friend Counted log(Counted a) { return function(ScalarOp::log, std::log(a.value)); }
   friend Counted tanh(Counted a) { return function(ScalarOp::tanh, std::tanh(a.value)); }
   friend Counted erf(Counted a) { return function(ScalarOp::erf, std::erf(a.value)); }
+  friend Counted sigmoid(Counted a) { return function(ScalarOp::sigmoid, a.value); }
+  friend Counted silu(Counted a) { return function(ScalarOp::silu, a.value); }
+  friend Counted gelu(Counted a) { return function(ScalarOp::gelu, a.value); }
+  friend Counted normal_cdf(Counted a) { return function(ScalarOp::normal_cdf, a.value); }
   friend Counted pow(Counted a, Counted b) { return function(ScalarOp::pow, std::pow(a.value, b.value)); }
   friend Counted normal_quantile(Counted a) { return function(ScalarOp::normal_quantile, a.value); }
   friend Counted normal(Counted a) { return function(ScalarOp::normal, a.value); }
@@ -337,6 +341,18 @@ TEST(Cost, AFusedSumOfProductsIsNoContraction) {
   expect_same([](const Tensor& a, const Tensor& b) { return einsum(a, b, "i j, i j -> i"); });
   expect_same([](const Tensor& a, const Tensor& b) { return einsum(a, b, "i j, i k -> i j k"); });
   expect_same([](const Tensor& a, const Tensor& b) { return reduce(einsum(a, b, "i j, i j -> i j"), "i j -> ", "sum"); });
+}
+
+TEST(Cost, AReductionInPartsCountsAsOne) {
+  // Reductions down columns that group_nests cuts in parts, which another nest joins.
+  const Tensor x = randn({128, 195}), w = ones({128});
+  auto normed = compile([&](const Tensor& a) { return layer_norm(clamp(a, 1.5, 2), w, w, "[a] b"); });
+  normed(x);
+  EXPECT_EQ(normed.cost().model, cost(normed.graph()).model) << normed.print();
+  EXPECT_EQ(normed.cost().add, cost(normed.graph()).add) << normed.print();
+  auto any = compile([](const Tensor& a) { return reduce(a * 0 < 1, "a b -> b", "any"); });
+  any(x);
+  EXPECT_EQ(any.cost().compare, cost(any.graph()).compare) << any.print();
 }
 
 TEST(Cost, FormulasEvaluateToTheCounts) {

@@ -44,7 +44,9 @@ class ExprMaker {
     if (compute_ == DType::i64 || below(random_, 2) == 0) return x;
     rounds_ = true;
     constexpr ScalarOp functions[] = {ScalarOp::sqrt, ScalarOp::rsqrt, ScalarOp::exp,
-                                      ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf};
+                                      ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf,
+                                      ScalarOp::sigmoid, ScalarOp::silu,
+                                      ScalarOp::normal_cdf, ScalarOp::gelu};
     if (below(random_, 3) == 0) return exact(1) / x;
     if (below(random_, 8) == 0)
       return Ex::apply(ScalarOp::pow, Ex::apply(ScalarOp::abs, x), Ex(1.5));

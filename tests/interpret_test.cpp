@@ -111,6 +111,16 @@ TEST(InterpretTest, EveryScalarOperation) {
   EXPECT_DOUBLE_EQ(one(ScalarOp::log, std::exp(2.0)), 2);
   EXPECT_DOUBLE_EQ(one(ScalarOp::tanh, 0.5), std::tanh(0.5));
   EXPECT_DOUBLE_EQ(one(ScalarOp::erf, 0.5), std::erf(0.5));
+  EXPECT_EQ(one(ScalarOp::sigmoid, 0), 0.5);
+  EXPECT_DOUBLE_EQ(one(ScalarOp::sigmoid, -745), std::exp(-745.0));
+  EXPECT_EQ(one(ScalarOp::normal_cdf, 0), 0.5);
+  EXPECT_DOUBLE_EQ(one(ScalarOp::silu, 2), 2 / (1 + std::exp(-2.0)));
+  EXPECT_DOUBLE_EQ(one(ScalarOp::gelu, 2), 2 * one(ScalarOp::normal_cdf, 2));
+  for (ScalarOp op : {ScalarOp::silu, ScalarOp::gelu}) {
+    EXPECT_EQ(one(op, -INFINITY), 0);
+    EXPECT_EQ(one(op, INFINITY), INFINITY);
+  }
+  EXPECT_DOUBLE_EQ(one(ScalarOp::normal_cdf, -1), std::erfc(1 / std::sqrt(2.0)) / 2);
   EXPECT_EQ(one(ScalarOp::logical_not, 0), 1);
   EXPECT_EQ(one(ScalarOp::logical_not, 7), 0);
   EXPECT_EQ(one(ScalarOp::normal_quantile, 0.5), 0);

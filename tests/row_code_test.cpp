@@ -162,7 +162,10 @@ class RandomProgram {
       case 7: return Ex::apply(ScalarOp::max, a, b);
       case 8: return Ex::apply(ScalarOp::min, a, b);
       case 9: return Ex::apply(ScalarOp::tanh, a);
-      case 10: return Ex::apply(ScalarOp::erf, a * 0.5);
+      case 10: {
+        constexpr ScalarOp functions[] = {ScalarOp::erf, ScalarOp::sigmoid, ScalarOp::silu, ScalarOp::normal_cdf, ScalarOp::gelu};
+        return Ex::apply(functions[pick(0, 4)], a * 0.5);
+      }
       case 11: return Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::abs, a)));
       case 12: return Ex::apply(ScalarOp::log, Ex::apply(ScalarOp::abs, a) + 1.0);
       // Not of numbers near each other, of which rounding decides.

@@ -180,6 +180,23 @@ struct Narrow<f8e5m2> {
 
 )cuda";
 
+constexpr std::string_view gates = R"cuda(// 1 / (1 + e^-x) without overflow.
+__device__ __forceinline__ float sigmoid(float x) {
+  const float e = expf(-fabsf(x));
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+__device__ __forceinline__ double sigmoid(double x) {
+  const double e = exp(-fabs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+// x times sigmoid or the normal distribution function; at -infinity the limit.
+__device__ __forceinline__ float silu(float x) { return x < -200.0f ? -0.0f : x * sigmoid(x); }
+__device__ __forceinline__ double silu(double x) { return x < -800.0 ? -0.0 : x * sigmoid(x); }
+__device__ __forceinline__ float gelu(float x) { return x < -50.0f ? -0.0f : x * normcdff(x); }
+__device__ __forceinline__ double gelu(double x) { return x < -50.0 ? -0.0 : x * normcdf(x); }
+
+)cuda";
+
 constexpr std::string_view integers = R"cuda(// Integer arithmetic wraps.
 __device__ __forceinline__ i64 plus(i64 a, i64 b) { return i64(u64(a) + u64(b)); }
 __device__ __forceinline__ i64 minus(i64 a, i64 b) { return i64(u64(a) - u64(b)); }

@@ -15,7 +15,9 @@ namespace ein {
 /// The functions that are counted one by one.
 inline constexpr std::array transcendental_ops{ScalarOp::sqrt, ScalarOp::rsqrt, ScalarOp::exp,
                                                ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf,
-                                               ScalarOp::pow,  ScalarOp::normal_quantile, ScalarOp::normal};
+                                               ScalarOp::sigmoid, ScalarOp::silu, ScalarOp::normal_cdf,
+                                               ScalarOp::gelu, ScalarOp::pow,
+                                               ScalarOp::normal_quantile, ScalarOp::normal};
 
 /// Operations on elements by class, and bytes. N is Count for numbers or Polynomial for formulas.
 ///

@@ -55,8 +55,9 @@ Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
 Tensor relu(const Tensor& x);     ///< max(x, 0)
-Tensor gelu(const Tensor& x);     ///< x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016)
-Tensor silu(const Tensor& x);     ///< x · sigmoid(x)
+/// x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016); at -infinity its limit, -0.
+Tensor gelu(const Tensor& x);
+Tensor silu(const Tensor& x);     ///< x · sigmoid(x); at -infinity its limit, -0
 /// min(max(x, low), high). An Error of kind `value` unless low <= high.
 Tensor clamp(const Tensor& x, Scalar low, Scalar high);
 

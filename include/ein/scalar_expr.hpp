@@ -15,7 +15,7 @@ enum class ScalarOp : std::uint8_t {
   // leaves
   input, constant, index, uniform, normal,
   // unary
-  neg, abs, sqrt, rsqrt, exp, log, tanh, erf, logical_not, normal_quantile,
+  neg, abs, sqrt, rsqrt, exp, log, tanh, erf, sigmoid, silu, normal_cdf, gelu, logical_not, normal_quantile,
   // binary
   add, sub, mul, div, pow, min, max, lt, le, gt, ge, eq, ne, logical_and, logical_or,
   // ternary

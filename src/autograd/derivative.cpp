@@ -25,6 +25,10 @@ Ex f(ScalarOp op, const Ex& a, const Ex& b) { return Ex::apply(op, a, b); }
 Ex negated(const Ex& a) { return f(ScalarOp::neg, a); }
 Ex select(const Ex& condition, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, condition, a, b); }
 
+Ex normal_density(const Ex& a) {
+  return Ex(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * f(ScalarOp::exp, a * a * Ex(-0.5));
+}
+
 /// The adjoints of the arguments of one step: argument i gets `out[i]`.
 void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
   const Ex zero(0.0);
@@ -38,16 +42,25 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
     case ScalarOp::normal: return;
     case ScalarOp::neg: out[0] = negated(g); return;
     case ScalarOp::abs:
-      out[0] = select(f(ScalarOp::gt, a, zero), g, select(f(ScalarOp::lt, a, zero), negated(g), zero));
+      // A product, so that an infinite slope of what follows, as of a root at 0, gives NaN.
+      out[0] = g * select(f(ScalarOp::gt, a, zero), Ex(1.0), select(f(ScalarOp::lt, a, zero), Ex(-1.0), zero));
       return;
     case ScalarOp::sqrt: out[0] = product(g, Ex(0.5)) / value; return;
-    case ScalarOp::rsqrt: out[0] = product(g, Ex(-0.5)) * (value * value * value); return;
+    case ScalarOp::rsqrt: out[0] = product(g, Ex(-0.5)) * value * (value * value); return;
     case ScalarOp::exp: out[0] = product(g, value); return;
     case ScalarOp::log: out[0] = g / a; return;
     case ScalarOp::tanh: out[0] = product(g, Ex(1.0) - value * value); return;
     case ScalarOp::erf:
       out[0] = product(g, Ex(2 * std::numbers::inv_sqrtpi) * f(ScalarOp::exp, negated(a * a)));
       return;
+    case ScalarOp::sigmoid: out[0] = product(g, value * (Ex(1.0) - value)); return;
+    case ScalarOp::silu: {  // s + x·s·(1 - s) with s = sigmoid(x)
+      const Ex gate = f(ScalarOp::sigmoid, a);
+      out[0] = product(g, gate + value * (Ex(1.0) - gate));
+      return;
+    }
+    case ScalarOp::normal_cdf: out[0] = product(g, normal_density(a)); return;
+    case ScalarOp::gelu: out[0] = product(g, f(ScalarOp::normal_cdf, a) + a * normal_density(a)); return;
     case ScalarOp::normal_quantile:  // 1 / density at the quantile
       out[0] = product(g, Ex(std::sqrt(2 * std::numbers::pi)) * f(ScalarOp::exp, value * value * Ex(0.5)));
       return;
@@ -81,9 +94,11 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
       return;
     case ScalarOp::min:
     case ScalarOp::max: {
-      const Ex first = f(step.op == ScalarOp::min ? ScalarOp::lt : ScalarOp::gt, a, b());
-      out[0] = select(first, g, zero);
-      out[1] = select(first, zero, g);
+      // Equal arguments share; a NaN among them goes to both.
+      const bool is_min = step.op == ScalarOp::min;
+      const Ex shared = select(f(ScalarOp::eq, a, b()), product(g, Ex(0.5)), g);
+      out[0] = select(f(is_min ? ScalarOp::gt : ScalarOp::lt, a, b()), zero, shared);
+      out[1] = select(f(is_min ? ScalarOp::lt : ScalarOp::gt, a, b()), zero, shared);
       return;
     }
     case ScalarOp::where:

@@ -2,26 +2,20 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <type_traits>
-#include <unsupported/Eigen/SpecialFunctions>
 #include <utility>
 
+#include "cpu/functions.hpp"
 #include "cpu/small_array.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 
 namespace ein::host {
 namespace {
-
-template <class C>
-using Strip = Eigen::Map<Eigen::Array<C, Eigen::Dynamic, 1>>;
-template <class C>
-using ConstStrip = Eigen::Map<const Eigen::Array<C, Eigen::Dynamic, 1>>;
 
 /// Integer arithmetic wraps, as two's complement machines do.
 template <class C, class F>
@@ -43,8 +37,14 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
   return static_cast<std::int64_t>(result);
 }
 
+/// `out` is `a` or apart from it, and never a table that f reads: no element waits for another.
 template <class C, class F>
 void each(const C* a, C* out, std::size_t n, F f) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#elif defined(__GNUC__)
+#pragma GCC ivdep
+#endif
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
 }
 template <class C, class F>
@@ -61,79 +61,21 @@ void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
 }
 
-/// Runs `fast`, which sets out[i] = f(a[i]) but where is_rare(a[i]), and sets those to exact(a[i]).
-template <class C, class Rare, class Fast, class Exact>
-void except_rare(const C* a, C* out, std::size_t n, Rare is_rare, Fast fast, Exact exact) {
-  int found = 0;
-  for (std::size_t i = 0; i < n; ++i) found |= is_rare(a[i]);
-  if (!found) return fast();
-  C kept[strip_size];  // `out` may be `a`
-  std::copy_n(a, n, kept);
-  fast();
-  for (std::size_t i = 0; i < n; ++i) {
-    if (is_rare(kept[i])) out[i] = exact(kept[i]);
-  }
-}
-
-/// out[i] = a[i], or 0 where that is below `bound`.
-template <class C>
-C* nonzero_part(const C* a, C bound, C* out, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = a[i] < bound ? C(0) : a[i];
-  return out;
-}
-
-/// e^x to 1 unit in the last place or so, at the ends of the range too: x is k·ln 2 + r with |r| <= ln 2 / 2, and
-/// e^r - 1 - r is r² times a minimax polynomial of degree 4 (relative error of e^r 3e-9). Without branches, so that
-/// compilers vectorise it.
-inline float exp_of(float x) {
-  constexpr float to_integer = 12582912;  // 1.5 · 2^23: adding it rounds to a whole number, in the lowest bits
-  const float below = x > 89.F ? 89.F : x, near = below < -104.F ? -104.F : below;
-  const float shifted = near * 1.44269504F + to_integer;
-  const float k = shifted - to_integer;
-  const float r = (near - k * 0.693359375F) + k * 2.12194440e-4F;  // ln 2 in two parts, the first of few digits
-  const float q = 0.49999994F + r * (0.16666521F + r * (0.04166839F + r * (0.008368745F + r * 0.0013814539F)));
-  const float power = 1.F + (r + r * r * q);
-  // 2^k as a product of two that are normal.
-  const auto n = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(to_integer));
-  const std::int32_t half = n >> 1;
-  const auto two_to = [](std::int32_t e) { return std::bit_cast<float>((static_cast<std::uint32_t>(e) + 127U) << 23); };
-  return power * two_to(half) * two_to(n - half);
-}
-
 /// Functions that only floating-point strips have.
 template <class C>
 void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
-  const ConstStrip<C> x(a, static_cast<Eigen::Index>(n));
-  Strip<C> y(out, static_cast<Eigen::Index>(n));
-  using Limits = std::numeric_limits<C>;
-  const auto is_subnormal = [](C v) { return (v > 0) & (v < Limits::min()); };
   switch (op) {
     // The processor's own, which rounds correctly; Eigen's fast one misses even squares of whole numbers.
     case ScalarOp::sqrt: return each(a, out, n, [](C v) { return std::sqrt(v); });
     case ScalarOp::rsqrt: return each(a, out, n, [](C v) { return 1 / std::sqrt(v); });
-    case ScalarOp::exp: {
-      if constexpr (std::is_same_v<C, float>) return each(a, out, n, exp_of);
-      // Eigen's stops short of subnormal results and of the largest ones, even for -infinity; that alone, of
-      // which the softmax of a mask has many, is cheap to put right.
-      const C least(-708.3), most(709), zero_below(-746);
-      int zeros = 0;
-      for (std::size_t i = 0; i < n; ++i) zeros |= a[i] < zero_below;
-      if (zeros) {
-        C kept[strip_size];  // `out` may be `a`
-        std::copy_n(a, n, kept);
-        apply_real<C>(op, nonzero_part(kept, zero_below, out, n), b, out, n);
-        for (std::size_t i = 0; i < n; ++i) out[i] = kept[i] < zero_below ? C(0) : out[i];
-        return;
-      }
-      return except_rare(
-          a, out, n, [=](C v) { return (v < least) | (v > most); }, [&] { y = x.exp(); }, [](C v) { return std::exp(v); });
-    }
-    case ScalarOp::log:
-      // Eigen's takes subnormal numbers for the smallest normal one.
-      return except_rare(
-          a, out, n, is_subnormal, [&] { y = x.log(); }, [](C v) { return std::log(v); });
-    case ScalarOp::tanh: y = x.tanh(); return;
-    case ScalarOp::erf: y = x.erf(); return;
+    case ScalarOp::exp: return each(a, out, n, functions::exp<C>);
+    case ScalarOp::log: return each(a, out, n, functions::log<C>);
+    case ScalarOp::tanh: return each(a, out, n, functions::tanh<C>);
+    case ScalarOp::erf: return each(a, out, n, [](C v) { return functions::erf(v); });
+    case ScalarOp::sigmoid: return each(a, out, n, functions::sigmoid<C>);
+    case ScalarOp::silu: return each(a, out, n, functions::silu<C>);
+    case ScalarOp::normal_cdf: return each(a, out, n, functions::normal_cdf<C>);
+    case ScalarOp::gelu: return each(a, out, n, functions::gelu<C>);
     case ScalarOp::normal_quantile:
       return each(a, out, n, [](C v) { return static_cast<C>(random::normal_quantile(static_cast<double>(v))); });
     case ScalarOp::pow: return each(a, b, out, n, [](C v, C w) { return std::pow(v, w); });

@@ -299,6 +299,10 @@ VectorCode::Vector VectorCode::apply(ScalarOp op, const Vector& x, const Vector&
     case ScalarOp::log: return log(x);
     case ScalarOp::tanh: return tanh(x);
     case ScalarOp::erf: return erf(x);
+    case ScalarOp::sigmoid: return sigmoid(x);
+    case ScalarOp::silu: return silu(x);
+    case ScalarOp::normal_cdf: return normal_cdf(x);
+    case ScalarOp::gelu: return gelu(x);
     case ScalarOp::add: return fresh([&](const Vector& r) { code_.vaddps(r, x, y); });
     case ScalarOp::sub: return fresh([&](const Vector& r) { code_.vsubps(r, x, y); });
     case ScalarOp::mul: return fresh([&](const Vector& r) { code_.vmulps(r, x, y); });

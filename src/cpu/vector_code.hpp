@@ -68,10 +68,26 @@ class VectorCode {
   Vector round_to_bf16(const Vector& value);
   Vector polynomial(const Vector& x, std::span<const float> coefficients);  // of x^0, x^1, …
   Vector extreme(bool is_max, const Vector& x, const Vector& y);
+  /// e^x as 2^k·(1 + p).
+  struct ExpParts {
+    Vector p, k;
+  };
+  ExpParts exp_parts(const Vector& x, const Vector* half_less);
+  Vector magnitude(const Vector& x);
+  Vector magnitude_at_most(const Vector& x, float most);
+  Vector look_up(const float (&numbers)[32], const Vector& places);
+  Vector logistic_tail(const Vector& t, bool times_t);
+  Vector normal_tail(const Vector& t, bool times_t);
+  Vector complement_unless_negative(const Vector& x, const Vector& tail);
+  Vector positive_part_less(const Vector& x, const Vector& tail);
   Vector exp(const Vector& x);
   Vector log(const Vector& x);
   Vector tanh(const Vector& x);
   Vector erf(const Vector& x);
+  Vector sigmoid(const Vector& x);
+  Vector silu(const Vector& x);
+  Vector normal_cdf(const Vector& x);
+  Vector gelu(const Vector& x);
   Vector from_mask(const asmjit::x86::KReg& mask);
 
   asmjit::x86::Compiler& code_;

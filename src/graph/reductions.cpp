@@ -123,7 +123,11 @@ ValueId variance(Build& b, bool takes_root) {
   const Ex value = Ex::input(0) / b.elements() - mean * mean;
   // Rounding may leave less than nothing; NaN stays NaN.
   const Ex bounded = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
-  return b.finish({squares, sum}, takes_root ? Ex::apply(ScalarOp::sqrt, bounded) : bounded, b.dtype());
+  if (!takes_root) return b.finish({squares, sum}, bounded, b.dtype());
+  // The deviation of equal values has a corner there. Its slope is taken to be 0, as PyTorch does: the root is not of 0.
+  const Ex is_zero = Ex::apply(ScalarOp::eq, bounded, Ex(0.0));
+  const Ex root = Ex::apply(ScalarOp::sqrt, Ex::apply(ScalarOp::where, is_zero, Ex(1.0), bounded));
+  return b.finish({squares, sum}, Ex::apply(ScalarOp::where, is_zero, Ex(0.0), root), b.dtype());
 }
 ValueId variance(Build& b) { return variance(b, false); }
 ValueId standard_deviation(Build& b) { return variance(b, true); }

@@ -14,6 +14,8 @@ const ScalarOpInfo& info(ScalarOp op) {
       {"x", 0, none}, {"constant", 0, none}, {"index", 0, none}, {"uniform", 0, none}, {"normal", 0, transcendental},
       {"neg", 1, addition}, {"abs", 1, comparison}, {"sqrt", 1, transcendental}, {"rsqrt", 1, transcendental},
       {"exp", 1, transcendental}, {"log", 1, transcendental}, {"tanh", 1, transcendental}, {"erf", 1, transcendental},
+      {"sigmoid", 1, transcendental}, {"silu", 1, transcendental}, {"normal_cdf", 1, transcendental},
+      {"gelu", 1, transcendental},
       {"not", 1, comparison}, {"normal_quantile", 1, transcendental},
       {"+", 2, addition}, {"-", 2, addition}, {"*", 2, multiplication}, {"/", 2, division},
       {"pow", 2, transcendental}, {"min", 2, comparison}, {"max", 2, comparison},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numbers>
 
 #include <ein/autocast.hpp>
 #include <ein/create.hpp>
@@ -82,7 +81,13 @@ std::string show(Scalar number) {
   return text;
 }
 
-Ex logistic(const Ex& x) { return Ex(1.0) / (Ex(1.0) + Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, x))); }
+/// x, or `low` where x is below: min and max share the slope of a tie, this keeps that of x.
+Ex at_least(const Ex& x, const Ex& low) {
+  return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, x, low), low, x);
+}
+Ex at_most(const Ex& x, const Ex& high) {
+  return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::gt, x, high), high, x);
+}
 
 }  // namespace
 
@@ -129,19 +134,16 @@ Tensor exp(const Tensor& x) { return function("exp", ScalarOp::exp, x); }
 Tensor log(const Tensor& x) { return function("log", ScalarOp::log, x); }
 Tensor tanh(const Tensor& x) { return function("tanh", ScalarOp::tanh, x); }
 Tensor erf(const Tensor& x) { return function("erf", ScalarOp::erf, x); }
-Tensor sigmoid(const Tensor& x) { return unary("sigmoid", x, Result::floating, logistic); }
+Tensor sigmoid(const Tensor& x) { return function("sigmoid", ScalarOp::sigmoid, x); }
 Tensor relu(const Tensor& x) {
-  return unary("relu", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::max, e, Ex::integer(0)); });
-}
-Tensor gelu(const Tensor& x) {
-  return unary("gelu", x, Result::floating, [](const Ex& e) {
-    const Ex half = e * Ex(0.5);
-    return half * Ex::apply(ScalarOp::erf, e * Ex(1 / std::numbers::sqrt2)) + half;
+  // A selection, whose slope at 0 is 0; that of a maximum is 1/2.
+  return unary("relu", x, Result::same, [](const Ex& e) {
+    const Ex zero = Ex::integer(0);
+    return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::le, e, zero), zero, e);
   });
 }
-Tensor silu(const Tensor& x) {
-  return unary("silu", x, Result::floating, [](const Ex& e) { return e * logistic(e); });
-}
+Tensor gelu(const Tensor& x) { return function("gelu", ScalarOp::gelu, x); }
+Tensor silu(const Tensor& x) { return function("silu", ScalarOp::silu, x); }
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   const bool whole = low.is_integer() && high.is_integer();
   if (whole ? low.integer() > high.integer() : !(low.real() <= high.real())) {
@@ -149,8 +151,8 @@ Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   }
   Arguments arguments;
   const Ex element = arguments.add(x);
-  const Ex raised = Ex::apply(ScalarOp::max, element, arguments.add(low));
-  return run("clamp", arguments, Ex::apply(ScalarOp::min, raised, arguments.add(high)), Result::same);
+  const Ex raised = at_least(element, arguments.add(low));
+  return run("clamp", arguments, at_most(raised, arguments.add(high)), Result::same);
 }
 
 namespace {

@@ -16,6 +16,7 @@
 
 #include <ein/dtype.hpp>
 #include <ein/graph.hpp>
+#include "nest/interpret.hpp"
 #include "nest/random.hpp"
 
 namespace ein::attack {
@@ -173,6 +174,12 @@ class Interval {
   friend Interval log(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }); }
   friend Interval tanh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); }, -1.0, 1.0); }
   friend Interval erf(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); }, -1.0, 1.0); }
+  friend Interval sigmoid(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(reference::sigmoid(v)); }, 0.0, 1.0); }
+  friend Interval normal_cdf(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); }, 0.0, 1.0);
+  }
+  friend Interval silu(const Interval& a) { return a.dipping(reference::silu, -1.2784645427610738); }
+  friend Interval gelu(const Interval& a) { return a.dipping(reference::gelu, -0.75179152770330635); }
   friend Interval pow(const Interval& a, const Interval& b) {
     const bool whole_numbers = context().compute == DType::i64;
     if (whole_numbers && !(a.is_point() && b.is_point() && b.low_ >= 0)) return anything();
@@ -222,6 +229,12 @@ class Interval {
   }
   /// Without what it remembers of the terms it is made of.
   Interval fresh() const { return has_numbers() ? with_nan(Interval(low_, high_)) : only_nan(); }
+  /// A function that falls up to `bottom` and rises from there.
+  Interval dipping(double (*f)(double), double bottom) const {
+    const auto values = [&](const Interval& x) { return x.mapped(function_ulps, [f](double v) { return Interval(f(v)); }); };
+    const Interval ends = values(*this);
+    return has_numbers() && low_ < bottom && bottom < high_ ? hull(ends, values(Interval(bottom))) : ends;
+  }
   static Interval hull(const Interval& a, const Interval& b) {
     if (!a.has_numbers()) return a.has_numbers() == b.has_numbers() ? a : hull(b, a);
     Interval x = a;

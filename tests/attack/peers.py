@@ -206,21 +206,44 @@ class Replay:
 
     def clamp(self, x, low, high):
         dtype, (data, least, most) = self.common([x, low, high], False)
-        return self.give(self.library.binary("minimum")(self.library.binary("maximum")(data, least), most), dtype)
+        return self.give(self.library.clip(data, least, most), dtype)
 
-    def relu(self, x): return self.elementwise(lambda v: self.library.binary("maximum")(v, v * 0 if x.dtype in INTEGERS else self.library.full((), 0, compute_type(x.dtype))), [x], "same")
+    def relu(self, x):
+        def of(v):
+            zero = self.library.full((), 0, compute_type(x.dtype))
+            return self.library.where(v <= zero, zero, v)
+        return self.elementwise(of, [x], "same")
 
     def logical_not(self, x): return Value(~self.cast_data(x, "bool"), "bool")
     def logical_and(self, a, b): return self.elementwise(lambda x, y: (x != 0) & (y != 0), [a, b], "bool")
     def logical_or(self, a, b): return self.elementwise(lambda x, y: (x != 0) | (y != 0), [a, b], "bool")
 
-    def logistic(self, v): return 1 / (1 + self.library.unary("exp", v)(-v))
-    def sigmoid(self, x): return self.elementwise(self.logistic, [x], "floating")
-    def silu(self, x): return self.elementwise(lambda v: v * self.logistic(v), [x], "floating")
+    def gate(self, formula, x):
+        """In doubles, so that tails keep their digits."""
+        dtype, (v,) = self.common([x], True)
+        return self.give(self.library.convert(formula(self.library.convert(v, "f64")), compute_type(dtype)), dtype)
+
+    def exp_of_minus_size(self, v): return self.library.unary("exp", v)(-self.library.where(v < 0, -v, v))
+
+    def sigmoid(self, x):
+        def of(v):
+            e = self.exp_of_minus_size(v)
+            return self.library.where(v < 0, e, e * 0 + 1) / (1 + e)
+        return self.gate(of, x)
+
+    def silu(self, x):
+        def of(v):  # at -infinity the limit
+            v = self.library.where(v < -1e6, self.library.full((), -1e6, "f64"), v)
+            root = self.exp_of_minus_size(v / 2)
+            return self.library.where(v < 0, (v * root) * (root / (1 + root * root)), v / (1 + root * root))
+        return self.gate(of, x)
 
     def gelu(self, x):
-        if self.library.name == "NumPy": raise Missing
-        return self.elementwise(lambda v: v * 0.5 * torch.erf(v * 2**-0.5) + v * 0.5, [x], "floating")
+        if self.library.name == "NumPy" or x.dtype == "f64": raise Missing
+        def of(v):
+            v = self.library.where(v < -1e6, self.library.full((), -1e6, "f64"), v)
+            return v * 0.5 * torch.special.erfc(v * -2**-0.5)
+        return self.gate(of, x)
 
     def triangle(self, x, diagonal, otherwise, lower):
         dtype = x.dtype

@@ -392,6 +392,10 @@ inline float __double2float_rz(double x) {
 inline float power_of_two(float x) { return std::exp2(x); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline double normcdf(double x) {
+  return static_cast<double>(std::erfc(-static_cast<long double>(x) / 1.41421356237309504880168872421L) / 2);
+}
+inline float normcdff(float x) { return static_cast<float>(normcdf(x)); }
 
 /// The nearest 16-bit float, by way of exact arithmetic on doubles: its last place is 2^(e - bits).
 template <int exponent_bits, int mantissa_bits>

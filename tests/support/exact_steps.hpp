@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <ein/scalar_expr.hpp>
+#include "nest/interpret.hpp"
 
 namespace ein::test {
 
@@ -19,6 +20,10 @@ inline double apply_exactly(ScalarOp op, double a, double b, double c) {
     case ScalarOp::log: return std::log(a);
     case ScalarOp::tanh: return std::tanh(a);
     case ScalarOp::erf: return std::erf(a);
+    case ScalarOp::sigmoid: return reference::sigmoid(a);
+    case ScalarOp::silu: return reference::silu(a);
+    case ScalarOp::normal_cdf: return reference::normal_cdf(a);
+    case ScalarOp::gelu: return reference::gelu(a);
     case ScalarOp::logical_not: return a == 0;
     case ScalarOp::add: return a + b;
     case ScalarOp::sub: return a - b;
