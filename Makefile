@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test attack bench bench-peers bench-compile asan fuzz format clean deps
+.PHONY: help demo test test-long attack bench bench-peers bench-compile asan fuzz format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -12,7 +12,8 @@ SEEDS ?= 0..1999
 
 help:
 	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
-	@echo 'make test     build everything and run every test'
+	@echo 'make test     build everything and run the tests, some minutes'
+	@echo 'make test-long   run the tests that take longer than 20 seconds each'
 	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
@@ -40,6 +41,12 @@ test:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
+
+test-long:
+	scripts/install-dependencies test
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release-long -j $(JOBS)
 
 attack:
 	scripts/install-dependencies peers

@@ -1,5 +1,16 @@
 include(CMakePackageConfigHelpers)
 
+# A build for one processor is of no use on others, which its user would find out by an error there.
+if(EIN_NATIVE AND NOT EIN_INSTALL_NATIVE)
+  install(CODE [[
+    set(allowed "$ENV{EIN_INSTALL_NATIVE}")
+    if(NOT allowed)
+      message(FATAL_ERROR "this build of ein is for this machine's processor alone (EIN_NATIVE=ON), so it is not "
+                          "installed. Configure with -D EIN_NATIVE=OFF, as the preset 'portable' does, or, if it "
+                          "is to run only here, with -D EIN_INSTALL_NATIVE=ON.")
+    endif()]] ALL_COMPONENTS)
+endif()
+
 set(ein_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ein)
 install(TARGETS ein EXPORT ein-targets)
 install(DIRECTORY include/ein grammar/ein DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -480,7 +480,8 @@ TEST_P(NvrtcRowsTest, NothingSpills) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, NvrtcRowsTest,
-                         testing::Values("sm_80", "sm_90a", "sm_100a"));
+                         testing::Values("sm_80", "sm_90a"));
+INSTANTIATE_TEST_SUITE_P(SlowArchitectures, NvrtcRowsTest, testing::Values("sm_100a"));
 
 /// The text of two kernels, to be read by people: EIN_WRITE_GOLDEN=1 writes what the test expects.
 TEST(GoldenRowsTest, TextIsWhatItWas) {

@@ -131,7 +131,8 @@ TEST_P(NvrtcEmitTest, EachTextIsComplete) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, NvrtcEmitTest,
-                         testing::Values("sm_80", "sm_90a", "sm_100a"));
+                         testing::Values("sm_80", "sm_90a"));
+INSTANTIATE_TEST_SUITE_P(SlowArchitectures, NvrtcEmitTest, testing::Values("sm_100a"));
 
 }  // namespace
 }  // namespace ein::test

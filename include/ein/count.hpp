@@ -12,8 +12,8 @@ class Count {
  public:
   constexpr Count() = default;
   constexpr Count(std::uint64_t value) : value_(value) {}
-  constexpr Count(int value) : value_(static_cast<std::uint64_t>(value)) {}
-  constexpr Count(std::int64_t value) : value_(static_cast<std::uint64_t>(value)) {}
+  constexpr Count(int value) : value_(static_cast<Wide>(static_cast<std::uint64_t>(value))) {}
+  constexpr Count(std::int64_t value) : value_(static_cast<Wide>(static_cast<std::uint64_t>(value))) {}
 
   Count& operator+=(Count other);
   Count& operator-=(Count other);

@@ -79,7 +79,7 @@ EigenTensorMap<T, N> as_eigen_tensor(const Tensor& x) {
                                       " has strides " + x.strides().to_string() +
                                       "; contiguous() makes it row-major");
   }
-  std::array<Eigen::Index, N> sizes{};
+  std::array<Eigen::Index, static_cast<std::size_t>(N)> sizes{};
   for (std::size_t d = 0; d < sizes.size(); ++d) sizes[d] = x.shape()[d];
   return {data, sizes};
 }

@@ -50,7 +50,10 @@ enum class OpKind : std::uint8_t {
 };
 
 /// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
 enum class Combine : std::uint8_t { sum, prod, max, min, any, all };
+#pragma GCC diagnostic pop
 
 /// What an operation of a compiled function is part of.
 enum class Phase : std::uint8_t {

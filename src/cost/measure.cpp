@@ -25,6 +25,7 @@
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 
+#include "cost/measure.hpp"
 #include "cpu/parallel.hpp"
 #include "io/file.hpp"
 
@@ -319,7 +320,7 @@ CpuLimits measure_cpu() {
   return limits;
 }
 
-Hardware measured_cpu() {
+Hardware host::measured_cpu() {
   CpuLimits limits;
   limits.model = processor_model();
   limits.threads = num_threads();

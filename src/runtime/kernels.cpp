@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include "codegen/launches.hpp"
+#include "cpu/processor.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/group_many.hpp"
 #include "passes/group_nests.hpp"
@@ -25,6 +26,7 @@ Kernels::Kernels(const Program& program, Device device) {
     on_gpu_ = std::make_unique<codegen::Launches>(program, codegen::Gpu::of_system(device.index()));
     return;
   }
+  host::require_processor();
   for (const Program::Group& group : program.groups) on_host_.push_back(host::make_kernel(program, group));
 }
 

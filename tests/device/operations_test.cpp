@@ -228,7 +228,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
     EXPECT_NEAR(got[i], want[i], 2e-5 * want[i]) << "step " << i;
 }
 
-TEST(OnDevice, TrainsATransformer) { expect_near(losses(cuda, false), losses(cpu, false)); }
+TEST(OnDevice, SlowTrainsATransformer) { expect_near(losses(cuda, false), losses(cpu, false)); }
 TEST(OnDevice, TrainsACompiledTransformer) { expect_near(losses(cuda, true), losses(cpu, true)); }
 
 TEST(OnDevice, ACompiledFunctionStaysOnItsDevice) {

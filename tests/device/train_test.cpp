@@ -21,7 +21,7 @@ std::vector<double> losses(TrainOptions options, const std::string& out, Device 
   return found;
 }
 
-TEST(OnDevice, TrainingRuns) {
+TEST(OnDevice, SlowTrainingRuns) {
   const test::ScratchDirectory scratch;
   TrainOptions options{
       .data = scratch.path("text.txt"), .out = "", .block_size = 6, .batch_size = 2, .init_from = ""};

@@ -1,7 +1,7 @@
-# Installs the build that is configured in `build`, then builds and runs a program outside of the
-# tree with it, in both ways there are: find_package and add_subdirectory.
-#   cmake -D build= -D scratch= -D config= -D native= -D generator= -D compiler= -D launcher=
-#         -P run.cmake
+# Installs the build that is configured in `build`, then builds and runs programs outside of the tree with it, in both
+# ways there are: find_package and add_subdirectory. With `whole` the second compiles all of ein, as a shared library.
+#   cmake -D build= -D scratch= -D config= -D native= -D generator= -D compiler= -D launcher= -D nm= -D readelf=
+#         -D whole= -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -18,27 +18,86 @@ function(configure_consumer folder)
   foreach(i RANGE ${last})
     string(JSON file GET ${commands} ${i} file)
     string(JSON command GET ${commands} ${i} command)
-    if(file MATCHES "package/main\\.cpp$" AND command MATCHES " (-W|-march=|-f)[^ ]*")
+    # The project's own are -W..., and -fPIC for its shared libraries.
+    string(REGEX REPLACE " -(Werror|Wall|Wextra|Wshadow|Wconversion|Wsign-conversion|fPIC)" "" command "${command}")
+    if(file MATCHES "package/[a-z]+\\.cpp$" AND command MATCHES " (-W|-march=|-f)[^ ]*")
       message(FATAL_ERROR "ein made its consumer compile with${CMAKE_MATCH_0}")
     endif()
   endforeach()
 endfunction()
 
+function(require_output wanted)
+  execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE status)
+  message(STATUS "${output}")
+  if(NOT output MATCHES "${wanted}")
+    message(FATAL_ERROR "exits with ${status} and does not say '${wanted}'")
+  endif()
+endfunction()
+
+# A shared library that the system loads as it is, without writing to its code.
+function(require_position_independent library)
+  execute_process(COMMAND ${readelf} --dynamic ${library} OUTPUT_VARIABLE entries COMMAND_ERROR_IS_FATAL ANY)
+  if(entries MATCHES "TEXTREL")
+    message(FATAL_ERROR "${library} has relocations in its code")
+  endif()
+endfunction()
+
+function(run_programs folder)
+  run(${CMAKE_COMMAND} --build ${folder} --config ${config})
+  require_output("ein 0.1 works" ${folder}/consumer)
+  require_output("ein works with Eigen" ${folder}/matrix)
+  foreach(plugin libplugin libanother_plugin)
+    require_position_independent(${folder}/${plugin}.so)
+  endforeach()
+  require_output("opened, used and closed twice" ${folder}/loader ${folder}/libplugin.so ${folder}/libanother_plugin.so)
+endfunction()
+
 file(REMOVE_RECURSE ${scratch})
-
-run(${CMAKE_COMMAND} --install ${build} --config ${config} --prefix ${scratch}/prefix)
-configure_consumer(${scratch}/installed -D CMAKE_PREFIX_PATH=${scratch}/prefix)
-run(${CMAKE_COMMAND} --build ${scratch}/installed --config ${config})
-run(${scratch}/installed/consumer)
-
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH tests)
 cmake_path(GET tests PARENT_PATH source)
-set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} "${launcher}")
-configure_consumer(${scratch}/added -D EIN_SOURCE=${source} -D EIN_NATIVE=${native})
-# Compiling ein a second time is quick only where ccache still has the first.
-if(launcher AND config STREQUAL Release)
-  run(${CMAKE_COMMAND} --build ${scratch}/added --config ${config})
-  run(${scratch}/added/consumer)
-else()
-  run(${CMAKE_COMMAND} --build ${scratch}/added --config ${config} --target consumer_objects)
+
+if(whole)
+  set(ENV{CMAKE_CXX_COMPILER_LAUNCHER} "${launcher}")
+  configure_consumer(${scratch}/added -D EIN_SOURCE=${source} -D BUILD_SHARED_LIBS=ON)
+  run_programs(${scratch}/added)
+  return()
 endif()
+
+# A build for this processor alone is not installed by accident.
+if(native)
+  set(ENV{EIN_INSTALL_NATIVE} "")
+  execute_process(COMMAND ${CMAKE_COMMAND} --install ${build} --config ${config} --prefix ${scratch}/refused
+                  ERROR_VARIABLE error OUTPUT_QUIET RESULT_VARIABLE status)
+  if(status EQUAL 0 OR NOT error MATCHES "EIN_INSTALL_NATIVE")
+    message(FATAL_ERROR "a native build is installed without EIN_INSTALL_NATIVE: ${error}")
+  endif()
+  set(ENV{EIN_INSTALL_NATIVE} ON)
+endif()
+run(${CMAKE_COMMAND} --install ${build} --config ${config} --prefix ${scratch}/prefix)
+configure_consumer(${scratch}/installed -D CMAKE_PREFIX_PATH=${scratch}/prefix)
+run_programs(${scratch}/installed)
+
+# What is compiled for one processor stays in the library, and says so where it cannot run.
+if(native)
+  file(GLOB_RECURSE archive ${scratch}/prefix/libein.a)
+  run(${CMAKE_COMMAND} -D archive=${archive} -D nm=${nm} -P ${CMAKE_CURRENT_LIST_DIR}/symbols.cmake)
+  find_program(qemu qemu-x86_64)
+  file(READ /proc/cpuinfo processor LIMIT 10000)
+  if(qemu AND processor MATCHES "avx512f")
+    require_output("error: this processor lacks .*avx512f" ${qemu} -cpu Haswell ${scratch}/installed/consumer)
+  endif()
+endif()
+
+# Added as a subdirectory: headers and programs alone are compiled, which needs none of the library.
+configure_consumer(${scratch}/added -D EIN_SOURCE=${source})
+file(READ ${scratch}/added/compile_commands.json commands)
+string(JSON count LENGTH ${commands})
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON file GET ${commands} ${i} file)
+  if(file MATCHES "/(headers|package/main)\\.cpp$")
+    string(JSON command GET ${commands} ${i} command)
+    string(JSON folder GET ${commands} ${i} directory)
+    run(sh -c "${command} -fsyntax-only" WORKING_DIRECTORY ${folder})
+  endif()
+endforeach()

@@ -99,7 +99,6 @@ class EmitTest : public testing::Test {
  protected:
   void SetUp() override {
     compiler_ = host_compiler();
-    if (compiler_.empty()) GTEST_SKIP() << "no C++ compiler to compile kernels with: set CXX";
     std::cout << "seed " << suite_seed << "\n";
     if (KernelsOnDevice::are_wanted()) device_ = std::make_unique<KernelsOnDevice>();
   }

@@ -1,7 +1,7 @@
 // NVRTC's functions, which compile kernels for the host: for tests without a GPU, beside
 // fake_cuda.cpp, which runs what this makes. Kernels become a shared library with threads as fibres
 // (device_on_host.hpp) in the directory that the environment's FAKE_CUDA_DIRECTORY names; the
-// "cubin" holds its path. $CXX is the compiler, or c++.
+// "cubin" holds its path. host_compiler.hpp says how they are compiled.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include <iterator>
 #include <string>
 
-#include "codegen/vocabulary.hpp"
+#include "support/host_compiler.hpp"
 #include "support/minimal_cubin.hpp"
 
 namespace {
@@ -45,7 +45,7 @@ std::string way_in(const std::string& text) {
 std::string host_text(const std::string& text) {
   const std::size_t first = text.find(kernel_begin);
   if (first == text.npos) return "#error no kernel\n";
-  std::string result = "#include \"host.hpp\"\n" + text.substr(first);
+  std::string result = std::string("#include \"") + ein::test::host_header + "\"\n" + text.substr(first);
   for (std::size_t at = first, next; at != text.npos; at = next) {
     next = text.find(kernel_begin, at + 1);
     result += way_in(text.substr(at, next - at));
@@ -60,31 +60,9 @@ std::string content_of(const std::string& path) {
 
 constexpr int success = 0, compilation_failed = 6;
 
-constexpr const char* options =
-    " -std=c++20 -O1 -w -fPIC -ffp-contract=off -fno-strict-aliasing"
-#if defined(__SANITIZE_ADDRESS__)
-    " -g -fsanitize=address,undefined -fno-sanitize-recover=all"
-#endif
-    ;
-
-std::string compiler() {
-  const char* const chosen = std::getenv("CXX");
-  return (chosen ? chosen : "c++") + std::string(options);
-}
-
-/// Where files go. What all kernels include is there, compiled where the compiler knows how.
+/// Where files go.
 const std::string& directory() {
-  static const std::string directory = [] {
-    const std::string made = std::string(std::getenv("FAKE_CUDA_DIRECTORY")) + "/",
-                      header = made + "host.hpp";
-    std::ofstream(header) << "#include \"" EIN_TEST_SUPPORT "/device_on_host.hpp\"\n"
-                          << ein::codegen::portable_vocabulary();
-    if (std::system(
-            (compiler() + " -x c++-header -o " + header + ".gch " + header + " 2> /dev/null")
-                .c_str()) != 0)
-      std::remove((header + ".gch").c_str());
-    return made;
-  }();
+  static const std::string directory = std::string(std::getenv("FAKE_CUDA_DIRECTORY")) + "/";
   return directory;
 }
 
@@ -126,7 +104,7 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
       directory() + "kernel" + std::to_string(::getpid()) + "-" + std::to_string(count++);
   std::ofstream(base + ".cpp") << host_text(program->text);
   const std::string command =
-      compiler() + " -shared -o " + base + ".so " + base + ".cpp 2> " + base + ".log";
+      ein::test::host_compiler() + " -shared -o '" + base + ".so' '" + base + ".cpp' 2> '" + base + ".log'";
   if (std::system(command.c_str()) != 0) {
     program->log = content_of(base + ".log").substr(0, 4000);
     return compilation_failed;

@@ -14,22 +14,11 @@
 
 #include "codegen/arguments.hpp"
 #include "codegen/emit.hpp"
-#include "codegen/vocabulary.hpp"
+#include "support/host_compiler.hpp"
 #include "support/host_tensor_map.hpp"
 #include "support/scratch.hpp"
 
 namespace ein::test {
-
-/// The command of a compiler that makes C++20 of files, from $CXX or by its usual name; empty if
-/// there is none.
-inline std::string host_compiler() {
-  const char* chosen = std::getenv("CXX");
-  for (const char* command : {chosen, "c++", "g++"}) {
-    if (command && std::system((std::string(command) + " --version > /dev/null 2>&1").c_str()) == 0)
-      return command;
-  }
-  return {};
-}
 
 /// Many kernels in one translation unit. Each is known by its name.
 class KernelsOnHost {
@@ -57,17 +46,12 @@ class KernelsOnHost {
     ScratchDirectory directory;
     const std::string source = directory.path("kernels.cpp"),
                       library = directory.path("kernels.so");
-    write_bytes(source, "#include \"" EIN_TEST_DATA "/../support/device_on_host.hpp\"\n" +
-                            codegen::portable_vocabulary() + text_ +
+    // A precompiled header is one only where it comes first.
+    write_bytes(source, std::string("#include \"") + host_header + "\"\n" + text_ +
                             "extern \"C\" std::size_t used_shared_bytes() { return "
                             "device::used_shared_bytes; }\n");
-    std::string options = " -std=c++20 -O1 -w -shared -fPIC -ffp-contract=off -fno-strict-aliasing";
-#if defined(__SANITIZE_ADDRESS__)
-    options += " -g -fsanitize=address,undefined -fno-sanitize-recover=all";
-#endif
     const std::string log = directory.path("log");
-    if (std::system(
-            (compiler + options + " -o " + library + " " + source + " 2> " + log).c_str()) != 0) {
+    if (std::system((compiler + " -shared -o '" + library + "' '" + source + "' 2> '" + log + "'").c_str()) != 0) {
       return read_bytes(log).substr(0, 4000);
     }
     library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,0 +1,55 @@
+#include "cpu/processor.hpp"
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include <ein/error.hpp>
+
+// What a static asmjit's `stderr` is renamed to (cmake/kernels.cmake).
+extern "C" {
+[[gnu::visibility("hidden")]] extern std::FILE* ein_stderr;
+std::FILE* ein_stderr = stderr;
+}
+
+namespace ein::host {
+namespace {
+
+/// Those of `kernel_features` that this processor lacks.
+std::string missing_features() {
+  std::string missing;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const struct {
+    std::string_view name;
+    bool is_here;
+  } known[] = {
+#define EIN_FEATURE(name) {name, __builtin_cpu_supports(name) != 0}
+      EIN_FEATURE("avx"),          EIN_FEATURE("avx2"),         EIN_FEATURE("fma"),
+      EIN_FEATURE("bmi"),          EIN_FEATURE("bmi2"),         EIN_FEATURE("popcnt"),
+      EIN_FEATURE("sse4.2"),       EIN_FEATURE("avx512f"),      EIN_FEATURE("avx512cd"),
+      EIN_FEATURE("avx512bw"),     EIN_FEATURE("avx512dq"),     EIN_FEATURE("avx512vl"),
+      EIN_FEATURE("avx512vbmi"),   EIN_FEATURE("avx512vbmi2"),  EIN_FEATURE("avx512vnni"),
+      EIN_FEATURE("avx512bitalg"), EIN_FEATURE("avx512vpopcntdq"), EIN_FEATURE("avx512bf16"),
+      EIN_FEATURE("gfni")};
+#undef EIN_FEATURE
+  for (const char* const* feature = kernel_features; *feature; ++feature) {
+    for (const auto& [name, is_here] : known) {
+      if (name == *feature && !is_here) missing += (missing.empty() ? "" : " ") + std::string(name);
+    }
+  }
+#endif
+  return missing;
+}
+
+}  // namespace
+
+void require_processor() {
+  static const std::string missing = missing_features();
+  if (missing.empty()) return;
+  throw Error(ErrorKind::device, "this processor lacks " + missing +
+                                     ", which this build of ein uses\n"
+                                     "  help: build ein with EIN_NATIVE=OFF, for any processor of this architecture");
+}
+
+}  // namespace ein::host

@@ -1,0 +1,46 @@
+# What of the kernels, which are compiled for one processor, the rest of a program sees.   cmake -D archive= -D nm= -P symbols.cmake
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${nm} --demangle ${archive} OUTPUT_VARIABLE text ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," text "${text}")
+string(FIND "${text}" "\nein_kernels.o:\n" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "${archive} has no ein_kernels.o")
+endif()
+string(SUBSTRING "${text}" ${begin} -1 kernels)
+string(FIND "${kernels}" "\n\n" end)  # nm leaves a line between objects
+string(SUBSTRING "${kernels}" 0 ${end} kernels)
+string(REPLACE "${kernels}" "" others "${text}")
+
+# Nothing inline is visible: neither weak symbols, but for those of namespace ein::host that no other object has, nor
+# unique ones, but for asmjit's, which are data.
+string(REGEX MATCHALL "\n[0-9a-f]+ [WVu] [^\n]*" inline "${kernels}")
+list(FILTER inline EXCLUDE REGEX " u .*asmjit::")
+foreach(line IN LISTS inline)
+  string(REGEX REPLACE "^\n[0-9a-f]+ [WVu] " "" name "${line}")
+  string(FIND "${others}" " W ${name}\n" at)
+  if(NOT name MATCHES "^(void )?ein::host::" OR NOT at EQUAL -1)
+    message(FATAL_ERROR "visible, and compiled for one processor: ${name}")
+  endif()
+endforeach()
+string(REGEX MATCHALL "\n[0-9a-f]+ [TDRB] [^\n]*" visible "${kernels}")
+set(not_ours "${visible}")
+list(FILTER not_ours EXCLUDE REGEX " ein::")
+if(NOT visible OR not_ours)
+  message(FATAL_ERROR "the kernels show what is not ein's:${not_ours}")
+endif()
+
+# What the others call of them is known to come after require_processor().
+set(called "")
+foreach(line IN LISTS visible)
+  string(REGEX REPLACE "^\n[0-9a-f]+ [TDRB] " "" name "${line}")
+  string(FIND "${others}" " U ${name}\n" at)
+  if(NOT at EQUAL -1)
+    list(APPEND called "${name}")
+  endif()
+endforeach()
+list(SORT called)
+set(known "ein::host::kernel_features" "ein::host::make_kernel(ein::Program const&, ein::Program::Group const&)"
+    "ein::host::measured_cpu()" "ein::random::normal_cdf(double)")
+if(NOT called STREQUAL known)
+  message(FATAL_ERROR "called of the kernels: ${called}\nknown to come after require_processor(): ${known}")
+endif()
