@@ -81,6 +81,20 @@ TEST(SignedZero, IsThatOfEagerExecution) {
   expect_same("cumsum", [](const Tensor& x) { return cumsum(x * -0.0, "a [b]"); });
 }
 
+// A scatter begins with zeros, and 0 + -0 is 0.
+TEST(SignedZero, AScatterOfOneValueAddsItToZero) {
+  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+    const Tensor x = full({3, 4}, -0.0, dtype), at = zeros({3, 4}, DType::i64);
+    const F alone = [&](const Tensor& v) { return scatter_add(v, at, "a b, a b -> [v] b a", axis("v", 2)); };
+    const F summed = [&](const Tensor& v) { return scatter_add(v, at, "a b, a b -> [v] b", axis("v", 2)); };
+    for (const F& f : {alone, summed}) {
+      for (const Tensor& y : {f(x), compile(f)(x)}) {
+        for (double value : y.to_vector<double>()) EXPECT_FALSE(std::signbit(value)) << name(dtype);
+      }
+    }
+  }
+}
+
 TEST(SignedZero, ConstantsAreFoldedInTheirOwnType) {
   // 2^24 + 1 has no place in f32.
   const F f = [](const Tensor& x) { return x * 0.0 + (full({3, 4}, 16777216.0, x.dtype()) + 1.0 - 16777216.0); };

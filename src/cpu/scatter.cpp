@@ -38,12 +38,14 @@ struct Rows {
   std::int64_t first, last, size;
 };
 
-/// Sums of another type than SumOf<T> have one value at most, and take it as it is.
+/// Sums of another type than SumOf<T> have one value at most, and take it: 0 for -0, which is added to 0.
 template <class Sum, class T, class Position>
 void add_rows(const Rows& rows, const Position* positions, const T* values, Sum* sums) {
   const auto add = [](Sum& sum, T value) {
     if constexpr (std::is_same_v<Sum, SumOf<T>>) {
       sum = plus(sum, convert<Sum>(value));
+    } else if constexpr (is_floating(dtype_of<T>)) {
+      sum = convert<T>(convert<float>(value) + 0.F);
     } else {
       sum = value;
     }
