@@ -344,8 +344,10 @@ inline C log(C x) {
   using Limits = std::numeric_limits<C>;
   const bool is_subnormal = x < Limits::min();
   const C normal = x * choose(is_subnormal, C(Bits{1} << (K::mantissa_bits + 1)), C(1));
-  const Integer bits = std::bit_cast<Integer>(normal) - std::bit_cast<Integer>(K::log_least), whole = bits >> K::mantissa_bits;
-  const C f = std::bit_cast<C>(std::bit_cast<Integer>(normal) - (whole << K::mantissa_bits)) - C(1);
+  // Without signs, as those of negative numbers would overflow.
+  const auto bits = static_cast<Integer>(std::bit_cast<Bits>(normal) - std::bit_cast<Bits>(K::log_least));
+  const Integer whole = bits >> K::mantissa_bits;
+  const C f = std::bit_cast<C>(std::bit_cast<Bits>(normal) - (static_cast<Bits>(whole) << K::mantissa_bits)) - C(1);
   const C e = static_cast<C>(whole) - choose(is_subnormal, C(K::mantissa_bits + 1), C(0));
   const C half_square = C(0.5) * f * f;
   C result;
