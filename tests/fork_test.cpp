@@ -21,11 +21,13 @@
 #include <ein/parallel.hpp>
 #include "support/tensor_values.hpp"
 
-// exit() leaves what is on the stack of its callers, which the sanitizer takes for leaks.
 #ifdef __SANITIZE_ADDRESS__
-#define SKIP_WHERE_LEAKS_ARE_SOUGHT() GTEST_SKIP() << "the sanitizer looks for leaks when the child ends"
-#else
-#define SKIP_WHERE_LEAKS_ARE_SOUGHT() static_cast<void>(0)
+namespace {
+bool is_child = false;
+}
+/// The sanitizer's question before it looks for leaks. In a child, exit() leaves what the callers' stacks hold, and the
+/// memory of threads that only the parent has: neither is a leak.
+extern "C" int __lsan_is_turned_off() { return is_child; }
 #endif
 
 namespace ein {
@@ -52,6 +54,9 @@ std::string in_child(F&& f, unsigned seconds = 20) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
+#ifdef __SANITIZE_ADDRESS__
+    is_child = true;
+#endif
     ::alarm(seconds);
     try {
       ::_exit(f());
@@ -83,7 +88,6 @@ TEST_F(ForkTest, AChildChangesTheNumberOfThreads) {
 }
 
 TEST_F(ForkTest, AChildExits) {
-  SKIP_WHERE_LEAKS_ARE_SOUGHT();
   EXPECT_EQ(in_child([]() -> int { std::exit(0); }), "") << "at once";
   EXPECT_EQ(in_child([]() -> int {
               sum_of_product(256);
@@ -128,7 +132,11 @@ bool uses_everything(std::int64_t n, F& f) {
 }
 
 TEST_F(ForkTest, OtherThreadsComputeMeanwhile) {
-  SKIP_WHERE_LEAKS_ARE_SOUGHT();
+#ifdef __SANITIZE_ADDRESS__
+  // The locks of its malloc stay taken in a child where another thread had them: a program of threads that call new and
+  // delete, and of children that do, hangs with GCC 12's AddressSanitizer as well.
+  GTEST_SKIP() << "AddressSanitizer's malloc hangs in a child of a process whose threads allocate";
+#endif
   auto f = compile([](const Tensor& x) { return x * 2.0 + 1.0; });
   std::atomic<bool> stops{false};
   std::atomic<std::int64_t> size{1};
@@ -209,7 +217,6 @@ TEST_F(ForkTest, APrefetcherOfTheParent) {
 std::unique_ptr<Prefetcher> destroyed_at_exit;  // after the pool
 
 TEST_F(ForkTest, ExitWhileAPrefetcherWorks) {
-  SKIP_WHERE_LEAKS_ARE_SOUGHT();
   for (bool uses_pool : {false, true}) {
     for (bool leaks : {false, true}) {
       EXPECT_EQ(in_child([&]() -> int {
