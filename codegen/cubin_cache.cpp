@@ -20,6 +20,7 @@
 #include "cpu/parallel.hpp"
 #include "io/file.hpp"
 #include "io/xxh64.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -114,6 +115,10 @@ std::optional<CubinCache> CubinCache::of_user() {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+const std::optional<CubinCache>& CubinCache::of_process() {
+  return made_once([] { return of_user(); });
 }
 
 std::string CubinCache::path(const Source& source) const {

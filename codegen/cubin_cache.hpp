@@ -24,6 +24,8 @@ class CubinCache {
   explicit CubinCache(std::string directory, std::uint64_t max_bytes = default_max_bytes);
   /// In $XDG_CACHE_HOME/ein/cubin or ~/.cache/ein/cubin; nothing where that cannot be used.
   static std::optional<CubinCache> of_user();
+  /// What of_user() gave when this was called first.
+  static const std::optional<CubinCache>& of_process();
 
   const std::string& directory() const { return directory_; }
   /// The file of an entry, whether it is there or not.

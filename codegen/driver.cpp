@@ -204,12 +204,10 @@ Driver::~Driver() {
 }
 
 Driver& Driver::of_system() {
-  // Never destroyed: at exit, the driver may be gone before the last tensor.
-  static Driver& driver = *new Driver([]() -> std::vector<std::string> {
+  return made_once([] {
     const std::string given = environment("EIN_CUDA_DRIVER");
-    return {given.empty() ? "libcuda.so.1" : given};
-  }());
-  return driver;
+    return Driver({given.empty() ? "libcuda.so.1" : given});
+  });
 }
 
 const DriverFunctions& Driver::needed() const {

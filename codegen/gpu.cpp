@@ -21,11 +21,6 @@ Target target_of(int device, const DeviceInfo& info) {
   return {.sm = info.major * 10 + info.minor, .accelerated = info.major >= 9, .sms = info.sms};
 }
 
-const std::optional<CubinCache>& user_cache() {
-  static const std::optional<CubinCache> cache = CubinCache::of_user();
-  return cache;
-}
-
 }  // namespace
 
 Gpu::Gpu(Driver& driver, int index)
@@ -38,8 +33,7 @@ Gpu::Gpu(Driver& driver, int index)
 
 Gpu& Gpu::of_system(int index) {
   static std::mutex mutex;
-  // Never destroyed: tensors with static storage duration may outlive any other static object.
-  static auto& gpus = *new std::map<int, std::unique_ptr<Gpu>>;
+  auto& gpus = made_once([] { return std::map<int, std::unique_ptr<Gpu>>(); });
   const NoForkLock lock(mutex);
   std::unique_ptr<Gpu>& gpu = gpus[index];
   if (!gpu) gpu = std::make_unique<Gpu>(Driver::of_system(), index);
@@ -134,7 +128,7 @@ std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> unit
   if (!sources.empty()) {
     if (const std::string why_not = why_not_on(driver_.version()); !why_not.empty())
       throw Error(ErrorKind::device, "cuda:" + std::to_string(index_) + ": " + why_not);
-    const std::optional<CubinCache>& cache = user_cache();
+    const std::optional<CubinCache>& cache = CubinCache::of_process();
     const std::vector<Compiled> compiled = compile_all(sources, cache ? &*cache : nullptr);
     // A module goes when its last kernel does, which may still be at work.
     const auto unload = [this](Module* module) {

@@ -12,6 +12,7 @@
 #include "codegen/driver.hpp"
 #include "codegen/shared_library.hpp"
 #include "io/file.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -119,8 +120,7 @@ Nvrtc choose() {
 }
 
 const Nvrtc& found() {
-  static const Nvrtc nvrtc = choose();
-  return nvrtc;
+  return made_once([] { return choose(); });
 }
 
 const Nvrtc& needed() {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "codegen/shared_library.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 
@@ -14,8 +15,7 @@ struct Settings {
 };
 
 inline Settings& settings() {
-  static Settings settings;
-  return settings;
+  return made_once([] { return Settings(); });
 }
 
 }  // namespace ein::codegen

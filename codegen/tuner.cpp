@@ -171,7 +171,7 @@ std::size_t Tuner::time_all(const LoopNest& nest, const std::vector<Alternative>
 }
 
 std::size_t Tuner::fastest(const LoopNest& nest, const std::vector<Alternative>& alternatives) {
-  static const std::optional<CubinCache> cache = CubinCache::of_user();
+  const std::optional<CubinCache>& cache = CubinCache::of_process();
   const Source key = key_of(gpu_, alternatives);
   if (const std::optional<Cubin> known = cache ? cache->find(key) : std::nullopt) {
     for (std::size_t i = 0; i < alternatives.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "codegen/vocabulary/text.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -16,7 +17,7 @@ struct Section {
 };
 
 const std::vector<Section>& sections() {
-  static const std::vector<Section> all{
+  return made_once([] { return std::vector<Section>{
       {std::string(text::machine), {""}, false},
       {std::string(text::tensor_cores), {"multiply_add_"}, false},
       {text::warp_product("bf16", "bf16", 16), {"multiply_add_bf16"}, false},
@@ -43,8 +44,7 @@ const std::vector<Section>& sections() {
       {std::string(text::scanning), {"scan_block"}},
       {std::string(text::randoms), {"uniform(", "normal(", "normal_quantile("}},
       {std::string(text::sorting), {"sorted<", "key_of(", "Entry<"}},
-  };
-  return all;
+  }; });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include "cost/measure.hpp"
 #include "cpu/processor.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
@@ -31,7 +32,7 @@ constexpr const char* h200 = "NVIDIA H200 Tensor Core GPU datasheet";
 
 const std::vector<Line>& lines() {
   // clang-format off
-  static const std::vector<Line> table{
+  return made_once([] { return std::vector<Line>{
       // key, name, drivers, SMs,
       //     f64, f64 tensor, f32, tf32, f16 and bf16, f8, has bf16, bandwidth, memory, source
       {"v100-sxm", "V100 SXM2", {"tesla v100-sxm2-16gb", "tesla v100-sxm2-32gb"}, 80,
@@ -66,9 +67,8 @@ const std::vector<Line>& lines() {
       {"b200", "B200", {"b200"}, 148,
            37e12, 37e12, 75e12, 1125e12, 2250e12, 4500e12, true, 8000e9, 180e9,
            "NVIDIA Blackwell (HGX B200) datasheet"},
-  };
+  }; });
   // clang-format on
-  return table;
 }
 
 Hardware hardware_of(const Line& line) {
@@ -126,12 +126,11 @@ void Hardware::set_peak(DType dtype, TensorCores units, double flops) {
 }
 
 std::span<const Hardware> known_hardware() {
-  static const std::vector<Hardware> devices = [] {
+  return made_once([] {
     std::vector<Hardware> all;
     for (const Line& line : lines()) all.push_back(hardware_of(line));
     return all;
-  }();
-  return devices;
+  });
 }
 
 std::optional<Hardware> find_hardware(std::string_view key) {

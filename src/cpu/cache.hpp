@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "tensor/fork.hpp"
+
 #if defined(__linux__)
 #include <unistd.h>
 #endif
@@ -17,7 +19,7 @@ inline constexpr std::int64_t line_bytes = 64;
 inline std::int64_t last_level_cache_bytes() {
   constexpr std::int64_t bound = std::int64_t{32} << 20;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
-  static const auto reported = static_cast<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE));
+  const std::int64_t reported = made_once([] { return static_cast<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE)); });
   if (reported > 0) return std::min(reported, bound);
 #endif
   return bound;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cpu/gemm_blocks.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein::host {
 namespace {
@@ -65,6 +66,7 @@ bool has_unit_stride(const MatrixRef<C>& m) {
 template <class C>
 void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
   if (!c.is_column_major()) return eigen_product(c.transposed(), b.transposed(), a.transposed(), accumulate);
+  made_once([] { return Eigen::l1CacheSize(); });  // Eigen keeps the sizes in a function's static
   if (a.is_column_major()) {
     if (b.is_column_major()) {
       multiply(c, mapped<Eigen::ColMajor>(a), mapped<Eigen::ColMajor>(b), accumulate);

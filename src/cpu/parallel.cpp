@@ -159,15 +159,9 @@ struct SharedPool {
   SharedPool* const of_parent;  // whose threads are not here and cannot be joined
 };
 
-/// Ends the threads when static objects are destroyed. A call that runs keeps them to its end; later ones do without.
-struct EndOfPool {
-  ~EndOfPool();
-};
-
-/// Never destroyed: at exit, other threads may still work.
+/// At exit, other threads may still work.
 SharedPool& shared_pool() {
-  static std::atomic<SharedPool*> current = new SharedPool(available_processors(), nullptr);
-  static const EndOfPool end;
+  auto& current = made_once([] { return std::atomic<SharedPool*>(new SharedPool(available_processors(), nullptr)); });
   SharedPool* shared = current;
   while (shared->generation != fork_generation()) {
     auto of_child = std::make_unique<SharedPool>(shared->threads, shared);
@@ -176,13 +170,17 @@ SharedPool& shared_pool() {
   return *shared;
 }
 
-EndOfPool::~EndOfPool() {
-  SharedPool& shared = shared_pool();
-  std::shared_ptr<Pool> pool;
-  const std::lock_guard lock(shared.mutex);
-  shared.is_closed = true;
-  shared.pool.swap(pool);
-}
+/// Ends the threads when static objects are destroyed. A call that runs keeps them to its end; later ones do without.
+struct EndOfPool {
+  ~EndOfPool() {
+    SharedPool& shared = shared_pool();
+    std::shared_ptr<Pool> pool;
+    const std::lock_guard lock(shared.mutex);
+    shared.is_closed = true;
+    shared.pool.swap(pool);
+  }
+};
+const EndOfPool end_of_pool;
 
 /// None at the end of the process.
 std::shared_ptr<Pool> current_pool() {

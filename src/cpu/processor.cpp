@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <ein/error.hpp>
+#include "tensor/fork.hpp"
 
 // What a static asmjit's `stderr` is renamed to (cmake/kernels.cmake).
 extern "C" {
@@ -45,7 +46,7 @@ std::string missing_features() {
 }  // namespace
 
 void require_processor() {
-  static const std::string missing = missing_features();
+  const std::string& missing = made_once([] { return missing_features(); });
   if (missing.empty()) return;
   throw Error(ErrorKind::device, "this processor lacks " + missing +
                                      ", which this build of ein uses\n"

@@ -531,8 +531,7 @@ struct Runtime {
   asmjit::JitRuntime jit;
 };
 Runtime& runtime() {
-  static Runtime* const instance = new Runtime;  // outlives all code, that of static objects too
-  return *instance;
+  return made_once([] { return Runtime(); });  // outlives all code, that of static objects too
 }
 Runtime::Runtime() {
   hold_in_fork(StaticLock::machine_code, [] { runtime().mutex.lock(); }, [] { runtime().mutex.unlock(); });
@@ -541,10 +540,10 @@ Runtime::Runtime() {
 }  // namespace
 
 std::string_view RowCode::missing() {
-  static const bool has_avx512 = [] {
+  const bool has_avx512 = made_once([] {
     const auto& features = asmjit::CpuInfo::host().features().x86();
     return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() && features.hasAVX512_VL() && features.hasBMI2();
-  }();
+  });
   return has_avx512 ? "" : "this processor lacks AVX-512";
 }
 

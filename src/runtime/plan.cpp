@@ -223,8 +223,7 @@ class PlanCache {
 };
 
 PlanCache& plan_cache() {
-  static PlanCache& cache = *new PlanCache;
-  return cache;
+  return made_once([] { return PlanCache(); });
 }
 
 PlanCache::PlanCache() {

@@ -16,8 +16,7 @@ struct SharedState {
   RandomState value;
 };
 SharedState& shared_state() {
-  static SharedState state;
-  return state;
+  return made_once([] { return SharedState(); });
 }
 SharedState::SharedState() {
   hold_in_fork(StaticLock::random_state, [] { shared_state().mutex.lock(); }, [] { shared_state().mutex.unlock(); });

@@ -35,10 +35,8 @@ struct Registry {
   std::mutex mutex;
   std::vector<Releasable*> all;
 };
-/// Never destroyed: compiled functions with static storage duration may outlive it.
 Registry& registry() {
-  static Registry& registry = *new Registry;
-  return registry;
+  return made_once([] { return Registry(); });
 }
 
 }  // namespace

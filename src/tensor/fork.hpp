@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <type_traits>
 
 namespace ein {
 
@@ -35,6 +36,23 @@ class NoForkLock {
   NoFork no_fork_;
   std::lock_guard<M> lock_;
 };
+
+/// What `make` gives, made by the first call and never destroyed: other static objects may use it until the end. In place
+/// of a function's static, whose first call by another thread would stay half done in a child.
+template <class Make>
+std::invoke_result_t<Make>& made_once(const Make& make) {
+  static_assert(std::is_empty_v<Make> && std::is_class_v<Make>, "a lambda without captures: there is one value for each type of `make`");
+  using T = std::invoke_result_t<Make>;
+  static std::atomic<T*> made{nullptr};
+  T* value = made.load(std::memory_order_acquire);
+  if (!value) {
+    static std::mutex mutex;
+    const NoForkLock lock(mutex);
+    value = made.load(std::memory_order_relaxed);
+    if (!value) made.store(value = new T(make()), std::memory_order_release);
+  }
+  return *value;
+}
 
 /// Locks of static objects, under which nothing waits and no NoFork is taken, so that fork() takes them itself. In the order
 /// in which it does: a thread that holds one takes only later ones.

@@ -110,10 +110,8 @@ class BlockCache {
   std::size_t cached_ = 0;
 };
 
-/// Never destroyed: tensors with static storage duration may outlive any other static object.
 BlockCache& block_cache() {
-  static BlockCache& cache = *new BlockCache;
-  return cache;
+  return made_once([] { return BlockCache(); });
 }
 
 BlockCache::BlockCache() {

@@ -3,6 +3,7 @@
 
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
+#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
@@ -35,9 +36,10 @@ Strides contiguous_strides(const Shape& shape) {
 }
 
 Tensor::Tensor() {
-  static const auto empty = std::make_shared<const detail::TensorData>(
-      detail::TensorData{Storage::allocate(0), Shape{0}, Strides{1}, 0, DType::f32});
-  data_ = empty;
+  data_ = made_once([] {
+    return std::make_shared<const detail::TensorData>(
+        detail::TensorData{Storage::allocate(0), Shape{0}, Strides{1}, 0, DType::f32});
+  });
 }
 
 std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,

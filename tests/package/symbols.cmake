@@ -44,3 +44,16 @@ set(known "ein::host::kernel_features" "ein::host::make_kernel(ein::Program cons
 if(NOT called STREQUAL known)
   message(FATAL_ERROR "called of the kernels: ${called}\nknown to come after require_processor(): ${known}")
 endif()
+
+# A function's static whose first call is under way in another thread stays half done in a child of fork(): made_once()
+# takes its place. What belongs to one thread does not wait, and gemm.cpp has Eigen make its own under made_once().
+execute_process(COMMAND ${nm} --demangle --format=sysv ${archive} OUTPUT_VARIABLE text ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," text "${text}")
+string(REGEX MATCHALL "guard variable for [^\n]*" guards "${text}")
+if(NOT guards)
+  message(FATAL_ERROR "${nm} names no guard variable")
+endif()
+list(FILTER guards EXCLUDE REGEX "\\| *TLS *\\|| Eigen::internal::manage_caching_sizes")
+if(guards)
+  message(FATAL_ERROR "not safe beside fork(), use made_once(): ${guards}")
+endif()
