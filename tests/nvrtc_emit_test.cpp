@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <map>
 #include <sstream>
 
@@ -25,39 +26,13 @@ class NvrtcEmitTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { SKIP_WITHOUT_NVRTC_FOR(GetParam()); }
   int number() const { return std::stoi(GetParam().substr(3)); }
-};
 
-TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
-  const codegen::Target target{number(), GetParam().back() == 'a'};
-  std::string text = codegen::vocabulary();
-  std::size_t count = 0;
-  for (DType dtype : all_dtypes) {
-    std::size_t p = 0;
-    for (const NamedProgram& form : programs_of_every_form(dtype)) {
-      std::string suffix("_");
-      suffix.append(name(dtype)).append(std::to_string(p++));
-      for (const codegen::KernelSource& kernel : emitted(form.program, target, suffix)) {
-        text += kernel.text.substr(kernel.kernel_begin);
-        ++count;
-      }
-    }
-  }
-  const codegen::Cubin cubin = codegen::compile({"emitted.cu", text, GetParam()});
-  const auto kernels = codegen::kernels_of(cubin);
-  EXPECT_EQ(kernels.size(), count);
-  for (const codegen::KernelResources& kernel : kernels) {
-    EXPECT_LE(kernel.shared_bytes, 48 << 10) << kernel.name;
-    if (!kernel.spills) continue;
-    // Calls of functions that are not inlined keep a few registers in memory.
-    EXPECT_LE(kernel.spills->stored,
-              kernel.name.starts_with("contract_") && is_floating_name(kernel.name) ? 0 : 16)
-        << kernel.name << " with " << kernel.registers << " registers";
-  }
-}
+  void expect_tiles_fit(std::initializer_list<DType> dtypes);
+};
 
 // Every tile of contractions by tensor cores: nothing is spilled, shared memory suffices, and the
 // compiler does not put wgmma's products one after another.
-TEST_P(NvrtcEmitTest, EveryTileOfContractionsFits) {
+void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
   const codegen::Target target{
       .sm = number(), .accelerated = GetParam().back() == 'a', .tf32 = true};
   std::string text = codegen::vocabulary();
@@ -84,7 +59,7 @@ TEST_P(NvrtcEmitTest, EveryTileOfContractionsFits) {
   const auto add = [&](const std::string& pattern, const std::vector<Shape>& shapes, DType dtype) {
     add_nest(einsum(pattern, shapes, dtype));
   };
-  for (DType dtype : {DType::bf16, DType::f16, DType::f8e4m3, DType::f8e5m2, DType::f32}) {
+  for (DType dtype : dtypes) {
     add("m k, n k -> m n", {{4096, 4096}, {4096, 4096}}, dtype);
     add("b k h m, b k h n -> b h m n", {{4, 520, 6, 1000}, {4, 520, 6, 1032}}, dtype);
   }
@@ -119,6 +94,37 @@ TEST_P(NvrtcEmitTest, EveryTileOfContractionsFits) {
     EXPECT_TRUE(line.starts_with("ptxas info    : ") || line.starts_with("ptxas         . "))
         << line;
 }
+
+TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
+  const codegen::Target target{number(), GetParam().back() == 'a'};
+  std::string text = codegen::vocabulary();
+  std::size_t count = 0;
+  for (DType dtype : all_dtypes) {
+    std::size_t p = 0;
+    for (const NamedProgram& form : programs_of_every_form(dtype)) {
+      std::string suffix("_");
+      suffix.append(name(dtype)).append(std::to_string(p++));
+      for (const codegen::KernelSource& kernel : emitted(form.program, target, suffix)) {
+        text += kernel.text.substr(kernel.kernel_begin);
+        ++count;
+      }
+    }
+  }
+  const codegen::Cubin cubin = codegen::compile({"emitted.cu", text, GetParam()});
+  const auto kernels = codegen::kernels_of(cubin);
+  EXPECT_EQ(kernels.size(), count);
+  for (const codegen::KernelResources& kernel : kernels) {
+    EXPECT_LE(kernel.shared_bytes, 48 << 10) << kernel.name;
+    if (!kernel.spills) continue;
+    // Calls of functions that are not inlined keep a few registers in memory.
+    EXPECT_LE(kernel.spills->stored,
+              kernel.name.starts_with("contract_") && is_floating_name(kernel.name) ? 0 : 16)
+        << kernel.name << " with " << kernel.registers << " registers";
+  }
+}
+
+TEST_P(NvrtcEmitTest, EveryTileOfContractionsOfTwoBytesFits) { expect_tiles_fit({DType::bf16, DType::f16}); }
+TEST_P(NvrtcEmitTest, EveryTileOfOtherContractionsFits) { expect_tiles_fit({DType::f8e4m3, DType::f8e5m2, DType::f32}); }
 
 // What one kernel's own text brings along is enough for it.
 TEST_P(NvrtcEmitTest, EachTextIsComplete) {
