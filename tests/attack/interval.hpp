@@ -80,8 +80,11 @@ class Interval {
       now.reorders |= !std::all_of(op.reads.begin(), op.reads.end(), [&](const Access& read) { return uses(read, a); });
     }
   }
-  /// An element or a constant as a step of a map takes it.
-  Interval loaded() const { return with_nan(Interval(in_compute(low_), in_compute(high_))); }
+  /// An element or a constant as a step of a map takes it. Where steps are fused, a product of one before stays unrounded.
+  Interval loaded() const {
+    const Interval rounded(in_compute(low_), in_compute(high_));
+    return with_nan(is_point() || !has_numbers() ? rounded : hull(*this, rounded));
+  }
   /// As an element of `dtype` of the operation's result holds it.
   Interval stored(DType dtype) const {
     Interval x = *this;
