@@ -1,6 +1,12 @@
 // The table of operations: how each is chosen, run, and written.
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <iterator>
+#include <regex>
+#include <sstream>
+
+#include <ein/autocast.hpp>
 
 #include "program.hpp"
 
@@ -9,7 +15,7 @@ namespace {
 
 using Args = std::span<const Tensor>;
 
-/// Calls f(sizes...) with the step's axis sizes.
+/// Calls f(arguments...) with what follows the step's pattern.
 template <class F, class... Sizes>
 Tensor with_sizes(const Step& step, const F& f, const Sizes&... so_far) {
   if constexpr (sizeof...(Sizes) < 5) {
@@ -18,7 +24,7 @@ Tensor with_sizes(const Step& step, const F& f, const Sizes&... so_far) {
       return with_sizes(step, f, so_far..., AxisSize{name, size});
     }
   }
-  return f(so_far...);
+  return step.as ? f(so_far..., as(*step.as)) : f(so_far...);
 }
 
 bool take(Step& step, std::initializer_list<int> args) {
@@ -55,6 +61,32 @@ void add_binary(std::vector<Operation>& table, const std::string& name, int weig
 
 constexpr std::int64_t most_points = 40000;
 
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// Now and then, `...` in place of an axis, or of two in a row, that every side has or lacks alike; and another dtype for
+/// the result.
+void vary(Maker& maker, Step& step, bool has_dtype) {
+  if (has_dtype && maker.chance(8)) step.as = maker.any_dtype();
+  if (!maker.chance(12)) return;
+  std::vector<std::string> pattern = words(std::regex_replace(step.pattern, std::regex(","), " ,"));
+  const auto is_axis = [](const std::string& word) { return std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c); }); };
+  const auto first = static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(pattern.size())));
+  std::vector<std::string> run;
+  for (std::size_t i = first; i < pattern.size() && run.size() < 2 && is_axis(pattern[i]) && pattern[i] != "1"; ++i) run.push_back(pattern[i]);
+  if (run.size() == 2 && maker.chance(50)) run.pop_back();
+  if (run.empty()) return;
+  std::string result;
+  for (auto at = pattern.begin(); at != pattern.end();) {
+    const bool is_here = static_cast<std::size_t>(pattern.end() - at) >= run.size() && std::equal(run.begin(), run.end(), at);
+    result += (result.empty() || *at == "," ? "" : " ") + (is_here ? "..." : *at);
+    at += is_here ? static_cast<std::ptrdiff_t>(run.size()) : 1;
+  }
+  step.pattern = result;  // where a name of the run is left over, the call is an Error and another is tried
+}
+
 std::int64_t points(const std::vector<Maker::Axis>& axes) {
   std::int64_t n = 1;
   for (const Maker::Axis& axis : axes) n *= std::max<std::int64_t>(axis.size, 1);
@@ -84,6 +116,7 @@ bool make_einsum(Maker& maker, Step& step) {
   }
   if (points(axes) > most_points) return false;
   step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, 55)), true);
+  vary(maker, step, true);
   return step.sizes.size() <= 5;
 }
 Tensor run_einsum(const Step& s, Args x) {
@@ -103,6 +136,7 @@ bool make_move(Maker& maker, Step& step, bool repeats) {
     if (points(axes) > most_points) return false;
   }
   step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, 100)), true);
+  vary(maker, step, true);
   return take(step, {x}) && step.sizes.size() <= 5;
 }
 bool make_rearrange(Maker& maker, Step& step) { return make_move(maker, step, false); }
@@ -121,6 +155,7 @@ bool make_reduce(Maker& maker, Step& step) {
   if (x < 0) return false;
   step.pattern = maker.side(maker.shape(x), axes, step, true, false);
   step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, 50)), true);
+  vary(maker, step, true);
   return take(step, {x}) && step.sizes.size() <= 5;
 }
 template <Reduction R>
@@ -144,6 +179,7 @@ bool make_bracketed(Maker& maker, Step& step, int x, bool may_be_many) {
     step.pattern += (d > 0 ? " " : "") + std::string(d == first ? "[" : "") + static_cast<char>('a' + d) + (d == last ? "]" : "");
   }
   step.whole = {shape[static_cast<std::size_t>(first)]};
+  vary(maker, step, false);
   return take(step, {x});
 }
 bool make_softmax(Maker& maker, Step& step) { return make_bracketed(maker, step, maker.floating(), true); }
@@ -513,6 +549,8 @@ std::vector<Operation> make_table() {
 
   // New tensors.
   t.push_back({"randn", make_random, EIN_NAMED(randn(shape_of(s), s.dtype)), "ein::randn({$w}, ein::DType::$d)", "", 1});
+  t.push_back({"trunc_normal", make_random, EIN_NAMED(trunc_normal(shape_of(s), 1.5, -2, 1, s.dtype)),
+               "ein::trunc_normal({$w}, 1.5, -2, 1, ein::DType::$d)", "", 1});
   t.push_back({"rand", make_random, EIN_NAMED(rand(shape_of(s), s.dtype)), "ein::rand({$w}, ein::DType::$d)", "", 1});
   t.push_back({"full", make_shape, EIN_NAMED(full(shape_of(s), s.numbers[0], s.dtype)), "ein::full({$w}, $n0, ein::DType::$d)",
                "full($w, $n0, \"$d\")", 3});
@@ -524,6 +562,10 @@ std::vector<Operation> make_table() {
   // State and gradients.
   t.push_back({"copy_from", make_assignment, EIN_NAMED((NoGrad(), x[0].copy_from(x[1]), x[0])), "(ein::NoGrad(), $0.copy_from($1), $0)", "copy_from($0, $1)", 5});
   t.push_back({"fill", make_fill, EIN_NAMED((NoGrad(), x[0].fill(s.numbers[0]), x[0])), "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2});
+  t.push_back({"matmul under autocast", make_matmul, EIN_NAMED((Autocast(DType::bf16), matmul(x[0], x[1]))),
+               "(ein::Autocast(ein::DType::bf16), ein::matmul($0, $1))", "", 2});
+  t.push_back({"checkpoint", make_unary, EIN_NAMED(checkpoint([](const Tensor& y) { return mul(tanh(y), y); }, x[0])),
+               "ein::checkpoint([](const ein::Tensor& y) { return ein::mul(ein::tanh(y), y); }, $0)", "mul(tanh($0), $0)", 2});
   t.push_back({"detach", make_unary, EIN_NAMED(x[0].detach()), "$0.detach()", "detach($0)", 1});
   t.push_back({"gradient", make_gradient, EIN_NAMED(gradients(x[0], x[1], std::array{x[2]}, true).front()),
                "ein::gradients($0, $1, std::array{$2}, true).front()", "gradient($0, $1, $2)", 8});

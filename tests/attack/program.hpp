@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -24,7 +25,7 @@ struct Operation {
   /// Chooses the step's arguments and what else it says; false where nothing fits.
   bool (*make)(Maker&, Step&);
   Tensor (*run)(const Step&, std::span<const Tensor>);
-  /// Call in C++ and in the words of peers.py: $0, $1 are arguments, $p the pattern, $h its axis sizes, $w whole numbers,
+  /// Call in C++ and in the words of peers.py: $0, $1 are arguments, $p the pattern, $h what follows it, $w whole numbers,
   /// $w0 the first of them, $n0 the first number, $d the dtype. Empty where no peer has it.
   std::string cpp;
   std::string peer;
@@ -41,6 +42,7 @@ struct Step {
   std::vector<std::int64_t> whole{};
   std::vector<Scalar> numbers{};
   DType dtype = DType::f32;
+  std::optional<DType> as{};  // what ein::as says after the pattern
 };
 
 struct Input {

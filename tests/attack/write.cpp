@@ -54,6 +54,7 @@ std::string filled(const std::string& form, const Step& step, Language language)
       for (const auto& [axis, size] : step.sizes) {
         text += language == Language::python ? ", " + axis + "=" + whole(size) : ", ein::axis(\"" + axis + "\", " + whole(size) + ")";
       }
+      if (step.as) text += ", ein::as(" + cpp_dtype(*step.as) + ")";
     } else if (what == 'i') {
       // Entries of x.at(): position, position, 0 or begin, end, step.
       std::string entries;
@@ -106,7 +107,10 @@ std::string to_cpp(const Program& program) {
 
 std::vector<std::string> to_peer(const Program& program) {
   std::vector<std::string> steps;
-  for (const Step& step : program.steps) steps.push_back(step.op ? filled(step.op->peer, step, Language::python) : "");
+  for (const Step& step : program.steps) {
+    const bool is_ours_alone = !step.op || step.as || step.pattern.find("...") != std::string::npos;
+    steps.push_back(is_ours_alone ? "" : filled(step.op->peer, step, Language::python));
+  }
   return steps;
 }
 
