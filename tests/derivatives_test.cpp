@@ -14,6 +14,7 @@
 #include <ein/compile.hpp>
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
+#include <ein/named.hpp>
 #include <ein/ops.hpp>
 #include "support/tensor_values.hpp"
 
@@ -67,7 +68,8 @@ const std::vector<Function>& functions() {
 Tensor slopes(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
   const Tensor at = x.detach().requires_grad(true);
   std::vector<Tensor> inputs{at};
-  return gradients(f(at), ones(x.shape(), x.dtype()), inputs)[0];
+  const Tensor value = f(at);
+  return gradients(value, ones(value.shape(), value.dtype()), inputs)[0];
 }
 
 TEST(Derivatives, AreFiniteAndRightWhereTheTrueOnesAre) {
@@ -151,6 +153,40 @@ TEST(Derivatives, WhereChoicesMeet) {
   expect_same(reduced("max", {1, 1, 0}), {0.5, 0.5, 0}, "max");
   expect_same(reduced("logsumexp", {-infinity, 1}), {0, 1}, "logsumexp");
   expect_same(reduced("prod", {0, 3, 2}), {6, 0, 0}, "prod");
+}
+
+// The limits of the slopes, and as in PyTorch NaN where there is none.
+TEST(Derivatives, AtInfinity) {
+  const auto expect = [](const std::function<Tensor(const Tensor&)>& f, const Values& x, const Values& want, const std::string& what) {
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      // Long rows take another engine than short ones.
+      for (std::int64_t rows : {1, 4000}) {
+        const Tensor at = (zeros({rows, 1}, dtype) + from_vector(x).to(dtype)).detach();
+        const auto slope = [&](const Tensor& t) { return slopes(f, t); };
+        Values all;
+        for (std::int64_t i = 0; i < rows; ++i) all.insert(all.end(), want.begin(), want.end());
+        expect_same(test::get_values(slope(at)), all, what + " of " + std::string(name(dtype)));
+        expect_same(test::get_values(compile(slope)(at)), all, what + " of " + std::string(name(dtype)) + ", compiled");
+      }
+    }
+  };
+  expect(gelu, {-infinity, infinity, nan}, {0, 1, nan}, "gelu");
+  expect(silu, {-infinity, infinity, nan}, {0, 1, nan}, "silu");
+  for (const auto& f : {sigmoid, tanh, erf}) expect(f, {-infinity, infinity, nan}, {0, 0, nan}, "a sigmoid curve");
+  const auto log_sum = [](const Tensor& x) { return reduce(x, "a b -> a", "logsumexp"); };
+  const auto soft = [](const Tensor& x) { return softmax(x, "a [b]"); };
+  const auto log_soft = [](const Tensor& x) { return log_softmax(x, "a [b]"); };
+  expect(log_sum, {-infinity, 1}, {0, 1}, "logsumexp");
+  expect(soft, {-infinity, 1}, {0, 0}, "softmax");
+  expect(log_soft, {-infinity, 1}, {1, -1}, "log_softmax");
+  for (const Values& x : {Values{-infinity, -infinity}, {infinity, infinity}}) {
+    expect(log_sum, x, {nan, nan}, "logsumexp");
+    expect(soft, x, {nan, nan}, "softmax");
+    expect(log_soft, x, {nan, nan}, "log_softmax");
+  }
+  expect(log_sum, {infinity, 1}, {nan, 0}, "logsumexp");
+  expect(soft, {infinity, 1}, {nan, nan}, "softmax");
+  expect(log_soft, {infinity, 1}, {nan, nan}, "log_softmax");
 }
 
 TEST(Derivatives, OfSigmoidInRowsAndBehindProducts) {

@@ -29,6 +29,9 @@ Ex normal_density(const Ex& a) {
   return Ex(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * f(ScalarOp::exp, a * a * Ex(-0.5));
 }
 
+/// Beyond here gates are 0 or 1, and their densities 0, in every type: products with infinity would be NaN.
+constexpr double gates_end = 50;
+
 /// The adjoints of the arguments of one step: argument i gets `out[i]`.
 void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
   const Ex zero(0.0);
@@ -56,11 +59,15 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
     case ScalarOp::sigmoid: out[0] = product(g, value * (Ex(1.0) - value)); return;
     case ScalarOp::silu: {  // s + x·s·(1 - s) with s = sigmoid(x)
       const Ex gate = f(ScalarOp::sigmoid, a);
-      out[0] = product(g, gate + value * (Ex(1.0) - gate));
+      out[0] = product(g, gate + f(ScalarOp::min, value, Ex(gates_end)) * (Ex(1.0) - gate));
       return;
     }
     case ScalarOp::normal_cdf: out[0] = product(g, normal_density(a)); return;
-    case ScalarOp::gelu: out[0] = product(g, f(ScalarOp::normal_cdf, a) + a * normal_density(a)); return;
+    case ScalarOp::gelu: {
+      const Ex near = f(ScalarOp::max, f(ScalarOp::min, a, Ex(gates_end)), Ex(-gates_end));
+      out[0] = product(g, f(ScalarOp::normal_cdf, a) + near * normal_density(a));
+      return;
+    }
     case ScalarOp::normal_quantile:  // 1 / density at the quantile
       out[0] = product(g, Ex(std::sqrt(2 * std::numbers::pi)) * f(ScalarOp::exp, value * value * Ex(0.5)));
       return;
