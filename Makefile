@@ -8,6 +8,7 @@ BENCH_ARGS ?=
 PEERS_ARGS ?=
 EIN_PEERS ?= .cache/peers
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?=
 SEEDS ?= 0..1999
 
 help:
@@ -19,7 +20,7 @@ help:
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
-	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each)'
+	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each, FUZZ_TARGETS="npy log")'
 	@echo 'make format   format the sources with clang-format'
 	@echo 'make clean    remove every build folder'
 	@echo 'make deps     install what is missing to build ein, with apt-get'
@@ -82,7 +83,7 @@ fuzz:
 	scripts/install-dependencies fuzz
 	cmake --preset fuzz
 	cmake --build --preset fuzz -j $(JOBS)
-	scripts/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+	scripts/run-fuzzers build-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 format:
 	scripts/install-dependencies format

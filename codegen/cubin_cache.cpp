@@ -77,6 +77,37 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 }  // namespace
 
+std::string entry_bytes(std::string_view key, const Cubin& cubin) {
+  EntryHeader header;
+  header.key_bytes = key.size();
+  header.log_bytes = cubin.log.size();
+  header.image_bytes = cubin.image.size();
+  const std::string parts = std::string(key) + cubin.log + cubin.image;
+  header.checksum = checksum(header, parts);
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + parts;
+}
+
+std::optional<Cubin> entry_of(std::string_view bytes, std::string_view key) {
+  EntryHeader header;
+  const EntryHeader expected;
+  if (bytes.size() < sizeof header) return std::nullopt;
+  std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+  std::string_view parts = bytes.substr(sizeof header);
+  if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 ||
+      header.version != expected.version || header.key_bytes != key.size()) {
+    return std::nullopt;
+  }
+  std::uint64_t rest = parts.size();
+  for (const std::uint64_t size : {header.key_bytes, header.log_bytes, header.image_bytes}) {
+    if (size > rest) return std::nullopt;
+    rest -= size;
+  }
+  if (rest != 0 || checksum(header, parts) != header.checksum || !parts.starts_with(key))
+    return std::nullopt;
+  return Cubin{std::string(parts.substr(header.key_bytes + header.log_bytes)),
+               std::string(parts.substr(header.key_bytes, header.log_bytes))};
+}
+
 CubinCache::CubinCache(std::string directory, std::uint64_t max_bytes)
     : directory_(std::move(directory)), max_bytes_(max_bytes) {
   if (directory_.find('\0') != std::string::npos)
@@ -130,26 +161,13 @@ std::optional<Cubin> CubinCache::find(const Source& source) const {
   const std::string path = directory_ + "/" + file_name(key);
   try {
     const io::InputFile file(caller, path);
-    EntryHeader header;
-    const EntryHeader expected;
-    if (file.size() < sizeof header || file.size() > largest_entry) return std::nullopt;
-    file.read(0, &header, sizeof header);
-    std::uint64_t rest = file.size() - sizeof header;
-    if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 ||
-        header.version != expected.version || header.key_bytes != key.size()) {
-      return std::nullopt;
-    }
-    for (const std::uint64_t bytes : {header.key_bytes, header.log_bytes, header.image_bytes}) {
-      if (bytes > rest) return std::nullopt;
-      rest -= bytes;
-    }
-    if (rest != 0) return std::nullopt;
-    std::string parts(file.size() - sizeof header, '\0');
-    file.read(sizeof header, parts.data(), parts.size());
-    if (checksum(header, parts) != header.checksum || !parts.starts_with(key)) return std::nullopt;
+    if (file.size() > largest_entry) return std::nullopt;
+    std::string bytes(file.size(), '\0');
+    file.read(0, bytes.data(), bytes.size());
+    std::optional<Cubin> cubin = entry_of(bytes, key);
+    if (!cubin) return std::nullopt;
     ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used just now
-    return Cubin{parts.substr(header.key_bytes + header.log_bytes),
-                 parts.substr(header.key_bytes, header.log_bytes)};
+    return cubin;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::file) throw;
     return std::nullopt;  // it is not there, or was removed meanwhile
@@ -158,16 +176,10 @@ std::optional<Cubin> CubinCache::find(const Source& source) const {
 
 void CubinCache::put(const Source& source, const Cubin& cubin) const {
   const std::string key = key_of(source);
-  EntryHeader header;
-  header.key_bytes = key.size();
-  header.log_bytes = cubin.log.size();
-  header.image_bytes = cubin.image.size();
-  const std::string parts = key + cubin.log + cubin.image;
-  header.checksum = checksum(header, parts);
-  if (sizeof header + parts.size() > std::min(largest_entry, max_bytes_)) return;
+  const std::string bytes = entry_bytes(key, cubin);
+  if (bytes.size() > std::min(largest_entry, max_bytes_)) return;
   io::ReplacementFile file(caller, directory_ + "/" + file_name(key));
-  file.write(&header, sizeof header);
-  file.write(parts.data(), parts.size());
+  file.write(bytes.data(), bytes.size());
   file.commit();
   remove_oldest();
 }

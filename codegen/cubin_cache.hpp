@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/nvrtc.hpp"
@@ -42,6 +43,11 @@ class CubinCache {
   std::string directory_;
   std::uint64_t max_bytes_;
 };
+
+/// The bytes of an entry's file.
+std::string entry_bytes(std::string_view key, const Cubin& cubin);
+/// What they hold; nothing where they are not those of an entry under this key.
+std::optional<Cubin> entry_of(std::string_view bytes, std::string_view key);
 
 struct Compiled {
   Cubin cubin;

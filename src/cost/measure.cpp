@@ -234,12 +234,16 @@ std::string key_of(const std::string& model, int threads) {
          (has_fma ? " fma" : "") + "\n";
 }
 
-std::string text_of(const CpuLimits& limits) {
+}  // namespace
+
+std::string host::limits_text(const CpuLimits& limits) {
   std::string text = key_of(limits.model, limits.threads) + "f32 " + digits(limits.f32) + "\nf64 " +
                      digits(limits.f64) + "\nbf16 " + digits(limits.bf16) + "\nread " + digits(limits.read) + "\ncopy " +
                      digits(limits.copy) + "\n";
   return text + "sum " + std::to_string(fnv1a(text)) + "\n";
 }
+
+namespace {
 
 /// Reads "name 1.5e9\n" off the front.
 bool take(std::string_view& text, std::string_view name, double& value) {
@@ -252,7 +256,9 @@ bool take(std::string_view& text, std::string_view name, double& value) {
   return true;
 }
 
-bool parse(std::string_view text, CpuLimits& limits) {
+}  // namespace
+
+bool host::read_limits(std::string_view text, CpuLimits& limits) {
   const std::string key = key_of(limits.model, limits.threads);
   if (!text.starts_with(key)) return false;
   std::string_view rest = text.substr(key.size());
@@ -260,8 +266,10 @@ bool parse(std::string_view text, CpuLimits& limits) {
       !take(rest, "bf16 ", limits.bf16) || !take(rest, "read ", limits.read) || !take(rest, "copy ", limits.copy)) {
     return false;
   }
-  return text == text_of(limits);
+  return text == limits_text(limits);
 }
+
+namespace {
 
 /// The user's own directory for what ein keeps, made if need be; empty if there can be none.
 std::string private_directory() {
@@ -290,7 +298,7 @@ bool load(const std::string& path, CpuLimits& limits) {
     if (file.size() > 4096) return false;
     std::string text(file.size(), '\0');
     file.read(0, text.data(), text.size());
-    return parse(text, limits);
+    return host::read_limits(text, limits);
   } catch (const Error&) {
     return false;
   }
@@ -298,7 +306,7 @@ bool load(const std::string& path, CpuLimits& limits) {
 
 void save(const std::string& path, const CpuLimits& limits) {
   try {
-    const std::string text = text_of(limits);
+    const std::string text = host::limits_text(limits);
     io::ReplacementFile file("measured_cpu", path);
     file.write(text.data(), text.size());
     file.commit();

@@ -1,11 +1,20 @@
 // What `measured_cpu` returns, measured by code that is compiled as the kernels are.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include <ein/hardware.hpp>
 
 namespace ein::host {
 
 /// Wants require_processor() before it.
 Hardware measured_cpu();
+
+/// The text in which limits are kept: with the processor, the threads and the build that they hold for, and a checksum.
+std::string limits_text(const CpuLimits& limits);
+/// Reads the rates of limits whose model and threads are given. False where the text is not what limits_text() writes for
+/// them.
+bool read_limits(std::string_view text, CpuLimits& limits);
 
 }  // namespace ein::host

@@ -1,6 +1,7 @@
 #include <ein/tokenizer.hpp>
 
 #include <algorithm>
+#include <bit>
 
 #include <ein/error.hpp>
 
@@ -85,16 +86,18 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> ids) const {
 std::string ByteTokenizer::save() const { return std::string(bytes_tag); }
 
 CharTokenizer::CharTokenizer(std::string_view text) {
-  std::vector<bool> occurs;
+  std::vector<std::uint64_t> occurs;  // 64 characters each
   for_each_character(text, [&](char32_t c, std::size_t, std::size_t) {
-    if (c >= occurs.size()) occurs.resize(c + 1);
-    occurs[c] = true;
+    if (c / 64 >= occurs.size()) occurs.resize(c / 64 + 1);
+    occurs[c / 64] |= std::uint64_t{1} << c % 64;
   });
   ascii_.fill(-1);
-  for (char32_t c = 0; c < occurs.size(); ++c) {
-    if (!occurs[c]) continue;
-    if (c < ascii_.size()) ascii_[c] = static_cast<std::int32_t>(characters_.size());
-    characters_.push_back(c);
+  for (std::size_t i = 0; i < occurs.size(); ++i) {
+    for (std::uint64_t rest = occurs[i]; rest != 0; rest &= rest - 1) {
+      const auto c = static_cast<char32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest)));
+      if (c < ascii_.size()) ascii_[c] = static_cast<std::int32_t>(characters_.size());
+      characters_.push_back(c);
+    }
   }
 }
 

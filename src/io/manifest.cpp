@@ -39,7 +39,8 @@ std::string to_hex(std::uint64_t value) {
 
 class Reader {
  public:
-  explicit Reader(const InputFile& file) : file_(file) {}
+  Reader(std::string_view text, const std::string& caller, const std::string& path)
+      : text_(text), caller_(caller), path_(path) {}
 
   Manifest read() const {
     const json root = parse();
@@ -57,14 +58,13 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { file_.fail("is damaged: " + what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    io::fail(caller_, path_, "is damaged: " + what);
+  }
 
   json parse() const {
-    if (file_.size() > longest_manifest) fail("it has " + std::to_string(file_.size()) + " bytes");
-    std::string text(file_.size(), '\0');
-    file_.read(0, text.data(), text.size());
     try {
-      return json::parse(text, [&](int depth, json::parse_event_t, const json&) {
+      return json::parse(text_, [&](int depth, json::parse_event_t, const json&) {
         if (depth > deepest) fail("it is nested too deeply");
         return true;
       });
@@ -108,7 +108,9 @@ class Reader {
     fail("a checksum is no string of 16 hexadecimal digits");
   }
 
-  const InputFile& file_;
+  std::string_view text_;
+  const std::string& caller_;
+  const std::string& path_;
 };
 
 }  // namespace
@@ -131,7 +133,15 @@ Manifest read_manifest(const std::string& caller, const std::string& directory) 
   if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found)
     return {};
   const InputFile file(caller, path.string());
-  return Reader(file).read();
+  if (file.size() > longest_manifest)
+    file.fail("is damaged: it has " + std::to_string(file.size()) + " bytes");
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  return parse_manifest(text, caller, file.path());
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& caller, const std::string& path) {
+  return Reader(text, caller, path).read();
 }
 
 std::string to_json(const Manifest& manifest) {

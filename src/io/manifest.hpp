@@ -31,6 +31,9 @@ std::string checkpoint_name(std::int64_t step, int copy);
 /// is damaged; names in it are checkpoint names and nothing else.
 Manifest read_manifest(const std::string& caller, const std::string& directory);
 
+/// `text` is the whole file, and may be any bytes. Errors as above, which name `path`.
+Manifest parse_manifest(std::string_view text, const std::string& caller, const std::string& path);
+
 std::string to_json(const Manifest& manifest);
 
 }  // namespace ein::io

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <ein/error.hpp>
@@ -26,6 +27,9 @@ bool find_number(const std::string& line, const std::string& key, double& value)
          std::sscanf(line.c_str() + at + key.size() + 4, "%lf", &value) == 1;
 }
 
+/// Losses are computed in float; with larger numbers the scale would overflow.
+bool is_drawn(double loss) { return std::abs(loss) <= std::numeric_limits<float>::max(); }
+
 std::string read_if_there(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return "";
@@ -37,25 +41,30 @@ std::string read_if_there(const std::string& path) {
 
 }  // namespace
 
+std::string read_log(const std::string& text, std::int64_t first_step, Losses& losses) {
+  std::string kept;
+  std::istringstream old(text);
+  for (std::string line; std::getline(old, line);) {
+    double step = 0, loss = 0;
+    if (!line.ends_with('}')) continue;  // a full disk cut it
+    if (!find_number(line, "step", step) || !(step >= 0 && step < 0x1p63)) continue;
+    // The evaluation at the first step comes again.
+    const auto at = static_cast<std::int64_t>(step);
+    const bool is_step = find_number(line, "loss", loss);
+    if (at > first_step || (!is_step && at == first_step)) continue;
+    if (is_step) losses.steps.push_back({at, loss});
+    if (find_number(line, "train_loss", loss)) losses.train.push_back({at, loss});
+    if (find_number(line, "val_loss", loss)) losses.validation.push_back({at, loss});
+    kept += line + "\n";
+  }
+  return kept;
+}
+
 Log::Log(const std::string& directory, std::int64_t first_step) : directory_(directory) {
   io::remove_abandoned_files(directory);
   std::string kept;
-  if (first_step > 0) {
-    std::istringstream old(read_if_there(directory + "/log.jsonl"));
-    for (std::string line; std::getline(old, line);) {
-      double step = 0, loss = 0;
-      if (!line.ends_with('}')) continue;  // a full disk cut it
-      // The evaluation at the first step comes again.
-      if (!find_number(line, "step", step) || step > static_cast<double>(first_step)) continue;
-      const bool is_step = find_number(line, "loss", loss);
-      if (!is_step && step >= static_cast<double>(first_step)) continue;
-      const auto at = static_cast<std::int64_t>(step);
-      if (is_step) steps_.push_back({at, loss});
-      if (find_number(line, "train_loss", loss)) train_.push_back({at, loss});
-      if (find_number(line, "val_loss", loss)) validation_.push_back({at, loss});
-      kept += line + "\n";
-    }
-  }
+  if (first_step > 0)
+    kept = read_log(read_if_there(directory + "/log.jsonl"), first_step, losses_);
   io::ReplacementFile file("train", directory + "/log.jsonl");
   file.write(kept.data(), kept.size());
   file.commit();
@@ -68,7 +77,7 @@ void Log::write(const std::string& line) {
 }
 
 void Log::stepped(std::int64_t step, const TrainProgress& p) {
-  steps_.push_back({step, p.loss});
+  losses_.steps.push_back({step, p.loss});
   write("{\"step\": " + std::to_string(step) + ", \"loss\": " + formatted("%.9g", p.loss) +
         ", \"lr\": " + formatted("%.9g", p.learning_rate) + ", \"grad_norm\": " +
         formatted("%.9g", p.grad_norm) + ", \"seconds\": " + formatted("%.6g", p.seconds) +
@@ -77,8 +86,8 @@ void Log::stepped(std::int64_t step, const TrainProgress& p) {
 }
 
 void Log::evaluated(const TrainProgress& p) {
-  train_.push_back({p.step, p.train_loss});
-  validation_.push_back({p.step, p.validation_loss});
+  losses_.train.push_back({p.step, p.train_loss});
+  losses_.validation.push_back({p.step, p.validation_loss});
   write("{\"step\": " + std::to_string(p.step) +
         ", \"train_loss\": " + formatted("%.9g", p.train_loss) + ", \"val_loss\": " +
         formatted("%.9g", p.validation_loss) + ", \"elapsed\": " + formatted("%.6g", p.elapsed) +
@@ -86,25 +95,28 @@ void Log::evaluated(const TrainProgress& p) {
              ? ", \"whole_val_loss\": " + formatted("%.9g", *p.whole_validation_loss)
              : "") +
         "}\n");
-  const std::string svg = picture();
+  const std::string svg = picture(losses_);
   io::ReplacementFile file("train", directory_ + "/loss.svg");
   file.write(svg.data(), svg.size());
   file.commit();
 }
 
-std::string Log::picture() const {
+std::string picture(const Losses& losses) {
   constexpr double width = 720, height = 400, left = 56, right = 20, top = 24, bottom = 44;
   double low = INFINITY, high = -INFINITY;
   std::int64_t last = 1;
-  for (const auto* points : {&steps_, &train_, &validation_}) {
-    for (const Point& point : *points) {
-      if (!std::isfinite(point.loss)) continue;
+  for (const auto* points : {&losses.steps, &losses.train, &losses.validation}) {
+    for (const Losses::Point& point : *points) {
+      if (!is_drawn(point.loss)) continue;
       low = std::min(low, point.loss);
       high = std::max(high, point.loss);
       last = std::max(last, point.step);
     }
   }
-  if (!(low < high)) high = (low = std::isfinite(low) ? low : 0) + 1;
+  if (!(low < high)) {
+    low = std::isfinite(low) ? low : 0;
+    high = low + std::max(1.0, 0x1p-20 * std::abs(low));  // large losses are more than 1 apart
+  }
   const auto x = [&](double step) {
     return left + (width - left - right) * step / static_cast<double>(last);
   };
@@ -123,18 +135,19 @@ std::string Log::picture() const {
            "</text><text x=\"" + formatted("%.1f", x(step)) +
            "\" y=\"376\" text-anchor=\"middle\">" + formatted("%.0f", step) + "</text>\n";
   }
-  const auto curve = [&](const std::vector<Point>& points, const char* colour, const char* style) {
+  const auto curve = [&](const std::vector<Losses::Point>& points, const char* colour,
+                         const char* style) {
     svg += std::string("<polyline fill=\"none\" stroke=\"") + colour + "\" " + style + " points=\"";
-    for (const Point& point : points) {
-      if (std::isfinite(point.loss))
+    for (const Losses::Point& point : points) {
+      if (is_drawn(point.loss))
         svg += formatted("%.1f,", x(static_cast<double>(point.step))) +
                formatted("%.1f ", y(point.loss));
     }
     svg += "\"/>\n";
   };
-  curve(steps_, "#9ecae1", "stroke-width=\"1\"");
-  curve(train_, "#08519c", "stroke-width=\"2\"");
-  curve(validation_, "#d94801", "stroke-width=\"2\"");
+  curve(losses.steps, "#9ecae1", "stroke-width=\"1\"");
+  curve(losses.train, "#08519c", "stroke-width=\"2\"");
+  curve(losses.validation, "#d94801", "stroke-width=\"2\"");
   svg +=
       "<text x=\"690\" y=\"40\" text-anchor=\"end\" fill=\"#9ecae1\">loss of each step</text>"
       "<text x=\"690\" y=\"56\" text-anchor=\"end\" fill=\"#08519c\">training</text>"

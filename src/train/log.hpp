@@ -9,6 +9,21 @@
 
 namespace ein::training {
 
+/// Losses by step.
+struct Losses {
+  struct Point {
+    std::int64_t step;
+    double loss;
+  };
+  std::vector<Point> steps, train, validation;
+};
+
+/// Takes the losses of a run up to the step at which it goes on from its log.jsonl, and returns the lines that tell them.
+/// `text` may be any bytes.
+std::string read_log(const std::string& text, std::int64_t first_step, Losses& losses);
+/// An SVG of them.
+std::string picture(const Losses& losses);
+
 class Log {
  public:
   /// Keeps the lines of a run that is resumed, up to the step at which it goes on. An Error of kind
@@ -20,15 +35,10 @@ class Log {
   void evaluated(const TrainProgress& progress);
 
  private:
-  struct Point {
-    std::int64_t step;
-    double loss;
-  };
   void write(const std::string& line);
-  std::string picture() const;
 
   std::string directory_;
-  std::vector<Point> steps_, train_, validation_;
+  Losses losses_;
 };
 
 }  // namespace ein::training

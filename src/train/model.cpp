@@ -37,8 +37,7 @@ std::int64_t number(const Checkpoint& checkpoint, const std::string& key) {
 }
 
 Described read_description(const Checkpoint& checkpoint) {
-  // Sizes that the tensors contradict are found when they are loaded; these bounds keep the model
-  // from being built.
+  // Products of these do not overflow.
   constexpr std::int64_t most = std::int64_t{1} << 24;
   const auto size = [&](const std::string& key) {
     const std::int64_t value = number(checkpoint, "model." + key);
@@ -58,13 +57,18 @@ Described read_description(const Checkpoint& checkpoint) {
     throw Error(ErrorKind::file,
                 "\"" + checkpoint.path + "\": the tokenizer has another vocabulary than the model");
   }
-  // The largest table must be there before memory for it is asked for.
-  const auto table = checkpoint.tensors.find("model.transformer.wte.weight");
-  const Shape wanted{described.config.vocab_size, described.config.n_embd};
-  if (table == checkpoint.tensors.end() || !(table->second.shape() == wanted)) {
-    throw Error(ErrorKind::file,
-                "\"" + checkpoint.path + "\" has no embedding of shape " + wanted.to_string());
-  }
+  // The largest tensors must be there before memory for a model is asked for.
+  const auto want = [&](const std::string& name, const Shape& shape) {
+    const auto tensor = checkpoint.tensors.find("model.transformer." + name + ".weight");
+    if (tensor != checkpoint.tensors.end() && tensor->second.shape() == shape) return;
+    throw Error(ErrorKind::file, "\"" + checkpoint.path + "\" has no " + name + ".weight of shape " +
+                                     shape.to_string());
+  };
+  const nn::TransformerConfig& config = described.config;
+  want("wte", {config.vocab_size, config.n_embd});
+  want("wpe", {config.block_size, config.n_embd});
+  for (std::int64_t i = 0; i < config.n_layer; ++i)
+    want("h." + std::to_string(i) + ".mlp.c_fc", {config.n_embd, 4 * config.n_embd});
   return described;
 }
 

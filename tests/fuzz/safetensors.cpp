@@ -1,52 +1,15 @@
 // Any bytes as a .safetensors file: either an ein::Error, or tensors that have all of the file's
 // data and that, written again, are read back the same.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-
-#include <ein/error.hpp>
 #include <ein/safetensors.hpp>
 
+#include "fuzz/fuzz.hpp"
 #include "io/safetensors_header.hpp"
 
-namespace {
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "fuzz_safetensors: %s\n", what);
-  std::abort();
-}
-
-/// A file that has no place on a disk, but a path.
-class MemoryFile {
- public:
-  MemoryFile() : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) { require(fd_ >= 0, "no memory file"); }
-  ~MemoryFile() { ::close(fd_); }
-  void write(const void* from, std::size_t bytes) const {
-    require(::write(fd_, from, bytes) == static_cast<ssize_t>(bytes), "a short write");
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
-
-bool same(const ein::Tensor& a, const ein::Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.nbytes() == 0 || std::memcmp(a.raw_data(), b.raw_data(), a.nbytes()) == 0);
-}
-
-}  // namespace
+using ein::fuzz::MemoryFile, ein::fuzz::require, ein::fuzz::same;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const MemoryFile file;
-  file.write(data, size);
+  static const MemoryFile file, written;
+  file.replace(data, size);
   ein::Safetensors mapped;
   try {
     mapped = ein::load_safetensors(file.path());
@@ -67,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& [name, tensor] : mapped.tensors) bytes += tensor.nbytes();
   require(bytes == size, "bytes that are no tensor's");
 
-  const MemoryFile written;
+  written.replace(nullptr, 0);
   ein::io::layout_safetensors("fuzz", mapped.tensors, mapped.metadata)
       .write([&](const void* from, std::size_t n) { written.write(from, n); });
   const ein::Safetensors back = ein::load_safetensors(written.path(), {.mmap = false});
