@@ -45,7 +45,7 @@ struct ScalarStep {
   bool of_run = false;        // uniform, normal: the seed is the run's, and the stream counts from the run's
   /// Constants are equal if their bits are: 0.0 is not -0.0, and NaN is NaN.
   friend bool operator==(const ScalarStep& a, const ScalarStep& b) {
-    return a.op == b.op && std::equal(a.args, a.args + 3, b.args) && a.which == b.which &&
+    return a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] && a.args[2] == b.args[2] && a.which == b.which &&
            std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) && a.integer == b.integer &&
            a.seed == b.seed && a.stream == b.stream && a.of_run == b.of_run;
   }
@@ -93,7 +93,8 @@ bool draws(const ScalarExpr& expr);
 /// `outer` with each of its inputs i replaced by `inner[i]`.
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner);
 
-/// Written as a formula over x0, x1, ...
+/// Written as a formula over x0, x1, ... Long parts that are used more than once have names:
+/// `(t0 * t0) with t0 = ...`, in the order in which they are computed.
 std::string to_string(const ScalarExpr& expr);
 
 }  // namespace ein

@@ -149,9 +149,25 @@ ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& in
 }
 
 std::string to_string(const ScalarExpr& expr) {
-  std::vector<std::string> text;
+  constexpr std::size_t longest_repeated = 100;  // characters of a part that is written each time it is used
+  std::vector<int> uses(expr.steps.size(), 0);
   for (const ScalarStep& step : expr.steps) {
-    const auto arg = [&](int i) { return text[static_cast<std::size_t>(step.args[i])]; };
+    for (int arg : step.args) {
+      if (arg >= 0) ++uses[static_cast<std::size_t>(arg)];
+    }
+  }
+  std::vector<std::string> text;
+  std::string named;  // long parts that are used more than once
+  int names = 0;
+  const auto give_name = [&] {
+    if (uses[text.size() - 1] < 2 || text.back().size() <= longest_repeated) return;
+    const std::string name = "t" + std::to_string(names++);
+    named += (named.empty() ? " with " : ", ") + name + " = " + text.back();
+    text.back() = name;
+  };
+  for (const ScalarStep& step : expr.steps) {
+    if (!text.empty()) give_name();
+    const auto arg = [&](int i) -> const std::string& { return text[static_cast<std::size_t>(step.args[i])]; };
     const ScalarOpInfo& row = info(step.op);
     const std::string word(row.name);
     switch (row.arity) {
@@ -167,7 +183,8 @@ std::string to_string(const ScalarExpr& expr) {
         break;
       case 2:
         if (word.size() <= 2 && word != "or") {
-          text.push_back("(" + arg(0) + " " + word + " " + arg(1) + ")");
+          std::string binary = "(" + arg(0) + " " + word + " " + arg(1) + ")";
+          text.push_back(std::move(binary));
           break;
         }
         [[fallthrough]];
@@ -178,7 +195,7 @@ std::string to_string(const ScalarExpr& expr) {
       }
     }
   }
-  return text.back();
+  return text.back() + named;
 }
 
 }  // namespace ein

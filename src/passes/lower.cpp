@@ -134,8 +134,7 @@ class Lowering {
       }
     }
     for (ValueId output : graph_.outputs) users_[static_cast<std::size_t>(output)] = 2;
-    std::vector<std::size_t> reads;  // of each value's nest
-    for (const Op& op : graph_.ops) reads.push_back(op.inputs.size());
+    std::vector<FusedSize> sizes(graph_.ops.begin(), graph_.ops.end());  // of each value's nest
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       const Op& op = graph_.ops[id];
       if (users_[id] != 1 || user_[id] < 0) continue;
@@ -143,17 +142,17 @@ class Lowering {
       if (op.kind == OpKind::map) {
         const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
         // One that finishes a reduction is that reduction's nest.
-        std::size_t& reader_reads = reads[static_cast<std::size_t>(user_[id])];
-        inlined_[id] = absorbed_into_[id] < 0 && reader_reads + reads[id] <= most_fused_reads && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
+        FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
+        inlined_[id] = absorbed_into_[id] < 0 && reader_size.has_room_for(sizes[id]) && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
                        op.compute == compute && op.dtype == op.compute && is_pure(op.expr) && writes_plainly(op) && points(op) == points(reader);
-        if (inlined_[id]) reader_reads += reads[id];
+        if (inlined_[id]) reader_size += sizes[id];
       } else if (is_finished_by(static_cast<ValueId>(id), user_[id])) {
-        std::size_t& reader_reads = reads[static_cast<std::size_t>(user_[id])];
+        FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
         ValueId& absorbed = absorbed_into_[static_cast<std::size_t>(user_[id])];
-        if (absorbed >= 0 || reader_reads + reads[id] > most_fused_reads) continue;
+        if (absorbed >= 0 || !reader_size.has_room_for(sizes[id])) continue;
         inlined_[id] = true;
         absorbed = static_cast<ValueId>(id);
-        reader_reads += reads[id];
+        reader_size += sizes[id];
       }
     }
   }

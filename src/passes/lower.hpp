@@ -8,8 +8,19 @@
 
 namespace ein {
 
-/// Maps are not fused beyond so many operands: a processor has only so many registers and streams.
-inline constexpr std::size_t most_fused_reads = 16;
+/// What a nest may grow to by fusion: a processor has only so many registers and streams, and passes take time for each
+/// step. Memory traffic between nests of so many steps costs little beside them.
+struct FusedSize {
+  std::size_t reads = 0, steps = 0;
+
+  explicit FusedSize(const Op& op) : reads(op.inputs.size()), steps(op.expr.steps.size()) {}
+  bool has_room_for(const FusedSize& other) const { return reads + other.reads <= 16 && steps + other.steps <= 128; }
+  FusedSize& operator+=(const FusedSize& other) {
+    reads += other.reads;
+    steps += other.steps;
+    return *this;
+  }
+};
 
 /// Where an input's elements lie in its buffer, in elements.
 struct InputLayout {

@@ -14,22 +14,24 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return values[a].bytes != values[b].bytes ? values[a].bytes > values[b].bytes : a < b;
   });
-  const auto end = [&](std::size_t v) { return arena.offsets[v] + values[v].bytes; };
-  std::vector<std::size_t> placed;
+  struct Placed {
+    std::size_t offset, end;
+    Lifetime value;
+  };
+  std::vector<Placed> placed;  // by offset
   for (std::size_t v : order) {
-    std::vector<std::size_t> others;
-    for (std::size_t p : placed) {
-      if (values[p].first <= values[v].last && values[v].first <= values[p].last) others.push_back(p);
-    }
-    std::sort(others.begin(), others.end(), [&](std::size_t a, std::size_t b) { return arena.offsets[a] < arena.offsets[b]; });
+    const Lifetime& value = values[v];
     std::size_t offset = 0;
-    for (std::size_t other : others) {
-      if (offset + values[v].bytes <= arena.offsets[other]) break;
-      offset = std::max(offset, (end(other) + alignment - 1) / alignment * alignment);
+    auto at = placed.begin();
+    for (; at != placed.end() && offset + value.bytes > at->offset; ++at) {
+      const bool lives_beside = at->value.first <= value.last && value.first <= at->value.last;
+      if (lives_beside) offset = std::max(offset, (at->end + alignment - 1) / alignment * alignment);
     }
+    const std::size_t end = offset + value.bytes;
     arena.offsets[v] = offset;
-    arena.bytes = std::max(arena.bytes, end(v));
-    placed.push_back(v);
+    arena.bytes = std::max(arena.bytes, end);
+    at = std::upper_bound(placed.begin(), placed.end(), offset, [](std::size_t o, const Placed& p) { return o < p.offset; });
+    placed.insert(at, {offset, end, value});
   }
   return arena;
 }

@@ -224,17 +224,17 @@ class MapFusion {
     std::vector<ValueId> inputs;
     std::vector<Access> reads;
     bool fused = false;
-    std::size_t total = op.inputs.size();
+    FusedSize size(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Op& producer = graph_.op(op.inputs[i]);
-      if (!moves_into_readers(op.inputs[i]) || total + producer.inputs.size() > most_fused_reads) {
+      if (!moves_into_readers(op.inputs[i]) || !size.has_room_for(FusedSize(producer))) {
         inner.push_back(Ex::input(static_cast<int>(inputs.size())));
         inputs.push_back(op.inputs[i]);
         reads.push_back(op.reads[i]);
         continue;
       }
       fused = true;
-      total += producer.inputs.size();
+      size += FusedSize(producer);
       const std::vector<DimIndex> axis_value = axis_values(producer, op.reads[i]);
       std::vector<ScalarExpr> shifted;
       for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
