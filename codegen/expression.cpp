@@ -35,7 +35,7 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
   const auto comparison = [&](const char* sign) { return as_number(compute, a + sign + b); };
   switch (op) {
     case ScalarOp::neg:
-      return floats ? zero + " - " + a : "minus(0ll, " + a + ")";
+      return floats ? "-" + a : "minus(0ll, " + a + ")";
     case ScalarOp::abs:
       return floats ? call("fabs", compute, a) : "absolute(" + a + ")";
     case ScalarOp::logical_not:

@@ -126,6 +126,34 @@ TEST_F(EmitTest, RandomMaps) {
   check_all();
 }
 
+// 1 / f(x) tells 0 from -0.
+TEST_F(EmitTest, SignsOfZero) {
+  const Values values{0, -0.0, 1, -1, INFINITY, -INFINITY};
+  const auto n = static_cast<std::int64_t>(values.size());
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const auto add_map = [&](const Ex& f) {
+      Op op{.kind = OpKind::map,
+            .dtype = dtype,
+            .shape = {n, n},
+            .axes = {{"a", n}, {"b", n}},
+            .reads = {plain({0}), plain({1})},
+            .write = plain({0, 1}),
+            .expr = Ex(1.0) / f,
+            .compute = dtype};
+      add(graph_of({{dtype, {n}}, {dtype, {n}}}, op),
+          {make_tensor(values, {n}, dtype), make_tensor(values, {n}, dtype)}, {1e-6, 0});
+    };
+    for (ScalarOp op : {ScalarOp::neg, ScalarOp::abs, ScalarOp::sqrt, ScalarOp::tanh, ScalarOp::erf,
+                        ScalarOp::silu, ScalarOp::gelu})
+      add_map(Ex::apply(op, Ex::input(0)) + Ex(0.0) * Ex::input(1));
+    for (ScalarOp op : {ScalarOp::neg, ScalarOp::abs, ScalarOp::tanh, ScalarOp::silu, ScalarOp::gelu})
+      add_map(Ex::apply(op, Ex::input(0)) * Ex::apply(ScalarOp::abs, Ex::input(1)));
+    for (ScalarOp op : {ScalarOp::add, ScalarOp::sub, ScalarOp::mul, ScalarOp::div})
+      add_map(Ex::apply(op, Ex::input(0), Ex::input(1)));
+  }
+  check_all();
+}
+
 TEST_F(EmitTest, EveryConversion) {
   // Values at and beyond the limits of all dtypes, ties, subnormal numbers, infinities, NaN.
   Values values{0,

@@ -113,7 +113,7 @@ class RandomProgram {
         const double want = memory_[nest.output].values[i];
         // bf16 has 8 bits, of which several nests may lose some.
         const double tolerance = has_halves_ ? 0.05 : 2e-5;
-        ASSERT_TRUE(std::abs(value - want) <= tolerance * std::max(1.0, std::abs(want)) || (std::isnan(want) && std::isnan(value)))
+        ASSERT_TRUE(value == want || (std::isfinite(want) && std::abs(value - want) <= tolerance * std::max(1.0, std::abs(want))) || (std::isnan(want) && std::isnan(value)))
             << "element " << i << " is " << value << " and should be " << want << '\n' << text();
       }
     }

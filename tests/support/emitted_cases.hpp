@@ -198,7 +198,8 @@ class EmitTest : public testing::Test {
       if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) continue;
       const double allowed =
           (tolerance.relative + eps) * std::abs(want) + tolerance.absolute + tiny;
-      if (tolerance.relative + tolerance.absolute > 0 && std::abs(got[i] - want) <= allowed)
+      if (tolerance.relative + tolerance.absolute > 0 && std::isfinite(want) &&
+          std::abs(got[i] - want) <= allowed)
         continue;
       return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", ought to be " +
              std::to_string(want);
