@@ -48,11 +48,10 @@ struct Constants<float> {
   static constexpr std::array<float, 9> log = {0.33333340F,   -0.25000164F, 0.19999605F,   -0.16655296F, 0.14276241F,
                                                -0.12727785F,  0.11700654F,  -0.091161422F, 0.037672464F};
   static constexpr float log_ln2_high = 0.693145752F, log_ln2_low = 1.42860677e-6F;
-  // (erf x - x) / x in x², for x below `erf_near` (error 8e-10).
-  static constexpr float erf_near = 0.4375F;
-  static constexpr std::array<float, 5> erf_small = {0.128379166F, -0.37612626F, 0.11283318F, -0.0267995615F, 0.00482852478F};
   // erf x up to `erf_last`, beyond which it is 1, in 32 pieces around the multiples of 1/8: polynomials in the distance from
-  // there (relative error 5e-8), of which no piece begins below the end of the one before.
+  // there (relative error 5e-8), of which no piece begins below the end of the one before. The first, up to `erf_near`, is of
+  // erf x - x.
+  static constexpr float erf_near = 0.0625F;
   static constexpr float erf_last = 3.9192059F, to_eighths = 1.5F * (1 << 20);  // so large that its last bit is 1/8
   alignas(64) static constexpr float erf[5][32] = {
     {0, 1.403162e-01F, 2.763264e-01F, 4.041169e-01F, 5.204999e-01F, 6.232409e-01F, 7.1115565e-01F, 7.840751e-01F,
@@ -60,23 +59,23 @@ struct Constants<float> {
      9.9199003e-01F, 9.953223e-01F, 9.97346e-01F, 9.985373e-01F, 9.9921703e-01F, 9.99593e-01F, 9.997946e-01F,
      9.998994e-01F, 9.9995214e-01F, 9.999779e-01F, 9.999901e-01F, 9.999957e-01F, 9.999982e-01F, 9.999993e-01F,
      9.999997e-01F, 9.999999e-01F, 9.9999994e-01F},
-    {1.1283791F, 1.1108848F, 1.0600138F, 9.803526e-01F, 8.787826e-01F, 7.634997e-01F, 6.4293134e-01F, 5.2474535e-01F,
+    {0.128379151F, 1.1108848F, 1.0600138F, 9.803526e-01F, 8.787826e-01F, 7.634997e-01F, 6.4293134e-01F, 5.2474535e-01F,
      4.1510782e-01F, 3.1827426e-01F, 2.3652135e-01F, 1.7035992e-01F, 1.1893036e-01F, 8.047227e-02F, 5.2774966e-02F,
      3.3545773e-02F, 2.0666923e-02F, 1.2340761e-02F, 7.142268e-03F, 4.006438e-03F, 2.178255e-03F, 1.147855e-03F,
      5.8626407e-04F, 2.902201e-04F, 1.392482e-04F, 6.475593e-05F, 2.9187524e-05F, 1.27509575e-05F, 5.399034e-06F,
      2.2157308e-06F, 8.813442e-07F, 3.3978304e-07F},
-    {6.8669233e-06F, -1.3885362e-01F, -2.6500064e-01F, -3.6763084e-01F, -4.3939057e-01F, -4.7718695e-01F,
+    {6.86988233e-06F, -1.3885362e-01F, -2.6500064e-01F, -3.6763084e-01F, -4.3939057e-01F, -4.7718695e-01F,
      -4.8219833e-01F, -4.5915213e-01F, -4.1510782e-01F, -3.5805857e-01F, -2.9565176e-01F, -2.34245e-01F,
      -1.7839569e-01F, -1.307676e-01F, -9.2356354e-02F, -6.289848e-02F, -4.1333973e-02F, -2.622422e-02F,
      -1.6070182e-02F, -9.515346e-03F, -5.445676e-03F, -3.0131442e-03F, -1.6122418e-03F, -8.3439215e-04F, -4.1775e-04F,
      -2.0236526e-04F, -9.486106e-05F, -4.3035307e-05F, -1.8897026e-05F, -8.03222e-06F, -3.3051308e-06F,
      -1.3166992e-06F},
-    {-3.7667602e-01F, -3.582225e-01F, -3.0878156e-01F, -2.3465472e-01F, -1.4642835e-01F, -5.580544e-02F,
+    {-0.376676142F, -3.582225e-01F, -3.0878156e-01F, -2.3465472e-01F, -1.4642835e-01F, -5.580544e-02F,
      2.6529146e-02F, 9.259573e-02F, 1.3803162e-01F, 1.6215308e-01F, 1.6730548e-01F, 1.5778825e-01F, 1.3867934e-01F,
      1.1483015e-01F, 9.0189494e-02F, 6.7426e-02F, 4.8286807e-02F, 3.309838e-02F, 2.177658e-02F, 1.3771343e-02F,
      8.37997e-03F, 4.9110344e-03F, 2.7738574e-03F, 1.45e-03F, 7.9407194e-04F, 4.0284224e-04F, 1.9734529e-04F,
      9.338465e-05F, -6.7e-05F, 1.8867691e-05F, 8.059641e-06F, 3.3287297e-06F},
-    {1.408213e-02F, 6.6823006e-02F, 1.2609339e-01F, 1.6602345e-01F, 1.8271497e-01F, 1.7624293e-01F, 1.5059732e-01F,
+    {0.0140834413F, 6.6823006e-02F, 1.2609339e-01F, 1.6602345e-01F, 1.8271497e-01F, 1.7624293e-01F, 1.5059732e-01F,
      1.1241352e-01F, 6.928258e-02F, 2.812228e-02F, -5.9903124e-03F, -3.033849e-02F, -4.446325e-02F, -4.9620476e-02F,
      -4.8041638e-02F, -4.2232536e-02F, -3.4442317e-02F, -2.6373535e-02F, -1.9103352e-02F, -1.3154545e-02F,
      -8.641521e-03F, -5.4296604e-03F, -3.2694486e-03F, -1.8895587e-03F, -1.0494478e-03F, -5.6066975e-04F,
@@ -386,9 +385,9 @@ inline float erf(float x) {
   const float t = size - (piece - K::to_eighths);
   const std::int32_t place = std::bit_cast<std::int32_t>(piece) & 31;
   float sum = K::erf[4][place];
-  for (std::size_t i = 4; i-- > 0;) sum = K::erf[i][place] + t * sum;
-  const float far = size > K::erf_last ? 1.F : sum;
-  return with_sign_of(size < K::erf_near ? size + size * polynomial(x * x, K::erf_small) : far, x);
+  for (std::size_t i = 4; i-- > 1;) sum = K::erf[i][place] + t * sum;
+  sum = (size > K::erf_near ? K::erf[0][place] : size) + t * sum;
+  return with_sign_of(size > K::erf_last ? 1.F : sum, x);
 }
 
 inline double erf(double x) { return std::erf(x); }

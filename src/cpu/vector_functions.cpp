@@ -12,7 +12,7 @@ namespace x86 = asmjit::x86;
 namespace {
 
 using K = functions::Constants<float>;
-constexpr unsigned greater = 0x1E, less = 0x11;  // predicates of vcmpps
+constexpr unsigned greater = 0x1E, less_or_equal = 0x12;  // predicates of vcmpps
 constexpr unsigned sign_of_second = 0xD8;  // of vpternlog, where the third operand is K::sign
 
 }  // namespace
@@ -106,22 +106,21 @@ VectorCode::Vector VectorCode::look_up(const float (&numbers)[32], const Vector&
 }
 
 VectorCode::Vector VectorCode::erf(const Vector& x) {
-  const Vector size = magnitude(x), square = code_.newZmm(), piece = code_.newZmm(), t = code_.newZmm();
+  const Vector size = magnitude(x), piece = code_.newZmm(), t = code_.newZmm();
   code_.vaddps(piece, size, constant_vector(K::to_eighths));
   code_.vsubps(t, piece, constant_vector(K::to_eighths));
   code_.vsubps(t, size, t);
   const Vector sum = look_up(K::erf[4], piece);
-  for (std::size_t i = 4; i-- > 0;) code_.vfmadd213ps(sum, t, look_up(K::erf[i], piece));
-  code_.vmulps(square, size, size);
-  const Vector near = polynomial(square, K::erf_small);
-  code_.vfmadd213ps(near, size, size);
+  for (std::size_t i = 4; i-- > 1;) code_.vfmadd213ps(sum, t, look_up(K::erf[i], piece));
+  const Vector first = look_up(K::erf[0], piece), one = constant_vector(1);
   const x86::KReg is_near = code_.newKw(), is_far = code_.newKw();
-  code_.vcmpps(is_near, size, constant(K::erf_near), less);
+  code_.vcmpps(is_near, size, constant(K::erf_near), less_or_equal);
   code_.vcmpps(is_far, size, constant(K::erf_last), greater);
-  const Vector one = constant_vector(1), result = select(is_near, near, sum);
-  code_.k(is_far).vmovaps(result, one);
-  code_.vpternlogd(result, x, constant_bits(K::sign), sign_of_second);
-  return result;
+  code_.k(is_near).vmovaps(first, size);
+  code_.vfmadd213ps(sum, t, first);
+  code_.k(is_far).vmovaps(sum, one);
+  code_.vpternlogd(sum, x, constant_bits(K::sign), sign_of_second);
+  return sum;
 }
 
 /// factor / (1 + e^t) for t >= 0 with the factor t or 1, as 2^-k·factor / (2^-k + 1 + p).
