@@ -32,6 +32,8 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
   const auto arithmetic = [&](const char* sign, const char* wrapping) {
     return floats ? a + sign + b : wrapping + ("(" + a + ", " + b + ")");
   };
+  const auto library = [&](const char* function) { return call(function, compute, a); };
+  const auto own = [&](const std::string& function) { return function + "(" + a + ")"; };
   const auto comparison = [&](const char* sign) { return as_number(compute, a + sign + b); };
   switch (op) {
     case ScalarOp::neg:
@@ -73,32 +75,35 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
     default:
       break;
   }
+  if (op == ScalarOp::remainder) return "remainder_of(" + a + ", " + b + ")";
+  if (!floats) {
+    switch (op) {
+      case ScalarOp::bit_and:
+        return a + " & " + b;
+      case ScalarOp::bit_or:
+        return a + " | " + b;
+      case ScalarOp::bit_xor:
+        return a + " ^ " + b;
+      case ScalarOp::shift_left:
+        return "shifted_left(" + a + ", " + b + ")";
+      case ScalarOp::shift_right:
+        return "shifted_right(" + a + ", " + b + ")";
+      default:
+        break;
+    }
+  }
   if (floats) {
     switch (op) {
       case ScalarOp::div:
         return a + " / " + b;
-      case ScalarOp::sqrt:
-        return call("sqrt", compute, a);
-      case ScalarOp::rsqrt:
-        return call("rsqrt", compute, a);
-      case ScalarOp::exp:
-        return call("exp", compute, a);
-      case ScalarOp::log:
-        return call("log", compute, a);
-      case ScalarOp::tanh:
-        return call("tanh", compute, a);
-      case ScalarOp::erf:
-        return call("erf", compute, a);
-      case ScalarOp::sigmoid:
-        return "sigmoid(" + a + ")";
-      case ScalarOp::silu:
-        return "silu(" + a + ")";
-      case ScalarOp::gelu:
-        return "gelu(" + a + ")";
-      case ScalarOp::normal_cdf:
-        return call("normcdf", compute, a);
-      case ScalarOp::normal_quantile:
-        return compute_type(compute) + "(normal_quantile(" + a + "))";
+      case ScalarOp::atan2:
+        return call("atan2", compute, a + ", " + b);
+      case ScalarOp::hypot:
+        return call("hypot", compute, a + ", " + b);
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  case ScalarOp::name:                                     \
+    return cuda;
+#include <ein/scalar_functions.hpp>
       default:
         break;
     }

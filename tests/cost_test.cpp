@@ -56,18 +56,16 @@ struct Counted {
     ++done.functions[op];
     return Counted(value);
   }
-  friend Counted sqrt(Counted a) { return function(ScalarOp::sqrt, std::sqrt(a.value)); }
-  friend Counted rsqrt(Counted a) { return function(ScalarOp::rsqrt, 1 / std::sqrt(a.value)); }
-  friend Counted exp(Counted a) { return function(ScalarOp::exp, std::exp(a.value)); }
-  friend Counted log(Counted a) { return function(ScalarOp::log, std::log(a.value)); }
-  friend Counted tanh(Counted a) { return function(ScalarOp::tanh, std::tanh(a.value)); }
-  friend Counted erf(Counted a) { return function(ScalarOp::erf, std::erf(a.value)); }
-  friend Counted sigmoid(Counted a) { return function(ScalarOp::sigmoid, a.value); }
-  friend Counted silu(Counted a) { return function(ScalarOp::silu, a.value); }
-  friend Counted gelu(Counted a) { return function(ScalarOp::gelu, a.value); }
-  friend Counted normal_cdf(Counted a) { return function(ScalarOp::normal_cdf, a.value); }
+#define EIN_FUNCTION(name, exact, host, adjoint, cuda) \
+  friend Counted name(Counted a) { return function(ScalarOp::name, reference::name(a.value)); }
+#define EIN_ROUNDING(name, exact, host, adjoint, cuda) \
+  friend Counted name(Counted a) { return ++done.compare, Counted(reference::name(a.value)); }
+#include <ein/scalar_functions.hpp>
+  friend Counted atan2(Counted a, Counted b) { return function(ScalarOp::atan2, std::atan2(a.value, b.value)); }
+  friend Counted hypot(Counted a, Counted b) { return function(ScalarOp::hypot, std::hypot(a.value, b.value)); }
+  friend Counted remainder(Counted a, Counted b) { return ++done.div, Counted(reference::remainder(a.value, b.value)); }
+  friend Counted bit_operation(ScalarOp op, Counted a, Counted b) { return ++done.compare, Counted(reference::bit_operation(op, a.value, b.value)); }
   friend Counted pow(Counted a, Counted b) { return function(ScalarOp::pow, std::pow(a.value, b.value)); }
-  friend Counted normal_quantile(Counted a) { return function(ScalarOp::normal_quantile, a.value); }
   friend Counted normal(Counted a) { return function(ScalarOp::normal, a.value); }
 };
 

@@ -43,14 +43,16 @@ class ExprMaker {
     const Ex x = exact(static_cast<int>(below(random_, 4)));
     if (compute_ == DType::i64 || below(random_, 2) == 0) return x;
     rounds_ = true;
-    constexpr ScalarOp functions[] = {ScalarOp::sqrt, ScalarOp::rsqrt, ScalarOp::exp,
-                                      ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf,
-                                      ScalarOp::sigmoid, ScalarOp::silu,
-                                      ScalarOp::normal_cdf, ScalarOp::gelu};
+    constexpr ScalarOp functions[] = {
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) ScalarOp::name,
+#define EIN_ROUNDING(name, reference, host, adjoint, cuda)
+#include <ein/scalar_functions.hpp>
+    };
     if (below(random_, 3) == 0) return exact(1) / x;
     if (below(random_, 8) == 0)
       return Ex::apply(ScalarOp::pow, Ex::apply(ScalarOp::abs, x), Ex(1.5));
-    if (below(random_, 8) == 0) return Ex::apply(ScalarOp::normal_quantile, Ex(0.25));
+    if (below(random_, 12) == 0) return Ex::apply(ScalarOp::atan2, x, exact(1));
+    if (below(random_, 12) == 0) return Ex::apply(ScalarOp::hypot, x, exact(1));
     return Ex::apply(functions[below(random_, std::ssize(functions))], x);
   }
   bool rounds() const { return rounds_; }
@@ -60,6 +62,13 @@ class ExprMaker {
     if (depth == 0) return leaf();
     const Ex a = exact(depth - 1);
     constexpr ScalarOp unary[] = {ScalarOp::neg, ScalarOp::abs, ScalarOp::logical_not};
+    constexpr ScalarOp roundings[] = {
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda)
+#define EIN_ROUNDING(name, reference, host, adjoint, cuda) ScalarOp::name,
+#include <ein/scalar_functions.hpp>
+    };
+    if (compute_ != DType::i64 && below(random_, 12) == 0)
+      return Ex::apply(roundings[below(random_, std::ssize(roundings))], a);
     if (below(random_, 4) == 0) return Ex::apply(unary[below(random_, 3)], a);
     const Ex b = exact(static_cast<int>(below(random_, depth)));
     if (below(random_, 5) == 0) return Ex::apply(ScalarOp::where, leaf(), a, b);
@@ -67,6 +76,11 @@ class ExprMaker {
         ScalarOp::add, ScalarOp::sub,         ScalarOp::mul,       ScalarOp::min, ScalarOp::max,
         ScalarOp::lt,  ScalarOp::le,          ScalarOp::gt,        ScalarOp::ge,  ScalarOp::eq,
         ScalarOp::ne,  ScalarOp::logical_and, ScalarOp::logical_or};
+    constexpr ScalarOp of_integers[] = {ScalarOp::bit_and, ScalarOp::bit_or, ScalarOp::bit_xor,
+                                        ScalarOp::shift_left, ScalarOp::shift_right};
+    if (compute_ == DType::i64 && below(random_, 4) == 0)
+      return Ex::apply(of_integers[below(random_, std::ssize(of_integers))], a, b);
+    if (below(random_, 12) == 0) return Ex::apply(ScalarOp::remainder, a, b);
     return Ex::apply(binary[below(random_, std::ssize(binary))], a, b);
   }
   Ex leaf() {

@@ -23,7 +23,9 @@
 #include <ein/elementwise.hpp>
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
+#include "cpu/vector_code.hpp"
 #include "nest/interpret.hpp"
+#include "nest/random.hpp"
 #include "support/row_code.hpp"
 #include "support/tensor_values.hpp"
 
@@ -45,6 +47,19 @@ T normal(T x) {
 template <class T>
 T times_gate(T x, T gate) {
   return x == -std::numeric_limits<T>::infinity() ? -T(0) : x * gate;
+}
+
+/// By Newton's method on erf, or where that is flat on erfc.
+template <class T>
+T inverse_of_erf(T y) {
+  const long double x = y, size = std::abs(x);
+  if (!(size < 1)) return size == 1 ? static_cast<T>(x) * std::numeric_limits<T>::infinity() : std::numeric_limits<T>::quiet_NaN();
+  long double v = std::abs(random::normal_quantile(static_cast<double>((1 - size) / 2))) / std::numbers::sqrt2_v<long double>;
+  for (int i = 0; i < 4; ++i) {
+    const long double error = size < 0.5 ? std::erf(v) - size : (1 - size) - std::erfc(v);
+    v -= error * std::exp(v * v) / (2 * std::numbers::inv_sqrtpi_v<long double>);
+  }
+  return static_cast<T>(std::copysign(v, x));
 }
 
 enum class Course { rises, falls, neither };
@@ -80,7 +95,24 @@ const std::vector<Function>& functions() {
       {ScalarOp::gelu, neither, -0.16997123, inf, 2, EIN_BOTH(times_gate(x, normal(x))),
        {{0, 0}, {-0.0, -0.0}, {inf, inf}, {-inf, -0.0}, {1e30, 1e30}, {-1e10, -0.0}, {-1e30, -0.0}}},
       {ScalarOp::sqrt, rises, -0.0, inf, 0.5001, EIN_BOTH(std::sqrt(x)), {{0, 0}, {-0.0, -0.0}, {inf, inf}, {-1, nan}, {-inf, nan}, {4, 2}}},
-      {ScalarOp::rsqrt, falls, -inf, inf, 1.5, EIN_BOTH(1 / std::sqrt(x)), {{0, inf}, {-0.0, -inf}, {inf, 0}, {-1, nan}, {4, 0.5}}}};
+      {ScalarOp::rsqrt, falls, -inf, inf, 1.5, EIN_BOTH(1 / std::sqrt(x)), {{0, inf}, {-0.0, -inf}, {inf, 0}, {-1, nan}, {4, 0.5}}},
+      {ScalarOp::exp2, rises, 0, inf, 2, EIN_BOTH(std::exp2(x)), {{0, 1}, {-0.0, 1}, {10, 1024}, {inf, inf}, {-inf, 0}}},
+      {ScalarOp::expm1, rises, -1, inf, 2, EIN_BOTH(std::expm1(x)), {{0, 0}, {-0.0, -0.0}, {inf, inf}, {-inf, -1}, {-1e30, -1}}},
+      {ScalarOp::log2, rises, -inf, inf, 2, EIN_BOTH(std::log2(x)), {{0, -inf}, {1, 0}, {1024, 10}, {inf, inf}, {-1, nan}}},
+      {ScalarOp::log1p, rises, -inf, inf, 2, EIN_BOTH(std::log1p(x)), {{0, 0}, {-0.0, -0.0}, {-1, -inf}, {inf, inf}, {-2, nan}}},
+      {ScalarOp::sin, neither, -1, 1, 2, EIN_BOTH(std::sin(x)), {{0, 0}, {-0.0, -0.0}, {inf, nan}, {-inf, nan}}},
+      {ScalarOp::cos, neither, -1, 1, 2, EIN_BOTH(std::cos(x)), {{0, 1}, {-0.0, 1}, {inf, nan}, {-inf, nan}}},
+      {ScalarOp::tan, neither, -inf, inf, 2, EIN_BOTH(std::tan(x)), {{0, 0}, {-0.0, -0.0}, {inf, nan}, {-inf, nan}}},
+      {ScalarOp::asin, neither, -1.5707964, 1.5707964, 2, EIN_BOTH(std::asin(x)), {{0, 0}, {-0.0, -0.0}, {2, nan}, {inf, nan}}},
+      {ScalarOp::acos, neither, 0, 3.1415928, 2, EIN_BOTH(std::acos(x)), {{1, 0}, {2, nan}, {-inf, nan}}},
+      {ScalarOp::atan, rises, -1.5707964, 1.5707964, 2, EIN_BOTH(std::atan(x)), {{0, 0}, {-0.0, -0.0}}},
+      {ScalarOp::sinh, neither, -inf, inf, 2, EIN_BOTH(std::sinh(x)), {{0, 0}, {-0.0, -0.0}, {inf, inf}, {-inf, -inf}}},
+      {ScalarOp::cosh, neither, 1, inf, 2, EIN_BOTH(std::cosh(x)), {{0, 1}, {-0.0, 1}, {inf, inf}, {-inf, inf}}},
+      {ScalarOp::erfinv, neither, -inf, inf, 2, EIN_BOTH(inverse_of_erf(x)), {{0, 0}, {-0.0, -0.0}, {1, inf}, {-1, -inf}, {2, nan}, {inf, nan}}},
+      {ScalarOp::floor, rises, -inf, inf, 0, EIN_BOTH(std::floor(x)), {{0, 0}, {-0.0, -0.0}, {0.5, 0}, {-0.5, -1}, {inf, inf}, {1e30, 1e30}}},
+      {ScalarOp::ceil, rises, -inf, inf, 0, EIN_BOTH(std::ceil(x)), {{0, 0}, {-0.0, -0.0}, {0.5, 1}, {-0.5, -0.0}, {-inf, -inf}}},
+      {ScalarOp::round, rises, -inf, inf, 0, EIN_BOTH(std::nearbyint(x)), {{0.5, 0}, {1.5, 2}, {2.5, 2}, {-0.5, -0.0}, {-1.5, -2}, {inf, inf}}},
+      {ScalarOp::trunc, rises, -inf, inf, 0, EIN_BOTH(std::trunc(x)), {{0.5, 0}, {-0.5, -0.0}, {-1.5, -1}, {inf, inf}}}};
   return all;
 }
 
@@ -148,7 +180,7 @@ std::vector<Engine<C>> engines(ScalarOp op) {
   std::vector<Engine<C>> result{
       {"strips", [op](const C* in, C* out, std::size_t n) { host::apply<C>(op, in, nullptr, nullptr, out, n); }}};
   if constexpr (std::is_same_v<C, float>) {
-    if (host::RowCode::missing().empty()) result.push_back({"row code", row_code(op)});
+    if (host::RowCode::missing().empty() && host::VectorCode::has(op)) result.push_back({"row code", row_code(op)});
   } else {
     result.push_back({"interpreter", interpreter(op)});
   }

@@ -42,7 +42,9 @@ void expect_same(const char* what, const F& f) {
     EXPECT_EQ(values(state), eager[i].state) << what << ", run " << i;
     EXPECT_EQ(y.same_storage(state), eager[i].shares_state) << what << ", run " << i;
     EXPECT_EQ(y.same_storage(x), eager[i].shares_argument) << what << ", run " << i;
-    if (eager[i].shares_state || eager[i].shares_argument) EXPECT_EQ(y.strides(), eager[i].strides) << what;
+    if (eager[i].shares_state || eager[i].shares_argument) {
+      EXPECT_EQ(y.strides(), eager[i].strides) << what;
+    }
     ++i;
   });
 }

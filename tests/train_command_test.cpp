@@ -40,7 +40,7 @@ class TrainCommand : public testing::Test {
   std::string path(const std::string& name) const { return scratch_.path(name); }
 
   Outcome ein(const Words& words) const {
-    std::string line = EIN_COMMAND;
+    std::string line = "'" EIN_COMMAND "'";
     for (const std::string& word : words) line += " '" + word + "'";  // no word here has a quote
     Outcome outcome;
     const int status = std::system((line + " >" + path("stdout") + " 2>" + path("stderr")).c_str());

@@ -210,6 +210,26 @@ __device__ inline i64 power(i64 base, i64 exponent) {
   }
   return i64(result);
 }
+// By less than 0, or by all bits and more: nothing of a is left but its sign.
+__device__ __forceinline__ i64 shifted_left(i64 a, i64 b) { return b >= 0 && b < 64 ? i64(u64(a) << b) : 0; }
+__device__ __forceinline__ i64 shifted_right(i64 a, i64 b) { return a >> (b >= 0 && b < 64 ? b : 63); }
+
+)cuda";
+
+constexpr std::string_view remainders = R"cuda(// What is left of a after whole b, with the sign of b.
+__device__ inline float remainder_of(float a, float b) {
+  const float r = fmodf(a, b);
+  return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
+}
+__device__ inline double remainder_of(double a, double b) {
+  const double r = fmod(a, b);
+  return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+__device__ inline i64 remainder_of(i64 a, i64 b) {
+  if (b == 0 || b == -1) return 0;
+  const i64 r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 
 )cuda";
 

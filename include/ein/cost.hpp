@@ -13,11 +13,11 @@
 namespace ein {
 
 /// The functions that are counted one by one.
-inline constexpr std::array transcendental_ops{ScalarOp::sqrt, ScalarOp::rsqrt, ScalarOp::exp,
-                                               ScalarOp::log,  ScalarOp::tanh,  ScalarOp::erf,
-                                               ScalarOp::sigmoid, ScalarOp::silu, ScalarOp::normal_cdf,
-                                               ScalarOp::gelu, ScalarOp::pow,
-                                               ScalarOp::normal_quantile, ScalarOp::normal};
+inline constexpr std::array transcendental_ops{
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) ScalarOp::name,
+#define EIN_ROUNDING(name, reference, host, adjoint, cuda)
+#include <ein/scalar_functions.hpp>
+    ScalarOp::pow, ScalarOp::atan2, ScalarOp::hypot, ScalarOp::normal};
 
 /// Operations on elements by class, and bytes. N is Count for numbers or Polynomial for formulas.
 ///

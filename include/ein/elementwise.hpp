@@ -28,6 +28,11 @@ Tensor sub(Operand a, Operand b);
 Tensor mul(Operand a, Operand b);
 Tensor div(Operand a, Operand b);
 Tensor pow(Operand base, Operand exponent);
+/// What is left of a after whole b, with the sign of b, as Python's % and PyTorch's remainder; NaN, or 0 for integers, where b
+/// is 0.
+Tensor remainder(Operand a, Operand b);
+Tensor atan2(Operand y, Operand x);  ///< the angle of the point (x, y), from -π to π
+Tensor hypot(Operand a, Operand b);  ///< √(a² + b²), without overflow in between
 /// NaN where either is NaN.
 Tensor minimum(Operand a, Operand b);
 Tensor maximum(Operand a, Operand b);
@@ -43,16 +48,49 @@ Tensor logical_and(Operand a, Operand b);
 Tensor logical_or(Operand a, Operand b);
 Tensor logical_not(const Tensor& x);
 
+// Of the bits of integers and bool; floats are an Error of kind `dtype`. i32 and u8 are computed in i64 and wrap. A shift by
+// less than 0, or by 64 and more, leaves 0, or -1 of a negative number shifted right.
+Tensor bitwise_and(Operand a, Operand b);
+Tensor bitwise_or(Operand a, Operand b);
+Tensor bitwise_xor(Operand a, Operand b);
+Tensor bitwise_not(const Tensor& x);
+Tensor left_shift(Operand a, Operand b);
+Tensor right_shift(Operand a, Operand b);
+
 /// a where the condition is not zero, else b.
 Tensor where(const Tensor& condition, Operand a, Operand b);
 
 Tensor abs(const Tensor& x);
+Tensor sign(const Tensor& x);  ///< -1, 0 or 1; of NaN, NaN
+// To whole numbers; integers stay as they are. Their slope is 0.
+Tensor floor(const Tensor& x);
+Tensor ceil(const Tensor& x);
+Tensor round(const Tensor& x);  ///< halves to the even neighbour
+Tensor trunc(const Tensor& x);
+// These give bool.
+Tensor isnan(const Tensor& x);
+Tensor isinf(const Tensor& x);
+Tensor isfinite(const Tensor& x);
+
 Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);  ///< 1 / √x
 Tensor exp(const Tensor& x);
+Tensor exp2(const Tensor& x);
+Tensor expm1(const Tensor& x);  ///< exp(x) - 1, exact near 0
 Tensor log(const Tensor& x);
+Tensor log2(const Tensor& x);
+Tensor log1p(const Tensor& x);  ///< log(1 + x), exact near 0
+Tensor sin(const Tensor& x);    ///< angles are in radians
+Tensor cos(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
+Tensor erfinv(const Tensor& x);  ///< erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
 Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
 Tensor relu(const Tensor& x);     ///< max(x, 0)
 /// x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016); at -infinity its limit, -0.
@@ -72,6 +110,7 @@ Tensor tril(const Tensor& x, std::int64_t diagonal = 0, Scalar otherwise = 0);
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 Tensor operator-(const Tensor& x);
+inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
 #define EIN_OPERATOR(op, function)                                                        \
   inline Tensor operator op(const Tensor& a, const Tensor& b) { return function(a, b); }  \
   inline Tensor operator op(const Tensor& a, Scalar b) { return function(a, b); }         \
@@ -80,6 +119,12 @@ EIN_OPERATOR(+, add)
 EIN_OPERATOR(-, sub)
 EIN_OPERATOR(*, mul)
 EIN_OPERATOR(/, div)
+EIN_OPERATOR(%, remainder)
+EIN_OPERATOR(&, bitwise_and)
+EIN_OPERATOR(|, bitwise_or)
+EIN_OPERATOR(^, bitwise_xor)
+EIN_OPERATOR(<<, left_shift)
+EIN_OPERATOR(>>, right_shift)
 EIN_OPERATOR(<, less)
 EIN_OPERATOR(<=, less_equal)
 EIN_OPERATOR(>, greater)

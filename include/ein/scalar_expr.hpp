@@ -10,14 +10,19 @@
 
 namespace ein {
 
-/// The scalar vocabulary. Comparisons and logical operations give 0 or 1.
+/// The scalar vocabulary. Comparisons and logical operations give 0 or 1. Functions of one number are the table of
+/// scalar_functions.hpp.
 enum class ScalarOp : std::uint8_t {
   // leaves
   input, constant, index, uniform, normal,
   // unary
-  neg, abs, sqrt, rsqrt, exp, log, tanh, erf, sigmoid, silu, normal_cdf, gelu, logical_not, normal_quantile,
+  neg, abs, logical_not,
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) name,
+#include <ein/scalar_functions.hpp>
   // binary
-  add, sub, mul, div, pow, min, max, lt, le, gt, ge, eq, ne, logical_and, logical_or,
+  add, sub, mul, div, pow, atan2, hypot, remainder, min, max, lt, le, gt, ge, eq, ne, logical_and, logical_or,
+  // binary, of integers alone
+  bit_and, bit_or, bit_xor, shift_left, shift_right,
   // ternary
   where,
 };

@@ -32,8 +32,18 @@ Ex normal_density(const Ex& a) {
 /// Beyond here gates are 0 or 1, and their densities 0, in every type: products with infinity would be NaN.
 constexpr double gates_end = 50;
 
+/// s + x·s·(1 - s) with s = sigmoid(x)
+Ex slope_of_silu(const Ex& g, const Ex& a, const Ex& value) {
+  const Ex gate = f(ScalarOp::sigmoid, a);
+  return product(g, gate + f(ScalarOp::min, value, Ex(gates_end)) * (Ex(1.0) - gate));
+}
+Ex slope_of_gelu(const Ex& g, const Ex& a) {
+  const Ex near = f(ScalarOp::max, f(ScalarOp::min, a, Ex(gates_end)), Ex(-gates_end));
+  return product(g, f(ScalarOp::normal_cdf, a) + near * normal_density(a));
+}
+
 /// The adjoints of the arguments of one step: argument i gets `out[i]`.
-void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
+void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
   const Ex zero(0.0);
   const Ex& a = args[0];
   const auto b = [&]() -> const Ex& { return args[1]; };
@@ -48,29 +58,9 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
       // A product, so that an infinite slope of what follows, as of a root at 0, gives NaN.
       out[0] = g * select(f(ScalarOp::gt, a, zero), Ex(1.0), select(f(ScalarOp::lt, a, zero), Ex(-1.0), zero));
       return;
-    case ScalarOp::sqrt: out[0] = product(g, Ex(0.5)) / value; return;
-    case ScalarOp::rsqrt: out[0] = product(g, Ex(-0.5)) * value * (value * value); return;
-    case ScalarOp::exp: out[0] = product(g, value); return;
-    case ScalarOp::log: out[0] = g / a; return;
-    case ScalarOp::tanh: out[0] = product(g, Ex(1.0) - value * value); return;
-    case ScalarOp::erf:
-      out[0] = product(g, Ex(2 * std::numbers::inv_sqrtpi) * f(ScalarOp::exp, negated(a * a)));
-      return;
-    case ScalarOp::sigmoid: out[0] = product(g, value * (Ex(1.0) - value)); return;
-    case ScalarOp::silu: {  // s + x·s·(1 - s) with s = sigmoid(x)
-      const Ex gate = f(ScalarOp::sigmoid, a);
-      out[0] = product(g, gate + f(ScalarOp::min, value, Ex(gates_end)) * (Ex(1.0) - gate));
-      return;
-    }
-    case ScalarOp::normal_cdf: out[0] = product(g, normal_density(a)); return;
-    case ScalarOp::gelu: {
-      const Ex near = f(ScalarOp::max, f(ScalarOp::min, a, Ex(gates_end)), Ex(-gates_end));
-      out[0] = product(g, f(ScalarOp::normal_cdf, a) + near * normal_density(a));
-      return;
-    }
-    case ScalarOp::normal_quantile:  // 1 / density at the quantile
-      out[0] = product(g, Ex(std::sqrt(2 * std::numbers::pi)) * f(ScalarOp::exp, value * value * Ex(0.5)));
-      return;
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  case ScalarOp::name: out[0] = adjoint; return;
+#include <ein/scalar_functions.hpp>
     case ScalarOp::add:
       out[0] = g;
       out[1] = g;
@@ -85,7 +75,7 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
       return;
     case ScalarOp::div:
       out[0] = g / b();
-      out[1] = negated(product(g, value) / b());
+      out[1] = negated(product(g, v) / b());
       return;
     case ScalarOp::pow:
       if (const std::optional<double> n = constant_of(b())) {
@@ -97,7 +87,22 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
       // x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf.
       out[0] = select(f(ScalarOp::eq, b(), zero), zero, product(g, b()) * f(ScalarOp::pow, a, b() - Ex(1.0)));
       out[1] = select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b(), zero)), zero,
-                      product(g, value) * f(ScalarOp::log, a));
+                      product(g, v) * f(ScalarOp::log, a));
+      return;
+    case ScalarOp::atan2: {  // of (y, x): by the hypotenuse twice, whose square may overflow; at (0, 0) no slope
+      const Ex radius = f(ScalarOp::hypot, a, b());
+      const auto slope = [&](const Ex& side) { return select(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius); };
+      out[0] = slope(b());
+      out[1] = negated(slope(a));
+      return;
+    }
+    case ScalarOp::hypot:
+      out[0] = product(g, a / v);
+      out[1] = product(g, b() / v);
+      return;
+    case ScalarOp::remainder:
+      out[0] = g;
+      out[1] = negated(product(g, f(ScalarOp::floor, a / b())));
       return;
     case ScalarOp::min:
     case ScalarOp::max: {
@@ -120,7 +125,12 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& value, const std::
     case ScalarOp::eq:
     case ScalarOp::ne:
     case ScalarOp::logical_and:
-    case ScalarOp::logical_or: return;
+    case ScalarOp::logical_or:
+    case ScalarOp::bit_and:
+    case ScalarOp::bit_or:
+    case ScalarOp::bit_xor:
+    case ScalarOp::shift_left:
+    case ScalarOp::shift_right: return;
   }
   throw std::logic_error("derivative: unknown scalar operation");
 }

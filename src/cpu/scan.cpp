@@ -20,8 +20,11 @@ void visit_combine(Combine combine, F&& f) {
     case Combine::prod: return f(std::integral_constant<ScalarOp, ScalarOp::mul>{});
     case Combine::max: return f(std::integral_constant<ScalarOp, ScalarOp::max>{});
     case Combine::min: return f(std::integral_constant<ScalarOp, ScalarOp::min>{});
-    default: return f(std::integral_constant<ScalarOp, ScalarOp::add>{});
+    case Combine::sum: return f(std::integral_constant<ScalarOp, ScalarOp::add>{});
+    case Combine::any:
+    case Combine::all: break;
   }
+  throw std::logic_error("scan: a combination without a kernel");
 }
 
 template <ScalarOp op, class C>

@@ -37,6 +37,13 @@ std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
   return static_cast<std::int64_t>(result);
 }
 
+/// With the sign of the divisor; of 0, 0.
+std::int64_t integer_remainder(std::int64_t a, std::int64_t b) {
+  if (b == 0 || b == -1) return 0;
+  const std::int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 /// `out` is `a` or apart from it, and never a table that f reads: no element waits for another.
 template <class C, class F>
 void each(const C* a, C* out, std::size_t n, F f) {
@@ -65,19 +72,16 @@ void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
 template <class C>
 void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
   switch (op) {
-    // The processor's own, which rounds correctly; Eigen's fast one misses even squares of whole numbers.
-    case ScalarOp::sqrt: return each(a, out, n, [](C v) { return std::sqrt(v); });
-    case ScalarOp::rsqrt: return each(a, out, n, [](C v) { return 1 / std::sqrt(v); });
-    case ScalarOp::exp: return each(a, out, n, functions::exp<C>);
-    case ScalarOp::log: return each(a, out, n, functions::log<C>);
-    case ScalarOp::tanh: return each(a, out, n, functions::tanh<C>);
-    case ScalarOp::erf: return each(a, out, n, [](C v) { return functions::erf(v); });
-    case ScalarOp::sigmoid: return each(a, out, n, functions::sigmoid<C>);
-    case ScalarOp::silu: return each(a, out, n, functions::silu<C>);
-    case ScalarOp::normal_cdf: return each(a, out, n, functions::normal_cdf<C>);
-    case ScalarOp::gelu: return each(a, out, n, functions::gelu<C>);
-    case ScalarOp::normal_quantile:
-      return each(a, out, n, [](C v) { return static_cast<C>(random::normal_quantile(static_cast<double>(v))); });
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  case ScalarOp::name: return each(a, out, n, [](C x) { return host; });
+#include <ein/scalar_functions.hpp>
+    case ScalarOp::atan2: return each(a, b, out, n, [](C y, C x) { return std::atan2(y, x); });
+    case ScalarOp::hypot: return each(a, b, out, n, [](C x, C y) { return std::hypot(x, y); });
+    case ScalarOp::remainder:
+      return each(a, b, out, n, [](C x, C y) {
+        const C r = std::fmod(x, y);
+        return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+      });
     case ScalarOp::pow: return each(a, b, out, n, [](C v, C w) { return std::pow(v, w); });
     default: throw std::logic_error("strip: an operation without a kernel");
   }
@@ -130,10 +134,21 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
       });
     case ScalarOp::logical_not: return each(a, out, n, [=](C x) { return C(x == zero); });
     case ScalarOp::where: return each(a, b, c, out, n, [=](C x, C y, C z) { return x != zero ? y : z; });
-    case ScalarOp::pow:
-      if constexpr (std::is_integral_v<C>) return each(a, b, out, n, integer_power);
-      break;
     default: break;
+  }
+  if constexpr (std::is_integral_v<C>) {
+    switch (op) {
+      case ScalarOp::pow: return each(a, b, out, n, integer_power);
+      case ScalarOp::remainder: return each(a, b, out, n, integer_remainder);
+      case ScalarOp::bit_and: return each(a, b, out, n, [](C x, C y) { return x & y; });
+      case ScalarOp::bit_or: return each(a, b, out, n, [](C x, C y) { return x | y; });
+      case ScalarOp::bit_xor: return each(a, b, out, n, [](C x, C y) { return x ^ y; });
+      // By less than 0, or by all bits and more: nothing of x is left but its sign.
+      case ScalarOp::shift_left:
+        return each(a, b, out, n, [](C x, C y) { return y >= 0 && y < 64 ? static_cast<C>(static_cast<std::uint64_t>(x) << y) : C(0); });
+      case ScalarOp::shift_right: return each(a, b, out, n, [](C x, C y) { return x >> (y >= 0 && y < 64 ? y : 63); });
+      default: break;
+    }
   }
   if constexpr (std::is_floating_point_v<C>) {
     apply_real(op, a, b, out, n);

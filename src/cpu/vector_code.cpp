@@ -226,11 +226,38 @@ VectorCode::Vector VectorCode::store_one(const x86::Gp& to, DType dtype, const V
 
 bool VectorCode::has(ScalarOp op) {
   switch (op) {
-    case ScalarOp::uniform:
-    case ScalarOp::normal:
-    case ScalarOp::normal_quantile:
-    case ScalarOp::pow: return false;
-    default: return true;
+    case ScalarOp::input:
+    case ScalarOp::constant:
+    case ScalarOp::index:
+    case ScalarOp::neg:
+    case ScalarOp::abs:
+    case ScalarOp::logical_not:
+    case ScalarOp::sqrt:
+    case ScalarOp::rsqrt:
+    case ScalarOp::exp:
+    case ScalarOp::log:
+    case ScalarOp::tanh:
+    case ScalarOp::erf:
+    case ScalarOp::sigmoid:
+    case ScalarOp::silu:
+    case ScalarOp::normal_cdf:
+    case ScalarOp::gelu:
+    case ScalarOp::add:
+    case ScalarOp::sub:
+    case ScalarOp::mul:
+    case ScalarOp::div:
+    case ScalarOp::min:
+    case ScalarOp::max:
+    case ScalarOp::lt:
+    case ScalarOp::le:
+    case ScalarOp::gt:
+    case ScalarOp::ge:
+    case ScalarOp::eq:
+    case ScalarOp::ne:
+    case ScalarOp::logical_and:
+    case ScalarOp::logical_or:
+    case ScalarOp::where: return true;
+    default: return false;
   }
 }
 

@@ -12,15 +12,16 @@ const ScalarOpInfo& info(ScalarOp op) {
   using enum CostClass;
   static constexpr ScalarOpInfo table[] = {
       {"x", 0, none}, {"constant", 0, none}, {"index", 0, none}, {"uniform", 0, none}, {"normal", 0, transcendental},
-      {"neg", 1, addition}, {"abs", 1, comparison}, {"sqrt", 1, transcendental}, {"rsqrt", 1, transcendental},
-      {"exp", 1, transcendental}, {"log", 1, transcendental}, {"tanh", 1, transcendental}, {"erf", 1, transcendental},
-      {"sigmoid", 1, transcendental}, {"silu", 1, transcendental}, {"normal_cdf", 1, transcendental},
-      {"gelu", 1, transcendental},
-      {"not", 1, comparison}, {"normal_quantile", 1, transcendental},
+      {"neg", 1, addition}, {"abs", 1, comparison}, {"not", 1, comparison},
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) {#name, 1, transcendental},
+#define EIN_ROUNDING(name, reference, host, adjoint, cuda) {#name, 1, comparison},
+#include <ein/scalar_functions.hpp>
       {"+", 2, addition}, {"-", 2, addition}, {"*", 2, multiplication}, {"/", 2, division},
-      {"pow", 2, transcendental}, {"min", 2, comparison}, {"max", 2, comparison},
+      {"pow", 2, transcendental}, {"atan2", 2, transcendental}, {"hypot", 2, transcendental}, {"remainder", 2, division},
+      {"min", 2, comparison}, {"max", 2, comparison},
       {"<", 2, comparison}, {"<=", 2, comparison}, {">", 2, comparison}, {">=", 2, comparison},
       {"==", 2, comparison}, {"!=", 2, comparison}, {"and", 2, comparison}, {"or", 2, comparison},
+      {"&", 2, comparison}, {"|", 2, comparison}, {"^", 2, comparison}, {"<<", 2, comparison}, {">>", 2, comparison},
       {"where", 3, comparison},
   };
   static_assert(std::size(table) == static_cast<std::size_t>(ScalarOp::where) + 1);

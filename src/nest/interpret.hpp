@@ -29,25 +29,43 @@ inline double either(double a, double b) { return a != 0 || b != 0; }
 inline double is_zero(double a) { return a == 0; }
 inline double is_nonzero(double a) { return a != 0; }
 inline double negated(double a) { return -a; }
-inline double rsqrt(double a) { return 1 / std::sqrt(a); }
 // In extended precision: some libraries' are off by more than 2 units in the last place, and the tails are as steep as the
 // errors of their arguments are large.
-inline double tanh(double a) { return static_cast<double>(std::tanh(static_cast<long double>(a))); }
-inline double sigmoid(double a) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(a)))); }
-inline double normal_cdf(double a) {
+inline double logistic(double a) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(a)))); }
+inline double normal_probability(double a) {
   return static_cast<double>(std::erfc(-static_cast<long double>(a) / std::numbers::sqrt2_v<long double>) / 2);
 }
 // At -infinity the limit.
-inline double silu(double a) {
+inline double gated(double a) {
   if (a < -800) return -0.0;
   return static_cast<double>(a / (1 + std::exp(-static_cast<long double>(a))));
 }
-inline double gelu(double a) {
+inline double gated_normally(double a) {
   if (a < -50) return -0.0;
   const auto x = static_cast<long double>(a);
   return static_cast<double>(x * std::erfc(-x / std::numbers::sqrt2_v<long double>) / 2);
 }
-inline double normal_quantile(double a) { return random::normal_quantile(a); }
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  inline double name(double a) { return reference; }
+#include <ein/scalar_functions.hpp>
+inline double pow(double a, double b) { return std::pow(a, b); }
+inline double atan2(double a, double b) { return std::atan2(a, b); }
+inline double hypot(double a, double b) { return std::hypot(a, b); }
+inline double remainder(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+inline double bit_operation(ScalarOp op, double a, double b) {
+  const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
+  const bool fits = y >= 0 && y < 64;
+  switch (op) {
+    case ScalarOp::bit_and: return static_cast<double>(x & y);
+    case ScalarOp::bit_or: return static_cast<double>(x | y);
+    case ScalarOp::bit_xor: return static_cast<double>(x ^ y);
+    case ScalarOp::shift_left: return fits ? static_cast<double>(x << y) : 0;
+    default: return static_cast<double>(x >> (fits ? y : 63));
+  }
+}
 inline double normal(double uniform) { return random::normal_of_uniform(uniform); }
 inline double value_of(double a) { return a; }
 }  // namespace reference
@@ -130,28 +148,28 @@ class Interpreter {
   }
 
   static Number apply(ScalarOp op, Number a, Number b, Number c) {
-    using std::abs, std::sqrt, std::exp, std::log, std::erf, std::pow;
+    using std::abs;
     using namespace reference;
     switch (op) {
       case ScalarOp::neg: return negated(a);
       case ScalarOp::abs: return abs(a);
-      case ScalarOp::sqrt: return sqrt(a);
-      case ScalarOp::rsqrt: return rsqrt(a);
-      case ScalarOp::exp: return exp(a);
-      case ScalarOp::log: return log(a);
-      case ScalarOp::tanh: return tanh(a);
-      case ScalarOp::erf: return erf(a);
-      case ScalarOp::sigmoid: return sigmoid(a);
-      case ScalarOp::silu: return silu(a);
-      case ScalarOp::normal_cdf: return normal_cdf(a);
-      case ScalarOp::gelu: return gelu(a);
       case ScalarOp::logical_not: return is_zero(a);
-      case ScalarOp::normal_quantile: return normal_quantile(a);
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  case ScalarOp::name: return name(a);
+#include <ein/scalar_functions.hpp>
       case ScalarOp::add: return a + b;
       case ScalarOp::sub: return a - b;
       case ScalarOp::mul: return a * b;
       case ScalarOp::div: return a / b;
       case ScalarOp::pow: return pow(a, b);
+      case ScalarOp::atan2: return atan2(a, b);
+      case ScalarOp::hypot: return hypot(a, b);
+      case ScalarOp::remainder: return remainder(a, b);
+      case ScalarOp::bit_and:
+      case ScalarOp::bit_or:
+      case ScalarOp::bit_xor:
+      case ScalarOp::shift_left:
+      case ScalarOp::shift_right: return bit_operation(op, a, b);
       case ScalarOp::min: return minimum(a, b);
       case ScalarOp::max: return maximum(a, b);
       case ScalarOp::lt: return Number(a < b);
@@ -167,7 +185,7 @@ class Interpreter {
     }
   }
 
-  Number evaluate(const ScalarExpr& expr, const Values& inputs, const Point& at, std::size_t position) const {
+  Number evaluate(const ScalarExpr& expr, DType compute, const Values& inputs, const Point& at, std::size_t position) const {
     using namespace reference;
     Values steps;
     for (const ScalarStep& step : expr.steps) {
@@ -182,7 +200,10 @@ class Interpreter {
         case ScalarOp::index: steps.push_back(Number(static_cast<double>(at[static_cast<std::size_t>(step.which)]))); break;
         case ScalarOp::uniform: steps.push_back(uniform()); break;
         case ScalarOp::normal: steps.push_back(normal(uniform())); break;
-        default: steps.push_back(apply(step.op, arg(0), arg(1), arg(2)));
+        default: {
+          const bool divides_by_zero = compute == DType::i64 && step.op == ScalarOp::remainder && value_of(arg(1)) == 0;
+          steps.push_back(divides_by_zero ? Number(0) : apply(step.op, arg(0), arg(1), arg(2)));
+        }
       }
     }
     return steps.back();
@@ -235,7 +256,7 @@ class Interpreter {
       switch (op.kind) {
         case OpKind::place:
         case OpKind::reindex: result[position] = at_point[0]; break;
-        case OpKind::map: result[position] = evaluate(op.expr, at_point, at, position); break;
+        case OpKind::map: result[position] = evaluate(op.expr, op.compute, at_point, at, position); break;
         case OpKind::reduce: combine_into(position, at_point[0]); break;
         case OpKind::contract: {
           Number product = at_point[0];

@@ -194,6 +194,16 @@ double normal_of_uniform(double u) {
   return quantile(q, 0.5 - std::fabs(q), 0.0);
 }
 
+double erf_inverse(double x) {
+  const double size = std::fabs(x);
+  if (!(size < 1.0)) return size == 1.0 ? std::copysign(INFINITY, x) : NAN;
+  if (size < 0x1p-500) return x * 0.88622692545275801365;  // √π / 2
+  const double v = std::fabs(quantile(0.5 * x, 0.5 * (1.0 - size), 0.0)) * 0.70710678118654752440;
+  // 1 - size is exact where size is large, and erfc(v) has the digits that erf(v) has lost there.
+  const double error = size < 0.5 ? std::erf(v) - size : (1.0 - size) - std::erfc(v);
+  return std::copysign(v - error * 0.88622692545275801365 * std::exp(v * v), x);
+}
+
 double normal_cdf(double x) {
   // (1 + x) exp(x^2 / 2) cdf(-x), x >= 0, is smooth in t = (x - 5) / (x + 5), from -1 to 1: a
   // Chebyshev series, after Shepherd and Laframboise, Math. Comp. 36 (1981), who do so for erfc.

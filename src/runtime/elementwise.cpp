@@ -96,6 +96,29 @@ Tensor sub(Operand a, Operand b) { return binary("sub", ScalarOp::sub, a, b, Res
 Tensor mul(Operand a, Operand b) { return binary("mul", ScalarOp::mul, a, b, Result::same); }
 Tensor div(Operand a, Operand b) { return binary("div", ScalarOp::div, a, b, Result::floating); }
 Tensor pow(Operand a, Operand b) { return binary("pow", ScalarOp::pow, a, b, Result::same); }
+Tensor atan2(Operand y, Operand x) { return binary("atan2", ScalarOp::atan2, y, x, Result::floating); }
+Tensor hypot(Operand a, Operand b) { return binary("hypot", ScalarOp::hypot, a, b, Result::floating); }
+Tensor remainder(Operand a, Operand b) { return binary("remainder", ScalarOp::remainder, a, b, Result::same); }
+namespace {
+Tensor of_bits(std::string_view what, ScalarOp op, const Operand& a, const Operand& b) {
+  for (const Operand* operand : {&a, &b}) {
+    const bool is_whole = operand->tensor() ? is_integral(operand->tensor()->dtype()) : operand->number().is_integer();
+    if (is_whole) continue;
+    throw Error(ErrorKind::dtype, std::string(what) + ": wants integers or bool, got " +
+                                      (operand->tensor() ? std::string(name(operand->tensor()->dtype())) : show(operand->number())));
+  }
+  return binary(what, op, a, b, Result::same);
+}
+}  // namespace
+Tensor bitwise_and(Operand a, Operand b) { return of_bits("bitwise_and", ScalarOp::bit_and, a, b); }
+Tensor bitwise_or(Operand a, Operand b) { return of_bits("bitwise_or", ScalarOp::bit_or, a, b); }
+Tensor bitwise_xor(Operand a, Operand b) { return of_bits("bitwise_xor", ScalarOp::bit_xor, a, b); }
+Tensor left_shift(Operand a, Operand b) { return of_bits("left_shift", ScalarOp::shift_left, a, b); }
+Tensor right_shift(Operand a, Operand b) { return of_bits("right_shift", ScalarOp::shift_right, a, b); }
+Tensor bitwise_not(const Tensor& x) {
+  if (x.dtype() == DType::boolean) return logical_not(x);
+  return of_bits("bitwise_not", ScalarOp::bit_xor, x, -1);
+}
 Tensor minimum(Operand a, Operand b) { return binary("minimum", ScalarOp::min, a, b, Result::same); }
 Tensor maximum(Operand a, Operand b) { return binary("maximum", ScalarOp::max, a, b, Result::same); }
 Tensor less(Operand a, Operand b) { return binary("less", ScalarOp::lt, a, b, Result::boolean); }
@@ -128,13 +151,44 @@ Tensor operator-(const Tensor& x) {
 Tensor abs(const Tensor& x) {
   return unary("abs", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::abs, e); });
 }
-Tensor sqrt(const Tensor& x) { return function("sqrt", ScalarOp::sqrt, x); }
-Tensor rsqrt(const Tensor& x) { return function("rsqrt", ScalarOp::rsqrt, x); }
-Tensor exp(const Tensor& x) { return function("exp", ScalarOp::exp, x); }
-Tensor log(const Tensor& x) { return function("log", ScalarOp::log, x); }
-Tensor tanh(const Tensor& x) { return function("tanh", ScalarOp::tanh, x); }
-Tensor erf(const Tensor& x) { return function("erf", ScalarOp::erf, x); }
-Tensor sigmoid(const Tensor& x) { return function("sigmoid", ScalarOp::sigmoid, x); }
+namespace {
+/// A rounding, which leaves integers as they are.
+Tensor rounded(std::string_view what, ScalarOp op, const Tensor& x) {
+  return unary(what, x, Result::same, [&](const Ex& e) { return is_integral(x.dtype()) ? e : Ex::apply(op, e); });
+}
+}  // namespace
+
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  Tensor name(const Tensor& x) { return function(#name, ScalarOp::name, x); }
+#define EIN_ROUNDING(name, reference, host, adjoint, cuda) \
+  Tensor name(const Tensor& x) { return rounded(#name, ScalarOp::name, x); }
+#include <ein/scalar_functions.hpp>
+
+Tensor sign(const Tensor& x) {
+  return unary("sign", x, Result::same, [](const Ex& e) {
+    const Ex zero = Ex::integer(0);
+    const Ex level = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, e, zero), zero, e);  // of -0 as well
+    const Ex below = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, e, zero), Ex::integer(-1), level);
+    return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::gt, e, zero), Ex::integer(1), below);
+  });
+}
+namespace {
+/// A question about floating-point numbers, whose answer for integers is known.
+template <class Formula>
+Tensor question(std::string_view what, const Tensor& x, bool of_integers, Formula formula) {
+  const auto answer = [&](const Ex& e) { return is_floating(x.dtype()) ? formula(e) : of_integers ? Ex::apply(ScalarOp::eq, e, e) : Ex::apply(ScalarOp::ne, e, e); };
+  return unary(what, x, Result::boolean, answer);
+}
+}  // namespace
+Tensor isnan(const Tensor& x) {
+  return question("isnan", x, false, [](const Ex& e) { return Ex::apply(ScalarOp::ne, e, e); });
+}
+Tensor isinf(const Tensor& x) {
+  return question("isinf", x, false, [](const Ex& e) { return Ex::apply(ScalarOp::eq, Ex::apply(ScalarOp::abs, e), Ex(INFINITY)); });
+}
+Tensor isfinite(const Tensor& x) {
+  return question("isfinite", x, true, [](const Ex& e) { return Ex::apply(ScalarOp::lt, Ex::apply(ScalarOp::abs, e), Ex(INFINITY)); });
+}
 Tensor relu(const Tensor& x) {
   // A selection, whose slope at 0 is 0; that of a maximum is 1/2.
   return unary("relu", x, Result::same, [](const Ex& e) {
@@ -142,8 +196,6 @@ Tensor relu(const Tensor& x) {
     return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::le, e, zero), zero, e);
   });
 }
-Tensor gelu(const Tensor& x) { return function("gelu", ScalarOp::gelu, x); }
-Tensor silu(const Tensor& x) { return function("silu", ScalarOp::silu, x); }
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   const bool whole = low.is_integer() && high.is_integer();
   if (whole ? low.integer() > high.integer() : !(low.real() <= high.real())) {

@@ -175,6 +175,34 @@ class Interval {
   }
   friend Interval exp(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp(v)); }, 0.0); }
   friend Interval log(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }); }
+  friend Interval exp2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp2(v)); }, 0.0); }
+  friend Interval expm1(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::expm1(v)); }, -1.0); }
+  friend Interval log2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log2(v)); }); }
+  friend Interval log1p(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log1p(v)); }); }
+  friend Interval sinh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::sinh(v)); }); }
+  friend Interval atan(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::atan(v)); }); }
+  // These end at -1 and 1.
+  friend Interval asin(const Interval& a) { return a.at_point(std::asin); }
+  friend Interval acos(const Interval& a) { return a.at_point(std::acos); }
+  friend Interval erfinv(const Interval& a) { return a.at_point(reference::erfinv); }
+  // These rise and fall.
+  friend Interval sin(const Interval& a) { return a.at_point(std::sin); }
+  friend Interval cos(const Interval& a) { return a.at_point(std::cos); }
+  friend Interval tan(const Interval& a) { return a.at_point(std::tan); }
+  friend Interval cosh(const Interval& a) { return a.at_point(std::cosh); }
+  friend Interval floor(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::floor(v)); }); }
+  friend Interval ceil(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::ceil(v)); }); }
+  friend Interval round(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::nearbyint(v)); }); }
+  friend Interval trunc(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::trunc(v)); }); }
+  friend Interval atan2(const Interval& a, const Interval& b) { return at_points(a, b, function_ulps, [](double x, double y) { return std::atan2(x, y); }); }
+  friend Interval hypot(const Interval& a, const Interval& b) { return at_points(a, b, function_ulps, [](double x, double y) { return std::hypot(x, y); }); }
+  friend Interval remainder(const Interval& a, const Interval& b) {
+    // fmod is exact; the sum after it rounds.
+    return at_points(a, b, 0, [](double x, double y) { return reference::remainder(x, y) + (context().compute == DType::i64 ? 0.0 : -0.0); });
+  }
+  friend Interval bit_operation(ScalarOp op, const Interval& a, const Interval& b) {
+    return whole(at_points(a, b, 0, [op](double x, double y) { return reference::bit_operation(op, x, y); }));
+  }
   friend Interval tanh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); }, -1.0, 1.0); }
   friend Interval erf(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); }, -1.0, 1.0); }
   friend Interval sigmoid(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(reference::sigmoid(v)); }, 0.0, 1.0); }
@@ -232,6 +260,19 @@ class Interval {
   }
   /// Without what it remembers of the terms it is made of.
   Interval fresh() const { return has_numbers() ? with_nan(Interval(low_, high_)) : only_nan(); }
+  /// A function of one number that is known, or anything.
+  Interval at_point(double (*f)(double)) const {
+    if (!is_point()) return has_numbers() ? anything() : only_nan();
+    const double value = f(low_);
+    return value == 0 ? Interval(value) : widened(value, function_ulps);
+  }
+  template <class F>
+  static Interval at_points(const Interval& a, const Interval& b, int ulps, F&& f) {
+    if (!a.has_numbers() || !b.has_numbers()) return anything();
+    if (!a.is_point() || !b.is_point()) return anything();
+    const double value = f(a.low_, b.low_);
+    return ulps == 0 || value == 0 ? rounded(value, false) : widened(value, ulps);
+  }
   /// A function that falls up to `bottom` and rises from there.
   Interval dipping(double (*f)(double), double bottom) const {
     const auto values = [&](const Interval& x) { return x.mapped(function_ulps, [f](double v) { return Interval(f(v)); }); };

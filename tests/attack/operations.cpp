@@ -44,17 +44,17 @@ bool make_beside_number(Maker& maker, Step& step) {
 }
 
 template <Tensor (*F)(const Tensor&)>
-Operation unary(const std::string& name, int weight = 3) {
-  return {name, make_unary, [](const Step&, Args x) { return F(x[0]); }, "ein::" + name + "($0)", name + "($0)", weight};
+Operation unary(const std::string& name, int weight = 3, bool peers_have_it = true) {
+  return {name, make_unary, [](const Step&, Args x) { return F(x[0]); }, "ein::" + name + "($0)", peers_have_it ? name + "($0)" : "", weight};
 }
 template <Tensor (*F)(Operand, Operand)>
-void add_binary(std::vector<Operation>& table, const std::string& name, int weight) {
-  const std::string cpp = "ein::" + name;
-  table.push_back({name, make_binary, [](const Step&, Args x) { return F(x[0], x[1]); }, cpp + "($0, $1)", name + "($0, $1)", weight});
+void add_binary(std::vector<Operation>& table, const std::string& name, int weight, bool peers_have_it = true) {
+  const std::string cpp = "ein::" + name, peer = peers_have_it ? name : "";
+  table.push_back({name, make_binary, [](const Step&, Args x) { return F(x[0], x[1]); }, cpp + "($0, $1)", peer.empty() ? "" : peer + "($0, $1)", weight});
   table.push_back({name + " number", make_beside_number, [](const Step& s, Args x) { return F(x[0], s.numbers[0]); },
-                   cpp + "($0, $n0)", name + "($0, $n0)", weight / 2});
+                   cpp + "($0, $n0)", peer.empty() ? "" : peer + "($0, $n0)", weight / 2});
   table.push_back({"number " + name, make_beside_number, [](const Step& s, Args x) { return F(s.numbers[0], x[0]); },
-                   cpp + "($n0, $0)", name + "($n0, $0)", weight / 3});
+                   cpp + "($n0, $0)", peer.empty() ? "" : peer + "($n0, $0)", weight / 3});
 }
 
 // --- patterns ---
@@ -461,6 +461,14 @@ std::vector<Operation> make_table() {
   add_binary<mul>(t, "mul", 12);
   add_binary<div>(t, "div", 6);
   add_binary<pow>(t, "pow", 3);
+  add_binary<atan2>(t, "atan2", 2, false);
+  add_binary<hypot>(t, "hypot", 2, false);
+  add_binary<remainder>(t, "remainder", 2, false);
+  add_binary<bitwise_and>(t, "bitwise_and", 2, false);
+  add_binary<bitwise_or>(t, "bitwise_or", 2, false);
+  add_binary<bitwise_xor>(t, "bitwise_xor", 2, false);
+  add_binary<left_shift>(t, "left_shift", 2, false);
+  add_binary<right_shift>(t, "right_shift", 2, false);
   add_binary<minimum>(t, "minimum", 3);
   add_binary<maximum>(t, "maximum", 3);
   add_binary<less>(t, "less", 3);
@@ -480,6 +488,28 @@ std::vector<Operation> make_table() {
   t.push_back(unary<tanh>("tanh"));
   t.push_back(unary<erf>("erf"));
   t.push_back(unary<sigmoid>("sigmoid"));
+  t.push_back(unary<exp2>("exp2", 1));
+  t.push_back(unary<expm1>("expm1", 1));
+  t.push_back(unary<log2>("log2", 1));
+  t.push_back(unary<log1p>("log1p", 1));
+  t.push_back(unary<sin>("sin", 1));
+  t.push_back(unary<cos>("cos", 1));
+  t.push_back(unary<tan>("tan", 1));
+  t.push_back(unary<asin>("asin", 1));
+  t.push_back(unary<acos>("acos", 1));
+  t.push_back(unary<atan>("atan", 1));
+  t.push_back(unary<sinh>("sinh", 1));
+  t.push_back(unary<cosh>("cosh", 1));
+  t.push_back(unary<erfinv>("erfinv", 1, false));
+  t.push_back(unary<floor>("floor", 1));
+  t.push_back(unary<ceil>("ceil", 1));
+  t.push_back(unary<round>("round", 1));
+  t.push_back(unary<trunc>("trunc", 1));
+  t.push_back(unary<sign>("sign", 1));
+  t.push_back(unary<isnan>("isnan", 1));
+  t.push_back(unary<isinf>("isinf", 1));
+  t.push_back(unary<isfinite>("isfinite", 1));
+  t.push_back(unary<bitwise_not>("bitwise_not", 1, false));
   t.push_back(unary<relu>("relu"));
   t.push_back(unary<gelu>("gelu"));
   t.push_back(unary<silu>("silu"));
@@ -565,7 +595,7 @@ std::vector<Operation> make_table() {
   t.push_back({"matmul under autocast", make_matmul, EIN_NAMED((Autocast(DType::bf16), matmul(x[0], x[1]))),
                "(ein::Autocast(ein::DType::bf16), ein::matmul($0, $1))", "", 2});
   t.push_back({"checkpoint", make_unary, EIN_NAMED(checkpoint([](const Tensor& y) { return mul(tanh(y), y); }, x[0])),
-               "ein::checkpoint([](const ein::Tensor& y) { return ein::mul(ein::tanh(y), y); }, $0)", "mul(tanh($0), $0)", 2});
+               "ein::checkpoint([](const ein::Tensor& y) { return ein::mul(ein::tanh(y), y); }, $0)", "checkpoint($0)", 2});
   t.push_back({"detach", make_unary, EIN_NAMED(x[0].detach()), "$0.detach()", "detach($0)", 1});
   t.push_back({"gradient", make_gradient, EIN_NAMED(gradients(x[0], x[1], std::array{x[2]}, true).front()),
                "ein::gradients($0, $1, std::array{$2}, true).front()", "gradient($0, $1, $2)", 8});

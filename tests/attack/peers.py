@@ -111,6 +111,7 @@ class PyTorch:
     def clip(self, x, low, high): return torch.clamp(x, low, high)
     def unary(self, op, x):
         own = {"negate": torch.neg,
+               "sign": lambda v: torch.where(v != v, v, torch.sign(v)),
                # Its roots of f32 are not rounded correctly.
                "sqrt": lambda v: torch.sqrt(v.double()).to(v.dtype)}
         return own.get(op, getattr(torch, op, None))
@@ -214,6 +215,7 @@ class Replay:
             return self.library.where(v <= zero, zero, v)
         return self.elementwise(of, [x], "same")
 
+    def checkpoint(self, x): return self.mul(self.tanh(x), x)
     def logical_not(self, x): return Value(~self.cast_data(x, "bool"), "bool")
     def logical_and(self, a, b): return self.elementwise(lambda x, y: (x != 0) & (y != 0), [a, b], "bool")
     def logical_or(self, a, b): return self.elementwise(lambda x, y: (x != 0) | (y != 0), [a, b], "bool")
@@ -567,7 +569,10 @@ def add_vocabulary():
         setattr(Replay, op, lambda self, a, b, op=op: self.elementwise(
             self.library.binary(name.get(op, op) if self.library.name == "PyTorch" else op), [a, b], "bool"))
     for op in ("abs", "negate"): setattr(Replay, op, unary(op, "same"))
-    for op in ("sqrt", "rsqrt", "exp", "log", "tanh", "erf"): setattr(Replay, op, unary(op, "floating"))
+    for op in ("floor", "ceil", "round", "trunc", "sign"): setattr(Replay, op, unary(op, "same"))
+    for op in ("isnan", "isinf", "isfinite"): setattr(Replay, op, unary(op, "bool"))
+    for op in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+               "tanh", "erf"): setattr(Replay, op, unary(op, "floating"))
 
 
 add_vocabulary()

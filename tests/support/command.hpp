@@ -25,7 +25,7 @@ inline Outcome outcome_of(const std::vector<std::string>& words,
   // LeakSanitizer's tracer now and then crashes at the end of a process in which NVRTC had threads.
   std::string line = "env ASAN_OPTIONS=detect_leaks=0 XDG_CACHE_HOME='" + kept.path().string() + "'";
   for (const std::string& variable : variables) line += " '" + variable + "'";
-  line += " " EIN_COMMAND;
+  line += " '" EIN_COMMAND "'";
   for (const std::string& word : words) line += " '" + word + "'";
   Outcome outcome;
   FILE* pipe = popen((line + " 2>&1").c_str(), "r");

@@ -396,6 +396,16 @@ inline double normcdf(double x) {
   return static_cast<double>(std::erfc(-static_cast<long double>(x) / 1.41421356237309504880168872421L) / 2);
 }
 inline float normcdff(float x) { return static_cast<float>(normcdf(x)); }
+inline double erfinv(double x) {  // Newton's method, from the side where it does not overshoot
+  if (!(std::fabs(x) < 1)) return x == 1 ? INFINITY : x == -1 ? -INFINITY : NAN;
+  long double v = 0;
+  for (int i = 0; i < 100; ++i) {
+    v -= (std::fabs(x) < 0.5 ? std::erf(v) - x : std::copysign(1 - std::fabs(static_cast<long double>(x)) - std::erfc(std::fabs(v)), static_cast<long double>(x)) ) *
+         std::exp(v * v) / 1.12837916709551257389615890312154517L;
+  }
+  return static_cast<double>(v);
+}
+inline float erfinvf(float x) { return static_cast<float>(erfinv(x)); }
 
 /// The nearest 16-bit float, by way of exact arithmetic on doubles: its last place is 2^(e - bits).
 template <int exponent_bits, int mantissa_bits>
