@@ -518,7 +518,7 @@ bool is_supported(const RowProgram& program) {
     for (std::size_t p : nest.inputs) {
       if (!can_load(program.places[p])) return false;
     }
-    if (nest.combine && (*nest.combine == Combine::any || *nest.combine == Combine::all || program.length > longest_combined_row)) return false;
+    if (nest.combine && (!RowCode::can_combine(*nest.combine) || program.length > longest_combined_row)) return false;
   }
   return std::all_of(program.places.begin(), program.places.end(), [](const RowProgram::Place& place) { return RowCode::can_step(place.dtype, place.step); });
 }

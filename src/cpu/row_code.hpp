@@ -60,6 +60,17 @@ class RowCode {
   static std::string_view missing();
   /// Whether elements `step` apart can be read along a row.
   static bool can_step(DType dtype, std::int64_t step) { return step == 0 || step == 1 || (step == 2 && dtype == DType::f32); }
+  static bool can_combine(Combine combine) {
+    switch (combine) {
+      case Combine::sum:
+      case Combine::prod:
+      case Combine::max:
+      case Combine::min: return true;
+      case Combine::any:
+      case Combine::all: return false;
+    }
+    return false;
+  }
   /// None where all code is missing(), or the program has what the code has not:
   /// random numbers, powers, dtypes other than f32, bf16, f16 and (read) i32, u8, bool.
   static std::unique_ptr<const RowCode> compile(const RowProgram& program);

@@ -182,7 +182,7 @@ bool is_direct_f32(const LoopNest& nest) {
 }
 
 bool is_f32_reduction(const LoopNest& nest) {
-  return nest.combine && *nest.combine != Combine::any && *nest.combine != Combine::all && is_direct_f32(nest);
+  return nest.combine && RowCode::can_combine(*nest.combine) && is_direct_f32(nest);
 }
 
 std::unique_ptr<Kernel> make_rows_kernel(const LoopNest& nest) {

@@ -434,7 +434,8 @@ class Interval {
       return with_nan(Interval(std::min(low_, -0.0) - terms_ * 0x1p-126, std::max(high_, 0.0) + terms_ * 0x1p-126));
     }
     if (low_ == high_ && !nan_) {
-      const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ > -5000
+      // Of products below the smallest subnormal number, a part is lost.
+      const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ >= std::ilogb(tiniest())
                                    : in_compute(low_) == low_;
       if (is_exact && in_compute(low_) == low_) return fresh();
     }
