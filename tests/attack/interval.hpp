@@ -367,7 +367,8 @@ class Interval {
     if (!has_numbers()) return only_nan();
     const auto at = [&](double v) {
       const Interval x = f(v);
-      if (!x.has_numbers() || ulps == 0 || v == 0 || std::isinf(v) || std::isinf(x.low_)) return x;
+      if (!x.has_numbers() || ulps == 0 || std::isinf(x.low_)) return x;
+      if (v == 0 || std::isinf(v)) return Interval(in_compute(x.low_), in_compute(x.high_));
       const Interval wide = widened(x.low_, ulps);
       return Interval(std::max(wide.low_, least), std::min(wide.high_, most));
     };
