@@ -14,7 +14,7 @@ SEEDS ?= 0..1999
 help:
 	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
 	@echo 'make test     build everything and run the tests, some minutes'
-	@echo 'make test-long   run the tests that take longer than 20 seconds each'
+	@echo 'make test-long   run the tests that take long'
 	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'

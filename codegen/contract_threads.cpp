@@ -1,6 +1,7 @@
 // Contractions in any numbers, by threads alone: tiles of both operands come into shared memory,
 // and a thread has some elements of the result.
 #include "codegen/contract.hpp"
+#include "codegen/expression.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -47,7 +48,7 @@ class ThreadsWriter {
     w_.line("for (int j = 0; j < " + n_each + "; ++j) right[j] = b_tile[k][across + 16 * j];");
     w_.open("for (int i = 0; i < " + m_each + "; ++i) {");
     w_.line("for (int j = 0; j < " + n_each + "; ++j) sum[i][j] " +
-            (nest_.compute == DType::i64 ? "= plus(sum[i][j], times(left[i], right[j]));"
+            (is_wrapped(nest_.compute) ? "= plus(sum[i][j], times(left[i], right[j]));"
                                          : "+= left[i] * right[j];"));
     w_.close();
     w_.close();

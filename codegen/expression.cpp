@@ -10,103 +10,59 @@
 namespace ein::codegen {
 namespace {
 
-bool is_float(DType compute) { return compute != DType::i64; }
-std::string compute_type(DType compute) {
-  return compute == DType::i64 ? "i64" : element_type(compute);
-}
-
 /// Functions of the math library differ by a letter.
 std::string call(const char* function, DType compute, const std::string& arguments) {
   return std::string(function) + (compute == DType::f32 ? "f(" : "(") + arguments + ")";
 }
 
 std::string as_number(DType compute, const std::string& condition) {
-  return compute_type(compute) + "(" + condition + ")";
+  return element_type(compute) + "(" + condition + ")";
 }
 
 std::string operation(ScalarOp op, DType compute, const std::string& a, const std::string& b,
                       const std::string& c) {
-  const bool floats = is_float(compute);
+  const bool floats = is_floating(compute);
   const std::string zero = literal(compute, 0, 0);
+  const std::string arguments = b.empty() ? a : a + ", " + b;
   const auto is_true = [&](const std::string& x) { return x + " != " + zero; };
+  const auto library = [&](const char* function) { return call(function, compute, arguments); };
+  const auto own = [&](const std::string& function) { return function + "(" + arguments + ")"; };
+  const auto infix = [&](const char* sign) { return a + sign + b; };
   const auto arithmetic = [&](const char* sign, const char* wrapping) {
-    return floats ? a + sign + b : wrapping + ("(" + a + ", " + b + ")");
+    return is_wrapped(compute) ? own(wrapping) : infix(sign);
   };
-  const auto library = [&](const char* function) { return call(function, compute, a); };
-  const auto own = [&](const std::string& function) { return function + "(" + a + ")"; };
-  const auto comparison = [&](const char* sign) { return as_number(compute, a + sign + b); };
+  const auto comparison = [&](const char* sign) { return as_number(compute, infix(sign)); };
+  const auto questions = [&](const char* sign) {
+    return as_number(compute, is_true(a) + sign + is_true(b));
+  };
   switch (op) {
     case ScalarOp::neg:
-      return floats ? "-" + a : "minus(0ll, " + a + ")";
+      return is_wrapped(compute) ? "minus(0ll, " + a + ")" : "-" + a;
     case ScalarOp::abs:
-      return floats ? call("fabs", compute, a) : "absolute(" + a + ")";
+      return floats ? library("fabs") : is_wrapped(compute) ? own("absolute") : a;
     case ScalarOp::logical_not:
       return as_number(compute, a + " == " + zero);
-    case ScalarOp::add:
-      return arithmetic(" + ", "plus");
-    case ScalarOp::sub:
-      return arithmetic(" - ", "minus");
-    case ScalarOp::mul:
-      return arithmetic(" * ", "times");
-    case ScalarOp::min:
-      return "least(" + a + ", " + b + ")";
-    case ScalarOp::max:
-      return "greatest(" + a + ", " + b + ")";
-    case ScalarOp::lt:
-      return comparison(" < ");
-    case ScalarOp::le:
-      return comparison(" <= ");
-    case ScalarOp::gt:
-      return comparison(" > ");
-    case ScalarOp::ge:
-      return comparison(" >= ");
-    case ScalarOp::eq:
-      return comparison(" == ");
-    case ScalarOp::ne:
-      return comparison(" != ");
-    case ScalarOp::logical_and:
-      return as_number(compute, is_true(a) + " && " + is_true(b));
-    case ScalarOp::logical_or:
-      return as_number(compute, is_true(a) + " || " + is_true(b));
     case ScalarOp::where:
       return is_true(a) + " ? " + b + " : " + c;
-    case ScalarOp::pow:
-      return floats ? call("pow", compute, a + ", " + b) : "power(" + a + ", " + b + ")";
-    default:
-      break;
-  }
-  if (op == ScalarOp::remainder) return "remainder_of(" + a + ", " + b + ")";
-  if (!floats) {
-    switch (op) {
-      case ScalarOp::bit_and:
-        return a + " & " + b;
-      case ScalarOp::bit_or:
-        return a + " | " + b;
-      case ScalarOp::bit_xor:
-        return a + " ^ " + b;
-      case ScalarOp::shift_left:
-        return "shifted_left(" + a + ", " + b + ")";
-      case ScalarOp::shift_right:
-        return "shifted_right(" + a + ", " + b + ")";
-      default:
-        break;
-    }
-  }
-  if (floats) {
-    switch (op) {
-      case ScalarOp::div:
-        return a + " / " + b;
-      case ScalarOp::atan2:
-        return call("atan2", compute, a + ", " + b);
-      case ScalarOp::hypot:
-        return call("hypot", compute, a + ", " + b);
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name:                                                                              \
+    return cuda;
+#define EIN_BINARY_OF_FLOATS(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name:                                                                                        \
+    if (floats) return cuda;                                                                                  \
+    break;
+#define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name:                                                                                          \
+    if (!floats) return cuda;                                                                                   \
+    break;
+#include <ein/binary_functions.hpp>
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name:                                     \
-    return cuda;
+    if (floats) return cuda;                               \
+    break;
 #include <ein/scalar_functions.hpp>
-      default:
-        break;
-    }
+    default:
+      break;
   }
   throw std::logic_error("codegen: " + std::string(info(op).name) + " in " +
                          std::string(name(compute)));
@@ -129,11 +85,14 @@ std::string shortest(T value) {
 
 }  // namespace
 
+bool is_wrapped(DType compute) { return compute == DType::i64; }
+
 std::string literal(DType compute, double real, std::int64_t integer) {
   if (compute == DType::i64) {
     if (integer == INT64_MIN) return "(-9223372036854775807ll - 1)";
     return integer < 0 ? "(" + std::to_string(integer) + "ll)" : std::to_string(integer) + "ll";
   }
+  if (compute == DType::u64) return std::to_string(static_cast<std::uint64_t>(integer)) + "ull";
   if (compute == DType::f64) {
     if (std::isfinite(real)) return shortest(real);
     return "__longlong_as_double(" + hexadecimal(std::bit_cast<std::uint64_t>(real)) + "ull)";
@@ -161,7 +120,7 @@ std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compu
                              const ElementText& element, const std::string& prefix) {
   std::vector<std::string> values;
   std::size_t written = 0;
-  const std::string type = compute_type(compute);
+  const std::string type = element_type(compute);
   for (const ScalarStep& step : expr.steps) {
     const auto arg = [&](int i) {
       return step.args[i] < 0 ? std::string() : values[static_cast<std::size_t>(step.args[i])];
@@ -206,9 +165,9 @@ std::string converted(const std::string& value, DType from, DType to) {
 std::string combined(Combine combine, DType compute, const std::string& a, const std::string& b) {
   switch (combine) {
     case Combine::sum:
-      return is_float(compute) ? a + " + " + b : "plus(" + a + ", " + b + ")";
+      return !is_wrapped(compute) ? a + " + " + b : "plus(" + a + ", " + b + ")";
     case Combine::prod:
-      return is_float(compute) ? a + " * " + b : "times(" + a + ", " + b + ")";
+      return !is_wrapped(compute) ? a + " * " + b : "times(" + a + ", " + b + ")";
     case Combine::max:
     case Combine::any:
       return "greatest(" + a + ", " + b + ")";
@@ -228,9 +187,9 @@ std::string identity(Combine combine, DType compute) {
     case Combine::all:
       return literal(compute, 1, 1);
     case Combine::max:
-      return literal(compute, -INFINITY, INT64_MIN);
+      return literal(compute, -INFINITY, compute == DType::u64 ? 0 : INT64_MIN);
     case Combine::min:
-      return literal(compute, INFINITY, INT64_MAX);
+      return literal(compute, INFINITY, compute == DType::u64 ? -1 : INT64_MAX);
   }
   throw std::logic_error("codegen: unknown combination");
 }

@@ -20,11 +20,13 @@ struct ElementText {
   std::string moved_index = {};
 };
 
-/// Writes the steps of `expr` in type `compute` (f64, f32 or i64) and returns the name of its
+/// Writes the steps of `expr` in type `compute` (f64, f32, i64 or u64) and returns the name of its
 /// value, or a literal. Names begin with `prefix`.
 std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compute,
                              const ElementText& element, const std::string& prefix = "v");
 
+/// Whether numbers of type `compute` are added and multiplied by functions that wrap: those with a sign overflow in C++.
+bool is_wrapped(DType compute);
 /// A number as a literal of type `compute`.
 std::string literal(DType compute, double real, std::int64_t integer);
 

@@ -224,7 +224,7 @@ class ReduceWriter {
     const std::string lane = lanes_ == 1 ? "0" : times("lane", plan_.pack.width);
     const std::int64_t step = lanes_ * plan_.pack.width;
     const bool rounds =
-        nest_.compute != DType::i64 && (combine_ == Combine::sum || combine_ == Combine::prod);
+        is_floating(nest_.compute) && (combine_ == Combine::sum || combine_ == Combine::prod);
     const std::int64_t run = step * run_length / plan_.pack.width;
     const bool has_runs = rounds && count > 2 * run;
     const std::string begin = added(first, lane);

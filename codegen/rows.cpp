@@ -168,7 +168,7 @@ class RowsWriter {
   // --- passes ---
 
   bool rounds(std::size_t m) const {
-    return group_.is_reduction(m) && nest(m).compute != DType::i64 &&
+    return group_.is_reduction(m) && is_floating(nest(m).compute) &&
            (nest(m).combine == Combine::sum || nest(m).combine == Combine::prod);
   }
 

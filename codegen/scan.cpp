@@ -29,7 +29,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
   const bool by_blocks =
       size >= long_line && (nest.inputs[0].strides[axis] == 1 || lines < many_lines);
 
-  const DType sum = nest.compute == DType::i64 ? DType::i64 : DType::f64;
+  const DType sum = is_integral(nest.compute) ? nest.compute : DType::f64;
   const std::string type = element_type(sum), first = identity(*nest.combine, sum);
   const std::string end = std::to_string(size) + "u", threads = std::to_string(block_threads);
   Writer w(

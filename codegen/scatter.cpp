@@ -3,12 +3,31 @@
 // comes first.
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein::codegen {
+namespace {
+
+/// The combination of no elements of `dtype`, as a literal of the type that they are combined in.
+std::string nothing(Combine combine, DType dtype) {
+  const DType compute = compute_type(dtype);
+  return visit(dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      if (combine == Combine::max) return literal(compute, 0, static_cast<std::int64_t>(Limits::min()));
+      if (combine == Combine::min) return literal(compute, 0, static_cast<std::int64_t>(Limits::max()));
+    }
+    return identity(combine, compute);
+  });
+}
+
+}  // namespace
 
 Kernels emit_scatter(const LoopNest& nest, const Context& context) {
   const LoopNest::Operand& values = nest.inputs[0];
@@ -63,11 +82,10 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
     kernels.push_back(w.finish(line_count));
   }
   // What is stored with few bits is summed with more.
-  const bool is_whole = is_integral(nest.output.dtype);
-  const DType sum = is_whole                          ? DType::i64
-                    : nest.output.dtype == DType::f64 ? DType::f64
-                                                      : DType::f32;
-  Writer w("scatter_add_" + type + context.suffix, block_threads, narrow);
+  const DType sum = compute_type(nest.output.dtype);
+  const Combine combine = *nest.combine;
+  const std::string verb(combine == Combine::sum ? "add" : name(combine));
+  Writer w("scatter_" + verb + "_" + type + context.suffix, block_threads, narrow);
   w.input(nest, 0, element_type(values.dtype));
   w.workspace("const " + entry, "memory", is_swapped ? total * entry_bytes : 0, 0);
   w.output(nest, element_type(nest.output.dtype));
@@ -78,13 +96,13 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
          ", line = " + divided("element", row_size * size) + ";");
   w.indices(nest, lines, "line");
   w.line("const " + entry + "* const entries = memory + line * " + w.number(point_count) + ";");
-  w.line(element_type(sum) + " sum = " + literal(sum, 0, 0) + ";");
+  w.line(element_type(sum) + " sum = " + nothing(combine, nest.output.dtype) + ";");
   w.open("for (" + number + " i = first_of(entries, " + number + "(" + count +
          "), position); i < " + count + "u && entries[i].key == position; ++i) {");
   w.line("const " + number + " point = entries[i].place;");
   w.indices(nest, points, "point");
   w.line("sum = " +
-         combined(Combine::sum, sum, "sum",
+         combined(combine, sum, "sum",
                   converted("x0[" + w.place(values) + "]", values.dtype, sum)) +
          ";");
   w.close();

@@ -10,15 +10,11 @@ namespace ein::codegen {
 
 std::string element_type(DType dtype) {
   switch (dtype) {
-    case DType::f64:
-      return "double";
-    case DType::f32:
-      return "float";
-    case DType::boolean:
-      return "boolean";
-    default:
-      return std::string(name(dtype));  // the vocabulary's own
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return cuda;
+#include <ein/dtypes.hpp>
   }
+  __builtin_unreachable();
 }
 
 std::string moved_type(std::size_t bytes) { return "u" + std::to_string(8 * bytes); }

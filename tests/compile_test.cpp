@@ -93,6 +93,32 @@ TEST(Compile, AConstantIsReducedOverAFewPoints) {
   EXPECT_EQ(f(zeros({7})).to_vector<float>(), std::vector<float>(7, 2));
 }
 
+/// The operand that a sum reads first may be a small one, which stands still where the large ones move.
+TEST(Compile, ASumReadsASmallOperandFirst) {
+  const auto expect_same = [](const auto& f, const Tensor& small, const Tensor& large, const Tensor& other) {
+    auto compiled = compile(f);
+    const Tensor here = f(small, large, other), there = compiled(small, large, other);
+    ASSERT_EQ(there.shape(), here.shape());
+    const std::vector<double> want = here.template to_vector<double>(), got = there.template to_vector<double>();
+    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-9) << i;
+  };
+  const DType f64 = DType::f64;
+  expect_same([](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) / y, "a b c -> a c", "sum"); },
+              randn({33, 1, 1}, f64), randn({33, 33, 31}, f64), full({33, 1, 31}, 2, f64));
+  for (const char* pattern : {"a b -> a", "a b -> b", "a b ->"}) {
+    const auto f = [&](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) - y, runtime(pattern), "sum"); };
+    expect_same(f, randn({256, 1}, f64), randn({256, 256}, f64), randn({256}, f64));
+    expect_same(f, randn({256}, f64), randn({256, 256}, f64).transpose(), randn({256, 1}, f64));
+    expect_same(f, randn({256}, f64), randn({256, 256}, f64), randn({256, 256}, f64).transpose());
+    expect_same(f, randn({256, 1}, f64), randn({256, 256}, f64).transpose(), randn({256, 256}, f64));
+  }
+  // Large operands, each of which lacks an axis of the other.
+  expect_same([](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) - y, "a b c -> b", "sum"); },
+              randn({192, 192, 1}, f64), randn({192, 17}, f64), randn({192}, f64).view({192, 1, 1}));
+  expect_same([](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) - y, "a b c -> a c", "max"); },
+              randn({200, 200}, f64).transpose().view({200, 200, 1}), randn({200, 200}, f64), randn({200, 1, 1}, f64));
+}
+
 TEST(Compile, EqualOperationsAreComputedOnce) {
   auto f = compile([](const Tensor& x) { return exp(x) + exp(x); });
   f(ones({8}));

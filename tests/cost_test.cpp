@@ -64,7 +64,8 @@ struct Counted {
   friend Counted atan2(Counted a, Counted b) { return function(ScalarOp::atan2, std::atan2(a.value, b.value)); }
   friend Counted hypot(Counted a, Counted b) { return function(ScalarOp::hypot, std::hypot(a.value, b.value)); }
   friend Counted remainder(Counted a, Counted b) { return ++done.div, Counted(reference::remainder(a.value, b.value)); }
-  friend Counted bit_operation(ScalarOp op, Counted a, Counted b) { return ++done.compare, Counted(reference::bit_operation(op, a.value, b.value)); }
+  template <class F>
+  friend Counted on_bits(Counted a, Counted b, F f) { return ++done.compare, Counted(reference::on_bits(a.value, b.value, f)); }
   friend Counted pow(Counted a, Counted b) { return function(ScalarOp::pow, std::pow(a.value, b.value)); }
   friend Counted normal(Counted a) { return function(ScalarOp::normal, a.value); }
 };
@@ -295,8 +296,9 @@ TEST(Cost, PlaceGatherScatterAndScanAreCountedToo) {
   };
   expect_both({{DType::f32, {5, 3}}}, {.kind = OpKind::place, .shape = {7, 3}, .axes = axes, .reads = {ab}, .write = {{1, {{0, 1}}}, {0, {{1, 1}}}}});
   expect_both({{DType::f32, {7, 3}}, {DType::i64, {5}}}, {.kind = OpKind::gather, .shape = {5, 3}, .axes = axes, .reads = {at_b, a}, .write = ab});
-  expect_both({{DType::f32, {5, 3}}, {DType::i64, {5}}}, {.kind = OpKind::scatter_add, .shape = {7, 3}, .axes = axes, .reads = {ab, a}, .write = at_b});
   for (const Combine combine : {Combine::sum, Combine::prod, Combine::max, Combine::min}) {
+    expect_both({{DType::f32, {5, 3}}, {DType::i64, {5}}},
+                {.kind = OpKind::scatter, .shape = {7, 3}, .axes = axes, .reads = {ab, a}, .write = at_b, .combine = combine});
     for (const int axis : {0, 1}) {
       expect_both({{DType::f32, {5, 3}}},
                   {.kind = OpKind::scan, .shape = {5, 3}, .axes = axes, .reads = {ab}, .write = ab, .combine = combine, .axis = axis});

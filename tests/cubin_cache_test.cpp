@@ -1,5 +1,5 @@
 // The cubins on disk: kept, found again, and never believed when damaged.
-#include "codegen/cubin_cache.hpp"
+#include "cuda/cubin_cache.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

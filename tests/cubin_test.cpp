@@ -1,5 +1,5 @@
 // What is read out of a cubin: against the compiler's own words, and with every kind of damage.
-#include "codegen/cubin.hpp"
+#include "cuda/cubin.hpp"
 
 #include <gtest/gtest.h>
 

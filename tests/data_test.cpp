@@ -103,7 +103,7 @@ TEST_F(DataTest, NpyFiles) {
   expect_error(ErrorKind::rank, "not of shape (2, 2)", [&] { Tokens::open_npy(path); });
   for (const DType dtype : {DType::f32, DType::boolean}) {
     save_npy(path, zeros({2}, dtype));
-    expect_error(ErrorKind::dtype, "u8, i32 or i64", [&] { Tokens::open_npy(path); });
+    expect_error(ErrorKind::dtype, "u8, u16, i32 or i64", [&] { Tokens::open_npy(path); });
   }
 }
 

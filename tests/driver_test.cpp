@@ -1,5 +1,5 @@
 // The driver's calls, on a driver that is none: tests/support/fake_cuda.cpp.
-#include "codegen/driver.hpp"
+#include "cuda/driver.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ Graph embedding(std::int64_t v, std::int64_t d, std::int64_t b, std::int64_t s, 
 /// "b s d, b s -> [v] d"
 Graph embedding_gradient(std::int64_t v, std::int64_t d, std::int64_t b, std::int64_t s, DType dtype = DType::f32) {
   return graph_of({{dtype, {b, s, d}}, {DType::i64, {b, s}}},
-                  {.kind = OpKind::scatter_add, .dtype = dtype, .shape = {v, d}, .axes = {{"b", b}, {"s", s}, {"d", d}},
+                  {.kind = OpKind::scatter, .dtype = dtype, .shape = {v, d}, .axes = {{"b", b}, {"s", s}, {"d", d}},
                    .reads = {plain({0, 1, 2}), plain({0, 1})}, .write = {{}, {0, {{2, 1}}}}, .dim = 0});
 }
 
@@ -45,13 +45,13 @@ Graph choice(std::int64_t b, std::int64_t v) {
 }
 Graph one_hot(std::int64_t b, std::int64_t v, DType dtype = DType::f32) {
   return graph_of({{dtype, {b}}, {DType::i32, {b}}},
-                  {.kind = OpKind::scatter_add, .dtype = dtype, .shape = {b, v}, .axes = {{"b", b}}, .reads = {plain({0}), plain({0})},
+                  {.kind = OpKind::scatter, .dtype = dtype, .shape = {b, v}, .axes = {{"b", b}}, .reads = {plain({0}), plain({0})},
                    .write = {{0, {{0, 1}}}, {}}, .dim = 1});
 }
 /// "n, n -> [v]"
 Graph histogram(std::int64_t n, std::int64_t v, DType dtype) {
   return graph_of({{dtype, {n}}, {DType::i64, {n}}},
-                  {.kind = OpKind::scatter_add, .dtype = dtype, .shape = {v}, .axes = {{"n", n}}, .reads = {plain({0}), plain({0})},
+                  {.kind = OpKind::scatter, .dtype = dtype, .shape = {v}, .axes = {{"n", n}}, .reads = {plain({0}), plain({0})},
                    .write = {{}}, .dim = 0});
 }
 
@@ -169,7 +169,7 @@ TEST(ScatterAddTest, SmallFloatsAreAddedInF32) {
 
 TEST(ScatterAddTest, GraphNestAndCost) {
   const Graph graph = embedding_gradient(30, 8, 2, 5);
-  EXPECT_NE(to_string(graph).find("scatter_add %0, %1  \"b s d, b s -> [%1] d\"  : f32 (30, 8)"), std::string::npos) << to_string(graph);
+  EXPECT_NE(to_string(graph).find("scatter sum %0, %1  \"b s d, b s -> [%1] d\"  : f32 (30, 8)"), std::string::npos) << to_string(graph);
   const InputLayout layouts[] = {{{40, 8, 1}, 0}, {{5, 1}, 0}};
   const Program program = lower(graph, layouts);
   ASSERT_EQ(program.nests.size(), 1u);
@@ -269,17 +269,21 @@ RandomCall random_call(std::mt19937_64& random, bool gathers) {
   std::vector<int> other = shuffled(all);
   if (!gathers && !other.empty() && below(4) == 0) other.pop_back();  // values that are the same along an axis
 
-  const DType dtype = test::all_dtypes[below(10)];
+  const DType dtype = all_dtypes[below(std::size(all_dtypes))];
   const DType position_dtype = below(2) == 0 ? DType::i64 : DType::i32;
-  Op op{.kind = gathers ? OpKind::gather : OpKind::scatter_add, .dtype = dtype, .axes = axes, .dim = static_cast<int>(dim)};
+  Op op{.kind = gathers ? OpKind::gather : OpKind::scatter, .dtype = dtype, .axes = axes, .dim = static_cast<int>(dim)};
+  constexpr Combine combines[] = {Combine::sum, Combine::sum, Combine::prod, Combine::max, Combine::min};
+  if (!gathers) op.combine = combines[below(5)];
+  // Doubles do not hold the greatest integers of 64 bits.
+  if (op.combine == Combine::min && is_integral(dtype) && size_of(dtype) == 8) op.combine = Combine::max;
   Shape input_shape = gathers ? indirect_shape : shape_of(other);
   op.shape = gathers ? shape_of(other) : indirect_shape;
   op.reads = {gathers ? indirect : plain(other), plain(of_positions)};
   op.write = gathers ? plain(other) : indirect;
   RandomCall call{graph_of({{dtype, input_shape}, {position_dtype, shape_of(of_positions)}}, op), {}};
   Values x(static_cast<std::size_t>(numel(input_shape))), positions(static_cast<std::size_t>(numel(shape_of(of_positions))));
-  // Sums of few small numbers, which every dtype holds.
-  for (double& v : x) v = static_cast<double>(gathers ? below(2) : below(50) == 0);
+  // Sums of few small numbers and products of none, which every dtype holds.
+  for (double& v : x) v = static_cast<double>(gathers ? below(2) : op.combine == Combine::prod ? below(50) != 0 : op.combine == Combine::sum ? below(50) == 0 : below(2));
   for (double& p : positions) p = static_cast<double>(below(size));
   call.inputs = {x, positions};
   return call;

@@ -1,4 +1,4 @@
-#include "passes/group_nests.hpp"
+#include "schedule/group_nests.hpp"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ Program chain(std::int64_t rows, std::int64_t columns) {
 
 TEST(Group, ChainsOverTheSameRowsRunTogether) {
   Program p = chain(512, 128);
-  group_nests(p, std::vector{3});
+  group_nests(p, Target{}, std::vector{3});
   ASSERT_EQ(p.groups.size(), 1u);
   EXPECT_EQ(p.groups[0].count, 3u);
   EXPECT_EQ(p.groups[0].blocks, 8);  // 512 · 128 / 8192
@@ -59,7 +59,7 @@ TEST(Group, ChainsOverTheSameRowsRunTogether) {
 
 TEST(Group, WhatIsKeptIsNotLocal) {
   Program p = chain(512, 128);
-  group_nests(p, std::vector{1, 3});
+  group_nests(p, Target{}, std::vector{1, 3});
   EXPECT_FALSE(p.buffers[1].is_local);
   EXPECT_TRUE(p.buffers[2].is_local);
 }
@@ -73,7 +73,7 @@ TEST(Group, OthersBetweenArePassedOver) {
   p.buffers.push_back({1, DType::f32});
   p.nests.insert(p.nests.begin() + 1, total);
   Program other = p;
-  group_nests(p, std::vector{3, 4});
+  group_nests(p, Target{}, std::vector{3, 4});
   ASSERT_EQ(p.groups.size(), 2u);
   EXPECT_EQ(p.groups[0].count, 3u);
   EXPECT_EQ(p.nests[3].output.buffer, 4);
@@ -82,11 +82,11 @@ TEST(Group, OthersBetweenArePassedOver) {
   // Not so where a later nest reads what it writes, or writes what it reads.
   other.nests[3].inputs.push_back(at(4, {0, 0}));
   Program writes = other;
-  group_nests(other, std::vector{3, 4});
+  group_nests(other, Target{}, std::vector{3, 4});
   EXPECT_EQ(other.nests[2].output.buffer, 4);
   EXPECT_EQ(other.nests[3].output.buffer, 3);
   writes.nests[3].inputs.pop_back();
-  group_nests(writes, std::vector{3, 4}, std::vector{3});
+  group_nests(writes, Target{}, std::vector{3, 4}, std::vector{3});
   EXPECT_EQ(writes.nests.back().output.buffer, 3);
 
   // Nor in another phase.
@@ -94,13 +94,13 @@ TEST(Group, OthersBetweenArePassedOver) {
   phases.buffers.push_back({1, DType::f32});
   phases.nests.insert(phases.nests.begin() + 1, total);
   phases.nests[3].phase = Phase::backward;
-  group_nests(phases, std::vector{3, 4});
+  group_nests(phases, Target{}, std::vector{3, 4});
   EXPECT_EQ(phases.nests.back().output.buffer, 3);
 }
 
 TEST(Group, SmallNestsStayAlone) {
   Program p = chain(16, 16);
-  group_nests(p, std::vector{3});
+  group_nests(p, Target{}, std::vector{3});
   EXPECT_EQ(p.groups.size(), 3u);
 }
 
@@ -113,7 +113,7 @@ TEST(Group, NestsWithNothingInCommonStayApart) {
   p.nests.push_back(p.nests[0]);
   p.nests[1].inputs[0].buffer = 1;
   p.nests[1].output.buffer = 3;
-  group_nests(p, std::vector{2, 3});
+  group_nests(p, Target{}, std::vector{2, 3});
   EXPECT_EQ(p.groups.size(), 2u);
 }
 
@@ -126,7 +126,7 @@ TEST(Group, ColumnsAreNotCutIntoShortPieces) {
   p.nests[1].axes[0].reduced = true;
   p.nests[1].axes[1].reduced = false;
   p.nests[1].output.strides = {0, 1};
-  group_nests(p, std::vector{1, 2});
+  group_nests(p, Target{}, std::vector{1, 2});
   for (const Program::Group& group : p.groups) {
     for (std::size_t i = 0; i < group.axes.size(); ++i) EXPECT_EQ(p.nests[group.first + i].axes[group.axes[i]].name, "i") << to_string(p);
   }
@@ -147,7 +147,7 @@ Program chain_down(std::int64_t rows, std::int64_t columns) {
 TEST(Group, ASumOverTheBlocksBecomesTwo) {
   Program p = chain_down(512, 128);
   p.nests[1].epilogue = Ex::input(0) * 0.5;
-  group_nests(p, std::vector{3});
+  group_nests(p, Target{}, std::vector{3});
   ASSERT_EQ(p.groups.size(), 3u) << to_string(p);
   EXPECT_EQ(p.groups[0].count, 2u);
   EXPECT_EQ(p.groups[0].blocks, 8);
@@ -169,7 +169,7 @@ TEST(Group, ASumAcrossTheBlocksStaysWhole) {
   p.nests[1].inputs[0] = at(0, {1024, 1});  // of the first row alone
   p.buffers[2].elements = 1;
   p.nests[2].inputs[1] = at(0, {1024, 1});
-  group_nests(p, std::vector{2, 3});
+  group_nests(p, Target{}, std::vector{2, 3});
   EXPECT_EQ(p.buffers.size(), 4u) << to_string(p);
   EXPECT_EQ(p.groups[0].count, 2u) << to_string(p);
 }
@@ -178,7 +178,7 @@ TEST(Group, ASumAcrossTheBlocksStaysWhole) {
 TEST(Group, ASumOverBlocksOfManyOrFewRowsStaysWhole) {
   for (const auto& [rows, columns] : {std::pair{8192, 16}, {8, 65536}}) {
     Program p = chain_down(rows, columns);
-    group_nests(p, std::vector{3});
+    group_nests(p, Target{}, std::vector{3});
     EXPECT_EQ(p.buffers.size(), 4u) << to_string(p);
   }
 }
@@ -187,7 +187,7 @@ TEST(Group, ATransposedReaderIsCutAlongTheOtherAxisOrNotAtAll) {
   Program p = chain(256, 256);
   // The last nest reads what the first wrote with rows and columns exchanged.
   p.nests[2] = map_nest(256, 256, {at(1, {1, 256}), at(2, {0, 1})}, at(3, {256, 1}), Ex::input(0) * Ex::input(1));
-  group_nests(p, std::vector{3});
+  group_nests(p, Target{}, std::vector{3});
   for (const Program::Group& group : p.groups) {
     if (group.first + group.count != 3 || group.count < 2) continue;
     EXPECT_EQ(p.nests[2].axes[group.axes.back()].name, "j");
@@ -202,9 +202,9 @@ TEST(Group, InputsThatShareMemoryAreOne) {
   p.nests.push_back(map_nest(256, 256, {at(2, {256, 1})}, at(0, {256, 1}), Ex::input(0) + 1.0));
   p.buffers.push_back({65536, DType::f32});
   p.nests.push_back(map_nest(256, 256, {at(1, {0, 1}), at(2, {256, 1})}, at(3, {256, 1}), Ex::input(0) + Ex::input(1)));
-  group_nests(p, std::vector{3});
+  group_nests(p, Target{}, std::vector{3});
   EXPECT_EQ(p.groups.size(), 1u);
-  group_nests(p, std::vector{3}, std::vector{0, 0, 2});
+  group_nests(p, Target{}, std::vector{3}, std::vector{0, 0, 2});
   EXPECT_EQ(p.groups.size(), 2u);
 }
 
@@ -260,7 +260,7 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
     }
     const std::vector<LoopNest> nests = p.nests;
     const std::size_t buffers = p.buffers.size();
-    group_nests(p, std::vector{static_cast<int>(buffers) - 1});
+    group_nests(p, Target{}, std::vector{static_cast<int>(buffers) - 1});
     in_two += p.nests.size() > nests.size();
     std::vector<std::vector<float>> got, want;
     for (const Program::Buffer& buffer : p.buffers) {

@@ -10,8 +10,8 @@
 
 #include <ein/tensor.hpp>
 
-#include "codegen/cubin.hpp"
-#include "codegen/nvrtc.hpp"
+#include "cuda/cubin.hpp"
+#include "cuda/nvrtc.hpp"
 #include "codegen/units.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/nvrtc.hpp"

@@ -1,6 +1,6 @@
 // The memory of a GPU that is kept to be used again, on a driver that is none:
 // tests/support/fake_cuda.cpp.
-#include "codegen/memory_pool.hpp"
+#include "cuda/memory_pool.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

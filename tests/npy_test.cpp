@@ -85,10 +85,15 @@ ErrorKind kind_of_save(const std::string& path, const Tensor& x, std::string* wh
 // ----------------------------------------------------------------------------
 
 const std::map<std::string, DType> dtypes = {
-    {"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16},    {"i8", DType::i64},
-    {"i4", DType::i32}, {"u1", DType::u8},  {"b1", DType::boolean}};
+    {"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16}, {"i8", DType::i64},
+    {"i4", DType::i32}, {"i2", DType::i16}, {"i1", DType::i8},  {"u8", DType::u64},
+    {"u4", DType::u32}, {"u2", DType::u16}, {"u1", DType::u8},  {"b1", DType::boolean}};
 const std::map<std::string, Shape> shapes = {
     {"scalar", {}}, {"vector", {5}}, {"matrix", {2, 3}}, {"cube", {2, 3, 4}}, {"none", {2, 0, 3}}};
+
+double wrapped(DType dtype, std::int64_t value) {
+  return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(value)); });
+}
 
 /// The elements that make.py writes.
 std::vector<double> expected(DType dtype, std::int64_t n) {
@@ -97,7 +102,8 @@ std::vector<double> expected(DType dtype, std::int64_t n) {
     const double value = is_floating(dtype)        ? static_cast<double>(k - 5) * 0.75
                          : dtype == DType::u8      ? static_cast<double>(k * 37 % 256)
                          : dtype == DType::boolean ? static_cast<double>(k % 3 == 0)
-                                                   : static_cast<double>((k - 5) * 1000003);
+                         : is_unsigned(dtype)      ? wrapped(dtype, k * 1000003)
+                                                   : wrapped(dtype, (k - 5) * 1000003);
     values.push_back(value);
   }
   return values;
@@ -130,7 +136,7 @@ TEST_F(Npy, FortranOrderIsAStridedView) {
 }
 
 TEST_F(Npy, OtherByteOrderIsSwapped) {
-  for (const std::string code : {"f8", "f4", "f2", "i8", "i4"}) {
+  for (const std::string code : {"f8", "f4", "f2", "i8", "i4", "i2", "u8", "u4", "u2"}) {
     SCOPED_TRACE(code);
     const Tensor x = load_npy(fixture(code + "_matrix_big"), {.mmap = true});
     EXPECT_EQ(x.dtype(), dtypes.at(code));
@@ -153,7 +159,7 @@ TEST_F(Npy, AllVersions) {
 }
 
 TEST_F(Npy, SpecialValuesKeepTheirBits) {
-  for (const std::string code : {"f8", "f4", "f2", "i8"}) {
+  for (const std::string code : {"f8", "f4", "f2", "i8", "u8"}) {
     const Tensor x = load_npy(fixture(code + "_special"));
     const std::string bytes = read_bytes(fixture(code + "_special"));
     ASSERT_LE(x.nbytes(), bytes.size());
@@ -161,13 +167,13 @@ TEST_F(Npy, SpecialValuesKeepTheirBits) {
   }
   const auto wide = load_npy(fixture("i8_special")).to_vector<std::int64_t>();
   EXPECT_EQ(wide, (std::vector<std::int64_t>{INT64_MAX, INT64_MIN, (std::int64_t{1} << 53) + 1}));
+  const auto positive = load_npy(fixture("u8_special")).to_vector<std::uint64_t>();
+  EXPECT_EQ(positive, (std::vector<std::uint64_t>{UINT64_MAX, std::uint64_t{1} << 63, (std::uint64_t{1} << 53) + 1}));
 }
 
 TEST_F(Npy, RefusesOtherDtypesByName) {
   const std::map<std::string, std::string> names = {
-      {"i1", "int8"},      {"i2", "int16"},        {"u2", "uint16"},
-      {"u4", "uint32"},    {"u8", "uint64"},       {"c8", "complex"},
-      {"c16", "complex"},  {"S3", "byte strings"}, {"U3", "strings"},
+      {"c8", "complex"},   {"c16", "complex"},     {"S3", "byte strings"}, {"U3", "strings"},
       {"V2", "bfloat16"},  {"M8", "dates"},        {"m8", "time differences"},
       {"f16", "extended"}, {"O", "pickle"},        {"structured", "structured"}};
   for (const auto& [code, word] : names) {

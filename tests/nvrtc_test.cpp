@@ -1,5 +1,5 @@
 // NVRTC: kernels compiled without a GPU, and what is said where there is none.
-#include "codegen/nvrtc.hpp"
+#include "cuda/nvrtc.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include <ein/error.hpp>
 
-#include "codegen/cubin_cache.hpp"
+#include "cuda/cubin_cache.hpp"
 #include "support/expect_error.hpp"
 #include "support/nvrtc.hpp"
 

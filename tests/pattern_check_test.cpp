@@ -293,7 +293,7 @@ TEST(PatternCheck, AnswersEveryPattern) {
     for (std::size_t n = below(12); n > 0; --n)
       text += std::string(words[below(std::size(words))]) + " ";
     if (match_pattern(text).mistake) continue;
-    for (int op = 0; op <= static_cast<int>(Operation::cross_entropy); ++op) {
+    for (int op = 0; op < ein::operation_count; ++op) {
       const Names given = below(2) ? Names{"a"} : Names{};
       const Mistake mistake = check(static_cast<Operation>(op), text, 1 + below(2), given);
       ++(mistake ? refused : taken);

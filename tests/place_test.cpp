@@ -92,7 +92,7 @@ TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {
       axes.push_back({std::string(1, static_cast<char>('a' + axes.size())), below(20) == 0 ? 0 : 1 + below(6)});
     }
     std::shuffle(order.begin(), order.end(), random);
-    Op op{.kind = OpKind::place, .dtype = test::all_dtypes[below(10)], .axes = axes};
+    Op op{.kind = OpKind::place, .dtype = all_dtypes[below(std::size(all_dtypes))], .axes = axes};
     Shape from;
     for (int a : order) from.push_back(axes[static_cast<std::size_t>(a)].size);
     op.reads = {plain(order)};

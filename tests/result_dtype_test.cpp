@@ -10,14 +10,15 @@ namespace {
 
 using namespace literals;
 
-constexpr DType integers[] = {DType::boolean, DType::u8, DType::i32, DType::i64};
+constexpr DType integers[] = {DType::boolean, DType::u8,  DType::u16, DType::u32, DType::u64,
+                              DType::i8,      DType::i16, DType::i32, DType::i64};
 
 TEST(ResultDType, WhatSumsIntegersIsI64) {
   for (DType dtype : integers) {
     const Tensor x = ones({300, 2}, dtype);
     const Tensor y = ones({2, 3}, dtype);
     const auto expect = [&](const Tensor& got, std::int64_t value, const char* what) {
-      EXPECT_EQ(got.dtype(), DType::i64) << what << " of " << name(dtype);
+      EXPECT_EQ(got.dtype(), dtype == DType::u64 ? dtype : DType::i64) << what << " of " << name(dtype);
       EXPECT_EQ(got.to_vector<std::int64_t>().back(), value) << what << " of " << name(dtype);
     };
     expect(reduce(x, "n k -> k", "sum"), 300, "sum");
@@ -28,6 +29,8 @@ TEST(ResultDType, WhatSumsIntegersIsI64) {
     expect(einsum(x, y, "n k, k m -> n m"), 2, "einsum of two");
     expect(einsum(x, y, y, "n k, k m, k m -> m"), 600, "einsum of three");
     expect(cumsum(x, "[n] k"), 300, "cumsum");
+    expect(cumprod(x, "[n] k"), 1, "cumprod");
+    expect(scatter_prod(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1), 1, "scatter_prod");
     expect(scatter_add(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1), 300, "scatter_add");
   }
 }
@@ -41,7 +44,8 @@ TEST(ResultDType, WhatAddsNothingKeepsItsDType) {
   for (DType dtype : integers) {
     const Tensor x = ones({3, 2}, dtype);
     for (const Tensor& y : {reduce(x, "a b -> a", "max"), reduce(x, "a b -> a", "any"), rearrange(x, "a b -> b a"),
-                            repeat(x, "a b -> a b 2"), einsum(x, "a b -> b a"), einsum(x, x, "a b, c d -> a b c d")}) {
+                            repeat(x, "a b -> a b 2"), einsum(x, "a b -> b a"), einsum(x, x, "a b, c d -> a b c d"), cummax(x, "a [b]"), cummin(x, "a [b]"),
+                            scatter_max(x, zeros({3}, DType::u8), "a b, a -> [v] b", "v"_a = 2)}) {
       EXPECT_EQ(y.dtype(), dtype);
     }
   }
@@ -116,9 +120,9 @@ TEST(ResultDType, IsPartOfATypedResult) {
 }
 
 TEST(ResultDType, OfAGraphWithoutTensors) {
-  const Graph by_itself = graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}}, {.dtype = DType::u8});
+  const Graph by_itself = graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}}, {.dtype = DType::u8, .sizes = {}, .packed_shapes = {}, .result = {}});
   EXPECT_EQ(by_itself.op(by_itself.outputs[0]).dtype, DType::i64);
-  const Graph said = graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}}, {.dtype = DType::u8, .result = DType::i32});
+  const Graph said = graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}}, {.dtype = DType::u8, .sizes = {}, .packed_shapes = {}, .result = DType::i32});
   EXPECT_EQ(said.op(said.outputs[0]).dtype, DType::i32);
 }
 

@@ -15,6 +15,7 @@
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include "schedule/execute.hpp"
 #include "support/exact_steps.hpp"
 #include "support/row_code.hpp"
 #include "support/tensor_values.hpp"
@@ -23,20 +24,25 @@
 namespace ein::host {
 namespace {
 
-using Place = RowProgram::Place;
+using Place = Schedule::Place;
 using test::apply_exactly;
 
-std::unique_ptr<const RowCode> compiled(const RowProgram& program) { return RowCode::compile(program); }
+/// A part of these places and nests, with rows of `length`.
+Schedule::Part part_of(std::vector<Place> places, std::vector<Schedule::RowNest> nests, std::int64_t length) {
+  Schedule::Part part;
+  part.places = std::move(places);
+  part.rows.nests = std::move(nests);
+  part.rows.length = {length};
+  return part;
+}
 
 /// out[i] = op(in[i]) by compiled code.
 std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {
-  RowProgram program;
-  program.places = {{DType::f32, 1, 0}, {DType::f32, 1, 0}};
-  program.nests = {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}};
-  program.length = static_cast<std::int64_t>(in.size());
+  const auto n = static_cast<std::int64_t>(in.size());
+  const Schedule::Part part = part_of({{.step = 1}, {.step = 1}}, {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}}, n);
   std::vector<float> out(in.size());
   std::byte* places[] = {reinterpret_cast<std::byte*>(const_cast<float*>(in.data())), reinterpret_cast<std::byte*>(out.data())};
-  (*compiled(program))({places, program.length, 1, nullptr});
+  (*RowCode::compile(part))({places, n, 1, nullptr});
   return out;
 }
 
@@ -72,49 +78,45 @@ TEST(RowCode, FunctionsOverTheirWholeRange) {
   }
 }
 
-/// Memory of a place for some rows.
-struct Memory {
-  std::vector<std::byte> bytes;
-  std::vector<double> values;  // of each element
-};
-
-/// Random programs: maps, reductions and scalars over a few places, several of which one nest writes and others read.
-class RandomProgram {
+/// Random parts: maps, reductions and scalars over a few places, several of which one nest writes and others read. Each place is a
+/// buffer.
+class RandomPart {
  public:
-  explicit RandomProgram(std::mt19937& random) : random_(random) {
-    rows_ = pick(1, 5);
+  explicit RandomPart(std::mt19937& random) : random_(random) {
     length_ = pick(0, 3) == 0 ? pick(1, 20) : pick(0, 3) == 0 ? pick(1900, 5000) : pick(17, 400);
-    program_.length = length_;
-    program_.row_axis = 0;
-    program_.along_axis = 1;
+    part_.rows.length = {length_};
+    part_.rows.rows = {length_ < 100 ? pick(1, 40) : pick(1, 5)};
+    part_.rows.axes = {{.is_row = true}, {.is_along = true}};
     for (int i = pick(1, 4); i > 0; --i) {
       const DType dtype = any_dtype();
-      const int step = pick(0, 4);
-      add_place(dtype, step > 2 || !RowCode::can_step(dtype, step) ? 1 : step, pick(0, 3) == 0);
+      const int step = pick(0, 5);
+      add_place(dtype, RowCode::target().reads(dtype, step) ? step : 1, pick(0, 3) == 0);
     }
     for (int i = pick(1, 5); i > 0; --i) add_nest();
   }
 
   void check() {
-    const auto code = compiled(program_);
+    const auto code = RowCode::compile(part_);
     ASSERT_NE(code, nullptr);
+    Schedule schedule{.buffers = part_.places.size(), .scratch = {}, .steps = {{{}, {part_}}}};
+    verify(schedule);
+    DoubleBuffers want = values_;
+    execute(schedule, want);
     std::vector<std::byte*> places;
-    std::vector<Memory> memory = memory_;
-    for (Memory& m : memory) places.push_back(m.bytes.data());
-    const std::int64_t index[] = {3, 7};
-    run_exactly(index);
-    (*code)({places.data(), length_, rows_, index});
-    for (const RowProgram::Nest& nest : program_.nests) {
-      const Place& place = program_.places[nest.output];
-      const Memory& got = memory[nest.output];
-      for (std::size_t i = 0; i < memory_[nest.output].values.size(); ++i) {
-        float value;
-        load_as(got.bytes.data() + i * size_of(place.dtype), place.dtype, 1, &value, 1);
-        const double want = memory_[nest.output].values[i];
-        // bf16 has 8 bits, of which several nests may lose some.
-        const double tolerance = has_halves_ ? 0.05 : 2e-5;
-        ASSERT_TRUE(value == want || (std::isfinite(want) && std::abs(value - want) <= tolerance * std::max(1.0, std::abs(want))) || (std::isnan(want) && std::isnan(value)))
-            << "element " << i << " is " << value << " and should be " << want << '\n' << text();
+    std::vector<std::vector<std::byte>> memory = memory_;
+    for (auto& m : memory) places.push_back(m.data());
+    const std::int64_t index[] = {0, 0};
+    (*code)({places.data(), length_, part_.rows.rows.size, index});
+    for (const Schedule::RowNest& nest : part_.rows.nests) {
+      const DType dtype = part_.places[nest.output].dtype;
+      for (std::size_t i = 0; i < want[nest.output].size(); ++i) {
+        float got;
+        load_as(memory[nest.output].data() + i * size_of(dtype), dtype, 1, &got, 1);
+        const double w = want[nest.output][i];
+        // bf16 has 8 bits, of which several nests may lose some; indices are numbers up to 50, and are squared.
+        const double tolerance = has_halves_ ? 0.05 : 2e-4;
+        ASSERT_TRUE(got == w || (std::isfinite(w) && std::abs(got - w) <= tolerance * std::max(1.0, std::abs(w))) || (std::isnan(w) && std::isnan(got)))
+            << "element " << i << " is " << got << " and should be " << w << '\n' << to_string(schedule);
       }
     }
   }
@@ -128,21 +130,22 @@ class RandomProgram {
   std::size_t add_place(DType dtype, std::int64_t step, bool stands_still) {
     has_halves_ |= dtype == DType::bf16 || dtype == DType::f16;
     const std::int64_t row_step = stands_still ? 0 : step == 0 ? pick(1, 3) : length_ * step + pick(0, 5);
-    program_.places.push_back({dtype, step, row_step});
-    const std::int64_t elements = (rows_ - 1) * row_step + (length_ - 1) * step + 1;
-    Memory m;
-    m.bytes.resize(static_cast<std::size_t>(elements) * size_of(dtype));
+    part_.places.push_back({.buffer = static_cast<int>(memory_.size()), .dtype = dtype, .row_step = row_step, .step = step});
+    const std::int64_t elements = (part_.rows.rows.size - 1) * row_step + (length_ - 1) * step + 1;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * size_of(dtype));
+    std::vector<double> values;
     for (std::int64_t i = 0; i < elements; ++i) {
       const bool is_whole = dtype == DType::i32 || dtype == DType::u8 || dtype == DType::boolean;
       const double value = is_whole ? pick(0, dtype == DType::boolean ? 1 : 3) : std::uniform_real_distribution<double>(0.5, 1.5)(random_);
       const auto number = static_cast<float>(value);
-      store_from(&number, 1, m.bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1);
+      store_from(&number, 1, bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1);
       float stored;
-      load_as(m.bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1, &stored, 1);
-      m.values.push_back(stored);
+      load_as(bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1, &stored, 1);
+      values.push_back(stored);
     }
-    memory_.push_back(std::move(m));
-    return program_.places.size() - 1;
+    memory_.push_back(std::move(bytes));
+    values_.push_back(std::move(values));
+    return memory_.size() - 1;
   }
 
   Ex any_value(int depth, std::size_t inputs, bool is_scalar) {
@@ -174,7 +177,7 @@ class RandomProgram {
   }
 
   void add_nest() {
-    RowProgram::Nest nest;
+    Schedule::RowNest nest;
     nest.is_scalar = pick(0, 4) == 0;
     const bool combines = !nest.is_scalar && pick(0, 2) == 0;
     for (int i = pick(1, 3); i > 0; --i) nest.inputs.push_back(static_cast<std::size_t>(pick(0, static_cast<int>(memory_.size()) - 1)));
@@ -188,77 +191,25 @@ class RandomProgram {
     }
     const DType dtype = pick(0, 4) == 0 ? (pick(0, 1) == 0 ? DType::bf16 : DType::f16) : DType::f32;
     nest.output = add_place(dtype, nest.is_scalar || combines ? 0 : 1, false);
-    program_.nests.push_back(std::move(nest));
-  }
-
-  double& element(std::size_t place, std::int64_t row, std::int64_t i) {
-    const Place& p = program_.places[place];
-    return memory_[place].values[static_cast<std::size_t>(row * p.row_step + i * p.step)];
-  }
-  void write(std::size_t place, std::int64_t row, std::int64_t i, double value) {
-    const auto number = static_cast<float>(value);
-    const DType dtype = program_.places[place].dtype;
-    std::byte bytes[8];
-    store_from(&number, 1, bytes, dtype, 1);
-    float stored = number;
-    if (dtype != DType::f32) load_as(bytes, dtype, 1, &stored, 1);
-    element(place, row, i) = dtype == DType::f32 ? value : stored;
-  }
-
-  double evaluate(const ScalarExpr& expr, const RowProgram::Nest& nest, std::int64_t row, std::int64_t i, const std::int64_t* index, const double* combined) {
-    std::vector<double> values;
-    for (const ScalarStep& step : expr.steps) {
-      const auto arg = [&](int k) { return step.args[k] < 0 ? 0 : values[static_cast<std::size_t>(step.args[k])]; };
-      if (step.op == ScalarOp::constant) values.push_back(step.real);
-      else if (step.op == ScalarOp::index) values.push_back(static_cast<double>(index[step.which] + (step.which == 0 ? row : i)));
-      else if (step.op == ScalarOp::input) values.push_back(combined && step.which == 0 ? *combined : element(nest.inputs[static_cast<std::size_t>(step.which)], row, nest.is_scalar ? 0 : i));
-      else values.push_back(apply_exactly(step.op, arg(0), arg(1), arg(2)));
-    }
-    return values.back();
-  }
-
-  void run_exactly(const std::int64_t* index) {
-    for (std::int64_t row = 0; row < rows_; ++row) {
-      for (const RowProgram::Nest& nest : program_.nests) {
-        if (!nest.combine) {
-          for (std::int64_t i = 0; i < (nest.is_scalar ? 1 : length_); ++i) write(nest.output, row, i, evaluate(nest.body, nest, row, i, index, nullptr));
-          continue;
-        }
-        double all = *nest.combine == Combine::sum ? 0 : *nest.combine == Combine::max ? -INFINITY : INFINITY;
-        for (std::int64_t i = 0; i < length_; ++i) {
-          const double value = evaluate(nest.body, nest, row, i, index, nullptr);
-          all = *nest.combine == Combine::sum ? all + value : *nest.combine == Combine::max ? std::max(all, value) : std::min(all, value);
-        }
-        write(nest.output, row, 0, nest.epilogue.steps.empty() ? all : evaluate(nest.epilogue, nest, row, 0, index, &all));
-      }
-    }
-  }
-
-  std::string text() const {
-    std::string result = std::to_string(rows_) + " rows of " + std::to_string(length_) + '\n';
-    for (const RowProgram::Nest& nest : program_.nests) {
-      result += "place " + std::to_string(nest.output) + " (" + std::string(name(program_.places[nest.output].dtype)) + ") =" + (nest.combine ? " combined " : " ") + to_string(nest.body) + " of";
-      for (std::size_t p : nest.inputs) result += ' ' + std::to_string(p);
-      result += '\n';
-    }
-    return result;
+    part_.rows.nests.push_back(std::move(nest));
   }
 
   std::mt19937& random_;
-  std::int64_t rows_, length_;
-  RowProgram program_;
-  std::vector<Memory> memory_;
+  std::int64_t length_;
+  Schedule::Part part_;
+  std::vector<std::vector<std::byte>> memory_;  // of each place
+  DoubleBuffers values_;
   bool has_halves_ = false;
 };
 
-TEST(RowCode, RandomPrograms) {
+TEST(RowCode, RandomParts) {
   SKIP_WITHOUT_ROW_CODE;
   constexpr unsigned seed = 20261121;
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
   for (int i = 0; i < 1000 && !testing::Test::HasFatalFailure(); ++i) {
     SCOPED_TRACE(i);
-    RandomProgram(random).check();
+    RandomPart(random).check();
   }
 }
 
@@ -270,12 +221,10 @@ TEST(RowCode, ExtremesKeepNaN) {
         std::vector<float> in(n, 1.F);
         in[at] = NAN;
         float out = 0;
-        RowProgram program;
-        program.places = {{DType::f32, 1, 0}, {DType::f32, 0, 0}};
-        program.nests = {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}};
-        program.length = static_cast<std::int64_t>(n);
+        const auto length = static_cast<std::int64_t>(n);
+        const Schedule::Part part = part_of({{.step = 1}, {}}, {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}}, length);
         std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()), reinterpret_cast<std::byte*>(&out)};
-        (*compiled(program))({places, program.length, 1, nullptr});
+        (*RowCode::compile(part))({places, length, 1, nullptr});
         EXPECT_TRUE(std::isnan(out)) << n << ' ' << at;
       }
     }
@@ -284,35 +233,26 @@ TEST(RowCode, ExtremesKeepNaN) {
 
 TEST(RowCode, LongSumsLoseLittle) {
   SKIP_WITHOUT_ROW_CODE;
-  std::vector<float> in(longest_combined_row);
+  const std::int64_t length = RowCode::target().longest_combined_row;
+  std::vector<float> in(static_cast<std::size_t>(length));
   std::mt19937 random(1);
   double want = 0;
   for (float& x : in) want += x = std::uniform_real_distribution<float>(0, 1)(random);
   float out = 0;
-  RowProgram program;
-  program.places = {{DType::f32, 1, 0}, {DType::f32, 0, 0}};
-  program.nests = {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}};
-  program.length = longest_combined_row;
+  const Schedule::Part part = part_of({{.step = 1}, {}}, {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
   std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()), reinterpret_cast<std::byte*>(&out)};
-  (*compiled(program))({places, program.length, 1, nullptr});
+  (*RowCode::compile(part))({places, length, 1, nullptr});
   EXPECT_NEAR(out, want, want * 3e-7);
 }
 
 TEST(RowCode, WhatItLacksIsNotCompiled) {
-  RowProgram program;
-  program.places = {{DType::f32, 1, 0}, {DType::f32, 1, 0}};
-  program.nests = {{.inputs = {0}, .output = 1, .body = Ex::apply(ScalarOp::pow, Ex::input(0), Ex::input(0))}};
-  program.length = 64;
-  EXPECT_EQ(compiled(program), nullptr);
-  program.nests[0].body = Ex::input(0);
-  program.places[0].dtype = DType::f64;
-  EXPECT_EQ(compiled(program), nullptr);
-  for (const RowProgram::Place& place : {RowProgram::Place{DType::f32, 3, 0}, {DType::bf16, 2, 0}}) {
-    program.places[0] = place;
-    EXPECT_EQ(compiled(program), nullptr);
-  }
-  program.places = {{DType::f32, 1, 0}, {DType::f32, 2, 0}};  // written
-  EXPECT_EQ(compiled(program), nullptr);
+  const auto part = part_of({{.step = 1}, {.step = 1}}, {{.inputs = {0}, .output = 1, .body = Ex::apply(ScalarOp::pow, Ex::input(0), Ex::input(0))}}, 64);
+  EXPECT_EQ(RowCode::compile(part), nullptr);
+  const auto copy = [](Place from, Place to) { return part_of({std::move(from), std::move(to)}, {{.inputs = {0}, .output = 1, .body = Ex::input(0)}}, 64); };
+  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::f64, .step = 1}, {.step = 1})), nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.step = 3}, {.step = 1})), nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::bf16, .step = 2}, {.step = 1})), nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.step = 1}, {.step = 2})), nullptr);  // written
 }
 
 void expect_near(const Tensor& got, const Tensor& want) {

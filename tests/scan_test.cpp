@@ -127,7 +127,7 @@ TEST(ScanTest, RandomScansAgreeWithTheInterpreter) {
   for (std::uint64_t i = 0; i < 1000 && !HasFailure(); ++i) {
     std::mt19937_64 random(seed + i);
     const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
-    Op op{.kind = OpKind::scan, .dtype = test::all_dtypes[below(10)], .reverse = below(2) == 0};
+    Op op{.kind = OpKind::scan, .dtype = all_dtypes[below(std::size(all_dtypes))], .reverse = below(2) == 0};
     std::int64_t points = 1;
     std::vector<int> order;
     for (std::int64_t a = 1 + below(4); a > 0; --a) {

@@ -13,9 +13,9 @@
 #include <ein/parallel.hpp>
 
 #include "call.hpp"
-#include "codegen/arguments.hpp"
-#include "codegen/cubin_cache.hpp"
-#include "codegen/driver.hpp"
+#include "cuda/arguments.hpp"
+#include "cuda/cubin_cache.hpp"
+#include "cuda/driver.hpp"
 #include "cost/scope.hpp"
 #include "kernels.hpp"
 #include "passes/contraction_order.hpp"

@@ -11,7 +11,6 @@ namespace {
 constexpr Operation operations[] = {Operation::einsum,     Operation::reduce, Operation::rearrange,
                                     Operation::repeat,     Operation::pack,   Operation::unpack,
                                     Operation::parse_shape};
-constexpr const char* dtype_names = "f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, u8 or bool";
 constexpr const char* reduction_names =
     "sum, mean, max, min, prod, any, all, logsumexp, var or std";
 
@@ -91,7 +90,7 @@ void add_operands(CLI::App& app, CallWords& words) {
             "the shape of an operand, such as 2,3,64; '' for a scalar")
       ->type_name("SHAPE");
   add_word(app, "--dtype", words.dtype,
-           "their dtype: f64, f32 (the default), f16, bf16, i64, u8, bool ...")
+           "their dtype, f32 without: " + list_dtypes())
       ->type_name("DTYPE");
 }
 
@@ -99,7 +98,7 @@ std::vector<OperandType> operands_of(const CallWords& words) {
   const std::optional<DType> dtype = parse_dtype(words.dtype);
   if (!dtype)
     throw UsageError("--dtype: unknown dtype " + in_quotes(words.dtype) + "; it may be " +
-                     dtype_names);
+                     list_dtypes());
   std::vector<OperandType> operands;
   for (const std::string& word : words.shapes) {
     operands.push_back({shape_of("--shape", word, 0), *dtype});

@@ -10,9 +10,9 @@
 #include <ein/hardware.hpp>
 #include <ein/parallel.hpp>
 
-#include "codegen/cubin_cache.hpp"
-#include "codegen/driver.hpp"
-#include "codegen/nvrtc.hpp"
+#include "cuda/cubin_cache.hpp"
+#include "cuda/driver.hpp"
+#include "cuda/nvrtc.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"

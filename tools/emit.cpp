@@ -6,7 +6,7 @@
 #include <ein/cost.hpp>
 
 #include "call.hpp"
-#include "codegen/cubin_cache.hpp"
+#include "cuda/cubin_cache.hpp"
 #include "kernels.hpp"
 #include "passes/contraction_order.hpp"
 #include "report.hpp"

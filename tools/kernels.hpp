@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cubin.hpp"
+#include "cuda/cubin.hpp"
 #include "codegen/emit.hpp"
 #include "graph/call.hpp"
 #include "nest/nest.hpp"

@@ -12,7 +12,7 @@
 #include <ein/train.hpp>
 
 #include "call.hpp"
-#include "codegen/cubin_cache.hpp"
+#include "cuda/cubin_cache.hpp"
 #include "codegen/units.hpp"
 #include "kernels.hpp"
 #include "numbers.hpp"

@@ -210,7 +210,9 @@ def reductions():
             ("mean", "b c h w -> b c", (32, 256, 28, 28)), ("mean", "b h w c -> b c", (32, 28, 28, 256)),
             ("max", "a b -> a", (4096, 4096)), ("max", "a b -> b", (4096, 4096)),
             ("max", "b c (h 2) (w 2) -> b c h w", (32, 64, 56, 56)), ("max", "b (h 2) (w 2) c -> b h w c", (32, 56, 56, 64)),
-            ("sum", "a b -> a", (1 << 20, 8)), ("sum", "a b -> b", (1 << 20, 8))):
+            ("sum", "a b -> a", (1 << 20, 8)), ("sum", "a b -> b", (1 << 20, 8)),
+            *(("sum", pattern, (rows, length)) for pattern in ("a b -> a", "a b -> b")
+              for rows, length in ((100000, 3), (1 << 16, 16), (1 << 15, 32), (1 << 14, 64), (8, 16384), (3, 100000)))):
         title = f"{reduction}  {pattern}  {' '.join(map(str, shape))}"
         cases.append(Case("reductions", title, "reduce", [list(shape)], ("torch", "numpy", "jax", "einops"), pattern,
                           more={"reduction": reduction}, bytes=4 * math.prod(shape), least={"torch": 1.0}))

@@ -36,10 +36,11 @@ import table
 HERE = pathlib.Path(__file__).parent
 SAMPLE = {"most": 1 << 18, "step": 2654435761}  # elements compared of each result, and the stride that picks them
 LONG = 0.5  # seconds of a call from which on it is not tried out before the rounds
+BEFORE = "ein before"  # another build of ein's side
 # In whose process each contender runs; the order in which results are trusted.
 PLACES = {"ein": "ein", "torch": "torch", "numpy": "numpy", "jax": "jax", "torch.compile": "torch", "torch fused": "torch",
           "opt_einsum": "torch", "einops": "torch", "ein eager": "ein", "Eigen": "limits", "OpenBLAS": "limits",
-          "oneDNN": "limits", "memcpy": "limits"}
+          "oneDNN": "limits", "memcpy": "limits", BEFORE: "before"}
 
 
 class Failure(Exception):
@@ -72,8 +73,8 @@ class Process:
         openblas = sorted((pathlib.Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas*"))
         if openblas:  # the same library that NumPy calls
             environment.setdefault("EIN_OPENBLAS", str(openblas[0]))
-        ours = self.place in ("ein", "limits")
-        words = [self.options.server] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
+        ours = {"ein": self.options.server, "limits": self.options.server, "before": self.options.before}.get(self.place)
+        words = [ours] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
         self.log = open(self.options.out / f"{self.place}.log", "ab")
         self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
                                       env=environment, bufsize=0, preexec_fn=die_with_parent)
@@ -86,6 +87,8 @@ class Process:
             self.start()
         self.child.send_signal(signal.SIGCONT)
         try:
+            if self.place == "before" and "who" in request:
+                request = request | {"who": "ein"}
             self.child.stdin.write(json.dumps(request).encode() + b"\n")
             answer = json.loads(self.line(time.monotonic() + seconds))
         except (BrokenPipeError, EOFError):
@@ -192,8 +195,8 @@ class Runner:
         begin = time.monotonic()
         options = self.options
         contenders = {}
-        for who in ("ein", *case.peers, *case.limits):
-            if who in PLACES and (not options.peers or who in options.peers or who == "ein" or who in case.limits):
+        for who in ("ein", *([BEFORE] if options.before else []), *case.peers, *case.limits):
+            if who in PLACES and (not options.peers or who in options.peers or who in ("ein", BEFORE) or who in case.limits):
                 contenders[who] = self.process(PLACES[who], threads)
         row = {"family": case.family, "name": case.name, "pattern": case.pattern, "shapes": case.shapes, "threads": threads,
                "flops": case.flops, "bytes": case.bytes, "least": case.least, "times": {}, "ratios": {}, "failures": {}, "wrong": []}
@@ -227,7 +230,7 @@ class Runner:
         return row
 
     def compare(self, case, row, shapes, samples):
-        known = [who for who in PLACES if who in samples and who not in ("ein", "ein eager")]
+        known = [who for who in PLACES if who in samples and who not in ("ein", "ein eager", BEFORE)]
         own_data = case.limits if case.more.get("gemm", {}).get("own_data") else ()
         known = [who for who in known if who not in own_data and who != "memcpy"]
         if not known:
@@ -282,6 +285,7 @@ class Runner:
 def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Results: OUT/peers.md and OUT/peers.json.")
     parser.add_argument("--server", default="build/bench/ein_peer_server", help="ein's side")
+    parser.add_argument("--before", help="ein's side of another build, as one more contender: what a change gained or cost")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds, all threads only, no torch.compile")
     parser.add_argument("--only", action="append", default=[], help="cases whose family or name contains this; may be repeated")

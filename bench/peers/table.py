@@ -8,7 +8,7 @@ import sys
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
 FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "call overhead")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
-ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", *LIBRARIES, "memcpy")
+ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "memcpy")
 
 
 MOST = 20  # what a ratio above counts for in a mean: no single case should carry it

@@ -7,6 +7,8 @@ constexpr std::string_view elements = R"cuda(using u8 = unsigned char;
 using u16 = unsigned short;
 using u32 = unsigned;
 using u64 = unsigned long long;
+using i8 = signed char;
+using i16 = short;
 using i32 = int;
 using i64 = long long;
 
@@ -90,9 +92,10 @@ struct Whole {  // integers, of floats as of integers
   }
   static __device__ __forceinline__ To of(float x) { return of(double(x)); }
   static __device__ __forceinline__ To of(double x) {
-    constexpr double size = sizeof(To) == 8 ? 0x1p64 : sizeof(To) == 4 ? 0x1p32 : 0x1p8;
-    constexpr double low = sizeof(To) == 1 ? 0.0 : -size / 2;
-    constexpr To least = sizeof(To) == 1 ? To(0) : To(1ull << (8 * sizeof(To) - 1));
+    constexpr double size = sizeof(To) == 8 ? 0x1p64 : 1ull << (8 * sizeof(To) % 64);
+    constexpr bool has_sign = To(-1) < To(0);
+    constexpr double low = has_sign ? -size / 2 : 0.0;
+    constexpr To least = has_sign ? To(1ull << (8 * sizeof(To) - 1)) : To(0);
     return truncated<To, double>(x, low, low + size, least, To(~least));
   }
 };
@@ -100,6 +103,16 @@ template <>
 struct Narrow<i64> : Whole<i64> {};
 template <>
 struct Narrow<i32> : Whole<i32> {};
+template <>
+struct Narrow<i16> : Whole<i16> {};
+template <>
+struct Narrow<i8> : Whole<i8> {};
+template <>
+struct Narrow<u64> : Whole<u64> {};
+template <>
+struct Narrow<u32> : Whole<u32> {};
+template <>
+struct Narrow<u16> : Whole<u16> {};
 template <>
 struct Narrow<u8> : Whole<u8> {};
 
@@ -210,9 +223,18 @@ __device__ inline i64 power(i64 base, i64 exponent) {
   }
   return i64(result);
 }
+__device__ inline u64 power(u64 base, u64 exponent) {
+  u64 result = 1;
+  for (u64 factor = base; exponent > 0; exponent >>= 1, factor *= factor) {
+    if (exponent & 1) result *= factor;
+  }
+  return result;
+}
 // By less than 0, or by all bits and more: nothing of a is left but its sign.
 __device__ __forceinline__ i64 shifted_left(i64 a, i64 b) { return b >= 0 && b < 64 ? i64(u64(a) << b) : 0; }
 __device__ __forceinline__ i64 shifted_right(i64 a, i64 b) { return a >> (b >= 0 && b < 64 ? b : 63); }
+__device__ __forceinline__ u64 shifted_left(u64 a, u64 b) { return b < 64 ? a << b : 0; }
+__device__ __forceinline__ u64 shifted_right(u64 a, u64 b) { return b < 64 ? a >> b : 0; }
 
 )cuda";
 
@@ -230,6 +252,7 @@ __device__ inline i64 remainder_of(i64 a, i64 b) {
   const i64 r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+__device__ inline u64 remainder_of(u64 a, u64 b) { return b == 0 ? 0 : a % b; }
 
 )cuda";
 

@@ -18,7 +18,8 @@ __device__ __forceinline__ u32 key_of(float x) {
 }
 __device__ __forceinline__ u64 key_of(i64 x) { return u64(x) ^ 1ull << 63; }
 __device__ __forceinline__ u32 key_of(i32 x) { return u32(x) ^ 1u << 31; }
-__device__ __forceinline__ u32 key_of(u8 x) { return x; }
+__device__ __forceinline__ u64 key_of(u64 x) { return x; }
+__device__ __forceinline__ u32 key_of(u32 x) { return x; }
 
 template <class Key, class Place>
 struct Entry {

@@ -1,6 +1,7 @@
 // Cost: what a graph costs, exactly, before it runs.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -12,12 +13,30 @@
 
 namespace ein {
 
-/// The functions that are counted one by one.
-inline constexpr std::array transcendental_ops{
-#define EIN_FUNCTION(name, reference, host, adjoint, cuda) ScalarOp::name,
+namespace detail {
+struct CountedOp {
+  ScalarOp op;
+  CostClass cost;
+};
+inline constexpr CountedOp counted_ops[] = {
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) {ScalarOp::name, CostClass::transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda)
 #include <ein/scalar_functions.hpp>
-    ScalarOp::pow, ScalarOp::atan2, ScalarOp::hypot, ScalarOp::normal};
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) {ScalarOp::name, CostClass::cost},
+#include <ein/binary_functions.hpp>
+    {ScalarOp::normal, CostClass::transcendental}};
+constexpr bool is_transcendental(const CountedOp& counted) { return counted.cost == CostClass::transcendental; }
+}  // namespace detail
+
+/// The functions that are counted one by one.
+inline constexpr auto transcendental_ops = [] {
+  std::array<ScalarOp, static_cast<std::size_t>(std::ranges::count_if(detail::counted_ops, detail::is_transcendental))> ops{};
+  std::size_t size = 0;
+  for (const detail::CountedOp& counted : detail::counted_ops) {
+    if (detail::is_transcendental(counted)) ops[size++] = counted.op;
+  }
+  return ops;
+}();
 
 /// Operations on elements by class, and bytes. N is Count for numbers or Polynomial for formulas.
 ///

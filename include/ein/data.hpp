@@ -23,7 +23,7 @@ class Tokens {
  public:
   /// None.
   Tokens() = default;
-  /// Those of a one-dimensional tensor of u8, i32 or i64, shared if it is contiguous. An Error of
+  /// Those of a one-dimensional tensor of u8, u16, i32 or i64, shared if it is contiguous. An Error of
   /// kind `rank` or `dtype` for another.
   explicit Tokens(const Tensor& ids);
   /// Maps a raw file. An Error of kind `file` when it cannot be read or ends within a token.

@@ -6,12 +6,23 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
 namespace ein {
 
-enum class DType : std::uint8_t { f64, f32, f16, bf16, f8e4m3, f8e5m2, i64, i32, u8, boolean };
+/// The table of dtypes.hpp.
+enum class DType : std::uint8_t {
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) dtype,
+#include <ein/dtypes.hpp>
+};
+
+/// Every dtype, in the order of the table.
+inline constexpr DType all_dtypes[] = {
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) DType::dtype,
+#include <ein/dtypes.hpp>
+};
 
 // 16- and 8-bit floats: storage only; arithmetic happens in f32.
 
@@ -38,81 +49,47 @@ namespace detail {
 
 template <class T>
 consteval std::optional<DType> find_dtype() {
-  if (std::is_same_v<T, double>) return DType::f64;
-  if (std::is_same_v<T, float>) return DType::f32;
-  if (std::is_same_v<T, f16>) return DType::f16;
-  if (std::is_same_v<T, bf16>) return DType::bf16;
-  if (std::is_same_v<T, f8e4m3>) return DType::f8e4m3;
-  if (std::is_same_v<T, f8e5m2>) return DType::f8e5m2;
-  if (std::is_same_v<T, bool>) return DType::boolean;
-  if (std::is_same_v<T, std::uint8_t>) return DType::u8;
-  if (std::is_same_v<T, std::int32_t>) return DType::i32;
-  // `long` and `long long` are both this on most machines, and only one of them is std::int64_t.
-  if (std::is_same_v<T, std::int64_t> || (std::is_same_v<T, long long> && sizeof(long long) == 8))
-    return DType::i64;
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  if (std::is_same_v<T, type>) return DType::dtype;
+#include <ein/dtypes.hpp>
+  // `long` and `long long` are both 64 bits on most machines, and only one of them is std::int64_t.
+  if (std::is_same_v<T, long long> && sizeof(long long) == 8) return DType::i64;
+  if (std::is_same_v<T, unsigned long long> && sizeof(unsigned long long) == 8) return DType::u64;
   return std::nullopt;
 }
 
+template <DType dtype>
+struct FindElement;
+#define EIN_DTYPE(dtype, element, text, npy, safetensors, cuda, typed) \
+  template <>                                                          \
+  struct FindElement<DType::dtype> {                                   \
+    using type = element;                                              \
+  };
+#include <ein/dtypes.hpp>
+
 }  // namespace detail
 
-/// The C++ types of elements: double, float, f16, bf16, f8e4m3, f8e5m2, std::int64_t (and long
-/// long), std::int32_t, std::uint8_t, bool.
+/// The C++ types of elements: those of the table (dtypes.hpp), long long and unsigned long long.
 template <class T>
-concept Element = detail::find_dtype<std::remove_cv_t<T>>()
-.has_value();
+concept Element = detail::find_dtype<std::remove_cv_t<T>>().has_value();
 
 /// The dtype of a C++ element type.
 template <Element T>
 inline constexpr DType dtype_of = *detail::find_dtype<std::remove_cv_t<T>>();
 
-namespace detail {
-template <DType dtype>
-struct FindElement {
-  static consteval auto find() {
-    if constexpr (dtype == DType::f64) return std::type_identity<double>{};
-    else if constexpr (dtype == DType::f32) return std::type_identity<float>{};
-    else if constexpr (dtype == DType::f16) return std::type_identity<f16>{};
-    else if constexpr (dtype == DType::bf16) return std::type_identity<bf16>{};
-    else if constexpr (dtype == DType::f8e4m3) return std::type_identity<f8e4m3>{};
-    else if constexpr (dtype == DType::f8e5m2) return std::type_identity<f8e5m2>{};
-    else if constexpr (dtype == DType::i64) return std::type_identity<std::int64_t>{};
-    else if constexpr (dtype == DType::i32) return std::type_identity<std::int32_t>{};
-    else if constexpr (dtype == DType::u8) return std::type_identity<std::uint8_t>{};
-    else return std::type_identity<bool>{};
-  }
-};
-}  // namespace detail
-
 /// The C++ element type of a dtype.
 template <DType dtype>
-using ElementOf = typename decltype(detail::FindElement<dtype>::find())::type;
+using ElementOf = typename detail::FindElement<dtype>::type;
 
 /// Calls `f` with a `std::type_identity<T>` of the dtype's C++ type and returns what it returns.
 template <class F>
 constexpr decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f64:
-      return f(std::type_identity<double>{});
-    case DType::f32:
-      return f(std::type_identity<float>{});
-    case DType::f16:
-      return f(std::type_identity<f16>{});
-    case DType::bf16:
-      return f(std::type_identity<bf16>{});
-    case DType::f8e4m3:
-      return f(std::type_identity<f8e4m3>{});
-    case DType::f8e5m2:
-      return f(std::type_identity<f8e5m2>{});
-    case DType::i64:
-      return f(std::type_identity<std::int64_t>{});
-    case DType::i32:
-      return f(std::type_identity<std::int32_t>{});
-    case DType::u8:
-      return f(std::type_identity<std::uint8_t>{});
-    case DType::boolean:
-      break;
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return f(std::type_identity<type>{});
+#include <ein/dtypes.hpp>
   }
-  return f(std::type_identity<bool>{});
+  __builtin_unreachable();
 }
 
 /// Bytes per element.
@@ -120,39 +97,38 @@ constexpr std::size_t size_of(DType dtype) {
   return visit(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
 }
 
-/// "f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "u8" or "bool".
+/// The dtype's `text` of the table: "f64", ..., "bool".
 constexpr std::string_view name(DType dtype) {
   switch (dtype) {
-    case DType::f64:
-      return "f64";
-    case DType::f32:
-      return "f32";
-    case DType::f16:
-      return "f16";
-    case DType::bf16:
-      return "bf16";
-    case DType::f8e4m3:
-      return "f8e4m3";
-    case DType::f8e5m2:
-      return "f8e5m2";
-    case DType::i64:
-      return "i64";
-    case DType::i32:
-      return "i32";
-    case DType::u8:
-      return "u8";
-    case DType::boolean:
-      break;
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return text;
+#include <ein/dtypes.hpp>
   }
-  return "bool";
+  __builtin_unreachable();
 }
 
 /// The dtype of that `name`, if there is one.
 std::optional<DType> parse_dtype(std::string_view name);
 
-constexpr bool is_floating(DType dtype) { return dtype <= DType::f8e5m2; }
-/// Whether it is i64, i32, u8 or bool.
+constexpr bool is_floating(DType dtype) {
+  switch (dtype) {
+#define EIN_FLOATING(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return true;
+#define EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return false;
+#include <ein/dtypes.hpp>
+  }
+  __builtin_unreachable();
+}
+/// Whether it is an integer or bool.
 constexpr bool is_integral(DType dtype) { return !is_floating(dtype); }
+/// Whether it is bool or an integer without a sign.
+constexpr bool is_unsigned(DType dtype) {
+  return visit(dtype, []<class T>(std::type_identity<T>) { return std::is_unsigned_v<T>; });
+}
+
+/// The names of all dtypes, or of those that `wanted` holds for, as a sentence has them: "f64, f32 or f16".
+std::string list_dtypes(bool (*wanted)(DType) = nullptr);
 
 /// The limits of a floating dtype.
 struct Finfo {
@@ -167,9 +143,10 @@ struct Finfo {
 /// The limits of `dtype`; an Error of kind `dtype` when it is integral.
 Finfo finfo(DType dtype);
 
-/// The dtype of mixed elementwise arithmetic on `a` and `b`: bool < u8 < i32 < i64 < any float,
-/// which keeps its dtype beside an integer; f64 over f32 over 16-bit over 8-bit floats; two
-/// different floats of 16 bits, or of 8, make f32. Commutative.
+/// The dtype of mixed elementwise arithmetic on `a` and `b`. Commutative. bool beside an integer takes the integer's;
+/// integers take the narrowest that holds all of both, as NumPy does: u8 and i8 make i16, u32 and i32 make i64. None
+/// holds u64 and an integer with a sign, which is an Error of kind `dtype`. A float beside an integer keeps its dtype;
+/// f64 over f32 over 16-bit over 8-bit floats; two different floats of 16 bits, or of 8, make f32.
 DType promote(DType a, DType b);
 
 namespace detail {

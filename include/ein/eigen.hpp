@@ -74,7 +74,7 @@ inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape sh
 }  // namespace detail
 
 /// Eigen's scalar types that ein has a dtype for: double, float, Eigen::half (f16), Eigen::bfloat16
-/// (bf16), std::int64_t, std::int32_t, std::uint8_t, bool.
+/// (bf16), bool and the integers of 8 to 64 bits.
 template <class T>
 concept EigenScalar = Element<typename detail::FromEigen<std::remove_cv_t<T>>::type> && requires {
   typename detail::ToEigen<std::remove_cv_t<T>>::type;

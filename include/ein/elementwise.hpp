@@ -1,6 +1,9 @@
 // Arithmetic on elements, with NumPy's broadcasting: shapes are aligned at the right, and a size of 1
 // stretches. Dtypes promote as ein::promote says; a plain number takes the tensor's dtype, but a fraction
 // makes an integer tensor f32. Division and the functions below make integers f32.
+//
+// Integers are computed in i64, u64 in u64, and stored modulo 2^bits. u64 has no negative numbers: one beside it is an Error
+// of kind `dtype`.
 #pragma once
 
 #include <ein/tensor.hpp>
@@ -48,8 +51,8 @@ Tensor logical_and(Operand a, Operand b);
 Tensor logical_or(Operand a, Operand b);
 Tensor logical_not(const Tensor& x);
 
-// Of the bits of integers and bool; floats are an Error of kind `dtype`. i32 and u8 are computed in i64 and wrap. A shift by
-// less than 0, or by 64 and more, leaves 0, or -1 of a negative number shifted right.
+// Of the bits of integers and bool; floats are an Error of kind `dtype`. A shift to the right of unsigned numbers brings in
+// zeros, of others the sign. A shift by less than 0, or by 64 and more, leaves 0, or -1 of a negative number shifted right.
 Tensor bitwise_and(Operand a, Operand b);
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);

@@ -44,7 +44,7 @@ enum class OpKind : std::uint8_t {
   concat,    ///< its inputs joined along one dimension
   place,     ///< one input at some places of the result, each written at most once; zeros elsewhere
   gather,    ///< x and positions: the elements of x at positions[...] along dimension `dim` of x
-  scatter_add,  ///< values and positions: zeros, and each value added at positions[...] along dimension `dim`
+  scatter,   ///< values and positions: each value combined into what lies at positions[...] along dimension `dim`, nothing at first
   scan,      ///< one input, combined cumulatively along `axis`
   argsort,   ///< one input: the i64 positions along `axis` that put it in order; equal elements keep theirs
 };
@@ -75,9 +75,9 @@ struct Op {
   std::vector<Access> reads{};  // one per input
   Access write{};               // covers each element of the result exactly once (per reduced tuple)
   ScalarExpr expr{};          // map
-  DType compute = DType::f32; // map: the type it computes in, f64, f32 or i64
-  Combine combine = Combine::sum;  // reduce, scan
-  int dim = 0;                // concat, gather, scatter_add; that dimension of x, or of the result, has no terms
+  DType compute = DType::f32; // map: the type it computes in, f64, f32, i64 or u64
+  Combine combine = Combine::sum;  // reduce, scan, scatter
+  int dim = 0;                // concat, gather, scatter; that dimension of x, or of the result, has no terms
   int axis = 0;               // scan, argsort: one of `axes`
   bool reverse = false;       // scan: from the end; argsort: the greatest first
   bool detached = false;      // a constant to differentiation: no output depends on it, as on the maximum in a softmax

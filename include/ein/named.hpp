@@ -81,6 +81,15 @@ Tensor argmin(const Tensor& x, const detail::NamedPattern1<Operation::argmin>& p
 /// in i64. `cumsum(x, "b [s]", ein::as(dtype))` says another.
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern);
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype);
+/// The same for products. Its gradient is right where elements are 0; that of the gradient lacks what the elements after
+/// the first 0 send to it.
+Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern);
+Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern, ResultDType dtype);
+/// The greatest element up to each: `cummax(x, "b [s]")`, in x's dtype. From the first NaN on NaN. The gradient of each result
+/// goes to one element, the last of equal ones, as PyTorch's does.
+Tensor cummax(const Tensor& x, const detail::NamedPattern1<Operation::cummax>& pattern);
+/// The same for the least element.
+Tensor cummin(const Tensor& x, const detail::NamedPattern1<Operation::cummin>& pattern);
 
 /// Elements in order along an axis, and where in x each of them is (i64).
 struct Sorted {
@@ -96,7 +105,7 @@ Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pat
 
 // --- positions -----------------------------------------------------------------------------------
 //
-// Positions are integers (i64, i32, u8); an Error of kind `value` for one that is not from 0 to the
+// Positions are integers of any dtype; an Error of kind `value` for one that is not from 0 to the
 // axis's size - 1.
 
 /// The elements of x at `positions` along the axis in brackets. The result has all other axes of
@@ -113,8 +122,17 @@ Tensor gather(const Tensor& x, const Tensor& positions,
   return std::move(detail::run_named({Operation::gather, pattern, operands, given}).front());
 }
 
+namespace detail {
+template <Operation Op, class Pattern, CallArgument... S>
+Tensor run_scatter(const Tensor& values, const Tensor& positions, const Pattern& pattern, const S&... arguments) {
+  const std::array operands{&values, &positions};
+  const CallArguments<S...> given(arguments...);
+  return std::move(run_named({Op, pattern, operands, given.sizes, {.dtype = given.dtype}}).front());
+}
+}  // namespace detail
+
 /// Zeros, and each value added at its position along the axis in brackets: the reverse of gather.
-/// Sums over axes that the output lacks. The result has the dtype of the values; of bool and integers it is i64.
+/// Sums over axes that the output lacks. The result has the dtype of the values; of bool and integers it is i64, of u64 u64.
 /// `ein::as(dtype)` at the end says another.
 ///
 ///     scatter_add(values, tokens, "b s d, b s -> [v] d", "v"_a = 1000)
@@ -123,10 +141,32 @@ Tensor scatter_add(
     const Tensor& values, const Tensor& positions,
     const std::type_identity_t<detail::NamedPattern2<Operation::scatter_add, S...>>& pattern,
     const S&... arguments) {
-  const std::array operands{&values, &positions};
-  const detail::CallArguments<S...> given(arguments...);
-  return std::move(
-      detail::run_named({Operation::scatter_add, pattern, operands, given.sizes, {.dtype = given.dtype}}).front());
+  return detail::run_scatter<Operation::scatter_add>(values, positions, pattern, arguments...);
+}
+/// The same for products, which begin with 1.
+template <CallArgument... S>
+Tensor scatter_prod(
+    const Tensor& values, const Tensor& positions,
+    const std::type_identity_t<detail::NamedPattern2<Operation::scatter_prod, S...>>& pattern,
+    const S&... arguments) {
+  return detail::run_scatter<Operation::scatter_prod>(values, positions, pattern, arguments...);
+}
+/// The greatest value at each position, in the dtype of the values; where there is none -inf, or the least number of an
+/// integer dtype. NaN where a value is NaN. Equal values share the gradient.
+template <AxisArgument... S>
+Tensor scatter_max(
+    const Tensor& values, const Tensor& positions,
+    const std::type_identity_t<detail::NamedPattern2<Operation::scatter_max, S...>>& pattern,
+    const S&... sizes) {
+  return detail::run_scatter<Operation::scatter_max>(values, positions, pattern, sizes...);
+}
+/// The least one; where there is none inf, or the greatest number of an integer dtype.
+template <AxisArgument... S>
+Tensor scatter_min(
+    const Tensor& values, const Tensor& positions,
+    const std::type_identity_t<detail::NamedPattern2<Operation::scatter_min, S...>>& pattern,
+    const S&... sizes) {
+  return detail::run_scatter<Operation::scatter_min>(values, positions, pattern, sizes...);
 }
 
 /// 1 at each position along the axis in brackets, else 0. A position outside of it gives zeros.

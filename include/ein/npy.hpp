@@ -15,9 +15,9 @@ struct NpyOptions {
   bool mmap = false;
 };
 
-/// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1). Dtypes f8 f4 f2
-/// i8 i4 u1 b1 of either byte order become f64 f32 f16 i64 i32 u8 bool; bool bytes other than 0 and
-/// 1 are true. Column-major (`fortran_order`) arrays are strided views, not copied. An Error of
+/// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1), of either byte
+/// order. NumPy's floats f8 f4 f2, its integers i8 i4 i2 i1 u8 u4 u2 u1 and its b1 are ours of as
+/// many bytes (dtypes.hpp): u8 becomes u64. Bool bytes other than 0 and 1 are true. Column-major (`fortran_order`) arrays are strided views, not copied. An Error of
 /// kind `file` when the file cannot be read, is not exactly such a file to the last byte, holds
 /// another dtype, or more than 64 dimensions; of kind `memory` when there is no more.
 Tensor load_npy(const std::string& path, NpyOptions options = {});

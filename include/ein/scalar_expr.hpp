@@ -11,7 +11,7 @@
 namespace ein {
 
 /// The scalar vocabulary. Comparisons and logical operations give 0 or 1. Functions of one number are the table of
-/// scalar_functions.hpp.
+/// scalar_functions.hpp, those of two that of binary_functions.hpp.
 enum class ScalarOp : std::uint8_t {
   // leaves
   input, constant, index, uniform, normal,
@@ -20,9 +20,8 @@ enum class ScalarOp : std::uint8_t {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) name,
 #include <ein/scalar_functions.hpp>
   // binary
-  add, sub, mul, div, pow, atan2, hypot, remainder, min, max, lt, le, gt, ge, eq, ne, logical_and, logical_or,
-  // binary, of integers alone
-  bit_and, bit_or, bit_xor, shift_left, shift_right,
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) name,
+#include <ein/binary_functions.hpp>
   // ternary
   where,
 };
@@ -69,6 +68,8 @@ class Ex {
   static Ex input(int which);
   static Ex index(int axis);
   static Ex integer(std::int64_t value);
+  /// The same of u64 expressions.
+  static Ex unsigned_integer(std::uint64_t value);
   /// The value of `expr`, of which steps that it does not need are dropped.
   static Ex of(const ScalarExpr& expr);
   /// The leaves `uniform` (in [0, 1)) and `normal`: number `position` of a counter-based random stream.

@@ -65,19 +65,23 @@ class Scalar {
   Scalar(T v) : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
     if constexpr (std::is_integral_v<T>) {
       integer_ = static_cast<std::int64_t>(v);
-      integral_ = (v < T(0)) == (integer_ < 0);
+      large_ = (v < T(0)) != (integer_ < 0);
+      integral_ = !large_;
     }
   }
   double real() const { return real_; }
   /// The exact value; only meaningful when `is_integer()`.
   std::int64_t integer() const { return integer_; }
-  /// Whether it was given as an integer; one of 2^63 or more counts as a fraction.
+  /// Whether it was given as an integer; one of 2^63 or more counts as a fraction, but beside u64.
   bool is_integer() const { return integral_; }
+  /// Whether it was given as an integer of 2^63 or more; integer() then has its bits.
+  bool is_large_integer() const { return large_; }
 
  private:
   double real_;
   std::int64_t integer_;
   bool integral_;
+  bool large_ = false;
 };
 
 /// Half-open range of positions along one axis, `begin`, `begin + step`, ... below `end`. Negative

@@ -90,14 +90,11 @@ class Typed : public Tensor {
   Typed(detail::Trusted, Tensor x) : Tensor(x.dtype() == dtype_of<T> ? std::move(x) : x.to(dtype_of<T>)) {}
 };
 
-template <FixedString Axes> using Double = Typed<double, Axes>;
-template <FixedString Axes> using Float = Typed<float, Axes>;
-template <FixedString Axes> using Half = Typed<f16, Axes>;
-template <FixedString Axes> using BFloat16 = Typed<bf16, Axes>;
-template <FixedString Axes> using Long = Typed<std::int64_t, Axes>;
-template <FixedString Axes> using Int = Typed<std::int32_t, Axes>;
-template <FixedString Axes> using Byte = Typed<std::uint8_t, Axes>;
-template <FixedString Axes> using Bool = Typed<bool, Axes>;
+// Double, Float, Half, BFloat16, Long, Int, Byte, Bool, ...: one for each row of the table.
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  template <FixedString Axes>                                       \
+  using typed = Typed<type, Axes>;
+#include <ein/dtypes.hpp>
 
 namespace detail {
 

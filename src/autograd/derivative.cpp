@@ -42,11 +42,40 @@ Ex slope_of_gelu(const Ex& g, const Ex& a) {
   return product(g, f(ScalarOp::normal_cdf, a) + near * normal_density(a));
 }
 
+constexpr std::nullopt_t none = std::nullopt;
+
+/// Of a power. x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf.
+std::optional<Ex> slope_of_base(const Ex& g, const Ex& a, const Ex& b) {
+  if (const std::optional<double> n = constant_of(b)) {
+    if (*n == 0) return none;
+    const Ex power = *n == 1 ? Ex(1.0) : *n == 2 ? a : f(ScalarOp::pow, a, Ex(*n - 1));
+    return product(product(g, Ex(*n)), power);
+  }
+  return select(f(ScalarOp::eq, b, Ex(0.0)), Ex(0.0), product(g, b) * f(ScalarOp::pow, a, b - Ex(1.0)));
+}
+std::optional<Ex> slope_of_exponent(const Ex& g, const Ex& a, const Ex& b, const Ex& v) {
+  if (constant_of(b)) return none;
+  const Ex zero(0.0);
+  return select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero)), zero, product(g, v) * f(ScalarOp::log, a));
+}
+
+/// Of the angle of a point: by the hypotenuse twice, whose square may overflow; at (0, 0) no slope.
+Ex turn(const Ex& g, const Ex& side, const Ex& a, const Ex& b) {
+  const Ex radius = f(ScalarOp::hypot, a, b), zero(0.0);
+  return select(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius);
+}
+
+/// Of an argument of a minimum or maximum, which `loses` says that it is not. Equal arguments share; a NaN among them goes
+/// to both.
+Ex chosen(ScalarOp loses, const Ex& g, const Ex& a, const Ex& b) {
+  const Ex shared = select(f(ScalarOp::eq, a, b), product(g, Ex(0.5)), g);
+  return select(f(loses, a, b), Ex(0.0), shared);
+}
+
 /// The adjoints of the arguments of one step: argument i gets `out[i]`.
 void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
   const Ex zero(0.0);
   const Ex& a = args[0];
-  const auto b = [&]() -> const Ex& { return args[1]; };
   switch (step.op) {
     case ScalarOp::input:
     case ScalarOp::constant:
@@ -61,76 +90,19 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name: out[0] = adjoint; return;
 #include <ein/scalar_functions.hpp>
-    case ScalarOp::add:
-      out[0] = g;
-      out[1] = g;
-      return;
-    case ScalarOp::sub:
-      out[0] = g;
-      out[1] = negated(g);
-      return;
-    case ScalarOp::mul:
-      out[0] = product(g, b());
-      out[1] = product(g, a);
-      return;
-    case ScalarOp::div:
-      out[0] = g / b();
-      out[1] = negated(product(g, v) / b());
-      return;
-    case ScalarOp::pow:
-      if (const std::optional<double> n = constant_of(b())) {
-        if (*n == 0) return;
-        const Ex power = *n == 1 ? Ex(1.0) : *n == 2 ? a : f(ScalarOp::pow, a, Ex(*n - 1));
-        out[0] = product(product(g, Ex(*n)), power);
-        return;
-      }
-      // x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf.
-      out[0] = select(f(ScalarOp::eq, b(), zero), zero, product(g, b()) * f(ScalarOp::pow, a, b() - Ex(1.0)));
-      out[1] = select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b(), zero)), zero,
-                      product(g, v) * f(ScalarOp::log, a));
-      return;
-    case ScalarOp::atan2: {  // of (y, x): by the hypotenuse twice, whose square may overflow; at (0, 0) no slope
-      const Ex radius = f(ScalarOp::hypot, a, b());
-      const auto slope = [&](const Ex& side) { return select(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius); };
-      out[0] = slope(b());
-      out[1] = negated(slope(a));
-      return;
-    }
-    case ScalarOp::hypot:
-      out[0] = product(g, a / v);
-      out[1] = product(g, b() / v);
-      return;
-    case ScalarOp::remainder:
-      out[0] = g;
-      out[1] = negated(product(g, f(ScalarOp::floor, a / b())));
-      return;
-    case ScalarOp::min:
-    case ScalarOp::max: {
-      // Equal arguments share; a NaN among them goes to both.
-      const bool is_min = step.op == ScalarOp::min;
-      const Ex shared = select(f(ScalarOp::eq, a, b()), product(g, Ex(0.5)), g);
-      out[0] = select(f(is_min ? ScalarOp::gt : ScalarOp::lt, a, b()), zero, shared);
-      out[1] = select(f(is_min ? ScalarOp::lt : ScalarOp::gt, a, b()), zero, shared);
-      return;
-    }
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name: {                                                                            \
+    [[maybe_unused]] const Ex& b = args[1];                                                         \
+    out[0] = adjoint_a;                                                                             \
+    out[1] = adjoint_b;                                                                             \
+    return;                                                                                         \
+  }
+#include <ein/binary_functions.hpp>
     case ScalarOp::where:
       out[1] = select(a, g, zero);
       out[2] = select(a, zero, g);
       return;
-    case ScalarOp::logical_not:
-    case ScalarOp::lt:
-    case ScalarOp::le:
-    case ScalarOp::gt:
-    case ScalarOp::ge:
-    case ScalarOp::eq:
-    case ScalarOp::ne:
-    case ScalarOp::logical_and:
-    case ScalarOp::logical_or:
-    case ScalarOp::bit_and:
-    case ScalarOp::bit_or:
-    case ScalarOp::bit_xor:
-    case ScalarOp::shift_left:
-    case ScalarOp::shift_right: return;
+    case ScalarOp::logical_not: return;
   }
   throw std::logic_error("derivative: unknown scalar operation");
 }

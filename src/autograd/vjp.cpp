@@ -252,15 +252,15 @@ class Builder {
       case OpKind::place: return give(op, 0, g, op.axes);
       case OpKind::concat: return pull_concat(op, g.value);
       case OpKind::gather: return pull_gather(op, g);
-      case OpKind::scatter_add: return pull_scatter_add(op, g);
-      case OpKind::scan: return pull_scan(op, g);
+      case OpKind::scatter: return pull_scatter(op, id, g);
+      case OpKind::scan: return pull_scan(op, id, g);
       case OpKind::argsort: return;
     }
     throw std::logic_error("vjp: an operation without a rule");
   }
 
   void pull_map(const Op& op, ValueId result, const Points& g) {
-    if (op.compute == DType::i64) return;
+    if (is_integral(op.compute)) return;
     std::vector<int> wanted;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       if (matters(op.inputs[k])) wanted.push_back(static_cast<int>(k));
@@ -335,6 +335,22 @@ class Builder {
     }
   }
 
+  // Of a product of many: with one zero, only its own place has a slope: the product of the others; with more, none has. The
+  // sum of the zeros stands for the one that another element's slope is a multiple of, so that the slope of the slope is right.
+  static Ex pick(const Ex& c, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, c, a, b); }
+  static Ex equal(const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::eq, a, b); }
+  static Ex is_zero(const Ex& x) { return equal(x, Ex(0.0)); }
+  static Ex only_zero(const Ex& x) { return pick(is_zero(x), x, Ex(0.0)); }
+  static Ex without_zero(const Ex& x) { return pick(is_zero(x), Ex(1.0), x); }
+  /// Of an element, the cotangent of its product, the product of what is not zero, and number and sum of the zeros.
+  static Ex slope_of_product() {
+    const Ex x = Ex::input(0), g = Ex::input(1), others = Ex::input(2), count = Ex::input(3), sum = Ex::input(4), zero(0.0);
+    const Ex safe = without_zero(x);
+    const Ex at_zero = pick(equal(count, Ex(1.0)), others, pick(equal(count, Ex(2.0)), (sum - x) * others, zero));
+    const Ex elsewhere = pick(equal(count, zero), others / safe, pick(equal(count, Ex(1.0)), sum * others / safe, zero));
+    return g * pick(is_zero(x), at_zero, elsewhere);
+  }
+
   void pull_reduce(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
     const Points x{op.inputs[0], op.reads[0]}, y{result, op.write};
@@ -361,19 +377,10 @@ class Builder {
         return;
       }
       case Combine::prod: {
-        // With one zero, only its own place has a slope: the product of the others; with more, none has. The sum of
-        // the zeros stands for the one that another element's slope is a multiple of, so that the slope of the slope is right.
-        const Ex zero(0.0), one(1.0), two(2.0);
-        const auto pick = [](const Ex& c, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, c, a, b); };
-        const auto equal = [](const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::eq, a, b); };
-        const Ex is_zero = equal(value, zero), safe = pick(is_zero, one, value);
-        const Points zeros = reduce(Combine::sum, op, map(op.axes, {x}, is_zero, compute, compute), compute);
-        const Points zero_sum = reduce(Combine::sum, op, map(op.axes, {x}, pick(is_zero, value, zero), compute, compute), compute);
-        const Points nonzero = reduce(Combine::prod, op, map(op.axes, {x}, safe, compute, compute), compute);
-        const Ex g_here = Ex::input(1), others = Ex::input(2), count = Ex::input(3), sum = Ex::input(4);
-        const Ex at_zero = pick(equal(count, one), others, pick(equal(count, two), (sum - value) * others, zero));
-        const Ex elsewhere = pick(equal(count, zero), others / safe, pick(equal(count, one), sum * others / safe, zero));
-        give(op, 0, map(op.axes, {x, g, nonzero, zeros, zero_sum}, g_here * pick(is_zero, at_zero, elsewhere), compute, compute), op.axes);
+        const Points zeros = reduce(Combine::sum, op, map(op.axes, {x}, is_zero(value), compute, compute), compute);
+        const Points zero_sum = reduce(Combine::sum, op, map(op.axes, {x}, only_zero(value), compute, compute), compute);
+        const Points nonzero = reduce(Combine::prod, op, map(op.axes, {x}, without_zero(value), compute, compute), compute);
+        give(op, 0, map(op.axes, {x, g, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute), op.axes);
         return;
       }
       case Combine::any:
@@ -402,27 +409,109 @@ class Builder {
   void pull_gather(const Op& op, const Points& g) {
     if (!matters(op.inputs[0])) return;
     const Op& x = graph_.op(op.inputs[0]);
-    Op scatter{.kind = OpKind::scatter_add, .dtype = x.dtype, .shape = x.shape, .inputs = {g.value, op.inputs[1]}, .axes = op.axes,
+    Op scatter{.kind = OpKind::scatter, .dtype = x.dtype, .shape = x.shape, .inputs = {g.value, op.inputs[1]}, .axes = op.axes,
                .reads = {g.at, op.reads[1]}, .write = op.reads[0], .dim = op.dim};
     accumulate(op.inputs[0], add(std::move(scatter)));
   }
 
-  void pull_scatter_add(const Op& op, const Points& g) {
-    if (!matters(op.inputs[0])) return;
+  /// What lies in a value like `op`'s, a scatter's, at the positions of its points.
+  Points at_positions(const Op& op, ValueId value) {
     const Access at = identity_access(op.axes.size());
-    Op gather{.kind = OpKind::gather, .dtype = op.dtype, .shape = sizes(at, op.axes), .inputs = {g.value, op.inputs[1]},
+    Op gather{.kind = OpKind::gather, .dtype = graph_.op(value).dtype, .shape = sizes(at, op.axes), .inputs = {value, op.inputs[1]},
               .axes = op.axes, .reads = {op.write, op.reads[1]}, .write = at, .dim = op.dim};
-    give(op, 0, {add(std::move(gather)), at}, op.axes);
+    return {add(std::move(gather)), at};
+  }
+  /// `from` scattered as `op` scatters its values.
+  ValueId scatter(const Op& op, const Points& from, Combine combine) {
+    Op scattered{.kind = OpKind::scatter, .dtype = graph_.op(from.value).dtype, .shape = op.shape, .inputs = {from.value, op.inputs[1]},
+                 .axes = op.axes, .reads = {from.at, op.reads[1]}, .write = op.write, .combine = combine, .dim = op.dim};
+    return add(std::move(scattered));
   }
 
-  void pull_scan(const Op& op, const Points& g) {
+  void pull_scatter(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
-    if (op.combine != Combine::sum) throw std::logic_error("vjp: a scan that is no sum");
-    Op back = op;
-    back.inputs = {g.value};
-    back.reads = {g.at};
-    back.reverse = !op.reverse;
-    give(op, 0, {add(std::move(back)), op.write}, op.axes);
+    const Points x{op.inputs[0], op.reads[0]}, sent = at_positions(op, g.value);
+    const DType compute = wide(op.dtype);
+    const Ex value = Ex::input(0);
+    switch (op.combine) {
+      case Combine::sum: return give(op, 0, sent, op.axes);
+      case Combine::max:
+      case Combine::min: {
+        // Elements that tie share it.
+        const Points is_extreme = map(op.axes, {x, at_positions(op, result)}, equal(value, Ex::input(1)), compute, compute);
+        const Points count = at_positions(op, scatter(op, is_extreme, Combine::sum));
+        give(op, 0, map(op.axes, {is_extreme, sent, count}, value * Ex::input(1) / Ex::input(2), compute, compute), op.axes);
+        return;
+      }
+      case Combine::prod: {
+        const auto combined = [&](const Ex& formula, Combine combine) {
+          return at_positions(op, scatter(op, map(op.axes, {x}, formula, compute, compute), combine));
+        };
+        const Points zeros = combined(is_zero(value), Combine::sum), zero_sum = combined(only_zero(value), Combine::sum);
+        const Points nonzero = combined(without_zero(value), Combine::prod);
+        give(op, 0, map(op.axes, {x, sent, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute), op.axes);
+        return;
+      }
+      case Combine::any:
+      case Combine::all: return;
+    }
+  }
+
+  /// `from` scanned along the axis of `op`.
+  Points scan(const Op& op, Combine combine, const Points& from, bool reverse) {
+    const Access at = identity_access(op.axes.size());
+    Op scanned{.kind = OpKind::scan, .dtype = graph_.op(from.value).dtype, .shape = sizes(at, op.axes), .inputs = {from.value},
+               .axes = op.axes, .reads = {from.at}, .write = at, .combine = combine, .axis = op.axis, .reverse = reverse};
+    return {add(std::move(scanned)), at};
+  }
+
+  void pull_scan(const Op& op, ValueId result, const Points& g) {
+    if (!matters(op.inputs[0])) return;
+    const Points x{op.inputs[0], op.reads[0]};
+    const DType compute = wide(op.dtype);
+    const Ex value = Ex::input(0);
+    switch (op.combine) {
+      case Combine::sum: {
+        Op back = op;
+        back.inputs = {g.value};
+        back.reads = {g.at};
+        back.reverse = !op.reverse;
+        give(op, 0, {add(std::move(back)), op.write}, op.axes);
+        return;
+      }
+      case Combine::max:
+      case Combine::min: {
+        // To the last element that is as great as the result, or NaN, up to it: where each result has its value from.
+        const std::int64_t size = op.axes[static_cast<std::size_t>(op.axis)].size;
+        const Ex is_new = Ex::apply(ScalarOp::logical_or, equal(value, Ex::input(1)), Ex::apply(ScalarOp::ne, value, value));
+        const Ex position = pick(is_new, Ex::index(op.axis), Ex::integer(op.reverse ? size - 1 : 0));
+        const Points found = map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
+        const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);
+        const Access at = identity_access(op.axes.size());
+        Op sum{.kind = OpKind::scatter, .dtype = op.dtype, .shape = sizes(at, op.axes), .inputs = {g.value, from.value},
+               .axes = op.axes, .reads = {g.at, from.at}, .write = at, .dim = op.axis};
+        sum.write[static_cast<std::size_t>(op.axis)].terms.clear();
+        give(op, 0, {add(std::move(sum)), at}, op.axes);
+        return;
+      }
+      case Combine::prod: {
+        // Before the first zero the sum of all products after, over the element; at it the same without the element; after
+        // it every product holds the zero.
+        const Points zeros = scan(op, Combine::sum, map(op.axes, {x}, is_zero(value), compute, DType::i64), op.reverse);
+        const Ex count = Ex::input(1), is_first = Ex::apply(ScalarOp::logical_and, is_zero(value), equal(count, Ex(1.0)));
+        const Points products =
+            scan(op, Combine::prod, map(op.axes, {x, zeros}, pick(is_first, Ex(1.0), value), compute, compute), op.reverse);
+        const auto after = [&](const Ex& term) {
+          return scan(op, Combine::sum, map(op.axes, {products, zeros, g}, term, compute, compute), !op.reverse);
+        };
+        const Points before_zero = after(pick(is_zero(count), value * Ex::input(2), Ex(0.0))), at_zero = after(value * Ex::input(2));
+        const Ex slope = pick(is_zero(count), Ex::input(2) / without_zero(value), pick(is_first, Ex::input(3), Ex(0.0)));
+        give(op, 0, map(op.axes, {x, zeros, before_zero, at_zero}, slope, compute, compute), op.axes);
+        return;
+      }
+      case Combine::any:
+      case Combine::all: return;
+    }
   }
 
   Graph graph_;

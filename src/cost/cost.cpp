@@ -75,7 +75,7 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
     tally.bytes_read += product([&](int a) { return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a)); }) * N(size);
   }
   N written = op.kind == OpKind::place ? N(numel(op.shape)) : results;
-  if (op.kind == OpKind::scatter_add) written *= N(op.shape[static_cast<std::size_t>(op.dim)]);
+  if (op.kind == OpKind::scatter) written *= N(op.shape[static_cast<std::size_t>(op.dim)]);
   tally.bytes_written += written * N(static_cast<std::int64_t>(size_of(op.dtype)));
 
   switch (op.kind) {
@@ -91,9 +91,8 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
     }
     case OpKind::reduce: add_combination(tally, op.combine, tuples, difference(tuples, results)); return tally;
     case OpKind::map: add_expr(tally, op.expr, tuples); return tally;
-    case OpKind::scatter_add:
-      tally.add += tuples;
-      tally.model += tuples;
+    case OpKind::scatter:
+      add_combination(tally, op.combine, tuples, tuples);
       return tally;
     case OpKind::scan: {
       const N lines = product([&](int a) { return a != op.axis; });

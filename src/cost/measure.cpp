@@ -328,7 +328,9 @@ CpuLimits measure_cpu() {
   return limits;
 }
 
-Hardware host::measured_cpu() {
+Hardware host::measured_cpu() { return measured_cpu(measure_cpu); }
+
+Hardware host::measured_cpu(CpuLimits (*measure)()) {
   CpuLimits limits;
   limits.model = processor_model();
   limits.threads = num_threads();
@@ -336,11 +338,12 @@ Hardware host::measured_cpu() {
   char name[64] = "";
   std::snprintf(name, sizeof name, "/cpu-%016llx.txt",
                 static_cast<unsigned long long>(fnv1a(key_of(limits.model, limits.threads))));
-  if (directory.empty()) {
-    limits = measure_cpu();
-  } else if (!load(directory + name, limits)) {
-    limits = measure_cpu();
-    save(directory + name, limits);
+  if (directory.empty() || !load(directory + name, limits)) {
+    CpuLimits found = measure();
+    found.model = limits.model;
+    found.threads = limits.threads;
+    limits = found;
+    if (!directory.empty()) save(directory + name, limits);
   }
 
   const std::string threads =

@@ -10,6 +10,8 @@ namespace ein::host {
 
 /// Wants require_processor() before it.
 Hardware measured_cpu();
+/// The same, with what is called where no file has what it finds.
+Hardware measured_cpu(CpuLimits (*measure)());
 
 /// The text in which limits are kept: with the processor, the threads and the build that they hold for, and a checksum.
 std::string limits_text(const CpuLimits& limits);

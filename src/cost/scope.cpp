@@ -35,8 +35,7 @@ Cost cost(const LoopNest& nest) {
   const auto difference = [&](const Count& combined) { return tuples == 0 ? Count(0) : tuples - combined; };
   if (nest.is_scatter()) {
     tally.bytes_written *= Count(nest.output.indirection.size);
-    tally.add += tuples;
-    tally.model += tuples;
+    add_combination(tally, *nest.combine, tuples, tuples);
   } else if (nest.along == LoopNest::Along::scan) {
     add_combination(tally, *nest.combine, tuples, difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
   } else if (nest.combine) {

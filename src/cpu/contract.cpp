@@ -18,6 +18,7 @@
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/tile_epilogue.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein::host {
 namespace {
@@ -528,16 +529,12 @@ bool has_bf16_factors(const LoopNest& nest) {
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
   if (is_better_reduced(nest)) return make_reduce_kernel(nest);
-  switch (nest.compute) {
-    case DType::f32:
 #if EIN_HAS_BF16_PRODUCTS
-      if (has_bf16_factors(nest)) return std::make_unique<ContractKernel<float, bf16>>(nest);
+  if (nest.compute == DType::f32 && has_bf16_factors(nest)) return std::make_unique<ContractKernel<float, bf16>>(nest);
 #endif
-      return std::make_unique<ContractKernel<float>>(nest);
-    case DType::f64: return std::make_unique<ContractKernel<double>>(nest);
-    case DType::i64: return std::make_unique<ContractKernel<std::int64_t>>(nest);
-    default: throw std::logic_error("contract: not a type to compute in");
-  }
+  return visit_compute_type(nest.compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ContractKernel<C>>(nest);
+  });
 }
 
 }  // namespace ein::host

@@ -1,7 +1,10 @@
 #include "cpu/kernel.hpp"
 
+#include <stdexcept>
+
 #include "cpu/parallel.hpp"
-#include "cpu/rows.hpp"
+#include "cpu/row_code.hpp"
+#include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
 
 namespace ein::host {
@@ -37,19 +40,50 @@ class CopyKernel final : public Kernel {
 
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest) { return std::make_unique<CopyKernel>(nest); }
 
-std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
+std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
   if (nest.is_gather()) return make_gather_kernel(nest);
   if (nest.is_scatter()) return make_scatter_kernel(nest);
   if (nest.along == LoopNest::Along::scan) return make_scan_kernel(nest);
   if (nest.along == LoopNest::Along::argsort) return make_sort_kernel(nest);
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
   if (nest.sums_products()) return make_contract_kernel(nest);
-  if (auto window = make_window_kernel(nest)) return window;
-  if (auto rows = make_rows_kernel(nest)) return rows;
-  if (auto rows = make_long_rows_kernel(nest)) return rows;
-  if (auto columns = make_columns_kernel(nest)) return columns;
   if (nest.combine) return make_reduce_kernel(nest);
   return make_map_kernel(nest);
+}
+
+namespace {
+
+#ifndef NDEBUG
+void check(const Schedule& schedule, std::span<const Program::Buffer> buffers = {}) {
+  std::vector<std::int64_t> elements;
+  for (const Program::Buffer& buffer : buffers) elements.push_back(buffer.elements);
+  verify(schedule, elements);
+}
+#else
+void check(const Schedule&, std::span<const Program::Buffer> = {}) {}
+#endif
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
+  for (const Target& target : {RowCode::target(), Target{}}) {
+    const Schedule schedule = choose(nest, target);
+    check(schedule);
+    const Schedule::Step& first = schedule.steps[0];
+    if (schedule.steps.size() == 1 && first.parts[0].whole) return make_engine(nest);
+    if (auto kernel = make_kernel(schedule)) return kernel;
+  }
+  throw std::logic_error("kernel: a schedule without code for rows needs some");
+}
+
+std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group) {
+  if (group.count == 1) return make_kernel(program.nests[group.first]);
+  for (const Target& target : {RowCode::target(), Target{}}) {
+    const Schedule schedule = choose(program, group, target);
+    check(schedule, program.buffers);
+    if (auto kernel = make_kernel(schedule)) return kernel;
+  }
+  throw std::logic_error("kernel: a schedule without code for rows needs some");
 }
 
 }  // namespace ein::host

@@ -29,14 +29,14 @@ class Kernel {
 /// Bytes of a part of a workspace, so that the next part is aligned as well.
 constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Any nest.
+/// Any nest, as its schedule says.
 std::unique_ptr<Kernel> make_kernel(const LoopNest& nest);
 
 /// One kernel for all nests of a group. Local buffers have no address.
 std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group);
 
-/// For maps and reductions some of whose inputs are better turned first; none for others.
-std::unique_ptr<Kernel> make_transposed_kernel(const LoopNest& nest);
+/// Any nest, by the one engine of its kind: what a schedule leaves whole.
+std::unique_ptr<Kernel> make_engine(const LoopNest& nest);
 
 // One maker per kind of nest.
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);         // is_copy() between equal dtypes

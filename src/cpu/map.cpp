@@ -7,6 +7,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/strip.hpp"
 #include "tensor/convert.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein::host {
 namespace {
@@ -89,13 +90,9 @@ class MapKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest) {
-  if (auto kernel = make_transposed_kernel(nest)) return kernel;
-  switch (nest.compute) {
-    case DType::f32: return std::make_unique<MapKernel<float>>(nest);
-    case DType::f64: return std::make_unique<MapKernel<double>>(nest);
-    case DType::i64: return std::make_unique<MapKernel<std::int64_t>>(nest);
-    default: throw std::logic_error("map: not a type to compute in");
-  }
+  return visit_compute_type(nest.compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+    return std::make_unique<MapKernel<C>>(nest);
+  });
 }
 
 }  // namespace ein::host

@@ -10,12 +10,14 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "cpu/combine.hpp"
+#include "nest/combine.hpp"
+#include "schedule/rows_of.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/strip.hpp"
 #include "tensor/convert.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein::host {
 namespace {
@@ -453,13 +455,10 @@ class ReduceKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest) {
-  if (auto kernel = make_transposed_kernel(nest)) return kernel;
-  switch (nest.compute) {
-    case DType::f32: return std::make_unique<ReduceKernel<float>>(nest);
-    case DType::f64: return std::make_unique<ReduceKernel<double>>(nest);
-    case DType::i64: return std::make_unique<ReduceKernel<std::int64_t>>(nest);
-    default: throw std::logic_error("reduce: not a type to compute in");
-  }
+  if (asks_index(nest.body) || asks_index(nest.epilogue)) throw std::logic_error("reduce: an index in what is combined");
+  return visit_compute_type(nest.compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ReduceKernel<C>>(nest);
+  });
 }
 
 }  // namespace ein::host

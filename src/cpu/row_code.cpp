@@ -11,7 +11,7 @@
 
 #include <asmjit/x86.h>
 
-#include "cpu/combine.hpp"
+#include "nest/combine.hpp"
 #include "cpu/vector_code.hpp"
 #include "tensor/fork.hpp"
 
@@ -24,12 +24,30 @@ using Vector = VectorCode::Vector;
 constexpr int lanes = 16;
 /// Partial sums of a row are themselves summed after so many vectors each, as in the strips' cascade.
 constexpr std::int64_t vectors_in_run = 32;
+/// Rows of up to so many elements are combined sixteen together; longer ones hide the time that combining their lanes takes.
+constexpr std::int64_t longest_together = 4 * lanes - 1;
 
-bool can_load(const RowProgram::Place& place) {
-  return VectorCode::can_load(place.dtype) || (place.dtype == DType::i64 && place.step == 0);
+bool can_read(DType dtype, std::int64_t step) {
+  if (dtype == DType::i64) return step == 0;
+  return VectorCode::can_load(dtype) && (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
 }
 
-std::int64_t bytes_to_next_row(const RowProgram::Place& place) { return place.row_step * static_cast<std::int64_t>(size_of(place.dtype)); }
+/// The others look for NaN, row by row.
+bool can_combine_together(Combine combine) { return combine == Combine::sum || combine == Combine::prod; }
+
+bool can_combine(Combine combine) {
+  switch (combine) {
+    case Combine::sum:
+    case Combine::prod:
+    case Combine::max:
+    case Combine::min: return true;
+    case Combine::any:
+    case Combine::all: return false;
+  }
+  return false;
+}
+
+std::int64_t bytes_to_next_row(const Schedule::Place& place) { return place.row_step * static_cast<std::int64_t>(size_of(place.dtype)); }
 
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
@@ -72,8 +90,8 @@ struct Stage {
 
 class Emitter {
  public:
-  Emitter(const RowProgram& program, x86::Compiler& code) : program_(program), code_(code), vectors_(code) {
-    for (const RowProgram::Nest& nest : program.nests) {
+  Emitter(const Schedule::Part& part, x86::Compiler& code) : part_(part), code_(code), vectors_(code) {
+    for (const Schedule::RowNest& nest : part.rows.nests) {
       bodies_.emplace_back(nest.body);
       epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt : std::optional<Expression>(nest.epilogue));
     }
@@ -97,7 +115,12 @@ class Emitter {
     code_.mov(index_, x86::ptr(call, offsetof(RowCode::Call, index)));
     code_.xor_(row_, row_);
     vectors_.begin();
-    const asmjit::Label next_row = code_.newLabel();
+    const asmjit::Label next_row = code_.newLabel(), end = code_.newLabel();
+    if (is_combined_together()) {
+      emit_rows_together();
+      code_.cmp(row_, rows_);
+      code_.jge(end);
+    }
     code_.bind(next_row);
     written_of_row_.clear();
     const std::vector<Stage> in_order = stages();
@@ -105,30 +128,91 @@ class Emitter {
       if (in_order[s].is_scalar) emit_scalars(in_order[s]);
       else emit_loop(in_order[s], first_read_after(in_order, s));
     }
-    for (std::size_t p = 0; p < program_.places.size(); ++p) {
-      const std::int64_t bytes = bytes_to_next_row(program_.places[p]);
+    move_by_rows(1);
+    code_.cmp(row_, rows_);
+    code_.jl(next_row);
+    code_.bind(end);
+    if (std::any_of(part_.places.begin(), part_.places.end(), [](const Schedule::Place& place) { return place.streams; })) code_.sfence();
+    code_.endFunc();
+  }
+
+ private:
+  void move_by_rows(std::int64_t rows) {
+    for (std::size_t p = 0; p < part_.places.size(); ++p) {
+      const std::int64_t bytes = rows * bytes_to_next_row(part_.places[p]);
       if (bytes == 0) continue;
       const x86::Gp by = code_.newInt64();
       code_.mov(by, bytes);
       code_.add(x86::qword_ptr(places_, static_cast<std::int32_t>(8 * p)), by);
     }
-    code_.add(row_, 1);
-    code_.cmp(row_, rows_);
-    code_.jl(next_row);
-    if (std::any_of(program_.places.begin(), program_.places.end(), [](const RowProgram::Place& place) { return place.streams; })) code_.sfence();
-    code_.endFunc();
+    code_.add(row_, rows);
   }
 
- private:
+  /// Whether sixteen rows can be combined together, into sixteen results side by side: a sum or product of short rows, of values
+  /// that do not change from row to row but along it.
+  bool is_combined_together() const {
+    if (part_.rows.nests.size() != 1 || part_.rows.length.loop >= 0 || part_.rows.length.size > longest_together) return false;
+    const Schedule::RowNest& nest = part_.rows.nests[0];
+    if (!nest.combine || !can_combine_together(*nest.combine) || part_.places[nest.output].row_step != 1) return false;
+    for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
+      for (const ScalarStep& step : expr->steps) {
+        if (step.op == ScalarOp::index) return false;
+        if (step.op != ScalarOp::input || (expr == &nest.epilogue && step.which == 0)) continue;
+        const Schedule::Place& place = part_.places[nest.inputs[static_cast<std::size_t>(step.which)]];
+        if (place.step == 0 && place.row_step != 0) return false;
+      }
+    }
+    return true;
+  }
+
+  void emit_rows_together() {
+    const Schedule::RowNest& nest = part_.rows.nests[0];
+    const std::int64_t vectors = (part_.rows.length.size + lanes - 1) / lanes, in_last = part_.rows.length.size - (vectors - 1) * lanes;
+    const x86::Gp last = code_.newInt64();
+    x86::KReg mask;
+    if (in_last < lanes) {
+      const x86::Gp bits = code_.newInt32();
+      mask = code_.newKw();
+      code_.mov(bits, (1 << in_last) - 1);
+      code_.kmovw(mask, bits);
+    }
+    i_ = code_.newInt64();
+    code_.xor_(i_, i_);
+    const asmjit::Label next = code_.newLabel(), end = code_.newLabel();
+    code_.bind(next);
+    code_.mov(last, rows_);
+    code_.sub(last, row_);
+    code_.cmp(last, lanes);
+    code_.jl(end);
+    begin_stage();
+    emit_of_row(0);
+    for (std::size_t p : nest.inputs) address(p);
+    std::vector<Vector> sums;
+    for (int r = 0; r < lanes; ++r) {
+      sums.push_back(start(0));
+      for (int v = 0; v < vectors; ++v) {
+        Lane lane{.unrolled = v, .row = r, .mask = v + 1 == vectors && in_last < lanes ? &mask : nullptr};
+        combine_into(0, sums.back(), lane);
+      }
+    }
+    const Vector all = vectors_.combine_lanes_of(*nest.combine, sums);
+    const Vector result = epilogues_[0] ? epilogue(0, all) : all;
+    vectors_.store(x86::ptr(address(nest.output)), part_.places[nest.output].dtype, result, nullptr);
+    move_by_rows(lanes);
+    code_.jmp(next);
+    code_.bind(end);
+    begin_stage();
+  }
+
   /// Each nest in the first loop that it can be in: behind the loops that combine what it reads.
   std::vector<Stage> stages() const {
     std::vector<Stage> result;
     std::vector<std::size_t> stage_of;
-    for (std::size_t n = 0; n < program_.nests.size(); ++n) {
-      const RowProgram::Nest& nest = program_.nests[n];
+    for (std::size_t n = 0; n < part_.rows.nests.size(); ++n) {
+      const Schedule::RowNest& nest = part_.rows.nests[n];
       std::size_t s = 0;
       for (std::size_t m = 0; m < n; ++m) {
-        const RowProgram::Nest& before = program_.nests[m];
+        const Schedule::RowNest& before = part_.rows.nests[m];
         const bool needs_row = reads(nest, before.output) && (before.combine || before.is_scalar || nest.is_scalar);
         if (needs_row) s = std::max(s, stage_of[m] + 1);
         else if (reads(nest, before.output) || reads(before, nest.output) || before.output == nest.output) s = std::max(s, stage_of[m]);
@@ -141,7 +225,7 @@ class Emitter {
     return result;
   }
 
-  static bool reads(const RowProgram::Nest& nest, std::size_t place) {
+  static bool reads(const Schedule::RowNest& nest, std::size_t place) {
     return std::find(nest.inputs.begin(), nest.inputs.end(), place) != nest.inputs.end();
   }
 
@@ -162,14 +246,14 @@ class Emitter {
     std::set<std::size_t> touched;
     for (std::size_t t = 0; t <= s && !is_next_row; ++t) {
       for (std::size_t n : stages[t].nests) {
-        touched.insert(program_.nests[n].inputs.begin(), program_.nests[n].inputs.end());
-        touched.insert(program_.nests[n].output);
+        touched.insert(part_.rows.nests[n].inputs.begin(), part_.rows.nests[n].inputs.end());
+        touched.insert(part_.rows.nests[n].output);
       }
     }
     std::vector<Ahead> result;
     for (std::size_t n : stages[next].nests) {
-      for (std::size_t p : program_.nests[n].inputs) {
-        const RowProgram::Place& place = program_.places[p];
+      for (std::size_t p : part_.rows.nests[n].inputs) {
+        const Schedule::Place& place = part_.places[p];
         if (place.step == 0 || place.row_step == 0 || !touched.insert(p).second) continue;
         result.push_back({p, is_next_row ? bytes_to_next_row(place) : 0});
       }
@@ -187,13 +271,14 @@ class Emitter {
   struct Lane {
     Known known{};
     int unrolled = 0;
+    int row = 0;  // of those that are worked on together
     const x86::KReg* mask = nullptr;
   };
 
   using Sums = std::map<std::size_t, std::vector<Vector>>;  // of a nest
 
   const Expression& expression(std::size_t e) const { return e < bodies_.size() ? bodies_[e] : *epilogues_[e - bodies_.size()]; }
-  const RowProgram::Nest& nest_of(std::size_t e) const { return program_.nests[e % bodies_.size()]; }
+  const Schedule::RowNest& nest_of(std::size_t e) const { return part_.rows.nests[e % bodies_.size()]; }
 
   /// Whether a step's value changes along the row.
   bool varies(std::size_t e, int s) {
@@ -204,9 +289,9 @@ class Emitter {
     if (e >= bodies_.size() || nest_of(e).is_scalar) {
       result = false;
     } else if (step.op == ScalarOp::input) {
-      result = program_.places[nest_of(e).inputs[static_cast<std::size_t>(step.which)]].step != 0;
+      result = part_.places[nest_of(e).inputs[static_cast<std::size_t>(step.which)]].step != 0;
     } else if (step.op == ScalarOp::index) {
-      result = program_.along_axis == static_cast<std::size_t>(step.which);
+      result = part_.rows.axes[static_cast<std::size_t>(step.which)].is_along;
     } else {
       for (int i = 0; i < info(step.op).arity; ++i) result |= varies(e, step.args[i]);
     }
@@ -224,16 +309,17 @@ class Emitter {
   }
 
   x86::Mem at(std::size_t p, const Lane& lane) {
-    const auto bytes = static_cast<std::int32_t>(size_of(program_.places[p].dtype)) * (program_.places[p].step == 2 ? 2 : 1);
+    const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) * (part_.places[p].step == 2 ? 2 : 1);
     const auto shift = static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
-    return x86::ptr(address(p), i_, shift, lane.unrolled * lanes * bytes);
+    const auto to_row = static_cast<std::int32_t>(lane.row * bytes_to_next_row(part_.places[p]));
+    return x86::ptr(address(p), i_, shift, to_row + lane.unrolled * lanes * bytes);
   }
 
   Vector index(std::size_t axis, const Lane* lane) {
-    const bool is_along = program_.along_axis == axis && lane;
+    const bool is_along = part_.rows.axes[axis].is_along && lane;
     const x86::Gp value = code_.newInt64();
     code_.mov(value, x86::ptr(index_, static_cast<std::int32_t>(8 * axis)));
-    if (program_.row_axis == axis) code_.add(value, row_);
+    if (part_.rows.axes[axis].is_row) code_.add(value, row_);
     const Vector result = code_.newZmm();
     if (is_along) {
       static constexpr std::int32_t ramp[lanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -269,7 +355,7 @@ class Emitter {
       if (found != known.places.end()) return found->second;
       const auto written = written_of_row_.find(p);
       if (!lane && written != written_of_row_.end()) return written->second;
-      const RowProgram::Place& place = program_.places[p];
+      const Schedule::Place& place = part_.places[p];
       const Vector result = !lane             ? vectors_.load_one(address(p), place.dtype)
                             : place.step == 2 ? vectors_.load_every_other(at(p, *lane), lane->mask)
                                               : vectors_.load(at(p, *lane), place.dtype, lane->mask);
@@ -340,14 +426,14 @@ class Emitter {
 
   /// Stores a value of the row as a whole.
   void store_one(std::size_t n, const Vector& value) {
-    const std::size_t p = program_.nests[n].output;
-    written_of_row_.insert_or_assign(p, vectors_.store_one(address(p), program_.places[p].dtype, value));
+    const std::size_t p = part_.rows.nests[n].output;
+    written_of_row_.insert_or_assign(p, vectors_.store_one(address(p), part_.places[p].dtype, value));
   }
 
   /// How many vectors are worked on side by side: several sums hide the time that an addition takes. The same for all
   /// nests, so that a sum does not depend on what shares its loop.
   int unrolling(const Stage& stage) const {
-    const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) { return program_.nests[n].combine.has_value(); });
+    const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) { return part_.rows.nests[n].combine.has_value(); });
     return combines ? 4 : 1;
   }
 
@@ -357,13 +443,13 @@ class Emitter {
     std::vector<std::size_t> combining;
     for (std::size_t n : stage.nests) {
       emit_of_row(n);
-      if (program_.nests[n].combine) combining.push_back(n);
-      for (std::size_t p : program_.nests[n].inputs) address(p);
-      address(program_.nests[n].output);
+      if (part_.rows.nests[n].combine) combining.push_back(n);
+      for (std::size_t p : part_.rows.nests[n].inputs) address(p);
+      address(part_.rows.nests[n].output);
     }
     for (const Ahead& next : ahead) address(next.place);
     const std::int64_t in_run = vectors_in_run * unroll * lanes;
-    const bool has_runs = !combining.empty() && program_.length > in_run;
+    const bool has_runs = !combining.empty() && part_.rows.length.size > in_run;
     // Sums of each vector worked on side by side, and of all runs so far.
     Sums sums;
     std::map<std::size_t, Vector> totals;
@@ -405,8 +491,8 @@ class Emitter {
     if (has_runs) {
       for (std::size_t n : combining) {
         for (const Vector& sum : sums[n]) {
-          vectors_.combine(*program_.nests[n].combine, totals[n], sum, nullptr);
-          code_.vmovaps(sum, vectors_.constant_vector(identity<float>(*program_.nests[n].combine)));
+          vectors_.combine(*part_.rows.nests[n].combine, totals[n], sum, nullptr);
+          code_.vmovaps(sum, vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine)));
         }
       }
       code_.cmp(i_, whole);
@@ -431,7 +517,7 @@ class Emitter {
     code_.jl(rest_body);
     code_.bind(end);
     for (std::size_t n : combining) {
-      const Combine how = *program_.nests[n].combine;
+      const Combine how = *part_.rows.nests[n].combine;
       const Vector all = sums[n][0];
       for (std::size_t u = 1; u < sums[n].size(); ++u) vectors_.combine(how, all, sums[n][u], nullptr);
       if (has_runs) vectors_.combine(how, all, totals[n], nullptr);
@@ -441,8 +527,8 @@ class Emitter {
     }
   }
 
-  bool is_extreme(std::size_t n) const { return program_.nests[n].combine == Combine::max || program_.nests[n].combine == Combine::min; }
-  Vector start(std::size_t n) { return vectors_.copy(vectors_.constant_vector(identity<float>(*program_.nests[n].combine))); }
+  bool is_extreme(std::size_t n) const { return part_.rows.nests[n].combine == Combine::max || part_.rows.nests[n].combine == Combine::min; }
+  Vector start(std::size_t n) { return vectors_.copy(vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine))); }
 
   /// Of a combined value, input 0 of the epilogue; the others are values of the row.
   Vector epilogue(std::size_t n, const Vector& combined) {
@@ -454,25 +540,29 @@ class Emitter {
     return value(e, expr.value, nullptr);
   }
 
+  void combine_into(std::size_t n, const Vector& sum, Lane& lane) {
+    const Combine how = *part_.rows.nests[n].combine;
+    const Expression& expr = bodies_[n];
+    if (const auto product = how == Combine::sum ? single_product(n, expr.value, &lane) : std::nullopt) {
+      const Vector x = value(n, product->args[0], &lane), y = value(n, product->args[1], &lane);
+      vectors_.add_product(sum, x, y, lane.mask);
+      return;
+    }
+    const Vector x = value(n, expr.value, &lane);
+    vectors_.combine(how, sum, x, lane.mask);
+    if (is_extreme(n)) vectors_.note_nan(found_nan_[n], x, lane.mask);
+  }
+
   void emit_nests(const Stage& stage, Lane& lane, Sums& sums) {
     for (std::size_t n : stage.nests) {
-      const RowProgram::Nest& nest = program_.nests[n];
+      const Schedule::RowNest& nest = part_.rows.nests[n];
       const Expression& expr = bodies_[n];
       if (nest.combine) {
-        const Vector& sum = sums[n][static_cast<std::size_t>(lane.unrolled)];
-        const auto product = *nest.combine == Combine::sum ? single_product(n, expr.value, &lane) : std::nullopt;
-        if (product) {
-          const Vector x = value(n, product->args[0], &lane), y = value(n, product->args[1], &lane);
-          vectors_.add_product(sum, x, y, lane.mask);
-        } else {
-          const Vector x = value(n, expr.value, &lane);
-          vectors_.combine(*nest.combine, sum, x, lane.mask);
-          if (is_extreme(n)) vectors_.note_nan(found_nan_[n], x, lane.mask);
-        }
+        combine_into(n, sums[n][static_cast<std::size_t>(lane.unrolled)], lane);
         continue;
       }
       const Vector result = value(n, expr.value, &lane);
-      const RowProgram::Place& place = program_.places[nest.output];
+      const Schedule::Place& place = part_.places[nest.output];
       if (place.streams && !lane.mask) {
         code_.vmovntps(at(nest.output, lane), result);
         lane.known.places.insert_or_assign(nest.output, result);
@@ -486,14 +576,14 @@ class Emitter {
 
   /// Whether a nest of another stage reads what nest n writes.
   bool is_read_later(const Stage& stage, std::size_t n) const {
-    for (std::size_t m = 0; m < program_.nests.size(); ++m) {
+    for (std::size_t m = 0; m < part_.rows.nests.size(); ++m) {
       if (std::find(stage.nests.begin(), stage.nests.end(), m) != stage.nests.end()) continue;
-      if (reads(program_.nests[m], program_.nests[n].output)) return true;
+      if (reads(part_.rows.nests[m], part_.rows.nests[n].output)) return true;
     }
     return false;
   }
 
-  const RowProgram& program_;
+  const Schedule::Part& part_;
   x86::Compiler& code_;
   VectorCode vectors_;
   std::vector<Expression> bodies_;
@@ -510,17 +600,17 @@ bool has_code_for(const ScalarExpr& expr) {
   return std::all_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) { return VectorCode::has(step.op); });
 }
 
-bool is_supported(const RowProgram& program) {
-  for (const RowProgram::Nest& nest : program.nests) {
+bool is_supported(const Schedule::Part& part) {
+  for (const Schedule::RowNest& nest : part.rows.nests) {
     if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
-    const RowProgram::Place& output = program.places[nest.output];
+    const Schedule::Place& output = part.places[nest.output];
     if (!VectorCode::can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1)) return false;
     for (std::size_t p : nest.inputs) {
-      if (!can_load(program.places[p])) return false;
+      if (!can_read(part.places[p].dtype, part.places[p].step)) return false;
     }
-    if (nest.combine && (!RowCode::can_combine(*nest.combine) || program.length > longest_combined_row)) return false;
+    if (nest.combine && (nest.over != Schedule::Over::row || !can_combine(*nest.combine) || part.rows.length.size > RowCode::target().longest_combined_row)) return false;
   }
-  return std::all_of(program.places.begin(), program.places.end(), [](const RowProgram::Place& place) { return RowCode::can_step(place.dtype, place.step); });
+  return true;
 }
 
 /// asmjit's allocator has a lock of its own, so one outside of it is what fork() can hold.
@@ -547,12 +637,26 @@ std::string_view RowCode::missing() {
   return has_avx512 ? "" : "this processor lacks AVX-512";
 }
 
-std::unique_ptr<const RowCode> RowCode::compile(const RowProgram& program) {
-  if (!missing().empty() || !is_supported(program)) return nullptr;
+const Target& RowCode::target() {
+  return made_once([] {
+    Target target;
+    if (!missing().empty()) return target;
+    target.has = VectorCode::has;
+    target.combines = can_combine;
+    target.reads = can_read;
+    target.writes = VectorCode::can_store;
+    target.combines_together = can_combine_together;
+    target.lanes = lanes;
+    return target;
+  });
+}
+
+std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
+  if (!missing().empty() || !is_supported(part)) return nullptr;
   asmjit::CodeHolder holder;
   if (holder.init(runtime().jit.environment()) != asmjit::kErrorOk) return nullptr;
   x86::Compiler code(&holder);
-  Emitter(program, code).emit();
+  Emitter(part, code).emit();
   if (code.finalize() != asmjit::kErrorOk) return nullptr;
   void (*function)(const Call*) = nullptr;
   const std::lock_guard lock(runtime().mutex);
@@ -572,7 +676,7 @@ RowCode::~RowCode() {
 namespace ein::host {
 
 std::string_view RowCode::missing() { return "ein was built without asmjit"; }
-std::unique_ptr<const RowCode> RowCode::compile(const RowProgram&) { return nullptr; }
+std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part&) { return nullptr; }
 RowCode::~RowCode() = default;
 
 }  // namespace ein::host

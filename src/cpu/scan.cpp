@@ -8,34 +8,12 @@
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/strip.hpp"
+#include "nest/combine.hpp"
+#include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
 
 namespace ein::host {
 namespace {
-
-/// Calls `f` with the ScalarOp of the combination, as a constant.
-template <class F>
-void visit_combine(Combine combine, F&& f) {
-  switch (combine) {
-    case Combine::prod: return f(std::integral_constant<ScalarOp, ScalarOp::mul>{});
-    case Combine::max: return f(std::integral_constant<ScalarOp, ScalarOp::max>{});
-    case Combine::min: return f(std::integral_constant<ScalarOp, ScalarOp::min>{});
-    case Combine::sum: return f(std::integral_constant<ScalarOp, ScalarOp::add>{});
-    case Combine::any:
-    case Combine::all: break;
-  }
-  throw std::logic_error("scan: a combination without a kernel");
-}
-
-template <ScalarOp op, class C>
-C combined(C a, C x) {
-  // Integers wrap.
-  using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
-  if constexpr (op == ScalarOp::add) return static_cast<C>(static_cast<Number>(a) + static_cast<Number>(x));
-  if constexpr (op == ScalarOp::mul) return static_cast<C>(static_cast<Number>(a) * static_cast<Number>(x));
-  if constexpr (op == ScalarOp::max) return a != a || a > x ? a : x;
-  if constexpr (op == ScalarOp::min) return a != a || a < x ? a : x;
-}
 
 template <class C>
 class ScanKernel final : public Kernel {
@@ -68,7 +46,7 @@ class ScanKernel final : public Kernel {
         const Line from = line(nest_.inputs[0], run, cursor.offset(0), cut_.first(piece));
         const Line to = line(nest_.output, run, cursor.offset(1), cut_.first(piece));
         const std::int64_t lanes = cut_.count(piece);
-        visit_combine(*nest_.combine, [&]<ScalarOp op>(std::integral_constant<ScalarOp, op>) {
+        visit_combine(*nest_.combine, [&]<Combine op>(std::integral_constant<Combine, op>) {
           lanes == 1 ? scan_line<op>(from, to) : scan_lanes<op>(from, to, static_cast<std::size_t>(lanes));
         });
         if (piece == pieces - 1) cursor.next();
@@ -92,7 +70,7 @@ class ScanKernel final : public Kernel {
     return {base(operand, run.buffers) + offset + skipped * bytes, nest_.reverse ? -stride : stride, bytes, lane_step, operand.dtype};
   }
 
-  template <ScalarOp op>
+  template <Combine op>
   void scan_line(const Line& from, const Line& to) const {
     C values[strip_size];
     C last{};
@@ -106,7 +84,7 @@ class ScanKernel final : public Kernel {
     }
   }
 
-  template <ScalarOp op>
+  template <Combine op>
   void scan_lanes(const Line& from, const Line& to, std::size_t lanes) const {
     C last[strip_size / 2], values[strip_size / 2];
     for (std::int64_t i = 0; i < size_; ++i) {
@@ -129,8 +107,12 @@ class ScanKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest) {
-  if (nest.compute == DType::i64) return std::make_unique<ScanKernel<std::int64_t>>(nest);
-  return std::make_unique<ScanKernel<double>>(nest);
+  // Floats in f64.
+  const DType compute = is_floating(nest.compute) ? DType::f64 : nest.compute;
+  return visit_compute_type(compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+    if constexpr (std::is_same_v<C, float>) throw std::logic_error("scan: in f32");
+    else return std::make_unique<ScanKernel<C>>(nest);
+  });
 }
 
 }  // namespace ein::host

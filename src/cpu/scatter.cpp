@@ -1,4 +1,4 @@
-// Scatters: sums over values that go where positions say. Each sum takes its values in the order of the
+// Scatters: sums, products, maxima and minima of values that go where positions say. Each sum takes its values in the order of the
 // nest's points, whoever computes it, so results do not depend on the threads: these share the result,
 // not the values.
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/position.hpp"
+#include "nest/combine.hpp"
+#include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
 
 namespace ein::host {
@@ -17,15 +19,15 @@ namespace {
 
 /// What sums of T are kept in.
 template <class T>
-using SumOf = std::conditional_t<std::is_same_v<T, double>, double,
-                                 std::conditional_t<is_floating(dtype_of<T>), float, std::int64_t>>;
+using SumOf = ElementOf<compute_type(dtype_of<T>)>;
 
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, std::int64_t>) {
-    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  } else {
-    return a + b;
+/// What the operation is called where a position is wrong.
+constexpr const char* name_of(Combine combine) {
+  switch (combine) {
+    case Combine::prod: return "scatter_prod";
+    case Combine::max: return "scatter_max";
+    case Combine::min: return "scatter_min";
+    default: return "scatter_add";
   }
 }
 
@@ -39,19 +41,19 @@ struct Rows {
 };
 
 /// Sums of another type than SumOf<T> have one value at most, and take it: 0 for -0, which is added to 0.
-template <class Sum, class T, class Position>
+template <Combine combine, class Sum, class T, class Position>
 void add_rows(const Rows& rows, const Position* positions, const T* values, Sum* sums) {
   const auto add = [](Sum& sum, T value) {
     if constexpr (std::is_same_v<Sum, SumOf<T>>) {
-      sum = plus(sum, convert<Sum>(value));
-    } else if constexpr (is_floating(dtype_of<T>)) {
+      sum = combined<combine>(sum, convert<Sum>(value));
+    } else if constexpr (combine == Combine::sum && is_floating(dtype_of<T>)) {
       sum = convert<T>(convert<float>(value) + 0.F);
     } else {
       sum = value;
     }
   };
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t position = checked_position("scatter_add", positions[r * rows.position_step], rows.size);
+    const std::int64_t position = checked_position(name_of(combine), positions[r * rows.position_step], rows.size);
     if (position < rows.first || position >= rows.last) continue;
     const T* from = values + r * rows.value_step;
     Sum* to = sums + (position - rows.first) * rows.sum_stride;
@@ -153,20 +155,23 @@ class ScatterKernel final : public Kernel {
     return aligned_bytes(static_cast<std::size_t>(range_size_) * static_cast<std::size_t>(rows_.length) * sizeof(SumOf<T>));
   }
 
-  /// The sums of a line at the positions of a range, from zeros. `point` is at the first one, before and after.
+  /// The sums of a line at the positions of a range, from nothing. `point` is at the first one, before and after.
   template <class Sum>
   void sum(const Run& run, const Rows& rows, const Loops::Cursor& line, Loops::Cursor& point, Sum* sums) const {
+    const Sum nothing = convert<Sum>(ein::nothing<T>(*nest_.combine));
     if (rows.sum_stride == rows.length) {
-      std::fill_n(sums, (rows.last - rows.first) * rows.length, Sum{});
+      std::fill_n(sums, (rows.last - rows.first) * rows.length, nothing);
     } else {
-      for (std::int64_t p = 0; p < rows.last - rows.first; ++p) std::fill_n(sums + p * rows.sum_stride, rows.length, Sum{});
+      for (std::int64_t p = 0; p < rows.last - rows.first; ++p) std::fill_n(sums + p * rows.sum_stride, rows.length, nothing);
     }
     const std::byte* values = base(nest_.inputs[0], run.buffers) + line.offset(0);
     const std::byte* positions = base(nest_.inputs[1], run.buffers) + line.offset(1);
-    for (std::int64_t i = 0; i < reduced_.count(); ++i, point.next()) {
-      add_rows(rows, reinterpret_cast<const Position*>(positions + point.offset(1)),
-               reinterpret_cast<const T*>(values + point.offset(0)), sums);
-    }
+    visit_combine(*nest_.combine, [&]<Combine combine>(std::integral_constant<Combine, combine>) {
+      for (std::int64_t i = 0; i < reduced_.count(); ++i, point.next()) {
+        add_rows<combine>(rows, reinterpret_cast<const Position*>(positions + point.offset(1)),
+                          reinterpret_cast<const T*>(values + point.offset(0)), sums);
+      }
+    });
   }
 
   LoopNest nest_;

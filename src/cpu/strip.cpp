@@ -28,20 +28,68 @@ C wrapping(C a, C b, F f) {
   }
 }
 
-std::int64_t integer_power(std::int64_t base, std::int64_t exponent) {
-  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+template <class C>
+C integer_power(C base, C exponent) {
+  if constexpr (std::is_signed_v<C>) {
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  }
   std::uint64_t result = 1;
   for (auto factor = static_cast<std::uint64_t>(base); exponent > 0; exponent >>= 1, factor *= factor) {
     if (exponent & 1) result *= factor;
   }
-  return static_cast<std::int64_t>(result);
+  return static_cast<C>(result);
 }
 
 /// With the sign of the divisor; of 0, 0.
-std::int64_t integer_remainder(std::int64_t a, std::int64_t b) {
-  if (b == 0 || b == -1) return 0;
-  const std::int64_t r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+template <class C>
+C integer_remainder(C a, C b) {
+  if constexpr (std::is_unsigned_v<C>) {
+    return b == 0 ? 0 : a % b;
+  } else {
+    if (b == 0 || b == -1) return 0;
+    const C r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+}
+
+/// By less than 0, or by all bits and more: nothing of x is left but its sign.
+template <class C>
+C shifted_left(C x, C by) {
+  return static_cast<std::uint64_t>(by) < 64 ? static_cast<C>(static_cast<std::uint64_t>(x) << by) : C(0);
+}
+template <class C>
+C shifted_right(C x, C by) {
+  const bool fits = static_cast<std::uint64_t>(by) < 64;
+  if constexpr (std::is_unsigned_v<C>) return fits ? x >> by : C(0);
+  else return x >> (fits ? by : 63);
+}
+
+template <class C>
+C plus(C x, C y) {
+  return wrapping(x, y, [](auto u, auto v) { return u + v; });
+}
+template <class C>
+C minus(C x, C y) {
+  return wrapping(x, y, [](auto u, auto v) { return u - v; });
+}
+template <class C>
+C times(C x, C y) {
+  return wrapping(x, y, [](auto u, auto v) { return u * v; });
+}
+template <class C>
+C power(C x, C y) {
+  if constexpr (std::is_integral_v<C>) return integer_power(x, y);
+  else return std::pow(x, y);
+}
+/// With the sign of the divisor; integers give 0 for a divisor of 0.
+template <class C>
+C rest(C x, C y) {
+  if constexpr (std::is_integral_v<C>) {
+    return integer_remainder(x, y);
+  } else {
+    const C r = std::fmod(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  }
 }
 
 /// `out` is `a` or apart from it, and never a table that f reads: no element waits for another.
@@ -68,50 +116,21 @@ void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
 }
 
-/// Functions that only floating-point strips have.
-template <class C>
-void apply_real(ScalarOp op, const C* a, const C* b, C* out, std::size_t n) {
-  switch (op) {
-#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
-  case ScalarOp::name: return each(a, out, n, [](C x) { return host; });
-#include <ein/scalar_functions.hpp>
-    case ScalarOp::atan2: return each(a, b, out, n, [](C y, C x) { return std::atan2(y, x); });
-    case ScalarOp::hypot: return each(a, b, out, n, [](C x, C y) { return std::hypot(x, y); });
-    case ScalarOp::remainder:
-      return each(a, b, out, n, [](C x, C y) {
-        const C r = std::fmod(x, y);
-        return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-      });
-    case ScalarOp::pow: return each(a, b, out, n, [](C v, C w) { return std::pow(v, w); });
-    default: throw std::logic_error("strip: an operation without a kernel");
-  }
-}
-
-}  // namespace
-
-namespace {
-
 /// Calls run(f) with the operation as a function of two numbers; false for one that has none.
 template <class C, class Run>
 bool with_binary(ScalarOp op, Run&& run) {
-  const C zero(0);
   switch (op) {
-    case ScalarOp::add: run([](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u + v; }); }); return true;
-    case ScalarOp::sub: run([](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u - v; }); }); return true;
-    case ScalarOp::mul: run([](C x, C y) { return wrapping(x, y, [](auto u, auto v) { return u * v; }); }); return true;
-    case ScalarOp::div:
-      if constexpr (std::is_floating_point_v<C>) run([](C x, C y) { return x / y; });
-      return std::is_floating_point_v<C>;
-    case ScalarOp::min: run([](C x, C y) { return x != x || x < y ? x : y; }); return true;
-    case ScalarOp::max: run([](C x, C y) { return x != x || x > y ? x : y; }); return true;
-    case ScalarOp::lt: run([](C x, C y) { return C(x < y); }); return true;
-    case ScalarOp::le: run([](C x, C y) { return C(x <= y); }); return true;
-    case ScalarOp::gt: run([](C x, C y) { return C(x > y); }); return true;
-    case ScalarOp::ge: run([](C x, C y) { return C(x >= y); }); return true;
-    case ScalarOp::eq: run([](C x, C y) { return C(x == y); }); return true;
-    case ScalarOp::ne: run([](C x, C y) { return C(x != y); }); return true;
-    case ScalarOp::logical_and: run([=](C x, C y) { return C((x != zero) & (y != zero)); }); return true;
-    case ScalarOp::logical_or: run([=](C x, C y) { return C((x != zero) | (y != zero)); }); return true;
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name: run([](C x, C y) -> C { return host; }); return true;
+#define EIN_BINARY_OF_FLOATS(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name:                                                                                        \
+    if constexpr (std::is_floating_point_v<C>) run([](C x, C y) -> C { return host; });                      \
+    return std::is_floating_point_v<C>;
+#define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name:                                                                                          \
+    if constexpr (std::is_integral_v<C>) run([](C x, C y) -> C { return host; });                              \
+    return std::is_integral_v<C>;
+#include <ein/binary_functions.hpp>
     default: return false;
   }
 }
@@ -126,35 +145,26 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
     case ScalarOp::neg:
       // Not 0 - x, which is 0 where x is.
       if constexpr (std::is_floating_point_v<C>) return each(a, out, n, [](C x) { return -x; });
-      else return each(a, out, n, [](C x) { return wrapping(C(0), x, [](auto u, auto v) { return u - v; }); });
+      else return each(a, out, n, [](C x) { return minus(C(0), x); });
     case ScalarOp::abs:
       return each(a, out, n, [](C x) {
-        if constexpr (std::is_integral_v<C>) return x < 0 ? wrapping(C(0), x, [](auto u, auto v) { return u - v; }) : x;
+        if constexpr (std::is_unsigned_v<C>) return x;
+        else if constexpr (std::is_integral_v<C>) return x < 0 ? minus(C(0), x) : x;
         else return std::abs(x);
       });
     case ScalarOp::logical_not: return each(a, out, n, [=](C x) { return C(x == zero); });
     case ScalarOp::where: return each(a, b, c, out, n, [=](C x, C y, C z) { return x != zero ? y : z; });
     default: break;
   }
-  if constexpr (std::is_integral_v<C>) {
+  if constexpr (std::is_floating_point_v<C>) {
     switch (op) {
-      case ScalarOp::pow: return each(a, b, out, n, integer_power);
-      case ScalarOp::remainder: return each(a, b, out, n, integer_remainder);
-      case ScalarOp::bit_and: return each(a, b, out, n, [](C x, C y) { return x & y; });
-      case ScalarOp::bit_or: return each(a, b, out, n, [](C x, C y) { return x | y; });
-      case ScalarOp::bit_xor: return each(a, b, out, n, [](C x, C y) { return x ^ y; });
-      // By less than 0, or by all bits and more: nothing of x is left but its sign.
-      case ScalarOp::shift_left:
-        return each(a, b, out, n, [](C x, C y) { return y >= 0 && y < 64 ? static_cast<C>(static_cast<std::uint64_t>(x) << y) : C(0); });
-      case ScalarOp::shift_right: return each(a, b, out, n, [](C x, C y) { return x >> (y >= 0 && y < 64 ? y : 63); });
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  case ScalarOp::name: return each(a, out, n, [](C x) { return host; });
+#include <ein/scalar_functions.hpp>
       default: break;
     }
   }
-  if constexpr (std::is_floating_point_v<C>) {
-    apply_real(op, a, b, out, n);
-  } else {
-    throw std::logic_error("strip: an operation that integers lack");
-  }
+  throw std::logic_error("strip: an operation without a kernel");
 }
 
 template <class C>
@@ -444,6 +454,7 @@ C* strip_scratch(std::size_t elements) {
 EIN_INSTANTIATE(float)
 EIN_INSTANTIATE(double)
 EIN_INSTANTIATE(std::int64_t)
+EIN_INSTANTIATE(std::uint64_t)
 #undef EIN_INSTANTIATE
 
 }  // namespace ein::host

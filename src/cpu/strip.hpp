@@ -19,7 +19,7 @@ inline constexpr std::int64_t strip_size = 1024;
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n);
 
-/// An expression made ready to run in type C: float, double or std::int64_t.
+/// An expression made ready to run in type C: float, double, std::int64_t or std::uint64_t.
 template <class C>
 class StripExpr {
  public:

@@ -42,7 +42,7 @@ class TileEpilogue {
       steps_.push_back(by_rows_ ? s.row : s.col);
       line_steps_.push_back(by_rows_ ? s.col : s.row);
     }
-    if constexpr (std::is_same_v<C, float>) code_ = RowCode::compile(row_program());
+    if constexpr (std::is_same_v<C, float>) code_ = RowCode::compile(lines());
   }
 
   /// On rows [row, row + rows) of columns [col, col + cols) of the product `c`, at the indices `outer`
@@ -86,15 +86,15 @@ class TileEpilogue {
     return operands;
   }
 
-  RowProgram row_program() const {
-    RowProgram program;
-    RowProgram::Nest nest{.body = expr_.expr()};
+  Schedule::Part lines() const {
+    Schedule::Part part;
+    Schedule::RowNest nest{.body = expr_.expr()};
     for (std::size_t i = 0; i < operands_.size(); ++i) {
-      program.places.push_back({operands_[i].dtype, steps_[i], line_steps_[i]});
+      part.places.push_back({.dtype = operands_[i].dtype, .row_step = line_steps_[i], .step = steps_[i]});
       nest.inputs.push_back(i);
     }
-    program.nests.push_back(std::move(nest));
-    return program;
+    part.rows.nests.push_back(std::move(nest));
+    return part;
   }
 
   std::vector<Strides> strides_;

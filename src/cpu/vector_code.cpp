@@ -395,5 +395,26 @@ void VectorCode::combine_lanes(Combine how, const Vector& acc) {
   }
 }
 
+VectorCode::Vector VectorCode::combine_lanes_of(Combine how, std::span<const Vector> sixteen) {
+  // Each level combines halves: of a vector, of its halves, of the quarters and of the pairs of lanes; and takes two vectors to one.
+  const auto join = [&](const Vector& x, const Vector& y, const auto& shuffle) {
+    const Vector low = code_.newZmm(), high = code_.newZmm();
+    shuffle(low, x, y, false);
+    shuffle(high, x, y, true);
+    combine(how, low, high, nullptr);
+    return low;
+  };
+  const auto halves = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { code_.vshuff64x2(to, x, y, high ? 0xEE : 0x44); };
+  const auto quarters = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { code_.vshuff64x2(to, x, y, high ? 0xDD : 0x88); };
+  const auto pairs = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { high ? code_.vunpckhpd(to, x, y) : code_.vunpcklpd(to, x, y); };
+  const auto lanes = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { code_.vshufps(to, x, y, high ? 0xDD : 0x88); };
+  Vector four[4];
+  for (std::size_t j = 0; j < 4; ++j) {
+    const Vector first = join(sixteen[j], sixteen[j + 4], halves), second = join(sixteen[j + 8], sixteen[j + 12], halves);
+    four[j] = join(first, second, quarters);
+  }
+  return join(join(four[0], four[1], pairs), join(four[2], four[3], pairs), lanes);
+}
+
 }  // namespace ein::host
 #endif

@@ -58,6 +58,8 @@ class VectorCode {
   void put_nan(const Vector& acc, const asmjit::x86::KReg& found);
   /// All lanes combined, in each lane.
   void combine_lanes(Combine combine, const Vector& acc);
+  /// Sixteen vectors to one: lane i is all lanes of vector i combined, in the same order as combine_lanes().
+  Vector combine_lanes_of(Combine combine, std::span<const Vector> sixteen);
 
  private:
   /// Emits what `emit` does before all loops.

@@ -39,13 +39,15 @@ TokenType type_of(const Tensor& ids) {
   switch (ids.dtype()) {
     case DType::u8:
       return TokenType::u8;
+    case DType::u16:
+      return TokenType::u16;
     case DType::i32:
       return TokenType::i32;
     case DType::i64:
       return TokenType::i64;
     default:
       throw Error(ErrorKind::dtype,
-                  "tokens are u8, i32 or i64, not " + std::string(name(ids.dtype())));
+                  "tokens are u8, u16, i32 or i64, not " + std::string(name(ids.dtype())));
   }
 }
 

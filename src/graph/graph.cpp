@@ -4,12 +4,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tensor/compute_type.hpp"
+
 namespace ein {
 
 std::string_view name(OpKind kind) {
   constexpr std::string_view names[] = {"input",       "map",    "contract", "reduce",
                                         "reindex",     "concat", "place",    "gather",
-                                        "scatter_add", "scan",   "argsort"};
+                                        "scatter",     "scan",   "argsort"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -73,7 +75,7 @@ std::string show(const Access& access, const std::vector<Axis>& axes, int positi
 /// The accesses of `op` as a pattern; where positions decide, the value that holds them: "[%1] d, b
 /// s -> b s d".
 std::string show_pattern(const Op& op) {
-  const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter_add;
+  const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
   const std::string positions =
       gathers || scatters ? "[%" + std::to_string(op.inputs[1]) + "]" : "";
   std::string text;
@@ -89,7 +91,7 @@ std::string show_pattern(const Op& op) {
 
 std::string to_string(const Op& op) {
   std::string text(name(op.kind));
-  if (op.kind == OpKind::reduce || op.kind == OpKind::scan)
+  if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
     text += " " + std::string(name(op.combine));
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
     text += (i ? ", %" : " %") + std::to_string(op.inputs[i]);
@@ -160,7 +162,7 @@ class Verifier {
       return require(op.inputs.empty() && op.reads.empty(), "an input with inputs");
     if (op.kind == OpKind::concat) return verify_concat(op);
     require(op.reads.size() == op.inputs.size(), "one read per input is wanted");
-    const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter_add;
+    const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       verify_bounds(op, op.reads[i], graph_.op(op.inputs[i]).shape, gathers && i == 0);
     }
@@ -171,6 +173,8 @@ class Verifier {
       verify_coverage(op);
     }
     if (gathers || scatters) verify_indirect(op);
+    if (scatters)
+      require(op.combine != Combine::any && op.combine != Combine::all, "no scatter of any or all");
     if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
     if (op.kind == OpKind::contract) {
       require(!op.inputs.empty(), "contract without operands");
@@ -222,7 +226,7 @@ class Verifier {
   void verify_coverage(const Op& op) const {
     std::vector<char> seen(op.axes.size(), 0);
     for (std::size_t d = 0; d < op.write.size(); ++d) {
-      if (op.kind == OpKind::scatter_add && static_cast<int>(d) == op.dim) continue;
+      if (op.kind == OpKind::scatter && static_cast<int>(d) == op.dim) continue;
       std::int64_t radix = 1;
       require(op.write[d].offset == 0, "a result is written with an offset");
       for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
@@ -288,8 +292,7 @@ class Verifier {
 
   void verify_expr(const Op& op) const {
     require(!op.expr.steps.empty(), "map without an expression");
-    require(op.compute == DType::f64 || op.compute == DType::f32 || op.compute == DType::i64,
-            "compute type");
+    require(is_compute_type(op.compute), "compute type");
     for (std::size_t s = 0; s < op.expr.steps.size(); ++s) {
       const ScalarStep& step = op.expr.steps[s];
       for (int i = 0; i < info(step.op).arity; ++i) {

@@ -77,9 +77,11 @@ NamedValue NamedBuild::operand(std::size_t k) const {
 NamedValue NamedBuild::positions(std::size_t k) {
   const DType dtype = operands_[k].dtype;
   if (dtype == DType::i64 || dtype == DType::i32) return operand(k);
-  if (dtype == DType::u8) {
-    return map({operand(k)}, Ex::input(0), {solved_.reads[k], operands_[k].shape}, DType::i32,
-               DType::i64);
+  if (is_integral(dtype) && dtype != DType::boolean) {
+    // One of u64 that i64 lacks becomes a negative one, which is outside as well.
+    const DType wide = size_of(dtype) < 4 ? DType::i32 : DType::i64;
+    return map({operand(k)}, Ex::input(0), {solved_.reads[k], operands_[k].shape}, wide,
+               compute_type(dtype));
   }
   complain(ErrorKind::dtype,
            "positions are integers, operand " + std::to_string(k + 1) + " holds " +
@@ -239,7 +241,13 @@ Graph build_named_graph(const PatternCall& call, std::span<const OperandType> op
     case Operation::argmin:
       return build_argmax(build);
     case Operation::cumsum:
-      return build_cumsum(build);
+      return build_scan(build, Combine::sum);
+    case Operation::cumprod:
+      return build_scan(build, Combine::prod);
+    case Operation::cummax:
+      return build_scan(build, Combine::max);
+    case Operation::cummin:
+      return build_scan(build, Combine::min);
     case Operation::sort:
       return build_sort(build);
     case Operation::top_k:
@@ -247,7 +255,13 @@ Graph build_named_graph(const PatternCall& call, std::span<const OperandType> op
     case Operation::gather:
       return build_gather(build);
     case Operation::scatter_add:
-      return build_scatter_add(build);
+      return build_scatter(build, Combine::sum);
+    case Operation::scatter_prod:
+      return build_scatter(build, Combine::prod);
+    case Operation::scatter_max:
+      return build_scatter(build, Combine::max);
+    case Operation::scatter_min:
+      return build_scatter(build, Combine::min);
     case Operation::one_hot:
       return build_one_hot(build);
     default:

@@ -113,11 +113,11 @@ Graph build_cross_entropy(NamedBuild&);
 Graph build_layer_norm(NamedBuild&);  // norm.cpp
 Graph build_rms_norm(NamedBuild&);
 Graph build_argmax(NamedBuild&);  // order.cpp
-Graph build_cumsum(NamedBuild&);
+Graph build_scan(NamedBuild&, Combine how);
 Graph build_sort(NamedBuild&);
 Graph build_top_k(NamedBuild&);
 Graph build_gather(NamedBuild&);  // positions.cpp
-Graph build_scatter_add(NamedBuild&);
+Graph build_scatter(NamedBuild&, Combine how);
 Graph build_one_hot(NamedBuild&);
 
 }  // namespace ein

@@ -1,4 +1,4 @@
-// argmax, argmin, cumsum, sort and top_k: along one axis.
+// argmax, argmin, scans, sort and top_k: along one axis.
 #include "graph/named.hpp"
 
 namespace ein {
@@ -30,7 +30,7 @@ Graph build_argmax(NamedBuild& b) {
                b.marks_of_brackets());
   }
   // Exact for positions up to 2^53 and for every element.
-  const DType compute = is_floating(b.dtype()) ? DType::f64 : DType::i64;
+  const DType compute = is_floating(b.dtype()) ? DType::f64 : compute_type(b.dtype());
   if (size == 0) return b.finish({b.map({}, Ex::integer(0), rows, DType::i64, compute)});
   const Combine how = b.call().op == Operation::argmax ? Combine::max : Combine::min;
   const NamedValue extreme = b.reduce(how, b.operand(0), rows, b.dtype());
@@ -43,17 +43,17 @@ Graph build_argmax(NamedBuild& b) {
   return b.finish({b.reduce(Combine::min, positions, rows, DType::i64)});
 }
 
-Graph build_cumsum(NamedBuild& b) {
+Graph build_scan(NamedBuild& b, Combine how) {
   const Place full = b.full();
-  const NamedValue sums = b.add({.kind = OpKind::scan,
-                                 .dtype = b.sum_dtype(),
-                                 .shape = full.shape,
-                                 .inputs = {0},
-                                 .reads = {full.access},
-                                 .write = full.access,
-                                 .combine = Combine::sum,
-                                 .axis = b.marked_axis()});
-  return b.finish({b.converted(sums, full, b.result_dtype())});
+  const NamedValue scanned = b.add({.kind = OpKind::scan,
+                                    .dtype = b.sum_dtype(),
+                                    .shape = full.shape,
+                                    .inputs = {0},
+                                    .reads = {full.access},
+                                    .write = full.access,
+                                    .combine = how,
+                                    .axis = b.marked_axis()});
+  return b.finish({b.converted(scanned, full, b.result_dtype())});
 }
 
 Graph build_sort(NamedBuild& b) {

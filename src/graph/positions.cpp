@@ -1,4 +1,4 @@
-// gather, scatter_add and one_hot: integers as positions along an axis.
+// gather, scatters and one_hot: integers as positions along an axis.
 #include "graph/named.hpp"
 
 namespace ein {
@@ -7,20 +7,21 @@ Graph build_gather(NamedBuild& b) {
   return b.finish({b.gather(b.operand(0), b.positions(1), b.result(), b.solved().axes)});
 }
 
-Graph build_scatter_add(NamedBuild& b) {
+Graph build_scatter(NamedBuild& b, Combine how) {
   const NamedValue positions = b.positions(1);
   Place place = b.result();
   const int dim = b.marked_dim(place.access);
   place.access[static_cast<std::size_t>(dim)].terms.clear();
   const NamedValue values = b.converted(b.operand(0), b.full(), b.sum_dtype());
-  const NamedValue sums = b.add({.kind = OpKind::scatter_add,
-                                 .dtype = b.sum_dtype(),
-                                 .shape = place.shape,
-                                 .inputs = {values.id, positions.id},
-                                 .reads = {values.access, positions.access},
-                                 .write = place.access,
-                                 .dim = dim});
-  return b.finish({b.converted(sums, b.result(), b.result_dtype())});
+  const NamedValue combined = b.add({.kind = OpKind::scatter,
+                                     .dtype = b.sum_dtype(),
+                                     .shape = place.shape,
+                                     .inputs = {values.id, positions.id},
+                                     .reads = {values.access, positions.access},
+                                     .write = place.access,
+                                     .combine = how,
+                                     .dim = dim});
+  return b.finish({b.converted(combined, b.result(), b.result_dtype())});
 }
 
 Graph build_one_hot(NamedBuild& b) {

@@ -16,12 +16,8 @@ const ScalarOpInfo& info(ScalarOp op) {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) {#name, 1, transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) {#name, 1, comparison},
 #include <ein/scalar_functions.hpp>
-      {"+", 2, addition}, {"-", 2, addition}, {"*", 2, multiplication}, {"/", 2, division},
-      {"pow", 2, transcendental}, {"atan2", 2, transcendental}, {"hypot", 2, transcendental}, {"remainder", 2, division},
-      {"min", 2, comparison}, {"max", 2, comparison},
-      {"<", 2, comparison}, {"<=", 2, comparison}, {">", 2, comparison}, {">=", 2, comparison},
-      {"==", 2, comparison}, {"!=", 2, comparison}, {"and", 2, comparison}, {"or", 2, comparison},
-      {"&", 2, comparison}, {"|", 2, comparison}, {"^", 2, comparison}, {"<<", 2, comparison}, {">>", 2, comparison},
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) {text, 2, cost},
+#include <ein/binary_functions.hpp>
       {"where", 3, comparison},
   };
   static_assert(std::size(table) == static_cast<std::size_t>(ScalarOp::where) + 1);
@@ -71,6 +67,11 @@ Ex Ex::index(int axis) {
 Ex Ex::integer(std::int64_t value) {
   Ex e;
   e.expr_.steps.push_back({.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
+  return e;
+}
+Ex Ex::unsigned_integer(std::uint64_t value) {
+  Ex e;
+  e.expr_.steps.push_back({.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = static_cast<std::int64_t>(value)});
   return e;
 }
 Ex Ex::of(const ScalarExpr& expr) {

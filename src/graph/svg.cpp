@@ -59,7 +59,7 @@ StyleId style_of(OpKind kind) {
     case OpKind::argsort:
       return reduction;
     case OpKind::gather:
-    case OpKind::scatter_add:
+    case OpKind::scatter:
       return indirect;
     case OpKind::reindex:
     case OpKind::concat:
@@ -166,7 +166,7 @@ Box box_of(const Graph& graph, ValueId id) {
           op.phase};
   box.is_operation = op.kind != OpKind::input;
   std::string head = name_of_value + " " + std::string(name(op.kind)), what;
-  if (op.kind == OpKind::reduce || op.kind == OpKind::scan)
+  if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
     head += " " + std::string(name(op.combine));
   if (op.kind == OpKind::map) {
     what = to_string(op.expr);

@@ -145,7 +145,7 @@ Tensor load_npy(const std::string& path, NpyOptions options) {
 
 void save_npy(const std::string& path, const Tensor& x) {
   const DType dtype = x.dtype();
-  if (is_floating(dtype) && dtype != DType::f64 && dtype != DType::f32 && dtype != DType::f16) {
+  if (!io::has_npy_type(dtype)) {
     throw Error(ErrorKind::dtype, "save_npy: NumPy has no " + std::string(name(dtype)) +
                                       "; cast to f32 first: x.to(ein::DType::f32)");
   }

@@ -13,14 +13,23 @@ namespace {
 
 constexpr char native_order = std::endian::native == std::endian::little ? '<' : '>';
 
-struct NpyType {
-  std::string_view code;
-  DType dtype;
-};
-constexpr std::array npy_types = {NpyType{"f8", DType::f64},    NpyType{"f4", DType::f32},
-                                  NpyType{"f2", DType::f16},    NpyType{"i8", DType::i64},
-                                  NpyType{"i4", DType::i32},    NpyType{"u1", DType::u8},
-                                  NpyType{"b1", DType::boolean}};
+/// NumPy's code of the dtype; "" where NumPy has none.
+std::string_view npy_code(DType dtype) {
+  switch (dtype) {
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return npy;
+#include <ein/dtypes.hpp>
+  }
+  __builtin_unreachable();
+}
+
+std::string known_codes() {
+  std::string codes;
+  for (const DType dtype : all_dtypes) {
+    if (has_npy_type(dtype)) codes += (codes.empty() ? "" : " ") + std::string(npy_code(dtype));
+  }
+  return codes;
+}
 
 /// What an array of another type is, and what to do about it in Python.
 std::string describe_unsupported(std::string_view code) {
@@ -28,11 +37,6 @@ std::string describe_unsupported(std::string_view code) {
     std::string_view code, text;
   };
   static constexpr std::array exact = {
-      Named{"i1", "int8, save x.astype(np.int32)"},
-      Named{"i2", "int16, save x.astype(np.int32)"},
-      Named{"u2", "uint16, save x.astype(np.int32)"},
-      Named{"u4", "uint32, save x.astype(np.int64)"},
-      Named{"u8", "uint64, save x.astype(np.int64)"},
       Named{"f12", "an extended float, save x.astype(np.float64)"},
       Named{"f16", "an extended float, save x.astype(np.float64)"}};
   for (const Named& type : exact) {
@@ -148,17 +152,17 @@ class Parser {
       fail("has the descr " + in_quotes(descr) + ", which begins with no byte order (< > | =)");
     }
     const std::string_view code = descr.substr(1);
-    for (const NpyType& type : npy_types) {
-      if (type.code != code) continue;
-      const bool one_byte = size_of(type.dtype) == 1;
+    for (const DType dtype : all_dtypes) {
+      if (!has_npy_type(dtype) || npy_code(dtype) != code) continue;
+      const bool one_byte = size_of(dtype) == 1;
       if (order == '|' && !one_byte)
         fail("has the descr " + in_quotes(descr) + " without byte order");
-      header_.dtype = type.dtype;
+      header_.dtype = dtype;
       header_.swapped = !one_byte && order != '=' && order != native_order;
       return;
     }
     fail("has the descr " + in_quotes(descr) + ": " + describe_unsupported(code) +
-         " (ein loads float64 float32 float16 int64 int32 uint8 bool)");
+         " (ein loads " + known_codes() + ")");
   }
 
   std::int64_t size() {
@@ -195,15 +199,14 @@ class Parser {
 
 }  // namespace
 
+bool has_npy_type(DType dtype) { return !npy_code(dtype).empty(); }
+
 NpyHeader parse_npy_header(std::string_view text, const std::string& path) {
   return Parser(text, path).parse();
 }
 
 std::string write_npy_header(DType dtype, const Shape& shape) {
-  std::string_view code;
-  for (const NpyType& type : npy_types) {
-    if (type.dtype == dtype) code = type.code;
-  }
+  const std::string_view code = npy_code(dtype);
   assert(!code.empty() && shape.rank() <= npy_max_rank);
   constexpr std::size_t prefix = 10, alignment = 64;
   std::string text("\x93NUMPY\x01\x00\x00\x00", prefix);

@@ -15,6 +15,9 @@ struct NpyHeader {
   Shape shape;
 };
 
+/// Whether NumPy has the dtype; bfloat16 and the 8-bit floats it lacks.
+bool has_npy_type(DType dtype);
+
 /// NumPy's own limit since 2.0.
 inline constexpr std::size_t npy_max_rank = 64;
 

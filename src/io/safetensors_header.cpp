@@ -19,16 +19,20 @@ constexpr std::size_t prefix = sizeof(std::uint64_t);
 constexpr std::size_t most_dimensions = 1024;  // what a Tensor may have
 constexpr std::string_view metadata_key = "__metadata__";
 
-struct Named {
-  std::string_view name;
-  DType dtype;
-};
-constexpr std::array known_dtypes = {
-    Named{"F64", DType::f64},     Named{"F32", DType::f32},        Named{"F16", DType::f16},
-    Named{"BF16", DType::bf16},   Named{"F8_E4M3", DType::f8e4m3}, Named{"F8_E5M2", DType::f8e5m2},
-    Named{"I64", DType::i64},     Named{"I32", DType::i32},        Named{"U8", DType::u8},
-    Named{"BOOL", DType::boolean}};
-constexpr std::array dtypes_without_a_type = {"I8", "I16", "U16", "U32", "U64"};
+std::string_view format_name(DType dtype) {
+  switch (dtype) {
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype: return safetensors;
+#include <ein/dtypes.hpp>
+  }
+  __builtin_unreachable();
+}
+
+std::string format_names() {
+  std::string names;
+  for (const DType dtype : all_dtypes) names += (names.empty() ? "" : " ") + std::string(format_name(dtype));
+  return names;
+}
 
 /// Takes the events of a JSON parser. What is not wanted is refused at once, so nothing nests
 /// deeper than the format does and nothing but tensors and metadata takes memory.
@@ -62,17 +66,13 @@ class HeaderBuilder {
       return true;
     }
     if (place_ != Place::tensor || field_ != dtype) unwanted("a string");
-    for (const Named& known : known_dtypes) {
-      if (known.name == value) {
-        entry_.dtype = known.dtype;
+    for (const DType known : all_dtypes) {
+      if (format_name(known) == value) {
+        entry_.dtype = known;
         return true;
       }
     }
-    const bool valid =
-        std::ranges::find(dtypes_without_a_type, value) != dtypes_without_a_type.end();
-    fail("the dtype " + in_quotes(value) +
-         (valid ? ", which ein lacks" : ", which the format lacks") +
-         "; F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 U8 BOOL can be loaded");
+    fail("the dtype " + in_quotes(value) + ", which ein lacks; it has " + format_names());
   }
 
   bool start_object(std::size_t) {
@@ -218,10 +218,6 @@ std::string json_string(std::string_view caller, std::string_view what, const st
     throw Error(ErrorKind::value, std::string(caller) + ": the " + std::string(what) + " " +
                                       in_quotes(text) + " is not valid UTF-8");
   }
-}
-
-std::string_view format_name(DType dtype) {
-  return std::ranges::find(known_dtypes, dtype, &Named::dtype)->name;
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <numbers>
 #include <stdexcept>
 #include <string>
@@ -55,17 +57,13 @@ inline double remainder(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-inline double bit_operation(ScalarOp op, double a, double b) {
-  const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
-  const bool fits = y >= 0 && y < 64;
-  switch (op) {
-    case ScalarOp::bit_and: return static_cast<double>(x & y);
-    case ScalarOp::bit_or: return static_cast<double>(x | y);
-    case ScalarOp::bit_xor: return static_cast<double>(x ^ y);
-    case ScalarOp::shift_left: return fits ? static_cast<double>(x << y) : 0;
-    default: return static_cast<double>(x >> (fits ? y : 63));
-  }
+/// f of two whole numbers.
+template <class F>
+double on_bits(double a, double b, F f) {
+  return static_cast<double>(f(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
 }
+inline std::int64_t shifted_left(std::int64_t x, std::int64_t by) { return by >= 0 && by < 64 ? x << by : 0; }
+inline std::int64_t shifted_right(std::int64_t x, std::int64_t by) { return x >> (by >= 0 && by < 64 ? by : 63); }
 inline double normal(double uniform) { return random::normal_of_uniform(uniform); }
 inline double value_of(double a) { return a; }
 }  // namespace reference
@@ -79,6 +77,7 @@ template <class Number = double>
 class Interpreter {
  public:
   using Values = std::vector<Number>;
+  using Point = std::vector<std::int64_t>;
 
   static std::vector<Values> run(const Graph& graph, std::vector<Values> inputs, RandomOrigin origin = {}) {
     Interpreter interpreter(graph, std::move(inputs), origin);
@@ -88,38 +87,7 @@ class Interpreter {
     return results;
   }
 
- private:
-  Interpreter(const Graph& graph, std::vector<Values> inputs, RandomOrigin origin)
-      : graph_(graph), inputs_(std::move(inputs)), origin_(origin) {}
-
-  using Point = std::vector<std::int64_t>;
-
-  /// Dimension `dim`, if not -1, lies `position` further on.
-  static std::size_t place(const Access& access, const Shape& shape, const Point& at, int dim = -1, std::int64_t position = 0) {
-    std::int64_t linear = 0;
-    for (std::size_t d = 0; d < access.size(); ++d) {
-      std::int64_t index = access[d].offset;
-      if (static_cast<int>(d) == dim) index += position;
-      for (const DimIndex::Term& term : access[d].terms) index += term.coefficient * at[static_cast<std::size_t>(term.axis)];
-      linear = linear * shape[d] + index;
-    }
-    return static_cast<std::size_t>(linear);
-  }
-
-  template <class F>
-  static void for_each_point(const std::vector<Axis>& axes, F&& f) {
-    Point at(axes.size(), 0);
-    for (const Axis& axis : axes) {
-      if (axis.size == 0) return;
-    }
-    for (;;) {
-      f(at);
-      std::size_t a = axes.size();
-      while (a > 0 && ++at[a - 1] == axes[a - 1].size) at[--a] = 0;
-      if (a == 0) return;
-    }
-  }
-
+  /// What the scalar vocabulary means.
   static Number identity(Combine combine) {
     switch (combine) {
       case Combine::prod:
@@ -128,6 +96,18 @@ class Interpreter {
       case Combine::min: return Number(INFINITY);
       default: return Number(0);
     }
+  }
+  /// The combination of no elements, as the dtype holds it.
+  static Number nothing(Combine combine, DType dtype) {
+    if (combine != Combine::max && combine != Combine::min) return identity(combine);
+    return visit(dtype, [&]<class T>(std::type_identity<T>) {
+      if constexpr (std::is_integral_v<T>) {
+        using Limits = std::numeric_limits<T>;
+        return Number(static_cast<double>(combine == Combine::max ? Limits::min() : Limits::max()));
+      } else {
+        return Number(convert<double>(convert<T>(combine == Combine::max ? -INFINITY : INFINITY)));
+      }
+    });
   }
   /// Element `x` as the combination takes it: any and all first ask whether it differs from zero.
   static Number taken(Combine combine, Number x) {
@@ -157,40 +137,21 @@ class Interpreter {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name: return name(a);
 #include <ein/scalar_functions.hpp>
-      case ScalarOp::add: return a + b;
-      case ScalarOp::sub: return a - b;
-      case ScalarOp::mul: return a * b;
-      case ScalarOp::div: return a / b;
-      case ScalarOp::pow: return pow(a, b);
-      case ScalarOp::atan2: return atan2(a, b);
-      case ScalarOp::hypot: return hypot(a, b);
-      case ScalarOp::remainder: return remainder(a, b);
-      case ScalarOp::bit_and:
-      case ScalarOp::bit_or:
-      case ScalarOp::bit_xor:
-      case ScalarOp::shift_left:
-      case ScalarOp::shift_right: return bit_operation(op, a, b);
-      case ScalarOp::min: return minimum(a, b);
-      case ScalarOp::max: return maximum(a, b);
-      case ScalarOp::lt: return Number(a < b);
-      case ScalarOp::le: return Number(a <= b);
-      case ScalarOp::gt: return Number(a > b);
-      case ScalarOp::ge: return Number(a >= b);
-      case ScalarOp::eq: return Number(a == b);
-      case ScalarOp::ne: return Number(a != b);
-      case ScalarOp::logical_and: return both(a, b);
-      case ScalarOp::logical_or: return either(a, b);
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  case ScalarOp::name: return reference;
+#include <ein/binary_functions.hpp>
       case ScalarOp::where: return select(a, b, c);
       default: throw std::logic_error("interpreter: unknown scalar operation");
     }
   }
-
-  Number evaluate(const ScalarExpr& expr, DType compute, const Values& inputs, const Point& at, std::size_t position) const {
+  /// At a point of the axes; `position` is of the element, which random numbers depend on.
+  static Number evaluate(const ScalarExpr& expr, DType compute, const Values& inputs, const Point& at, std::size_t position,
+                         RandomOrigin of_run) {
     using namespace reference;
     Values steps;
     for (const ScalarStep& step : expr.steps) {
       const auto uniform = [&] {
-        const RandomOrigin origin = step.of_run ? origin_ : RandomOrigin{step.seed, 0};
+        const RandomOrigin origin = step.of_run ? of_run : RandomOrigin{step.seed, 0};
         return Number(random::uniform(origin.seed, origin.stream + step.stream, position));
       };
       const auto arg = [&](int i) { return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])]; };
@@ -201,7 +162,7 @@ class Interpreter {
         case ScalarOp::uniform: steps.push_back(uniform()); break;
         case ScalarOp::normal: steps.push_back(normal(uniform())); break;
         default: {
-          const bool divides_by_zero = compute == DType::i64 && step.op == ScalarOp::remainder && value_of(arg(1)) == 0;
+          const bool divides_by_zero = is_integral(compute) && step.op == ScalarOp::remainder && value_of(arg(1)) == 0;
           steps.push_back(divides_by_zero ? Number(0) : apply(step.op, arg(0), arg(1), arg(2)));
         }
       }
@@ -220,13 +181,43 @@ class Interpreter {
     return is_integral(dtype) ? Number(std::trunc(value_of(x))) : x;
   }
 
+ private:
+  Interpreter(const Graph& graph, std::vector<Values> inputs, RandomOrigin origin)
+      : graph_(graph), inputs_(std::move(inputs)), origin_(origin) {}
+
+  /// Dimension `dim`, if not -1, lies `position` further on.
+  static std::size_t place(const Access& access, const Shape& shape, const Point& at, int dim = -1, std::int64_t position = 0) {
+    std::int64_t linear = 0;
+    for (std::size_t d = 0; d < access.size(); ++d) {
+      std::int64_t index = access[d].offset;
+      if (static_cast<int>(d) == dim) index += position;
+      for (const DimIndex::Term& term : access[d].terms) index += term.coefficient * at[static_cast<std::size_t>(term.axis)];
+      linear = linear * shape[d] + index;
+    }
+    return static_cast<std::size_t>(linear);
+  }
+
+  template <class F>
+  static void for_each_point(const std::vector<Axis>& axes, F&& f) {
+    Point at(axes.size(), 0);
+    for (const Axis& axis : axes) {
+      if (axis.size == 0) return;
+    }
+    for (;;) {
+      f(at);
+      std::size_t a = axes.size();
+      while (a > 0 && ++at[a - 1] == axes[a - 1].size) at[--a] = 0;
+      if (a == 0) return;
+    }
+  }
+
   void run(const Op& op) {
     if constexpr (requires { Number::begin(op); }) Number::begin(op);
     const std::size_t count = op.inputs.size();
     switch (op.kind) {
       case OpKind::concat: return concat(op);
       case OpKind::gather:
-      case OpKind::scatter_add: return gather_or_scatter(op);
+      case OpKind::scatter: return gather_or_scatter(op);
       case OpKind::scan: return scan(op);
       case OpKind::argsort: return argsort(op);
       default: break;
@@ -256,7 +247,7 @@ class Interpreter {
       switch (op.kind) {
         case OpKind::place:
         case OpKind::reindex: result[position] = at_point[0]; break;
-        case OpKind::map: result[position] = evaluate(op.expr, op.compute, at_point, at, position); break;
+        case OpKind::map: result[position] = evaluate(op.expr, op.compute, at_point, at, position, origin_); break;
         case OpKind::reduce: combine_into(position, at_point[0]); break;
         case OpKind::contract: {
           Number product = at_point[0];
@@ -280,7 +271,7 @@ class Interpreter {
     using namespace reference;
     const bool gathers = op.kind == OpKind::gather;
     const std::int64_t size = (gathers ? input_shape(op, 0) : op.shape)[static_cast<std::size_t>(op.dim)];
-    Values result(static_cast<std::size_t>(numel(op.shape)), Number(0));
+    Values result(static_cast<std::size_t>(numel(op.shape)), gathers ? Number(0) : nothing(op.combine, op.dtype));
     for_each_point(op.axes, [&](const Point& at) {
       const auto position = static_cast<std::int64_t>(value_of(input(op, 1)[place(op.reads[1], input_shape(op, 1), at)]));
       if (position < 0 || position >= size) {
@@ -289,8 +280,8 @@ class Interpreter {
       if (gathers) {
         result[place(op.write, op.shape, at)] = input(op, 0)[place(op.reads[0], input_shape(op, 0), at, op.dim, position)];
       } else {
-        Number& sum = result[place(op.write, op.shape, at, op.dim, position)];
-        sum = sum + input(op, 0)[place(op.reads[0], input_shape(op, 0), at)];
+        Number& total = result[place(op.write, op.shape, at, op.dim, position)];
+        total = combined(op.combine, total, input(op, 0)[place(op.reads[0], input_shape(op, 0), at)]);
       }
     });
     if (!gathers) {

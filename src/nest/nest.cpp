@@ -126,7 +126,8 @@ std::string to_string(const LoopNest& nest) {
   }
   if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
   if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
-  text += indent + show(nest.output, nest) + (nest.is_scatter() ? " += " : " = ") + value;
+  const std::string sign = !nest.is_scatter() ? " = " : nest.combine == Combine::sum ? " += " : " = " + std::string(name(*nest.combine)) + " with ";
+  text += indent + show(nest.output, nest) + sign + value;
   if (!nest.epilogue.steps.empty()) text += ", then " + to_string(nest.epilogue);
   return text + "  : " + std::string(name(nest.output.dtype)) + " in " + std::string(name(nest.compute)) + "\n";
 }

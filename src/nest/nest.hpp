@@ -16,8 +16,8 @@ namespace ein {
 ///
 /// Other nests, whose body is their input 0:
 /// - An indirect input 0 is gathered: nothing is reduced.
-/// - An indirect output is scattered to: it begins as zeros at all its positions, and the value at each point
-///   is added where the positions say. `combine` is sum; the reduced axes are those along which the output
+/// - An indirect output is scattered to: it begins as the combination of nothing at all its positions, and the value at each
+///   point is combined into it where the positions say. The reduced axes are those along which the output
 ///   moves by its positions alone.
 /// - Along its one ordered axis a nest may scan or argsort (see Along).
 struct LoopNest {
@@ -57,7 +57,7 @@ struct LoopNest {
   ScalarExpr body;                 // of the inputs
   std::optional<Combine> combine;  // none: no axis is reduced or scanned
   ScalarExpr epilogue;             // of the combined value, input 0, and of the inputs from 1 on; empty for the value itself
-  DType compute = DType::f32;      // f64, f32 or i64: the type of every step and of the combination
+  DType compute = DType::f32;      // f64, f32, i64 or u64: the type of every step and of the combination
   Along along = Along::nothing;
   bool reverse = false;  // scan: from the end; argsort: in descending order
 

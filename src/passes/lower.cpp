@@ -227,7 +227,7 @@ class Lowering {
     const Op& op = graph_.op(id);
     if (users_[i] != 1 || user_[i] < 0) return std::nullopt;
     // Random numbers depend on where they lie.
-    if (op.kind == OpKind::scatter_add || (op.kind == OpKind::map && draws(op.expr))) return std::nullopt;
+    if (op.kind == OpKind::scatter || (op.kind == OpKind::map && draws(op.expr))) return std::nullopt;
     const ValueId reader = user_[i];
     if (checked_numel(op.shape, static_cast<std::int64_t>(size_of(op.dtype))) == 0) return std::nullopt;
     std::optional<Layout> layout;
@@ -324,7 +324,8 @@ class Lowering {
       case OpKind::contract:
       case OpKind::reduce:
       case OpKind::scan: {
-        DType type = ein::compute_type(op.dtype);
+        // Integers are combined as what they are and then stored modulo 2^bits: the order of u64 is none of i64.
+        DType type = ein::compute_type(is_integral(op.dtype) ? graph_.op(op.inputs[0]).dtype : op.dtype);
         for (ValueId input : op.inputs) type = common_compute_type(graph_.op(input).dtype, type);
         return type;
       }
@@ -340,7 +341,7 @@ class Lowering {
       case OpKind::concat: return lower_concat(id);
       case OpKind::place: return lower_place(id);
       case OpKind::gather:
-      case OpKind::scatter_add: return lower_indirect(id);
+      case OpKind::scatter: return lower_indirect(id);
       case OpKind::scan:
       case OpKind::argsort: return lower_ordered(id);
       case OpKind::contract:
@@ -482,7 +483,7 @@ class Lowering {
     const auto dim = static_cast<std::size_t>(op.dim);
     const ValueId moved = gathers ? op.inputs[0] : id;
     (gathers ? nest.inputs[0] : nest.output).indirection = {1, layout_of(moved).strides[dim], graph_.op(moved).shape[dim]};
-    if (!gathers) nest.combine = Combine::sum;
+    if (!gathers) nest.combine = op.combine;
     add(std::move(nest));
   }
 

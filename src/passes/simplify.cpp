@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -120,7 +121,7 @@ void tidy(Op& op) {
   std::vector<Access> reads;
   ScalarExpr shared;
   std::vector<int> place;
-  if (op.compute != DType::i64) op.expr = without_neutral_steps(op.expr, op.compute);
+  if (is_floating(op.compute)) op.expr = without_neutral_steps(op.expr, op.compute);
   for (ScalarStep step : op.expr.steps) {
     if (step.op == ScalarOp::input) {
       const auto which = static_cast<std::size_t>(step.which);
@@ -280,7 +281,7 @@ class Simplifier {
     Op op = original;
     for (ValueId& input : op.inputs) input = place(input);
     if (op.kind == OpKind::map) simplify_map(op);
-    if (op.kind == OpKind::scatter_add) scatter_to_map(op);
+    if (op.kind == OpKind::scatter) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
       if (op.reads[0] == op.write && op.shape == to_.op(op.inputs[0]).shape) return op.inputs[0];
       constant_to_map(op);
@@ -312,7 +313,7 @@ class Simplifier {
   void simplify_map(Op& op) const {
     std::vector<ScalarExpr> inner;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      const auto number = op.compute == DType::i64 ? std::nullopt : constant(op.inputs[i]);
+      const auto number = is_integral(op.compute) ? std::nullopt : constant(op.inputs[i]);
       inner.push_back(number ? Ex(number->real) : Ex::input(static_cast<int>(i)));
     }
     op.expr = substitute(op.expr, inner);
@@ -330,7 +331,7 @@ class Simplifier {
     op.reads.clear();
   }
 
-  /// Where each value has a line of the result for itself, the line is 0 but at its position.
+  /// Where each value has a line of the result for itself, the line is the combination of nothing but at its position.
   void scatter_to_map(Op& op) const {
     const auto dim = static_cast<std::size_t>(op.dim);
     if (!is_floating(op.dtype)) return;
@@ -344,7 +345,10 @@ class Simplifier {
     op.kind = OpKind::map;
     op.compute = op.dtype == DType::f64 ? DType::f64 : DType::f32;
     // Added to 0.0: a -0.0 becomes 0.0.
-    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), Ex::input(0) + Ex(0.0), Ex(0.0));
+    const Ex value = op.combine == Combine::sum ? Ex::input(0) + Ex(0.0) : Ex::input(0);
+    const Ex nothing(op.combine == Combine::max ? -INFINITY : op.combine == Combine::min ? INFINITY : op.combine == Combine::prod ? 1.0 : 0.0);
+    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), value, nothing);
+    op.combine = Combine::sum;
     op.dim = 0;
   }
 

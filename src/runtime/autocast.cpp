@@ -39,6 +39,7 @@ bool accumulates(Operation op, Reduction reduction) {
     case Operation::rms_norm:
     case Operation::cross_entropy:
     case Operation::cumsum:
+    case Operation::cumprod:
       return true;
     case Operation::reduce:
       return reduction != Reduction::max && reduction != Reduction::min &&

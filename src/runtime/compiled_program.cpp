@@ -10,6 +10,7 @@
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
+#include "tensor/compute_type.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
@@ -29,7 +30,7 @@ LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& t
   nest.inputs = {source};
   nest.output = target;
   nest.body = Ex::input(0);
-  nest.compute = is_integral(from.dtype) ? DType::i64 : from.dtype == DType::f64 ? DType::f64 : DType::f32;
+  nest.compute = compute_type(from.dtype);
   nest.phase = Phase::update;
   nest.kind = OpKind::reindex;
   simplify(nest);

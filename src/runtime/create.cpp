@@ -12,11 +12,15 @@
 namespace ein {
 namespace {
 
-Ex constant(Scalar value) { return value.is_integer() ? Ex::integer(value.integer()) : Ex(value.real()); }
+Ex constant(Scalar value) {
+  if (value.is_large_integer()) return Ex::unsigned_integer(static_cast<std::uint64_t>(value.integer()));
+  return value.is_integer() ? Ex::integer(value.integer()) : Ex(value.real());
+}
 
 /// Which type keeps `value` exactly on its way to `dtype`.
 DType compute_type_for(Scalar value, DType dtype) {
-  return value.is_integer() && is_integral(dtype) ? DType::i64 : DType::f64;
+  const bool is_whole = value.is_integer() || (value.is_large_integer() && dtype == DType::u64);
+  return is_whole && is_integral(dtype) ? compute_type(dtype) : DType::f64;
 }
 
 /// The next random stream, for a tensor of this shape and dtype; a call that fails takes none.

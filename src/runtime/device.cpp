@@ -7,8 +7,8 @@
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 #include <ein/memory.hpp>
-#include "codegen/gpu.hpp"
-#include "codegen/settings.hpp"
+#include "cuda/gpu.hpp"
+#include "cuda/settings.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/memory_count.hpp"

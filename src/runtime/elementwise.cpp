@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include <ein/autocast.hpp>
 #include <ein/create.hpp>
@@ -13,17 +14,21 @@
 namespace ein {
 namespace {
 
-/// What an operation makes of the promoted dtype of its operands.
-enum class Result { same, floating, boolean };
+/// What an operation makes of the promoted dtype of its operands; `bits` is the same, of integers and bool alone.
+enum class Result { same, floating, boolean, bits };
 
 /// The inputs of a map, its tensors apart from its numbers.
 class Arguments {
  public:
   Ex add(const Operand& operand) {
     if (!operand.tensor()) {
-      numbers_fractional_ |= !operand.number().is_integer();
+      const Scalar number = operand.number();
+      numbers_fractional_ |= !number.is_integer() && !number.is_large_integer();
+      has_large_number_ |= number.is_large_integer();
+      if (number.is_integer() && number.integer() < 0) negative_ = number.integer();
       has_number_ = true;
-      return operand.number().is_integer() ? Ex::integer(operand.number().integer()) : Ex(operand.number().real());
+      if (number.is_large_integer()) return Ex::unsigned_integer(static_cast<std::uint64_t>(number.integer()));
+      return number.is_integer() ? Ex::integer(number.integer()) : Ex(number.real());
     }
     dtype_ = tensors_ == 0 ? operand.tensor()->dtype() : promote(dtype_, operand.tensor()->dtype());
     return add_condition(*operand.tensor());
@@ -35,11 +40,14 @@ class Arguments {
   }
   /// The dtype in which elements are computed.
   DType dtype(Result result) const {
-    if (tensors_ == 0) return numbers_fractional_ || result == Result::floating ? DType::f32 : DType::i64;
-    if (is_integral(dtype_) && (result == Result::floating || numbers_fractional_)) return DType::f32;
+    const bool fractional = numbers_fractional_ || (has_large_number_ && dtype_ != DType::u64);
+    if (tensors_ == 0) return fractional || result == Result::floating ? DType::f32 : DType::i64;
+    if (is_integral(dtype_) && (result == Result::floating || fractional)) return DType::f32;
     if (dtype_ == DType::boolean && has_number_) return DType::i64;
     return dtype_;
   }
+  /// A negative number among the operands, if there is one.
+  std::optional<std::int64_t> negative() const { return negative_; }
   engine::Operands operands() const { return {operands_, tensors_}; }
 
  private:
@@ -47,16 +55,40 @@ class Arguments {
   std::size_t tensors_ = 0;
   DType dtype_ = DType::boolean;
   bool numbers_fractional_ = false;
+  bool has_large_number_ = false;
   bool has_number_ = false;
+  std::optional<std::int64_t> negative_;
 };
 
 Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula, Result result) {
   const DType dtype = arguments.dtype(result);
+  if (dtype == DType::u64 && arguments.negative()) {
+    throw Error(ErrorKind::dtype, std::string(what) + ": u64 has no " + std::to_string(*arguments.negative()) +
+                                      "\n  help: cast first, x.to(ein::DType::i64) or x.to(ein::DType::f64)");
+  }
   const DType to = result == Result::boolean ? DType::boolean : dtype;
   return engine::map(what, formula, arguments.operands(), compute_type(dtype), to);
 }
 
+std::string show(Scalar number) {
+  if (number.is_integer()) return std::to_string(number.integer());
+  if (number.is_large_integer()) return std::to_string(static_cast<std::uint64_t>(number.integer()));
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", number.real());
+  return text;
+}
+
+void require_whole(std::string_view what, const Operand& a, const Operand& b) {
+  for (const Operand* operand : {&a, &b}) {
+    const bool is_whole = operand->tensor() ? is_integral(operand->tensor()->dtype()) : operand->number().is_integer() || operand->number().is_large_integer();
+    if (is_whole) continue;
+    throw Error(ErrorKind::dtype, std::string(what) + ": wants integers or bool, got " +
+                                      (operand->tensor() ? std::string(name(operand->tensor()->dtype())) : show(operand->number())));
+  }
+}
+
 Tensor binary(std::string_view what, ScalarOp op, const Operand& a, const Operand& b, Result result) {
+  if (result == Result::bits) require_whole(what, a, b);
   Arguments arguments;
   const Ex left = arguments.add(a);
   const Ex right = arguments.add(b);
@@ -74,13 +106,6 @@ Tensor function(std::string_view what, ScalarOp op, const Tensor& x) {
   return unary(what, x, Result::floating, [&](const Ex& e) { return Ex::apply(op, e); });
 }
 
-std::string show(Scalar number) {
-  if (number.is_integer()) return std::to_string(number.integer());
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", number.real());
-  return text;
-}
-
 /// x, or `low` where x is below: min and max share the slope of a tie, this keeps that of x.
 Ex at_least(const Ex& x, const Ex& low) {
   return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, x, low), low, x);
@@ -91,44 +116,15 @@ Ex at_most(const Ex& x, const Ex& high) {
 
 }  // namespace
 
-Tensor add(Operand a, Operand b) { return binary("add", ScalarOp::add, a, b, Result::same); }
-Tensor sub(Operand a, Operand b) { return binary("sub", ScalarOp::sub, a, b, Result::same); }
-Tensor mul(Operand a, Operand b) { return binary("mul", ScalarOp::mul, a, b, Result::same); }
-Tensor div(Operand a, Operand b) { return binary("div", ScalarOp::div, a, b, Result::floating); }
-Tensor pow(Operand a, Operand b) { return binary("pow", ScalarOp::pow, a, b, Result::same); }
-Tensor atan2(Operand y, Operand x) { return binary("atan2", ScalarOp::atan2, y, x, Result::floating); }
-Tensor hypot(Operand a, Operand b) { return binary("hypot", ScalarOp::hypot, a, b, Result::floating); }
-Tensor remainder(Operand a, Operand b) { return binary("remainder", ScalarOp::remainder, a, b, Result::same); }
-namespace {
-Tensor of_bits(std::string_view what, ScalarOp op, const Operand& a, const Operand& b) {
-  for (const Operand* operand : {&a, &b}) {
-    const bool is_whole = operand->tensor() ? is_integral(operand->tensor()->dtype()) : operand->number().is_integer();
-    if (is_whole) continue;
-    throw Error(ErrorKind::dtype, std::string(what) + ": wants integers or bool, got " +
-                                      (operand->tensor() ? std::string(name(operand->tensor()->dtype())) : show(operand->number())));
-  }
-  return binary(what, op, a, b, Result::same);
-}
-}  // namespace
-Tensor bitwise_and(Operand a, Operand b) { return of_bits("bitwise_and", ScalarOp::bit_and, a, b); }
-Tensor bitwise_or(Operand a, Operand b) { return of_bits("bitwise_or", ScalarOp::bit_or, a, b); }
-Tensor bitwise_xor(Operand a, Operand b) { return of_bits("bitwise_xor", ScalarOp::bit_xor, a, b); }
-Tensor left_shift(Operand a, Operand b) { return of_bits("left_shift", ScalarOp::shift_left, a, b); }
-Tensor right_shift(Operand a, Operand b) { return of_bits("right_shift", ScalarOp::shift_right, a, b); }
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
+  Tensor function(Operand a, Operand b) { return binary(#function, ScalarOp::name, a, b, Result::result); }
+#include <ein/binary_functions.hpp>
+
 Tensor bitwise_not(const Tensor& x) {
   if (x.dtype() == DType::boolean) return logical_not(x);
-  return of_bits("bitwise_not", ScalarOp::bit_xor, x, -1);
+  if (x.dtype() == DType::u64) return bitwise_xor(x, ~std::uint64_t{0});
+  return binary("bitwise_not", ScalarOp::bit_xor, x, -1, Result::bits);
 }
-Tensor minimum(Operand a, Operand b) { return binary("minimum", ScalarOp::min, a, b, Result::same); }
-Tensor maximum(Operand a, Operand b) { return binary("maximum", ScalarOp::max, a, b, Result::same); }
-Tensor less(Operand a, Operand b) { return binary("less", ScalarOp::lt, a, b, Result::boolean); }
-Tensor less_equal(Operand a, Operand b) { return binary("less_equal", ScalarOp::le, a, b, Result::boolean); }
-Tensor greater(Operand a, Operand b) { return binary("greater", ScalarOp::gt, a, b, Result::boolean); }
-Tensor greater_equal(Operand a, Operand b) { return binary("greater_equal", ScalarOp::ge, a, b, Result::boolean); }
-Tensor equal(Operand a, Operand b) { return binary("equal", ScalarOp::eq, a, b, Result::boolean); }
-Tensor not_equal(Operand a, Operand b) { return binary("not_equal", ScalarOp::ne, a, b, Result::boolean); }
-Tensor logical_and(Operand a, Operand b) { return binary("logical_and", ScalarOp::logical_and, a, b, Result::boolean); }
-Tensor logical_or(Operand a, Operand b) { return binary("logical_or", ScalarOp::logical_or, a, b, Result::boolean); }
 Tensor logical_not(const Tensor& x) {
   return unary("logical_not", x, Result::boolean, [](const Ex& e) { return Ex::apply(ScalarOp::logical_not, e); });
 }
@@ -214,17 +210,20 @@ Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar
   if (x.rank() < 2) {
     throw Error(ErrorKind::rank, std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
   }
-  if (is_integral(x.dtype()) && !otherwise.is_integer()) {
+  const bool is_large = otherwise.is_large_integer() && x.dtype() == DType::u64;
+  const bool is_negative = otherwise.is_integer() && otherwise.integer() < 0 && x.dtype() == DType::u64;
+  if (is_integral(x.dtype()) && ((!otherwise.is_integer() && !is_large) || is_negative)) {
     throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(x.dtype())) + " cannot hold " + show(otherwise));
   }
   const auto row = static_cast<int>(x.rank()) - 2;
   const Ex distance = Ex::index(row + 1) - Ex::index(row);
   const Ex kept = Ex::apply(compare, distance, Ex::integer(diagonal));
-  const Ex rest = otherwise.is_integer() ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
+  const Ex rest = otherwise.is_integer() || is_large ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
   const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), rest);
   // Positions beyond 2^24 are not exact in f32.
   const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
-  const DType compute = compute_type(x.dtype());
+  // Distances may be below 0. That of u64 is a choice of bits.
+  const DType compute = is_integral(x.dtype()) ? DType::i64 : compute_type(x.dtype());
   const Tensor* operand = &x;
   return engine::map(what, value, {&operand, 1}, compute == DType::f32 && !small ? DType::f64 : compute, x.dtype());
 }
@@ -265,14 +264,16 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 bool all_close(const Tensor& a, const Tensor& b, double relative, double absolute) {
   if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return false;
   const auto is_close = [&](double difference, double y) { return difference <= absolute + relative * std::abs(y); };
-  if (is_integral(a.dtype())) {
-    const std::vector<std::int64_t> x = a.to_vector<std::int64_t>(), y = b.to_vector<std::int64_t>();
-    return std::equal(x.begin(), x.end(), y.begin(), [&](std::int64_t u, std::int64_t v) {
+  const auto are_close = [&]<class T>(std::type_identity<T>) {
+    const std::vector<T> x = a.to_vector<T>(), y = b.to_vector<T>();
+    return std::equal(x.begin(), x.end(), y.begin(), [&](T u, T v) {
       const std::uint64_t difference = u > v ? static_cast<std::uint64_t>(u) - static_cast<std::uint64_t>(v)
                                              : static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(u);
       return is_close(static_cast<double>(difference), static_cast<double>(v));
     });
-  }
+  };
+  if (a.dtype() == DType::u64) return are_close(std::type_identity<std::uint64_t>{});
+  if (is_integral(a.dtype())) return are_close(std::type_identity<std::int64_t>{});
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   return std::equal(x.begin(), x.end(), y.begin(), [&](double u, double v) {
     return u == v || (std::isfinite(v) && is_close(std::abs(u - v), v));

@@ -4,17 +4,21 @@
 #include <string>
 
 #include <ein/error.hpp>
-#include "codegen/launches.hpp"
+#include "cuda/launches.hpp"
 #include "cpu/processor.hpp"
+#include "cpu/row_code.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/group_many.hpp"
-#include "passes/group_nests.hpp"
+#include "schedule/group_nests.hpp"
 #include "passes/group_rows.hpp"
 
 namespace ein::engine {
 
 void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
-  if (device == cpu) return group_nests(program, kept, memory);
+  if (device == cpu) {
+    host::require_processor();
+    return group_nests(program, host::RowCode::target(), kept, memory);
+  }
   for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b) program.buffers[b].memory = memory[b];
   find_attention(program, kept, memory);
   group_rows(program, kept, memory);

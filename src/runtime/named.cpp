@@ -114,6 +114,18 @@ Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern) 
 Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype) {
   return run_one(Operation::cumsum, pattern, {&x}, {.dtype = dtype.dtype});
 }
+Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern) {
+  return run_one(Operation::cumprod, pattern, {&x});
+}
+Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern, ResultDType dtype) {
+  return run_one(Operation::cumprod, pattern, {&x}, {.dtype = dtype.dtype});
+}
+Tensor cummax(const Tensor& x, const NamedPattern1<Operation::cummax>& pattern) {
+  return run_one(Operation::cummax, pattern, {&x});
+}
+Tensor cummin(const Tensor& x, const NamedPattern1<Operation::cummin>& pattern) {
+  return run_one(Operation::cummin, pattern, {&x});
+}
 Sorted sort(const Tensor& x, const NamedPattern1<Operation::sort>& pattern, bool descending) {
   return run_sort(Operation::sort, pattern, x, {.descending = descending});
 }

@@ -9,7 +9,7 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
-#include "codegen/settings.hpp"
+#include "cuda/settings.hpp"
 #include "cost/scope.hpp"
 #include "cpu/small_array.hpp"
 #include "passes/simplify.hpp"

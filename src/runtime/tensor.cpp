@@ -175,21 +175,11 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device devi
   return x.to(device);
 }
 
-#define EIN_INSTANTIATE(T)                              \
-  template std::vector<T> Tensor::to_vector<T>() const; \
-  template T Tensor::item<T>() const;                   \
-  template Tensor from_vector<T>(const std::vector<T>&, const Shape&, Device);
-EIN_INSTANTIATE(double)
-EIN_INSTANTIATE(float)
-EIN_INSTANTIATE(f16)
-EIN_INSTANTIATE(bf16)
-EIN_INSTANTIATE(f8e4m3)
-EIN_INSTANTIATE(f8e5m2)
-EIN_INSTANTIATE(std::int64_t)
-EIN_INSTANTIATE(std::int32_t)
-EIN_INSTANTIATE(std::uint8_t)
-EIN_INSTANTIATE(bool)
-#undef EIN_INSTANTIATE
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed)          \
+  template std::vector<type> Tensor::to_vector<type>() const;                \
+  template type Tensor::item<type>() const;                                  \
+  template Tensor from_vector<type>(const std::vector<type>&, const Shape&, Device);
+#include <ein/dtypes.hpp>
 
 // --- text -------------------------------------------------------------------------------------------
 
@@ -197,6 +187,7 @@ namespace {
 
 std::string element_text(const Tensor& x) {
   if (x.dtype() == DType::boolean) return x.item<bool>() ? "true" : "false";
+  if (x.dtype() == DType::u64) return std::to_string(x.item<std::uint64_t>());
   if (is_integral(x.dtype())) return std::to_string(x.item<std::int64_t>());
   if (std::isnan(x.item())) return "nan";  // whatever its sign
   char text[32];

@@ -1,21 +1,34 @@
-// The three types in which everything is computed.
+// The four types in which everything is computed.
 #pragma once
 
 #include <ein/dtype.hpp>
 
 namespace ein {
 
-/// The type in which elements of `dtype` are computed: f64, f32 or i64.
+/// The type in which elements of `dtype` are computed: f64, f32, i64, or u64 for u64, whose order, quotients and values as
+/// floats i64 lacks.
 constexpr DType compute_type(DType dtype) {
-  if (is_integral(dtype)) return DType::i64;
+  if (is_integral(dtype)) return dtype == DType::u64 ? dtype : DType::i64;
   return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+/// Whether things are computed in `dtype`.
+constexpr bool is_compute_type(DType dtype) { return compute_type(dtype) == dtype; }
+/// Calls `f` with a `std::type_identity` of the type to compute in.
+template <class F>
+constexpr decltype(auto) visit_compute_type(DType compute, F&& f) {
+  if (compute == DType::f64) return f(std::type_identity<double>{});
+  if (compute == DType::i64) return f(std::type_identity<std::int64_t>{});
+  if (compute == DType::u64) return f(std::type_identity<std::uint64_t>{});
+  return f(std::type_identity<float>{});
 }
 /// The type in which elements of `from` become elements of `to`, rounded once.
 constexpr DType conversion_type(DType from, DType to) {
   return is_integral(from) && is_floating(to) ? DType::f64 : compute_type(from);
 }
 /// The type in which elements of dtypes `a` and `b`, both floating or both not, are computed together.
-constexpr DType common_compute_type(DType a, DType b) { return a == DType::f64 ? a : compute_type(b); }
+constexpr DType common_compute_type(DType a, DType b) {
+  return a == DType::f64 || a == DType::u64 ? a : compute_type(b);
+}
 /// The dtype of a combination of elements of `from` that is to become `to`: `to` itself, but where one is floating-point
 /// and the other is not, the widest of the kind of `from`.
 constexpr DType dtype_to_combine(DType from, DType to) {

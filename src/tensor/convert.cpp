@@ -76,6 +76,9 @@ void load_as(const void* src, DType from, std::ptrdiff_t stride, double* dst, st
 void load_as(const void* src, DType from, std::ptrdiff_t stride, std::int64_t* dst, std::size_t n) {
   load(src, from, stride, dst, n);
 }
+void load_as(const void* src, DType from, std::ptrdiff_t stride, std::uint64_t* dst, std::size_t n) {
+  load(src, from, stride, dst, n);
+}
 
 void store_from(const float* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) {
   store(src, n, dst, to, stride);
@@ -84,6 +87,10 @@ void store_from(const double* src, std::size_t n, void* dst, DType to, std::ptrd
   store(src, n, dst, to, stride);
 }
 void store_from(const std::int64_t* src, std::size_t n, void* dst, DType to,
+                std::ptrdiff_t stride) {
+  store(src, n, dst, to, stride);
+}
+void store_from(const std::uint64_t* src, std::size_t n, void* dst, DType to,
                 std::ptrdiff_t stride) {
   store(src, n, dst, to, stride);
 }

@@ -14,10 +14,12 @@ namespace ein {
 void load_as(const void* src, DType from, std::ptrdiff_t stride, float* dst, std::size_t n);
 void load_as(const void* src, DType from, std::ptrdiff_t stride, double* dst, std::size_t n);
 void load_as(const void* src, DType from, std::ptrdiff_t stride, std::int64_t* dst, std::size_t n);
+void load_as(const void* src, DType from, std::ptrdiff_t stride, std::uint64_t* dst, std::size_t n);
 
 /// Element i · stride of `dst` = convert(src[i]) for i in [0, n), the reverse of `load_as`.
 void store_from(const float* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
 void store_from(const double* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
 void store_from(const std::int64_t* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
+void store_from(const std::uint64_t* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
 
 }  // namespace ein

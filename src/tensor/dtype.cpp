@@ -1,38 +1,16 @@
 #include <ein/dtype.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include <ein/error.hpp>
 
 namespace ein {
 
 namespace {
-
-/// The order of promotion; equal ranks are different formats of the same width.
-int promotion_rank(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return 7;
-    case DType::f32:
-      return 6;
-    case DType::f16:
-    case DType::bf16:
-      return 5;
-    case DType::f8e4m3:
-    case DType::f8e5m2:
-      return 4;
-    case DType::i64:
-      return 3;
-    case DType::i32:
-      return 2;
-    case DType::u8:
-      return 1;
-    case DType::boolean:
-      break;
-  }
-  return 0;
-}
 
 detail::FloatFormat format_of_dtype(DType dtype) {
   return visit(dtype, []<class T>(std::type_identity<T>) {
@@ -45,18 +23,28 @@ detail::FloatFormat format_of_dtype(DType dtype) {
 }  // namespace
 
 std::optional<DType> parse_dtype(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (name(dtype) == text) return dtype;
+  const auto found = std::ranges::find(all_dtypes, text, [](DType dtype) { return name(dtype); });
+  return found == std::end(all_dtypes) ? std::nullopt : std::optional(*found);
+}
+
+std::string list_dtypes(bool (*wanted)(DType)) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : all_dtypes) {
+    if (!wanted || wanted(dtype)) names.push_back(name(dtype));
   }
-  return std::nullopt;
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += i == 0 ? "" : i + 1 < names.size() ? ", " : " or ";
+    text += names[i];
+  }
+  return text;
 }
 
 Finfo finfo(DType dtype) {
   if (!is_floating(dtype)) {
     throw Error(ErrorKind::dtype,
                 "finfo: " + std::string(name(dtype)) +
-                    " is not a floating dtype (f64, f32, f16, bf16, f8e4m3, f8e5m2)");
+                    " is not a floating dtype: " + list_dtypes(is_floating));
   }
   const auto format = format_of_dtype(dtype);
   const int least_exponent = 1 - format.bias();
@@ -75,12 +63,36 @@ Finfo finfo(DType dtype) {
           .resolution = resolution};
 }
 
+namespace {
+
+[[noreturn]] void fail_to_promote(DType a, DType b) {
+  throw Error(ErrorKind::dtype, "no integer dtype holds all of " + std::string(name(a)) + " and " +
+                                    std::string(name(b)) + "\n  help: cast one with .to(dtype)");
+}
+
+DType promote_integers(DType a, DType b) {
+  if (a == DType::boolean || b == DType::boolean) return a == DType::boolean ? b : a;
+  const auto wider = [](DType x, DType y) { return size_of(x) >= size_of(y) ? x : y; };
+  if (is_unsigned(a) == is_unsigned(b)) return wider(a, b);
+  const DType with_sign = is_unsigned(a) ? b : a, without = is_unsigned(a) ? a : b;
+  // The least with a sign that has more bits than `without`.
+  std::optional<DType> least;
+  for (const DType dtype : all_dtypes) {
+    if (is_floating(dtype) || is_unsigned(dtype) || size_of(dtype) <= size_of(without)) continue;
+    if (!least || size_of(dtype) < size_of(*least)) least = dtype;
+  }
+  if (!least) fail_to_promote(a, b);
+  return wider(with_sign, *least);
+}
+
+}  // namespace
+
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  const int rank_a = promotion_rank(a);
-  const int rank_b = promotion_rank(b);
-  if (rank_a == rank_b) return DType::f32;
-  return rank_a > rank_b ? a : b;
+  if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
+  if (is_integral(a)) return promote_integers(a, b);
+  if (size_of(a) == size_of(b)) return DType::f32;
+  return size_of(a) > size_of(b) ? a : b;
 }
 
 }  // namespace ein

@@ -162,6 +162,7 @@ class Checker {
       ordered.push_back(n < arguments.size() ? inputs[n] : inputs[captured++]);
       ++n;
     }
+    Interval::begin(graph_);
     return Interpreter<Interval>::run(graph_, ordered, {program_.seed + r, 0});
   }
 

@@ -41,7 +41,7 @@ Maker::Maker(std::uint64_t seed) : random_(seed * 0x9E3779B97F4A7C15u + 1) {
   program_.seed = seed;
   constexpr DType usual[] = {DType::f32, DType::f32, DType::f32, DType::f32, DType::f64, DType::bf16, DType::f16,
                              DType::i64, DType::i32, DType::u8, DType::boolean, DType::f8e4m3, DType::f8e5m2};
-  dtype_ = one_of(usual);
+  dtype_ = chance(90) ? one_of(usual) : one_of(all_dtypes);
   flavour_ = static_cast<int>(below(4));
 }
 
@@ -52,7 +52,7 @@ std::int64_t Maker::size() {
   return kind < 4 ? 0 : kind < 76 ? one_of(small) : kind < 95 ? one_of(edges) : one_of(large);
 }
 
-DType Maker::any_dtype() { return chance(60) ? dtype_ : one_of(test::all_dtypes); }
+DType Maker::any_dtype() { return chance(60) ? dtype_ : one_of(all_dtypes); }
 
 Scalar Maker::number(DType beside) {
   constexpr int whole[] = {0, 0, 1, 1, 2, 2, 3, -1, -2, 7, 100};
@@ -72,7 +72,7 @@ Values Maker::values(const Input& input) {
   for (double& x : values) {
     if (input.below > 0) x = static_cast<double>(below(input.below));
     else if (input.dtype == DType::boolean) x = static_cast<double>(below(2));
-    else if (input.dtype == DType::u8) x = static_cast<double>(below(chance(90) ? 5 : 256));
+    else if (is_unsigned(input.dtype)) x = static_cast<double>(below(chance(90) ? 5 : 256));
     else if (!is_floating(input.dtype)) x = static_cast<double>(chance(95) ? below(7) - 3 : below(100000) - 50000);
     else if (flavour == 0) x = static_cast<double>(below(9) - 4) / 2;
     else if (flavour == 1) x = normal(random_) * scale;

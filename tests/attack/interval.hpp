@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -18,6 +19,7 @@
 #include <ein/graph.hpp>
 #include "nest/interpret.hpp"
 #include "nest/random.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein::attack {
 
@@ -44,7 +46,7 @@ class Interval {
   }
   /// Anything, as where the order of operations decides whether something overflows.
   static Interval anything() {
-    if (context().compute == DType::i64) return Interval(-0x1p63, 0x1p63);
+    if (is_integral(context().compute)) return limits(context().compute);
     Interval x(-INFINITY, INFINITY);
     x.nan_ = true;
     return x;
@@ -62,17 +64,20 @@ class Interval {
 
   // --- what the interpreter says and asks ---
 
+  /// Operations are of this graph from now on.
+  static void begin(const Graph& graph) { context().graph = &graph; }
   /// Numbers belong to this operation from now on.
   static void begin(const Op& op) {
     Context& now = context();
-    now.compute = op.kind == OpKind::map ? op.compute : is_integral(op.dtype) ? DType::i64 : op.dtype == DType::f64 ? DType::f64 : DType::f32;
+    now.compute = op.kind == OpKind::map ? op.compute : compute_type(op.dtype);
     now.kind = op.kind;
-    const bool combines = op.kind == OpKind::reduce || op.kind == OpKind::scan;
-    now.sums = op.kind == OpKind::contract || op.kind == OpKind::scatter_add || (combines && op.combine == Combine::sum);
+    const bool combines = op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter;
+    now.sums = op.kind == OpKind::contract || (combines && op.combine == Combine::sum);
     now.multiplies = combines && op.combine == Combine::prod;
     now.factors = op.kind == OpKind::contract ? static_cast<int>(op.inputs.size()) : 1;
     now.reduces = false;
-    now.flushes = op.kind == OpKind::contract && op.dtype == DType::bf16;
+    now.flushes = op.kind == OpKind::contract &&
+                  std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId x) { return now.graph->op(x).dtype == DType::bf16; });
     now.reorders = op.kind == OpKind::contract && op.inputs.size() > 2;
     for (int a = 0; op.kind == OpKind::contract && a < static_cast<int>(op.axes.size()); ++a) {
       if (is_kept(op, a)) continue;
@@ -82,6 +87,7 @@ class Interval {
   }
   /// An element or a constant as a step of a map takes it. Where steps are fused, a product of one before stays unrounded.
   Interval loaded() const {
+    if (context().compute == DType::i64) return whole(*this);
     const Interval rounded(in_compute(low_), in_compute(high_));
     return with_nan(is_point() || !has_numbers() ? rounded : hull(*this, rounded));
   }
@@ -95,7 +101,8 @@ class Interval {
       if (context().reduces && x.low_ == 0 && !std::signbit(x.low_)) x = x.with_nan(Interval(-0.0, x.high_));
     }
     if (!is_floating(dtype)) return x.stored_whole(dtype);
-    if (dtype == DType::f64 || (dtype == DType::f32 && context().compute == DType::f32)) return x.fresh();
+    const bool is_product = dtype == DType::f32 && context().compute == DType::f32 && context().kind == OpKind::map;
+    if (dtype == DType::f64 || is_product) return x.fresh();
     return x.with_nan(Interval(in_dtype(x.low_, dtype), in_dtype(x.high_, dtype)));
   }
 
@@ -106,11 +113,7 @@ class Interval {
   friend Interval operator-(const Interval& a, const Interval& b) { return a + negated(b); }
   friend Interval operator*(const Interval& a, const Interval& b) {
     if (context().reorders && (a.is_wild() || b.is_wild())) return anything();
-    if (context().flushes && (a.is_subnormal() || b.is_subnormal())) {
-      const auto flushed = [](const Interval& v) { return v.is_subnormal() ? hull(v, Interval(std::copysign(0.0, v.low_))) : v; };
-      return corners(flushed(a), flushed(b), product);
-    }
-    Interval x = corners(a, b, product);
+    Interval x = context().flushes ? corners(a.flushed(), b.flushed(), product) : corners(a, b, product);
     if (a.straddles_zero_beside_infinity(b) || b.straddles_zero_beside_infinity(a)) x = anything();
     if (context().multiplies) {
       x.terms_ = a.terms_ + b.terms_;
@@ -137,7 +140,7 @@ class Interval {
   }
   friend Interval operator!=(const Interval& a, const Interval& b) { return is_zero(a == b); }
   friend Interval minimum(const Interval& a, const Interval& b) { return chosen(a, b, -1); }
-  friend Interval maximum(const Interval& a, const Interval& b) { return negated(chosen(negated(a), negated(b), -1)); }
+  friend Interval maximum(const Interval& a, const Interval& b) { return whole(turned(chosen(turned(a), turned(b), -1))); }
   friend Interval select(const Interval& condition, const Interval& a, const Interval& b) {
     const Interval test = is_nonzero(condition);
     return test.low_ == 1 ? a : test.high_ == 0 ? b : hull(a, b);
@@ -163,33 +166,32 @@ class Interval {
   friend Interval abs(const Interval& a) {
     if (!a.has_numbers() || !std::signbit(a.low_)) return a;
     if (std::signbit(a.high_)) return negated(a);
-    return a.with_nan(Interval(0.0, std::max(-a.low_, a.high_)));
+    return a.with_nan(whole(Interval(0.0, std::max(-a.low_, a.high_))));  // the lowest whole number is its own
   }
-  friend Interval sqrt(const Interval& a) {
-    Interval x = a.mapped(0, [](double v) { return rounded(std::sqrt(v), false); });
-    return x;
-  }
+  friend Interval sqrt(const Interval& a) { return a.mapped(0, [](double v) { return rounded(std::sqrt(v), false); }, {.from = -0.0}); }
   friend Interval rsqrt(const Interval& a) {
     if (a.has_numbers() && a.low_ <= 0 && !a.is_point()) return anything();
     return a.mapped(function_ulps, [](double v) { return Interval(1 / std::sqrt(v)); });
   }
-  friend Interval exp(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp(v)); }, 0.0); }
-  friend Interval log(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }); }
-  friend Interval exp2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp2(v)); }, 0.0); }
-  friend Interval expm1(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::expm1(v)); }, -1.0); }
-  friend Interval log2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log2(v)); }); }
-  friend Interval log1p(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log1p(v)); }); }
+  friend Interval exp(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp(v)); }, {.least = 0.0}); }
+  friend Interval log(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }, {.from = -0.0}); }
+  friend Interval exp2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp2(v)); }, {.least = 0.0}); }
+  friend Interval expm1(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::expm1(v)); }, {.least = -1.0}); }
+  friend Interval log2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log2(v)); }, {.from = -0.0}); }
+  friend Interval log1p(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log1p(v)); }, {.from = -1.0}); }
   friend Interval sinh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::sinh(v)); }); }
   friend Interval atan(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::atan(v)); }); }
   // These end at -1 and 1.
-  friend Interval asin(const Interval& a) { return a.at_point(std::asin); }
-  friend Interval acos(const Interval& a) { return a.at_point(std::acos); }
-  friend Interval erfinv(const Interval& a) { return a.at_point(reference::erfinv); }
+  friend Interval asin(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::asin(v)); }, {.from = -1, .to = 1}); }
+  friend Interval acos(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::acos(v)); }, {.from = -1, .to = 1}); }
+  friend Interval erfinv(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(reference::erfinv(v)); }, {.from = -1, .to = 1});
+  }
   // These rise and fall.
-  friend Interval sin(const Interval& a) { return a.at_point(std::sin); }
-  friend Interval cos(const Interval& a) { return a.at_point(std::cos); }
+  friend Interval sin(const Interval& a) { return a.wave(std::sin); }
+  friend Interval cos(const Interval& a) { return a.wave(std::cos); }
   friend Interval tan(const Interval& a) { return a.at_point(std::tan); }
-  friend Interval cosh(const Interval& a) { return a.at_point(std::cosh); }
+  friend Interval cosh(const Interval& a) { return a.dipping(std::cosh, 0); }
   friend Interval floor(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::floor(v)); }); }
   friend Interval ceil(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::ceil(v)); }); }
   friend Interval round(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::nearbyint(v)); }); }
@@ -198,21 +200,22 @@ class Interval {
   friend Interval hypot(const Interval& a, const Interval& b) { return at_points(a, b, function_ulps, [](double x, double y) { return std::hypot(x, y); }); }
   friend Interval remainder(const Interval& a, const Interval& b) {
     // fmod is exact; the sum after it rounds.
-    return at_points(a, b, 0, [](double x, double y) { return reference::remainder(x, y) + (context().compute == DType::i64 ? 0.0 : -0.0); });
+    return at_points(a, b, 0, [](double x, double y) { return reference::remainder(x, y) + (is_integral(context().compute) ? 0.0 : -0.0); });
   }
-  friend Interval bit_operation(ScalarOp op, const Interval& a, const Interval& b) {
-    return whole(at_points(a, b, 0, [op](double x, double y) { return reference::bit_operation(op, x, y); }));
+  template <class F>
+  friend Interval on_bits(const Interval& a, const Interval& b, F f) {
+    return whole(at_points(a, b, 0, [f](double x, double y) { return reference::on_bits(x, y, f); }));
   }
-  friend Interval tanh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); }, -1.0, 1.0); }
-  friend Interval erf(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); }, -1.0, 1.0); }
-  friend Interval sigmoid(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(reference::sigmoid(v)); }, 0.0, 1.0); }
+  friend Interval tanh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); }, {.least = -1, .most = 1}); }
+  friend Interval erf(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); }, {.least = -1, .most = 1}); }
+  friend Interval sigmoid(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(reference::sigmoid(v)); }, {.least = 0, .most = 1}); }
   friend Interval normal_cdf(const Interval& a) {
-    return a.mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); }, 0.0, 1.0);
+    return a.mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); }, {.least = 0, .most = 1});
   }
   friend Interval silu(const Interval& a) { return a.dipping(reference::silu, -1.2784645427610738); }
   friend Interval gelu(const Interval& a) { return a.dipping(reference::gelu, -0.75179152770330635); }
   friend Interval pow(const Interval& a, const Interval& b) {
-    const bool whole_numbers = context().compute == DType::i64;
+    const bool whole_numbers = is_integral(context().compute);
     if (whole_numbers && !(a.is_point() && b.is_point() && b.low_ >= 0)) return anything();
     if (!(a.is_point() && b.is_point()) && !(a.has_numbers() && a.low_ > 0 && !a.nan_ && !b.nan_)) return anything();
     return corners(a, b, [&](double x, double y) {
@@ -233,6 +236,7 @@ class Interval {
 
  private:
   struct Context {
+    const Graph* graph = nullptr;
     DType compute = DType::f32;
     OpKind kind = OpKind::map;
     bool sums = false, multiplies = false;
@@ -266,6 +270,13 @@ class Interval {
     const double value = f(low_);
     return value == 0 ? Interval(value) : widened(value, function_ulps);
   }
+  /// A function between -1 and 1 that goes on for ever.
+  Interval wave(double (*f)(double)) const {
+    if (is_point() || !has_numbers()) return at_point(f);
+    Interval x(widened(-1, function_ulps).low_, widened(1, function_ulps).high_);
+    x.nan_ = nan_ || std::isinf(low_) || std::isinf(high_);
+    return x;
+  }
   template <class F>
   static Interval at_points(const Interval& a, const Interval& b, int ulps, F&& f) {
     if (!a.has_numbers() || !b.has_numbers()) return anything();
@@ -287,15 +298,19 @@ class Interval {
     return x;
   }
 
+  /// The numbers of the other sign, which need not be of the type.
+  static Interval turned(const Interval& a) { return a.with_nan(a.has_numbers() ? Interval(-a.high_, -a.low_) : only_nan()); }
+
   // --- rounding ---
 
   static int lowest_bit(double x) {
     if (x == 0 || !std::isfinite(x)) return 2000;
-    int exponent = 0;
-    const auto mantissa = static_cast<std::int64_t>(std::scalbn(std::frexp(x, &exponent), 53));
-    return exponent - 53 + __builtin_ctzll(static_cast<std::uint64_t>(mantissa));
+    const auto bits = std::bit_cast<std::uint64_t>(x), fraction = bits & ((std::uint64_t{1} << 52) - 1);
+    const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
+    return exponent == 0 ? std::countr_zero(fraction) - 1074 : std::countr_zero(fraction | std::uint64_t{1} << 52) + exponent - 1075;
   }
-  static double in_compute(double x) { return context().compute == DType::f32 ? static_cast<double>(convert<float>(x)) : x; }
+  // Not inline: GCC 12 leaves out the conversion of what nextafter gives.
+  [[gnu::noinline]] static double in_compute(double x) { return context().compute == DType::f32 ? static_cast<double>(convert<float>(x)) : x; }
   static double in_dtype(double x, DType dtype) {
     return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
   }
@@ -304,14 +319,15 @@ class Interval {
   static double tiniest() { return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).smallest_subnormal; }
   /// Whole numbers beyond what doubles hold exactly are not followed: they may wrap.
   static Interval whole(Interval x) {
-    if (context().compute == DType::i64 && x.has_numbers() && !(x.low_ >= -0x1p53 && x.high_ <= 0x1p53)) return anything();
+    const double least = context().compute == DType::u64 ? 0 : -0x1p53;
+    if (is_integral(context().compute) && x.has_numbers() && !(x.low_ >= least && x.high_ <= 0x1p53)) return anything();
     // Whole numbers have one zero.
-    if (context().compute == DType::i64) return Interval(x.low_ + 0.0, x.high_ + 0.0);
+    if (is_integral(context().compute)) return Interval(x.low_ + 0.0, x.high_ + 0.0);
     return x;
   }
   /// The rounded value of a step; `inexact` if the double is not yet it.
   static Interval rounded(double value, bool inexact) {
-    if (context().compute == DType::i64) return whole(Interval(value));
+    if (is_integral(context().compute)) return whole(Interval(value));
     if (context().compute != DType::f32 || !inexact || !std::isfinite(value)) return Interval(in_compute(value));
     return {in_compute(std::nextafter(value, -INFINITY)), in_compute(std::nextafter(value, INFINITY))};
   }
@@ -323,7 +339,7 @@ class Interval {
   /// A product that may be rounded or not.
   static Interval product(double x, double y) {
     const double value = x * y;
-    if (context().compute == DType::i64) return whole(Interval(value));
+    if (is_integral(context().compute)) return whole(Interval(value));
     const double error = std::isfinite(value) ? std::fma(x, y, -value) : 0;
     Interval exact(value);
     if (error != 0 || (value == 0 && x != 0 && y != 0)) {
@@ -361,26 +377,25 @@ class Interval {
     x.nan_ |= nan;
     return x;
   }
+  /// Where a function is defined, NaN elsewhere; and values that it does not leave.
+  struct Bounds {
+    double from = -INFINITY, to = INFINITY, least = -INFINITY, most = INFINITY;
+  };
   /// Of an increasing function (or a decreasing one) with an error of so many units in the last place, where it is not exact.
   template <class F>
-  Interval mapped(int ulps, F&& f, double least = -INFINITY, double most = INFINITY) const {
-    if (!has_numbers()) return only_nan();
+  Interval mapped(int ulps, F&& f, Bounds bounds = {}) const {
+    if (!has_numbers() || high_ < bounds.from || low_ > bounds.to) return only_nan();
     const auto at = [&](double v) {
       const Interval x = f(v);
       if (!x.has_numbers() || ulps == 0 || std::isinf(x.low_)) return x;
       if (v == 0 || std::isinf(v)) return Interval(in_compute(x.low_), in_compute(x.high_));
       const Interval wide = widened(x.low_, ulps);
-      return Interval(std::max(wide.low_, least), std::min(wide.high_, most));
+      return Interval(std::max(wide.low_, bounds.least), std::min(wide.high_, bounds.most));
     };
     if (low_ == high_ && std::signbit(low_) == std::signbit(high_)) return with_nan(at(low_));
-    const Interval begin = at(low_), end = at(high_);
-    Interval x = hull(begin, end);
-    // A square root or logarithm that is defined from 0 on.
-    if (!begin.has_numbers() && end.has_numbers()) {
-      x = hull(at(-0.0), hull(at(0.0), end));
-      x.nan_ = true;
-    }
-    x.nan_ |= nan_;
+    // What it is at the edge, a pole perhaps, is among the values of an argument that may lie on either side.
+    Interval x = hull(at(low_ < bounds.from ? bounds.from : low_), at(high_ > bounds.to ? bounds.to : high_));
+    x.nan_ |= nan_ || low_ < bounds.from || high_ > bounds.to;
     return x;
   }
   static Interval truth(bool may_hold, bool may_fail, const Interval& a, const Interval& b) {
@@ -400,7 +415,13 @@ class Interval {
     x.nan_ = a.nan_ || b.nan_;
     return whole(x);
   }
-  bool is_subnormal() const { return has_numbers() && low_ != 0 && std::abs(low_) < 0x1p-126; }
+  /// With 0 for what is subnormal in it.
+  Interval flushed() const {
+    Interval x = *this;
+    if (has_numbers() && high_ > 0 && low_ < 0x1p-126) x = hull(x, Interval(0.0));
+    if (has_numbers() && low_ < 0 && high_ > -0x1p-126) x = hull(x, Interval(-0.0));
+    return x;
+  }
   bool is_wild() const {
     return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30 || (magnitude_ != 0 && magnitude_ < 0x1p-30);
   }
@@ -413,8 +434,15 @@ class Interval {
 
   static Interval summed(const Interval& a, const Interval& b) {
     if (!a.has_numbers() || !b.has_numbers()) return only_nan();
-    if (context().compute == DType::i64) return whole(Interval(a.low_ + b.low_, a.high_ + b.high_));
-    Interval x = corners(a, b, [](double v, double w) { return Interval(v + w); });
+    if (is_integral(context().compute)) {
+      const Interval x = whole(a), y = whole(b);
+      return whole(Interval(x.low_ + y.low_, x.high_ + y.high_));
+    }
+    const double low = a.low_ + b.low_, high = a.high_ + b.high_;
+    // Infinities of both signs are not to meet in the middle either.
+    const bool is_plain = std::isfinite(low) && std::isfinite(high);
+    Interval x = is_plain ? Interval(low, high) : corners(a, b, [](double v, double w) { return Interval(v + w); });
+    x.nan_ |= a.nan_ || b.nan_;
     x.terms_ = a.terms_ + b.terms_;
     x.magnitude_ = (std::isfinite(a.magnitude_) ? a.magnitude_ : 0) + (std::isfinite(b.magnitude_) ? b.magnitude_ : 0);
     x.granule_ = std::min(a.granule_, b.granule_);
@@ -423,7 +451,7 @@ class Interval {
   /// With the error of the combination of all terms.
   Interval combined() const {
     if (!has_numbers()) return only_nan();
-    if (context().compute == DType::i64) return whole(fresh());
+    if (is_integral(context().compute)) return whole(fresh());
     const bool is_sum = context().sums;
     const double finite = std::isfinite(magnitude_) ? magnitude_ : 0;
     if (finite > largest() / 2 || (!is_sum && (magnitude_ > largest() / 2 || smallest_ < finfo(context().compute).tiny))) {
@@ -431,33 +459,39 @@ class Interval {
       if (terms_ > 1 || context().factors > 1) return anything();
     }
     if (low_ == high_ && std::isinf(low_)) return fresh();
-    if (context().flushes && low_ != 0 && std::abs(low_) < 0x1p-125) {
-      return with_nan(Interval(std::min(low_, -0.0) - terms_ * 0x1p-126, std::max(high_, 0.0) + terms_ * 0x1p-126));
-    }
+    // A part below this is lost.
+    const double least = context().flushes ? 0x1p-126 : tiniest();
     if (low_ == high_ && !nan_) {
-      // Of products below the smallest subnormal number, a part is lost.
-      const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ >= std::ilogb(tiniest())
+      const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ >= std::ilogb(least)
                                    : in_compute(low_) == low_;
       if (is_exact && in_compute(low_) == low_) return fresh();
     }
     if (terms_ == 1 && context().factors <= 2) {
-      return with_nan(hull(Interval(in_compute(low_)), Interval(in_compute(high_))));
+      const Interval x = with_nan(hull(Interval(in_compute(low_)), Interval(in_compute(high_))));
+      return context().flushes ? x.flushed() : x;
     }
     const double unit = std::ldexp(1.0, 1 - static_cast<int>(digits()));
     const double largest_value = is_sum ? finite : std::max(std::abs(low_), std::abs(high_));
-    const double error = (terms_ + context().factors) * (unit * largest_value + tiniest());
+    const double error = (terms_ + context().factors) * (unit * largest_value + least);
     Interval x(in_compute(low_ - error), in_compute(high_ + error));
     return with_nan(x);
   }
 
+  /// The numbers of an integer dtype. Some limits of 64 bits are rounded up.
+  static Interval limits(DType dtype) {
+    return visit(dtype, []<class T>(std::type_identity<T>) {
+      return Interval(convert<double>(std::numeric_limits<T>::min()), convert<double>(std::numeric_limits<T>::max()));
+    });
+  }
   Interval stored_whole(DType dtype) const {
-    const double least = dtype == DType::i64 ? -0x1p63 : dtype == DType::i32 ? -0x1p31 : 0;
-    const double most = dtype == DType::i64 ? 0x1p63 : dtype == DType::i32 ? 0x1p31 - 1 : dtype == DType::u8 ? 255 : 1;
     if (dtype == DType::boolean) return is_nonzero(*this);
-    if (context().compute == DType::i64) {
+    const Interval all = limits(dtype);
+    const double least = all.low_, most = all.high_;
+    if (is_integral(context().compute)) {
       if (low_ >= least && high_ <= most) return fresh();
-      if (low_ != high_ || std::abs(low_) > 0x1p53) return {least, most};
-      return Interval(in_integer(static_cast<std::int64_t>(low_), dtype));
+      if (low_ != high_ || std::abs(low_) > 0x1p53) return all;
+      const double wrapped = in_integer(static_cast<std::int64_t>(low_), dtype);
+      return std::abs(wrapped) > 0x1p53 ? all : Interval(wrapped);
     }
     if (!has_numbers()) return Interval(0.0);
     const auto whole_number = [&](double v) { return std::clamp(std::trunc(v), least, most) + 0.0; };

@@ -199,7 +199,7 @@ std::vector<std::string> names_of(const Shape& shape, std::int64_t bracketed) {
   return names;
 }
 
-constexpr DType position_types[] = {DType::i64, DType::i64, DType::i32, DType::u8};
+constexpr DType position_types[] = {DType::i64, DType::i64, DType::i32, DType::u8, DType::u64, DType::u16, DType::i16};
 
 /// Positions along an axis of `size`, over some of the axes that `names` has and maybe one more; their names.
 int make_positions(Maker& maker, const Shape& shape, std::vector<std::string>& names, std::int64_t size, int percent_shared) {
@@ -561,6 +561,9 @@ std::vector<Operation> make_table() {
   t.push_back({"argmax", make_order, EIN_NAMED(argmax(x[0], runtime(s.pattern))), "ein::argmax($0, $p)", "argmax($0, $p)", 2});
   t.push_back({"argmin", make_order, EIN_NAMED(argmin(x[0], runtime(s.pattern))), "ein::argmin($0, $p)", "argmin($0, $p)", 2});
   t.push_back({"cumsum", make_order, EIN_NAMED(cumsum(x[0], runtime(s.pattern))), "ein::cumsum($0, $p)", "cumsum($0, $p)", 3});
+  t.push_back({"cumprod", make_order, EIN_NAMED(cumprod(x[0], runtime(s.pattern))), "ein::cumprod($0, $p)", "cumprod($0, $p)", 2});
+  t.push_back({"cummax", make_order, EIN_NAMED(cummax(x[0], runtime(s.pattern))), "ein::cummax($0, $p)", "cummax($0, $p)", 2});
+  t.push_back({"cummin", make_order, EIN_NAMED(cummin(x[0], runtime(s.pattern))), "ein::cummin($0, $p)", "cummin($0, $p)", 2});
   t.push_back({"sort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).values), "ein::sort($0, $p).values", "sort($0, $p)", 2});
   t.push_back({"sort descending", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern), true).values), "ein::sort($0, $p, true).values",
                "sort($0, $p, True)", 1});
@@ -570,6 +573,12 @@ std::vector<Operation> make_table() {
   t.push_back({"gather", make_gather, EIN_NAMED(gather(x[0], x[1], runtime(s.pattern))), "ein::gather($0, $1, $p)", "gather($0, $1, $p)", 4});
   t.push_back({"scatter_add", make_scatter, EIN_NAMED(scatter_add(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
                "ein::scatter_add($0, $1, $p$h)", "scatter_add($0, $1, $p$h)", 4});
+  t.push_back({"scatter_prod", make_scatter, EIN_NAMED(scatter_prod(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+               "ein::scatter_prod($0, $1, $p$h)", "scatter_prod($0, $1, $p$h)", 2});
+  t.push_back({"scatter_max", make_scatter, EIN_NAMED(scatter_max(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+               "ein::scatter_max($0, $1, $p$h)", "scatter_max($0, $1, $p$h)", 2});
+  t.push_back({"scatter_min", make_scatter, EIN_NAMED(scatter_min(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+               "ein::scatter_min($0, $1, $p$h)", "scatter_min($0, $1, $p$h)", 2});
   t.push_back({"one_hot", make_one_hot, EIN_NAMED(one_hot(x[0], runtime(s.pattern), AxisSize{"v", s.sizes[0].second}, s.dtype)),
                "ein::one_hot($0, $p$h, ein::DType::$d)", "one_hot($0, $p, \"$d\"$h)", 2});
   t.push_back({"cross_entropy", make_cross_entropy, EIN_NAMED(cross_entropy(x[0], x[1], runtime(s.pattern))), "ein::cross_entropy($0, $1, $p)",

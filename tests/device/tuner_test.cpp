@@ -9,7 +9,7 @@
 
 #include <ein/ein.hpp>
 
-#include "codegen/tuner.hpp"
+#include "cuda/tuner.hpp"
 #include "support/emitted_nests.hpp"
 
 namespace ein::test {
@@ -31,7 +31,7 @@ class TunerTest : public testing::Test {
 TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
   codegen::Gpu& gpu = codegen::Gpu::of_system(0);
   const Program program = lowered(
-      graph_of_pattern(Operation::einsum, "m k, n k -> m n", {{140, 72}, {136, 72}}, DType::bf16));
+      graph_of_pattern(Operation::einsum, "m k, n k -> m n", {{140, 32}, {136, 32}}, DType::bf16));
   const LoopNest& nest = program.nests.at(0);
   const std::vector<codegen::Alternative> all = codegen::alternatives(nest, gpu.target());
   ASSERT_GT(all.size(), 3u);
@@ -66,14 +66,13 @@ TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
   EXPECT_GT(launches(), after);
 
   // Other alternatives have their own choice.
-  std::vector<codegen::Alternative> others = all;
-  others.erase(others.begin() + static_cast<std::ptrdiff_t>(least));
+  const std::vector<codegen::Alternative> others(all.begin(), all.begin() + 2);
   EXPECT_LT(codegen::Tuner(gpu).fastest(nest, others), others.size());
 }
 
 TEST_F(TunerTest, CallsAreRightWhicheverIsTaken) {
   tune();
-  for (const Shape& shape : {Shape{3, 40, 24}, Shape{2, 136, 80}}) {
+  for (const Shape& shape : {Shape{3, 40, 24}, Shape{2, 136, 32}}) {
     const Tensor x = randn(shape).to(DType::bf16);
     const Tensor here = einsum(x, x, "b q d, b k d -> b q k");
     const Tensor there = einsum(x.to(cuda), x.to(cuda), "b q d, b k d -> b q k").to(cpu);

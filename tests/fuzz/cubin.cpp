@@ -8,7 +8,7 @@
 
 #include <ein/error.hpp>
 
-#include "codegen/cubin.hpp"
+#include "cuda/cubin.hpp"
 
 namespace {
 

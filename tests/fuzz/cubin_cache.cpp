@@ -1,6 +1,6 @@
 // Any bytes as an entry of the cache of kernels and of what was tuned: nothing, unless they are
 // what is written for this key.
-#include "codegen/cubin_cache.hpp"
+#include "cuda/cubin_cache.hpp"
 
 #include "fuzz/fuzz.hpp"
 #include "io/xxh64.hpp"

@@ -77,8 +77,10 @@ static const void* closure;
 static bool has_fibres;
 static std::uint64_t changes;     // of barriers in shared memory
 static std::uint64_t blocks_run;  // of all kernels; decides how long what is asynchronous takes
-inline bool land_a_tile();
-inline void end_block();
+// Set by the first operation of a kind that goes on while its thread does other things: kernels that have none need not
+// compile what they take.
+static bool (*land_a_tile)();    // lets the first tile under way arrive, if there is one
+static void (*at_block_end[3])();  // of copies, products, tiles
 
 inline void run_thread() {
   body(closure);
@@ -185,7 +187,12 @@ inline void run_block() {
       in_warps += fibres[t].state == State::at_warp;
       polling += fibres[t].state == State::polling;
     }
-    if (waiting + in_warps + polling == 0) return end_block();
+    if (waiting + in_warps + polling == 0) {
+      for (void (*end)() : at_block_end) {
+        if (end) end();
+      }
+      return;
+    }
     if (in_warps + polling == 0) {
       ++phase;
       release(0, count);
@@ -201,7 +208,7 @@ inline void run_block() {
       release(first, end);
       released = true;
     }
-    if (released || land_a_tile()) continue;
+    if (released || (land_a_tile && land_a_tile())) continue;
     fail("threads that wait for others which never come");
     std::fprintf(stderr, "device_on_host: %s\n", failure);
     std::abort();  // the fibres that are left cannot be ended
@@ -474,7 +481,16 @@ struct Copy {
   unsigned char bytes[16];
   void (*finish)(const Copy&);
 };
-static Groups<Copy> copies[most_threads];
+static Groups<Copy>* copies_of_threads() {
+  static Groups<Copy> copies[most_threads];
+  return copies;
+}
+static Groups<Copy>& copies() {
+  at_block_end[0] = [] {
+    for (unsigned t = 0; t < count; ++t) copies_of_threads()[t].end();
+  };
+  return copies_of_threads()[current];
+}
 
 /// What each thread of a warp brings to an operation that they do together.
 struct Brought {
@@ -569,12 +585,12 @@ void copy_async(device::Watched<T>* to, const T* from, bool inside) {
   T not_yet;
   std::memset(&not_yet, 0xFF, sizeof(T));  // NaN
   for (int j = 0; j < n; ++j) to[j] = not_yet;
-  device::copies[device::current].add(copy);
+  device::copies().add(copy);
 }
-inline void commit_copies() { device::copies[device::current].commit(); }
+static void commit_copies() { device::copies().commit(); }
 template <int n>
 void wait_for_copies() {
-  device::copies[device::current].wait(n);
+  device::copies().wait(n);
 }
 
 inline void __syncwarp() { device::wait(device::State::at_warp); }
@@ -670,7 +686,10 @@ struct PendingTile {
   Barrier* full;
   int begin[5];
 };
-static std::deque<PendingTile> pending_tiles;
+static std::deque<PendingTile>& pending_tiles() {
+  static std::deque<PendingTile> tiles;
+  return tiles;
+}
 
 inline void for_each_of_box(const PendingTile& tile, void (*put)(unsigned to, const void* from)) {
   const TensorMap& map = tile.map;
@@ -699,13 +718,19 @@ inline void land(const PendingTile& tile) {
   tile.full->bytes -= bytes;
   tile.full->look();
 }
-/// The first tile under way arrives, if there is one.
-inline bool land_a_tile() {
-  if (pending_tiles.empty()) return false;
-  const PendingTile tile = pending_tiles.front();
-  pending_tiles.pop_front();
-  land(tile);
-  return true;
+static void add_tile(const PendingTile& tile) {
+  pending_tiles().push_back(tile);
+  land_a_tile = [] {
+    if (pending_tiles().empty()) return false;
+    const PendingTile first = pending_tiles().front();
+    pending_tiles().pop_front();
+    land(first);
+    return true;
+  };
+  at_block_end[2] = [] {
+    if (!pending_tiles().empty()) fail("the block ends with tiles under way");
+    pending_tiles().clear();
+  };
 }
 
 /// A product on its way: it reads its tiles now, or not until its thread waits for it.
@@ -717,7 +742,18 @@ struct Product {
   float (*value)(unsigned bits);
   void (*finish)(const Product&);
 };
-static Groups<Product> products[most_threads];
+static Groups<Product>* products_of_threads() {
+  static Groups<Product> products[most_threads];
+  return products;
+}
+static Groups<Product>& products() {
+  at_block_end[1] = [] {
+    for (unsigned t = 0; t < count; ++t) {
+      if (!products_of_threads()[t].end()) fail("thread %u ends with products under way", t);
+    }
+  };
+  return products_of_threads()[current];
+}
 
 /// Element (row, k) of a matrix by its descriptor: PTX ISA, "Asynchronous warpgroup level
 /// multiply-and-accumulate", strides and canonical layouts of 128-byte swizzling.
@@ -754,19 +790,10 @@ inline void finish_product(const Product& p) {
     }
   }
 }
-inline void start_product(Product product) {
+static void start_product(Product product) {
   product.finish = finish_product;
-  if (blocks_run % 4 < 2) return products[current].add(product);
+  if (blocks_run % 4 < 2) return products().add(product);
   finish_product(product);
-}
-
-inline void end_block() {
-  for (unsigned t = 0; t < count; ++t) {
-    copies[t].end();
-    if (!products[t].end()) fail("thread %u ends with products under way", t);
-  }
-  if (!pending_tiles.empty()) fail("the block ends with tiles under way");
-  pending_tiles.clear();
 }
 
 }  // namespace device
@@ -780,7 +807,7 @@ void load_tile(unsigned char* to, const TensorMap& map, Barrier* full, Index... 
   if (device::blocks_run % 2) return device::land(tile);
   device::for_each_of_box(tile,
                           [](unsigned at, const void*) { device::swizzled(at) = 0xFF; });  // NaN
-  device::pending_tiles.push_back(tile);
+  device::add_tile(tile);
 }
 inline unsigned char* swizzled_memory() { return device::dynamic; }
 
@@ -792,10 +819,10 @@ template <int n>
 void begin_products(float (&)[n]) {}
 template <int n>
 void end_products(float (&)[n]) {}
-inline void commit_products() { device::products[device::current].commit(); }
+static void commit_products() { device::products().commit(); }
 template <int n>
 void wait_for_products() {
-  device::products[device::current].wait(n);
+  device::products().wait(n);
 }
 template <int turns_a, int turns_b, int n>
 void multiply_add_group_bf16(float (&sum)[n], std::uint64_t a, std::uint64_t b) {

@@ -216,7 +216,7 @@ class EmitTest : public testing::Test {
   /// Halves up to 2, or small whole numbers: their products and sums are exact.
   static double random_value(DType dtype, Random& random) {
     if (dtype == DType::boolean) return static_cast<double>(below(random, 2));
-    if (dtype == DType::u8)
+    if (is_unsigned(dtype))
       return static_cast<double>(below(random, below(random, 8) == 0 ? 200 : 4));
     return is_integral(dtype) ? static_cast<double>(below(random, 5) - 2)
                               : static_cast<double>(below(random, 9) - 4) / 2;

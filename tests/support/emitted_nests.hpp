@@ -124,7 +124,7 @@ inline std::vector<NamedProgram> programs_of_every_form(DType dtype) {
                           .write = plain({0, 1, 2}),
                           .dim = 0}));
   add("scatter_add", graph_of({{dtype, {2, 50, 64}}, {DType::i32, {2, 50}}},
-                              {.kind = OpKind::scatter_add,
+                              {.kind = OpKind::scatter,
                                .dtype = dtype,
                                .shape = {30, 64},
                                .axes = {{"b", 2}, {"s", 50}, {"d", 64}},

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <ein/tensor.hpp>
-#include "codegen/arguments.hpp"
-#include "codegen/cubin_cache.hpp"
-#include "codegen/driver.hpp"
+#include "cuda/arguments.hpp"
+#include "cuda/cubin_cache.hpp"
+#include "cuda/driver.hpp"
 #include "codegen/emit.hpp"
 #include "codegen/vocabulary.hpp"
 

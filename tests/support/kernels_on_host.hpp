@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/arguments.hpp"
+#include "cuda/arguments.hpp"
 #include "codegen/emit.hpp"
 #include "support/host_compiler.hpp"
 #include "support/host_tensor_map.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/nvrtc.hpp"
+#include "cuda/nvrtc.hpp"
 
 namespace ein::test {
 

@@ -12,9 +12,6 @@
 
 namespace ein::test {
 
-inline constexpr DType all_dtypes[] = {DType::f64,    DType::f32,    DType::f16, DType::bf16, DType::f8e4m3,
-                                       DType::f8e5m2, DType::i64,    DType::i32, DType::u8,   DType::boolean};
-
 /// Calls f(address of the element, its row-major number) for each element of `x`.
 template <class F>
 void for_each_element(const Tensor& x, F&& f) {

@@ -9,14 +9,19 @@ namespace ein {
 enum class Operation : std::uint8_t {
   einsum, reduce, rearrange, repeat, pack, unpack, parse_shape,
   // with axes in brackets
-  softmax, log_softmax, layer_norm, rms_norm, argmax, argmin, cumsum, sort, top_k, gather, scatter_add, one_hot, cross_entropy,
+  softmax, log_softmax, layer_norm, rms_norm, argmax, argmin, cumsum, cumprod, cummax, cummin, sort, top_k,
+  gather, scatter_add, scatter_prod, scatter_max, scatter_min, one_hot, cross_entropy,
 };
+inline constexpr int operation_count = static_cast<int>(Operation::cross_entropy) + 1;
 
 constexpr std::string_view name(Operation op) {
-  constexpr std::string_view names[] = {"einsum",      "reduce",  "rearrange",    "repeat",     "pack",
-                                        "unpack",      "parse_shape", "softmax",  "log_softmax", "layer_norm",
-                                        "rms_norm",    "argmax",  "argmin",       "cumsum",     "sort",
-                                        "top_k",       "gather",  "scatter_add",  "one_hot",    "cross_entropy"};
+  constexpr std::string_view names[] = {"einsum",      "reduce",       "rearrange",   "repeat",      "pack",
+                                        "unpack",      "parse_shape",  "softmax",     "log_softmax", "layer_norm",
+                                        "rms_norm",    "argmax",       "argmin",      "cumsum",      "cumprod",
+                                        "cummax",      "cummin",       "sort",        "top_k",       "gather",
+                                        "scatter_add", "scatter_prod", "scatter_max", "scatter_min", "one_hot",
+                                        "cross_entropy"};
+  static_assert(std::size(names) == operation_count);
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -51,10 +56,16 @@ constexpr Form form_of(Operation op) {
     case Operation::argmax:
     case Operation::argmin:
     case Operation::cumsum:
+    case Operation::cumprod:
+    case Operation::cummax:
+    case Operation::cummin:
     case Operation::sort:
     case Operation::top_k: return {1, Form::no_arrow, false, Form::axis_of_the_input};
     case Operation::gather: return {2, Form::arrow, true, Form::axis_of_the_input};
-    case Operation::scatter_add: return {2, Form::arrow, true, Form::axis_of_the_output};
+    case Operation::scatter_add:
+    case Operation::scatter_prod:
+    case Operation::scatter_max:
+    case Operation::scatter_min: return {2, Form::arrow, true, Form::axis_of_the_output};
     case Operation::one_hot: return {1, Form::arrow, true, Form::axis_of_the_output};
     case Operation::cross_entropy: return {2, Form::maybe_arrow, false, Form::axis_of_the_input};
   }

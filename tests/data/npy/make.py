@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the .npy files in this directory with NumPy; tests/npy_test.cpp knows their elements.
 
-Element k, counted row-major, is (k - 5) * 0.75 in floats, (k - 5) * 1000003 in ints, k * 37 % 256 in
-u1 and k % 3 == 0 in b1; the special_* files hold what a conversion would spoil.
+Element k, counted row-major, is (k - 5) * 0.75 in floats, (k - 5) * 1000003 in ints, k * 1000003 in unsigned
+ones, both modulo 2^bits, k * 37 % 256 in u1 and k % 3 == 0 in b1; the special_* files hold what a conversion would spoil.
 """
 import pathlib
 import warnings
@@ -12,7 +12,7 @@ import numpy as np
 here = pathlib.Path(__file__).parent
 warnings.filterwarnings("ignore", category=UserWarning)  # versions 2.0 and 3.0 are asked for
 
-DTYPES = ["f8", "f4", "f2", "i8", "i4", "u1", "b1"]
+DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "b1"]
 SHAPES = {"scalar": (), "vector": (5,), "matrix": (2, 3), "cube": (2, 3, 4), "none": (2, 0, 3)}
 
 
@@ -22,7 +22,9 @@ def elements(code, shape):
         return ((k - 5) * 0.75).astype(code)
     if code[0] == "i":
         return ((k - 5) * 1000003).astype(code)
-    return (k * 37 % 256).astype("u1") if code == "u1" else k % 3 == 0
+    if code == "b1":
+        return k % 3 == 0
+    return (k * 37 % 256 if code == "u1" else k * 1000003).astype(code)
 
 
 def write(name, array, version=(1, 0)):
@@ -46,8 +48,9 @@ for code in ["f8", "f4", "f2"]:
     values = [-0.0, np.inf, -np.inf, info.max, info.tiny, info.smallest_subnormal]
     write(f"{code}_special", np.array(values, code))
 write("i8_special", np.array([2**63 - 1, -(2**63), 2**53 + 1], "i8"))
+write("u8_special", np.array([2**64 - 1, 2**63, 2**53 + 1], "u8"))
 
-for code in ["i1", "i2", "u2", "u4", "u8", "c8", "c16", "S3", "U3", "V2", "M8[s]", "m8[s]", "f16"]:
+for code in ["c8", "c16", "S3", "U3", "V2", "M8[s]", "m8[s]", "f16"]:
     write("refused_" + code.replace("[s]", ""), np.zeros(2, code))
 write("refused_O", np.array([None, {}], object))
 write("refused_structured", np.zeros(2, [("a", "f4"), ("b", "i4")]))

@@ -1,0 +1,21 @@
+// What a user asks of code that is made for GPUs.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "cuda/shared_library.hpp"
+#include "tensor/fork.hpp"
+
+namespace ein::codegen {
+
+struct Settings {
+  std::atomic<bool> tf32 = false;
+  std::atomic<bool> tunes = environment("EIN_TUNE") == "1";
+};
+
+inline Settings& settings() {
+  return made_once([] { return Settings(); });
+}
+
+}  // namespace ein::codegen

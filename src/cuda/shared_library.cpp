@@ -1,0 +1,30 @@
+#include "cuda/shared_library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace ein::codegen {
+
+SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    handle_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_) {
+      name_ = name;
+      return;
+    }
+    const char* const reason = ::dlerror();
+    why_not_ += (why_not_.empty() ? "" : "; ") + std::string(reason ? reason : name.c_str());
+  }
+}
+
+void* SharedLibrary::address(const char* symbol) const {
+  return handle_ ? ::dlsym(handle_, symbol) : nullptr;
+}
+
+std::string environment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value ? value : "";
+}
+
+}  // namespace ein::codegen

@@ -1,0 +1,205 @@
+#include "cuda/tuner.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include <ein/error.hpp>
+
+#include "cuda/arguments.hpp"
+#include "cuda/cubin_cache.hpp"
+#include "codegen/writer.hpp"
+
+namespace ein::codegen {
+namespace {
+
+/// A floating dtype's bits of sign and mantissa, and the exponent of numbers from 1/2 to 1.
+struct Bits {
+  std::uint64_t random, set;
+};
+Bits bits_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return {0x800FFFFFFFFFFFFF, 0x3FE0000000000000};
+    case DType::f32:
+      return {0x807FFFFF, 0x3F000000};
+    case DType::f16:
+      return {0x83FF, 0x3800};
+    case DType::bf16:
+      return {0x807F, 0x3F00};
+    case DType::f8e4m3:
+      return {0x87, 0x30};
+    case DType::f8e5m2:
+      return {0x83, 0x38};
+    default:
+      return {1, 0};
+  }
+}
+
+/// Random numbers: how much power a product takes, and so the clock, depends on the bits.
+std::vector<std::byte> random_elements(DType dtype, std::size_t bytes) {
+  std::mt19937_64 random(1);
+  std::vector<std::byte> elements(bytes);
+  const Bits bits = bits_of(dtype);
+  for (std::size_t at = 0; at < bytes; at += size_of(dtype)) {
+    const std::uint64_t element = (random() & bits.random) | bits.set;
+    std::memcpy(elements.data() + at, &element, size_of(dtype));
+  }
+  return elements;
+}
+
+/// Memory as a nest wants it.
+class Scratch {
+ public:
+  Scratch(Gpu& gpu, const LoopNest& nest, std::size_t workspace_bytes) : gpu_(gpu) {
+    std::map<int, std::size_t> bytes;
+    std::map<int, DType> dtypes;
+    const auto add = [&](const LoopNest::Operand& operand) {
+      std::int64_t end = operand.offset + 1;
+      for (std::size_t a = 0; a < nest.axes.size(); ++a)
+        end += std::max<std::int64_t>(0, operand.strides[a]) * (nest.axes[a].size - 1);
+      std::size_t& most = bytes[operand.buffer];
+      most = std::max(most, static_cast<std::size_t>(end) * size_of(operand.dtype));
+      dtypes[operand.buffer] = operand.dtype;
+    };
+    add(nest.output);
+    for (const LoopNest::Operand& input : nest.inputs) add(input);
+    addresses_.resize(static_cast<std::size_t>(bytes.rbegin()->first) + 1, nullptr);
+    for (const auto& [buffer, size] : bytes) {
+      std::byte* const address = take(size);
+      addresses_[static_cast<std::size_t>(buffer)] = address;
+      constexpr std::size_t piece = std::size_t{1} << 20;
+      const std::vector<std::byte> elements =
+          random_elements(dtypes[buffer], std::min(size, piece));
+      for (std::size_t at = 0; at < size; at += piece)
+        gpu.copy_in(reinterpret_cast<std::uint64_t>(address) + at, elements.data(),
+                    std::min(piece, size - at));
+    }
+    workspace_ = take(std::max<std::size_t>(workspace_bytes, 16));
+  }
+  ~Scratch() {
+    for (auto& [block, bytes] : blocks_) gpu_.memory().give_back(std::move(block), bytes);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  Arguments::Memory memory() const {
+    return {addresses_, workspace_, 0, {}, [this](const TensorMap& map, std::uint64_t address) {
+              return gpu_.driver().encode(gpu_.index(), map, address);
+            }};
+  }
+
+ private:
+  std::byte* take(std::size_t bytes) {
+    blocks_.emplace_back(gpu_.memory().take(bytes), bytes);
+    return reinterpret_cast<std::byte*>(blocks_.back().first->address());
+  }
+
+  Gpu& gpu_;
+  std::vector<std::pair<MemoryPool::Block, std::size_t>> blocks_;
+  std::vector<std::byte*> addresses_;
+  std::byte* workspace_ = nullptr;
+};
+
+/// Seconds of an alternative, the least of a few rounds.
+double seconds_of(Gpu& gpu, const Alternative& alternative, const Arguments::Memory& memory) {
+  std::vector<std::string> texts;
+  for (const KernelSource& kernel : alternative.kernels) texts.push_back(kernel.text);
+  const std::vector<std::shared_ptr<Module>> modules = gpu.load(texts);
+  std::vector<Launch> launches;
+  std::vector<Arguments> arguments(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const KernelSource& kernel = alternative.kernels[i];
+    launches.push_back({modules[i]->kernel(kernel.name, kernel.shared_bytes),
+                        std::to_array(kernel.grid), std::to_array(kernel.block),
+                        kernel.shared_bytes});
+    arguments[i].set(kernel, memory);
+  }
+  Event begin(gpu.driver(), gpu.index()), end(gpu.driver(), gpu.index());
+  const auto seconds_of_calls = [&](int calls) {
+    gpu.stream().record(begin);
+    for (int call = 0; call < calls; ++call) {
+      for (std::size_t i = 0; i < launches.size(); ++i)
+        gpu.stream().launch(launches[i], arguments[i].addresses());
+    }
+    gpu.stream().record(end);
+    end.wait();
+    return end.seconds_since(begin) / calls;
+  };
+  // Rounds long enough for the events' resolution of half a microsecond.
+  constexpr double round_seconds = 1e-3;
+  seconds_of_calls(1);
+  const double once = seconds_of_calls(1);
+  const int calls = static_cast<int>(std::clamp(round_seconds / std::max(once, 1e-7), 1.0, 100.0));
+  double least = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 3; ++round) least = std::min(least, seconds_of_calls(calls));
+  return least;
+}
+
+/// What a choice depends on, in the form of the cache's keys.
+Source key_of(Gpu& gpu, const std::vector<Alternative>& alternatives) {
+  Source key{.name = "tuned", .text = {}, .options = {}};
+  key.options = {gpu.driver().info(gpu.index()).name,
+                 "driver " + to_string(gpu.driver().version())};
+  for (const Alternative& alternative : alternatives) {
+    key.text += alternative.name + "\n";
+    for (const KernelSource& kernel : alternative.kernels)
+      key.text += std::to_string(kernel.grid[0]) + "\n" + kernel.text.substr(kernel.kernel_begin);
+  }
+  return key;
+}
+
+}  // namespace
+
+std::size_t Tuner::time_all(const LoopNest& nest, const std::vector<Alternative>& alternatives) {
+  std::size_t workspace_bytes = 0, fastest = 0;
+  for (const Alternative& alternative : alternatives) {
+    for (const KernelSource& kernel : alternative.kernels)
+      workspace_bytes = std::max(workspace_bytes, kernel.workspace_bytes);
+  }
+  const Scratch scratch(gpu_, nest, workspace_bytes);
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    const double seconds = seconds_of(gpu_, alternatives[i], scratch.memory());
+    if (seconds < least) fastest = i;
+    least = std::min(least, seconds);
+  }
+  return fastest;
+}
+
+std::size_t Tuner::fastest(const LoopNest& nest, const std::vector<Alternative>& alternatives) {
+  const std::optional<CubinCache>& cache = CubinCache::of_process();
+  const Source key = key_of(gpu_, alternatives);
+  if (const std::optional<Cubin> known = cache ? cache->find(key) : std::nullopt) {
+    for (std::size_t i = 0; i < alternatives.size(); ++i) {
+      if (alternatives[i].name == known->image) return i;
+    }
+  }
+  std::size_t fastest = 0;
+  try {
+    fastest = time_all(nest, alternatives);
+    if (cache) cache->put(key, {.image = alternatives[fastest].name, .log = {}});
+  } catch (const Error&) {
+    // Too little memory for a trial, or a full disk: what is known is good enough.
+  }
+  return fastest;
+}
+
+std::vector<KernelSource> Tuner::emit(const Program& program, const Program::Group& group,
+                                      const Target& target, std::string_view suffix) {
+  if (group.count == 1 && group.each == 0) {
+    const LoopNest& nest = program.nests[group.first];
+    const std::vector<Alternative> all = alternatives(nest, target);
+    if (all.size() > 1) {
+      Alternative chosen = std::move(alternatives(nest, target, suffix)[fastest(nest, all)]);
+      for (KernelSource& kernel : chosen.kernels) unrestrict_shared(kernel, memory_of(program));
+      return std::move(chosen.kernels);
+    }
+  }
+  return codegen::emit(program, group, target, suffix);
+}
+
+}  // namespace ein::codegen

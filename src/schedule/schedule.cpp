@@ -1,0 +1,228 @@
+#include "schedule/schedule.hpp"
+
+#include <stdexcept>
+
+namespace ein {
+namespace {
+
+using Place = Schedule::Place;
+using Step = Schedule::Step;
+
+std::string name_of(const Schedule& schedule, int buffer) {
+  const auto b = static_cast<std::size_t>(buffer);
+  return b < schedule.buffers ? "b" + std::to_string(b) : "s" + std::to_string(b - schedule.buffers);
+}
+
+std::string show(const Schedule& schedule, const Step& step, const Place& place, bool of_row) {
+  std::string at;
+  const auto add = [&](std::int64_t stride, const std::string& index) {
+    if (stride != 0) at += (at.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + index;
+  };
+  for (std::size_t l = 0; l < step.loops.size(); ++l) add(place.strides[l], step.loops[l].axis);
+  if (of_row) {
+    add(place.row_step, "row");
+    add(place.step, "element");
+  }
+  if (place.offset != 0) at += (at.empty() ? "" : " + ") + std::to_string(place.offset);
+  return name_of(schedule, place.buffer) + "[" + (at.empty() ? "0" : at) + "]" + (place.is_kept ? "" : " (in registers)");
+}
+
+std::string show(const Step& step, const Schedule::Extent& extent) {
+  return extent.loop < 0 ? std::to_string(extent.size) : "the unit's " + step.loops[static_cast<std::size_t>(extent.loop)].axis;
+}
+
+std::string indented(const std::string& text, const std::string& indent) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    result += indent + text.substr(begin, end - begin);
+    begin = end;
+  }
+  return result;
+}
+
+std::string show(const Schedule& schedule, const Step& step, const Schedule::Part& part) {
+  std::string text;
+  if (part.whole) {
+    for (std::size_t p = 0; p < part.places.size(); ++p)
+      text += "  " + (p + 1 < part.places.size() ? "x" + std::to_string(p) : "out") + " from " + show(schedule, step, part.places[p], false) + "\n";
+    return text + indented(to_string(*part.whole), "  ");
+  }
+  text += "  rows " + show(step, part.rows.rows) + " of " + show(step, part.rows.length) + "\n";
+  for (const Schedule::RowNest& nest : part.rows.nests) {
+    text += "    " + show(schedule, step, part.places[nest.output], true) + " = ";
+    if (nest.combine) text += std::string(name(*nest.combine)) + (nest.over == Schedule::Over::row ? " along the row of " : " of the rows of ");
+    text += to_string(nest.body);
+    if (!nest.epilogue.steps.empty()) text += ", then " + to_string(nest.epilogue);
+    if (nest.is_scalar) text += ", once a row";
+    for (std::size_t i = 0; i < nest.inputs.size(); ++i)
+      text += (i == 0 ? "; x" : ", x") + std::to_string(i) + " = " + show(schedule, step, part.places[nest.inputs[i]], true);
+    text += "\n";
+  }
+  return text;
+}
+
+class Verifier {
+ public:
+  Verifier(const Schedule& schedule, std::span<const std::int64_t> elements) : schedule_(schedule), elements_(elements) {}
+
+  void run() {
+    written_.assign(schedule_.scratch.size(), false);
+    for (const Schedule::Scratch& scratch : schedule_.scratch) require(scratch.elements >= 0, "scratch of a negative size");
+    for (const Step& step : schedule_.steps) check(step);
+  }
+
+ private:
+  static void require(bool condition, const char* what) {
+    if (!condition) throw std::logic_error(std::string("schedule: ") + what);
+  }
+
+  void check(const Step& step) {
+    for (const Schedule::Loop& loop : step.loops) require(loop.size >= 1 && loop.block >= 1, "a loop of no points");
+    for (std::size_t s = 0; s < written_.size(); ++s) {
+      if (schedule_.scratch[s].of_thread) written_[s] = false;  // a unit finds nothing there
+    }
+    for (const Schedule::Part& part : step.parts) {
+      for (const Place& place : part.places) {
+        require(place.buffer >= 0 && static_cast<std::size_t>(place.buffer) < schedule_.buffers + schedule_.scratch.size(), "no such buffer");
+        require(place.strides.size() == step.loops.size(), "a place has a stride for each loop of its step");
+        if (schedule_.is_scratch(place)) require(place.dtype == schedule_.scratch_of(place).dtype, "scratch of another dtype");
+      }
+      if (part.whole) check_whole(step, part);
+      else check_rows(step, part);
+    }
+  }
+
+  void check_whole(const Step& step, const Schedule::Part& part) {
+    const LoopNest& nest = *part.whole;
+    require(part.places.size() == nest.inputs.size() + 1, "a place for each operand of the nest");
+    for (std::size_t o = 0; o < part.places.size(); ++o) {
+      const LoopNest::Operand& operand = o < nest.inputs.size() ? nest.inputs[o] : nest.output;
+      require(operand.dtype == part.places[o].dtype, "a place of another dtype");
+      if (operand.is_indirect()) continue;
+      std::vector<Walk> walks = loops_of(step, part.places[o]);
+      bool is_empty = false;
+      for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+        walks.push_back({nest.axes[a].size, operand.strides[a]});
+        is_empty |= nest.axes[a].size == 0;
+      }
+      if (!is_empty) check_bounds(part.places[o], walks);
+    }
+    for (std::size_t i = 0; i < nest.inputs.size(); ++i) check_read(part.places[i]);
+    note_written(part.places.back());
+  }
+
+  void check_rows(const Step& step, const Schedule::Part& part) {
+    const Schedule::Rows& rows = part.rows;
+    require(!rows.nests.empty(), "rows without nests");
+    for (const Schedule::Extent& extent : {rows.rows, rows.length}) {
+      require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()), "rows of no elements");
+      if (extent.loop >= 0) require(extent.size == step.loops[static_cast<std::size_t>(extent.loop)].block, "a block of another size");
+    }
+    for (const Schedule::Rows::Axis& axis : rows.axes) require(axis.loop < static_cast<int>(step.loops.size()), "no such loop");
+    for (const Schedule::RowNest& nest : rows.nests) {
+      const bool combines_row = nest.combine && nest.over == Schedule::Over::row, combines_rows = nest.combine && !combines_row;
+      require(nest.output < part.places.size(), "no such place");
+      const Place& output = part.places[nest.output];
+      require(!nest.is_scalar || !nest.combine, "a single value is not combined");
+      require(!combines_rows || (output.row_step == 0 && nest.epilogue.steps.empty()), "rows are combined into one row");
+      require(nest.epilogue.steps.empty() || combines_row, "an epilogue of what is not combined");
+      for (std::size_t p : nest.inputs) {
+        require(p < part.places.size(), "no such place");
+        check_read(part.places[p]);
+        check_bounds(part.places[p], walks(step, rows, part.places[p], nest.is_scalar));
+      }
+      for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
+        for (const ScalarStep& s : expr->steps) {
+          require(s.op != ScalarOp::input || static_cast<std::size_t>(s.which) < std::max<std::size_t>(nest.inputs.size(), expr == &nest.epilogue),
+                  "an expression of more inputs than there are");
+          require(s.op != ScalarOp::index || static_cast<std::size_t>(s.which) < rows.axes.size(), "the index of no axis");
+        }
+      }
+      check_bounds(output, walks(step, rows, output, nest.is_scalar || combines_row));
+      if (!is_private(output)) check_apart(step, output);
+      note_written(output);
+    }
+  }
+
+  /// A loop as an operand sees it.
+  struct Walk {
+    std::int64_t size, stride;
+  };
+  static std::vector<Walk> loops_of(const Step& step, const Place& place) {
+    std::vector<Walk> walks;
+    for (std::size_t l = 0; l < step.loops.size(); ++l) walks.push_back({step.loops[l].pieces(), place.strides[l]});
+    return walks;
+  }
+  /// The last piece of a loop may be shorter than the others; so it is left out where an extent follows it.
+  std::vector<Walk> walks(const Step& step, const Schedule::Rows& rows, const Place& place, bool is_single) const {
+    std::vector<Walk> walks;
+    for (std::size_t l = 0; l < step.loops.size(); ++l) {
+      const Schedule::Loop& loop = step.loops[l];
+      const auto follows = [&](const Schedule::Extent& extent) { return extent.loop == static_cast<int>(l); };
+      const std::int64_t point = follows(rows.rows) ? place.row_step : follows(rows.length) && !is_single ? place.step : 0;
+      if (point != 0 && place.strides[l] == point * loop.block) {
+        walks.push_back({loop.size, point});  // from point to point, over all pieces
+      } else {
+        walks.push_back({loop.pieces(), place.strides[l]});
+      }
+    }
+    const auto is_walked = [&](const Schedule::Extent& extent, std::int64_t step_of) {
+      return extent.loop >= 0 && place.strides[static_cast<std::size_t>(extent.loop)] == step_of * step.loops[static_cast<std::size_t>(extent.loop)].block;
+    };
+    if (!is_walked(rows.rows, place.row_step)) walks.push_back({rows.rows.size, place.row_step});
+    if (!is_single && !is_walked(rows.length, place.step)) walks.push_back({rows.length.size, place.step});
+    return walks;
+  }
+
+  void check_bounds(const Place& place, const std::vector<Walk>& walks) const {
+    std::int64_t low = place.offset, high = place.offset;
+    for (const Walk& walk : walks) (walk.stride < 0 ? low : high) += (walk.size - 1) * walk.stride;
+    require(low >= 0, "an access before the beginning of a buffer");
+    const auto b = static_cast<std::size_t>(place.buffer);
+    if (b >= schedule_.buffers) require(high < schedule_.scratch_of(place).elements, "an access past the end of scratch");
+    else if (b < elements_.size()) require(high < elements_[b], "an access past the end of a buffer");
+  }
+
+  static void check_apart(const Step& step, const Place& place) {
+    for (std::size_t l = 0; l < step.loops.size(); ++l)
+      require(place.strides[l] != 0 || step.loops[l].pieces() == 1, "two units write the same element");
+  }
+
+  bool is_private(const Place& place) const { return schedule_.is_scratch(place) && schedule_.scratch_of(place).of_thread; }
+  void check_read(const Place& place) const {
+    if (schedule_.is_scratch(place)) require(written_[static_cast<std::size_t>(place.buffer) - schedule_.buffers], "scratch is read before it is written");
+  }
+  void note_written(const Place& place) {
+    if (schedule_.is_scratch(place)) written_[static_cast<std::size_t>(place.buffer) - schedule_.buffers] = true;
+  }
+
+  const Schedule& schedule_;
+  std::span<const std::int64_t> elements_;
+  std::vector<bool> written_;  // of scratch, so far
+};
+
+}  // namespace
+
+std::string to_string(const Schedule& schedule) {
+  std::string text;
+  for (std::size_t s = 0; s < schedule.scratch.size(); ++s) {
+    const Schedule::Scratch& scratch = schedule.scratch[s];
+    text += "s" + std::to_string(s) + ": " + std::to_string(scratch.elements) + " " + std::string(name(scratch.dtype)) +
+            (scratch.of_thread ? " of each thread\n" : "\n");
+  }
+  for (const Step& step : schedule.steps) {
+    text += "step";
+    for (const Schedule::Loop& loop : step.loops) {
+      text += ", " + loop.axis + " in 0.." + std::to_string(loop.size);
+      if (loop.block != 1) text += " by " + std::to_string(loop.block);
+    }
+    text += "\n";
+    for (const Schedule::Part& part : step.parts) text += show(schedule, step, part);
+  }
+  return text;
+}
+
+void verify(const Schedule& schedule, std::span<const std::int64_t> elements) { Verifier(schedule, elements).run(); }
+
+}  // namespace ein

@@ -1,0 +1,54 @@
+// Target: what schedules may ask of the processor that they are made for.
+#pragma once
+
+#include <cstdint>
+
+#include "nest/nest.hpp"
+
+namespace ein {
+
+/// A target without functions has no code for rows: each nest is then left to an engine of its own. Sizes are in elements.
+struct Target {
+  /// Code for rows, in f32: the functions of an element and the combinations it has, whether it reads elements `step` apart along
+  /// a row (or one value that holds for the row: step 0), and what it writes side by side.
+  bool (*has)(ScalarOp) = nullptr;
+  bool (*combines)(Combine) = nullptr;
+  bool (*reads)(DType, std::int64_t step) = nullptr;
+  bool (*writes)(DType) = nullptr;
+  /// Whether rows shorter than a register are combined several together, into results side by side.
+  bool (*combines_together)(Combine) = nullptr;
+  bool has_rows() const { return has != nullptr; }
+
+  std::int64_t lanes = 16;  // f32 in a register
+  std::int64_t line_bytes = 64;
+
+  /// Fewer points are done before code is compiled for them.
+  std::int64_t least_points = 2048;
+  /// Of a unit, about: fewer cost more in calls than they share out.
+  std::int64_t elements_per_unit = 32768;
+  /// A reduction with fewer rows than this is cut into pieces of each row, so that several threads share it.
+  std::int64_t least_rows = 8;
+  /// Longer rows are not combined in one go: sums in f32 would lose too much.
+  std::int64_t longest_combined_row = 65536;
+  /// Results at a time where rows are combined: they stay near, and a row is read in long pieces.
+  std::int64_t most_columns = 16384;
+  /// Rows of a unit where rows are combined: 32 runs of 32 are summed, and then those sums.
+  std::int64_t least_rows_in_unit = 32, most_rows_in_unit = 32 * 32;
+  /// Rows shorter than two registers are combined as rows of so many registers.
+  std::int64_t folded_registers = 256;
+  /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
+  std::int64_t most_window_points = 16, most_window_inputs = 32;
+  /// An operand with fewer elements stays in the second-level cache however it is walked; shorter axes are not worth turning.
+  std::int64_t least_turned_elements = 1 << 15, least_turned_size = 16;
+
+  /// Blocks of fewer elements cost more in calls than they save in memory traffic, those of more leave the cache.
+  std::int64_t elements_per_block = 8192, most_elements_per_block = 16 * 8192;
+  std::int64_t most_blocks = 1024;
+  /// Shorter pieces of memory, one here and one there, come slowly.
+  std::int64_t least_run = 256;
+  /// How much of a reduced axis a block may have: with less, what the blocks give is as much as what they read; of more a plain
+  /// sum would lose precision.
+  std::int64_t least_in_half = 8, most_in_half = 128;
+};
+
+}  // namespace ein

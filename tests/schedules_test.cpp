@@ -1,0 +1,271 @@
+// Schedules: those of random nests and groups are verified and executed in double precision, and so is the code made of them.
+#include "schedule/choose.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+
+#include <ein/parallel.hpp>
+#include "cpu/kernel.hpp"
+#include "schedule/execute.hpp"
+#include "schedule/group_nests.hpp"
+#include "support/random_nests.hpp"
+#include "support/row_code.hpp"
+
+namespace ein {
+namespace {
+
+using test::NestMemory;
+using test::RandomChain;
+using test::RandomNest;
+
+constexpr DType floats[] = {DType::f32, DType::f32, DType::f32, DType::f32, DType::bf16};
+constexpr DType many[] = {DType::f32, DType::f32, DType::f32, DType::bf16, DType::f64, DType::f16};
+
+/// $EIN_SEEDS programs instead of `usual`, from $EIN_FIRST_SEED on.
+unsigned from_environment(const char* name, unsigned otherwise) {
+  const char* const text = std::getenv(name);
+  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
+}
+
+template <class Check>
+void for_seeds(unsigned usual, const Check& check) {
+  const unsigned first = from_environment("EIN_FIRST_SEED", 0), count = from_environment("EIN_SEEDS", usual);
+  std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
+  for (unsigned seed = first; seed < first + count && !testing::Test::HasFatalFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    check(seed);
+  }
+}
+
+void expect_same(const DoubleBuffers& got, const DoubleBuffers& want, const std::string& text) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t b = 0; b < got.size(); ++b) {
+    for (std::size_t i = 0; i < got[b].size(); ++i)
+      ASSERT_NEAR(got[b][i], want[b][i], 1e-9 * std::max(1.0, std::abs(want[b][i]))) << "b" << b << "[" << i << "]\n" << text;
+  }
+}
+
+TEST(Schedules, OfRandomNests) {
+  const Target target = test::small_target();
+  std::size_t of_rows = 0, of_steps = 0, down = 0, folded = 0;
+  for_seeds(18000, [&](unsigned seed) {
+    std::mt19937 random(seed);
+    const RandomNest random_nest(random, 70, 1500, seed % 5 == 0, many);
+    const LoopNest& nest = random_nest.nest;
+    const Schedule schedule = choose(nest, target);
+    ASSERT_NO_THROW(verify(schedule, random_nest.memory.elements())) << to_string(nest) << to_string(schedule);
+    DoubleBuffers want = random_nest.memory.values, got = want;
+    execute(nest, want);
+    ASSERT_NO_THROW(execute(schedule, got, seed)) << to_string(nest) << to_string(schedule);
+    expect_same(got, want, to_string(nest) + to_string(schedule));
+    of_rows += !schedule.steps[0].parts[0].whole;
+    of_steps += schedule.steps.size() > 1;
+    const Schedule::Part& last = schedule.steps.back().parts[0];
+    folded += last.whole && last.whole->joins;
+    for (const Schedule::Step& step : schedule.steps) {
+      for (const Schedule::Part& part : step.parts) down += !part.whole && part.rows.nests[0].over == Schedule::Over::rows;
+    }
+  });
+  std::cout << of_rows << " of rows, " << of_steps << " of several steps, " << down << " steps combine rows, " << folded << " fold them\n";
+  if (std::getenv("EIN_SEEDS")) return;
+  EXPECT_GT(of_rows, 1000u);
+  EXPECT_GT(of_steps, 300u);
+  EXPECT_GT(down, 300u);
+  EXPECT_GT(folded, 20u);
+}
+
+TEST(Schedules, OfRandomGroups) {
+  const Target target = test::small_target();
+  std::size_t groups = 0, together = 0;
+  for_seeds(2000, [&](unsigned seed) {
+    std::mt19937 random(seed);
+    RandomChain chain(random, 4 << (seed % 3), 5 + static_cast<int>(seed % 29));
+    DoubleBuffers want = chain.memory.values;
+    for (const LoopNest& nest : chain.program.nests) execute(nest, want);
+    Program& program = chain.program;
+    const int last = static_cast<int>(program.buffers.size()) - 1;
+    group_nests(program, target, std::vector{last});
+    DoubleBuffers got = chain.memory.values;
+    std::vector<std::int64_t> elements;
+    for (const Program::Buffer& buffer : program.buffers) {
+      elements.push_back(buffer.elements);
+      got.resize(std::max(got.size(), elements.size()));
+      got[elements.size() - 1].resize(static_cast<std::size_t>(buffer.elements));
+    }
+    for (const Program::Group& group : program.groups) {
+      const Schedule schedule = choose(program, group, target);
+      ASSERT_NO_THROW(verify(schedule, elements)) << to_string(program) << to_string(schedule);
+      ASSERT_NO_THROW(execute(schedule, got, seed)) << to_string(program) << to_string(schedule);
+      groups += group.count > 1;
+      for (const Schedule::Part& part : schedule.steps[0].parts) together += part.rows.nests.size() > 1;
+    }
+    const auto b = static_cast<std::size_t>(last);
+    expect_same({got[b]}, {want[b]}, to_string(program));
+  });
+  std::cout << groups << " groups, " << together << " parts of several nests\n";
+  if (std::getenv("EIN_SEEDS")) return;
+  EXPECT_GT(groups, 500u);
+  EXPECT_GT(together, 300u);
+}
+
+/// Runs kernels on one thread and on two, which must give the same bits, and compares buffer `output`.
+void expect_runs(const std::vector<std::unique_ptr<host::Kernel>>& kernels, NestMemory memory, int output, const DoubleBuffers& want, double tolerance,
+                 const std::string& text) {
+  auto& out = memory.bytes[static_cast<std::size_t>(output)];
+  const NestMemory before = memory;
+  std::vector<std::vector<std::byte>> results;
+  const int usual = num_threads();
+  for (int threads : {1, 2}) {
+    set_num_threads(threads);
+    memory.bytes = before.bytes;
+    std::vector<std::byte*> buffers;
+    for (auto& bytes : memory.bytes) buffers.push_back(bytes.data());
+    for (const auto& kernel : kernels) {
+      std::vector<std::byte> workspace(kernel->workspace_bytes(threads) + 64);
+      auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
+      kernel->run({buffers, aligned, {}, threads});
+    }
+    results.push_back(out);
+  }
+  set_num_threads(usual);
+  ASSERT_EQ(results[0], results[1]) << "threads change the result of\n" << text;
+  const std::vector<double>& values = want[static_cast<std::size_t>(output)];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    ASSERT_NEAR(memory.value(output, i), values[i], tolerance * std::max(1.0, std::abs(values[i]))) << "[" << i << "]\n" << text;
+}
+
+TEST(Schedules, CodeOfRandomNests) {
+  SKIP_WITHOUT_ROW_CODE;
+  std::size_t of_rows = 0;
+  for_seeds(1000, [&](unsigned seed) {
+    std::mt19937 random(seed);
+    const bool is_long = seed % 20 == 0;
+    const RandomNest random_nest(random, is_long ? 80000 : 600, 1 << 17, is_long, floats);
+    const LoopNest& nest = random_nest.nest;
+    const Schedule schedule = choose(nest, host::RowCode::target());
+    if (schedule.steps.back().parts[0].whole) return;
+    ++of_rows;
+    DoubleBuffers want = random_nest.memory.values;
+    execute(nest, want);
+    std::vector<std::unique_ptr<host::Kernel>> kernels;
+    kernels.push_back(host::make_kernel(nest));
+    double tolerance = nest.output.dtype == DType::bf16 ? 0.01 : 1e-5;
+    if (nest.combine == Combine::sum) {
+      for (const auto& axis : nest.axes) tolerance *= axis.reduced ? 1 + 0.01 * static_cast<double>(axis.size) : 1;
+    }
+    expect_runs(kernels, random_nest.memory, nest.output.buffer, want, tolerance, to_string(nest) + to_string(schedule));
+  });
+  EXPECT_GT(of_rows, from_environment("EIN_SEEDS", 1000) / 10);
+}
+
+TEST(Schedules, CodeOfRandomGroups) {
+  SKIP_WITHOUT_ROW_CODE;
+  for_seeds(150, [&](unsigned seed) {
+    std::mt19937 random(seed);
+    const int rows = 128 << (seed % 2);
+    RandomChain chain(random, rows, static_cast<int>(20000 / rows + seed % 37));
+    DoubleBuffers want = chain.memory.values;
+    for (const LoopNest& nest : chain.program.nests) execute(nest, want);
+    Program& program = chain.program;
+    const int last = static_cast<int>(program.buffers.size()) - 1;
+    group_nests(program, host::RowCode::target(), std::vector{last});
+    std::string text = to_string(program);
+    std::vector<std::unique_ptr<host::Kernel>> kernels;
+    for (const Program::Group& group : program.groups) {
+      text += to_string(choose(program, group, host::RowCode::target()));
+      kernels.push_back(host::make_kernel(program, group));
+    }
+    while (chain.memory.bytes.size() < program.buffers.size()) {
+      const Program::Buffer& buffer = program.buffers[chain.memory.bytes.size()];
+      chain.memory.add(random, buffer.dtype, buffer.elements);
+    }
+    // Numbers of bf16 have 8 bits, those of f32 24: what is left of a difference has the errors of what it was made of.
+    double largest = 1;
+    bool has_halves = false;
+    for (std::size_t b = 0; b < chain.memory.values.size(); ++b) {
+      has_halves |= chain.memory.dtypes[b] == DType::bf16;
+      for (double value : b < want.size() ? want[b] : std::vector<double>()) largest = std::max(largest, std::abs(value));
+    }
+    expect_runs(kernels, chain.memory, last, want, (has_halves ? 0.02 : 1e-5) * largest, text);
+  });
+}
+
+// What a schedule must not be: each of these is one change to a schedule that holds.
+TEST(Schedules, MistakesAreFound) {
+  LoopNest nest;
+  nest.axes = {{"i", 8}, {"j", 16}};
+  nest.inputs = {{.buffer = 0, .strides = {16, 1}}};
+  nest.output = {.buffer = 1, .strides = {16, 1}};
+  nest.body = Ex::input(0) * 2.0;
+  const Target target = test::small_target();
+  const Schedule good = choose(nest, target);
+  const std::vector<std::int64_t> elements{128, 128};
+  ASSERT_FALSE(good.steps[0].parts[0].whole);
+  EXPECT_NO_THROW(verify(good, elements));
+  const auto is_found = [&](const auto& change) {
+    Schedule bad = good;
+    change(bad, bad.steps[0].parts[0]);
+    EXPECT_THROW(verify(bad, elements), std::logic_error) << to_string(bad);
+  };
+  using Part = Schedule::Part;
+  is_found([](Schedule&, Part& part) { part.places[0].offset = 1; });
+  is_found([](Schedule&, Part& part) { part.places[0].offset = -1; });
+  is_found([](Schedule&, Part& part) { part.places[0].buffer = 2; });
+  is_found([](Schedule&, Part& part) { part.places[1].strides.push_back(0); });
+  is_found([](Schedule&, Part& part) { part.places[1].strides[0] = 0; });
+  is_found([](Schedule&, Part& part) { part.rows.length.size = 17; });
+  is_found([](Schedule&, Part& part) { part.rows.rows.loop = 5; });
+  is_found([](Schedule&, Part& part) { part.rows.nests[0].output = 7; });
+  is_found([](Schedule&, Part& part) { part.rows.nests[0].body = Ex::input(3); });
+  is_found([](Schedule&, Part& part) { part.rows.nests[0].body = Ex::index(4); });
+  is_found([](Schedule&, Part& part) { part.rows.nests.clear(); });
+  is_found([](Schedule& schedule, Part& part) {
+    schedule.scratch.push_back({128});
+    part.places[0].buffer = 2;
+  });
+  is_found([](Schedule& schedule, Part&) { schedule.steps[0].loops[0].block = 0; });
+}
+
+// Units that share what one of them writes are found by running them.
+TEST(Schedules, UnitsThatShareAreFound) {
+  LoopNest nest;
+  nest.axes = {{"i", 8}, {"j", 16}};
+  nest.inputs = {{.buffer = 0, .strides = {16, 1}}};
+  nest.output = {.buffer = 1, .strides = {16, 1}};
+  nest.body = Ex::input(0) * 2.0;
+  Schedule schedule = choose(nest, test::small_target());
+  schedule.steps[0].parts[0].places[1].row_step = 8;  // rows overlap
+  schedule.steps[0].parts[0].places[1].strides[0] /= 2;
+  DoubleBuffers buffers{std::vector<double>(128, 1.0), std::vector<double>(128, 0.0)};
+  EXPECT_THROW(execute(schedule, buffers), std::logic_error);
+  schedule = choose(nest, test::small_target());
+  schedule.steps[0].parts[0].places[0] = schedule.steps[0].parts[0].places[1];
+  schedule.steps[0].parts[0].places[0].offset = 3;  // the next rows' elements
+  schedule.steps[0].parts[0].rows.rows = {1, schedule.steps[0].parts[0].rows.rows.loop};
+  EXPECT_THROW(execute(schedule, buffers), std::logic_error);
+}
+
+TEST(Schedules, Print) {
+  LoopNest nest;
+  nest.axes = {{"i", 2}, {"j", 200000, true}};
+  nest.inputs = {{.buffer = 0, .strides = {200000, 1}}};
+  nest.output = {.buffer = 1, .strides = {1, 0}};
+  nest.body = Ex::input(0);
+  nest.combine = Combine::sum;
+  Target target = test::small_target();
+  target.longest_combined_row = 65536, target.elements_per_unit = 32768;
+  EXPECT_EQ(to_string(choose(nest, target)),
+            "s0: 26 f32\n"
+            "step, i in 0..2, j in 0..200000 by 16384\n"
+            "  rows 1 of the unit's j\n"
+            "    s0[13·i + j] = sum along the row of x0; x0 = b0[200000·i + 16384·j + element]\n"
+            "step, i in 0..2 by 2\n"
+            "  rows the unit's i of 13\n"
+            "    b1[2·i + row] = sum along the row of x0; x0 = s0[26·i + 13·row + element]\n");
+}
+
+}  // namespace
+}  // namespace ein
