@@ -49,7 +49,7 @@ class ThreadsWriter {
     w_.open("for (int i = 0; i < " + m_each + "; ++i) {");
     w_.line("for (int j = 0; j < " + n_each + "; ++j) sum[i][j] " +
             (is_wrapped(nest_.compute) ? "= plus(sum[i][j], times(left[i], right[j]));"
-                                         : "+= left[i] * right[j];"));
+                                       : "+= left[i] * right[j];"));
     w_.close();
     w_.close();
     w_.line("__syncthreads();");

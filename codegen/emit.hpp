@@ -41,7 +41,8 @@ using EncodedTensorMap = std::array<std::uint64_t, 16>;
 /// A kernel and how to launch it. Its arguments, in order, which class Arguments makes:
 /// - for each of `maps` the encoded map by value;
 /// - if there is a `table`, a struct with the pointers to the first buffers, then numbers;
-/// - for each of the other `buffers` a pointer: to the buffer's memory, or the workspace's, and `offsets`
+/// - for each of the other `buffers` a pointer: to the buffer's memory, or the workspace's, and
+///   `offsets`
 /// bytes
 ///   further on. Buffers and the workspace must be aligned to 16 bytes; text relies on that, and on
 ///   the offsets only modulo 16.
@@ -65,7 +66,8 @@ struct KernelSource {
   /// What is known of the pointer to each of `buffers`.
   struct Pointer {
     bool is_written = false;
-    bool is_restricted = false;  // `__restrict__`: no other pointer leads to what is written through one of them
+    bool is_restricted =
+        false;  // `__restrict__`: no other pointer leads to what is written through one of them
   };
 
   /// What a kernel looks up: pointers to so many of the first buffers, and integers.

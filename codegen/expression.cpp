@@ -44,16 +44,19 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
       return as_number(compute, a + " == " + zero);
     case ScalarOp::where:
       return is_true(a) + " ? " + b + " : " + c;
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
-  case ScalarOp::name:                                                                              \
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  case ScalarOp::name:                                                                        \
     return cuda;
-#define EIN_BINARY_OF_FLOATS(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
-  case ScalarOp::name:                                                                                        \
-    if (floats) return cuda;                                                                                  \
+#define EIN_BINARY_OF_FLOATS(name, text, cost, function, result, reference, host, adjoint_a, \
+                             adjoint_b, cuda)                                                \
+  case ScalarOp::name:                                                                       \
+    if (floats) return cuda;                                                                 \
     break;
-#define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
-  case ScalarOp::name:                                                                                          \
-    if (!floats) return cuda;                                                                                   \
+#define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, \
+                               adjoint_b, cuda)                                                \
+  case ScalarOp::name:                                                                         \
+    if (!floats) return cuda;                                                                  \
     break;
 #include <ein/binary_functions.hpp>
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \

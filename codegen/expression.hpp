@@ -25,7 +25,8 @@ struct ElementText {
 std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compute,
                              const ElementText& element, const std::string& prefix = "v");
 
-/// Whether numbers of type `compute` are added and multiplied by functions that wrap: those with a sign overflow in C++.
+/// Whether numbers of type `compute` are added and multiplied by functions that wrap: those with a
+/// sign overflow in C++.
 bool is_wrapped(DType compute);
 /// A number as a literal of type `compute`.
 std::string literal(DType compute, double real, std::int64_t integer);

@@ -28,8 +28,8 @@ Kernels emit_scan(const LoopNest& nest, const Context& context);
 Kernels emit_sort(const LoopNest& nest, const Context& context);
 /// A group whose chains are alike (Program::Group::each).
 Kernels emit_many(const Program& program, const Program::Group& group, const Context& context);
-/// A group of nests that is run row by row (see Program::Group::row_axes). `is_local`: whether memory
-/// is wanted for a nest's result.
+/// A group of nests that is run row by row (see Program::Group::row_axes). `is_local`: whether
+/// memory is wanted for a nest's result.
 Kernels emit_rows(std::span<const LoopNest> nests, std::size_t row_axes,
                   const std::vector<bool>& is_local, const Context& context);
 

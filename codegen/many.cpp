@@ -66,7 +66,8 @@ class ManyWriter {
     w.table_numbers(first_blocks);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Slot& slot = slots_[s];
-      if (!slot.is_local && slot.is_same) w.pointer(type_of(slot), pointer_name(s), *slot.operands[0]);
+      if (!slot.is_local && slot.is_same)
+        w.pointer(type_of(slot), pointer_name(s), *slot.operands[0]);
     }
     w.block_number("block");
     w.line("const int tensor = table.tensor_of(block);");

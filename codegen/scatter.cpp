@@ -20,8 +20,10 @@ std::string nothing(Combine combine, DType dtype) {
   return visit(dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;
-      if (combine == Combine::max) return literal(compute, 0, static_cast<std::int64_t>(Limits::min()));
-      if (combine == Combine::min) return literal(compute, 0, static_cast<std::int64_t>(Limits::max()));
+      if (combine == Combine::max)
+        return literal(compute, 0, static_cast<std::int64_t>(Limits::min()));
+      if (combine == Combine::min)
+        return literal(compute, 0, static_cast<std::int64_t>(Limits::max()));
     }
     return identity(combine, compute);
   });
@@ -101,10 +103,10 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
          "), position); i < " + count + "u && entries[i].key == position; ++i) {");
   w.line("const " + number + " point = entries[i].place;");
   w.indices(nest, points, "point");
-  w.line("sum = " +
-         combined(combine, sum, "sum",
-                  converted("x0[" + w.place(values) + "]", values.dtype, sum)) +
-         ";");
+  w.line(
+      "sum = " +
+      combined(combine, sum, "sum", converted("x0[" + w.place(values) + "]", values.dtype, sum)) +
+      ";");
   w.close();
   const std::string place = w.place(nest.output);
   w.line("y[" + added(place, "position * " + w.number(nest.output.indirection.stride)) +

@@ -25,12 +25,13 @@ Kernels emit_sort(const LoopNest& nest, const Context& context) {
   w.output(nest, "i64");
   const std::string index = axis_name(axis), end = std::to_string(size);
   const std::string element = "x0[" + w.place(nest.inputs[0]) + "]";
-  // As a number whose key is known; short integers, bool and the small floats have none of their own.
+  // As a number whose key is known; short integers, bool and the small floats have none of their
+  // own.
   const bool is_wide = size_of(dtype) == 8;
-  const DType keyed = is_wide               ? dtype
-                      : is_floating(dtype)  ? DType::f32
+  const DType keyed = is_wide              ? dtype
+                      : is_floating(dtype) ? DType::f32
                       : is_unsigned(dtype) ? DType::u32
-                                            : DType::i32;
+                                           : DType::i32;
   const std::string key =
       std::string(nest.reverse ? "~" : "") + "key_of(" + converted(element, dtype, keyed) + ")";
   const std::string key_type = is_wide ? "u64" : "u32";

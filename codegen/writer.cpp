@@ -11,7 +11,8 @@ namespace ein::codegen {
 std::string element_type(DType dtype) {
   switch (dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return cuda;
+  case DType::dtype:                                                \
+    return cuda;
 #include <ein/dtypes.hpp>
   }
   __builtin_unreachable();
@@ -96,7 +97,9 @@ void unrestrict_shared(KernelSource& kernel, std::span<const int> memory) {
     are_apart &= !kernel.pointers[p].is_restricted || is_apart(kernel, p, memory);
   if (are_apart) return;
   constexpr std::string_view word = "__restrict__ ";
-  const auto body = [&] { return kernel.text.find(") {\n", kernel.text.find(kernel.name + "(", kernel.kernel_begin)); };
+  const auto body = [&] {
+    return kernel.text.find(") {\n", kernel.text.find(kernel.name + "(", kernel.kernel_begin));
+  };
   for (std::size_t at; (at = kernel.text.find(word, kernel.kernel_begin)) < body();)
     kernel.text.erase(at, word.size());
   for (KernelSource::Pointer& pointer : kernel.pointers) pointer.is_restricted = false;
@@ -250,8 +253,8 @@ std::string Writer::place(const LoopNest::Operand& operand) const {
   return place(operand, all);
 }
 
-/// The compiler may take it that what a restricted pointer reads is written through no other, and then
-/// loads it past the cache that writes go to (ld.global.nc).
+/// The compiler may take it that what a restricted pointer reads is written through no other, and
+/// then loads it past the cache that writes go to (ld.global.nc).
 void Writer::restrict_pointers() {
   for (std::size_t p = 0; p < pointers_.size(); ++p) {
     if (!pointers_[p].argument || !is_apart(kernel_, p)) continue;

@@ -39,8 +39,9 @@ std::string times(const std::string& value, std::int64_t n);
 /// `a + b`, of which a 0 is left out.
 std::string added(const std::string& a, const std::string& b);
 
-/// Whether nothing that pointer `p` of a kernel reads is written through another, and nothing that it writes is read or
-/// written through another. `memory` says, as Program::Buffer does, which buffers share theirs.
+/// Whether nothing that pointer `p` of a kernel reads is written through another, and nothing that
+/// it writes is read or written through another. `memory` says, as Program::Buffer does, which
+/// buffers share theirs.
 bool is_apart(const KernelSource& kernel, std::size_t p, std::span<const int> memory = {});
 /// Which buffers of a program share their memory, as is_apart wants it.
 std::vector<int> memory_of(const Program& program);

@@ -11,7 +11,7 @@ template <class Rule>
 struct action : tao::pegtl::nothing<Rule> {};
 
 template <class Rule>
-  requires HasEvent<Rule, Reading>
+requires HasEvent<Rule, Reading>
 struct action<Rule> {
   template <class Input>
   static void apply(const Input& in, Reading& reading) {

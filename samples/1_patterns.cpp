@@ -5,14 +5,16 @@
 using namespace ein::literals;
 
 int main() {
-  const ein::Tensor image = ein::arange(2 * 4 * 6).reshape({2, 4, 6}).to(ein::DType::f32);  // channels, height, width
+  const ein::Tensor image =
+      ein::arange(2 * 4 * 6).reshape({2, 4, 6}).to(ein::DType::f32);  // channels, height, width
 
   // The pattern says what the axes are and where they go; the literal is checked by the compiler.
   const ein::Tensor planes = ein::rearrange(image, "c h w -> h w c");
   std::printf("c h w -> h w c            %s\n", planes.shape().to_string().c_str());
 
   // Parentheses split and merge axes: 2 x 2 patches, each a row.
-  const ein::Tensor patches = ein::rearrange(image, "c (h ph) (w pw) -> (h w) (c ph pw)", "ph"_a = 2, "pw"_a = 2);
+  const ein::Tensor patches =
+      ein::rearrange(image, "c (h ph) (w pw) -> (h w) (c ph pw)", "ph"_a = 2, "pw"_a = 2);
   std::printf("patches                   %s\n", patches.shape().to_string().c_str());
 
   // What the output lacks is reduced; a number in the input is an axis of that size.
@@ -21,12 +23,14 @@ int main() {
 
   // einsum multiplies operands and sums over what the output lacks.
   const ein::Tensor weight = ein::ones({8, 3});
-  const ein::Tensor features = ein::einsum(patches, weight, "patch pixel, pixel feature -> patch feature");
+  const ein::Tensor features =
+      ein::einsum(patches, weight, "patch pixel, pixel feature -> patch feature");
   std::printf("features                  %s\n", features.shape().to_string().c_str());
 
   // Brackets mark the axis that an operation works along.
   const ein::Tensor probabilities = ein::softmax(features, "patch [feature]");
-  std::printf("softmax sums to           %g\n", ein::reduce(probabilities, "patch feature ->", "sum").item() / 6);
+  std::printf("softmax sums to           %g\n",
+              ein::reduce(probabilities, "patch feature ->", "sum").item() / 6);
 
   // A mistake in the sizes says where it is.
   try {

@@ -120,7 +120,8 @@ void show_guesses(const std::vector<std::uint8_t>& bytes, const Tensor& guess) {
   }
   const double most = static_cast<double>(*std::max_element(count.begin(), count.end()));
   std::printf(
-      "\nIn the second half, the next byte is guessed right %.0f %% of the time; always guessing the\n"
+      "\nIn the second half, the next byte is guessed right %.0f %% of the time; always guessing "
+      "the\n"
       "most common byte is right %.0f %% of the time.\n",
       100.0 * static_cast<double>(right) / static_cast<double>(all),
       100 * most / static_cast<double>(all));

@@ -15,8 +15,10 @@ int main() {
   // The same as a function of functions; it can be differentiated again.
   const auto f = [](const ein::Tensor& v) { return ein::einsum(v, v, v, "i, i, i ->"); };
   const auto slope = ein::grad(f);
-  const auto curvature = ein::grad([&](const ein::Tensor& v) { return ein::reduce(slope(v), "i ->", "sum"); });
-  std::printf("sum of cubes: gradient %s, derivative of its sum %s\n", ein::to_string(slope(x)).c_str(), ein::to_string(curvature(x)).c_str());
+  const auto curvature =
+      ein::grad([&](const ein::Tensor& v) { return ein::reduce(slope(v), "i ->", "sum"); });
+  std::printf("sum of cubes: gradient %s, derivative of its sum %s\n",
+              ein::to_string(slope(x)).c_str(), ein::to_string(curvature(x)).c_str());
 
   // Descent: updates are written inside NoGrad, so that nothing remembers them.
   const ein::Tensor target = ein::from_vector<float>({3, -1, 2});

@@ -43,5 +43,6 @@ int main() {
   }
 
   std::printf("one step: %s FLOPs, %zu operations, %zu bytes of intermediate values in %zu\n",
-              step.cost().model.to_string().c_str(), step.graph().ops.size(), step.memory().unshared, step.memory().arena);
+              step.cost().model.to_string().c_str(), step.graph().ops.size(),
+              step.memory().unshared, step.memory().arena);
 }

@@ -13,10 +13,10 @@
 #include <ein/autograd.hpp>
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
-#include "cuda/cubin.hpp"
 #include "codegen/emit.hpp"
-#include "cuda/nvrtc.hpp"
 #include "codegen/vocabulary.hpp"
+#include "cuda/cubin.hpp"
+#include "cuda/nvrtc.hpp"
 #include "nest/interpret.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/find_attention.hpp"
@@ -533,7 +533,8 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, AttentionNvrtcTest, testing::Values("sm_90a"));
-INSTANTIATE_TEST_SUITE_P(SlowArchitectures, AttentionNvrtcTest, testing::Values("sm_80", "sm_100a"));
+INSTANTIATE_TEST_SUITE_P(SlowArchitectures, AttentionNvrtcTest,
+                         testing::Values("sm_80", "sm_100a"));
 
 }  // namespace
 }  // namespace ein::test

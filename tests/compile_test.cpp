@@ -17,7 +17,8 @@ Tensor numbers(const Shape& shape, double scale) { return (randn(shape) * scale)
 template <class Run>
 std::vector<double> losses(int steps, Run&& run) {
   manual_seed(3);
-  const Tensor w1 = numbers({8, 16}, 0.3).requires_grad(true), w2 = numbers({16, 1}, 0.3).requires_grad(true);
+  const Tensor w1 = numbers({8, 16}, 0.3).requires_grad(true),
+               w2 = numbers({16, 1}, 0.3).requires_grad(true);
   optim::AdamW optimizer({w1, w2}, {.learning_rate = 0.01});
   const Tensor x = randn({32, 8}), y = reduce(x, "b d -> b 1", "sum");
   const auto step = [&](const Tensor& a, const Tensor& b) {
@@ -50,14 +51,18 @@ std::vector<double> compiled_losses(int steps) {
 
 TEST(Compile, TrainingAgreesWithEagerAndWithItself) {
   const std::vector<double> eager = eager_losses(12), compiled = compiled_losses(12);
-  for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_NEAR(compiled[i], eager[i], 1e-5 * eager[i]) << "step " << i;
+  for (std::size_t i = 0; i < eager.size(); ++i)
+    EXPECT_NEAR(compiled[i], eager[i], 1e-5 * eager[i]) << "step " << i;
   EXPECT_LT(eager.back(), eager.front());
   EXPECT_EQ(compiled, compiled_losses(12));  // the same seed, the same bits; dropout included
 }
 
 TEST(Compile, KeepsTheProgramsThatWereUsedLast) {
   int traces = 0;
-  auto f = compile([&](const Tensor& x) { ++traces; return x + 1.0; });
+  auto f = compile([&](const Tensor& x) {
+    ++traces;
+    return x + 1.0;
+  });
   for (std::int64_t n = 1; n <= 64; ++n) f(zeros({n}));
   EXPECT_EQ(traces, 64);
   f(zeros({1}));  // used again: the program of size 2 is the oldest now
@@ -71,7 +76,8 @@ TEST(Compile, KeepsTheProgramsThatWereUsedLast) {
 }
 
 TEST(Compile, RunsAllocateNothingButResultsThatAreHeld) {
-  auto f = compile([](const Tensor& x) { return softmax(einsum(x, x, "i k, j k -> i j"), "i [j]"); });
+  auto f =
+      compile([](const Tensor& x) { return softmax(einsum(x, x, "i k, j k -> i j"), "i [j]"); });
   const Tensor x = randn({64, 32});
   Tensor y = f(x);
   const std::size_t before = memory_allocated();
@@ -89,34 +95,47 @@ TEST(Compile, AHeldResultKeepsItsElements) {
 }
 
 TEST(Compile, AConstantIsReducedOverAFewPoints) {
-  auto f = compile([](const Tensor& x) { return x + reduce(full({3, 7}, 2.0), "a b -> b", "mean"); });
+  auto f = compile([](const Tensor& x) {
+    return x + reduce(full({3, 7}, 2.0), "a b -> b", "mean");
+  });
   EXPECT_EQ(f(zeros({7})).to_vector<float>(), std::vector<float>(7, 2));
 }
 
-/// The operand that a sum reads first may be a small one, which stands still where the large ones move.
+/// The operand that a sum reads first may be a small one, which stands still where the large ones
+/// move.
 TEST(Compile, ASumReadsASmallOperandFirst) {
-  const auto expect_same = [](const auto& f, const Tensor& small, const Tensor& large, const Tensor& other) {
+  const auto expect_same = [](const auto& f, const Tensor& small, const Tensor& large,
+                              const Tensor& other) {
     auto compiled = compile(f);
     const Tensor here = f(small, large, other), there = compiled(small, large, other);
     ASSERT_EQ(there.shape(), here.shape());
-    const std::vector<double> want = here.template to_vector<double>(), got = there.template to_vector<double>();
+    const std::vector<double> want = here.template to_vector<double>(),
+                              got = there.template to_vector<double>();
     for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-9) << i;
   };
   const DType f64 = DType::f64;
-  expect_same([](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) / y, "a b c -> a c", "sum"); },
+  expect_same([](const Tensor& a, const Tensor& x,
+                 const Tensor& y) { return reduce((a - x) / y, "a b c -> a c", "sum"); },
               randn({33, 1, 1}, f64), randn({33, 33, 31}, f64), full({33, 1, 31}, 2, f64));
   for (const char* pattern : {"a b -> a", "a b -> b", "a b ->"}) {
-    const auto f = [&](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) - y, runtime(pattern), "sum"); };
+    const auto f = [&](const Tensor& a, const Tensor& x, const Tensor& y) {
+      return reduce((a - x) - y, runtime(pattern), "sum");
+    };
     expect_same(f, randn({256, 1}, f64), randn({256, 256}, f64), randn({256}, f64));
     expect_same(f, randn({256}, f64), randn({256, 256}, f64).transpose(), randn({256, 1}, f64));
     expect_same(f, randn({256}, f64), randn({256, 256}, f64), randn({256, 256}, f64).transpose());
-    expect_same(f, randn({256, 1}, f64), randn({256, 256}, f64).transpose(), randn({256, 256}, f64));
+    expect_same(f, randn({256, 1}, f64), randn({256, 256}, f64).transpose(),
+                randn({256, 256}, f64));
   }
   // Large operands, each of which lacks an axis of the other.
-  expect_same([](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) - y, "a b c -> b", "sum"); },
-              randn({192, 192, 1}, f64), randn({192, 17}, f64), randn({192}, f64).view({192, 1, 1}));
-  expect_same([](const Tensor& a, const Tensor& x, const Tensor& y) { return reduce((a - x) - y, "a b c -> a c", "max"); },
-              randn({200, 200}, f64).transpose().view({200, 200, 1}), randn({200, 200}, f64), randn({200, 1, 1}, f64));
+  expect_same([](const Tensor& a, const Tensor& x,
+                 const Tensor& y) { return reduce((a - x) - y, "a b c -> b", "sum"); },
+              randn({192, 192, 1}, f64), randn({192, 17}, f64),
+              randn({192}, f64).view({192, 1, 1}));
+  expect_same([](const Tensor& a, const Tensor& x,
+                 const Tensor& y) { return reduce((a - x) - y, "a b c -> a c", "max"); },
+              randn({200, 200}, f64).transpose().view({200, 200, 1}), randn({200, 200}, f64),
+              randn({200, 1, 1}, f64));
 }
 
 TEST(Compile, EqualOperationsAreComputedOnce) {
@@ -196,11 +215,13 @@ TEST(Compile, AutocastIsPartOfTheSignature) {
   EXPECT_EQ(traces, 3);
 }
 
-// --- the bill -------------------------------------------------------------------------------------
+// --- the bill
+// -------------------------------------------------------------------------------------
 
 TEST(Compile, BillOfATrainingStep) {
   // x·w1·w2·w3 in f32: 8 rows, 4 -> 16 -> 16 -> 2.
-  const Tensor w1 = numbers({4, 16}, 0.3).requires_grad(true), w2 = numbers({16, 16}, 0.3).requires_grad(true);
+  const Tensor w1 = numbers({4, 16}, 0.3).requires_grad(true),
+               w2 = numbers({16, 16}, 0.3).requires_grad(true);
   const Tensor w3 = numbers({16, 2}, 0.3).requires_grad(true);
   const Tensor offset = ones({2});
   optim::Adam optimizer({w1, w2, w3}, {.learning_rate = 0.01});
@@ -222,11 +243,13 @@ TEST(Compile, BillOfATrainingStep) {
   auto step = make(false);
   step.prepare(x, y);
   const StepBill& bill = step.bill();
-  const Count first = 2 * 8 * 4 * 16, second = 2 * 8 * 16 * 16, third = 2 * 8 * 16 * 2;  // FLOPs of the products
+  const Count first = 2 * 8 * 4 * 16, second = 2 * 8 * 16 * 16,
+              third = 2 * 8 * 16 * 2;  // FLOPs of the products
   EXPECT_EQ(bill.forward.matmul_only, first + second + third);
   EXPECT_EQ(bill.backward.matmul_only, first + 2 * second + 2 * third);  // x needs no gradient
   EXPECT_EQ(bill.recompute, Cost{});
-  // The norm is three sums of squares. A square root for every number, for the norm, and for Adam's bias correction.
+  // The norm is three sums of squares. A square root for every number, for the norm, and for Adam's
+  // bias correction.
   constexpr int numbers_of_model = 64 + 256 + 32;
   EXPECT_EQ(bill.update.matmul_only, Count(2 * numbers_of_model));
   EXPECT_EQ(bill.update.count(ScalarOp::sqrt), Count(numbers_of_model + 2));
@@ -245,7 +268,8 @@ TEST(Compile, BillOfATrainingStep) {
   auto less = make(true);
   less.prepare(x, y);
   EXPECT_EQ(less.bill().forward.matmul_only, bill.forward.matmul_only);
-  EXPECT_EQ(less.bill().recompute.matmul_only, first);  // the second product's result is kept, the third reads it
+  EXPECT_EQ(less.bill().recompute.matmul_only,
+            first);  // the second product's result is kept, the third reads it
   EXPECT_EQ(less.bill().backward.matmul_only, bill.backward.matmul_only);
   EXPECT_EQ(less.bill().activations, bill.activations - 8 * 16 * 4);
   EXPECT_EQ(less.bill().total(), less.cost());
@@ -283,7 +307,8 @@ TEST(Compile, AGradientInTheLossIsPartOfTheForwardPass) {
   });
   f.prepare(ones({4, 4}));
   EXPECT_EQ(f.bill().update.count(ScalarOp::log), Count(4));
-  EXPECT_EQ(f.bill().forward.count(ScalarOp::tanh) + f.bill().backward.count(ScalarOp::tanh), Count(4));
+  EXPECT_EQ(f.bill().forward.count(ScalarOp::tanh) + f.bill().backward.count(ScalarOp::tanh),
+            Count(4));
   EXPECT_EQ(f.bill().update.count(ScalarOp::tanh), Count(0));
 }
 

@@ -44,8 +44,10 @@ struct Contraction {
   }
   Graph graph(DType dtype = DType::f64) const {
     Graph graph;
-    Op op{.kind = OpKind::contract, .dtype = dtype, .shape = shape(output), .write = access(output)};
-    for (std::size_t a = 0; a < sizes.size(); ++a) op.axes.push_back({std::string(1, static_cast<char>('a' + a)), sizes[a]});
+    Op op{
+        .kind = OpKind::contract, .dtype = dtype, .shape = shape(output), .write = access(output)};
+    for (std::size_t a = 0; a < sizes.size(); ++a)
+      op.axes.push_back({std::string(1, static_cast<char>('a' + a)), sizes[a]});
     for (Mask axes : operands) {
       op.inputs.push_back(static_cast<ValueId>(graph.ops.size()));
       op.reads.push_back(access(axes));
@@ -58,22 +60,25 @@ struct Contraction {
   }
 };
 
-Contraction random_contraction(Random& random, std::size_t operands, int most_axes, std::int64_t most_size) {
+Contraction random_contraction(Random& random, std::size_t operands, int most_axes,
+                               std::int64_t most_size) {
   Contraction c;
   const auto axes = static_cast<std::size_t>(1 + below(random, most_axes));
-  for (std::size_t a = 0; a < axes; ++a) c.sizes.push_back(below(random, 40) == 0 ? 0 : 1 + below(random, most_size));
+  for (std::size_t a = 0; a < axes; ++a)
+    c.sizes.push_back(below(random, 40) == 0 ? 0 : 1 + below(random, most_size));
   c.operands.assign(operands, 0);
   for (std::size_t a = 0; a < axes; ++a) {
     for (std::int64_t uses = 1 + below(random, 3); uses > 0; --uses) {
-      c.operands[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(operands)))] |= 1u << a;
+      c.operands[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(operands)))] |=
+          1u << a;
     }
     if (below(random, 3) == 0) c.output |= 1u << a;
   }
   return c;
 }
 
-/// The cheapest of all sequences of pairs, tried one after another. Counts as ein::cost does: a product of
-/// two is 1 per index tuple and a sum 1 more, where there is an axis to sum.
+/// The cheapest of all sequences of pairs, tried one after another. Counts as ein::cost does: a
+/// product of two is 1 per index tuple and a sum 1 more, where there is an axis to sum.
 class AllOrders {
  public:
   AllOrders(const Contraction& c, std::int64_t limit) : c_(c), limit_(limit) {}
@@ -144,7 +149,8 @@ void expect_ordered(const Graph& graph, std::int64_t limit) {
     if (op.kind == OpKind::contract) {
       EXPECT_EQ(op.inputs.size(), 2u);
     }
-    if (op.kind == OpKind::input || static_cast<ValueId>(id) == graph.outputs[0] || limit == 0) continue;
+    if (op.kind == OpKind::input || static_cast<ValueId>(id) == graph.outputs[0] || limit == 0)
+      continue;
     EXPECT_LE(numel(op.shape), limit);
   }
 }
@@ -167,17 +173,21 @@ TEST(ContractionOrderTest, IsTheCheapestOfAllOrders) {
     const Contraction c = random_contraction(random, operands, 8, 6);
     const std::int64_t limit = below(random, 2) * (1 + below(random, 40));
     const Graph graph = c.graph();
-    SCOPED_TRACE("case " + std::to_string(i) + ", limit " + std::to_string(limit) + "\n" + to_string(graph));
-    const auto cheapest = sums_nothing(graph) ? std::optional<std::int64_t>(0) : AllOrders(c, limit).cheapest();
+    SCOPED_TRACE("case " + std::to_string(i) + ", limit " + std::to_string(limit) + "\n" +
+                 to_string(graph));
+    const auto cheapest =
+        sums_nothing(graph) ? std::optional<std::int64_t>(0) : AllOrders(c, limit).cheapest();
     limited += limit > 0;
     impossible += !cheapest;
     try {
       const Graph ordered = order_contractions(graph, {limit});
       ASSERT_TRUE(cheapest.has_value()) << "there is no such order:\n" << to_string(ordered);
-      EXPECT_EQ(cost(ordered).model.approximate(), static_cast<double>(*cheapest)) << to_string(ordered);
+      EXPECT_EQ(cost(ordered).model.approximate(), static_cast<double>(*cheapest))
+          << to_string(ordered);
       expect_ordered(ordered, limit);
       const auto inputs = random_inputs(graph, random);
-      EXPECT_EQ(Interpreter<>::run(ordered, inputs), Interpreter<>::run(graph, inputs)) << to_string(ordered);
+      EXPECT_EQ(Interpreter<>::run(ordered, inputs), Interpreter<>::run(graph, inputs))
+          << to_string(ordered);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::memory);
       EXPECT_FALSE(cheapest.has_value()) << error.what();
@@ -248,7 +258,8 @@ TEST(ContractionOrderTest, MaxIntermediateOfEinsum) {
   const Tensor a = ones({8, 3}), b = ones({3, 8}), c = ones({8, 8});
   const Tensor operands[] = {a, b, c};
   // a·b has 64 elements, b·c 24, and a·c, which share no axis, 1536.
-  const Tensor within = einsum(operands, "i k, k j, j l -> i l", EinsumOptions{.max_intermediate = 24});
+  const Tensor within =
+      einsum(operands, "i k, k j, j l -> i l", EinsumOptions{.max_intermediate = 24});
   EXPECT_EQ(within.at({0, 0}).item(), 24);
   try {
     einsum(operands, "i k, k j, j l -> i l", EinsumOptions{.max_intermediate = 23});
@@ -273,7 +284,8 @@ TEST(ContractionOrderTest, ImpossibleIntermediatesAreErrors) {
     einsum(x, x, x, x, "a b c, c d e, e f a, b d f ->");
     FAIL() << "no machine has the memory for this";
   } catch (const Error& error) {
-    EXPECT_TRUE(error.kind() == ErrorKind::overflow || error.kind() == ErrorKind::memory) << error.what();
+    EXPECT_TRUE(error.kind() == ErrorKind::overflow || error.kind() == ErrorKind::memory)
+        << error.what();
   }
 }
 

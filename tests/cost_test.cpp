@@ -41,11 +41,21 @@ struct Counted {
   friend bool operator>=(Counted a, Counted b) { return ++done.compare, a.value >= b.value; }
   friend bool operator==(Counted a, Counted b) { return ++done.compare, a.value == b.value; }
   friend bool operator!=(Counted a, Counted b) { return ++done.compare, a.value != b.value; }
-  friend Counted minimum(Counted a, Counted b) { return ++done.compare, Counted(std::fmin(a.value, b.value)); }
-  friend Counted maximum(Counted a, Counted b) { return ++done.compare, Counted(std::fmax(a.value, b.value)); }
-  friend Counted select(Counted c, Counted a, Counted b) { return ++done.compare, c.value != 0 ? a : b; }
-  friend Counted both(Counted a, Counted b) { return ++done.compare, Counted(a.value != 0 && b.value != 0); }
-  friend Counted either(Counted a, Counted b) { return ++done.compare, Counted(a.value != 0 || b.value != 0); }
+  friend Counted minimum(Counted a, Counted b) {
+    return ++done.compare, Counted(std::fmin(a.value, b.value));
+  }
+  friend Counted maximum(Counted a, Counted b) {
+    return ++done.compare, Counted(std::fmax(a.value, b.value));
+  }
+  friend Counted select(Counted c, Counted a, Counted b) {
+    return ++done.compare, c.value != 0 ? a : b;
+  }
+  friend Counted both(Counted a, Counted b) {
+    return ++done.compare, Counted(a.value != 0 && b.value != 0);
+  }
+  friend Counted either(Counted a, Counted b) {
+    return ++done.compare, Counted(a.value != 0 || b.value != 0);
+  }
   friend Counted is_zero(Counted a) { return ++done.compare, Counted(a.value == 0); }
   friend Counted is_nonzero(Counted a) { return ++done.compare, Counted(a.value != 0); }
   friend Counted abs(Counted a) { return ++done.compare, Counted(std::abs(a.value)); }
@@ -61,12 +71,22 @@ struct Counted {
 #define EIN_ROUNDING(name, exact, host, adjoint, cuda) \
   friend Counted name(Counted a) { return ++done.compare, Counted(reference::name(a.value)); }
 #include <ein/scalar_functions.hpp>
-  friend Counted atan2(Counted a, Counted b) { return function(ScalarOp::atan2, std::atan2(a.value, b.value)); }
-  friend Counted hypot(Counted a, Counted b) { return function(ScalarOp::hypot, std::hypot(a.value, b.value)); }
-  friend Counted remainder(Counted a, Counted b) { return ++done.div, Counted(reference::remainder(a.value, b.value)); }
+  friend Counted atan2(Counted a, Counted b) {
+    return function(ScalarOp::atan2, std::atan2(a.value, b.value));
+  }
+  friend Counted hypot(Counted a, Counted b) {
+    return function(ScalarOp::hypot, std::hypot(a.value, b.value));
+  }
+  friend Counted remainder(Counted a, Counted b) {
+    return ++done.div, Counted(reference::remainder(a.value, b.value));
+  }
   template <class F>
-  friend Counted on_bits(Counted a, Counted b, F f) { return ++done.compare, Counted(reference::on_bits(a.value, b.value, f)); }
-  friend Counted pow(Counted a, Counted b) { return function(ScalarOp::pow, std::pow(a.value, b.value)); }
+  friend Counted on_bits(Counted a, Counted b, F f) {
+    return ++done.compare, Counted(reference::on_bits(a.value, b.value, f));
+  }
+  friend Counted pow(Counted a, Counted b) {
+    return function(ScalarOp::pow, std::pow(a.value, b.value));
+  }
   friend Counted normal(Counted a) { return function(ScalarOp::normal, a.value); }
 };
 
@@ -74,7 +94,8 @@ struct Counted {
 void expect_counted(const Graph& graph) {
   std::vector<std::vector<Counted>> inputs;
   for (const Op& op : graph.ops) {
-    if (op.kind == OpKind::input) inputs.emplace_back(static_cast<std::size_t>(numel(op.shape)), Counted(0.5));
+    if (op.kind == OpKind::input)
+      inputs.emplace_back(static_cast<std::size_t>(numel(op.shape)), Counted(0.5));
   }
   done = {};
   Interpreter<Counted>::run(graph, inputs);
@@ -84,13 +105,15 @@ void expect_counted(const Graph& graph) {
   EXPECT_EQ(predicted.div, Count(done.div)) << to_string(graph);
   EXPECT_EQ(predicted.compare, Count(done.compare)) << to_string(graph);
   for (ScalarOp op : transcendental_ops) {
-    EXPECT_EQ(predicted.count(op), Count(done.functions[op])) << info(op).name << "\n" << to_string(graph);
+    EXPECT_EQ(predicted.count(op), Count(done.functions[op])) << info(op).name << "\n"
+                                                              << to_string(graph);
   }
 }
 
 bool same_operations(const Cost& a, const Cost& b) {
   return a.mul == b.mul && a.add == b.add && a.div == b.div && a.compare == b.compare &&
-         a.transcendental == b.transcendental && a.model == b.model && a.matmul_only == b.matmul_only;
+         a.transcendental == b.transcendental && a.model == b.model &&
+         a.matmul_only == b.matmul_only;
 }
 
 /// The graph's cost after ordering equals that of the nests that execute it.
@@ -101,7 +124,8 @@ void expect_nests_cost_the_same(const Graph& graph) {
     if (op.kind == OpKind::input) layouts.push_back({contiguous_strides(op.shape), 0});
   }
   const Program program = lower(ordered, layouts);
-  EXPECT_TRUE(same_operations(cost(ordered), cost(program))) << to_string(ordered) << to_string(program);
+  EXPECT_TRUE(same_operations(cost(ordered), cost(program)))
+      << to_string(ordered) << to_string(program);
 }
 
 constexpr std::array<std::int64_t, 6> sizes{2, 3, 1, 4, 5, 2};
@@ -126,7 +150,8 @@ class RandomGraph {
   int pick(int n) { return static_cast<int>(random_() % static_cast<std::uint32_t>(n)); }
   std::vector<int> some_axes(std::vector<int> from, std::size_t most) {
     std::shuffle(from.begin(), from.end(), random_);
-    from.resize(std::min<std::size_t>(static_cast<std::size_t>(pick(static_cast<int>(from.size()) + 1)), most));
+    from.resize(std::min<std::size_t>(
+        static_cast<std::size_t>(pick(static_cast<int>(from.size()) + 1)), most));
     return from;
   }
   /// Axes in random order, some neighbours merged into one dimension.
@@ -172,15 +197,16 @@ class RandomGraph {
   }
 
   /// Appends the graph of a pattern call on existing values.
-  void call(Operation op, const std::string& pattern, const std::vector<std::size_t>& operands, const Dims& result,
-            Reduction reduction = Reduction::sum) {
+  void call(Operation op, const std::string& pattern, const std::vector<std::size_t>& operands,
+            const Dims& result, Reduction reduction = Reduction::sum) {
     const grammar::Reading reading = grammar::parse_pattern(pattern);
     std::vector<AxisSize> given;
     std::vector<std::string> names(6);
     for (int axis = 0; axis < 6; ++axis) names[static_cast<std::size_t>(axis)] = axis_name(axis);
     for (int axis = 0; axis < 6; ++axis) {
       if (pattern.find(names[static_cast<std::size_t>(axis)]) == std::string::npos) continue;
-      given.push_back({names[static_cast<std::size_t>(axis)], sizes[static_cast<std::size_t>(axis)]});
+      given.push_back(
+          {names[static_cast<std::size_t>(axis)], sizes[static_cast<std::size_t>(axis)]});
     }
     std::vector<OperandType> types;
     for (std::size_t o : operands) types.push_back({shape(dims_[o]), dtype_});
@@ -221,7 +247,8 @@ class RandomGraph {
         const Dims result = grouped(some_axes(axes_of(dims_[x]), 4));
         const auto reduction = static_cast<Reduction>(pick(10));
         if (is_integral(dtype_) && wants_floating(reduction)) return grow();
-        return call(Operation::reduce, text(dims_[x]) + " ->" + text(result), {x}, result, reduction);
+        return call(Operation::reduce, text(dims_[x]) + " ->" + text(result), {x}, result,
+                    reduction);
       }
       case 2: {
         std::vector<int> axes = axes_of(dims_[x]);
@@ -229,7 +256,8 @@ class RandomGraph {
         const Dims result = grouped(axes);
         return call(Operation::rearrange, text(dims_[x]) + " ->" + text(result), {x}, result);
       }
-      default: return add_map(x);
+      default:
+        return add_map(x);
     }
   }
 
@@ -247,13 +275,21 @@ class RandomGraph {
     for (int i = 0; i < steps; ++i) {
       const auto any = static_cast<ScalarOp>(pick(static_cast<int>(ScalarOp::where) + 1));
       const bool integral = is_integral(dtype_);
-      const bool real_only = info(any).cost == CostClass::transcendental || info(any).cost == CostClass::division;
+      const bool real_only =
+          info(any).cost == CostClass::transcendental || info(any).cost == CostClass::division;
       if (integral && real_only) continue;
       switch (info(any).arity) {
-        case 1: e = Ex::apply(any, e); break;
-        case 2: e = Ex::apply(any, e, pick(2) ? Ex::input(0) : Ex::integer(2)); break;
-        case 3: e = Ex::apply(any, e, Ex::input(0), Ex::integer(1)); break;
-        default: break;
+        case 1:
+          e = Ex::apply(any, e);
+          break;
+        case 2:
+          e = Ex::apply(any, e, pick(2) ? Ex::input(0) : Ex::integer(2));
+          break;
+        case 3:
+          e = Ex::apply(any, e, Ex::input(0), Ex::integer(1));
+          break;
+        default:
+          break;
       }
     }
     op.expr = e;
@@ -294,20 +330,36 @@ TEST(Cost, PlaceGatherScatterAndScanAreCountedToo) {
     expect_counted(graph);
     expect_nests_cost_the_same(graph);
   };
-  expect_both({{DType::f32, {5, 3}}}, {.kind = OpKind::place, .shape = {7, 3}, .axes = axes, .reads = {ab}, .write = {{1, {{0, 1}}}, {0, {{1, 1}}}}});
-  expect_both({{DType::f32, {7, 3}}, {DType::i64, {5}}}, {.kind = OpKind::gather, .shape = {5, 3}, .axes = axes, .reads = {at_b, a}, .write = ab});
+  expect_both({{DType::f32, {5, 3}}}, {.kind = OpKind::place,
+                                       .shape = {7, 3},
+                                       .axes = axes,
+                                       .reads = {ab},
+                                       .write = {{1, {{0, 1}}}, {0, {{1, 1}}}}});
+  expect_both(
+      {{DType::f32, {7, 3}}, {DType::i64, {5}}},
+      {.kind = OpKind::gather, .shape = {5, 3}, .axes = axes, .reads = {at_b, a}, .write = ab});
   for (const Combine combine : {Combine::sum, Combine::prod, Combine::max, Combine::min}) {
-    expect_both({{DType::f32, {5, 3}}, {DType::i64, {5}}},
-                {.kind = OpKind::scatter, .shape = {7, 3}, .axes = axes, .reads = {ab, a}, .write = at_b, .combine = combine});
+    expect_both({{DType::f32, {5, 3}}, {DType::i64, {5}}}, {.kind = OpKind::scatter,
+                                                            .shape = {7, 3},
+                                                            .axes = axes,
+                                                            .reads = {ab, a},
+                                                            .write = at_b,
+                                                            .combine = combine});
     for (const int axis : {0, 1}) {
-      expect_both({{DType::f32, {5, 3}}},
-                  {.kind = OpKind::scan, .shape = {5, 3}, .axes = axes, .reads = {ab}, .write = ab, .combine = combine, .axis = axis});
+      expect_both({{DType::f32, {5, 3}}}, {.kind = OpKind::scan,
+                                           .shape = {5, 3},
+                                           .axes = axes,
+                                           .reads = {ab},
+                                           .write = ab,
+                                           .combine = combine,
+                                           .axis = axis});
     }
   }
 }
 
 TEST(Cost, ConventionsOfAMatrixProduct) {
-  const Graph graph = graph_of(Operation::einsum, runtime("b d, d k -> b k"), {{1024, 256}, {256, 64}});
+  const Graph graph =
+      graph_of(Operation::einsum, runtime("b d, d k -> b k"), {{1024, 256}, {256, 64}});
   const Cost c = cost(graph);
   EXPECT_EQ(c.model, Count(33'554'432));
   EXPECT_EQ(c.matmul_only, Count(33'554'432));
@@ -340,13 +392,16 @@ TEST(Cost, AFusedSumOfProductsIsNoContraction) {
   expect_same([](const Tensor& a, const Tensor& b) { return reduce(a * b, "i j -> i", "sum"); });
   expect_same([](const Tensor& a, const Tensor& b) { return einsum(a, b, "i j, i j -> i"); });
   expect_same([](const Tensor& a, const Tensor& b) { return einsum(a, b, "i j, i k -> i j k"); });
-  expect_same([](const Tensor& a, const Tensor& b) { return reduce(einsum(a, b, "i j, i j -> i j"), "i j -> ", "sum"); });
+  expect_same([](const Tensor& a, const Tensor& b) {
+    return reduce(einsum(a, b, "i j, i j -> i j"), "i j -> ", "sum");
+  });
 }
 
 TEST(Cost, AReductionInPartsCountsAsOne) {
   // Reductions down columns that group_nests cuts in parts, which another nest joins.
   const Tensor x = randn({128, 195}), w = ones({128});
-  auto normed = compile([&](const Tensor& a) { return layer_norm(clamp(a, 1.5, 2), w, w, "[a] b"); });
+  auto normed =
+      compile([&](const Tensor& a) { return layer_norm(clamp(a, 1.5, 2), w, w, "[a] b"); });
   normed(x);
   EXPECT_EQ(normed.cost().model, cost(normed.graph()).model) << normed.print();
   EXPECT_EQ(normed.cost().add, cost(normed.graph()).add) << normed.print();
@@ -356,11 +411,13 @@ TEST(Cost, AReductionInPartsCountsAsOne) {
 }
 
 TEST(Cost, FormulasEvaluateToTheCounts) {
-  const Graph graph = graph_of(Operation::einsum, runtime("b s1 h, b s2 h, s2 k -> b k"), {{2, 3, 4}, {2, 5, 4}, {5, 7}});
+  const Graph graph = graph_of(Operation::einsum, runtime("b s1 h, b s2 h, s2 k -> b k"),
+                               {{2, 3, 4}, {2, 5, 4}, {5, 7}});
   for (const Graph& g : {graph, order_contractions(graph)}) {
     const CostFormula f = cost_formula(g);
     const Cost c = cost(g);
-    const std::map<std::string, std::int64_t, std::less<>> at{{"b", 2}, {"s1", 3}, {"h", 4}, {"s2", 5}, {"k", 7}};
+    const std::map<std::string, std::int64_t, std::less<>> at{
+        {"b", 2}, {"s1", 3}, {"h", 4}, {"s2", 5}, {"k", 7}};
     EXPECT_EQ(f.mul.evaluate(at), c.mul);
     EXPECT_EQ(f.add.evaluate(at), c.add);
     EXPECT_EQ(f.model.evaluate(at), c.model);
@@ -380,7 +437,8 @@ TEST(Cost, CountsBeyondSixtyFourBits) {
 }
 
 TEST(Cost, OrderOfContractionChangesTheCount) {
-  const Graph written = graph_of(Operation::einsum, runtime("a b, b c, c d -> a d"), {{10, 20}, {20, 30}, {30, 5}});
+  const Graph written =
+      graph_of(Operation::einsum, runtime("a b, b c, c d -> a d"), {{10, 20}, {20, 30}, {30, 5}});
   EXPECT_EQ(cost(written).model, Count(3 * 10 * 20 * 30 * 5));
   EXPECT_EQ(cost(order_contractions(written)).model, Count(2 * (20 * 30 * 5 + 10 * 20 * 5)));
 }

@@ -106,8 +106,8 @@ TEST_F(CudaCommand, EmitCubin) {
 TEST_F(CudaCommand, SeveralKernelsAreOneCubin) {
   SKIP_WITHOUT_NVRTC();
   const std::string path = scratch.path("all.cubin");
-  const std::string text = text_of({"emit", "cubin", "reduce", "b c ->", "--shape", "64,1000",
-                                    "--by", "logsumexp", "-o", path});
+  const std::string text = text_of(
+      {"emit", "cubin", "reduce", "b c ->", "--shape", "64,1000", "--by", "logsumexp", "-o", path});
   const auto kernels = codegen::kernels_of({test::read_bytes(path), ""});
   EXPECT_GT(kernels.size(), 1u);
   for (const codegen::KernelResources& kernel : kernels) expect_holds(text, {kernel.name});
@@ -149,8 +149,9 @@ TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
   const auto words = step("cubin", {"--dtype", "bf16", "-o", scratch.path("kernels")});
   const std::string cold = text_of(words, {cache});
   std::smatch found;
-  ASSERT_TRUE(std::regex_search(cold, found, std::regex("([0-9]+) launches of ([0-9]+) kernels in "
-                                                        "([0-9]+) units; sm_90a, NVRTC")))
+  ASSERT_TRUE(std::regex_search(cold, found,
+                                std::regex("([0-9]+) launches of ([0-9]+) kernels in "
+                                           "([0-9]+) units; sm_90a, NVRTC")))
       << cold;
   const std::size_t units = std::stoul(found[3]);
   EXPECT_GT(std::stoul(found[1]), std::stoul(found[2]));
@@ -160,16 +161,17 @@ TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
                {std::to_string(units) + " units from the cache, the others compiled, in "});
   std::size_t kernels = 0;
   for (std::size_t u = 0; u < units; ++u)
-    kernels += codegen::kernels_of({test::read_bytes(scratch.path("kernels/" + std::to_string(u) + ".cubin")), ""}).size();
+    kernels += codegen::kernels_of(
+                   {test::read_bytes(scratch.path("kernels/" + std::to_string(u) + ".cubin")), ""})
+                   .size();
   EXPECT_EQ(kernels, std::stoul(found[2]));
 }
 
 /// Sizes for which every contraction and the attention are done by tensor cores.
 void expect_tensor_cores(const std::string& arch, const std::string& contractions) {
-  const std::string text =
-      text_of(step("cubin", {"--n-layer", "1", "--n-embd", "768", "--n-head", "12", "--block-size",
-                             "1024", "--batch-size", "16", "--dtype", "bf16", "--dropout", "0",
-                             "--arch", arch}));
+  const std::string text = text_of(
+      step("cubin", {"--n-layer", "1", "--n-embd", "768", "--n-head", "12", "--block-size", "1024",
+                     "--batch-size", "16", "--dtype", "bf16", "--dropout", "0", "--arch", arch}));
   expect_holds(text, {"many_f32_", "attention", contractions, "; " + arch + ", NVRTC"});
   EXPECT_EQ(text.find("contract_bf16"), text.npos) << text;
 }
@@ -200,8 +202,7 @@ TEST_F(CudaCommand, MistakesOfStep) {
   expect_fails(2, step("time", {"--device", "gpu"}), "is none of cpu, cuda");
   expect_fails(1, step("time", {"--device", "cuda"}), "no NVIDIA driver",
                {"EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"});
-  expect_fails(1, step("cubin"), "install the CUDA toolkit",
-               {"EIN_NVRTC=/nowhere/libnvrtc.so"});
+  expect_fails(1, step("cubin"), "install the CUDA toolkit", {"EIN_NVRTC=/nowhere/libnvrtc.so"});
   // A GPU without a compiler.
   expect_fails(1, step("time", {"--device", "cuda"}), "install the CUDA toolkit",
                {"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA, "EIN_NVRTC=/nowhere/libnvrtc.so"});
@@ -277,23 +278,32 @@ TEST_F(CudaCommand, NvrtcIsOfTheDriversMajorVersion) {
     std::filesystem::copy_file(EIN_FAKE_NVRTC, scratch.path(name));
   const std::string both = "LD_LIBRARY_PATH=" + scratch.path().string();
   expect_holds(text_of({"devices"}, {both, driver}), {"nvrtc    13.0, "});
-  expect_holds(text_of({"devices"}, {both, driver, "FAKE_CUDA=version=12040"}), {"nvrtc    12.0, "});
-  expect_holds(text_of({"devices"}, {both, driver, "FAKE_CUDA=version=14010"}), {"nvrtc    13.0, "});
-  expect_holds(text_of({"devices"}, {both, "EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"}), {"nvrtc    13.0, "});
+  expect_holds(text_of({"devices"}, {both, driver, "FAKE_CUDA=version=12040"}),
+               {"nvrtc    12.0, "});
+  expect_holds(text_of({"devices"}, {both, driver, "FAKE_CUDA=version=14010"}),
+               {"nvrtc    13.0, "});
+  expect_holds(text_of({"devices"}, {both, "EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"}),
+               {"nvrtc    13.0, "});
   // One that is too new says so where a kernel would be loaded, and serves where none is.
   const std::string only = "EIN_NVRTC=" + scratch.path("libnvrtc.so.13");
-  const std::string why_not = "the NVIDIA driver, for CUDA 12.4, loads no kernels that " + scratch.path("libnvrtc.so.13") +
+  const std::string why_not = "the NVIDIA driver, for CUDA 12.4, loads no kernels that " +
+                              scratch.path("libnvrtc.so.13") +
                               ", NVRTC 13.0, compiles; install the NVRTC of CUDA 12";
-  expect_holds(text_of({"devices"}, {only, driver, "FAKE_CUDA=version=12040"}), {"nvrtc    13.0, ", why_not});
+  expect_holds(text_of({"devices"}, {only, driver, "FAKE_CUDA=version=12040"}),
+               {"nvrtc    13.0, ", why_not});
   expect_fails(1, step, "cuda:0: " + why_not, {only, driver, "FAKE_CUDA=version=12040"});
-  expect_fails(1, bench_on("cuda:1"), "cuda:1: " + why_not, {only, driver, "FAKE_CUDA=version=12040"});
+  expect_fails(1, bench_on("cuda:1"), "cuda:1: " + why_not,
+               {only, driver, "FAKE_CUDA=version=12040"});
 }
 #endif
 
 TEST_F(CudaCommand, AGpuBeforeAmpereIsRefused) {
   const std::vector<std::string> driver{"EIN_CUDA_DRIVER=" EIN_FAKE_CUDA, "FAKE_CUDA=major=7"};
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"step", "time", "--device", "cuda"}, bench_on("cuda")})
-    expect_fails(1, words, "is of compute capability 7.0, and kernels are made for 8.0 (Ampere) and newer", driver);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"step", "time", "--device", "cuda"}, bench_on("cuda")})
+    expect_fails(1, words,
+                 "is of compute capability 7.0, and kernels are made for 8.0 (Ampere) and newer",
+                 driver);
 }
 
 TEST_F(CudaCommand, HelpTeachesByExamples) {
@@ -303,7 +313,8 @@ TEST_F(CudaCommand, HelpTeachesByExamples) {
 }
 
 TEST_F(CudaCommand, BenchOnTheProcessor) {
-  const std::vector<std::string> words{"bench", "einsum", "a b, b c -> a c", "--shape", "64,32", "--shape", "32,48"};
+  const std::vector<std::string> words{"bench",   "einsum", "a b, b c -> a c", "--shape", "64,32",
+                                       "--shape", "32,48"};
   const std::string text = text_of(words);
   expect_holds(text, {"device", "cpu, ", "median", "fastest", "FLOP/s", "B/s", "roofline", " %"});
   std::vector<std::string> json = words;
@@ -312,9 +323,13 @@ TEST_F(CudaCommand, BenchOnTheProcessor) {
   EXPECT_GT(object["rounds"], 0);
   EXPECT_GE(object["median_seconds"], object["fastest_seconds"]);
   // Two FLOPs for each of 64 · 32 · 48 multiply-adds.
-  EXPECT_NEAR(object["flops_per_second"].get<double>() * object["median_seconds"].get<double>(), 2.0 * 64 * 32 * 48, 1);
-  expect_holds(text_of({"bench", "rearrange", "a b -> b a", "--shape", "3,4"}), {"nothing to time"});
-  expect_holds(text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}), {"median"});
+  EXPECT_NEAR(object["flops_per_second"].get<double>() * object["median_seconds"].get<double>(),
+              2.0 * 64 * 32 * 48, 1);
+  expect_holds(text_of({"bench", "rearrange", "a b -> b a", "--shape", "3,4"}),
+               {"nothing to time"});
+  expect_holds(
+      text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}),
+      {"median"});
 }
 
 TEST_F(CudaCommand, MistakesOfBench) {
@@ -322,7 +337,8 @@ TEST_F(CudaCommand, MistakesOfBench) {
     expect_fails(2, bench_on(device), "--device '" + device + "' is neither cpu nor cuda");
   expect_fails(1, bench_on("cuda"), "no NVIDIA driver", {"EIN_CUDA_DRIVER=/nowhere/libcuda.so"});
   expect_fails(2, {"bench", "einsum", "a b, b c -> a c"}, "bench needs --shape");
-  expect_fails(2, {"bench", "parse_shape", "a b", "--shape", "2,3"}, "parse_shape computes nothing");
+  expect_fails(2, {"bench", "parse_shape", "a b", "--shape", "2,3"},
+               "parse_shape computes nothing");
 }
 
 TEST_F(CudaCommand, BenchOnADriverThatKnowsNoSuchKernel) {

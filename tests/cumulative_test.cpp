@@ -1,4 +1,5 @@
-// cumprod, cummax and cummin: values and gradients are PyTorch's (2.15), but where its rounding differs.
+// cumprod, cummax and cummin: values and gradients are PyTorch's (2.15), but where its rounding
+// differs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +23,8 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 void expect_same(const Values& got, const Values& want, const char* what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]))) << what << " at " << i << ": " << got[i] << ", " << want[i];
+    EXPECT_TRUE(got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i])))
+        << what << " at " << i << ": " << got[i] << ", " << want[i];
   }
 }
 
@@ -57,13 +59,22 @@ TEST(Cumulative, NaNStays) {
 TEST(Cumulative, DTypes) {
   EXPECT_EQ(product(full({3}, 100, DType::u8)).dtype(), DType::i64);
   EXPECT_EQ(product(full({3}, 100, DType::u8)).to_vector<std::int64_t>().back(), 1000000);
-  EXPECT_EQ(product(full({2}, std::uint64_t{1} << 63, DType::u64)).to_vector<std::uint64_t>(), (std::vector<std::uint64_t>{std::uint64_t{1} << 63, 0}));
-  EXPECT_EQ(cumprod(full({3}, 100, DType::u8), "[n]", as(DType::u8)).to_vector<std::int64_t>(), (std::vector<std::int64_t>{100, 16, 64}));
-  EXPECT_EQ(greatest(from_vector(std::vector<bool>{false, true, false}, {3})).to_vector<bool>(), (std::vector<bool>{false, true, true}));
-  EXPECT_EQ(greatest(from_vector(std::vector<std::uint64_t>{1, UINT64_MAX, 5}, {3})).to_vector<std::uint64_t>(),
+  EXPECT_EQ(product(full({2}, std::uint64_t{1} << 63, DType::u64)).to_vector<std::uint64_t>(),
+            (std::vector<std::uint64_t>{std::uint64_t{1} << 63, 0}));
+  EXPECT_EQ(cumprod(full({3}, 100, DType::u8), "[n]", as(DType::u8)).to_vector<std::int64_t>(),
+            (std::vector<std::int64_t>{100, 16, 64}));
+  EXPECT_EQ(greatest(from_vector(std::vector<bool>{false, true, false}, {3})).to_vector<bool>(),
+            (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(greatest(from_vector(std::vector<std::uint64_t>{1, UINT64_MAX, 5}, {3}))
+                .to_vector<std::uint64_t>(),
             (std::vector<std::uint64_t>{1, UINT64_MAX, UINT64_MAX}));
-  EXPECT_EQ(least(from_vector(std::vector<std::int8_t>{1, -128, 5}, {3})).to_vector<std::int8_t>(), (std::vector<std::int8_t>{1, -128, -128}));
-  test::expect_error([] { cumprod(ones({2, 2}), runtime("[a b]")); }, ErrorKind::pattern, {"cumprod"});
+  EXPECT_EQ(least(from_vector(std::vector<std::int8_t>{1, -128, 5}, {3})).to_vector<std::int8_t>(),
+            (std::vector<std::int8_t>{1, -128, -128}));
+  test::expect_error(
+      [] {
+        cumprod(ones({2, 2}), runtime("[a b]"));
+      },
+      ErrorKind::pattern, {"cumprod"});
 }
 
 TEST(Cumulative, GradientsOfProductsWithZeros) {
@@ -89,8 +100,11 @@ TEST(Cumulative, GradientsOfExtremesGoToTheLastOfEqualElements) {
 
 TEST(Cumulative, TheSameInsideACompiledFunction) {
   const Tensor x = rand({7, 300}) - 0.5;
-  auto f = compile([](const Tensor& a) { return maximum(cummax(a, "a [b]") - cummin(a, "[a] b"), cumprod(a + 1, "a [b]")); });
-  EXPECT_EQ(get_values(f(x)), get_values(maximum(cummax(x, "a [b]") - cummin(x, "[a] b"), cumprod(x + 1, "a [b]"))));
+  auto f = compile([](const Tensor& a) {
+    return maximum(cummax(a, "a [b]") - cummin(a, "[a] b"), cumprod(a + 1, "a [b]"));
+  });
+  EXPECT_EQ(get_values(f(x)),
+            get_values(maximum(cummax(x, "a [b]") - cummin(x, "[a] b"), cumprod(x + 1, "a [b]"))));
 }
 
 }  // namespace

@@ -1201,7 +1201,13 @@ einsum: brackets '[ ]' have no meaning here
 gather: the axis in brackets is one of the first operand's
   v d, [b] -> b d
        ^^^)"},
-      {brackets_are_not_allowed, scatter_add, "[b] d, b -> v d", 2, {{"v", 3}}, ErrorKind::pattern, R"(
+      {brackets_are_not_allowed,
+       scatter_add,
+       "[b] d, b -> v d",
+       2,
+       {{"v", 3}},
+       ErrorKind::pattern,
+       R"(
 scatter_add: the axis in brackets is one of the output's
   [b] d, b -> v d
   ^^^)"},
@@ -1219,7 +1225,13 @@ gather: axis 'v' in brackets is the first operand's alone
   [v] d, b -> b v d
    ^            ^
   help: give one of the two another name)"},
-      {axis_in_brackets_is_elsewhere, scatter_add, "b d, b -> [d]", 2, {{"d", 3}}, ErrorKind::pattern, R"(
+      {axis_in_brackets_is_elsewhere,
+       scatter_add,
+       "b d, b -> [d]",
+       2,
+       {{"d", 3}},
+       ErrorKind::pattern,
+       R"(
 scatter_add: axis 'd' in brackets is new: no operand has it
   b d, b -> [d]
     ^        ^
@@ -1377,7 +1389,7 @@ TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",   "[b]",
+  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",  "[b]",
                                         "_", "*", ",", "->", "->", "a b", "(a b)", "b c"};
   constexpr std::string_view dims[] = {"a",     "b",     "c",   "a", "b", "c",
                                        "(a b)", "(b c)", "...", "1", "_"};

@@ -113,7 +113,8 @@ TEST(Driver, AChildOfForkIsRefused) {
     try {
       DeviceMemory(driver, 0, 16);
     } catch (const Error& error) {
-      is_refused = error.kind() == ErrorKind::device && std::string(error.what()).find("fork()") != std::string::npos;
+      is_refused = error.kind() == ErrorKind::device &&
+                   std::string(error.what()).find("fork()") != std::string::npos;
     }
     ::_exit(is_refused ? 0 : 1);
   }

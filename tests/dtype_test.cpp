@@ -45,8 +45,9 @@ static_assert(Element<f16> && Element<const std::int64_t>);
 
 TEST(dtype, sizes_and_names) {
   const std::array<std::size_t, 15> sizes = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 8, 4, 2, 1, 1};
-  const std::array<std::string, 15> names = {"f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32",
-                                             "i16", "i8",  "u64", "u32",  "u16",    "u8",     "bool"};
+  const std::array<std::string, 15> names = {"f64",    "f32", "f16", "bf16", "f8e4m3",
+                                             "f8e5m2", "i64", "i32", "i16",  "i8",
+                                             "u64",    "u32", "u16", "u8",   "bool"};
   ASSERT_EQ(std::size(all_dtypes), names.size());
   for (std::size_t i = 0; i < std::size(all_dtypes); ++i) {
     const DType dtype = all_dtypes[i];

@@ -18,10 +18,12 @@ using test::get_values;
 using test::make_tensor;
 using Values = std::vector<double>;
 
-constexpr DType float_dtypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2};
+constexpr DType float_dtypes[] = {DType::f64,  DType::f32,    DType::f16,
+                                  DType::bf16, DType::f8e4m3, DType::f8e5m2};
 
 TEST(EinsumTest, KnownAnswersInEveryDtypeThatHoldsThem) {
-  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8}) {
+  for (DType dtype :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8}) {
     SCOPED_TRACE(std::string(name(dtype)));
     const Tensor a = make_tensor({1, 2, 3, 4, 5, 6}, {2, 3}, dtype);
     const Tensor b = make_tensor({1, 0, 2, 1, 0, 3}, {3, 2}, dtype);
@@ -60,8 +62,10 @@ TEST(EinsumTest, CompositesEllipsesAndNumbers) {
   const Tensor column = make_tensor({1, 2}, {2, 1}), row = make_tensor({1, 10, 100}, {3});
   EXPECT_EQ(get_values(einsum(column, row, "..., ... -> ...")), (Values{1, 10, 100, 2, 20, 200}));
   EXPECT_EQ(get_values(einsum(column, row, "..., ... ->")), Values{333});
-  const Tensor batch = make_tensor({1, 0, 0, 1, 2, 0, 0, 2}, {2, 2, 2}), m = make_tensor({1, 2, 3, 4}, {2, 2});
-  EXPECT_EQ(get_values(einsum(batch, m, "... i k, ... k j -> ... i j")), (Values{1, 2, 3, 4, 2, 4, 6, 8}));
+  const Tensor batch = make_tensor({1, 0, 0, 1, 2, 0, 0, 2}, {2, 2, 2}),
+               m = make_tensor({1, 2, 3, 4}, {2, 2});
+  EXPECT_EQ(get_values(einsum(batch, m, "... i k, ... k j -> ... i j")),
+            (Values{1, 2, 3, 4, 2, 4, 6, 8}));
 }
 
 TEST(EinsumTest, WordsAreAxesNotLetters) {
@@ -72,7 +76,8 @@ TEST(EinsumTest, WordsAreAxesNotLetters) {
   EXPECT_EQ(get_values(einsum(v, w, "ipx,iqx->ipx iqx")), (Values{3, 4, 6, 8}));
   EXPECT_EQ(get_values(einsum(v, w, "ipx,ipx->")), Values{11});
   const Tensor batches = make_tensor({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
-  EXPECT_EQ(get_values(einsum(batches, batches, "i p x, i q x -> i p q")), (Values{5, 11, 11, 25, 61, 83, 83, 113}));
+  EXPECT_EQ(get_values(einsum(batches, batches, "i p x, i q x -> i p q")),
+            (Values{5, 11, 11, 25, 61, 83, 83, 113}));
 }
 
 TEST(EinsumTest, ThirtyAxes) {
@@ -100,12 +105,14 @@ TEST(EinsumTest, ThirtyAxes) {
 }
 
 TEST(EinsumTest, MoreAxesThanTheAlphabetHasLetters) {
-  // 20 matrices of 2 x 2 on a ring of 60 axes: each has an axis of its own, one of size 1, and shares one.
+  // 20 matrices of 2 x 2 on a ring of 60 axes: each has an axis of its own, one of size 1, and
+  // shares one.
   std::string pattern;
   std::vector<Tensor> operands;
   for (int i = 0; i < 20; ++i) {
     const std::string own = "own" + std::to_string(i), one = "one" + std::to_string(i);
-    pattern += (i ? ", " : "") + ("ring" + std::to_string(i)) + " " + own + " " + one + " ring" + std::to_string((i + 1) % 20);
+    pattern += (i ? ", " : "") + ("ring" + std::to_string(i)) + " " + own + " " + one + " ring" +
+               std::to_string((i + 1) % 20);
     operands.push_back(ones({2, 3, 1, 2}, DType::f64));
   }
   // The trace of the product of 20 matrices of threes: 2^20 · 3^20.
@@ -122,12 +129,18 @@ TEST(EinsumTest, IntegersWrap) {
             std::numeric_limits<std::int64_t>::min() + 15);
   const Tensor matrix = full({40, 40}, std::int64_t{1} << 33, DType::i64);
   EXPECT_EQ(einsum(matrix, matrix, "i k, k j -> i j").at({3, 4}).item<std::int64_t>(), 0);
-  EXPECT_EQ(einsum(full({3}, 100000, DType::i32), full({3}, 100000, DType::i32), "n, n ->", as(DType::i32)).item<std::int32_t>(),
+  EXPECT_EQ(einsum(full({3}, 100000, DType::i32), full({3}, 100000, DType::i32), "n, n ->",
+                   as(DType::i32))
+                .item<std::int32_t>(),
             static_cast<std::int32_t>(static_cast<std::uint32_t>(30000000000u % 4294967296u)));
-  EXPECT_EQ(einsum(full({2}, 200, DType::u8), full({2}, 100, DType::u8), "n, n ->", as(DType::u8)).item<std::int64_t>(), 40000 % 256);
-  EXPECT_EQ(einsum(full({5}, 200, DType::u8), "n ->", as(DType::u8)).item<std::int64_t>(), 1000 % 256);
+  EXPECT_EQ(einsum(full({2}, 200, DType::u8), full({2}, 100, DType::u8), "n, n ->", as(DType::u8))
+                .item<std::int64_t>(),
+            40000 % 256);
+  EXPECT_EQ(einsum(full({5}, 200, DType::u8), "n ->", as(DType::u8)).item<std::int64_t>(),
+            1000 % 256);
   const Tensor bytes = full({4}, 77, DType::u8);
-  EXPECT_EQ(einsum(bytes, bytes, bytes, "i, i, i ->", as(DType::u8)).item<std::int64_t>(), 4 * 77 * 77 * 77 % 256);
+  EXPECT_EQ(einsum(bytes, bytes, bytes, "i, i, i ->", as(DType::u8)).item<std::int64_t>(),
+            4 * 77 * 77 * 77 % 256);
   EXPECT_EQ(einsum(bytes, bytes, bytes, "i, i, i ->").item<std::int64_t>(), 4 * 77 * 77 * 77);
 }
 
@@ -161,7 +174,8 @@ TEST(EinsumTest, NarrowFloatsAccumulateInF32) {
 }
 
 TEST(EinsumTest, NanAndInfinityComeThrough) {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor a = make_tensor({1, inf, 0, nan}, {2, 2}), b = make_tensor({1, 0, 0, 1}, {2, 2});
   const Values product = get_values(einsum(a, b, "i k, k j -> i j"));
   EXPECT_TRUE(std::isnan(product[0]));  // 1·1 + inf·0
@@ -188,7 +202,8 @@ TEST(EinsumTest, MovesWithoutAProductAreViews) {
 }
 
 TEST(EinsumTest, LargeProductsOfEveryLayout) {
-  // Beyond the blocks of a matrix product and cut between threads; whole numbers, so every sum is exact.
+  // Beyond the blocks of a matrix product and cut between threads; whole numbers, so every sum is
+  // exact.
   constexpr std::int64_t m = 131, n = 197, k = 523;
   Values av(m * k), bv(k * n), want(m * n, 0);
   for (std::size_t i = 0; i < av.size(); ++i) av[i] = static_cast<double>(i * 7 % 5) - 2;
@@ -207,29 +222,35 @@ TEST(EinsumTest, LargeProductsOfEveryLayout) {
     for (double& v : rounded) v = test::stored(v, dtype);
     EXPECT_EQ(get_values(einsum(a, b, "m k, k n -> m n")), rounded) << name(dtype);
     EXPECT_EQ(get_values(einsum(at, bt, "k m, n k -> m n")), rounded) << name(dtype);
-    EXPECT_EQ(get_values(einsum(wide.at({all, all, 1}), bt, "m k, n k -> m n")), rounded) << name(dtype);
-    EXPECT_EQ(get_values(rearrange(einsum(at, b, "k m, k n -> n m"), "n m -> m n")), rounded) << name(dtype);
+    EXPECT_EQ(get_values(einsum(wide.at({all, all, 1}), bt, "m k, n k -> m n")), rounded)
+        << name(dtype);
+    EXPECT_EQ(get_values(rearrange(einsum(at, b, "k m, k n -> n m"), "n m -> m n")), rounded)
+        << name(dtype);
   }
 }
 
-// Rows, columns and depths of two axes each, in every order: some lie as one, others are packed, as in the result.
+// Rows, columns and depths of two axes each, in every order: some lie as one, others are packed, as
+// in the result.
 TEST(EinsumTest, ProductsOfAxesInAnyOrder) {
   Values av(24 * 6 * 20 * 7), bv(20 * 7 * 17 * 10);
   for (std::size_t i = 0; i < av.size(); ++i) av[i] = static_cast<double>(i * 7 % 5) - 2;
   for (std::size_t i = 0; i < bv.size(); ++i) bv[i] = static_cast<double>(i * 11 % 7) - 3;
   std::mt19937 random(1);
   for (DType dtype : {DType::f64, DType::f32, DType::i64, DType::bf16}) {
-    const Tensor a = make_tensor(av, {24, 6, 20, 7}, dtype), b = make_tensor(bv, {20, 7, 17, 10}, dtype);
+    const Tensor a = make_tensor(av, {24, 6, 20, 7}, dtype),
+                 b = make_tensor(bv, {20, 7, 17, 10}, dtype);
     const Values want = get_values(einsum(a, b, "m n k l, k l p q -> m n p q"));
     for (int order = 0; order < 30; ++order) {
       std::string x = "m n k l", y = "k l p q", z = "m n p q";
       const auto shuffle = [&](std::string& axes) {
-        for (std::size_t left = 4; left > 1; --left) std::swap(axes[2 * (left - 1)], axes[2 * (random() % left)]);
+        for (std::size_t left = 4; left > 1; --left)
+          std::swap(axes[2 * (left - 1)], axes[2 * (random() % left)]);
       };
       for (std::string* axes : {&x, &y, &z}) shuffle(*axes);
       SCOPED_TRACE(x + ", " + y + " -> " + z);
       const Tensor to = einsum(rearrange(a, ein::runtime("m n k l -> " + x)).clone(),
-                               rearrange(b, ein::runtime("k l p q -> " + y)).clone(), ein::runtime(x + ", " + y + " -> " + z));
+                               rearrange(b, ein::runtime("k l p q -> " + y)).clone(),
+                               ein::runtime(x + ", " + y + " -> " + z));
       EXPECT_EQ(get_values(rearrange(to, ein::runtime(z + " -> m n p q"))), want) << name(dtype);
     }
   }
@@ -250,25 +271,30 @@ TEST(EinsumTest, DotProductsOfEveryLength) {
   }
 }
 
-// Sums that are rounded once, however they are computed: at once, in parts, over two axes, followed by more.
+// Sums that are rounded once, however they are computed: at once, in parts, over two axes, followed
+// by more.
 TEST(EinsumTest, Bf16SumsAreRoundedOnce) {
   for (std::int64_t k : {1, 2, 33, 2048, 2049, 5000}) {
     SCOPED_TRACE(k);
     const auto numbers = [](std::int64_t count, int step) {
       Values values(static_cast<std::size_t>(count));
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 11 * static_cast<std::size_t>(step) % 13) - 5;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<double>(i * 7 % 11 * static_cast<std::size_t>(step) % 13) - 5;
       return values;
     };
-    const Tensor a = make_tensor(numbers(2 * 19 * k, 3), {2, 19, k}), b = make_tensor(numbers(2 * k * 35, 5), {2, k, 35});
+    const Tensor a = make_tensor(numbers(2 * 19 * k, 3), {2, 19, k}),
+                 b = make_tensor(numbers(2 * k * 35, 5), {2, k, 35});
     const auto check = [&](auto pattern, const Tensor& x, const Tensor& y) {
       const Tensor exact = einsum(x, y, pattern);
-      EXPECT_EQ(get_values(einsum(x.to(DType::bf16), y.to(DType::bf16), pattern)), get_values(exact.to(DType::bf16)));
+      EXPECT_EQ(get_values(einsum(x.to(DType::bf16), y.to(DType::bf16), pattern)),
+                get_values(exact.to(DType::bf16)));
     };
     check(ein::runtime("p i k, p k j -> p i j"), a, b);
     check(ein::runtime("p i k, p k j -> i j"), a, b);
     check(ein::runtime("p i k, q k j -> j p i q"), a, b);
     check(ein::runtime("p i k, p k j -> p"), a, b);
-    check(ein::runtime("p k i, k -> p i"), rearrange(a, "p i k -> p k i").clone(), b.at({0, all, 3}));
+    check(ein::runtime("p k i, k -> p i"), rearrange(a, "p i k -> p k i").clone(),
+          b.at({0, all, 3}));
     const Tensor low = a.to(DType::bf16);
     EXPECT_EQ(get_values(gelu(einsum(low, b.to(DType::bf16), "p i k, p k j -> p i j"))),
               get_values(gelu(einsum(a, b, "p i k, p k j -> p i j").to(DType::bf16))));
@@ -276,7 +302,8 @@ TEST(EinsumTest, Bf16SumsAreRoundedOnce) {
 }
 
 TEST(EinsumTest, AnEmptySumIsZeroBesideAnything) {
-  const Tensor nothing = zeros({0, 2}), numbers = full({3}, std::numeric_limits<double>::quiet_NaN());
+  const Tensor nothing = zeros({0, 2}),
+               numbers = full({3}, std::numeric_limits<double>::quiet_NaN());
   for (const Tensor& x : {numbers, full({3}, INFINITY), full({3}, -1)}) {
     for (double y : get_values(einsum(nothing, x, "a b, c -> c b"))) {
       EXPECT_EQ(y, 0);

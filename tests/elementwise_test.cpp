@@ -723,10 +723,13 @@ TEST(Matmul, IsTheSumOfProducts) {
 }
 
 TEST(Elementwise, ZeroNegatedIsMinusZero) {
-  for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
+  for (DType dtype :
+       {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e4m3, DType::f8e5m2}) {
     for (std::int64_t n : {1, 7, 100}) {
-      for (double x : (-zeros({n}, dtype)).to_vector<double>()) EXPECT_TRUE(std::signbit(x)) << name(dtype);
-      for (double x : (-full({n}, -0.0, dtype)).to_vector<double>()) EXPECT_FALSE(std::signbit(x)) << name(dtype);
+      for (double x : (-zeros({n}, dtype)).to_vector<double>())
+        EXPECT_TRUE(std::signbit(x)) << name(dtype);
+      for (double x : (-full({n}, -0.0, dtype)).to_vector<double>())
+        EXPECT_FALSE(std::signbit(x)) << name(dtype);
     }
   }
 }

@@ -119,7 +119,8 @@ TEST_F(EmitContractTest, ChosenBySize) {
   check_all();
 }
 
-/// Hopper's kernel on a few multiprocessors, which go from tile to tile. The first half has every pattern and type.
+/// Hopper's kernel on a few multiprocessors, which go from tile to tile. The first half has every
+/// pattern and type.
 class EmitContractHalves : public EmitContractTest, public testing::WithParamInterface<int> {};
 INSTANTIATE_TEST_SUITE_P(First, EmitContractHalves, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(SlowSecond, EmitContractHalves, testing::Values(1));

@@ -1,4 +1,5 @@
-// Which functions of CUDA's library the kernels call: those whose errors docs/functions.md names, and no approximate ones.
+// Which functions of CUDA's library the kernels call: those whose errors docs/functions.md names,
+// and no approximate ones.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +19,9 @@ std::set<std::string> calls_in(const std::string& text) {
   std::set<std::string> found;
   for (std::size_t at = text.find('('); at != std::string::npos; at = text.find('(', at + 1)) {
     std::size_t begin = at;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_')) --begin;
+    while (begin > 0 &&
+           (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_'))
+      --begin;
     if (begin < at) found.insert(text.substr(begin, at - begin));
   }
   return found;
@@ -33,7 +36,9 @@ std::string kernel_of(ScalarOp op, DType compute) {
          .shape = {64},
          .axes = {{"i", 64}},
          .write = test::plain({0}),
-         .expr = arity == 1 ? Ex::apply(op, x) : arity == 2 ? Ex::apply(op, x, y) : Ex::apply(op, x, y, z),
+         .expr = arity == 1   ? Ex::apply(op, x)
+                 : arity == 2 ? Ex::apply(op, x, y)
+                              : Ex::apply(op, x, y, z),
          .compute = compute};
   std::vector<std::pair<DType, Shape>> inputs;
   for (int i = 0; i < arity; ++i) {
@@ -56,32 +61,47 @@ std::set<std::string> calls_of(ScalarOp op, DType compute) {
 
 TEST(EmitFunctions, CallOnlyWhatIsKnownToBeNear) {
   const std::map<ScalarOp, std::string> library{
-      {ScalarOp::sqrt, "sqrt"}, {ScalarOp::rsqrt, "rsqrt"}, {ScalarOp::exp, "exp"}, {ScalarOp::exp2, "exp2"}, {ScalarOp::expm1, "expm1"},
-      {ScalarOp::log, "log"}, {ScalarOp::log2, "log2"}, {ScalarOp::log1p, "log1p"}, {ScalarOp::sin, "sin"}, {ScalarOp::cos, "cos"},
-      {ScalarOp::tan, "tan"}, {ScalarOp::asin, "asin"}, {ScalarOp::acos, "acos"}, {ScalarOp::atan, "atan"}, {ScalarOp::atan2, "atan2"},
-      {ScalarOp::sinh, "sinh"}, {ScalarOp::cosh, "cosh"}, {ScalarOp::tanh, "tanh"}, {ScalarOp::erf, "erf"}, {ScalarOp::erfinv, "erfinv"},
-      {ScalarOp::hypot, "hypot"}, {ScalarOp::normal_cdf, "normcdf"}, {ScalarOp::floor, "floor"}, {ScalarOp::ceil, "ceil"},
-      {ScalarOp::round, "rint"}, {ScalarOp::trunc, "trunc"}, {ScalarOp::pow, "pow"}, {ScalarOp::abs, "fabs"}};
-  const std::set<std::string> ours{"sigmoid", "silu", "gelu", "normal_quantile", "remainder_of", "least", "greatest", "if", "for", "float", "double"};
+      {ScalarOp::sqrt, "sqrt"},   {ScalarOp::rsqrt, "rsqrt"},
+      {ScalarOp::exp, "exp"},     {ScalarOp::exp2, "exp2"},
+      {ScalarOp::expm1, "expm1"}, {ScalarOp::log, "log"},
+      {ScalarOp::log2, "log2"},   {ScalarOp::log1p, "log1p"},
+      {ScalarOp::sin, "sin"},     {ScalarOp::cos, "cos"},
+      {ScalarOp::tan, "tan"},     {ScalarOp::asin, "asin"},
+      {ScalarOp::acos, "acos"},   {ScalarOp::atan, "atan"},
+      {ScalarOp::atan2, "atan2"}, {ScalarOp::sinh, "sinh"},
+      {ScalarOp::cosh, "cosh"},   {ScalarOp::tanh, "tanh"},
+      {ScalarOp::erf, "erf"},     {ScalarOp::erfinv, "erfinv"},
+      {ScalarOp::hypot, "hypot"}, {ScalarOp::normal_cdf, "normcdf"},
+      {ScalarOp::floor, "floor"}, {ScalarOp::ceil, "ceil"},
+      {ScalarOp::round, "rint"},  {ScalarOp::trunc, "trunc"},
+      {ScalarOp::pow, "pow"},     {ScalarOp::abs, "fabs"}};
+  const std::set<std::string> ours{"sigmoid",      "silu",  "gelu",     "normal_quantile",
+                                   "remainder_of", "least", "greatest", "if",
+                                   "for",          "float", "double"};
   for (int i = static_cast<int>(ScalarOp::neg); i <= static_cast<int>(ScalarOp::where); ++i) {
     const auto op = static_cast<ScalarOp>(i);
     if (op >= ScalarOp::bit_and && op <= ScalarOp::shift_right) continue;  // of integers alone
     for (DType compute : {DType::f32, DType::f64}) {
       const auto known = library.find(op);
       for (const std::string& called : calls_of(op, compute)) {
-        if (known != library.end() && called == known->second + (compute == DType::f32 ? "f" : "")) continue;
+        if (known != library.end() && called == known->second + (compute == DType::f32 ? "f" : ""))
+          continue;
         EXPECT_TRUE(ours.contains(called)) << called << " for " << info(op).name;
       }
       if (known != library.end()) {
-        EXPECT_TRUE(calls_of(op, compute).contains(known->second + (compute == DType::f32 ? "f" : ""))) << info(op).name;
+        EXPECT_TRUE(
+            calls_of(op, compute).contains(known->second + (compute == DType::f32 ? "f" : "")))
+            << info(op).name;
       }
     }
   }
   // The device functions that these lead to.
   const std::string gates = vocabulary_for("sigmoid( silu( gelu(");
-  for (const char* needed : {"expf", "exp", "normcdff", "normcdf"}) EXPECT_TRUE(calls_in(gates).contains(needed)) << needed;
+  for (const char* needed : {"expf", "exp", "normcdff", "normcdf"})
+    EXPECT_TRUE(calls_in(gates).contains(needed)) << needed;
   // Approximate functions begin with two underscores, or are instructions.
-  for (const char* fast : {"__expf", "__logf", "__powf", "__fdividef", "__tanhf", "tanh.approx", "ex2.approx.ftz.f16", "use_fast_math"}) {
+  for (const char* fast : {"__expf", "__logf", "__powf", "__fdividef", "__tanhf", "tanh.approx",
+                           "ex2.approx.ftz.f16", "use_fast_math"}) {
     EXPECT_EQ(vocabulary().find(fast), std::string::npos) << fast;
   }
 }

@@ -9,7 +9,8 @@
 namespace ein::test {
 namespace {
 
-/// 2,000 patterns, each forward and backward, in parts that may run side by side; the first is enough for every day.
+/// 2,000 patterns, each forward and backward, in parts that may run side by side; the first is
+/// enough for every day.
 constexpr int parts = 4, patterns_of_part = 500;
 
 class EmitPatternsTest : public EmitTest, public testing::WithParamInterface<int> {

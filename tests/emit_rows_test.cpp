@@ -215,7 +215,8 @@ TEST_F(EmitRowsTest, SlowManyLongRows) {
   const Rows& op = all_rows()[0];
   for (bool is_backward : {false, true}) {
     const Tensors all = arguments(op, {2, 65, 40000}, DType::bf16, random, true);
-    const Case& c = add_rows(is_backward ? gradient_of(op.f, op.differentiable) : forward(op), all, tolerance_of(DType::bf16));
+    const Case& c = add_rows(is_backward ? gradient_of(op.f, op.differentiable) : forward(op), all,
+                             tolerance_of(DType::bf16));
     EXPECT_TRUE(c.kernels.at(0).at(0).name.starts_with("rows_")) << text_of(c);
   }
   check_all();
@@ -366,7 +367,8 @@ Traced traced_rows(const std::string& name, bool is_backward, const Shape& shape
     if (op.name != name) continue;
     // Nobody reads them: gigabytes would take longer to fill than all else.
     const auto some = [](const Shape& s, DType d) {
-      return Tensor(Storage::allocate(static_cast<std::size_t>(numel(s)) * size_of(d)), d, s, contiguous_strides(s));
+      return Tensor(Storage::allocate(static_cast<std::size_t>(numel(s)) * size_of(d)), d, s,
+                    contiguous_strides(s));
     };
     const Tensors all{some(shape, dtype), some(row, dtype), some(row, dtype),
                       some(each, DType::i64), some(op.is_scalar ? each : shape, dtype)};

@@ -162,7 +162,8 @@ TEST_F(EmitTest, SignsOfZero) {
     for (ScalarOp op : {ScalarOp::neg, ScalarOp::abs, ScalarOp::sqrt, ScalarOp::tanh, ScalarOp::erf,
                         ScalarOp::silu, ScalarOp::gelu})
       add_map(Ex::apply(op, Ex::input(0)) + Ex(0.0) * Ex::input(1));
-    for (ScalarOp op : {ScalarOp::neg, ScalarOp::abs, ScalarOp::tanh, ScalarOp::silu, ScalarOp::gelu})
+    for (ScalarOp op :
+         {ScalarOp::neg, ScalarOp::abs, ScalarOp::tanh, ScalarOp::silu, ScalarOp::gelu})
       add_map(Ex::apply(op, Ex::input(0)) * Ex::apply(ScalarOp::abs, Ex::input(1)));
     for (ScalarOp op : {ScalarOp::add, ScalarOp::sub, ScalarOp::mul, ScalarOp::div})
       add_map(Ex::apply(op, Ex::input(0), Ex::input(1)));
@@ -249,8 +250,9 @@ TEST_F(EmitTest, EveryConversion) {
         held.push_back(is_floating(from)        ? value
                        : from == DType::boolean ? value > 1
                        : std::isnan(value)      ? 7
-                       : is_small               ? std::trunc(std::abs(value))
-                                                : stored(size_of(from) == 8 ? std::abs(value) : 2e9 + 55555, from));
+                       : is_small
+                           ? std::trunc(std::abs(value))
+                           : stored(size_of(from) == 8 ? std::abs(value) : 2e9 + 55555, from));
       }
       add(graph_of({{from, {n}}}, op), {make_tensor(held, {n}, from)});
     }
@@ -287,17 +289,34 @@ TEST_F(EmitTest, EveryConversion) {
 
 // The interpreter has no exact numbers of 64 bits: the processor's kernels are the oracle.
 TEST_F(EmitTest, NumbersOf64BitsWithoutASign) {
-  const std::vector<std::uint64_t> numbers{0, 1, 2, 3, 7, 63, 64, 65, 1ull << 32, (1ull << 53) + 1, INT64_MAX, 1ull << 63, (1ull << 63) + 5, ~1ull, ~0ull};
+  const std::vector<std::uint64_t> numbers{0,
+                                           1,
+                                           2,
+                                           3,
+                                           7,
+                                           63,
+                                           64,
+                                           65,
+                                           1ull << 32,
+                                           (1ull << 53) + 1,
+                                           INT64_MAX,
+                                           1ull << 63,
+                                           (1ull << 63) + 5,
+                                           ~1ull,
+                                           ~0ull};
   const auto n = static_cast<std::int64_t>(numbers.size());
   const Tensor a = from_vector(numbers, {n, 1}), b = from_vector(numbers, {1, n});
   constexpr ScalarOp two[] = {
-      ScalarOp::add, ScalarOp::sub, ScalarOp::mul, ScalarOp::pow, ScalarOp::remainder, ScalarOp::min, ScalarOp::max,
-      ScalarOp::lt, ScalarOp::le, ScalarOp::gt, ScalarOp::ge, ScalarOp::eq, ScalarOp::ne, ScalarOp::logical_and,
-      ScalarOp::logical_or, ScalarOp::bit_and, ScalarOp::bit_or, ScalarOp::bit_xor, ScalarOp::shift_left, ScalarOp::shift_right};
+      ScalarOp::add,       ScalarOp::sub,         ScalarOp::mul,        ScalarOp::pow,
+      ScalarOp::remainder, ScalarOp::min,         ScalarOp::max,        ScalarOp::lt,
+      ScalarOp::le,        ScalarOp::gt,          ScalarOp::ge,         ScalarOp::eq,
+      ScalarOp::ne,        ScalarOp::logical_and, ScalarOp::logical_or, ScalarOp::bit_and,
+      ScalarOp::bit_or,    ScalarOp::bit_xor,     ScalarOp::shift_left, ScalarOp::shift_right};
   std::vector<ScalarExpr> formulas;
   const Ex x = Ex::input(0), y = Ex::input(1);
   for (ScalarOp op : two) formulas.push_back(Ex::apply(op, x, y));
-  for (ScalarOp op : {ScalarOp::neg, ScalarOp::abs, ScalarOp::logical_not}) formulas.push_back(Ex::apply(op, x + y));
+  for (ScalarOp op : {ScalarOp::neg, ScalarOp::abs, ScalarOp::logical_not})
+    formulas.push_back(Ex::apply(op, x + y));
   formulas.push_back(Ex::apply(ScalarOp::where, x - y, Ex::unsigned_integer(~0ull), y));
   for (const ScalarExpr& formula : formulas) {
     for (DType to : {DType::u64, DType::f64, DType::i8, DType::boolean}) {
@@ -312,7 +331,8 @@ TEST_F(EmitTest, NumbersOf64BitsWithoutASign) {
       add(graph_of({{DType::u64, {n, 1}}, {DType::u64, {1, n}}}, op), {a, b});
     }
   }
-  for (Combine combine : {Combine::sum, Combine::prod, Combine::max, Combine::min, Combine::any, Combine::all}) {
+  for (Combine combine :
+       {Combine::sum, Combine::prod, Combine::max, Combine::min, Combine::any, Combine::all}) {
     Op op{.kind = OpKind::reduce,
           .dtype = DType::u64,
           .shape = {1},

@@ -16,7 +16,9 @@ namespace {
 
 using Random = std::mt19937_64;
 
-std::int64_t below(Random& random, std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); }
+std::int64_t below(Random& random, std::int64_t n) {
+  return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+}
 
 /// Axes in any order, as one dimension each.
 std::vector<int> shuffled(std::vector<int> axes, Random& random) {
@@ -35,7 +37,8 @@ Case random_case(Random& random, DType dtype, DType result) {
   Case c;
   std::vector<Axis> axes;
   std::vector<int> left, right, kept;
-  const auto add_axes = [&](std::int64_t most, std::int64_t size, bool in_left, bool in_right, bool is_kept) {
+  const auto add_axes = [&](std::int64_t most, std::int64_t size, bool in_left, bool in_right,
+                            bool is_kept) {
     for (std::int64_t n = below(random, most + 1); n > 0; --n) {
       const int axis = static_cast<int>(axes.size());
       axes.push_back({"i" + std::to_string(axis), 1 + below(random, n == 1 ? size : 9)});
@@ -61,7 +64,10 @@ Case random_case(Random& random, DType dtype, DType result) {
   const auto add_input = [&](const Shape& shape) {
     graph.ops.push_back({.kind = OpKind::input, .dtype = dtype, .shape = shape});
     Values values(static_cast<std::size_t>(numel(shape)));
-    for (double& value : values) value = stored(is_integral(dtype) ? static_cast<double>(below(random, 9)) : std::normal_distribution<double>()(random), dtype);
+    for (double& value : values)
+      value = stored(is_integral(dtype) ? static_cast<double>(below(random, 9))
+                                        : std::normal_distribution<double>()(random),
+                     dtype);
     c.inputs.push_back(make_tensor(values, shape, dtype));
     return static_cast<ValueId>(graph.ops.size() - 1);
   };
@@ -76,11 +82,16 @@ Case random_case(Random& random, DType dtype, DType result) {
     }
     dims = shuffled(dims, random);
     Shape shape;
-    for (int d : dims) shape.push_back(axes[static_cast<std::size_t>(kept[static_cast<std::size_t>(d)])].size);
+    for (int d : dims)
+      shape.push_back(axes[static_cast<std::size_t>(kept[static_cast<std::size_t>(d)])].size);
     more.push_back(add_input(shape));
     reads.push_back(plain(dims));
   }
-  Op contract{.kind = OpKind::contract, .dtype = dtype, .shape = shape_of(kept), .inputs = {a, b}, .axes = axes};
+  Op contract{.kind = OpKind::contract,
+              .dtype = dtype,
+              .shape = shape_of(kept),
+              .inputs = {a, b},
+              .axes = axes};
   contract.reads = {plain(left), plain(right)};
   contract.write = plain(kept);
   graph.ops.push_back(contract);
@@ -93,7 +104,8 @@ Case random_case(Random& random, DType dtype, DType result) {
   }
   map.write = plain(dims);
   // The product is not always the first that the map reads.
-  const std::size_t at = static_cast<std::size_t>(below(random, static_cast<std::int64_t>(more.size()) + 1));
+  const std::size_t at =
+      static_cast<std::size_t>(below(random, static_cast<std::int64_t>(more.size()) + 1));
   Ex value(1.0);
   for (std::size_t i = 0, m = 0; i <= more.size(); ++i) {
     const Ex x = Ex::input(static_cast<int>(i));
@@ -119,7 +131,10 @@ TEST(Epilogue, RandomMapsOfContractions) {
   constexpr std::uint64_t seed = 20261121;
   std::cout << "seed " << seed << "\n";
   Random random(seed);
-  const std::pair<DType, DType> dtypes[] = {{DType::f32, DType::f32}, {DType::f32, DType::bf16}, {DType::f64, DType::f64}, {DType::i64, DType::i64}};
+  const std::pair<DType, DType> dtypes[] = {{DType::f32, DType::f32},
+                                            {DType::f32, DType::bf16},
+                                            {DType::f64, DType::f64},
+                                            {DType::i64, DType::i64}};
   int fused = 0;
   for (int round = 0; round < 400; ++round) {
     const auto [dtype, result] = dtypes[round % 4];
@@ -131,11 +146,14 @@ TEST(Epilogue, RandomMapsOfContractions) {
       layouts.push_back({x.strides(), 0});
     }
     fused += lower(c.graph, layouts).nests.size() == 1;
-    const Values want = interpreted(c.graph, values), got = get_values(run_kernels(c.graph, c.inputs));
+    const Values want = interpreted(c.graph, values),
+                 got = get_values(run_kernels(c.graph, c.inputs));
     ASSERT_EQ(got.size(), want.size());
     const double tolerance = result == DType::f64 ? 1e-12 : result == DType::bf16 ? 8e-3 : 1e-5;
     for (std::size_t i = 0; i < want.size(); ++i) {
-      ASSERT_NEAR(got[i], want[i], tolerance * (30 + std::abs(want[i]))) << "round " << round << ", element " << i << "\n" << to_string(c.graph);
+      ASSERT_NEAR(got[i], want[i], tolerance * (30 + std::abs(want[i])))
+          << "round " << round << ", element " << i << "\n"
+          << to_string(c.graph);
     }
   }
   EXPECT_GT(fused, 300);  // all but those whose axes of size 1 leave nothing to sum
@@ -149,7 +167,8 @@ TEST(Epilogue, ALayersBiasAndResidualAreTheProductsNest) {
   layer(x, w, bias, residual);
   const std::string text = layer.print();
   EXPECT_NE(text.find(", then "), std::string::npos) << text;
-  // What it costs does not change: 2 · 6 · 8 · 16 for the product, and two additions for each result.
+  // What it costs does not change: 2 · 6 · 8 · 16 for the product, and two additions for each
+  // result.
   EXPECT_EQ(layer.cost().model, Count(2 * 6 * 8 * 16 + 2 * 6 * 16));
   EXPECT_EQ(layer.cost().matmul_only, Count(2 * 6 * 8 * 16));
 }

@@ -25,8 +25,8 @@
 namespace {
 bool is_child = false;
 }
-/// The sanitizer's question before it looks for leaks. In a child, exit() leaves what the callers' stacks hold, and the
-/// memory of threads that only the parent has: neither is a leak.
+/// The sanitizer's question before it looks for leaks. In a child, exit() leaves what the callers'
+/// stacks hold, and the memory of threads that only the parent has: neither is a leak.
 extern "C" int __lsan_is_turned_off() { return is_child; }
 #endif
 
@@ -48,7 +48,8 @@ class ForkTest : public testing::Test {
   int before_ = num_threads();
 };
 
-/// What became of a child that does this and then ends with the number it returns, if it has not before: "" for 0.
+/// What became of a child that does this and then ends with the number it returns, if it has not
+/// before: "" for 0.
 template <class F>
 std::string in_child(F&& f, unsigned seconds = 20) {
   std::fflush(nullptr);
@@ -68,14 +69,21 @@ std::string in_child(F&& f, unsigned seconds = 20) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? "hangs" : "dies of signal " + std::to_string(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    return WTERMSIG(status) == SIGALRM ? "hangs"
+                                       : "dies of signal " + std::to_string(WTERMSIG(status));
   return WEXITSTATUS(status) == 0 ? "" : "ends with " + std::to_string(WEXITSTATUS(status));
 }
 
-double sum_of_product(std::int64_t n) { return reduce(matmul(full({n, n}, 2.0), ones({n, n})), "a b ->", "sum").item(); }
+double sum_of_product(std::int64_t n) {
+  return reduce(matmul(full({n, n}, 2.0), ones({n, n})), "a b ->", "sum").item();
+}
 
 TEST_F(ForkTest, AChildComputes) {
-  EXPECT_EQ(in_child([] { return sum_of_product(256) == 2.0 * 256 * 256 * 256 && num_threads() == 2 ? 0 : 1; }), "");
+  EXPECT_EQ(in_child([] {
+              return sum_of_product(256) == 2.0 * 256 * 256 * 256 && num_threads() == 2 ? 0 : 1;
+            }),
+            "");
   EXPECT_EQ(sum_of_product(256), 2.0 * 256 * 256 * 256);
 }
 
@@ -110,14 +118,18 @@ TEST_F(ForkTest, AChildExits) {
 }
 
 TEST_F(ForkTest, AChildHasAChild) {
-  EXPECT_EQ(in_child([] {
-              sum_of_product(128);
-              return in_child([] { return sum_of_product(256) == 2.0 * 256 * 256 * 256 ? 0 : 1; }).empty() ? 0 : 2;
-            }),
-            "");
+  EXPECT_EQ(
+      in_child([] {
+        sum_of_product(128);
+        return in_child([] { return sum_of_product(256) == 2.0 * 256 * 256 * 256 ? 0 : 1; }).empty()
+                   ? 0
+                   : 2;
+      }),
+      "");
 }
 
-/// Takes most locks: those of plans that are new and old, of machine code, of random numbers, of memory, of a compiled function.
+/// Takes most locks: those of plans that are new and old, of machine code, of random numbers, of
+/// memory, of a compiled function.
 template <class F>
 bool uses_everything(std::int64_t n, F& f) {
   const Tensor x = rand({n, 64});
@@ -132,8 +144,9 @@ bool uses_everything(std::int64_t n, F& f) {
 }
 
 #ifndef __SANITIZE_ADDRESS__
-// The locks of its malloc stay taken in a child where another thread had them: a program of threads that call new and
-// delete, and of children that do, hangs with GCC 12's AddressSanitizer as well. So its builds do not have this test.
+// The locks of its malloc stay taken in a child where another thread had them: a program of threads
+// that call new and delete, and of children that do, hangs with GCC 12's AddressSanitizer as well.
+// So its builds do not have this test.
 TEST_F(ForkTest, OtherThreadsComputeMeanwhile) {
   auto f = compile([](const Tensor& x) { return x * 2.0 + 1.0; });
   std::atomic<bool> stops{false};
@@ -145,7 +158,8 @@ TEST_F(ForkTest, OtherThreadsComputeMeanwhile) {
     });
   }
   for (int round = 0; round < 40; ++round) {
-    const std::string end = in_child([&] { return uses_everything(size % 2000 + 1, f) && uses_everything(3000, f) ? 0 : 1; });
+    const std::string end = in_child(
+        [&] { return uses_everything(size % 2000 + 1, f) && uses_everything(3000, f) ? 0 : 1; });
     EXPECT_EQ(end, "") << "round " << round;
     if (!end.empty()) break;
   }
@@ -203,7 +217,9 @@ TEST_F(ForkTest, APrefetcherOfTheParent) {
                 return 1;
               } catch (const Error& error) {
                 const std::string text = error.what();
-                if (text.find("fork()") == std::string::npos || text.find("position 1") == std::string::npos) return 2;
+                if (text.find("fork()") == std::string::npos ||
+                    text.find("position 1") == std::string::npos)
+                  return 2;
               }
               batches.reset();
               auto own = prefetcher();
@@ -222,11 +238,13 @@ TEST_F(ForkTest, ExitWhileAPrefetcherWorks) {
                   if (uses_pool) sum_of_product(256);
                   destroyed_at_exit = prefetcher();
                   destroyed_at_exit->next();
-                  [[maybe_unused]] const Prefetcher* const leaked = leaks ? destroyed_at_exit.release() : nullptr;
+                  [[maybe_unused]] const Prefetcher* const leaked =
+                      leaks ? destroyed_at_exit.release() : nullptr;
                   std::exit(0);
                 }),
                 "")
-          << (uses_pool ? "with a pool, " : "without a pool, ") << (leaks ? "at work" : "destroyed at exit");
+          << (uses_pool ? "with a pool, " : "without a pool, ")
+          << (leaks ? "at work" : "destroyed at exit");
     }
   }
 }

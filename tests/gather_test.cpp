@@ -24,35 +24,59 @@ using test::plain;
 using test::Values;
 
 /// "[v] d, b s -> b s d"
-Graph embedding(std::int64_t v, std::int64_t d, std::int64_t b, std::int64_t s, DType dtype = DType::f32, DType positions = DType::i64) {
+Graph embedding(std::int64_t v, std::int64_t d, std::int64_t b, std::int64_t s,
+                DType dtype = DType::f32, DType positions = DType::i64) {
   return graph_of({{dtype, {v, d}}, {positions, {b, s}}},
-                  {.kind = OpKind::gather, .dtype = dtype, .shape = {b, s, d}, .axes = {{"b", b}, {"s", s}, {"d", d}},
-                   .reads = {{{}, {0, {{2, 1}}}}, plain({0, 1})}, .write = plain({0, 1, 2}), .dim = 0});
+                  {.kind = OpKind::gather,
+                   .dtype = dtype,
+                   .shape = {b, s, d},
+                   .axes = {{"b", b}, {"s", s}, {"d", d}},
+                   .reads = {{{}, {0, {{2, 1}}}}, plain({0, 1})},
+                   .write = plain({0, 1, 2}),
+                   .dim = 0});
 }
 
 /// "b s d, b s -> [v] d"
-Graph embedding_gradient(std::int64_t v, std::int64_t d, std::int64_t b, std::int64_t s, DType dtype = DType::f32) {
+Graph embedding_gradient(std::int64_t v, std::int64_t d, std::int64_t b, std::int64_t s,
+                         DType dtype = DType::f32) {
   return graph_of({{dtype, {b, s, d}}, {DType::i64, {b, s}}},
-                  {.kind = OpKind::scatter, .dtype = dtype, .shape = {v, d}, .axes = {{"b", b}, {"s", s}, {"d", d}},
-                   .reads = {plain({0, 1, 2}), plain({0, 1})}, .write = {{}, {0, {{2, 1}}}}, .dim = 0});
+                  {.kind = OpKind::scatter,
+                   .dtype = dtype,
+                   .shape = {v, d},
+                   .axes = {{"b", b}, {"s", s}, {"d", d}},
+                   .reads = {plain({0, 1, 2}), plain({0, 1})},
+                   .write = {{}, {0, {{2, 1}}}},
+                   .dim = 0});
 }
 
 /// "b [v], b -> b", and back "b, b -> b [v]"
 Graph choice(std::int64_t b, std::int64_t v) {
   return graph_of({{DType::f32, {b, v}}, {DType::i32, {b}}},
-                  {.kind = OpKind::gather, .shape = {b}, .axes = {{"b", b}}, .reads = {{{0, {{0, 1}}}, {}}, plain({0})},
-                   .write = plain({0}), .dim = 1});
+                  {.kind = OpKind::gather,
+                   .shape = {b},
+                   .axes = {{"b", b}},
+                   .reads = {{{0, {{0, 1}}}, {}}, plain({0})},
+                   .write = plain({0}),
+                   .dim = 1});
 }
 Graph one_hot(std::int64_t b, std::int64_t v, DType dtype = DType::f32) {
-  return graph_of({{dtype, {b}}, {DType::i32, {b}}},
-                  {.kind = OpKind::scatter, .dtype = dtype, .shape = {b, v}, .axes = {{"b", b}}, .reads = {plain({0}), plain({0})},
-                   .write = {{0, {{0, 1}}}, {}}, .dim = 1});
+  return graph_of({{dtype, {b}}, {DType::i32, {b}}}, {.kind = OpKind::scatter,
+                                                      .dtype = dtype,
+                                                      .shape = {b, v},
+                                                      .axes = {{"b", b}},
+                                                      .reads = {plain({0}), plain({0})},
+                                                      .write = {{0, {{0, 1}}}, {}},
+                                                      .dim = 1});
 }
 /// "n, n -> [v]"
 Graph histogram(std::int64_t n, std::int64_t v, DType dtype) {
-  return graph_of({{dtype, {n}}, {DType::i64, {n}}},
-                  {.kind = OpKind::scatter, .dtype = dtype, .shape = {v}, .axes = {{"n", n}}, .reads = {plain({0}), plain({0})},
-                   .write = {{}}, .dim = 0});
+  return graph_of({{dtype, {n}}, {DType::i64, {n}}}, {.kind = OpKind::scatter,
+                                                      .dtype = dtype,
+                                                      .shape = {v},
+                                                      .axes = {{"n", n}},
+                                                      .reads = {plain({0}), plain({0})},
+                                                      .write = {{}},
+                                                      .dim = 0});
 }
 
 TEST(GatherTest, RowsOfATable) {
@@ -76,7 +100,8 @@ TEST(GatherTest, MoreRowsThanOneTaskTakes) {
   Values x(3 * n), positions(n), want(n);
   for (std::size_t i = 0; i < n; ++i) {
     positions[i] = static_cast<double>(i * i % 3);
-    for (std::size_t k = 0; k < 3; ++k) x[3 * i + k] = static_cast<double>(i) + (k == i * i % 3 ? 0.5 : 0);
+    for (std::size_t k = 0; k < 3; ++k)
+      x[3 * i + k] = static_cast<double>(i) + (k == i * i % 3 ? 0.5 : 0);
     want[i] = static_cast<double>(i) + 0.5;
   }
   EXPECT_EQ(computed(choice(n, 3), {x, positions}), want);
@@ -115,7 +140,8 @@ TEST(GatherTest, CostIsOfElementsAndPositions) {
 }
 
 TEST(GatherTest, PositionsOutsideAreErrors) {
-  const auto fails = [](const Graph& graph, const std::vector<Values>& inputs, const std::string& text) {
+  const auto fails = [](const Graph& graph, const std::vector<Values>& inputs,
+                        const std::string& text) {
     try {
       computed(graph, inputs);
       ADD_FAILURE() << "no error where there ought to be: " << text;
@@ -130,12 +156,14 @@ TEST(GatherTest, PositionsOutsideAreErrors) {
   fails(choice(1, 5), {{1, 2, 3, 4, 5}, {5}}, "gather: position 5 is outside an axis of size 5");
   fails(embedding(0, 2, 1, 1), {{}, {0}}, "gather: position 0 is outside an axis of size 0");
   fails(one_hot(1, 5), {{1}, {-3}}, "scatter_add: position -3 is outside an axis of size 5");
-  fails(histogram(2, 4, DType::bf16), {{1, 1}, {3, 4}}, "scatter_add: position 4 is outside an axis of size 4");
+  fails(histogram(2, 4, DType::bf16), {{1, 1}, {3, 4}},
+        "scatter_add: position 4 is outside an axis of size 4");
   // In the last of very many, found by one of several threads.
   Values positions(100'000, 3);
   positions.back() = 4;
   set_num_threads(3);
-  fails(histogram(100'000, 4, DType::f32), {Values(100'000, 1), positions}, "scatter_add: position 4 is outside an axis of size 4");
+  fails(histogram(100'000, 4, DType::f32), {Values(100'000, 1), positions},
+        "scatter_add: position 4 is outside an axis of size 4");
 }
 
 TEST(GatherTest, NothingToGatherOrToAdd) {
@@ -169,7 +197,9 @@ TEST(ScatterAddTest, SmallFloatsAreAddedInF32) {
 
 TEST(ScatterAddTest, GraphNestAndCost) {
   const Graph graph = embedding_gradient(30, 8, 2, 5);
-  EXPECT_NE(to_string(graph).find("scatter sum %0, %1  \"b s d, b s -> [%1] d\"  : f32 (30, 8)"), std::string::npos) << to_string(graph);
+  EXPECT_NE(to_string(graph).find("scatter sum %0, %1  \"b s d, b s -> [%1] d\"  : f32 (30, 8)"),
+            std::string::npos)
+      << to_string(graph);
   const InputLayout layouts[] = {{{40, 8, 1}, 0}, {{5, 1}, 0}};
   const Program program = lower(graph, layouts);
   ASSERT_EQ(program.nests.size(), 1u);
@@ -216,17 +246,20 @@ TEST(GatherTest, VerifyFindsWhatIsWrong) {
   EXPECT_THROW(verify(scatter), std::logic_error);
 }
 
-// --- random calls -----------------------------------------------------------------------------------
+// --- random calls
+// -----------------------------------------------------------------------------------
 
-/// x or the result of a scatter has the axes `own` and one dimension for the positions; positions have some
-/// axes; the values, or the result of a gather, have axes in any order.
+/// x or the result of a scatter has the axes `own` and one dimension for the positions; positions
+/// have some axes; the values, or the result of a gather, have axes in any order.
 struct RandomCall {
   Graph graph;
   std::vector<Values> inputs;
 };
 
 RandomCall random_call(std::mt19937_64& random, bool gathers) {
-  const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+  const auto below = [&](std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+  };
   const std::int64_t some_sizes[] = {1, 1, 2, 3, 4, 5, 8, 17, 70};
   std::vector<Axis> axes;
   const std::int64_t count = below(5);
@@ -244,7 +277,8 @@ RandomCall random_call(std::mt19937_64& random, bool gathers) {
   std::vector<int> own, of_positions, all(axes.size());
   std::iota(all.begin(), all.end(), 0);
   for (int a : all) {
-    // An axis belongs to the table, to the positions, or to both; of values, sometimes to nothing else.
+    // An axis belongs to the table, to the positions, or to both; of values, sometimes to nothing
+    // else.
     const std::int64_t kind = below(7);
     if (kind < 3 || kind == 6) own.push_back(a);
     if (kind >= 3 && kind < 5) of_positions.push_back(a);
@@ -264,26 +298,40 @@ RandomCall random_call(std::mt19937_64& random, bool gathers) {
   Shape indirect_shape;
   indirect.insert(indirect.begin() + dim, DimIndex{});
   for (std::size_t d = 0; d < indirect.size(); ++d) {
-    indirect_shape.push_back(static_cast<std::int64_t>(d) == dim ? size : axes[static_cast<std::size_t>(indirect[d].terms[0].axis)].size);
+    indirect_shape.push_back(static_cast<std::int64_t>(d) == dim
+                                 ? size
+                                 : axes[static_cast<std::size_t>(indirect[d].terms[0].axis)].size);
   }
   std::vector<int> other = shuffled(all);
-  if (!gathers && !other.empty() && below(4) == 0) other.pop_back();  // values that are the same along an axis
+  if (!gathers && !other.empty() && below(4) == 0)
+    other.pop_back();  // values that are the same along an axis
 
   const DType dtype = all_dtypes[below(std::size(all_dtypes))];
   const DType position_dtype = below(2) == 0 ? DType::i64 : DType::i32;
-  Op op{.kind = gathers ? OpKind::gather : OpKind::scatter, .dtype = dtype, .axes = axes, .dim = static_cast<int>(dim)};
-  constexpr Combine combines[] = {Combine::sum, Combine::sum, Combine::prod, Combine::max, Combine::min};
+  Op op{.kind = gathers ? OpKind::gather : OpKind::scatter,
+        .dtype = dtype,
+        .axes = axes,
+        .dim = static_cast<int>(dim)};
+  constexpr Combine combines[] = {Combine::sum, Combine::sum, Combine::prod, Combine::max,
+                                  Combine::min};
   if (!gathers) op.combine = combines[below(5)];
   // Doubles do not hold the greatest integers of 64 bits.
-  if (op.combine == Combine::min && is_integral(dtype) && size_of(dtype) == 8) op.combine = Combine::max;
+  if (op.combine == Combine::min && is_integral(dtype) && size_of(dtype) == 8)
+    op.combine = Combine::max;
   Shape input_shape = gathers ? indirect_shape : shape_of(other);
   op.shape = gathers ? shape_of(other) : indirect_shape;
   op.reads = {gathers ? indirect : plain(other), plain(of_positions)};
   op.write = gathers ? plain(other) : indirect;
-  RandomCall call{graph_of({{dtype, input_shape}, {position_dtype, shape_of(of_positions)}}, op), {}};
-  Values x(static_cast<std::size_t>(numel(input_shape))), positions(static_cast<std::size_t>(numel(shape_of(of_positions))));
+  RandomCall call{graph_of({{dtype, input_shape}, {position_dtype, shape_of(of_positions)}}, op),
+                  {}};
+  Values x(static_cast<std::size_t>(numel(input_shape))),
+      positions(static_cast<std::size_t>(numel(shape_of(of_positions))));
   // Sums of few small numbers and products of none, which every dtype holds.
-  for (double& v : x) v = static_cast<double>(gathers ? below(2) : op.combine == Combine::prod ? below(50) != 0 : op.combine == Combine::sum ? below(50) == 0 : below(2));
+  for (double& v : x)
+    v = static_cast<double>(gathers                       ? below(2)
+                            : op.combine == Combine::prod ? below(50) != 0
+                            : op.combine == Combine::sum  ? below(50) == 0
+                                                          : below(2));
   for (double& p : positions) p = static_cast<double>(below(size));
   call.inputs = {x, positions};
   return call;
@@ -321,7 +369,8 @@ TEST_P(RandomGatherTest, KernelsAgreeWithTheInterpreter) {
   }
   EXPECT_GT(compared, 50'000u);
 }
-INSTANTIATE_TEST_SUITE_P(, RandomGatherTest, testing::Bool(), [](const auto& info) { return info.param ? "gather" : "scatter_add"; });
+INSTANTIATE_TEST_SUITE_P(, RandomGatherTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "gather" : "scatter_add"; });
 
 TEST(ScatterAddTest, BitsDoNotDependOnThreads) {
   constexpr std::uint64_t seed = 11;
@@ -332,7 +381,8 @@ TEST(ScatterAddTest, BitsDoNotDependOnThreads) {
     for (ValueId i = 0; i < 2; ++i) {
       inputs.emplace_back(static_cast<std::size_t>(numel(graph.op(i).shape)));
       for (double& x : inputs.back()) {
-        x = i == 0 ? std::normal_distribution<double>()(random) : static_cast<double>(random() % static_cast<std::uint64_t>(size));
+        x = i == 0 ? std::normal_distribution<double>()(random)
+                   : static_cast<double>(random() % static_cast<std::uint64_t>(size));
       }
     }
     set_num_threads(1);
@@ -344,7 +394,8 @@ TEST(ScatterAddTest, BitsDoNotDependOnThreads) {
     for (double& x : inputs[0]) x = test::stored(x, graph.op(0).dtype);
     const Values exact = interpreted(graph, inputs);
     const double tolerance = graph.op(0).dtype == DType::f32 ? 1e-4 : 1e-2;
-    for (std::size_t e = 0; e < one.size(); ++e) ASSERT_NEAR(one[e], exact[e], tolerance * (1 + std::abs(exact[e])));
+    for (std::size_t e = 0; e < one.size(); ++e)
+      ASSERT_NEAR(one[e], exact[e], tolerance * (1 + std::abs(exact[e])));
   };
   for (DType dtype : {DType::f32, DType::bf16}) {
     expect_same(embedding_gradient(50, 200, 4, 300, dtype), 50);

@@ -104,7 +104,8 @@ class Finished {
 
   void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
     for (std::int64_t i = row; i < row + rows; ++i) {
-      for (std::int64_t j = col; j < col + cols; ++j) ++times_[static_cast<std::size_t>(i * cols_ + j)];
+      for (std::int64_t j = col; j < col + cols; ++j)
+        ++times_[static_cast<std::size_t>(i * cols_ + j)];
     }
   }
   void expect_each_once() const { EXPECT_EQ(times_, std::vector<int>(times_.size(), 1)); }
@@ -210,7 +211,8 @@ TYPED_TEST(GemmTest, LargeBlocks) {
   Matrix<TypeParam> z(m, n, Lie::rows, random);
   gemm<TypeParam>(z.ref(), x.ref(), y.ref(), false);
   for (int tries = 0; tries < 5000; ++tries) {
-    const auto i = static_cast<std::int64_t>(random() % m), j = static_cast<std::int64_t>(random() % n);
+    const auto i = static_cast<std::int64_t>(random() % m),
+               j = static_cast<std::int64_t>(random() % n);
     TypeParam sum{};
     for (std::int64_t l = 0; l < k; ++l) sum += x(i, l) * y(l, j);
     ASSERT_EQ(z(i, j), sum) << i << ' ' << j;
@@ -281,10 +283,11 @@ TEST(GemmIntegersTest, Wrap) {
 
 /// Values are small integers, so that sums in f32 are exact, and one in bf16 is rounded once.
 template <class C>
-void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies, Lie a_lies, Lie b_lies,
-                         bool accumulate, std::mt19937_64& random) {
-  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying " << static_cast<int>(c_lies)
-                                  << static_cast<int>(a_lies) << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
+void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies, Lie a_lies,
+                         Lie b_lies, bool accumulate, std::mt19937_64& random) {
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying "
+                                  << static_cast<int>(c_lies) << static_cast<int>(a_lies)
+                                  << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
   const Matrix<bf16> a(m, k, a_lies, random), b(k, n, b_lies, random);
   Matrix<C> c(m, n, c_lies, random);
   const Matrix<C> before = c;
@@ -306,7 +309,8 @@ void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_l
 TEST(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   std::mt19937_64 random(8);
   const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
-  const std::int64_t sizes[] = {0, 1, 2, 3, 7, 11, 12, 13, 15, 16, 17, 24, 25, 31, 32, 33, 47, 48, 65, 97, 130};
+  const std::int64_t sizes[] = {0,  1,  2,  3,  7,  11, 12, 13, 15, 16, 17,
+                                24, 25, 31, 32, 33, 47, 48, 65, 97, 130};
   for (std::int64_t m : sizes) {
     for (std::int64_t n : sizes) {
       const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
@@ -318,7 +322,8 @@ TEST(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
 
 TEST(GemmBf16Test, EveryCombinationOfWaysToLie) {
   std::mt19937_64 random(9);
-  const std::int64_t sizes[][3] = {{4, 4, 4}, {37, 53, 41}, {64, 64, 32}, {1, 40, 50}, {40, 1, 51}, {1, 1, 70}, {111, 35, 66}};
+  const std::int64_t sizes[][3] = {{4, 4, 4},   {37, 53, 41}, {64, 64, 32}, {1, 40, 50},
+                                   {40, 1, 51}, {1, 1, 70},   {111, 35, 66}};
   for (const auto& [m, n, k] : sizes) {
     for (Lie c : ways_to_lie) {
       for (Lie a : ways_to_lie) {
@@ -334,22 +339,26 @@ TEST(GemmBf16Test, EveryCombinationOfWaysToLie) {
 // Past the blocks of depth and columns, and past the panels of a that are packed together.
 TEST(GemmBf16Test, SeveralBlocks) {
   std::mt19937_64 random(10);
-  const std::int64_t sizes[][3] = {{150, 20, 700}, {30, 200, 2048}, {13, 1100, 300}, {131, 530, 257}, {3, 2000, 3}};
+  const std::int64_t sizes[][3] = {
+      {150, 20, 700}, {30, 200, 2048}, {13, 1100, 300}, {131, 530, 257}, {3, 2000, 3}};
   for (const auto& [m, n, k] : sizes) {
     for (Lie a : ways_to_lie) {
-      const Lie b = ways_to_lie[random() % std::size(ways_to_lie)], c = ways_to_lie[random() % std::size(ways_to_lie)];
+      const Lie b = ways_to_lie[random() % std::size(ways_to_lie)],
+                c = ways_to_lie[random() % std::size(ways_to_lie)];
       expect_bf16_product<float>(m, n, k, c, a, b, random() % 2 == 0, random);
       expect_bf16_product<bf16>(m, n, k, c, a, b, false, random);
     }
   }
-  for (std::int64_t k : {2049, 2050, 6001}) expect_bf16_product<float>(20, 150, k, Lie::rows, Lie::rows, Lie::columns, true, random);
+  for (std::int64_t k : {2049, 2050, 6001})
+    expect_bf16_product<float>(20, 150, k, Lie::rows, Lie::rows, Lie::columns, true, random);
 }
 
 TEST(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
   std::mt19937_64 random(11);
   for (Lie lie : {Lie::rows, Lie::columns, Lie::neither}) {
     for (std::int64_t k : {21, 22}) {
-      // What lies behind a row or a column is its neighbour, which must not be multiplied by the zeros of an odd depth.
+      // What lies behind a row or a column is its neighbour, which must not be multiplied by the
+      // zeros of an odd depth.
       const std::int64_t m = 19, n = 37;
       Matrix<bf16> a(m, k, lie, random), b(k, n, lie, random), c(m, n, Lie::rows, random);
       a.ref().data[4 * a.ref().row_stride] = convert<bf16>(std::numeric_limits<float>::infinity());

@@ -435,7 +435,8 @@ class Maker {
         const RuntimeAxisSize size = axis("v", 1 + below(4));
         const Tensor positions = random_positions(rows, size.size);
         if (below(3) == 0) {
-          return add("cumprod " + name_of(k), [=](const Tensors& x) { return cumprod(x[k], runtime("[s] ...")); });
+          return add("cumprod " + name_of(k),
+                     [=](const Tensors& x) { return cumprod(x[k], runtime("[s] ...")); });
         }
         return add("scatter_add " + name_of(k), [=](const Tensors& x) {
           return scatter_add(x[k], positions, runtime("s ..., s -> [v] ..."), size);

@@ -393,14 +393,19 @@ EIN_GRADIENTS(
         {"scatter_prod",
          {{2, 4}},
          [](X x) {
-           return scatter_prod(x[0], positions({1, 3, 1, 1}, {4}), "a b, b -> a [v]", "v"_a = 4) * positions({1, 2, 3, 4}, {4});
+           return scatter_prod(x[0], positions({1, 3, 1, 1}, {4}), "a b, b -> a [v]", "v"_a = 4) *
+                  positions({1, 2, 3, 4}, {4});
          }},
         {"scatter_max, of all",
          {{2, 4}},
-         [](X x) { return scatter_max(x[0], positions({0, 1, 1, 0}, {4}), "a b, b -> [v]", "v"_a = 2); }},
+         [](X x) {
+           return scatter_max(x[0], positions({0, 1, 1, 0}, {4}), "a b, b -> [v]", "v"_a = 2);
+         }},
         {"scatter_min, of all",
          {{2, 4}},
-         [](X x) { return scatter_min(x[0], positions({0, 1, 1, 0}, {4}), "a b, b -> [v]", "v"_a = 2); }},
+         [](X x) {
+           return scatter_min(x[0], positions({0, 1, 1, 0}, {4}), "a b, b -> [v]", "v"_a = 2);
+         }},
         {"cumprod", {{3, 4}}, [](X x) { return cumprod(x[0], "a [b]"); }},
         {"cumprod along the first", {{3, 4}}, [](X x) { return cumprod(x[0], "[a] b"); }},
         {"cummax", {{3, 5}}, [](X x) { return cummax(x[0], "a [b]"); }},

@@ -17,8 +17,8 @@ namespace {
 using test::get_values;
 
 /// for i in rows, j in columns: out[i, j] = expr of operands that lie as given.
-LoopNest map_nest(std::int64_t rows, std::int64_t columns, std::vector<LoopNest::Operand> inputs, LoopNest::Operand output,
-                  const ScalarExpr& body) {
+LoopNest map_nest(std::int64_t rows, std::int64_t columns, std::vector<LoopNest::Operand> inputs,
+                  LoopNest::Operand output, const ScalarExpr& body) {
   LoopNest nest;
   nest.axes = {{"i", rows, false, false}, {"j", columns, false, false}};
   nest.inputs = std::move(inputs);
@@ -30,17 +30,23 @@ LoopNest::Operand at(int buffer, std::vector<std::int64_t> strides, std::int64_t
   return {.buffer = buffer, .dtype = DType::f32, .offset = offset, .strides = std::move(strides)};
 }
 
-/// x -> x + 1 -> sum of rows -> x · sum: a buffer of the input, two of intermediate values, one of the result.
+/// x -> x + 1 -> sum of rows -> x · sum: a buffer of the input, two of intermediate values, one of
+/// the result.
 Program chain(std::int64_t rows, std::int64_t columns) {
   Program p;
   p.input_count = 1;
-  p.buffers = {{rows * columns, DType::f32}, {rows * columns, DType::f32}, {rows, DType::f32}, {rows * columns, DType::f32}};
-  p.nests.push_back(map_nest(rows, columns, {at(0, {columns, 1})}, at(1, {columns, 1}), Ex::input(0) + 1.0));
+  p.buffers = {{rows * columns, DType::f32},
+               {rows * columns, DType::f32},
+               {rows, DType::f32},
+               {rows * columns, DType::f32}};
+  p.nests.push_back(
+      map_nest(rows, columns, {at(0, {columns, 1})}, at(1, {columns, 1}), Ex::input(0) + 1.0));
   LoopNest sum = map_nest(rows, columns, {at(1, {columns, 1})}, at(2, {1, 0}), Ex::input(0));
   sum.axes[1].reduced = true;
   sum.combine = Combine::sum;
   p.nests.push_back(sum);
-  p.nests.push_back(map_nest(rows, columns, {at(1, {columns, 1}), at(2, {1, 0})}, at(3, {columns, 1}), Ex::input(0) * Ex::input(1)));
+  p.nests.push_back(map_nest(rows, columns, {at(1, {columns, 1}), at(2, {1, 0})},
+                             at(3, {columns, 1}), Ex::input(0) * Ex::input(1)));
   return p;
 }
 
@@ -54,7 +60,8 @@ TEST(Group, ChainsOverTheSameRowsRunTogether) {
   EXPECT_TRUE(p.buffers[2].is_local);
   EXPECT_FALSE(p.buffers[0].is_local);
   EXPECT_FALSE(p.buffers[3].is_local);
-  EXPECT_NE(to_string(p).find("the next 3 together, in 8 blocks:"), std::string::npos) << to_string(p);
+  EXPECT_NE(to_string(p).find("the next 3 together, in 8 blocks:"), std::string::npos)
+      << to_string(p);
 }
 
 TEST(Group, WhatIsKeptIsNotLocal) {
@@ -117,8 +124,8 @@ TEST(Group, NestsWithNothingInCommonStayApart) {
   EXPECT_EQ(p.groups.size(), 2u);
 }
 
-// A few columns of each of many rows come slowly from memory: neither is a sum of columns cut into such pieces,
-// nor a map before it for its sake.
+// A few columns of each of many rows come slowly from memory: neither is a sum of columns cut into
+// such pieces, nor a map before it for its sake.
 TEST(Group, ColumnsAreNotCutIntoShortPieces) {
   Program p = chain(4096, 768);
   p.nests.pop_back();
@@ -128,7 +135,8 @@ TEST(Group, ColumnsAreNotCutIntoShortPieces) {
   p.nests[1].output.strides = {0, 1};
   group_nests(p, Target{}, std::vector{1, 2});
   for (const Program::Group& group : p.groups) {
-    for (std::size_t i = 0; i < group.axes.size(); ++i) EXPECT_EQ(p.nests[group.first + i].axes[group.axes[i]].name, "i") << to_string(p);
+    for (std::size_t i = 0; i < group.axes.size(); ++i)
+      EXPECT_EQ(p.nests[group.first + i].axes[group.axes[i]].name, "i") << to_string(p);
   }
 }
 
@@ -162,7 +170,8 @@ TEST(Group, ASumOverTheBlocksBecomesTwo) {
   EXPECT_FALSE(p.nests[2].epilogue.steps.empty());
 }
 
-// Only what the blocks of the group are is at hand: here they are rows, and the sum wants blocks of columns of them.
+// Only what the blocks of the group are is at hand: here they are rows, and the sum wants blocks of
+// columns of them.
 TEST(Group, ASumAcrossTheBlocksStaysWhole) {
   Program p = chain(64, 1024);
   p.nests[1].axes[0].size = 1;
@@ -186,7 +195,8 @@ TEST(Group, ASumOverBlocksOfManyOrFewRowsStaysWhole) {
 TEST(Group, ATransposedReaderIsCutAlongTheOtherAxisOrNotAtAll) {
   Program p = chain(256, 256);
   // The last nest reads what the first wrote with rows and columns exchanged.
-  p.nests[2] = map_nest(256, 256, {at(1, {1, 256}), at(2, {0, 1})}, at(3, {256, 1}), Ex::input(0) * Ex::input(1));
+  p.nests[2] = map_nest(256, 256, {at(1, {1, 256}), at(2, {0, 1})}, at(3, {256, 1}),
+                        Ex::input(0) * Ex::input(1));
   group_nests(p, Target{}, std::vector{3});
   for (const Program::Group& group : p.groups) {
     if (group.first + group.count != 3 || group.count < 2) continue;
@@ -198,28 +208,35 @@ TEST(Group, InputsThatShareMemoryAreOne) {
   Program p;
   p.input_count = 3;
   p.buffers = {{65536, DType::f32}, {65536, DType::f32}, {65536, DType::f32}};
-  // Writes buffer 0, then reads the first row of buffer 1 for each row, which would be harmless were it not the same memory.
+  // Writes buffer 0, then reads the first row of buffer 1 for each row, which would be harmless
+  // were it not the same memory.
   p.nests.push_back(map_nest(256, 256, {at(2, {256, 1})}, at(0, {256, 1}), Ex::input(0) + 1.0));
   p.buffers.push_back({65536, DType::f32});
-  p.nests.push_back(map_nest(256, 256, {at(1, {0, 1}), at(2, {256, 1})}, at(3, {256, 1}), Ex::input(0) + Ex::input(1)));
+  p.nests.push_back(map_nest(256, 256, {at(1, {0, 1}), at(2, {256, 1})}, at(3, {256, 1}),
+                             Ex::input(0) + Ex::input(1)));
   group_nests(p, Target{}, std::vector{3});
   EXPECT_EQ(p.groups.size(), 1u);
   group_nests(p, Target{}, std::vector{3}, std::vector{0, 0, 2});
   EXPECT_EQ(p.groups.size(), 2u);
 }
 
-/// The nest of two axes in plain loops: x/2 + y, or x - j where it has one operand; combined along an axis.
+/// The nest of two axes in plain loops: x/2 + y, or x - j where it has one operand; combined along
+/// an axis.
 void run_plainly(const LoopNest& nest, std::vector<std::vector<float>>& buffers) {
   const auto element = [&](const LoopNest::Operand& o, std::int64_t i, std::int64_t j) -> float& {
-    return buffers[static_cast<std::size_t>(o.buffer)][static_cast<std::size_t>(o.offset + i * o.strides[0] + j * o.strides[1])];
+    return buffers[static_cast<std::size_t>(o.buffer)]
+                  [static_cast<std::size_t>(o.offset + i * o.strides[0] + j * o.strides[1])];
   };
   for (std::int64_t i = 0; i < nest.axes[0].size; ++i) {
     for (std::int64_t j = 0; j < nest.axes[1].size; ++j) {
       const float x = element(nest.inputs[0], i, j);
-      const float value = nest.inputs.size() == 2 ? x / 2 + element(nest.inputs[1], i, j) : x - static_cast<float>(j);
+      const float value = nest.inputs.size() == 2 ? x / 2 + element(nest.inputs[1], i, j)
+                                                  : x - static_cast<float>(j);
       float& to = element(nest.output, i, j);
       const bool is_first = (nest.axes[0].reduced ? i : j) == 0;
-      to = !nest.combine || is_first ? value : *nest.combine == Combine::sum ? to + value : std::max(to, value);
+      to = !nest.combine || is_first       ? value
+           : *nest.combine == Combine::sum ? to + value
+                                           : std::max(to, value);
     }
   }
 }
@@ -239,14 +256,19 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
     std::vector<std::vector<std::int64_t>> strides(2, {columns, 1});  // of each buffer
     const int count = 2 + any(6);
     for (int n = 0; n < count; ++n) {
-      const int x = any(static_cast<int>(p.buffers.size())), y = any(static_cast<int>(p.buffers.size())), out = static_cast<int>(p.buffers.size());
+      const int x = any(static_cast<int>(p.buffers.size())),
+                y = any(static_cast<int>(p.buffers.size())),
+                out = static_cast<int>(p.buffers.size());
       const auto read = [&](int b) {
         const auto& lies = strides[static_cast<std::size_t>(b)];
         return any(8) == 0 && rows == columns ? at(b, {lies[1], lies[0]}) : at(b, lies);
       };
       const bool sums = any(2) == 0, sums_down = sums && any(2) == 0;
-      strides.push_back(sums_down ? std::vector<std::int64_t>{0, 1} : sums ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{columns, 1});
-      LoopNest nest = map_nest(rows, columns, {read(x), read(y)}, at(out, strides.back()), Ex::input(0) * 0.5 + Ex::input(1));
+      strides.push_back(sums_down ? std::vector<std::int64_t>{0, 1}
+                        : sums    ? std::vector<std::int64_t>{1, 0}
+                                  : std::vector<std::int64_t>{columns, 1});
+      LoopNest nest = map_nest(rows, columns, {read(x), read(y)}, at(out, strides.back()),
+                               Ex::input(0) * 0.5 + Ex::input(1));
       if (sums) {
         nest.axes[sums_down ? 0 : 1].reduced = true;
         nest.combine = any(2) ? Combine::sum : Combine::max;
@@ -271,21 +293,25 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
     std::vector<std::byte*> addresses;
     for (std::size_t b = 0; b < got.size(); ++b) {
       // Nobody may touch what a local buffer would have had.
-      addresses.push_back(p.buffers[b].is_local ? nullptr : reinterpret_cast<std::byte*>(got[b].data()));
+      addresses.push_back(p.buffers[b].is_local ? nullptr
+                                                : reinterpret_cast<std::byte*>(got[b].data()));
     }
     for (const Program::Group& group : p.groups) {
       together += group.count > 1;
       const auto kernel = host::make_kernel(p, group);
       const int threads = 1 + round % 3;
       std::vector<double> workspace(kernel->workspace_bytes(threads) / sizeof(double) + 16);
-      auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
+      auto* aligned = reinterpret_cast<std::byte*>(
+          (reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
       kernel->run({addresses, aligned, {}, threads});
     }
     for (const LoopNest& nest : nests) run_plainly(nest, want);
     for (std::size_t b = 0; b < buffers; ++b) {
       if (p.buffers[b].is_local) continue;
       for (std::size_t i = 0; i < got[b].size(); ++i) {
-        ASSERT_NEAR(got[b][i], want[b][i], 1e-3 * (1 + std::abs(want[b][i]))) << "round " << round << " buffer " << b << "\n" << to_string(p);
+        ASSERT_NEAR(got[b][i], want[b][i], 1e-3 * (1 + std::abs(want[b][i])))
+            << "round " << round << " buffer " << b << "\n"
+            << to_string(p);
       }
     }
   }

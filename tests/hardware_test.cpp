@@ -292,7 +292,8 @@ TEST_F(MeasuredCpu, IsPlausibleAndKept) {
   EXPECT_GT(*cpu.peak(DType::f64), 1e7 * num_threads());
   EXPECT_LT(*cpu.peak(DType::f64), *cpu.peak(DType::f32));
   EXPECT_EQ(cpu.peak(DType::f16), cpu.peak(DType::f32));
-  // Pairs at a time where the processor has that; but a build with sanitizers measures its own overhead.
+  // Pairs at a time where the processor has that; but a build with sanitizers measures its own
+  // overhead.
   EXPECT_GT(*cpu.peak(DType::bf16), 0.5 * *cpu.peak(DType::f32));
   EXPECT_EQ(cpu.peak(DType::i32), std::nullopt);
   EXPECT_GT(cpu.bandwidth, 1e7);
@@ -311,7 +312,13 @@ TEST_F(MeasuredCpu, IsPlausibleAndKept) {
 CpuLimits numbers() {
   static int calls = 0;
   const double rate = 1e9 + ++calls;
-  return {.model = {}, .threads = 0, .f32 = 2 * rate, .f64 = rate, .bf16 = 4 * rate, .read = rate, .copy = rate};
+  return {.model = {},
+          .threads = 0,
+          .f32 = 2 * rate,
+          .f64 = rate,
+          .bf16 = 4 * rate,
+          .read = rate,
+          .copy = rate};
 }
 
 TEST_F(MeasuredCpu, FilesThatAreNotWhatWasWrittenAreMeasuredAnew) {

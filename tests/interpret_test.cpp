@@ -1,5 +1,5 @@
-// The reference interpreter, by hand: it is the oracle of the backends, so nothing else checks it but this
-// and the brute force of oracle_test.cpp.
+// The reference interpreter, by hand: it is the oracle of the backends, so nothing else checks it
+// but this and the brute force of oracle_test.cpp.
 #include "nest/interpret.hpp"
 
 #include <gtest/gtest.h>
@@ -34,36 +34,61 @@ Graph graph_of(std::vector<Shape> shapes, Op op) {
   return graph;
 }
 
-Values run(const Graph& graph, std::vector<Values> inputs) { return Interpreter<>::run(graph, std::move(inputs))[0]; }
+Values run(const Graph& graph, std::vector<Values> inputs) {
+  return Interpreter<>::run(graph, std::move(inputs))[0];
+}
 
 TEST(InterpretTest, ReindexTransposesSplitsRepeatsAndTakesDiagonals) {
   const std::vector<Axis> ab{{"a", 2}, {"b", 3}};
-  const auto moved = [&](const Shape& from, const Shape& to, std::vector<Axis> axes, Access read, Access write, Values x) {
-    return run(graph_of({from}, {.kind = OpKind::reindex, .shape = to, .axes = axes, .reads = {read}, .write = write}), {x});
+  const auto moved = [&](const Shape& from, const Shape& to, std::vector<Axis> axes, Access read,
+                         Access write, Values x) {
+    return run(
+        graph_of(
+            {from},
+            {.kind = OpKind::reindex, .shape = to, .axes = axes, .reads = {read}, .write = write}),
+        {x});
   };
-  EXPECT_EQ(moved({2, 3}, {3, 2}, ab, plain({0, 1}), plain({1, 0}), {1, 2, 3, 4, 5, 6}), (Values{1, 4, 2, 5, 3, 6}));
-  EXPECT_EQ(moved({6}, {3, 2}, ab, {{0, {{0, 3}, {1, 1}}}}, plain({1, 0}), {1, 2, 3, 4, 5, 6}), (Values{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(moved({2, 3}, {3, 2}, ab, plain({0, 1}), plain({1, 0}), {1, 2, 3, 4, 5, 6}),
+            (Values{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(moved({6}, {3, 2}, ab, {{0, {{0, 3}, {1, 1}}}}, plain({1, 0}), {1, 2, 3, 4, 5, 6}),
+            (Values{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(moved({2}, {2, 3}, ab, plain({0}), plain({0, 1}), {7, 8}), (Values{7, 7, 7, 8, 8, 8}));
-  EXPECT_EQ(moved({3, 3}, {3}, {{"a", 3}}, plain({0, 0}), plain({0}), {1, 2, 3, 4, 5, 6, 7, 8, 9}), (Values{1, 5, 9}));
+  EXPECT_EQ(moved({3, 3}, {3}, {{"a", 3}}, plain({0, 0}), plain({0}), {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+            (Values{1, 5, 9}));
   // A slice: from element 1, every second.
-  EXPECT_EQ(moved({6}, {3}, {{"a", 3}}, {{1, {{0, 2}}}}, plain({0}), {0, 1, 2, 3, 4, 5}), (Values{1, 3, 5}));
+  EXPECT_EQ(moved({6}, {3}, {{"a", 3}}, {{1, {{0, 2}}}}, plain({0}), {0, 1, 2, 3, 4, 5}),
+            (Values{1, 3, 5}));
 }
 
 TEST(InterpretTest, Contract) {
-  const Op product{.kind = OpKind::contract, .shape = {2, 2}, .axes = {{"i", 2}, {"j", 2}, {"k", 3}},
-                   .reads = {plain({0, 2}), plain({2, 1})}, .write = plain({0, 1})};
-  EXPECT_EQ(run(graph_of({{2, 3}, {3, 2}}, product), {{1, 2, 3, 4, 5, 6}, {1, 0, 2, 1, 0, 3}}), (Values{5, 11, 14, 23}));
-  const Op nothing{.kind = OpKind::contract, .shape = {2}, .axes = {{"i", 2}, {"k", 0}}, .reads = {plain({0, 1}), plain({1})},
+  const Op product{.kind = OpKind::contract,
+                   .shape = {2, 2},
+                   .axes = {{"i", 2}, {"j", 2}, {"k", 3}},
+                   .reads = {plain({0, 2}), plain({2, 1})},
+                   .write = plain({0, 1})};
+  EXPECT_EQ(run(graph_of({{2, 3}, {3, 2}}, product), {{1, 2, 3, 4, 5, 6}, {1, 0, 2, 1, 0, 3}}),
+            (Values{5, 11, 14, 23}));
+  const Op nothing{.kind = OpKind::contract,
+                   .shape = {2},
+                   .axes = {{"i", 2}, {"k", 0}},
+                   .reads = {plain({0, 1}), plain({1})},
                    .write = plain({0})};
   EXPECT_EQ(run(graph_of({{2, 0}, {0}}, nothing), {{}, {}}), (Values{0, 0}));
-  const Op outer{.kind = OpKind::contract, .shape = {2, 2}, .axes = {{"i", 2}, {"j", 2}}, .reads = {plain({0}), plain({1}), plain({})},
+  const Op outer{.kind = OpKind::contract,
+                 .shape = {2, 2},
+                 .axes = {{"i", 2}, {"j", 2}},
+                 .reads = {plain({0}), plain({1}), plain({})},
                  .write = plain({0, 1})};
   EXPECT_EQ(run(graph_of({{2}, {2}, {}}, outer), {{1, 2}, {3, 4}, {10}}), (Values{30, 40, 60, 80}));
 }
 
 Values reduced(Combine combine, const Values& x, DType dtype = DType::f64) {
   const auto n = static_cast<std::int64_t>(x.size());
-  Graph graph = graph_of({{n}}, {.kind = OpKind::reduce, .dtype = DType::f64, .axes = {{"n", n}}, .reads = {plain({0})}, .combine = combine});
+  Graph graph = graph_of({{n}}, {.kind = OpKind::reduce,
+                                 .dtype = DType::f64,
+                                 .axes = {{"n", n}},
+                                 .reads = {plain({0})},
+                                 .combine = combine});
   for (Op& op : graph.ops) op.dtype = dtype;
   return run(graph, {x});
 }
@@ -95,14 +120,20 @@ TEST(InterpretTest, Reduce) {
 
 /// The value of an expression of two numbers.
 double evaluated(const Ex& expr, double x, double y, DType dtype = DType::f64) {
-  return run(graph_of({{}, {}}, {.kind = OpKind::map, .dtype = dtype, .reads = {{}, {}}, .expr = expr, .compute = DType::f64}),
+  return run(graph_of({{}, {}}, {.kind = OpKind::map,
+                                 .dtype = dtype,
+                                 .reads = {{}, {}},
+                                 .expr = expr,
+                                 .compute = DType::f64}),
              {{x}, {y}})[0];
 }
 
 TEST(InterpretTest, EveryScalarOperation) {
   const Ex x = Ex::input(0), y = Ex::input(1);
   const auto one = [&](ScalarOp op, double a) { return evaluated(Ex::apply(op, x), a, 0); };
-  const auto two = [&](ScalarOp op, double a, double b) { return evaluated(Ex::apply(op, x, y), a, b); };
+  const auto two = [&](ScalarOp op, double a, double b) {
+    return evaluated(Ex::apply(op, x, y), a, b);
+  };
   EXPECT_EQ(one(ScalarOp::neg, 3), -3);
   EXPECT_EQ(one(ScalarOp::abs, -3), 3);
   EXPECT_EQ(one(ScalarOp::sqrt, 9), 3);
@@ -159,11 +190,19 @@ TEST(InterpretTest, EveryScalarOperation) {
 }
 
 TEST(InterpretTest, IndexAndRandomLeavesKnowTheirPlace) {
-  const Op index{.kind = OpKind::map, .shape = {3, 2}, .axes = {{"a", 2}, {"b", 3}}, .write = plain({1, 0}),
-                 .expr = Ex::index(0) * 10.0 + Ex::index(1), .compute = DType::f64};
+  const Op index{.kind = OpKind::map,
+                 .shape = {3, 2},
+                 .axes = {{"a", 2}, {"b", 3}},
+                 .write = plain({1, 0}),
+                 .expr = Ex::index(0) * 10.0 + Ex::index(1),
+                 .compute = DType::f64};
   EXPECT_EQ(run(graph_of({}, index), {}), (Values{0, 10, 1, 11, 2, 12}));
-  Op uniform{.kind = OpKind::map, .shape = {2, 2}, .axes = {{"a", 2}, {"b", 2}}, .write = plain({1, 0}),
-             .expr = Ex::random(ScalarOp::uniform, 5, 6), .compute = DType::f64};
+  Op uniform{.kind = OpKind::map,
+             .shape = {2, 2},
+             .axes = {{"a", 2}, {"b", 2}},
+             .write = plain({1, 0}),
+             .expr = Ex::random(ScalarOp::uniform, 5, 6),
+             .compute = DType::f64};
   Values numbers(4);
   random::fill_uniform(5, 6, 0, 4, numbers.data());
   EXPECT_EQ(run(graph_of({}, uniform), {}), numbers);
@@ -177,16 +216,26 @@ TEST(InterpretTest, IndexAndRandomLeavesKnowTheirPlace) {
 }
 
 TEST(InterpretTest, ConcatJoinsAlongOneDimension) {
-  EXPECT_EQ(run(graph_of({{2, 1}, {2, 2}}, {.kind = OpKind::concat, .shape = {2, 3}, .dim = 1}), {{1, 2}, {3, 4, 5, 6}}),
+  EXPECT_EQ(run(graph_of({{2, 1}, {2, 2}}, {.kind = OpKind::concat, .shape = {2, 3}, .dim = 1}),
+                {{1, 2}, {3, 4, 5, 6}}),
             (Values{1, 3, 4, 2, 5, 6}));
-  EXPECT_EQ(run(graph_of({{1, 2}, {0, 2}, {1, 2}}, {.kind = OpKind::concat, .shape = {2, 2}}), {{1, 2}, {}, {3, 4}}),
+  EXPECT_EQ(run(graph_of({{1, 2}, {0, 2}, {1, 2}}, {.kind = OpKind::concat, .shape = {2, 2}}),
+                {{1, 2}, {}, {3, 4}}),
             (Values{1, 2, 3, 4}));
 }
 
 TEST(InterpretTest, ValuesAreUsedAnyNumberOfTimes) {
-  Graph graph = graph_of({{2}}, {.kind = OpKind::map, .shape = {2}, .axes = {{"a", 2}}, .reads = {plain({0})}, .write = plain({0}),
-                                 .expr = Ex::input(0) * 2.0, .compute = DType::f64});
-  graph.ops.push_back({.kind = OpKind::contract, .dtype = DType::f64, .inputs = {1, 1, 0}, .axes = {{"a", 2}},
+  Graph graph = graph_of({{2}}, {.kind = OpKind::map,
+                                 .shape = {2},
+                                 .axes = {{"a", 2}},
+                                 .reads = {plain({0})},
+                                 .write = plain({0}),
+                                 .expr = Ex::input(0) * 2.0,
+                                 .compute = DType::f64});
+  graph.ops.push_back({.kind = OpKind::contract,
+                       .dtype = DType::f64,
+                       .inputs = {1, 1, 0},
+                       .axes = {{"a", 2}},
                        .reads = {plain({0}), plain({0}), plain({0})}});
   graph.outputs = {2, 1, 0, 2};
   verify(graph);

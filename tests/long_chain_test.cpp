@@ -1,4 +1,5 @@
-// Chains of many operations: what is fused stays bounded, and what is printed grows with the operations, not with the paths.
+// Chains of many operations: what is fused stays bounded, and what is printed grows with the
+// operations, not with the paths.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,14 +39,16 @@ TEST(LongChain, NestsHaveABoundedNumberOfSteps) {
   for (int n : {10, 100, 3000}) {
     const Graph graph = chain(n, [](const Ex& x) { return x * Ex(0.5) + Ex(0.25); });
     for (const Graph& planned : {graph, simplify(graph)}) {
-      const Program program = lower(planned, std::vector<InputLayout>{{contiguous_strides({8}), 0}});
+      const Program program =
+          lower(planned, std::vector<InputLayout>{{contiguous_strides({8}), 0}});
       std::size_t steps = 0, most = 0;
       for (const LoopNest& nest : program.nests) {
         steps += nest.body.steps.size();
         most = std::max(most, nest.body.steps.size());
       }
       EXPECT_LE(most, 128U) << n;
-      EXPECT_LE(program.nests.size(), static_cast<std::size_t>(n / 15 + 1)) << n << ": fused as far as the bound lets them";
+      EXPECT_LE(program.nests.size(), static_cast<std::size_t>(n / 15 + 1))
+          << n << ": fused as far as the bound lets them";
       EXPECT_LE(steps, 6 * static_cast<std::size_t>(n)) << n;
     }
   }

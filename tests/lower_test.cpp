@@ -1,4 +1,5 @@
-// From graphs to nests: what is fused, what costs nothing, and that the nests compute what the graph says.
+// From graphs to nests: what is fused, what costs nothing, and that the nests compute what the
+// graph says.
 #include "passes/lower.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +29,8 @@ Access plain(const std::vector<int>& axes) {
 }
 
 /// The nests of a call on contiguous operands.
-Program program_of(Operation op, const char* text, const std::vector<Shape>& shapes, Reduction reduction = Reduction::sum,
-                   DType dtype = DType::f32) {
+Program program_of(Operation op, const char* text, const std::vector<Shape>& shapes,
+                   Reduction reduction = Reduction::sum, DType dtype = DType::f32) {
   const auto reading = grammar::parse_pattern(text);
   std::vector<OperandType> types;
   std::vector<InputLayout> layouts;
@@ -37,7 +38,8 @@ Program program_of(Operation op, const char* text, const std::vector<Shape>& sha
     types.push_back({shape, dtype});
     layouts.push_back({contiguous_strides(shape), 0});
   }
-  const Graph graph = build_graph({.op = op, .pattern = reading.buffer.pattern(text), .reduction = reduction}, types);
+  const Graph graph = build_graph(
+      {.op = op, .pattern = reading.buffer.pattern(text), .reduction = reduction}, types);
   return lower(order_contractions(graph), layouts);
 }
 Program reduction_of(Reduction reduction, DType dtype = DType::f32) {
@@ -46,15 +48,20 @@ Program reduction_of(Reduction reduction, DType dtype = DType::f32) {
 
 TEST(LowerTest, ReductionsAreFewNests) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16}) {
-    for (Reduction reduction : {Reduction::sum, Reduction::prod, Reduction::max, Reduction::min, Reduction::any, Reduction::all,
-                                Reduction::mean}) {
-      EXPECT_EQ(reduction_of(reduction, dtype).nests.size(), 1u) << name(reduction) << "\n" << to_string(reduction_of(reduction, dtype));
+    for (Reduction reduction : {Reduction::sum, Reduction::prod, Reduction::max, Reduction::min,
+                                Reduction::any, Reduction::all, Reduction::mean}) {
+      EXPECT_EQ(reduction_of(reduction, dtype).nests.size(), 1u)
+          << name(reduction) << "\n"
+          << to_string(reduction_of(reduction, dtype));
     }
-    // The mean, the deviations from it, their squares, and the result; the maximum, then the exponentials.
+    // The mean, the deviations from it, their squares, and the result; the maximum, then the
+    // exponentials.
     for (Reduction reduction : {Reduction::var, Reduction::std}) {
-      EXPECT_EQ(reduction_of(reduction, dtype).nests.size(), 4u) << to_string(reduction_of(reduction, dtype));
+      EXPECT_EQ(reduction_of(reduction, dtype).nests.size(), 4u)
+          << to_string(reduction_of(reduction, dtype));
     }
-    EXPECT_LE(reduction_of(Reduction::logsumexp, dtype).nests.size(), 3u) << to_string(reduction_of(Reduction::logsumexp, dtype));
+    EXPECT_LE(reduction_of(Reduction::logsumexp, dtype).nests.size(), 3u)
+        << to_string(reduction_of(Reduction::logsumexp, dtype));
   }
   const Program var = reduction_of(Reduction::var);
   // No intermediate result has more elements than the result.
@@ -69,7 +76,10 @@ TEST(LowerTest, ViewsAreNoNests) {
   EXPECT_EQ(program_of(Operation::reduce, "a b -> b a", {{3, 3}}).nests.size(), 0u);
   EXPECT_EQ(program_of(Operation::rearrange, "a b -> (b a)", {{2, 3}}).nests.size(), 1u);
   // A contraction reads its operands as they lie, whatever the pattern makes of them.
-  EXPECT_EQ(program_of(Operation::einsum, "b s (h d), b t h d -> b h s t", {{2, 5, 12}, {2, 6, 3, 4}}).nests.size(), 1u);
+  EXPECT_EQ(
+      program_of(Operation::einsum, "b s (h d), b t h d -> b h s t", {{2, 5, 12}, {2, 6, 3, 4}})
+          .nests.size(),
+      1u);
   EXPECT_EQ(program_of(Operation::einsum, "i, j, k -> k j i", {{2}, {3}, {4}}).nests.size(), 2u);
 }
 
@@ -83,7 +93,8 @@ TEST(LowerTest, PrintedNests) {
             "      x0 = b0[120·a + 4·b + c]  : f32\n"
             "      b1[4·a + c] = sum x0, then (x0 / 30)  : f32 in f32\n"
             "return b1 (2, 4) strides (4, 1)\n");
-  EXPECT_EQ(to_string(program_of(Operation::einsum, "i k, k j -> i j", {{2, 3}, {3, 4}}, Reduction::sum, DType::f16)),
+  EXPECT_EQ(to_string(program_of(Operation::einsum, "i k, k j -> i j", {{2, 3}, {3, 4}},
+                                 Reduction::sum, DType::f16)),
             "b0: input, 6 f16\n"
             "b1: input, 12 f16\n"
             "b2: 8 f16\n"
@@ -107,13 +118,15 @@ std::vector<std::int64_t> sizes(const LoopNest& nest) {
 }
 
 TEST(LowerTest, SimplifyMergesWhatEveryOperandWalksAsOne) {
-  const auto nest_of = [](const char* pattern, const Shape& shape, Reduction reduction = Reduction::sum) {
+  const auto nest_of = [](const char* pattern, const Shape& shape,
+                          Reduction reduction = Reduction::sum) {
     return program_of(Operation::reduce, pattern, {shape}, reduction).nests.at(0);
   };
   EXPECT_EQ(sizes(nest_of("a b c d -> a b", {2, 3, 4, 5})), (std::vector<std::int64_t>{6, 20}));
   EXPECT_EQ(sizes(nest_of("a b c d -> b a", {2, 3, 4, 5})), (std::vector<std::int64_t>{2, 3, 20}));
   EXPECT_EQ(sizes(nest_of("a b c d ->", {2, 3, 4, 5})), (std::vector<std::int64_t>{120}));
-  EXPECT_EQ(sizes(nest_of("a b c d -> b d", {2, 3, 4, 5})), (std::vector<std::int64_t>{2, 3, 4, 5}));
+  EXPECT_EQ(sizes(nest_of("a b c d -> b d", {2, 3, 4, 5})),
+            (std::vector<std::int64_t>{2, 3, 4, 5}));
   EXPECT_EQ(sizes(nest_of("a 1 b 1 -> 1 a", {2, 1, 3, 1})), (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(sizes(nest_of("a b c -> c", {2, 3, 1})), (std::vector<std::int64_t>{6}));
   EXPECT_EQ(nest_of("a b c d -> a b", {2, 3, 4, 5}).axes[0].name, "a b");
@@ -152,7 +165,8 @@ TEST(LowerTest, StridesOfEmptyTensorsAndOfSizeOneMayBeAnything) {
   EXPECT_EQ(row.clone().to_vector<float>(), std::vector<float>(8, 1));
 }
 
-// --- fusion of graphs that are more than one call ----------------------------------------------------
+// --- fusion of graphs that are more than one call
+// ----------------------------------------------------
 
 /// Graphs over three axes of which every value has some, one dimension each.
 class RandomGraph {
@@ -167,7 +181,8 @@ class RandomGraph {
     if (below(4) == 0) {
       const std::vector<int> axes = some_axes();
       const Ex formula = axes.empty() || below(2) == 0 ? Ex(0.75) : Ex::index(0) * 0.5;
-      add({.kind = OpKind::map, .dtype = DType::f64, .expr = formula, .compute = DType::f64}, axes, {});
+      add({.kind = OpKind::map, .dtype = DType::f64, .expr = formula, .compute = DType::f64}, axes,
+          {});
     }
     const std::int64_t ops = 1 + below(6);
     for (std::int64_t i = 0; i < ops; ++i) add_one();
@@ -178,7 +193,9 @@ class RandomGraph {
   const Graph& graph() const { return graph_; }
 
  private:
-  std::int64_t below(std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_); }
+  std::int64_t below(std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
+  }
   ValueId last() const { return static_cast<ValueId>(graph_.ops.size()) - 1; }
   /// Mostly the value made last, so that chains come about.
   ValueId some_value() { return below(3) > 0 ? last() : static_cast<ValueId>(below(last() + 1)); }
@@ -205,13 +222,18 @@ class RandomGraph {
     std::shuffle(axes.begin(), axes.end(), random_);
     const auto access = [&](const std::vector<int>& of) {
       std::vector<int> renumbered;
-      for (int a : of) renumbered.push_back(static_cast<int>(std::find(axes.begin(), axes.end(), a) - axes.begin()));
+      for (int a : of)
+        renumbered.push_back(
+            static_cast<int>(std::find(axes.begin(), axes.end(), a) - axes.begin()));
       return plain(renumbered);
     };
     for (int a : dims) op.shape.push_back(sizes_[static_cast<std::size_t>(a)]);
     if (op.kind != OpKind::input) {
-      for (int a : axes) op.axes.push_back({std::string(1, static_cast<char>('i' + a)), sizes_[static_cast<std::size_t>(a)]});
-      for (ValueId input : inputs) op.reads.push_back(access(dims_[static_cast<std::size_t>(input)]));
+      for (int a : axes)
+        op.axes.push_back(
+            {std::string(1, static_cast<char>('i' + a)), sizes_[static_cast<std::size_t>(a)]});
+      for (ValueId input : inputs)
+        op.reads.push_back(access(dims_[static_cast<std::size_t>(input)]));
       op.write = access(dims);
     }
     op.inputs = inputs;
@@ -222,14 +244,22 @@ class RandomGraph {
   Ex some_formula(std::size_t inputs, std::size_t axes) {
     const Ex x = Ex::input(0), y = Ex::input(static_cast<int>(inputs) - 1);
     switch (below(axes > 0 ? 8 : 7)) {
-      case 0: return x + y;
-      case 1: return x - y * 0.5;
-      case 2: return Ex::apply(ScalarOp::max, x, y);
-      case 3: return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, x, Ex(0.5)), y, x);
-      case 4: return Ex::apply(ScalarOp::tanh, x) + y;
-      case 5: return Ex::apply(ScalarOp::abs, x);
-      case 6: return Ex(0.25) * x + 1.0;
-      default: return x + Ex::index(static_cast<int>(below(static_cast<std::int64_t>(axes))));
+      case 0:
+        return x + y;
+      case 1:
+        return x - y * 0.5;
+      case 2:
+        return Ex::apply(ScalarOp::max, x, y);
+      case 3:
+        return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, x, Ex(0.5)), y, x);
+      case 4:
+        return Ex::apply(ScalarOp::tanh, x) + y;
+      case 5:
+        return Ex::apply(ScalarOp::abs, x);
+      case 6:
+        return Ex(0.25) * x + 1.0;
+      default:
+        return x + Ex::index(static_cast<int>(below(static_cast<std::int64_t>(axes))));
     }
   }
 
@@ -245,11 +275,13 @@ class RandomGraph {
     }
     std::shuffle(more.begin(), more.end(), random_);
     switch (below(6)) {
-      case 0: return add({.kind = OpKind::reindex, .dtype = DType::f64}, more, {x});
+      case 0:
+        return add({.kind = OpKind::reindex, .dtype = DType::f64}, more, {x});
       case 1:
       case 2: {
         // No infinities: the largest of none, and products of very many.
-        const Combine combines[] = {Combine::sum, Combine::any, Combine::all, Combine::max, Combine::min, Combine::prod};
+        const Combine combines[] = {Combine::sum, Combine::any, Combine::all,
+                                    Combine::max, Combine::min, Combine::prod};
         const Combine combine = combines[below(sizes_[1] == 0 ? 3 : sizes_[2] > 5 ? 5 : 6)];
         return add({.kind = OpKind::reduce, .dtype = DType::f64, .combine = combine}, fewer, {x});
       }
@@ -272,7 +304,9 @@ class RandomGraph {
           }
         }
         const Ex formula = some_formula(inputs.size(), all.size());
-        return add({.kind = OpKind::map, .dtype = DType::f64, .expr = formula, .compute = DType::f64}, all, inputs);
+        return add(
+            {.kind = OpKind::map, .dtype = DType::f64, .expr = formula, .compute = DType::f64}, all,
+            inputs);
       }
     }
   }
@@ -301,15 +335,18 @@ TEST(LowerTest, RandomGraphsComputeWhatTheInterpreterDoes) {
     for (const Op& op : graph.ops) {
       if (op.kind != OpKind::input) continue;
       inputs.emplace_back(static_cast<std::size_t>(numel(op.shape)));
-      for (double& x : inputs.back()) x = static_cast<double>(std::uniform_int_distribution<int>(-4, 4)(random)) / 2;
-      tensors.push_back(test::scattered_tensor(op.shape, DType::f64, std::vector<bool>(op.shape.rank()), random));
+      for (double& x : inputs.back())
+        x = static_cast<double>(std::uniform_int_distribution<int>(-4, 4)(random)) / 2;
+      tensors.push_back(
+          test::scattered_tensor(op.shape, DType::f64, std::vector<bool>(op.shape.rank()), random));
       test::set_values(tensors.back(), inputs.back());
     }
     std::vector<const Tensor*> operands;
     for (const Tensor& x : tensors) operands.push_back(&x);
     const auto plan = std::make_shared<const engine::Plan>("test", graph, operands, OrderOptions());
     SCOPED_TRACE(to_string(plan->executable().program));
-    for (const Op& op : graph.ops) operations += op.kind != OpKind::input && op.kind != OpKind::reindex;
+    for (const Op& op : graph.ops)
+      operations += op.kind != OpKind::input && op.kind != OpKind::reindex;
     nests += plan->executable().program.nests.size();
     const std::vector<Tensor> results = engine::run(*plan, operands);
     const std::vector<Values> want = Interpreter<>::run(graph, inputs);
@@ -322,7 +359,8 @@ TEST(LowerTest, RandomGraphsComputeWhatTheInterpreterDoes) {
         if (!(std::abs(want[r][e]) < 1e100)) continue;
         ++compared;
         ASSERT_LE(std::abs(got[e] - want[r][e]), 1e-9 * (1 + std::abs(want[r][e])))
-            << "result " << r << ", element " << e << ": " << got[e] << ", ought to be " << want[r][e];
+            << "result " << r << ", element " << e << ": " << got[e] << ", ought to be "
+            << want[r][e];
       }
     }
   }
@@ -337,18 +375,30 @@ TEST(LowerTest, MapsAreFusedIntoTheirOneUser) {
     return static_cast<ValueId>(graph.ops.size()) - 1;
   };
   const auto map = [&](ValueId x, const Ex& formula) {
-    return value({.kind = OpKind::map, .shape = {7}, .inputs = {x}, .axes = {{"i", 7}}, .reads = {plain({0})}, .write = plain({0}), .expr = formula});
+    return value({.kind = OpKind::map,
+                  .shape = {7},
+                  .inputs = {x},
+                  .axes = {{"i", 7}},
+                  .reads = {plain({0})},
+                  .write = plain({0}),
+                  .expr = formula});
   };
   const ValueId x = value({.kind = OpKind::input, .shape = {7}});
-  const ValueId y = map(map(map(x, Ex::input(0) * 2.0), Ex::input(0) + 1.0), Ex::apply(ScalarOp::exp, Ex::input(0)));
+  const ValueId y = map(map(map(x, Ex::input(0) * 2.0), Ex::input(0) + 1.0),
+                        Ex::apply(ScalarOp::exp, Ex::input(0)));
   graph.outputs = {y};
   const InputLayout layout{{1}, 0};
   EXPECT_EQ(lower(graph, {&layout, 1}).nests.size(), 1u);
   // One that two operations use, or that is a result itself, is computed once and stored.
   graph.outputs = {y, y - 1};
   EXPECT_EQ(lower(graph, {&layout, 1}).nests.size(), 2u);
-  graph.outputs = {value({.kind = OpKind::map, .shape = {7}, .inputs = {y, y - 2}, .axes = {{"i", 7}}, .reads = {plain({0}), plain({0})},
-                          .write = plain({0}), .expr = Ex::input(0) * Ex::input(1)})};
+  graph.outputs = {value({.kind = OpKind::map,
+                          .shape = {7},
+                          .inputs = {y, y - 2},
+                          .axes = {{"i", 7}},
+                          .reads = {plain({0}), plain({0})},
+                          .write = plain({0}),
+                          .expr = Ex::input(0) * Ex::input(1)})};
   EXPECT_EQ(lower(graph, {&layout, 1}).nests.size(), 2u);
 }
 

@@ -10,9 +10,9 @@
 
 #include <ein/tensor.hpp>
 
+#include "codegen/units.hpp"
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
-#include "codegen/units.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/nvrtc.hpp"
 

@@ -114,8 +114,9 @@ TEST_F(MemoryPoolTest, ErrorsWhenThereIsNoMore) {
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::memory);
-    for (const char* part : {"cuda:1: cuMemAlloc of 5242880 bytes, of 85899345920 bytes 12345 are free",
-                             "1048571 bytes are in use by tensors of this process"})
+    for (const char* part :
+         {"cuda:1: cuMemAlloc of 5242880 bytes, of 85899345920 bytes 12345 are free",
+          "1048571 bytes are in use by tensors of this process"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
   EXPECT_EQ(pool_.count().live(), (std::size_t{1} << 20) - 5);

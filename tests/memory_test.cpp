@@ -22,7 +22,8 @@ TEST(Memory, CountsWhatIsAlive) {
   }
   EXPECT_EQ(memory_allocated(), before);
   std::vector<float> outside(16);
-  const Tensor wrapped(Storage::wrap(outside.data(), 64, std::make_shared<int>()), DType::f32, {16}, {1});
+  const Tensor wrapped(Storage::wrap(outside.data(), 64, std::make_shared<int>()), DType::f32, {16},
+                       {1});
   EXPECT_EQ(memory_allocated(), before);
 }
 
@@ -35,14 +36,17 @@ void expect_predicted(Call&& call) {
   reset_max_memory_allocated();
   const Tensor result = call();
   ASSERT_EQ(scope.entries().size(), 1u);
-  EXPECT_EQ(max_memory_allocated() - before, scope.entries()[0].peak_bytes) << scope.entries()[0].call;
+  EXPECT_EQ(max_memory_allocated() - before, scope.entries()[0].peak_bytes)
+      << scope.entries()[0].call;
 }
 
 // Sanitizers see every allocation: there nothing is kept.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Of memory given back a bounded amount is kept: blocks of sizes that are no longer used must not displace those that are.
+// Of memory given back a bounded amount is kept: blocks of sizes that are no longer used must not
+// displace those that are.
 TEST(Memory, BlocksOfOldSizesMakeRoom) {
-  constexpr std::int64_t mib = 1 << 18;  // in f32; nothing is written, so the system gives no memory for it
+  constexpr std::int64_t mib =
+      1 << 18;  // in f32; nothing is written, so the system gives no memory for it
   for (std::int64_t size : {300, 400, 600}) empty({size * mib});
   const void* const block = empty({600 * mib}).raw_data();
   const Tensor other = empty({500 * mib});
@@ -73,17 +77,17 @@ TEST(Memory, PredictedPeakIsTheMeasuredOne) {
   const Tensor x = randn({8, 96, 64}), w = randn({64, 48}), h = randn({8, 96, 64}, DType::bf16);
   const Tensor wb = randn({64, 48}, DType::bf16), c = randn({6, 7, 8, 9}), d = randn({9, 7, 5});
   expect_predicted([&] { return einsum(x, w, "b s i, i o -> b s o"); });
-  expect_predicted([&] { return einsum(h, wb, "b s i, i o -> b s o"); });            // converted operands
-  expect_predicted([&] { return einsum(c, d, "a b c d, d b e -> c e a"); });          // packed operands
-  expect_predicted([&] { return einsum(x, w, w, "b s i, i o, j o -> b j s"); });      // an intermediate
+  expect_predicted([&] { return einsum(h, wb, "b s i, i o -> b s o"); });     // converted operands
+  expect_predicted([&] { return einsum(c, d, "a b c d, d b e -> c e a"); });  // packed operands
+  expect_predicted([&] { return einsum(x, w, w, "b s i, i o, j o -> b j s"); });  // an intermediate
   expect_predicted([&] { return reduce(x, "b s i -> ", "sum"); });
   expect_predicted([&] { return reduce(x, "b s i -> b", "logsumexp"); });
   expect_predicted([&] { return reduce(x, "b s i -> s", "std"); });
   expect_predicted([&] { return rearrange(x, "b s i -> i (b s)"); });
-  expect_predicted([&] { return rearrange(x, "b s i -> s b i"); });                   // a view: nothing
+  expect_predicted([&] { return rearrange(x, "b s i -> s b i"); });  // a view: nothing
   expect_predicted([&] { return gelu(x); });
   const Tensor large = randn({1 << 20});
-  expect_predicted([&] { return reduce(large, "n -> ", "max"); });                     // partial results
+  expect_predicted([&] { return reduce(large, "n -> ", "max"); });  // partial results
 }
 
 }  // namespace

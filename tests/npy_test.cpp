@@ -92,7 +92,8 @@ const std::map<std::string, Shape> shapes = {
     {"scalar", {}}, {"vector", {5}}, {"matrix", {2, 3}}, {"cube", {2, 3, 4}}, {"none", {2, 0, 3}}};
 
 double wrapped(DType dtype, std::int64_t value) {
-  return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(value)); });
+  return visit(dtype,
+               [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(value)); });
 }
 
 /// The elements that make.py writes.
@@ -168,14 +169,16 @@ TEST_F(Npy, SpecialValuesKeepTheirBits) {
   const auto wide = load_npy(fixture("i8_special")).to_vector<std::int64_t>();
   EXPECT_EQ(wide, (std::vector<std::int64_t>{INT64_MAX, INT64_MIN, (std::int64_t{1} << 53) + 1}));
   const auto positive = load_npy(fixture("u8_special")).to_vector<std::uint64_t>();
-  EXPECT_EQ(positive, (std::vector<std::uint64_t>{UINT64_MAX, std::uint64_t{1} << 63, (std::uint64_t{1} << 53) + 1}));
+  EXPECT_EQ(positive, (std::vector<std::uint64_t>{UINT64_MAX, std::uint64_t{1} << 63,
+                                                  (std::uint64_t{1} << 53) + 1}));
 }
 
 TEST_F(Npy, RefusesOtherDtypesByName) {
   const std::map<std::string, std::string> names = {
-      {"c8", "complex"},   {"c16", "complex"},     {"S3", "byte strings"}, {"U3", "strings"},
-      {"V2", "bfloat16"},  {"M8", "dates"},        {"m8", "time differences"},
-      {"f16", "extended"}, {"O", "pickle"},        {"structured", "structured"}};
+      {"c8", "complex"},           {"c16", "complex"},  {"S3", "byte strings"},
+      {"U3", "strings"},           {"V2", "bfloat16"},  {"M8", "dates"},
+      {"m8", "time differences"},  {"f16", "extended"}, {"O", "pickle"},
+      {"structured", "structured"}};
   for (const auto& [code, word] : names) {
     SCOPED_TRACE(code);
     expect_refused(read_bytes(fixture("refused_" + code)), word);
@@ -536,7 +539,8 @@ TEST_F(Npy, LinksToFilesThatDoNotExistYet) {
   fs::create_symlink(path("data/y.npy"), path("absolute"));
   save_npy(path("twice"), ones({3}));
   save_npy(path("absolute"), ones({4}));
-  EXPECT_TRUE(fs::is_symlink(path("twice")) && fs::is_symlink(path("relative")) && fs::is_symlink(path("absolute")));
+  EXPECT_TRUE(fs::is_symlink(path("twice")) && fs::is_symlink(path("relative")) &&
+              fs::is_symlink(path("absolute")));
   EXPECT_EQ(load_npy(path("data/x.npy")).numel(), 3);
   EXPECT_EQ(load_npy(path("data/y.npy")).numel(), 4);
 }

@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "cuda/nvrtc.hpp"
 #include "codegen/vocabulary.hpp"
+#include "cuda/nvrtc.hpp"
 #include "support/emitted_nests.hpp"
 #include "support/nvrtc.hpp"
 #include "support/tensor_values.hpp"
@@ -126,8 +126,12 @@ TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
   }
 }
 
-TEST_P(NvrtcEmitTest, EveryTileOfContractionsOfTwoBytesFits) { expect_tiles_fit({DType::bf16, DType::f16}); }
-TEST_P(NvrtcEmitTest, EveryTileOfOtherContractionsFits) { expect_tiles_fit({DType::f8e4m3, DType::f8e5m2, DType::f32}); }
+TEST_P(NvrtcEmitTest, EveryTileOfContractionsOfTwoBytesFits) {
+  expect_tiles_fit({DType::bf16, DType::f16});
+}
+TEST_P(NvrtcEmitTest, EveryTileOfOtherContractionsFits) {
+  expect_tiles_fit({DType::f8e4m3, DType::f8e5m2, DType::f32});
+}
 
 // What one kernel's own text brings along is enough for it.
 TEST_P(NvrtcTextTest, EachTextIsComplete) {

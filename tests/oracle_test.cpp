@@ -37,7 +37,8 @@ constexpr std::size_t most_given = 8;
 template <class F, class... Sizes>
 Tensor with_sizes(std::span<const AxisSize> sizes, const F& f, const Sizes&... sizes_so_far) {
   if constexpr (sizeof...(Sizes) < most_given) {
-    if (sizeof...(Sizes) < sizes.size()) return with_sizes(sizes, f, sizes_so_far..., sizes[sizeof...(Sizes)]);
+    if (sizeof...(Sizes) < sizes.size())
+      return with_sizes(sizes, f, sizes_so_far..., sizes[sizeof...(Sizes)]);
   }
   return f(sizes_so_far...);
 }
@@ -72,20 +73,24 @@ struct Case {
     if (said) text << " as " << name(*said);
     if (pattern.op == Operation::reduce) text << " " << name(reduction);
     if (stacked) text << " of a list";
-    for (const Tensor& x : tensors) text << " " << x.shape().to_string() << " strides " << x.strides().to_string();
+    for (const Tensor& x : tensors)
+      text << " " << x.shape().to_string() << " strides " << x.strides().to_string();
     for (const AxisSize& size : sizes()) text << " " << size.name << "=" << size.size;
     return text.str();
   }
 };
 
-/// Whether an axis of an input is not one of the output: those beside size 1, and any number of axes under `...`.
+/// Whether an axis of an input is not one of the output: those beside size 1, and any number of
+/// axes under `...`.
 bool drops_an_axis(const TestPattern& pattern) {
   const auto words = [](const std::string& text) {
     std::vector<std::string> found;
     std::string word;
     for (char c : text + " ") {
-      if (!std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != ')' && c != ',') word += c;
-      else if (!word.empty()) found.push_back(std::exchange(word, ""));
+      if (!std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != ')' && c != ',')
+        word += c;
+      else if (!word.empty())
+        found.push_back(std::exchange(word, ""));
     }
     return found;
   };
@@ -93,7 +98,9 @@ bool drops_an_axis(const TestPattern& pattern) {
   const std::vector<std::string> kept = words(pattern.text.substr(arrow + 2));
   for (const std::string& word : words(pattern.text.substr(0, arrow))) {
     const bool is_number = std::isdigit(static_cast<unsigned char>(word[0]));
-    if ((is_number && std::stoll(word) == 1) || (!is_number && word != "_" && std::find(kept.begin(), kept.end(), word) != kept.end())) continue;
+    if ((is_number && std::stoll(word) == 1) ||
+        (!is_number && word != "_" && std::find(kept.begin(), kept.end(), word) != kept.end()))
+      continue;
     return true;
   }
   return false;
@@ -104,17 +111,21 @@ DType result_dtype_of(const Case& c) {
   if (c.said) return *c.said;
   const bool adds = c.pattern.op == Operation::einsum
                         ? drops_an_axis(c.pattern)
-                        : c.pattern.op == Operation::reduce && (c.reduction == Reduction::sum || c.reduction == Reduction::prod);
+                        : c.pattern.op == Operation::reduce &&
+                              (c.reduction == Reduction::sum || c.reduction == Reduction::prod);
   return adds && is_integral(c.dtype) && c.dtype != DType::u64 ? DType::i64 : c.dtype;
 }
 
-double compute_eps(DType dtype) { return dtype == DType::f64 ? finfo(DType::f64).eps : finfo(DType::f32).eps; }
+double compute_eps(DType dtype) {
+  return dtype == DType::f64 ? finfo(DType::f64).eps : finfo(DType::f32).eps;
+}
 
 class OracleTest : public testing::Test {
  protected:
   void SetUp() override { std::cout << "seed " << suite_seed << "\n"; }
 
-  /// Checks `count` calls that `make` makes, each from a seed of its own; stops at the third wrong one.
+  /// Checks `count` calls that `make` makes, each from a seed of its own; stops at the third wrong
+  /// one.
   template <class Make>
   void check_cases(std::uint64_t suite, int count, Make make) {
     int failures = 0;
@@ -135,17 +146,21 @@ class OracleTest : public testing::Test {
     return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
   }
 
-  static DType random_dtype(Random& random) { return all_dtypes[below(random, std::size(all_dtypes))]; }
+  static DType random_dtype(Random& random) {
+    return all_dtypes[below(random, std::size(all_dtypes))];
+  }
 
   static double random_value(const Case& c, Random& random) {
     if (c.dtype == DType::boolean) return static_cast<double>(below(random, 2));
-    if (is_unsigned(c.dtype)) return static_cast<double>(below(random, below(random, 8) == 0 ? 200 : 4));
+    if (is_unsigned(c.dtype))
+      return static_cast<double>(below(random, below(random, 8) == 0 ? 200 : 4));
     const double whole = static_cast<double>(below(random, 5) - 2);
     return is_integral(c.dtype) ? whole : static_cast<double>(below(random, 9) - 4) / 2;
   }
 
   /// Numbers for each operand; equal along its dimensions marked in `constant`.
-  static Values random_values(const Case& c, const Shape& shape, const std::vector<bool>& constant, Random& random) {
+  static Values random_values(const Case& c, const Shape& shape, const std::vector<bool>& constant,
+                              Random& random) {
     Values values(static_cast<std::size_t>(numel(shape)));
     const Strides strides = contiguous_strides(shape);
     std::int64_t factors = 0;
@@ -159,7 +174,9 @@ class OracleTest : public testing::Test {
         continue;
       }
       values[i] = random_value(c, random);
-      if (c.pattern.op != Operation::reduce || c.reduction != Reduction::prod || c.dtype == DType::boolean) continue;
+      if (c.pattern.op != Operation::reduce || c.reduction != Reduction::prod ||
+          c.dtype == DType::boolean)
+        continue;
       // Products of few powers of two stay exact.
       if (++factors > 40 || std::abs(values[i]) == 1.5) values[i] = 1;
     }
@@ -172,7 +189,8 @@ class OracleTest : public testing::Test {
       std::vector<bool> constant(shape.rank());
       // A repeated element would count many times in a product.
       const bool may_repeat = c.reduction != Reduction::prod;
-      for (std::size_t d = 0; d < constant.size(); ++d) constant[d] = may_repeat && below(random, 12) == 0;
+      for (std::size_t d = 0; d < constant.size(); ++d)
+        constant[d] = may_repeat && below(random, 12) == 0;
       const Values values = random_values(c, shape, constant, random);
       if (!c.stacked) {
         c.tensors.push_back(scattered_tensor(shape, c.dtype, constant, random));
@@ -181,23 +199,27 @@ class OracleTest : public testing::Test {
         const Shape one(std::span(shape.begin() + 1, shape.rank() - 1));
         const auto n = static_cast<std::size_t>(numel(one));
         for (std::size_t k = 0; k < static_cast<std::size_t>(shape[0]); ++k) {
-          c.tensors.push_back(scattered_tensor(one, c.dtype, std::vector<bool>(one.rank()), random));
-          set_values(c.tensors.back(), Values(values.begin() + static_cast<std::ptrdiff_t>(k * n),
-                                              values.begin() + static_cast<std::ptrdiff_t>((k + 1) * n)));
+          c.tensors.push_back(
+              scattered_tensor(one, c.dtype, std::vector<bool>(one.rank()), random));
+          set_values(c.tensors.back(),
+                     Values(values.begin() + static_cast<std::ptrdiff_t>(k * n),
+                            values.begin() + static_cast<std::ptrdiff_t>((k + 1) * n)));
         }
       }
       c.values.push_back(values);
     }
   }
 
-  static std::optional<Case> make_case(Operation op, std::size_t operands, PatternMaker maker, Random& random) {
+  static std::optional<Case> make_case(Operation op, std::size_t operands, PatternMaker maker,
+                                       Random& random) {
     Case c;
     c.dtype = random_dtype(random);
     c.pattern = maker.make(op, operands);
     if (c.pattern.given.size() > most_given) return std::nullopt;
     if (op == Operation::reduce) {
       c.reduction = static_cast<Reduction>(below(random, 10));
-      const bool floats_only = c.reduction == Reduction::mean || c.reduction >= Reduction::logsumexp;
+      const bool floats_only =
+          c.reduction == Reduction::mean || c.reduction >= Reduction::logsumexp;
       if (floats_only && !is_floating(c.dtype)) c.dtype = DType::f32;
     }
     // Often another dtype of the same kind; floats and integers do not compare.
@@ -224,14 +246,16 @@ class OracleTest : public testing::Test {
     const std::size_t operands = c.values.size();
     c.pattern.for_each_choice([&](const std::vector<std::int64_t>& place) {
       double product = 1;
-      for (std::size_t k = 0; k < operands; ++k) product *= c.values[k][static_cast<std::size_t>(place[k])];
+      for (std::size_t k = 0; k < operands; ++k)
+        product *= c.values[k][static_cast<std::size_t>(place[k])];
       const auto to = static_cast<std::size_t>(place[operands]);
       e.values[to] += product;
       magnitude[to] += std::abs(product);
       ++terms[to];
     });
     for (std::size_t i = 0; i < n; ++i) {
-      // Halves up to 2: sums of products are whole multiples of 2^-operands, exact while below 2^24 of them.
+      // Halves up to 2: sums of products are whole multiples of 2^-operands, exact while below 2^24
+      // of them.
       const bool exact = terms[i] * std::pow(4, operands) < 1 << 24;
       if (!exact) e.error[i] = (terms[i] + 6) * compute_eps(c.dtype) * magnitude[i];
     }
@@ -242,7 +266,8 @@ class OracleTest : public testing::Test {
     const auto n = static_cast<std::size_t>(numel(c.pattern.shape(c.pattern.output)));
     Expected e{Values(n, NAN), Values(n, 0)};
     c.pattern.for_each_choice([&](const std::vector<std::int64_t>& place) {
-      e.values[static_cast<std::size_t>(place[1])] = c.values[0][static_cast<std::size_t>(place[0])];
+      e.values[static_cast<std::size_t>(place[1])] =
+          c.values[0][static_cast<std::size_t>(place[0])];
     });
     return e;
   }
@@ -269,19 +294,31 @@ class OracleTest : public testing::Test {
     }
     const double var = squares / n;
     // The library's own error, and that of the plain sums here.
-    const double var_error = 16 * eps * magnitude * std::sqrt(var) + n * finfo(DType::f64).eps * var;
+    const double var_error =
+        16 * eps * magnitude * std::sqrt(var) + n * finfo(DType::f64).eps * var;
     switch (reduction) {
-      case Reduction::sum: return {sum, x.size() * 16 < 1 << 24 ? 0 : 64 * eps * n * magnitude};
-      case Reduction::mean: return {mean, 4 * eps * magnitude};
-      case Reduction::max: return {max, 0};
-      case Reduction::min: return {min, 0};
-      case Reduction::prod: return {prod, 0};
-      case Reduction::any: return {any, 0};
-      case Reduction::all: return {all, 0};
+      case Reduction::sum:
+        return {sum, x.size() * 16 < 1 << 24 ? 0 : 64 * eps * n * magnitude};
+      case Reduction::mean:
+        return {mean, 4 * eps * magnitude};
+      case Reduction::max:
+        return {max, 0};
+      case Reduction::min:
+        return {min, 0};
+      case Reduction::prod:
+        return {prod, 0};
+      case Reduction::any:
+        return {any, 0};
+      case Reduction::all:
+        return {all, 0};
       case Reduction::logsumexp:
-        return {x.empty() ? -INFINITY : max + std::log(exps), 8 * eps * (magnitude + 1 + std::log(std::max(n, 1.0)))};
-      case Reduction::var: return {var, var_error};
-      case Reduction::std: return {std::sqrt(var), var > 0 ? 4 * eps * std::sqrt(var) + var_error / std::sqrt(var) : 0};
+        return {x.empty() ? -INFINITY : max + std::log(exps),
+                8 * eps * (magnitude + 1 + std::log(std::max(n, 1.0)))};
+      case Reduction::var:
+        return {var, var_error};
+      case Reduction::std:
+        return {std::sqrt(var),
+                var > 0 ? 4 * eps * std::sqrt(var) + var_error / std::sqrt(var) : 0};
     }
     return {NAN, 0};
   }
@@ -290,7 +327,8 @@ class OracleTest : public testing::Test {
     const auto n = static_cast<std::size_t>(numel(c.pattern.shape(c.pattern.output)));
     std::vector<Values> elements(n);
     c.pattern.for_each_choice([&](const std::vector<std::int64_t>& place) {
-      elements[static_cast<std::size_t>(place[1])].push_back(c.values[0][static_cast<std::size_t>(place[0])]);
+      elements[static_cast<std::size_t>(place[1])].push_back(
+          c.values[0][static_cast<std::size_t>(place[0])]);
     });
     Expected e{Values(n), Values(n)};
     for (std::size_t i = 0; i < n; ++i) {
@@ -301,29 +339,42 @@ class OracleTest : public testing::Test {
 
   static Expected expected(const Case& c) {
     switch (c.pattern.op) {
-      case Operation::einsum: return expected_products(c);
-      case Operation::reduce: return expected_reduction(c);
-      default: return expected_move(c);
+      case Operation::einsum:
+        return expected_products(c);
+      case Operation::reduce:
+        return expected_reduction(c);
+      default:
+        return expected_move(c);
     }
   }
 
   /// Whether the reduction has no value: a largest or smallest of no elements.
   static bool is_undefined(const Case& c) {
-    if (c.pattern.op != Operation::reduce || (c.reduction != Reduction::max && c.reduction != Reduction::min)) return false;
-    return numel(c.pattern.shape(c.pattern.output)) > 0 && numel(c.pattern.shape(c.pattern.inputs[0])) == 0;
+    if (c.pattern.op != Operation::reduce ||
+        (c.reduction != Reduction::max && c.reduction != Reduction::min))
+      return false;
+    return numel(c.pattern.shape(c.pattern.output)) > 0 &&
+           numel(c.pattern.shape(c.pattern.inputs[0])) == 0;
   }
 
   // --- checking ---
 
-  static Tensor run_as(const Case& c, RuntimeText pattern, std::span<const Tensor> list, ResultDType said) {
+  static Tensor run_as(const Case& c, RuntimeText pattern, std::span<const Tensor> list,
+                       ResultDType said) {
     const std::vector<AxisSize> sizes = c.sizes();
     return with_sizes(sizes, [&](const auto&... s) {
       switch (c.pattern.op) {
-        case Operation::einsum: return einsum(list, pattern, s..., said);
+        case Operation::einsum:
+          return einsum(list, pattern, s..., said);
         case Operation::reduce:
-          return c.stacked ? reduce(list, pattern, c.reduction, said, s...) : reduce(list[0], pattern, c.reduction, s..., said);
-        case Operation::rearrange: return c.stacked ? rearrange(list, pattern, s..., said) : rearrange(list[0], pattern, said, s...);
-        default: return c.stacked ? repeat(list, pattern, s..., said) : repeat(list[0], pattern, said, s...);
+          return c.stacked ? reduce(list, pattern, c.reduction, said, s...)
+                           : reduce(list[0], pattern, c.reduction, s..., said);
+        case Operation::rearrange:
+          return c.stacked ? rearrange(list, pattern, s..., said)
+                           : rearrange(list[0], pattern, said, s...);
+        default:
+          return c.stacked ? repeat(list, pattern, s..., said)
+                           : repeat(list[0], pattern, said, s...);
       }
     });
   }
@@ -338,7 +389,8 @@ class OracleTest : public testing::Test {
         return with_sizes(sizes, [&](const auto&... s) { return einsum(list, pattern, s...); });
       case Operation::reduce:
         return with_sizes(sizes, [&](const auto&... s) {
-          return c.stacked ? reduce(list, pattern, c.reduction, s...) : reduce(list[0], pattern, c.reduction, s...);
+          return c.stacked ? reduce(list, pattern, c.reduction, s...)
+                           : reduce(list[0], pattern, c.reduction, s...);
         });
       case Operation::rearrange:
         return with_sizes(sizes, [&](const auto&... s) {
@@ -360,7 +412,16 @@ class OracleTest : public testing::Test {
       types.push_back({x.shape(), x.dtype()});
       inputs.push_back(get_values(x));
     }
-    const Graph graph = build_graph({c.pattern.op, reading.buffer.pattern(c.pattern.text), sizes, c.reduction, {}, c.stacked, false, {}, c.said}, types);
+    const Graph graph = build_graph({c.pattern.op,
+                                     reading.buffer.pattern(c.pattern.text),
+                                     sizes,
+                                     c.reduction,
+                                     {},
+                                     c.stacked,
+                                     false,
+                                     {},
+                                     c.said},
+                                    types);
     return Interpreter<>::run(graph, inputs)[0];
   }
 
@@ -370,18 +431,22 @@ class OracleTest : public testing::Test {
     for (std::size_t i = 0; i < got.size(); ++i) {
       const double want = stored(e.values[i], dtype);
       if (got[i] == want || (std::isnan(got[i]) && std::isnan(want))) continue;
-      if (e.error[i] > 0 && std::abs(got[i] - want) <= e.error[i] + eps * std::abs(want) + tiny) continue;
-      return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", ought to be " + std::to_string(want);
+      if (e.error[i] > 0 && std::abs(got[i] - want) <= e.error[i] + eps * std::abs(want) + tiny)
+        continue;
+      return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + ", ought to be " +
+             std::to_string(want);
     }
     return "";
   }
 
-  /// Whether strides can express the result: a moved element's address must be linear in its indices.
+  /// Whether strides can express the result: a moved element's address must be linear in its
+  /// indices.
   static bool has_view(const Case& c) {
     const Shape shape = c.pattern.shape(c.pattern.output);
     std::vector<std::int64_t> from(static_cast<std::size_t>(c.tensors[0].numel()));
     const auto* first = static_cast<const std::byte*>(c.tensors[0].raw_data());
-    for_each_element(c.tensors[0], [&](const std::byte* at, std::size_t i) { from[i] = at - first; });
+    for_each_element(c.tensors[0],
+                     [&](const std::byte* at, std::size_t i) { from[i] = at - first; });
     std::vector<std::int64_t> address(static_cast<std::size_t>(numel(shape)));
     c.pattern.for_each_choice([&](const std::vector<std::int64_t>& place) {
       address[static_cast<std::size_t>(place[1])] = from[static_cast<std::size_t>(place[0])];
@@ -391,7 +456,8 @@ class OracleTest : public testing::Test {
       std::int64_t linear = address[0];
       for (std::size_t d = 0; d < shape.rank(); ++d) {
         if (shape[d] < 2) continue;
-        linear += static_cast<std::int64_t>(i) / steps[d] % shape[d] * (address[static_cast<std::size_t>(steps[d])] - address[0]);
+        linear += static_cast<std::int64_t>(i) / steps[d] % shape[d] *
+                  (address[static_cast<std::size_t>(steps[d])] - address[0]);
       }
       if (linear != address[i]) return false;
     }
@@ -409,14 +475,20 @@ class OracleTest : public testing::Test {
     }
     if (is_undefined(c)) return "no Error for a reduction over no elements";
     const Shape shape = c.pattern.shape(c.pattern.output);
-    if (!(result.shape() == shape)) return "the shape is " + result.shape().to_string() + ", ought to be " + shape.to_string();
+    if (!(result.shape() == shape))
+      return "the shape is " + result.shape().to_string() + ", ought to be " + shape.to_string();
     const DType dtype = result_dtype_of(c);
-    if (result.dtype() != dtype) return "the dtype is " + std::string(name(result.dtype())) + ", ought to be " + std::string(name(dtype));
+    if (result.dtype() != dtype)
+      return "the dtype is " + std::string(name(result.dtype())) + ", ought to be " +
+             std::string(name(dtype));
     const Expected e = expected(c);
-    if (const std::string wrong = compare(get_values(result), e, dtype); !wrong.empty()) return "the result's " + wrong;
+    if (const std::string wrong = compare(get_values(result), e, dtype); !wrong.empty())
+      return "the result's " + wrong;
 
-    const bool only_moves = c.pattern.op == Operation::rearrange || c.pattern.op == Operation::repeat;
-    if (only_moves && !c.stacked && dtype == c.dtype && result.numel() > 0 && result.same_storage(c.tensors[0]) != has_view(c)) {
+    const bool only_moves =
+        c.pattern.op == Operation::rearrange || c.pattern.op == Operation::repeat;
+    if (only_moves && !c.stacked && dtype == c.dtype && result.numel() > 0 &&
+        result.same_storage(c.tensors[0]) != has_view(c)) {
       return has_view(c) ? "a copy, where a view would do" : "a view, where there is none";
     }
 
@@ -455,7 +527,13 @@ class OracleTest : public testing::Test {
 
   static PackCase make_pack_case(Random& random) {
     const auto size = [&] { return below(random, 30) == 0 ? 0 : 1 + below(random, 5); };
-    PackCase c{.dtype = random_dtype(random), .text = "", .middles = {}, .parts = {}, .before = {}, .after = {}, .whole = {}};
+    PackCase c{.dtype = random_dtype(random),
+               .text = "",
+               .middles = {},
+               .parts = {},
+               .before = {},
+               .after = {},
+               .whole = {}};
     for (std::int64_t n = below(random, 3); n > 0; --n) c.before.push_back(size());
     for (std::int64_t n = below(random, 3); n > 0; --n) c.after.push_back(size());
     const char* const names[] = {"b", "c", "h1", "\u03c9"};
@@ -480,7 +558,8 @@ class OracleTest : public testing::Test {
       Values part(static_cast<std::size_t>(numel(c.before) * run));
       for (std::int64_t i = 0; i < static_cast<std::int64_t>(part.size()); ++i) {
         part[static_cast<std::size_t>(i)] = random_value(element, random);
-        c.whole[static_cast<std::size_t>(i / run * total * inner + done * inner + i % run)] = part[static_cast<std::size_t>(i)];
+        c.whole[static_cast<std::size_t>(i / run * total * inner + done * inner + i % run)] =
+            part[static_cast<std::size_t>(i)];
       }
       done += numel(middle);
       c.parts.push_back(std::move(part));
@@ -508,7 +587,8 @@ class OracleTest : public testing::Test {
 
     // The way back, with one size left to be found.
     std::vector<Shape> pieces = c.middles;
-    Shape& open = pieces[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(pieces.size())))];
+    Shape& open =
+        pieces[static_cast<std::size_t>(below(random, static_cast<std::int64_t>(pieces.size())))];
     if (open.rank() > 0 && numel(open) > 0 && below(random, 2) == 0) open[0] = -1;
     const Tensor whole = scattered(c.whole, c.shape_of({total}), c.dtype, random);
     const std::vector<Tensor> unpacked = unpack(whole, pieces, runtime(c.text));
@@ -522,11 +602,14 @@ class OracleTest : public testing::Test {
     std::vector<OperandType> types;
     for (const Tensor& x : tensors) types.push_back({x.shape(), x.dtype()});
     const auto reading = grammar::parse_pattern(c.text);
-    const Graph packing = build_graph({.op = Operation::pack, .pattern = reading.buffer.pattern(c.text)}, types);
+    const Graph packing =
+        build_graph({.op = Operation::pack, .pattern = reading.buffer.pattern(c.text)}, types);
     EXPECT_EQ(Interpreter<>::run(packing, c.parts)[0], c.whole);
     const OperandType type{whole.shape(), c.dtype};
-    const Graph unpacking = build_graph(
-        {.op = Operation::unpack, .pattern = reading.buffer.pattern(c.text), .packed_shapes = pieces}, {&type, 1});
+    const Graph unpacking = build_graph({.op = Operation::unpack,
+                                         .pattern = reading.buffer.pattern(c.text),
+                                         .packed_shapes = pieces},
+                                        {&type, 1});
     EXPECT_EQ(Interpreter<>::run(unpacking, {c.whole}), c.parts);
   }
 
@@ -535,12 +618,14 @@ class OracleTest : public testing::Test {
   void check_einsum(int count) {
     check_cases(1, count, [](Random& random) {
       const auto operands = static_cast<std::size_t>(1 + below(random, 6) * below(random, 7) / 6);
-      return make_case(Operation::einsum, operands, {random, below(random, 20) == 0 ? 40000 : 2000}, random);
+      return make_case(Operation::einsum, operands, {random, below(random, 20) == 0 ? 40000 : 2000},
+                       random);
     });
   }
   void check_reduce(int count) {
     check_cases(2, count, [](Random& random) {
-      return make_case(Operation::reduce, 1, {random, below(random, 20) == 0 ? 60000 : 3000}, random);
+      return make_case(Operation::reduce, 1, {random, below(random, 20) == 0 ? 60000 : 3000},
+                       random);
     });
   }
   void check_moves(int count) {
@@ -553,7 +638,8 @@ class OracleTest : public testing::Test {
     check_cases(4, count, [](Random& random) {
       const Operation op = static_cast<Operation>(below(random, 4));
       const std::int64_t budget = op == Operation::einsum ? 3000000 : 800000;
-      const auto operands = static_cast<std::size_t>(op == Operation::einsum ? 2 + below(random, 5) / 4 : 1);
+      const auto operands =
+          static_cast<std::size_t>(op == Operation::einsum ? 2 + below(random, 5) / 4 : 1);
       return make_case(op, operands, {random, budget, large_sizes, 6}, random);
     });
   }
@@ -561,8 +647,8 @@ class OracleTest : public testing::Test {
     for (int i = 0; i < count && !HasFailure(); ++i) {
       Random random(suite_seed + (std::uint64_t{5} << 32) + static_cast<std::uint64_t>(i));
       const PackCase c = make_pack_case(random);
-      SCOPED_TRACE("case " + std::to_string(i) + ": \"" + c.text + "\" before " + c.before.to_string() + " after " +
-                   c.after.to_string());
+      SCOPED_TRACE("case " + std::to_string(i) + ": \"" + c.text + "\" before " +
+                   c.before.to_string() + " after " + c.after.to_string());
       try {
         check_pack(c, random);
       } catch (const Error& error) {

@@ -41,7 +41,8 @@ TEST_F(ParallelTest, EveryPartRunsOnce) {
 TEST_F(ParallelTest, PartsInsideOfPartsRunToo) {
   set_num_threads(3);
   std::atomic<int> runs{0};
-  host::parallel_for(5, [&](std::int64_t) { host::parallel_for(7, [&](std::int64_t) { ++runs; }); });
+  host::parallel_for(5,
+                     [&](std::int64_t) { host::parallel_for(7, [&](std::int64_t) { ++runs; }); });
   EXPECT_EQ(runs, 35);
 }
 
@@ -59,7 +60,8 @@ TEST_F(ParallelTest, ExceptionsOfPartsReachTheCaller) {
       }
     }
     // All of them at once: one arrives.
-    EXPECT_THROW(host::parallel_for(100, [](std::int64_t) { throw std::logic_error("each"); }), std::logic_error);
+    EXPECT_THROW(host::parallel_for(100, [](std::int64_t) { throw std::logic_error("each"); }),
+                 std::logic_error);
     // And the pool is as good as before.
     std::atomic<int> runs{0};
     host::parallel_for(100, [&](std::int64_t) { ++runs; });
@@ -75,7 +77,8 @@ TEST_F(ParallelTest, ImpossibleNumbersOfThreads) {
       ADD_FAILURE() << "no Error for " << threads;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::value);
-      EXPECT_NE(std::string(error.what()).find(std::to_string(threads)), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(std::to_string(threads)), std::string::npos)
+          << error.what();
     }
   }
   EXPECT_EQ(num_threads(), before);
@@ -101,11 +104,13 @@ TEST_F(ParallelTest, GroupsFollowTheNumberOfThreads) {
   for (int threads : {2, 3, 1, 4}) {
     set_num_threads(threads);
     EXPECT_EQ(get_values(f(x)), get_values(of_one)) << threads;
-    EXPECT_EQ(f.memory().workspace, memory_of_one * static_cast<std::size_t>(threads)) << "each thread has memory of its own";
+    EXPECT_EQ(f.memory().workspace, memory_of_one * static_cast<std::size_t>(threads))
+        << "each thread has memory of its own";
   }
 }
 
-/// What one user does in a loop; the patterns are shared by all, so that they meet in the plan cache.
+/// What one user does in a loop; the patterns are shared by all, so that they meet in the plan
+/// cache.
 void use_everything(int user, std::atomic<int>& wrong) {
   const auto expect = [&](bool holds) { wrong += !holds; };
   const double v = user + 1;
@@ -138,7 +143,8 @@ TEST_F(ParallelTest, ManyUsersShareThePlanCacheAndThePool) {
     set_num_threads(threads);
     std::atomic<int> wrong{0};
     std::vector<std::thread> users;
-    for (int user = 0; user < 6; ++user) users.emplace_back([user, &wrong] { use_everything(user, wrong); });
+    for (int user = 0; user < 6; ++user)
+      users.emplace_back([user, &wrong] { use_everything(user, wrong); });
     for (std::thread& user : users) user.join();
     EXPECT_EQ(wrong, 0);
   }

@@ -19,9 +19,14 @@ using test::interpreted;
 using test::plain;
 using test::Values;
 
-Graph placed(const Shape& from, const Shape& to, std::vector<Axis> axes, Access read, Access write, DType dtype = DType::f32) {
-  return graph_of({{dtype, from}}, {.kind = OpKind::place, .dtype = dtype, .shape = to, .axes = std::move(axes),
-                                    .reads = {std::move(read)}, .write = std::move(write)});
+Graph placed(const Shape& from, const Shape& to, std::vector<Axis> axes, Access read, Access write,
+             DType dtype = DType::f32) {
+  return graph_of({{dtype, from}}, {.kind = OpKind::place,
+                                    .dtype = dtype,
+                                    .shape = to,
+                                    .axes = std::move(axes),
+                                    .reads = {std::move(read)},
+                                    .write = std::move(write)});
 }
 std::size_t nests(const Graph& graph) {
   const InputLayout layout{contiguous_strides(graph.op(0).shape), 0};
@@ -35,18 +40,24 @@ TEST(PlaceTest, SlicesDiagonalsAndTheWhole) {
   };
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::i64, DType::u8}) {
     // Every second, from element 1.
-    expect(placed({3}, {7}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}}, dtype), {1, 2, 3}, {0, 1, 0, 2, 0, 3, 0});
+    expect(placed({3}, {7}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}}, dtype), {1, 2, 3},
+           {0, 1, 0, 2, 0, 3, 0});
     expect(placed({2}, {2, 2}, {{"a", 2}}, plain({0}), plain({0, 0}), dtype), {5, 6}, {5, 0, 0, 6});
     // One row of a matrix.
-    expect(placed({2}, {3, 2}, {{"a", 2}}, plain({0}), {{1, {}}, {0, {{0, 1}}}}, dtype), {5, 6}, {0, 0, 5, 6, 0, 0});
+    expect(placed({2}, {3, 2}, {{"a", 2}}, plain({0}), {{1, {}}, {0, {{0, 1}}}}, dtype), {5, 6},
+           {0, 0, 5, 6, 0, 0});
     // Transposed into a corner.
-    expect(placed({2, 2}, {3, 3}, {{"a", 2}, {"b", 2}}, plain({0, 1}), {{1, {{1, 1}}}, {0, {{0, 1}}}}, dtype), {1, 2, 3, 4},
-           {0, 0, 0, 1, 3, 0, 2, 4, 0});
+    expect(placed({2, 2}, {3, 3}, {{"a", 2}, {"b", 2}}, plain({0, 1}),
+                  {{1, {{1, 1}}}, {0, {{0, 1}}}}, dtype),
+           {1, 2, 3, 4}, {0, 0, 0, 1, 3, 0, 2, 4, 0});
   }
   expect(placed({}, {3}, {}, {}, {{1, {}}}), {4}, {0, 4, 0});
-  expect(placed({2, 3}, {6}, {{"a", 2}, {"b", 3}}, plain({0, 1}), {{0, {{0, 3}, {1, 1}}}}), {1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6});
+  expect(placed({2, 3}, {6}, {{"a", 2}, {"b", 3}}, plain({0, 1}), {{0, {{0, 3}, {1, 1}}}}),
+         {1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6});
   expect(placed({0}, {3}, {{"a", 0}}, plain({0}), {{1, {{0, 2}}}}), {}, {0, 0, 0});
-  expect(placed({0, 2}, {0, 4}, {{"a", 0}, {"b", 2}}, plain({0, 1}), {{0, {{0, 1}}}, {0, {{1, 2}}}}), {}, {});
+  expect(
+      placed({0, 2}, {0, 4}, {{"a", 0}, {"b", 2}}, plain({0, 1}), {{0, {{0, 1}}}, {0, {{1, 2}}}}),
+      {}, {});
 }
 
 TEST(PlaceTest, ZerosAreWrittenOnlyWhereSomeRemain) {
@@ -56,7 +67,8 @@ TEST(PlaceTest, ZerosAreWrittenOnlyWhereSomeRemain) {
 
 TEST(PlaceTest, TextAndCost) {
   const Graph graph = placed({3}, {7}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}});
-  EXPECT_NE(to_string(graph).find("%1 = place %0  \"a -> [2*a+1]\"  : f32 (7,)"), std::string::npos) << to_string(graph);
+  EXPECT_NE(to_string(graph).find("%1 = place %0  \"a -> [2*a+1]\"  : f32 (7,)"), std::string::npos)
+      << to_string(graph);
   const Cost c = cost(graph);
   EXPECT_EQ(c.strict(), Count(0));
   EXPECT_EQ(c.model, Count(0));
@@ -65,8 +77,10 @@ TEST(PlaceTest, TextAndCost) {
 }
 
 TEST(PlaceTest, WhatMayWriteTwiceIsNoPlace) {
-  const auto is_refused = [](const Shape& from, const Shape& to, std::vector<Axis> axes, Access read, Access write) {
-    EXPECT_THROW(placed(from, to, std::move(axes), std::move(read), std::move(write)), std::logic_error);
+  const auto is_refused = [](const Shape& from, const Shape& to, std::vector<Axis> axes,
+                             Access read, Access write) {
+    EXPECT_THROW(placed(from, to, std::move(axes), std::move(read), std::move(write)),
+                 std::logic_error);
   };
   const std::vector<Axis> ab{{"a", 2}, {"b", 3}};
   is_refused({2, 3}, {6}, ab, plain({0, 1}), {{0, {{0, 1}, {1, 1}}}});
@@ -75,7 +89,8 @@ TEST(PlaceTest, WhatMayWriteTwiceIsNoPlace) {
   is_refused({2, 3}, {2, 3}, ab, plain({0, 1}), {{0, {{0, 0}}}, {0, {{1, 1}}}});
   is_refused({3}, {5}, {{"a", 3}}, plain({0}), {{1, {{0, 2}}}});  // leaves it
   // Ambiguous in one dimension, but not with the other.
-  EXPECT_NO_THROW(placed({2, 3}, {4, 3}, ab, plain({0, 1}), {{0, {{0, 1}, {1, 1}}}, {0, {{1, 1}}}}));
+  EXPECT_NO_THROW(
+      placed({2, 3}, {4, 3}, ab, plain({0, 1}), {{0, {{0, 1}, {1, 1}}}, {0, {{1, 1}}}}));
 }
 
 TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {
@@ -84,12 +99,15 @@ TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {
   std::size_t copied = 0;
   for (std::uint64_t i = 0; i < 1000 && !HasFailure(); ++i) {
     std::mt19937_64 random(seed + i);
-    const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+    const auto below = [&](std::int64_t n) {
+      return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+    };
     std::vector<Axis> axes;
     std::vector<int> order;
     for (std::int64_t a = below(5); a > 0; --a) {
       order.push_back(static_cast<int>(axes.size()));
-      axes.push_back({std::string(1, static_cast<char>('a' + axes.size())), below(20) == 0 ? 0 : 1 + below(6)});
+      axes.push_back({std::string(1, static_cast<char>('a' + axes.size())),
+                      below(20) == 0 ? 0 : 1 + below(6)});
     }
     std::shuffle(order.begin(), order.end(), random);
     Op op{.kind = OpKind::place, .dtype = all_dtypes[below(std::size(all_dtypes))], .axes = axes};
@@ -103,7 +121,8 @@ TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {
       DimIndex dim{below(3), {}};
       std::int64_t reach = dim.offset, step = 1 + below(2);
       for (std::size_t k = at; k < end; ++k) {
-        const std::int64_t size = std::max<std::int64_t>(1, axes[static_cast<std::size_t>(order[k])].size);
+        const std::int64_t size =
+            std::max<std::int64_t>(1, axes[static_cast<std::size_t>(order[k])].size);
         dim.terms.push_back({order[k], step});
         reach += step * (size - 1);
         step *= size + below(2);
@@ -118,7 +137,9 @@ TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {
     SCOPED_TRACE("case " + std::to_string(i) + "\n" + to_string(graph));
     Values x(static_cast<std::size_t>(numel(from)));
     for (double& v : x) v = static_cast<double>(op.dtype == DType::boolean ? 1 : 1 + below(8));
-    EXPECT_EQ(test::get_values(test::run_kernels(graph, {test::scattered(x, from, op.dtype, random)})), interpreted(graph, {x}));
+    EXPECT_EQ(
+        test::get_values(test::run_kernels(graph, {test::scattered(x, from, op.dtype, random)})),
+        interpreted(graph, {x}));
     copied += x.size();
   }
   EXPECT_GT(copied, 10'000u);

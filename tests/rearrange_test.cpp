@@ -28,13 +28,15 @@ TEST(RearrangeTest, KnownAnswers) {
   EXPECT_EQ(rearrange(x, "a b -> (a b)").shape(), Shape{6});
   EXPECT_EQ(rearrange(x, "a b -> 1 b () a").shape(), (Shape{1, 3, 1, 2}));
   const Tensor line = counting({12});
-  EXPECT_EQ(get_values(rearrange(line, "(h w) -> w h", "h"_a = 3)), (Values{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
+  EXPECT_EQ(get_values(rearrange(line, "(h w) -> w h", "h"_a = 3)),
+            (Values{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
   EXPECT_EQ(rearrange(counting({2, 3, 4, 5}), "b ... c -> c b ...").shape(), (Shape{5, 2, 3, 4}));
   EXPECT_EQ(rearrange(counting({2, 3, 4, 5}), "b ... c -> (b ... c)").shape(), Shape{120});
   // Space to depth.
   const Tensor image = counting({1, 1, 4, 4});
-  EXPECT_EQ(get_values(rearrange(image, "b c (h h2) (w w2) -> b (c h2 w2) h w", "h2"_a = 2, "w2"_a = 2)),
-            (Values{0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15}));
+  EXPECT_EQ(
+      get_values(rearrange(image, "b c (h h2) (w w2) -> b (c h2 w2) h w", "h2"_a = 2, "w2"_a = 2)),
+      (Values{0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15}));
   const std::vector<Tensor> list{counting({2}), counting({2}), counting({2})};
   EXPECT_EQ(get_values(rearrange(list, "n a -> a n")), (Values{0, 0, 0, 1, 1, 1}));
 }
@@ -96,7 +98,8 @@ TEST(RearrangeTest, IsAViewWheneverStridesCanExpressIt) {
     const Tensor y = splits_a   ? rearrange(c.x, pattern, "a1"_a = 2)
                      : splits_b ? rearrange(c.x, pattern, "b2"_a = 2)
                                 : rearrange(c.x, pattern);
-    EXPECT_EQ(y.same_storage(c.x), c.is_view) << c.pattern << " of strides " << c.x.strides().to_string();
+    EXPECT_EQ(y.same_storage(c.x), c.is_view)
+        << c.pattern << " of strides " << c.x.strides().to_string();
     if (!c.is_view) {
       EXPECT_TRUE(y.is_contiguous()) << c.pattern;
     }

@@ -18,8 +18,9 @@ using Values = std::vector<double>;
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::mean, Reduction::max,       Reduction::min, Reduction::prod,
-                                        Reduction::any, Reduction::all,  Reduction::logsumexp, Reduction::var, Reduction::std};
+constexpr Reduction all_reductions[] = {
+    Reduction::sum, Reduction::mean, Reduction::max,       Reduction::min, Reduction::prod,
+    Reduction::any, Reduction::all,  Reduction::logsumexp, Reduction::var, Reduction::std};
 
 double reduce_all(const Values& values, Reduction reduction, DType dtype = DType::f32) {
   const Tensor x = make_tensor(values, {static_cast<std::int64_t>(values.size())}, dtype);
@@ -51,9 +52,11 @@ TEST(ReduceTest, KnownAnswers) {
   EXPECT_EQ(get_values(reduce(x, "a b -> b a", "sum")), (Values{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(reduce(x, "a b -> 1 a 1", "sum").shape(), (Shape{1, 2, 1}));
 
-  const Tensor image = make_tensor({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {1, 4, 4, 1});
+  const Tensor image =
+      make_tensor({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, {1, 4, 4, 1});
   EXPECT_EQ(get_values(reduce(image, "b (h 2) (w 2) c -> b h w c", "max")), (Values{5, 7, 13, 15}));
-  EXPECT_EQ(get_values(reduce(image, "b (h 2) (w 2) c -> b h w c", "mean")), (Values{2.5, 4.5, 10.5, 12.5}));
+  EXPECT_EQ(get_values(reduce(image, "b (h 2) (w 2) c -> b h w c", "mean")),
+            (Values{2.5, 4.5, 10.5, 12.5}));
   const std::vector<Tensor> list{make_tensor({1, 2}, {2}), make_tensor({3, 4}, {2})};
   EXPECT_EQ(get_values(reduce(list, "n a -> a", "sum")), (Values{4, 6}));
 }
@@ -79,11 +82,14 @@ TEST(ReduceTest, VarianceFarFromZeroKeepsItsDigits) {
       const auto worst = [&](const Tensor& got) {
         return reduce(abs(got.to(DType::f64) - wanted) / wanted, "a -> ", "max").item();
       };
-      EXPECT_LT(worst(reduce(x, "a n -> a", "var")), 2e-6) << "rows of " << shape.to_string() << " at " << mean;
+      EXPECT_LT(worst(reduce(x, "a n -> a", "var")), 2e-6)
+          << "rows of " << shape.to_string() << " at " << mean;
       const Tensor deviation = reduce(x, "a n -> a", "std");
-      EXPECT_LT(worst(deviation.to(DType::f64) * deviation.to(DType::f64)), 2e-6) << shape.to_string() << " at " << mean;
+      EXPECT_LT(worst(deviation.to(DType::f64) * deviation.to(DType::f64)), 2e-6)
+          << shape.to_string() << " at " << mean;
       const Tensor columns = rearrange(x, "a n -> (n a)").view({shape[1], shape[0]});
-      EXPECT_LT(worst(reduce(columns, "n a -> a", "var")), 2e-6) << "columns of " << shape.to_string() << " at " << mean;
+      EXPECT_LT(worst(reduce(columns, "n a -> a", "var")), 2e-6)
+          << "columns of " << shape.to_string() << " at " << mean;
     }
   }
 }
@@ -114,7 +120,9 @@ TEST(ReduceTest, SumsOfManyElementsKeepTheirDigits) {
   EXPECT_LT(relative_error(reduce(x.view({1000, n / 1000}), "a b -> a", "sum"), want / 1000), 1e-6);
   EXPECT_LT(relative_error(einsum(x, "n ->"), want), 1e-6);
   EXPECT_LT(relative_error(reduce(x, "n ->", "mean"), static_cast<double>(tenth)), 1e-6);
-  EXPECT_LT(relative_error(reduce(x.view({n / 4, 4}), "a b -> b", "mean"), static_cast<double>(tenth)), 1e-6);
+  EXPECT_LT(
+      relative_error(reduce(x.view({n / 4, 4}), "a b -> b", "mean"), static_cast<double>(tenth)),
+      1e-6);
   EXPECT_LT(get_values(reduce(x, "n ->", "var"))[0], 1e-12);
 }
 
@@ -129,13 +137,15 @@ TEST(ReduceTest, NanIsContagious) {
         if (is_question) {
           EXPECT_EQ(got, 1) << name(reduction);  // NaN differs from zero
         } else {
-          EXPECT_TRUE(std::isnan(got)) << name(reduction) << " of " << name(dtype) << " with NaN at " << at << " is " << got;
+          EXPECT_TRUE(std::isnan(got))
+              << name(reduction) << " of " << name(dtype) << " with NaN at " << at << " is " << got;
         }
       }
       // The columns of a matrix, of which one has the NaN.
       const Tensor x = make_tensor(values, {3, 500}, dtype);
       const Values sums = get_values(reduce(x, "a b -> b", "max"));
-      for (std::size_t b = 0; b < sums.size(); ++b) EXPECT_EQ(std::isnan(sums[b]), b == at % 500) << at << " " << b;
+      for (std::size_t b = 0; b < sums.size(); ++b)
+        EXPECT_EQ(std::isnan(sums[b]), b == at % 500) << at << " " << b;
     }
   }
 }
@@ -160,14 +170,17 @@ TEST(ReduceTest, Infinities) {
 TEST(ReduceTest, LogSumExpDoesNotOverflow) {
   EXPECT_NEAR(reduce_all({1000, 1000}, Reduction::logsumexp), 1000 + std::log(2.0), 1e-4);
   EXPECT_NEAR(reduce_all({-1000, -1000}, Reduction::logsumexp), -1000 + std::log(2.0), 1e-4);
-  EXPECT_NEAR(reduce_all(Values(4096, 0.0), Reduction::logsumexp, DType::f64), std::log(4096.0), 1e-14);
+  EXPECT_NEAR(reduce_all(Values(4096, 0.0), Reduction::logsumexp, DType::f64), std::log(4096.0),
+              1e-14);
 }
 
 TEST(ReduceTest, NoElements) {
   for (DType dtype : all_dtypes) {
     for (const Shape& shape : {Shape{3, 0}, Shape{3, 0, 2}}) {
       const Tensor x = make_tensor({}, shape, dtype);
-      const auto of = [&](Reduction reduction) { return get_values(reduce(x, "a ... -> a", reduction)); };
+      const auto of = [&](Reduction reduction) {
+        return get_values(reduce(x, "a ... -> a", reduction));
+      };
       EXPECT_EQ(of(Reduction::sum), Values(3, 0));
       EXPECT_EQ(of(Reduction::prod), Values(3, 1));
       EXPECT_EQ(of(Reduction::any), Values(3, 0));
@@ -190,15 +203,22 @@ TEST(ReduceTest, NoElements) {
 
 TEST(ReduceTest, IntegersWrap) {
   const std::vector<std::int64_t> large{std::numeric_limits<std::int64_t>::max(), 1, 5};
-  EXPECT_EQ(reduce(from_vector(large), "n ->", "sum").item<std::int64_t>(), std::numeric_limits<std::int64_t>::min() + 5);
+  EXPECT_EQ(reduce(from_vector(large), "n ->", "sum").item<std::int64_t>(),
+            std::numeric_limits<std::int64_t>::min() + 5);
   EXPECT_EQ(reduce(full({64}, 2, DType::i64), "n ->", "prod").item<std::int64_t>(), 0);
-  EXPECT_EQ(reduce(full({63}, 2, DType::i64), "n ->", "prod").item<std::int64_t>(), std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(reduce(full({63}, 2, DType::i64), "n ->", "prod").item<std::int64_t>(),
+            std::numeric_limits<std::int64_t>::min());
   // Those of 32 and 8 bits do where the call says that the result has as many.
-  EXPECT_EQ(reduce(full({31}, 2, DType::i32), "n ->", "prod", as(DType::i32)).item<std::int64_t>(), std::numeric_limits<std::int32_t>::min());
-  EXPECT_EQ(reduce(full({2}, 2147483647, DType::i32), "n ->", "sum", as(DType::i32)).item<std::int64_t>(), -2);
-  EXPECT_EQ(reduce(full({3}, 200, DType::u8), "n ->", "sum", as(DType::u8)).item<std::int64_t>(), 600 % 256);
+  EXPECT_EQ(reduce(full({31}, 2, DType::i32), "n ->", "prod", as(DType::i32)).item<std::int64_t>(),
+            std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(
+      reduce(full({2}, 2147483647, DType::i32), "n ->", "sum", as(DType::i32)).item<std::int64_t>(),
+      -2);
+  EXPECT_EQ(reduce(full({3}, 200, DType::u8), "n ->", "sum", as(DType::u8)).item<std::int64_t>(),
+            600 % 256);
   EXPECT_EQ(reduce(full({3}, 200, DType::u8), "n ->", "max").item<std::int64_t>(), 200);
-  const std::vector<std::int64_t> extremes{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  const std::vector<std::int64_t> extremes{std::numeric_limits<std::int64_t>::min(),
+                                           std::numeric_limits<std::int64_t>::max()};
   EXPECT_EQ(reduce(from_vector(extremes), "n ->", "min").item<std::int64_t>(), extremes[0]);
   EXPECT_EQ(reduce(from_vector(extremes), "n ->", "max").item<std::int64_t>(), extremes[1]);
 }
@@ -206,10 +226,13 @@ TEST(ReduceTest, IntegersWrap) {
 TEST(ReduceTest, IntegersHaveNoMean) {
   for (DType dtype : {DType::i64, DType::i32, DType::u8, DType::boolean}) {
     const Tensor x = ones({2, 2}, dtype);
-    for (Reduction reduction : {Reduction::mean, Reduction::var, Reduction::std, Reduction::logsumexp}) {
-      EXPECT_EQ(error_of([&] { reduce(x, "a b -> a", reduction); }), ErrorKind::dtype) << name(reduction);
+    for (Reduction reduction :
+         {Reduction::mean, Reduction::var, Reduction::std, Reduction::logsumexp}) {
+      EXPECT_EQ(error_of([&] { reduce(x, "a b -> a", reduction); }), ErrorKind::dtype)
+          << name(reduction);
       // Not even of one element each.
-      EXPECT_EQ(error_of([&] { reduce(x, "a b -> a b", reduction); }), ErrorKind::dtype) << name(reduction);
+      EXPECT_EQ(error_of([&] { reduce(x, "a b -> a b", reduction); }), ErrorKind::dtype)
+          << name(reduction);
     }
   }
   EXPECT_EQ(error_of([] { reduce(ones({2}), "a ->", runtime("median")); }), ErrorKind::reduction);
@@ -217,7 +240,8 @@ TEST(ReduceTest, IntegersHaveNoMean) {
 
 TEST(ReduceTest, NarrowFloatsAccumulateInF32) {
   // The sum, 2.4e8, is no f16; the mean is.
-  EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "mean"))[0], 60000 / 32 * 32);
+  EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "mean"))[0],
+            60000 / 32 * 32);
   EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "var"))[0], 0);
   EXPECT_EQ(get_values(reduce(full({4096}, 60000.0, DType::f16), "n ->", "sum"))[0], inf);
   EXPECT_EQ(get_values(reduce(full({4096}, 300.0, DType::f8e4m3), "n ->", "mean"))[0], 288);
@@ -241,7 +265,8 @@ TEST(ReduceTest, Bools) {
   EXPECT_EQ(reduce(x, "a b -> a", "any").dtype(), DType::boolean);
   EXPECT_EQ(get_values(reduce(ones({256}, DType::boolean), "n ->", "sum"))[0], 256);
   // As a bool, 256 times true is true: no sum that wraps to 0.
-  EXPECT_EQ(get_values(reduce(ones({256}, DType::boolean), "n ->", "sum", as(DType::boolean)))[0], 1);
+  EXPECT_EQ(get_values(reduce(ones({256}, DType::boolean), "n ->", "sum", as(DType::boolean)))[0],
+            1);
 }
 
 TEST(ReduceTest, QuestionsAreAnsweredInTheInputsDtype) {

@@ -1,5 +1,5 @@
-// `__restrict__`, from which the compiler concludes that it may load past the cache that writes go to (ld.global.nc): only on
-// pointers to memory that the kernel does not write through another.
+// `__restrict__`, from which the compiler concludes that it may load past the cache that writes go
+// to (ld.global.nc): only on pointers to memory that the kernel does not write through another.
 #include <gtest/gtest.h>
 
 #include <ein/compile.hpp>
@@ -35,7 +35,9 @@ std::size_t restricted_in(const Program& program) {
   std::vector<int> memory = memory_of(program);
   for (const KernelSource& kernel : emit(program, program.groups[0])) {
     std::size_t words = 0;
-    for (std::size_t at = kernel.kernel_begin; (at = kernel.text.find("__restrict__", at)) != kernel.text.npos; ++at) ++words;
+    for (std::size_t at = kernel.kernel_begin;
+         (at = kernel.text.find("__restrict__", at)) != kernel.text.npos; ++at)
+      ++words;
     for (std::size_t p = 0; p < kernel.pointers.size(); ++p) {
       if (!kernel.pointers[p].is_restricted) continue;
       ++count;
@@ -49,16 +51,22 @@ std::size_t restricted_in(const Program& program) {
 TEST(Restrict, BuffersOfTheirOwn) { EXPECT_EQ(restricted_in(sum_of(0, 1, 2, {})), 3u); }
 TEST(Restrict, ABufferThatIsReadTwice) { EXPECT_EQ(restricted_in(sum_of(0, 0, 2, {})), 3u); }
 TEST(Restrict, ABufferThatIsReadAndWritten) { EXPECT_EQ(restricted_in(sum_of(0, 1, 1, {})), 1u); }
-TEST(Restrict, BuffersOfOneMemoryThatAreRead) { EXPECT_EQ(restricted_in(sum_of(0, 1, 2, {0, 0, 2})), 3u); }
-TEST(Restrict, BuffersOfOneMemoryOfWhichOneIsWritten) { EXPECT_EQ(restricted_in(sum_of(0, 1, 2, {0, 1, 1})), 0u); }
+TEST(Restrict, BuffersOfOneMemoryThatAreRead) {
+  EXPECT_EQ(restricted_in(sum_of(0, 1, 2, {0, 0, 2})), 3u);
+}
+TEST(Restrict, BuffersOfOneMemoryOfWhichOneIsWritten) {
+  EXPECT_EQ(restricted_in(sum_of(0, 1, 2, {0, 1, 1})), 0u);
+}
 
 TEST(Restrict, AWholeTrainingStep) {
-  const Tensor w = randn({64, 64}).requires_grad(true), b = randn({64}).requires_grad(true), x = randn({32, 64});
+  const Tensor w = randn({64, 64}).requires_grad(true), b = randn({64}).requires_grad(true),
+               x = randn({32, 64});
   optim::AdamW optimizer({w, b});
   const Program program = engine::lowered(
       [&](std::span<const Tensor> given) {
         optimizer.zero_grad();
-        const Tensor loss = reduce(softmax(matmul(given[0], w) + b, "b [s]") * given[0], "b s ->", "sum");
+        const Tensor loss =
+            reduce(softmax(matmul(given[0], w) + b, "b [s]") * given[0], "b s ->", "sum");
         loss.backward();
         optimizer.step();
         return std::vector<Tensor>{loss};
@@ -72,7 +80,8 @@ TEST(Restrict, AWholeTrainingStep) {
       ASSERT_EQ(kernel.pointers.size(), kernel.buffers.size());
       for (std::size_t p = 0; p < kernel.pointers.size(); ++p) {
         restricted += kernel.pointers[p].is_restricted;
-        EXPECT_TRUE(!kernel.pointers[p].is_restricted || is_apart(kernel, p, memory)) << kernel.text.substr(kernel.kernel_begin);
+        EXPECT_TRUE(!kernel.pointers[p].is_restricted || is_apart(kernel, p, memory))
+            << kernel.text.substr(kernel.kernel_begin);
       }
     }
   }

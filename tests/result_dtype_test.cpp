@@ -18,7 +18,8 @@ TEST(ResultDType, WhatSumsIntegersIsI64) {
     const Tensor x = ones({300, 2}, dtype);
     const Tensor y = ones({2, 3}, dtype);
     const auto expect = [&](const Tensor& got, std::int64_t value, const char* what) {
-      EXPECT_EQ(got.dtype(), dtype == DType::u64 ? dtype : DType::i64) << what << " of " << name(dtype);
+      EXPECT_EQ(got.dtype(), dtype == DType::u64 ? dtype : DType::i64)
+          << what << " of " << name(dtype);
       EXPECT_EQ(got.to_vector<std::int64_t>().back(), value) << what << " of " << name(dtype);
     };
     expect(reduce(x, "n k -> k", "sum"), 300, "sum");
@@ -30,8 +31,10 @@ TEST(ResultDType, WhatSumsIntegersIsI64) {
     expect(einsum(x, y, y, "n k, k m, k m -> m"), 600, "einsum of three");
     expect(cumsum(x, "[n] k"), 300, "cumsum");
     expect(cumprod(x, "[n] k"), 1, "cumprod");
-    expect(scatter_prod(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1), 1, "scatter_prod");
-    expect(scatter_add(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1), 300, "scatter_add");
+    expect(scatter_prod(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1), 1,
+           "scatter_prod");
+    expect(scatter_add(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1), 300,
+           "scatter_add");
   }
 }
 
@@ -43,9 +46,11 @@ TEST(ResultDType, AComparisonCanBeCounted) {
 TEST(ResultDType, WhatAddsNothingKeepsItsDType) {
   for (DType dtype : integers) {
     const Tensor x = ones({3, 2}, dtype);
-    for (const Tensor& y : {reduce(x, "a b -> a", "max"), reduce(x, "a b -> a", "any"), rearrange(x, "a b -> b a"),
-                            repeat(x, "a b -> a b 2"), einsum(x, "a b -> b a"), einsum(x, x, "a b, c d -> a b c d"), cummax(x, "a [b]"), cummin(x, "a [b]"),
-                            scatter_max(x, zeros({3}, DType::u8), "a b, a -> [v] b", "v"_a = 2)}) {
+    for (const Tensor& y :
+         {reduce(x, "a b -> a", "max"), reduce(x, "a b -> a", "any"), rearrange(x, "a b -> b a"),
+          repeat(x, "a b -> a b 2"), einsum(x, "a b -> b a"), einsum(x, x, "a b, c d -> a b c d"),
+          cummax(x, "a [b]"), cummin(x, "a [b]"),
+          scatter_max(x, zeros({3}, DType::u8), "a b, a -> [v] b", "v"_a = 2)}) {
       EXPECT_EQ(y.dtype(), dtype);
     }
   }
@@ -60,19 +65,25 @@ TEST(ResultDType, TheSameInsideACompiledFunction) {
 
 TEST(ResultDType, IsSaidByTheCall) {
   const Tensor x = full({300, 4}, 100, DType::u8), y = full({300, 4}, 0.5);
-  for (const Tensor& got : {reduce(x, "n k -> k", "sum", as(DType::i32)), einsum(x, "n k -> k", as(DType::i32))}) {
+  for (const Tensor& got :
+       {reduce(x, "n k -> k", "sum", as(DType::i32)), einsum(x, "n k -> k", as(DType::i32))}) {
     EXPECT_EQ(got.dtype(), DType::i32);
     EXPECT_EQ(got.to_vector<int>(), std::vector<int>(4, 30000));
   }
-  EXPECT_EQ(reduce(x, "n k -> k", "sum", as(DType::u8)).to_vector<int>(), std::vector<int>(4, 30000 % 256));
-  EXPECT_EQ(einsum(x, x, "n k, n k -> k", as(DType::f32)).to_vector<float>(), std::vector<float>(4, 3e6f));
-  EXPECT_EQ(einsum(y, y, "n k, n k -> k", as(DType::i32)).to_vector<int>(), std::vector<int>(4, 75));
+  EXPECT_EQ(reduce(x, "n k -> k", "sum", as(DType::u8)).to_vector<int>(),
+            std::vector<int>(4, 30000 % 256));
+  EXPECT_EQ(einsum(x, x, "n k, n k -> k", as(DType::f32)).to_vector<float>(),
+            std::vector<float>(4, 3e6f));
+  EXPECT_EQ(einsum(y, y, "n k, n k -> k", as(DType::i32)).to_vector<int>(),
+            std::vector<int>(4, 75));
   EXPECT_EQ(reduce(y, "n (k two) -> n k", "mean", as(DType::f64), "two"_a = 2).dtype(), DType::f64);
-  EXPECT_EQ(reduce(y, "n (k two) -> n k", "mean", "two"_a = 2, as(DType::bf16)).dtype(), DType::bf16);
+  EXPECT_EQ(reduce(y, "n (k two) -> n k", "mean", "two"_a = 2, as(DType::bf16)).dtype(),
+            DType::bf16);
   EXPECT_EQ(rearrange(x, "n k -> k n", as(DType::f32)).dtype(), DType::f32);
   EXPECT_EQ(repeat(x, "n k -> n k 2", as(DType::i64)).dtype(), DType::i64);
   EXPECT_EQ(cumsum(x, "[n] k", as(DType::i32)).to_vector<int>().back(), 30000);
-  const Tensor sums = scatter_add(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1, as(DType::i32));
+  const Tensor sums =
+      scatter_add(x, zeros({300}, DType::i64), "n k, n -> [v] k", "v"_a = 1, as(DType::i32));
   EXPECT_EQ(sums.to_vector<int>(), std::vector<int>(4, 30000));
 }
 
@@ -112,7 +123,8 @@ TEST(ResultDType, IsPartOfATypedResult) {
   EXPECT_EQ(sums.to_vector<int>(), std::vector<int>(2, 3));
   EXPECT_EQ(said.to_vector<int>(), std::vector<int>(2, 3));
   EXPECT_EQ(reduced.to_vector<int>(), std::vector<int>(2, 3));
-  // What a reduction makes of integers depends on the reduction, a value: the result says no type of its own.
+  // What a reduction makes of integers depends on the reduction, a value: the result says no type
+  // of its own.
   const Long<"b"> total = reduce(x, "b s -> b"_p, "sum");
   const Int<"b"> most = reduce(x, "b s -> b"_p, "max");
   EXPECT_EQ(total.to_vector<int>(), std::vector<int>(2, 3));
@@ -120,9 +132,13 @@ TEST(ResultDType, IsPartOfATypedResult) {
 }
 
 TEST(ResultDType, OfAGraphWithoutTensors) {
-  const Graph by_itself = graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}}, {.dtype = DType::u8, .sizes = {}, .packed_shapes = {}, .result = {}});
+  const Graph by_itself =
+      graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}},
+               {.dtype = DType::u8, .sizes = {}, .packed_shapes = {}, .result = {}});
   EXPECT_EQ(by_itself.op(by_itself.outputs[0]).dtype, DType::i64);
-  const Graph said = graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}}, {.dtype = DType::u8, .sizes = {}, .packed_shapes = {}, .result = DType::i32});
+  const Graph said =
+      graph_of(Operation::reduce, runtime("n k -> k"), {{3, 4}},
+               {.dtype = DType::u8, .sizes = {}, .packed_shapes = {}, .result = DType::i32});
   EXPECT_EQ(said.op(said.outputs[0]).dtype, DType::i32);
 }
 

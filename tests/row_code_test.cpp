@@ -28,7 +28,8 @@ using Place = Schedule::Place;
 using test::apply_exactly;
 
 /// A part of these places and nests, with rows of `length`.
-Schedule::Part part_of(std::vector<Place> places, std::vector<Schedule::RowNest> nests, std::int64_t length) {
+Schedule::Part part_of(std::vector<Place> places, std::vector<Schedule::RowNest> nests,
+                       std::int64_t length) {
   Schedule::Part part;
   part.places = std::move(places);
   part.rows.nests = std::move(nests);
@@ -39,9 +40,12 @@ Schedule::Part part_of(std::vector<Place> places, std::vector<Schedule::RowNest>
 /// out[i] = op(in[i]) by compiled code.
 std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {
   const auto n = static_cast<std::int64_t>(in.size());
-  const Schedule::Part part = part_of({{.step = 1}, {.step = 1}}, {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}}, n);
+  const Schedule::Part part =
+      part_of({{.step = 1}, {.step = 1}},
+              {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}}, n);
   std::vector<float> out(in.size());
-  std::byte* places[] = {reinterpret_cast<std::byte*>(const_cast<float*>(in.data())), reinterpret_cast<std::byte*>(out.data())};
+  std::byte* places[] = {reinterpret_cast<std::byte*>(const_cast<float*>(in.data())),
+                         reinterpret_cast<std::byte*>(out.data())};
   (*RowCode::compile(part))({places, n, 1, nullptr});
   return out;
 }
@@ -49,10 +53,14 @@ std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {
 double units_in_last_place(float got, double want) {
   const auto rounded = static_cast<float>(want);
   if (std::isnan(want) || std::isinf(rounded) || want == 0) {
-    return (std::isnan(want) && std::isnan(got)) || got == rounded ? 0 : std::numeric_limits<double>::infinity();
+    return (std::isnan(want) && std::isnan(got)) || got == rounded
+               ? 0
+               : std::numeric_limits<double>::infinity();
   }
   const double next = std::nextafter(std::abs(rounded), std::numeric_limits<float>::infinity());
-  return std::abs(got - want) / std::max(next - std::abs(static_cast<double>(rounded)), static_cast<double>(std::numeric_limits<float>::denorm_min()));
+  return std::abs(got - want) /
+         std::max(next - std::abs(static_cast<double>(rounded)),
+                  static_cast<double>(std::numeric_limits<float>::denorm_min()));
 }
 
 TEST(RowCode, FunctionsOverTheirWholeRange) {
@@ -62,10 +70,18 @@ TEST(RowCode, FunctionsOverTheirWholeRange) {
     double units;  // the most that results may be off
   };
   std::vector<float> points;
-  for (std::uint64_t bits = 0; bits < 0x100000000ULL; bits += 9973) points.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+  for (std::uint64_t bits = 0; bits < 0x100000000ULL; bits += 9973)
+    points.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   for (float x = -20; x < 20; x += 0.0007F) points.push_back(x);
-  for (float special : {0.F, -0.F, 1.F, -1.F, 4.F, -4.F, 0.625F, 88.7F, -103.9F, INFINITY, -INFINITY, NAN}) points.push_back(special);
-  for (const Case& c : {Case{ScalarOp::exp, 1.5}, {ScalarOp::log, 1.5}, {ScalarOp::tanh, 2.5}, {ScalarOp::erf, 2.5}, {ScalarOp::sqrt, 0.5001}, {ScalarOp::rsqrt, 1.5}}) {
+  for (float special :
+       {0.F, -0.F, 1.F, -1.F, 4.F, -4.F, 0.625F, 88.7F, -103.9F, INFINITY, -INFINITY, NAN})
+    points.push_back(special);
+  for (const Case& c : {Case{ScalarOp::exp, 1.5},
+                        {ScalarOp::log, 1.5},
+                        {ScalarOp::tanh, 2.5},
+                        {ScalarOp::erf, 2.5},
+                        {ScalarOp::sqrt, 0.5001},
+                        {ScalarOp::rsqrt, 1.5}}) {
     const std::vector<float> got = run_op(c.op, points);
     double worst = 0;
     float where = 0;
@@ -74,12 +90,13 @@ TEST(RowCode, FunctionsOverTheirWholeRange) {
       if (off > worst) worst = off, where = points[i];
     }
     EXPECT_LE(worst, c.units) << info(c.op).name << " of " << where;
-    std::cout << info(c.op).name << ": " << worst << " units in the last place at " << where << '\n';
+    std::cout << info(c.op).name << ": " << worst << " units in the last place at " << where
+              << '\n';
   }
 }
 
-/// Random parts: maps, reductions and scalars over a few places, several of which one nest writes and others read. Each place is a
-/// buffer.
+/// Random parts: maps, reductions and scalars over a few places, several of which one nest writes
+/// and others read. Each place is a buffer.
 class RandomPart {
  public:
   explicit RandomPart(std::mt19937& random) : random_(random) {
@@ -113,10 +130,15 @@ class RandomPart {
         float got;
         load_as(memory[nest.output].data() + i * size_of(dtype), dtype, 1, &got, 1);
         const double w = want[nest.output][i];
-        // bf16 has 8 bits, of which several nests may lose some; indices are numbers up to 50, and are squared.
+        // bf16 has 8 bits, of which several nests may lose some; indices are numbers up to 50, and
+        // are squared.
         const double tolerance = has_halves_ ? 0.05 : 2e-4;
-        ASSERT_TRUE(got == w || (std::isfinite(w) && std::abs(got - w) <= tolerance * std::max(1.0, std::abs(w))) || (std::isnan(w) && std::isnan(got)))
-            << "element " << i << " is " << got << " and should be " << w << '\n' << to_string(schedule);
+        ASSERT_TRUE(
+            got == w ||
+            (std::isfinite(w) && std::abs(got - w) <= tolerance * std::max(1.0, std::abs(w))) ||
+            (std::isnan(w) && std::isnan(got)))
+            << "element " << i << " is " << got << " and should be " << w << '\n'
+            << to_string(schedule);
       }
     }
   }
@@ -124,19 +146,26 @@ class RandomPart {
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   DType any_dtype() {
-    constexpr DType dtypes[] = {DType::f32, DType::f32, DType::f32, DType::bf16, DType::f16, DType::i32, DType::u8, DType::boolean};
+    constexpr DType dtypes[] = {DType::f32, DType::f32, DType::f32, DType::bf16,
+                                DType::f16, DType::i32, DType::u8,  DType::boolean};
     return dtypes[pick(0, 7)];
   }
   std::size_t add_place(DType dtype, std::int64_t step, bool stands_still) {
     has_halves_ |= dtype == DType::bf16 || dtype == DType::f16;
-    const std::int64_t row_step = stands_still ? 0 : step == 0 ? pick(1, 3) : length_ * step + pick(0, 5);
-    part_.places.push_back({.buffer = static_cast<int>(memory_.size()), .dtype = dtype, .row_step = row_step, .step = step});
+    const std::int64_t row_step = stands_still ? 0
+                                  : step == 0  ? pick(1, 3)
+                                               : length_ * step + pick(0, 5);
+    part_.places.push_back({.buffer = static_cast<int>(memory_.size()),
+                            .dtype = dtype,
+                            .row_step = row_step,
+                            .step = step});
     const std::int64_t elements = (part_.rows.rows.size - 1) * row_step + (length_ - 1) * step + 1;
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * size_of(dtype));
     std::vector<double> values;
     for (std::int64_t i = 0; i < elements; ++i) {
       const bool is_whole = dtype == DType::i32 || dtype == DType::u8 || dtype == DType::boolean;
-      const double value = is_whole ? pick(0, dtype == DType::boolean ? 1 : 3) : std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+      const double value = is_whole ? pick(0, dtype == DType::boolean ? 1 : 3)
+                                    : std::uniform_real_distribution<double>(0.5, 1.5)(random_);
       const auto number = static_cast<float>(value);
       store_from(&number, 1, bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1);
       float stored;
@@ -151,28 +180,45 @@ class RandomPart {
   Ex any_value(int depth, std::size_t inputs, bool is_scalar) {
     if (depth == 0 || pick(0, 4) == 0) {
       if (!is_scalar && pick(0, 9) == 0) return Ex::index(pick(0, 1)) * 0.01;
-      return pick(0, 4) == 0 ? Ex(0.25 * pick(1, 6)) : Ex::input(pick(0, static_cast<int>(inputs) - 1));
+      return pick(0, 4) == 0 ? Ex(0.25 * pick(1, 6))
+                             : Ex::input(pick(0, static_cast<int>(inputs) - 1));
     }
-    const Ex a = any_value(depth - 1, inputs, is_scalar), b = any_value(depth - 1, inputs, is_scalar);
+    const Ex a = any_value(depth - 1, inputs, is_scalar),
+             b = any_value(depth - 1, inputs, is_scalar);
     switch (pick(0, 13)) {
-      case 0: return a + b;
-      case 1: return a - b;
+      case 0:
+        return a + b;
+      case 1:
+        return a - b;
       case 2:
-      case 3: return a * b;
-      case 4: return a * b + any_value(depth - 1, inputs, is_scalar);
-      case 5: return any_value(depth - 1, inputs, is_scalar) - a * b;
-      case 6: return a / (b * b + 1.0);
-      case 7: return Ex::apply(ScalarOp::max, a, b);
-      case 8: return Ex::apply(ScalarOp::min, a, b);
-      case 9: return Ex::apply(ScalarOp::tanh, a);
+      case 3:
+        return a * b;
+      case 4:
+        return a * b + any_value(depth - 1, inputs, is_scalar);
+      case 5:
+        return any_value(depth - 1, inputs, is_scalar) - a * b;
+      case 6:
+        return a / (b * b + 1.0);
+      case 7:
+        return Ex::apply(ScalarOp::max, a, b);
+      case 8:
+        return Ex::apply(ScalarOp::min, a, b);
+      case 9:
+        return Ex::apply(ScalarOp::tanh, a);
       case 10: {
-        constexpr ScalarOp functions[] = {ScalarOp::erf, ScalarOp::sigmoid, ScalarOp::silu, ScalarOp::normal_cdf, ScalarOp::gelu};
+        constexpr ScalarOp functions[] = {ScalarOp::erf, ScalarOp::sigmoid, ScalarOp::silu,
+                                          ScalarOp::normal_cdf, ScalarOp::gelu};
         return Ex::apply(functions[pick(0, 4)], a * 0.5);
       }
-      case 11: return Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::abs, a)));
-      case 12: return Ex::apply(ScalarOp::log, Ex::apply(ScalarOp::abs, a) + 1.0);
+      case 11:
+        return Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::abs, a)));
+      case 12:
+        return Ex::apply(ScalarOp::log, Ex::apply(ScalarOp::abs, a) + 1.0);
       // Not of numbers near each other, of which rounding decides.
-      default: return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::ge, Ex::index(1), Ex::index(0) + double(pick(0, 300))), a, b);
+      default:
+        return Ex::apply(ScalarOp::where,
+                         Ex::apply(ScalarOp::ge, Ex::index(1), Ex::index(0) + double(pick(0, 300))),
+                         a, b);
     }
   }
 
@@ -180,13 +226,18 @@ class RandomPart {
     Schedule::RowNest nest;
     nest.is_scalar = pick(0, 4) == 0;
     const bool combines = !nest.is_scalar && pick(0, 2) == 0;
-    for (int i = pick(1, 3); i > 0; --i) nest.inputs.push_back(static_cast<std::size_t>(pick(0, static_cast<int>(memory_.size()) - 1)));
+    for (int i = pick(1, 3); i > 0; --i)
+      nest.inputs.push_back(
+          static_cast<std::size_t>(pick(0, static_cast<int>(memory_.size()) - 1)));
     nest.body = any_value(pick(0, 3), nest.inputs.size(), nest.is_scalar);
-    if (nest.is_scalar && std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [](const ScalarStep& s) { return s.op == ScalarOp::index; }))
+    if (nest.is_scalar && std::any_of(nest.body.steps.begin(), nest.body.steps.end(),
+                                      [](const ScalarStep& s) { return s.op == ScalarOp::index; }))
       nest.body = Ex::input(0) * 0.5;
     if (combines) {
-      nest.combine = std::array{Combine::sum, Combine::sum, Combine::max, Combine::min}[static_cast<std::size_t>(pick(0, 3))];
-      if (nest.combine == Combine::sum) nest.body = Ex::of(nest.body) * (1.0 / static_cast<double>(length_));
+      nest.combine = std::array{Combine::sum, Combine::sum, Combine::max,
+                                Combine::min}[static_cast<std::size_t>(pick(0, 3))];
+      if (nest.combine == Combine::sum)
+        nest.body = Ex::of(nest.body) * (1.0 / static_cast<double>(length_));
       if (pick(0, 1) == 0) nest.epilogue = Ex::input(0) * 0.5 + 1.0;
     }
     const DType dtype = pick(0, 4) == 0 ? (pick(0, 1) == 0 ? DType::bf16 : DType::f16) : DType::f32;
@@ -222,8 +273,11 @@ TEST(RowCode, ExtremesKeepNaN) {
         in[at] = NAN;
         float out = 0;
         const auto length = static_cast<std::int64_t>(n);
-        const Schedule::Part part = part_of({{.step = 1}, {}}, {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}}, length);
-        std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()), reinterpret_cast<std::byte*>(&out)};
+        const Schedule::Part part = part_of(
+            {{.step = 1}, {}},
+            {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}}, length);
+        std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
+                               reinterpret_cast<std::byte*>(&out)};
         (*RowCode::compile(part))({places, length, 1, nullptr});
         EXPECT_TRUE(std::isnan(out)) << n << ' ' << at;
       }
@@ -239,16 +293,25 @@ TEST(RowCode, LongSumsLoseLittle) {
   double want = 0;
   for (float& x : in) want += x = std::uniform_real_distribution<float>(0, 1)(random);
   float out = 0;
-  const Schedule::Part part = part_of({{.step = 1}, {}}, {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
-  std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()), reinterpret_cast<std::byte*>(&out)};
+  const Schedule::Part part = part_of(
+      {{.step = 1}, {}},
+      {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
+  std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
+                         reinterpret_cast<std::byte*>(&out)};
   (*RowCode::compile(part))({places, length, 1, nullptr});
   EXPECT_NEAR(out, want, want * 3e-7);
 }
 
 TEST(RowCode, WhatItLacksIsNotCompiled) {
-  const auto part = part_of({{.step = 1}, {.step = 1}}, {{.inputs = {0}, .output = 1, .body = Ex::apply(ScalarOp::pow, Ex::input(0), Ex::input(0))}}, 64);
+  const auto part = part_of(
+      {{.step = 1}, {.step = 1}},
+      {{.inputs = {0}, .output = 1, .body = Ex::apply(ScalarOp::pow, Ex::input(0), Ex::input(0))}},
+      64);
   EXPECT_EQ(RowCode::compile(part), nullptr);
-  const auto copy = [](Place from, Place to) { return part_of({std::move(from), std::move(to)}, {{.inputs = {0}, .output = 1, .body = Ex::input(0)}}, 64); };
+  const auto copy = [](Place from, Place to) {
+    return part_of({std::move(from), std::move(to)},
+                   {{.inputs = {0}, .output = 1, .body = Ex::input(0)}}, 64);
+  };
   EXPECT_EQ(RowCode::compile(copy({.dtype = DType::f64, .step = 1}, {.step = 1})), nullptr);
   EXPECT_EQ(RowCode::compile(copy({.step = 3}, {.step = 1})), nullptr);
   EXPECT_EQ(RowCode::compile(copy({.dtype = DType::bf16, .step = 2}, {.step = 1})), nullptr);
@@ -258,15 +321,18 @@ TEST(RowCode, WhatItLacksIsNotCompiled) {
 void expect_near(const Tensor& got, const Tensor& want) {
   const std::vector<double> a = test::get_values(got), b = test::get_values(want);
   ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0, std::abs(b[i]))) << i;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], 2e-5 * std::max(1.0, std::abs(b[i]))) << i;
 }
 
 /// Chains whose nests share rows, compiled, against the same calls in double precision one by one.
 TEST(RowCode, CompiledChains) {
   manual_seed(5);
-  for (const auto& [rows, columns] : {std::pair{300, 333}, {64, 1024}, {2048, 65}, {7, 5000}, {4096, 16}}) {
+  for (const auto& [rows, columns] :
+       {std::pair{300, 333}, {64, 1024}, {2048, 65}, {7, 5000}, {4096, 16}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
-    const Tensor x = randn({rows, columns}), y = randn({rows, columns}), w = randn({columns}), b = randn({columns});
+    const Tensor x = randn({rows, columns}), y = randn({rows, columns}), w = randn({columns}),
+                 b = randn({columns});
     const auto wide = [](const Tensor& t) { return t.to(DType::f64); };
     const auto chain = [](const Tensor& x, const Tensor& y, const Tensor& w, const Tensor& b) {
       const Tensor h = layer_norm(x + y, w, b, "r [c]");
@@ -282,7 +348,8 @@ TEST(RowCode, CompiledChains) {
   }
 }
 
-/// Results too large for the caches, which are written past them, while the next nests read them too.
+/// Results too large for the caches, which are written past them, while the next nests read them
+/// too.
 TEST(RowCode, LargeResults) {
   manual_seed(6);
   const Tensor x = randn({4096, 768}), y = randn({4096, 768}), w = randn({768}), b = randn({768});
@@ -291,7 +358,8 @@ TEST(RowCode, LargeResults) {
     return std::vector<Tensor>{h, layer_norm(h, w, b, "r [c]"), rearrange(h, "r c -> r c")};
   };
   auto compiled = compile(both);
-  const std::vector<Tensor> want = both(x.to(DType::f64), y.to(DType::f64), w.to(DType::f64), b.to(DType::f64));
+  const std::vector<Tensor> want =
+      both(x.to(DType::f64), y.to(DType::f64), w.to(DType::f64), b.to(DType::f64));
   for (int run = 0; run < 2; ++run) {
     const std::vector<Tensor> got = compiled(x, y, w, b);
     ASSERT_EQ(got.size(), want.size());

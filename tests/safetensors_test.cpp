@@ -81,11 +81,11 @@ class SafetensorsTest : public testing::Test {
 };
 
 const std::map<std::string, DType> format_dtypes = {
-    {"F64", DType::f64},     {"F32", DType::f32},        {"F16", DType::f16},
-    {"BF16", DType::bf16},   {"F8_E4M3", DType::f8e4m3}, {"F8_E5M2", DType::f8e5m2},
-    {"I64", DType::i64},     {"I32", DType::i32},        {"I16", DType::i16},
-    {"I8", DType::i8},       {"U64", DType::u64},        {"U32", DType::u32},
-    {"U16", DType::u16},     {"U8", DType::u8},          {"BOOL", DType::boolean}};
+    {"F64", DType::f64},   {"F32", DType::f32},        {"F16", DType::f16},
+    {"BF16", DType::bf16}, {"F8_E4M3", DType::f8e4m3}, {"F8_E5M2", DType::f8e5m2},
+    {"I64", DType::i64},   {"I32", DType::i32},        {"I16", DType::i16},
+    {"I8", DType::i8},     {"U64", DType::u64},        {"U32", DType::u32},
+    {"U16", DType::u16},   {"U8", DType::u8},          {"BOOL", DType::boolean}};
 
 // ---- Reading -----------------------------------------------------------------------------------
 

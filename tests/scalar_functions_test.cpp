@@ -1,5 +1,5 @@
-// Functions of elements as users call them: values, dtypes, whole numbers, bits, slopes, mistakes. How near values are is in
-// functions_test.cpp.
+// Functions of elements as users call them: values, dtypes, whole numbers, bits, slopes, mistakes.
+// How near values are is in functions_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,14 +22,18 @@ using Values = std::vector<double>;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The values of `call`, eager and compiled, which must be of this dtype and these, with their signs.
-void expect(const std::function<Tensor(const Tensor&)>& call, const Tensor& x, DType dtype, const Values& want) {
+/// The values of `call`, eager and compiled, which must be of this dtype and these, with their
+/// signs.
+void expect(const std::function<Tensor(const Tensor&)>& call, const Tensor& x, DType dtype,
+            const Values& want) {
   for (const Tensor& y : {call(x), compile(call)(x)}) {
     EXPECT_EQ(y.dtype(), dtype);
     const Values got = test::get_values(y);
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-      EXPECT_TRUE(std::isnan(want[i]) ? std::isnan(got[i]) : got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
+      EXPECT_TRUE(std::isnan(want[i])
+                      ? std::isnan(got[i])
+                      : got[i] == want[i] && std::signbit(got[i]) == std::signbit(want[i]))
           << "element " << i << " is " << got[i] << ", should be " << want[i];
     }
   }
@@ -42,8 +46,10 @@ TEST(ScalarFunctions, RoundToWholeNumbers) {
   expect(round, x, DType::f64, {-2, -2, -0.0, -0.0, 0, 2, 2, infinity, nan});
   expect(trunc, x, DType::f64, {-2, -1, -0.0, -0.0, 0, 1, 2, infinity, nan});
   expect(sign, x, DType::f64, {-1, -1, -1, 0, 1, 1, 1, 1, nan});
-  const Tensor whole = from_vector(std::vector<std::int64_t>{-3, 0, (std::int64_t{1} << 40) + 1}, {3});
-  for (const auto& f : {floor, ceil, round, trunc}) expect(f, whole, DType::i64, {-3, 0, 0x1p40 + 1});
+  const Tensor whole =
+      from_vector(std::vector<std::int64_t>{-3, 0, (std::int64_t{1} << 40) + 1}, {3});
+  for (const auto& f : {floor, ceil, round, trunc})
+    expect(f, whole, DType::i64, {-3, 0, 0x1p40 + 1});
   expect(sign, whole, DType::i64, {-1, 0, 1});
   expect(round, from_vector(Values{0.5, 1.5}).to(DType::bf16), DType::bf16, {0, 2});
 }
@@ -64,7 +70,8 @@ TEST(ScalarFunctions, QuestionsAboutNumbers) {
 TEST(ScalarFunctions, OfIntegersAreF32) {
   const Tensor x = from_vector(Values{0, 1}).to(DType::i64);
   expect(cos, x, DType::f32, {1, static_cast<double>(std::cos(1.F))});
-  expect([](const Tensor& t) { return atan2(t, 1); }, x, DType::f32, {0, static_cast<double>(std::atan2(1.F, 1.F))});
+  expect([](const Tensor& t) { return atan2(t, 1); }, x, DType::f32,
+         {0, static_cast<double>(std::atan2(1.F, 1.F))});
   expect([](const Tensor& t) { return hypot(t * 3, 4); }, x, DType::f32, {4, 5});
 }
 
@@ -102,7 +109,7 @@ TEST(ScalarFunctions, Bits) {
   expect([](const Tensor& t) { return ~t; }, truth, DType::boolean, {1, 0});
   expect([&](const Tensor& t) { return t ^ truth; }, truth, DType::boolean, {0, 0});
   const Tensor fraction = ones({2});
-  test::expect_error([&] { fraction & fraction; }, ErrorKind::dtype, {"bitwise_and", "f32"});
+  test::expect_error([&] { fraction& fraction; }, ErrorKind::dtype, {"bitwise_and", "f32"});
   test::expect_error([&] { x << 0.5; }, ErrorKind::dtype, {"left_shift", "0.5"});
 }
 
@@ -111,15 +118,20 @@ TEST(ScalarFunctions, SlopesOfTwoArguments) {
   const test::Function angle = [](const test::Tensors& x) { return atan2(x[0], x[1]); };
   const test::Function side = [](const test::Tensors& x) { return hypot(x[0], x[1]); };
   const test::Function rest = [](const test::Tensors& x) { return remainder(x[0], x[1]); };
-  const Tensor a = from_vector(Values{0.3, -1.2, 2.5, -0.7}), b = from_vector(Values{1.1, 0.8, -0.9, -2});
+  const Tensor a = from_vector(Values{0.3, -1.2, 2.5, -0.7}),
+               b = from_vector(Values{1.1, 0.8, -0.9, -2});
   test::expect_gradients(angle, {a, b}, random);
   test::expect_gradients(side, {a, b}, random);
   test::expect_gradients(rest, {a, b}, random);
-  test::expect_gradients([](const test::Tensors& x) { return erfinv(x[0]); }, {from_vector(Values{-0.8, -0.2, 0.0, 0.5, 0.7})}, random);
-  test::expect_gradients([](const test::Tensors& x) { return tan(x[0]); }, {from_vector(Values{-1.2, 0.1, 1})}, random);
+  test::expect_gradients([](const test::Tensors& x) { return erfinv(x[0]); },
+                         {from_vector(Values{-0.8, -0.2, 0.0, 0.5, 0.7})}, random);
+  test::expect_gradients([](const test::Tensors& x) { return tan(x[0]); },
+                         {from_vector(Values{-1.2, 0.1, 1})}, random);
   // At the origin an angle has no slope; large sides do not overflow.
-  const Tensor y = from_vector(Values{0, 1e300}).requires_grad(true), x = from_vector(Values{0, 1e300}).requires_grad(true);
-  const std::vector<Tensor> slopes = gradients(atan2(y, x), ones({2}, DType::f64), std::vector<Tensor>{y, x});
+  const Tensor y = from_vector(Values{0, 1e300}).requires_grad(true),
+               x = from_vector(Values{0, 1e300}).requires_grad(true);
+  const std::vector<Tensor> slopes =
+      gradients(atan2(y, x), ones({2}, DType::f64), std::vector<Tensor>{y, x});
   EXPECT_EQ(test::get_values(slopes[0])[0], 0);
   EXPECT_DOUBLE_EQ(test::get_values(slopes[0])[1], 5e-301);
 }

@@ -26,8 +26,14 @@ using test::Values;
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-Graph scan_of(const Shape& shape, int axis, Combine combine, bool reverse = false, DType from = DType::f32, DType to = DType::f32) {
-  Op op{.kind = OpKind::scan, .dtype = to, .shape = shape, .combine = combine, .axis = axis, .reverse = reverse};
+Graph scan_of(const Shape& shape, int axis, Combine combine, bool reverse = false,
+              DType from = DType::f32, DType to = DType::f32) {
+  Op op{.kind = OpKind::scan,
+        .dtype = to,
+        .shape = shape,
+        .combine = combine,
+        .axis = axis,
+        .reverse = reverse};
   std::vector<int> dims;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     dims.push_back(static_cast<int>(d));
@@ -61,7 +67,8 @@ TEST(ScanTest, ByHand) {
 
 TEST(ScanTest, NanStays) {
   for (Combine combine : {Combine::sum, Combine::prod, Combine::max, Combine::min}) {
-    for (const Values& y : {interpreted(scan_of({4}, 0, combine), {{1, 2, nan, 4}}), computed(scan_of({4}, 0, combine), {{1, 2, nan, 4}})}) {
+    for (const Values& y : {interpreted(scan_of({4}, 0, combine), {{1, 2, nan, 4}}),
+                            computed(scan_of({4}, 0, combine), {{1, 2, nan, 4}})}) {
       EXPECT_FALSE(std::isnan(y[1])) << name(combine);
       EXPECT_TRUE(std::isnan(y[2]) && std::isnan(y[3])) << name(combine);
     }
@@ -71,19 +78,28 @@ TEST(ScanTest, NanStays) {
 TEST(ScanTest, SumsAreKeptInWiderNumbers) {
   // In bf16, 256 + 1 is 256; in f32, 2^24 + 1 is 2^24.
   const Values ones(1024, 1);
-  EXPECT_EQ(computed(scan_of({1024}, 0, Combine::sum, false, DType::bf16, DType::bf16), {ones}).back(), 1024);
+  EXPECT_EQ(
+      computed(scan_of({1024}, 0, Combine::sum, false, DType::bf16, DType::bf16), {ones}).back(),
+      1024);
   Values x(4097, 1);
   x[0] = 1 << 24;
   EXPECT_EQ(computed(scan_of({4097}, 0, Combine::sum), {x}).back(), (1 << 24) + 4096);
   EXPECT_EQ(computed(scan_of({4097, 3}, 0, Combine::sum), {Values(4097 * 3, 1)}).back(), 4097);
   // Integers and truth values count in i64.
-  EXPECT_EQ(computed(scan_of({3}, 0, Combine::sum, false, DType::i32, DType::i64), {{2147483647, 2147483647, 1}}).back(), 4294967295.0);
-  EXPECT_EQ(computed(scan_of({4}, 0, Combine::sum, false, DType::boolean, DType::i64), {{1, 0, 1, 1}}), (Values{1, 1, 2, 3}));
+  EXPECT_EQ(computed(scan_of({3}, 0, Combine::sum, false, DType::i32, DType::i64),
+                     {{2147483647, 2147483647, 1}})
+                .back(),
+            4294967295.0);
+  EXPECT_EQ(
+      computed(scan_of({4}, 0, Combine::sum, false, DType::boolean, DType::i64), {{1, 0, 1, 1}}),
+      (Values{1, 1, 2, 3}));
 }
 
 TEST(ScanTest, TextAndCost) {
   const Graph graph = scan_of({4, 10}, 1, Combine::sum, true);
-  EXPECT_NE(to_string(graph).find("%1 = scan sum %0 along b, from the end  \"a b -> a b\"  : f32 (4, 10)"), std::string::npos)
+  EXPECT_NE(to_string(graph).find(
+                "%1 = scan sum %0 along b, from the end  \"a b -> a b\"  : f32 (4, 10)"),
+            std::string::npos)
       << to_string(graph);
   const InputLayout layout{{10, 1}, 0};
   const Program program = lower(graph, {&layout, 1});
@@ -126,8 +142,12 @@ TEST(ScanTest, RandomScansAgreeWithTheInterpreter) {
   std::size_t compared = 0;
   for (std::uint64_t i = 0; i < 1000 && !HasFailure(); ++i) {
     std::mt19937_64 random(seed + i);
-    const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
-    Op op{.kind = OpKind::scan, .dtype = all_dtypes[below(std::size(all_dtypes))], .reverse = below(2) == 0};
+    const auto below = [&](std::int64_t n) {
+      return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+    };
+    Op op{.kind = OpKind::scan,
+          .dtype = all_dtypes[below(std::size(all_dtypes))],
+          .reverse = below(2) == 0};
     std::int64_t points = 1;
     std::vector<int> order;
     for (std::int64_t a = 1 + below(4); a > 0; --a) {
@@ -156,7 +176,8 @@ TEST(ScanTest, RandomScansAgreeWithTheInterpreter) {
     // Sums and products that every dtype but the smallest holds exactly.
     for (double& v : x) {
       v = static_cast<double>(below(op.combine == Combine::sum ? 2 : 5));
-      if (op.combine == Combine::prod) v = below(20) == 0 ? 0 : 1 + static_cast<double>(below(200) == 0);
+      if (op.combine == Combine::prod)
+        v = below(20) == 0 ? 0 : 1 + static_cast<double>(below(200) == 0);
     }
     if (op.dtype == DType::boolean) {
       for (double& v : x) v = v != 0;

@@ -1,4 +1,5 @@
-// Schedules: those of random nests and groups are verified and executed in double precision, and so is the code made of them.
+// Schedules: those of random nests and groups are verified and executed in double precision, and so
+// is the code made of them.
 #include "schedule/choose.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,8 @@ unsigned from_environment(const char* name, unsigned otherwise) {
 
 template <class Check>
 void for_seeds(unsigned usual, const Check& check) {
-  const unsigned first = from_environment("EIN_FIRST_SEED", 0), count = from_environment("EIN_SEEDS", usual);
+  const unsigned first = from_environment("EIN_FIRST_SEED", 0),
+                 count = from_environment("EIN_SEEDS", usual);
   std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
   for (unsigned seed = first; seed < first + count && !testing::Test::HasFatalFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -44,7 +46,9 @@ void expect_same(const DoubleBuffers& got, const DoubleBuffers& want, const std:
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t b = 0; b < got.size(); ++b) {
     for (std::size_t i = 0; i < got[b].size(); ++i)
-      ASSERT_NEAR(got[b][i], want[b][i], 1e-9 * std::max(1.0, std::abs(want[b][i]))) << "b" << b << "[" << i << "]\n" << text;
+      ASSERT_NEAR(got[b][i], want[b][i], 1e-9 * std::max(1.0, std::abs(want[b][i])))
+          << "b" << b << "[" << i << "]\n"
+          << text;
   }
 }
 
@@ -56,7 +60,8 @@ TEST(Schedules, OfRandomNests) {
     const RandomNest random_nest(random, 70, 1500, seed % 5 == 0, many);
     const LoopNest& nest = random_nest.nest;
     const Schedule schedule = choose(nest, target);
-    ASSERT_NO_THROW(verify(schedule, random_nest.memory.elements())) << to_string(nest) << to_string(schedule);
+    ASSERT_NO_THROW(verify(schedule, random_nest.memory.elements()))
+        << to_string(nest) << to_string(schedule);
     DoubleBuffers want = random_nest.memory.values, got = want;
     execute(nest, want);
     ASSERT_NO_THROW(execute(schedule, got, seed)) << to_string(nest) << to_string(schedule);
@@ -66,10 +71,12 @@ TEST(Schedules, OfRandomNests) {
     const Schedule::Part& last = schedule.steps.back().parts[0];
     folded += last.whole && last.whole->joins;
     for (const Schedule::Step& step : schedule.steps) {
-      for (const Schedule::Part& part : step.parts) down += !part.whole && part.rows.nests[0].over == Schedule::Over::rows;
+      for (const Schedule::Part& part : step.parts)
+        down += !part.whole && part.rows.nests[0].over == Schedule::Over::rows;
     }
   });
-  std::cout << of_rows << " of rows, " << of_steps << " of several steps, " << down << " steps combine rows, " << folded << " fold them\n";
+  std::cout << of_rows << " of rows, " << of_steps << " of several steps, " << down
+            << " steps combine rows, " << folded << " fold them\n";
   if (std::getenv("EIN_SEEDS")) return;
   EXPECT_GT(of_rows, 1000u);
   EXPECT_GT(of_steps, 300u);
@@ -100,7 +107,8 @@ TEST(Schedules, OfRandomGroups) {
       ASSERT_NO_THROW(verify(schedule, elements)) << to_string(program) << to_string(schedule);
       ASSERT_NO_THROW(execute(schedule, got, seed)) << to_string(program) << to_string(schedule);
       groups += group.count > 1;
-      for (const Schedule::Part& part : schedule.steps[0].parts) together += part.rows.nests.size() > 1;
+      for (const Schedule::Part& part : schedule.steps[0].parts)
+        together += part.rows.nests.size() > 1;
     }
     const auto b = static_cast<std::size_t>(last);
     expect_same({got[b]}, {want[b]}, to_string(program));
@@ -111,9 +119,10 @@ TEST(Schedules, OfRandomGroups) {
   EXPECT_GT(together, 300u);
 }
 
-/// Runs kernels on one thread and on two, which must give the same bits, and compares buffer `output`.
-void expect_runs(const std::vector<std::unique_ptr<host::Kernel>>& kernels, NestMemory memory, int output, const DoubleBuffers& want, double tolerance,
-                 const std::string& text) {
+/// Runs kernels on one thread and on two, which must give the same bits, and compares buffer
+/// `output`.
+void expect_runs(const std::vector<std::unique_ptr<host::Kernel>>& kernels, NestMemory memory,
+                 int output, const DoubleBuffers& want, double tolerance, const std::string& text) {
   auto& out = memory.bytes[static_cast<std::size_t>(output)];
   const NestMemory before = memory;
   std::vector<std::vector<std::byte>> results;
@@ -125,7 +134,8 @@ void expect_runs(const std::vector<std::unique_ptr<host::Kernel>>& kernels, Nest
     for (auto& bytes : memory.bytes) buffers.push_back(bytes.data());
     for (const auto& kernel : kernels) {
       std::vector<std::byte> workspace(kernel->workspace_bytes(threads) + 64);
-      auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
+      auto* const aligned = reinterpret_cast<std::byte*>(
+          (reinterpret_cast<std::uintptr_t>(workspace.data()) + 63) / 64 * 64);
       kernel->run({buffers, aligned, {}, threads});
     }
     results.push_back(out);
@@ -134,7 +144,9 @@ void expect_runs(const std::vector<std::unique_ptr<host::Kernel>>& kernels, Nest
   ASSERT_EQ(results[0], results[1]) << "threads change the result of\n" << text;
   const std::vector<double>& values = want[static_cast<std::size_t>(output)];
   for (std::size_t i = 0; i < values.size(); ++i)
-    ASSERT_NEAR(memory.value(output, i), values[i], tolerance * std::max(1.0, std::abs(values[i]))) << "[" << i << "]\n" << text;
+    ASSERT_NEAR(memory.value(output, i), values[i], tolerance * std::max(1.0, std::abs(values[i])))
+        << "[" << i << "]\n"
+        << text;
 }
 
 TEST(Schedules, CodeOfRandomNests) {
@@ -154,9 +166,11 @@ TEST(Schedules, CodeOfRandomNests) {
     kernels.push_back(host::make_kernel(nest));
     double tolerance = nest.output.dtype == DType::bf16 ? 0.01 : 1e-5;
     if (nest.combine == Combine::sum) {
-      for (const auto& axis : nest.axes) tolerance *= axis.reduced ? 1 + 0.01 * static_cast<double>(axis.size) : 1;
+      for (const auto& axis : nest.axes)
+        tolerance *= axis.reduced ? 1 + 0.01 * static_cast<double>(axis.size) : 1;
     }
-    expect_runs(kernels, random_nest.memory, nest.output.buffer, want, tolerance, to_string(nest) + to_string(schedule));
+    expect_runs(kernels, random_nest.memory, nest.output.buffer, want, tolerance,
+                to_string(nest) + to_string(schedule));
   });
   EXPECT_GT(of_rows, from_environment("EIN_SEEDS", 1000) / 10);
 }
@@ -182,12 +196,14 @@ TEST(Schedules, CodeOfRandomGroups) {
       const Program::Buffer& buffer = program.buffers[chain.memory.bytes.size()];
       chain.memory.add(random, buffer.dtype, buffer.elements);
     }
-    // Numbers of bf16 have 8 bits, those of f32 24: what is left of a difference has the errors of what it was made of.
+    // Numbers of bf16 have 8 bits, those of f32 24: what is left of a difference has the errors of
+    // what it was made of.
     double largest = 1;
     bool has_halves = false;
     for (std::size_t b = 0; b < chain.memory.values.size(); ++b) {
       has_halves |= chain.memory.dtypes[b] == DType::bf16;
-      for (double value : b < want.size() ? want[b] : std::vector<double>()) largest = std::max(largest, std::abs(value));
+      for (double value : b < want.size() ? want[b] : std::vector<double>())
+        largest = std::max(largest, std::abs(value));
     }
     expect_runs(kernels, chain.memory, last, want, (has_halves ? 0.02 : 1e-5) * largest, text);
   });

@@ -26,7 +26,11 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 Graph argsort_of(const Shape& shape, int axis, bool reverse = false, DType dtype = DType::f32) {
-  Op op{.kind = OpKind::argsort, .dtype = DType::i64, .shape = shape, .axis = axis, .reverse = reverse};
+  Op op{.kind = OpKind::argsort,
+        .dtype = DType::i64,
+        .shape = shape,
+        .axis = axis,
+        .reverse = reverse};
   std::vector<int> dims;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     dims.push_back(static_cast<int>(d));
@@ -59,23 +63,30 @@ TEST(SortTest, ByHand) {
 
 TEST(SortTest, NanZerosAndInfinities) {
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8e5m2}) {
-    expect(argsort_of({8}, 0, false, dtype), {nan, 1, inf, 0, -0.0, -inf, -nan, -1}, {5, 7, 3, 4, 1, 2, 0, 6});
-    expect(argsort_of({8}, 0, true, dtype), {nan, 1, inf, -0.0, 0, -inf, -nan, -1}, {0, 6, 2, 1, 3, 4, 7, 5});
+    expect(argsort_of({8}, 0, false, dtype), {nan, 1, inf, 0, -0.0, -inf, -nan, -1},
+           {5, 7, 3, 4, 1, 2, 0, 6});
+    expect(argsort_of({8}, 0, true, dtype), {nan, 1, inf, -0.0, 0, -inf, -nan, -1},
+           {0, 6, 2, 1, 3, 4, 7, 5});
   }
 }
 
 TEST(SortTest, TheWholeRangeOfIntegers) {
   const Tensor x = test::make_tensor(Values(5), {5}, DType::i64);
-  const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                     most = std::numeric_limits<std::int64_t>::max();
   const std::int64_t values[] = {0, most, least, most - 1, least + 1};
   std::copy_n(values, 5, static_cast<std::int64_t*>(x.raw_data()));
-  EXPECT_EQ(test::get_values(test::run_kernels(argsort_of({5}, 0, false, DType::i64), {x})), (Values{2, 4, 0, 3, 1}));
-  EXPECT_EQ(test::get_values(test::run_kernels(argsort_of({5}, 0, true, DType::i64), {x})), (Values{1, 3, 0, 4, 2}));
+  EXPECT_EQ(test::get_values(test::run_kernels(argsort_of({5}, 0, false, DType::i64), {x})),
+            (Values{2, 4, 0, 3, 1}));
+  EXPECT_EQ(test::get_values(test::run_kernels(argsort_of({5}, 0, true, DType::i64), {x})),
+            (Values{1, 3, 0, 4, 2}));
 }
 
 TEST(SortTest, TextAndCost) {
   const Graph graph = argsort_of({4, 10}, 1, true);
-  EXPECT_NE(to_string(graph).find("%1 = argsort %0 along b, descending  \"a b -> a b\"  : i64 (4, 10)"), std::string::npos)
+  EXPECT_NE(
+      to_string(graph).find("%1 = argsort %0 along b, descending  \"a b -> a b\"  : i64 (4, 10)"),
+      std::string::npos)
       << to_string(graph);
   const InputLayout layout{{10, 1}, 0};
   const Program program = lower(graph, {&layout, 1});
@@ -93,8 +104,10 @@ TEST(SortTest, TextAndCost) {
     EXPECT_EQ(c.bytes_written, Count(320));
   }
   EXPECT_EQ(cost_formula(graph).compare.to_string(), "4·a·b");
-  const std::pair<std::int64_t, int> rounds[] = {{0, 0}, {1, 0}, {2, 1}, {3, 2}, {4, 2}, {5, 3}, {8, 3}, {9, 4}};
-  for (const auto& [size, each] : rounds) EXPECT_EQ(cost(argsort_of({size}, 0)).compare, Count(size * each)) << size;
+  const std::pair<std::int64_t, int> rounds[] = {{0, 0}, {1, 0}, {2, 1}, {3, 2},
+                                                 {4, 2}, {5, 3}, {8, 3}, {9, 4}};
+  for (const auto& [size, each] : rounds)
+    EXPECT_EQ(cost(argsort_of({size}, 0)).compare, Count(size * each)) << size;
 }
 
 TEST(SortTest, VerifyFindsWhatIsWrong) {
@@ -113,7 +126,9 @@ TEST(SortTest, RandomSortsAgreeWithTheInterpreter) {
   std::size_t compared = 0;
   for (std::uint64_t i = 0; i < 600 && !HasFailure(); ++i) {
     std::mt19937_64 random(seed + i);
-    const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+    const auto below = [&](std::int64_t n) {
+      return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+    };
     Op op{.kind = OpKind::argsort, .dtype = DType::i64, .reverse = below(2) == 0};
     std::int64_t points = 1;
     std::vector<int> order;

@@ -1,4 +1,5 @@
-// What compiled functions return and write: of its own, or a view, as eager execution has it; and of which moment.
+// What compiled functions return and write: of its own, or a view, as eager execution has it; and
+// of which moment.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,8 +17,8 @@ using F = std::function<Tensor(const Tensor& state, const Tensor& x)>;
 
 std::vector<float> values(const Tensor& x) { return x.to_vector<float>(); }
 
-/// Runs a function eagerly and compiled, twice each, on states and arguments of their own, and compares results, states,
-/// and which memory a result shares.
+/// Runs a function eagerly and compiled, twice each, on states and arguments of their own, and
+/// compares results, states, and which memory a result shares.
 void expect_same(const char* what, const F& f) {
   const auto run = [&](bool compiled, auto&& see) {
     const Tensor state = arange(6).to(DType::f32).reshape({2, 3}).clone(), x = full({2, 3}, 10.0);
@@ -34,7 +35,8 @@ void expect_same(const char* what, const F& f) {
   };
   std::vector<Seen> eager;
   run(false, [&](const Tensor& y, const Tensor& state, const Tensor& x) {
-    eager.push_back({values(y), values(state), y.same_storage(state), y.same_storage(x), y.strides()});
+    eager.push_back(
+        {values(y), values(state), y.same_storage(state), y.same_storage(x), y.strides()});
   });
   std::size_t i = 0;
   run(true, [&](const Tensor& y, const Tensor& state, const Tensor& x) {
@@ -51,20 +53,55 @@ void expect_same(const char* what, const F& f) {
 
 TEST(CompiledState, ResultsAreThoseOfEagerExecution) {
   const auto add_one = [](const Tensor& s) { s.copy_from(s + 1); };
-  expect_same("clone, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = s.clone(); add_one(s); return o; });
-  expect_same("s * 1, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = s * 1.0; add_one(s); return o; });
-  expect_same("s + 0, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = s + 0.0; add_one(s); return o; });
-  expect_same("s - 0, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = s - 0.0; add_one(s); return o; });
-  expect_same("write, then s", [&](const Tensor& s, const Tensor&) { add_one(s); return s; });
-  expect_same("s, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = s; add_one(s); return o; });
-  expect_same("view, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = rearrange(s, "a b -> b a"); add_one(s); return o; });
-  expect_same("slice, then write", [&](const Tensor& s, const Tensor&) { const Tensor o = s.at({all, slice(1, 3)}); add_one(s); return o; });
+  expect_same("clone, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s.clone();
+    add_one(s);
+    return o;
+  });
+  expect_same("s * 1, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s * 1.0;
+    add_one(s);
+    return o;
+  });
+  expect_same("s + 0, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s + 0.0;
+    add_one(s);
+    return o;
+  });
+  expect_same("s - 0, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s - 0.0;
+    add_one(s);
+    return o;
+  });
+  expect_same("write, then s", [&](const Tensor& s, const Tensor&) {
+    add_one(s);
+    return s;
+  });
+  expect_same("s, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s;
+    add_one(s);
+    return o;
+  });
+  expect_same("view, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = rearrange(s, "a b -> b a");
+    add_one(s);
+    return o;
+  });
+  expect_same("slice, then write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s.at({all, slice(1, 3)});
+    add_one(s);
+    return o;
+  });
   expect_same("slice of a view, then write", [&](const Tensor& s, const Tensor&) {
     const Tensor o = s.transpose().at({1});
     add_one(s);
     return o;
   });
-  expect_same("view used after a write", [&](const Tensor& s, const Tensor&) { const Tensor o = s.transpose(); add_one(s); return o * 2.0; });
+  expect_same("view used after a write", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s.transpose();
+    add_one(s);
+    return o * 2.0;
+  });
   expect_same("view used before and after a write", [&](const Tensor& s, const Tensor&) {
     const Tensor o = s.transpose(), before = o * 2.0;
     add_one(s);
@@ -76,34 +113,53 @@ TEST(CompiledState, ResultsAreThoseOfEagerExecution) {
     s.copy_from(s + x);
     return rearrange(p, "a b -> b a") + o;
   });
-  expect_same("a state that becomes its own transpose, seen through a view", [&](const Tensor& s, const Tensor&) {
-    const Tensor turned = s.view({3, 2});
-    s.copy_from(rearrange(turned, "a b -> b a"));
-    const Tensor o = s.at({0});
-    add_one(s);
-    return o;
-  });
+  expect_same("a state that becomes its own transpose, seen through a view",
+              [&](const Tensor& s, const Tensor&) {
+                const Tensor turned = s.view({3, 2});
+                s.copy_from(rearrange(turned, "a b -> b a"));
+                const Tensor o = s.at({0});
+                add_one(s);
+                return o;
+              });
   expect_same("argument", [&](const Tensor&, const Tensor& x) { return x; });
   expect_same("clone of the argument", [&](const Tensor&, const Tensor& x) { return x.clone(); });
-  expect_same("view of the argument", [&](const Tensor&, const Tensor& x) { return rearrange(x, "a b -> b a"); });
-  expect_same("copy of the argument by rearranging", [&](const Tensor&, const Tensor& x) { return rearrange(x, "a b -> (b a)"); });
-  expect_same("argument written to the state", [&](const Tensor& s, const Tensor& x) { s.copy_from(x); return s; });
-  expect_same("argument written to the state, which is returned times 2", [&](const Tensor& s, const Tensor& x) {
-    s.copy_from(x + s);
-    return s * 2.0;
+  expect_same("view of the argument",
+              [&](const Tensor&, const Tensor& x) { return rearrange(x, "a b -> b a"); });
+  expect_same("copy of the argument by rearranging",
+              [&](const Tensor&, const Tensor& x) { return rearrange(x, "a b -> (b a)"); });
+  expect_same("argument written to the state", [&](const Tensor& s, const Tensor& x) {
+    s.copy_from(x);
+    return s;
   });
+  expect_same("argument written to the state, which is returned times 2",
+              [&](const Tensor& s, const Tensor& x) {
+                s.copy_from(x + s);
+                return s * 2.0;
+              });
   expect_same("the value that is written", [&](const Tensor& s, const Tensor& x) {
     const Tensor o = s + x;
     s.copy_from(o);
     return o;
   });
-  expect_same("fill", [&](const Tensor& s, const Tensor&) { const Tensor o = s.clone(); s.fill(7); return o; });
-  expect_same("where that keeps all", [&](const Tensor& s, const Tensor&) { const Tensor o = where(s > -1e9, s, 0.0); add_one(s); return o; });
+  expect_same("fill", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = s.clone();
+    s.fill(7);
+    return o;
+  });
+  expect_same("where that keeps all", [&](const Tensor& s, const Tensor&) {
+    const Tensor o = where(s > -1e9, s, 0.0);
+    add_one(s);
+    return o;
+  });
 }
 
 TEST(CompiledState, AResultThatIsHeldIsNotWrittenAgain) {
   const Tensor s = ones({4});
-  auto f = compile([&] { const Tensor o = s.clone(); s.copy_from(s + 1); return o; });
+  auto f = compile([&] {
+    const Tensor o = s.clone();
+    s.copy_from(s + 1);
+    return o;
+  });
   const Tensor first = f(), second = f();
   EXPECT_EQ(values(first), std::vector<float>(4, 1));
   EXPECT_EQ(values(second), std::vector<float>(4, 2));
@@ -113,7 +169,9 @@ TEST(CompiledState, AResultThatIsHeldIsNotWrittenAgain) {
 TEST(CompiledState, ResultsShareStorageOnlyWhereTheyDoEagerly) {
   const auto f = [](const Tensor& x) {
     const Tensor y = x * 2.0;
-    return std::vector<Tensor>{y, y.clone(), rearrange(y, "a b -> b a"), x * 2.0, y, x, x.clone(), x.clone(), x.transpose()};
+    return std::vector<Tensor>{y,         y.clone(), rearrange(y, "a b -> b a"),
+                               x * 2.0,   y,         x,
+                               x.clone(), x.clone(), x.transpose()};
   };
   const Tensor x = ones({2, 3});
   const std::vector<Tensor> eager = f(x), compiled = compile(f)(x);
@@ -121,7 +179,8 @@ TEST(CompiledState, ResultsShareStorageOnlyWhereTheyDoEagerly) {
   for (std::size_t i = 0; i < eager.size(); ++i) {
     EXPECT_EQ(values(compiled[i]), values(eager[i])) << i;
     for (std::size_t j = 0; j < i; ++j) {
-      EXPECT_EQ(compiled[i].same_storage(compiled[j]), eager[i].same_storage(eager[j])) << "results " << j << " and " << i;
+      EXPECT_EQ(compiled[i].same_storage(compiled[j]), eager[i].same_storage(eager[j]))
+          << "results " << j << " and " << i;
     }
   }
 }
@@ -142,25 +201,44 @@ TEST(CompiledState, StatesAreExchanged) {
 TEST(CompiledState, OverlappingViewsOfWhatWasWrittenAreRefused) {
   const Tensor s = zeros({4, 4}), middle = s.at({slice(1, 3)});
   const Tensor x = ones({2, 4});
-  test::expect_error([&] { compile([&](const Tensor& a) { middle.copy_from(a); return s * 2.0; })(x); }, ErrorKind::value,
-                     {"has written to a tensor of shape (2, 4)"});
+  test::expect_error(
+      [&] {
+        compile([&](const Tensor& a) {
+          middle.copy_from(a);
+          return s * 2.0;
+        })(x);
+      },
+      ErrorKind::value, {"has written to a tensor of shape (2, 4)"});
   // Also where the other view was read before.
-  test::expect_error([&] { compile([&](const Tensor& a) {
-                 const Tensor before = s * 2.0;
-                 middle.copy_from(a);
-                 return s + before;
-                 })(x); }, ErrorKind::value,
-                     {"has written to a tensor of shape (2, 4)"});
+  test::expect_error(
+      [&] {
+        compile([&](const Tensor& a) {
+          const Tensor before = s * 2.0;
+          middle.copy_from(a);
+          return s + before;
+        })(x);
+      },
+      ErrorKind::value, {"has written to a tensor of shape (2, 4)"});
 }
 
 TEST(CompiledState, AWriteToAPartIsNamed) {
   const Tensor s = zeros({4, 4}), x = ones({2, 4});
-  test::expect_error([&] { compile([&](const Tensor& a) { s.at({slice(1, 3)}).copy_from(a); })(x); }, ErrorKind::value,
-                     {"copy_from: the compiled function writes to a part or view of shape (2, 4) of a tensor from outside of shape (4, 4)"});
-  test::expect_error([&] { compile([&](const Tensor&) { s.at({slice(1, 3)}).fill(1); })(x); }, ErrorKind::value,
-                     {"fill: the compiled function writes"});
-  test::expect_error([&] { compile([&](const Tensor& a) { const Tensor y = zeros({2, 4}); y.copy_from(a); return y; })(x); }, ErrorKind::value,
-                     {"copy_from: a value of shape (2, 4)"});
+  test::expect_error(
+      [&] { compile([&](const Tensor& a) { s.at({slice(1, 3)}).copy_from(a); })(x); },
+      ErrorKind::value,
+      {"copy_from: the compiled function writes to a part or view of shape (2, 4) of a tensor from "
+       "outside of shape (4, 4)"});
+  test::expect_error([&] { compile([&](const Tensor&) { s.at({slice(1, 3)}).fill(1); })(x); },
+                     ErrorKind::value, {"fill: the compiled function writes"});
+  test::expect_error(
+      [&] {
+        compile([&](const Tensor& a) {
+          const Tensor y = zeros({2, 4});
+          y.copy_from(a);
+          return y;
+        })(x);
+      },
+      ErrorKind::value, {"copy_from: a value of shape (2, 4)"});
 }
 
 TEST(CompiledState, ASliceOfAnEmptyValueIsEmpty) {
@@ -193,11 +271,9 @@ TEST(LostGradients, ACopyFromWhatHasThemIsAnError) {
 TEST(LostGradients, AStridedTensorOfTheSameStorageIsAnError) {
   const Tensor x = ones({4}).requires_grad(true);
   const auto strided = [](const Tensor& t) { return Tensor(t.storage(), DType::f32, {2}, {2}); };
-  test::expect_error([&] { strided(x); }, ErrorKind::value,
-                     {"gradients flow through the storage"});
+  test::expect_error([&] { strided(x); }, ErrorKind::value, {"gradients flow through the storage"});
   const Tensor y = x * 2.0;
-  test::expect_error([&] { strided(y); }, ErrorKind::value,
-                     {"gradients flow through the storage"});
+  test::expect_error([&] { strided(y); }, ErrorKind::value, {"gradients flow through the storage"});
   {
     const NoGrad no_grad;
     EXPECT_EQ(strided(x).numel(), 2);
@@ -205,8 +281,7 @@ TEST(LostGradients, AStridedTensorOfTheSameStorageIsAnError) {
   const Tensor z = ones({4});
   EXPECT_EQ(strided(z).numel(), 2);
   z.requires_grad(true);
-  test::expect_error([&] { strided(z); }, ErrorKind::value,
-                     {"gradients flow through the storage"});
+  test::expect_error([&] { strided(z); }, ErrorKind::value, {"gradients flow through the storage"});
   z.requires_grad(false);
   EXPECT_EQ(strided(z).numel(), 2);
   // Views keep gradients, and may be made of what is detached.

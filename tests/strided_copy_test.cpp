@@ -163,7 +163,8 @@ TEST_F(StridedCopyTest, TransposesNarrowMatricesOfEveryWidth) {
   }
 }
 
-// Squares whose lines are their own, and what is left of them at the ends; rows a line or more apart, and a power of two.
+// Squares whose lines are their own, and what is left of them at the ends; rows a line or more
+// apart, and a power of two.
 TEST_F(StridedCopyTest, TransposesRowsThatBeginAtLines) {
   for (int trial = 0; trial < 400 && !HasFailure(); ++trial) {
     const std::size_t element = random_element();
@@ -173,12 +174,13 @@ TEST_F(StridedCopyTest, TransposesRowsThatBeginAtLines) {
       if (uniform(0, 1) == 0) return (lines + uniform(0, 5)) * line;
       return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(lines))) * line;
     };
-    const std::int64_t rows = uniform(line, 12 * line), columns = uniform(line, 12 * line), batch = uniform(1, 3);
+    const std::int64_t rows = uniform(line, 12 * line), columns = uniform(line, 12 * line),
+                       batch = uniform(1, 3);
     const std::int64_t to = row(rows), from = row(columns);
-    check({{batch, to * columns, from * rows}, {rows, 1, from}, {columns, to, 1}}, element, random_offset(), random_offset(),
-          never_stream);
-    check({{rows, 1, from * batch}, {batch, to, from}, {columns, to * batch, 1}}, element, random_offset(), random_offset(),
-          never_stream);
+    check({{batch, to * columns, from * rows}, {rows, 1, from}, {columns, to, 1}}, element,
+          random_offset(), random_offset(), never_stream);
+    check({{rows, 1, from * batch}, {batch, to, from}, {columns, to * batch, 1}}, element,
+          random_offset(), random_offset(), never_stream);
   }
 }
 
@@ -203,17 +205,22 @@ TEST_F(StridedCopyTest, TransposesLongRows) {
   for (int trial = 0; trial < 60 && !HasFailure(); ++trial) {
     const std::size_t element = random_element();
     const auto bytes = static_cast<std::int64_t>(element);
-    const std::int64_t longer = uniform(1500, 9000) / bytes, other = uniform(0, 1) == 0 ? uniform(1, 130) : uniform(500, 4000) / bytes;
-    const std::int64_t gap = uniform(0, 1) * uniform(1, 40), batch = uniform(1, 2), matrix = longer * (other + gap);
-    check({{batch, matrix, matrix}, {other, 1, longer}, {longer, other + gap, 1}}, element, random_offset(), random_offset(),
-          never_stream);
-    check({{batch, matrix, matrix}, {longer, 1, other + gap}, {other, longer, 1}}, element, random_offset(), random_offset(),
-          never_stream);
+    const std::int64_t longer = uniform(1500, 9000) / bytes,
+                       other = uniform(0, 1) == 0 ? uniform(1, 130) : uniform(500, 4000) / bytes;
+    const std::int64_t gap = uniform(0, 1) * uniform(1, 40), batch = uniform(1, 2),
+                       matrix = longer * (other + gap);
+    check({{batch, matrix, matrix}, {other, 1, longer}, {longer, other + gap, 1}}, element,
+          random_offset(), random_offset(), never_stream);
+    check({{batch, matrix, matrix}, {longer, 1, other + gap}, {other, longer, 1}}, element,
+          random_offset(), random_offset(), never_stream);
   }
   for (const std::size_t element : {2u, 4u, 8u}) {
-    constexpr std::int64_t batch = 12, matrix = 64 * 3136;  // more than the level-2 cache, in whole lines
-    check({{batch, matrix, matrix}, {64, 1, 3136}, {3136, 64, 1}}, element, random_offset(), random_offset(), never_stream);
-    check({{batch, matrix, matrix}, {3136, 1, 64}, {64, 3136, 1}}, element, random_offset(), random_offset(), never_stream);
+    constexpr std::int64_t batch = 12,
+                           matrix = 64 * 3136;  // more than the level-2 cache, in whole lines
+    check({{batch, matrix, matrix}, {64, 1, 3136}, {3136, 64, 1}}, element, random_offset(),
+          random_offset(), never_stream);
+    check({{batch, matrix, matrix}, {3136, 1, 64}, {64, 3136, 1}}, element, random_offset(),
+          random_offset(), never_stream);
   }
 }
 

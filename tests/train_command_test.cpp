@@ -242,7 +242,9 @@ TEST_F(TrainCommand, ResumesWhereItStopped) {
   // Nothing to resume is no mistake, and a cut log line is left out.
   const Outcome first = ein(train("run", {"--max-iters", "8", "--dropout", "0.1", "--resume"}));
   EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_NE(first.out.find("nothing to resume: \"" + path("run") + "\" has no checkpoint"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("nothing to resume: \"" + path("run") + "\" has no checkpoint"),
+            std::string::npos)
+      << first.out;
   std::ofstream(path("run/log.jsonl"), std::ios::app) << "{\"step\": 1";
   std::ofstream(path("run/.ein-1-1.tmp")) << "left by a killed run";
   const Outcome again = ein(train("run", {"--max-iters", "8", "--dropout", "0.1", "--resume"}));
@@ -260,19 +262,23 @@ TEST_F(TrainCommand, ADamagedCheckpointIsPassedOver) {
   const Outcome outcome = ein(train("run", {"--resume"}));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("resumed           at step 2"), std::string::npos) << outcome.out;
-  const std::string note = "passed over load_checkpoint: \"" + path("run/step-000004.safetensors") + "\" is damaged";
+  const std::string note =
+      "passed over load_checkpoint: \"" + path("run/step-000004.safetensors") + "\" is damaged";
   EXPECT_NE(outcome.out.find(note), std::string::npos) << outcome.out;
   // The resumed run saved step 4 anew.
   ein::test::write_bytes(path("run/step-000004-2.safetensors"), "");
   const Outcome sampled = ein({"sample", "--from", path("run"), "--tokens", "3"});
   EXPECT_EQ(sampled.exit_code, 0) << sampled.err;
-  EXPECT_EQ(sampled.err.rfind("ein: passed over load_checkpoint: \"" + path("run/step-0000"), 0), 0u) << sampled.err;
+  EXPECT_EQ(sampled.err.rfind("ein: passed over load_checkpoint: \"" + path("run/step-0000"), 0),
+            0u)
+      << sampled.err;
   EXPECT_EQ(sampled.out.find("passed over"), std::string::npos) << sampled.out;
 }
 
 TEST_F(TrainCommand, WhatIsNoTextFileIsRefusedAtOnce) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  for (const std::string& data : {std::string("/dev/zero"), std::string("/dev/null"), path("pipe")}) {
+  for (const std::string& data :
+       {std::string("/dev/zero"), std::string("/dev/null"), path("pipe")}) {
     Words words = train("run");
     *(std::find(words.begin(), words.end(), "--data") + 1) = data;
     expect_fails(1, words, "\"" + data + "\" is not a regular file");
@@ -282,7 +288,8 @@ TEST_F(TrainCommand, WhatIsNoTextFileIsRefusedAtOnce) {
   expect_succeeds(train("run"));
   fs::remove(path("run/log.jsonl"));
   ASSERT_EQ(::mkfifo(path("run/log.jsonl").c_str(), 0600), 0);
-  expect_fails(1, train("run", {"--resume", "--max-iters", "6"}), "log.jsonl\" is not a regular file");
+  expect_fails(1, train("run", {"--resume", "--max-iters", "6"}),
+               "log.jsonl\" is not a regular file");
 }
 
 TEST_F(TrainCommand, MistakesOfATrainingRun) {
@@ -323,8 +330,7 @@ TEST_F(TrainCommand, TextsThatCannotBeTrainedOn) {
     return Words{"train", "--data", path(name), "--out", path("run")};
   };
   expect_fails(1, on("none.txt"), "none.txt\" cannot be opened: No such file or directory");
-  expect_fails(1, {"train", "--data", path(""), "--out", path("run")},
-               "\" is not a regular file");
+  expect_fails(1, {"train", "--data", path(""), "--out", path("run")}, "\" is not a regular file");
   ein::test::write_bytes(path("empty.txt"), "");
   expect_fails(1, on("empty.txt"), "empty.txt\" is empty");
   ein::test::write_bytes(path("short.txt"), "too short");

@@ -13,10 +13,10 @@
 #include <ein/parallel.hpp>
 
 #include "call.hpp"
+#include "cost/scope.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
-#include "cost/scope.hpp"
 #include "kernels.hpp"
 #include "passes/contraction_order.hpp"
 #include "report.hpp"
@@ -67,7 +67,8 @@ Times on_cpu(const Call& call, std::span<const OperandType> types) {
   for (const OperandType& type : types) operands.push_back(operand(type));
   std::vector<const Tensor*> addresses;
   for (const Tensor& x : operands) addresses.push_back(&x);
-  const auto plan = std::make_shared<const engine::Plan>("bench", build_graph(call.get(), types), addresses, OrderOptions());
+  const auto plan = std::make_shared<const engine::Plan>("bench", build_graph(call.get(), types),
+                                                         addresses, OrderOptions());
   Times times{"cpu, " + std::to_string(num_threads()) + " threads", measured_cpu()};
   const auto once = [&] {
     const auto begin = std::chrono::steady_clock::now();
@@ -76,7 +77,8 @@ Times on_cpu(const Call& call, std::span<const OperandType> types) {
   };
   once();
   once();
-  for (double spent = 0; spent < seconds_to_spend && times.seconds.size() < 100'000; spent += times.seconds.back())
+  for (double spent = 0; spent < seconds_to_spend && times.seconds.size() < 100'000;
+       spent += times.seconds.back())
     times.seconds.push_back(once());
   return times;
 }
@@ -87,11 +89,16 @@ class OnGpu {
   /// `alternative`: the number of the way to do the program's one nest; nothing for the usual way.
   OnGpu(int device, const Program& program, std::span<const OperandType> types, bool tf32 = false,
         std::optional<std::size_t> alternative = std::nullopt)
-      : device_(device), info_(driver_.info(device)), stream_(driver_, device), begin_(driver_, device), end_(driver_, device) {
+      : device_(device),
+        info_(driver_.info(device)),
+        stream_(driver_, device),
+        begin_(driver_, device),
+        end_(driver_, device) {
     codegen::require_supported(device, info_);
     if (const std::string why_not = codegen::why_not_on(driver_.version()); !why_not.empty())
       throw Error(ErrorKind::device, "cuda:" + std::to_string(device) + ": " + why_not);
-    const std::string arch = "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
+    const std::string arch =
+        "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
     codegen::Target target = target_of(arch);
     target.sms = info_.sms;
     target.tf32 = tf32;
@@ -106,7 +113,8 @@ class OnGpu {
     for (std::size_t b = 0; b < program.buffers.size(); ++b) {
       const Program::Buffer& buffer = program.buffers[b];
       const std::size_t bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
-      buffers_.push_back(std::make_unique<codegen::DeviceMemory>(driver_, device, std::max<std::size_t>(bytes, 16)));
+      buffers_.push_back(std::make_unique<codegen::DeviceMemory>(driver_, device,
+                                                                 std::max<std::size_t>(bytes, 16)));
       addresses_.push_back(reinterpret_cast<std::byte*>(buffers_.back()->address()));
       if (b >= program.input_count) continue;
       const Tensor x = operand(types[b]);
@@ -114,12 +122,14 @@ class OnGpu {
       stream_.synchronize();
     }
     std::size_t workspace = sizeof(codegen::KernelSource::Fault);
-    for (const codegen::KernelSource& kernel : kernels_.sources) workspace = std::max(workspace, kernel.workspace_bytes);
+    for (const codegen::KernelSource& kernel : kernels_.sources)
+      workspace = std::max(workspace, kernel.workspace_bytes);
     workspace_ = std::make_unique<codegen::DeviceMemory>(driver_, device, workspace);
     if (kernels_.sources.empty()) return;
     const auto cache = codegen::CubinCache::of_user();
     const std::vector<codegen::Source> sources{{"kernels.cu", kernels_.text, arch}};
-    module_ = std::make_unique<codegen::Module>(driver_, device, codegen::compile_all(sources, cache ? &*cache : nullptr).front().cubin);
+    module_ = std::make_unique<codegen::Module>(
+        driver_, device, codegen::compile_all(sources, cache ? &*cache : nullptr).front().cubin);
   }
 
   /// Of all alternatives, if one was asked for.
@@ -151,9 +161,15 @@ class OnGpu {
   }
 
   void launch(const codegen::KernelSource& kernel) {
-    arguments_.set(kernel, {addresses_, reinterpret_cast<std::byte*>(workspace_->address()), workspace_->address(), {},
-                            [this](const codegen::TensorMap& map, std::uint64_t address) { return driver_.encode(device_, map, address); }});
-    codegen::Launch launch{module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
+    arguments_.set(kernel, {addresses_,
+                            reinterpret_cast<std::byte*>(workspace_->address()),
+                            workspace_->address(),
+                            {},
+                            [this](const codegen::TensorMap& map, std::uint64_t address) {
+                              return driver_.encode(device_, map, address);
+                            }});
+    codegen::Launch launch{
+        module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
     std::copy_n(kernel.grid, 3, launch.grid.begin());
     std::copy_n(kernel.block, 3, launch.block.begin());
     stream_.launch(launch, arguments_.addresses());
@@ -183,15 +199,18 @@ std::optional<int> gpu_of(const std::string& device) {
     const auto [stop, error] = std::from_chars(device.data() + 5, end, number);
     if (error == std::errc() && stop == end && number >= 0) return number;
   }
-  throw UsageError("bench: --device '" + device + "' is neither cpu nor cuda nor, of several GPUs, cuda:1");
+  throw UsageError("bench: --device '" + device +
+                   "' is neither cpu nor cuda nor, of several GPUs, cuda:1");
 }
 
 std::string report(Times times, const Cost& cost, DType dtype, bool json) {
   std::sort(times.seconds.begin(), times.seconds.end());
   const double median = times.seconds[times.seconds.size() / 2], fastest = times.seconds.front();
-  const double flops = cost.model.approximate() / median, bytes = cost.bytes().approximate() / median;
+  const double flops = cost.model.approximate() / median,
+               bytes = cost.bytes().approximate() / median;
   std::optional<double> share;
-  if (times.limits && (cost.model == Count(0) || times.limits->peak(dtype))) share = roofline(cost, *times.limits, dtype).seconds / median;
+  if (times.limits && (cost.model == Count(0) || times.limits->peak(dtype)))
+    share = roofline(cost, *times.limits, dtype).seconds / median;
   if (json) {
     Json object;
     object.add("device", times.device);
@@ -205,17 +224,23 @@ std::string report(Times times, const Cost& cost, DType dtype, bool json) {
   }
   Table table({false, true});
   table.add({"device", times.device});
-  table.add({"median", duration(median) + " of " + grouped(Count(static_cast<std::int64_t>(times.seconds.size()))) + " rounds"});
+  table.add({"median", duration(median) + " of " +
+                           grouped(Count(static_cast<std::int64_t>(times.seconds.size()))) +
+                           " rounds"});
   table.add({"fastest", duration(fastest)});
   table.add({"arithmetic", with_prefix(flops, "FLOP/s")});
   table.add({"memory", with_prefix(bytes, "B/s")});
-  table.add({"roofline", share ? shown(100 * *share) + " %" : "unknown: no peak is known of this device"});
+  table.add({"roofline",
+             share ? shown(100 * *share) + " %" : "unknown: no peak is known of this device"});
   return table.text();
 }
 
 /// The time of each way to do the program's one nest.
-std::string bench_alternatives(int device, const Program& program, std::span<const OperandType> types, const Cost& cost, bool tf32) {
-  if (program.nests.size() != 1) throw UsageError("bench: --alternatives is for a pattern that is one nest, not " + std::to_string(program.nests.size()));
+std::string bench_alternatives(int device, const Program& program,
+                               std::span<const OperandType> types, const Cost& cost, bool tf32) {
+  if (program.nests.size() != 1)
+    throw UsageError("bench: --alternatives is for a pattern that is one nest, not " +
+                     std::to_string(program.nests.size()));
   Table table({false, true, true});
   for (std::size_t i = 0, count = 1; i < count; ++i) {
     OnGpu alternative(device, program, types, tf32, i);
@@ -224,7 +249,8 @@ std::string bench_alternatives(int device, const Program& program, std::span<con
     std::sort(times.seconds.begin(), times.seconds.end());
     const double median = times.seconds[times.seconds.size() / 2];
     const std::string& name = alternative.names_of_alternatives()[i];
-    table.add({name.empty() ? "the only way" : name, duration(median), with_prefix(cost.model.approximate() / median, "FLOP/s")});
+    table.add({name.empty() ? "the only way" : name, duration(median),
+               with_prefix(cost.model.approximate() / median, "FLOP/s")});
   }
   return table.text();
 }
@@ -237,11 +263,14 @@ std::string bench(const BenchWords& words) {
   if (call.op() == Operation::parse_shape) throw UsageError("bench: parse_shape computes nothing");
   const Graph graph = build_graph(call.get(), types);
   const Program program = program_of(graph, types);
-  if (program.nests.empty()) return "nothing to time: the results are empty, or views of the operands\n";
-  if (!gpu && (words.tf32 || words.alternatives)) throw UsageError("bench: --tf32 and --alternatives are for --device cuda");
+  if (program.nests.empty())
+    return "nothing to time: the results are empty, or views of the operands\n";
+  if (!gpu && (words.tf32 || words.alternatives))
+    throw UsageError("bench: --tf32 and --alternatives are for --device cuda");
   const Cost of_graph = cost(order_contractions(graph));
   if (words.alternatives) return bench_alternatives(*gpu, program, types, of_graph, words.tf32);
-  Times times = gpu ? OnGpu(*gpu, program, types, words.tf32).time(seconds_to_spend) : on_cpu(call, types);
+  Times times =
+      gpu ? OnGpu(*gpu, program, types, words.tf32).time(seconds_to_spend) : on_cpu(call, types);
   return report(std::move(times), of_graph, types[0].dtype, words.json);
 }
 
@@ -252,10 +281,14 @@ void add_bench(CLI::App& app, std::string& output) {
   const auto words = std::make_shared<BenchWords>();
   add_call(*command, words->call);
   add_operands(*command, words->call);
-  add_word(*command, "--device", words->device, "cpu (the default), cuda, or cuda:1 of several GPUs")->type_name("DEVICE");
+  add_word(*command, "--device", words->device,
+           "cpu (the default), cuda, or cuda:1 of several GPUs")
+      ->type_name("DEVICE");
   command->add_flag("--json", words->json, "as one JSON object");
-  command->add_flag("--tf32", words->tf32, "on a GPU, contractions of f32 by tensor cores, rounded to tf32");
-  command->add_flag("--alternatives", words->alternatives, "on a GPU, the times of all ways to do a contraction");
+  command->add_flag("--tf32", words->tf32,
+                    "on a GPU, contractions of f32 by tensor cores, rounded to tf32");
+  command->add_flag("--alternatives", words->alternatives,
+                    "on a GPU, the times of all ways to do a contraction");
   command->footer(examples);
   command->callback([words, &output] { output = bench(*words); });
 }

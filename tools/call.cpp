@@ -89,8 +89,7 @@ void add_operands(CLI::App& app, CallWords& words) {
   add_words(app, "--shape", words.shapes,
             "the shape of an operand, such as 2,3,64; '' for a scalar")
       ->type_name("SHAPE");
-  add_word(app, "--dtype", words.dtype,
-           "their dtype, f32 without: " + list_dtypes())
+  add_word(app, "--dtype", words.dtype, "their dtype, f32 without: " + list_dtypes())
       ->type_name("DTYPE");
 }
 

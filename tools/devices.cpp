@@ -141,7 +141,8 @@ std::string devices(bool json_is_wanted) {
     const std::string version = to_string(codegen::nvrtc_version());
     table.add({"nvrtc", version + ", compiles for " + architectures()});
     json.add("nvrtc", version);
-    const std::string why_not = driver.missing().empty() ? codegen::why_not_on(driver.version()) : "";
+    const std::string why_not =
+        driver.missing().empty() ? codegen::why_not_on(driver.version()) : "";
     if (!why_not.empty()) {
       table.add({"", why_not});
       json.add("nvrtc.why_not", why_not);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/cubin.hpp"
 #include "codegen/emit.hpp"
+#include "cuda/cubin.hpp"
 #include "graph/call.hpp"
 #include "nest/nest.hpp"
 #include "report.hpp"

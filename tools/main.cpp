@@ -85,9 +85,10 @@ int main(int argc, char** argv) {
         return write("");
       }
       if (app.get_subcommands().empty()) {
-        return report(2,
-                      "a subcommand is wanted: check, run, emit, cost, bench, step, devices, napkin, "
-                      "train or sample\n  see ein --help");
+        return report(
+            2,
+            "a subcommand is wanted: check, run, emit, cost, bench, step, devices, napkin, "
+            "train or sample\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
       return report(

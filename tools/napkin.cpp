@@ -24,8 +24,7 @@ Exit code: 0, or 2 for a mistake in the call; 1 for the rest.)";
 
 DType dtype_of_word(const std::string& word) {
   if (const auto dtype = parse_dtype(word)) return *dtype;
-  throw UsageError("--dtype: unknown dtype '" + word +
-                   "'; it may be " + list_dtypes(is_floating));
+  throw UsageError("--dtype: unknown dtype '" + word + "'; it may be " + list_dtypes(is_floating));
 }
 
 Count count_of(const std::string& option, const std::string& word) {

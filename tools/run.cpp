@@ -70,7 +70,8 @@ std::string run(const CallWords& words, const std::vector<std::string>& inputs,
   }
   if (call.op() == Operation::parse_shape) return sizes_line(call.get().pattern, shapes[0]);
 
-  const auto plan = std::make_shared<const engine::Plan>("run", build_graph(call.get(), types), addresses, OrderOptions());
+  const auto plan = std::make_shared<const engine::Plan>("run", build_graph(call.get(), types),
+                                                         addresses, OrderOptions());
   const std::vector<Tensor> results = engine::run(*plan, addresses);
   std::string output;
   if (outputs.empty()) {

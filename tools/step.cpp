@@ -12,8 +12,8 @@
 #include <ein/train.hpp>
 
 #include "call.hpp"
-#include "cuda/cubin_cache.hpp"
 #include "codegen/units.hpp"
+#include "cuda/cubin_cache.hpp"
 #include "kernels.hpp"
 #include "numbers.hpp"
 #include "report.hpp"

@@ -54,10 +54,11 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
   std::printf("memory of a step  %s: parameters %s, optimizer state %s, intermediate values %s\n",
               of(bill.memory.peak()).c_str(), of(bill.parts.parameters).c_str(),
               of(bill.parts.optimizer_state).c_str(), of(bill.memory.arena).c_str());
-  std::printf("                  (%s without sharing; %s of activations wait for the backward pass,\n"
-              "                  %s of gradients for the update)\n",
-              of(bill.memory.unshared).c_str(), of(bill.parts.activations).c_str(),
-              of(bill.parts.gradients).c_str());
+  std::printf(
+      "                  (%s without sharing; %s of activations wait for the backward pass,\n"
+      "                  %s of gradients for the update)\n",
+      of(bill.memory.unshared).c_str(), of(bill.parts.activations).c_str(),
+      of(bill.parts.gradients).c_str());
   if (bill.peak_flops > 0) {
     const bool is_cpu = options.device == cpu;
     std::printf("%-17s %s, so it %s; %.0f GFLOP/s %s, a step takes at least %.1f ms\n",
@@ -208,7 +209,9 @@ void add_sample(CLI::App& app, std::string&) {
   command->callback([call] {
     call->numbers.read();
     call->options.device = device_named(call->device);
-    call->options.on_note = [](const std::string& note) { std::fprintf(stderr, "ein: %s\n", note.c_str()); };
+    call->options.on_note = [](const std::string& note) {
+      std::fprintf(stderr, "ein: %s\n", note.c_str());
+    };
     sample(call->options, [](const std::string& text) {
       std::fwrite(text.data(), 1, text.size(), stdout);
       std::fflush(stdout);

@@ -73,8 +73,9 @@ class Server {
       return {{"wall", clocks.wall}, {"processor", clocks.processor}};
     } else if (what == "describe") {
       const ein::CpuLimits cpu = ein::measure_cpu();
-      return {{"model", cpu.model}, {"f32", cpu.f32},   {"f64", cpu.f64}, {"bf16", cpu.bf16},
-              {"read", cpu.read},   {"copy", cpu.copy}, {"libraries", libraries()}};
+      return {{"model", cpu.model},      {"f32", cpu.f32},   {"f64", cpu.f64},
+              {"bf16", cpu.bf16},        {"read", cpu.read}, {"copy", cpu.copy},
+              {"libraries", libraries()}};
     } else {
       throw std::runtime_error("unknown request: " + what);
     }

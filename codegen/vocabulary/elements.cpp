@@ -231,14 +231,19 @@ __device__ inline u64 power(u64 base, u64 exponent) {
   return result;
 }
 // By less than 0, or by all bits and more: nothing of a is left but its sign.
-__device__ __forceinline__ i64 shifted_left(i64 a, i64 b) { return b >= 0 && b < 64 ? i64(u64(a) << b) : 0; }
-__device__ __forceinline__ i64 shifted_right(i64 a, i64 b) { return a >> (b >= 0 && b < 64 ? b : 63); }
+__device__ __forceinline__ i64 shifted_left(i64 a, i64 b) {
+  return b >= 0 && b < 64 ? i64(u64(a) << b) : 0;
+}
+__device__ __forceinline__ i64 shifted_right(i64 a, i64 b) {
+  return a >> (b >= 0 && b < 64 ? b : 63);
+}
 __device__ __forceinline__ u64 shifted_left(u64 a, u64 b) { return b < 64 ? a << b : 0; }
 __device__ __forceinline__ u64 shifted_right(u64 a, u64 b) { return b < 64 ? a >> b : 0; }
 
 )cuda";
 
-constexpr std::string_view remainders = R"cuda(// What is left of a after whole b, with the sign of b.
+constexpr std::string_view remainders =
+    R"cuda(// What is left of a after whole b, with the sign of b.
 __device__ inline float remainder_of(float a, float b) {
   const float r = fmodf(a, b);
   return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;

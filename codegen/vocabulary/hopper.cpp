@@ -4,7 +4,8 @@
 namespace ein::codegen::text {
 
 constexpr std::string_view hopper =
-    R"cuda(// Barriers in shared memory (mbarrier). A phase ends when all have arrived, and all bytes.
+    R"cuda(// Barriers in shared memory (mbarrier).
+// A phase ends when all have arrived, and all bytes.
 struct Barrier {
   unsigned long long state;
 };
@@ -156,8 +157,8 @@ std::string group_products(const std::string& name, const std::string& type, boo
 }
 
 constexpr std::string_view descriptors =
-    R"cuda(// Describes to wgmma a matrix in shared memory that is swizzled by 128 bytes (PTX ISA, matrix
-// descriptor format): bits 0-13 are its beginning, 16-29 the bytes from 64 rows or columns to the
+    R"cuda(// Describes to wgmma a matrix in shared memory that is swizzled by 128 bytes (PTX ISA,
+// matrix descriptor format): bits 0-13 are its beginning, 16-29 the bytes from 64 rows or columns to the
 // next where these lie inside, 32-45 those from 8 lines of 128 bytes to the next, and 62-63 the
 // swizzle, all bytes in units of 16.
 __device__ __forceinline__ u64 matrix(const unsigned char* begin, u32 leading) {

@@ -15,9 +15,10 @@ namespace ein {
 
 /// While it lives, this thread's calls convert their operands: einsum and matmul of two or more
 /// take those in f32, f16 and bf16 as `dtype`, which their result has (they accumulate in f32);
-/// softmax, norms, losses, cumsum, cumprod and reductions that add or multiply take those in f16 and bf16 as
-/// f32. Other operations are as always. The conversions are remembered for gradients. A scope of
-/// f32 makes calls as outside of any. An Error of kind `dtype` for others than bf16, f16, f32.
+/// softmax, norms, losses, cumsum, cumprod and reductions that add or multiply take those in f16
+/// and bf16 as f32. Other operations are as always. The conversions are remembered for gradients. A
+/// scope of f32 makes calls as outside of any. An Error of kind `dtype` for others than bf16, f16,
+/// f32.
 class Autocast {
  public:
   explicit Autocast(DType dtype);

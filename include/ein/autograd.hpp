@@ -1,8 +1,9 @@
 // Gradients: what tensors remember of how they were computed, and functions of functions.
 //
-// A tensor for which requires_grad(true) was called, and everything computed from it, remembers the call that
-// made it. `loss.backward()` walks these calls back and adds to the grad() of every such leaf; `gradients`
-// returns them instead. Members: Tensor::requires_grad, backward, grad, zero_grad, retain_grad, detach.
+// A tensor for which requires_grad(true) was called, and everything computed from it, remembers the
+// call that made it. `loss.backward()` walks these calls back and adds to the grad() of every such
+// leaf; `gradients` returns them instead. Members: Tensor::requires_grad, backward, grad,
+// zero_grad, retain_grad, detach.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@
 
 namespace ein {
 
-/// While it lives, this thread's calls are not remembered: for updates of parameters, and evaluation.
+/// While it lives, this thread's calls are not remembered: for updates of parameters, and
+/// evaluation.
 class NoGrad {
  public:
   NoGrad() : NoGrad(false) {}
@@ -41,13 +43,15 @@ class EnableGrad : public NoGrad {
 /// Whether this thread's calls are remembered.
 bool grad_is_enabled();
 
-/// d result / d input for each input: Σ over the elements of `result` of cotangent · ∂ result / ∂ input. Without
-/// a cotangent the result must be a scalar. Gradients have the inputs' shapes and dtypes; zeros for an input that
-/// the result does not depend on. With `create_graph` they can be differentiated again. No grad() changes.
-/// An Error of kind `value` when a tensor that is needed was modified since.
-std::vector<Tensor> gradients(const Tensor& result, std::span<const Tensor> inputs, bool create_graph = false);
-std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std::span<const Tensor> inputs,
+/// d result / d input for each input: Σ over the elements of `result` of cotangent · ∂ result / ∂
+/// input. Without a cotangent the result must be a scalar. Gradients have the inputs' shapes and
+/// dtypes; zeros for an input that the result does not depend on. With `create_graph` they can be
+/// differentiated again. No grad() changes. An Error of kind `value` when a tensor that is needed
+/// was modified since.
+std::vector<Tensor> gradients(const Tensor& result, std::span<const Tensor> inputs,
                               bool create_graph = false);
+std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent,
+                              std::span<const Tensor> inputs, bool create_graph = false);
 
 namespace detail {
 
@@ -75,38 +79,46 @@ std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
 
 }  // namespace detail
 
-/// The gradient of a function of tensors whose result is a scalar, as a function: `grad(f)(x)` is a tensor like
-/// x, `grad(f)(x, y)` an array of two. It can be differentiated again: `grad([&](auto& x) { return
-/// einsum(grad(f)(x), v, "i, i ->"); })`.
+/// The gradient of a function of tensors whose result is a scalar, as a function: `grad(f)(x)` is a
+/// tensor like x, `grad(f)(x, y)` an array of two. It can be differentiated again: `grad([&](auto&
+/// x) { return einsum(grad(f)(x), v, "i, i ->"); })`.
 template <class F>
 auto grad(F f) {
-  return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) { return detail::value_and_grad(f, x...).second; };
+  return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) {
+    return detail::value_and_grad(f, x...).second;
+  };
 }
 /// The same with the function's value: a pair.
 template <class F>
 auto value_and_grad(F f) {
-  return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) { return detail::value_and_grad(f, x...); };
+  return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) {
+    return detail::value_and_grad(f, x...);
+  };
 }
 
 namespace detail {
 /// `context` is the function's, and is kept.
-std::vector<Tensor> checkpoint(std::shared_ptr<const void> context, TensorFunction function, std::span<const Tensor> x);
-}
+std::vector<Tensor> checkpoint(std::shared_ptr<const void> context, TensorFunction function,
+                               std::span<const Tensor> x);
+}  // namespace detail
 
-/// f(x...), of whose calls only the arguments are remembered: backward() runs f again for the values in between, so that
-/// memory is paid for with time. Gradients flow to the arguments and to tensors from outside that f uses, parameters
-/// say. The second run draws the same random numbers and has the same Autocast as the first; under ein::compile it
-/// is part of the graph. f returns a Tensor, a std::vector or a std::array of them, must do the same each time, and
-/// is kept until the result's history is let go: what it captures by reference must live as long. Within NoGrad this is
-/// just f(x...). backward() gives an Error of kind `value` when an argument, or a tensor from outside whose value f
-/// differentiated through, was written to since.
+/// f(x...), of whose calls only the arguments are remembered: backward() runs f again for the
+/// values in between, so that memory is paid for with time. Gradients flow to the arguments and to
+/// tensors from outside that f uses, parameters say. The second run draws the same random numbers
+/// and has the same Autocast as the first; under ein::compile it is part of the graph. f returns a
+/// Tensor, a std::vector or a std::array of them, must do the same each time, and is kept until the
+/// result's history is let go: what it captures by reference must live as long. Within NoGrad this
+/// is just f(x...). backward() gives an Error of kind `value` when an argument, or a tensor from
+/// outside whose value f differentiated through, was written to since.
 template <class F, std::convertible_to<Tensor>... X>
 auto checkpoint(F f, const X&... x) {
   using Result = decltype(std::declval<const F&>()(std::declval<const X&>()...));
-  static_assert(!std::is_void_v<Result>, "checkpoint: the function returns no tensors to differentiate");
+  static_assert(!std::is_void_v<Result>,
+                "checkpoint: the function returns no tensors to differentiate");
   const std::array<Tensor, sizeof...(X)> arguments{x...};
-  return detail::from_list<Result>(detail::checkpoint(
-      std::make_shared<const F>(std::move(f)), detail::tensor_function<F>(std::index_sequence_for<X...>()), arguments));
+  return detail::from_list<Result>(
+      detail::checkpoint(std::make_shared<const F>(std::move(f)),
+                         detail::tensor_function<F>(std::index_sequence_for<X...>()), arguments));
 }
 
 }  // namespace ein

@@ -1,4 +1,5 @@
-// Axis sizes given beside a pattern: "heads"_a = 8, or ein::axis("heads", 8) for a name known at run time.
+// Axis sizes given beside a pattern: "heads"_a = 8, or ein::axis("heads", 8) for a name known at
+// run time.
 #pragma once
 
 #include <algorithm>
@@ -46,9 +47,13 @@ inline constexpr std::integral_constant<std::int64_t, Size> size_c{};
 
 template <FixedString Name>
 struct AxisName {
-  constexpr NamedAxisSize<Name> operator=(std::integral auto size) const { return {static_cast<std::int64_t>(size)}; }
+  constexpr NamedAxisSize<Name> operator=(std::integral auto size) const {
+    return {static_cast<std::int64_t>(size)};
+  }
   template <class T, T Size>
-  constexpr StaticAxisSize<Name, Size> operator=(std::integral_constant<T, Size>) const { return {}; }
+  constexpr StaticAxisSize<Name, Size> operator=(std::integral_constant<T, Size>) const {
+    return {};
+  }
 };
 
 /// A size for an axis whose name is known at run time only.

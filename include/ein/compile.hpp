@@ -21,7 +21,8 @@ namespace ein {
 /// What a compiled program holds, in bytes.
 struct MemoryPlan {
   std::size_t arguments = 0;  ///< what each call is given
-  std::size_t state = 0;      ///< tensors from outside that it uses: parameters, optimizer state, constants
+  std::size_t state =
+      0;  ///< tensors from outside that it uses: parameters, optimizer state, constants
   std::size_t results = 0;    ///< what it returns
   std::size_t arena = 0;      ///< one block that all intermediate values share
   std::size_t workspace = 0;  ///< scratch memory of the kernel that wants most
@@ -32,8 +33,8 @@ struct MemoryPlan {
 
 namespace detail {
 
-/// The programs of one function, of which 64 are kept: one for each signature, which is the dtypes, shapes and strides of its arguments, and
-/// the NoGrad and the Autocast around the call.
+/// The programs of one function, of which 64 are kept: one for each signature, which is the dtypes,
+/// shapes and strides of its arguments, and the NoGrad and the Autocast around the call.
 class CompiledFunction {
  public:
   using Arguments = std::span<const Tensor>;
@@ -69,8 +70,8 @@ class CompiledFunction {
 
 }  // namespace detail
 
-/// A compiled function. Its description is that of the program that ran last; to ask before the first call is an
-/// Error of kind `value`.
+/// A compiled function. Its description is that of the program that ran last; to ask before the
+/// first call is an Error of kind `value`.
 template <class F>
 class Compiled {
  public:
@@ -84,7 +85,8 @@ class Compiled {
     return detail::from_list<Result>(compiled_.run(given, function<sizeof...(X)>(), &f_));
   }
 
-  /// Makes the program for arguments like these without running it, so that its description can be read.
+  /// Makes the program for arguments like these without running it, so that its description can be
+  /// read.
   template <std::convertible_to<Tensor>... X>
   void prepare(const X&... arguments) {
     const std::array<Tensor, sizeof...(X)> given{arguments...};
@@ -115,12 +117,13 @@ class Compiled {
   detail::CompiledFunction compiled_;
 };
 
-/// Compiles a function of tensors. It is run once for each signature (dtypes, shapes and strides of the arguments, and
-/// the NoGrad and Autocast around the call), on tensors without elements, and its calls become one graph: merged,
-/// simplified, fused, with memory planned for all of it. Tensors from outside that it uses are its state: it reads them anew in each run, and writes to them
-/// (copy_from, fill) become assignments of the graph. What the function does besides calls on tensors happens only
-/// while it is traced. Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to
-/// run as they would without compile.
+/// Compiles a function of tensors. It is run once for each signature (dtypes, shapes and strides of
+/// the arguments, and the NoGrad and Autocast around the call), on tensors without elements, and
+/// its calls become one graph: merged, simplified, fused, with memory planned for all of it.
+/// Tensors from outside that it uses are its state: it reads them anew in each run, and writes to
+/// them (copy_from, fill) become assignments of the graph. What the function does besides calls on
+/// tensors happens only while it is traced. Gradients that it leaves in grad() do not outlive the
+/// trace; random numbers go on from run to run as they would without compile.
 ///
 ///     auto step = ein::compile([&](const ein::Tensor& x, const ein::Tensor& y) {
 ///       optimizer.zero_grad();

@@ -19,18 +19,25 @@ struct CountedOp {
   CostClass cost;
 };
 inline constexpr CountedOp counted_ops[] = {
-#define EIN_FUNCTION(name, reference, host, adjoint, cuda) {ScalarOp::name, CostClass::transcendental},
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  {ScalarOp::name, CostClass::transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda)
 #include <ein/scalar_functions.hpp>
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) {ScalarOp::name, CostClass::cost},
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  {ScalarOp::name, CostClass::cost},
 #include <ein/binary_functions.hpp>
     {ScalarOp::normal, CostClass::transcendental}};
-constexpr bool is_transcendental(const CountedOp& counted) { return counted.cost == CostClass::transcendental; }
+constexpr bool is_transcendental(const CountedOp& counted) {
+  return counted.cost == CostClass::transcendental;
+}
 }  // namespace detail
 
 /// The functions that are counted one by one.
 inline constexpr auto transcendental_ops = [] {
-  std::array<ScalarOp, static_cast<std::size_t>(std::ranges::count_if(detail::counted_ops, detail::is_transcendental))> ops{};
+  std::array<ScalarOp, static_cast<std::size_t>(
+                           std::ranges::count_if(detail::counted_ops, detail::is_transcendental))>
+      ops{};
   std::size_t size = 0;
   for (const detail::CountedOp& counted : detail::counted_ops) {
     if (detail::is_transcendental(counted)) ops[size++] = counted.op;
@@ -40,18 +47,19 @@ inline constexpr auto transcendental_ops = [] {
 
 /// Operations on elements by class, and bytes. N is Count for numbers or Polynomial for formulas.
 ///
-/// A minimum, a maximum, an absolute value, a selection and a logical operation are each one comparison; a
-/// negation is an addition; conversions, moves and random bits are free. Bytes are of distinct elements: each
-/// operation reads every element that it uses once, and writes its result once. Positions are taken to be
-/// distinct: a gather reads as many elements as it makes. An argsort is counted as ceil(log2 n) comparisons
-/// for each of n values.
+/// A minimum, a maximum, an absolute value, a selection and a logical operation are each one
+/// comparison; a negation is an addition; conversions, moves and random bits are free. Bytes are of
+/// distinct elements: each operation reads every element that it uses once, and writes its result
+/// once. Positions are taken to be distinct: a gather reads as many elements as it makes. An
+/// argsort is counted as ceil(log2 n) comparisons for each of n values.
 template <class N>
 struct Tally {
   N mul{}, add{}, div{}, compare{};
   std::array<N, transcendental_ops.size()> transcendental{};
   N bytes_read{}, bytes_written{};
-  /// The textbook count: a multiply-add is 2 for each index tuple, so a contraction of n operands counts n
-  /// per tuple (n - 1 if it sums nothing), a reduction 1, any other operation on an element 1.
+  /// The textbook count: a multiply-add is 2 for each index tuple, so a contraction of n operands
+  /// counts n per tuple (n - 1 if it sums nothing), a reduction 1, any other operation on an
+  /// element 1.
   N model{};
   /// The part of `model` that is contractions which sum something.
   N matmul_only{};
@@ -80,8 +88,8 @@ Cost cost(const Graph& graph);
 CostFormula cost_formula(const Graph& graph, ValueId id);
 CostFormula cost_formula(const Graph& graph);
 
-/// Counts what this thread's calls cost while it lives, from the loop nests that run. Scopes nest; each
-/// counts everything inside.
+/// Counts what this thread's calls cost while it lives, from the loop nests that run. Scopes nest;
+/// each counts everything inside.
 class CostScope {
  public:
   CostScope();
@@ -89,8 +97,8 @@ class CostScope {
   CostScope(const CostScope&) = delete;
   CostScope& operator=(const CostScope&) = delete;
 
-  /// One call: what was called, the labels around it ("block 0/attention"), its cost, and the bytes that it
-  /// allocates at its peak, its result included.
+  /// One call: what was called, the labels around it ("block 0/attention"), its cost, and the bytes
+  /// that it allocates at its peak, its result included.
   struct Entry {
     std::string call;
     std::string label;

@@ -7,13 +7,15 @@
 
 namespace ein {
 
-/// A natural number below 2^128. Arithmetic that would leave that range throws an Error of kind `overflow`.
+/// A natural number below 2^128. Arithmetic that would leave that range throws an Error of kind
+/// `overflow`.
 class Count {
  public:
   constexpr Count() = default;
   constexpr Count(std::uint64_t value) : value_(value) {}
   constexpr Count(int value) : value_(static_cast<Wide>(static_cast<std::uint64_t>(value))) {}
-  constexpr Count(std::int64_t value) : value_(static_cast<Wide>(static_cast<std::uint64_t>(value))) {}
+  constexpr Count(std::int64_t value)
+      : value_(static_cast<Wide>(static_cast<std::uint64_t>(value))) {}
 
   Count& operator+=(Count other);
   Count& operator-=(Count other);

@@ -23,8 +23,8 @@ class Tokens {
  public:
   /// None.
   Tokens() = default;
-  /// Those of a one-dimensional tensor of u8, u16, i32 or i64, shared if it is contiguous. An Error of
-  /// kind `rank` or `dtype` for another.
+  /// Those of a one-dimensional tensor of u8, u16, i32 or i64, shared if it is contiguous. An Error
+  /// of kind `rank` or `dtype` for another.
   explicit Tokens(const Tensor& ids);
   /// Maps a raw file. An Error of kind `file` when it cannot be read or ends within a token.
   static Tokens open(const std::string& path, TokenType type);
@@ -105,7 +105,8 @@ class Prefetcher : public BatchSource {
  public:
   explicit Prefetcher(std::unique_ptr<BatchSource> source);
   explicit Prefetcher(BatchSampler sampler);
-  /// Waits for the batch in preparation, if any. In a child of fork(), where the thread is not, next() is an Error.
+  /// Waits for the batch in preparation, if any. In a child of fork(), where the thread is not,
+  /// next() is an Error.
   ~Prefetcher() override;
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;

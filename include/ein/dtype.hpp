@@ -71,7 +71,8 @@ struct FindElement;
 
 /// The C++ types of elements: those of the table (dtypes.hpp), long long and unsigned long long.
 template <class T>
-concept Element = detail::find_dtype<std::remove_cv_t<T>>().has_value();
+concept Element = detail::find_dtype<std::remove_cv_t<T>>()
+.has_value();
 
 /// The dtype of a C++ element type.
 template <Element T>
@@ -86,7 +87,8 @@ template <class F>
 constexpr decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return f(std::type_identity<type>{});
+  case DType::dtype:                                                \
+    return f(std::type_identity<type>{});
 #include <ein/dtypes.hpp>
   }
   __builtin_unreachable();
@@ -101,7 +103,8 @@ constexpr std::size_t size_of(DType dtype) {
 constexpr std::string_view name(DType dtype) {
   switch (dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return text;
+  case DType::dtype:                                                \
+    return text;
 #include <ein/dtypes.hpp>
   }
   __builtin_unreachable();
@@ -113,9 +116,11 @@ std::optional<DType> parse_dtype(std::string_view name);
 constexpr bool is_floating(DType dtype) {
   switch (dtype) {
 #define EIN_FLOATING(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return true;
+  case DType::dtype:                                                   \
+    return true;
 #define EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return false;
+  case DType::dtype:                                                   \
+    return false;
 #include <ein/dtypes.hpp>
   }
   __builtin_unreachable();
@@ -127,7 +132,8 @@ constexpr bool is_unsigned(DType dtype) {
   return visit(dtype, []<class T>(std::type_identity<T>) { return std::is_unsigned_v<T>; });
 }
 
-/// The names of all dtypes, or of those that `wanted` holds for, as a sentence has them: "f64, f32 or f16".
+/// The names of all dtypes, or of those that `wanted` holds for, as a sentence has them: "f64, f32
+/// or f16".
 std::string list_dtypes(bool (*wanted)(DType) = nullptr);
 
 /// The limits of a floating dtype.
@@ -143,10 +149,11 @@ struct Finfo {
 /// The limits of `dtype`; an Error of kind `dtype` when it is integral.
 Finfo finfo(DType dtype);
 
-/// The dtype of mixed elementwise arithmetic on `a` and `b`. Commutative. bool beside an integer takes the integer's;
-/// integers take the narrowest that holds all of both, as NumPy does: u8 and i8 make i16, u32 and i32 make i64. None
-/// holds u64 and an integer with a sign, which is an Error of kind `dtype`. A float beside an integer keeps its dtype;
-/// f64 over f32 over 16-bit over 8-bit floats; two different floats of 16 bits, or of 8, make f32.
+/// The dtype of mixed elementwise arithmetic on `a` and `b`. Commutative. bool beside an integer
+/// takes the integer's; integers take the narrowest that holds all of both, as NumPy does: u8 and
+/// i8 make i16, u32 and i32 make i64. None holds u64 and an integer with a sign, which is an Error
+/// of kind `dtype`. A float beside an integer keeps its dtype; f64 over f32 over 16-bit over 8-bit
+/// floats; two different floats of 16 bits, or of 8, make f32.
 DType promote(DType a, DType b);
 
 namespace detail {

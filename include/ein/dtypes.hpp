@@ -1,16 +1,19 @@
-// The table of dtypes: one row each, floats before integers. Define what you need and include this file; there is no include
-// guard. It undefines what you defined.
+// The table of dtypes: one row each, floats before integers. Define what you need and include this
+// file; there is no include guard. It undefines what you defined.
 //
 //   EIN_FLOATING(dtype, type, text, npy, safetensors, cuda, typed)
 //   EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed)
-//   EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed)   what those two are that you do not define
+//   EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed)   what those two are that you do
+//       not define
 //
 //   dtype        of DType
 //   type         of an element in C++
 //   text         what name() says and parse_dtype() reads
-//   npy          NumPy's code, which .npy files have behind the byte order; "" where NumPy has no such type
+//   npy          NumPy's code, which .npy files have behind the byte order; "" where NumPy has no
+//                such type
 //   safetensors  the format's name
-//   cuda         of an element in the text of our kernels; codegen/vocabulary/elements.cpp declares what CUDA C++ lacks
+//   cuda         of an element in the text of our kernels; codegen/vocabulary/elements.cpp declares
+//                what CUDA C++ lacks
 //   typed        of tensors that name their axes: Float<"b c">
 #ifndef EIN_DTYPE
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed)

@@ -1,9 +1,9 @@
-// Arithmetic on elements, with NumPy's broadcasting: shapes are aligned at the right, and a size of 1
-// stretches. Dtypes promote as ein::promote says; a plain number takes the tensor's dtype, but a fraction
-// makes an integer tensor f32. Division and the functions below make integers f32.
+// Arithmetic on elements, with NumPy's broadcasting: shapes are aligned at the right, and a size of
+// 1 stretches. Dtypes promote as ein::promote says; a plain number takes the tensor's dtype, but a
+// fraction makes an integer tensor f32. Division and the functions below make integers f32.
 //
-// Integers are computed in i64, u64 in u64, and stored modulo 2^bits. u64 has no negative numbers: one beside it is an Error
-// of kind `dtype`.
+// Integers are computed in i64, u64 in u64, and stored modulo 2^bits. u64 has no negative numbers:
+// one beside it is an Error of kind `dtype`.
 #pragma once
 
 #include <ein/tensor.hpp>
@@ -16,8 +16,7 @@ class Operand {
   Operand(const Tensor& tensor) : tensor_(&tensor), number_(0) {}
   Operand(Scalar number) : number_(number) {}
   template <class T>
-    requires(std::is_arithmetic_v<T>)
-  Operand(T number) : number_(number) {}
+  requires(std::is_arithmetic_v<T>) Operand(T number) : number_(number) {}
   const Tensor* tensor() const { return tensor_; }
   Scalar number() const { return number_; }
 
@@ -31,8 +30,8 @@ Tensor sub(Operand a, Operand b);
 Tensor mul(Operand a, Operand b);
 Tensor div(Operand a, Operand b);
 Tensor pow(Operand base, Operand exponent);
-/// What is left of a after whole b, with the sign of b, as Python's % and PyTorch's remainder; NaN, or 0 for integers, where b
-/// is 0.
+/// What is left of a after whole b, with the sign of b, as Python's % and PyTorch's remainder; NaN,
+/// or 0 for integers, where b is 0.
 Tensor remainder(Operand a, Operand b);
 Tensor atan2(Operand y, Operand x);  ///< the angle of the point (x, y), from -π to π
 Tensor hypot(Operand a, Operand b);  ///< √(a² + b²), without overflow in between
@@ -51,8 +50,9 @@ Tensor logical_and(Operand a, Operand b);
 Tensor logical_or(Operand a, Operand b);
 Tensor logical_not(const Tensor& x);
 
-// Of the bits of integers and bool; floats are an Error of kind `dtype`. A shift to the right of unsigned numbers brings in
-// zeros, of others the sign. A shift by less than 0, or by 64 and more, leaves 0, or -1 of a negative number shifted right.
+// Of the bits of integers and bool; floats are an Error of kind `dtype`. A shift to the right of
+// unsigned numbers brings in zeros, of others the sign. A shift by less than 0, or by 64 and more,
+// leaves 0, or -1 of a negative number shifted right.
 Tensor bitwise_and(Operand a, Operand b);
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);
@@ -93,30 +93,32 @@ Tensor sinh(const Tensor& x);
 Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
-Tensor erfinv(const Tensor& x);  ///< erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
+Tensor erfinv(const Tensor& x);   ///< erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
 Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
 Tensor relu(const Tensor& x);     ///< max(x, 0)
-/// x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016); at -infinity its limit, -0.
+/// x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016); at -infinity its
+/// limit, -0.
 Tensor gelu(const Tensor& x);
-Tensor silu(const Tensor& x);     ///< x · sigmoid(x); at -infinity its limit, -0
+Tensor silu(const Tensor& x);  ///< x · sigmoid(x); at -infinity its limit, -0
 /// min(max(x, low), high). An Error of kind `value` unless low <= high.
 Tensor clamp(const Tensor& x, Scalar low, Scalar high);
 
-/// The upper triangle of the matrices in the last two axes: elements with column - row < diagonal are `otherwise`. An
-/// Error of kind `dtype` for a fraction in an integer tensor.
+/// The upper triangle of the matrices in the last two axes: elements with column - row < diagonal
+/// are `otherwise`. An Error of kind `dtype` for a fraction in an integer tensor.
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0, Scalar otherwise = 0);
 /// The lower triangle: elements with column - row > diagonal are `otherwise`.
 Tensor tril(const Tensor& x, std::int64_t diagonal = 0, Scalar otherwise = 0);
 
-/// Matrix product of the last two axes, broadcasting those before, as NumPy's matmul; a vector counts as
-/// a row on the left and as a column on the right. An Error of kind `size` or `rank` that names the shapes.
+/// Matrix product of the last two axes, broadcasting those before, as NumPy's matmul; a vector
+/// counts as a row on the left and as a column on the right. An Error of kind `size` or `rank` that
+/// names the shapes.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 Tensor operator-(const Tensor& x);
 inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
-#define EIN_OPERATOR(op, function)                                                        \
-  inline Tensor operator op(const Tensor& a, const Tensor& b) { return function(a, b); }  \
-  inline Tensor operator op(const Tensor& a, Scalar b) { return function(a, b); }         \
+#define EIN_OPERATOR(op, function)                                                       \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return function(a, b); } \
+  inline Tensor operator op(const Tensor& a, Scalar b) { return function(a, b); }        \
   inline Tensor operator op(Scalar a, const Tensor& b) { return function(a, b); }
 EIN_OPERATOR(+, add)
 EIN_OPERATOR(-, sub)

@@ -12,11 +12,11 @@ namespace ein {
 
 /// What went wrong, for programs; the text is for people.
 enum class ErrorKind : std::uint8_t {
-  syntax,         ///< the pattern's text is malformed
-  pattern,        ///< a well-formed pattern that this operation cannot take (lost axis, duplicate ...)
-  arity,          ///< the number of operands differs from what the pattern or operation wants
-  rank,           ///< an operand has another number of dimensions than its pattern
-  size,           ///< two sizes that must agree do not
+  syntax,   ///< the pattern's text is malformed
+  pattern,  ///< a well-formed pattern that this operation cannot take (lost axis, duplicate ...)
+  arity,    ///< the number of operands differs from what the pattern or operation wants
+  rank,     ///< an operand has another number of dimensions than its pattern
+  size,     ///< two sizes that must agree do not
   divisibility,   ///< a composite axis cannot be split evenly
   inference,      ///< a size cannot be found from the shapes and the given axis sizes
   axis_argument,  ///< an axis size argument that is unknown, unused, given twice or not allowed
@@ -27,18 +27,21 @@ enum class ErrorKind : std::uint8_t {
   value,          ///< an argument outside its domain
   file,           ///< a file cannot be read or written, or its content is not what it must be
   memory,         ///< the machine, or a GPU, has not as much memory as was asked for
-  device,         ///< a GPU, its driver or its compiler is missing, too old, or failed; or devices are mixed
+  device,  ///< a GPU, its driver or its compiler is missing, too old, or failed; or devices are
+           ///< mixed
 };
 
-/// Every error that a user can cause. `what()` is the whole diagnostic: a headline that names the axes
-/// and sizes concerned and, where a pattern is at fault, the pattern with carets under each place.
+/// Every error that a user can cause. `what()` is the whole diagnostic: a headline that names the
+/// axes and sizes concerned and, where a pattern is at fault, the pattern with carets under each
+/// place.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& text, std::vector<SourceSpan> spans = {})
       : std::runtime_error(text), kind_(kind), spans_(std::move(spans)) {}
 
   ErrorKind kind() const { return kind_; }
-  /// The places in the pattern that the carets point at, in bytes; empty where no pattern is concerned.
+  /// The places in the pattern that the carets point at, in bytes; empty where no pattern is
+  /// concerned.
   const std::vector<SourceSpan>& spans() const { return spans_; }
 
  private:

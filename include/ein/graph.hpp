@@ -18,9 +18,9 @@ struct Axis {
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-/// The position along one dimension as an affine function of the axes: offset + Σ coefficient · index.
-/// A plain axis is one term, the composite (h d) is D·h + d, a diagonal uses one axis in two dimensions,
-/// a broadcast dimension has no term, a slice has offset and step.
+/// The position along one dimension as an affine function of the axes: offset + Σ coefficient ·
+/// index. A plain axis is one term, the composite (h d) is D·h + d, a diagonal uses one axis in two
+/// dimensions, a broadcast dimension has no term, a slice has offset and step.
 struct DimIndex {
   struct Term {
     int axis = 0;
@@ -36,17 +36,20 @@ struct DimIndex {
 using Access = std::vector<DimIndex>;
 
 enum class OpKind : std::uint8_t {
-  input,     ///< a tensor from outside
-  map,       ///< a scalar expression of its inputs at each index tuple; without inputs, a constant or a random array
+  input,  ///< a tensor from outside
+  map,  ///< a scalar expression of its inputs at each index tuple; without inputs, a constant or a
+        ///< random array
   contract,  ///< the product of its inputs, summed over the axes that the result lacks
   reduce,    ///< one input, combined over the axes that the result lacks
   reindex,   ///< one input, rearranged: rearrange, repeat, diagonal, slice
   concat,    ///< its inputs joined along one dimension
   place,     ///< one input at some places of the result, each written at most once; zeros elsewhere
   gather,    ///< x and positions: the elements of x at positions[...] along dimension `dim` of x
-  scatter,   ///< values and positions: each value combined into what lies at positions[...] along dimension `dim`, nothing at first
+  scatter,   ///< values and positions: each value combined into what lies at positions[...] along
+             ///< dimension `dim`, nothing at first
   scan,      ///< one input, combined cumulatively along `axis`
-  argsort,   ///< one input: the i64 positions along `axis` that put it in order; equal elements keep theirs
+  argsort,  ///< one input: the i64 positions along `axis` that put it in order; equal elements keep
+            ///< theirs
 };
 
 /// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
@@ -60,7 +63,8 @@ enum class Phase : std::uint8_t {
   forward,
   recompute,  ///< what ein::checkpoint computes again
   backward,
-  update,  ///< of parameters and other state: what gradients go into, and what only assignments read
+  update,  ///< of parameters and other state: what gradients go into, and what only assignments
+           ///< read
 };
 
 using ValueId = int;
@@ -73,16 +77,17 @@ struct Op {
   std::vector<ValueId> inputs{};
   std::vector<Axis> axes{};
   std::vector<Access> reads{};  // one per input
-  Access write{};               // covers each element of the result exactly once (per reduced tuple)
-  ScalarExpr expr{};          // map
-  DType compute = DType::f32; // map: the type it computes in, f64, f32, i64 or u64
+  Access write{};              // covers each element of the result exactly once (per reduced tuple)
+  ScalarExpr expr{};           // map
+  DType compute = DType::f32;  // map: the type it computes in, f64, f32, i64 or u64
   Combine combine = Combine::sum;  // reduce, scan, scatter
-  int dim = 0;                // concat, gather, scatter; that dimension of x, or of the result, has no terms
-  int axis = 0;               // scan, argsort: one of `axes`
-  bool reverse = false;       // scan: from the end; argsort: the greatest first
-  bool detached = false;      // a constant to differentiation: no output depends on it, as on the maximum in a softmax
-  bool stationary = false;    // a constant to the first derivative alone, as the mean in a variance
-  int again = 0;              // equal operations that differ in this are never taken for one: recomputation
+  int dim = 0;   // concat, gather, scatter; that dimension of x, or of the result, has no terms
+  int axis = 0;  // scan, argsort: one of `axes`
+  bool reverse = false;     // scan: from the end; argsort: the greatest first
+  bool detached = false;    // a constant to differentiation: no output depends on it, as on the
+                            // maximum in a softmax
+  bool stationary = false;  // a constant to the first derivative alone, as the mean in a variance
+  int again = 0;  // equal operations that differ in this are never taken for one: recomputation
   Phase phase = Phase::forward;  // of a traced function; says nothing of the value
 };
 
@@ -92,7 +97,8 @@ struct Assignment {
   ValueId value = 0;
 };
 
-/// Operations in an order in which each comes after its inputs; a value is named by its operation's place.
+/// Operations in an order in which each comes after its inputs; a value is named by its operation's
+/// place.
 struct Graph {
   std::vector<Op> ops;
   std::vector<ValueId> outputs;

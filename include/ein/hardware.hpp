@@ -77,15 +77,15 @@ struct CpuLimits {
 /// arrays do not fit.
 CpuLimits measure_cpu();
 
-/// This machine as a device: peaks of f64, f32 and bf16, that of f32 for the other narrow floats too, which
-/// compute in it; the bandwidth is the higher of reading and copying. Measured once for each
-/// processor model and number of threads, and kept in $XDG_CACHE_HOME/ein or ~/.cache/ein; a
+/// This machine as a device: peaks of f64, f32 and bf16, that of f32 for the other narrow floats
+/// too, which compute in it; the bandwidth is the higher of reading and copying. Measured once for
+/// each processor model and number of threads, and kept in $XDG_CACHE_HOME/ein or ~/.cache/ein; a
 /// directory that is missing and cannot be made, or that others may write to, is not used, and a
 /// file that is not what was written is measured anew.
 Hardware measured_cpu();
 
-/// What stands behind a device: measured_cpu(), or the GPU by its name; nothing for a GPU that is not in the table. Errors
-/// as those of the device's first tensor.
+/// What stands behind a device: measured_cpu(), or the GPU by its name; nothing for a GPU that is
+/// not in the table. Errors as those of the device's first tensor.
 std::optional<Hardware> find_hardware(Device device);
 
 enum class Bound : std::uint8_t { compute, bandwidth };

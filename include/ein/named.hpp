@@ -77,16 +77,18 @@ Tensor argmax(const Tensor& x, const detail::NamedPattern1<Operation::argmax>& p
 /// The same for the least element; NaN counts as the least.
 Tensor argmin(const Tensor& x, const detail::NamedPattern1<Operation::argmin>& pattern);
 
-/// Sums of all elements up to each along the axis in brackets: `cumsum(x, "b [s]")`, in x's dtype; of bool and integers
-/// in i64. `cumsum(x, "b [s]", ein::as(dtype))` says another.
+/// Sums of all elements up to each along the axis in brackets: `cumsum(x, "b [s]")`, in x's dtype;
+/// of bool and integers in i64. `cumsum(x, "b [s]", ein::as(dtype))` says another.
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern);
-Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype);
-/// The same for products. Its gradient is right where elements are 0; that of the gradient lacks what the elements after
-/// the first 0 send to it.
+Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern,
+              ResultDType dtype);
+/// The same for products. Its gradient is right where elements are 0; that of the gradient lacks
+/// what the elements after the first 0 send to it.
 Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern);
-Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern, ResultDType dtype);
-/// The greatest element up to each: `cummax(x, "b [s]")`, in x's dtype. From the first NaN on NaN. The gradient of each result
-/// goes to one element, the last of equal ones, as PyTorch's does.
+Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern,
+               ResultDType dtype);
+/// The greatest element up to each: `cummax(x, "b [s]")`, in x's dtype. From the first NaN on NaN.
+/// The gradient of each result goes to one element, the last of equal ones, as PyTorch's does.
 Tensor cummax(const Tensor& x, const detail::NamedPattern1<Operation::cummax>& pattern);
 /// The same for the least element.
 Tensor cummin(const Tensor& x, const detail::NamedPattern1<Operation::cummin>& pattern);
@@ -124,7 +126,8 @@ Tensor gather(const Tensor& x, const Tensor& positions,
 
 namespace detail {
 template <Operation Op, class Pattern, CallArgument... S>
-Tensor run_scatter(const Tensor& values, const Tensor& positions, const Pattern& pattern, const S&... arguments) {
+Tensor run_scatter(const Tensor& values, const Tensor& positions, const Pattern& pattern,
+                   const S&... arguments) {
   const std::array operands{&values, &positions};
   const CallArguments<S...> given(arguments...);
   return std::move(run_named({Op, pattern, operands, given.sizes, {.dtype = given.dtype}}).front());
@@ -132,8 +135,8 @@ Tensor run_scatter(const Tensor& values, const Tensor& positions, const Pattern&
 }  // namespace detail
 
 /// Zeros, and each value added at its position along the axis in brackets: the reverse of gather.
-/// Sums over axes that the output lacks. The result has the dtype of the values; of bool and integers it is i64, of u64 u64.
-/// `ein::as(dtype)` at the end says another.
+/// Sums over axes that the output lacks. The result has the dtype of the values; of bool and
+/// integers it is i64, of u64 u64. `ein::as(dtype)` at the end says another.
 ///
 ///     scatter_add(values, tokens, "b s d, b s -> [v] d", "v"_a = 1000)
 template <CallArgument... S>
@@ -151,8 +154,8 @@ Tensor scatter_prod(
     const S&... arguments) {
   return detail::run_scatter<Operation::scatter_prod>(values, positions, pattern, arguments...);
 }
-/// The greatest value at each position, in the dtype of the values; where there is none -inf, or the least number of an
-/// integer dtype. NaN where a value is NaN. Equal values share the gradient.
+/// The greatest value at each position, in the dtype of the values; where there is none -inf, or
+/// the least number of an integer dtype. NaN where a value is NaN. Equal values share the gradient.
 template <AxisArgument... S>
 Tensor scatter_max(
     const Tensor& values, const Tensor& positions,

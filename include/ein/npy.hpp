@@ -17,16 +17,17 @@ struct NpyOptions {
 
 /// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1), of either byte
 /// order. NumPy's floats f8 f4 f2, its integers i8 i4 i2 i1 u8 u4 u2 u1 and its b1 are ours of as
-/// many bytes (dtypes.hpp): u8 becomes u64. Bool bytes other than 0 and 1 are true. Column-major (`fortran_order`) arrays are strided views, not copied. An Error of
-/// kind `file` when the file cannot be read, is not exactly such a file to the last byte, holds
-/// another dtype, or more than 64 dimensions; of kind `memory` when there is no more.
+/// many bytes (dtypes.hpp): u8 becomes u64. Bool bytes other than 0 and 1 are true. Column-major
+/// (`fortran_order`) arrays are strided views, not copied. An Error of kind `file` when the file
+/// cannot be read, is not exactly such a file to the last byte, holds another dtype, or more than
+/// 64 dimensions; of kind `memory` when there is no more.
 Tensor load_npy(const std::string& path, NpyOptions options = {});
 
 /// Writes `x` row-major as a .npy file of version 1.0 with the permissions of the file it replaces.
 /// Either all of it arrives at `path`, durably, or the file that was there stays whole: the bytes
-/// go to a temporary file beside it, which is then renamed. Symbolic links are followed, also to a file that does not exist yet. An Error
-/// of kind `file` when that fails, `dtype` for bf16 and the 8-bit floats, which NumPy lacks, and
-/// `rank` above NumPy's 64 dimensions.
+/// go to a temporary file beside it, which is then renamed. Symbolic links are followed, also to a
+/// file that does not exist yet. An Error of kind `file` when that fails, `dtype` for bf16 and the
+/// 8-bit floats, which NumPy lacks, and `rank` above NumPy's 64 dimensions.
 void save_npy(const std::string& path, const Tensor& x);
 
 }  // namespace ein

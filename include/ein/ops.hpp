@@ -24,8 +24,8 @@ namespace ein {
 
 /// How einsum of many operands may be computed.
 struct EinsumOptions {
-  /// No intermediate result may have more elements than this; 0 for no limit. An Error of kind `memory`
-  /// if no order of contraction keeps it.
+  /// No intermediate result may have more elements than this; 0 for no limit. An Error of kind
+  /// `memory` if no order of contraction keeps it.
   std::int64_t max_intermediate = 0;
 };
 
@@ -59,12 +59,14 @@ Tensor run_on(Operation op, const PatternArgument& pattern, Reduction reduction,
 }
 /// A call on a list of operands.
 template <class... S>
-Tensor run_on_list(Operation op, const PatternArgument& pattern, Reduction reduction, std::span<const Tensor> operands,
-                   bool stacked, const EinsumOptions& options, const S&... arguments) {
+Tensor run_on_list(Operation op, const PatternArgument& pattern, Reduction reduction,
+                   std::span<const Tensor> operands, bool stacked, const EinsumOptions& options,
+                   const S&... arguments) {
   const CallArguments<S...> given(arguments...);
   std::vector<const Tensor*> addresses;
   for (const Tensor& tensor : operands) addresses.push_back(&tensor);
-  return run_one({op, pattern, addresses, given.sizes, reduction, {}, stacked, options, given.dtype});
+  return run_one(
+      {op, pattern, addresses, given.sizes, reduction, {}, stacked, options, given.dtype});
 }
 
 /// What the compiler finds out about a call whose pattern is in a type.
@@ -87,10 +89,11 @@ consteval StaticFacts find_facts() {
 
 #if __cpp_static_assert >= 202306L
 template <Operation Op, class... Sizes>
-consteval grammar::StaticMessage static_message(std::string_view pattern, const grammar::Mistake& mistake,
-                                                Types<Sizes...>) {
+consteval grammar::StaticMessage static_message(std::string_view pattern,
+                                                const grammar::Mistake& mistake, Types<Sizes...>) {
   std::vector<AxisSize> given;
-  (..., (is_named<Sizes> ? given.push_back({static_size<Sizes>().name, static_size<Sizes>().size}) : void()));
+  (..., (is_named<Sizes> ? given.push_back({static_size<Sizes>().name, static_size<Sizes>().size})
+                         : void()));
   const bool sizes_known = ((static_size<Sizes>().size >= 0) && ...);
   return grammar::static_message(Op, pattern, mistake, given, sizes_known);
 }
@@ -103,8 +106,8 @@ struct First<Types<Head, Rest...>> {
   using type = Head;
 };
 
-/// The dtype of the result of a call on typed operands, where the types of its arguments say it. What the reduction
-/// makes of integers does not: it is a value.
+/// The dtype of the result of a call on typed operands, where the types of its arguments say it.
+/// What the reduction makes of integers does not: it is a value.
 template <Operation Op, DType operand, bool drops_an_axis, class... S>
 consteval std::optional<DType> static_result_dtype(Types<S...>) {
   std::optional<DType> said;
@@ -112,12 +115,14 @@ consteval std::optional<DType> static_result_dtype(Types<S...>) {
     if constexpr (requires { S::result_dtype; }) said = S::result_dtype;
   }());
   if (said) return said;
-  if ((ResultDTypeArgument<S> || ...) || (Op == Operation::reduce && is_integral(operand))) return std::nullopt;
+  if ((ResultDTypeArgument<S> || ...) || (Op == Operation::reduce && is_integral(operand)))
+    return std::nullopt;
   return Op == Operation::einsum && drops_an_axis ? sum_dtype(operand) : operand;
 }
 
-/// A call whose pattern is in a type: its result has a type. Every operation calls check() by itself, since
-/// each function between the user's line and a mistake lengthens the compiler's message.
+/// A call whose pattern is in a type: its result has a type. Every operation calls check() by
+/// itself, since each function between the user's line and a mistake lengthens the compiler's
+/// message.
 template <Operation Op, FixedString Pattern, class Operands, class Arguments>
 struct StaticCall;
 template <Operation Op, FixedString Pattern, class Operands, class... Arguments>
@@ -136,11 +141,14 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
     pattern_error::stop_at(mistake, place);
   }
 #endif
-  static auto run(Reduction reduction, std::span<const Tensor* const> operands, const CallArguments<Arguments...>& given) {
-    Tensor result = run_one({Op, facts.argument, operands, given.sizes, reduction, {}, false, {}, given.dtype});
+  static auto run(Reduction reduction, std::span<const Tensor* const> operands,
+                  const CallArguments<Arguments...>& given) {
+    Tensor result =
+        run_one({Op, facts.argument, operands, given.sizes, reduction, {}, false, {}, given.dtype});
     if constexpr (axes.is_known) {
       constexpr auto dtype =
-          static_result_dtype<Op, First<Operands>::type::static_dtype, facts.drops_an_axis>(Types<Arguments...>());
+          static_result_dtype<Op, First<Operands>::type::static_dtype, facts.drops_an_axis>(
+              Types<Arguments...>());
       if constexpr (dtype) {
         return Typed<ElementOf<*dtype>, fixed_string<axes>()>(Trusted(), std::move(result));
       } else {
@@ -156,22 +164,24 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
 };
 
 template <class... Arguments>
-using TensorsAmong =
-    decltype((Types<>() + ... + std::conditional_t<TensorArgument<Arguments>, Types<Arguments>, Types<>>()));
+using TensorsAmong = decltype((
+    Types<>() + ... + std::conditional_t<TensorArgument<Arguments>, Types<Arguments>, Types<>>()));
 template <class... Arguments>
-using CallArgumentsAmong =
-    decltype((Types<>() + ... + std::conditional_t<CallArgument<Arguments>, Types<Arguments>, Types<>>()));
+using CallArgumentsAmong = decltype((
+    Types<>() + ... + std::conditional_t<CallArgument<Arguments>, Types<Arguments>, Types<>>()));
 
 template <FixedString Pattern, class... Arguments>
-using StaticEinsum =
-    StaticCall<Operation::einsum, Pattern, TensorsAmong<Arguments...>, CallArgumentsAmong<Arguments...>>;
+using StaticEinsum = StaticCall<Operation::einsum, Pattern, TensorsAmong<Arguments...>,
+                                CallArgumentsAmong<Arguments...>>;
 
 /// The tuple of those arguments of a call that may follow a pattern.
 template <class... Arguments>
 auto call_arguments_among(const Arguments&... arguments) {
   const auto taken = [](const auto& argument) {
-    if constexpr (CallArgument<std::remove_cvref_t<decltype(argument)>>) return std::tie(argument);
-    else return std::tuple<>();
+    if constexpr (CallArgument<std::remove_cvref_t<decltype(argument)>>)
+      return std::tie(argument);
+    else
+      return std::tuple<>();
   };
   return std::tuple_cat(taken(arguments)...);
 }
@@ -182,11 +192,14 @@ auto run_static_einsum(const Arguments&... arguments) {
   std::array<const Tensor*, (std::size_t{TensorArgument<Arguments>} + ... + 0)> operands{};
   std::size_t operand_count = 0;
   const auto take = [&](const auto& argument) {
-    if constexpr (TensorArgument<std::remove_cvref_t<decltype(argument)>>) operands[operand_count++] = &argument;
+    if constexpr (TensorArgument<std::remove_cvref_t<decltype(argument)>>)
+      operands[operand_count++] = &argument;
   };
   (take(arguments), ...);
   return std::apply(
-      [&]<class... S>(const S&... given) { return Call::run(Reduction::sum, operands, CallArguments<S...>(given...)); },
+      [&]<class... S>(const S&... given) {
+        return Call::run(Reduction::sum, operands, CallArguments<S...>(given...));
+      },
       call_arguments_among(arguments...));
 }
 
@@ -200,86 +213,114 @@ struct LiteralAmong<PatternLiteral<Text>, Rest...> {
   static constexpr auto text = Text;
 };
 template <class... Arguments>
-concept HasLiteral = requires { LiteralAmong<Arguments...>::text; } &&
-                     sizeof...(Arguments) == 1 + (std::size_t{TensorArgument<Arguments>} + ...) +
-                                                 (std::size_t{CallArgument<Arguments>} + ...);
+concept HasLiteral = requires {
+  LiteralAmong<Arguments...>::text;
+}
+&&sizeof...(Arguments) == 1 + (std::size_t{TensorArgument<Arguments>} + ...) +
+                              (std::size_t{CallArgument<Arguments>} + ...);
 
 }  // namespace detail
 
-// --- einsum: products summed over the axes that the output lacks ------------------------------------
+// --- einsum: products summed over the axes that the output lacks
+// ------------------------------------
 //
-// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...` and
-// repeated axes (diagonals). The result is a new tensor, or a view where nothing is computed. It has the operands' dtype;
-// where axes are summed, bool and integers give i64. `ein::as(dtype)` after the pattern says another. Floats of 8 and 16
-// bits accumulate in f32.
+// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...`
+// and repeated axes (diagonals). The result is a new tensor, or a view where nothing is computed.
+// It has the operands' dtype; where axes are summed, bool and integers give i64. `ein::as(dtype)`
+// after the pattern says another. Floats of 8 and 16 bits accumulate in f32.
 
 template <TensorArgument A, CallArgument... S>
-Tensor einsum(const A& a, std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A>, S...>> pattern,
+Tensor einsum(const A& a,
+              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A>, S...>> pattern,
               const S&... arguments) {
   return detail::run_on<1>(Operation::einsum, pattern, Reduction::sum, {&a}, arguments...);
 }
 template <TensorArgument A, TensorArgument B, CallArgument... S>
-Tensor einsum(const A& a, const B& b,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B>, S...>> pattern, const S&... arguments) {
+Tensor einsum(
+    const A& a, const B& b,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B>, S...>> pattern,
+    const S&... arguments) {
   return detail::run_on<2>(Operation::einsum, pattern, Reduction::sum, {&a, &b}, arguments...);
 }
 template <TensorArgument A, TensorArgument B, TensorArgument C, CallArgument... S>
-Tensor einsum(const A& a, const B& b, const C& c,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C>, S...>> pattern,
-              const S&... arguments) {
+Tensor einsum(
+    const A& a, const B& b, const C& c,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C>, S...>> pattern,
+    const S&... arguments) {
   return detail::run_on<3>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c}, arguments...);
 }
 template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, CallArgument... S>
-Tensor einsum(const A& a, const B& b, const C& c, const D& d,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on<4>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d}, arguments...);
+Tensor einsum(
+    const A& a, const B& b, const C& c, const D& d,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on<4>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d},
+                           arguments...);
 }
-template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, CallArgument... S>
-Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on<5>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e}, arguments...);
-}
-template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E,
           CallArgument... S>
-Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on<6>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f}, arguments...);
+Tensor einsum(
+    const A& a, const B& b, const C& c, const D& d, const E& e,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on<5>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e},
+                           arguments...);
 }
-template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
-          TensorArgument G, CallArgument... S>
-Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on<7>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g}, arguments...);
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E,
+          TensorArgument F, CallArgument... S>
+Tensor einsum(
+    const A& a, const B& b, const C& c, const D& d, const E& e, const F& f,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F>, S...>>
+        pattern,
+    const S&... arguments) {
+  return detail::run_on<6>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f},
+                           arguments...);
 }
-template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E, TensorArgument F,
-          TensorArgument G, TensorArgument H, CallArgument... S>
-Tensor einsum(const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G, H>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on<8>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g, &h}, arguments...);
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E,
+          TensorArgument F, TensorArgument G, CallArgument... S>
+Tensor einsum(
+    const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G>, S...>>
+        pattern,
+    const S&... arguments) {
+  return detail::run_on<7>(Operation::einsum, pattern, Reduction::sum, {&a, &b, &c, &d, &e, &f, &g},
+                           arguments...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, TensorArgument E,
+          TensorArgument F, TensorArgument G, TensorArgument H, CallArgument... S>
+Tensor einsum(
+    const A& a, const B& b, const C& c, const D& d, const E& e, const F& f, const G& g, const H& h,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C, D, E, F, G, H>, S...>>
+        pattern,
+    const S&... arguments) {
+  return detail::run_on<8>(Operation::einsum, pattern, Reduction::sum,
+                           {&a, &b, &c, &d, &e, &f, &g, &h}, arguments...);
 }
 
 /// Operands known at run time only.
 template <CallArgument... S>
-Tensor einsum(std::span<const Tensor> operands,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>> pattern,
-              const EinsumOptions& options, const S&... arguments) {
-  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, options, arguments...);
+Tensor einsum(
+    std::span<const Tensor> operands,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>>
+        pattern,
+    const EinsumOptions& options, const S&... arguments) {
+  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, options,
+                             arguments...);
 }
 template <CallArgument... S>
-Tensor einsum(std::span<const Tensor> operands,
-              std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, {}, arguments...);
+Tensor einsum(
+    std::span<const Tensor> operands,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>>
+        pattern,
+    const S&... arguments) {
+  return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, {},
+                             arguments...);
 }
 
-/// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2"_p)`: with typed operands, any number of them, the result is typed.
+/// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2"_p)`: with typed operands, any number of them, the
+/// result is typed.
 template <class... Arguments>
-  requires detail::HasLiteral<Arguments...>
+requires detail::HasLiteral<Arguments...>
 auto einsum(const Arguments&... arguments) {
   using Call = detail::StaticEinsum<detail::LiteralAmong<Arguments...>::text, Arguments...>;
   Call::check();
@@ -287,8 +328,8 @@ auto einsum(const Arguments&... arguments) {
 }
 /// `einsum<"b s1 h, b s2 h -> b s1 s2">(x, y)`: the same.
 template <FixedString Pattern, class... Arguments>
-  requires((TensorArgument<Arguments> || CallArgument<Arguments>) && ...)
-auto einsum(const Arguments&... arguments) {
+requires((TensorArgument<Arguments> ||
+          CallArgument<Arguments>)&&...) auto einsum(const Arguments&... arguments) {
   using Call = detail::StaticEinsum<Pattern, Arguments...>;
   Call::check();
   return detail::run_static_einsum<Call>(arguments...);
@@ -296,103 +337,127 @@ auto einsum(const Arguments&... arguments) {
 
 /// More than eight operands before a pattern that is in no type.
 template <class... Arguments>
-  requires((std::size_t{TensorArgument<Arguments>} + ... + 0) > 8 && !detail::HasLiteral<Arguments...>)
-Tensor einsum(const Arguments&...) {
+requires((std::size_t{TensorArgument<Arguments>} + ... + 0) > 8 &&
+         !detail::HasLiteral<Arguments...>) Tensor einsum(const Arguments&...) {
   static_assert(detail::never<Arguments...>,
-                "einsum takes at most 8 operands one by one: give a std::span of them, or the pattern as \"...\"_p");
+                "einsum takes at most 8 operands one by one: give a std::span of them, or the "
+                "pattern as \"...\"_p");
   return {};
 }
 
-// --- rearrange, repeat, reduce ----------------------------------------------------------------------
+// --- rearrange, repeat, reduce
+// ----------------------------------------------------------------------
 
-/// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of size 1.
-/// A view whenever strides can express the result, else a copy. A list of tensors of one shape is stacked
-/// on a new first axis first.
+/// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of
+/// size 1. A view whenever strides can express the result, else a copy. A list of tensors of one
+/// shape is stacked on a new first axis first.
 template <TensorArgument X, CallArgument... S>
-Tensor rearrange(const X& x, std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<X>, S...>> pattern,
-                 const S&... arguments) {
+Tensor rearrange(
+    const X& x,
+    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<X>, S...>> pattern,
+    const S&... arguments) {
   return detail::run_on<1>(Operation::rearrange, pattern, Reduction::sum, {&x}, arguments...);
 }
 template <CallArgument... S>
-Tensor rearrange(std::span<const Tensor> xs,
-                 std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<Tensor>, S...>> pattern,
-                 const S&... arguments) {
-  return detail::run_on_list(Operation::rearrange, pattern, Reduction::sum, xs, true, {}, arguments...);
+Tensor rearrange(
+    std::span<const Tensor> xs,
+    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<Tensor>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on_list(Operation::rearrange, pattern, Reduction::sum, xs, true, {},
+                             arguments...);
 }
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
-  using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call =
+      detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto rearrange(const X& x, const S&... arguments) {
-  using Call = detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call =
+      detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 
-/// `repeat(x, "h w -> h w 3")`, `repeat(x, "h w -> (h k) w", "k"_a = 2)`: like rearrange, and axes that only
-/// the output has repeat the elements. A view of stride 0 whenever strides can express the result.
+/// `repeat(x, "h w -> h w 3")`, `repeat(x, "h w -> (h k) w", "k"_a = 2)`: like rearrange, and axes
+/// that only the output has repeat the elements. A view of stride 0 whenever strides can express
+/// the result.
 template <TensorArgument X, CallArgument... S>
-Tensor repeat(const X& x, std::type_identity_t<PatternFor<Operation::repeat, detail::Types<X>, S...>> pattern,
+Tensor repeat(const X& x,
+              std::type_identity_t<PatternFor<Operation::repeat, detail::Types<X>, S...>> pattern,
               const S&... arguments) {
   return detail::run_on<1>(Operation::repeat, pattern, Reduction::sum, {&x}, arguments...);
 }
 template <CallArgument... S>
-Tensor repeat(std::span<const Tensor> xs,
-              std::type_identity_t<PatternFor<Operation::repeat, detail::Types<Tensor>, S...>> pattern,
-              const S&... arguments) {
-  return detail::run_on_list(Operation::repeat, pattern, Reduction::sum, xs, true, {}, arguments...);
+Tensor repeat(
+    std::span<const Tensor> xs,
+    std::type_identity_t<PatternFor<Operation::repeat, detail::Types<Tensor>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on_list(Operation::repeat, pattern, Reduction::sum, xs, true, {},
+                             arguments...);
 }
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto repeat(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
-  using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call =
+      detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto repeat(const X& x, const S&... arguments) {
-  using Call = detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call =
+      detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 
-/// `reduce(x, "b c (h 2) (w 2) -> b c h w", "max")`: combines over the axes that the output lacks. The
-/// result has x's dtype; "sum" and "prod" of bool and integers are i64. `ein::as(dtype)` at the end says another.
+/// `reduce(x, "b c (h 2) (w 2) -> b c h w", "max")`: combines over the axes that the output lacks.
+/// The result has x's dtype; "sum" and "prod" of bool and integers are i64. `ein::as(dtype)` at the
+/// end says another.
 template <TensorArgument X, CallArgument... S>
-Tensor reduce(const X& x, std::type_identity_t<PatternFor<Operation::reduce, detail::Types<X>, S...>> pattern,
+Tensor reduce(const X& x,
+              std::type_identity_t<PatternFor<Operation::reduce, detail::Types<X>, S...>> pattern,
               std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
   return detail::run_on<1>(Operation::reduce, pattern, reduction.reduction(), {&x}, arguments...);
 }
 template <CallArgument... S>
-Tensor reduce(std::span<const Tensor> xs,
-              std::type_identity_t<PatternFor<Operation::reduce, detail::Types<Tensor>, S...>> pattern,
-              ReductionFor<Tensor> reduction, const S&... arguments) {
-  return detail::run_on_list(Operation::reduce, pattern, reduction.reduction(), xs, true, {}, arguments...);
+Tensor reduce(
+    std::span<const Tensor> xs,
+    std::type_identity_t<PatternFor<Operation::reduce, detail::Types<Tensor>, S...>> pattern,
+    ReductionFor<Tensor> reduction, const S&... arguments) {
+  return detail::run_on_list(Operation::reduce, pattern, reduction.reduction(), xs, true, {},
+                             arguments...);
 }
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
-auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
-  using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
+auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction,
+            const S&... arguments) {
+  using Call =
+      detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
   return Call::run_on(reduction.reduction(), x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
-  using Call = detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call =
+      detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
   Call::check();
   return Call::run_on(reduction.reduction(), x, arguments...);
 }
 
-// --- pack, unpack, parse_shape ----------------------------------------------------------------------
+// --- pack, unpack, parse_shape
+// ----------------------------------------------------------------------
 
 /// The packed tensor, and for each operand the shape that `*` stood for in it.
 struct Packed {
   Tensor tensor;
   std::vector<Shape> shapes;
 };
-/// `pack(xs, "b * c")`: joins tensors along one axis, each after its axes under `*` are merged into one.
-Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern);
+/// `pack(xs, "b * c")`: joins tensors along one axis, each after its axes under `*` are merged into
+/// one.
+Packed pack(std::span<const Tensor> xs,
+            const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern);
 
 /// The reverse of pack: one tensor per shape, each a view of x. One size may be -1: what is left.
 std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes,
@@ -401,7 +466,8 @@ std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes
 /// Sizes by name, in the order of the pattern.
 class NamedSizes {
  public:
-  explicit NamedSizes(std::vector<std::pair<std::string, std::int64_t>> sizes) : sizes_(std::move(sizes)) {}
+  explicit NamedSizes(std::vector<std::pair<std::string, std::int64_t>> sizes)
+      : sizes_(std::move(sizes)) {}
   /// The size of an axis; an Error of kind `axis_argument` for a name that is not there.
   std::int64_t operator[](std::string_view name) const;
   auto begin() const { return sizes_.begin(); }
@@ -412,6 +478,7 @@ class NamedSizes {
   std::vector<std::pair<std::string, std::int64_t>> sizes_;
 };
 /// `parse_shape(x, "b _ h w")["h"]`: the sizes of the named axes.
-NamedSizes parse_shape(const Tensor& x, const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern);
+NamedSizes parse_shape(const Tensor& x,
+                       const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern);
 
 }  // namespace ein

@@ -137,8 +137,8 @@ class RMSProp : public Optimizer {
   explicit RMSProp(const ParameterGroups& parameters, const RMSPropOptions& options = {});
 };
 
-/// Adam (Kingma, Ba 2015): m = β₁·m + (1 - β₁)·g; v = β₂·v + (1 - β₂)·g²; p -= lr · m̂ / (√v̂ + eps),
-/// where step t takes m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ).
+/// Adam (Kingma, Ba 2015): m = β₁·m + (1 - β₁)·g; v = β₂·v + (1 - β₂)·g²; p -= lr · m̂ / (√v̂ +
+/// eps), where step t takes m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ).
 struct AdamOptions {
   double learning_rate = 1e-3;
   std::array<double, 2> betas{0.9, 0.999};

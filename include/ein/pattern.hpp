@@ -13,7 +13,8 @@
 
 namespace ein {
 
-/// A text known at run time only: `einsum(x, y, ein::runtime(text))`. It must live until the call returns.
+/// A text known at run time only: `einsum(x, y, ein::runtime(text))`. It must live until the call
+/// returns.
 struct RuntimeText {
   std::string_view text;
 };
@@ -28,13 +29,14 @@ struct Types {};
 template <class... A, class... B>
 Types<A..., B...> operator+(Types<A...>, Types<B...>);
 template <class... Arguments>
-using SizesAmong =
-    decltype((Types<>() + ... + std::conditional_t<AxisArgument<Arguments>, Types<Arguments>, Types<>>()));
+using SizesAmong = decltype((
+    Types<>() + ... + std::conditional_t<AxisArgument<Arguments>, Types<Arguments>, Types<>>()));
 
 /// Stands for operands whose number the call's type does not say.
 struct AnyNumber {};
 
-/// What an operand's type says about its axes and dtype: nothing for a Tensor. Specialised for Typed.
+/// What an operand's type says about its axes and dtype: nothing for a Tensor. Specialised for
+/// Typed.
 template <class Operand>
 struct OperandType {
   static constexpr bool is_typed = false;
@@ -42,29 +44,36 @@ struct OperandType {
 
 template <class Operand>
 constexpr int static_dtype() {
-  if constexpr (OperandType<Operand>::is_typed) return static_cast<int>(OperandType<Operand>::dtype);
+  if constexpr (OperandType<Operand>::is_typed)
+    return static_cast<int>(OperandType<Operand>::dtype);
   return -1;
 }
 template <class Operand>
 constexpr grammar::SpecReading static_axes() {
-  if constexpr (OperandType<Operand>::is_typed) return grammar::read_shape_spec(OperandType<Operand>::axes());
+  if constexpr (OperandType<Operand>::is_typed)
+    return grammar::read_shape_spec(OperandType<Operand>::axes());
   return {};
 }
 
 /// Whether the name of an axis size is part of its type, and then the name and, maybe, the size.
 template <class Size>
-constexpr bool is_named = requires { Size::name(); };
+constexpr bool is_named = requires {
+  Size::name();
+};
 template <class Size>
 constexpr grammar::GivenSize static_size() {
-  if constexpr (requires { Size::static_size; }) return {Size::name(), Size::static_size};
-  else if constexpr (is_named<Size>) return {Size::name(), -1};
-  else return {};
+  if constexpr (requires { Size::static_size; })
+    return {Size::name(), Size::static_size};
+  else if constexpr (is_named<Size>)
+    return {Size::name(), -1};
+  else
+    return {};
 }
 
 /// All checks that types and a literal allow; the first mistake, or none.
 template <Operation Op, class... Operands, class... Sizes>
-constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>, Types<Sizes...>,
-                                         grammar::InferredType* result) {
+constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>,
+                                         Types<Sizes...>, grammar::InferredType* result) {
   std::vector<std::string_view> names;
   (..., (is_named<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
   constexpr bool any_number = (std::is_same_v<Operands, AnyNumber> || ...);
@@ -94,17 +103,19 @@ constexpr std::string_view literal_text(const char (&literal)[N]) {
 }
 /// A text that is no literal, where one is wanted.
 template <class T, class Value = std::remove_reference_t<T>>
-concept NoLiteral = std::convertible_to<T, std::string_view> && !(std::is_array_v<Value> && std::is_const_v<Value>);
+concept NoLiteral =
+    std::convertible_to<T, std::string_view> && !(std::is_array_v<Value> && std::is_const_v<Value>);
 template <class...>
 inline constexpr bool never = false;
 
-/// A pattern as the run time takes it: its text and, of a literal, its parse and whether it was checked.
+/// A pattern as the run time takes it: its text and, of a literal, its parse and whether it was
+/// checked.
 class PatternArgument {
  public:
   constexpr explicit PatternArgument(std::string_view text) : text_(text) {}
 
-  /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`, if given,
-  /// receives the type of the result.
+  /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`,
+  /// if given, receives the type of the result.
   template <Operation Op, class Operands, class... Sizes>
   consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes,
                                           grammar::InferredType* result = nullptr) {
@@ -129,14 +140,15 @@ class PatternArgument {
 
 }  // namespace detail
 
-/// A pattern in a type: `"b s h -> b h s"_p`. Results of typed operands then have a type that says their axes.
+/// A pattern in a type: `"b s h -> b h s"_p`. Results of typed operands then have a type that says
+/// their axes.
 template <FixedString Text>
 struct PatternLiteral {
   static constexpr std::string_view text() { return Text.view(); }
 };
 
-/// The parameter type of an operation's pattern. A literal is checked by the compiler, against the types
-/// of the other arguments; ein::runtime(text) is checked when the call runs.
+/// The parameter type of an operation's pattern. A literal is checked by the compiler, against the
+/// types of the other arguments; ein::runtime(text) is checked when the call runs.
 template <Operation Op, class Operands, class... Arguments>
 class PatternFor : public detail::PatternArgument {
  public:
@@ -164,8 +176,9 @@ constexpr PatternLiteral<Text> operator""_p() {
 }
 }  // namespace literals
 
-/// A reduction by enumerator, by a literal name that the compiler checks, or by ein::runtime(name), which
-/// throws an Error of kind `reduction` for an unknown name. X is the type of the reduced tensor.
+/// A reduction by enumerator, by a literal name that the compiler checks, or by ein::runtime(name),
+/// which throws an Error of kind `reduction` for an unknown name. X is the type of the reduced
+/// tensor.
 template <class X>
 class ReductionFor {
  public:
@@ -184,7 +197,8 @@ class ReductionFor {
   }
   template <detail::NoLiteral Variable>
   consteval ReductionFor(Variable&&) {
-    static_assert(detail::never<Variable>, "a reduction is a string literal, or ein::runtime(name)");
+    static_assert(detail::never<Variable>,
+                  "a reduction is a string literal, or ein::runtime(name)");
   }
   ReductionFor(RuntimeText name) : reduction_(reduction_named(name.text)) {}
   Reduction reduction() const { return reduction_; }

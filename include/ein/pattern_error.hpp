@@ -32,11 +32,11 @@ void bracket_is_not_closed(Place);
 void bracket_closes_nothing(Place);
 void brackets_are_empty(Place);
 void brackets_are_nested(Place);
-void brackets_are_inside_a_group(Place);   // they are around axes of a side
-void group_is_inside_brackets(Place);      // they are around axes of a side
-void arrow_is_malformed(Place);            // write ->
-void arrow_is_repeated(Place);             // one -> per pattern
-void comma_after_the_arrow(Place);         // an operation has one result
+void brackets_are_inside_a_group(Place);  // they are around axes of a side
+void group_is_inside_brackets(Place);     // they are around axes of a side
+void arrow_is_malformed(Place);           // write ->
+void arrow_is_repeated(Place);            // one -> per pattern
+void comma_after_the_arrow(Place);        // an operation has one result
 
 // The form that an operation wants
 void arrow_is_missing(Place);             // write the axes of the result after ->
@@ -48,7 +48,7 @@ void packed_axes_are_missing(Place);      // * stands for the axes that are pack
 void packed_axes_are_repeated(Place);     // one * per pattern
 void group_is_not_allowed(Place);
 void number_is_not_allowed(Place);
-void ellipsis_is_not_allowed(Place);  // * stands for any number of axes
+void ellipsis_is_not_allowed(Place);         // * stands for any number of axes
 void brackets_are_not_allowed(Place);        // [ ] is for softmax, gather and their like
 void brackets_are_missing(Place);            // put the axis of the operation in [ ]
 void one_axis_in_brackets_is_wanted(Place);  // the operation goes along one axis

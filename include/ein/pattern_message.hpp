@@ -140,8 +140,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
   };
   const Text repeat_help =
       op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
-  const Text lost_help = op == Operation::gather ? "help: only the axis in brackets goes; reduce removes others"
-                                                 : "help: reduce removes axes";
+  const Text lost_help = op == Operation::gather
+                             ? "help: only the axis in brackets goes; reduce removes others"
+                             : "help: reduce removes axes";
   using enum ErrorKind;
   switch (mistake.complaint) {
     case Complaint::none:
@@ -226,17 +227,18 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, "'...' has no meaning here",
               "help: '*' stands for any number of axes"};
     case Complaint::brackets_are_not_allowed:
-      return {ErrorKind::pattern,
-              form_of(op).brackets == Form::no_brackets ? Text("brackets '[ ]' have no meaning here")
-              : form_of(op).brackets == Form::axis_of_the_output
-                  ? "the axis in brackets is one of the output's"
-                  : "the axis in brackets is one of the first operand's"};
+      return {ErrorKind::pattern, form_of(op).brackets == Form::no_brackets
+                                      ? Text("brackets '[ ]' have no meaning here")
+                                  : form_of(op).brackets == Form::axis_of_the_output
+                                      ? "the axis in brackets is one of the output's"
+                                      : "the axis in brackets is one of the first operand's"};
     case Complaint::brackets_are_missing:
       return {ErrorKind::pattern, "the pattern has no axis in brackets",
               "help: put the axis of " + op_name + " in brackets: '[" +
                   detail::last_name(read, mistake.span) + "]'"};
     case Complaint::one_axis_in_brackets_is_wanted:
-      return {ErrorKind::pattern, "one name or number is wanted in brackets: " + op_name + " goes along one axis"};
+      return {ErrorKind::pattern,
+              "one name or number is wanted in brackets: " + op_name + " goes along one axis"};
     case Complaint::ellipsis_is_repeated:
       return {ErrorKind::pattern, "a second '...' on one side"};
     case Complaint::ellipsis_is_inside_a_group_of_an_input:

@@ -11,7 +11,8 @@
 
 namespace ein {
 
-/// A sum of products of axis names with integer coefficients, always simplified: `2·b·s1·s2·h - b·s1·s2`.
+/// A sum of products of axis names with integer coefficients, always simplified: `2·b·s1·s2·h -
+/// b·s1·s2`.
 class Polynomial {
  public:
   Polynomial() = default;
@@ -27,8 +28,8 @@ class Polynomial {
   friend Polynomial operator*(Polynomial a, const Polynomial& b) { return a *= b; }
   friend bool operator==(const Polynomial&, const Polynomial&) = default;
 
-  /// Its value; an Error of kind `axis_argument` for an axis without a size, `overflow` beyond 127 bits,
-  /// `value` for a negative result.
+  /// Its value; an Error of kind `axis_argument` for an axis without a size, `overflow` beyond 127
+  /// bits, `value` for a negative result.
   Count evaluate(const std::map<std::string, std::int64_t, std::less<>>& sizes) const;
   /// The highest power of the axis: doubling its size multiplies the bill by at most 2 to that.
   int degree(std::string_view axis) const;
@@ -42,7 +43,8 @@ class Polynomial {
  private:
   /// Axis names in order, each as often as its power.
   using Monomial = std::vector<std::string>;
-  /// Written as 2·b·s1, in the order in which the axes of a pattern usually come: as they were multiplied.
+  /// Written as 2·b·s1, in the order in which the axes of a pattern usually come: as they were
+  /// multiplied.
   struct Term {
     std::int64_t coefficient = 0;
     std::vector<std::string> shown;

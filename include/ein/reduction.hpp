@@ -7,9 +7,9 @@
 
 namespace ein {
 
-/// `var` and `std` are those of the population (division by n, as NumPy's default). `any` and `all` ask
-/// whether elements differ from zero and answer 0 or 1 in the input's dtype. Over no elements: sum is 0,
-/// prod 1, any 0, all 1, mean, var and std NaN, logsumexp -inf; max and min are an error.
+/// `var` and `std` are those of the population (division by n, as NumPy's default). `any` and `all`
+/// ask whether elements differ from zero and answer 0 or 1 in the input's dtype. Over no elements:
+/// sum is 0, prod 1, any 0, all 1, mean, var and std NaN, logsumexp -inf; max and min are an error.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
 enum class Reduction : std::uint8_t { sum, mean, max, min, prod, any, all, logsumexp, var, std };
@@ -17,7 +17,7 @@ enum class Reduction : std::uint8_t { sum, mean, max, min, prod, any, all, logsu
 
 namespace detail {
 /// In the order of the enumeration.
-inline constexpr std::string_view reduction_names[] = {"sum", "mean", "max", "min",       "prod",
+inline constexpr std::string_view reduction_names[] = {"sum", "mean", "max",       "min", "prod",
                                                        "any", "all",  "logsumexp", "var", "std"};
 }  // namespace detail
 
@@ -39,8 +39,10 @@ constexpr bool wants_floating(Reduction reduction) {
     case Reduction::mean:
     case Reduction::logsumexp:
     case Reduction::var:
-    case Reduction::std: return true;
-    default: return false;
+    case Reduction::std:
+      return true;
+    default:
+      return false;
   }
 }
 

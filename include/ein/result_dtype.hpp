@@ -24,8 +24,9 @@ struct StaticResultDType {
   constexpr operator ResultDType() const { return {Type}; }
 };
 
-/// `einsum(x, y, "i k, k j -> i j", ein::as(ein::DType::i32))`: the result has this dtype. Floats are summed in the wider
-/// of both dtypes and at least in f32, integers in 64 bits; the sum is rounded, or for integers wrapped, once.
+/// `einsum(x, y, "i k, k j -> i j", ein::as(ein::DType::i32))`: the result has this dtype. Floats
+/// are summed in the wider of both dtypes and at least in f32, integers in 64 bits; the sum is
+/// rounded, or for integers wrapped, once.
 constexpr ResultDType as(DType dtype) { return {dtype}; }
 /// `ein::as<ein::DType::i32>()`: the same, and a typed result has the dtype in its type.
 template <DType Type>
@@ -39,20 +40,29 @@ concept ResultDTypeArgument = std::convertible_to<const T&, ResultDType>;
 template <class T>
 concept CallArgument = AxisArgument<T> || ResultDTypeArgument<T>;
 
-/// The dtype of sums and products of many elements: i64 for bool and integers, whose own dtype they would soon leave; u64
-/// for u64, whose elements i64 lacks.
-constexpr DType sum_dtype(DType dtype) { return is_integral(dtype) && dtype != DType::u64 ? DType::i64 : dtype; }
+/// The dtype of sums and products of many elements: i64 for bool and integers, whose own dtype they
+/// would soon leave; u64 for u64, whose elements i64 lacks.
+constexpr DType sum_dtype(DType dtype) {
+  return is_integral(dtype) && dtype != DType::u64 ? DType::i64 : dtype;
+}
 
-/// The dtype of the result of an operation whose result holds elements of its operands, or sums or products of them.
-constexpr DType result_dtype(Operation op, const grammar::Pattern& pattern, Reduction reduction, DType operand) {
+/// The dtype of the result of an operation whose result holds elements of its operands, or sums or
+/// products of them.
+constexpr DType result_dtype(Operation op, const grammar::Pattern& pattern, Reduction reduction,
+                             DType operand) {
   switch (op) {
-    case Operation::einsum: return pattern.drops_an_axis() ? sum_dtype(operand) : operand;
-    case Operation::reduce: return reduction == Reduction::sum || reduction == Reduction::prod ? sum_dtype(operand) : operand;
+    case Operation::einsum:
+      return pattern.drops_an_axis() ? sum_dtype(operand) : operand;
+    case Operation::reduce:
+      return reduction == Reduction::sum || reduction == Reduction::prod ? sum_dtype(operand)
+                                                                         : operand;
     case Operation::cumsum:
     case Operation::cumprod:
     case Operation::scatter_add:
-    case Operation::scatter_prod: return sum_dtype(operand);
-    default: return operand;
+    case Operation::scatter_prod:
+      return sum_dtype(operand);
+    default:
+      return operand;
   }
 }
 
@@ -72,8 +82,10 @@ struct CallArguments {
  private:
   template <class T>
   void take(const T& argument) {
-    if constexpr (ResultDTypeArgument<T>) dtype = ResultDType(argument).dtype;
-    else sizes[count_++] = argument;
+    if constexpr (ResultDTypeArgument<T>)
+      dtype = ResultDType(argument).dtype;
+    else
+      sizes[count_++] = argument;
   }
   std::size_t count_ = 0;
 };

@@ -10,24 +10,39 @@
 
 namespace ein {
 
-/// The scalar vocabulary. Comparisons and logical operations give 0 or 1. Functions of one number are the table of
-/// scalar_functions.hpp, those of two that of binary_functions.hpp.
+/// The scalar vocabulary. Comparisons and logical operations give 0 or 1. Functions of one number
+/// are the table of scalar_functions.hpp, those of two that of binary_functions.hpp.
 enum class ScalarOp : std::uint8_t {
   // leaves
-  input, constant, index, uniform, normal,
+  input,
+  constant,
+  index,
+  uniform,
+  normal,
   // unary
-  neg, abs, logical_not,
+  neg,
+  abs,
+  logical_not,
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) name,
 #include <ein/scalar_functions.hpp>
-  // binary
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) name,
+// binary
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  name,
 #include <ein/binary_functions.hpp>
   // ternary
   where,
 };
 
 /// What one application costs, in the classes in which work is counted.
-enum class CostClass : std::uint8_t { none, addition, multiplication, division, comparison, transcendental };
+enum class CostClass : std::uint8_t {
+  none,
+  addition,
+  multiplication,
+  division,
+  comparison,
+  transcendental
+};
 
 /// One row per ScalarOp: its name, number of arguments and cost class.
 struct ScalarOpInfo {
@@ -41,21 +56,26 @@ const ScalarOpInfo& info(ScalarOp op);
 struct ScalarStep {
   ScalarOp op = ScalarOp::constant;
   int args[3] = {-1, -1, -1};
-  int which = 0;              // input: which input; index: which axis
-  double real = 0;            // constant
-  std::int64_t integer = 0;   // constant, exact in integer expressions
-  std::uint64_t seed = 0;     // uniform, normal: the stream; the index is the element's row-major position
+  int which = 0;             // input: which input; index: which axis
+  double real = 0;           // constant
+  std::int64_t integer = 0;  // constant, exact in integer expressions
+  std::uint64_t seed =
+      0;  // uniform, normal: the stream; the index is the element's row-major position
   std::uint64_t stream = 0;
-  bool of_run = false;        // uniform, normal: the seed is the run's, and the stream counts from the run's
+  bool of_run =
+      false;  // uniform, normal: the seed is the run's, and the stream counts from the run's
   /// Constants are equal if their bits are: 0.0 is not -0.0, and NaN is NaN.
   friend bool operator==(const ScalarStep& a, const ScalarStep& b) {
-    return a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] && a.args[2] == b.args[2] && a.which == b.which &&
-           std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) && a.integer == b.integer &&
-           a.seed == b.seed && a.stream == b.stream && a.of_run == b.of_run;
+    return a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] &&
+           a.args[2] == b.args[2] && a.which == b.which &&
+           std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) &&
+           a.integer == b.integer && a.seed == b.seed && a.stream == b.stream &&
+           a.of_run == b.of_run;
   }
 };
 
-/// A straight-line program over the elements at one point of the index space; the last step is the value.
+/// A straight-line program over the elements at one point of the index space; the last step is the
+/// value.
 struct ScalarExpr {
   std::vector<ScalarStep> steps;
   friend bool operator==(const ScalarExpr&, const ScalarExpr&) = default;
@@ -72,7 +92,8 @@ class Ex {
   static Ex unsigned_integer(std::uint64_t value);
   /// The value of `expr`, of which steps that it does not need are dropped.
   static Ex of(const ScalarExpr& expr);
-  /// The leaves `uniform` (in [0, 1)) and `normal`: number `position` of a counter-based random stream.
+  /// The leaves `uniform` (in [0, 1)) and `normal`: number `position` of a counter-based random
+  /// stream.
   static Ex random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream);
   /// The same under the run's seed, with a stream counted from the run's first.
   static Ex random_of_run(ScalarOp distribution, std::uint64_t stream);

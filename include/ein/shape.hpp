@@ -11,19 +11,21 @@
 
 namespace ein {
 
-/// A short list of integers, one per dimension: sizes for `shape()`, elements for `strides()`.
-/// Up to eight live inside the object, so that a call on ordinary tensors allocates nothing for them.
+/// A short list of integers, one per dimension: sizes for `shape()`, elements for `strides()`. Up
+/// to eight live inside the object, so that a call on ordinary tensors allocates nothing for them.
 class Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> values) : Shape(std::span(values.begin(), values.size())) {}
+  Shape(std::initializer_list<std::int64_t> values)
+      : Shape(std::span(values.begin(), values.size())) {}
   explicit Shape(std::span<const std::int64_t> values) { assign(values); }
   Shape(std::size_t rank, std::int64_t value) {
     resize(rank);
     std::fill(begin(), end(), value);
   }
   Shape(const Shape& other) { assign(other); }
-  Shape(Shape&& other) noexcept : heap_(std::move(other.heap_)), size_(other.size_), capacity_(other.capacity_) {
+  Shape(Shape&& other) noexcept
+      : heap_(std::move(other.heap_)), size_(other.size_), capacity_(other.capacity_) {
     std::copy_n(other.inline_, inline_capacity, inline_);
     other.size_ = 0;
     other.capacity_ = inline_capacity;

@@ -25,8 +25,13 @@ class Storage {
   static std::shared_ptr<Storage> wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
                                        bool read_only = false);
 
-  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only, Device device = cpu)
-      : data_(data), bytes_(bytes), owner_(std::move(owner)), device_(device), read_only_(read_only) {}
+  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only,
+          Device device = cpu)
+      : data_(data),
+        bytes_(bytes),
+        owner_(std::move(owner)),
+        device_(device),
+        read_only_(read_only) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -61,8 +66,8 @@ class Scalar {
  public:
   Scalar(bool v) : real_(v), integer_(v), integral_(true) {}
   template <class T>
-    requires(std::is_arithmetic_v<T>)
-  Scalar(T v) : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
+  requires(std::is_arithmetic_v<T>) Scalar(T v)
+      : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
     if constexpr (std::is_integral_v<T>) {
       integer_ = static_cast<std::int64_t>(v);
       large_ = (v < T(0)) != (integer_ < 0);
@@ -136,8 +141,8 @@ struct TensorData {
 };
 
 /// A view as Tensor's constructor makes it, whether gradients flow through the storage or not.
-std::shared_ptr<const TensorData> view_of(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
-                                          std::int64_t offset);
+std::shared_ptr<const TensorData> view_of(std::shared_ptr<Storage> storage, DType dtype,
+                                          Shape shape, Strides strides, std::int64_t offset);
 
 [[noreturn]] void no_elements_yet(const Shape& shape);
 [[noreturn]] void not_on_the_host(const TensorData& data);
@@ -145,14 +150,14 @@ std::shared_ptr<const TensorData> view_of(std::shared_ptr<Storage> storage, DTyp
 }  // namespace detail
 
 /// An n-dimensional array. Copying a Tensor shares its storage, as `rearrange`, slices and views do
-/// whenever strides can express the result; writing through one is seen by all. A default-constructed
-/// Tensor is an empty f32 vector.
+/// whenever strides can express the result; writing through one is seen by all. A
+/// default-constructed Tensor is an empty f32 vector.
 class Tensor {
  public:
   Tensor();
-  /// A view of `storage`: element (i0, i1, ...) lies at `offset + Σ strides[d]·i_d`. Throws an Error of
-  /// kind `shape` when that can reach outside the storage; of kind `value` when gradients flow through a tensor of this
-  /// storage, since this view would lose them, outside of any NoGrad.
+  /// A view of `storage`: element (i0, i1, ...) lies at `offset + Σ strides[d]·i_d`. Throws an
+  /// Error of kind `shape` when that can reach outside the storage; of kind `value` when gradients
+  /// flow through a tensor of this storage, since this view would lose them, outside of any NoGrad.
   Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
          std::int64_t offset = 0);
   explicit Tensor(std::shared_ptr<const detail::TensorData> data) : data_(std::move(data)) {}
@@ -178,7 +183,8 @@ class Tensor {
   /// Null in a function that ein::compile traces, where a tensor has no elements.
   const std::shared_ptr<Storage>& storage() const { return data_->storage; }
 
-  /// The first element's address, type unchecked. An Error of kind `device` when the tensor is not on the CPU.
+  /// The first element's address, type unchecked. An Error of kind `device` when the tensor is not
+  /// on the CPU.
   void* raw_data() const {
     if (!data_->storage) detail::no_elements_yet(shape());
     if (!(data_->storage->device() == cpu)) detail::not_on_the_host(*data_);
@@ -200,8 +206,8 @@ class Tensor {
   Tensor contiguous() const;
   /// A copy with storage of its own.
   Tensor clone() const;
-  /// The same elements, row-major, in another shape, sharing storage; an Error of kind `shape` naming
-  /// shape and strides when no strides can express it.
+  /// The same elements, row-major, in another shape, sharing storage; an Error of kind `shape`
+  /// naming shape and strides when no strides can express it.
   Tensor view(const Shape& shape) const;
   /// `view` where possible, else a copy.
   Tensor reshape(const Shape& shape) const;
@@ -215,7 +221,9 @@ class Tensor {
   /// The sub-array at `position` of the first axis, as a view.
   Tensor operator[](std::int64_t position) const { return at({Index(position)}); }
   /// A view by one entry per leading axis: positions and slices, `x.at({1, ein::slice(0, 2)})`.
-  Tensor at(std::initializer_list<Index> indices) const { return at(std::span(indices.begin(), indices.size())); }
+  Tensor at(std::initializer_list<Index> indices) const {
+    return at(std::span(indices.begin(), indices.size()));
+  }
   Tensor at(std::span<const Index> indices) const;
 
   /// The only element's value; an Error of kind `shape` when there is not exactly one.
@@ -225,21 +233,22 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const;
 
-  /// Sets every element. Writing to a read-only storage, or through a view in which elements overlap
-  /// (a repeated axis), is an Error of kind `value`.
+  /// Sets every element. Writing to a read-only storage, or through a view in which elements
+  /// overlap (a repeated axis), is an Error of kind `value`.
   void fill(Scalar value) const;
-  /// Copies the elements of `source` (same shape; converted to this dtype) into this tensor's storage.
+  /// Copies the elements of `source` (same shape; converted to this dtype) into this tensor's
+  /// storage.
   void copy_from(const Tensor& source) const;
 
   // --- gradients: see <ein/autograd.hpp> ---
 
   /// Whether gradients flow to this tensor: it was asked for, or computed from one where it was.
   bool requires_grad() const { return data_->grad != nullptr; }
-  /// Asks for its gradient, or no longer; an Error of kind `dtype` unless it is floating-point, of kind `value`
-  /// when it was computed from others. Copies of the handle share this.
+  /// Asks for its gradient, or no longer; an Error of kind `dtype` unless it is floating-point, of
+  /// kind `value` when it was computed from others. Copies of the handle share this.
   const Tensor& requires_grad(bool wanted) const;
-  /// Adds d this / d leaf to the grad() of every leaf that this scalar was computed from; `cotangent` has this
-  /// tensor's shape where it is no scalar.
+  /// Adds d this / d leaf to the grad() of every leaf that this scalar was computed from;
+  /// `cotangent` has this tensor's shape where it is no scalar.
   void backward() const;
   void backward(const Tensor& cotangent) const;
   /// The gradient that backward() left here; an Error of kind `value` when there is none.

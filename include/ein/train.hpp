@@ -44,13 +44,14 @@ struct TrainOptions {
 struct TrainBill {
   std::int64_t parameters = 0;
   std::int64_t vocabulary = 0, train_tokens = 0, validation_tokens = 0;
-  Cost step;                    ///< of one step
-  StepBill parts;               ///< the same by what it is for, and its memory likewise
-  MemoryPlan memory{};          ///< of one step
-  double machine_memory = 0;    ///< of the device, bytes; 0: unknown
-  double peak_flops = 0;        ///< FLOP/s: measured on this machine, or promised of the GPU; 0: unknown
+  Cost step;                  ///< of one step
+  StepBill parts;             ///< the same by what it is for, and its memory likewise
+  MemoryPlan memory{};        ///< of one step
+  double machine_memory = 0;  ///< of the device, bytes; 0: unknown
+  double peak_flops = 0;  ///< FLOP/s: measured on this machine, or promised of the GPU; 0: unknown
   std::int64_t first_step = 0;  ///< where a resumed run goes on
-  std::string note;             ///< which damaged checkpoints a resumed run passed over, and why; or that there was none
+  std::string note;  ///< which damaged checkpoints a resumed run passed over, and why; or that
+                     ///< there was none
 };
 
 /// After each step.
@@ -86,7 +87,8 @@ struct SampleOptions {
   std::int64_t top_k = 0;    ///< only among so many likeliest; 0: among all
   std::uint64_t seed = 1337;
   Device device = cpu;
-  /// Called before anything is written with what is to be known of the checkpoint: which newer ones were passed over, and why.
+  /// Called before anything is written with what is to be known of the checkpoint: which newer ones
+  /// were passed over, and why.
   std::function<void(const std::string& note)> on_note{};
 };
 

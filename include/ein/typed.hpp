@@ -1,7 +1,7 @@
 // Typed tensors: axis names and sizes in the type, as in ein::Float<"batch seq hidden=64">.
 //
-// The notation is jaxtyping's: a number, a name, `name=4`, `_`, `...`, `*batch` (any number of axes that
-// have this name together), and sums and products of sizes such as `heads*d` or `n+1`.
+// The notation is jaxtyping's: a number, a name, `name=4`, `_`, `...`, `*batch` (any number of axes
+// that have this name together), and sums and products of sizes such as `heads*d` or `n+1`.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace ein {
 
-/// While a scope lives, a name in a type stands for one size in all conversions on its thread; a nested
-/// scope starts anew. Outside of any scope, each conversion is a scope of its own.
+/// While a scope lives, a name in a type stands for one size in all conversions on its thread; a
+/// nested scope starts anew. Outside of any scope, each conversion is a scope of its own.
 class scope {
  public:
   scope();
@@ -26,13 +26,14 @@ class scope {
  private:
   friend struct ScopeAccess;
   scope* outer_;
-  std::vector<std::pair<std::string, Shape>> sizes_;  // one size per name, any number for a variadic one
+  std::vector<std::pair<std::string, Shape>>
+      sizes_;  // one size per name, any number for a variadic one
 };
 
 namespace detail {
 
-/// Throws an Error (kind dtype, rank, size or inference) unless x has the dtype and the axes of a type;
-/// binds the type's names in the current scope.
+/// Throws an Error (kind dtype, rank, size or inference) unless x has the dtype and the axes of a
+/// type; binds the type's names in the current scope.
 void require_type(const Tensor& x, DType dtype, const grammar::SpecReading& axes);
 
 template <FixedString Axes>
@@ -52,7 +53,8 @@ consteval bool sizes_agree(std::string_view from, std::string_view to) {
   const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
   if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
   for (std::size_t d = 0; d < a.dims.size(); ++d) {
-    if (a.dims[d].fixed >= 0 && b.dims[d].fixed >= 0 && a.dims[d].fixed != b.dims[d].fixed) return false;
+    if (a.dims[d].fixed >= 0 && b.dims[d].fixed >= 0 && a.dims[d].fixed != b.dims[d].fixed)
+      return false;
   }
   return true;
 }
@@ -61,8 +63,8 @@ struct Trusted {};
 
 }  // namespace detail
 
-/// A Tensor of element type T whose axes the type names. Converting a Tensor to it checks dtype, rank and
-/// sizes and throws an Error that names the axis; it is a Tensor wherever one is wanted.
+/// A Tensor of element type T whose axes the type names. Converting a Tensor to it checks dtype,
+/// rank and sizes and throws an Error that names the axis; it is a Tensor wherever one is wanted.
 template <class T, FixedString Axes>
 class Typed : public Tensor {
   static_assert(detail::require_axes<Axes>());
@@ -79,15 +81,18 @@ class Typed : public Tensor {
   template <class U, FixedString Others>
   Typed(const Typed<U, Others>& x) : Typed(static_cast<const Tensor&>(x)) {
     static_assert(std::is_same_v<U, T>, "the two types differ in dtype: cast with .to(dtype)");
-    static_assert(detail::ranks_agree(Others.view(), axes()), "the two types differ in their number of axes");
-    static_assert(detail::sizes_agree(Others.view(), axes()), "the two types differ in the size of an axis");
+    static_assert(detail::ranks_agree(Others.view(), axes()),
+                  "the two types differ in their number of axes");
+    static_assert(detail::sizes_agree(Others.view(), axes()),
+                  "the two types differ in the size of an axis");
   }
   Typed(const Typed&) = default;
   Typed& operator=(const Typed&) & = default;
 
-  /// For a result whose axes are known from the types of what it was computed from. A scope of Autocast may have
-  /// given it another dtype.
-  Typed(detail::Trusted, Tensor x) : Tensor(x.dtype() == dtype_of<T> ? std::move(x) : x.to(dtype_of<T>)) {}
+  /// For a result whose axes are known from the types of what it was computed from. A scope of
+  /// Autocast may have given it another dtype.
+  Typed(detail::Trusted, Tensor x)
+      : Tensor(x.dtype() == dtype_of<T> ? std::move(x) : x.to(dtype_of<T>)) {}
 };
 
 // Double, Float, Half, BFloat16, Long, Int, Byte, Bool, ...: one for each row of the table.

@@ -23,13 +23,16 @@ Ex product(const Ex& a, const Ex& b) {
 Ex f(ScalarOp op, const Ex& a) { return Ex::apply(op, a); }
 Ex f(ScalarOp op, const Ex& a, const Ex& b) { return Ex::apply(op, a, b); }
 Ex negated(const Ex& a) { return f(ScalarOp::neg, a); }
-Ex select(const Ex& condition, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, condition, a, b); }
+Ex select(const Ex& condition, const Ex& a, const Ex& b) {
+  return Ex::apply(ScalarOp::where, condition, a, b);
+}
 
 Ex normal_density(const Ex& a) {
   return Ex(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * f(ScalarOp::exp, a * a * Ex(-0.5));
 }
 
-/// Beyond here gates are 0 or 1, and their densities 0, in every type: products with infinity would be NaN.
+/// Beyond here gates are 0 or 1, and their densities 0, in every type: products with infinity would
+/// be NaN.
 constexpr double gates_end = 50;
 
 /// s + x·s·(1 - s) with s = sigmoid(x)
@@ -51,12 +54,14 @@ std::optional<Ex> slope_of_base(const Ex& g, const Ex& a, const Ex& b) {
     const Ex power = *n == 1 ? Ex(1.0) : *n == 2 ? a : f(ScalarOp::pow, a, Ex(*n - 1));
     return product(product(g, Ex(*n)), power);
   }
-  return select(f(ScalarOp::eq, b, Ex(0.0)), Ex(0.0), product(g, b) * f(ScalarOp::pow, a, b - Ex(1.0)));
+  return select(f(ScalarOp::eq, b, Ex(0.0)), Ex(0.0),
+                product(g, b) * f(ScalarOp::pow, a, b - Ex(1.0)));
 }
 std::optional<Ex> slope_of_exponent(const Ex& g, const Ex& a, const Ex& b, const Ex& v) {
   if (constant_of(b)) return none;
   const Ex zero(0.0);
-  return select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero)), zero, product(g, v) * f(ScalarOp::log, a));
+  return select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero)), zero,
+                product(g, v) * f(ScalarOp::log, a));
 }
 
 /// Of the angle of a point: by the hypotenuse twice, whose square may overflow; at (0, 0) no slope.
@@ -65,15 +70,16 @@ Ex turn(const Ex& g, const Ex& side, const Ex& a, const Ex& b) {
   return select(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius);
 }
 
-/// Of an argument of a minimum or maximum, which `loses` says that it is not. Equal arguments share; a NaN among them goes
-/// to both.
+/// Of an argument of a minimum or maximum, which `loses` says that it is not. Equal arguments
+/// share; a NaN among them goes to both.
 Ex chosen(ScalarOp loses, const Ex& g, const Ex& a, const Ex& b) {
   const Ex shared = select(f(ScalarOp::eq, a, b), product(g, Ex(0.5)), g);
   return select(f(loses, a, b), Ex(0.0), shared);
 }
 
 /// The adjoints of the arguments of one step: argument i gets `out[i]`.
-void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vector<Ex>& args, std::optional<Ex> (&out)[3]) {
+void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vector<Ex>& args,
+               std::optional<Ex> (&out)[3]) {
   const Ex zero(0.0);
   const Ex& a = args[0];
   switch (step.op) {
@@ -81,28 +87,36 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
     case ScalarOp::constant:
     case ScalarOp::index:
     case ScalarOp::uniform:
-    case ScalarOp::normal: return;
-    case ScalarOp::neg: out[0] = negated(g); return;
+    case ScalarOp::normal:
+      return;
+    case ScalarOp::neg:
+      out[0] = negated(g);
+      return;
     case ScalarOp::abs:
       // A product, so that an infinite slope of what follows, as of a root at 0, gives NaN.
-      out[0] = g * select(f(ScalarOp::gt, a, zero), Ex(1.0), select(f(ScalarOp::lt, a, zero), Ex(-1.0), zero));
+      out[0] = g * select(f(ScalarOp::gt, a, zero), Ex(1.0),
+                          select(f(ScalarOp::lt, a, zero), Ex(-1.0), zero));
       return;
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
-  case ScalarOp::name: out[0] = adjoint; return;
+  case ScalarOp::name:                                     \
+    out[0] = adjoint;                                      \
+    return;
 #include <ein/scalar_functions.hpp>
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
-  case ScalarOp::name: {                                                                            \
-    [[maybe_unused]] const Ex& b = args[1];                                                         \
-    out[0] = adjoint_a;                                                                             \
-    out[1] = adjoint_b;                                                                             \
-    return;                                                                                         \
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  case ScalarOp::name: {                                                                      \
+    [[maybe_unused]] const Ex& b = args[1];                                                   \
+    out[0] = adjoint_a;                                                                       \
+    out[1] = adjoint_b;                                                                       \
+    return;                                                                                   \
   }
 #include <ein/binary_functions.hpp>
     case ScalarOp::where:
       out[1] = select(a, g, zero);
       out[2] = select(a, zero, g);
       return;
-    case ScalarOp::logical_not: return;
+    case ScalarOp::logical_not:
+      return;
   }
   throw std::logic_error("derivative: unknown scalar operation");
 }
@@ -112,7 +126,8 @@ std::vector<Ex> values_of(const ScalarExpr& expr) {
   std::vector<Ex> values;
   for (std::size_t s = 0; s < expr.steps.size(); ++s) {
     ScalarExpr prefix;
-    prefix.steps.assign(expr.steps.begin(), expr.steps.begin() + static_cast<std::ptrdiff_t>(s) + 1);
+    prefix.steps.assign(expr.steps.begin(),
+                        expr.steps.begin() + static_cast<std::ptrdiff_t>(s) + 1);
     values.push_back(Ex::of(prefix));
   }
   return values;
@@ -120,7 +135,8 @@ std::vector<Ex> values_of(const ScalarExpr& expr) {
 
 }  // namespace
 
-std::vector<ScalarExpr> derivatives(const ScalarExpr& expr, const std::vector<int>& wanted, int cotangent, int value) {
+std::vector<ScalarExpr> derivatives(const ScalarExpr& expr, const std::vector<int>& wanted,
+                                    int cotangent, int value) {
   std::vector<Ex> values = values_of(expr);
   if (value >= 0) values.back() = Ex::input(value);
   std::vector<std::optional<Ex>> adjoint(expr.steps.size());

@@ -49,14 +49,19 @@ struct Points {
 class Builder {
  public:
   Builder(const Graph& forward, const std::vector<bool>& wanted, const std::vector<bool>& given)
-      : graph_{forward.ops, {}}, cotangents_(forward.ops.size(), none), matters_(forward.ops.size(), false), wanted_(wanted) {
+      : graph_{forward.ops, {}},
+        cotangents_(forward.ops.size(), none),
+        matters_(forward.ops.size(), false),
+        wanted_(wanted) {
     std::size_t input = 0;
     for (std::size_t id = 0; id < forward.ops.size(); ++id) {
       const Op& op = forward.ops[id];
       if (op.kind == OpKind::input) {
         matters_[id] = wanted[input++] && is_floating(op.dtype);
       } else if (is_floating(op.dtype) && !op.detached && !op.stationary) {
-        matters_[id] = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId i) { return matters_[static_cast<std::size_t>(i)]; });
+        matters_[id] = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId i) {
+          return matters_[static_cast<std::size_t>(i)];
+        });
       }
     }
     for (Op& op : graph_.ops) op.stationary = false;  // second derivatives need its slope
@@ -72,7 +77,8 @@ class Builder {
     const auto count = cotangents_.size();
     for (const auto& [output, seed] : seeds_) accumulate(output, seed);
     for (std::size_t id = count; id-- > 0;) {
-      if (cotangents_[id] != none && graph_.ops[id].kind != OpKind::input) pull_back(static_cast<ValueId>(id));
+      if (cotangents_[id] != none && graph_.ops[id].kind != OpKind::input)
+        pull_back(static_cast<ValueId>(id));
     }
     Vjp result;
     std::size_t input = 0;
@@ -107,7 +113,8 @@ class Builder {
     Shape shape;
     for (const DimIndex& dim : access) {
       std::int64_t size = 1;
-      for (const DimIndex::Term& term : dim.terms) size *= axes[static_cast<std::size_t>(term.axis)].size;
+      for (const DimIndex::Term& term : dim.terms)
+        size *= axes[static_cast<std::size_t>(term.axis)].size;
       shape.push_back(size);
     }
     return shape;
@@ -118,7 +125,8 @@ class Builder {
     return access;
   }
 
-  /// Drops the axes that neither a read nor the write uses; `reduces`: of others, reads alone suffice.
+  /// Drops the axes that neither a read nor the write uses; `reduces`: of others, reads alone
+  /// suffice.
   static void drop_unused_axes(Op& op) {
     std::vector<int> renamed(op.axes.size(), -1);
     std::vector<Axis> kept;
@@ -131,7 +139,8 @@ class Builder {
     }
     const auto renumber = [&](Access& access) {
       for (DimIndex& dim : access) {
-        for (DimIndex::Term& term : dim.terms) term.axis = renamed[static_cast<std::size_t>(term.axis)];
+        for (DimIndex::Term& term : dim.terms)
+          term.axis = renamed[static_cast<std::size_t>(term.axis)];
       }
     };
     op.axes = std::move(kept);
@@ -142,22 +151,33 @@ class Builder {
     }
   }
 
-  /// Moves values to the places `to` of a value of `shape`, zeros elsewhere; every axis of `from.at` that `to`
-  /// lacks must have been summed.
-  ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to, const Shape& shape) {
+  /// Moves values to the places `to` of a value of `shape`, zeros elsewhere; every axis of
+  /// `from.at` that `to` lacks must have been summed.
+  ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to,
+               const Shape& shape) {
     const DType dtype = graph_.op(from.value).dtype;
     if (from.at == to && graph_.op(from.value).shape == shape) return from.value;
     const OpKind kind = covers(to, shape, axes) ? OpKind::reindex : OpKind::place;
-    Op op{.kind = kind, .dtype = dtype, .shape = shape, .inputs = {from.value}, .axes = axes, .reads = {from.at}, .write = to};
+    Op op{.kind = kind,
+          .dtype = dtype,
+          .shape = shape,
+          .inputs = {from.value},
+          .axes = axes,
+          .reads = {from.at},
+          .write = to};
     drop_unused_axes(op);
     return add(std::move(op));
   }
 
-  /// The adjoint of reading `to` from a value of `shape`: what every point read is the sum of their `from`.
-  ValueId pull(Points from, const std::vector<Axis>& axes, const Access& to, const Shape& shape, DType dtype) {
+  /// The adjoint of reading `to` from a value of `shape`: what every point read is the sum of their
+  /// `from`.
+  ValueId pull(Points from, const std::vector<Axis>& axes, const Access& to, const Shape& shape,
+               DType dtype) {
     const std::vector<int> kept = axes_in(to);
     const std::vector<int> had = axes_in(from.at);
-    const bool sums = std::any_of(had.begin(), had.end(), [&](int a) { return std::find(kept.begin(), kept.end(), a) == kept.end(); });
+    const bool sums = std::any_of(had.begin(), had.end(), [&](int a) {
+      return std::find(kept.begin(), kept.end(), a) == kept.end();
+    });
     if (sums) {
       const bool direct = covers(to, shape, axes);
       std::vector<int> had_and_kept;
@@ -165,8 +185,13 @@ class Builder {
         if (std::find(had.begin(), had.end(), a) != had.end()) had_and_kept.push_back(a);
       }
       const Access write = direct && had_and_kept.size() == kept.size() ? to : plain(had_and_kept);
-      Op op{.kind = OpKind::reduce, .dtype = dtype, .shape = sizes(write, axes), .inputs = {from.value}, .axes = axes,
-            .reads = {from.at}, .write = write};
+      Op op{.kind = OpKind::reduce,
+            .dtype = dtype,
+            .shape = sizes(write, axes),
+            .inputs = {from.value},
+            .axes = axes,
+            .reads = {from.at},
+            .write = write};
       drop_unused_axes(op);
       from = {add(std::move(op)), write};
     } else if (graph_.op(from.value).dtype != dtype) {
@@ -181,14 +206,16 @@ class Builder {
     op.compute = from.dtype == DType::f64 || dtype == DType::f64 ? DType::f64 : DType::f32;
     op.expr = Ex::input(0);
     op.inputs = {value};
-    for (std::size_t d = 0; d < op.shape.rank(); ++d) op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
+    for (std::size_t d = 0; d < op.shape.rank(); ++d)
+      op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
     op.write = identity_access(op.shape.rank());
     op.reads = {op.write};
     return add(std::move(op));
   }
 
   /// A map over `axes`, one dimension for each.
-  Points map(const std::vector<Axis>& axes, std::vector<Points> inputs, const ScalarExpr& expr, DType compute, DType dtype) {
+  Points map(const std::vector<Axis>& axes, std::vector<Points> inputs, const ScalarExpr& expr,
+             DType compute, DType dtype) {
     Op op{.kind = OpKind::map, .dtype = dtype};
     op.axes = axes;
     op.write = identity_access(axes.size());
@@ -208,8 +235,15 @@ class Builder {
     return access;
   }
   Points reduce(Combine combine, const Op& like, const Points& from, DType dtype) {
-    return {add({.kind = OpKind::reduce, .dtype = dtype, .shape = like.shape, .inputs = {from.value}, .axes = like.axes,
-                 .reads = {from.at}, .write = like.write, .expr = {}, .combine = combine}),
+    return {add({.kind = OpKind::reduce,
+                 .dtype = dtype,
+                 .shape = like.shape,
+                 .inputs = {from.value},
+                 .axes = like.axes,
+                 .reads = {from.at},
+                 .write = like.write,
+                 .expr = {},
+                 .combine = combine}),
             like.write};
   }
 
@@ -222,10 +256,12 @@ class Builder {
     }
     const Op& op = graph_.op(to);
     std::vector<Axis> axes;
-    for (std::size_t d = 0; d < op.shape.rank(); ++d) axes.push_back({"i" + std::to_string(d), op.shape[d]});
+    for (std::size_t d = 0; d < op.shape.rank(); ++d)
+      axes.push_back({"i" + std::to_string(d), op.shape[d]});
     const Access all = identity_access(axes.size());
     const DType dtype = op.dtype;
-    sum = map(axes, {{sum, all}, {cotangent, all}}, Ex::input(0) + Ex::input(1), wide(dtype), dtype).value;
+    sum = map(axes, {{sum, all}, {cotangent, all}}, Ex::input(0) + Ex::input(1), wide(dtype), dtype)
+              .value;
   }
   static DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -244,17 +280,27 @@ class Builder {
     const Op op = graph_.op(id);  // a copy: the graph grows
     const Points g{cotangents_[static_cast<std::size_t>(id)], op.write};
     switch (op.kind) {
-      case OpKind::input: return;
-      case OpKind::map: return pull_map(op, id, g);
-      case OpKind::contract: return pull_contract(op, g);
-      case OpKind::reduce: return pull_reduce(op, id, g);
+      case OpKind::input:
+        return;
+      case OpKind::map:
+        return pull_map(op, id, g);
+      case OpKind::contract:
+        return pull_contract(op, g);
+      case OpKind::reduce:
+        return pull_reduce(op, id, g);
       case OpKind::reindex:
-      case OpKind::place: return give(op, 0, g, op.axes);
-      case OpKind::concat: return pull_concat(op, g.value);
-      case OpKind::gather: return pull_gather(op, g);
-      case OpKind::scatter: return pull_scatter(op, id, g);
-      case OpKind::scan: return pull_scan(op, id, g);
-      case OpKind::argsort: return;
+      case OpKind::place:
+        return give(op, 0, g, op.axes);
+      case OpKind::concat:
+        return pull_concat(op, g.value);
+      case OpKind::gather:
+        return pull_gather(op, g);
+      case OpKind::scatter:
+        return pull_scatter(op, id, g);
+      case OpKind::scan:
+        return pull_scan(op, id, g);
+      case OpKind::argsort:
+        return;
     }
     throw std::logic_error("vjp: an operation without a rule");
   }
@@ -268,7 +314,8 @@ class Builder {
     const auto cotangent = static_cast<int>(op.inputs.size());
     // What was rounded on the way to memory is computed anew.
     const bool is_exact = op.dtype == op.compute;
-    const std::vector<ScalarExpr> slopes = derivatives(op.expr, wanted, cotangent, is_exact ? cotangent + 1 : -1);
+    const std::vector<ScalarExpr> slopes =
+        derivatives(op.expr, wanted, cotangent, is_exact ? cotangent + 1 : -1);
     for (std::size_t w = 0; w < wanted.size(); ++w) {
       if (slopes[w].steps.empty()) continue;
       const auto k = static_cast<std::size_t>(wanted[w]);
@@ -280,14 +327,17 @@ class Builder {
       slope.reads.insert(slope.reads.end(), {op.write, op.write});
       slope.dtype = sums(op, k) ? op.compute : graph_.op(op.inputs[k]).dtype;
       drop_unread_inputs(slope);
-      const bool is_identity = slope.expr.steps.size() == 1 && slope.expr.steps[0].op == ScalarOp::input &&
-                               slope.reads[0] == slope.write && graph_.op(slope.inputs[0]).dtype == slope.dtype;
+      const bool is_identity =
+          slope.expr.steps.size() == 1 && slope.expr.steps[0].op == ScalarOp::input &&
+          slope.reads[0] == slope.write && graph_.op(slope.inputs[0]).dtype == slope.dtype;
       const ValueId sent = is_identity ? slope.inputs[0] : add(std::move(slope));
       give(op, k, {sent, op.write}, op.axes);
     }
   }
   /// Whether several points of `op` read one element of input `k`.
-  static bool sums(const Op& op, std::size_t k) { return axes_in(op.reads[k]).size() < op.axes.size(); }
+  static bool sums(const Op& op, std::size_t k) {
+    return axes_in(op.reads[k]).size() < op.axes.size();
+  }
   static void drop_unread_inputs(Op& op) {
     std::vector<int> renamed(op.inputs.size(), -1);
     std::vector<ValueId> inputs;
@@ -306,7 +356,8 @@ class Builder {
     op.reads = std::move(reads);
   }
 
-  /// Turned round: the cotangent takes the place of the operand, and the operand's axes that of the result's.
+  /// Turned round: the cotangent takes the place of the operand, and the operand's axes that of the
+  /// result's.
   void pull_contract(const Op& op, const Points& g) {
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       if (!matters(op.inputs[k])) continue;
@@ -322,11 +373,13 @@ class Builder {
       // Axes that only this operand has were summed alone; each of their places gets the same.
       std::vector<int> kept;
       for (int axis : axes_in(op.reads[k])) {
-        const bool known = std::any_of(turned.reads.begin(), turned.reads.end(), [&](const Access& read) { return uses(read, axis); });
+        const bool known = std::any_of(turned.reads.begin(), turned.reads.end(),
+                                       [&](const Access& read) { return uses(read, axis); });
         if (known) kept.push_back(axis);
       }
       const Shape shape = graph_.op(op.inputs[k]).shape;
-      const bool direct = kept.size() == axes_in(op.reads[k]).size() && covers(op.reads[k], shape, op.axes);
+      const bool direct =
+          kept.size() == axes_in(op.reads[k]).size() && covers(op.reads[k], shape, op.axes);
       const Access write = direct ? op.reads[k] : plain(kept);
       turned.write = write;
       turned.shape = sizes(write, op.axes);
@@ -335,19 +388,26 @@ class Builder {
     }
   }
 
-  // Of a product of many: with one zero, only its own place has a slope: the product of the others; with more, none has. The
-  // sum of the zeros stands for the one that another element's slope is a multiple of, so that the slope of the slope is right.
-  static Ex pick(const Ex& c, const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::where, c, a, b); }
+  // Of a product of many: with one zero, only its own place has a slope: the product of the others;
+  // with more, none has. The sum of the zeros stands for the one that another element's slope is a
+  // multiple of, so that the slope of the slope is right.
+  static Ex pick(const Ex& c, const Ex& a, const Ex& b) {
+    return Ex::apply(ScalarOp::where, c, a, b);
+  }
   static Ex equal(const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::eq, a, b); }
   static Ex is_zero(const Ex& x) { return equal(x, Ex(0.0)); }
   static Ex only_zero(const Ex& x) { return pick(is_zero(x), x, Ex(0.0)); }
   static Ex without_zero(const Ex& x) { return pick(is_zero(x), Ex(1.0), x); }
-  /// Of an element, the cotangent of its product, the product of what is not zero, and number and sum of the zeros.
+  /// Of an element, the cotangent of its product, the product of what is not zero, and number and
+  /// sum of the zeros.
   static Ex slope_of_product() {
-    const Ex x = Ex::input(0), g = Ex::input(1), others = Ex::input(2), count = Ex::input(3), sum = Ex::input(4), zero(0.0);
+    const Ex x = Ex::input(0), g = Ex::input(1), others = Ex::input(2), count = Ex::input(3),
+             sum = Ex::input(4), zero(0.0);
     const Ex safe = without_zero(x);
-    const Ex at_zero = pick(equal(count, Ex(1.0)), others, pick(equal(count, Ex(2.0)), (sum - x) * others, zero));
-    const Ex elsewhere = pick(equal(count, zero), others / safe, pick(equal(count, Ex(1.0)), sum * others / safe, zero));
+    const Ex at_zero =
+        pick(equal(count, Ex(1.0)), others, pick(equal(count, Ex(2.0)), (sum - x) * others, zero));
+    const Ex elsewhere = pick(equal(count, zero), others / safe,
+                              pick(equal(count, Ex(1.0)), sum * others / safe, zero));
     return g * pick(is_zero(x), at_zero, elsewhere);
   }
 
@@ -358,10 +418,13 @@ class Builder {
     const Ex value = Ex::input(0);
     switch (op.combine) {
       case Combine::sum: {
-        // Each element read once gets its result's cotangent; one that is read several times gets their sum.
+        // Each element read once gets its result's cotangent; one that is read several times gets
+        // their sum.
         if (!sums(op, 0)) {
-          const ValueId sent = graph_.op(g.value).dtype == dtype ? g.value : convert(g.value, dtype);
-          accumulate(x.value, move({sent, g.at}, op.axes, op.reads[0], Shape(graph_.op(x.value).shape)));
+          const ValueId sent =
+              graph_.op(g.value).dtype == dtype ? g.value : convert(g.value, dtype);
+          accumulate(x.value,
+                     move({sent, g.at}, op.axes, op.reads[0], Shape(graph_.op(x.value).shape)));
         } else {
           give(op, 0, map(op.axes, {g}, Ex::input(0), compute, compute), op.axes);
         }
@@ -370,21 +433,30 @@ class Builder {
       case Combine::max:
       case Combine::min: {
         // Elements that tie share it.
-        const Points is_extreme =
-            map(op.axes, {x, y}, Ex::apply(ScalarOp::eq, value, Ex::input(1)), wide(dtype), compute);
+        const Points is_extreme = map(op.axes, {x, y}, Ex::apply(ScalarOp::eq, value, Ex::input(1)),
+                                      wide(dtype), compute);
         const Points count = reduce(Combine::sum, op, is_extreme, compute);
-        give(op, 0, map(op.axes, {is_extreme, g, count}, value * Ex::input(1) / Ex::input(2), compute, compute), op.axes);
+        give(op, 0,
+             map(op.axes, {is_extreme, g, count}, value * Ex::input(1) / Ex::input(2), compute,
+                 compute),
+             op.axes);
         return;
       }
       case Combine::prod: {
-        const Points zeros = reduce(Combine::sum, op, map(op.axes, {x}, is_zero(value), compute, compute), compute);
-        const Points zero_sum = reduce(Combine::sum, op, map(op.axes, {x}, only_zero(value), compute, compute), compute);
-        const Points nonzero = reduce(Combine::prod, op, map(op.axes, {x}, without_zero(value), compute, compute), compute);
-        give(op, 0, map(op.axes, {x, g, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute), op.axes);
+        const Points zeros =
+            reduce(Combine::sum, op, map(op.axes, {x}, is_zero(value), compute, compute), compute);
+        const Points zero_sum = reduce(
+            Combine::sum, op, map(op.axes, {x}, only_zero(value), compute, compute), compute);
+        const Points nonzero = reduce(
+            Combine::prod, op, map(op.axes, {x}, without_zero(value), compute, compute), compute);
+        give(op, 0,
+             map(op.axes, {x, g, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute),
+             op.axes);
         return;
       }
       case Combine::any:
-      case Combine::all: return;
+      case Combine::all:
+        return;
     }
   }
 
@@ -395,7 +467,8 @@ class Builder {
       const auto dim = static_cast<std::size_t>(op.dim);
       if (matters(input)) {
         Op slice{.kind = OpKind::reindex, .dtype = op.dtype, .shape = shape, .inputs = {g}};
-        for (std::size_t d = 0; d < shape.rank(); ++d) slice.axes.push_back({"i" + std::to_string(d), shape[d]});
+        for (std::size_t d = 0; d < shape.rank(); ++d)
+          slice.axes.push_back({"i" + std::to_string(d), shape[d]});
         slice.write = identity_access(shape.rank());
         Access read = slice.write;
         if (shape[dim] > 0) read[dim].offset = offset;
@@ -409,22 +482,41 @@ class Builder {
   void pull_gather(const Op& op, const Points& g) {
     if (!matters(op.inputs[0])) return;
     const Op& x = graph_.op(op.inputs[0]);
-    Op scatter{.kind = OpKind::scatter, .dtype = x.dtype, .shape = x.shape, .inputs = {g.value, op.inputs[1]}, .axes = op.axes,
-               .reads = {g.at, op.reads[1]}, .write = op.reads[0], .dim = op.dim};
+    Op scatter{.kind = OpKind::scatter,
+               .dtype = x.dtype,
+               .shape = x.shape,
+               .inputs = {g.value, op.inputs[1]},
+               .axes = op.axes,
+               .reads = {g.at, op.reads[1]},
+               .write = op.reads[0],
+               .dim = op.dim};
     accumulate(op.inputs[0], add(std::move(scatter)));
   }
 
   /// What lies in a value like `op`'s, a scatter's, at the positions of its points.
   Points at_positions(const Op& op, ValueId value) {
     const Access at = identity_access(op.axes.size());
-    Op gather{.kind = OpKind::gather, .dtype = graph_.op(value).dtype, .shape = sizes(at, op.axes), .inputs = {value, op.inputs[1]},
-              .axes = op.axes, .reads = {op.write, op.reads[1]}, .write = at, .dim = op.dim};
+    Op gather{.kind = OpKind::gather,
+              .dtype = graph_.op(value).dtype,
+              .shape = sizes(at, op.axes),
+              .inputs = {value, op.inputs[1]},
+              .axes = op.axes,
+              .reads = {op.write, op.reads[1]},
+              .write = at,
+              .dim = op.dim};
     return {add(std::move(gather)), at};
   }
   /// `from` scattered as `op` scatters its values.
   ValueId scatter(const Op& op, const Points& from, Combine combine) {
-    Op scattered{.kind = OpKind::scatter, .dtype = graph_.op(from.value).dtype, .shape = op.shape, .inputs = {from.value, op.inputs[1]},
-                 .axes = op.axes, .reads = {from.at, op.reads[1]}, .write = op.write, .combine = combine, .dim = op.dim};
+    Op scattered{.kind = OpKind::scatter,
+                 .dtype = graph_.op(from.value).dtype,
+                 .shape = op.shape,
+                 .inputs = {from.value, op.inputs[1]},
+                 .axes = op.axes,
+                 .reads = {from.at, op.reads[1]},
+                 .write = op.write,
+                 .combine = combine,
+                 .dim = op.dim};
     return add(std::move(scattered));
   }
 
@@ -434,34 +526,53 @@ class Builder {
     const DType compute = wide(op.dtype);
     const Ex value = Ex::input(0);
     switch (op.combine) {
-      case Combine::sum: return give(op, 0, sent, op.axes);
+      case Combine::sum:
+        return give(op, 0, sent, op.axes);
       case Combine::max:
       case Combine::min: {
         // Elements that tie share it.
-        const Points is_extreme = map(op.axes, {x, at_positions(op, result)}, equal(value, Ex::input(1)), compute, compute);
+        const Points is_extreme = map(op.axes, {x, at_positions(op, result)},
+                                      equal(value, Ex::input(1)), compute, compute);
         const Points count = at_positions(op, scatter(op, is_extreme, Combine::sum));
-        give(op, 0, map(op.axes, {is_extreme, sent, count}, value * Ex::input(1) / Ex::input(2), compute, compute), op.axes);
+        give(op, 0,
+             map(op.axes, {is_extreme, sent, count}, value * Ex::input(1) / Ex::input(2), compute,
+                 compute),
+             op.axes);
         return;
       }
       case Combine::prod: {
         const auto combined = [&](const Ex& formula, Combine combine) {
-          return at_positions(op, scatter(op, map(op.axes, {x}, formula, compute, compute), combine));
+          return at_positions(op,
+                              scatter(op, map(op.axes, {x}, formula, compute, compute), combine));
         };
-        const Points zeros = combined(is_zero(value), Combine::sum), zero_sum = combined(only_zero(value), Combine::sum);
+        const Points zeros = combined(is_zero(value), Combine::sum),
+                     zero_sum = combined(only_zero(value), Combine::sum);
         const Points nonzero = combined(without_zero(value), Combine::prod);
-        give(op, 0, map(op.axes, {x, sent, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute), op.axes);
+        give(
+            op, 0,
+            map(op.axes, {x, sent, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute),
+            op.axes);
         return;
       }
       case Combine::any:
-      case Combine::all: return;
+      case Combine::all:
+        return;
     }
   }
 
   /// `from` scanned along the axis of `op`.
   Points scan(const Op& op, Combine combine, const Points& from, bool reverse) {
     const Access at = identity_access(op.axes.size());
-    Op scanned{.kind = OpKind::scan, .dtype = graph_.op(from.value).dtype, .shape = sizes(at, op.axes), .inputs = {from.value},
-               .axes = op.axes, .reads = {from.at}, .write = at, .combine = combine, .axis = op.axis, .reverse = reverse};
+    Op scanned{.kind = OpKind::scan,
+               .dtype = graph_.op(from.value).dtype,
+               .shape = sizes(at, op.axes),
+               .inputs = {from.value},
+               .axes = op.axes,
+               .reads = {from.at},
+               .write = at,
+               .combine = combine,
+               .axis = op.axis,
+               .reverse = reverse};
     return {add(std::move(scanned)), at};
   }
 
@@ -481,36 +592,54 @@ class Builder {
       }
       case Combine::max:
       case Combine::min: {
-        // To the last element that is as great as the result, or NaN, up to it: where each result has its value from.
+        // To the last element that is as great as the result, or NaN, up to it: where each result
+        // has its value from.
         const std::int64_t size = op.axes[static_cast<std::size_t>(op.axis)].size;
-        const Ex is_new = Ex::apply(ScalarOp::logical_or, equal(value, Ex::input(1)), Ex::apply(ScalarOp::ne, value, value));
-        const Ex position = pick(is_new, Ex::index(op.axis), Ex::integer(op.reverse ? size - 1 : 0));
-        const Points found = map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
+        const Ex is_new = Ex::apply(ScalarOp::logical_or, equal(value, Ex::input(1)),
+                                    Ex::apply(ScalarOp::ne, value, value));
+        const Ex position =
+            pick(is_new, Ex::index(op.axis), Ex::integer(op.reverse ? size - 1 : 0));
+        const Points found =
+            map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
         const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);
         const Access at = identity_access(op.axes.size());
-        Op sum{.kind = OpKind::scatter, .dtype = op.dtype, .shape = sizes(at, op.axes), .inputs = {g.value, from.value},
-               .axes = op.axes, .reads = {g.at, from.at}, .write = at, .dim = op.axis};
+        Op sum{.kind = OpKind::scatter,
+               .dtype = op.dtype,
+               .shape = sizes(at, op.axes),
+               .inputs = {g.value, from.value},
+               .axes = op.axes,
+               .reads = {g.at, from.at},
+               .write = at,
+               .dim = op.axis};
         sum.write[static_cast<std::size_t>(op.axis)].terms.clear();
         give(op, 0, {add(std::move(sum)), at}, op.axes);
         return;
       }
       case Combine::prod: {
-        // Before the first zero the sum of all products after, over the element; at it the same without the element; after
-        // it every product holds the zero.
-        const Points zeros = scan(op, Combine::sum, map(op.axes, {x}, is_zero(value), compute, DType::i64), op.reverse);
-        const Ex count = Ex::input(1), is_first = Ex::apply(ScalarOp::logical_and, is_zero(value), equal(count, Ex(1.0)));
-        const Points products =
-            scan(op, Combine::prod, map(op.axes, {x, zeros}, pick(is_first, Ex(1.0), value), compute, compute), op.reverse);
+        // Before the first zero the sum of all products after, over the element; at it the same
+        // without the element; after it every product holds the zero.
+        const Points zeros = scan(
+            op, Combine::sum, map(op.axes, {x}, is_zero(value), compute, DType::i64), op.reverse);
+        const Ex count = Ex::input(1),
+                 is_first = Ex::apply(ScalarOp::logical_and, is_zero(value), equal(count, Ex(1.0)));
+        const Points products = scan(
+            op, Combine::prod,
+            map(op.axes, {x, zeros}, pick(is_first, Ex(1.0), value), compute, compute), op.reverse);
         const auto after = [&](const Ex& term) {
-          return scan(op, Combine::sum, map(op.axes, {products, zeros, g}, term, compute, compute), !op.reverse);
+          return scan(op, Combine::sum, map(op.axes, {products, zeros, g}, term, compute, compute),
+                      !op.reverse);
         };
-        const Points before_zero = after(pick(is_zero(count), value * Ex::input(2), Ex(0.0))), at_zero = after(value * Ex::input(2));
-        const Ex slope = pick(is_zero(count), Ex::input(2) / without_zero(value), pick(is_first, Ex::input(3), Ex(0.0)));
-        give(op, 0, map(op.axes, {x, zeros, before_zero, at_zero}, slope, compute, compute), op.axes);
+        const Points before_zero = after(pick(is_zero(count), value * Ex::input(2), Ex(0.0))),
+                     at_zero = after(value * Ex::input(2));
+        const Ex slope = pick(is_zero(count), Ex::input(2) / without_zero(value),
+                              pick(is_first, Ex::input(3), Ex(0.0)));
+        give(op, 0, map(op.axes, {x, zeros, before_zero, at_zero}, slope, compute, compute),
+             op.axes);
         return;
       }
       case Combine::any:
-      case Combine::all: return;
+      case Combine::all:
+        return;
     }
   }
 

@@ -17,7 +17,8 @@ Tally<N>& Tally<N>::operator+=(const Tally& other) {
   add += other.add;
   div += other.div;
   compare += other.compare;
-  for (std::size_t i = 0; i < transcendental.size(); ++i) transcendental[i] += other.transcendental[i];
+  for (std::size_t i = 0; i < transcendental.size(); ++i)
+    transcendental[i] += other.transcendental[i];
   bytes_read += other.bytes_read;
   bytes_written += other.bytes_written;
   model += other.model;
@@ -34,7 +35,9 @@ namespace {
 template <class N>
 N size_of_axis(const Axis& axis);
 template <>
-Count size_of_axis(const Axis& axis) { return axis.size; }
+Count size_of_axis(const Axis& axis) {
+  return axis.size;
+}
 template <>
 Polynomial size_of_axis(const Axis& axis) {
   const bool is_number = axis.name.empty() || (axis.name[0] >= '0' && axis.name[0] <= '9');
@@ -42,8 +45,12 @@ Polynomial size_of_axis(const Axis& axis) {
 }
 
 /// tuples - results; nothing is left to combine where there are no tuples.
-Count difference(const Count& tuples, const Count& results) { return tuples == 0 ? Count(0) : tuples - results; }
-Polynomial difference(const Polynomial& tuples, const Polynomial& results) { return tuples - results; }
+Count difference(const Count& tuples, const Count& results) {
+  return tuples == 0 ? Count(0) : tuples - results;
+}
+Polynomial difference(const Polynomial& tuples, const Polynomial& results) {
+  return tuples - results;
+}
 
 template <class N>
 Tally<N> cost_of(const Graph& graph, ValueId id) {
@@ -72,7 +79,10 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
     const auto size = static_cast<std::int64_t>(size_of(graph.op(op.inputs[i]).dtype));
     // What is gathered lies elsewhere for each position.
     const bool is_indirect = op.kind == OpKind::gather && i == 0;
-    tally.bytes_read += product([&](int a) { return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a)); }) * N(size);
+    tally.bytes_read += product([&](int a) {
+                          return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a));
+                        }) *
+                        N(size);
   }
   N written = op.kind == OpKind::place ? N(numel(op.shape)) : results;
   if (op.kind == OpKind::scatter) written *= N(op.shape[static_cast<std::size_t>(op.dim)]);
@@ -89,8 +99,12 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
       }
       return tally;
     }
-    case OpKind::reduce: add_combination(tally, op.combine, tuples, difference(tuples, results)); return tally;
-    case OpKind::map: add_expr(tally, op.expr, tuples); return tally;
+    case OpKind::reduce:
+      add_combination(tally, op.combine, tuples, difference(tuples, results));
+      return tally;
+    case OpKind::map:
+      add_expr(tally, op.expr, tuples);
+      return tally;
     case OpKind::scatter:
       add_combination(tally, op.combine, tuples, tuples);
       return tally;
@@ -99,18 +113,23 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
       add_combination(tally, op.combine, tuples, difference(tuples, lines));
       return tally;
     }
-    case OpKind::argsort: add_sort(tally, tuples, op.axes[static_cast<std::size_t>(op.axis)].size); return tally;
+    case OpKind::argsort:
+      add_sort(tally, tuples, op.axes[static_cast<std::size_t>(op.axis)].size);
+      return tally;
     case OpKind::reindex:
     case OpKind::place:
-    case OpKind::gather: return tally;
-    default: throw std::logic_error("cost: an operation that is not counted");
+    case OpKind::gather:
+      return tally;
+    default:
+      throw std::logic_error("cost: an operation that is not counted");
   }
 }
 
 template <class N>
 Tally<N> cost_of(const Graph& graph) {
   Tally<N> total;
-  for (std::size_t id = 0; id < graph.ops.size(); ++id) total += cost_of<N>(graph, static_cast<ValueId>(id));
+  for (std::size_t id = 0; id < graph.ops.size(); ++id)
+    total += cost_of<N>(graph, static_cast<ValueId>(id));
   return total;
 }
 

@@ -6,7 +6,9 @@
 
 namespace ein {
 namespace {
-[[noreturn]] void raise() { throw Error(ErrorKind::overflow, "a count exceeds 2^128 - 1, or is negative"); }
+[[noreturn]] void raise() {
+  throw Error(ErrorKind::overflow, "a count exceeds 2^128 - 1, or is negative");
+}
 }  // namespace
 
 Count& Count::operator+=(Count other) {

@@ -87,7 +87,9 @@ double seconds_now(clockid_t clock) {
 template <class T>
 struct MultiplyAdds {
   static constexpr double flops = 2.0 * (vector_bytes / sizeof(T));  // of one instruction
-  static T run(std::int64_t steps) { return multiply_add<T>(steps, std::make_index_sequence<chains>()); }
+  static T run(std::int64_t steps) {
+    return multiply_add<T>(steps, std::make_index_sequence<chains>());
+  }
 };
 
 #if defined(__AVX512BF16__)
@@ -102,7 +104,8 @@ struct MultiplyAdds<bf16> {
   static float run(std::int64_t steps, std::index_sequence<I...>) {
     const __m512bh small = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0x1p-10F), _mm512_set1_ps(0x1p-10F));
     __m512 x[chains] = {_mm512_set1_ps(static_cast<float>(I))...};
-    for (std::int64_t step = 0; step < steps; ++step) ((x[I] = _mm512_dpbf16_ps(x[I], small, small)), ...);
+    for (std::int64_t step = 0; step < steps; ++step)
+      ((x[I] = _mm512_dpbf16_ps(x[I], small, small)), ...);
     return (x[I][0] + ...);
   }
 };
@@ -238,8 +241,8 @@ std::string key_of(const std::string& model, int threads) {
 
 std::string host::limits_text(const CpuLimits& limits) {
   std::string text = key_of(limits.model, limits.threads) + "f32 " + digits(limits.f32) + "\nf64 " +
-                     digits(limits.f64) + "\nbf16 " + digits(limits.bf16) + "\nread " + digits(limits.read) + "\ncopy " +
-                     digits(limits.copy) + "\n";
+                     digits(limits.f64) + "\nbf16 " + digits(limits.bf16) + "\nread " +
+                     digits(limits.read) + "\ncopy " + digits(limits.copy) + "\n";
   return text + "sum " + std::to_string(fnv1a(text)) + "\n";
 }
 
@@ -263,7 +266,8 @@ bool host::read_limits(std::string_view text, CpuLimits& limits) {
   if (!text.starts_with(key)) return false;
   std::string_view rest = text.substr(key.size());
   if (!take(rest, "f32 ", limits.f32) || !take(rest, "f64 ", limits.f64) ||
-      !take(rest, "bf16 ", limits.bf16) || !take(rest, "read ", limits.read) || !take(rest, "copy ", limits.copy)) {
+      !take(rest, "bf16 ", limits.bf16) || !take(rest, "read ", limits.read) ||
+      !take(rest, "copy ", limits.copy)) {
     return false;
   }
   return text == limits_text(limits);

@@ -61,24 +61,28 @@ Count Polynomial::evaluate(const std::map<std::string, std::int64_t, std::less<>
     Count value = term.coefficient < 0 ? -term.coefficient : term.coefficient;
     for (const std::string& axis : monomial) {
       const auto size = sizes.find(axis);
-      if (size == sizes.end()) throw Error(ErrorKind::axis_argument, "cost: the size of axis '" + axis + "' is not given");
+      if (size == sizes.end())
+        throw Error(ErrorKind::axis_argument, "cost: the size of axis '" + axis + "' is not given");
       value *= Count(size->second);
     }
     (term.coefficient < 0 ? minus : plus) += value;
   }
-  if (minus > plus) throw Error(ErrorKind::value, "cost: " + to_string() + " is negative for these sizes");
+  if (minus > plus)
+    throw Error(ErrorKind::value, "cost: " + to_string() + " is negative for these sizes");
   return plus - minus;
 }
 
 int Polynomial::degree(std::string_view axis) const {
   std::ptrdiff_t most = 0;
-  for (const auto& [monomial, term] : terms_) most = std::max(most, std::count(monomial.begin(), monomial.end(), axis));
+  for (const auto& [monomial, term] : terms_)
+    most = std::max(most, std::count(monomial.begin(), monomial.end(), axis));
   return static_cast<int>(most);
 }
 
 std::vector<std::string> Polynomial::axes() const {
   std::vector<std::string> axes;
-  for (const auto& [monomial, term] : terms_) axes.insert(axes.end(), monomial.begin(), monomial.end());
+  for (const auto& [monomial, term] : terms_)
+    axes.insert(axes.end(), monomial.begin(), monomial.end());
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   return axes;
@@ -98,7 +102,8 @@ std::string Polynomial::to_string() const {
     text += text.empty() ? (negative ? "-" : "") : negative ? " - " : " + ";
     if (magnitude != 1 || term->shown.empty()) text += std::to_string(magnitude);
     for (auto axis = term->shown.begin(); axis != term->shown.end(); ++axis) {
-      if (std::find(term->shown.begin(), axis, *axis) != axis) continue;  // a power, written where it came first
+      if (std::find(term->shown.begin(), axis, *axis) != axis)
+        continue;  // a power, written where it came first
       const auto power = std::count(axis, term->shown.end(), *axis);
       if (axis != term->shown.begin() || magnitude != 1) text += "·";
       text += *axis + (power > 1 ? "^" + std::to_string(power) : "");

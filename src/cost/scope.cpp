@@ -26,18 +26,22 @@ Cost cost(const LoopNest& nest) {
   for (const LoopNest::Operand& input : nest.inputs) {
     const auto moves = [&](std::size_t a) {
       return input.strides[a] != 0 ||
-             (input.is_indirect() && nest.inputs[static_cast<std::size_t>(input.indirection.positions)].strides[a] != 0);
+             (input.is_indirect() &&
+              nest.inputs[static_cast<std::size_t>(input.indirection.positions)].strides[a] != 0);
     };
     tally.bytes_read += product(moves) * Count(std::uint64_t{size_of(input.dtype)});
   }
   tally.bytes_written = results * Count(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);
-  const auto difference = [&](const Count& combined) { return tuples == 0 ? Count(0) : tuples - combined; };
+  const auto difference = [&](const Count& combined) {
+    return tuples == 0 ? Count(0) : tuples - combined;
+  };
   if (nest.is_scatter()) {
     tally.bytes_written *= Count(nest.output.indirection.size);
     add_combination(tally, *nest.combine, tuples, tuples);
   } else if (nest.along == LoopNest::Along::scan) {
-    add_combination(tally, *nest.combine, tuples, difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
+    add_combination(tally, *nest.combine, tuples,
+                    difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
   } else if (nest.combine) {
     add_combination(tally, *nest.combine, nest.joins ? Count(0) : tuples, difference(results));
   }
@@ -78,7 +82,8 @@ CostLabel::~CostLabel() { label_path.resize(length_before_); }
 bool CostRecorder::is_active() { return innermost != nullptr; }
 
 void CostRecorder::record(const std::string& call, const Cost& cost, std::size_t peak_bytes) {
-  for (CostScope* scope = innermost; scope; scope = scope->outer_) scope->entries_.push_back({call, label_path, cost, peak_bytes});
+  for (CostScope* scope = innermost; scope; scope = scope->outer_)
+    scope->entries_.push_back({call, label_path, cost, peak_bytes});
 }
 
 }  // namespace ein

@@ -1,4 +1,5 @@
-// The one place that says what operations cost, for numbers and for formulas, for graphs and for nests.
+// The one place that says what operations cost, for numbers and for formulas, for graphs and for
+// nests.
 #pragma once
 
 #include <bit>
@@ -22,35 +23,54 @@ template <class N>
 void add_expr(Tally<N>& tally, const ScalarExpr& expr, const N& times) {
   for (const ScalarStep& step : expr.steps) {
     switch (info(step.op).cost) {
-      case CostClass::none: continue;
-      case CostClass::addition: tally.add += times; break;
-      case CostClass::multiplication: tally.mul += times; break;
-      case CostClass::division: tally.div += times; break;
-      case CostClass::comparison: tally.compare += times; break;
-      case CostClass::transcendental: transcendental_count(tally, step.op) += times; break;
+      case CostClass::none:
+        continue;
+      case CostClass::addition:
+        tally.add += times;
+        break;
+      case CostClass::multiplication:
+        tally.mul += times;
+        break;
+      case CostClass::division:
+        tally.div += times;
+        break;
+      case CostClass::comparison:
+        tally.compare += times;
+        break;
+      case CostClass::transcendental:
+        transcendental_count(tally, step.op) += times;
+        break;
     }
     tally.model += times;
   }
 }
 
-/// Adds a combination of `tuples` values to `results`; `differ` is tuples - results, or 0 where there is
-/// nothing to combine.
+/// Adds a combination of `tuples` values to `results`; `differ` is tuples - results, or 0 where
+/// there is nothing to combine.
 template <class N>
 void add_combination(Tally<N>& tally, Combine combine, const N& tuples, const N& differ) {
   switch (combine) {
-    case Combine::sum: tally.add += differ; break;
-    case Combine::prod: tally.mul += differ; break;
+    case Combine::sum:
+      tally.add += differ;
+      break;
+    case Combine::prod:
+      tally.mul += differ;
+      break;
     case Combine::max:
-    case Combine::min: tally.compare += differ; break;
+    case Combine::min:
+      tally.compare += differ;
+      break;
     case Combine::any:
-    case Combine::all: tally.compare += tuples + differ; break;  // each value is compared with 0 first
+    case Combine::all:
+      tally.compare += tuples + differ;
+      break;  // each value is compared with 0 first
   }
   tally.model += tuples;
 }
 
-/// Adds sorting `tuples` values in lines of `size`. How many comparisons that takes depends on the values:
-/// counted are ceil(log2 size) for each value, which no merge sort exceeds (Knuth, The Art of Computer
-/// Programming, vol. 3, 5.2.4).
+/// Adds sorting `tuples` values in lines of `size`. How many comparisons that takes depends on the
+/// values: counted are ceil(log2 size) for each value, which no merge sort exceeds (Knuth, The Art
+/// of Computer Programming, vol. 3, 5.2.4).
 template <class N>
 void add_sort(Tally<N>& tally, const N& tuples, std::int64_t size) {
   const std::int64_t rounds = size < 2 ? 0 : std::bit_width(static_cast<std::uint64_t>(size - 1));

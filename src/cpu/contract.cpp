@@ -1,10 +1,11 @@
 // Contractions of two operands as matrix products.
 //
-// Each axis has a role: batch (in both operands and the result), row (in a and the result), column (in b
-// and the result) or depth (summed). One axis of each of the last three makes a matrix product, if strides
-// allow, and so do several that lie side by side; the remaining ones are loops around it. Where no choice gives products
-// large enough to be worth it, or a dtype must be converted, an operand is first packed. Where the
-// processor multiplies bf16, such operands are not converted, and results that are complete are rounded as they are stored.
+// Each axis has a role: batch (in both operands and the result), row (in a and the result), column
+// (in b and the result) or depth (summed). One axis of each of the last three makes a matrix
+// product, if strides allow, and so do several that lie side by side; the remaining ones are loops
+// around it. Where no choice gives products large enough to be worth it, or a dtype must be
+// converted, an operand is first packed. Where the processor multiplies bf16, such operands are not
+// converted, and results that are complete are rounded as they are stored.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -39,7 +40,10 @@ Roles roles_of(const LoopNest& nest) {
   Roles roles;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     const bool in_a = nest.inputs[0].strides[a] != 0, in_b = nest.inputs[1].strides[a] != 0;
-    AxisList& role = nest.axes[a].reduced ? roles.depth : in_a == in_b ? roles.batch : in_a ? roles.rows : roles.columns;
+    AxisList& role = nest.axes[a].reduced ? roles.depth
+                     : in_a == in_b       ? roles.batch
+                     : in_a               ? roles.rows
+                                          : roles.columns;
     role.push_back(a);
   }
   // A sum over nothing is 0, however many other axes it has.
@@ -52,14 +56,16 @@ Roles roles_of(const LoopNest& nest) {
   return roles;
 }
 
-/// A group of axes walked as one: its size, and for the two operands that have it the single stride.
+/// A group of axes walked as one: its size, and for the two operands that have it the single
+/// stride.
 struct Group {
   AxisList axes;
   std::int64_t size = 1;
 };
 
 /// The stride of a group in an operand, when its axes follow each other evenly.
-std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& group, const LoopNest::Operand& operand) {
+std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& group,
+                                         const LoopNest::Operand& operand) {
   if (group.size <= 1 || group.axes.empty()) return 1;
   std::int64_t stride = operand.strides[group.axes.back()];
   std::int64_t expected = stride;
@@ -75,7 +81,8 @@ struct Part {
   bool packed = false;
   std::vector<std::int64_t> strides;  // per nest axis, of what the product reads or writes
   std::int64_t bytes = 0;             // of the packed copy
-  std::unique_ptr<Kernel> copy;       // between the packed copy (buffer 0), the operand (1) and the epilogue's (from 2 on)
+  std::unique_ptr<Kernel>
+      copy;  // between the packed copy (buffer 0), the operand (1) and the epilogue's (from 2 on)
 };
 
 /// Loops around the matrix products, with a stride per operand (a, b, c).
@@ -87,7 +94,8 @@ struct OuterLoop {
 
 /// Arithmetic on integers wraps, which unsigned types do without undefined behaviour.
 template <class C>
-using Wrapping = std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
+using Wrapping =
+    std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
 
 /// Computes in C, from operands in In.
 template <class C, class In = C>
@@ -97,9 +105,12 @@ class ContractKernel final : public Kernel {
   using Factor = Wrapping<In>;
 
   explicit ContractKernel(const LoopNest& nest)
-      : operands_{nest.inputs[0], nest.inputs[1], nest.output}, finish_operands_(nest.inputs.begin() + 2, nest.inputs.end()) {
+      : operands_{nest.inputs[0], nest.inputs[1], nest.output},
+        finish_operands_(nest.inputs.begin() + 2, nest.inputs.end()) {
     const Roles roles = roles_of(nest);
-    is_empty_ = size_of_axes(nest, roles.batch) * size_of_axes(nest, roles.rows) * size_of_axes(nest, roles.columns) == 0;
+    is_empty_ = size_of_axes(nest, roles.batch) * size_of_axes(nest, roles.rows) *
+                    size_of_axes(nest, roles.columns) ==
+                0;
     if (is_empty_) return;
     const Plan plan = cheapest_plan(nest, roles);
     for (int o = 0; o < 3; ++o) {
@@ -108,7 +119,8 @@ class ContractKernel final : public Kernel {
     }
     set_product(nest, roles, plan.m, plan.n, plan.k);
     if (!nest.epilogue.steps.empty() && !parts_[2].packed) set_epilogue(nest, plan.m, plan.n);
-    is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() && !epilogue_;
+    is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() &&
+              !epilogue_;
   }
 
   std::size_t workspace_bytes(int threads) const override {
@@ -125,7 +137,8 @@ class ContractKernel final : public Kernel {
     if (is_empty_) return;
     std::byte* free = run.workspace;
     std::byte* spare = free;  // what copies need for themselves
-    for (const Part& part : parts_) spare += part.packed ? aligned_bytes(static_cast<std::size_t>(part.bytes)) : 0;
+    for (const Part& part : parts_)
+      spare += part.packed ? aligned_bytes(static_cast<std::size_t>(part.bytes)) : 0;
     std::byte* data[3];
     for (int o = 0; o < 3; ++o) {
       const LoopNest::Operand& operand = operands_[o];
@@ -150,7 +163,8 @@ class ContractKernel final : public Kernel {
       SmallArray<std::byte*, 16> ends(2 + finish_operands_.size());
       ends[0] = data[2];
       ends[1] = run.buffers[static_cast<std::size_t>(operands_[2].buffer)];
-      for (std::size_t i = 0; i < finish_operands_.size(); ++i) ends[2 + i] = run.buffers[static_cast<std::size_t>(finish_operands_[i].buffer)];
+      for (std::size_t i = 0; i < finish_operands_.size(); ++i)
+        ends[2 + i] = run.buffers[static_cast<std::size_t>(finish_operands_[i].buffer)];
       parts_[2].copy->run({ends, spare});
     }
   }
@@ -173,45 +187,55 @@ class ContractKernel final : public Kernel {
     double cost = 0;
 
     /// The rows (0) and columns (1) of operand `o`; those of b are swapped.
-    const Group& side(int o, int which) const { return which == 0 ? (o == 1 ? n : m) : (o == 2 ? n : k); }
+    const Group& side(int o, int which) const {
+      return which == 0 ? (o == 1 ? n : m) : (o == 2 ? n : k);
+    }
   };
 
-  // Times in multiply-adds of a large product, measured as orders of magnitude: what gemm moves to and
-  // from its own packed blocks, per element, and what more if it lies alone; a call; and a copy of an
-  // operand, per element and by itself.
+  // Times in multiply-adds of a large product, measured as orders of magnitude: what gemm moves to
+  // and from its own packed blocks, per element, and what more if it lies alone; a call; and a copy
+  // of an operand, per element and by itself.
   static constexpr double block_cost = 8, result_cost = 4, strided_cost = 64, call_cost = 2000;
   static constexpr double copied_cost = 32, copy_cost = 8000;
 
   static double product_cost(const Group& m, const Group& n, const Group& k) {
-    return multiply_adds(m.size, n.size, k.size) + block_cost * (multiply_adds(m.size, k.size, 1) + multiply_adds(n.size, k.size, 1)) +
+    return multiply_adds(m.size, n.size, k.size) +
+           block_cost * (multiply_adds(m.size, k.size, 1) + multiply_adds(n.size, k.size, 1)) +
            result_cost * multiply_adds(m.size, n.size, 1) + call_cost;
   }
 
   /// What operand `o` costs more where it lies if none of its elements in a product are neighbours.
   double lying_cost(const LoopNest& nest, const Plan& plan, int o) const {
     const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
-    return has_unit_stride(nest, rows, columns, o) ? 0 : strided_cost * multiply_adds(rows.size, columns.size, 1);
+    return has_unit_stride(nest, rows, columns, o)
+               ? 0
+               : strided_cost * multiply_adds(rows.size, columns.size, 1);
   }
 
-  /// The groups that `axes` of one role can make: those that lie side by side in an operand, and all of them, in
-  /// the order of one.
-  std::vector<Group> groups_of(const LoopNest& nest, const AxisList& axes, std::initializer_list<int> having) const {
+  /// The groups that `axes` of one role can make: those that lie side by side in an operand, and
+  /// all of them, in the order of one.
+  std::vector<Group> groups_of(const LoopNest& nest, const AxisList& axes,
+                               std::initializer_list<int> having) const {
     if (axes.empty()) return {Group{}};
     std::vector<Group> groups;
     const auto add = [&](AxisList chosen) {
-      if (std::any_of(groups.begin(), groups.end(), [&](const Group& group) { return group.axes == chosen; })) return;
+      if (std::any_of(groups.begin(), groups.end(),
+                      [&](const Group& group) { return group.axes == chosen; }))
+        return;
       const std::int64_t size = size_of_axes(nest, chosen);
       groups.push_back({std::move(chosen), size});
     };
     for (int o : having) {
       AxisList sorted = axes;
       const std::vector<std::int64_t>& strides = operands_[o].strides;
-      std::sort(sorted.begin(), sorted.end(),
-                [&](std::size_t x, std::size_t y) { return strides[x] != strides[y] ? strides[x] > strides[y] : x < y; });
+      std::sort(sorted.begin(), sorted.end(), [&](std::size_t x, std::size_t y) {
+        return strides[x] != strides[y] ? strides[x] > strides[y] : x < y;
+      });
       for (auto begin = sorted.begin(); begin != sorted.end(); ++begin) {
         for (auto end = begin + 1; end <= sorted.end(); ++end) {
           AxisList chosen(begin, end);
-          const bool lies = joint_stride(nest, {chosen, size_of_axes(nest, chosen)}, operands_[o]).has_value();
+          const bool lies =
+              joint_stride(nest, {chosen, size_of_axes(nest, chosen)}, operands_[o]).has_value();
           if (lies || chosen.size() == axes.size()) add(std::move(chosen));
         }
       }
@@ -233,17 +257,23 @@ class ContractKernel final : public Kernel {
     return *best;
   }
 
-  /// What is packed for these groups: operands that do not lie as matrices, or whose elements lie too far apart.
-  Plan plan_of(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n, const Group& k) const {
+  /// What is packed for these groups: operands that do not lie as matrices, or whose elements lie
+  /// too far apart.
+  Plan plan_of(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n,
+               const Group& k) const {
     Plan plan{m, n, k};
     const std::int64_t depth = size_of_axes(nest, roles.depth);
-    const double products = static_cast<double>(size_of_axes(nest, roles.batch)) / multiply_adds(m.size, n.size, k.size) *
-                            multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), depth);
+    const double products =
+        static_cast<double>(size_of_axes(nest, roles.batch)) /
+        multiply_adds(m.size, n.size, k.size) *
+        multiply_adds(size_of_axes(nest, roles.rows), size_of_axes(nest, roles.columns), depth);
     plan.cost = products * product_cost(m, n, k);
     for (int o = 0; o < 3; ++o) {
       const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
-      const double copied = copied_cost * elements_of(nest, o) + copy_cost, lying = products * lying_cost(nest, plan, o);
-      const bool fits = o == 2 ? can_store(nest, k.size == depth ? depth : most_terms + 1) && has_even_epilogue(nest, rows, columns)
+      const double copied = copied_cost * elements_of(nest, o) + copy_cost,
+                   lying = products * lying_cost(nest, plan, o);
+      const bool fits = o == 2 ? can_store(nest, k.size == depth ? depth : most_terms + 1) &&
+                                     has_even_epilogue(nest, rows, columns)
                                : operands_[o].dtype == dtypes[o];
       plan.packs[o] = !fits || !is_matrix(nest, rows, columns, o) || copied < lying;
       plan.cost += plan.packs[o] ? copied : lying;
@@ -273,25 +303,29 @@ class ContractKernel final : public Kernel {
   }
 
   bool is_matrix(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
-    const auto r = joint_stride(nest, rows, operands_[operand]), c = joint_stride(nest, columns, operands_[operand]);
+    const auto r = joint_stride(nest, rows, operands_[operand]),
+               c = joint_stride(nest, columns, operands_[operand]);
     if (!r || !c || *r <= 0 || *c <= 0) return false;
     return gemm_takes_any_strides<Number> || has_unit_stride(nest, rows, columns, operand);
   }
 
-  bool has_unit_stride(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
+  bool has_unit_stride(const LoopNest& nest, const Group& rows, const Group& columns,
+                       int operand) const {
     const LoopNest::Operand& o = operands_[operand];
-    return rows.size <= 1 || columns.size <= 1 || joint_stride(nest, rows, o) == 1 || joint_stride(nest, columns, o) == 1;
+    return rows.size <= 1 || columns.size <= 1 || joint_stride(nest, rows, o) == 1 ||
+           joint_stride(nest, columns, o) == 1;
   }
 
   /// Whether the epilogue can walk rows and columns of the product along with all that it reads.
   bool has_even_epilogue(const LoopNest& nest, const Group& rows, const Group& columns) const {
-    return std::all_of(finish_operands_.begin(), finish_operands_.end(), [&](const LoopNest::Operand& operand) {
-      return joint_stride(nest, rows, operand) && joint_stride(nest, columns, operand);
-    });
+    return std::all_of(
+        finish_operands_.begin(), finish_operands_.end(), [&](const LoopNest::Operand& operand) {
+          return joint_stride(nest, rows, operand) && joint_stride(nest, columns, operand);
+        });
   }
 
-  /// Gives operand `o` a contiguous copy: the axes around a product, then its rows and columns, or columns and rows
-  /// where rows lie more closely.
+  /// Gives operand `o` a contiguous copy: the axes around a product, then its rows and columns, or
+  /// columns and rows where rows lie more closely.
   void pack(const LoopNest& nest, const Group& rows, const Group& columns, int o) {
     Part& part = parts_[o];
     part.packed = true;
@@ -305,7 +339,9 @@ class ContractKernel final : public Kernel {
     };
     const bool is_turned = closest(rows) < closest(columns);
     AxisList order = axes_where(nest, [&](std::size_t a) {
-      const auto in = [&](const Group& group) { return std::find(group.axes.begin(), group.axes.end(), a) != group.axes.end(); };
+      const auto in = [&](const Group& group) {
+        return std::find(group.axes.begin(), group.axes.end(), a) != group.axes.end();
+      };
       return operand.strides[a] != 0 && !in(rows) && !in(columns);
     });
     for (const Group* group : {is_turned ? &columns : &rows, is_turned ? &rows : &columns}) {
@@ -331,7 +367,8 @@ class ContractKernel final : public Kernel {
     copy.compute = dtype_of<C>;
     LoopNest::Operand packed{.dtype = dtypes[o], .strides = part.strides}, lying = operand;
     lying.buffer = 1;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? 1 : nest.axes[a].size});
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? 1 : nest.axes[a].size});
     copy.inputs = {o < 2 ? lying : packed};
     copy.output = o < 2 ? packed : lying;
     copy.body = Ex::input(0);
@@ -345,11 +382,13 @@ class ContractKernel final : public Kernel {
     simplify(copy);
     part.copy = make_kernel(copy);
   }
-  static bool joint_in(const LoopNest& nest, const Group& group, const std::vector<std::int64_t>& strides) {
+  static bool joint_in(const LoopNest& nest, const Group& group,
+                       const std::vector<std::int64_t>& strides) {
     return group.size <= 1 || (joint_stride(nest, group, {.strides = strides}).value_or(0) > 0);
   }
 
-  void set_product(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n, const Group& k) {
+  void set_product(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n,
+                   const Group& k) {
     const auto stride = [&](const Group& group, int o) {
       if (group.size <= 1 || group.axes.empty()) return std::int64_t{1};
       return parts_[o].strides[group.axes.back()];
@@ -361,11 +400,16 @@ class ContractKernel final : public Kernel {
     b_ = {nullptr, k_, n_, stride(k, 1), stride(n, 1)};
     c_ = {nullptr, m_, n_, stride(m, 2), stride(n, 2)};
     rounds_ = !parts_[2].packed && operands_[2].dtype != dtypes[2];
-    const auto add_loops = [&](const AxisList& axes, const Group& in_product, std::vector<OuterLoop>& loops) {
+    const auto add_loops = [&](const AxisList& axes, const Group& in_product,
+                               std::vector<OuterLoop>& loops) {
       for (std::size_t axis : axes) {
-        if (std::find(in_product.axes.begin(), in_product.axes.end(), axis) != in_product.axes.end()) continue;
-        loops.push_back({axis, nest.axes[axis].size,
-                         {parts_[0].strides[axis], parts_[1].strides[axis], parts_[2].strides[axis]}});
+        if (std::find(in_product.axes.begin(), in_product.axes.end(), axis) !=
+            in_product.axes.end())
+          continue;
+        loops.push_back(
+            {axis,
+             nest.axes[axis].size,
+             {parts_[0].strides[axis], parts_[1].strides[axis], parts_[2].strides[axis]}});
       }
     };
     add_loops(roles.batch, {}, outer_);
@@ -378,8 +422,9 @@ class ContractKernel final : public Kernel {
       if (elements_of(nest, o) > elements_of(nest, largest)) largest = o;
     }
     for (std::vector<OuterLoop>* loops : {&outer_, &sums_}) {
-      std::stable_sort(loops->begin(), loops->end(),
-                       [&](const OuterLoop& x, const OuterLoop& y) { return x.strides[largest] > y.strides[largest]; });
+      std::stable_sort(loops->begin(), loops->end(), [&](const OuterLoop& x, const OuterLoop& y) {
+        return x.strides[largest] > y.strides[largest];
+      });
     }
     for (const OuterLoop& loop : outer_) products_ *= loop.size;
     for (const OuterLoop& loop : sums_) sum_count_ *= loop.size;
@@ -388,15 +433,18 @@ class ContractKernel final : public Kernel {
   void set_epilogue(const LoopNest& nest, const Group& m, const Group& n) {
     std::vector<typename TileEpilogue<C>::Strides> strides{{c_.row_stride, c_.col_stride}};
     for (const LoopNest::Operand& operand : finish_operands_) {
-      strides.push_back({joint_stride(nest, m, operand).value(), joint_stride(nest, n, operand).value()});
-      for (const OuterLoop& loop : outer_) strides.back().outer.push_back(operand.strides[loop.axis]);
+      strides.push_back(
+          {joint_stride(nest, m, operand).value(), joint_stride(nest, n, operand).value()});
+      for (const OuterLoop& loop : outer_)
+        strides.back().outer.push_back(operand.strides[loop.axis]);
     }
     epilogue_.emplace(nest, std::move(strides));
   }
 
   // --- running ---
 
-  static void advance(const std::vector<OuterLoop>& loops, std::int64_t linear, std::int64_t (&offset)[3]) {
+  static void advance(const std::vector<OuterLoop>& loops, std::int64_t linear,
+                      std::int64_t (&offset)[3]) {
     for (std::size_t l = loops.size(); l-- > 0;) {
       // A division costs as much as a small product's arithmetic; the slowest loop needs none.
       const std::int64_t index = l == 0 ? linear : linear % loops[l].size;
@@ -409,14 +457,18 @@ class ContractKernel final : public Kernel {
   static constexpr double work_per_part = 1 << 18;
 
   template <class Out>
-  void multiply(std::span<std::byte* const> buffers, const Factor* a, const Factor* b, Out* c) const {
+  void multiply(std::span<std::byte* const> buffers, const Factor* a, const Factor* b,
+                Out* c) const {
     const double work = multiply_adds(m_, n_, k_) * static_cast<double>(sum_count_);
     const std::int64_t threads = num_threads();
     // Enough products go to the threads whole; few large ones are cut along their longer side.
     if (products_ < 4 * threads && work > work_per_part) {
       const std::int64_t most = std::max<std::int64_t>(1, std::max(m_, n_) / 16);
-      const auto cuts = static_cast<std::int64_t>(std::min(static_cast<double>(std::min(threads, most)), work / work_per_part));
-      parallel_for(products_ * cuts, [&](std::int64_t part) { product(buffers, a, b, c, part / cuts, part % cuts, cuts); });
+      const auto cuts = static_cast<std::int64_t>(
+          std::min(static_cast<double>(std::min(threads, most)), work / work_per_part));
+      parallel_for(products_ * cuts, [&](std::int64_t part) {
+        product(buffers, a, b, c, part / cuts, part % cuts, cuts);
+      });
       return;
     }
     std::int64_t group = products_;
@@ -432,8 +484,8 @@ class ContractKernel final : public Kernel {
 
   /// Cut `cut` of `cuts` of product `p`.
   template <class Out>
-  void product(std::span<std::byte* const> buffers, const Factor* a, const Factor* b, Out* c, std::int64_t p, std::int64_t cut,
-               std::int64_t cuts) const {
+  void product(std::span<std::byte* const> buffers, const Factor* a, const Factor* b, Out* c,
+               std::int64_t p, std::int64_t cut, std::int64_t cuts) const {
     std::int64_t at[3] = {0, 0, 0};
     advance(outer_, p, at);
     if constexpr (!std::is_same_v<In, bf16>) {
@@ -453,7 +505,9 @@ class ContractKernel final : public Kernel {
       if (cuts > 1) {
         const std::int64_t length = by_rows ? m_ : n_;
         // Whole vectors of the micro-kernel, so that only the last cut has a ragged edge.
-        const auto edge = [&](std::int64_t i) { return i == cuts ? length : length * i / cuts / 16 * 16; };
+        const auto edge = [&](std::int64_t i) {
+          return i == cuts ? length : length * i / cuts / 16 * 16;
+        };
         const std::int64_t begin = edge(cut), count = edge(cut + 1) - begin;
         first = begin;
         if (by_rows) {
@@ -469,31 +523,33 @@ class ContractKernel final : public Kernel {
         continue;
       }
       const std::int64_t first_row = by_rows ? first : 0, first_col = by_rows ? 0 : first;
-      one_product(to, left, right, s > 0, [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
-        finish(buffers, c + from[2], p, first_row + row, rows, first_col + col, cols);
-      });
+      one_product(to, left, right, s > 0,
+                  [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
+                    finish(buffers, c + from[2], p, first_row + row, rows, first_col + col, cols);
+                  });
     }
   }
 
   template <class Out>
-  static void one_product(const MatrixRef<Out>& c, const MatrixRef<const Factor>& a, const MatrixRef<const Factor>& b,
-                          bool accumulate, const Finish& finish) {
+  static void one_product(const MatrixRef<Out>& c, const MatrixRef<const Factor>& a,
+                          const MatrixRef<const Factor>& b, bool accumulate, const Finish& finish) {
 #if EIN_HAS_BF16_PRODUCTS
-    if constexpr (std::is_same_v<In, bf16>) return bf16_product(c, a, b, accumulate, finish);
+    if constexpr (std::is_same_v<In, bf16>)
+      return bf16_product(c, a, b, accumulate, finish);
     else
 #endif
       return gemm(c, a, b, accumulate, finish);
   }
 
   template <class Out>
-  void finish(std::span<std::byte* const> buffers, Out* c, std::int64_t p, std::int64_t row, std::int64_t rows, std::int64_t col,
-              std::int64_t cols) const {
+  void finish(std::span<std::byte* const> buffers, Out* c, std::int64_t p, std::int64_t row,
+              std::int64_t rows, std::int64_t col, std::int64_t cols) const {
     SmallArray<std::int64_t, 16> outer(outer_.size());
     for (std::size_t l = outer_.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
     epilogue_->run(buffers, outer, reinterpret_cast<C*>(c), row, rows, col, cols);
   }
 
-  LoopNest::Operand operands_[3];  // a, b, c
+  LoopNest::Operand operands_[3];                   // a, b, c
   std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
   bool is_empty_ = false, rounds_ = false;
@@ -505,17 +561,20 @@ class ContractKernel final : public Kernel {
   std::optional<TileEpilogue<C>> epilogue_;  // where the result is not packed
 };
 
-/// Whether a nest has no matrix products in it, only one dot product, or those of numbers that are far apart,
-/// few, or to be converted: a reduction, which cuts one sum for all threads or runs along the batch, is faster then.
+/// Whether a nest has no matrix products in it, only one dot product, or those of numbers that are
+/// far apart, few, or to be converted: a reduction, which cuts one sum for all threads or runs
+/// along the batch, is faster then.
 bool is_better_reduced(const LoopNest& nest) {
   const Roles roles = roles_of(nest);
   if (!roles.rows.empty() || !roles.columns.empty()) return false;
   if (roles.batch.empty()) return true;
   std::int64_t longest_run = 0;
   for (std::size_t a : roles.depth) {
-    if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1) longest_run = nest.axes[a].size;
+    if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1)
+      longest_run = nest.axes[a].size;
   }
-  const bool converts = nest.inputs[0].dtype != nest.compute || nest.inputs[1].dtype != nest.compute;
+  const bool converts =
+      nest.inputs[0].dtype != nest.compute || nest.inputs[1].dtype != nest.compute;
   return converts || longest_run < 32;
 }
 
@@ -530,11 +589,13 @@ bool has_bf16_factors(const LoopNest& nest) {
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
   if (is_better_reduced(nest)) return make_reduce_kernel(nest);
 #if EIN_HAS_BF16_PRODUCTS
-  if (nest.compute == DType::f32 && has_bf16_factors(nest)) return std::make_unique<ContractKernel<float, bf16>>(nest);
+  if (nest.compute == DType::f32 && has_bf16_factors(nest))
+    return std::make_unique<ContractKernel<float, bf16>>(nest);
 #endif
-  return visit_compute_type(nest.compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
-    return std::make_unique<ContractKernel<C>>(nest);
-  });
+  return visit_compute_type(nest.compute,
+                            [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+                              return std::make_unique<ContractKernel<C>>(nest);
+                            });
 }
 
 }  // namespace ein::host

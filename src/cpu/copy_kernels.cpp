@@ -394,8 +394,9 @@ template <int element, bool along_i, bool streaming, bool fetch>
   }
 }
 
-// What goes along rows: writing, or reading, with streamed stores or without. Or neither: the next square is one further
-// down and to the right, so that where rows are a power of two apart its lines do not take the places of the last one's.
+// What goes along rows: writing, or reading, with streamed stores or without. Or neither: the next
+// square is one further down and to the right, so that where rows are a power of two apart its
+// lines do not take the places of the last one's.
 enum class Order { writing, reading, streaming, diagonal };
 
 // Calls tile(i, j) for tiles of height × width that cover the box; any last one of a row or column
@@ -409,7 +410,8 @@ template <Order order, int64_t height, int64_t width, class Tile>
         tile(std::min(i, last_i), std::min(j, last_j));
     }
   } else if constexpr (order == Order::diagonal) {
-    const int64_t rows = (box.count_i + height - 1) / height, columns = (box.count_j + width - 1) / width;
+    const int64_t rows = (box.count_i + height - 1) / height,
+                  columns = (box.count_j + width - 1) / width;
     const auto [few, many] = std::minmax(rows, columns);
     for (int64_t start = 0; start < many; ++start) {
       for (int64_t k = 0; k < few; ++k) {
@@ -438,20 +440,22 @@ void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
   };
   if (narrow >= side) {
     for_tiles<order, side, side>(box, at([&](std::byte* d, const std::byte* s) {
-      transpose_square<element, width, streaming, fetch>(d, s, box);
-    }));
+                                   transpose_square<element, width, streaming, fetch>(d, s, box);
+                                 }));
     return;
   }
   if constexpr (width == vector_bytes && width > 16 && element <= 8) {
     if (narrow >= per_lane && wide >= side) {
       if (box.count_i >= side) {
         for_tiles<order, side, per_lane>(box, at([&](std::byte* d, const std::byte* s) {
-          transpose_band<element, true, streaming, fetch>(d, s, box);
-        }));
+                                           transpose_band<element, true, streaming, fetch>(d, s,
+                                                                                           box);
+                                         }));
       } else {
         for_tiles<order, per_lane, side>(box, at([&](std::byte* d, const std::byte* s) {
-          transpose_band<element, false, streaming, fetch>(d, s, box);
-        }));
+                                           transpose_band<element, false, streaming, fetch>(d, s,
+                                                                                            box);
+                                         }));
       }
       return;
     }
@@ -580,7 +584,8 @@ constexpr auto kernels_by_log2 = []<std::size_t... log2>(std::index_sequence<log
 }  // namespace
 
 const CopyKernels& copy_kernels(int64_t element_bytes) {
-  return kernels_by_log2[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint64_t>(element_bytes)))];
+  return kernels_by_log2[static_cast<std::size_t>(
+      std::countr_zero(static_cast<std::uint64_t>(element_bytes)))];
 }
 
 BoxKernel copy_runs_kernel(int64_t run) { return runs_kernel(run); }
@@ -589,7 +594,9 @@ BoxKernel streaming_runs_kernel(int64_t run) {
   return run <= longest_short_run ? stream_short_runs : copy_runs<StreamedRun>;
 }
 
-BoxKernel copy_rows_kernel(bool streaming) { return streaming ? copy_runs<StreamedRun> : copy_runs<AnyRun>; }
+BoxKernel copy_rows_kernel(bool streaming) {
+  return streaming ? copy_runs<StreamedRun> : copy_runs<AnyRun>;
+}
 
 void fetch_row_ends(std::byte* dst, const std::byte*, const CopyBox& box) {
   const auto in_line = [](const std::byte* p) {
@@ -600,7 +607,8 @@ void fetch_row_ends(std::byte* dst, const std::byte*, const CopyBox& box) {
 }
 
 // A line that a row begins within comes with the box before.
-void fetch_rows(const std::byte* src, int64_t distance, int64_t rows, int64_t stride, int64_t bytes) {
+void fetch_rows(const std::byte* src, int64_t distance, int64_t rows, int64_t stride,
+                int64_t bytes) {
   for (; rows > 0; --rows, src += stride) {
     for (int64_t k = line_bytes; k < bytes; k += line_bytes) prefetch(src + k - 1, distance);
     prefetch(src + bytes - 1, distance);

@@ -20,10 +20,12 @@ struct Rows {
 };
 
 template <std::size_t bytes, class Position>
-void gather_rows(const Rows& rows, const Position* positions, const std::byte* from, std::byte* to) {
+void gather_rows(const Rows& rows, const Position* positions, const std::byte* from,
+                 std::byte* to) {
   const bool is_run = rows.from_element == bytes && rows.to_element == bytes;
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t position = checked_position("gather", positions[r * rows.position_step], rows.size);
+    const std::int64_t position =
+        checked_position("gather", positions[r * rows.position_step], rows.size);
     const std::byte* source = from + r * rows.from_step + position * rows.position_bytes;
     std::byte* target = to + r * rows.to_step;
     if (rows.length == 1) {
@@ -45,8 +47,9 @@ class GatherKernel final : public Kernel {
     const LoopNest::Operand& positions = nest_.inputs[1];
     // In the order of the result; its innermost axis is a row if it shares a position.
     std::vector<std::size_t> axes = axes_where(nest_, [](std::size_t) { return true; });
-    std::sort(axes.begin(), axes.end(),
-              [&](std::size_t a, std::size_t b) { return nest_.output.strides[a] > nest_.output.strides[b]; });
+    std::sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
+      return nest_.output.strides[a] > nest_.output.strides[b];
+    });
     std::size_t element_axis = no_axis, row_axis = no_axis;
     if (!axes.empty() && positions.strides[axes.back()] == 0) {
       element_axis = axes.back();
@@ -68,21 +71,31 @@ class GatherKernel final : public Kernel {
     rows_.to_element = stride(nest_.output, element_axis) * bytes;
     rows_.position_bytes = x.indirection.stride * bytes;
     rows_.size = x.indirection.size;
-    cut_ = cut(nest_, row_axis, std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, rows_.length)));
+    cut_ =
+        cut(nest_, row_axis,
+            std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, rows_.length)));
     outer_ = Loops(nest_, axes);
     visit_positions(positions.dtype, [&]<class Position>(std::type_identity<Position>) {
       switch (bytes) {
-        case 1: copy_ = gather<1, Position>; break;
-        case 2: copy_ = gather<2, Position>; break;
-        case 4: copy_ = gather<4, Position>; break;
-        default: copy_ = gather<8, Position>;
+        case 1:
+          copy_ = gather<1, Position>;
+          break;
+        case 2:
+          copy_ = gather<2, Position>;
+          break;
+        case 4:
+          copy_ = gather<4, Position>;
+          break;
+        default:
+          copy_ = gather<8, Position>;
       }
     });
   }
 
   void run(const Run& run) const override {
     const std::int64_t units = rows_.length == 0 ? 0 : outer_.count() * cut_.pieces();
-    const std::int64_t units_per_part = std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, cut_.step * rows_.length));
+    const std::int64_t units_per_part = std::max<std::int64_t>(
+        1, elements_per_part / std::max<std::int64_t>(1, cut_.step * rows_.length));
     parallel_for((units + units_per_part - 1) / units_per_part, [&](std::int64_t part) {
       Loops::Cursor cursor(outer_, nest_.axes.size());
       std::int64_t unit = part * units_per_part;
@@ -93,7 +106,9 @@ class GatherKernel final : public Kernel {
         rows.count = cut_.count(unit % pieces);
         const std::int64_t first = cut_.first(unit % pieces);
         const auto position_size = static_cast<std::int64_t>(size_of(nest_.inputs[1].dtype));
-        copy_(rows, base(nest_.inputs[1], run.buffers) + cursor.offset(1) + first * rows.position_step * position_size,
+        copy_(rows,
+              base(nest_.inputs[1], run.buffers) + cursor.offset(1) +
+                  first * rows.position_step * position_size,
               base(nest_.inputs[0], run.buffers) + cursor.offset(0) + first * rows.from_step,
               base(nest_.output, run.buffers) + cursor.offset(2) + first * rows.to_step);
         if (unit % pieces == pieces - 1) cursor.next();
@@ -102,9 +117,11 @@ class GatherKernel final : public Kernel {
   }
 
  private:
-  using Copy = void (*)(const Rows&, const std::byte* positions, const std::byte* from, std::byte* to);
+  using Copy = void (*)(const Rows&, const std::byte* positions, const std::byte* from,
+                        std::byte* to);
   template <std::size_t bytes, class Position>
-  static void gather(const Rows& rows, const std::byte* positions, const std::byte* from, std::byte* to) {
+  static void gather(const Rows& rows, const std::byte* positions, const std::byte* from,
+                     std::byte* to) {
     gather_rows<bytes>(rows, reinterpret_cast<const Position*>(positions), from, to);
   }
 
@@ -117,6 +134,8 @@ class GatherKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest) { return std::make_unique<GatherKernel>(nest); }
+std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest) {
+  return std::make_unique<GatherKernel>(nest);
+}
 
 }  // namespace ein::host

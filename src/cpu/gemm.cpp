@@ -11,10 +11,11 @@ namespace ein::host {
 namespace {
 
 template <class C, int Order>
-using Mapped = Eigen::Map<Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic, Order>, Eigen::Unaligned, Eigen::OuterStride<>>;
+using Mapped = Eigen::Map<Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic, Order>, Eigen::Unaligned,
+                          Eigen::OuterStride<>>;
 template <class C, int Order>
-using ConstMapped =
-    Eigen::Map<const Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic, Order>, Eigen::Unaligned, Eigen::OuterStride<>>;
+using ConstMapped = Eigen::Map<const Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic, Order>,
+                               Eigen::Unaligned, Eigen::OuterStride<>>;
 
 template <class C, class A, class B>
 void multiply(const MatrixRef<C>& c, const A& a, const B& b, bool accumulate) {
@@ -36,11 +37,11 @@ ConstMapped<C, Order> mapped(const MatrixRef<const C>& m) {
 template <class C>
 constexpr std::int64_t small_product = std::is_floating_point_v<C> ? 8 * 8 * 8 : 16 * 16 * 16;
 
-/// Columns [first, c.cols) of a small product in panels of `width` columns, then half as wide ones: a panel's
-/// row of results stays in registers. b and c are row-major.
+/// Columns [first, c.cols) of a small product in panels of `width` columns, then half as wide ones:
+/// a panel's row of results stays in registers. b and c are row-major.
 template <int width, class C>
-void small_gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate,
-                std::int64_t first = 0) {
+void small_gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                bool accumulate, std::int64_t first = 0) {
   for (; c.cols - first >= width; first += width) {
     for (std::int64_t i = 0; i < c.rows; ++i) {
       C* to = c.data + i * c.row_stride + first;
@@ -64,8 +65,10 @@ bool has_unit_stride(const MatrixRef<C>& m) {
 
 /// Each matrix must have a unit stride.
 template <class C>
-void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
-  if (!c.is_column_major()) return eigen_product(c.transposed(), b.transposed(), a.transposed(), accumulate);
+void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                   bool accumulate) {
+  if (!c.is_column_major())
+    return eigen_product(c.transposed(), b.transposed(), a.transposed(), accumulate);
   made_once([] { return Eigen::l1CacheSize(); });  // Eigen keeps the sizes in a function's static
   if (a.is_column_major()) {
     if (b.is_column_major()) {
@@ -94,7 +97,8 @@ template <int lanes, class C>
 
 /// Computes a small product of matrices that lie so as to need no preparation; false for any other.
 template <class C>
-bool compute_small(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate) {
+bool compute_small(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                   bool accumulate) {
   if (c.rows == 1 && c.cols == 1 && a.col_stride == 1 && b.row_stride == 1) {
     const C value = dot(a.data, b.data, a.cols);
     *c.data = accumulate ? *c.data + value : value;
@@ -130,8 +134,8 @@ template double dot(const double*, const double*, std::int64_t);
 template std::uint64_t dot(const std::uint64_t*, const std::uint64_t*, std::int64_t);
 
 template <class C>
-void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b, bool accumulate,
-          const Finish& finish) {
+void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+          bool accumulate, const Finish& finish) {
   if (!compute_small(c, a, b, accumulate)) {
     if constexpr (gemm_takes_any_strides<C>) {
       // Products with a vector read each element once: nothing to keep in registers or to pack.
@@ -145,10 +149,10 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
   if (finish) finish(0, c.rows, 0, c.cols);
 }
 
-template void gemm(const MatrixRef<float>&, const MatrixRef<const float>&, const MatrixRef<const float>&, bool,
-                   const Finish&);
-template void gemm(const MatrixRef<double>&, const MatrixRef<const double>&, const MatrixRef<const double>&, bool,
-                   const Finish&);
+template void gemm(const MatrixRef<float>&, const MatrixRef<const float>&,
+                   const MatrixRef<const float>&, bool, const Finish&);
+template void gemm(const MatrixRef<double>&, const MatrixRef<const double>&,
+                   const MatrixRef<const double>&, bool, const Finish&);
 template void gemm(const MatrixRef<std::uint64_t>&, const MatrixRef<const std::uint64_t>&,
                    const MatrixRef<const std::uint64_t>&, bool, const Finish&);
 

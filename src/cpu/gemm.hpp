@@ -21,15 +21,16 @@ struct MatrixRef {
   bool is_row_major() const { return col_stride == 1 || cols <= 1; }
 };
 
-/// A reference to what is to be done with a part of a product that is ready, for the time of one call:
-/// rows [row, row + rows) of columns [col, col + cols).
+/// A reference to what is to be done with a part of a product that is ready, for the time of one
+/// call: rows [row, row + rows) of columns [col, col + cols).
 class Finish {
  public:
   Finish() = default;
   template <class F>
   Finish(const F& f)
-      : object_(&f), call_([](const void* object, std::int64_t row, std::int64_t rows, std::int64_t col,
-                              std::int64_t cols) { (*static_cast<const F*>(object))(row, rows, col, cols); }) {}
+      : object_(&f),
+        call_([](const void* object, std::int64_t row, std::int64_t rows, std::int64_t col,
+                 std::int64_t cols) { (*static_cast<const F*>(object))(row, rows, col, cols); }) {}
   explicit operator bool() const { return call_; }
   void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
     if (is_transposed_) {
@@ -57,8 +58,8 @@ template <class C>
 inline constexpr bool gemm_takes_any_strides = std::is_floating_point_v<C>;
 
 /// c = a · b, or c += a · b, on the calling thread; c must not overlap the others. C is float,
-/// double or std::uint64_t (integers wrap). `finish` is called for parts of c, while they are in the
-/// first-level cache, and not again for what it has seen.
+/// double or std::uint64_t (integers wrap). `finish` is called for parts of c, while they are in
+/// the first-level cache, and not again for what it has seen.
 template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish = {});

@@ -13,18 +13,21 @@ namespace {
 /// wide) and one of a (a tile high) stay in the first.
 constexpr std::int64_t block_depth = 256, block_panels = 16;
 
-/// So many panels of a are packed together at most: where columns of a lie side by side, a few depths of
-/// each in turn, since a panel alone would read a part of each cache line.
+/// So many panels of a are packed together at most: where columns of a lie side by side, a few
+/// depths of each in turn, since a panel alone would read a part of each cache line.
 constexpr std::int64_t packed_panels = 12, packed_depth = 16;
 
-/// In a large product it is panels of a that stay in the second-level cache, while b's, in the third, meet them one
-/// after the other: a is read and packed less often. Twice as deep, it reads and writes the result half as often.
-constexpr std::int64_t large_panels = 64, large_depth = 2 * block_depth, large_packed_panels = packed_panels / 2;
+/// In a large product it is panels of a that stay in the second-level cache, while b's, in the
+/// third, meet them one after the other: a is read and packed less often. Twice as deep, it reads
+/// and writes the result half as often.
+constexpr std::int64_t large_panels = 64, large_depth = 2 * block_depth,
+                       large_packed_panels = packed_panels / 2;
 template <class T>
 bool is_large(const MatrixRef<const T>& a, std::int64_t cols) {
   // Otherwise each block of b reads rows of a as they lie, but has anything else packed anew.
   const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;
-  return a.rows >= 512 && a.cols > 2 * block_depth && cols > blocks * block_panels * tile_columns<T>;
+  return a.rows >= 512 && a.cols > 2 * block_depth &&
+         cols > blocks * block_panels * tile_columns<T>;
 }
 
 /// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
@@ -193,15 +196,16 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
     }
   }
 
-  /// Rows of the result lie far apart: fetched now, they are here when the micro-kernel adds to them. Inlined, since GCC
-  /// drops calls of functions that do nothing but fetch.
+  /// Rows of the result lie far apart: fetched now, they are here when the micro-kernel adds to
+  /// them. Inlined, since GCC drops calls of functions that do nothing but fetch.
   [[gnu::always_inline]] static void fetch_rows(const MatrixRef<T>& c) {
     const T* row = c.data;
     for (std::int64_t i = 0; i < c.rows; ++i, row += c.row_stride) {
       __builtin_prefetch(row, 1);
       __builtin_prefetch(row + width, 1);
       // One that does not begin with a cache line ends in a third.
-      if (reinterpret_cast<std::uintptr_t>(row) % vector_bytes != 0) __builtin_prefetch(row + c.cols - 1, 1);
+      if (reinterpret_cast<std::uintptr_t>(row) % vector_bytes != 0)
+        __builtin_prefetch(row + c.cols - 1, 1);
     }
   }
 
@@ -232,7 +236,7 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
   }
 
   std::int64_t group_ = 0;  // so many panels of a are packed together
-  const bool reads_b_ =  // as it lies, where the micro-kernel takes it
+  const bool reads_b_ =     // as it lies, where the micro-kernel takes it
       b_.col_stride == 1 && c_.rows <= rows_that_read(b_.row_stride);
 };
 
@@ -241,9 +245,10 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
 template <class T>
 void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
                      const MatrixRef<const T>& b, bool accumulate, const Finish& finish) {
-  run_product<BlockedProduct<T>>(c, a, b, accumulate, finish, [](const auto& to, const auto&, const auto&) {
-    return to.col_stride != 1 && to.row_stride == 1;
-  });
+  run_product<BlockedProduct<T>>(c, a, b, accumulate, finish,
+                                 [](const auto& to, const auto&, const auto&) {
+                                   return to.col_stride != 1 && to.row_stride == 1;
+                                 });
 }
 
 template void blocked_product(const MatrixRef<float>&, const MatrixRef<const float>&,

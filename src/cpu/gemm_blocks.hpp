@@ -9,7 +9,6 @@ namespace ein::host {
 /// strides and sizes; c must not overlap the others. `finish`: see gemm.
 template <class T>
 void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
-                     const MatrixRef<const T>& b, bool accumulate,
-                     const Finish& finish = {});
+                     const MatrixRef<const T>& b, bool accumulate, const Finish& finish = {});
 
 }  // namespace ein::host

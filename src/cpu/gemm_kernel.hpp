@@ -54,8 +54,8 @@ template <class T>
   std::memcpy(to, &v, sizeof v);
 }
 
-/// Which lanes a tile's last vector has, on processors that can leave the others alone. Where it has all, plain loads
-/// and stores are faster as soon as memory is far: seen by measurement.
+/// Which lanes a tile's last vector has, on processors that can leave the others alone. Where it
+/// has all, plain loads and stores are faster as soon as memory is far: seen by measurement.
 #if defined(__AVX512F__)
 inline constexpr bool has_lanes = true;
 using Lanes = __mmask16;
@@ -95,8 +95,8 @@ template <int n, class F>
   (std::make_integer_sequence<int, n>{});
 }
 
-/// What a micro-kernel works on. a may have any strides; rows of b and c are contiguous, whole vectors but for the
-/// last.
+/// What a micro-kernel works on. a may have any strides; rows of b and c are contiguous, whole
+/// vectors but for the last.
 template <class T>
 struct Tile {
   std::int64_t depth = 0;
@@ -110,7 +110,8 @@ struct Tile {
   bool accumulate = false;
 };
 
-/// c = a · b, or c += a · b, for `rows` rows and `vectors` vectors of columns, the last of which is whole or not.
+/// c = a · b, or c += a · b, for `rows` rows and `vectors` vectors of columns, the last of which is
+/// whole or not.
 template <class T, int rows, int vectors, bool is_whole>
 void multiply_tile(const Tile<T>& tile) {
   constexpr int width = vector_width<T>;
@@ -136,7 +137,10 @@ void multiply_tile(const Tile<T>& tile) {
   T* c = tile.c;
   if (tile.accumulate) {
     repeat<rows>([&](auto i) {
-      repeat<vectors>([&](auto j) { sum[i][j] += is_whole || j + 1 < vectors ? load(c + j * width) : load(c + j * width, tile.last); });
+      repeat<vectors>([&](auto j) {
+        sum[i][j] +=
+            is_whole || j + 1 < vectors ? load(c + j * width) : load(c + j * width, tile.last);
+      });
       c += tile.c_row_stride;
     });
     c = tile.c;
@@ -165,7 +169,8 @@ void pack_columns(const T* from, std::int64_t col_stride, std::int64_t depth, T*
   }
 }
 
-/// What is compiled for each number of rows less 1 (and of vectors less 1, and for whether they are whole).
+/// What is compiled for each number of rows less 1 (and of vectors less 1, and for whether they are
+/// whole).
 template <class T>
 struct TileTable {
   void (*multiply[tile_rows][tile_vectors][2])(const Tile<T>&);

@@ -17,8 +17,8 @@ Scratch& thread_scratch() {
   return *own;
 }
 
-/// A product whose rows are cut into panels as high as a tile, or nearly so, and that meet one block
-/// of b after the other.
+/// A product whose rows are cut into panels as high as a tile, or nearly so, and that meet one
+/// block of b after the other.
 template <class C, class In, class Scratch>
 class PanelProduct {
  public:
@@ -46,7 +46,8 @@ class PanelProduct {
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
 };
 
-/// c = a · b or c += a · b by a `Product`, of the transposed matrices where is_better_turned(c, a, b).
+/// c = a · b or c += a · b by a `Product`, of the transposed matrices where is_better_turned(c, a,
+/// b).
 template <class Product, class C, class In, class Choice>
 void run_product(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
                  bool accumulate, const Finish& finish, const Choice& is_better_turned) {

@@ -13,12 +13,15 @@ namespace {
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const LoopNest& nest)
-      : from_(nest.inputs[0]), to_(nest.output), element_size_(static_cast<std::int64_t>(size_of(to_.dtype))),
+      : from_(nest.inputs[0]),
+        to_(nest.output),
+        element_size_(static_cast<std::int64_t>(size_of(to_.dtype))),
         copy_(axes(nest), size_of(to_.dtype)) {}
 
   void run(const Run& run) const override {
     std::byte* to = run.buffers[static_cast<std::size_t>(to_.buffer)] + to_.offset * element_size_;
-    const std::byte* from = run.buffers[static_cast<std::size_t>(from_.buffer)] + from_.offset * element_size_;
+    const std::byte* from =
+        run.buffers[static_cast<std::size_t>(from_.buffer)] + from_.offset * element_size_;
     parallel_for(copy_.parts(), [&](std::int64_t part) { copy_.run(to, from, part); });
   }
 
@@ -38,7 +41,9 @@ class CopyKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest) { return std::make_unique<CopyKernel>(nest); }
+std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest) {
+  return std::make_unique<CopyKernel>(nest);
+}
 
 std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
   if (nest.is_gather()) return make_gather_kernel(nest);

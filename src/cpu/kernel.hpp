@@ -22,7 +22,8 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Runs on the thread pool. Thread-safe for different workspaces.
   virtual void run(const Run& run) const = 0;
-  /// Bytes of scratch memory that run() wants on so many threads. Only that of groups depends on them.
+  /// Bytes of scratch memory that run() wants on so many threads. Only that of groups depends on
+  /// them.
   virtual std::size_t workspace_bytes(int /*threads*/) const { return 0; }
 };
 
@@ -39,13 +40,13 @@ std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group
 std::unique_ptr<Kernel> make_engine(const LoopNest& nest);
 
 // One maker per kind of nest.
-std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);         // is_copy() between equal dtypes
-std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);     // sums_products()
-std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest);       // combine
-std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest);          // no combine
-std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);       // is_gather()
-std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);      // is_scatter()
-std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);         // Along::scan
-std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);         // Along::argsort
+std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);  // is_copy() between equal dtypes
+std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);  // sums_products()
+std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest);    // combine
+std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest);       // no combine
+std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);    // is_gather()
+std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);   // is_scatter()
+std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);      // Along::scan
+std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);      // Along::argsort
 
 }  // namespace ein::host

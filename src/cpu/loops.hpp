@@ -12,8 +12,8 @@
 
 namespace ein::host {
 
-/// Some axes of a nest, walked in row-major order of the list. Operand o's byte offset at the current
-/// point is offset(o); operands are the inputs, then the output.
+/// Some axes of a nest, walked in row-major order of the list. Operand o's byte offset at the
+/// current point is offset(o); operands are the inputs, then the output.
 class Loops {
  public:
   Loops() = default;
@@ -33,8 +33,10 @@ class Loops {
   class Cursor {
    public:
     Cursor(const Loops& loops, std::size_t nest_axes)
-        : loops_(loops), memory_(loops.axes_.size() + loops.operands_ + nest_axes),
-          at_(memory_.data(), loops.axes_.size()), offsets_(at_.data() + at_.size(), loops.operands_),
+        : loops_(loops),
+          memory_(loops.axes_.size() + loops.operands_ + nest_axes),
+          at_(memory_.data(), loops.axes_.size()),
+          offsets_(at_.data() + at_.size(), loops.operands_),
           index_(offsets_.data() + offsets_.size(), nest_axes) {
       std::fill(memory_.begin(), memory_.end(), 0);
     }
@@ -48,7 +50,8 @@ class Loops {
         at_[l] = linear % loops_.sizes_[l];
         linear /= loops_.sizes_[l];
         index_[loops_.axes_[l]] = at_[l];
-        for (std::size_t o = 0; o < offsets_.size(); ++o) offsets_[o] += at_[l] * loops_.stride(l, o);
+        for (std::size_t o = 0; o < offsets_.size(); ++o)
+          offsets_[o] += at_[l] * loops_.stride(l, o);
       }
     }
     /// Moves to the next point; after the last comes the first.
@@ -76,7 +79,9 @@ class Loops {
   static std::int64_t bytes(const LoopNest::Operand& operand, std::size_t axis) {
     return operand.strides[axis] * static_cast<std::int64_t>(size_of(operand.dtype));
   }
-  std::int64_t stride(std::size_t loop, std::size_t operand) const { return strides_[loop * operands_ + operand]; }
+  std::int64_t stride(std::size_t loop, std::size_t operand) const {
+    return strides_[loop * operands_ + operand];
+  }
 
   std::vector<std::size_t> axes_;
   std::vector<std::int64_t> sizes_;
@@ -87,7 +92,8 @@ class Loops {
 
 /// The address at which operand `o` of the nest begins.
 inline std::byte* base(const LoopNest::Operand& operand, std::span<std::byte* const> buffers) {
-  return buffers[static_cast<std::size_t>(operand.buffer)] + operand.offset * static_cast<std::int64_t>(size_of(operand.dtype));
+  return buffers[static_cast<std::size_t>(operand.buffer)] +
+         operand.offset * static_cast<std::int64_t>(size_of(operand.dtype));
 }
 
 /// All axes for which keep(axis) holds, in order.
@@ -102,9 +108,10 @@ std::vector<std::size_t> axes_where(const LoopNest& nest, F&& keep) {
 
 inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
 
-/// Of the axes with `reduced` as given, the best to walk in strips: one that is contiguous in `operand`,
-/// else the longest.
-inline std::size_t strip_axis(const LoopNest& nest, bool reduced, const LoopNest::Operand& operand) {
+/// Of the axes with `reduced` as given, the best to walk in strips: one that is contiguous in
+/// `operand`, else the longest.
+inline std::size_t strip_axis(const LoopNest& nest, bool reduced,
+                              const LoopNest::Operand& operand) {
   std::size_t best = no_axis;
   const auto score = [&](std::size_t a) {
     return operand.strides[a] == 1 ? INT64_MAX : nest.axes[a].size;
@@ -123,19 +130,26 @@ struct Cut {
   std::int64_t pieces() const { return size / step + (size % step != 0); }
   std::int64_t first(std::int64_t piece) const { return piece * step; }
   std::int64_t count(std::int64_t piece) const { return std::min(step, size - first(piece)); }
-  std::int64_t stride(const LoopNest::Operand& operand) const { return axis == no_axis ? 0 : operand.strides[axis]; }
+  std::int64_t stride(const LoopNest::Operand& operand) const {
+    return axis == no_axis ? 0 : operand.strides[axis];
+  }
 };
 inline Cut cut(const LoopNest& nest, std::size_t axis, std::int64_t step) {
-  return axis == no_axis ? Cut{} : Cut{axis, nest.axes[axis].size, std::min(step, std::max<std::int64_t>(1, nest.axes[axis].size))};
+  return axis == no_axis ? Cut{}
+                         : Cut{axis, nest.axes[axis].size,
+                               std::min(step, std::max<std::int64_t>(1, nest.axes[axis].size))};
 }
 
-/// Where `inner` is too short for a strip of up to `longest` elements to be worth its overhead: another
-/// axis, whose points then make the rows of a strip; no_axis if there is none. Of the axes that make a
-/// strip long enough it is the one most contiguous in `operand`.
-inline std::size_t row_axis(const LoopNest& nest, std::size_t inner, const LoopNest::Operand& operand, std::int64_t longest) {
+/// Where `inner` is too short for a strip of up to `longest` elements to be worth its overhead:
+/// another axis, whose points then make the rows of a strip; no_axis if there is none. Of the axes
+/// that make a strip long enough it is the one most contiguous in `operand`.
+inline std::size_t row_axis(const LoopNest& nest, std::size_t inner,
+                            const LoopNest::Operand& operand, std::int64_t longest) {
   if (inner == no_axis || nest.axes[inner].size > longest / 2) return no_axis;
   const std::int64_t length = std::max<std::int64_t>(1, nest.axes[inner].size);
-  const auto elements = [&](std::size_t a) { return std::min(nest.axes[a].size, longest / length) * length; };
+  const auto elements = [&](std::size_t a) {
+    return std::min(nest.axes[a].size, longest / length) * length;
+  };
   const auto is_better = [&](std::size_t a, std::size_t b) {
     const std::int64_t enough = longest / 4;
     if (elements(a) < enough || elements(b) < enough) return elements(a) > elements(b);

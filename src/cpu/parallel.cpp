@@ -1,5 +1,6 @@
-// A pool of threads for many short pieces of work: nothing is allocated for a call, and a thread gets the same
-// part of an array in one call after another, so that it finds there what it left in its cache.
+// A pool of threads for many short pieces of work: nothing is allocated for a call, and a thread
+// gets the same part of an array in one call after another, so that it finds there what it left in
+// its cache.
 #include "cpu/parallel.hpp"
 
 #include <sched.h>
@@ -30,7 +31,8 @@ void pause() {
 #endif
 }
 
-/// Some tens of microseconds, as long as the pieces between two calls often take; then a thread sleeps.
+/// Some tens of microseconds, as long as the pieces between two calls often take; then a thread
+/// sleeps.
 constexpr int spins = 1000;
 
 /// The calling thread works too, so the pool has one thread less. One call at a time uses it.
@@ -38,11 +40,13 @@ class Pool {
  public:
   explicit Pool(int threads) : ranges_(static_cast<std::size_t>(threads)) {
     try {
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(static_cast<std::size_t>(i)); });
+      for (int i = 1; i < threads; ++i)
+        workers_.emplace_back([this, i] { serve(static_cast<std::size_t>(i)); });
     } catch (const std::system_error& error) {
       stop();
-      throw Error(ErrorKind::value, "set_num_threads: the system starts no more than " + std::to_string(workers_.size() + 1) +
-                                        " threads (" + error.what() + ")");
+      throw Error(ErrorKind::value, "set_num_threads: the system starts no more than " +
+                                        std::to_string(workers_.size() + 1) + " threads (" +
+                                        error.what() + ")");
     }
   }
   ~Pool() { stop(); }
@@ -66,22 +70,26 @@ class Pool {
     inside_a_part = true;
     work(0);
     inside_a_part = false;
-    // All parts are taken. Threads that have not come yet need not; those that have are at their last part.
+    // All parts are taken. Threads that have not come yet need not; those that have are at their
+    // last part.
     state_ &= ~is_open;
     await([](std::uint32_t state) { return (state & members) == 0; });
     // Taken out, so that the exception ends with the caller.
-    if (std::exception_ptr failure = std::exchange(failure_, nullptr)) std::rethrow_exception(std::move(failure));
+    if (std::exception_ptr failure = std::exchange(failure_, nullptr))
+      std::rethrow_exception(std::move(failure));
     return true;
   }
 
  private:
-  /// Parts [next, end) wait for a thread; each thread begins with its own range and then helps the others.
+  /// Parts [next, end) wait for a thread; each thread begins with its own range and then helps the
+  /// others.
   struct alignas(64) Range {
     std::atomic<std::int64_t> next{0};
     std::int64_t end = 0;
   };
 
-  // The state counts the threads that are at work, says whether others may join them, and counts calls.
+  // The state counts the threads that are at work, says whether others may join them, and counts
+  // calls.
   static constexpr std::uint32_t members = (1U << 11) - 1, is_open = 1U << 11, one_call = 1U << 12;
   static std::uint32_t call_of(std::uint32_t state) { return state / one_call; }
 
@@ -103,7 +111,9 @@ class Pool {
     NoFork::is_had_by_another_thread();
     std::uint32_t last = 0;
     for (;;) {
-      std::uint32_t state = await([&](std::uint32_t now) { return ((now & is_open) && call_of(now) != last) || stopping_; });
+      std::uint32_t state = await([&](std::uint32_t now) {
+        return ((now & is_open) && call_of(now) != last) || stopping_;
+      });
       if (stopping_) return;
       if (!state_.compare_exchange_weak(state, state + 1)) continue;
       last = call_of(state);
@@ -122,7 +132,8 @@ class Pool {
   void work(std::size_t me) {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       Range& range = ranges_[(me + i) % ranges_.size()];
-      for (std::int64_t part; (part = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
+      for (std::int64_t part;
+           (part = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
         try {
           (*task_)(part);
         } catch (...) {
@@ -161,7 +172,8 @@ struct SharedPool {
 
 /// At exit, other threads may still work.
 SharedPool& shared_pool() {
-  auto& current = made_once([] { return std::atomic<SharedPool*>(new SharedPool(available_processors(), nullptr)); });
+  auto& current = made_once(
+      [] { return std::atomic<SharedPool*>(new SharedPool(available_processors(), nullptr)); });
   SharedPool* shared = current;
   while (shared->generation != fork_generation()) {
     auto of_child = std::make_unique<SharedPool>(shared->threads, shared);
@@ -170,7 +182,8 @@ SharedPool& shared_pool() {
   return *shared;
 }
 
-/// Ends the threads when static objects are destroyed. A call that runs keeps them to its end; later ones do without.
+/// Ends the threads when static objects are destroyed. A call that runs keeps them to its end;
+/// later ones do without.
 struct EndOfPool {
   ~EndOfPool() {
     SharedPool& shared = shared_pool();
@@ -196,7 +209,8 @@ int num_threads() { return shared_pool().threads; }
 
 void set_num_threads(int threads) {
   if (threads < 1 || threads > 1024) {
-    throw Error(ErrorKind::value, "set_num_threads: " + std::to_string(threads) + " is not between 1 and 1024");
+    throw Error(ErrorKind::value,
+                "set_num_threads: " + std::to_string(threads) + " is not between 1 and 1024");
   }
   auto pool = std::make_shared<Pool>(threads);  // says now when the system has not so many
   SharedPool& shared = shared_pool();

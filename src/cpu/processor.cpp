@@ -26,12 +26,24 @@ std::string missing_features() {
     bool is_here;
   } known[] = {
 #define EIN_FEATURE(name) {name, __builtin_cpu_supports(name) != 0}
-      EIN_FEATURE("avx"),          EIN_FEATURE("avx2"),         EIN_FEATURE("fma"),
-      EIN_FEATURE("bmi"),          EIN_FEATURE("bmi2"),         EIN_FEATURE("popcnt"),
-      EIN_FEATURE("sse4.2"),       EIN_FEATURE("avx512f"),      EIN_FEATURE("avx512cd"),
-      EIN_FEATURE("avx512bw"),     EIN_FEATURE("avx512dq"),     EIN_FEATURE("avx512vl"),
-      EIN_FEATURE("avx512vbmi"),   EIN_FEATURE("avx512vbmi2"),  EIN_FEATURE("avx512vnni"),
-      EIN_FEATURE("avx512bitalg"), EIN_FEATURE("avx512vpopcntdq"), EIN_FEATURE("avx512bf16"),
+      EIN_FEATURE("avx"),
+      EIN_FEATURE("avx2"),
+      EIN_FEATURE("fma"),
+      EIN_FEATURE("bmi"),
+      EIN_FEATURE("bmi2"),
+      EIN_FEATURE("popcnt"),
+      EIN_FEATURE("sse4.2"),
+      EIN_FEATURE("avx512f"),
+      EIN_FEATURE("avx512cd"),
+      EIN_FEATURE("avx512bw"),
+      EIN_FEATURE("avx512dq"),
+      EIN_FEATURE("avx512vl"),
+      EIN_FEATURE("avx512vbmi"),
+      EIN_FEATURE("avx512vbmi2"),
+      EIN_FEATURE("avx512vnni"),
+      EIN_FEATURE("avx512bitalg"),
+      EIN_FEATURE("avx512vpopcntdq"),
+      EIN_FEATURE("avx512bf16"),
       EIN_FEATURE("gfni")};
 #undef EIN_FEATURE
   for (const char* const* feature = kernel_features; *feature; ++feature) {
@@ -48,9 +60,10 @@ std::string missing_features() {
 void require_processor() {
   const std::string& missing = made_once([] { return missing_features(); });
   if (missing.empty()) return;
-  throw Error(ErrorKind::device, "this processor lacks " + missing +
-                                     ", which this build of ein uses\n"
-                                     "  help: build ein with EIN_NATIVE=OFF, for any processor of this architecture");
+  throw Error(ErrorKind::device,
+              "this processor lacks " + missing +
+                  ", which this build of ein uses\n"
+                  "  help: build ein with EIN_NATIVE=OFF, for any processor of this architecture");
 }
 
 }  // namespace ein::host

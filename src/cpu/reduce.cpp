@@ -1,23 +1,23 @@
-// Reductions. Strips run along a kept axis (each element of a strip its own result) or along a reduced
-// one (a strip becomes one number), whichever the input's layout favours. Short kept axes make the rows of
-// a strip: over another kept axis, or over a reduced one, and then the rows are combined at the end. Sums
-// are cascaded: runs of at most 32 partial sums are added in a row, then runs of those, so the error grows
-// with the logarithm of the number of elements. Work is cut by shape alone, so that results do not depend
-// on the threads.
+// Reductions. Strips run along a kept axis (each element of a strip its own result) or along a
+// reduced one (a strip becomes one number), whichever the input's layout favours. Short kept axes
+// make the rows of a strip: over another kept axis, or over a reduced one, and then the rows are
+// combined at the end. Sums are cascaded: runs of at most 32 partial sums are added in a row, then
+// runs of those, so the error grows with the logarithm of the number of elements. Work is cut by
+// shape alone, so that results do not depend on the threads.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <type_traits>
 
-#include "nest/combine.hpp"
-#include "schedule/rows_of.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/strip.hpp"
-#include "tensor/convert.hpp"
+#include "nest/combine.hpp"
+#include "schedule/rows_of.hpp"
 #include "tensor/compute_type.hpp"
+#include "tensor/convert.hpp"
 
 namespace ein::host {
 namespace {
@@ -33,8 +33,8 @@ C sum_lanes(C* lane) {
   }
 }
 
-/// An input that needs no evaluation is combined in longer strips: memory that is read without a break past
-/// the end of a page comes twice as fast.
+/// An input that needs no evaluation is combined in longer strips: memory that is read without a
+/// break past the end of a page comes twice as fast.
 constexpr std::int64_t plain_strip_size = 4 * strip_size;
 
 /// The sum of a strip of floats, in 32 lanes side by side, each in runs of 32.
@@ -62,7 +62,9 @@ C sum_strip(const C* values, std::size_t n) {
 template <Combine combine, class C>
 C extreme_of_strip(const C* values, std::size_t n) {
   constexpr std::size_t lanes = 32;
-  const auto pick = [](C a, C b) { return a != a || (combine == Combine::max ? a > b : a < b) ? a : b; };
+  const auto pick = [](C a, C b) {
+    return a != a || (combine == Combine::max ? a > b : a < b) ? a : b;
+  };
   C lane[lanes];
   std::fill_n(lane, lanes, identity<C>(combine));
   std::size_t i = 0;
@@ -110,7 +112,8 @@ class Cascade {
   /// Elements of memory for strips of n.
   static std::size_t scratch_size(std::size_t n) { return levels * n; }
 
-  Cascade(Combine combine, std::size_t n, C* memory) : combine_(combine), op_(scalar_op(combine)), n_(n), memory_(memory) {
+  Cascade(Combine combine, std::size_t n, C* memory)
+      : combine_(combine), op_(scalar_op(combine)), n_(n), memory_(memory) {
     clear(0);
   }
   void add(const C* values) { add(values, n_); }
@@ -153,38 +156,59 @@ template <class C>
 class ReduceKernel final : public Kernel {
  public:
   explicit ReduceKernel(const LoopNest& nest)
-      : nest_(nest), combine_(*nest.combine), body_(nest.body, nest.inputs),
-        epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue, epilogue_inputs(nest)),
+      : nest_(nest),
+        combine_(*nest.combine),
+        body_(nest.body, nest.inputs),
+        epilogue_(nest.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest.epilogue,
+                  epilogue_inputs(nest)),
         tile_axis_(host::strip_axis(nest, false, guide())),
-        reduced_axis_(host::strip_axis(nest, true, guide())), along_reduced_(choose_direction()),
-        row_axis_(choose_rows()), rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
+        reduced_axis_(host::strip_axis(nest, true, guide())),
+        along_reduced_(choose_direction()),
+        row_axis_(choose_rows()),
+        rows_are_reduced_(row_axis_ != no_axis && nest.axes[row_axis_].reduced) {
     tile_length_ = tile_axis_ == no_axis ? 1 : nest.axes[tile_axis_].size;
     const std::int64_t rows = strip_size / std::max<std::int64_t>(1, tile_length_);
     if (along_reduced_) {
       const bool is_plain = body_.is_plain_input() && nest.inputs[0].strides[reduced_axis_] == 1;
       reduced_cut_ = cut(nest, reduced_axis_, is_plain ? plain_strip_size : strip_size);
       std::int64_t elements = 1;  // of one result
-      for (const LoopNest::NestAxis& axis : nest.axes) elements *= axis.reduced ? std::max<std::int64_t>(1, axis.size) : 1;
+      for (const LoopNest::NestAxis& axis : nest.axes)
+        elements *= axis.reduced ? std::max<std::int64_t>(1, axis.size) : 1;
       results_inside_ = kept_lies_inside();
-      kept_cut_ = cut(nest, tile_axis_, results_inside_ ? strip_size : std::clamp<std::int64_t>(elements_per_part / elements, 1, strip_size));
+      kept_cut_ = cut(nest, tile_axis_,
+                      results_inside_
+                          ? strip_size
+                          : std::clamp<std::int64_t>(elements_per_part / elements, 1, strip_size));
     } else if (rows_are_reduced_) {
       reduced_cut_ = cut(nest, row_axis_, rows);
     } else {
       const bool is_plain = body_.is_plain_input() && stride(nest.inputs[0], tile_axis_) == 1;
-      kept_cut_ = row_axis_ == no_axis ? cut(nest, tile_axis_, is_plain ? plain_strip_size : strip_size) : cut(nest, row_axis_, rows);
+      kept_cut_ = row_axis_ == no_axis
+                      ? cut(nest, tile_axis_, is_plain ? plain_strip_size : strip_size)
+                      : cut(nest, row_axis_, rows);
     }
     const auto is_looped = [&](std::size_t a) {
-      return a != kept_cut_.axis && a != reduced_cut_.axis && (row_axis_ == no_axis || a != tile_axis_);
+      return a != kept_cut_.axis && a != reduced_cut_.axis &&
+             (row_axis_ == no_axis || a != tile_axis_);
     };
-    tiles_over_ = Loops(nest, axes_where(nest, [&](std::size_t a) { return !nest.axes[a].reduced && is_looped(a); }));
-    reduced_over_ = Loops(nest, axes_where(nest, [&](std::size_t a) { return nest.axes[a].reduced && is_looped(a); }));
+    tiles_over_ = Loops(nest, axes_where(nest, [&](std::size_t a) {
+                          return !nest.axes[a].reduced && is_looped(a);
+                        }));
+    reduced_over_ = Loops(nest, axes_where(nest, [&](std::size_t a) {
+                            return nest.axes[a].reduced && is_looped(a);
+                          }));
     tiles_ = tile_length_ == 0 ? 0 : tiles_over_.count() * kept_cut_.pieces();
     units_ = reduced_over_.count() * reduced_cut_.pieces();
-    const std::int64_t unit = kept_cut_.step * reduced_cut_.step * (row_axis_ == no_axis ? 1 : tile_length_);
-    // Few results of many elements: the reduced range is cut as well, and the pieces combined after.
-    const double elements_per_tile = static_cast<double>(unit) * static_cast<double>(units_);  // may exceed 63 bits
-    const auto parts = static_cast<std::int64_t>(elements_per_tile / static_cast<double>(elements_per_part));
-    if (tiles_ > 0 && tiles_ < 16) chunks_ = std::clamp<std::int64_t>(parts, 1, std::clamp<std::int64_t>(units_, 1, 64));
+    const std::int64_t unit =
+        kept_cut_.step * reduced_cut_.step * (row_axis_ == no_axis ? 1 : tile_length_);
+    // Few results of many elements: the reduced range is cut as well, and the pieces combined
+    // after.
+    const double elements_per_tile =
+        static_cast<double>(unit) * static_cast<double>(units_);  // may exceed 63 bits
+    const auto parts =
+        static_cast<std::int64_t>(elements_per_tile / static_cast<double>(elements_per_part));
+    if (tiles_ > 0 && tiles_ < 16)
+      chunks_ = std::clamp<std::int64_t>(parts, 1, std::clamp<std::int64_t>(units_, 1, 64));
     tiles_per_part_ = static_cast<std::int64_t>(
         std::max(1.0, static_cast<double>(elements_per_part) / std::max(1.0, elements_per_tile)));
     for (const LoopNest::Operand& input : epilogue_inputs(nest)) {
@@ -222,7 +246,8 @@ class ReduceKernel final : public Kernel {
     parallel_for(tiles_ * chunks_, [&](std::int64_t part) {
       Worker worker(*this, run.buffers);
       const std::int64_t tile = part / chunks_, chunk = part % chunks_;
-      const C* values = worker.reduce(tile, units_ * chunk / chunks_, units_ * (chunk + 1) / chunks_);
+      const C* values =
+          worker.reduce(tile, units_ * chunk / chunks_, units_ * (chunk + 1) / chunks_);
       std::copy_n(values, results_of(tile), partial_of(tile, chunk));
     });
     Worker worker(*this, run.buffers);
@@ -235,7 +260,9 @@ class ReduceKernel final : public Kernel {
 
  private:
   /// The operand whose layout decides how to walk; a body of constants alone has no input.
-  const LoopNest::Operand& guide() const { return nest_.inputs.empty() ? nest_.output : nest_.inputs[0]; }
+  const LoopNest::Operand& guide() const {
+    return nest_.inputs.empty() ? nest_.output : nest_.inputs[0];
+  }
 
   /// What the epilogue reads: the combined values and inputs of the nest.
   static std::vector<LoopNest::Operand> epilogue_inputs(const LoopNest& nest) {
@@ -256,20 +283,23 @@ class ReduceKernel final : public Kernel {
     const bool tile_is_easy = stride(tile_axis_) == 1;
     const bool reduced_is_easy = stride(reduced_axis_) <= 1 && nest_.axes[reduced_axis_].size >= 16;
     if (tile_is_easy != reduced_is_easy) return reduced_is_easy;
-    const std::int64_t reduced_stride = std::abs(stride(reduced_axis_)), tile_stride = std::abs(stride(tile_axis_));
-    if (!tile_is_easy && reduced_stride != tile_stride && std::min(nest_.axes[reduced_axis_].size, nest_.axes[tile_axis_].size) >= 16) {
+    const std::int64_t reduced_stride = std::abs(stride(reduced_axis_)),
+                       tile_stride = std::abs(stride(tile_axis_));
+    if (!tile_is_easy && reduced_stride != tile_stride &&
+        std::min(nest_.axes[reduced_axis_].size, nest_.axes[tile_axis_].size) >= 16) {
       return reduced_stride < tile_stride;
     }
     return nest_.axes[reduced_axis_].size > nest_.axes[tile_axis_].size;
   }
 
-  /// Whether the kept axis, of enough results, lies within a reduced axis that is not walked in strips: memory is then
-  /// read in order if each step of that axis adds to all results.
+  /// Whether the kept axis, of enough results, lies within a reduced axis that is not walked in
+  /// strips: memory is then read in order if each step of that axis adds to all results.
   bool kept_lies_inside() const {
     if (tile_axis_ == no_axis || nest_.axes[tile_axis_].size < 8) return false;
     for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
       const bool is_looped = nest_.axes[a].reduced && a != reduced_axis_ && nest_.axes[a].size > 1;
-      if (is_looped && std::abs(guide().strides[a]) > std::abs(guide().strides[tile_axis_])) return true;
+      if (is_looped && std::abs(guide().strides[a]) > std::abs(guide().strides[tile_axis_]))
+        return true;
     }
     return false;
   }
@@ -286,14 +316,19 @@ class ReduceKernel final : public Kernel {
     const std::int64_t count = kept_cut_.count(tile % kept_cut_.pieces());
     return static_cast<std::size_t>(row_axis_ == no_axis ? count : count * tile_length_);
   }
-  std::size_t row_length() const { return row_axis_ == no_axis ? 0 : static_cast<std::size_t>(tile_length_); }
+  std::size_t row_length() const {
+    return row_axis_ == no_axis ? 0 : static_cast<std::size_t>(tile_length_);
+  }
 
   /// What one thread needs for the tiles it works on.
   class Worker {
    public:
     Worker(const ReduceKernel& kernel, std::span<std::byte* const> buffers)
-        : k_(kernel), buffers_(buffers), tiles_(kernel.tiles_over_, kernel.nest_.axes.size()),
-          reduced_(kernel.reduced_over_, kernel.nest_.axes.size()), from_(kernel.epilogue_steps_.size()) {
+        : k_(kernel),
+          buffers_(buffers),
+          tiles_(kernel.tiles_over_, kernel.nest_.axes.size()),
+          reduced_(kernel.reduced_over_, kernel.nest_.axes.size()),
+          from_(kernel.epilogue_steps_.size()) {
       const auto strip = static_cast<std::size_t>(k_.tile_size());
       C* memory = strip_scratch<C>(k_.body_.scratch_size() + k_.epilogue_.scratch_size() + strip +
                                    Cascade<C>::scratch_size(strip) + Cascade<C>::scratch_size(1));
@@ -322,7 +357,8 @@ class ReduceKernel final : public Kernel {
         }
         return cascade.result();
       } else {
-        for (std::size_t j = 0; j < results; ++j) results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
+        for (std::size_t j = 0; j < results; ++j)
+          results_[j] = reduce_one(first + static_cast<std::int64_t>(j), begin, end);
       }
       return results_;
     }
@@ -332,29 +368,40 @@ class ReduceKernel final : public Kernel {
       tiles_.seek(tile / k_.kept_cut_.pieces());
       const LoopNest::Operand& output = k_.nest_.output;
       const std::int64_t first = k_.kept_cut_.first(tile % k_.kept_cut_.pieces());
-      const std::size_t all = k_.results_of(tile), row_length = k_.rows_are_reduced_ ? 0 : k_.row_length();
+      const std::size_t all = k_.results_of(tile),
+                        row_length = k_.rows_are_reduced_ ? 0 : k_.row_length();
       for (std::size_t done = 0; done < all; done += strip_size) {
         const std::size_t n = std::min<std::size_t>(strip_size, all - done);
-        const std::int64_t at = first + static_cast<std::int64_t>(done);  // rows fill one strip at most
+        const std::int64_t at =
+            first + static_cast<std::int64_t>(done);  // rows fill one strip at most
         from_[0] = reinterpret_cast<const std::byte*>(values + done);
         for (std::size_t i = 1; i < from_.size(); ++i) {
           const LoopNest::Operand& input = k_.nest_.inputs[i];
-          from_[i] = base(input, buffers_) + tiles_.offset(i) + at * k_.kept_cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
+          from_[i] =
+              base(input, buffers_) + tiles_.offset(i) +
+              at * k_.kept_cut_.stride(input) * static_cast<std::int64_t>(size_of(input.dtype));
         }
-        const C* out = k_.epilogue_.evaluate({from_, k_.epilogue_steps_, k_.epilogue_row_steps_, row_length}, n, epilogue_);
-        std::byte* to = base(output, buffers_) + tiles_.offset(k_.nest_.inputs.size()) +
-                        at * k_.kept_cut_.stride(output) * static_cast<std::int64_t>(size_of(output.dtype));
-        store_strip(out, n, row_length, to, output.dtype, stride(output, k_.tile_axis_), stride(output, k_.row_axis_));
+        const C* out = k_.epilogue_.evaluate(
+            {from_, k_.epilogue_steps_, k_.epilogue_row_steps_, row_length}, n, epilogue_);
+        std::byte* to =
+            base(output, buffers_) + tiles_.offset(k_.nest_.inputs.size()) +
+            at * k_.kept_cut_.stride(output) * static_cast<std::int64_t>(size_of(output.dtype));
+        store_strip(out, n, row_length, to, output.dtype, stride(output, k_.tile_axis_),
+                    stride(output, k_.row_axis_));
       }
     }
 
    private:
     /// The values of the body at a unit of the reduced range, `at` elements into kept_cut_.
-    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n) { return strip(at, reduced_first, n, k_.row_length()); }
-    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n, std::size_t row_length) {
+    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n) {
+      return strip(at, reduced_first, n, k_.row_length());
+    }
+    const C* strip(std::int64_t at, std::int64_t reduced_first, std::size_t n,
+                   std::size_t row_length) {
       for (std::size_t i = 0; i < k_.nest_.inputs.size(); ++i) {
         const LoopNest::Operand& input = k_.nest_.inputs[i];
-        const std::int64_t elements = at * k_.kept_cut_.stride(input) + reduced_first * k_.reduced_cut_.stride(input);
+        const std::int64_t elements =
+            at * k_.kept_cut_.stride(input) + reduced_first * k_.reduced_cut_.stride(input);
         from_[i] = base(input, buffers_) + tiles_.offset(i) + reduced_.offset(i) +
                    elements * static_cast<std::int64_t>(size_of(input.dtype));
       }
@@ -377,7 +424,8 @@ class ReduceKernel final : public Kernel {
       }
     }
 
-    const C* reduce_strips(std::int64_t at, std::size_t results, std::int64_t begin, std::int64_t end) {
+    const C* reduce_strips(std::int64_t at, std::size_t results, std::int64_t begin,
+                           std::int64_t end) {
       std::size_t rows = k_.rows_are_reduced_ ? static_cast<std::size_t>(k_.reduced_cut_.step) : 1;
       Cascade<C> cascade(k_.combine_, rows * results, cascade_);
       for_units(begin, end, [&](std::int64_t first, std::size_t count) {
@@ -400,20 +448,26 @@ class ReduceKernel final : public Kernel {
           // Combined where they lie.
           const C* values = strip(at, first, n);
           const std::int64_t step = k_.kept_cut_.stride(k_.nest_.inputs[0]);
-          for (std::size_t j = 0; j < results; ++j) results_[j] = combine_strip(k_.combine_, values + static_cast<std::int64_t>(j) * step, n);
+          for (std::size_t j = 0; j < results; ++j)
+            results_[j] =
+                combine_strip(k_.combine_, values + static_cast<std::int64_t>(j) * step, n);
           return;
         }
-        const std::size_t rows = n == 0 ? results : std::max<std::size_t>(1, static_cast<std::size_t>(strip_size) / n);
+        const std::size_t rows =
+            n == 0 ? results : std::max<std::size_t>(1, static_cast<std::size_t>(strip_size) / n);
         for (std::size_t j = 0; j < results; j += rows) {
           const std::size_t count = std::min(rows, results - j);
-          const C* values = strip(at + static_cast<std::int64_t>(j), first, n * count, count > 1 ? n : 0);
-          for (std::size_t r = 0; r < count; ++r) results_[j + r] = combine_strip(k_.combine_, values + r * n, n);
+          const C* values =
+              strip(at + static_cast<std::int64_t>(j), first, n * count, count > 1 ? n : 0);
+          for (std::size_t r = 0; r < count; ++r)
+            results_[j + r] = combine_strip(k_.combine_, values + r * n, n);
         }
       });
     }
 
     C reduce_one(std::int64_t at, std::int64_t begin, std::int64_t end) {
-      // The cascade is for numbers one at a time too slow a way to combine them, so strips of them come between.
+      // The cascade is for numbers one at a time too slow a way to combine them, so strips of them
+      // come between.
       Cascade<C> cascade(k_.combine_, 1, scalars_);
       C partial[strip_size];
       std::size_t partials = 0;
@@ -447,7 +501,8 @@ class ReduceKernel final : public Kernel {
   Cut kept_cut_, reduced_cut_;
   Loops tiles_over_, reduced_over_;
   std::int64_t tile_length_;
-  std::vector<std::int64_t> steps_, row_steps_;  // of the inputs, along a strip and between its rows
+  std::vector<std::int64_t> steps_,
+      row_steps_;  // of the inputs, along a strip and between its rows
   std::vector<std::int64_t> epilogue_steps_, epilogue_row_steps_;  // of what the epilogue reads
   std::int64_t tiles_, units_, chunks_ = 1, tiles_per_part_;
 };
@@ -455,10 +510,12 @@ class ReduceKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest) {
-  if (asks_index(nest.body) || asks_index(nest.epilogue)) throw std::logic_error("reduce: an index in what is combined");
-  return visit_compute_type(nest.compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
-    return std::make_unique<ReduceKernel<C>>(nest);
-  });
+  if (asks_index(nest.body) || asks_index(nest.epilogue))
+    throw std::logic_error("reduce: an index in what is combined");
+  return visit_compute_type(nest.compute,
+                            [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+                              return std::make_unique<ReduceKernel<C>>(nest);
+                            });
 }
 
 }  // namespace ein::host

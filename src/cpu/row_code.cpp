@@ -11,8 +11,8 @@
 
 #include <asmjit/x86.h>
 
-#include "nest/combine.hpp"
 #include "cpu/vector_code.hpp"
+#include "nest/combine.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::host {
@@ -22,32 +22,41 @@ namespace x86 = asmjit::x86;
 using Vector = VectorCode::Vector;
 
 constexpr int lanes = 16;
-/// Partial sums of a row are themselves summed after so many vectors each, as in the strips' cascade.
+/// Partial sums of a row are themselves summed after so many vectors each, as in the strips'
+/// cascade.
 constexpr std::int64_t vectors_in_run = 32;
-/// Rows of up to so many elements are combined sixteen together; longer ones hide the time that combining their lanes takes.
+/// Rows of up to so many elements are combined sixteen together; longer ones hide the time that
+/// combining their lanes takes.
 constexpr std::int64_t longest_together = 4 * lanes - 1;
 
 bool can_read(DType dtype, std::int64_t step) {
   if (dtype == DType::i64) return step == 0;
-  return VectorCode::can_load(dtype) && (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
+  return VectorCode::can_load(dtype) &&
+         (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
 }
 
 /// The others look for NaN, row by row.
-bool can_combine_together(Combine combine) { return combine == Combine::sum || combine == Combine::prod; }
+bool can_combine_together(Combine combine) {
+  return combine == Combine::sum || combine == Combine::prod;
+}
 
 bool can_combine(Combine combine) {
   switch (combine) {
     case Combine::sum:
     case Combine::prod:
     case Combine::max:
-    case Combine::min: return true;
+    case Combine::min:
+      return true;
     case Combine::any:
-    case Combine::all: return false;
+    case Combine::all:
+      return false;
   }
   return false;
 }
 
-std::int64_t bytes_to_next_row(const Schedule::Place& place) { return place.row_step * static_cast<std::int64_t>(size_of(place.dtype)); }
+std::int64_t bytes_to_next_row(const Schedule::Place& place) {
+  return place.row_step * static_cast<std::int64_t>(size_of(place.dtype));
+}
 
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
@@ -90,10 +99,12 @@ struct Stage {
 
 class Emitter {
  public:
-  Emitter(const Schedule::Part& part, x86::Compiler& code) : part_(part), code_(code), vectors_(code) {
+  Emitter(const Schedule::Part& part, x86::Compiler& code)
+      : part_(part), code_(code), vectors_(code) {
     for (const Schedule::RowNest& nest : part.rows.nests) {
       bodies_.emplace_back(nest.body);
-      epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt : std::optional<Expression>(nest.epilogue));
+      epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt
+                                                       : std::optional<Expression>(nest.epilogue));
     }
   }
 
@@ -125,14 +136,18 @@ class Emitter {
     written_of_row_.clear();
     const std::vector<Stage> in_order = stages();
     for (std::size_t s = 0; s < in_order.size(); ++s) {
-      if (in_order[s].is_scalar) emit_scalars(in_order[s]);
-      else emit_loop(in_order[s], first_read_after(in_order, s));
+      if (in_order[s].is_scalar)
+        emit_scalars(in_order[s]);
+      else
+        emit_loop(in_order[s], first_read_after(in_order, s));
     }
     move_by_rows(1);
     code_.cmp(row_, rows_);
     code_.jl(next_row);
     code_.bind(end);
-    if (std::any_of(part_.places.begin(), part_.places.end(), [](const Schedule::Place& place) { return place.streams; })) code_.sfence();
+    if (std::any_of(part_.places.begin(), part_.places.end(),
+                    [](const Schedule::Place& place) { return place.streams; }))
+      code_.sfence();
     code_.endFunc();
   }
 
@@ -148,17 +163,22 @@ class Emitter {
     code_.add(row_, rows);
   }
 
-  /// Whether sixteen rows can be combined together, into sixteen results side by side: a sum or product of short rows, of values
-  /// that do not change from row to row but along it.
+  /// Whether sixteen rows can be combined together, into sixteen results side by side: a sum or
+  /// product of short rows, of values that do not change from row to row but along it.
   bool is_combined_together() const {
-    if (part_.rows.nests.size() != 1 || part_.rows.length.loop >= 0 || part_.rows.length.size > longest_together) return false;
+    if (part_.rows.nests.size() != 1 || part_.rows.length.loop >= 0 ||
+        part_.rows.length.size > longest_together)
+      return false;
     const Schedule::RowNest& nest = part_.rows.nests[0];
-    if (!nest.combine || !can_combine_together(*nest.combine) || part_.places[nest.output].row_step != 1) return false;
+    if (!nest.combine || !can_combine_together(*nest.combine) ||
+        part_.places[nest.output].row_step != 1)
+      return false;
     for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
       for (const ScalarStep& step : expr->steps) {
         if (step.op == ScalarOp::index) return false;
         if (step.op != ScalarOp::input || (expr == &nest.epilogue && step.which == 0)) continue;
-        const Schedule::Place& place = part_.places[nest.inputs[static_cast<std::size_t>(step.which)]];
+        const Schedule::Place& place =
+            part_.places[nest.inputs[static_cast<std::size_t>(step.which)]];
         if (place.step == 0 && place.row_step != 0) return false;
       }
     }
@@ -167,7 +187,8 @@ class Emitter {
 
   void emit_rows_together() {
     const Schedule::RowNest& nest = part_.rows.nests[0];
-    const std::int64_t vectors = (part_.rows.length.size + lanes - 1) / lanes, in_last = part_.rows.length.size - (vectors - 1) * lanes;
+    const std::int64_t vectors = (part_.rows.length.size + lanes - 1) / lanes,
+                       in_last = part_.rows.length.size - (vectors - 1) * lanes;
     const x86::Gp last = code_.newInt64();
     x86::KReg mask;
     if (in_last < lanes) {
@@ -191,13 +212,15 @@ class Emitter {
     for (int r = 0; r < lanes; ++r) {
       sums.push_back(start(0));
       for (int v = 0; v < vectors; ++v) {
-        Lane lane{.unrolled = v, .row = r, .mask = v + 1 == vectors && in_last < lanes ? &mask : nullptr};
+        Lane lane{
+            .unrolled = v, .row = r, .mask = v + 1 == vectors && in_last < lanes ? &mask : nullptr};
         combine_into(0, sums.back(), lane);
       }
     }
     const Vector all = vectors_.combine_lanes_of(*nest.combine, sums);
     const Vector result = epilogues_[0] ? epilogue(0, all) : all;
-    vectors_.store(x86::ptr(address(nest.output)), part_.places[nest.output].dtype, result, nullptr);
+    vectors_.store(x86::ptr(address(nest.output)), part_.places[nest.output].dtype, result,
+                   nullptr);
     move_by_rows(lanes);
     code_.jmp(next);
     code_.bind(end);
@@ -213,9 +236,13 @@ class Emitter {
       std::size_t s = 0;
       for (std::size_t m = 0; m < n; ++m) {
         const Schedule::RowNest& before = part_.rows.nests[m];
-        const bool needs_row = reads(nest, before.output) && (before.combine || before.is_scalar || nest.is_scalar);
-        if (needs_row) s = std::max(s, stage_of[m] + 1);
-        else if (reads(nest, before.output) || reads(before, nest.output) || before.output == nest.output) s = std::max(s, stage_of[m]);
+        const bool needs_row =
+            reads(nest, before.output) && (before.combine || before.is_scalar || nest.is_scalar);
+        if (needs_row)
+          s = std::max(s, stage_of[m] + 1);
+        else if (reads(nest, before.output) || reads(before, nest.output) ||
+                 before.output == nest.output)
+          s = std::max(s, stage_of[m]);
       }
       while (s < result.size() && result[s].is_scalar != nest.is_scalar) ++s;
       if (s == result.size()) result.push_back({{}, nest.is_scalar});
@@ -235,8 +262,8 @@ class Emitter {
     std::int64_t bytes;
   };
 
-  /// What the loop after stage s is the first to read of the row, or that of the next row. The only loop of a row is left
-  /// to the processor, which knows what follows on what has been read.
+  /// What the loop after stage s is the first to read of the row, or that of the next row. The only
+  /// loop of a row is left to the processor, which knows what follows on what has been read.
   std::vector<Ahead> first_read_after(const std::vector<Stage>& stages, std::size_t s) const {
     std::size_t next = s;
     do next = (next + 1) % stages.size();
@@ -264,8 +291,10 @@ class Emitter {
   /// What has been computed at one place of the row, or for the row as a whole.
   struct Known {
     std::map<std::size_t, Vector> places;
-    std::map<std::pair<std::size_t, int>, Vector> steps;  // of a nest; epilogues count from nests.size() on
-    std::map<std::array<std::uint32_t, 4>, Vector> results;  // of an operation and the registers of its arguments
+    std::map<std::pair<std::size_t, int>, Vector>
+        steps;  // of a nest; epilogues count from nests.size() on
+    std::map<std::array<std::uint32_t, 4>, Vector>
+        results;  // of an operation and the registers of its arguments
   };
   /// One vector of elements of the row.
   struct Lane {
@@ -277,8 +306,12 @@ class Emitter {
 
   using Sums = std::map<std::size_t, std::vector<Vector>>;  // of a nest
 
-  const Expression& expression(std::size_t e) const { return e < bodies_.size() ? bodies_[e] : *epilogues_[e - bodies_.size()]; }
-  const Schedule::RowNest& nest_of(std::size_t e) const { return part_.rows.nests[e % bodies_.size()]; }
+  const Expression& expression(std::size_t e) const {
+    return e < bodies_.size() ? bodies_[e] : *epilogues_[e - bodies_.size()];
+  }
+  const Schedule::RowNest& nest_of(std::size_t e) const {
+    return part_.rows.nests[e % bodies_.size()];
+  }
 
   /// Whether a step's value changes along the row.
   bool varies(std::size_t e, int s) {
@@ -309,8 +342,10 @@ class Emitter {
   }
 
   x86::Mem at(std::size_t p, const Lane& lane) {
-    const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) * (part_.places[p].step == 2 ? 2 : 1);
-    const auto shift = static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
+    const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) *
+                       (part_.places[p].step == 2 ? 2 : 1);
+    const auto shift =
+        static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
     const auto to_row = static_cast<std::int32_t>(lane.row * bytes_to_next_row(part_.places[p]));
     return x86::ptr(address(p), i_, shift, to_row + lane.unrolled * lanes * bytes);
   }
@@ -322,11 +357,13 @@ class Emitter {
     if (part_.rows.axes[axis].is_row) code_.add(value, row_);
     const Vector result = code_.newZmm();
     if (is_along) {
-      static constexpr std::int32_t ramp[lanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+      static constexpr std::int32_t ramp[lanes] = {0, 1, 2,  3,  4,  5,  6,  7,
+                                                   8, 9, 10, 11, 12, 13, 14, 15};
       code_.add(value, i_);
       code_.add(value, lane->unrolled * lanes);
       code_.vpbroadcastd(result, value.r32());
-      code_.vpaddd(result, result, code_.newConst(asmjit::ConstPoolScope::kLocal, ramp, sizeof ramp));
+      code_.vpaddd(result, result,
+                   code_.newConst(asmjit::ConstPoolScope::kLocal, ramp, sizeof ramp));
     } else {
       code_.vpbroadcastd(result, value.r32());
     }
@@ -337,10 +374,12 @@ class Emitter {
   /// The value of a step: of the whole row where it does not vary, else at `lane`.
   Vector value(std::size_t e, int s, Lane* lane) {
     const ScalarStep& step = expression(e).step(s);
-    if (step.op == ScalarOp::constant) return vectors_.constant_vector(static_cast<float>(step.real));
+    if (step.op == ScalarOp::constant)
+      return vectors_.constant_vector(static_cast<float>(step.real));
     const bool is_of_row = !varies(e, s);
     Known& known = is_of_row ? of_row_ : lane->known;
-    if (const auto found = known.steps.find({e, s}); found != known.steps.end()) return found->second;
+    if (const auto found = known.steps.find({e, s}); found != known.steps.end())
+      return found->second;
     const Vector result = compute(e, s, is_of_row ? nullptr : lane);
     known.steps.insert_or_assign({e, s}, result);
     return result;
@@ -356,9 +395,10 @@ class Emitter {
       const auto written = written_of_row_.find(p);
       if (!lane && written != written_of_row_.end()) return written->second;
       const Schedule::Place& place = part_.places[p];
-      const Vector result = !lane             ? vectors_.load_one(address(p), place.dtype)
-                            : place.step == 2 ? vectors_.load_every_other(at(p, *lane), lane->mask)
-                                              : vectors_.load(at(p, *lane), place.dtype, lane->mask);
+      const Vector result = !lane ? vectors_.load_one(address(p), place.dtype)
+                            : place.step == 2
+                                ? vectors_.load_every_other(at(p, *lane), lane->mask)
+                                : vectors_.load(at(p, *lane), place.dtype, lane->mask);
       known.places.insert_or_assign(p, result);
       return result;
     }
@@ -385,18 +425,22 @@ class Emitter {
     }
     // Nests that share a loop often have the same in common.
     Known& known = lane ? lane->known : of_row_;
-    if (const auto found = known.results.find(key); found != known.results.end()) return found->second;
+    if (const auto found = known.results.find(key); found != known.results.end())
+      return found->second;
     return known.results[key] = vectors_.apply(step.op, args[0], args[1], args[2]);
   }
 
   /// A product that only one step reads, which may then take its factors: it is rounded once less.
   std::optional<ScalarStep> single_product(std::size_t e, int s, const Lane* lane) {
     const ScalarStep& step = expression(e).step(s);
-    const bool is_single = step.op == ScalarOp::mul && expression(e).uses[static_cast<std::size_t>(s)] == 1;
+    const bool is_single =
+        step.op == ScalarOp::mul && expression(e).uses[static_cast<std::size_t>(s)] == 1;
     return is_single && varies(e, s) == (lane != nullptr) ? std::optional(step) : std::nullopt;
   }
-  Vector multiply_add(std::size_t e, const ScalarStep& product, int other, bool minus_product, bool minus_other, Lane* lane) {
-    const Vector x = value(e, product.args[0], lane), y = value(e, product.args[1], lane), z = value(e, other, lane);
+  Vector multiply_add(std::size_t e, const ScalarStep& product, int other, bool minus_product,
+                      bool minus_other, Lane* lane) {
+    const Vector x = value(e, product.args[0], lane), y = value(e, product.args[1], lane),
+                 z = value(e, other, lane);
     return vectors_.multiply_add(x, y, z, minus_product, minus_other);
   }
 
@@ -405,11 +449,16 @@ class Emitter {
     const Expression& expr = expression(e);
     for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
       const ScalarStep& step = expr.step(s);
-      if (expr.uses[static_cast<std::size_t>(s)] == 0 || step.op == ScalarOp::constant || varies(e, s)) continue;
-      const bool is_read = std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& other) {
-        const auto o = static_cast<int>(&other - expr.steps.data());
-        return expr.uses[static_cast<std::size_t>(o)] > 0 && varies(e, o) && std::find(other.args, other.args + info(other.op).arity, s) != other.args + info(other.op).arity;
-      });
+      if (expr.uses[static_cast<std::size_t>(s)] == 0 || step.op == ScalarOp::constant ||
+          varies(e, s))
+        continue;
+      const bool is_read =
+          std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& other) {
+            const auto o = static_cast<int>(&other - expr.steps.data());
+            return expr.uses[static_cast<std::size_t>(o)] > 0 && varies(e, o) &&
+                   std::find(other.args, other.args + info(other.op).arity, s) !=
+                       other.args + info(other.op).arity;
+          });
       if (is_read || s == expr.value) value(e, s, nullptr);
     }
   }
@@ -427,13 +476,16 @@ class Emitter {
   /// Stores a value of the row as a whole.
   void store_one(std::size_t n, const Vector& value) {
     const std::size_t p = part_.rows.nests[n].output;
-    written_of_row_.insert_or_assign(p, vectors_.store_one(address(p), part_.places[p].dtype, value));
+    written_of_row_.insert_or_assign(p,
+                                     vectors_.store_one(address(p), part_.places[p].dtype, value));
   }
 
-  /// How many vectors are worked on side by side: several sums hide the time that an addition takes. The same for all
-  /// nests, so that a sum does not depend on what shares its loop.
+  /// How many vectors are worked on side by side: several sums hide the time that an addition
+  /// takes. The same for all nests, so that a sum does not depend on what shares its loop.
   int unrolling(const Stage& stage) const {
-    const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) { return part_.rows.nests[n].combine.has_value(); });
+    const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) {
+      return part_.rows.nests[n].combine.has_value();
+    });
     return combines ? 4 : 1;
   }
 
@@ -482,7 +534,8 @@ class Emitter {
     code_.bind(body);
     for (int u = 0; u < unroll; ++u) {
       Lane lane{.unrolled = u};
-      for (const Ahead& next : ahead) code_.prefetcht0(at(next.place, lane).cloneAdjusted(next.bytes));
+      for (const Ahead& next : ahead)
+        code_.prefetcht0(at(next.place, lane).cloneAdjusted(next.bytes));
       emit_nests(stage, lane, sums);
     }
     code_.add(i_, unroll * lanes);
@@ -492,7 +545,8 @@ class Emitter {
       for (std::size_t n : combining) {
         for (const Vector& sum : sums[n]) {
           vectors_.combine(*part_.rows.nests[n].combine, totals[n], sum, nullptr);
-          code_.vmovaps(sum, vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine)));
+          code_.vmovaps(sum,
+                        vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine)));
         }
       }
       code_.cmp(i_, whole);
@@ -519,7 +573,8 @@ class Emitter {
     for (std::size_t n : combining) {
       const Combine how = *part_.rows.nests[n].combine;
       const Vector all = sums[n][0];
-      for (std::size_t u = 1; u < sums[n].size(); ++u) vectors_.combine(how, all, sums[n][u], nullptr);
+      for (std::size_t u = 1; u < sums[n].size(); ++u)
+        vectors_.combine(how, all, sums[n][u], nullptr);
       if (has_runs) vectors_.combine(how, all, totals[n], nullptr);
       vectors_.combine_lanes(how, all);
       if (is_extreme(n)) vectors_.put_nan(all, found_nan_[n]);
@@ -527,15 +582,21 @@ class Emitter {
     }
   }
 
-  bool is_extreme(std::size_t n) const { return part_.rows.nests[n].combine == Combine::max || part_.rows.nests[n].combine == Combine::min; }
-  Vector start(std::size_t n) { return vectors_.copy(vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine))); }
+  bool is_extreme(std::size_t n) const {
+    return part_.rows.nests[n].combine == Combine::max ||
+           part_.rows.nests[n].combine == Combine::min;
+  }
+  Vector start(std::size_t n) {
+    return vectors_.copy(vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine)));
+  }
 
   /// Of a combined value, input 0 of the epilogue; the others are values of the row.
   Vector epilogue(std::size_t n, const Vector& combined) {
     const std::size_t e = bodies_.size() + n;
     const Expression& expr = expression(e);
     for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
-      if (expr.step(s).op == ScalarOp::input && expr.step(s).which == 0) of_row_.steps.insert_or_assign({e, s}, combined);
+      if (expr.step(s).op == ScalarOp::input && expr.step(s).which == 0)
+        of_row_.steps.insert_or_assign({e, s}, combined);
     }
     return value(e, expr.value, nullptr);
   }
@@ -543,7 +604,8 @@ class Emitter {
   void combine_into(std::size_t n, const Vector& sum, Lane& lane) {
     const Combine how = *part_.rows.nests[n].combine;
     const Expression& expr = bodies_[n];
-    if (const auto product = how == Combine::sum ? single_product(n, expr.value, &lane) : std::nullopt) {
+    if (const auto product =
+            how == Combine::sum ? single_product(n, expr.value, &lane) : std::nullopt) {
       const Vector x = value(n, product->args[0], &lane), y = value(n, product->args[1], &lane);
       vectors_.add_product(sum, x, y, lane.mask);
       return;
@@ -567,7 +629,8 @@ class Emitter {
         code_.vmovntps(at(nest.output, lane), result);
         lane.known.places.insert_or_assign(nest.output, result);
       } else if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
-        lane.known.places.insert_or_assign(nest.output, vectors_.store(at(nest.output, lane), place.dtype, result, lane.mask));
+        lane.known.places.insert_or_assign(
+            nest.output, vectors_.store(at(nest.output, lane), place.dtype, result, lane.mask));
       } else {
         lane.known.places.insert_or_assign(nest.output, result);
       }
@@ -590,25 +653,31 @@ class Emitter {
   std::vector<std::optional<Expression>> epilogues_;
   std::map<std::pair<std::size_t, int>, bool> varies_;
   x86::Gp places_, length_, rows_, index_, row_, i_;
-  Known of_row_;                             // as it is before a loop along the row
+  Known of_row_;                                  // as it is before a loop along the row
   std::map<std::size_t, Vector> written_of_row_;  // values of the row as a whole, by place
   std::map<std::size_t, x86::Gp> addresses_;
-  std::map<std::size_t, x86::KReg> found_nan_;  // among the values of which a nest takes the largest or smallest
+  std::map<std::size_t, x86::KReg>
+      found_nan_;  // among the values of which a nest takes the largest or smallest
 };
 
 bool has_code_for(const ScalarExpr& expr) {
-  return std::all_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) { return VectorCode::has(step.op); });
+  return std::all_of(expr.steps.begin(), expr.steps.end(),
+                     [](const ScalarStep& step) { return VectorCode::has(step.op); });
 }
 
 bool is_supported(const Schedule::Part& part) {
   for (const Schedule::RowNest& nest : part.rows.nests) {
     if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
     const Schedule::Place& output = part.places[nest.output];
-    if (!VectorCode::can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1)) return false;
+    if (!VectorCode::can_store(output.dtype) ||
+        (!nest.combine && !nest.is_scalar && output.step != 1))
+      return false;
     for (std::size_t p : nest.inputs) {
       if (!can_read(part.places[p].dtype, part.places[p].step)) return false;
     }
-    if (nest.combine && (nest.over != Schedule::Over::row || !can_combine(*nest.combine) || part.rows.length.size > RowCode::target().longest_combined_row)) return false;
+    if (nest.combine && (nest.over != Schedule::Over::row || !can_combine(*nest.combine) ||
+                         part.rows.length.size > RowCode::target().longest_combined_row))
+      return false;
   }
   return true;
 }
@@ -624,7 +693,8 @@ Runtime& runtime() {
   return made_once([] { return Runtime(); });  // outlives all code, that of static objects too
 }
 Runtime::Runtime() {
-  hold_in_fork(StaticLock::machine_code, [] { runtime().mutex.lock(); }, [] { runtime().mutex.unlock(); });
+  hold_in_fork(
+      StaticLock::machine_code, [] { runtime().mutex.lock(); }, [] { runtime().mutex.unlock(); });
 }
 
 }  // namespace
@@ -632,7 +702,8 @@ Runtime::Runtime() {
 std::string_view RowCode::missing() {
   const bool has_avx512 = made_once([] {
     const auto& features = asmjit::CpuInfo::host().features().x86();
-    return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() && features.hasAVX512_VL() && features.hasBMI2();
+    return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() &&
+           features.hasAVX512_VL() && features.hasBMI2();
   });
   return has_avx512 ? "" : "this processor lacks AVX-512";
 }

@@ -1,4 +1,5 @@
-// Row code: nests over the same rows, compiled at run time to vector instructions of this processor.
+// Row code: nests over the same rows, compiled at run time to vector instructions of this
+// processor.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +28,11 @@ class RowCode {
 
   /// Why there is no code here at all: the processor, or how ein was built; empty where there is.
   static std::string_view missing();
-  /// What the code has; nothing where all code is missing(). It computes in f32, and reads and writes bf16 and f16 as well; of i32, u8,
-  /// bool and single i64 it reads.
+  /// What the code has; nothing where all code is missing(). It computes in f32, and reads and
+  /// writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads.
   static const Target& target();
-  /// Of the part's rows. None where all code is missing(), the part has what the target has not, or combines rows.
+  /// Of the part's rows. None where all code is missing(), the part has what the target has not, or
+  /// combines rows.
   static std::unique_ptr<const RowCode> compile(const Schedule::Part& part);
 
  private:

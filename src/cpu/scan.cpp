@@ -1,6 +1,6 @@
-// Scans. Where lines along the scanned axis do not lie contiguously, many are scanned side by side. A running
-// sum is one long chain, whose error grows with each step: floats are combined in f64, of which each result
-// is rounded once.
+// Scans. Where lines along the scanned axis do not lie contiguously, many are scanned side by side.
+// A running sum is one long chain, whose error grows with each step: floats are combined in f64, of
+// which each result is rounded once.
 #include <algorithm>
 #include <type_traits>
 
@@ -19,23 +19,29 @@ template <class C>
 class ScanKernel final : public Kernel {
  public:
   explicit ScanKernel(const LoopNest& nest)
-      : nest_(nest), axis_(axes_where(nest, [&](std::size_t a) { return nest.axes[a].ordered; }).at(0)),
+      : nest_(nest),
+        axis_(axes_where(nest, [&](std::size_t a) { return nest.axes[a].ordered; }).at(0)),
         size_(nest.axes[axis_].size) {
     const LoopNest::Operand& input = nest_.inputs[0];
     std::size_t lane = no_axis;
     for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
-      if (a != axis_ && (lane == no_axis || nest_.output.strides[a] < nest_.output.strides[lane])) lane = a;
+      if (a != axis_ && (lane == no_axis || nest_.output.strides[a] < nest_.output.strides[lane]))
+        lane = a;
     }
     constexpr std::int64_t short_line = 32;
-    const bool is_contiguous = input.strides[axis_] == 1 && (size_ >= short_line || lane == no_axis || nest_.axes[lane].size < size_);
+    const bool is_contiguous =
+        input.strides[axis_] == 1 &&
+        (size_ >= short_line || lane == no_axis || nest_.axes[lane].size < size_);
     cut_ = cut(nest_, is_contiguous ? no_axis : lane, strip_size / 2);
-    outer_ = Loops(nest_, axes_where(nest_, [&](std::size_t a) { return a != axis_ && a != cut_.axis; }));
+    outer_ = Loops(nest_,
+                   axes_where(nest_, [&](std::size_t a) { return a != axis_ && a != cut_.axis; }));
   }
 
   void run(const Run& run) const override {
     const std::int64_t pieces = cut_.pieces();
     const std::int64_t units = size_ == 0 ? 0 : outer_.count() * pieces;
-    const std::int64_t units_per_part = std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, cut_.step * size_));
+    const std::int64_t units_per_part =
+        std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, cut_.step * size_));
     parallel_for((units + units_per_part - 1) / units_per_part, [&](std::int64_t part) {
       Loops::Cursor cursor(outer_, nest_.axes.size());
       std::int64_t unit = part * units_per_part;
@@ -47,7 +53,8 @@ class ScanKernel final : public Kernel {
         const Line to = line(nest_.output, run, cursor.offset(1), cut_.first(piece));
         const std::int64_t lanes = cut_.count(piece);
         visit_combine(*nest_.combine, [&]<Combine op>(std::integral_constant<Combine, op>) {
-          lanes == 1 ? scan_line<op>(from, to) : scan_lanes<op>(from, to, static_cast<std::size_t>(lanes));
+          lanes == 1 ? scan_line<op>(from, to)
+                     : scan_lanes<op>(from, to, static_cast<std::size_t>(lanes));
         });
         if (piece == pieces - 1) cursor.next();
       }
@@ -63,11 +70,13 @@ class ScanKernel final : public Kernel {
     DType dtype;
     std::byte* at(std::int64_t i) const { return first + i * step * bytes; }
   };
-  Line line(const LoopNest::Operand& operand, const Run& run, std::int64_t offset, std::int64_t lane) const {
+  Line line(const LoopNest::Operand& operand, const Run& run, std::int64_t offset,
+            std::int64_t lane) const {
     const auto bytes = static_cast<std::int64_t>(size_of(operand.dtype));
     const std::int64_t stride = operand.strides[axis_], lane_step = cut_.stride(operand);
     const std::int64_t skipped = lane * lane_step + (nest_.reverse ? (size_ - 1) * stride : 0);
-    return {base(operand, run.buffers) + offset + skipped * bytes, nest_.reverse ? -stride : stride, bytes, lane_step, operand.dtype};
+    return {base(operand, run.buffers) + offset + skipped * bytes, nest_.reverse ? -stride : stride,
+            bytes, lane_step, operand.dtype};
   }
 
   template <Combine op>
@@ -109,10 +118,13 @@ class ScanKernel final : public Kernel {
 std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest) {
   // Floats in f64.
   const DType compute = is_floating(nest.compute) ? DType::f64 : nest.compute;
-  return visit_compute_type(compute, [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
-    if constexpr (std::is_same_v<C, float>) throw std::logic_error("scan: in f32");
-    else return std::make_unique<ScanKernel<C>>(nest);
-  });
+  return visit_compute_type(compute,
+                            [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
+                              if constexpr (std::is_same_v<C, float>)
+                                throw std::logic_error("scan: in f32");
+                              else
+                                return std::make_unique<ScanKernel<C>>(nest);
+                            });
 }
 
 }  // namespace ein::host

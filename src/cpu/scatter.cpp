@@ -1,6 +1,6 @@
-// Scatters: sums, products, maxima and minima of values that go where positions say. Each sum takes its values in the order of the
-// nest's points, whoever computes it, so results do not depend on the threads: these share the result,
-// not the values.
+// Scatters: sums, products, maxima and minima of values that go where positions say. Each sum takes
+// its values in the order of the nest's points, whoever computes it, so results do not depend on
+// the threads: these share the result, not the values.
 #include <algorithm>
 #include <stdexcept>
 #include <type_traits>
@@ -24,23 +24,28 @@ using SumOf = ElementOf<compute_type(dtype_of<T>)>;
 /// What the operation is called where a position is wrong.
 constexpr const char* name_of(Combine combine) {
   switch (combine) {
-    case Combine::prod: return "scatter_prod";
-    case Combine::max: return "scatter_max";
-    case Combine::min: return "scatter_min";
-    default: return "scatter_add";
+    case Combine::prod:
+      return "scatter_prod";
+    case Combine::max:
+      return "scatter_max";
+    case Combine::min:
+      return "scatter_min";
+    default:
+      return "scatter_add";
   }
 }
 
 /// Adds rows of values to rows of sums, both maybe of one element; those whose position lies in
-/// [first, last); the sums begin with those of `first`. Steps are in elements; the elements of a row of sums
-/// lie side by side.
+/// [first, last); the sums begin with those of `first`. Steps are in elements; the elements of a
+/// row of sums lie side by side.
 struct Rows {
   std::int64_t count, length;
   std::int64_t position_step, value_step, value_element, sum_stride;
   std::int64_t first, last, size;
 };
 
-/// Sums of another type than SumOf<T> have one value at most, and take it: 0 for -0, which is added to 0.
+/// Sums of another type than SumOf<T> have one value at most, and take it: 0 for -0, which is added
+/// to 0.
 template <Combine combine, class Sum, class T, class Position>
 void add_rows(const Rows& rows, const Position* positions, const T* values, Sum* sums) {
   const auto add = [](Sum& sum, T value) {
@@ -53,7 +58,8 @@ void add_rows(const Rows& rows, const Position* positions, const T* values, Sum*
     }
   };
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t position = checked_position(name_of(combine), positions[r * rows.position_step], rows.size);
+    const std::int64_t position =
+        checked_position(name_of(combine), positions[r * rows.position_step], rows.size);
     if (position < rows.first || position >= rows.last) continue;
     const T* from = values + r * rows.value_step;
     Sum* to = sums + (position - rows.first) * rows.sum_stride;
@@ -76,12 +82,19 @@ class ScatterKernel final : public Kernel {
     // A row: what shares a position and lies side by side in the result.
     std::size_t element_axis = no_axis;
     for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
-      if (!nest_.axes[a].reduced && positions.strides[a] == 0 && nest_.output.strides[a] == 1) element_axis = a;
+      if (!nest_.axes[a].reduced && positions.strides[a] == 0 && nest_.output.strides[a] == 1)
+        element_axis = a;
     }
-    lines_ = Loops(nest_, axes_where(nest_, [&](std::size_t a) { return !nest_.axes[a].reduced && a != element_axis; }));
-    std::vector<std::size_t> reduced = axes_where(nest_, [&](std::size_t a) { return nest_.axes[a].reduced; });
-    const auto steps = [&](std::size_t a) { return std::pair(values.strides[a], positions.strides[a]); };
-    std::sort(reduced.begin(), reduced.end(), [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
+    lines_ = Loops(nest_, axes_where(nest_, [&](std::size_t a) {
+                     return !nest_.axes[a].reduced && a != element_axis;
+                   }));
+    std::vector<std::size_t> reduced =
+        axes_where(nest_, [&](std::size_t a) { return nest_.axes[a].reduced; });
+    const auto steps = [&](std::size_t a) {
+      return std::pair(values.strides[a], positions.strides[a]);
+    };
+    std::sort(reduced.begin(), reduced.end(),
+              [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
     is_in_place_ = std::is_same_v<T, SumOf<T>> || reduced.empty();
     rows_.length = element_axis == no_axis ? 1 : nest_.axes[element_axis].size;
     double points = 1;
@@ -100,7 +113,9 @@ class ScatterKernel final : public Kernel {
     choose_parts(points);
   }
 
-  std::size_t workspace_bytes(int /*threads*/) const override { return is_in_place_ ? 0 : static_cast<std::size_t>(parts_) * part_bytes(); }
+  std::size_t workspace_bytes(int /*threads*/) const override {
+    return is_in_place_ ? 0 : static_cast<std::size_t>(parts_) * part_bytes();
+  }
 
   void run(const Run& run) const override {
     parallel_for(parts_, [&](std::int64_t part) {
@@ -112,17 +127,19 @@ class ScatterKernel final : public Kernel {
         Rows rows = rows_;
         rows.first = unit % ranges_ * range_size_;
         rows.last = std::min(size_, rows.first + range_size_);
-        T* out = reinterpret_cast<T*>(base(nest_.output, run.buffers) + line.offset(2)) + rows.first * nest_.output.indirection.stride;
+        T* out = reinterpret_cast<T*>(base(nest_.output, run.buffers) + line.offset(2)) +
+                 rows.first * nest_.output.indirection.stride;
         if (is_in_place_) {
           rows.sum_stride = nest_.output.indirection.stride;
           sum(run, rows, line, point, out);
         } else {
-          auto* sums = reinterpret_cast<SumOf<T>*>(run.workspace + static_cast<std::size_t>(part) * part_bytes());
+          auto* sums = reinterpret_cast<SumOf<T>*>(run.workspace +
+                                                   static_cast<std::size_t>(part) * part_bytes());
           rows.sum_stride = rows.length;
           sum(run, rows, line, point, sums);
           for (std::int64_t p = 0; p < rows.last - rows.first; ++p) {
-            store_from(sums + p * rows.length, static_cast<std::size_t>(rows.length), out + p * nest_.output.indirection.stride,
-                       dtype_of<T>, 1);
+            store_from(sums + p * rows.length, static_cast<std::size_t>(rows.length),
+                       out + p * nest_.output.indirection.stride, dtype_of<T>, 1);
           }
         }
         if (unit % ranges_ == ranges_ - 1) line.next();
@@ -131,38 +148,51 @@ class ScatterKernel final : public Kernel {
   }
 
  private:
-  /// Cuts the positions of long rows into ranges, whose sums stay in the cache. Each range reads all
-  /// positions, which is little beside a long row. `points` are those that a line adds.
+  /// Cuts the positions of long rows into ranges, whose sums stay in the cache. Each range reads
+  /// all positions, which is little beside a long row. `points` are those that a line adds.
   void choose_parts(double points) {
     constexpr double cached_bytes = 1 << 19;
     constexpr std::int64_t most_parts = 16;
     const auto lines = static_cast<double>(lines_.count());
     const double sums = static_cast<double>(size_) * static_cast<double>(rows_.length);
     const double work = sums + points * static_cast<double>(rows_.length);
-    const double busy = std::min(static_cast<double>(most_parts) / std::max(1.0, lines), work / static_cast<double>(elements_per_part));
-    const double most_ranges = std::min(static_cast<double>(size_), static_cast<double>(rows_.length) / 4);
-    const double ranges = std::min(std::max(sums * sizeof(SumOf<T>) / cached_bytes, busy), most_ranges);
+    const double busy = std::min(static_cast<double>(most_parts) / std::max(1.0, lines),
+                                 work / static_cast<double>(elements_per_part));
+    const double most_ranges =
+        std::min(static_cast<double>(size_), static_cast<double>(rows_.length) / 4);
+    const double ranges =
+        std::min(std::max(sums * sizeof(SumOf<T>) / cached_bytes, busy), most_ranges);
     ranges_ = std::max<std::int64_t>(1, static_cast<std::int64_t>(ranges));
     range_size_ = (size_ + ranges_ - 1) / ranges_;
     units_ = rows_.length == 0 ? 0 : lines_.count() * ranges_;
-    const double units_per_part = std::max(1.0, static_cast<double>(elements_per_part) * static_cast<double>(ranges_) / std::max(1.0, work));
-    parts_ = std::min(units_, std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(units_) / units_per_part)));
+    const double units_per_part =
+        std::max(1.0, static_cast<double>(elements_per_part) * static_cast<double>(ranges_) /
+                          std::max(1.0, work));
+    parts_ = std::min(
+        units_, std::max<std::int64_t>(
+                    1, static_cast<std::int64_t>(static_cast<double>(units_) / units_per_part)));
     if (!is_in_place_) parts_ = std::min(parts_, most_parts);
   }
 
-  std::int64_t part_begin(std::int64_t part) const { return units_ / parts_ * part + std::min(units_ % parts_, part); }
+  std::int64_t part_begin(std::int64_t part) const {
+    return units_ / parts_ * part + std::min(units_ % parts_, part);
+  }
   std::size_t part_bytes() const {
-    return aligned_bytes(static_cast<std::size_t>(range_size_) * static_cast<std::size_t>(rows_.length) * sizeof(SumOf<T>));
+    return aligned_bytes(static_cast<std::size_t>(range_size_) *
+                         static_cast<std::size_t>(rows_.length) * sizeof(SumOf<T>));
   }
 
-  /// The sums of a line at the positions of a range, from nothing. `point` is at the first one, before and after.
+  /// The sums of a line at the positions of a range, from nothing. `point` is at the first one,
+  /// before and after.
   template <class Sum>
-  void sum(const Run& run, const Rows& rows, const Loops::Cursor& line, Loops::Cursor& point, Sum* sums) const {
+  void sum(const Run& run, const Rows& rows, const Loops::Cursor& line, Loops::Cursor& point,
+           Sum* sums) const {
     const Sum nothing = convert<Sum>(ein::nothing<T>(*nest_.combine));
     if (rows.sum_stride == rows.length) {
       std::fill_n(sums, (rows.last - rows.first) * rows.length, nothing);
     } else {
-      for (std::int64_t p = 0; p < rows.last - rows.first; ++p) std::fill_n(sums + p * rows.sum_stride, rows.length, nothing);
+      for (std::int64_t p = 0; p < rows.last - rows.first; ++p)
+        std::fill_n(sums + p * rows.sum_stride, rows.length, nothing);
     }
     const std::byte* values = base(nest_.inputs[0], run.buffers) + line.offset(0);
     const std::byte* positions = base(nest_.inputs[1], run.buffers) + line.offset(1);
@@ -186,7 +216,8 @@ class ScatterKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest) {
-  if (nest.inputs[0].dtype != nest.output.dtype) throw std::logic_error("scatter: values of another dtype");
+  if (nest.inputs[0].dtype != nest.output.dtype)
+    throw std::logic_error("scatter: values of another dtype");
   std::unique_ptr<Kernel> kernel;
   visit(nest.output.dtype, [&]<class T>(std::type_identity<T>) {
     visit_positions(nest.inputs[1].dtype, [&]<class Position>(std::type_identity<Position>) {

@@ -17,7 +17,8 @@ using Place = Schedule::Place;
 using Part = Schedule::Part;
 using Addresses = SmallArray<std::byte*, most_places>;
 
-/// Rows that are combined are added up in runs of so many, so that the error of a sum stays small; and so many at a time within a run.
+/// Rows that are combined are added up in runs of so many, so that the error of a sum stays small;
+/// and so many at a time within a run.
 constexpr std::int64_t rows_in_run = 32, rows_at_once = 4;
 
 std::int64_t bytes(const Place& place) { return static_cast<std::int64_t>(size_of(place.dtype)); }
@@ -26,31 +27,40 @@ std::int64_t bytes(const Place& place) { return static_cast<std::int64_t>(size_o
 bool could_stream(const Part& part, std::size_t n) {
   const Schedule::RowNest& nest = part.rows.nests[n];
   const Place& place = part.places[nest.output];
-  if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || place.step != 1 || !place.is_kept) return false;
+  if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || place.step != 1 ||
+      !place.is_kept)
+    return false;
   if (place.row_step * bytes(place) % line_bytes != 0) return false;
   // Of what was there before nothing may be needed.
   const auto& nests = part.rows.nests;
   return std::none_of(nests.begin(), nests.end(), [&](const Schedule::RowNest& other) {
-    const bool reads = std::find(other.inputs.begin(), other.inputs.end(), nest.output) != other.inputs.end();
+    const bool reads =
+        std::find(other.inputs.begin(), other.inputs.end(), nest.output) != other.inputs.end();
     return (reads && &other <= &nest) || (&other != &nest && other.output == nest.output);
   });
 }
 
-/// Lets nest n write past the caches; those behind it that read the row again find it in a row's memory beside.
+/// Lets nest n write past the caches; those behind it that read the row again find it in a row's
+/// memory beside.
 void stream(Part& part, std::size_t n) {
   auto& nests = part.rows.nests;
   const std::size_t p = nests[n].output;
   part.places[p].streams = true;
-  const auto reads = [&](const Schedule::RowNest& nest) { return std::find(nest.inputs.begin(), nest.inputs.end(), p) != nest.inputs.end(); };
+  const auto reads = [&](const Schedule::RowNest& nest) {
+    return std::find(nest.inputs.begin(), nest.inputs.end(), p) != nest.inputs.end();
+  };
   if (std::none_of(nests.begin(), nests.end(), reads)) return;
   const std::size_t beside = part.places.size();
   part.places.push_back({.step = 1, .is_kept = false});
-  for (Schedule::RowNest& nest : nests) std::replace(nest.inputs.begin(), nest.inputs.end(), p, beside);
+  for (Schedule::RowNest& nest : nests)
+    std::replace(nest.inputs.begin(), nest.inputs.end(), p, beside);
   nests[n].output = beside;
-  nests.insert(nests.begin() + static_cast<std::ptrdiff_t>(n) + 1, {.inputs = {beside}, .output = p, .body = Ex::input(0)});
+  nests.insert(nests.begin() + static_cast<std::ptrdiff_t>(n) + 1,
+               {.inputs = {beside}, .output = p, .body = Ex::input(0)});
 }
 
-/// The part with nests that combine rows as maps of a row and the results so far, which lie where they write.
+/// The part with nests that combine rows as maps of a row and the results so far, which lie where
+/// they write.
 Part with_maps(Part part) {
   for (Schedule::RowNest& nest : part.rows.nests) {
     if (!nest.combine || nest.over != Schedule::Over::rows) continue;
@@ -61,7 +71,8 @@ Part with_maps(Part part) {
   return part;
 }
 
-/// A part of one nest that combines rows, with several rows as one. Row r's input i is place r · inputs + i.
+/// A part of one nest that combines rows, with several rows as one. Row r's input i is place r ·
+/// inputs + i.
 Part several_at_once(const Part& part, std::int64_t rows) {
   const Schedule::RowNest& one = part.rows.nests[0];
   Part several;
@@ -80,7 +91,8 @@ Part several_at_once(const Part& part, std::int64_t rows) {
   }
   while (values.size() > 1) {
     const std::size_t half = values.size() / 2;
-    for (std::size_t v = 0; v < half; ++v) values[v] = Ex::apply(scalar_op(*one.combine), values[2 * v], values[2 * v + 1]);
+    for (std::size_t v = 0; v < half; ++v)
+      values[v] = Ex::apply(scalar_op(*one.combine), values[2 * v], values[2 * v + 1]);
     values.erase(values.begin() + static_cast<std::ptrdiff_t>(half), values.end());
   }
   nest.output = several.places.size();
@@ -94,15 +106,18 @@ Part several_at_once(const Part& part, std::int64_t rows) {
 class RowsCode {
  public:
   /// Of a part of a step; is_ready() says whether there is code.
-  RowsCode(const Schedule::Step& step, const Part& part) : part_(with_maps(part)), streaming_(part_) {
+  RowsCode(const Schedule::Step& step, const Part& part)
+      : part_(with_maps(part)), streaming_(part_) {
     code_ = RowCode::compile(part_);
     for (const Schedule::RowNest& nest : part.rows.nests) {
-      if (nest.combine && nest.over == Schedule::Over::rows) combines_.push_back({nest.output, identity<float>(*nest.combine)});
+      if (nest.combine && nest.over == Schedule::Over::rows)
+        combines_.push_back({nest.output, identity<float>(*nest.combine)});
     }
     if (part.rows.nests.size() == 1 && combines_.size() == 1) make_code_of_runs(part);
-    // Where all that is read and written is more than the cache holds, results leave it before they are read again, and each line of
-    // them would first be read.
-    if (code_ && !is_in_runs_ && bytes_of(step, part) >= last_level_cache_bytes()) make_streaming_code();
+    // Where all that is read and written is more than the cache holds, results leave it before they
+    // are read again, and each line of them would first be read.
+    if (code_ && !is_in_runs_ && bytes_of(step, part) >= last_level_cache_bytes())
+      make_streaming_code();
   }
 
   bool is_ready() const { return code_ && (!is_in_runs_ || add_); }
@@ -111,12 +126,15 @@ class RowsCode {
   /// `places`, of which those behind the part's are still free.
   void run(Addresses& places, std::int64_t rows, std::int64_t length, std::int64_t* index) const {
     if (is_in_runs_) return run_in_runs(places, rows, length, index);
-    for (const auto& [p, number] : combines_) std::fill_n(reinterpret_cast<float*>(places[p]), length, number);
+    for (const auto& [p, number] : combines_)
+      std::fill_n(reinterpret_cast<float*>(places[p]), length, number);
     const bool streams = streaming_code_ && are_aligned(places);
     if (streams) {
-      const std::size_t row = static_cast<std::size_t>(part_.rows.length.size), first = part_.places.size();
+      const std::size_t row = static_cast<std::size_t>(part_.rows.length.size),
+                        first = part_.places.size();
       float* beside = strip_scratch<float>(row * (places.size() - first));
-      for (std::size_t p = first; p < places.size(); ++p, beside += row) places[p] = reinterpret_cast<std::byte*>(beside);
+      for (std::size_t p = first; p < places.size(); ++p, beside += row)
+        places[p] = reinterpret_cast<std::byte*>(beside);
     }
     (streams ? *streaming_code_ : *code_)({places.data(), length, rows, index});
   }
@@ -141,14 +159,18 @@ class RowsCode {
     for (std::size_t n = 0; n < streaming_.rows.nests.size(); ++n) {
       if (could_stream(streaming_, n)) stream(streaming_, n);
     }
-    const bool streams = std::any_of(streaming_.places.begin(), streaming_.places.end(), [](const Place& place) { return place.streams; });
-    if (streams && streaming_.places.size() <= most_places) streaming_code_ = RowCode::compile(streaming_);
+    const bool streams = std::any_of(streaming_.places.begin(), streaming_.places.end(),
+                                     [](const Place& place) { return place.streams; });
+    if (streams && streaming_.places.size() <= most_places)
+      streaming_code_ = RowCode::compile(streaming_);
     if (!streaming_code_) streaming_ = part_;
   }
 
   bool are_aligned(Addresses& places) const {
     for (std::size_t p = 0; p < part_.places.size(); ++p) {
-      if (streaming_.places[p].streams && reinterpret_cast<std::uintptr_t>(places[p]) % line_bytes != 0) return false;
+      if (streaming_.places[p].streams &&
+          reinterpret_cast<std::uintptr_t>(places[p]) % line_bytes != 0)
+        return false;
     }
     return true;
   }
@@ -157,53 +179,67 @@ class RowsCode {
     is_in_runs_ = part.rows.length.size <= static_cast<std::int64_t>(longest_run);
     if (!is_in_runs_) return;
     const Schedule::RowNest& nest = part.rows.nests[0];
-    const auto asks_row = [&](const ScalarStep& step) { return step.op == ScalarOp::index && part.rows.axes[static_cast<std::size_t>(step.which)].is_row; };
-    if (std::none_of(nest.body.steps.begin(), nest.body.steps.end(), asks_row)) several_ = RowCode::compile(with_maps(several_at_once(part, rows_at_once)));
+    const auto asks_row = [&](const ScalarStep& step) {
+      return step.op == ScalarOp::index &&
+             part.rows.axes[static_cast<std::size_t>(step.which)].is_row;
+    };
+    if (std::none_of(nest.body.steps.begin(), nest.body.steps.end(), asks_row))
+      several_ = RowCode::compile(with_maps(several_at_once(part, rows_at_once)));
     Part add{.places = {{.step = 1}, {.step = 1}}};
     add.rows.length = part.rows.length;
-    add.rows.nests = {{.inputs = {0, 1}, .output = 1, .body = combined(*nest.combine, Ex::input(0), 1)}};
+    add.rows.nests = {
+        {.inputs = {0, 1}, .output = 1, .body = combined(*nest.combine, Ex::input(0), 1)}};
     add_ = RowCode::compile(add);
   }
 
-  void run_in_runs(Addresses& places, std::int64_t rows, std::int64_t length, std::int64_t* index) const {
+  void run_in_runs(Addresses& places, std::int64_t rows, std::int64_t length,
+                   std::int64_t* index) const {
     const auto [output, number] = combines_[0];
     auto* const result = reinterpret_cast<float*>(places[output]);
     float one_run[longest_run];
     for (std::int64_t row = 0; row < rows; row += rows_in_run) {
       float* const into = row == 0 ? result : one_run;
       std::fill_n(into, length, number);
-      const std::int64_t count = std::min(rows_in_run, rows - row), together = several_ ? count / rows_at_once * rows_at_once : 0;
-      if (together > 0) run_rows(*several_, rows_at_once, places, row, together, length, into, index);
-      if (together < count) run_rows(*code_, 1, places, row + together, count - together, length, into, index);
+      const std::int64_t count = std::min(rows_in_run, rows - row),
+                         together = several_ ? count / rows_at_once * rows_at_once : 0;
+      if (together > 0)
+        run_rows(*several_, rows_at_once, places, row, together, length, into, index);
+      if (together < count)
+        run_rows(*code_, 1, places, row + together, count - together, length, into, index);
       if (into == result) continue;
-      std::byte* ends[] = {reinterpret_cast<std::byte*>(into), reinterpret_cast<std::byte*>(result)};
+      std::byte* ends[] = {reinterpret_cast<std::byte*>(into),
+                           reinterpret_cast<std::byte*>(result)};
       (*add_)({ends, length, 1, nullptr});
     }
   }
 
   /// By code that takes `at_once` of them; the only nest's inputs are all places but its output.
-  void run_rows(const RowCode& code, std::int64_t at_once, Addresses& places, std::int64_t row, std::int64_t rows, std::int64_t length, float* into,
-                std::int64_t* index) const {
+  void run_rows(const RowCode& code, std::int64_t at_once, Addresses& places, std::int64_t row,
+                std::int64_t rows, std::int64_t length, float* into, std::int64_t* index) const {
     const Schedule::RowNest& nest = part_.rows.nests[0];
     const std::size_t inputs = nest.inputs.size() - 1;  // the last is the result so far
     Addresses of_rows(static_cast<std::size_t>(at_once) * inputs + 1);
     for (std::int64_t r = 0; r < at_once; ++r) {
       for (std::size_t i = 0; i < inputs; ++i) {
         const Place& place = part_.places[nest.inputs[i]];
-        of_rows[static_cast<std::size_t>(r) * inputs + i] = places[nest.inputs[i]] + (row + r) * place.row_step * bytes(place);
+        of_rows[static_cast<std::size_t>(r) * inputs + i] =
+            places[nest.inputs[i]] + (row + r) * place.row_step * bytes(place);
       }
     }
     of_rows[of_rows.size() - 1] = reinterpret_cast<std::byte*>(into);
-    for (std::size_t a = 0; a < part_.rows.axes.size(); ++a) index[a] += part_.rows.axes[a].is_row ? row : 0;
+    for (std::size_t a = 0; a < part_.rows.axes.size(); ++a)
+      index[a] += part_.rows.axes[a].is_row ? row : 0;
     code({of_rows.data(), length, rows / at_once, index});
-    for (std::size_t a = 0; a < part_.rows.axes.size(); ++a) index[a] -= part_.rows.axes[a].is_row ? row : 0;
+    for (std::size_t a = 0; a < part_.rows.axes.size(); ++a)
+      index[a] -= part_.rows.axes[a].is_row ? row : 0;
   }
 
   static constexpr std::size_t longest_run = 16384;  // elements of a row that is combined in runs
 
   Part part_, streaming_;  // with maps
   std::unique_ptr<const RowCode> code_, streaming_code_;
-  std::vector<std::pair<std::size_t, float>> combines_;  // places of rows that combine others, and what they begin as
+  std::vector<std::pair<std::size_t, float>>
+      combines_;  // places of rows that combine others, and what they begin as
   bool is_in_runs_ = false;
   std::unique_ptr<const RowCode> several_, add_;  // add_: a run to the result so far
 };
@@ -297,12 +333,15 @@ class ScheduledKernel final : public Kernel {
     return result;
   }
 
-  static std::int64_t parts(const Step& step, int threads) { return std::min<std::int64_t>(step.units, threads); }
+  static std::int64_t parts(const Step& step, int threads) {
+    return std::min<std::int64_t>(step.units, threads);
+  }
 
   std::size_t step_bytes(const Step& step, int threads) const {
     if (step.units > 1) return static_cast<std::size_t>(parts(step, threads)) * step.thread_bytes;
     std::size_t most = 0;
-    for (const PartOf& part : step.parts) most = std::max(most, part.whole ? part.whole->workspace_bytes(threads) : 0);
+    for (const PartOf& part : step.parts)
+      most = std::max(most, part.whole ? part.whole->workspace_bytes(threads) : 0);
     return thread_scratch_ + most;
   }
 
@@ -319,16 +358,19 @@ class ScheduledKernel final : public Kernel {
       ranges[static_cast<std::size_t>(t)].end = step.units * (t + 1) / threads;
     }
     parallel_for(threads, [&](std::int64_t part) {
-      std::byte* const memory = run.workspace + shared_ + static_cast<std::size_t>(part) * step.thread_bytes;
+      std::byte* const memory =
+          run.workspace + shared_ + static_cast<std::size_t>(part) * step.thread_bytes;
       for (std::int64_t t = 0; t < threads; ++t) {
         Range& range = ranges[static_cast<std::size_t>((part + t) % threads)];
-        for (std::int64_t unit; (unit = range.next++) < range.end;) run_unit(step, run, unit, memory, 1);
+        for (std::int64_t unit; (unit = range.next++) < range.end;)
+          run_unit(step, run, unit, memory, 1);
       }
     });
   }
 
   /// `memory`: the thread's scratch, and behind it what engines need.
-  void run_unit(const Step& step, const Run& run, std::int64_t unit, std::byte* memory, int threads) const {
+  void run_unit(const Step& step, const Run& run, std::int64_t unit, std::byte* memory,
+                int threads) const {
     SmallArray<std::int64_t, 16> pieces(step.loops.size());
     for (std::size_t l = step.loops.size(); l-- > 0;) {
       const std::int64_t count = step.loops[l].pieces();
@@ -344,19 +386,24 @@ class ScheduledKernel final : public Kernel {
         places[p] = at;
       }
       if (part.whole) {
-        part.whole->run({{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
+        part.whole->run(
+            {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
         continue;
       }
       SmallArray<std::int64_t, 16> index(part.rows.axes.size());
       for (std::size_t a = 0; a < index.size(); ++a) {
         const int loop = part.rows.axes[a].loop;
-        index[a] = loop < 0 ? 0 : step.loops[static_cast<std::size_t>(loop)].first(pieces[static_cast<std::size_t>(loop)]);
+        index[a] = loop < 0 ? 0
+                            : step.loops[static_cast<std::size_t>(loop)].first(
+                                  pieces[static_cast<std::size_t>(loop)]);
       }
-      part.code->run(places, count(step, part.rows.rows, pieces), count(step, part.rows.length, pieces), index.data());
+      part.code->run(places, count(step, part.rows.rows, pieces),
+                     count(step, part.rows.length, pieces), index.data());
     }
   }
 
-  static std::int64_t count(const Step& step, const Schedule::Extent& extent, SmallArray<std::int64_t, 16>& pieces) {
+  static std::int64_t count(const Step& step, const Schedule::Extent& extent,
+                            SmallArray<std::int64_t, 16>& pieces) {
     if (extent.loop < 0) return extent.size;
     const auto l = static_cast<std::size_t>(extent.loop);
     return step.loops[l].count(pieces[l]);

@@ -6,12 +6,15 @@
 
 namespace ein::host {
 
-/// `size` elements, those of plain types without a value yet; up to `most` of them without an allocation.
+/// `size` elements, those of plain types without a value yet; up to `most` of them without an
+/// allocation.
 template <class T, std::size_t most>
 class SmallArray {
  public:
   explicit SmallArray(std::size_t size)
-      : size_(size), heap_(size > most ? std::make_unique_for_overwrite<T[]>(size) : nullptr), data_(heap_ ? heap_.get() : near_) {}
+      : size_(size),
+        heap_(size > most ? std::make_unique_for_overwrite<T[]>(size) : nullptr),
+        data_(heap_ ? heap_.get() : near_) {}
   SmallArray(const SmallArray&) = delete;
   SmallArray& operator=(const SmallArray&) = delete;
 

@@ -1,5 +1,6 @@
-// Sorting: the places of a line's values in order. A value becomes an unsigned key that orders as it does, with
-// its place beside it. Long lines are sorted by the bytes of the keys, from the lowest.
+// Sorting: the places of a line's values in order. A value becomes an unsigned key that orders as
+// it does, with its place beside it. Long lines are sorted by the bytes of the keys, from the
+// lowest.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -16,7 +17,8 @@ namespace {
 template <class T>
 using KeyOf = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-/// Keys order as values do. The zeros of both signs have one key, and so has every NaN: the greatest.
+/// Keys order as values do. The zeros of both signs have one key, and so has every NaN: the
+/// greatest.
 template <class T>
 KeyOf<T> key_of(T value) {
   using Key = KeyOf<T>;
@@ -38,7 +40,8 @@ KeyOf<T> key_of(T value) {
 struct Narrow {
   std::uint64_t word;
   Narrow() = default;
-  Narrow(std::uint32_t key, std::int64_t place) : word(std::uint64_t{key} << 32 | static_cast<std::uint64_t>(place)) {}
+  Narrow(std::uint32_t key, std::int64_t place)
+      : word(std::uint64_t{key} << 32 | static_cast<std::uint64_t>(place)) {}
   static constexpr std::size_t key_bytes = 4;
   std::size_t key_byte(std::size_t i) const { return word >> (32 + 8 * i) & 0xFF; }
   std::int64_t place() const { return static_cast<std::int64_t>(word & 0xFFFFFFFF); }
@@ -50,10 +53,13 @@ struct Wide {
   static constexpr std::size_t key_bytes = 8;
   std::size_t key_byte(std::size_t i) const { return key >> (8 * i) & 0xFF; }
   std::int64_t place() const { return at; }
-  friend bool operator<(const Wide& a, const Wide& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; }
+  friend bool operator<(const Wide& a, const Wide& b) {
+    return a.key != b.key ? a.key < b.key : a.at < b.at;
+  }
 };
 
-/// Sorts n entries that lie in the order of their places; returns where they are then, here or in `spare`.
+/// Sorts n entries that lie in the order of their places; returns where they are then, here or in
+/// `spare`.
 template <class Entry>
 Entry* sorted(Entry* entries, Entry* spare, std::int64_t n) {
   constexpr std::int64_t few = 256;
@@ -80,37 +86,48 @@ template <class T, class Entry>
 class SortKernel final : public Kernel {
  public:
   explicit SortKernel(const LoopNest& nest)
-      : nest_(nest), axis_(axes_where(nest, [&](std::size_t a) { return nest.axes[a].ordered; }).at(0)),
-        size_(nest.axes[axis_].size), lines_(nest, axes_where(nest, [&](std::size_t a) { return a != axis_; })) {
+      : nest_(nest),
+        axis_(axes_where(nest, [&](std::size_t a) { return nest.axes[a].ordered; }).at(0)),
+        size_(nest.axes[axis_].size),
+        lines_(nest, axes_where(nest, [&](std::size_t a) { return a != axis_; })) {
     const std::int64_t lines = size_ == 0 ? 0 : lines_.count();
     // A line costs some times as much as its elements.
-    const std::int64_t lines_per_part = std::max<std::int64_t>(1, elements_per_part / 8 / std::max<std::int64_t>(1, size_));
+    const std::int64_t lines_per_part =
+        std::max<std::int64_t>(1, elements_per_part / 8 / std::max<std::int64_t>(1, size_));
     constexpr std::int64_t most_parts = 16;  // each has memory for a line
     parts_ = std::min(most_parts, lines / lines_per_part + (lines % lines_per_part != 0));
   }
 
-  std::size_t workspace_bytes(int /*threads*/) const override { return static_cast<std::size_t>(parts_) * part_bytes(); }
+  std::size_t workspace_bytes(int /*threads*/) const override {
+    return static_cast<std::size_t>(parts_) * part_bytes();
+  }
 
   void run(const Run& run) const override {
     const std::int64_t lines = lines_.count();
     parallel_for(parts_, [&](std::int64_t part) {
-      auto* entries = reinterpret_cast<Entry*>(run.workspace + static_cast<std::size_t>(part) * part_bytes());
+      auto* entries =
+          reinterpret_cast<Entry*>(run.workspace + static_cast<std::size_t>(part) * part_bytes());
       Loops::Cursor cursor(lines_, nest_.axes.size());
-      const auto begin_of = [&](std::int64_t p) { return lines / parts_ * p + std::min(lines % parts_, p); };
+      const auto begin_of = [&](std::int64_t p) {
+        return lines / parts_ * p + std::min(lines % parts_, p);
+      };
       std::int64_t line = begin_of(part);
       cursor.seek(line);
       for (; line < begin_of(part + 1); ++line, cursor.next()) {
-        sort_line(reinterpret_cast<const T*>(base(nest_.inputs[0], run.buffers) + cursor.offset(0)), entries,
-                  base(nest_.output, run.buffers) + cursor.offset(1));
+        sort_line(reinterpret_cast<const T*>(base(nest_.inputs[0], run.buffers) + cursor.offset(0)),
+                  entries, base(nest_.output, run.buffers) + cursor.offset(1));
       }
     });
   }
 
  private:
-  std::size_t part_bytes() const { return aligned_bytes(2 * static_cast<std::size_t>(size_) * sizeof(Entry)); }
+  std::size_t part_bytes() const {
+    return aligned_bytes(2 * static_cast<std::size_t>(size_) * sizeof(Entry));
+  }
 
   void sort_line(const T* from, Entry* entries, std::byte* out) const {
-    const std::int64_t step = nest_.inputs[0].strides[axis_], out_step = nest_.output.strides[axis_];
+    const std::int64_t step = nest_.inputs[0].strides[axis_],
+                       out_step = nest_.output.strides[axis_];
     const KeyOf<T> flip = nest_.reverse ? std::numeric_limits<KeyOf<T>>::max() : 0;
     for (std::int64_t i = 0; i < size_; ++i) entries[i] = Entry{key_of(from[i * step]) ^ flip, i};
     entries = sorted(entries, entries + size_, size_);

@@ -22,14 +22,15 @@ int64_t most_in_a_place(int64_t rows, int64_t stride, int64_t way) {
   return *std::max_element(lines.begin(), lines.end());
 }
 
-// From how many bytes on the result passes by the caches: any one by what it reads and writes; one of whole lines also by
-// twice what it reads.
+// From how many bytes on the result passes by the caches: any one by what it reads and writes; one
+// of whole lines also by twice what it reads.
 struct StreamFrom {
   int64_t any, lines;
 };
 
-// Several threads are faster in the caches as long as these hold everything, since they share the way to memory. One thread
-// gets little more of the last-level cache than of memory where it also reads much; this is measured.
+// Several threads are faster in the caches as long as these hold everything, since they share the
+// way to memory. One thread gets little more of the last-level cache than of memory where it also
+// reads much; this is measured.
 StreamFrom default_stream_from() {
   const int64_t cache = last_level_cache_bytes();
   return num_threads() > 1 ? StreamFrom{cache, cache} : StreamFrom{cache / 8 * 7, cache / 2};
@@ -53,10 +54,11 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 struct StridedCopy::Reach {
   int64_t dst, src;
 };
-constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512}, long_rows_reach{4096, 128},
-    long_source_rows_reach{1024, 1024}, staged_reach{512, 128},
-    crowded_reach{512, 256}, streaming_reach{1024, 128}, streaming_staged_reach{2048, 64}, runs_reach{256, 256},
-    streaming_runs_reach{512, 4 << 10}, streaming_long_runs_reach{1024, 16 << 10};
+constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512},
+    long_rows_reach{4096, 128}, long_source_rows_reach{1024, 1024}, staged_reach{512, 128},
+    crowded_reach{512, 256}, streaming_reach{1024, 128}, streaming_staged_reach{2048, 64},
+    runs_reach{256, 256}, streaming_runs_reach{512, 4 << 10},
+    streaming_long_runs_reach{1024, 16 << 10};
 constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
 // Smaller copies find enough in the level-2 cache, and prefetching would only delay them.
 constexpr int64_t fetch_from = 4 << 20;
@@ -108,7 +110,8 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   while (axes_.size() < 3) axes_.push_back({1, 0, 0});
   assert(axes_.size() <= max_axes);
 
-  const StreamFrom from = stream_from < 0 ? default_stream_from() : StreamFrom{stream_from, stream_from};
+  const StreamFrom from =
+      stream_from < 0 ? default_stream_from() : StreamFrom{stream_from, stream_from};
   fetches_ = total_bytes >= fetch_from;
   choose_blocks(choose_kernels(total_bytes + read_bytes >= from.any, 2 * read_bytes >= from.lines));
   if (staged_ && !plan_stage()) staged_ = false;
@@ -134,8 +137,7 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
     const bool lines = run % line_bytes == 0 && whole_lines_but_for({});
     stream = streams_ = stream || (lines && stream_lines);
     if (stream && (lines || run >= shortest_streamed_run)) {
-      stream_with(streaming_runs_kernel(run),
-                  run >= shortest_streamed_run ? 1 : line_bytes);
+      stream_with(streaming_runs_kernel(run), run >= shortest_streamed_run ? 1 : line_bytes);
     } else {
       staged_ = permuted && (stream || run < line_bytes);
     }
@@ -183,7 +185,8 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
   }
 
   granule_ = step;
-  if ((stream || stream_lines) && copy_vector_bytes == line_bytes && i.size % step == 0 && whole_lines_but_for({1})) {
+  if ((stream || stream_lines) && copy_vector_bytes == line_bytes && i.size % step == 0 &&
+      whole_lines_but_for({1})) {
     streams_ = true;
     kernel_ = kernels.transpose_writing;
     stream_with(kernels.transpose_streaming, line_bytes);
@@ -200,8 +203,8 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
   // Squares of narrow elements are wide: fewer rows of them fit the level-1 cache.
   if (stream) return {std::min(streaming_staged_reach.dst, tile_bytes * 2 / step), line_bytes};
-  // Whole lines of more of each source row; the tile still fits the level-1 cache, and prefetching only delays it. Measured
-  // for elements of 4 bytes; others gain nothing.
+  // Whole lines of more of each source row; the tile still fits the level-1 cache, and prefetching
+  // only delays it. Measured for elements of 4 bytes; others gain nothing.
   if (crowded && run == 4) {
     fetches_ = false;
     return crowded_reach;
@@ -210,7 +213,8 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
 }
 
 // Of a transpose through the caches where its strides or sizes say which order is best.
-auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place) -> std::optional<Reach> {
+auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place)
+    -> std::optional<Reach> {
   const Axis &i = axes_[1], &j = axes_[j_];
   const int64_t run = axes_[0].size, step = line_bytes / run;
   const auto choose = [&](BoxKernel kernel, Reach reach) {
@@ -218,18 +222,20 @@ auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place) -
     fetches_ = false;
     return reach;
   };
-  // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that one. Of narrow
-  // matrices this is slower where the level-2 cache has them.
+  // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that
+  // one. Of narrow matrices this is slower where the level-2 cache has them.
   const bool whole_squares = i.src % line_bytes == 0 && j.dst % line_bytes == 0;
   const bool small = i.size * j.size * run <= small_matrix;
   const int64_t least = (fetches_ ? 1 : 3) * step;
-  if (whole_squares && in_a_place <= many_lines_in_a_place && (small || in_a_place >= some_lines_in_a_place) && i.size >= least &&
-      j.size >= least) {
+  if (whole_squares && in_a_place <= many_lines_in_a_place &&
+      (small || in_a_place >= some_lines_in_a_place) && i.size >= least && j.size >= least) {
     return choose(kernels.transpose_diagonal, diagonal_reach);
   }
-  if (in_a_place > some_lines_in_a_place || i.src % way_bytes == 0 || j.size < step) return std::nullopt;
+  if (in_a_place > some_lines_in_a_place || i.src % way_bytes == 0 || j.size < step)
+    return std::nullopt;
   if (i.size * run >= long_row) return choose(kernels.transpose_writing, long_rows_reach);
-  // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a time.
+  // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a
+  // time.
   if (fetches_ && run > 1 && whole_squares && i.size >= step && j.size * run >= long_row) {
     return choose(kernels.transpose_reading, long_source_rows_reach);
   }
@@ -317,8 +323,8 @@ void StridedCopy::plan_loops(int64_t total_bytes) {
     if (axes_[a].block > 1 && a != 0 && a != i_ && a != j_) inner_.push_back(a);
   }
   // Single bytes take longer to transpose than to read, and are better fetched meanwhile.
-  fetches_as_it_writes_ = fetches_ && streams_ && staged_ && axes_[0].size > 1 && j.src == axes_[0].size && inner_.empty() &&
-                          rows_ == std::vector{j_};
+  fetches_as_it_writes_ = fetches_ && streams_ && staged_ && axes_[0].size > 1 &&
+                          j.src == axes_[0].size && inner_.empty() && rows_ == std::vector{j_};
   parts_ = std::clamp<int64_t>(total_bytes / part_bytes, 1, tiles_);
 }
 
@@ -408,12 +414,14 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   run_loops(dst, stage, row, copy_rows_kernel(streams_), rows, at);
 }
 
-// Reading and writing memory at the same time. Between two rows of this tile, it fetches some of the next.
-void StridedCopy::write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row, const std::byte* src,
-                                  const Position& at) const {
+// Reading and writing memory at the same time. Between two rows of this tile, it fetches some of
+// the next.
+void StridedCopy::write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row,
+                                  const std::byte* src, const Position& at) const {
   const Axis &i = axes_[i_], &j = axes_[j_];
   const BoxKernel write = copy_rows_kernel(true);
-  const int64_t ahead = distance_to_next(at, &Axis::src), rows = extent(j_, at), src_rows = extent(i_, at);
+  const int64_t ahead = distance_to_next(at, &Axis::src), rows = extent(j_, at),
+                src_rows = extent(i_, at);
   int64_t fetched = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t goal = (r + 1) * src_rows / rows;
@@ -423,8 +431,8 @@ void StridedCopy::write_and_fetch(std::byte* dst, const std::byte* stage, const 
   }
 }
 
-void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,
-                            const Loops& loops, const Position& at) const {
+void StridedCopy::run_loops(std::byte* dst, const std::byte* src, const CopyBox& box,
+                            BoxKernel kernel, const Loops& loops, const Position& at) const {
   const std::size_t depth = loops.axes.size();
   if (depth == 0) return kernel(dst, src, box);
   struct Loop {

@@ -22,9 +22,9 @@ struct CopyAxis {
 /// and destination must not overlap, and no two indices may share a destination element.
 class StridedCopy {
  public:
-  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. What reads and writes at least
-  /// `stream_from` bytes writes around the caches; by default, what these could not hold, or not well enough for one
-  /// thread.
+  /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. What reads and writes
+  /// at least `stream_from` bytes writes around the caches; by default, what these could not hold,
+  /// or not well enough for one thread.
   StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1);
 
   /// Number of pieces of similar work, about 128 KiB each, that may run at the same time: 1 for
@@ -61,8 +61,8 @@ class StridedCopy {
   std::int64_t distance_to_next(const Position& at, std::int64_t Axis::*stride) const;
   void run_tile(std::byte* dst, const std::byte* src, const Position& at, BoxKernel kernel) const;
   void run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const;
-  void write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row, const std::byte* src,
-                       const Position& at) const;
+  void write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row,
+                       const std::byte* src, const Position& at) const;
   void run_loops(std::byte* dst, const std::byte* src, const CopyBox& box, BoxKernel kernel,
                  const Loops& loops, const Position& at) const;
 
@@ -70,9 +70,9 @@ class StridedCopy {
   std::size_t i_ = 1, j_ = 2;       // the axes of a kernel's box
   std::vector<std::size_t> grid_;   // axes that are cut into several blocks, slowest first
   std::vector<std::size_t> inner_;  // axes that a tile loops over around its kernel, slowest first
-  CopyBox box_{};                       // strides of every box
+  CopyBox box_{};                   // strides of every box
   BoxKernel kernel_ = nullptr;
-  BoxKernel streaming_ = nullptr;           // instead, where the destination is aligned
+  BoxKernel streaming_ = nullptr;        // instead, where the destination is aligned
   std::uintptr_t stream_alignment_ = 1;  // as streaming_ wants it
   bool streams_ = false;                 // the output is written around the caches, if possible
   bool fetches_ = false;                 // each tile prefetches the next

@@ -1,5 +1,5 @@
-// Strips: a scalar expression evaluated on about a thousand neighbouring elements at a time, step by step, in
-// vectorised loops over buffers that stay in the first-level cache.
+// Strips: a scalar expression evaluated on about a thousand neighbouring elements at a time, step
+// by step, in vectorised loops over buffers that stay in the first-level cache.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace ein::host {
 /// Elements per strip.
 inline constexpr std::int64_t strip_size = 1024;
 
-/// out[i] = op(a[i], b[i], c[i]) for i in [0, n); arguments that the operation lacks are ignored. `out` may be
-/// `a`; otherwise it overlaps none of them.
+/// out[i] = op(a[i], b[i], c[i]) for i in [0, n); arguments that the operation lacks are ignored.
+/// `out` may be `a`; otherwise it overlaps none of them.
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n);
 
@@ -25,17 +25,18 @@ class StripExpr {
  public:
   StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs);
 
-  /// Where a strip's elements come from: for each input the address of the first and the step to the
-  /// next, in elements; the first value of each axis index with its step; and the output position.
-  /// A strip may be several rows of `row_length` elements, `row_steps` apart; 0 means that it is one
-  /// row, as it must be for an expression that draws().
+  /// Where a strip's elements come from: for each input the address of the first and the step to
+  /// the next, in elements; the first value of each axis index with its step; and the output
+  /// position. A strip may be several rows of `row_length` elements, `row_steps` apart; 0 means
+  /// that it is one row, as it must be for an expression that draws().
   struct Place {
     std::span<const std::byte* const> inputs;
     std::span<const std::int64_t> steps;
     std::span<const std::int64_t> row_steps{};
     std::size_t row_length = 0;
     std::span<const std::int64_t> index{};
-    std::size_t strip_axis = 0, row_axis = 0;  // whose indices move, along a row and from row to row
+    std::size_t strip_axis = 0,
+                row_axis = 0;  // whose indices move, along a row and from row to row
     std::int64_t position = 0;
     std::int64_t position_step = 0;
     RandomOrigin random{};
@@ -75,10 +76,11 @@ class StripExpr {
 
 /// Stores a strip, rows and all, into elements of dtype `to`; steps in elements.
 template <class C>
-void store_strip(const C* values, std::size_t n, std::size_t row_length, std::byte* out, DType to, std::int64_t step,
-                 std::int64_t row_step);
+void store_strip(const C* values, std::size_t n, std::size_t row_length, std::byte* out, DType to,
+                 std::int64_t step, std::int64_t row_step);
 
-/// Memory of the calling thread for strips, kept between calls; valid until the next call on the thread.
+/// Memory of the calling thread for strips, kept between calls; valid until the next call on the
+/// thread.
 template <class C>
 C* strip_scratch(std::size_t elements);
 

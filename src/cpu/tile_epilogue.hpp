@@ -16,7 +16,8 @@
 
 namespace ein::host {
 
-/// A contraction's epilogue as an expression of the product, input 0, and of the nest's inputs from 2 on.
+/// A contraction's epilogue as an expression of the product, input 0, and of the nest's inputs from
+/// 2 on.
 inline ScalarExpr finishing_expr(ScalarExpr epilogue) {
   for (ScalarStep& step : epilogue.steps) {
     if (step.op == ScalarOp::input && step.which > 1) --step.which;
@@ -35,7 +36,10 @@ class TileEpilogue {
   };
 
   /// `strides`: of the products, then of the nest's inputs from 2 on.
-  TileEpilogue(const LoopNest& nest, std::vector<Strides> strides) : strides_(std::move(strides)), operands_(operands(nest)), expr_(finishing_expr(nest.epilogue), operands_) {
+  TileEpilogue(const LoopNest& nest, std::vector<Strides> strides)
+      : strides_(std::move(strides)),
+        operands_(operands(nest)),
+        expr_(finishing_expr(nest.epilogue), operands_) {
     // Along what lies side by side in the result.
     by_rows_ = strides_[0].row == 1 && strides_[0].col != 1;
     for (const Strides& s : strides_) {
@@ -45,18 +49,20 @@ class TileEpilogue {
     if constexpr (std::is_same_v<C, float>) code_ = RowCode::compile(lines());
   }
 
-  /// On rows [row, row + rows) of columns [col, col + cols) of the product `c`, at the indices `outer`
-  /// of the loops around it.
-  void run(std::span<std::byte* const> buffers, std::span<const std::int64_t> outer, C* c, std::int64_t row,
-           std::int64_t rows, std::int64_t col, std::int64_t cols) const {
+  /// On rows [row, row + rows) of columns [col, col + cols) of the product `c`, at the indices
+  /// `outer` of the loops around it.
+  void run(std::span<std::byte* const> buffers, std::span<const std::int64_t> outer, C* c,
+           std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
     const std::int64_t lines = by_rows_ ? cols : rows, length = by_rows_ ? rows : cols;
     const std::int64_t pieces = std::max<std::int64_t>(1, (length + strip_size - 1) / strip_size);
-    const std::int64_t together = pieces > 1 ? 1 : std::max<std::int64_t>(1, strip_size / std::max<std::int64_t>(1, length));
+    const std::int64_t together =
+        pieces > 1 ? 1 : std::max<std::int64_t>(1, strip_size / std::max<std::int64_t>(1, length));
     SmallArray<std::byte*, 16> begin(operands_.size());
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       begin[i] = i == 0 ? reinterpret_cast<std::byte*>(c) : base(operands_[i], buffers);
       std::int64_t place = row * strides_[i].row + col * strides_[i].col;
-      for (std::size_t l = 0; i > 0 && l < outer.size(); ++l) place += outer[l] * strides_[i].outer[l];
+      for (std::size_t l = 0; i > 0 && l < outer.size(); ++l)
+        place += outer[l] * strides_[i].outer[l];
       begin[i] += place * bytes(i);
     }
     if (code_) return (*code_)({begin.data(), length, lines, nullptr});
@@ -69,8 +75,10 @@ class TileEpilogue {
         for (std::size_t i = 0; i < operands_.size(); ++i) {
           from[i] = begin[i] + (line * line_steps_[i] + first * steps_[i]) * bytes(i);
         }
-        const auto values = static_cast<std::size_t>(n * count), line_length = static_cast<std::size_t>(n);
-        const C* results = expr_.evaluate({from, steps_, line_steps_, line_length}, values, scratch);
+        const auto values = static_cast<std::size_t>(n * count),
+                   line_length = static_cast<std::size_t>(n);
+        const C* results =
+            expr_.evaluate({from, steps_, line_steps_, line_length}, values, scratch);
         std::byte* const to = begin[0] + (line * line_steps_[0] + first * steps_[0]) * bytes(0);
         store_strip(results, values, line_length, to, dtype_of<C>, steps_[0], line_steps_[0]);
       }
@@ -78,7 +86,9 @@ class TileEpilogue {
   }
 
  private:
-  std::int64_t bytes(std::size_t operand) const { return static_cast<std::int64_t>(size_of(operands_[operand].dtype)); }
+  std::int64_t bytes(std::size_t operand) const {
+    return static_cast<std::int64_t>(size_of(operands_[operand].dtype));
+  }
 
   static std::vector<LoopNest::Operand> operands(const LoopNest& nest) {
     std::vector<LoopNest::Operand> operands(nest.inputs.begin() + 1, nest.inputs.end());
@@ -90,7 +100,8 @@ class TileEpilogue {
     Schedule::Part part;
     Schedule::RowNest nest{.body = expr_.expr()};
     for (std::size_t i = 0; i < operands_.size(); ++i) {
-      part.places.push_back({.dtype = operands_[i].dtype, .row_step = line_steps_[i], .step = steps_[i]});
+      part.places.push_back(
+          {.dtype = operands_[i].dtype, .row_step = line_steps_[i], .step = steps_[i]});
       nest.inputs.push_back(i);
     }
     part.rows.nests.push_back(std::move(nest));

@@ -12,17 +12,32 @@ namespace x86 = asmjit::x86;
 namespace {
 
 // Predicates of vcmpps that raise nothing: false for NaN, but for "not equal".
-enum Predicate : unsigned { equal = 0x00, not_equal = 0x04, unordered = 0x03, less = 0x11, less_equal = 0x12, greater_equal = 0x1D, greater = 0x1E };
+enum Predicate : unsigned {
+  equal = 0x00,
+  not_equal = 0x04,
+  unordered = 0x03,
+  less = 0x11,
+  less_equal = 0x12,
+  greater_equal = 0x1D,
+  greater = 0x1E
+};
 
 Predicate predicate(ScalarOp op) {
   switch (op) {
-    case ScalarOp::lt: return less;
-    case ScalarOp::le: return less_equal;
-    case ScalarOp::gt: return greater;
-    case ScalarOp::ge: return greater_equal;
-    case ScalarOp::eq: return equal;
-    case ScalarOp::ne: return not_equal;
-    default: throw std::logic_error("vector code: not a comparison");
+    case ScalarOp::lt:
+      return less;
+    case ScalarOp::le:
+      return less_equal;
+    case ScalarOp::gt:
+      return greater;
+    case ScalarOp::ge:
+      return greater_equal;
+    case ScalarOp::eq:
+      return equal;
+    case ScalarOp::ne:
+      return not_equal;
+    default:
+      throw std::logic_error("vector code: not a comparison");
   }
 }
 
@@ -36,7 +51,9 @@ x86::Mem VectorCode::constant_bits(std::uint32_t bits) {
   return mem;
 }
 
-x86::Mem VectorCode::constant(float value) { return constant_bits(std::bit_cast<std::uint32_t>(value)); }
+x86::Mem VectorCode::constant(float value) {
+  return constant_bits(std::bit_cast<std::uint32_t>(value));
+}
 
 template <class Emit>
 void VectorCode::at_entry(const Emit& emit) {
@@ -52,7 +69,9 @@ VectorCode::Vector VectorCode::constant_vector(float value) {
   const auto [found, is_new] = constants_.try_emplace(bits);
   if (is_new) {
     found->second = code_.newZmm();
-    at_entry([&] { code_.vbroadcastss(found->second, code_.newUInt32Const(asmjit::ConstPoolScope::kLocal, bits)); });
+    at_entry([&] {
+      code_.vbroadcastss(found->second, code_.newUInt32Const(asmjit::ConstPoolScope::kLocal, bits));
+    });
   }
   return found->second;
 }
@@ -61,7 +80,9 @@ VectorCode::Vector VectorCode::table(const void* sixteen) {
   const auto [found, is_new] = tables_.try_emplace(sixteen);
   if (is_new) {
     found->second = code_.newZmm();
-    at_entry([&] { code_.vmovaps(found->second, code_.newConst(asmjit::ConstPoolScope::kLocal, sixteen, 64)); });
+    at_entry([&] {
+      code_.vmovaps(found->second, code_.newConst(asmjit::ConstPoolScope::kLocal, sixteen, 64));
+    });
   }
   return found->second;
 }
@@ -79,11 +100,15 @@ bool VectorCode::can_load(DType dtype) {
     case DType::f16:
     case DType::i32:
     case DType::u8:
-    case DType::boolean: return true;
-    default: return false;
+    case DType::boolean:
+      return true;
+    default:
+      return false;
   }
 }
-bool VectorCode::can_store(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
+bool VectorCode::can_store(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+}
 
 VectorCode::Vector VectorCode::load(const x86::Mem& from, DType dtype, const x86::KReg* mask) {
   const Vector result = code_.newZmm();
@@ -92,13 +117,19 @@ VectorCode::Vector VectorCode::load(const x86::Mem& from, DType dtype, const x86
     return code_;
   };
   switch (dtype) {
-    case DType::f32: masked().vmovups(result, from); return result;
+    case DType::f32:
+      masked().vmovups(result, from);
+      return result;
     case DType::bf16:
       masked().vpmovzxwd(result, from);
       code_.vpslld(result, result, 16);
       return result;
-    case DType::f16: masked().vcvtph2ps(result, from); return result;
-    case DType::i32: masked().vcvtdq2ps(result, from); return result;
+    case DType::f16:
+      masked().vcvtph2ps(result, from);
+      return result;
+    case DType::i32:
+      masked().vcvtdq2ps(result, from);
+      return result;
     default:
       masked().vpmovzxbd(result, from);
       if (dtype == DType::boolean) code_.vpminud(result, result, constant_bits(1));
@@ -108,7 +139,8 @@ VectorCode::Vector VectorCode::load(const x86::Mem& from, DType dtype, const x86
 }
 
 VectorCode::Vector VectorCode::load_every_other(const x86::Mem& from, const x86::KReg* mask) {
-  static constexpr std::uint32_t even[16] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+  static constexpr std::uint32_t even[16] = {0,  2,  4,  6,  8,  10, 12, 14,
+                                             16, 18, 20, 22, 24, 26, 28, 30};
   constexpr std::uint32_t first_of_two = 0x55555555;
   x86::KReg low, high;
   if (mask) {
@@ -143,7 +175,9 @@ VectorCode::Vector VectorCode::load_one(const x86::Gp& from, DType dtype) {
   const Vector result = code_.newZmm();
   const x86::Gp bits = code_.newInt32();
   switch (dtype) {
-    case DType::f32: code_.vbroadcastss(result, x86::dword_ptr(from)); return result;
+    case DType::f32:
+      code_.vbroadcastss(result, x86::dword_ptr(from));
+      return result;
     case DType::bf16:
       code_.movzx(bits, x86::word_ptr(from));
       code_.shl(bits, 16);
@@ -164,7 +198,9 @@ VectorCode::Vector VectorCode::load_one(const x86::Gp& from, DType dtype) {
       code_.vbroadcastss(result, number);
       return result;
     }
-    case DType::i32: code_.vpbroadcastd(result, x86::dword_ptr(from)); break;
+    case DType::i32:
+      code_.vpbroadcastd(result, x86::dword_ptr(from));
+      break;
     default:
       code_.movzx(bits, x86::byte_ptr(from));
       code_.vpbroadcastd(result, bits);
@@ -188,7 +224,8 @@ VectorCode::Vector VectorCode::round_to_bf16(const Vector& value) {
   return rounded;
 }
 
-VectorCode::Vector VectorCode::store(const x86::Mem& to, DType dtype, const Vector& value, const x86::KReg* mask) {
+VectorCode::Vector VectorCode::store(const x86::Mem& to, DType dtype, const Vector& value,
+                                     const x86::KReg* mask) {
   const auto masked = [&]() -> x86::Compiler& {
     if (mask) code_.k(*mask);
     return code_;
@@ -256,8 +293,10 @@ bool VectorCode::has(ScalarOp op) {
     case ScalarOp::ne:
     case ScalarOp::logical_and:
     case ScalarOp::logical_or:
-    case ScalarOp::where: return true;
-    default: return false;
+    case ScalarOp::where:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -282,12 +321,14 @@ VectorCode::Vector VectorCode::select(const x86::KReg& mask, const Vector& yes, 
 }
 
 VectorCode::Vector VectorCode::from_mask(const x86::KReg& mask) {
-  const Vector result = code_.newZmm(), one = constant_vector(1);  // before the mask, which the next instruction takes
+  const Vector result = code_.newZmm(),
+               one = constant_vector(1);  // before the mask, which the next instruction takes
   code_.k(mask).z().vmovaps(result, one);
   return result;
 }
 
-VectorCode::Vector VectorCode::multiply_add(const Vector& x, const Vector& y, const Vector& z, bool minus_product, bool minus_z) {
+VectorCode::Vector VectorCode::multiply_add(const Vector& x, const Vector& y, const Vector& z,
+                                            bool minus_product, bool minus_z) {
   const Vector result = copy(x);
   if (minus_product) {
     minus_z ? code_.vfnmsub213ps(result, y, z) : code_.vfnmadd213ps(result, y, z);
@@ -307,7 +348,8 @@ VectorCode::Vector VectorCode::extreme(bool is_max, const Vector& x, const Vecto
   return result;
 }
 
-VectorCode::Vector VectorCode::apply(ScalarOp op, const Vector& x, const Vector& y, const Vector& z) {
+VectorCode::Vector VectorCode::apply(ScalarOp op, const Vector& x, const Vector& y,
+                                     const Vector& z) {
   if (is_comparison(op)) return from_mask(compare(op, x, y));
   const auto fresh = [&](auto&& emit) {
     const Vector result = code_.newZmm();
@@ -315,27 +357,45 @@ VectorCode::Vector VectorCode::apply(ScalarOp op, const Vector& x, const Vector&
     return result;
   };
   switch (op) {
-    case ScalarOp::neg: return fresh([&](const Vector& r) { code_.vxorps(r, x, constant_bits(sign_bit)); });
-    case ScalarOp::abs: return fresh([&](const Vector& r) { code_.vandps(r, x, constant_bits(~sign_bit)); });
-    case ScalarOp::sqrt: return fresh([&](const Vector& r) { code_.vsqrtps(r, x); });
-    case ScalarOp::rsqrt: return fresh([&](const Vector& r) {
-      code_.vsqrtps(r, x);
-      code_.vdivps(r, constant_vector(1), r);
-    });
-    case ScalarOp::exp: return exp(x);
-    case ScalarOp::log: return log(x);
-    case ScalarOp::tanh: return tanh(x);
-    case ScalarOp::erf: return erf(x);
-    case ScalarOp::sigmoid: return sigmoid(x);
-    case ScalarOp::silu: return silu(x);
-    case ScalarOp::normal_cdf: return normal_cdf(x);
-    case ScalarOp::gelu: return gelu(x);
-    case ScalarOp::add: return fresh([&](const Vector& r) { code_.vaddps(r, x, y); });
-    case ScalarOp::sub: return fresh([&](const Vector& r) { code_.vsubps(r, x, y); });
-    case ScalarOp::mul: return fresh([&](const Vector& r) { code_.vmulps(r, x, y); });
-    case ScalarOp::div: return fresh([&](const Vector& r) { code_.vdivps(r, x, y); });
-    case ScalarOp::min: return extreme(false, x, y);
-    case ScalarOp::max: return extreme(true, x, y);
+    case ScalarOp::neg:
+      return fresh([&](const Vector& r) { code_.vxorps(r, x, constant_bits(sign_bit)); });
+    case ScalarOp::abs:
+      return fresh([&](const Vector& r) { code_.vandps(r, x, constant_bits(~sign_bit)); });
+    case ScalarOp::sqrt:
+      return fresh([&](const Vector& r) { code_.vsqrtps(r, x); });
+    case ScalarOp::rsqrt:
+      return fresh([&](const Vector& r) {
+        code_.vsqrtps(r, x);
+        code_.vdivps(r, constant_vector(1), r);
+      });
+    case ScalarOp::exp:
+      return exp(x);
+    case ScalarOp::log:
+      return log(x);
+    case ScalarOp::tanh:
+      return tanh(x);
+    case ScalarOp::erf:
+      return erf(x);
+    case ScalarOp::sigmoid:
+      return sigmoid(x);
+    case ScalarOp::silu:
+      return silu(x);
+    case ScalarOp::normal_cdf:
+      return normal_cdf(x);
+    case ScalarOp::gelu:
+      return gelu(x);
+    case ScalarOp::add:
+      return fresh([&](const Vector& r) { code_.vaddps(r, x, y); });
+    case ScalarOp::sub:
+      return fresh([&](const Vector& r) { code_.vsubps(r, x, y); });
+    case ScalarOp::mul:
+      return fresh([&](const Vector& r) { code_.vmulps(r, x, y); });
+    case ScalarOp::div:
+      return fresh([&](const Vector& r) { code_.vdivps(r, x, y); });
+    case ScalarOp::min:
+      return extreme(false, x, y);
+    case ScalarOp::max:
+      return extreme(true, x, y);
     case ScalarOp::logical_not: {
       const x86::KReg mask = code_.newKw();
       code_.vcmpps(mask, x, constant(0), equal);
@@ -347,19 +407,31 @@ VectorCode::Vector VectorCode::apply(ScalarOp op, const Vector& x, const Vector&
       op == ScalarOp::logical_and ? code_.kandw(both, a, b) : code_.korw(both, a, b);
       return from_mask(both);
     }
-    case ScalarOp::where: return select(is_nonzero(x), y, z);
-    default: throw std::logic_error("vector code: an operation that it lacks");
+    case ScalarOp::where:
+      return select(is_nonzero(x), y, z);
+    default:
+      throw std::logic_error("vector code: an operation that it lacks");
   }
 }
 
-void VectorCode::combine(Combine combine, const Vector& acc, const Vector& x, const x86::KReg* mask) {
+void VectorCode::combine(Combine combine, const Vector& acc, const Vector& x,
+                         const x86::KReg* mask) {
   if (mask) code_.k(*mask);
   switch (combine) {
-    case Combine::sum: code_.vaddps(acc, acc, x); return;
-    case Combine::prod: code_.vmulps(acc, acc, x); return;
-    case Combine::max: code_.vmaxps(acc, x, acc); return;  // of NaN and another, the second operand is taken
-    case Combine::min: code_.vminps(acc, x, acc); return;
-    default: throw std::logic_error("vector code: a combination that it lacks");
+    case Combine::sum:
+      code_.vaddps(acc, acc, x);
+      return;
+    case Combine::prod:
+      code_.vmulps(acc, acc, x);
+      return;
+    case Combine::max:
+      code_.vmaxps(acc, x, acc);
+      return;  // of NaN and another, the second operand is taken
+    case Combine::min:
+      code_.vminps(acc, x, acc);
+      return;
+    default:
+      throw std::logic_error("vector code: a combination that it lacks");
   }
 }
 
@@ -378,7 +450,8 @@ void VectorCode::put_nan(const Vector& acc, const x86::KReg& found) {
   code_.bind(none);
 }
 
-void VectorCode::add_product(const Vector& acc, const Vector& x, const Vector& y, const x86::KReg* mask) {
+void VectorCode::add_product(const Vector& acc, const Vector& x, const Vector& y,
+                             const x86::KReg* mask) {
   if (mask) code_.k(*mask);
   code_.vfmadd231ps(acc, x, y);
 }
@@ -396,7 +469,8 @@ void VectorCode::combine_lanes(Combine how, const Vector& acc) {
 }
 
 VectorCode::Vector VectorCode::combine_lanes_of(Combine how, std::span<const Vector> sixteen) {
-  // Each level combines halves: of a vector, of its halves, of the quarters and of the pairs of lanes; and takes two vectors to one.
+  // Each level combines halves: of a vector, of its halves, of the quarters and of the pairs of
+  // lanes; and takes two vectors to one.
   const auto join = [&](const Vector& x, const Vector& y, const auto& shuffle) {
     const Vector low = code_.newZmm(), high = code_.newZmm();
     shuffle(low, x, y, false);
@@ -404,13 +478,22 @@ VectorCode::Vector VectorCode::combine_lanes_of(Combine how, std::span<const Vec
     combine(how, low, high, nullptr);
     return low;
   };
-  const auto halves = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { code_.vshuff64x2(to, x, y, high ? 0xEE : 0x44); };
-  const auto quarters = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { code_.vshuff64x2(to, x, y, high ? 0xDD : 0x88); };
-  const auto pairs = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { high ? code_.vunpckhpd(to, x, y) : code_.vunpcklpd(to, x, y); };
-  const auto lanes = [&](const Vector& to, const Vector& x, const Vector& y, bool high) { code_.vshufps(to, x, y, high ? 0xDD : 0x88); };
+  const auto halves = [&](const Vector& to, const Vector& x, const Vector& y, bool high) {
+    code_.vshuff64x2(to, x, y, high ? 0xEE : 0x44);
+  };
+  const auto quarters = [&](const Vector& to, const Vector& x, const Vector& y, bool high) {
+    code_.vshuff64x2(to, x, y, high ? 0xDD : 0x88);
+  };
+  const auto pairs = [&](const Vector& to, const Vector& x, const Vector& y, bool high) {
+    high ? code_.vunpckhpd(to, x, y) : code_.vunpcklpd(to, x, y);
+  };
+  const auto lanes = [&](const Vector& to, const Vector& x, const Vector& y, bool high) {
+    code_.vshufps(to, x, y, high ? 0xDD : 0x88);
+  };
   Vector four[4];
   for (std::size_t j = 0; j < 4; ++j) {
-    const Vector first = join(sixteen[j], sixteen[j + 4], halves), second = join(sixteen[j + 8], sixteen[j + 12], halves);
+    const Vector first = join(sixteen[j], sixteen[j + 4], halves),
+                 second = join(sixteen[j + 8], sixteen[j + 12], halves);
     four[j] = join(first, second, quarters);
   }
   return join(join(four[0], four[1], pairs), join(four[2], four[3], pairs), lanes);

@@ -29,14 +29,16 @@ class VectorCode {
 
   static bool can_load(DType dtype);
   static bool can_store(DType dtype);
-  /// Sixteen elements that lie side by side as f32; those outside the mask, if there is one, are 0 and are not touched.
+  /// Sixteen elements that lie side by side as f32; those outside the mask, if there is one, are 0
+  /// and are not touched.
   Vector load(const asmjit::x86::Mem& from, DType dtype, const asmjit::x86::KReg* mask);
   /// The same of f32 that lie two apart; those between are not touched.
   Vector load_every_other(const asmjit::x86::Mem& from, const asmjit::x86::KReg* mask);
   /// One element, also an i64, in all lanes.
   Vector load_one(const asmjit::x86::Gp& from, DType dtype);
   /// To elements side by side, those of the mask; returns what a load would give.
-  Vector store(const asmjit::x86::Mem& to, DType dtype, const Vector& value, const asmjit::x86::KReg* mask);
+  Vector store(const asmjit::x86::Mem& to, DType dtype, const Vector& value,
+               const asmjit::x86::KReg* mask);
   Vector store_one(const asmjit::x86::Gp& to, DType dtype, const Vector& value);
 
   static bool has(ScalarOp op);
@@ -48,17 +50,20 @@ class VectorCode {
   /// `yes` where the mask is set.
   Vector select(const asmjit::x86::KReg& mask, const Vector& yes, const Vector& no);
   /// x·y + z, with the signs of the product and of z.
-  Vector multiply_add(const Vector& x, const Vector& y, const Vector& z, bool minus_product, bool minus_z);
+  Vector multiply_add(const Vector& x, const Vector& y, const Vector& z, bool minus_product,
+                      bool minus_z);
 
-  /// acc = acc combined with x, in the lanes of `mask` where there is one. Extremes pass over NaN: it is noted, and put in
-  /// at the end.
+  /// acc = acc combined with x, in the lanes of `mask` where there is one. Extremes pass over NaN:
+  /// it is noted, and put in at the end.
   void combine(Combine combine, const Vector& acc, const Vector& x, const asmjit::x86::KReg* mask);
-  void add_product(const Vector& acc, const Vector& x, const Vector& y, const asmjit::x86::KReg* mask);
+  void add_product(const Vector& acc, const Vector& x, const Vector& y,
+                   const asmjit::x86::KReg* mask);
   void note_nan(const asmjit::x86::KReg& found, const Vector& x, const asmjit::x86::KReg* mask);
   void put_nan(const Vector& acc, const asmjit::x86::KReg& found);
   /// All lanes combined, in each lane.
   void combine_lanes(Combine combine, const Vector& acc);
-  /// Sixteen vectors to one: lane i is all lanes of vector i combined, in the same order as combine_lanes().
+  /// Sixteen vectors to one: lane i is all lanes of vector i combined, in the same order as
+  /// combine_lanes().
   Vector combine_lanes_of(Combine combine, std::span<const Vector> sixteen);
 
  private:

@@ -19,12 +19,15 @@ constexpr unsigned sign_of_second = 0xD8;  // of vpternlog, where the third oper
 
 VectorCode::Vector VectorCode::polynomial(const Vector& x, std::span<const float> coefficients) {
   const Vector sum = code_.newZmm();
-  code_.vbroadcastss(sum, code_.newUInt32Const(asmjit::ConstPoolScope::kLocal, std::bit_cast<std::uint32_t>(coefficients.back())));
-  for (std::size_t i = coefficients.size() - 1; i-- > 0;) code_.vfmadd213ps(sum, x, constant(coefficients[i]));
+  code_.vbroadcastss(sum, code_.newUInt32Const(asmjit::ConstPoolScope::kLocal,
+                                               std::bit_cast<std::uint32_t>(coefficients.back())));
+  for (std::size_t i = coefficients.size() - 1; i-- > 0;)
+    code_.vfmadd213ps(sum, x, constant(coefficients[i]));
   return sum;
 }
 
-/// x = k·ln 2 + r, and e^r = 1 + p = 1 + r + r²·q(r). `x` becomes r; half of `half_less`, where given, is taken off it.
+/// x = k·ln 2 + r, and e^r = 1 + p = 1 + r + r²·q(r). `x` becomes r; half of `half_less`, where
+/// given, is taken off it.
 VectorCode::ExpParts VectorCode::exp_parts(const Vector& x, const Vector* half_less) {
   const Vector k = code_.newZmm(), square = code_.newZmm();
   code_.vmulps(k, x, constant(K::log2_e));
@@ -52,7 +55,8 @@ VectorCode::Vector VectorCode::exp(const Vector& x) {
 /// x = m·2^e with m in [3/4, 3/2): log x = e·ln 2 + f - f²/2 + f³·p(f) with f = m - 1.
 VectorCode::Vector VectorCode::log(const Vector& x) {
   constexpr unsigned from_three_quarters = 3, nan_if_negative = 2 << 2;
-  const Vector m = code_.newZmm(), e = code_.newZmm(), of_m = code_.newZmm(), square = code_.newZmm(), cube = code_.newZmm();
+  const Vector m = code_.newZmm(), e = code_.newZmm(), of_m = code_.newZmm(),
+               square = code_.newZmm(), cube = code_.newZmm();
   code_.vgetmantps(m, x, from_three_quarters | nan_if_negative);
   code_.vgetexpps(e, x);
   code_.vgetexpps(of_m, m);
@@ -71,7 +75,8 @@ VectorCode::Vector VectorCode::log(const Vector& x) {
 
 /// Near 0, x + x³·p(x²); elsewhere 1 - 2 / (e^2|x| + 1) with the sign of x.
 VectorCode::Vector VectorCode::tanh(const Vector& x) {
-  const Vector size = magnitude(x), square = code_.newZmm(), cube = code_.newZmm(), twice = code_.newZmm(), far = code_.newZmm();
+  const Vector size = magnitude(x), square = code_.newZmm(), cube = code_.newZmm(),
+               twice = code_.newZmm(), far = code_.newZmm();
   code_.vaddps(twice, size, size);
   const Vector power = exp(twice);
   code_.vaddps(power, power, constant(1));
@@ -169,7 +174,8 @@ VectorCode::Vector VectorCode::gelu(const Vector& x) {
 
 /// Φ(-t) for t >= 0, or t·Φ(-t).
 VectorCode::Vector VectorCode::normal_tail(const Vector& t, bool times_t) {
-  const Vector x = code_.newZmm(), lost = copy(t), s = code_.newZmm(), distance = code_.newZmm(), place = code_.newZmm();
+  const Vector x = code_.newZmm(), lost = copy(t), s = code_.newZmm(), distance = code_.newZmm(),
+               place = code_.newZmm();
   code_.vmulps(x, t, t);
   code_.vfmsub213ps(lost, t, x);  // of the square
   code_.vmulps(x, x, constant(-0.5F));

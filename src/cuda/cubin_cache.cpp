@@ -16,8 +16,8 @@
 
 #include <ein/error.hpp>
 
-#include "cuda/shared_library.hpp"
 #include "cpu/parallel.hpp"
+#include "cuda/shared_library.hpp"
 #include "io/file.hpp"
 #include "io/xxh64.hpp"
 #include "tensor/fork.hpp"

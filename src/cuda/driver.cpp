@@ -199,7 +199,8 @@ Driver::Driver(const std::vector<std::string>& names)
 
 Driver::~Driver() {
   for (const Context& context : contexts_) {
-    if (context.pointer && generation_ == fork_generation()) functions_->release_context(context.device);
+    if (context.pointer && generation_ == fork_generation())
+      functions_->release_context(context.device);
   }
 }
 
@@ -214,7 +215,8 @@ const DriverFunctions& Driver::needed() const {
   if (!functions_) throw Error(ErrorKind::device, missing_);
   if (generation_ != fork_generation()) {
     throw Error(ErrorKind::device,
-                "CUDA was started by the parent of this process, which called fork(), and the driver works in no child of it\n"
+                "CUDA was started by the parent of this process, which called fork(), and the "
+                "driver works in no child of it\n"
                 "  help: call fork() before the first use of a GPU, or exec() in the child");
   }
   return *functions_;
@@ -257,10 +259,11 @@ EncodedTensorMap Driver::encode(int device, const TensorMap& map, std::uint64_t 
 
 void require_supported(int device, const DeviceInfo& info) {
   if (info.major >= 8) return;
-  throw Error(ErrorKind::device,
-              "cuda:" + std::to_string(device) + ": " + info.name + " is of compute capability " +
-                  std::to_string(info.major) + "." + std::to_string(info.minor) +
-                  ", and kernels are made for 8.0 (Ampere) and newer; use another GPU, or ein::cpu");
+  throw Error(
+      ErrorKind::device,
+      "cuda:" + std::to_string(device) + ": " + info.name + " is of compute capability " +
+          std::to_string(info.major) + "." + std::to_string(info.minor) +
+          ", and kernels are made for 8.0 (Ampere) and newer; use another GPU, or ein::cpu");
 }
 
 DeviceInfo Driver::info(int device) const {
@@ -424,8 +427,8 @@ void LaunchGraph::add(const Launch& launch, std::span<void* const> arguments) {
   void* added = nullptr;
   const bool is_first = nodes_.empty();
   check(cuda,
-        cuda.add_kernel_node(&added, graph_, is_first ? nullptr : &nodes_.back(),
-                             is_first ? 0 : 1, &node),
+        cuda.add_kernel_node(&added, graph_, is_first ? nullptr : &nodes_.back(), is_first ? 0 : 1,
+                             &node),
         device_, "cuGraphAddKernelNode");
   nodes_.push_back(added);
 }
@@ -435,8 +438,7 @@ void LaunchGraph::finish() {
   check(cuda, cuda.instantiate_graph(&ready_, graph_, 0), device_, "cuGraphInstantiate");
 }
 
-void LaunchGraph::set(std::size_t index, const Launch& launch,
-                      std::span<void* const> arguments) {
+void LaunchGraph::set(std::size_t index, const Launch& launch, std::span<void* const> arguments) {
   const DriverFunctions& cuda = driver_.on(device_);
   const KernelNode node = node_of(launch, arguments);
   check(cuda, cuda.set_kernel_node(ready_, nodes_[index], &node), device_,

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/cubin.hpp"
 #include "codegen/emit.hpp"
+#include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
 
 namespace ein::codegen {
@@ -29,8 +29,8 @@ struct DeviceInfo {
   int shared_bytes_per_sm = 0, registers_per_sm = 0, threads_per_sm = 0;
 };
 
-/// An Error of kind `device` for a GPU that kernels are not made for: before Ampere (sm_80) there are
-/// no bf16 and no asynchronous copies to shared memory.
+/// An Error of kind `device` for a GPU that kernels are not made for: before Ampere (sm_80) there
+/// are no bf16 and no asynchronous copies to shared memory.
 void require_supported(int device, const DeviceInfo& info);
 
 /// The driver's library. Its functions may be called from any thread.
@@ -78,8 +78,8 @@ class Driver {
 
 // What follows belongs to one device of a driver, which must live longer. Errors are of kind
 // `device`, or `memory` where there is not enough of the device's, and name the device, the call,
-// the driver's reason and what to do. An operation that failed on the device is reported by the next
-// call that waits for it.
+// the driver's reason and what to do. An operation that failed on the device is reported by the
+// next call that waits for it.
 
 /// Memory of the device.
 class DeviceMemory {

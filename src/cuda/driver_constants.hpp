@@ -1,5 +1,6 @@
-// What is used of <cuda.h> (CUDA Driver API), declared here so that ein builds without it; driver_constants.cpp holds it against the
-// header where there is one. Handles are pointers, a device is a number, an address of device memory has 64 bits.
+// What is used of <cuda.h> (CUDA Driver API), declared here so that ein builds without it;
+// driver_constants.cpp holds it against the header where there is one. Handles are pointers, a
+// device is a number, an address of device memory has 64 bits.
 #pragma once
 
 #include <cstddef>

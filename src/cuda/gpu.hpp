@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cuda/driver.hpp"
 #include "codegen/emit.hpp"
+#include "cuda/driver.hpp"
 #include "cuda/memory_pool.hpp"
 
 namespace ein::codegen {

@@ -5,9 +5,9 @@
 
 #include <ein/error.hpp>
 
+#include "codegen/units.hpp"
 #include "cuda/settings.hpp"
 #include "cuda/tuner.hpp"
-#include "codegen/units.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::codegen {

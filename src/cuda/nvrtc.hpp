@@ -37,8 +37,8 @@ CudaVersion nvrtc_version();
 /// The architectures it compiles for, ascending: 75 for sm_75.
 std::vector<int> nvrtc_architectures();
 
-/// Why a driver for this version of CUDA loads nothing that this NVRTC compiles, with both versions;
-/// empty where it does.
+/// Why a driver for this version of CUDA loads nothing that this NVRTC compiles, with both
+/// versions; empty where it does.
 std::string why_not_on(CudaVersion driver);
 
 /// Compiles to machine code. May be called from many threads at once. An Error with the compiler's

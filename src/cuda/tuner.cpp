@@ -9,9 +9,9 @@
 
 #include <ein/error.hpp>
 
+#include "codegen/writer.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
-#include "codegen/writer.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -91,9 +91,11 @@ Prefetcher::~Prefetcher() {
 
 Batch Prefetcher::next() {
   if (worker_->is_of_parent()) {
-    throw Error(ErrorKind::value, "Prefetcher::next: the thread that prepares batches stayed in the parent of this process, which "
-                                  "called fork()\n  help: make another Prefetcher here, of a source at position " +
-                                      std::to_string(position_));
+    throw Error(ErrorKind::value,
+                "Prefetcher::next: the thread that prepares batches stayed in the parent of this "
+                "process, which "
+                "called fork()\n  help: make another Prefetcher here, of a source at position " +
+                    std::to_string(position_));
   }
   Prepared next = worker_->take();
   position_ = next.position;

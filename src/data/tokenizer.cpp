@@ -94,7 +94,8 @@ CharTokenizer::CharTokenizer(std::string_view text) {
   ascii_.fill(-1);
   for (std::size_t i = 0; i < occurs.size(); ++i) {
     for (std::uint64_t rest = occurs[i]; rest != 0; rest &= rest - 1) {
-      const auto c = static_cast<char32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest)));
+      const auto c =
+          static_cast<char32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest)));
       if (c < ascii_.size()) ascii_[c] = static_cast<std::int32_t>(characters_.size());
       characters_.push_back(c);
     }

@@ -17,7 +17,8 @@ using grammar::TermKind;
 /// Axes 0, 1, ... each a dimension of its own.
 Access plain_access(std::size_t rank, std::size_t first_axis = 0) {
   Access access;
-  for (std::size_t d = 0; d < rank; ++d) access.push_back({0, {{static_cast<int>(first_axis + d), 1}}});
+  for (std::size_t d = 0; d < rank; ++d)
+    access.push_back({0, {{static_cast<int>(first_axis + d), 1}}});
   return access;
 }
 
@@ -39,7 +40,8 @@ struct PackedPattern {
 
 class CallGraph {
  public:
-  CallGraph(const PatternCall& call, std::span<const OperandType> operands) : call_(call), operands_(operands) {}
+  CallGraph(const PatternCall& call, std::span<const OperandType> operands)
+      : call_(call), operands_(operands) {}
 
   Graph build() {
     if (operands_.empty()) {
@@ -48,17 +50,25 @@ class CallGraph {
     check();
     require_one_dtype();
     for (const OperandType& operand : operands_) {
-      values_.push_back(add({.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape}));
+      values_.push_back(
+          add({.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape}));
       shapes_.push_back(operand.shape);
     }
     switch (call_.op) {
-      case Operation::einsum: return finish(einsum());
+      case Operation::einsum:
+        return finish(einsum());
       case Operation::rearrange:
-      case Operation::repeat: return finish(rearrange());
-      case Operation::reduce: return finish(reduce());
-      case Operation::pack: return finish(pack());
-      case Operation::unpack: unpack(); return finish();
-      default: break;
+      case Operation::repeat:
+        return finish(rearrange());
+      case Operation::reduce:
+        return finish(reduce());
+      case Operation::pack:
+        return finish(pack());
+      case Operation::unpack:
+        unpack();
+        return finish();
+      default:
+        break;
     }
     throw std::logic_error("build_graph: an operation without a graph");
   }
@@ -73,7 +83,8 @@ class CallGraph {
       if (mistake) fail(call_.op, call_.pattern, mistake, call_.sizes);
     }
     if (call_.op != Operation::einsum && call_.op != Operation::pack && count != 1) {
-      fail(ErrorKind::arity, name(call_.op), std::string(name(call_.op)) + " takes 1 operand, the call has " + std::to_string(count),
+      fail(ErrorKind::arity, name(call_.op),
+           std::string(name(call_.op)) + " takes 1 operand, the call has " + std::to_string(count),
            call_.pattern.text, {});
     }
   }
@@ -88,7 +99,8 @@ class CallGraph {
                  mark_side(call_.pattern, call_.pattern.sides[k], other)};
       }
       fail(ErrorKind::dtype, name(call_.op),
-           "operands have different dtypes: " + first + " in operand 1, " + other + " in operand " + std::to_string(k + 1),
+           "operands have different dtypes: " + first + " in operand 1, " + other + " in operand " +
+               std::to_string(k + 1),
            call_.pattern.text, marks, {"help: cast one with .to(dtype)"});
     }
   }
@@ -114,7 +126,8 @@ class CallGraph {
     const DType from = graph_.op(value).dtype, to = result_dtype();
     if (from == to) return value;
     Op op{.kind = OpKind::map, .dtype = to, .shape = graph_.op(value).shape, .inputs = {value}};
-    for (std::size_t d = 0; d < op.shape.rank(); ++d) op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
+    for (std::size_t d = 0; d < op.shape.rank(); ++d)
+      op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
     op.write = plain_access(op.shape.rank());
     op.reads = {op.write};
     op.expr = Ex::input(0);
@@ -124,12 +137,19 @@ class CallGraph {
   DType dtype() const { return operands_[0].dtype; }
   /// The dtype of the results, as the call says it or by itself.
   DType result_dtype() const {
-    return call_.dtype.value_or(ein::result_dtype(call_.op, call_.pattern, call_.reduction, dtype()));
+    return call_.dtype.value_or(
+        ein::result_dtype(call_.op, call_.pattern, call_.reduction, dtype()));
   }
 
-  ValueId add_reindex(ValueId from, const std::vector<Axis>& axes, Access read, Access write, const Shape& shape) {
-    return add({.kind = OpKind::reindex, .dtype = graph_.op(from).dtype, .shape = shape, .inputs = {from}, .axes = axes,
-                .reads = {std::move(read)}, .write = std::move(write)});
+  ValueId add_reindex(ValueId from, const std::vector<Axis>& axes, Access read, Access write,
+                      const Shape& shape) {
+    return add({.kind = OpKind::reindex,
+                .dtype = graph_.op(from).dtype,
+                .shape = shape,
+                .inputs = {from},
+                .axes = axes,
+                .reads = {std::move(read)},
+                .write = std::move(write)});
   }
 
   /// The operand; several that are stacked become one on a new first axis.
@@ -140,8 +160,8 @@ class CallGraph {
     for (std::size_t k = 0; k < values_.size(); ++k) {
       if (!(shapes_[k] == one)) {
         fail(ErrorKind::size, name(call_.op),
-             "the tensors of a list differ in shape: " + one.to_string() + " in operand 1, " + shapes_[k].to_string() +
-                 " in operand " + std::to_string(k + 1),
+             "the tensors of a list differ in shape: " + one.to_string() + " in operand 1, " +
+                 shapes_[k].to_string() + " in operand " + std::to_string(k + 1),
              call_.pattern.text, {}, {"help: pack joins tensors of unlike shapes"});
       }
       std::vector<Axis> axes;
@@ -157,7 +177,8 @@ class CallGraph {
     Shape shape{static_cast<std::int64_t>(parts.size())};
     for (std::int64_t size : one) shape.push_back(size);
     require_fits(shape, {}, "the stacked list");
-    values_ = {add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts)})};
+    values_ = {add(
+        {.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts)})};
     shapes_ = {shape};
   }
 
@@ -167,12 +188,14 @@ class CallGraph {
     return s;
   }
 
-  void require_fits(const Shape& shape, const std::vector<Mark>& marks, const std::string& what = "the result") const {
+  void require_fits(const Shape& shape, const std::vector<Mark>& marks,
+                    const std::string& what = "the result") const {
     auto bytes = static_cast<std::int64_t>(std::max(size_of(dtype()), size_of(result_dtype())));
     for (std::int64_t size : shape) {
       // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
       if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
-      fail(ErrorKind::overflow, name(call_.op), what + " of shape " + shape.to_string() + " needs more than 2^63 - 1 bytes",
+      fail(ErrorKind::overflow, name(call_.op),
+           what + " of shape " + shape.to_string() + " needs more than 2^63 - 1 bytes",
            call_.pattern.text, marks, {show_operands(shapes_)});
     }
   }
@@ -194,7 +217,8 @@ class CallGraph {
     const Reduction r = call_.reduction;
     const bool is_identity = r == Reduction::sum || r == Reduction::prod || r == Reduction::max ||
                              r == Reduction::min || r == Reduction::mean;
-    if (!reduces && is_identity) return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+    if (!reduces && is_identity)
+      return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
     return build_reduction(graph_, r, s, values_[0], dtype_to_combine(dtype(), result_dtype()));
   }
 
@@ -214,9 +238,16 @@ class CallGraph {
       reduces |= !kept;
       repeats |= is_new[a] != 0;
     }
-    if (values_.size() == 1 && !reduces) return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+    if (values_.size() == 1 && !reduces)
+      return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
     Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract,
-          .dtype = dtype_to_combine(dtype(), result_dtype()), .shape = s.shape, .inputs = values_, .axes = s.axes, .reads = s.reads, .write = s.write, .expr = {}};
+          .dtype = dtype_to_combine(dtype(), result_dtype()),
+          .shape = s.shape,
+          .inputs = values_,
+          .axes = s.axes,
+          .reads = s.reads,
+          .write = s.write,
+          .expr = {}};
     if (!repeats) return add(std::move(op));
 
     std::vector<int> renamed(s.axes.size(), -1);
@@ -235,7 +266,8 @@ class CallGraph {
     }
     for (Access& access : op.reads) {
       for (DimIndex& dim : access) {
-        for (DimIndex::Term& term : dim.terms) term.axis = renamed[static_cast<std::size_t>(term.axis)];
+        for (DimIndex::Term& term : dim.terms)
+          term.axis = renamed[static_cast<std::size_t>(term.axis)];
       }
     }
     const ValueId computed = add(std::move(op));
@@ -250,7 +282,8 @@ class CallGraph {
     Access write = s.write;
     for (Access* access : {&read, &write}) {
       for (DimIndex& dim : *access) {
-        for (DimIndex::Term& term : dim.terms) term.axis = place[static_cast<std::size_t>(term.axis)];
+        for (DimIndex::Term& term : dim.terms)
+          term.axis = place[static_cast<std::size_t>(term.axis)];
       }
     }
     return add_reindex(computed, axes, read, write, s.shape);
@@ -265,7 +298,8 @@ class CallGraph {
     for (std::size_t k = 0; k < values_.size(); ++k) {
       const Shape& from = shapes_[k];
       std::vector<Axis> axes;
-      for (std::size_t d = 0; d < from.rank(); ++d) axes.push_back({"i" + std::to_string(d), from[d]});
+      for (std::size_t d = 0; d < from.rank(); ++d)
+        axes.push_back({"i" + std::to_string(d), from[d]});
       DimIndex packed;
       std::int64_t extent = 1;
       for (std::size_t d = p.before.size() + middles[k].rank(); d-- > p.before.size();) {
@@ -279,19 +313,23 @@ class CallGraph {
       shape = {};
       for (const DimIndex& dim : write) {
         std::int64_t size = 1;
-        for (const DimIndex::Term& term : dim.terms) size *= axes[static_cast<std::size_t>(term.axis)].size;
+        for (const DimIndex::Term& term : dim.terms)
+          size *= axes[static_cast<std::size_t>(term.axis)].size;
         shape.push_back(size);
       }
       if (__builtin_add_overflow(total, extent, &total)) {
-        fail(ErrorKind::overflow, "pack", "the packed axis is longer than 2^63 - 1", call_.pattern.text, {{p.star->span, ""}},
-             {show_operands(shapes_)});
+        fail(ErrorKind::overflow, "pack", "the packed axis is longer than 2^63 - 1",
+             call_.pattern.text, {{p.star->span, ""}}, {show_operands(shapes_)});
       }
       parts.push_back(add_reindex(values_[k], axes, plain_access(from.rank()), write, shape));
     }
     shape[p.before.size()] = total;
     require_fits(shape, mark_dims(call_.pattern, call_.pattern.sides[0]));
     if (parts.size() == 1) return parts[0];
-    return add({.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts),
+    return add({.kind = OpKind::concat,
+                .dtype = dtype(),
+                .shape = shape,
+                .inputs = std::move(parts),
                 .dim = static_cast<int>(p.before.size())});
   }
 
@@ -300,8 +338,10 @@ class CallGraph {
     const Shape& from = shapes_[0];
     if (from.rank() != p.named() + 1) {
       fail(ErrorKind::rank, "unpack",
-           "operand 1 has " + count_axes(from.rank()) + ", the pattern wants " + std::to_string(p.named() + 1),
-           call_.pattern.text, mark_dims(call_.pattern, call_.pattern.sides[0]), {show_operands(shapes_)});
+           "operand 1 has " + count_axes(from.rank()) + ", the pattern wants " +
+               std::to_string(p.named() + 1),
+           call_.pattern.text, mark_dims(call_.pattern, call_.pattern.sides[0]),
+           {show_operands(shapes_)});
     }
     const std::vector<Shape> pieces = resolved_pieces(from[p.before.size()], p);
     std::int64_t offset = 0;
@@ -314,7 +354,8 @@ class CallGraph {
       };
       for (std::size_t d = 0; d < p.before.size(); ++d) add_axis(axis_name(p.before[d]), from[d]);
       for (std::size_t d = 0; d < piece.rank(); ++d) add_axis("*" + std::to_string(d), piece[d]);
-      for (std::size_t d = 0; d < p.after.size(); ++d) add_axis(axis_name(p.after[d]), from[p.before.size() + 1 + d]);
+      for (std::size_t d = 0; d < p.after.size(); ++d)
+        add_axis(axis_name(p.after[d]), from[p.before.size() + 1 + d]);
       require_fits(shape, {{p.star->span, ""}});
       DimIndex packed{offset, {}};
       std::int64_t extent = 1;
@@ -329,13 +370,17 @@ class CallGraph {
       read.push_back(packed);
       const Access after = plain_access(p.after.size(), p.before.size() + piece.rank());
       read.insert(read.end(), after.begin(), after.end());
-      graph_.outputs.push_back(add_reindex(values_[0], axes, read, plain_access(axes.size()), shape));
+      graph_.outputs.push_back(
+          add_reindex(values_[0], axes, read, plain_access(axes.size()), shape));
     }
   }
 
-  std::string axis_name(const Term* term) const { return std::string(call_.pattern.name_of(*term)); }
+  std::string axis_name(const Term* term) const {
+    return std::string(call_.pattern.name_of(*term));
+  }
 
-  /// The packed shapes with a -1 replaced by what is left; their sizes must add up to the packed axis.
+  /// The packed shapes with a -1 replaced by what is left; their sizes must add up to the packed
+  /// axis.
   std::vector<Shape> resolved_pieces(std::int64_t size, const PackedPattern& p) const {
     std::vector<Shape> pieces(call_.packed_shapes.begin(), call_.packed_shapes.end());
     std::string list;
@@ -375,8 +420,8 @@ class CallGraph {
       }
       *open = (size - total) / others;
     } else if (total != size) {
-      complain(ErrorKind::size, "the packed shapes have " + std::to_string(total) + " elements along '*', operand 1 has " +
-                                    std::to_string(size));
+      complain(ErrorKind::size, "the packed shapes have " + std::to_string(total) +
+                                    " elements along '*', operand 1 has " + std::to_string(size));
     }
     return pieces;
   }
@@ -395,7 +440,8 @@ Graph build_graph(const PatternCall& call, std::span<const OperandType> operands
   return is_named ? build_named_graph(call, operands) : CallGraph(call, operands).build();
 }
 
-std::vector<std::pair<std::string, std::int64_t>> solve_shape(const Pattern& pattern, const Shape& shape) {
+std::vector<std::pair<std::string, std::int64_t>> solve_shape(const Pattern& pattern,
+                                                              const Shape& shape) {
   if (const auto mistake = grammar::check_pattern(Operation::parse_shape, pattern, 1)) {
     fail(Operation::parse_shape, pattern, mistake, {});
   }
@@ -417,8 +463,8 @@ std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> 
     const Shape& shape = shapes[k];
     if (shape.rank() < p.named()) {
       fail(ErrorKind::rank, "pack",
-           "operand " + std::to_string(k + 1) + " has " + count_axes(shape.rank()) + ", the pattern wants at least " +
-               std::to_string(p.named()),
+           "operand " + std::to_string(k + 1) + " has " + count_axes(shape.rank()) +
+               ", the pattern wants at least " + std::to_string(p.named()),
            pattern.text, mark_dims(pattern, pattern.sides[0]), {show_operands(shapes)});
     }
     const std::size_t middle = shape.rank() - p.named();
@@ -426,11 +472,14 @@ std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> 
     const auto require_same = [&](const Term* term, std::int64_t mine, std::int64_t first) {
       if (mine == first) return;
       fail(ErrorKind::size, "pack",
-           "axis '" + std::string(pattern.name_of(*term)) + "' has two sizes: " + std::to_string(first) +
-               " in operand 1, " + std::to_string(mine) + " in operand " + std::to_string(k + 1),
-           pattern.text, {{term->span, std::to_string(first) + " / " + std::to_string(mine)}}, {show_operands(shapes)});
+           "axis '" + std::string(pattern.name_of(*term)) +
+               "' has two sizes: " + std::to_string(first) + " in operand 1, " +
+               std::to_string(mine) + " in operand " + std::to_string(k + 1),
+           pattern.text, {{term->span, std::to_string(first) + " / " + std::to_string(mine)}},
+           {show_operands(shapes)});
     };
-    for (std::size_t d = 0; d < p.before.size(); ++d) require_same(p.before[d], shape[d], shapes[0][d]);
+    for (std::size_t d = 0; d < p.before.size(); ++d)
+      require_same(p.before[d], shape[d], shapes[0][d]);
     const std::size_t offset = p.before.size() + middle;
     const std::size_t offset0 = shapes[0].rank() - p.after.size();
     for (std::size_t d = 0; d < p.after.size(); ++d) {

@@ -31,12 +31,13 @@ struct OperandType {
   DType dtype = DType::f32;
 };
 
-/// The verified graph of a call: one input per operand, one output per result. Every mistake in the call
-/// is an Error. Not for parse_shape, which computes nothing.
+/// The verified graph of a call: one input per operand, one output per result. Every mistake in the
+/// call is an Error. Not for parse_shape, which computes nothing.
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands);
 
 /// The named axes of a parse_shape pattern and their sizes, in the order of the pattern.
-std::vector<std::pair<std::string, std::int64_t>> solve_shape(const grammar::Pattern& pattern, const Shape& shape);
+std::vector<std::pair<std::string, std::int64_t>> solve_shape(const grammar::Pattern& pattern,
+                                                              const Shape& shape);
 
 /// The shapes that pack joins: what '*' stands for in each operand.
 std::vector<Shape> packed_shapes(const grammar::Pattern& pattern, std::span<const Shape> shapes);

@@ -9,9 +9,9 @@
 namespace ein {
 
 std::string_view name(OpKind kind) {
-  constexpr std::string_view names[] = {"input",       "map",    "contract", "reduce",
-                                        "reindex",     "concat", "place",    "gather",
-                                        "scatter",     "scan",   "argsort"};
+  constexpr std::string_view names[] = {"input",   "map",    "contract", "reduce",
+                                        "reindex", "concat", "place",    "gather",
+                                        "scatter", "scan",   "argsort"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -181,7 +181,8 @@ class Verifier {
     }
     if (op.kind == OpKind::contract || op.kind == OpKind::reduce || op.kind == OpKind::scan) {
       for (ValueId input : op.inputs) {
-        require(is_floating(graph_.op(input).dtype) == is_floating(op.dtype), "floats and integers are combined");
+        require(is_floating(graph_.op(input).dtype) == is_floating(op.dtype),
+                "floats and integers are combined");
       }
     }
     const bool moves = op.kind == OpKind::reindex || op.kind == OpKind::place;

@@ -34,10 +34,11 @@ class NamedBuild {
   std::size_t operand_count() const { return operands_.size(); }
   const OperandType& operand_type(std::size_t k) const { return operands_[k]; }
   DType dtype(std::size_t operand = 0) const { return operands_[operand].dtype; }
-  /// The dtype of the result of a sum, as the call says it or by itself; and the dtype that the sum itself has: both are
-  /// floating-point or neither is.
+  /// The dtype of the result of a sum, as the call says it or by itself; and the dtype that the sum
+  /// itself has: both are floating-point or neither is.
   DType result_dtype() const {
-    return call_.named.dtype.value_or(ein::result_dtype(call_.op, call_.pattern, Reduction::sum, dtype()));
+    return call_.named.dtype.value_or(
+        ein::result_dtype(call_.op, call_.pattern, Reduction::sum, dtype()));
   }
   DType sum_dtype() const { return dtype_to_combine(dtype(), result_dtype()); }
   /// The type in which floats are computed: f64 or f32.
@@ -72,7 +73,8 @@ class NamedBuild {
   /// The value in another dtype; itself where it has that already.
   NamedValue converted(const NamedValue& value, const Place& place, DType dtype) {
     const DType from = graph_.op(value.id).dtype;
-    return from == dtype ? value : map({value}, Ex::input(0), place, dtype, conversion_type(from, dtype));
+    return from == dtype ? value
+                         : map({value}, Ex::input(0), place, dtype, conversion_type(from, dtype));
   }
   NamedValue reduce(Combine how, const NamedValue& from, const Place& place, DType dtype);
   /// x at positions along the dimension that the axis in brackets has in x.

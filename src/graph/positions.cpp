@@ -26,8 +26,8 @@ Graph build_scatter(NamedBuild& b, Combine how) {
 
 Graph build_one_hot(NamedBuild& b) {
   const Ex is_there = Ex::apply(ScalarOp::eq, Ex::input(0), Ex::index(b.marked_axis()));
-  return b.finish(
-      {b.map({b.positions(0)}, is_there, b.result(), b.call().named.dtype.value_or(DType::f32), DType::i64)});
+  return b.finish({b.map({b.positions(0)}, is_there, b.result(),
+                         b.call().named.dtype.value_or(DType::f32), DType::i64)});
 }
 
 }  // namespace ein

@@ -27,13 +27,15 @@ Graph keep_values(const Graph& graph, const std::vector<char>& live) {
     for (ValueId& input : kept.ops.back().inputs) input = place_of(input);
   }
   for (ValueId output : graph.outputs) kept.outputs.push_back(place_of(output));
-  for (const Assignment& a : graph.assignments) kept.assignments.push_back({place_of(a.target), place_of(a.value)});
+  for (const Assignment& a : graph.assignments)
+    kept.assignments.push_back({place_of(a.target), place_of(a.value)});
   return kept;
 }
 
 Graph without_dead_values(const Graph& graph) {
   std::vector<char> live = live_values(graph);
-  for (std::size_t id = 0; id < graph.ops.size(); ++id) live[id] |= graph.ops[id].kind == OpKind::input;
+  for (std::size_t id = 0; id < graph.ops.size(); ++id)
+    live[id] |= graph.ops[id].kind == OpKind::input;
   return keep_values(graph, live);
 }
 
@@ -44,7 +46,8 @@ Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
     for (const DimIndex::Term& term : dim.terms) {
       const DimIndex& value = axis_value[static_cast<std::size_t>(term.axis)];
       sum.offset += term.coefficient * value.offset;
-      for (const DimIndex::Term& t : value.terms) sum.terms.push_back({t.axis, t.coefficient * term.coefficient});
+      for (const DimIndex::Term& t : value.terms)
+        sum.terms.push_back({t.axis, t.coefficient * term.coefficient});
     }
     result.push_back(std::move(sum));
   }

@@ -13,7 +13,8 @@ std::vector<char> live_values(const Graph& graph);
 /// The graph without the operations that `live` lacks; what is live must need none of them.
 Graph keep_values(const Graph& graph, const std::vector<char>& live);
 
-/// The graph without the operations that no output or assignment needs, but with all inputs: callers count them.
+/// The graph without the operations that no output or assignment needs, but with all inputs:
+/// callers count them.
 Graph without_dead_values(const Graph& graph);
 
 /// An access in terms of other axes, given where each of its own axes lies.

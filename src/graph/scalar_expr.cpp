@@ -11,12 +11,15 @@ namespace ein {
 const ScalarOpInfo& info(ScalarOp op) {
   using enum CostClass;
   static constexpr ScalarOpInfo table[] = {
-      {"x", 0, none}, {"constant", 0, none}, {"index", 0, none}, {"uniform", 0, none}, {"normal", 0, transcendental},
-      {"neg", 1, addition}, {"abs", 1, comparison}, {"not", 1, comparison},
+      {"x", 0, none},           {"constant", 0, none},         {"index", 0, none},
+      {"uniform", 0, none},     {"normal", 0, transcendental}, {"neg", 1, addition},
+      {"abs", 1, comparison},   {"not", 1, comparison},
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) {#name, 1, transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) {#name, 1, comparison},
 #include <ein/scalar_functions.hpp>
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) {text, 2, cost},
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  {text, 2, cost},
 #include <ein/binary_functions.hpp>
       {"where", 3, comparison},
   };
@@ -26,16 +29,19 @@ const ScalarOpInfo& info(ScalarOp op) {
 
 namespace {
 
-/// Appends `step` unless an equal one is there to share; returns its position. Leaves are always shared.
+/// Appends `step` unless an equal one is there to share; returns its position. Leaves are always
+/// shared.
 int add(ScalarExpr& expr, const ScalarStep& step, bool share) {
   const auto found = std::find(expr.steps.begin(), expr.steps.end(), step);
-  if (found != expr.steps.end() && (share || info(step.op).arity == 0)) return static_cast<int>(found - expr.steps.begin());
+  if (found != expr.steps.end() && (share || info(step.op).arity == 0))
+    return static_cast<int>(found - expr.steps.begin());
   expr.steps.push_back(step);
   return static_cast<int>(expr.steps.size()) - 1;
 }
 
 /// Appends all steps of `from`; returns the position of its value.
-int append(ScalarExpr& to, const ScalarExpr& from, bool share, const std::vector<ScalarExpr>* inputs = nullptr) {
+int append(ScalarExpr& to, const ScalarExpr& from, bool share,
+           const std::vector<ScalarExpr>* inputs = nullptr) {
   std::vector<int> place;
   for (ScalarStep step : from.steps) {
     if (inputs && step.op == ScalarOp::input) {
@@ -52,7 +58,10 @@ int append(ScalarExpr& to, const ScalarExpr& from, bool share, const std::vector
 
 }  // namespace
 
-Ex::Ex(double value) { expr_.steps.push_back({.op = ScalarOp::constant, .real = value, .integer = convert<std::int64_t>(value)}); }
+Ex::Ex(double value) {
+  expr_.steps.push_back(
+      {.op = ScalarOp::constant, .real = value, .integer = convert<std::int64_t>(value)});
+}
 
 Ex Ex::input(int which) {
   Ex e;
@@ -66,12 +75,15 @@ Ex Ex::index(int axis) {
 }
 Ex Ex::integer(std::int64_t value) {
   Ex e;
-  e.expr_.steps.push_back({.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
+  e.expr_.steps.push_back(
+      {.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
   return e;
 }
 Ex Ex::unsigned_integer(std::uint64_t value) {
   Ex e;
-  e.expr_.steps.push_back({.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = static_cast<std::int64_t>(value)});
+  e.expr_.steps.push_back({.op = ScalarOp::constant,
+                           .real = static_cast<double>(value),
+                           .integer = static_cast<std::int64_t>(value)});
   return e;
 }
 Ex Ex::of(const ScalarExpr& expr) {
@@ -114,7 +126,8 @@ ScalarExpr applied(ScalarOp op, std::initializer_list<const ScalarExpr*> args) {
   std::size_t i = 0;
   for (const ScalarExpr* arg : args) step.args[i++] = append(expr, *arg, true);
   const int last = add(expr, step, true);
-  if (last + 1 != static_cast<int>(expr.steps.size())) expr.steps.resize(static_cast<std::size_t>(last) + 1);
+  if (last + 1 != static_cast<int>(expr.steps.size()))
+    expr.steps.resize(static_cast<std::size_t>(last) + 1);
   return expr;
 }
 }  // namespace
@@ -151,7 +164,8 @@ ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& in
 }
 
 std::string to_string(const ScalarExpr& expr) {
-  constexpr std::size_t longest_repeated = 100;  // characters of a part that is written each time it is used
+  constexpr std::size_t longest_repeated =
+      100;  // characters of a part that is written each time it is used
   std::vector<int> uses(expr.steps.size(), 0);
   for (const ScalarStep& step : expr.steps) {
     for (int arg : step.args) {
@@ -169,7 +183,9 @@ std::string to_string(const ScalarExpr& expr) {
   };
   for (const ScalarStep& step : expr.steps) {
     if (!text.empty()) give_name();
-    const auto arg = [&](int i) -> const std::string& { return text[static_cast<std::size_t>(step.args[i])]; };
+    const auto arg = [&](int i) -> const std::string& {
+      return text[static_cast<std::size_t>(step.args[i])];
+    };
     const ScalarOpInfo& row = info(step.op);
     const std::string word(row.name);
     switch (row.arity) {

@@ -25,8 +25,13 @@ struct Unknown {
 
 class Solver {
  public:
-  Solver(Operation op, const Pattern& pattern, std::span<const Shape> shapes, std::span<const AxisSize> given)
-      : op_(op), pattern_(pattern), shapes_(shapes), given_(given), axis_of_(pattern.terms.size(), -1) {}
+  Solver(Operation op, const Pattern& pattern, std::span<const Shape> shapes,
+         std::span<const AxisSize> given)
+      : op_(op),
+        pattern_(pattern),
+        shapes_(shapes),
+        given_(given),
+        axis_of_(pattern.terms.size(), -1) {}
 
   Solved solve() {
     name_axes();
@@ -52,7 +57,8 @@ class Solver {
   }
   bool has_ellipsis(const Side& side) const {
     bool found = false;
-    for_each_dim(side, [&](std::uint32_t i) { found |= pattern_.terms[i].kind == TermKind::ellipsis; });
+    for_each_dim(side,
+                 [&](std::uint32_t i) { found |= pattern_.terms[i].kind == TermKind::ellipsis; });
     return found;
   }
   std::string operand(std::size_t k) const { return "operand " + std::to_string(k + 1); }
@@ -76,11 +82,14 @@ class Solver {
       const Term& term = pattern_.terms[i];
       const std::string text(pattern_.name_of(term));
       if (term.kind == TermKind::name) {
-        const auto same = std::find_if(axes_.begin(), axes_.end(), [&](const Unknown& a) { return a.name == text; });
+        const auto same = std::find_if(axes_.begin(), axes_.end(),
+                                       [&](const Unknown& a) { return a.name == text; });
         axis_of_[i] = same != axes_.end() ? static_cast<int>(same - axes_.begin()) : add_axis(text);
-      } else if (term.kind == TermKind::unnamed || (term.kind == TermKind::number && term.value > 1)) {
+      } else if (term.kind == TermKind::unnamed ||
+                 (term.kind == TermKind::number && term.value > 1)) {
         axis_of_[i] = add_axis(text);
-        if (term.kind == TermKind::number) axes_.back() = {text, term.value, {"the pattern", term.span}};
+        if (term.kind == TermKind::number)
+          axes_.back() = {text, term.value, {"the pattern", term.span}};
       }
     }
   }
@@ -93,12 +102,15 @@ class Solver {
       const bool open = has_ellipsis(side);
       if (open ? rank >= wanted : rank == wanted) continue;
       if (pattern_.is_glued() && ranks_fit_letters()) {
-        const grammar::Mistake glued{grammar::Complaint::axis_names_are_glued, {0, static_cast<std::uint32_t>(pattern_.text.size())}, {}, 0};
+        const grammar::Mistake glued{grammar::Complaint::axis_names_are_glued,
+                                     {0, static_cast<std::uint32_t>(pattern_.text.size())},
+                                     {},
+                                     0};
         fail(op_, pattern_, glued, given_);
       }
       raise(ErrorKind::rank,
-            operand(k) + " has " + count_axes(rank) + ", the pattern wants " + (open ? "at least " : "") +
-                std::to_string(wanted),
+            operand(k) + " has " + count_axes(rank) + ", the pattern wants " +
+                (open ? "at least " : "") + std::to_string(wanted),
             mark_dims(pattern_, side));
     }
   }
@@ -118,12 +130,15 @@ class Solver {
 
   void take_given() {
     for (const AxisSize& size : given_) {
-      const auto axis = std::find_if(axes_.begin(), axes_.end(), [&](const Unknown& a) { return a.name == size.name; });
+      const auto axis = std::find_if(axes_.begin(), axes_.end(),
+                                     [&](const Unknown& a) { return a.name == size.name; });
       if (size.size < 0) {
-        const auto term = std::find_if(pattern_.terms.begin(), pattern_.terms.end(), [&](const Term& t) {
-          return t.kind == TermKind::name && pattern_.name_of(t) == size.name;
-        });
-        raise(ErrorKind::axis_argument, "axis '" + axis->name + "' is given the size " + std::to_string(size.size),
+        const auto term =
+            std::find_if(pattern_.terms.begin(), pattern_.terms.end(), [&](const Term& t) {
+              return t.kind == TermKind::name && pattern_.name_of(t) == size.name;
+            });
+        raise(ErrorKind::axis_argument,
+              "axis '" + axis->name + "' is given the size " + std::to_string(size.size),
               {{term->span, std::to_string(size.size)}});
       }
       axis->size = size.size;
@@ -143,12 +158,13 @@ class Solver {
     std::vector<Mark> marks{{span, std::to_string(size)}};
     if (a.source.span && *a.source.span == span) {
       raise(ErrorKind::size,
-            "anonymous axis '" + a.name + "' is " + std::to_string(size) + " in " + operand(k), marks);
+            "anonymous axis '" + a.name + "' is " + std::to_string(size) + " in " + operand(k),
+            marks);
     }
     if (a.source.span) marks.push_back({*a.source.span, std::to_string(*a.size)});
     raise(ErrorKind::size,
-          "axis '" + a.name + "' has two sizes: " + std::to_string(*a.size) + " in " + a.source.where + ", " +
-              std::to_string(size) + " in " + operand(k),
+          "axis '" + a.name + "' has two sizes: " + std::to_string(*a.size) + " in " +
+              a.source.where + ", " + std::to_string(size) + " in " + operand(k),
           marks);
   }
 
@@ -158,10 +174,12 @@ class Solver {
         const Term& term = pattern_.terms[i];
         const std::int64_t size = shapes_[k][position];
         if (axis_of_[i] >= 0) learn(axis_of_[i], size, k, term.span);
-        const bool is_one = term.kind == TermKind::number || (term.kind == TermKind::group && term.next == i + 1);
+        const bool is_one =
+            term.kind == TermKind::number || (term.kind == TermKind::group && term.next == i + 1);
         if (axis_of_[i] < 0 && is_one && size != 1) {
           raise(ErrorKind::size,
-                "an axis of size 1 is wanted, " + operand(k) + " has " + std::to_string(size) + " there",
+                "an axis of size 1 is wanted, " + operand(k) + " has " + std::to_string(size) +
+                    " there",
                 {{term.span, std::to_string(size)}});
         }
       });
@@ -186,7 +204,8 @@ class Solver {
   void take_ellipses() {
     std::size_t most = 0;
     for (std::size_t k = 0; k < inputs().size(); ++k) {
-      if (has_ellipsis(inputs()[k])) most = std::max(most, shapes_[k].rank() - dims_without_ellipsis(inputs()[k]));
+      if (has_ellipsis(inputs()[k]))
+        most = std::max(most, shapes_[k].rank() - dims_without_ellipsis(inputs()[k]));
     }
     for (std::size_t e = 0; e < most; ++e) ellipsis_.push_back(add_axis("..." + std::to_string(e)));
     for (std::size_t k = 0; k < inputs().size(); ++k) {
@@ -214,8 +233,8 @@ class Solver {
     if (a.size && (size == 1 || *a.size == size)) return;
     if (a.size && *a.size != 1) {
       raise(ErrorKind::size,
-            "'...' does not broadcast: " + std::to_string(*a.size) + " in " + a.source.where + ", " +
-                std::to_string(size) + " in " + operand(k),
+            "'...' does not broadcast: " + std::to_string(*a.size) + " in " + a.source.where +
+                ", " + std::to_string(size) + " in " + operand(k),
             {{*a.source.span, std::to_string(*a.size)}, {span, std::to_string(size)}},
             "sizes under '...' must be equal or 1, aligned at the right");
     }
@@ -235,8 +254,8 @@ class Solver {
       if (factors.unknowns == 0) return;
       const Explanation e = explain(group);
       raise(ErrorKind::inference,
-            "the size of axis '" + axis_at(factors.unknown_at).name + "' cannot be found: the rest of " + text_of(group) +
-                " is 0 (" + e.factors + ")",
+            "the size of axis '" + axis_at(factors.unknown_at).name +
+                "' cannot be found: the rest of " + text_of(group) + " is 0 (" + e.factors + ")",
             e.marks, "give its size with the call");
     });
   }
@@ -256,8 +275,12 @@ class Solver {
       });
     }
   }
-  std::string text_of(const Group& group) const { return quoted(pattern_.text_of(pattern_.terms[group.term].span)); }
-  const Unknown& axis_at(std::uint32_t term) const { return axes_[static_cast<std::size_t>(axis_of_[term])]; }
+  std::string text_of(const Group& group) const {
+    return quoted(pattern_.text_of(pattern_.terms[group.term].span));
+  }
+  const Unknown& axis_at(std::uint32_t term) const {
+    return axes_[static_cast<std::size_t>(axis_of_[term])];
+  }
 
   /// The axes of a group: the product of the known ones, and one that is not known.
   struct Factors {
@@ -280,7 +303,8 @@ class Solver {
     return factors;
   }
 
-  /// The known sizes of a group's axes and where they came from; marks for the group and those places.
+  /// The known sizes of a group's axes and where they came from; marks for the group and those
+  /// places.
   struct Explanation {
     std::string factors;
     std::vector<Mark> marks;
@@ -293,7 +317,9 @@ class Solver {
       const Unknown& a = axis_at(j);
       const std::string size = std::to_string(*a.size);
       if (!e.factors.empty()) e.factors += ", ";
-      e.factors += pattern_.terms[j].kind == TermKind::number ? a.name : a.name + " = " + size + " in " + a.source.where;
+      e.factors += pattern_.terms[j].kind == TermKind::number
+                       ? a.name
+                       : a.name + " = " + size + " in " + a.source.where;
       if (!a.source.span) continue;
       const SourceSpan from = *a.source.span;
       const bool is_marked = std::any_of(e.marks.begin(), e.marks.end(), [&](const Mark& mark) {
@@ -314,7 +340,8 @@ class Solver {
     };
     const std::string size = std::to_string(group.size), known = std::to_string(factors.known);
     if (factors.overflows) {
-      complain(ErrorKind::overflow, "the sizes of the axes of " + text_of(group) + " multiply to more than 63 bits", "");
+      complain(ErrorKind::overflow,
+               "the sizes of the axes of " + text_of(group) + " multiply to more than 63 bits", "");
     }
     if (factors.unknowns == 0) {
       if (factors.known == group.size) return false;
@@ -324,11 +351,12 @@ class Solver {
     if (factors.known == 0 && group.size == 0) return false;
     if (factors.known == 0 || group.size % factors.known != 0) {
       complain(ErrorKind::divisibility,
-               "axis " + text_of(group) + " of size " + size + " in " + operand(group.operand) + " cannot be split: " + known +
-                   " does not divide it",
+               "axis " + text_of(group) + " of size " + size + " in " + operand(group.operand) +
+                   " cannot be split: " + known + " does not divide it",
                "");
     }
-    learn(axis_of_[factors.unknown_at], group.size / factors.known, group.operand, pattern_.terms[factors.unknown_at].span);
+    learn(axis_of_[factors.unknown_at], group.size / factors.known, group.operand,
+          pattern_.terms[factors.unknown_at].span);
     return true;
   }
 
@@ -346,7 +374,9 @@ class Solver {
     for (std::size_t t = dim.terms.size(); t-- > 0;) {
       dim.terms[t].coefficient = extent;
       if (__builtin_mul_overflow(extent, size_of_axis(dim.terms[t].axis), &extent)) {
-        raise(ErrorKind::overflow, "the size of " + quoted(pattern_.text_of(term.span)) + " exceeds 63 bits", {{term.span, ""}});
+        raise(ErrorKind::overflow,
+              "the size of " + quoted(pattern_.text_of(term.span)) + " exceeds 63 bits",
+              {{term.span, ""}});
       }
     }
     return {std::move(dim), extent};
@@ -409,7 +439,8 @@ class Solver {
 
 }  // namespace
 
-Solved solve(Operation op, const Pattern& pattern, std::span<const Shape> shapes, std::span<const AxisSize> given) {
+Solved solve(Operation op, const Pattern& pattern, std::span<const Shape> shapes,
+             std::span<const AxisSize> given) {
   return Solver(op, pattern, shapes, given).solve();
 }
 

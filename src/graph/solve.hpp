@@ -18,8 +18,8 @@ struct Solved {
   std::vector<char> marked;   // whether each axis is in brackets
 };
 
-/// Solves the sizes of a pattern of any operation but pack and unpack. Every size known from several
-/// places must agree. Errors: rank, size, divisibility, inference, axis_argument, overflow.
+/// Solves the sizes of a pattern of any operation but pack and unpack. Every size known from
+/// several places must agree. Errors: rank, size, divisibility, inference, axis_argument, overflow.
 /// Precondition: check_pattern() found no mistake.
 Solved solve(Operation op, const grammar::Pattern& pattern, std::span<const Shape> shapes,
              std::span<const AxisSize> given);

@@ -17,7 +17,8 @@ constexpr char native_order = std::endian::native == std::endian::little ? '<' :
 std::string_view npy_code(DType dtype) {
   switch (dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return npy;
+  case DType::dtype:                                                \
+    return npy;
 #include <ein/dtypes.hpp>
   }
   __builtin_unreachable();
@@ -161,8 +162,8 @@ class Parser {
       header_.swapped = !one_byte && order != '=' && order != native_order;
       return;
     }
-    fail("has the descr " + in_quotes(descr) + ": " + describe_unsupported(code) +
-         " (ein loads " + known_codes() + ")");
+    fail("has the descr " + in_quotes(descr) + ": " + describe_unsupported(code) + " (ein loads " +
+         known_codes() + ")");
   }
 
   std::int64_t size() {

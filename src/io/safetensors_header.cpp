@@ -22,7 +22,8 @@ constexpr std::string_view metadata_key = "__metadata__";
 std::string_view format_name(DType dtype) {
   switch (dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype: return safetensors;
+  case DType::dtype:                                                \
+    return safetensors;
 #include <ein/dtypes.hpp>
   }
   __builtin_unreachable();
@@ -30,7 +31,8 @@ std::string_view format_name(DType dtype) {
 
 std::string format_names() {
   std::string names;
-  for (const DType dtype : all_dtypes) names += (names.empty() ? "" : " ") + std::string(format_name(dtype));
+  for (const DType dtype : all_dtypes)
+    names += (names.empty() ? "" : " ") + std::string(format_name(dtype));
   return names;
 }
 

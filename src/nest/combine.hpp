@@ -16,11 +16,15 @@ C identity(Combine combine) {
   using Limits = std::numeric_limits<C>;
   switch (combine) {
     case Combine::sum:
-    case Combine::any: return C(0);
+    case Combine::any:
+      return C(0);
     case Combine::prod:
-    case Combine::all: return C(1);
-    case Combine::max: return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case Combine::min: return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    case Combine::all:
+      return C(1);
+    case Combine::max:
+      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    case Combine::min:
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
   throw std::logic_error("combine: unknown combination");
 }
@@ -28,20 +32,27 @@ C identity(Combine combine) {
 /// The combination of no elements, as dtype_of<T> holds it.
 template <class T>
 T nothing(Combine combine) {
-  if constexpr (is_floating(dtype_of<T>)) return convert<T>(identity<double>(combine));
-  else return identity<T>(combine);
+  if constexpr (is_floating(dtype_of<T>))
+    return convert<T>(identity<double>(combine));
+  else
+    return identity<T>(combine);
 }
 
 /// Calls `f` with the combination as a constant: one of those that scans and scatters have.
 template <class F>
 void visit_combine(Combine combine, F&& f) {
   switch (combine) {
-    case Combine::prod: return f(std::integral_constant<Combine, Combine::prod>{});
-    case Combine::max: return f(std::integral_constant<Combine, Combine::max>{});
-    case Combine::min: return f(std::integral_constant<Combine, Combine::min>{});
-    case Combine::sum: return f(std::integral_constant<Combine, Combine::sum>{});
+    case Combine::prod:
+      return f(std::integral_constant<Combine, Combine::prod>{});
+    case Combine::max:
+      return f(std::integral_constant<Combine, Combine::max>{});
+    case Combine::min:
+      return f(std::integral_constant<Combine, Combine::min>{});
+    case Combine::sum:
+      return f(std::integral_constant<Combine, Combine::sum>{});
     case Combine::any:
-    case Combine::all: break;
+    case Combine::all:
+      break;
   }
   throw std::logic_error("combine: a combination without a kernel");
 }
@@ -50,8 +61,10 @@ void visit_combine(Combine combine, F&& f) {
 template <Combine combine, class C>
 C combined(C a, C x) {
   using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
-  if constexpr (combine == Combine::sum) return static_cast<C>(static_cast<Number>(a) + static_cast<Number>(x));
-  if constexpr (combine == Combine::prod) return static_cast<C>(static_cast<Number>(a) * static_cast<Number>(x));
+  if constexpr (combine == Combine::sum)
+    return static_cast<C>(static_cast<Number>(a) + static_cast<Number>(x));
+  if constexpr (combine == Combine::prod)
+    return static_cast<C>(static_cast<Number>(a) * static_cast<Number>(x));
   if constexpr (combine == Combine::max) return a != a || a > x ? a : x;
   if constexpr (combine == Combine::min) return a != a || a < x ? a : x;
 }
@@ -59,12 +72,18 @@ C combined(C a, C x) {
 /// The operation that combines two.
 inline ScalarOp scalar_op(Combine combine) {
   switch (combine) {
-    case Combine::sum: return ScalarOp::add;
-    case Combine::prod: return ScalarOp::mul;
-    case Combine::max: return ScalarOp::max;
-    case Combine::min: return ScalarOp::min;
-    case Combine::any: return ScalarOp::logical_or;
-    case Combine::all: return ScalarOp::logical_and;
+    case Combine::sum:
+      return ScalarOp::add;
+    case Combine::prod:
+      return ScalarOp::mul;
+    case Combine::max:
+      return ScalarOp::max;
+    case Combine::min:
+      return ScalarOp::min;
+    case Combine::any:
+      return ScalarOp::logical_or;
+    case Combine::all:
+      return ScalarOp::logical_and;
   }
   throw std::logic_error("combine: unknown combination");
 }

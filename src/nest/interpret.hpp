@@ -20,8 +20,8 @@
 
 namespace ein {
 
-/// What the interpreter wants of a number beside arithmetic, comparison and the functions of <cmath>; each
-/// is one operation. A type that counts has its own.
+/// What the interpreter wants of a number beside arithmetic, comparison and the functions of
+/// <cmath>; each is one operation. A type that counts has its own.
 namespace reference {
 inline double minimum(double a, double b) { return a != a || a < b ? a : b; }
 inline double maximum(double a, double b) { return a != a || a > b ? a : b; }
@@ -31,11 +31,14 @@ inline double either(double a, double b) { return a != 0 || b != 0; }
 inline double is_zero(double a) { return a == 0; }
 inline double is_nonzero(double a) { return a != 0; }
 inline double negated(double a) { return -a; }
-// In extended precision: some libraries' are off by more than 2 units in the last place, and the tails are as steep as the
-// errors of their arguments are large.
-inline double logistic(double a) { return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(a)))); }
+// In extended precision: some libraries' are off by more than 2 units in the last place, and the
+// tails are as steep as the errors of their arguments are large.
+inline double logistic(double a) {
+  return static_cast<double>(1 / (1 + std::exp(-static_cast<long double>(a))));
+}
 inline double normal_probability(double a) {
-  return static_cast<double>(std::erfc(-static_cast<long double>(a) / std::numbers::sqrt2_v<long double>) / 2);
+  return static_cast<double>(
+      std::erfc(-static_cast<long double>(a) / std::numbers::sqrt2_v<long double>) / 2);
 }
 // At -infinity the limit.
 inline double gated(double a) {
@@ -62,28 +65,35 @@ template <class F>
 double on_bits(double a, double b, F f) {
   return static_cast<double>(f(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
 }
-inline std::int64_t shifted_left(std::int64_t x, std::int64_t by) { return by >= 0 && by < 64 ? x << by : 0; }
-inline std::int64_t shifted_right(std::int64_t x, std::int64_t by) { return x >> (by >= 0 && by < 64 ? by : 63); }
+inline std::int64_t shifted_left(std::int64_t x, std::int64_t by) {
+  return by >= 0 && by < 64 ? x << by : 0;
+}
+inline std::int64_t shifted_right(std::int64_t x, std::int64_t by) {
+  return x >> (by >= 0 && by < 64 ? by : 63);
+}
 inline double normal(double uniform) { return random::normal_of_uniform(uniform); }
 inline double value_of(double a) { return a; }
 }  // namespace reference
 
-/// Runs `graph` with values of type Number (double, or one that counts what is done to it). Each input and
-/// result is a row-major array. Arithmetic is exact Number arithmetic except where a value's dtype is an
-/// integer or bool: conversion to it truncates. Random streams of the run begin at `origin`. Positions out of
-/// range are an Error of kind `value`. A type that knows rounding may have begin(op), which hears what is computed from
-/// now on, loaded(), an element as a map takes it, and stored(dtype), as a result holds it.
+/// Runs `graph` with values of type Number (double, or one that counts what is done to it). Each
+/// input and result is a row-major array. Arithmetic is exact Number arithmetic except where a
+/// value's dtype is an integer or bool: conversion to it truncates. Random streams of the run begin
+/// at `origin`. Positions out of range are an Error of kind `value`. A type that knows rounding may
+/// have begin(op), which hears what is computed from now on, loaded(), an element as a map takes
+/// it, and stored(dtype), as a result holds it.
 template <class Number = double>
 class Interpreter {
  public:
   using Values = std::vector<Number>;
   using Point = std::vector<std::int64_t>;
 
-  static std::vector<Values> run(const Graph& graph, std::vector<Values> inputs, RandomOrigin origin = {}) {
+  static std::vector<Values> run(const Graph& graph, std::vector<Values> inputs,
+                                 RandomOrigin origin = {}) {
     Interpreter interpreter(graph, std::move(inputs), origin);
     for (std::size_t id = 0; id < graph.ops.size(); ++id) interpreter.run(graph.ops[id]);
     std::vector<Values> results;
-    for (ValueId output : graph.outputs) results.push_back(interpreter.values_[static_cast<std::size_t>(output)]);
+    for (ValueId output : graph.outputs)
+      results.push_back(interpreter.values_[static_cast<std::size_t>(output)]);
     return results;
   }
 
@@ -91,10 +101,14 @@ class Interpreter {
   static Number identity(Combine combine) {
     switch (combine) {
       case Combine::prod:
-      case Combine::all: return Number(1);
-      case Combine::max: return Number(-INFINITY);
-      case Combine::min: return Number(INFINITY);
-      default: return Number(0);
+      case Combine::all:
+        return Number(1);
+      case Combine::max:
+        return Number(-INFINITY);
+      case Combine::min:
+        return Number(INFINITY);
+      default:
+        return Number(0);
     }
   }
   /// The combination of no elements, as the dtype holds it.
@@ -117,12 +131,16 @@ class Interpreter {
   static Number combined(Combine combine, Number acc, Number x) {
     using namespace reference;
     switch (combine) {
-      case Combine::sum: return acc + x;
-      case Combine::prod: return acc * x;
+      case Combine::sum:
+        return acc + x;
+      case Combine::prod:
+        return acc * x;
       case Combine::max:
-      case Combine::any: return maximum(acc, x);
+      case Combine::any:
+        return maximum(acc, x);
       case Combine::min:
-      case Combine::all: return minimum(acc, x);
+      case Combine::all:
+        return minimum(acc, x);
     }
     throw std::logic_error("interpreter: unknown combination");
   }
@@ -131,22 +149,30 @@ class Interpreter {
     using std::abs;
     using namespace reference;
     switch (op) {
-      case ScalarOp::neg: return negated(a);
-      case ScalarOp::abs: return abs(a);
-      case ScalarOp::logical_not: return is_zero(a);
+      case ScalarOp::neg:
+        return negated(a);
+      case ScalarOp::abs:
+        return abs(a);
+      case ScalarOp::logical_not:
+        return is_zero(a);
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
-  case ScalarOp::name: return name(a);
+  case ScalarOp::name:                                     \
+    return name(a);
 #include <ein/scalar_functions.hpp>
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
-  case ScalarOp::name: return reference;
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  case ScalarOp::name:                                                                        \
+    return reference;
 #include <ein/binary_functions.hpp>
-      case ScalarOp::where: return select(a, b, c);
-      default: throw std::logic_error("interpreter: unknown scalar operation");
+      case ScalarOp::where:
+        return select(a, b, c);
+      default:
+        throw std::logic_error("interpreter: unknown scalar operation");
     }
   }
   /// At a point of the axes; `position` is of the element, which random numbers depend on.
-  static Number evaluate(const ScalarExpr& expr, DType compute, const Values& inputs, const Point& at, std::size_t position,
-                         RandomOrigin of_run) {
+  static Number evaluate(const ScalarExpr& expr, DType compute, const Values& inputs,
+                         const Point& at, std::size_t position, RandomOrigin of_run) {
     using namespace reference;
     Values steps;
     for (const ScalarStep& step : expr.steps) {
@@ -154,15 +180,28 @@ class Interpreter {
         const RandomOrigin origin = step.of_run ? of_run : RandomOrigin{step.seed, 0};
         return Number(random::uniform(origin.seed, origin.stream + step.stream, position));
       };
-      const auto arg = [&](int i) { return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])]; };
+      const auto arg = [&](int i) {
+        return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])];
+      };
       switch (step.op) {
-        case ScalarOp::input: steps.push_back(loaded(inputs[static_cast<std::size_t>(step.which)])); break;
-        case ScalarOp::constant: steps.push_back(loaded(Number(step.real))); break;
-        case ScalarOp::index: steps.push_back(Number(static_cast<double>(at[static_cast<std::size_t>(step.which)]))); break;
-        case ScalarOp::uniform: steps.push_back(uniform()); break;
-        case ScalarOp::normal: steps.push_back(normal(uniform())); break;
+        case ScalarOp::input:
+          steps.push_back(loaded(inputs[static_cast<std::size_t>(step.which)]));
+          break;
+        case ScalarOp::constant:
+          steps.push_back(loaded(Number(step.real)));
+          break;
+        case ScalarOp::index:
+          steps.push_back(Number(static_cast<double>(at[static_cast<std::size_t>(step.which)])));
+          break;
+        case ScalarOp::uniform:
+          steps.push_back(uniform());
+          break;
+        case ScalarOp::normal:
+          steps.push_back(normal(uniform()));
+          break;
         default: {
-          const bool divides_by_zero = is_integral(compute) && step.op == ScalarOp::remainder && value_of(arg(1)) == 0;
+          const bool divides_by_zero =
+              is_integral(compute) && step.op == ScalarOp::remainder && value_of(arg(1)) == 0;
           steps.push_back(divides_by_zero ? Number(0) : apply(step.op, arg(0), arg(1), arg(2)));
         }
       }
@@ -171,8 +210,10 @@ class Interpreter {
   }
 
   static Number loaded(Number x) {
-    if constexpr (requires { x.loaded(); }) return x.loaded();
-    else return x;
+    if constexpr (requires { x.loaded(); })
+      return x.loaded();
+    else
+      return x;
   }
   static Number stored(DType dtype, Number x) {
     using namespace reference;
@@ -186,12 +227,14 @@ class Interpreter {
       : graph_(graph), inputs_(std::move(inputs)), origin_(origin) {}
 
   /// Dimension `dim`, if not -1, lies `position` further on.
-  static std::size_t place(const Access& access, const Shape& shape, const Point& at, int dim = -1, std::int64_t position = 0) {
+  static std::size_t place(const Access& access, const Shape& shape, const Point& at, int dim = -1,
+                           std::int64_t position = 0) {
     std::int64_t linear = 0;
     for (std::size_t d = 0; d < access.size(); ++d) {
       std::int64_t index = access[d].offset;
       if (static_cast<int>(d) == dim) index += position;
-      for (const DimIndex::Term& term : access[d].terms) index += term.coefficient * at[static_cast<std::size_t>(term.axis)];
+      for (const DimIndex::Term& term : access[d].terms)
+        index += term.coefficient * at[static_cast<std::size_t>(term.axis)];
       linear = linear * shape[d] + index;
     }
     return static_cast<std::size_t>(linear);
@@ -215,22 +258,29 @@ class Interpreter {
     if constexpr (requires { Number::begin(op); }) Number::begin(op);
     const std::size_t count = op.inputs.size();
     switch (op.kind) {
-      case OpKind::concat: return concat(op);
+      case OpKind::concat:
+        return concat(op);
       case OpKind::gather:
-      case OpKind::scatter: return gather_or_scatter(op);
-      case OpKind::scan: return scan(op);
-      case OpKind::argsort: return argsort(op);
-      default: break;
+      case OpKind::scatter:
+        return gather_or_scatter(op);
+      case OpKind::scan:
+        return scan(op);
+      case OpKind::argsort:
+        return argsort(op);
+      default:
+        break;
     }
     if (op.kind == OpKind::input) {
       values_.push_back(std::move(inputs_.at(next_input_++)));
       return;
     }
     std::vector<const Values*> inputs(count);
-    for (std::size_t i = 0; i < count; ++i) inputs[i] = &values_[static_cast<std::size_t>(op.inputs[i])];
+    for (std::size_t i = 0; i < count; ++i)
+      inputs[i] = &values_[static_cast<std::size_t>(op.inputs[i])];
     const bool reduces = op.kind == OpKind::reduce || op.kind == OpKind::contract;
     const Combine combine = op.kind == OpKind::reduce ? op.combine : Combine::sum;
-    Values result(static_cast<std::size_t>(numel(op.shape)), reduces ? identity(combine) : Number(0));
+    Values result(static_cast<std::size_t>(numel(op.shape)),
+                  reduces ? identity(combine) : Number(0));
     // The first value of a combination is taken as it is, so that K values cost K - 1 combinations.
     std::vector<char> begun(result.size(), 0);
     const auto combine_into = [&](std::size_t position, Number x) {
@@ -246,16 +296,23 @@ class Interpreter {
       const std::size_t position = place(op.write, op.shape, at);
       switch (op.kind) {
         case OpKind::place:
-        case OpKind::reindex: result[position] = at_point[0]; break;
-        case OpKind::map: result[position] = evaluate(op.expr, op.compute, at_point, at, position, origin_); break;
-        case OpKind::reduce: combine_into(position, at_point[0]); break;
+        case OpKind::reindex:
+          result[position] = at_point[0];
+          break;
+        case OpKind::map:
+          result[position] = evaluate(op.expr, op.compute, at_point, at, position, origin_);
+          break;
+        case OpKind::reduce:
+          combine_into(position, at_point[0]);
+          break;
         case OpKind::contract: {
           Number product = at_point[0];
           for (std::size_t i = 1; i < count; ++i) product = product * at_point[i];
           combine_into(position, product);
           break;
         }
-        default: throw std::logic_error("interpreter: unknown operation");
+        default:
+          throw std::logic_error("interpreter: unknown operation");
       }
     });
     if (reduces || op.kind == OpKind::map) {
@@ -264,24 +321,34 @@ class Interpreter {
     values_.push_back(std::move(result));
   }
 
-  const Values& input(const Op& op, std::size_t i) const { return values_[static_cast<std::size_t>(op.inputs[i])]; }
-  const Shape& input_shape(const Op& op, std::size_t i) const { return graph_.op(op.inputs[i]).shape; }
+  const Values& input(const Op& op, std::size_t i) const {
+    return values_[static_cast<std::size_t>(op.inputs[i])];
+  }
+  const Shape& input_shape(const Op& op, std::size_t i) const {
+    return graph_.op(op.inputs[i]).shape;
+  }
 
   void gather_or_scatter(const Op& op) {
     using namespace reference;
     const bool gathers = op.kind == OpKind::gather;
-    const std::int64_t size = (gathers ? input_shape(op, 0) : op.shape)[static_cast<std::size_t>(op.dim)];
-    Values result(static_cast<std::size_t>(numel(op.shape)), gathers ? Number(0) : nothing(op.combine, op.dtype));
+    const std::int64_t size =
+        (gathers ? input_shape(op, 0) : op.shape)[static_cast<std::size_t>(op.dim)];
+    Values result(static_cast<std::size_t>(numel(op.shape)),
+                  gathers ? Number(0) : nothing(op.combine, op.dtype));
     for_each_point(op.axes, [&](const Point& at) {
-      const auto position = static_cast<std::int64_t>(value_of(input(op, 1)[place(op.reads[1], input_shape(op, 1), at)]));
+      const auto position = static_cast<std::int64_t>(
+          value_of(input(op, 1)[place(op.reads[1], input_shape(op, 1), at)]));
       if (position < 0 || position >= size) {
-        throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) + " of " + std::to_string(size));
+        throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) + " of " +
+                                          std::to_string(size));
       }
       if (gathers) {
-        result[place(op.write, op.shape, at)] = input(op, 0)[place(op.reads[0], input_shape(op, 0), at, op.dim, position)];
+        result[place(op.write, op.shape, at)] =
+            input(op, 0)[place(op.reads[0], input_shape(op, 0), at, op.dim, position)];
       } else {
         Number& total = result[place(op.write, op.shape, at, op.dim, position)];
-        total = combined(op.combine, total, input(op, 0)[place(op.reads[0], input_shape(op, 0), at)]);
+        total =
+            combined(op.combine, total, input(op, 0)[place(op.reads[0], input_shape(op, 0), at)]);
       }
     });
     if (!gathers) {
@@ -323,9 +390,12 @@ class Interpreter {
     for_each_line(op, [&](Point at) {
       std::vector<std::pair<double, std::int64_t>> line;
       for (at[axis] = 0; at[axis] < size; ++at[axis]) {
-        line.emplace_back(value_of(input(op, 0)[place(op.reads[0], input_shape(op, 0), at)]), at[axis]);
+        line.emplace_back(value_of(input(op, 0)[place(op.reads[0], input_shape(op, 0), at)]),
+                          at[axis]);
       }
-      const auto is_less = [](double a, double b) { return !std::isnan(a) && (std::isnan(b) || a < b); };
+      const auto is_less = [](double a, double b) {
+        return !std::isnan(a) && (std::isnan(b) || a < b);
+      };
       std::sort(line.begin(), line.end(), [&](const auto& a, const auto& b) {
         if (is_less(a.first, b.first)) return !op.reverse;
         if (is_less(b.first, a.first)) return op.reverse;
@@ -347,7 +417,8 @@ class Interpreter {
     for (std::int64_t o = 0; o < outer; ++o) {
       for (ValueId input : op.inputs) {
         const Values& part = values_[static_cast<std::size_t>(input)];
-        const auto run = static_cast<std::ptrdiff_t>(part.size()) / std::max<std::int64_t>(outer, 1);
+        const auto run =
+            static_cast<std::ptrdiff_t>(part.size()) / std::max<std::int64_t>(outer, 1);
         result.insert(result.end(), part.begin() + o * run, part.begin() + (o + 1) * run);
       }
     }

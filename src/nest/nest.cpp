@@ -12,7 +12,8 @@ bool LoopNest::is_copy() const {
 bool LoopNest::sums_products() const {
   if (combine != Combine::sum || inputs.size() < 2 || body.steps.size() != 3) return false;
   const ScalarStep& product = body.steps[2];
-  return product.op == ScalarOp::mul && body.steps[0].op == ScalarOp::input && body.steps[1].op == ScalarOp::input;
+  return product.op == ScalarOp::mul && body.steps[0].op == ScalarOp::input &&
+         body.steps[1].op == ScalarOp::input;
 }
 
 namespace {
@@ -42,19 +43,21 @@ void erase_axis(LoopNest& nest, std::size_t a) {
 }  // namespace
 
 void simplify(LoopNest& nest) {
-  // Where there is nothing to read or write, strides and the other sizes may be anything, too large to
-  // compute with, even.
+  // Where there is nothing to read or write, strides and the other sizes may be anything, too large
+  // to compute with, even.
   for (std::size_t empty = 0; empty < nest.axes.size(); ++empty) {
     if (nest.axes[empty].size > 0) continue;
     const bool reduced = nest.axes[empty].reduced;
     for (LoopNest::NestAxis& axis : nest.axes) {
       if (axis.size > 0 && (axis.reduced || !reduced)) axis.size = 1;
     }
-    for (LoopNest::Operand& input : nest.inputs) std::fill(input.strides.begin(), input.strides.end(), 0);
+    for (LoopNest::Operand& input : nest.inputs)
+      std::fill(input.strides.begin(), input.strides.end(), 0);
     if (!reduced) std::fill(nest.output.strides.begin(), nest.output.strides.end(), 0);
   }
   for (std::size_t a = nest.axes.size(); a-- > 0;) {
-    if (nest.axes[a].size == 1 && !nest.axes[a].ordered && !uses_index(nest, a)) erase_axis(nest, a);
+    if (nest.axes[a].size == 1 && !nest.axes[a].ordered && !uses_index(nest, a))
+      erase_axis(nest, a);
   }
   // Any outer axis may join any inner one of its kind, not just its neighbour in the list.
   for (bool merged = true; merged;) {
@@ -87,18 +90,21 @@ std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {
     if (operand.strides[a] == 0) continue;
     if (!place.empty()) place += " + ";
     if (operand.strides[a] != 1) place += std::to_string(operand.strides[a]) + "·";
-    place += nest.axes[a].name.find(' ') == std::string::npos ? nest.axes[a].name : "(" + nest.axes[a].name + ")";
+    place += nest.axes[a].name.find(' ') == std::string::npos ? nest.axes[a].name
+                                                              : "(" + nest.axes[a].name + ")";
   }
   if (operand.is_indirect()) {
     const std::int64_t stride = operand.indirection.stride;
-    place += (place.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + "x" +
-             std::to_string(operand.indirection.positions);
+    place += (place.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") +
+             "x" + std::to_string(operand.indirection.positions);
   }
   if (operand.offset != 0) place += (place.empty() ? "" : " + ") + std::to_string(operand.offset);
   return "b" + std::to_string(operand.buffer) + "[" + (place.empty() ? "0" : place) + "]";
 }
 
-const char* name_of(LoopNest::Along along) { return along == LoopNest::Along::scan ? "scan" : "sort"; }
+const char* name_of(LoopNest::Along along) {
+  return along == LoopNest::Along::scan ? "scan" : "sort";
+}
 
 }  // namespace
 
@@ -108,14 +114,19 @@ std::string to_string(const LoopNest& nest) {
   for (const bool reduced : {false, true}) {
     for (const LoopNest::NestAxis& axis : nest.axes) {
       if (axis.reduced != reduced) continue;
-      const std::string name = axis.name.find(' ') == std::string::npos ? axis.name : "(" + axis.name + ")";
+      const std::string name =
+          axis.name.find(' ') == std::string::npos ? axis.name : "(" + axis.name + ")";
       const std::string verb = axis.ordered ? name_of(nest.along) : reduced ? "reduce" : "for";
       text += indent + verb + " " + name + " in " +
-              (axis.ordered && nest.reverse ? std::to_string(axis.size) + "..0" : "0.." + std::to_string(axis.size)) + "\n";
+              (axis.ordered && nest.reverse ? std::to_string(axis.size) + "..0"
+                                            : "0.." + std::to_string(axis.size)) +
+              "\n";
       indent += "  ";
     }
   }
-  std::string value = nest.body.steps.size() == 1 && nest.body.steps[0].op == ScalarOp::input ? "x0" : to_string(nest.body);
+  std::string value = nest.body.steps.size() == 1 && nest.body.steps[0].op == ScalarOp::input
+                          ? "x0"
+                          : to_string(nest.body);
   // Positions come before what they move.
   for (const bool indirect : {false, true}) {
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
@@ -126,34 +137,45 @@ std::string to_string(const LoopNest& nest) {
   }
   if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
   if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
-  const std::string sign = !nest.is_scatter() ? " = " : nest.combine == Combine::sum ? " += " : " = " + std::string(name(*nest.combine)) + " with ";
+  const std::string sign = !nest.is_scatter() ? " = "
+                           : nest.combine == Combine::sum
+                               ? " += "
+                               : " = " + std::string(name(*nest.combine)) + " with ";
   text += indent + show(nest.output, nest) + sign + value;
   if (!nest.epilogue.steps.empty()) text += ", then " + to_string(nest.epilogue);
-  return text + "  : " + std::string(name(nest.output.dtype)) + " in " + std::string(name(nest.compute)) + "\n";
+  return text + "  : " + std::string(name(nest.output.dtype)) + " in " +
+         std::string(name(nest.compute)) + "\n";
 }
 
 std::string to_string(const Program& program) {
   std::string text;
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     const Program::Buffer& buffer = program.buffers[b];
-    text += "b" + std::to_string(b) + ": " + (b < program.input_count ? "input, " : buffer.is_local ? "local, " : "") +
+    text += "b" + std::to_string(b) + ": " +
+            (b < program.input_count ? "input, "
+             : buffer.is_local       ? "local, "
+                                     : "") +
             std::to_string(buffer.elements) + " " + std::string(name(buffer.dtype)) + "\n";
   }
   std::size_t group = 0;
   for (std::size_t n = 0; n < program.nests.size(); ++n) {
     while (group < program.groups.size() && program.groups[group].first < n) ++group;
-    if (group < program.groups.size() && program.groups[group].first == n && program.groups[group].count > 1) {
+    if (group < program.groups.size() && program.groups[group].first == n &&
+        program.groups[group].count > 1) {
       const Program::Group& g = program.groups[group];
-      text += "the next " + std::to_string(g.count) + " together, " +
-              (g.attention  ? (g.attention->gradients ? "as the gradients of attention" : "as attention")
-               : g.row_axes ? "row by row"
-                            : "in " + std::to_string(g.blocks) + " blocks") + ":\n";
+      text +=
+          "the next " + std::to_string(g.count) + " together, " +
+          (g.attention ? (g.attention->gradients ? "as the gradients of attention" : "as attention")
+           : g.row_axes ? "row by row"
+                        : "in " + std::to_string(g.blocks) + " blocks") +
+          ":\n";
     }
     text += to_string(program.nests[n]);
   }
   for (const Program::Result& result : program.results) {
-    text += "return b" + std::to_string(result.buffer) + " " + result.shape.to_string() + " strides " +
-            result.strides.to_string() + (result.offset ? " offset " + std::to_string(result.offset) : "") + "\n";
+    text += "return b" + std::to_string(result.buffer) + " " + result.shape.to_string() +
+            " strides " + result.strides.to_string() +
+            (result.offset ? " offset " + std::to_string(result.offset) : "") + "\n";
   }
   return text;
 }

@@ -1,4 +1,5 @@
-// LoopNest: what a backend runs. Loops over elementary axes, affine accesses, one scalar expression.
+// LoopNest: what a backend runs. Loops over elementary axes, affine accesses, one scalar
+// expression.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,15 @@
 
 namespace ein {
 
-/// For each point of the kept axes: evaluates `body` at each point of the reduced axes, combines the
-/// values (there is just one where nothing is reduced), applies `epilogue` and stores the result.
-/// What only the epilogue reads does not move along the reduced axes.
+/// For each point of the kept axes: evaluates `body` at each point of the reduced axes, combines
+/// the values (there is just one where nothing is reduced), applies `epilogue` and stores the
+/// result. What only the epilogue reads does not move along the reduced axes.
 ///
 /// Other nests, whose body is their input 0:
 /// - An indirect input 0 is gathered: nothing is reduced.
-/// - An indirect output is scattered to: it begins as the combination of nothing at all its positions, and the value at each
-///   point is combined into it where the positions say. The reduced axes are those along which the output
-///   moves by its positions alone.
+/// - An indirect output is scattered to: it begins as the combination of nothing at all its
+///   positions, and the value at each point is combined into it where the positions say. The
+///   reduced axes are those along which the output moves by its positions alone.
 /// - Along its one ordered axis a nest may scan or argsort (see Along).
 struct LoopNest {
   struct NestAxis {
@@ -27,15 +28,15 @@ struct LoopNest {
     bool reduced = false;
     bool ordered = false;  // scanned or sorted along; kept
   };
-  /// Moves an operand by `stride` elements for each unit of the value of input `positions`, an i64 or i32
-  /// in [0, size); other values are an Error of kind `value`.
+  /// Moves an operand by `stride` elements for each unit of the value of input `positions`, an i64
+  /// or i32 in [0, size); other values are an Error of kind `value`.
   struct Indirection {
     int positions = -1;  // none
     std::int64_t stride = 0;
     std::int64_t size = 0;
   };
-  /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and where the
-  /// indirection adds.
+  /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
+  /// where the indirection adds.
   struct Operand {
     int buffer = 0;
     DType dtype = DType::f32;
@@ -48,25 +49,29 @@ struct LoopNest {
   enum class Along : std::uint8_t {
     nothing,
     scan,     ///< each result combines the values up to its own
-    argsort,  ///< each result is the place, along the axis, of the value that comes there in ascending order;
-              ///< equal values keep their order, and NaN counts as the greatest
+    argsort,  ///< each result is the place, along the axis, of the value that comes there in
+              ///< ascending order; equal values keep their order, and NaN counts as the greatest
   };
   std::vector<NestAxis> axes;
   std::vector<Operand> inputs;
   Operand output;                  // strides of reduced axes are 0
   ScalarExpr body;                 // of the inputs
   std::optional<Combine> combine;  // none: no axis is reduced or scanned
-  ScalarExpr epilogue;             // of the combined value, input 0, and of the inputs from 1 on; empty for the value itself
-  DType compute = DType::f32;      // f64, f32, i64 or u64: the type of every step and of the combination
+  ScalarExpr epilogue;  // of the combined value, input 0, and of the inputs from 1 on; empty for
+                        // the value itself
+  DType compute =
+      DType::f32;  // f64, f32, i64 or u64: the type of every step and of the combination
   Along along = Along::nothing;
   bool reverse = false;  // scan: from the end; argsort: in descending order
 
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
-  OpKind kind = OpKind::map;     // of the graph's operation that it computes, whose work is counted as its; says nothing of what happens
-  bool joins = false;            // combines parts of one reduction, whose elements are counted with the parts
+  OpKind kind = OpKind::map;  // of the graph's operation that it computes, whose work is counted as
+                              // its; says nothing of what happens
+  bool joins = false;  // combines parts of one reduction, whose elements are counted with the parts
 
-  bool is_copy() const;      // the body is its one input, and nothing is combined
-  bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others are the epilogue's
+  bool is_copy() const;        // the body is its one input, and nothing is combined
+  bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others
+                               // are the epilogue's
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
 };
@@ -77,7 +82,8 @@ struct RandomOrigin {
   std::uint64_t stream = 0;
 };
 
-/// Merges axes that every operand walks as one, and drops axes of size 1; axes whose index an expression uses stay.
+/// Merges axes that every operand walks as one, and drops axes of size 1; axes whose index an
+/// expression uses stay.
 void simplify(LoopNest& nest);
 
 /// A compiled graph: nests in order, over numbered buffers.
@@ -86,21 +92,25 @@ struct Program {
   struct Buffer {
     std::int64_t elements = 0;
     DType dtype = DType::f32;
-    bool is_local = false;  // only within the blocks of one group: no memory is wanted for all of it at once
-    int memory = -1;        // the buffer whose memory it shares, if any
+    bool is_local =
+        false;  // only within the blocks of one group: no memory is wanted for all of it at once
+    int memory = -1;  // the buffer whose memory it shares, if any
   };
-  /// What nests compute together that are softmax attention (Vaswani et al. 2017), or the gradients of it:
-  ///     out = P v,  P = softmax of scale q kᵀ along the keys, where a query sees key <= query + reach
+  /// What nests compute together that are softmax attention (Vaswani et al. 2017), or the gradients
+  /// of it:
+  ///     out = P v,  P = softmax of scale q kᵀ along the keys, where a query sees key <= query +
+  ///                 reach
   ///     dv = Pᵀ dout,  ds = gradient_scale P (dout vᵀ - delta),  dq = ds k,  dk = dsᵀ q
-  /// with delta the sum of dout · out for each query. Operands have strides along `axes`: those of the batch, then query,
-  /// key, depth (of q and k) and width (of v and out). Keys and values may stand still along an axis of the batch, which
-  /// dk and dv are summed over.
+  /// with delta the sum of dout · out for each query. Operands have strides along `axes`: those of
+  /// the batch, then query, key, depth (of q and k) and width (of v and out). Keys and values may
+  /// stand still along an axis of the batch, which dk and dv are summed over.
   struct Attention {
     std::vector<LoopNest::NestAxis> axes;
     double scale = 1;                   // above 0
     std::optional<std::int64_t> reach;  // at least 0; none: all keys are seen
     LoopNest::Operand q, k, v, out;
-    std::optional<LoopNest::Operand> log_sums;  // f32: log2 of the sum of exp(scores) of each query, for the gradients
+    std::optional<LoopNest::Operand>
+        log_sums;  // f32: log2 of the sum of exp(scores) of each query, for the gradients
     struct Gradients {
       double scale = 1;
       LoopNest::Operand dout, delta;  // delta is scratch memory, f32
@@ -108,18 +118,20 @@ struct Program {
     };
     std::optional<Gradients> gradients;  // the nests compute these alone
   };
-  /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of its axis axes[i]
-  /// at a time. A single nest is run whole. Nests that are attention run as that says.
+  /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of
+  /// its axis axes[i] at a time. A single nest is run whole. Nests that are attention run as that
+  /// says.
   ///
-  /// Or row by row: then all these nests have the same first `row_axes` axes, which none reduces, and either no others or
-  /// the same others, all reduced or all kept. Of what the group writes they read only values of the same row, at the
-  /// point where they are written; and they read nothing that one of them overwrites.
+  /// Or row by row: then all these nests have the same first `row_axes` axes, which none reduces,
+  /// and either no others or the same others, all reduced or all kept. Of what the group writes
+  /// they read only values of the same row, at the point where they are written; and they read
+  /// nothing that one of them overwrites.
   struct Group {
     std::size_t first = 0, count = 1;
     std::int64_t blocks = 1;
     std::vector<std::size_t> axes{};
-    /// If not 0, every so many nests do the same as those before them, but to other tensors, one after the other on the
-    /// same elements; of each other they are independent.
+    /// If not 0, every so many nests do the same as those before them, but to other tensors, one
+    /// after the other on the same elements; of each other they are independent.
     std::size_t each = 0;
     std::optional<std::size_t> row_axes{};
     std::optional<Attention> attention{};

@@ -65,8 +65,8 @@ double normal_quantile(double p);
 /// u is a multiple of 2^-53 in [0, 1).
 double normal_of_uniform(double u);
 
-/// The v at which erf(v) = x: the quantile of (1 + x) / 2 by √2, and one step of Newton's method. Infinite at -1 and 1, NaN
-/// beyond.
+/// The v at which erf(v) = x: the quantile of (1 + x) / 2 by √2, and one step of Newton's method.
+/// Infinite at -1 and 1, NaN beyond.
 double erf_inverse(double x);
 
 /// The probability that a standard normal variable is below x. The relative error is below 1e-15,

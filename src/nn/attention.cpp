@@ -38,7 +38,8 @@ Tensor Attention::forward(const Tensor& x, KVCache& cache) const {
 }
 
 KVCache Attention::make_cache(std::int64_t batch, std::int64_t room) const {
-  const Tensor keys = zeros({batch, heads_, room, c_proj.weight.shape()[0] / heads_}, c_proj.weight.device());
+  const Tensor keys =
+      zeros({batch, heads_, room, c_proj.weight.shape()[0] / heads_}, c_proj.weight.device());
   return {keys, keys.clone(), 0};
 }
 

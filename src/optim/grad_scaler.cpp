@@ -20,7 +20,9 @@ Tensor is_finite(const Tensor& x) { return abs(x) <= finfo(x.dtype()).max; }
 }  // namespace
 
 GradScaler::GradScaler(const GradScalerOptions& options)
-    : options_(options), scale_(full({}, options.scale, options.device)), clean_steps_(zeros({}, DType::i64, options.device)) {
+    : options_(options),
+      scale_(full({}, options.scale, options.device)),
+      clean_steps_(zeros({}, DType::i64, options.device)) {
   const bool fits = options.scale > 0 && options.scale <= finfo(DType::f32).max &&
                     options.growth > 1 && std::isfinite(options.growth) && options.interval >= 1 &&
                     options.backoff > 0 && options.backoff < 1;

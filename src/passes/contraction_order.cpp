@@ -32,9 +32,11 @@ std::vector<AxisUse> axis_uses(const Op& op) {
 }
 
 [[noreturn]] void fail_limit(std::int64_t limit) {
-  if (limit == 0) throw Error(ErrorKind::memory, "einsum: the intermediate results of every order are too large");
-  throw Error(ErrorKind::memory, "einsum: no order of contraction keeps every intermediate result within " +
-                                     std::to_string(limit) + " elements");
+  if (limit == 0)
+    throw Error(ErrorKind::memory, "einsum: the intermediate results of every order are too large");
+  throw Error(ErrorKind::memory,
+              "einsum: no order of contraction keeps every intermediate result within " +
+                  std::to_string(limit) + " elements");
 }
 
 /// Over all ways to split every subset of operands in two.
@@ -139,9 +141,12 @@ Order greedy_order(const Op& op, const OrderOptions& options) {
   std::vector<AxisUse> axes = axis_uses(op);
   std::vector<int> alive(op.inputs.size());
   for (std::size_t i = 0; i < alive.size(); ++i) alive[i] = static_cast<int>(i);
-  const auto has = [&](const AxisUse& use, int operand) { return use.in_operand[static_cast<std::size_t>(operand)] != 0; };
+  const auto has = [&](const AxisUse& use, int operand) {
+    return use.in_operand[static_cast<std::size_t>(operand)] != 0;
+  };
   const auto elsewhere = [&](const AxisUse& use, int a, int b) {
-    return use.in_output || std::any_of(alive.begin(), alive.end(), [&](int o) { return o != a && o != b && has(use, o); });
+    return use.in_output || std::any_of(alive.begin(), alive.end(),
+                                        [&](int o) { return o != a && o != b && has(use, o); });
   };
   Order order;
   while (alive.size() > 1) {
@@ -158,7 +163,9 @@ Order greedy_order(const Op& op, const OrderOptions& options) {
           if (elsewhere(use, alive[i], alive[j])) together *= use.size;
         }
         const bool is_last = alive.size() == 2;
-        if (!is_last && options.max_intermediate > 0 && together > static_cast<double>(options.max_intermediate)) continue;
+        if (!is_last && options.max_intermediate > 0 &&
+            together > static_cast<double>(options.max_intermediate))
+          continue;
         if (together - a - b < best) {
           best = together - a - b;
           pair = {alive[i], alive[j]};
@@ -183,7 +190,8 @@ class Rewrite {
   /// `values` are the contraction's inputs in the new graph.
   Rewrite(Graph& graph, const Op& op, const std::vector<ValueId>& values, std::int64_t limit)
       : graph_(graph), op_(op), limit_(limit) {
-    for (std::size_t i = 0; i < values.size(); ++i) operands_.push_back({values[i], op.reads[i], axes_of(op.reads[i])});
+    for (std::size_t i = 0; i < values.size(); ++i)
+      operands_.push_back({values[i], op.reads[i], axes_of(op.reads[i])});
     wide_ = compute_type(op.dtype);
     for (ValueId value : values) wide_ = common_compute_type(graph.op(value).dtype, wide_);
   }
@@ -309,8 +317,8 @@ class Rewrite {
 
 constexpr std::size_t max_exact_operands = 10;
 
-/// An operand with a summed axis of no elements. The sum is 0 whatever the others are: a NaN or an infinity of theirs is
-/// part of no term, and must not meet the 0 as a factor.
+/// An operand with a summed axis of no elements. The sum is 0 whatever the others are: a NaN or an
+/// infinity of theirs is part of no term, and must not meet the 0 as a factor.
 std::optional<std::size_t> operand_of_nothing(const Op& op) {
   for (std::size_t a = 0; a < op.axes.size(); ++a) {
     if (op.axes[a].size != 0 || is_kept(op, static_cast<int>(a))) continue;
@@ -329,7 +337,8 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
   for (const Op& op : graph.ops) {
     std::vector<ValueId> inputs;
     for (ValueId input : op.inputs) inputs.push_back(moved[static_cast<std::size_t>(input)]);
-    const std::optional<std::size_t> empty = op.kind == OpKind::contract ? operand_of_nothing(op) : std::nullopt;
+    const std::optional<std::size_t> empty =
+        op.kind == OpKind::contract ? operand_of_nothing(op) : std::nullopt;
     if (empty && op.inputs.size() > 1) {
       Op nothing = op;
       nothing.kind = OpKind::reduce;
@@ -341,7 +350,8 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
       continue;
     }
     if (op.kind == OpKind::contract && op.inputs.size() > 1) {
-      const Order order = op.inputs.size() <= max_exact_operands ? ExactOrder(op, options).find() : greedy_order(op, options);
+      const Order order = op.inputs.size() <= max_exact_operands ? ExactOrder(op, options).find()
+                                                                 : greedy_order(op, options);
       moved.push_back(Rewrite(ordered, op, inputs, options.max_intermediate).run(order));
       continue;
     }
@@ -351,7 +361,8 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
   }
   const auto place = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
   for (ValueId output : graph.outputs) ordered.outputs.push_back(place(output));
-  for (const Assignment& a : graph.assignments) ordered.assignments.push_back({place(a.target), place(a.value)});
+  for (const Assignment& a : graph.assignments)
+    ordered.assignments.push_back({place(a.target), place(a.value)});
   return ordered;
 }
 

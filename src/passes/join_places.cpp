@@ -60,10 +60,13 @@ std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const auto slice = slice_of(graph, op.inputs[i]);
     const Op& place = graph.op(op.inputs[i]);
-    if (!slice || slice->dim != (slices.empty() ? slice->dim : slices[0].dim) || op.reads[i] != op.write || place.dtype != op.dtype || place.shape != op.shape) return {};
+    if (!slice || slice->dim != (slices.empty() ? slice->dim : slices[0].dim) ||
+        op.reads[i] != op.write || place.dtype != op.dtype || place.shape != op.shape)
+      return {};
     slices.push_back(*slice);
   }
-  std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
+  std::sort(slices.begin(), slices.end(),
+            [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
   std::int64_t end = 0;
   for (const Slice& slice : slices) {
     if (slice.begin != end) return {};
@@ -107,7 +110,8 @@ Graph join_places(const Graph& graph) {
     moved.push_back(add(std::move(joined)));
   }
   for (ValueId output : graph.outputs) result.outputs.push_back(at(output));
-  for (const Assignment& a : graph.assignments) result.assignments.push_back({at(a.target), at(a.value)});
+  for (const Assignment& a : graph.assignments)
+    result.assignments.push_back({at(a.target), at(a.value)});
   return without_dead_values(result);
 }
 

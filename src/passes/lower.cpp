@@ -73,8 +73,13 @@ namespace {
 class Lowering {
  public:
   Lowering(const Graph& graph, std::span<const InputLayout> inputs)
-      : graph_(graph), input_layouts_(inputs), layouts_(graph.ops.size()), users_(graph.ops.size(), 0),
-        user_(graph.ops.size(), -1), inlined_(graph.ops.size(), false), absorbed_into_(graph.ops.size(), -1) {}
+      : graph_(graph),
+        input_layouts_(inputs),
+        layouts_(graph.ops.size()),
+        users_(graph.ops.size(), 0),
+        user_(graph.ops.size(), -1),
+        inlined_(graph.ops.size(), false),
+        absorbed_into_(graph.ops.size(), -1) {}
 
   Program run() {
     program_.input_count = input_layouts_.size();
@@ -101,7 +106,8 @@ class Lowering {
     }
     for (ValueId output : graph_.outputs) {
       const Layout& layout = layout_of(output);
-      program_.results.push_back({layout.buffer, graph_.op(output).dtype, graph_.op(output).shape, layout.strides, layout.offset});
+      program_.results.push_back({layout.buffer, graph_.op(output).dtype, graph_.op(output).shape,
+                                  layout.strides, layout.offset});
     }
     return std::move(program_);
   }
@@ -123,7 +129,8 @@ class Lowering {
   }
   /// One axis per dimension, so that a reader's dimensions can stand for the axes.
   static bool writes_plainly(const Op& op) {
-    return std::all_of(op.write.begin(), op.write.end(), [](const DimIndex& dim) { return dim.terms.size() == 1; });
+    return std::all_of(op.write.begin(), op.write.end(),
+                       [](const DimIndex& dim) { return dim.terms.size() == 1; });
   }
 
   void plan_fusion() {
@@ -143,8 +150,10 @@ class Lowering {
         const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
         // One that finishes a reduction is that reduction's nest.
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
-        inlined_[id] = absorbed_into_[id] < 0 && reader_size.has_room_for(sizes[id]) && (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
-                       op.compute == compute && op.dtype == op.compute && is_pure(op.expr) && writes_plainly(op) && points(op) == points(reader);
+        inlined_[id] = absorbed_into_[id] < 0 && reader_size.has_room_for(sizes[id]) &&
+                       (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
+                       op.compute == compute && op.dtype == op.compute && is_pure(op.expr) &&
+                       writes_plainly(op) && points(op) == points(reader);
         if (inlined_[id]) reader_size += sizes[id];
       } else if (is_finished_by(static_cast<ValueId>(id), user_[id])) {
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
@@ -157,16 +166,22 @@ class Lowering {
     }
   }
 
-  /// Whether map `reader` can be the epilogue of `id`, a reduction or contraction. That of a reduction reads nothing else.
+  /// Whether map `reader` can be the epilogue of `id`, a reduction or contraction. That of a
+  /// reduction reads nothing else.
   bool is_finished_by(ValueId id, ValueId reader) const {
     const Op &op = graph_.op(id), &map = graph_.op(reader);
-    const bool combines = op.kind == OpKind::reduce || (op.kind == OpKind::contract && has_reduced_axes(op));
-    if (!combines || map.kind != OpKind::map || (op.kind == OpKind::reduce && map.inputs.size() != 1)) return false;
-    const auto input = static_cast<std::size_t>(std::find(map.inputs.begin(), map.inputs.end(), id) - map.inputs.begin());
+    const bool combines =
+        op.kind == OpKind::reduce || (op.kind == OpKind::contract && has_reduced_axes(op));
+    if (!combines || map.kind != OpKind::map ||
+        (op.kind == OpKind::reduce && map.inputs.size() != 1))
+      return false;
+    const auto input = static_cast<std::size_t>(
+        std::find(map.inputs.begin(), map.inputs.end(), id) - map.inputs.begin());
     // Work is counted under the phase that it belongs to.
     if (op.kind == OpKind::contract && op.phase != map.phase) return false;
-    return op.dtype == map.compute && compute_type(op) == map.compute && op.shape == map.shape && is_pure(map.expr) &&
-           map.reads[input] == map.write && writes_plainly(map) && writes_plainly(op);
+    return op.dtype == map.compute && compute_type(op) == map.compute && op.shape == map.shape &&
+           is_pure(map.expr) && map.reads[input] == map.write && writes_plainly(map) &&
+           writes_plainly(op);
   }
   static bool has_reduced_axes(const Op& op) {
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
@@ -197,7 +212,8 @@ class Lowering {
       }
       const ScalarExpr value = inline_maps(op.expr, deeper);
       std::vector<ScalarExpr> shifted;
-      for (std::size_t i = 0; i < deeper.size(); ++i) shifted.push_back(Ex::input(static_cast<int>(all.size() + i)));
+      for (std::size_t i = 0; i < deeper.size(); ++i)
+        shifted.push_back(Ex::input(static_cast<int>(all.size() + i)));
       inner.push_back(substitute(value, shifted));
       all.insert(all.end(), deeper.begin(), deeper.end());
     }
@@ -208,12 +224,16 @@ class Lowering {
   // --- layouts ---
 
   int allocate(DType dtype, const Shape& shape) {
-    program_.buffers.push_back({checked_numel(shape, static_cast<std::int64_t>(size_of(dtype))), dtype});
+    program_.buffers.push_back(
+        {checked_numel(shape, static_cast<std::int64_t>(size_of(dtype))), dtype});
     return static_cast<int>(program_.buffers.size()) - 1;
   }
-  Layout contiguous(const Op& op) { return {allocate(op.dtype, op.shape), 0, contiguous_strides(op.shape)}; }
+  Layout contiguous(const Op& op) {
+    return {allocate(op.dtype, op.shape), 0, contiguous_strides(op.shape)};
+  }
 
-  /// Gives a value that a nest writes its memory: where its reader would have to copy it to, if there is such a place.
+  /// Gives a value that a nest writes its memory: where its reader would have to copy it to, if
+  /// there is such a place.
   void allocate_result(ValueId id) {
     if (is_placed(id)) return;
     std::optional<Layout> wanted = wanted_layout(id);
@@ -221,15 +241,18 @@ class Lowering {
   }
   bool is_placed(ValueId id) { return layout_of(id).buffer >= 0; }
 
-  /// The layout of a value that one rearrangement or concatenation alone reads, in that one's result.
+  /// The layout of a value that one rearrangement or concatenation alone reads, in that one's
+  /// result.
   std::optional<Layout> wanted_layout(ValueId id) {
     const auto i = static_cast<std::size_t>(id);
     const Op& op = graph_.op(id);
     if (users_[i] != 1 || user_[i] < 0) return std::nullopt;
     // Random numbers depend on where they lie.
-    if (op.kind == OpKind::scatter || (op.kind == OpKind::map && draws(op.expr))) return std::nullopt;
+    if (op.kind == OpKind::scatter || (op.kind == OpKind::map && draws(op.expr)))
+      return std::nullopt;
     const ValueId reader = user_[i];
-    if (checked_numel(op.shape, static_cast<std::int64_t>(size_of(op.dtype))) == 0) return std::nullopt;
+    if (checked_numel(op.shape, static_cast<std::int64_t>(size_of(op.dtype))) == 0)
+      return std::nullopt;
     std::optional<Layout> layout;
     if (graph_.op(reader).kind == OpKind::concat) {
       layout = part_of_concat(reader, id);
@@ -251,13 +274,15 @@ class Lowering {
     return layout;
   }
 
-  /// The layout of which the result of a rearrangement is a view, if the rearrangement would otherwise copy.
+  /// The layout of which the result of a rearrangement is a view, if the rearrangement would
+  /// otherwise copy.
   std::optional<Layout> layout_before(ValueId reader, const Op& op) {
     const Op& move = graph_.op(reader);
     std::vector<char> seen(move.axes.size(), 0);
     for (std::size_t d = 0; d < op.shape.rank(); ++d) {
       const DimIndex& dim = move.reads[0][d];
-      if (dim.offset != 0 || dim.terms.size() != 1 || dim.terms[0].coefficient != 1) return std::nullopt;
+      if (dim.offset != 0 || dim.terms.size() != 1 || dim.terms[0].coefficient != 1)
+        return std::nullopt;
       const auto axis = static_cast<std::size_t>(dim.terms[0].axis);
       if (seen[axis] || move.axes[axis].size != op.shape[d]) return std::nullopt;
       seen[axis] = 1;
@@ -278,11 +303,13 @@ class Lowering {
   static Strides strides_before(const Op& move, const Op& op, const Layout& after) {
     const LoopNest::Operand written = operand(after, move.dtype, move.write, move.axes.size());
     Strides strides(op.shape.rank(), 0);
-    for (std::size_t d = 0; d < op.shape.rank(); ++d) strides[d] = written.strides[static_cast<std::size_t>(move.reads[0][d].terms[0].axis)];
+    for (std::size_t d = 0; d < op.shape.rank(); ++d)
+      strides[d] = written.strides[static_cast<std::size_t>(move.reads[0][d].terms[0].axis)];
     return strides;
   }
 
-  /// Whether neighbours stay neighbours; otherwise a copy by tiles is faster than to write them apart.
+  /// Whether neighbours stay neighbours; otherwise a copy by tiles is faster than to write them
+  /// apart.
   static bool keeps_innermost(const Shape& shape, const Strides& strides) {
     for (std::size_t d = shape.rank(); d-- > 0;) {
       if (shape[d] > 1) return strides[d] == 1;
@@ -290,12 +317,14 @@ class Lowering {
     return true;
   }
 
-  static LoopNest::Operand operand(const Layout& layout, DType dtype, const Access& access, std::size_t axes) {
+  static LoopNest::Operand operand(const Layout& layout, DType dtype, const Access& access,
+                                   std::size_t axes) {
     const InputLayout place = walked({layout.strides, layout.offset}, access, axes);
     return {layout.buffer, dtype, place.offset, {place.strides.begin(), place.strides.end()}};
   }
 
-  /// The layout in which `op`, a reindex, is a view of its input; none when its result needs other strides.
+  /// The layout in which `op`, a reindex, is a view of its input; none when its result needs other
+  /// strides.
   static std::optional<Layout> as_view(const Op& op, const Layout& from) {
     const auto view = view_of(op, {from.strides, from.offset});
     return view ? std::optional(Layout{from.buffer, view->offset, view->strides}) : std::nullopt;
@@ -319,17 +348,22 @@ class Lowering {
 
   DType compute_type(const Op& op) const {
     switch (op.kind) {
-      case OpKind::map: return op.compute;
-      case OpKind::argsort: return ein::compute_type(graph_.op(op.inputs[0]).dtype);
+      case OpKind::map:
+        return op.compute;
+      case OpKind::argsort:
+        return ein::compute_type(graph_.op(op.inputs[0]).dtype);
       case OpKind::contract:
       case OpKind::reduce:
       case OpKind::scan: {
-        // Integers are combined as what they are and then stored modulo 2^bits: the order of u64 is none of i64.
-        DType type = ein::compute_type(is_integral(op.dtype) ? graph_.op(op.inputs[0]).dtype : op.dtype);
+        // Integers are combined as what they are and then stored modulo 2^bits: the order of u64 is
+        // none of i64.
+        DType type =
+            ein::compute_type(is_integral(op.dtype) ? graph_.op(op.inputs[0]).dtype : op.dtype);
         for (ValueId input : op.inputs) type = common_compute_type(graph_.op(input).dtype, type);
         return type;
       }
-      default: return ein::compute_type(op.dtype);
+      default:
+        return ein::compute_type(op.dtype);
     }
   }
 
@@ -337,15 +371,21 @@ class Lowering {
     const Op& op = graph_.op(id);
     phase_ = op.phase;
     switch (op.kind) {
-      case OpKind::reindex: return lower_reindex(id);
-      case OpKind::concat: return lower_concat(id);
-      case OpKind::place: return lower_place(id);
+      case OpKind::reindex:
+        return lower_reindex(id);
+      case OpKind::concat:
+        return lower_concat(id);
+      case OpKind::place:
+        return lower_place(id);
       case OpKind::gather:
-      case OpKind::scatter: return lower_indirect(id);
+      case OpKind::scatter:
+        return lower_indirect(id);
       case OpKind::scan:
-      case OpKind::argsort: return lower_ordered(id);
+      case OpKind::argsort:
+        return lower_ordered(id);
       case OpKind::contract:
-      case OpKind::reduce: return lower_compute(id, combined_expr(op), op);
+      case OpKind::reduce:
+        return lower_compute(id, combined_expr(op), op);
       case OpKind::map: {
         const ValueId absorbed = absorbed_into_[static_cast<std::size_t>(id)];
         if (absorbed >= 0) {
@@ -354,7 +394,8 @@ class Lowering {
         }
         return lower_compute(id, op.expr, op);
       }
-      case OpKind::input: return;
+      case OpKind::input:
+        return;
     }
   }
 
@@ -366,15 +407,18 @@ class Lowering {
   void lower_compute(ValueId id, const ScalarExpr& body, const Op& computed) {
     allocate_result(id);
     std::vector<Read> reads;
-    for (std::size_t i = 0; i < computed.inputs.size(); ++i) reads.push_back({computed.inputs[i], computed.reads[i]});
+    for (std::size_t i = 0; i < computed.inputs.size(); ++i)
+      reads.push_back({computed.inputs[i], computed.reads[i]});
     LoopNest nest = nest_over(computed);
     nest.body = inline_maps(body, reads);
     nest.compute = compute_type(computed);
     for (const Read& read : reads) {
-      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access, computed.axes.size()));
+      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access,
+                                    computed.axes.size()));
     }
     nest.output = operand(layout_of(id), graph_.op(id).dtype, computed.write, computed.axes.size());
-    const bool reduces = std::any_of(nest.axes.begin(), nest.axes.end(), [](const auto& axis) { return axis.reduced; });
+    const bool reduces = std::any_of(nest.axes.begin(), nest.axes.end(),
+                                     [](const auto& axis) { return axis.reduced; });
     if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
     if (computed.kind == OpKind::contract && reduces) nest.combine = Combine::sum;
     if (&computed != &graph_.op(id)) set_epilogue(nest, graph_.op(id), computed);
@@ -387,7 +431,8 @@ class Lowering {
       axis_value[static_cast<std::size_t>(map.write[d].terms[0].axis)] = computed.write[d];
     }
     std::vector<Read> reads;
-    for (std::size_t i = 0; i < map.inputs.size(); ++i) reads.push_back({map.inputs[i], composed(map.reads[i], axis_value)});
+    for (std::size_t i = 0; i < map.inputs.size(); ++i)
+      reads.push_back({map.inputs[i], composed(map.reads[i], axis_value)});
     const ScalarExpr expr = inline_maps(map.expr, reads);
     std::vector<ScalarExpr> values;
     for (const Read& read : reads) {
@@ -396,7 +441,8 @@ class Lowering {
         continue;
       }
       values.push_back(Ex::input(static_cast<int>(nest.inputs.size())));
-      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access, computed.axes.size()));
+      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access,
+                                    computed.axes.size()));
     }
     nest.epilogue = substitute(expr, values);
   }
@@ -470,7 +516,8 @@ class Lowering {
     nest.body = Ex::input(0);
     nest.compute = compute_type(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      nest.inputs.push_back(operand(layout_of(op.inputs[i]), graph_.op(op.inputs[i]).dtype, op.reads[i], op.axes.size()));
+      nest.inputs.push_back(operand(layout_of(op.inputs[i]), graph_.op(op.inputs[i]).dtype,
+                                    op.reads[i], op.axes.size()));
     }
     nest.output = operand(layout_of(id), op.dtype, op.write, op.axes.size());
     return nest;
@@ -482,7 +529,8 @@ class Lowering {
     const bool gathers = op.kind == OpKind::gather;
     const auto dim = static_cast<std::size_t>(op.dim);
     const ValueId moved = gathers ? op.inputs[0] : id;
-    (gathers ? nest.inputs[0] : nest.output).indirection = {1, layout_of(moved).strides[dim], graph_.op(moved).shape[dim]};
+    (gathers ? nest.inputs[0] : nest.output).indirection = {1, layout_of(moved).strides[dim],
+                                                            graph_.op(moved).shape[dim]};
     if (!gathers) nest.combine = op.combine;
     add(std::move(nest));
   }
@@ -510,6 +558,8 @@ class Lowering {
 
 }  // namespace
 
-Program lower(const Graph& graph, std::span<const InputLayout> inputs) { return Lowering(graph, inputs).run(); }
+Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
+  return Lowering(graph, inputs).run();
+}
 
 }  // namespace ein

@@ -8,13 +8,16 @@
 
 namespace ein {
 
-/// What a nest may grow to by fusion: a processor has only so many registers and streams, and passes take time for each
-/// step. Memory traffic between nests of so many steps costs little beside them.
+/// What a nest may grow to by fusion: a processor has only so many registers and streams, and
+/// passes take time for each step. Memory traffic between nests of so many steps costs little
+/// beside them.
 struct FusedSize {
   std::size_t reads = 0, steps = 0;
 
   explicit FusedSize(const Op& op) : reads(op.inputs.size()), steps(op.expr.steps.size()) {}
-  bool has_room_for(const FusedSize& other) const { return reads + other.reads <= 16 && steps + other.steps <= 128; }
+  bool has_room_for(const FusedSize& other) const {
+    return reads + other.reads <= 16 && steps + other.steps <= 128;
+  }
   FusedSize& operator+=(const FusedSize& other) {
     reads += other.reads;
     steps += other.steps;
@@ -28,13 +31,14 @@ struct InputLayout {
   std::int64_t offset = 0;
 };
 
-/// Where the result of `op`, a reindex, lies if it is a view of an input that lies as `from` says; none when its result
-/// needs other strides.
+/// Where the result of `op`, a reindex, lies if it is a view of an input that lies as `from` says;
+/// none when its result needs other strides.
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from);
 
-/// Lowers `graph` (contractions of at most two operands) for inputs that lie as given. A reindex that
-/// strides can express costs nothing. A map is computed inside the one operation that uses it, if that
-/// computes each element once; a map of a reduction's result becomes the reduction's epilogue.
+/// Lowers `graph` (contractions of at most two operands) for inputs that lie as given. A reindex
+/// that strides can express costs nothing. A map is computed inside the one operation that uses it,
+/// if that computes each element once; a map of a reduction's result becomes the reduction's
+/// epilogue.
 Program lower(const Graph& graph, std::span<const InputLayout> inputs);
 
 }  // namespace ein

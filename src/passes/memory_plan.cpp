@@ -25,12 +25,14 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
     auto at = placed.begin();
     for (; at != placed.end() && offset + value.bytes > at->offset; ++at) {
       const bool lives_beside = at->value.first <= value.last && value.first <= at->value.last;
-      if (lives_beside) offset = std::max(offset, (at->end + alignment - 1) / alignment * alignment);
+      if (lives_beside)
+        offset = std::max(offset, (at->end + alignment - 1) / alignment * alignment);
     }
     const std::size_t end = offset + value.bytes;
     arena.offsets[v] = offset;
     arena.bytes = std::max(arena.bytes, end);
-    at = std::upper_bound(placed.begin(), placed.end(), offset, [](std::size_t o, const Placed& p) { return o < p.offset; });
+    at = std::upper_bound(placed.begin(), placed.end(), offset,
+                          [](std::size_t o, const Placed& p) { return o < p.offset; });
     placed.insert(at, {offset, end, value});
   }
   return arena;

@@ -1,4 +1,5 @@
-// Where the intermediate values of a program lie: in one block, which those share that are not alive together.
+// Where the intermediate values of a program lie: in one block, which those share that are not
+// alive together.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ struct Arena {
   std::size_t bytes = 0;
 };
 
-/// Places the largest values first, each at the lowest offset where it overlaps none that is alive with it.
+/// Places the largest values first, each at the lowest offset where it overlaps none that is alive
+/// with it.
 Arena plan_arena(const std::vector<Lifetime>& values);
 
 }  // namespace ein

@@ -30,8 +30,14 @@ void add(Words& words, const Access& access) {
 
 /// All that an operation's value depends on; names of axes are not.
 Words words_of(const Op& op) {
-  Words words{static_cast<std::int64_t>(op.kind), static_cast<std::int64_t>(op.dtype), static_cast<std::int64_t>(op.compute),
-              static_cast<std::int64_t>(op.combine), op.dim, op.axis, op.reverse, op.again};
+  Words words{static_cast<std::int64_t>(op.kind),
+              static_cast<std::int64_t>(op.dtype),
+              static_cast<std::int64_t>(op.compute),
+              static_cast<std::int64_t>(op.combine),
+              op.dim,
+              op.axis,
+              op.reverse,
+              op.again};
   words.push_back(static_cast<std::int64_t>(op.shape.rank()));
   words.insert(words.end(), op.shape.begin(), op.shape.end());
   words.push_back(static_cast<std::int64_t>(op.inputs.size()));
@@ -40,7 +46,8 @@ Words words_of(const Op& op) {
   for (const Access& read : op.reads) add(words, read);
   add(words, op.write);
   for (const ScalarStep& step : op.expr.steps) {
-    words.push_back(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.of_run) << 32);
+    words.push_back(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.of_run)
+                                                             << 32);
     for (int arg : step.args) words.push_back(arg);
     words.push_back(step.which);
     words.push_back(std::bit_cast<std::int64_t>(step.real));
@@ -53,7 +60,8 @@ Words words_of(const Op& op) {
 
 /// Bit for bit: -0.0 is not 0.0.
 bool is_constant(const ScalarStep& step, double value) {
-  return step.op == ScalarOp::constant && std::bit_cast<std::uint64_t>(step.real) == std::bit_cast<std::uint64_t>(value);
+  return step.op == ScalarOp::constant &&
+         std::bit_cast<std::uint64_t>(step.real) == std::bit_cast<std::uint64_t>(value);
 }
 
 /// The value of arithmetic on constants alone, as steps of type T compute it.
@@ -68,16 +76,23 @@ std::optional<double> folded(const ScalarStep& step, const ScalarExpr& steps) {
     x[i] = static_cast<T>(arg.real);
   }
   switch (step.op) {
-    case ScalarOp::neg: return -x[0];
-    case ScalarOp::add: return x[0] + x[1];
-    case ScalarOp::sub: return x[0] - x[1];
-    case ScalarOp::mul: return x[0] * x[1];
-    case ScalarOp::div: return x[0] / x[1];
-    default: return std::nullopt;
+    case ScalarOp::neg:
+      return -x[0];
+    case ScalarOp::add:
+      return x[0] + x[1];
+    case ScalarOp::sub:
+      return x[0] - x[1];
+    case ScalarOp::mul:
+      return x[0] * x[1];
+    case ScalarOp::div:
+      return x[0] / x[1];
+    default:
+      return std::nullopt;
   }
 }
 
-/// x · 1, x / 1, x + (-0.0) and x - 0.0 are x, also of -0.0, an infinity and NaN; x + 0.0 is not, since -0.0 + 0.0 is 0.0.
+/// x · 1, x / 1, x + (-0.0) and x - 0.0 are x, also of -0.0, an infinity and NaN; x + 0.0 is not,
+/// since -0.0 + 0.0 is 0.0.
 ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
   ScalarExpr result;
   std::vector<int> place;
@@ -85,17 +100,26 @@ ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
     for (int& arg : step.args) {
       if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
     }
-    const auto arg_is = [&](int i, double value) { return is_constant(result.steps[static_cast<std::size_t>(step.args[i])], value); };
+    const auto arg_is = [&](int i, double value) {
+      return is_constant(result.steps[static_cast<std::size_t>(step.args[i])], value);
+    };
     int same_as = -1;
-    if (const auto value = compute == DType::f64 ? folded<double>(step, result) : folded<float>(step, result)) step = ScalarStep{.op = ScalarOp::constant, .real = *value, .integer = convert<std::int64_t>(*value)};
+    if (const auto value =
+            compute == DType::f64 ? folded<double>(step, result) : folded<float>(step, result))
+      step = ScalarStep{
+          .op = ScalarOp::constant, .real = *value, .integer = convert<std::int64_t>(*value)};
     switch (step.op) {
       case ScalarOp::mul:
-        if (arg_is(1, 1)) same_as = step.args[0];
-        else if (arg_is(0, 1)) same_as = step.args[1];
+        if (arg_is(1, 1))
+          same_as = step.args[0];
+        else if (arg_is(0, 1))
+          same_as = step.args[1];
         break;
       case ScalarOp::add:
-        if (arg_is(1, -0.0)) same_as = step.args[0];
-        else if (arg_is(0, -0.0)) same_as = step.args[1];
+        if (arg_is(1, -0.0))
+          same_as = step.args[0];
+        else if (arg_is(0, -0.0))
+          same_as = step.args[1];
         break;
       case ScalarOp::div:
         if (arg_is(1, 1)) same_as = step.args[0];
@@ -103,7 +127,8 @@ ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
       case ScalarOp::sub:
         if (arg_is(1, 0.0)) same_as = step.args[0];
         break;
-      default: break;
+      default:
+        break;
     }
     if (same_as < 0) {
       same_as = static_cast<int>(result.steps.size());
@@ -126,7 +151,9 @@ void tidy(Op& op) {
     if (step.op == ScalarOp::input) {
       const auto which = static_cast<std::size_t>(step.which);
       std::size_t same = 0;
-      while (same < inputs.size() && !(inputs[same] == op.inputs[which] && reads[same] == op.reads[which])) ++same;
+      while (same < inputs.size() &&
+             !(inputs[same] == op.inputs[which] && reads[same] == op.reads[which]))
+        ++same;
       if (same == inputs.size()) {
         inputs.push_back(op.inputs[which]);
         reads.push_back(op.reads[which]);
@@ -148,13 +175,15 @@ void tidy(Op& op) {
   op.reads = std::move(reads);
 }
 
-/// The expression with its axis indices those of a reader, given where each axis lies; none where an index
-/// would be more than another axis's.
-std::optional<ScalarExpr> with_indices_of(ScalarExpr expr, const std::vector<DimIndex>& axis_value) {
+/// The expression with its axis indices those of a reader, given where each axis lies; none where
+/// an index would be more than another axis's.
+std::optional<ScalarExpr> with_indices_of(ScalarExpr expr,
+                                          const std::vector<DimIndex>& axis_value) {
   for (ScalarStep& step : expr.steps) {
     if (step.op != ScalarOp::index) continue;
     const DimIndex& value = axis_value[static_cast<std::size_t>(step.which)];
-    if (value.offset != 0 || value.terms.size() != 1 || value.terms[0].coefficient != 1) return std::nullopt;
+    if (value.offset != 0 || value.terms.size() != 1 || value.terms[0].coefficient != 1)
+      return std::nullopt;
     step.which = value.terms[0].axis;
   }
   return expr;
@@ -169,22 +198,29 @@ std::int64_t points(const Op& op) {
 /// Where each axis of `op` lies for a reader of its value; `op` writes one axis per dimension.
 std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
   std::vector<DimIndex> values(op.axes.size());
-  for (std::size_t d = 0; d < op.write.size(); ++d) values[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read[d];
+  for (std::size_t d = 0; d < op.write.size(); ++d)
+    values[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read[d];
   return values;
 }
 
-/// Computes maps inside the maps that read them, where that computes each element once, or where computing it again
-/// costs less than to keep it.
+/// Computes maps inside the maps that read them, where that computes each element once, or where
+/// computing it again costs less than to keep it.
 class MapFusion {
  public:
-  explicit MapFusion(Graph graph) : graph_(std::move(graph)), users_(graph_.ops.size(), 0), readers_fit_(graph_.ops.size(), true) {
+  explicit MapFusion(Graph graph)
+      : graph_(std::move(graph)),
+        users_(graph_.ops.size(), 0),
+        readers_fit_(graph_.ops.size(), true) {
     for (ValueId output : graph_.outputs) readers_fit_[static_cast<std::size_t>(output)] = false;
-    for (const Assignment& a : graph_.assignments) readers_fit_[static_cast<std::size_t>(a.value)] = false;
+    for (const Assignment& a : graph_.assignments)
+      readers_fit_[static_cast<std::size_t>(a.value)] = false;
     for (const Op& op : graph_.ops) {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         const auto input = static_cast<std::size_t>(op.inputs[i]);
         ++users_[input];
-        readers_fit_[input] = readers_fit_[input] && fits(graph_.ops[input], op, op.reads.empty() ? Access{} : op.reads[i]);
+        readers_fit_[input] =
+            readers_fit_[input] &&
+            fits(graph_.ops[input], op, op.reads.empty() ? Access{} : op.reads[i]);
       }
     }
   }
@@ -199,12 +235,16 @@ class MapFusion {
  private:
   static bool fits(const Op& producer, const Op& reader, const Access& read) {
     const auto is_plain = [](const DimIndex& dim) { return dim.terms.size() == 1; };
-    return producer.kind == OpKind::map && reader.kind == OpKind::map && producer.compute == reader.compute &&
-           producer.dtype == producer.compute && !draws(producer.expr) && std::all_of(producer.write.begin(), producer.write.end(), is_plain) &&
-           points(producer) == points(reader) && with_indices_of(producer.expr, axis_values(producer, read));
+    return producer.kind == OpKind::map && reader.kind == OpKind::map &&
+           producer.compute == reader.compute && producer.dtype == producer.compute &&
+           !draws(producer.expr) &&
+           std::all_of(producer.write.begin(), producer.write.end(), is_plain) &&
+           points(producer) == points(reader) &&
+           with_indices_of(producer.expr, axis_values(producer, read));
   }
 
-  /// At most one step per element, of one operand as large as the result: as quick to compute as to read.
+  /// At most one step per element, of one operand as large as the result: as quick to compute as to
+  /// read.
   bool is_trivial(const Op& op) const {
     std::int64_t steps = 0, large = 0;
     for (const ScalarStep& step : op.expr.steps) {
@@ -254,7 +294,8 @@ class MapFusion {
 
   Graph graph_;
   std::vector<int> users_;
-  std::vector<char> readers_fit_;  // of each value: it could be computed inside of every map that reads it
+  std::vector<char>
+      readers_fit_;  // of each value: it could be computed inside of every map that reads it
 };
 
 class Simplifier {
@@ -264,7 +305,8 @@ class Simplifier {
   Graph run() {
     for (const Op& op : from_.ops) moved_.push_back(take(op));
     for (ValueId output : from_.outputs) to_.outputs.push_back(place(output));
-    for (const Assignment& a : from_.assignments) to_.assignments.push_back({place(a.target), place(a.value)});
+    for (const Assignment& a : from_.assignments)
+      to_.assignments.push_back({place(a.target), place(a.value)});
     return without_dead_values(to_);
   }
 
@@ -287,7 +329,8 @@ class Simplifier {
       constant_to_map(op);
     }
     if (op.kind == OpKind::map && is_identity(op)) return op.inputs[0];
-    const auto [known, is_new] = known_.try_emplace(words_of(op), static_cast<ValueId>(to_.ops.size()));
+    const auto [known, is_new] =
+        known_.try_emplace(words_of(op), static_cast<ValueId>(to_.ops.size()));
     if (is_new) return add(std::move(op));
     // What a backward pass computes, too, is no part of the update.
     Phase& phase = to_.ops[static_cast<std::size_t>(known->second)].phase;
@@ -296,17 +339,22 @@ class Simplifier {
   }
 
   bool is_identity(const Op& op) const {
-    return op.expr.steps.size() == 1 && op.expr.steps[0].op == ScalarOp::input && op.reads[0] == op.write &&
-           op.shape == to_.op(op.inputs[0]).shape && op.dtype == to_.op(op.inputs[0]).dtype;
+    return op.expr.steps.size() == 1 && op.expr.steps[0].op == ScalarOp::input &&
+           op.reads[0] == op.write && op.shape == to_.op(op.inputs[0]).shape &&
+           op.dtype == to_.op(op.inputs[0]).dtype;
   }
 
   /// The one number that a value consists of.
   std::optional<ScalarStep> constant(ValueId id) const {
     const Op& op = to_.op(id);
-    if (op.kind != OpKind::map || op.expr.steps.size() != 1 || op.expr.steps[0].op != ScalarOp::constant) return std::nullopt;
+    if (op.kind != OpKind::map || op.expr.steps.size() != 1 ||
+        op.expr.steps[0].op != ScalarOp::constant)
+      return std::nullopt;
     ScalarStep step = op.expr.steps[0];
-    if (op.dtype == DType::f32) step.real = static_cast<double>(static_cast<float>(step.real));
-    else if (op.dtype != DType::f64) return std::nullopt;
+    if (op.dtype == DType::f32)
+      step.real = static_cast<double>(static_cast<float>(step.real));
+    else if (op.dtype != DType::f64)
+      return std::nullopt;
     return step;
   }
 
@@ -331,7 +379,8 @@ class Simplifier {
     op.reads.clear();
   }
 
-  /// Where each value has a line of the result for itself, the line is the combination of nothing but at its position.
+  /// Where each value has a line of the result for itself, the line is the combination of nothing
+  /// but at its position.
   void scatter_to_map(Op& op) const {
     const auto dim = static_cast<std::size_t>(op.dim);
     if (!is_floating(op.dtype)) return;
@@ -346,8 +395,12 @@ class Simplifier {
     op.compute = op.dtype == DType::f64 ? DType::f64 : DType::f32;
     // Added to 0.0: a -0.0 becomes 0.0.
     const Ex value = op.combine == Combine::sum ? Ex::input(0) + Ex(0.0) : Ex::input(0);
-    const Ex nothing(op.combine == Combine::max ? -INFINITY : op.combine == Combine::min ? INFINITY : op.combine == Combine::prod ? 1.0 : 0.0);
-    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), value, nothing);
+    const Ex nothing(op.combine == Combine::max    ? -INFINITY
+                     : op.combine == Combine::min  ? INFINITY
+                     : op.combine == Combine::prod ? 1.0
+                                                   : 0.0);
+    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)),
+                        value, nothing);
     op.combine = Combine::sum;
     op.dim = 0;
   }

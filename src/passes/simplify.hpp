@@ -5,9 +5,10 @@
 
 namespace ein {
 
-/// Computes equal operations once, folds constants into the expressions that read them, drops what changes
-/// nothing (a conversion to the same dtype, a rearrangement into the same order, x · 1, x + 0), turns a scatter in
-/// which no two values meet into a map, computes a chain of maps as one, and drops what no output or assignment needs.
+/// Computes equal operations once, folds constants into the expressions that read them, drops what
+/// changes nothing (a conversion to the same dtype, a rearrangement into the same order, x · 1, x +
+/// 0), turns a scatter in which no two values meet into a map, computes a chain of maps as one, and
+/// drops what no output or assignment needs.
 Graph simplify(const Graph& graph);
 
 }  // namespace ein

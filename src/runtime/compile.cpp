@@ -36,7 +36,8 @@ struct CompiledFunction::State final : engine::Releasable {
   std::shared_ptr<Program> find(std::span<const std::int64_t> signature) {
     const NoForkLock lock(mutex);
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return std::equal(entry.signature.begin(), entry.signature.end(), signature.begin(), signature.end());
+      return std::equal(entry.signature.begin(), entry.signature.end(), signature.begin(),
+                        signature.end());
     });
     if (found == entries.end()) return nullptr;
     std::rotate(entries.begin(), found, found + 1);
@@ -70,7 +71,8 @@ CompiledFunction::~CompiledFunction() = default;
 CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
 CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
 
-std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function, const void* context) {
+std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function,
+                                          const void* context) {
   // Inside another trace its calls become part of that.
   if (engine::Trace::active()) return function(context, arguments);
   return find(arguments, function, context)->run(arguments, state_->scratch);
@@ -80,12 +82,15 @@ void CompiledFunction::prepare(Arguments arguments, Function function, const voi
   if (!engine::Trace::active()) find(arguments, function, context);
 }
 
-std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments arguments, Function function, const void* context) {
+std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments arguments,
+                                                                  Function function,
+                                                                  const void* context) {
   for (const Tensor& argument : arguments) {
     if (!argument.requires_grad() || !grad_is_enabled()) continue;
-    throw Error(ErrorKind::value, "compile: an argument of shape " + argument.shape().to_string() +
-                                      " requires a gradient, which does not flow into a compiled function\n"
-                                      "  help: take gradients inside the function, or pass a detach()");
+    throw Error(ErrorKind::value,
+                "compile: an argument of shape " + argument.shape().to_string() +
+                    " requires a gradient, which does not flow into a compiled function\n"
+                    "  help: take gradients inside the function, or pass a detach()");
   }
   engine::PlanKey key;
   key.add(grad_is_enabled());
@@ -103,7 +108,9 @@ std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments argu
 }
 
 const CompiledFunction::Program& CompiledFunction::latest() const {
-  if (!state_->latest) throw Error(ErrorKind::value, "compile: the function has not been called yet, so it has no program");
+  if (!state_->latest)
+    throw Error(ErrorKind::value,
+                "compile: the function has not been called yet, so it has no program");
   return *state_->latest;
 }
 
@@ -117,10 +124,11 @@ std::string CompiledFunction::svg() const { return latest().svg(); }
 
 }  // namespace detail
 
-Program engine::lowered(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& function, std::span<const Tensor> arguments,
-                        Device device) {
+Program engine::lowered(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& function,
+                        std::span<const Tensor> arguments, Device device) {
   const auto call = [](const void* context, std::span<const Tensor> x) {
-    return (*static_cast<const std::function<std::vector<Tensor>(std::span<const Tensor>)>*>(context))(x);
+    return (*static_cast<const std::function<std::vector<Tensor>(std::span<const Tensor>)>*>(
+        context))(x);
   };
   return detail::CompiledFunction::Program(arguments, call, &function, device).nests();
 }

@@ -16,12 +16,15 @@
 namespace ein {
 namespace {
 
-std::size_t bytes_of(const Program::Buffer& buffer) { return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype); }
+std::size_t bytes_of(const Program::Buffer& buffer) {
+  return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
+}
 
 /// A copy of a result into a buffer that lies as `to` says, as a nest.
 LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& to) {
   LoopNest nest;
-  LoopNest::Operand source{from.buffer, from.dtype, from.offset}, target{buffer, from.dtype, to.offset};
+  LoopNest::Operand source{from.buffer, from.dtype, from.offset},
+      target{buffer, from.dtype, to.offset};
   for (std::size_t d = 0; d < from.shape.rank(); ++d) {
     nest.axes.push_back({"i" + std::to_string(d), from.shape[d], false});
     source.strides.push_back(from.strides[d]);
@@ -39,16 +42,20 @@ LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& t
 
 /// Whether every element of `input` is read where and when `output` is written.
 bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
-  return input.offset == output.offset && input.strides == output.strides && input.dtype == output.dtype && !input.is_indirect();
+  return input.offset == output.offset && input.strides == output.strides &&
+         input.dtype == output.dtype && !input.is_indirect();
 }
 
 }  // namespace
 
 namespace detail {
 
-InputLayout CompiledFunction::Program::layout_of(const Tensor& x) { return {x.strides(), engine::elements_before(x)}; }
+InputLayout CompiledFunction::Program::layout_of(const Tensor& x) {
+  return {x.strides(), engine::elements_before(x)};
+}
 
-CompiledFunction::Program::Program(Arguments arguments, Function function, const void* context, std::optional<Device> target) {
+CompiledFunction::Program::Program(Arguments arguments, Function function, const void* context,
+                                   std::optional<Device> target) {
   engine::Trace trace;
   std::vector<Tensor> traced;
   for (const Tensor& argument : arguments) traced.push_back(trace.argument(argument));
@@ -65,7 +72,9 @@ CompiledFunction::Program::Program(Arguments arguments, Function function, const
   std::vector<const Tensor*> inputs;
   for (const Tensor& x : arguments) inputs.push_back(&x);
   for (const Tensor& x : state_) inputs.push_back(&x);
-  device_ = !inputs.empty() ? engine::common_device("compile", inputs) : results.empty() ? cpu : results.front().device();
+  device_ = !inputs.empty()   ? engine::common_device("compile", inputs)
+            : results.empty() ? cpu
+                              : results.front().device();
   for (const Tensor* x : inputs) layouts.push_back(layout_of(*x));
   for (const Tensor& x : arguments) memory_.arguments += x.nbytes();
   for (const Tensor& x : state_) memory_.state += x.nbytes();
@@ -84,7 +93,8 @@ void CompiledFunction::Program::load() {
   kernels_ = std::make_unique<engine::Kernels>(program_, device_);
   memory_.workspace = kernels_->workspace_bytes(num_threads());
   addresses_.assign(program_.buffers.size(), nullptr);
-  for (std::size_t i = 0; i < state_.size(); ++i) addresses_[arguments_ + i] = engine::address_of(state_[i]);
+  for (std::size_t i = 0; i < state_.size(); ++i)
+    addresses_[arguments_ + i] = engine::address_of(state_[i]);
 }
 
 void CompiledFunction::Program::forget_results() {
@@ -102,15 +112,21 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
   require_apart(arguments);
   // A result that somebody still holds keeps its memory.
   for (auto& [buffer, storage] : kept_) {
-    if (!storage || storage.use_count() > 1) storage = engine::allocate(bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]), device_);
+    if (!storage || storage.use_count() > 1)
+      storage =
+          engine::allocate(bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]), device_);
     addresses_[static_cast<std::size_t>(buffer)] = storage->data();
   }
-  if (CostRecorder::is_active()) CostRecorder::record("compiled function", cost_, memory_.results + memory_.arena + memory_.workspace);
+  if (CostRecorder::is_active())
+    CostRecorder::record("compiled function", cost_,
+                         memory_.results + memory_.arena + memory_.workspace);
   std::shared_ptr<Storage> block = scratch.take(memory_.arena + memory_.workspace, device_);
   for (const auto& [buffer, offset] : arena_offsets_) addresses_[buffer] = block->data() + offset;
-  kernels_->run({addresses_, block->data() + memory_.arena, engine::take_streams(streams_), threads});
+  kernels_->run(
+      {addresses_, block->data() + memory_.arena, engine::take_streams(streams_), threads});
   scratch.give_back(std::move(block));
-  for (int target : targets_) state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
+  for (int target : targets_)
+    state_[static_cast<std::size_t>(target) - arguments_].storage()->count_write();
   std::vector<Tensor> results;
   for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
     const ein::Program::Result& result = program_.results[r];
@@ -120,13 +136,15 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
       results.emplace_back(view_of(from.storage(), result.dtype, result.shape, result.strides,
                                    from.offset() - engine::elements_before(from) + result.offset));
     } else {
-      results.emplace_back(view_of(kept_.at(result.buffer), result.dtype, result.shape, result.strides, result.offset));
+      results.emplace_back(view_of(kept_.at(result.buffer), result.dtype, result.shape,
+                                   result.strides, result.offset));
     }
   }
   return results;
 }
 
-void CompiledFunction::Program::place_results(const std::vector<engine::Trace::ResultPlace>& places) {
+void CompiledFunction::Program::place_results(
+    const std::vector<engine::Trace::ResultPlace>& places) {
   std::vector<LoopNest> of_inputs;
   std::unordered_map<int, ValueId> owner_of;  // of buffers
   for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
@@ -134,10 +152,12 @@ void CompiledFunction::Program::place_results(const std::vector<engine::Trace::R
     is_view_.push_back(places[r].input.has_value());
     if (places[r].input) {
       const InputLayout& layout = places[r].layout;
-      result = {static_cast<int>(*places[r].input), result.dtype, result.shape, layout.strides, layout.offset};
+      result = {static_cast<int>(*places[r].input), result.dtype, result.shape, layout.strides,
+                layout.offset};
     } else if (static_cast<std::size_t>(result.buffer) < program_.input_count) {
       of_inputs.push_back(copy_out(result));
-    } else if (const auto [owner, is_new] = owner_of.try_emplace(result.buffer, places[r].owner); !is_new && owner->second != places[r].owner) {
+    } else if (const auto [owner, is_new] = owner_of.try_emplace(result.buffer, places[r].owner);
+               !is_new && owner->second != places[r].owner) {
       program_.nests.push_back(copy_out(result));
     }
   }
@@ -186,8 +206,9 @@ bool CompiledFunction::Program::write_in_place(int target, std::size_t r) {
   const ein::Program::Result& value = program_.results[r];
   const Tensor& x = state_[static_cast<std::size_t>(target) - arguments_];
   const int buffer = value.buffer;
-  if (static_cast<std::size_t>(buffer) < program_.input_count || value.offset != 0 || engine::elements_before(x) != 0 ||
-      !(value.strides == x.strides()) || bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]) != x.nbytes()) {
+  if (static_cast<std::size_t>(buffer) < program_.input_count || value.offset != 0 ||
+      engine::elements_before(x) != 0 || !(value.strides == x.strides()) ||
+      bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]) != x.nbytes()) {
     return false;
   }
   for (std::size_t other = 0; other < program_.results.size(); ++other) {
@@ -195,7 +216,8 @@ bool CompiledFunction::Program::write_in_place(int target, std::size_t r) {
   }
   const auto overwritten = [&](int b) { return b == target || storage_of(b) == x.storage(); };
   for (std::size_t other = 0; other < program_.results.size(); ++other) {
-    const bool is_view = other < is_view_.size() && is_view_[other];  // sees what is written, as it should
+    const bool is_view =
+        other < is_view_.size() && is_view_[other];  // sees what is written, as it should
     if (!is_view && overwritten(program_.results[other].buffer)) return false;
   }
   bool is_written = false;
@@ -222,7 +244,8 @@ bool CompiledFunction::Program::write_in_place(int target, std::size_t r) {
 
 void CompiledFunction::Program::group(Device device) {
   std::vector<int> kept, memory;
-  for (std::size_t r = 0; r < graph_.outputs.size(); ++r) kept.push_back(program_.results[r].buffer);
+  for (std::size_t r = 0; r < graph_.outputs.size(); ++r)
+    kept.push_back(program_.results[r].buffer);
   for (std::size_t b = 0; b < program_.input_count; ++b) {
     int first = static_cast<int>(b);
     for (int other = 0; other < first; ++other) {
@@ -253,7 +276,8 @@ void CompiledFunction::Program::plan_memory() {
   for (std::size_t r = 0; r < graph_.outputs.size(); ++r) {
     const int buffer = program_.results[r].buffer;
     if (static_cast<std::size_t>(buffer) < program_.input_count) continue;
-    if (kept_.emplace(buffer, nullptr).second) memory_.results += bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]);
+    if (kept_.emplace(buffer, nullptr).second)
+      memory_.results += bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]);
   }
   std::vector<Lifetime> shared;
   std::vector<std::size_t> buffers;
@@ -267,16 +291,21 @@ void CompiledFunction::Program::plan_memory() {
   }
   const Arena arena = plan_arena(shared);
   // The workspace follows the arena in one block.
-  memory_.arena = (arena.bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
-  for (std::size_t i = 0; i < buffers.size(); ++i) arena_offsets_.emplace_back(buffers[i], arena.offsets[i]);
+  memory_.arena =
+      (arena.bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    arena_offsets_.emplace_back(buffers[i], arena.offsets[i]);
 }
 
 void CompiledFunction::Program::make_bill(const engine::Trace& trace) {
   bill_ = step_bill(program_);
   roles_.assign(arguments_, InputRole::argument);
   for (std::size_t i = 0; i < state_.size(); ++i) {
-    const bool is_assigned = std::find(targets_.begin(), targets_.end(), static_cast<int>(arguments_ + i)) != targets_.end();
-    const InputRole role = trace.is_parameter(i) ? InputRole::parameter : is_assigned ? InputRole::optimizer_state : InputRole::constant;
+    const bool is_assigned = std::find(targets_.begin(), targets_.end(),
+                                       static_cast<int>(arguments_ + i)) != targets_.end();
+    const InputRole role = trace.is_parameter(i) ? InputRole::parameter
+                           : is_assigned         ? InputRole::optimizer_state
+                                                 : InputRole::constant;
     roles_.push_back(role);
     (role == InputRole::parameter         ? bill_.parameters
      : role == InputRole::optimizer_state ? bill_.optimizer_state
@@ -289,8 +318,9 @@ void CompiledFunction::Program::require_apart(Arguments arguments) const {
     const auto& storage = state_[static_cast<std::size_t>(target) - arguments_].storage();
     for (const Tensor& argument : arguments) {
       if (argument.storage() != storage) continue;
-      throw Error(ErrorKind::value, "compile: an argument of shape " + argument.shape().to_string() +
-                                        " shares memory with a tensor that the function assigns to; pass a clone()");
+      throw Error(ErrorKind::value,
+                  "compile: an argument of shape " + argument.shape().to_string() +
+                      " shares memory with a tensor that the function assigns to; pass a clone()");
     }
   }
 }

@@ -21,8 +21,10 @@ namespace ein::detail {
 
 class CompiledFunction::Program {
  public:
-  /// Traces and lowers; load() makes it ready to run. Groups are those of `target`, or of the tensors' device.
-  Program(Arguments arguments, Function function, const void* context, std::optional<Device> target = {});
+  /// Traces and lowers; load() makes it ready to run. Groups are those of `target`, or of the
+  /// tensors' device.
+  Program(Arguments arguments, Function function, const void* context,
+          std::optional<Device> target = {});
 
   /// Makes the kernels.
   void load();
@@ -46,8 +48,9 @@ class CompiledFunction::Program {
 
   // --- results ---
 
-  /// A result is a view of an input where eager execution returns one, and shares its storage with another result only
-  /// where both do eagerly. What has storage of its own holds what an input held before anything was assigned.
+  /// A result is a view of an input where eager execution returns one, and shares its storage with
+  /// another result only where both do eagerly. What has storage of its own holds what an input
+  /// held before anything was assigned.
   void place_results(const std::vector<engine::Trace::ResultPlace>& places);
   /// The nest that copies a result to a buffer of its own, where the result then lies.
   LoopNest copy_out(ein::Program::Result& result);
@@ -56,8 +59,8 @@ class CompiledFunction::Program {
 
   /// Of a tensor from outside; null for other buffers.
   std::shared_ptr<Storage> storage_of(int buffer) const;
-  /// Lets the nest that computes an assigned value write it where it belongs, if nobody reads what was there
-  /// after that; else copies it in the end.
+  /// Lets the nest that computes an assigned value write it where it belongs, if nobody reads what
+  /// was there after that; else copies it in the end.
   void assign_targets();
   /// Whether the nest that computes result `r` now writes to input `target`.
   bool write_in_place(int target, std::size_t r);
@@ -84,7 +87,7 @@ class CompiledFunction::Program {
   std::vector<InputRole> roles_;  // of the inputs
   MemoryPlan memory_;
   std::vector<std::pair<std::size_t, std::size_t>> arena_offsets_;  // of buffers
-  std::unordered_map<int, std::shared_ptr<Storage>> kept_;  // of the results
+  std::unordered_map<int, std::shared_ptr<Storage>> kept_;          // of the results
   std::vector<std::byte*> addresses_;
   std::mutex mutex_;
 };

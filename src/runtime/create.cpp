@@ -13,7 +13,8 @@ namespace ein {
 namespace {
 
 Ex constant(Scalar value) {
-  if (value.is_large_integer()) return Ex::unsigned_integer(static_cast<std::uint64_t>(value.integer()));
+  if (value.is_large_integer())
+    return Ex::unsigned_integer(static_cast<std::uint64_t>(value.integer()));
   return value.is_integer() ? Ex::integer(value.integer()) : Ex(value.real());
 }
 
@@ -26,7 +27,8 @@ DType compute_type_for(Scalar value, DType dtype) {
 /// The next random stream, for a tensor of this shape and dtype; a call that fails takes none.
 Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, DType dtype) {
   if (!is_floating(dtype)) {
-    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) + " is not a floating-point dtype");
+    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) +
+                                      " is not a floating-point dtype");
   }
   checked_numel(shape, static_cast<std::int64_t>(size_of(dtype)));
   return engine::next_random(distribution);
@@ -43,17 +45,23 @@ Tensor empty(const Shape& shape, DType dtype, Device device) {
 Tensor full(const Shape& shape, Scalar value, DType dtype, Device device) {
   return engine::fill_new(constant(value), shape, compute_type_for(value, dtype), dtype, device);
 }
-Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0, dtype, device); }
-Tensor ones(const Shape& shape, DType dtype, Device device) { return full(shape, 1, dtype, device); }
+Tensor zeros(const Shape& shape, DType dtype, Device device) {
+  return full(shape, 0, dtype, device);
+}
+Tensor ones(const Shape& shape, DType dtype, Device device) {
+  return full(shape, 1, dtype, device);
+}
 
 namespace {
 
-/// How many of start, start + step, ... come before `end`. Exact: differences of 63-bit numbers fit 64 bits.
+/// How many of start, start + step, ... come before `end`. Exact: differences of 63-bit numbers fit
+/// 64 bits.
 std::uint64_t count_steps(std::int64_t start, std::int64_t end, std::int64_t step) {
   if (step > 0 ? start >= end : start <= end) return 0;
   const auto from = static_cast<std::uint64_t>(start), to = static_cast<std::uint64_t>(end);
   const std::uint64_t distance = step > 0 ? to - from : from - to;
-  const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
+  const std::uint64_t stride =
+      step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
   return (distance - 1) / stride + 1;
 }
 
@@ -61,21 +69,27 @@ std::uint64_t count_steps(std::int64_t start, std::int64_t end, std::int64_t ste
 
 Tensor arange(Scalar start, Scalar end, Scalar step, Device device) {
   const auto complain = [&](const std::string& why) {
-    const auto show = [](Scalar x) { return x.is_integer() ? std::to_string(x.integer()) : std::to_string(x.real()); };
-    throw Error(ErrorKind::value, "arange: from " + show(start) + " to " + show(end) + " by " + show(step) + why);
+    const auto show = [](Scalar x) {
+      return x.is_integer() ? std::to_string(x.integer()) : std::to_string(x.real());
+    };
+    throw Error(ErrorKind::value,
+                "arange: from " + show(start) + " to " + show(end) + " by " + show(step) + why);
   };
-  if (step.real() == 0 || !std::isfinite(start.real()) || !std::isfinite(end.real()) || !std::isfinite(step.real())) {
+  if (step.real() == 0 || !std::isfinite(start.real()) || !std::isfinite(end.real()) ||
+      !std::isfinite(step.real())) {
     complain(": the step must not be 0, and all three must be finite");
   }
   const Ex values = constant(start) + Ex::index(0) * constant(step);
   if (start.is_integer() && end.is_integer() && step.is_integer()) {
     const std::uint64_t count = count_steps(start.integer(), end.integer(), step.integer());
     if (count > INT64_MAX) complain(" has too many elements");
-    return engine::fill_new(values, Shape{static_cast<std::int64_t>(count)}, DType::i64, DType::i64, device);
+    return engine::fill_new(values, Shape{static_cast<std::int64_t>(count)}, DType::i64, DType::i64,
+                            device);
   }
   const double count = std::ceil((end.real() - start.real()) / step.real());
   if (!(count < 0x1p63)) complain(" has too many elements");
-  return engine::fill_new(values, Shape{count > 0 ? static_cast<std::int64_t>(count) : 0}, DType::f64, DType::f32, device);
+  return engine::fill_new(values, Shape{count > 0 ? static_cast<std::int64_t>(count) : 0},
+                          DType::f64, DType::f32, device);
 }
 Tensor arange(Scalar end, Device device) {
   return end.is_integer() ? arange(0, end, 1, device) : arange(0.0, end, 1.0, device);
@@ -86,25 +100,29 @@ Tensor eye(std::int64_t n, DType dtype, Device device) {
   const Tensor one = engine::broadcast(ones({}, dtype, device), {n, n});
   const Tensor* operand = &one;
   const Ex on_diagonal = Ex::apply(ScalarOp::eq, Ex::index(0), Ex::index(1));
-  return engine::map("eye", Ex::apply(ScalarOp::where, on_diagonal, Ex::input(0), Ex::integer(0)), {&operand, 1},
-                     compute_type(dtype), dtype);
+  return engine::map("eye", Ex::apply(ScalarOp::where, on_diagonal, Ex::input(0), Ex::integer(0)),
+                     {&operand, 1}, compute_type(dtype), dtype);
 }
 
 Tensor randn(const Shape& shape, DType dtype, Device device) {
-  return engine::fill_new(next_random_for("randn", ScalarOp::normal, shape, dtype), shape, DType::f64, dtype, device);
+  return engine::fill_new(next_random_for("randn", ScalarOp::normal, shape, dtype), shape,
+                          DType::f64, dtype, device);
 }
 
 Tensor rand(const Shape& shape, DType dtype, Device device) {
   const Ex u = next_random_for("rand", ScalarOp::uniform, shape, dtype);
   // Rounding to a narrower type must not reach 1.
   const double below_one = 1 - finfo(dtype).eps / 2;
-  return engine::fill_new(Ex::apply(ScalarOp::min, u, Ex(below_one)), shape, DType::f64, dtype, device);
+  return engine::fill_new(Ex::apply(ScalarOp::min, u, Ex(below_one)), shape, DType::f64, dtype,
+                          device);
 }
 
-Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype, Device device) {
+Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype,
+                    Device device) {
   if (!(a < b) || !(std > 0) || !std::isfinite(std)) {
-    throw Error(ErrorKind::value, "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
-                                      ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
+    throw Error(ErrorKind::value,
+                "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
+                    ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
   }
   const Ex u = next_random_for("trunc_normal", ScalarOp::uniform, shape, dtype);
   host::require_processor();  // normal_cdf is among the kernels

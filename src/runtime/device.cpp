@@ -1,6 +1,6 @@
 // Devices: their memory, and tensors that move between them.
-#include "runtime/scratch.hpp"
 #include "runtime/device.hpp"
+#include "runtime/scratch.hpp"
 
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>

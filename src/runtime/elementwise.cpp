@@ -14,7 +14,8 @@
 namespace ein {
 namespace {
 
-/// What an operation makes of the promoted dtype of its operands; `bits` is the same, of integers and bool alone.
+/// What an operation makes of the promoted dtype of its operands; `bits` is the same, of integers
+/// and bool alone.
 enum class Result { same, floating, boolean, bits };
 
 /// The inputs of a map, its tensors apart from its numbers.
@@ -27,7 +28,8 @@ class Arguments {
       has_large_number_ |= number.is_large_integer();
       if (number.is_integer() && number.integer() < 0) negative_ = number.integer();
       has_number_ = true;
-      if (number.is_large_integer()) return Ex::unsigned_integer(static_cast<std::uint64_t>(number.integer()));
+      if (number.is_large_integer())
+        return Ex::unsigned_integer(static_cast<std::uint64_t>(number.integer()));
       return number.is_integer() ? Ex::integer(number.integer()) : Ex(number.real());
     }
     dtype_ = tensors_ == 0 ? operand.tensor()->dtype() : promote(dtype_, operand.tensor()->dtype());
@@ -63,8 +65,9 @@ class Arguments {
 Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula, Result result) {
   const DType dtype = arguments.dtype(result);
   if (dtype == DType::u64 && arguments.negative()) {
-    throw Error(ErrorKind::dtype, std::string(what) + ": u64 has no " + std::to_string(*arguments.negative()) +
-                                      "\n  help: cast first, x.to(ein::DType::i64) or x.to(ein::DType::f64)");
+    throw Error(ErrorKind::dtype,
+                std::string(what) + ": u64 has no " + std::to_string(*arguments.negative()) +
+                    "\n  help: cast first, x.to(ein::DType::i64) or x.to(ein::DType::f64)");
   }
   const DType to = result == Result::boolean ? DType::boolean : dtype;
   return engine::map(what, formula, arguments.operands(), compute_type(dtype), to);
@@ -72,7 +75,8 @@ Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula,
 
 std::string show(Scalar number) {
   if (number.is_integer()) return std::to_string(number.integer());
-  if (number.is_large_integer()) return std::to_string(static_cast<std::uint64_t>(number.integer()));
+  if (number.is_large_integer())
+    return std::to_string(static_cast<std::uint64_t>(number.integer()));
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", number.real());
   return text;
@@ -80,14 +84,19 @@ std::string show(Scalar number) {
 
 void require_whole(std::string_view what, const Operand& a, const Operand& b) {
   for (const Operand* operand : {&a, &b}) {
-    const bool is_whole = operand->tensor() ? is_integral(operand->tensor()->dtype()) : operand->number().is_integer() || operand->number().is_large_integer();
+    const bool is_whole =
+        operand->tensor() ? is_integral(operand->tensor()->dtype())
+                          : operand->number().is_integer() || operand->number().is_large_integer();
     if (is_whole) continue;
-    throw Error(ErrorKind::dtype, std::string(what) + ": wants integers or bool, got " +
-                                      (operand->tensor() ? std::string(name(operand->tensor()->dtype())) : show(operand->number())));
+    throw Error(ErrorKind::dtype,
+                std::string(what) + ": wants integers or bool, got " +
+                    (operand->tensor() ? std::string(name(operand->tensor()->dtype()))
+                                       : show(operand->number())));
   }
 }
 
-Tensor binary(std::string_view what, ScalarOp op, const Operand& a, const Operand& b, Result result) {
+Tensor binary(std::string_view what, ScalarOp op, const Operand& a, const Operand& b,
+              Result result) {
   if (result == Result::bits) require_whole(what, a, b);
   Arguments arguments;
   const Ex left = arguments.add(a);
@@ -116,8 +125,11 @@ Ex at_most(const Ex& x, const Ex& high) {
 
 }  // namespace
 
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, cuda) \
-  Tensor function(Operand a, Operand b) { return binary(#function, ScalarOp::name, a, b, Result::result); }
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  Tensor function(Operand a, Operand b) {                                                     \
+    return binary(#function, ScalarOp::name, a, b, Result::result);                           \
+  }
 #include <ein/binary_functions.hpp>
 
 Tensor bitwise_not(const Tensor& x) {
@@ -126,7 +138,8 @@ Tensor bitwise_not(const Tensor& x) {
   return binary("bitwise_not", ScalarOp::bit_xor, x, -1, Result::bits);
 }
 Tensor logical_not(const Tensor& x) {
-  return unary("logical_not", x, Result::boolean, [](const Ex& e) { return Ex::apply(ScalarOp::logical_not, e); });
+  return unary("logical_not", x, Result::boolean,
+               [](const Ex& e) { return Ex::apply(ScalarOp::logical_not, e); });
 }
 
 Tensor where(const Tensor& condition, Operand a, Operand b) {
@@ -135,7 +148,8 @@ Tensor where(const Tensor& condition, Operand a, Operand b) {
   const Ex right = arguments.add(b);
   // A fraction is no zero, though it is one in the integers or the narrower floats of the result.
   const DType compute = compute_type(arguments.dtype(Result::same));
-  const bool may_vanish = is_floating(condition.dtype()) && compute_type(condition.dtype()) != compute && compute != DType::f64;
+  const bool may_vanish = is_floating(condition.dtype()) &&
+                          compute_type(condition.dtype()) != compute && compute != DType::f64;
   const Tensor asked = may_vanish ? not_equal(condition, 0) : condition;
   const Ex test = arguments.add_condition(asked);
   return run("where", arguments, Ex::apply(ScalarOp::where, test, left, right), Result::same);
@@ -150,7 +164,8 @@ Tensor abs(const Tensor& x) {
 namespace {
 /// A rounding, which leaves integers as they are.
 Tensor rounded(std::string_view what, ScalarOp op, const Tensor& x) {
-  return unary(what, x, Result::same, [&](const Ex& e) { return is_integral(x.dtype()) ? e : Ex::apply(op, e); });
+  return unary(what, x, Result::same,
+               [&](const Ex& e) { return is_integral(x.dtype()) ? e : Ex::apply(op, e); });
 }
 }  // namespace
 
@@ -163,8 +178,10 @@ Tensor rounded(std::string_view what, ScalarOp op, const Tensor& x) {
 Tensor sign(const Tensor& x) {
   return unary("sign", x, Result::same, [](const Ex& e) {
     const Ex zero = Ex::integer(0);
-    const Ex level = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, e, zero), zero, e);  // of -0 as well
-    const Ex below = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, e, zero), Ex::integer(-1), level);
+    const Ex level =
+        Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, e, zero), zero, e);  // of -0 as well
+    const Ex below =
+        Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, e, zero), Ex::integer(-1), level);
     return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::gt, e, zero), Ex::integer(1), below);
   });
 }
@@ -172,7 +189,11 @@ namespace {
 /// A question about floating-point numbers, whose answer for integers is known.
 template <class Formula>
 Tensor question(std::string_view what, const Tensor& x, bool of_integers, Formula formula) {
-  const auto answer = [&](const Ex& e) { return is_floating(x.dtype()) ? formula(e) : of_integers ? Ex::apply(ScalarOp::eq, e, e) : Ex::apply(ScalarOp::ne, e, e); };
+  const auto answer = [&](const Ex& e) {
+    return is_floating(x.dtype()) ? formula(e)
+           : of_integers          ? Ex::apply(ScalarOp::eq, e, e)
+                                  : Ex::apply(ScalarOp::ne, e, e);
+  };
   return unary(what, x, Result::boolean, answer);
 }
 }  // namespace
@@ -180,10 +201,14 @@ Tensor isnan(const Tensor& x) {
   return question("isnan", x, false, [](const Ex& e) { return Ex::apply(ScalarOp::ne, e, e); });
 }
 Tensor isinf(const Tensor& x) {
-  return question("isinf", x, false, [](const Ex& e) { return Ex::apply(ScalarOp::eq, Ex::apply(ScalarOp::abs, e), Ex(INFINITY)); });
+  return question("isinf", x, false, [](const Ex& e) {
+    return Ex::apply(ScalarOp::eq, Ex::apply(ScalarOp::abs, e), Ex(INFINITY));
+  });
 }
 Tensor isfinite(const Tensor& x) {
-  return question("isfinite", x, true, [](const Ex& e) { return Ex::apply(ScalarOp::lt, Ex::apply(ScalarOp::abs, e), Ex(INFINITY)); });
+  return question("isfinite", x, true, [](const Ex& e) {
+    return Ex::apply(ScalarOp::lt, Ex::apply(ScalarOp::abs, e), Ex(INFINITY));
+  });
 }
 Tensor relu(const Tensor& x) {
   // A selection, whose slope at 0 is 0; that of a maximum is 1/2.
@@ -195,7 +220,8 @@ Tensor relu(const Tensor& x) {
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
   const bool whole = low.is_integer() && high.is_integer();
   if (whole ? low.integer() > high.integer() : !(low.real() <= high.real())) {
-    throw Error(ErrorKind::value, "clamp: wants low <= high, got low = " + show(low) + ", high = " + show(high));
+    throw Error(ErrorKind::value,
+                "clamp: wants low <= high, got low = " + show(low) + ", high = " + show(high));
   }
   Arguments arguments;
   const Ex element = arguments.add(x);
@@ -206,26 +232,32 @@ Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
 namespace {
 
 /// x where `compare(column - row, diagonal)` holds.
-Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar otherwise, ScalarOp compare) {
+Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar otherwise,
+                ScalarOp compare) {
   if (x.rank() < 2) {
-    throw Error(ErrorKind::rank, std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
+    throw Error(ErrorKind::rank,
+                std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
   }
   const bool is_large = otherwise.is_large_integer() && x.dtype() == DType::u64;
-  const bool is_negative = otherwise.is_integer() && otherwise.integer() < 0 && x.dtype() == DType::u64;
+  const bool is_negative =
+      otherwise.is_integer() && otherwise.integer() < 0 && x.dtype() == DType::u64;
   if (is_integral(x.dtype()) && ((!otherwise.is_integer() && !is_large) || is_negative)) {
-    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(x.dtype())) + " cannot hold " + show(otherwise));
+    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(x.dtype())) +
+                                      " cannot hold " + show(otherwise));
   }
   const auto row = static_cast<int>(x.rank()) - 2;
   const Ex distance = Ex::index(row + 1) - Ex::index(row);
   const Ex kept = Ex::apply(compare, distance, Ex::integer(diagonal));
-  const Ex rest = otherwise.is_integer() || is_large ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
+  const Ex rest =
+      otherwise.is_integer() || is_large ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
   const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), rest);
   // Positions beyond 2^24 are not exact in f32.
   const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
   // Distances may be below 0. That of u64 is a choice of bits.
   const DType compute = is_integral(x.dtype()) ? DType::i64 : compute_type(x.dtype());
   const Tensor* operand = &x;
-  return engine::map(what, value, {&operand, 1}, compute == DType::f32 && !small ? DType::f64 : compute, x.dtype());
+  return engine::map(what, value, {&operand, 1},
+                     compute == DType::f32 && !small ? DType::f64 : compute, x.dtype());
 }
 
 }  // namespace
@@ -239,21 +271,24 @@ Tensor tril(const Tensor& x, std::int64_t diagonal, Scalar otherwise) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   const std::string shapes = "shapes " + a.shape().to_string() + " and " + b.shape().to_string();
-  if (a.rank() == 0 || b.rank() == 0) throw Error(ErrorKind::rank, "matmul: wants no scalars, got " + shapes);
+  if (a.rank() == 0 || b.rank() == 0)
+    throw Error(ErrorKind::rank, "matmul: wants no scalars, got " + shapes);
   if (a.dtype() != b.dtype() && !autocast_dtype()) {
-    throw Error(ErrorKind::dtype, "matmul: operands have different dtypes: " + std::string(name(a.dtype())) + " and " +
-                                      std::string(name(b.dtype())) + "\n  help: cast one with .to(dtype)");
+    throw Error(ErrorKind::dtype,
+                "matmul: operands have different dtypes: " + std::string(name(a.dtype())) +
+                    " and " + std::string(name(b.dtype())) + "\n  help: cast one with .to(dtype)");
   }
   const std::int64_t inner = b.shape()[b.rank() == 1 ? 0 : b.rank() - 2];
   if (a.shape().back() != inner) {
-    throw Error(ErrorKind::size, "matmul: " + std::to_string(a.shape().back()) + " columns meet " + std::to_string(inner) +
-                                     " rows in " + shapes);
+    throw Error(ErrorKind::size, "matmul: " + std::to_string(a.shape().back()) + " columns meet " +
+                                     std::to_string(inner) + " rows in " + shapes);
   }
   for (std::size_t d = 3; d <= std::min(a.rank(), b.rank()); ++d) {
     const std::int64_t m = a.shape()[a.rank() - d], n = b.shape()[b.rank() - d];
     if (m == n || m == 1 || n == 1) continue;
-    throw Error(ErrorKind::size, "matmul: the axes before the matrices do not broadcast, " + std::to_string(m) + " meets " +
-                                     std::to_string(n) + " in " + shapes);
+    throw Error(ErrorKind::size, "matmul: the axes before the matrices do not broadcast, " +
+                                     std::to_string(m) + " meets " + std::to_string(n) + " in " +
+                                     shapes);
   }
   if (a.rank() == 1 && b.rank() == 1) return einsum(a, b, "k, k ->");
   if (a.rank() == 1) return einsum(a, b, "k, ... k j -> ... j");
@@ -263,12 +298,15 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 bool all_close(const Tensor& a, const Tensor& b, double relative, double absolute) {
   if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) return false;
-  const auto is_close = [&](double difference, double y) { return difference <= absolute + relative * std::abs(y); };
+  const auto is_close = [&](double difference, double y) {
+    return difference <= absolute + relative * std::abs(y);
+  };
   const auto are_close = [&]<class T>(std::type_identity<T>) {
     const std::vector<T> x = a.to_vector<T>(), y = b.to_vector<T>();
     return std::equal(x.begin(), x.end(), y.begin(), [&](T u, T v) {
-      const std::uint64_t difference = u > v ? static_cast<std::uint64_t>(u) - static_cast<std::uint64_t>(v)
-                                             : static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(u);
+      const std::uint64_t difference =
+          u > v ? static_cast<std::uint64_t>(u) - static_cast<std::uint64_t>(v)
+                : static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(u);
       return is_close(static_cast<double>(difference), static_cast<double>(v));
     });
   };

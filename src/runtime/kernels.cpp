@@ -4,22 +4,24 @@
 #include <string>
 
 #include <ein/error.hpp>
-#include "cuda/launches.hpp"
 #include "cpu/processor.hpp"
 #include "cpu/row_code.hpp"
+#include "cuda/launches.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/group_many.hpp"
-#include "schedule/group_nests.hpp"
 #include "passes/group_rows.hpp"
+#include "schedule/group_nests.hpp"
 
 namespace ein::engine {
 
-void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory) {
+void group(Program& program, Device device, std::span<const int> kept,
+           std::span<const int> memory) {
   if (device == cpu) {
     host::require_processor();
     return group_nests(program, host::RowCode::target(), kept, memory);
   }
-  for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b) program.buffers[b].memory = memory[b];
+  for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
+    program.buffers[b].memory = memory[b];
   find_attention(program, kept, memory);
   group_rows(program, kept, memory);
   group_many(program, kept, memory);
@@ -31,7 +33,8 @@ Kernels::Kernels(const Program& program, Device device) {
     return;
   }
   host::require_processor();
-  for (const Program::Group& group : program.groups) on_host_.push_back(host::make_kernel(program, group));
+  for (const Program::Group& group : program.groups)
+    on_host_.push_back(host::make_kernel(program, group));
 }
 
 Kernels::~Kernels() = default;

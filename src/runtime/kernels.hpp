@@ -17,7 +17,8 @@ class Launches;
 namespace engine {
 
 /// Fills in program.groups as it suits the device (see group_nests).
-void group(Program& program, Device device, std::span<const int> kept, std::span<const int> memory = {});
+void group(Program& program, Device device, std::span<const int> kept,
+           std::span<const int> memory = {});
 
 /// Thread-safe for different workspaces.
 class Kernels {

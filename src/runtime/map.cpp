@@ -25,7 +25,8 @@ void add_formula(PlanKey& key, const ScalarExpr& formula) {
 
 std::vector<Axis> axes_of(const Shape& shape) {
   std::vector<Axis> axes;
-  for (std::size_t d = 0; d < shape.rank(); ++d) axes.push_back({"i" + std::to_string(d), shape[d]});
+  for (std::size_t d = 0; d < shape.rank(); ++d)
+    axes.push_back({"i" + std::to_string(d), shape[d]});
   return axes;
 }
 
@@ -57,11 +58,15 @@ Shape broadcast_shape(std::string_view what, Operands operands) {
       if (size != 1 && common != 1 && size != common) {
         std::string shapes;
         for (std::size_t k = 0; k < operands.size(); ++k) {
-          shapes += (k == 0 ? "" : k + 1 == operands.size() ? " and " : ", ") + operands[k]->shape().to_string();
+          shapes += (k == 0                     ? ""
+                     : k + 1 == operands.size() ? " and "
+                                                : ", ") +
+                    operands[k]->shape().to_string();
         }
-        throw Error(ErrorKind::size, std::string(what) + ": shapes " + shapes + " do not broadcast: " + std::to_string(common) +
-                                         " meets " + std::to_string(size) +
-                                         "\n  help: sizes must be equal or 1, aligned at the right");
+        throw Error(ErrorKind::size,
+                    std::string(what) + ": shapes " + shapes + " do not broadcast: " +
+                        std::to_string(common) + " meets " + std::to_string(size) +
+                        "\n  help: sizes must be equal or 1, aligned at the right");
       }
       if (common == 1) common = size;
     }
@@ -69,7 +74,8 @@ Shape broadcast_shape(std::string_view what, Operands operands) {
   return shape;
 }
 
-Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute, DType to) {
+Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute,
+           DType to) {
   PlanKey key;
   add(key, KeyKind::map);
   key.add(static_cast<std::int64_t>(compute) << 8 | static_cast<std::int64_t>(to));
@@ -87,17 +93,22 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
     for (const Tensor* operand : operands) {
       op.inputs.push_back(static_cast<ValueId>(graph.ops.size()));
       op.reads.push_back(broadcast_access(operand->shape(), shape));
-      graph.ops.push_back({.kind = OpKind::input, .dtype = operand->dtype(), .shape = operand->shape()});
+      graph.ops.push_back(
+          {.kind = OpKind::input, .dtype = operand->dtype(), .shape = operand->shape()});
     }
     graph.outputs.push_back(static_cast<ValueId>(graph.ops.size()));
     graph.ops.push_back(std::move(op));
     verify(graph);
     return graph;
   };
-  return std::move(run(*plan_for(key, operands, [&] { return std::string(what); }, build), operands).front());
+  return std::move(run(*plan_for(
+                           key, operands, [&] { return std::string(what); }, build),
+                       operands)
+                       .front());
 }
 
-Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to, Device device) {
+Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to,
+                Device device) {
   const std::int64_t elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
   Graph graph;
   Op op{.kind = OpKind::map, .dtype = to, .shape = Shape{elements}};
@@ -108,7 +119,9 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
   graph.ops.push_back(std::move(op));
   graph.outputs.push_back(0);
   // Each formula is its own; a plan for it would be kept for nothing.
-  return run(*std::make_shared<const Plan>("fill", std::move(graph), device), {}).front().view(shape);
+  return run(*std::make_shared<const Plan>("fill", std::move(graph), device), {})
+      .front()
+      .view(shape);
 }
 
 Tensor broadcast(const Tensor& x, const Shape& shape) {
@@ -121,13 +134,21 @@ Tensor broadcast(const Tensor& x, const Shape& shape) {
   const auto build = [&] {
     Graph graph;
     graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
-    graph.ops.push_back({.kind = OpKind::reindex, .dtype = x.dtype(), .shape = shape, .inputs = {0}, .axes = axes_of(shape),
-                         .reads = {broadcast_access(x.shape(), shape)}, .write = broadcast_access(shape, shape)});
+    graph.ops.push_back({.kind = OpKind::reindex,
+                         .dtype = x.dtype(),
+                         .shape = shape,
+                         .inputs = {0},
+                         .axes = axes_of(shape),
+                         .reads = {broadcast_access(x.shape(), shape)},
+                         .write = broadcast_access(shape, shape)});
     graph.outputs = {1};
     verify(graph);
     return graph;
   };
-  return std::move(run(*plan_for(key, {&operand, 1}, [] { return "broadcast"; }, build), {&operand, 1}).front());
+  return std::move(run(*plan_for(
+                           key, {&operand, 1}, [] { return "broadcast"; }, build),
+                       {&operand, 1})
+                       .front());
 }
 
 void copy(const Tensor& from, const Tensor& to) {
@@ -140,9 +161,11 @@ void copy(const Tensor& from, const Tensor& to) {
   if (!plan) {
     LoopNest nest;
     nest.kind = OpKind::reindex;
-    for (const Axis& axis : axes_of(from.shape())) nest.axes.push_back({axis.name, axis.size, false});
+    for (const Axis& axis : axes_of(from.shape()))
+      nest.axes.push_back({axis.name, axis.size, false});
     const auto operand = [](int buffer, const Tensor& x) {
-      return LoopNest::Operand{buffer, x.dtype(), elements_before(x), {x.strides().begin(), x.strides().end()}};
+      return LoopNest::Operand{
+          buffer, x.dtype(), elements_before(x), {x.strides().begin(), x.strides().end()}};
     };
     nest.inputs = {operand(0, from)};
     nest.output = operand(1, to);

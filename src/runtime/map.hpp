@@ -8,14 +8,18 @@
 
 namespace ein::engine {
 
-/// A new tensor of dtype `to`: `formula` of the operands (inputs 0, 1, ...), broadcast against each other,
-/// computed in `compute`. `what` names the operation in errors.
-Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute, DType to);
+/// A new tensor of dtype `to`: `formula` of the operands (inputs 0, 1, ...), broadcast against each
+/// other, computed in `compute`. `what` names the operation in errors.
+Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, DType compute,
+           DType to);
 
-/// A new contiguous tensor of `formula`, which has no inputs; axis index 0 is the row-major position.
-Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to, Device device);
+/// A new contiguous tensor of `formula`, which has no inputs; axis index 0 is the row-major
+/// position.
+Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to,
+                Device device);
 
-/// to[...] = from[...], converted; shapes and devices must be equal. While a function is traced, an assignment that it makes.
+/// to[...] = from[...], converted; shapes and devices must be equal. While a function is traced, an
+/// assignment that it makes.
 void copy(const Tensor& from, const Tensor& to);
 
 /// x stretched to `shape`, as broadcasting does.

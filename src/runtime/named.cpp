@@ -117,7 +117,8 @@ Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern, 
 Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern) {
   return run_one(Operation::cumprod, pattern, {&x});
 }
-Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern, ResultDType dtype) {
+Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern,
+               ResultDType dtype) {
   return run_one(Operation::cumprod, pattern, {&x}, {.dtype = dtype.dtype});
 }
 Tensor cummax(const Tensor& x, const NamedPattern1<Operation::cummax>& pattern) {

@@ -13,7 +13,8 @@ namespace {
 std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Operands operands) {
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.reduction) << 8 |
-          static_cast<std::int64_t>(call.stacked) << 16 | static_cast<std::int64_t>(operands.size()) << 32);
+          static_cast<std::int64_t>(call.stacked) << 16 |
+          static_cast<std::int64_t>(operands.size()) << 32);
   key.add(call.options.max_intermediate);
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
   key.add(call.pattern.text());
@@ -31,8 +32,15 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
     const CallPattern parsed(call.op, call.pattern);
     std::vector<OperandType> types;
     for (const Tensor* operand : operands) types.push_back({operand->shape(), operand->dtype()});
-    return build_graph({call.op, parsed.pattern, call.sizes, call.reduction, call.packed_shapes, call.stacked,
-                        call.pattern.is_checked(), {}, call.dtype},
+    return build_graph({call.op,
+                        parsed.pattern,
+                        call.sizes,
+                        call.reduction,
+                        call.packed_shapes,
+                        call.stacked,
+                        call.pattern.is_checked(),
+                        {},
+                        call.dtype},
                        types);
   };
   const auto what = [&] {
@@ -57,8 +65,10 @@ Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }
 
 }  // namespace detail
 
-Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shapes, const CallOptions& options) {
-  if (op == Operation::parse_shape) throw Error(ErrorKind::value, "graph_of: parse_shape computes nothing");
+Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shapes,
+               const CallOptions& options) {
+  if (op == Operation::parse_shape)
+    throw Error(ErrorKind::value, "graph_of: parse_shape computes nothing");
   const CallPattern parsed(op, detail::PatternArgument(pattern.text));
   std::vector<OperandType> types;
   for (const Shape& shape : shapes) {
@@ -67,12 +77,18 @@ Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shap
   }
   std::vector<AxisSize> sizes;
   for (const auto& [name, size] : options.sizes) sizes.push_back({name, size});
-  return build_graph({.op = op, .pattern = parsed.pattern, .sizes = sizes, .reduction = options.reduction,
-                      .packed_shapes = options.packed_shapes, .named = {.dtype = options.result}, .dtype = options.result},
+  return build_graph({.op = op,
+                      .pattern = parsed.pattern,
+                      .sizes = sizes,
+                      .reduction = options.reduction,
+                      .packed_shapes = options.packed_shapes,
+                      .named = {.dtype = options.result},
+                      .dtype = options.result},
                      types);
 }
 
-Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern) {
+Packed pack(std::span<const Tensor> xs,
+            const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern) {
   std::vector<const Tensor*> operands;
   std::vector<Shape> shapes;
   for (const Tensor& x : xs) {
@@ -87,10 +103,12 @@ Packed pack(std::span<const Tensor> xs, const PatternFor<Operation::pack, detail
 std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes,
                            const PatternFor<Operation::unpack, detail::Types<Tensor>>& pattern) {
   const Tensor* operand = &x;
-  return detail::run_all({Operation::unpack, pattern, {&operand, 1}, {}, Reduction::sum, packed_shapes});
+  return detail::run_all(
+      {Operation::unpack, pattern, {&operand, 1}, {}, Reduction::sum, packed_shapes});
 }
 
-NamedSizes parse_shape(const Tensor& x, const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern) {
+NamedSizes parse_shape(const Tensor& x,
+                       const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern) {
   return NamedSizes(solve_shape(CallPattern(Operation::parse_shape, pattern).pattern, x.shape()));
 }
 
@@ -98,7 +116,8 @@ std::int64_t NamedSizes::operator[](std::string_view name) const {
   for (const auto& [axis, size] : sizes_) {
     if (axis == name) return size;
   }
-  throw Error(ErrorKind::axis_argument, "parse_shape: the pattern has no axis '" + std::string(name) + "'");
+  throw Error(ErrorKind::axis_argument,
+              "parse_shape: the pattern has no axis '" + std::string(name) + "'");
 }
 
 }  // namespace ein

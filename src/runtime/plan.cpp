@@ -9,9 +9,9 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
-#include "cuda/settings.hpp"
 #include "cost/scope.hpp"
 #include "cpu/small_array.hpp"
+#include "cuda/settings.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
@@ -37,18 +37,22 @@ Program grouped(Program program, Device device) {
 Device common_device(const std::string& call, Operands operands) {
   if (operands.empty()) return cpu;
   const Device device = operands.front()->device();
-  if (std::all_of(operands.begin(), operands.end(), [&](const Tensor* x) { return x->device() == device; })) return device;
+  if (std::all_of(operands.begin(), operands.end(),
+                  [&](const Tensor* x) { return x->device() == device; }))
+    return device;
   std::string places;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    places += (i == 0 ? "" : ", ") + ("operand " + std::to_string(i + 1)) + " of shape " + operands[i]->shape().to_string() +
-              " on " + to_string(operands[i]->device());
+    places += (i == 0 ? "" : ", ") + ("operand " + std::to_string(i + 1)) + " of shape " +
+              operands[i]->shape().to_string() + " on " + to_string(operands[i]->device());
   }
-  throw Error(ErrorKind::device, call + ": operands lie on several devices: " + places +
-                                     "\n  help: move them to one with .to(device), such as ein::cuda or ein::cpu");
+  throw Error(ErrorKind::device,
+              call + ": operands lie on several devices: " + places +
+                  "\n  help: move them to one with .to(device), such as ein::cuda or ein::cpu");
 }
 
 Executable::Executable(Program lowered, Device device)
-    : program(grouped(std::move(lowered), device)), cost(ein::cost(program)),
+    : program(grouped(std::move(lowered), device)),
+      cost(ein::cost(program)),
       kernels(program, device) {
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     if (!program.buffers[b].is_local) buffer_bytes += bytes_of(program.buffers[b]);
@@ -56,16 +60,23 @@ Executable::Executable(Program lowered, Device device)
 }
 
 Plan::Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options)
-    : call_(std::move(call)), graph_(std::move(graph)), device_(common_device(call_, operands)), options_(options) {
+    : call_(std::move(call)),
+      graph_(std::move(graph)),
+      device_(common_device(call_, operands)),
+      options_(options) {
   // The rest of the offsets is added to the buffers' addresses, so that equal views share a plan.
-  for (const Tensor* operand : operands) layouts_.push_back({operand->strides(), elements_before(*operand)});
+  for (const Tensor* operand : operands)
+    layouts_.push_back({operand->strides(), elements_before(*operand)});
 }
 
 Plan::Plan(std::string call, Graph graph, Device device)
     : call_(std::move(call)), graph_(std::move(graph)), device_(device) {}
 
 Plan::Plan(std::string call, Program program, Device device)
-    : call_(std::move(call)), device_(device), executable_(std::make_unique<Executable>(std::move(program), device)), made_(executable_.get()) {}
+    : call_(std::move(call)),
+      device_(device),
+      executable_(std::make_unique<Executable>(std::move(program), device)),
+      made_(executable_.get()) {}
 
 const Executable& Plan::executable() const {
   if (const Executable* made = made_.load(std::memory_order_acquire)) return *made;
@@ -111,20 +122,24 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   }
   const int threads = num_threads();
   const std::size_t workspace_bytes = executable.kernels.workspace_bytes(threads);
-  if (CostRecorder::is_active()) CostRecorder::record(plan.call(), executable.cost, executable.buffer_bytes + workspace_bytes);
+  if (CostRecorder::is_active())
+    CostRecorder::record(plan.call(), executable.cost, executable.buffer_bytes + workspace_bytes);
   std::shared_ptr<Storage> workspace;
   if (workspace_bytes > 0) workspace = allocate(workspace_bytes, plan.device());
-  executable.kernels.run({{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads});
+  executable.kernels.run(
+      {{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads});
   executable.kernels.require_success(plan.call());
   std::vector<Tensor> results;
   results.reserve(program.results.size());
   for (const Program::Result& result : program.results) {
     const auto b = static_cast<std::size_t>(result.buffer);
     if (b < operands.size()) {
-      results.emplace_back(detail::view_of(operands[b]->storage(), result.dtype, result.shape, result.strides,
-                                           operands[b]->offset() - elements_before(*operands[b]) + result.offset));
+      results.emplace_back(
+          detail::view_of(operands[b]->storage(), result.dtype, result.shape, result.strides,
+                          operands[b]->offset() - elements_before(*operands[b]) + result.offset));
     } else {
-      results.emplace_back(detail::view_of(allocated[b - operands.size()], result.dtype, result.shape, result.strides, result.offset));
+      results.emplace_back(detail::view_of(allocated[b - operands.size()], result.dtype,
+                                           result.shape, result.strides, result.offset));
     }
   }
   return results;
@@ -134,13 +149,16 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
 
 std::vector<Tensor> run(const Plan& plan, Operands operands) {
   Trace* const trace = Trace::active();
-  std::vector<Tensor> results = trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
-  const bool flows = std::any_of(operands.begin(), operands.end(), [](const Tensor* x) { return x->requires_grad(); });
+  std::vector<Tensor> results =
+      trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
+  const bool flows = std::any_of(operands.begin(), operands.end(),
+                                 [](const Tensor* x) { return x->requires_grad(); });
   if (flows && grad_is_enabled()) remember_call(plan, operands, results);
   return results;
 }
 
-// --- keys -------------------------------------------------------------------------------------------
+// --- keys
+// -------------------------------------------------------------------------------------------
 
 namespace {
 std::vector<std::int64_t>& thread_words() {
@@ -160,7 +178,8 @@ void PlanKey::add(std::string_view text) {
 
 void PlanKey::add(const Tensor& operand) {
   const Device device = operand.device();
-  add(static_cast<std::int64_t>(device.kind()) << 56 | static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
+  add(static_cast<std::int64_t>(device.kind()) << 56 |
+      static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
       static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
   if (!(device == cpu)) {
     add(elements_before(operand));
@@ -170,7 +189,8 @@ void PlanKey::add(const Tensor& operand) {
   for (std::int64_t stride : operand.strides()) add(stride);
 }
 
-// --- cache ------------------------------------------------------------------------------------------
+// --- cache
+// ------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -193,7 +213,9 @@ std::uint64_t hash_of(std::span<const std::int64_t> words) {
 struct Entry {
   std::vector<std::int64_t> words;
   std::shared_ptr<const Plan> plan;
-  bool holds(std::span<const std::int64_t> key) const { return std::equal(words.begin(), words.end(), key.begin(), key.end()); }
+  bool holds(std::span<const std::int64_t> key) const {
+    return std::equal(words.begin(), words.end(), key.begin(), key.end());
+  }
 };
 
 /// All plans of the process, by hash.
@@ -227,7 +249,9 @@ PlanCache& plan_cache() {
 }
 
 PlanCache::PlanCache() {
-  hold_in_fork(StaticLock::plan_cache, [] { plan_cache().mutex_.lock(); }, [] { plan_cache().mutex_.unlock(); });
+  hold_in_fork(
+      StaticLock::plan_cache, [] { plan_cache().mutex_.lock(); },
+      [] { plan_cache().mutex_.unlock(); });
 }
 
 /// The plans that this thread used last, found without a lock.

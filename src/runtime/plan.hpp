@@ -33,7 +33,8 @@ struct Executable {
   std::size_t buffer_bytes = 0;
 };
 
-/// Where the operands of a call lie: an Error of kind `device` that names them when that is not one device.
+/// Where the operands of a call lie: an Error of kind `device` that names them when that is not one
+/// device.
 Device common_device(const std::string& call, Operands operands);
 
 class Plan;
@@ -74,8 +75,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
   mutable std::vector<std::unique_ptr<const Backward>> backward_;
 };
 
-/// The results of a call: computed; or, while a function is traced, values of its graph. Remembered for the
-/// backward pass where gradients flow.
+/// The results of a call: computed; or, while a function is traced, values of its graph. Remembered
+/// for the backward pass where gradients flow.
 std::vector<Tensor> run(const Plan& plan, Operands operands);
 
 /// What a plan depends on, as a list of words. Kept per thread: one key at a time.
@@ -93,7 +94,14 @@ class PlanKey {
 };
 
 /// The first words of keys that are no pattern calls.
-enum class KeyKind : std::int64_t { map = -1, copy = -2, backward = -3, view = -4, slice = -5, broadcast = -6 };
+enum class KeyKind : std::int64_t {
+  map = -1,
+  copy = -2,
+  backward = -3,
+  view = -4,
+  slice = -5,
+  broadcast = -6
+};
 inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
 
 /// The plan kept under a key, or null. Thread-safe.
@@ -101,11 +109,11 @@ std::shared_ptr<const Plan> find_plan(const PlanKey& key);
 /// Keeps a plan under a key. The number of plans is bounded; old ones are dropped.
 void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan);
 
-/// The plan under `key`; if there is none, the one of the graph that `build` returns, kept. call() says what
-/// it computes.
+/// The plan under `key`; if there is none, the one of the graph that `build` returns, kept. call()
+/// says what it computes.
 template <class Call, class Build>
-std::shared_ptr<const Plan> plan_for(const PlanKey& key, Operands operands, Call&& call, Build&& build,
-                                     const OrderOptions& options = {}) {
+std::shared_ptr<const Plan> plan_for(const PlanKey& key, Operands operands, Call&& call,
+                                     Build&& build, const OrderOptions& options = {}) {
   if (auto plan = find_plan(key)) return plan;
   // build() and the passes may call operations, which use the thread's key.
   const std::vector<std::int64_t> words(key.words().begin(), key.words().end());

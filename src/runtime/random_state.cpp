@@ -19,7 +19,9 @@ SharedState& shared_state() {
   return made_once([] { return SharedState(); });
 }
 SharedState::SharedState() {
-  hold_in_fork(StaticLock::random_state, [] { shared_state().mutex.lock(); }, [] { shared_state().mutex.unlock(); });
+  hold_in_fork(
+      StaticLock::random_state, [] { shared_state().mutex.lock(); },
+      [] { shared_state().mutex.unlock(); });
 }
 
 thread_local engine::RandomPlace* replayed = nullptr;
@@ -51,11 +53,13 @@ RandomPlace random_place() {
   return {random_state()};
 }
 
-RandomReplay::RandomReplay(RandomPlace place) : place_(place), outer_(std::exchange(replayed, &place_)) {}
+RandomReplay::RandomReplay(RandomPlace place)
+    : place_(place), outer_(std::exchange(replayed, &place_)) {}
 RandomReplay::~RandomReplay() { replayed = outer_; }
 
 Ex next_random(ScalarOp distribution) {
-  if (replayed && replayed->of_run) return Ex::random_of_run(distribution, replayed->state.streams++);
+  if (replayed && replayed->of_run)
+    return Ex::random_of_run(distribution, replayed->state.streams++);
   Trace* const trace = Trace::active();
   if (trace && !replayed) return Ex::random_of_run(distribution, trace->next_stream());
   const RandomOrigin origin = take_streams(1);
@@ -63,7 +67,9 @@ Ex next_random(ScalarOp distribution) {
 }
 
 RandomOrigin take_streams(std::uint64_t count) {
-  if (replayed) return {replayed->state.seed, std::exchange(replayed->state.streams, replayed->state.streams + count)};
+  if (replayed)
+    return {replayed->state.seed,
+            std::exchange(replayed->state.streams, replayed->state.streams + count)};
   SharedState& state = shared_state();
   const std::lock_guard lock(state.mutex);
   return {state.value.seed, std::exchange(state.value.streams, state.value.streams + count)};

@@ -8,8 +8,8 @@
 
 namespace ein::engine {
 
-/// The leaf of an expression that draws from the next random stream; while a function is traced, from the next
-/// of each run.
+/// The leaf of an expression that draws from the next random stream; while a function is traced,
+/// from the next of each run.
 Ex next_random(ScalarOp distribution);
 
 /// A place in a sequence of random streams: of the process, or of a compiled function's runs.
@@ -20,8 +20,8 @@ struct RandomPlace {
 /// Where this thread's next random numbers come from.
 RandomPlace random_place();
 
-/// While it lives, this thread's random numbers are those from `place` on; the sequence that others draw from stays
-/// where it is.
+/// While it lives, this thread's random numbers are those from `place` on; the sequence that others
+/// draw from stays where it is.
 class RandomReplay {
  public:
   explicit RandomReplay(RandomPlace place);

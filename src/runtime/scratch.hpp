@@ -8,8 +8,8 @@
 
 namespace ein::engine {
 
-/// One block of memory for the intermediate values of all programs of a function. Runs at the same time each get a block,
-/// of which the largest is kept.
+/// One block of memory for the intermediate values of all programs of a function. Runs at the same
+/// time each get a block, of which the largest is kept.
 class Scratch {
  public:
   /// At least so many bytes, for the caller alone until it gives them back.
@@ -23,8 +23,8 @@ class Scratch {
   std::shared_ptr<Storage> kept_;
 };
 
-/// Calls `release` of everything that registered itself, for ein::release_memory(). What registers must remove itself
-/// before it dies.
+/// Calls `release` of everything that registered itself, for ein::release_memory(). What registers
+/// must remove itself before it dies.
 class Releasable {
  public:
   Releasable();
@@ -37,7 +37,8 @@ class Releasable {
   static void release_all();
 
  protected:
-  /// To be called by destructors of derived classes first: after it, release() is not called any more.
+  /// To be called by destructors of derived classes first: after it, release() is not called any
+  /// more.
   void unregister();
 };
 

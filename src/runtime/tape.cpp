@@ -25,7 +25,8 @@ namespace engine {
 
 using detail::GradState;
 
-// --- nodes ------------------------------------------------------------------------------------------
+// --- nodes
+// ------------------------------------------------------------------------------------------
 
 namespace {
 std::atomic<std::uint64_t> node_count{0};
@@ -34,8 +35,10 @@ thread_local Watch* innermost_watch = nullptr;
 
 std::uint64_t next_node_number() { return node_count; }
 
-Node::Node(GradStates inputs, std::span<const Tensor> results) : number_(node_count++), inputs_(std::move(inputs)) {
-  for (const Tensor& result : results) results_.push_back({result.shape(), result.dtype(), result.device()});
+Node::Node(GradStates inputs, std::span<const Tensor> results)
+    : number_(node_count++), inputs_(std::move(inputs)) {
+  for (const Tensor& result : results)
+    results_.push_back({result.shape(), result.dtype(), result.device()});
 }
 
 Node::~Node() {
@@ -60,7 +63,8 @@ std::vector<Tensor> Node::with_zeros(const MaybeTensors& cotangents) const {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const bool came = i < cotangents.size() && cotangents[i];
-    all.push_back(came ? *cotangents[i] : zeros(results_[i].shape, results_[i].dtype, results_[i].device));
+    all.push_back(came ? *cotangents[i]
+                       : zeros(results_[i].shape, results_[i].dtype, results_[i].device));
   }
   return all;
 }
@@ -69,9 +73,11 @@ Saved::Saved(const Tensor& x) : tensor_(x), version_(x.storage() ? x.storage()->
 
 const Tensor& Saved::get(std::size_t operand, const std::string& call) const {
   if (!tensor_.storage() || tensor_.storage()->version() == version_) return tensor_;
-  throw Error(ErrorKind::value, "backward: operand " + std::to_string(operand + 1) + " of " + call + ", a tensor of shape " + tensor_.shape().to_string() +
-                                    ", was written to since the call, and its gradient needs what was there\n"
-                                    "  help: write to a clone(), or after backward()");
+  throw Error(ErrorKind::value,
+              "backward: operand " + std::to_string(operand + 1) + " of " + call +
+                  ", a tensor of shape " + tensor_.shape().to_string() +
+                  ", was written to since the call, and its gradient needs what was there\n"
+                  "  help: write to a clone(), or after backward()");
 }
 
 Watch::Watch() : outer_(std::exchange(innermost_watch, this)) {}
@@ -86,7 +92,8 @@ void Watch::note(Operands operands) {
       const Read read{storage, storage->version(), x->shape()};
       if (is_new) watch->reads_.push_back(read);
       // Else the same memory, or the address of some that was freed.
-      else if (Read& known = watch->reads_[place->second]; known.storage.expired()) known = read;
+      else if (Read& known = watch->reads_[place->second]; known.storage.expired())
+        known = read;
     }
   }
 }
@@ -96,12 +103,14 @@ namespace {
 /// A call of a pattern, an elementwise function, a view ...: any that has a plan.
 class CallNode final : public Node {
  public:
-  CallNode(const Plan& plan, Operands operands, GradStates inputs, std::span<const Tensor> results, const Backward& backward)
+  CallNode(const Plan& plan, Operands operands, GradStates inputs, std::span<const Tensor> results,
+           const Backward& backward)
       : Node(std::move(inputs), results), plan_(plan.shared_from_this()), saved_(operands.size()) {
     for (std::size_t i : backward.vjp.needs) saved_[i].emplace(*operands[i]);
   }
 
-  MaybeTensors pull_back(const MaybeTensors& arrived, const std::vector<bool>& wanted) const override {
+  MaybeTensors pull_back(const MaybeTensors& arrived,
+                         const std::vector<bool>& wanted) const override {
     const Backward& backward = plan_->backward(wanted);
     const std::vector<Tensor> cotangents = with_zeros(arrived);
     std::vector<const Tensor*> operands;
@@ -114,7 +123,8 @@ class CallNode final : public Node {
     key.add(backward.number);
     for (const Tensor* operand : operands) key.add(*operand);
     const auto plan = plan_for(
-        key, operands, [&] { return "backward of " + plan_->call(); }, [&] { return backward.vjp.graph; });
+        key, operands, [&] { return "backward of " + plan_->call(); },
+        [&] { return backward.vjp.graph; });
     std::vector<Tensor> found = run(*plan, operands);
     MaybeTensors result(wanted.size());
     std::size_t next = 0, input = 0;
@@ -134,7 +144,9 @@ class AliasNode final : public Node {
  public:
   using Node::Node;
 
-  MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>&) const override { return cotangents; }
+  MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>&) const override {
+    return cotangents;
+  }
 };
 
 }  // namespace
@@ -157,7 +169,9 @@ void remember_call(const Plan& plan, Operands operands, std::span<Tensor> result
     wanted.push_back(inputs.back() != nullptr);
   }
   const Backward& backward = plan.backward(wanted);
-  if (std::none_of(backward.vjp.reached.begin(), backward.vjp.reached.end(), [](bool b) { return b; })) return;
+  if (std::none_of(backward.vjp.reached.begin(), backward.vjp.reached.end(),
+                   [](bool b) { return b; }))
+    return;
   attach(std::make_shared<CallNode>(plan, operands, std::move(inputs), results, backward), results);
 }
 
@@ -165,48 +179,61 @@ namespace {
 
 Tensor unit_cotangent(const char* what, const Tensor& result) {
   if (result.numel() != 1) {
-    throw Error(ErrorKind::shape, std::string(what) + ": a tensor of shape " + result.shape().to_string() +
-                                      " is no scalar; give a cotangent of its shape, or reduce it first");
+    throw Error(ErrorKind::shape,
+                std::string(what) + ": a tensor of shape " + result.shape().to_string() +
+                    " is no scalar; give a cotangent of its shape, or reduce it first");
   }
   return ones(result.shape(), result.dtype(), result.device());
 }
 void require_cotangent(const char* what, const Tensor& result, const Tensor& cotangent) {
   if (cotangent.shape() == result.shape() && cotangent.dtype() == result.dtype()) return;
-  throw Error(ErrorKind::shape, std::string(what) + ": the cotangent is " + std::string(name(cotangent.dtype())) + " " +
-                                    cotangent.shape().to_string() + ", the result " + std::string(name(result.dtype())) + " " +
-                                    result.shape().to_string());
+  throw Error(ErrorKind::shape,
+              std::string(what) + ": the cotangent is " + std::string(name(cotangent.dtype())) +
+                  " " + cotangent.shape().to_string() + ", the result " +
+                  std::string(name(result.dtype())) + " " + result.shape().to_string());
 }
 void require_flow(const char* what, const Tensor& result) {
   if (result.requires_grad()) return;
-  throw Error(ErrorKind::value, std::string(what) + ": the tensor of shape " + result.shape().to_string() +
+  throw Error(ErrorKind::value, std::string(what) + ": the tensor of shape " +
+                                    result.shape().to_string() +
                                     " was computed from no tensor that requires a gradient\n"
-                                    "  help: call requires_grad(true) on the parameters before computing it, outside of any NoGrad");
+                                    "  help: call requires_grad(true) on the parameters before "
+                                    "computing it, outside of any NoGrad");
 }
 
 }  // namespace
 }  // namespace engine
 
-// --- members of Tensor ------------------------------------------------------------------------------
+// --- members of Tensor
+// ------------------------------------------------------------------------------
 
-Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides, std::int64_t offset)
-    : data_(detail::view_of(std::move(storage), dtype, std::move(shape), std::move(strides), offset)) {
+Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
+               std::int64_t offset)
+    : data_(detail::view_of(std::move(storage), dtype, std::move(shape), std::move(strides),
+                            offset)) {
   if (!grad_is_enabled() || !data_->storage->has_gradients()) return;
-  throw Error(ErrorKind::value, "gradients flow through the storage that a tensor of shape " + data_->shape.to_string() +
+  throw Error(ErrorKind::value, "gradients flow through the storage that a tensor of shape " +
+                                    data_->shape.to_string() +
                                     " is to view, and would be lost to it\n"
-                                    "  help: at(), view() and rearrange make views that keep them; or make it inside a scope of ein::NoGrad");
+                                    "  help: at(), view() and rearrange make views that keep them; "
+                                    "or make it inside a scope of ein::NoGrad");
 }
 
 const Tensor& Tensor::requires_grad(bool wanted) const {
   auto& state = data_->grad;
   if (state && state->node) {
-    throw Error(ErrorKind::value, "requires_grad: the tensor of shape " + shape().to_string() +
-                                      " was computed from others; detach() it first, or ask for retain_grad()");
+    throw Error(ErrorKind::value,
+                "requires_grad: the tensor of shape " + shape().to_string() +
+                    " was computed from others; detach() it first, or ask for retain_grad()");
   }
   if (wanted && !is_floating(dtype())) {
-    throw Error(ErrorKind::dtype, "requires_grad: " + std::string(name(dtype())) + " is not a floating-point dtype");
+    throw Error(ErrorKind::dtype,
+                "requires_grad: " + std::string(name(dtype())) + " is not a floating-point dtype");
   }
-  if (!wanted) state = nullptr;
-  else if (!state) state = std::make_shared<detail::GradState>(storage(), nullptr, 0);
+  if (!wanted)
+    state = nullptr;
+  else if (!state)
+    state = std::make_shared<detail::GradState>(storage(), nullptr, 0);
   return *this;
 }
 
@@ -225,7 +252,9 @@ void Tensor::backward(const Tensor& cotangent) const {
   walk.run();
   for (const auto& [state, gradient] : walk.found()) {
     // A gradient of its own: cotangents may be views of each other, or of what the caller holds.
-    const bool is_own = !gradient.storage() || (gradient.data_.use_count() == 1 && gradient.storage().use_count() == 1 && gradient.is_contiguous());
+    const bool is_own =
+        !gradient.storage() || (gradient.data_.use_count() == 1 &&
+                                gradient.storage().use_count() == 1 && gradient.is_contiguous());
     state->grad = state->grad ? *state->grad + gradient : is_own ? gradient : gradient.clone();
     if (engine::Trace* trace = engine::Trace::active()) trace->forget_later(state);
   }
@@ -233,15 +262,19 @@ void Tensor::backward(const Tensor& cotangent) const {
 
 Tensor Tensor::grad() const {
   if (has_grad()) return *data_->grad->grad;
-  throw Error(ErrorKind::value, "grad: the tensor of shape " + shape().to_string() + " has no gradient: " +
-                                    (!requires_grad()      ? "it does not require one"
-                                     : data_->grad->node ? "it was computed from others and does not retain_grad()"
-                                                         : "no backward() has reached it since the last zero_grad()"));
+  throw Error(
+      ErrorKind::value,
+      "grad: the tensor of shape " + shape().to_string() + " has no gradient: " +
+          (!requires_grad()    ? "it does not require one"
+           : data_->grad->node ? "it was computed from others and does not retain_grad()"
+                               : "no backward() has reached it since the last zero_grad()"));
 }
 bool Tensor::has_grad() const { return data_->grad && data_->grad->grad; }
 
 void Tensor::set_grad(const Tensor& gradient) const {
-  if (!requires_grad()) throw Error(ErrorKind::value, "set_grad: the tensor of shape " + shape().to_string() + " does not require a gradient");
+  if (!requires_grad())
+    throw Error(ErrorKind::value, "set_grad: the tensor of shape " + shape().to_string() +
+                                      " does not require a gradient");
   engine::require_cotangent("set_grad", *this, gradient);
   data_->grad->grad = gradient.detach();
   if (engine::Trace* trace = engine::Trace::active()) trace->forget_later(data_->grad);
@@ -250,7 +283,9 @@ void Tensor::zero_grad() const {
   if (data_->grad) data_->grad->grad.reset();
 }
 void Tensor::retain_grad() const {
-  if (!requires_grad()) throw Error(ErrorKind::value, "retain_grad: the tensor of shape " + shape().to_string() + " does not require a gradient");
+  if (!requires_grad())
+    throw Error(ErrorKind::value, "retain_grad: the tensor of shape " + shape().to_string() +
+                                      " does not require a gradient");
   data_->grad->retains = true;
 }
 Tensor Tensor::detach() const {
@@ -259,19 +294,23 @@ Tensor Tensor::detach() const {
   return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
 }
 
-// --- functions --------------------------------------------------------------------------------------
+// --- functions
+// --------------------------------------------------------------------------------------
 
 Tensor detail::differentiable(const Tensor& x) {
   const Tensor alias = x.detach();
   if (x.requires_grad() && grad_is_enabled()) {
-    engine::attach(std::make_shared<engine::AliasNode>(engine::GradStates{x.impl().grad}, std::span(&alias, 1)), std::span(&alias, 1));
+    engine::attach(std::make_shared<engine::AliasNode>(engine::GradStates{x.impl().grad},
+                                                       std::span(&alias, 1)),
+                   std::span(&alias, 1));
   } else {
     alias.requires_grad(true);
   }
   return alias;
 }
 
-std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std::span<const Tensor> inputs, bool create_graph) {
+std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent,
+                              std::span<const Tensor> inputs, bool create_graph) {
   engine::require_cotangent("gradients", result, cotangent);
   engine::GradStates targets;
   for (const Tensor& input : inputs) {
@@ -279,8 +318,10 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std
     targets.push_back(input.impl().grad);
   }
   std::unique_ptr<NoGrad> scope;
-  if (create_graph) scope = std::make_unique<EnableGrad>();
-  else scope = std::make_unique<NoGrad>();
+  if (create_graph)
+    scope = std::make_unique<EnableGrad>();
+  else
+    scope = std::make_unique<NoGrad>();
   const engine::TracePhase phase(Phase::backward);
   engine::Walk walk({&result, 1}, targets);
   walk.send(result, cotangent);
@@ -293,7 +334,8 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent, std
   return found;
 }
 
-std::vector<Tensor> gradients(const Tensor& result, std::span<const Tensor> inputs, bool create_graph) {
+std::vector<Tensor> gradients(const Tensor& result, std::span<const Tensor> inputs,
+                              bool create_graph) {
   return gradients(result, engine::unit_cotangent("gradients", result), inputs, create_graph);
 }
 

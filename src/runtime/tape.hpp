@@ -22,7 +22,8 @@ namespace detail {
 /// Shared by all copies of a tensor's handle.
 struct GradState {
   /// Of a tensor on `on`; null while it is traced.
-  GradState(const std::shared_ptr<Storage>& on, std::shared_ptr<engine::Node> made_by, std::size_t result)
+  GradState(const std::shared_ptr<Storage>& on, std::shared_ptr<engine::Node> made_by,
+            std::size_t result)
       : node(std::move(made_by)), output(result), storage(on) {
     if (on) on->count_gradient(1);
   }
@@ -49,15 +50,18 @@ using MaybeTensors = std::vector<std::optional<Tensor>>;
 /// A remembered call.
 class Node {
  public:
-  /// `inputs`: the states of the operands, null where no gradient flows; `result_types` as the results are.
+  /// `inputs`: the states of the operands, null where no gradient flows; `result_types` as the
+  /// results are.
   Node(GradStates inputs, std::span<const Tensor> results);
   virtual ~Node();
 
   const GradStates& inputs() const { return inputs_; }
   /// Later calls have greater numbers.
   std::uint64_t number() const { return number_; }
-  /// The cotangents of the wanted operands, some of which may be missing (zero), from those of the results.
-  virtual MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>& wanted) const = 0;
+  /// The cotangents of the wanted operands, some of which may be missing (zero), from those of the
+  /// results.
+  virtual MaybeTensors pull_back(const MaybeTensors& cotangents,
+                                 const std::vector<bool>& wanted) const = 0;
 
  protected:
   /// The cotangents of all results.
@@ -83,7 +87,8 @@ std::uint64_t next_node_number();
 class Saved {
  public:
   explicit Saved(const Tensor& x);
-  /// The tensor, operand number `operand` of `call`; an Error that names it if it was written to since.
+  /// The tensor, operand number `operand` of `call`; an Error that names it if it was written to
+  /// since.
   const Tensor& get(std::size_t operand, const std::string& call) const;
 
  private:

@@ -32,7 +32,8 @@ bool overlaps_itself(const Tensor& x) {
   }
   if (x.numel() > last + 1) return true;
   // Each dimension that steps over all the smaller ones together keeps them apart.
-  std::sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
+  std::sort(dims.begin(), dims.end(),
+            [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
   std::int64_t reach = 0;
   const bool nested = std::all_of(dims.begin(), dims.end(), [&](const Dim& dim) {
     const bool steps_over = dim.stride > reach;
@@ -59,10 +60,12 @@ bool overlaps_itself(const Tensor& x) {
 
 void require_writable(const Tensor& x, const char* what) {
   if (!x.storage()) engine::Trace::refuse_write(x, what);
-  if (x.storage()->read_only()) throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
+  if (x.storage()->read_only())
+    throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
   if (!overlaps_itself(x)) return;
-  throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " + x.shape().to_string() +
-                                    " and strides " + x.strides().to_string() + " share memory; write to a clone()");
+  throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " +
+                                    x.shape().to_string() + " and strides " +
+                                    x.strides().to_string() + " share memory; write to a clone()");
 }
 
 /// Whether the bytes that two tensors span overlap.
@@ -84,7 +87,8 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-/// The same elements in a tensor of its own: a call like any other where gradients flow or a function is traced.
+/// The same elements in a tensor of its own: a call like any other where gradients flow or a
+/// function is traced.
 Tensor converted(const char* what, const Tensor& x, DType dtype) {
   if (engine::Trace::active() || (x.requires_grad() && grad_is_enabled())) {
     const Tensor* operand = &x;
@@ -97,16 +101,20 @@ Tensor converted(const char* what, const Tensor& x, DType dtype) {
 
 void require_no_flow(const Tensor& x, const char* what) {
   if (!x.requires_grad() || !grad_is_enabled()) return;
-  throw Error(ErrorKind::value, std::string(what) + ": gradients flow through the tensor of shape " + x.shape().to_string() +
-                                    ", and a write would be lost to them\n  help: write inside a scope of ein::NoGrad");
+  throw Error(
+      ErrorKind::value,
+      std::string(what) + ": gradients flow through the tensor of shape " + x.shape().to_string() +
+          ", and a write would be lost to them\n  help: write inside a scope of ein::NoGrad");
 }
 
 void require_no_flow_from(const Tensor& source, const Tensor& target) {
   if (!source.requires_grad() || !grad_is_enabled()) return;
-  throw Error(ErrorKind::value, "copy_from: gradients flow through the source of shape " + source.shape().to_string() +
-                                    ", and the tensor of shape " + target.shape().to_string() +
-                                    " that is written to would not pass them on\n"
-                                    "  help: copy from source.detach(), or write inside a scope of ein::NoGrad");
+  throw Error(ErrorKind::value,
+              "copy_from: gradients flow through the source of shape " +
+                  source.shape().to_string() + ", and the tensor of shape " +
+                  target.shape().to_string() +
+                  " that is written to would not pass them on\n"
+                  "  help: copy from source.detach(), or write inside a scope of ein::NoGrad");
 }
 
 }  // namespace
@@ -115,7 +123,9 @@ Tensor Tensor::clone() const { return converted("clone", *this, dtype()); }
 
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
-Tensor Tensor::to(DType wanted) const { return wanted == dtype() ? *this : converted("to", *this, wanted); }
+Tensor Tensor::to(DType wanted) const {
+  return wanted == dtype() ? *this : converted("to", *this, wanted);
+}
 
 void Tensor::fill(Scalar value) const {
   require_no_flow(*this, "fill");
@@ -132,8 +142,8 @@ void Tensor::copy_from(const Tensor& given) const {
   const Tensor source = given.to(device());
   require_writable(*this, "copy_from");
   if (!(source.shape() == shape())) {
-    throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() + ", the tensor " +
-                                      shape().to_string());
+    throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() +
+                                      ", the tensor " + shape().to_string());
   }
   if (engine::Trace::active()) return engine::copy(source.to(dtype()), *this);
   engine::copy(may_overlap(source, *this) ? source.clone() : source, *this);
@@ -147,7 +157,8 @@ std::vector<T> Tensor::to_vector() const {
     // Memory that others wrote may hold bytes that are no bool.
     const auto* bytes = static_cast<const std::uint8_t*>(values.raw_data());
     std::vector<bool> result(static_cast<std::size_t>(values.numel()));
-    std::transform(bytes, bytes + result.size(), result.begin(), [](std::uint8_t byte) { return byte != 0; });
+    std::transform(bytes, bytes + result.size(), result.begin(),
+                   [](std::uint8_t byte) { return byte != 0; });
     return result;
   } else {
     const T* first = values.data<T>();
@@ -158,8 +169,8 @@ std::vector<T> Tensor::to_vector() const {
 template <class T>
 T Tensor::item() const {
   if (numel() != 1) {
-    throw Error(ErrorKind::shape, "item: the tensor of shape " + shape().to_string() + " has " + std::to_string(numel()) +
-                                      " elements, one is wanted");
+    throw Error(ErrorKind::shape, "item: the tensor of shape " + shape().to_string() + " has " +
+                                      std::to_string(numel()) + " elements, one is wanted");
   }
   return to_vector<T>().front();
 }
@@ -167,21 +178,23 @@ T Tensor::item() const {
 template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
   if (checked_numel(shape, sizeof(T)) != static_cast<std::int64_t>(values.size())) {
-    throw Error(ErrorKind::shape, "from_vector: shape " + shape.to_string() + " wants " + std::to_string(numel(shape)) +
-                                      " values, got " + std::to_string(values.size()));
+    throw Error(ErrorKind::shape, "from_vector: shape " + shape.to_string() + " wants " +
+                                      std::to_string(numel(shape)) + " values, got " +
+                                      std::to_string(values.size()));
   }
   const Tensor x = empty(shape, dtype_of<T>);
   std::copy(values.begin(), values.end(), x.data<T>());
   return x.to(device);
 }
 
-#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed)          \
-  template std::vector<type> Tensor::to_vector<type>() const;                \
-  template type Tensor::item<type>() const;                                  \
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
+  template std::vector<type> Tensor::to_vector<type>() const;       \
+  template type Tensor::item<type>() const;                         \
   template Tensor from_vector<type>(const std::vector<type>&, const Shape&, Device);
 #include <ein/dtypes.hpp>
 
-// --- text -------------------------------------------------------------------------------------------
+// --- text
+// -------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -11,9 +11,10 @@
 namespace ein {
 
 void detail::no_elements_yet(const Shape& shape) {
-  throw Error(ErrorKind::value, "the tensor of shape " + shape.to_string() +
-                                    " has no elements: it is a value of a function that ein::compile traces\n"
-                                    "  help: return it from the function and look at it after the call");
+  throw Error(ErrorKind::value,
+              "the tensor of shape " + shape.to_string() +
+                  " has no elements: it is a value of a function that ein::compile traces\n"
+                  "  help: return it from the function and look at it after the call");
 }
 
 namespace engine {
@@ -27,14 +28,15 @@ std::uint64_t next_number() {
 }
 
 bool is_same_view(const Tensor& a, const Tensor& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         a.strides() == b.strides();
+  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
+         a.shape() == b.shape() && a.strides() == b.strides();
 }
 
 bool is_leaf(const Tensor& x) { return x.impl().grad && !x.impl().grad->node; }
 
-/// Says which of the operations that were recorded outside of a backward pass are the update: those that use what it
-/// computed, and those that no result needs. What a backward pass itself needs is not.
+/// Says which of the operations that were recorded outside of a backward pass are the update: those
+/// that use what it computed, and those that no result needs. What a backward pass itself needs is
+/// not.
 void mark_updates(Graph& graph) {
   const std::size_t count = graph.ops.size();
   std::vector<char> uses_gradients(count, 0), is_needed(count, 0);
@@ -52,7 +54,8 @@ void mark_updates(Graph& graph) {
   }
   for (std::size_t id = 0; id < count; ++id) {
     Op& op = graph.ops[id];
-    if (op.kind != OpKind::input && op.phase == Phase::forward && !is_needed[id]) op.phase = Phase::update;
+    if (op.kind != OpKind::input && op.phase == Phase::forward && !is_needed[id])
+      op.phase = Phase::update;
   }
 }
 
@@ -74,9 +77,13 @@ Trace* Trace::active() { return innermost; }
 Tensor Trace::traced(ValueId id, Device device) const {
   const Op& op = graph_.op(id);
   const auto view = views_.find(id);
-  return Tensor(std::make_shared<const detail::TensorData>(
-      detail::TensorData{nullptr, op.shape, view == views_.end() ? contiguous_strides(op.shape) : view->second.layout.strides, 0,
-                         op.dtype, {number_, id, device}}));
+  return Tensor(std::make_shared<const detail::TensorData>(detail::TensorData{
+      nullptr,
+      op.shape,
+      view == views_.end() ? contiguous_strides(op.shape) : view->second.layout.strides,
+      0,
+      op.dtype,
+      {number_, id, device}}));
 }
 
 Tensor Trace::argument(const Tensor& like) {
@@ -99,12 +106,14 @@ ValueId Trace::current(ValueId owner) const {
 
 Trace::View Trace::view_of(ValueId id) const {
   const auto view = views_.find(id);
-  return view != views_.end() ? view->second : View{id, {contiguous_strides(graph_.op(id).shape)}, -1, id};
+  return view != views_.end() ? view->second
+                              : View{id, {contiguous_strides(graph_.op(id).shape)}, -1, id};
 }
 
 Trace::View Trace::view_of(const Tensor& x) const {
   if (!x.storage()) return view_of(x.impl().traced.id);
-  const auto captured = std::find_if(captured_.begin(), captured_.end(), [&](const Tensor& known) { return is_same_view(known, x); });
+  const auto captured = std::find_if(captured_.begin(), captured_.end(),
+                                     [&](const Tensor& known) { return is_same_view(known, x); });
   const ValueId id = captured_ids_[static_cast<std::size_t>(captured - captured_.begin())];
   return {id, {x.strides(), elements_before(x)}, -1, current(id)};
 }
@@ -125,23 +134,32 @@ ValueId Trace::value_of(const Tensor& x) {
   if (!x.storage()) {
     const detail::TracedValue value = x.impl().traced;
     if (value.trace != number_) {
-      throw Error(ErrorKind::value, "a tensor of shape " + x.shape().to_string() +
-                                        " belongs to another trace: it was kept after the function that ein::compile traced");
+      throw Error(
+          ErrorKind::value,
+          "a tensor of shape " + x.shape().to_string() +
+              " belongs to another trace: it was kept after the function that ein::compile traced");
     }
     const View view = view_of(value.id);
     if (view.seen == current(view.owner)) return value.id;
     if (phase_ == Phase::backward) {
       throw Error(ErrorKind::value, "backward: a view of shape " + x.shape().to_string() +
-                                        " was written to by the compiled function since the call that its gradient belongs to\n"
+                                        " was written to by the compiled function since the call "
+                                        "that its gradient belongs to\n"
                                         "  help: write to a clone(), or after backward()");
     }
     return renewed(value.id);
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (is_same_view(captured_[i], x) || captured_[i].storage() != x.storage() || current_[i] == captured_ids_[i]) continue;
-    throw Error(ErrorKind::value, "the compiled function has written to a tensor of shape " + captured_[i].shape().to_string() +
-                                      " (copy_from or fill), and uses another view of its memory, of shape " + x.shape().to_string() +
-                                      ", after that\n  help: use views of the tensor that was written to, made inside the function after the write");
+    if (is_same_view(captured_[i], x) || captured_[i].storage() != x.storage() ||
+        current_[i] == captured_ids_[i])
+      continue;
+    throw Error(ErrorKind::value,
+                "the compiled function has written to a tensor of shape " +
+                    captured_[i].shape().to_string() +
+                    " (copy_from or fill), and uses another view of its memory, of shape " +
+                    x.shape().to_string() +
+                    ", after that\n  help: use views of the tensor that was written to, made "
+                    "inside the function after the write");
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
     if (!is_same_view(captured_[i], x)) continue;
@@ -168,8 +186,10 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     if (op.kind == OpKind::input) {
       const Tensor& operand = *operands[input++];
       const ValueId id = value_of(operand);
-      if (operand.storage()) moved.push_back({id, view_of(operand), true});
-      else moved.push_back({id, view_of(id), views_.count(id) == 0});
+      if (operand.storage())
+        moved.push_back({id, view_of(operand), true});
+      else
+        moved.push_back({id, view_of(id), views_.count(id) == 0});
       continue;
     }
     Op copy = op;
@@ -181,13 +201,15 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     if (op.kind == OpKind::reindex) {
       const Moved& from = moved[static_cast<std::size_t>(op.inputs[0])];
       if (const auto layout = ein::view_of(op, from.view.layout)) {
-        views_[id] = {from.view.owner, *layout, from.is_owner ? -1 : from.id, current(from.view.owner)};
+        views_[id] = {from.view.owner, *layout, from.is_owner ? -1 : from.id,
+                      current(from.view.owner)};
       }
     }
     moved.push_back({id, view_of(id), views_.count(id) == 0});
   }
   std::vector<Tensor> results;
-  for (ValueId output : call.outputs) results.push_back(traced(moved[static_cast<std::size_t>(output)].id, device));
+  for (ValueId output : call.outputs)
+    results.push_back(traced(moved[static_cast<std::size_t>(output)].id, device));
   return results;
 }
 
@@ -206,27 +228,33 @@ void Trace::refuse_write(const Tensor& x, const char* what) {
   const bool is_known = trace && x.impl().traced.trace == trace->number_;
   const auto captured = is_known ? trace->captured_at(trace->view_of(x).owner) : std::nullopt;
   if (captured) {
-    throw Error(ErrorKind::value, std::string(what) + ": the compiled function writes to a part or view of shape " + shape +
-                                      " of a tensor from outside of shape " + trace->captured_[*captured].shape().to_string() +
+    throw Error(ErrorKind::value, std::string(what) +
+                                      ": the compiled function writes to a part or view of shape " +
+                                      shape + " of a tensor from outside of shape " +
+                                      trace->captured_[*captured].shape().to_string() +
                                       "; it can write to whole tensors only\n"
-                                      "  help: write the whole tensor, with where() or pack() of the old and the new elements");
+                                      "  help: write the whole tensor, with where() or pack() of "
+                                      "the old and the new elements");
   }
   throw Error(ErrorKind::value, std::string(what) + ": a value of shape " + shape +
-                                    " of a function that ein::compile traces cannot be written to; only tensors from outside can\n"
+                                    " of a function that ein::compile traces cannot be written to; "
+                                    "only tensors from outside can\n"
                                     "  help: use the new value in its place");
 }
 
 Graph Trace::finish(std::span<const Tensor> results) {
   for (const Tensor& result : results) graph_.outputs.push_back(value_of(result));
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (current_[i] != captured_ids_[i]) graph_.assignments.push_back({captured_ids_[i], current_[i]});
+    if (current_[i] != captured_ids_[i])
+      graph_.assignments.push_back({captured_ids_[i], current_[i]});
   }
   const auto is_input = [](const Op& op) { return op.kind == OpKind::input; };
   for (const Tensor& result : results) {
     const View view = view_of(result);
     ResultPlace place{view.owner, std::nullopt, view.layout};
     if (is_input(graph_.op(view.owner))) {
-      place.input = static_cast<std::size_t>(std::count_if(graph_.ops.begin(), graph_.ops.begin() + view.owner, is_input));
+      place.input = static_cast<std::size_t>(
+          std::count_if(graph_.ops.begin(), graph_.ops.begin() + view.owner, is_input));
     }
     result_places_.push_back(std::move(place));
   }

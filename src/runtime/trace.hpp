@@ -1,4 +1,5 @@
-// Trace: the graph of a function's calls, recorded while the function runs on tensors without elements.
+// Trace: the graph of a function's calls, recorded while the function runs on tensors without
+// elements.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +36,15 @@ class Trace {
   /// A mark of operations that repeat earlier ones and must not be taken for them.
   int next_again() { return ++agains_; }
   /// A gradient that belongs to this trace was left at a tensor from outside.
-  void forget_later(const std::shared_ptr<detail::GradState>& state) { with_gradients_.push_back(state); }
+  void forget_later(const std::shared_ptr<detail::GradState>& state) {
+    with_gradients_.push_back(state);
+  }
 
   /// The graph, whose outputs are `results`. Its inputs are the arguments, then captured().
   Graph finish(std::span<const Tensor> results);
   /// Where a result of finish() lies in eager execution.
   struct ResultPlace {
-    ValueId owner = 0;                 // the value whose storage it has: results of one owner share it
+    ValueId owner = 0;  // the value whose storage it has: results of one owner share it
     std::optional<std::size_t> input;  // the number of the input that is the owner, if one is
     InputLayout layout;                // in the owner's storage
   };
@@ -58,8 +61,8 @@ class Trace {
   struct View {
     ValueId owner = 0;  // the value that has storage of its own: an input, or a computed one
     InputLayout layout;
-    ValueId from = 0;   // the view that it was made of; negative: the owner itself
-    ValueId seen = 0;   // what the owner held then
+    ValueId from = 0;  // the view that it was made of; negative: the owner itself
+    ValueId seen = 0;  // what the owner held then
   };
   ValueId value_of(const Tensor& x);
   /// What a view of memory that was written to since holds now.
@@ -67,7 +70,8 @@ class Trace {
   /// x as a view: of itself where it has storage of its own.
   View view_of(const Tensor& x) const;
   View view_of(ValueId id) const;
-  /// The captured tensor that this value is, if it is one; and what the value's storage holds by now.
+  /// The captured tensor that this value is, if it is one; and what the value's storage holds by
+  /// now.
   std::optional<std::size_t> captured_at(ValueId owner) const;
   ValueId current(ValueId owner) const;
   Tensor traced(ValueId id, Device device) const;

@@ -32,14 +32,19 @@ class TypeCheck {
 
   void run(DType dtype) {
     if (x_.dtype() != dtype) {
-      raise(ErrorKind::dtype, "the type wants " + std::string(name(dtype)) + ", the tensor holds " + std::string(name(x_.dtype())), {});
+      raise(ErrorKind::dtype,
+            "the type wants " + std::string(name(dtype)) + ", the tensor holds " +
+                std::string(name(x_.dtype())),
+            {});
     }
     check_rank();
     // Names first: sums and products may be of names that come later.
     const std::size_t known = names_.size();
     try {
-      for_each_dim([&](const SpecDim& dim, std::span<const std::int64_t> sizes) { bind(dim, sizes); });
-      for_each_dim([&](const SpecDim& dim, std::span<const std::int64_t> sizes) { check_size(dim, sizes); });
+      for_each_dim(
+          [&](const SpecDim& dim, std::span<const std::int64_t> sizes) { bind(dim, sizes); });
+      for_each_dim(
+          [&](const SpecDim& dim, std::span<const std::int64_t> sizes) { check_size(dim, sizes); });
     } catch (...) {
       names_.resize(known);  // a refused tensor binds nothing
       throw;
@@ -47,15 +52,19 @@ class TypeCheck {
   }
 
  private:
-  [[noreturn]] void raise(ErrorKind kind, const std::string& what, const std::vector<Mark>& marks) const {
+  [[noreturn]] void raise(ErrorKind kind, const std::string& what,
+                          const std::vector<Mark>& marks) const {
     fail(kind, "type", what, spec_.text, marks, {"tensor: " + x_.shape().to_string()});
   }
 
   void check_rank() const {
     const std::size_t wanted = spec_.dims.size() - (spec_.is_open() ? 1 : 0);
     if (spec_.is_open() ? x_.rank() >= wanted : x_.rank() == wanted) return;
-    raise(ErrorKind::rank, "the type has " + std::string(spec_.is_open() ? "at least " : "") + std::to_string(wanted) +
-                               (wanted == 1 ? " axis" : " axes") + ", the tensor has " + std::to_string(x_.rank()), {});
+    raise(ErrorKind::rank,
+          "the type has " + std::string(spec_.is_open() ? "at least " : "") +
+              std::to_string(wanted) + (wanted == 1 ? " axis" : " axes") + ", the tensor has " +
+              std::to_string(x_.rank()),
+          {});
   }
 
   template <class F>
@@ -71,7 +80,8 @@ class TypeCheck {
   }
 
   const Shape* find(std::string_view name) const {
-    const auto found = std::find_if(names_.begin(), names_.end(), [&](const auto& entry) { return entry.first == name; });
+    const auto found = std::find_if(names_.begin(), names_.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
     return found == names_.end() ? nullptr : &found->second;
   }
 
@@ -91,7 +101,9 @@ class TypeCheck {
       const bool one = dim.kind == SpecDim::size;
       const std::string before = one ? std::to_string((*bound)[0]) : bound->to_string();
       const std::string here = one ? std::to_string(sizes[0]) : Shape(sizes).to_string();
-      raise(ErrorKind::size, "axis '" + key + "' has two sizes: " + before + " before in this scope, " + here + " in the tensor",
+      raise(ErrorKind::size,
+            "axis '" + key + "' has two sizes: " + before + " before in this scope, " + here +
+                " in the tensor",
             {{dim.span, here}});
     }
   }
@@ -105,8 +117,9 @@ class TypeCheck {
 
   void require_size(const SpecDim& dim, std::int64_t wanted, std::int64_t size) const {
     if (wanted == size) return;
-    raise(ErrorKind::size, "axis '" + std::string(spec_.text_of(dim.span)) + "' is " + std::to_string(wanted) +
-                               " by its type, " + std::to_string(size) + " in the tensor",
+    raise(ErrorKind::size,
+          "axis '" + std::string(spec_.text_of(dim.span)) + "' is " + std::to_string(wanted) +
+              " by its type, " + std::to_string(size) + " in the tensor",
           {{dim.span, std::to_string(size)}});
   }
 
@@ -120,7 +133,8 @@ class TypeCheck {
       } else if (step.kind == SpecStep::name) {
         const Shape* bound = find(spec_.text_of(step.span));
         if (!bound) {
-          raise(ErrorKind::inference, "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
+          raise(ErrorKind::inference,
+                "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
                 {{step.span, ""}});
         }
         stack.push_back((*bound)[0]);
@@ -128,13 +142,15 @@ class TypeCheck {
         const std::int64_t right = stack.back();
         stack.pop_back();
         std::int64_t& left = stack.back();
-        const bool overflow = step.kind == SpecStep::plus    ? __builtin_add_overflow(left, right, &left)
-                              : step.kind == SpecStep::minus ? __builtin_sub_overflow(left, right, &left)
-                                                             : __builtin_mul_overflow(left, right, &left);
+        const bool overflow =
+            step.kind == SpecStep::plus    ? __builtin_add_overflow(left, right, &left)
+            : step.kind == SpecStep::minus ? __builtin_sub_overflow(left, right, &left)
+                                           : __builtin_mul_overflow(left, right, &left);
         if (overflow) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
       }
     }
-    if (stack.back() < 0) raise(ErrorKind::size, "a size is " + std::to_string(stack.back()), {{dim.span, ""}});
+    if (stack.back() < 0)
+      raise(ErrorKind::size, "a size is " + std::to_string(stack.back()), {{dim.span, ""}});
     return stack.back();
   }
 
@@ -148,7 +164,9 @@ class TypeCheck {
 
 namespace detail {
 
-void require_type(const Tensor& x, DType dtype, const SpecReading& axes) { TypeCheck(x, axes).run(dtype); }
+void require_type(const Tensor& x, DType dtype, const SpecReading& axes) {
+  TypeCheck(x, axes).run(dtype);
+}
 
 }  // namespace detail
 }  // namespace ein

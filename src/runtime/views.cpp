@@ -1,5 +1,5 @@
-// Views: the same elements under other axes. Strides alone say so; where gradients flow or a function is traced,
-// a graph does.
+// Views: the same elements under other axes. Strides alone say so; where gradients flow or a
+// function is traced, a graph does.
 #include <algorithm>
 
 #include <ein/autograd.hpp>
@@ -11,7 +11,9 @@
 namespace ein {
 namespace {
 
-bool wants_graph(const Tensor& x) { return engine::Trace::active() || (x.requires_grad() && grad_is_enabled()); }
+bool wants_graph(const Tensor& x) {
+  return engine::Trace::active() || (x.requires_grad() && grad_is_enabled());
+}
 
 /// A graph of one input like x; `view` appends what makes a view of value 0.
 template <class View>
@@ -27,14 +29,16 @@ Tensor view_by_graph(const char* what, engine::PlanKey& key, const Tensor& x, Vi
     verify(graph);
     return graph;
   };
-  const auto plan = engine::plan_for(key, operands, [&] { return std::string(what); }, build);
+  const auto plan = engine::plan_for(
+      key, operands, [&] { return std::string(what); }, build);
   return std::move(engine::run(*plan, operands).front());
 }
 
 /// One axis for each dimension of `shape`.
 Op reindex(const Op& from, ValueId input, const Shape& shape) {
   Op op{.kind = OpKind::reindex, .dtype = from.dtype, .shape = shape, .inputs = {input}};
-  for (std::size_t d = 0; d < shape.rank(); ++d) op.axes.push_back({"i" + std::to_string(d), shape[d]});
+  for (std::size_t d = 0; d < shape.rank(); ++d)
+    op.axes.push_back({"i" + std::to_string(d), shape[d]});
   return op;
 }
 Access plain(std::size_t rank) {
@@ -46,7 +50,8 @@ Access plain(std::size_t rank) {
 DimIndex flat(const Shape& shape) {
   DimIndex dim;
   std::int64_t stride = 1;
-  for (std::size_t d = shape.rank(); d-- > 0; stride *= shape[d]) dim.terms.insert(dim.terms.begin(), {static_cast<int>(d), stride});
+  for (std::size_t d = shape.rank(); d-- > 0; stride *= shape[d])
+    dim.terms.insert(dim.terms.begin(), {static_cast<int>(d), stride});
   return dim;
 }
 
@@ -86,12 +91,15 @@ Tensor Tensor::transpose() const {
       graph.ops.push_back(std::move(op));
     });
   }
-  return Tensor(detail::view_of(storage(), dtype(), {shape()[1], shape()[0]}, {strides()[1], strides()[0]}, offset()));
+  return Tensor(detail::view_of(storage(), dtype(), {shape()[1], shape()[0]},
+                                {strides()[1], strides()[0]}, offset()));
 }
 
 Tensor Tensor::at(std::span<const Index> indices) const {
   if (indices.size() > rank()) {
-    throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) + (indices.size() == 1 ? " index" : " indices") + " for shape " + shape().to_string());
+    throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) +
+                                     (indices.size() == 1 ? " index" : " indices") + " for shape " +
+                                     shape().to_string());
   }
   Shape shape;
   Strides strides;
@@ -101,10 +109,12 @@ Tensor Tensor::at(std::span<const Index> indices) const {
     const std::int64_t size = this->shape()[d], stride = this->strides()[d];
     const Index index = d < indices.size() ? indices[d] : Index(all);
     if (index.is_position()) {
-      const std::int64_t position = index.position() < 0 ? index.position() + size : index.position();
+      const std::int64_t position =
+          index.position() < 0 ? index.position() + size : index.position();
       if (position < 0 || position >= size) {
-        throw Error(ErrorKind::shape, "at: position " + std::to_string(index.position()) + " is outside an axis of size " +
-                                          std::to_string(size) + " of shape " + this->shape().to_string());
+        throw Error(ErrorKind::shape, "at: position " + std::to_string(index.position()) +
+                                          " is outside an axis of size " + std::to_string(size) +
+                                          " of shape " + this->shape().to_string());
       }
       offset += position * stride;
       read.push_back({position, {}});
@@ -112,13 +122,17 @@ Tensor Tensor::at(std::span<const Index> indices) const {
     }
     const Slice& range = index.range();
     if (range.step < 1) {
-      throw Error(ErrorKind::value, "at: the step of a slice is " + std::to_string(range.step) + ", at least 1 is wanted");
+      throw Error(ErrorKind::value, "at: the step of a slice is " + std::to_string(range.step) +
+                                        ", at least 1 is wanted");
     }
-    const auto bound = [&](std::int64_t b) { return b < 0 ? std::max<std::int64_t>(0, b + size) : std::min(b, size); };
+    const auto bound = [&](std::int64_t b) {
+      return b < 0 ? std::max<std::int64_t>(0, b + size) : std::min(b, size);
+    };
     const std::int64_t begin = bound(range.begin), end = bound(range.end);
     const std::int64_t count = end > begin ? (end - begin - 1) / range.step + 1 : 0;
     if (count > 0) offset += begin * stride;
-    read.push_back({count > 0 ? begin : 0, {{static_cast<int>(shape.rank()), count > 1 ? range.step : 1}}});
+    read.push_back(
+        {count > 0 ? begin : 0, {{static_cast<int>(shape.rank()), count > 1 ? range.step : 1}}});
     shape.push_back(count);
     strides.push_back(count > 1 ? stride * range.step : stride);
   }
@@ -156,7 +170,8 @@ bool find_view_strides(const Tensor& x, const Shape& shape, Strides& strides) {
     if (d == 0) break;
     std::int64_t stride = x.strides()[d - 1];
     std::int64_t old_size = x.shape()[--d];
-    while (d > 0 && (x.shape()[d - 1] == 1 || x.strides()[d - 1] == stride * old_size)) old_size *= x.shape()[--d];
+    while (d > 0 && (x.shape()[d - 1] == 1 || x.strides()[d - 1] == stride * old_size))
+      old_size *= x.shape()[--d];
     std::int64_t new_size = 1;
     while (new_size < old_size) {
       if (n == 0) return false;
@@ -172,9 +187,11 @@ bool find_view_strides(const Tensor& x, const Shape& shape, Strides& strides) {
 void require_same_numel(const char* what, const Tensor& x, const Shape& shape) {
   const std::int64_t wanted = checked_numel(shape, static_cast<std::int64_t>(x.element_size()));
   if (wanted == x.numel()) return;
-  throw Error(ErrorKind::shape, std::string(what) + ": shape " + shape.to_string() + " has " + std::to_string(wanted) +
-                                    (wanted == 1 ? " element" : " elements") + ", the tensor of shape " +
-                                    x.shape().to_string() + " has " + std::to_string(x.numel()));
+  throw Error(ErrorKind::shape, std::string(what) + ": shape " + shape.to_string() + " has " +
+                                    std::to_string(wanted) +
+                                    (wanted == 1 ? " element" : " elements") +
+                                    ", the tensor of shape " + x.shape().to_string() + " has " +
+                                    std::to_string(x.numel()));
 }
 
 }  // namespace
@@ -183,8 +200,9 @@ Tensor Tensor::view(const Shape& shape) const {
   require_same_numel("view", *this, shape);
   Strides strides;
   if (!find_view_strides(*this, shape, strides)) {
-    throw Error(ErrorKind::shape, "view: no strides give shape " + shape.to_string() + " to a tensor of shape " +
-                                      this->shape().to_string() + " and strides " + this->strides().to_string() +
+    throw Error(ErrorKind::shape, "view: no strides give shape " + shape.to_string() +
+                                      " to a tensor of shape " + this->shape().to_string() +
+                                      " and strides " + this->strides().to_string() +
                                       "; reshape copies where it must");
   }
   if (wants_graph(*this)) return view_as(*this, shape);

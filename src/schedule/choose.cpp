@@ -1,4 +1,5 @@
-// The schedule of one nest: of the walks over its points that the target has code for, the one with the longest rows.
+// The schedule of one nest: of the walks over its points that the target has code for, the one with
+// the longest rows.
 #include "schedule/choose.hpp"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ using Operand = LoopNest::Operand;
 constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
 
 bool is_empty(const LoopNest& nest) {
-  return std::any_of(nest.axes.begin(), nest.axes.end(), [](const auto& axis) { return axis.size == 0; });
+  return std::any_of(nest.axes.begin(), nest.axes.end(),
+                     [](const auto& axis) { return axis.size == 0; });
 }
 
 std::int64_t points_of(const LoopNest& nest) {
@@ -31,11 +33,15 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
   std::int64_t points = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (!nest.axes[a].reduced) continue;
-    if (nest.axes[a].size == 0 || nest.axes[a].size > target.most_window_points || asks_index(nest.body, a)) return std::nullopt;
+    if (nest.axes[a].size == 0 || nest.axes[a].size > target.most_window_points ||
+        asks_index(nest.body, a))
+      return std::nullopt;
     points *= nest.axes[a].size;
   }
   const std::size_t inputs = nest.inputs.size();
-  if (points > target.most_window_points || points * static_cast<std::int64_t>(inputs) > target.most_window_inputs) return std::nullopt;
+  if (points > target.most_window_points ||
+      points * static_cast<std::int64_t>(inputs) > target.most_window_inputs)
+    return std::nullopt;
   // A point's inputs, which begin `at` those of all points.
   const auto renumbered = [](std::size_t count, std::size_t at) {
     std::vector<ScalarExpr> result;
@@ -50,7 +56,10 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
   }
   for (std::int64_t point = 0; point < points; ++point) {
     const ScalarExpr value = substitute(nest.body, renumbered(inputs, map.inputs.size()));
-    map.body = point == 0 ? value : ScalarExpr(Ex::apply(scalar_op(*nest.combine), Ex::of(map.body), Ex::of(value)));
+    map.body =
+        point == 0
+            ? value
+            : ScalarExpr(Ex::apply(scalar_op(*nest.combine), Ex::of(map.body), Ex::of(value)));
     for (const Operand& input : nest.inputs) {
       map.inputs.push_back(input);
       std::int64_t left = point;
@@ -81,20 +90,25 @@ class Chooser {
 
   Schedule run(const LoopNest& nest) {
     // Copies, products and what positions or order matter to have engines of their own.
-    const bool is_plain = !nest.is_gather() && !nest.is_scatter() && nest.along == LoopNest::Along::nothing && !nest.sums_products() &&
+    const bool is_plain = !nest.is_gather() && !nest.is_scatter() &&
+                          nest.along == LoopNest::Along::nothing && !nest.sums_products() &&
                           !(nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype);
     if (!is_plain || is_empty(nest)) {
       append_whole(nest);
     } else if (!append_rows(nest)) {
       const auto turned = turn(nest);
-      if (!turned) append_whole(nest);
-      else if (!append_rows(*turned)) append_whole(*turned);
+      if (!turned)
+        append_whole(nest);
+      else if (!append_rows(*turned))
+        append_whole(*turned);
     }
     return std::move(schedule_);
   }
 
  private:
-  void note(const Operand& operand) { schedule_.buffers = std::max(schedule_.buffers, static_cast<std::size_t>(operand.buffer) + 1); }
+  void note(const Operand& operand) {
+    schedule_.buffers = std::max(schedule_.buffers, static_cast<std::size_t>(operand.buffer) + 1);
+  }
 
   int add_scratch(std::int64_t elements, DType dtype) {
     schedule_.scratch.push_back({elements, dtype});
@@ -104,8 +118,10 @@ class Chooser {
   void append_whole(const LoopNest& nest) {
     Schedule::Part part;
     part.whole = nest;
-    for (const Operand& input : nest.inputs) part.places.push_back({.buffer = input.buffer, .dtype = input.dtype, .offset = input.offset});
-    part.places.push_back({.buffer = nest.output.buffer, .dtype = nest.output.dtype, .offset = nest.output.offset});
+    for (const Operand& input : nest.inputs)
+      part.places.push_back({.buffer = input.buffer, .dtype = input.dtype, .offset = input.offset});
+    part.places.push_back(
+        {.buffer = nest.output.buffer, .dtype = nest.output.dtype, .offset = nest.output.offset});
     schedule_.steps.push_back({{}, {std::move(part)}});
   }
 
@@ -115,10 +131,12 @@ class Chooser {
     if (const auto map = window_as_map(nest, target_)) {
       if (append_along(*map, target_.least_points)) return true;
     }
-    return append_along(nest, target_.least_points) || append_folded(nest) || append_down(nest, target_.least_points);
+    return append_along(nest, target_.least_points) || append_folded(nest) ||
+           append_down(nest, target_.least_points);
   }
 
-  /// Rows along the axis that the operands lie along: that of the output, or the one that is reduced.
+  /// Rows along the axis that the operands lie along: that of the output, or the one that is
+  /// reduced.
   bool append_along(const LoopNest& nest, std::int64_t least) {
     std::size_t along = no_axis, row = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -134,9 +152,13 @@ class Chooser {
       if (a != along && (row == no_axis || nest.axes[a].size > nest.axes[row].size)) row = a;
     }
     if (least > 0 && length < target_.lanes && rows > 1) {  // would leave lanes empty
-      if (!nest.combine || !target_.combines_together(*nest.combine) || nest.output.strides[row] != 1 || nest.axes[row].size < target_.lanes) return false;
+      if (!nest.combine || !target_.combines_together(*nest.combine) ||
+          nest.output.strides[row] != 1 || nest.axes[row].size < target_.lanes)
+        return false;
     }
-    if (nest.combine && (length > target_.longest_combined_row || (rows < target_.least_rows && length > target_.elements_per_unit))) return append_pieces(nest, along);
+    if (nest.combine && (length > target_.longest_combined_row ||
+                         (rows < target_.least_rows && length > target_.elements_per_unit)))
+      return append_pieces(nest, along);
     Schedule::Step step;
     std::vector<std::size_t> looped;  // axes
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -148,14 +170,21 @@ class Chooser {
     rows_of.length = {length};
     if (row != no_axis) {
       looped.push_back(row);
-      step.loops.push_back({nest.axes[row].name, nest.axes[row].size, std::min(nest.axes[row].size, std::max<std::int64_t>(1, target_.elements_per_unit / length))});
+      step.loops.push_back(
+          {nest.axes[row].name, nest.axes[row].size,
+           std::min(nest.axes[row].size,
+                    std::max<std::int64_t>(1, target_.elements_per_unit / length))});
       rows_of.rows = {step.loops.back().block, static_cast<int>(looped.size()) - 1};
     } else if (!nest.combine) {
       looped.push_back(along);
-      step.loops.push_back({nest.axes[along].name, length, std::min(length, target_.elements_per_unit)});
+      step.loops.push_back(
+          {nest.axes[along].name, length, std::min(length, target_.elements_per_unit)});
       rows_of.length = {step.loops.back().block, static_cast<int>(looped.size()) - 1};
     }
-    Schedule::RowNest row_nest{.output = nest.inputs.size(), .body = nest.body, .combine = nest.combine, .epilogue = nest.epilogue};
+    Schedule::RowNest row_nest{.output = nest.inputs.size(),
+                               .body = nest.body,
+                               .combine = nest.combine,
+                               .epilogue = nest.epilogue};
     Schedule::Part part;
     for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
       const Operand& operand = o < nest.inputs.size() ? nest.inputs[o] : nest.output;
@@ -174,13 +203,18 @@ class Chooser {
   }
 
   /// Where an operand's pieces of the loops begin.
-  static Schedule::Place place(const Operand& operand, const Schedule::Step& step, const std::vector<std::size_t>& looped) {
-    Schedule::Place place{.buffer = operand.buffer, .dtype = operand.dtype, .offset = operand.offset};
-    for (std::size_t l = 0; l < looped.size(); ++l) place.strides.push_back(operand.strides[looped[l]] * step.loops[l].block);
+  static Schedule::Place place(const Operand& operand, const Schedule::Step& step,
+                               const std::vector<std::size_t>& looped) {
+    Schedule::Place place{
+        .buffer = operand.buffer, .dtype = operand.dtype, .offset = operand.offset};
+    for (std::size_t l = 0; l < looped.size(); ++l)
+      place.strides.push_back(operand.strides[looped[l]] * step.loops[l].block);
     return place;
   }
 
-  static std::vector<Schedule::Rows::Axis> axes_of(const LoopNest& nest, const std::vector<std::size_t>& looped, std::size_t row, std::size_t along) {
+  static std::vector<Schedule::Rows::Axis> axes_of(const LoopNest& nest,
+                                                   const std::vector<std::size_t>& looped,
+                                                   std::size_t row, std::size_t along) {
     std::vector<Schedule::Rows::Axis> axes(nest.axes.size());
     for (std::size_t l = 0; l < looped.size(); ++l) axes[looped[l]].loop = static_cast<int>(l);
     if (row != no_axis) axes[row].is_row = true;
@@ -188,9 +222,10 @@ class Chooser {
     return axes;
   }
 
-  /// One step combines pieces of an axis, and those behind it what the pieces give. The axis is walked as the row
-  /// (`columns` none), or as rows of the axis `columns`.
-  void append_partials(const LoopNest& nest, std::size_t cut, std::int64_t length, std::size_t columns, std::int64_t columns_in_unit) {
+  /// One step combines pieces of an axis, and those behind it what the pieces give. The axis is
+  /// walked as the row (`columns` none), or as rows of the axis `columns`.
+  void append_partials(const LoopNest& nest, std::size_t cut, std::int64_t length,
+                       std::size_t columns, std::int64_t columns_in_unit) {
     Schedule::Step step;
     std::vector<std::size_t> looped;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -208,10 +243,14 @@ class Chooser {
     step.loops.push_back({nest.axes[cut].name, nest.axes[cut].size, length});
     (columns == no_axis ? rows.length : rows.rows) = {length, static_cast<int>(looped.size()) - 1};
     const std::int64_t pieces = step.loops.back().pieces();
-    const bool is_done = pieces == 1 && nest.epilogue.steps.empty() && nest.output.dtype == DType::f32 && (columns == no_axis || nest.output.strides[columns] == 1);
+    const bool is_done = pieces == 1 && nest.epilogue.steps.empty() &&
+                         nest.output.dtype == DType::f32 &&
+                         (columns == no_axis || nest.output.strides[columns] == 1);
 
     // What the pieces give, with the columns innermost and the pieces next to them.
-    Operand partial{.buffer = is_done ? nest.output.buffer : -1, .dtype = DType::f32, .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
+    Operand partial{.buffer = is_done ? nest.output.buffer : -1,
+                    .dtype = DType::f32,
+                    .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
     if (is_done) {
       partial = nest.output;
     } else {
@@ -229,7 +268,11 @@ class Chooser {
     }
 
     Schedule::Part part;
-    Schedule::RowNest row_nest{.output = nest.inputs.size(), .body = nest.body, .combine = nest.combine, .over = columns == no_axis ? Schedule::Over::row : Schedule::Over::rows};
+    Schedule::RowNest row_nest{
+        .output = nest.inputs.size(),
+        .body = nest.body,
+        .combine = nest.combine,
+        .over = columns == no_axis ? Schedule::Over::row : Schedule::Over::rows};
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
       const Operand& input = nest.inputs[i];
       part.places.push_back(place(input, step, looped));
@@ -238,9 +281,11 @@ class Chooser {
       row_nest.inputs.push_back(i);
     }
     part.places.push_back(place(partial, step, looped));
-    part.places.back().strides.back() = is_done ? 0 : partial.strides[cut];  // a piece is one result
+    part.places.back().strides.back() =
+        is_done ? 0 : partial.strides[cut];  // a piece is one result
     part.places.back().step = columns == no_axis ? 0 : 1;
-    rows.axes = axes_of(nest, looped, columns == no_axis ? no_axis : cut, columns == no_axis ? cut : columns);
+    rows.axes = axes_of(nest, looped, columns == no_axis ? no_axis : cut,
+                        columns == no_axis ? cut : columns);
     rows.nests = {std::move(row_nest)};
     part.rows = std::move(rows);
     step.parts = {std::move(part)};
@@ -262,15 +307,18 @@ class Chooser {
       join.axes[cut].reduced = false;
       join.output.strides[cut] = 0;
     }
-    if (!(columns == no_axis || pieces == 1 ? append_along(join, 0) : append_down(join, 0))) append_whole(join);
+    if (!(columns == no_axis || pieces == 1 ? append_along(join, 0) : append_down(join, 0)))
+      append_whole(join);
   }
 
   bool append_pieces(const LoopNest& nest, std::size_t along) {
-    append_partials(nest, along, std::min(nest.axes[along].size, target_.elements_per_unit / 2), no_axis, 1);
+    append_partials(nest, along, std::min(nest.axes[along].size, target_.elements_per_unit / 2),
+                    no_axis, 1);
     return true;
   }
 
-  /// Reductions whose kept axis lies side by side: row after row is combined into one row of results.
+  /// Reductions whose kept axis lies side by side: row after row is combined into one row of
+  /// results.
   bool append_down(const LoopNest& nest, std::int64_t least) {
     if (!nest.combine) return false;
     std::size_t columns = no_axis, cut = no_axis;
@@ -282,7 +330,9 @@ class Chooser {
         columns = a;
       }
     }
-    if (cut == no_axis || columns == no_axis || points_of(nest) < least || nest.axes[columns].size < target_.lanes) return false;
+    if (cut == no_axis || columns == no_axis || points_of(nest) < least ||
+        nest.axes[columns].size < target_.lanes)
+      return false;
     bool moves = false;
     for (const Operand& input : nest.inputs) {
       const std::int64_t step = input.strides[columns];
@@ -291,13 +341,17 @@ class Chooser {
     }
     if (!moves) return false;
     const std::int64_t columns_in_unit = std::min(nest.axes[columns].size, target_.most_columns);
-    const std::int64_t rows_in_unit = std::clamp(4 * target_.elements_per_unit / columns_in_unit, target_.least_rows_in_unit, target_.most_rows_in_unit);
-    append_partials(nest, cut, std::min(nest.axes[cut].size, rows_in_unit), columns, columns_in_unit);
+    const std::int64_t rows_in_unit =
+        std::clamp(4 * target_.elements_per_unit / columns_in_unit, target_.least_rows_in_unit,
+                   target_.most_rows_in_unit);
+    append_partials(nest, cut, std::min(nest.axes[cut].size, rows_in_unit), columns,
+                    columns_in_unit);
     return true;
   }
 
-  /// Reductions of rows shorter than two registers, next to each other: several rows are walked as one, and what
-  /// these give is reduced after. Rows that are left over are put behind them as they are.
+  /// Reductions of rows shorter than two registers, next to each other: several rows are walked as
+  /// one, and what these give is reduced after. Rows that are left over are put behind them as they
+  /// are.
   bool append_folded(const LoopNest& nest) {
     if (!nest.combine || points_of(nest) < target_.least_points) return false;
     std::size_t columns = no_axis, cut = no_axis;
@@ -313,20 +367,28 @@ class Chooser {
     const std::int64_t width = nest.axes[columns].size, rows = nest.axes[cut].size;
     bool moves = false;
     const auto is_read = [&](std::size_t i) {
-      return std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& s) { return s.op == ScalarOp::input && static_cast<std::size_t>(s.which) == i; });
+      return std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& s) {
+        return s.op == ScalarOp::input && static_cast<std::size_t>(s.which) == i;
+      });
     };
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
       const Operand& input = nest.inputs[i];
       const std::int64_t step = input.strides[columns];
       if (!is_read(i)) continue;
-      if ((step != 0 && step != 1) || input.strides[cut] != width * step || !target_.reads(input.dtype, step)) return false;
+      if ((step != 0 && step != 1) || input.strides[cut] != width * step ||
+          !target_.reads(input.dtype, step))
+        return false;
       moves |= step == 1;
     }
-    const std::int64_t fold = width < 2 * target_.lanes ? target_.folded_registers * target_.lanes / width : 1, folded_rows = rows / fold, left = rows % fold;
+    const std::int64_t fold = width < 2 * target_.lanes
+                                  ? target_.folded_registers * target_.lanes / width
+                                  : 1,
+                       folded_rows = rows / fold, left = rows % fold;
     // With fewer, what is left to reduce is nearly as much as there was.
     if (!moves || fold < 2 || folded_rows < (width < target_.lanes ? 2 : 4)) return false;
 
-    // All the rows that are left to reduce, beside each other: `fold` of them, then those left over.
+    // All the rows that are left to reduce, beside each other: `fold` of them, then those left
+    // over.
     Operand sums{.dtype = DType::f32, .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
     sums.strides[columns] = 1;
     std::int64_t stride = (fold + left) * width;
@@ -343,8 +405,10 @@ class Chooser {
     folded.axes[cut].size = folded_rows;
     for (std::size_t i = 0; i < folded.inputs.size(); ++i) {
       Operand& input = folded.inputs[i];
-      if (is_read(i)) input.strides[cut] *= fold;
-      else std::fill(input.strides.begin(), input.strides.end(), 0);
+      if (is_read(i))
+        input.strides[cut] *= fold;
+      else
+        std::fill(input.strides.begin(), input.strides.end(), 0);
     }
     folded.output = sums;
     if (!append_down(folded, 0)) throw std::logic_error("choose: folded rows");
@@ -373,14 +437,17 @@ class Chooser {
     return true;
   }
 
-  /// Inputs that lie across the others are first turned: walked as they lie, each of their elements would take a cache line of its own.
+  /// Inputs that lie across the others are first turned: walked as they lie, each of their elements
+  /// would take a cache line of its own.
   std::optional<LoopNest> turn(const LoopNest& nest) {
     const Operand& guide = guide_of(nest);
     std::vector<std::size_t> order(nest.axes.size());
     for (std::size_t a = 0; a < order.size(); ++a) order[a] = a;
     // The axis along which the guide lies comes last: so what is turned is not across it any more.
     const std::size_t along = innermost(nest, guide);
-    const auto is_before = [&](std::size_t a, std::size_t b) { return a != along && (b == along || std::abs(guide.strides[a]) > std::abs(guide.strides[b])); };
+    const auto is_before = [&](std::size_t a, std::size_t b) {
+      return a != along && (b == along || std::abs(guide.strides[a]) > std::abs(guide.strides[b]));
+    };
     std::stable_sort(order.begin(), order.end(), is_before);
     std::optional<LoopNest> turned;
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
@@ -421,11 +488,13 @@ class Chooser {
     return elements;
   }
 
-  /// The operand whose order the others are to have: the result, or of a reduction the first of the largest inputs. A small
-  /// one stands still along axes that the large ones lie along.
+  /// The operand whose order the others are to have: the result, or of a reduction the first of the
+  /// largest inputs. A small one stands still along axes that the large ones lie along.
   static const Operand& guide_of(const LoopNest& nest) {
     if (!nest.combine || nest.inputs.empty()) return nest.output;
-    return *std::max_element(nest.inputs.begin(), nest.inputs.end(), [&](const auto& a, const auto& b) { return elements_of(nest, a) < elements_of(nest, b); });
+    return *std::max_element(
+        nest.inputs.begin(), nest.inputs.end(),
+        [&](const auto& a, const auto& b) { return elements_of(nest, a) < elements_of(nest, b); });
   }
 
   /// The axis along which an operand's neighbours lie; none where it has a single element.
@@ -433,7 +502,8 @@ class Chooser {
     std::size_t best = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (operand.strides[a] == 0 || nest.axes[a].size < 2) continue;
-      if (best == no_axis || std::abs(operand.strides[a]) < std::abs(operand.strides[best])) best = a;
+      if (best == no_axis || std::abs(operand.strides[a]) < std::abs(operand.strides[best]))
+        best = a;
     }
     return best;
   }
@@ -442,8 +512,11 @@ class Chooser {
     const std::size_t along = innermost(nest, guide), own = innermost(nest, input);
     if (input.is_indirect() || along == no_axis || own == no_axis || own == along) return false;
     const auto bytes = static_cast<std::int64_t>(size_of(input.dtype));
-    return elements_of(nest, input) >= target_.least_turned_elements && nest.axes[own].size >= target_.least_turned_size && nest.axes[along].size >= target_.least_turned_size &&
-           std::abs(input.strides[own]) * bytes < target_.line_bytes && std::abs(input.strides[along]) * bytes >= target_.line_bytes;
+    return elements_of(nest, input) >= target_.least_turned_elements &&
+           nest.axes[own].size >= target_.least_turned_size &&
+           nest.axes[along].size >= target_.least_turned_size &&
+           std::abs(input.strides[own]) * bytes < target_.line_bytes &&
+           std::abs(input.strides[along]) * bytes >= target_.line_bytes;
   }
 
   const Target& target_;
@@ -452,6 +525,8 @@ class Chooser {
 
 }  // namespace
 
-Schedule choose(const LoopNest& nest, const Target& target) { return Chooser(nest, target).run(nest); }
+Schedule choose(const LoopNest& nest, const Target& target) {
+  return Chooser(nest, target).run(nest);
+}
 
 }  // namespace ein

@@ -1,5 +1,5 @@
-// The schedule of a group: one loop over its blocks. Nests that follow each other over the same rows are one part; every other is
-// a part of its own, over its piece of the block.
+// The schedule of a group: one loop over its blocks. Nests that follow each other over the same
+// rows are one part; every other is a part of its own, over its piece of the block.
 #include <algorithm>
 #include <map>
 
@@ -12,7 +12,9 @@ namespace {
 
 using Place = Schedule::Place;
 
-const LoopNest::Operand& operand(const LoopNest& nest, std::size_t o) { return o < nest.inputs.size() ? nest.inputs[o] : nest.output; }
+const LoopNest::Operand& operand(const LoopNest& nest, std::size_t o) {
+  return o < nest.inputs.size() ? nest.inputs[o] : nest.output;
+}
 
 /// A nest's piece of one block.
 struct Member {
@@ -34,7 +36,8 @@ struct MemberRows {
   bool is_down = false;  // combines the rows into one
 };
 
-MemberRows rows_with(const Member& member, std::optional<std::size_t> row, std::int64_t row_scale, std::optional<std::size_t> along) {
+MemberRows rows_with(const Member& member, std::optional<std::size_t> row, std::int64_t row_scale,
+                     std::optional<std::size_t> along) {
   MemberRows result{.places = member.places};
   for (std::size_t o = 0; o < result.places.size(); ++o) {
     const LoopNest::Operand& of = operand(member.nest, o);
@@ -45,13 +48,16 @@ MemberRows rows_with(const Member& member, std::optional<std::size_t> row, std::
 }
 
 /// Of a member that combines the rows of a block, by another axis than the one that was cut.
-std::optional<MemberRows> rows_down(const Member& member, const Block& block, const Target& target) {
+std::optional<MemberRows> rows_down(const Member& member, const Block& block,
+                                    const Target& target) {
   const LoopNest& nest = member.nest;
   std::size_t row = 0;
   while (row < 3 && !nest.axes[row].reduced) ++row;
-  if (row == 3 || row == member.axis || !nest.combine || !nest.epilogue.steps.empty()) return std::nullopt;
+  if (row == 3 || row == member.axis || !nest.combine || !nest.epilogue.steps.empty())
+    return std::nullopt;
   const std::size_t along = 3 - row - member.axis;
-  if (block.rows != nest.axes[row].size || block.length != nest.axes[along].size) return std::nullopt;
+  if (block.rows != nest.axes[row].size || block.length != nest.axes[along].size)
+    return std::nullopt;
   if (nest.output.dtype != DType::f32 || !lies_along(nest, along, target)) return std::nullopt;
   MemberRows result = rows_with(member, row, 1, along);
   result.is_down = true;
@@ -61,14 +67,18 @@ std::optional<MemberRows> rows_down(const Member& member, const Block& block, co
 /// How the member is among nests with such rows, if it can be. Fills in the length.
 std::optional<MemberRows> rows_of(const Member& member, Block& block, const Target& target) {
   const LoopNest& nest = member.nest;
-  if (!is_for_rows(nest, target) || asks_index(nest.body) || asks_index(nest.epilogue)) return std::nullopt;
-  if (nest.axes.size() == 3 && nest.axes[member.axis].size == 1) return rows_down(member, block, target);
+  if (!is_for_rows(nest, target) || asks_index(nest.body) || asks_index(nest.epilogue))
+    return std::nullopt;
+  if (nest.axes.size() == 3 && nest.axes[member.axis].size == 1)
+    return rows_down(member, block, target);
   if (nest.axes.size() > 2) return std::nullopt;
   const std::int64_t size = nest.axes[member.axis].size;
   if (nest.axes.size() == 2) {
     const std::size_t along = 1 - member.axis;
-    if (!lies_along(nest, along, target) || nest.axes[along].reduced != nest.combine.has_value()) return std::nullopt;
-    if (block.length != 0 && (block.rows != size || block.length != nest.axes[along].size)) return std::nullopt;
+    if (!lies_along(nest, along, target) || nest.axes[along].reduced != nest.combine.has_value())
+      return std::nullopt;
+    if (block.length != 0 && (block.rows != size || block.length != nest.axes[along].size))
+      return std::nullopt;
     if (nest.combine && nest.axes[along].size > target.longest_combined_row) return std::nullopt;
     block = {size, nest.axes[along].size};
     return rows_with(member, member.axis, 1, along);
@@ -79,18 +89,23 @@ std::optional<MemberRows> rows_of(const Member& member, Block& block, const Targ
     result.is_scalar = true;
     return result;
   }
-  if ((block.length != 0 && size != block.rows * block.length) || !lies_along(nest, 0, target)) return std::nullopt;
+  if ((block.length != 0 && size != block.rows * block.length) || !lies_along(nest, 0, target))
+    return std::nullopt;
   return rows_with(member, 0, block.length, 0);
 }
 
 /// Whether what one writes another reads or writes elsewhere in the row.
-bool is_apart(const Place& a, const Place& b) { return a.dtype != b.dtype || a.step != b.step || a.row_step != b.row_step || a.offset != b.offset; }
+bool is_apart(const Place& a, const Place& b) {
+  return a.dtype != b.dtype || a.step != b.step || a.row_step != b.row_step || a.offset != b.offset;
+}
 
-/// The rows of a block of all members: as the first that has two axes says; else a block is one row.
+/// The rows of a block of all members: as the first that has two axes says; else a block is one
+/// row.
 Block block_of(std::span<const Member> members) {
   for (const Member& member : members) {
     const LoopNest& nest = member.nest;
-    if (nest.axes.size() == 2) return {nest.axes[member.axis].size, nest.axes[1 - member.axis].size};
+    if (nest.axes.size() == 2)
+      return {nest.axes[member.axis].size, nest.axes[1 - member.axis].size};
   }
   return {1, members[0].nest.axes[members[0].axis].size};
 }
@@ -112,7 +127,8 @@ std::size_t count_with(std::span<const Member> members, Block block, const Targe
     for (std::size_t o = 0; o <= inputs; ++o) {
       const Use use{rows->places[o], member.memory[o], o == inputs};
       for (const Use& other : uses) {
-        if (other.memory == use.memory && (other.is_written || use.is_written)) fits &= !is_apart(other.place, use.place);
+        if (other.memory == use.memory && (other.is_written || use.is_written))
+          fits &= !is_apart(other.place, use.place);
       }
       uses.push_back(use);
     }
@@ -135,7 +151,8 @@ std::size_t count_together(std::span<const Member> members, const Target& target
 
 class GroupChooser {
  public:
-  GroupChooser(const Program& program, const Program::Group& group, const Target& target) : program_(program), group_(group), target_(target) {}
+  GroupChooser(const Program& program, const Program::Group& group, const Target& target)
+      : program_(program), group_(group), target_(target) {}
 
   Schedule run() {
     schedule_.buffers = program_.buffers.size();
@@ -158,7 +175,8 @@ class GroupChooser {
  private:
   static std::vector<int> buffers_of(const LoopNest& nest) {
     std::vector<int> buffers;
-    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) buffers.push_back(operand(nest, o).buffer);
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o)
+      buffers.push_back(operand(nest, o).buffer);
     return buffers;
   }
 
@@ -168,10 +186,15 @@ class GroupChooser {
     for (std::size_t o = 0; o <= member.nest.inputs.size(); ++o) {
       const LoopNest::Operand& of = operand(member.nest, o);
       const Program::Buffer& buffer = program_.buffers[static_cast<std::size_t>(of.buffer)];
-      Place place{.buffer = of.buffer, .dtype = of.dtype, .offset = of.offset, .strides = {of.strides[member.axis] * length}};
+      Place place{.buffer = of.buffer,
+                  .dtype = of.dtype,
+                  .offset = of.offset,
+                  .strides = {of.strides[member.axis] * length}};
       if (buffer.is_local) {
-        const auto [found, is_new] = scratch_of_.try_emplace(of.buffer, static_cast<int>(schedule_.buffers + schedule_.scratch.size()));
-        if (is_new) schedule_.scratch.push_back({buffer.elements / group_.blocks, buffer.dtype, true});
+        const auto [found, is_new] = scratch_of_.try_emplace(
+            of.buffer, static_cast<int>(schedule_.buffers + schedule_.scratch.size()));
+        if (is_new)
+          schedule_.scratch.push_back({buffer.elements / group_.blocks, buffer.dtype, true});
         place.buffer = found->second;
         place.strides = {0};
       }
@@ -200,21 +223,29 @@ class GroupChooser {
     for (const Member& member : members) {
       const LoopNest& nest = member.nest;
       MemberRows rows = *rows_of(member, block, target_);
-      Schedule::RowNest row_nest{.body = nest.body, .combine = nest.combine, .epilogue = nest.epilogue, .is_scalar = rows.is_scalar};
+      Schedule::RowNest row_nest{.body = nest.body,
+                                 .combine = nest.combine,
+                                 .epilogue = nest.epilogue,
+                                 .is_scalar = rows.is_scalar};
       if (rows.is_down) row_nest.over = Schedule::Over::rows;
       const std::vector<int> buffers = buffers_of(nest);
       for (std::size_t o = 0; o < buffers.size(); ++o) {
         Place place = rows.places[o];
-        place.is_kept = !schedule_.is_scratch(place) || uses_here[buffers[o]] != uses_.at(buffers[o]);
+        place.is_kept =
+            !schedule_.is_scratch(place) || uses_here[buffers[o]] != uses_.at(buffers[o]);
         if (!place.is_kept) place.row_step = 0;  // each row takes the last one's memory
         std::size_t p = 0;
-        while (p < memory.size() && (memory[p] != member.memory[o] || is_apart(part.places[p], place))) ++p;
+        while (p < memory.size() &&
+               (memory[p] != member.memory[o] || is_apart(part.places[p], place)))
+          ++p;
         if (p == memory.size()) {
           memory.push_back(member.memory[o]);
           part.places.push_back(std::move(place));
         }
-        if (o < nest.inputs.size()) row_nest.inputs.push_back(p);
-        else row_nest.output = p;
+        if (o < nest.inputs.size())
+          row_nest.inputs.push_back(p);
+        else
+          row_nest.output = p;
       }
       part.rows.nests.push_back(std::move(row_nest));
     }

@@ -1,4 +1,5 @@
-// What a schedule computes, slowly and in double precision: the oracle of the code that is made of it.
+// What a schedule computes, slowly and in double precision: the oracle of the code that is made of
+// it.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,8 @@
 
 namespace ein {
 
-/// The program's buffers. Values of every dtype are doubles; nothing is rounded, but integers and bool are what their dtype can hold.
+/// The program's buffers. Values of every dtype are doubles; nothing is rounded, but integers and
+/// bool are what their dtype can hold.
 using DoubleBuffers = std::vector<std::vector<double>>;
 
 namespace execution {
@@ -31,7 +33,8 @@ class Memory {
   explicit Memory(DoubleBuffers& buffers) : buffers_(buffers) {}
 
   /// Also has scratch, whose elements must be written first, and knows units.
-  Memory(DoubleBuffers& buffers, const Schedule& schedule) : buffers_(buffers), first_scratch_(schedule.buffers) {
+  Memory(DoubleBuffers& buffers, const Schedule& schedule)
+      : buffers_(buffers), first_scratch_(schedule.buffers) {
     for (const Schedule::Scratch& scratch : schedule.scratch) {
       scratch_.emplace_back(static_cast<std::size_t>(scratch.elements), 0.0);
       written_.emplace_back(scratch_.back().size(), 0);
@@ -55,10 +58,12 @@ class Memory {
 
   double read(int number, std::int64_t element) {
     const auto [b, e] = at(number, element);
-    if (b >= first_scratch_ && !written_[b - first_scratch_][e]) fail("reads scratch that nothing was written to", b, e);
+    if (b >= first_scratch_ && !written_[b - first_scratch_][e])
+      fail("reads scratch that nothing was written to", b, e);
     if (!touched_.empty()) {
       Touch& touch = touched_[b][e];
-      if (touch.writer >= 0 && touch.writer != unit_) fail("a unit reads what another writes", b, e);
+      if (touch.writer >= 0 && touch.writer != unit_)
+        fail("a unit reads what another writes", b, e);
       touch.reader = touch.reader < 0 || touch.reader == unit_ ? unit_ : several;
     }
     return buffer(b)[e];
@@ -68,13 +73,17 @@ class Memory {
     if (b >= first_scratch_) written_[b - first_scratch_][e] = 1;
     if (!touched_.empty()) {
       Touch& touch = touched_[b][e];
-      if (touch.writer >= 0 && touch.writer != unit_) fail("two units write the same element", b, e);
-      if (touch.reader >= 0 && touch.reader != unit_) fail("a unit writes what another reads", b, e);
+      if (touch.writer >= 0 && touch.writer != unit_)
+        fail("two units write the same element", b, e);
+      if (touch.reader >= 0 && touch.reader != unit_)
+        fail("a unit writes what another reads", b, e);
       touch.writer = unit_;
     }
     buffer(b)[e] = value;
   }
-  std::int64_t size(int number) { return static_cast<std::int64_t>(buffer(static_cast<std::size_t>(number)).size()); }
+  std::int64_t size(int number) {
+    return static_cast<std::int64_t>(buffer(static_cast<std::size_t>(number)).size());
+  }
 
  private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
@@ -83,16 +92,20 @@ class Memory {
     int writer = -1, reader = -1;  // units
   };
 
-  std::vector<double>& buffer(std::size_t b) { return b < first_scratch_ ? buffers_.at(b) : scratch_.at(b - first_scratch_); }
+  std::vector<double>& buffer(std::size_t b) {
+    return b < first_scratch_ ? buffers_.at(b) : scratch_.at(b - first_scratch_);
+  }
 
   std::pair<std::size_t, std::size_t> at(int number, std::int64_t element) {
     const auto b = static_cast<std::size_t>(number);
     if (element < 0 || static_cast<std::size_t>(element) >= buffer(b).size())
-      throw std::logic_error("execute: element " + std::to_string(element) + " of b" + std::to_string(number) + " is outside");
+      throw std::logic_error("execute: element " + std::to_string(element) + " of b" +
+                             std::to_string(number) + " is outside");
     return {b, static_cast<std::size_t>(element)};
   }
   [[noreturn]] static void fail(const char* what, std::size_t buffer, std::size_t element) {
-    throw std::logic_error("execute: " + std::string(what) + ": b" + std::to_string(buffer) + "[" + std::to_string(element) + "]");
+    throw std::logic_error("execute: " + std::string(what) + ": b" + std::to_string(buffer) + "[" +
+                           std::to_string(element) + "]");
   }
 
   DoubleBuffers& buffers_;
@@ -113,7 +126,11 @@ struct Begin {
 class NestRun {
  public:
   NestRun(const LoopNest& nest, std::vector<Begin> begin, Memory& memory, RandomOrigin random)
-      : nest_(nest), begin_(std::move(begin)), memory_(memory), random_(random), at_(nest.axes.size(), 0) {}
+      : nest_(nest),
+        begin_(std::move(begin)),
+        memory_(memory),
+        random_(random),
+        at_(nest.axes.size(), 0) {}
 
   void run() {
     for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
@@ -130,19 +147,24 @@ class NestRun {
   template <class F>
   void each(const std::vector<std::size_t>& axes, const F& f, std::size_t from = 0) {
     if (from == axes.size()) return f();
-    for (at_[axes[from]] = 0; at_[axes[from]] < nest_.axes[axes[from]].size; ++at_[axes[from]]) each(axes, f, from + 1);
+    for (at_[axes[from]] = 0; at_[axes[from]] < nest_.axes[axes[from]].size; ++at_[axes[from]])
+      each(axes, f, from + 1);
     at_[axes[from]] = 0;
   }
 
-  const LoopNest::Operand& operand(std::size_t o) const { return o < nest_.inputs.size() ? nest_.inputs[o] : nest_.output; }
+  const LoopNest::Operand& operand(std::size_t o) const {
+    return o < nest_.inputs.size() ? nest_.inputs[o] : nest_.output;
+  }
 
   std::int64_t element(std::size_t o) {
     const LoopNest::Operand& of = operand(o);
     std::int64_t element = begin_[o].element;
     for (std::size_t a = 0; a < at_.size(); ++a) element += of.strides[a] * at_[a];
     if (of.is_indirect()) {
-      const auto position = static_cast<std::int64_t>(input(static_cast<std::size_t>(of.indirection.positions)));
-      if (position < 0 || position >= of.indirection.size) throw Error(ErrorKind::value, "execute: position " + std::to_string(position));
+      const auto position =
+          static_cast<std::int64_t>(input(static_cast<std::size_t>(of.indirection.positions)));
+      if (position < 0 || position >= of.indirection.size)
+        throw Error(ErrorKind::value, "execute: position " + std::to_string(position));
       element += position * of.indirection.stride;
     }
     return element;
@@ -162,7 +184,8 @@ class NestRun {
   double evaluate(const ScalarExpr& expr, std::optional<double> combined = {}) {
     std::int64_t position = 0;
     for (std::size_t a = 0; a < at_.size(); ++a) position += nest_.output.strides[a] * at_[a];
-    return Reference::evaluate(expr, nest_.compute, inputs(expr, combined), at_, static_cast<std::size_t>(position), random_);
+    return Reference::evaluate(expr, nest_.compute, inputs(expr, combined), at_,
+                               static_cast<std::size_t>(position), random_);
   }
 
   double combine_reduced() {
@@ -174,7 +197,9 @@ class NestRun {
     });
     return result.value_or(Reference::identity(*nest_.combine));
   }
-  double finish(double value) { return nest_.epilogue.steps.empty() ? value : evaluate(nest_.epilogue, value); }
+  double finish(double value) {
+    return nest_.epilogue.steps.empty() ? value : evaluate(nest_.epilogue, value);
+  }
   void store(double value) {
     const std::size_t o = nest_.inputs.size();
     memory_.write(begin_[o].buffer, element(o), Reference::stored(nest_.output.dtype, value));
@@ -183,11 +208,14 @@ class NestRun {
   void scatter() {
     const std::size_t o = nest_.inputs.size();
     const double nothing = Reference::nothing(*nest_.combine, nest_.output.dtype);
-    for (std::int64_t e = 0; e < memory_.size(begin_[o].buffer); ++e) memory_.write(begin_[o].buffer, e, nothing);
+    for (std::int64_t e = 0; e < memory_.size(begin_[o].buffer); ++e)
+      memory_.write(begin_[o].buffer, e, nothing);
     each(kept_, [&] {
       each(reduced_, [&] {
         const std::int64_t to = element(o);
-        memory_.write(begin_[o].buffer, to, Reference::combined(*nest_.combine, memory_.read(begin_[o].buffer, to), evaluate(nest_.body)));
+        memory_.write(begin_[o].buffer, to,
+                      Reference::combined(*nest_.combine, memory_.read(begin_[o].buffer, to),
+                                          evaluate(nest_.body)));
       });
     });
   }
@@ -210,15 +238,18 @@ class NestRun {
     const std::int64_t size = nest_.axes[along()].size;
     each(kept_, [&] {
       std::vector<double> values;
-      for (at_[along()] = 0; at_[along()] < size; ++at_[along()]) values.push_back(evaluate(nest_.body));
+      for (at_[along()] = 0; at_[along()] < size; ++at_[along()])
+        values.push_back(evaluate(nest_.body));
       std::vector<std::int64_t> order(values.size());
       std::iota(order.begin(), order.end(), 0);
       const auto is_less = [](double a, double b) { return a == a && (b != b || a < b); };
       std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-        const double x = values[static_cast<std::size_t>(a)], y = values[static_cast<std::size_t>(b)];
+        const double x = values[static_cast<std::size_t>(a)],
+                     y = values[static_cast<std::size_t>(b)];
         return nest_.reverse ? is_less(y, x) : is_less(x, y);
       });
-      for (at_[along()] = 0; at_[along()] < size; ++at_[along()]) store(static_cast<double>(order[static_cast<std::size_t>(at_[along()])]));
+      for (at_[along()] = 0; at_[along()] < size; ++at_[along()])
+        store(static_cast<double>(order[static_cast<std::size_t>(at_[along()])]));
       at_[along()] = 0;
     });
   }
@@ -234,14 +265,21 @@ class NestRun {
 /// One unit's run of a part.
 class RowsRun {
  public:
-  RowsRun(const Schedule::Step& step, const Schedule::Part& part, const std::vector<std::int64_t>& pieces, Memory& memory, RandomOrigin random)
-      : step_(step), part_(part), rows_(part.rows), pieces_(pieces), memory_(memory), random_(random) {}
+  RowsRun(const Schedule::Step& step, const Schedule::Part& part,
+          const std::vector<std::int64_t>& pieces, Memory& memory, RandomOrigin random)
+      : step_(step),
+        part_(part),
+        rows_(part.rows),
+        pieces_(pieces),
+        memory_(memory),
+        random_(random) {}
 
   void run() {
     const std::int64_t rows = count(rows_.rows), length = count(rows_.length);
     for (const Schedule::RowNest& nest : rows_.nests) {
       if (!nest.combine || nest.over != Schedule::Over::rows) continue;
-      for (std::int64_t e = 0; e < length; ++e) write(nest.output, 0, e, Reference::identity(*nest.combine));
+      for (std::int64_t e = 0; e < length; ++e)
+        write(nest.output, 0, e, Reference::identity(*nest.combine));
     }
     for (std::int64_t row = 0; row < rows; ++row) {
       for (const Schedule::RowNest& nest : rows_.nests) run(nest, row, nest.is_scalar ? 1 : length);
@@ -250,7 +288,9 @@ class RowsRun {
 
  private:
   std::int64_t count(const Schedule::Extent& extent) const {
-    return extent.loop < 0 ? extent.size : step_.loops[static_cast<std::size_t>(extent.loop)].count(pieces_[static_cast<std::size_t>(extent.loop)]);
+    return extent.loop < 0 ? extent.size
+                           : step_.loops[static_cast<std::size_t>(extent.loop)].count(
+                                 pieces_[static_cast<std::size_t>(extent.loop)]);
   }
   std::int64_t element(std::size_t p, std::int64_t row, std::int64_t e) const {
     const Schedule::Place& place = part_.places[p];
@@ -258,12 +298,16 @@ class RowsRun {
     for (std::size_t l = 0; l < pieces_.size(); ++l) element += pieces_[l] * place.strides[l];
     return element;
   }
-  double read(std::size_t p, std::int64_t row, std::int64_t e) { return memory_.read(part_.places[p].buffer, element(p, row, e)); }
+  double read(std::size_t p, std::int64_t row, std::int64_t e) {
+    return memory_.read(part_.places[p].buffer, element(p, row, e));
+  }
   void write(std::size_t p, std::int64_t row, std::int64_t e, double value) {
-    memory_.write(part_.places[p].buffer, element(p, row, e), Reference::stored(part_.places[p].dtype, value));
+    memory_.write(part_.places[p].buffer, element(p, row, e),
+                  Reference::stored(part_.places[p].dtype, value));
   }
 
-  double evaluate(const Schedule::RowNest& nest, const ScalarExpr& expr, std::int64_t row, std::int64_t e, std::optional<double> combined = {}) {
+  double evaluate(const Schedule::RowNest& nest, const ScalarExpr& expr, std::int64_t row,
+                  std::int64_t e, std::optional<double> combined = {}) {
     std::vector<double> values(std::max<std::size_t>(1, nest.inputs.size()), 0.0);
     for (const ScalarStep& step : expr.steps) {
       if (step.op != ScalarOp::input) continue;
@@ -272,7 +316,9 @@ class RowsRun {
     }
     Point index;
     for (const Schedule::Rows::Axis& axis : rows_.axes) {
-      std::int64_t at = axis.loop < 0 ? 0 : step_.loops[static_cast<std::size_t>(axis.loop)].first(pieces_[static_cast<std::size_t>(axis.loop)]);
+      std::int64_t at = axis.loop < 0 ? 0
+                                      : step_.loops[static_cast<std::size_t>(axis.loop)].first(
+                                            pieces_[static_cast<std::size_t>(axis.loop)]);
       index.push_back(at + (axis.is_row ? row : 0) + (axis.is_along ? e : 0));
     }
     return Reference::evaluate(expr, DType::f32, values, index, 0, random_);
@@ -287,10 +333,13 @@ class RowsRun {
         result = result ? Reference::combined(*nest.combine, *result, value) : value;
         continue;
       }
-      if (nest.combine) value = Reference::combined(*nest.combine, read(nest.output, row, e), value);
+      if (nest.combine)
+        value = Reference::combined(*nest.combine, read(nest.output, row, e), value);
       write(nest.output, row, e, value);
     }
-    if (combines_row) write(nest.output, row, 0, nest.epilogue.steps.empty() ? *result : evaluate(nest, nest.epilogue, row, 0, result));
+    if (combines_row)
+      write(nest.output, row, 0,
+            nest.epilogue.steps.empty() ? *result : evaluate(nest, nest.epilogue, row, 0, result));
   }
 
   const Schedule::Step& step_;
@@ -312,9 +361,11 @@ inline void execute(const LoopNest& nest, DoubleBuffers& buffers, RandomOrigin r
   execution::NestRun(nest, std::move(begin), memory, random).run();
 }
 
-/// Runs a schedule. The units of each step run in an order that `seed` says. Throws std::logic_error where a unit reads or
-/// writes an element that another unit of its step wrote, or reads scratch that nothing was written to.
-inline void execute(const Schedule& schedule, DoubleBuffers& buffers, std::uint64_t seed = 0, RandomOrigin random = {}) {
+/// Runs a schedule. The units of each step run in an order that `seed` says. Throws
+/// std::logic_error where a unit reads or writes an element that another unit of its step wrote, or
+/// reads scratch that nothing was written to.
+inline void execute(const Schedule& schedule, DoubleBuffers& buffers, std::uint64_t seed = 0,
+                    RandomOrigin random = {}) {
   execution::Memory memory(buffers, schedule);
   std::mt19937_64 generator(seed);
   for (const Schedule::Step& step : schedule.steps) {
@@ -326,7 +377,8 @@ inline void execute(const Schedule& schedule, DoubleBuffers& buffers, std::uint6
       memory.begin_unit(schedule, static_cast<int>(unit));
       std::vector<std::int64_t> pieces(step.loops.size());
       std::int64_t left = unit;
-      for (std::size_t l = pieces.size(); l-- > 0; left /= step.loops[l].pieces()) pieces[l] = left % step.loops[l].pieces();
+      for (std::size_t l = pieces.size(); l-- > 0; left /= step.loops[l].pieces())
+        pieces[l] = left % step.loops[l].pieces();
       for (const Schedule::Part& part : step.parts) {
         if (!part.whole) {
           execution::RowsRun(step, part, pieces, memory, random).run();

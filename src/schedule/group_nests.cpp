@@ -30,7 +30,8 @@ bool is_cut_along(const ScalarExpr& expr, std::size_t axis) {
 }
 
 /// Whether `length` points of an axis are a short piece of each of many lines of an operand.
-bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, std::int64_t length, const Target& target) {
+bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis,
+                std::int64_t length, const Target& target) {
   const std::int64_t stride = std::abs(operand.strides[axis]);
   if (stride == 0 || stride * length >= target.least_run) return false;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -39,18 +40,21 @@ bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::siz
   return false;
 }
 
-/// How an operand's accesses fall into blocks: those of block k lie in pieces of `step` elements, of which every
-/// blocks-th belongs to it.
+/// How an operand's accesses fall into blocks: those of block k lie in pieces of `step` elements,
+/// of which every blocks-th belongs to it.
 struct Blocks {
   std::int64_t step = 0;
   bool is_compact = false;  // one piece to a block, and the first begins at 0
 };
 
-std::optional<Blocks> blocks_of(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, std::int64_t blocks) {
+std::optional<Blocks> blocks_of(const LoopNest& nest, const LoopNest::Operand& operand,
+                                std::size_t axis, std::int64_t blocks) {
   const std::int64_t length = nest.axes[axis].size / blocks, stride = operand.strides[axis];
   if (operand.is_indirect() || stride <= 0) return std::nullopt;
   std::int64_t step, period, reach = (length - 1) * stride;
-  if (__builtin_mul_overflow(length, stride, &step) || __builtin_mul_overflow(step, blocks, &period)) return std::nullopt;
+  if (__builtin_mul_overflow(length, stride, &step) ||
+      __builtin_mul_overflow(step, blocks, &period))
+    return std::nullopt;
   bool is_compact = operand.offset < step;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (a == axis || operand.strides[a] == 0) continue;
@@ -74,7 +78,9 @@ struct Halves {
 
 /// The one reduced axis of a nest that could be two, with the results side by side in memory.
 std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
-  if (!nest.combine || nest.along != LoopNest::Along::nothing || nest.sums_products() || nest.is_scatter()) return std::nullopt;
+  if (!nest.combine || nest.along != LoopNest::Along::nothing || nest.sums_products() ||
+      nest.is_scatter())
+    return std::nullopt;
   std::optional<std::size_t> result;
   std::int64_t results = 1, reach = 0;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -90,8 +96,10 @@ std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
   return result && reach + 1 == results && is_cut_along(nest.body, *result) ? result : std::nullopt;
 }
 
-/// Nest n of a program, if its axis falls into so many blocks; `buffer` is to hold what the blocks give.
-std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t blocks, int buffer, const Target& target) {
+/// Nest n of a program, if its axis falls into so many blocks; `buffer` is to hold what the blocks
+/// give.
+std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t blocks, int buffer,
+                            const Target& target) {
   const auto axis = axis_to_halve(nest);
   if (!axis || nest.axes[*axis].size % blocks != 0) return std::nullopt;
   const std::size_t cut = *axis;
@@ -107,7 +115,8 @@ std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t bl
     input.strides.push_back(input.strides[cut]);
     input.strides[cut] *= length;
   }
-  LoopNest::Operand between{.buffer = buffer, .dtype = nest.compute, .strides = nest.output.strides};
+  LoopNest::Operand between{
+      .buffer = buffer, .dtype = nest.compute, .strides = nest.output.strides};
   between.strides[cut] = results;
   first.output = between;
   first.output.strides.push_back(0);
@@ -125,13 +134,15 @@ struct Found {
   Group group;
   std::vector<std::size_t> members;
   std::deque<Halves> halves;  // of members
-  std::vector<int> compact;   // buffers that the group writes, and whose blocks could lie at one place, one after the other
+  std::vector<int> compact;   // buffers that the group writes, and whose blocks could lie at one
+                              // place, one after the other
 };
 
 /// A group as it grows. Others among its nests are passed over, and come after it.
 class Grouping {
  public:
-  Grouping(const Program& program, const Target& target, std::span<const int> memory, std::size_t first, std::int64_t blocks)
+  Grouping(const Program& program, const Target& target, std::span<const int> memory,
+           std::size_t first, std::int64_t blocks)
       : program_(program), target_(target), memory_(memory), group_{first, 0, blocks, {}} {
     std::size_t passed_over = 0;
     for (std::size_t n = first; n < program.nests.size() && passed_over <= most_passed_over; ++n) {
@@ -153,7 +164,8 @@ class Grouping {
     std::vector<int> compact;
     for (const auto& [buffer, use] : uses_) {
       if (static_cast<std::size_t>(buffer) >= program_.buffers.size()) continue;
-      const bool is_whole = use.step * group_.blocks == program_.buffers[static_cast<std::size_t>(buffer)].elements;
+      const bool is_whole =
+          use.step * group_.blocks == program_.buffers[static_cast<std::size_t>(buffer)].elements;
       if (use.is_written && use.is_cut && use.is_compact && is_whole) compact.push_back(buffer);
     }
     return {std::move(group_), std::move(members_), std::move(halves_), std::move(compact)};
@@ -170,14 +182,16 @@ class Grouping {
     return b < memory_.size() ? memory_[b] : buffer;
   }
 
-  /// Before those that come later: it touches nothing that they write, and writes nothing that they read. Other phases
-  /// stay where they are, as what they keep would be kept for longer.
+  /// Before those that come later: it touches nothing that they write, and writes nothing that they
+  /// read. Other phases stay where they are, as what they keep would be kept for longer.
   bool may_come_here(const LoopNest& nest) const {
     if (later_.empty()) return true;
     if (nest.phase != program_.nests[members_.back()].phase) return false;
     return std::none_of(later_.begin(), later_.end(), [&](const LoopNest* other) {
       const auto touches = [&](const LoopNest& one, const LoopNest::Operand& output) {
-        const auto is_same = [&](const LoopNest::Operand& operand) { return memory_of(operand.buffer) == memory_of(output.buffer); };
+        const auto is_same = [&](const LoopNest::Operand& operand) {
+          return memory_of(operand.buffer) == memory_of(output.buffer);
+        };
         return is_same(one.output) || std::any_of(one.inputs.begin(), one.inputs.end(), is_same);
       };
       return touches(nest, other->output) || touches(*other, nest.output);
@@ -188,9 +202,13 @@ class Grouping {
     if (nest.is_scatter() || !shares_memory(nest)) return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
-      if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 || !is_cut_along(nest.body, axis)) continue;
+      if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 ||
+          !is_cut_along(nest.body, axis))
+        continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
-      if (nest.sums_products() && (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0)) continue;
+      if (nest.sums_products() &&
+          (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0))
+        continue;
       if (take_in_along(nest, axis)) return true;
     }
     return false;
@@ -199,8 +217,11 @@ class Grouping {
   /// A reduction over what others do block by block, of which the last half comes later.
   bool take_in_half(std::size_t n) {
     if (members_.empty()) return false;
-    auto halves = halve(program_.nests[n], n, group_.blocks, static_cast<int>(program_.buffers.size() + halves_.size()), target_);
-    if (!halves || !reads_along(halves->of_blocks, halves->axis) || !take_in_along(halves->of_blocks, halves->axis)) return false;
+    auto halves = halve(program_.nests[n], n, group_.blocks,
+                        static_cast<int>(program_.buffers.size() + halves_.size()), target_);
+    if (!halves || !reads_along(halves->of_blocks, halves->axis) ||
+        !take_in_along(halves->of_blocks, halves->axis))
+      return false;
     halves_.push_back(*std::move(halves));
     later_.push_back(&halves_.back().of_all);
     return true;
@@ -216,12 +237,18 @@ class Grouping {
   }
 
   bool take_in_along(const LoopNest& nest, std::size_t axis) {
-    const auto is_cut_short = [&](const LoopNest::Operand& operand) { return cuts_lines(nest, operand, axis, nest.axes[axis].size / group_.blocks, target_); };
-    if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) || is_cut_short(nest.output)) return false;
+    const auto is_cut_short = [&](const LoopNest::Operand& operand) {
+      return cuts_lines(nest, operand, axis, nest.axes[axis].size / group_.blocks, target_);
+    };
+    if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) ||
+        is_cut_short(nest.output))
+      return false;
     std::map<int, Use> uses = uses_;
     for (const LoopNest::Operand& input : nest.inputs) note(uses, nest, input, axis, false);
     note(uses, nest, nest.output, axis, true);
-    if (std::any_of(uses.begin(), uses.end(), [](const auto& use) { return use.second.is_written && !use.second.is_cut; })) return false;
+    if (std::any_of(uses.begin(), uses.end(),
+                    [](const auto& use) { return use.second.is_written && !use.second.is_cut; }))
+      return false;
     uses_ = std::move(uses);
     group_.axes.push_back(axis);
     return true;
@@ -229,11 +256,15 @@ class Grouping {
 
   /// With the group so far: without that, nothing is gained.
   bool shares_memory(const LoopNest& nest) const {
-    const auto is_used = [&](const LoopNest::Operand& operand) { return uses_.contains(memory_of(operand.buffer)); };
-    return uses_.empty() || is_used(nest.output) || std::any_of(nest.inputs.begin(), nest.inputs.end(), is_used);
+    const auto is_used = [&](const LoopNest::Operand& operand) {
+      return uses_.contains(memory_of(operand.buffer));
+    };
+    return uses_.empty() || is_used(nest.output) ||
+           std::any_of(nest.inputs.begin(), nest.inputs.end(), is_used);
   }
 
-  void note(std::map<int, Use>& uses, const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis, bool is_written) const {
+  void note(std::map<int, Use>& uses, const LoopNest& nest, const LoopNest::Operand& operand,
+            std::size_t axis, bool is_written) const {
     Use& use = uses[memory_of(operand.buffer)];
     const auto blocks = blocks_of(nest, operand, axis, group_.blocks);
     use.is_cut = use.is_cut && blocks && (use.step < 0 || use.step == blocks->step);
@@ -252,13 +283,16 @@ class Grouping {
   std::vector<const LoopNest*> later_;  // passed over, or the last halves of members
 };
 
-/// Makes the members follow each other, in order, from where the first is, and the last halves follow them.
+/// Makes the members follow each other, in order, from where the first is, and the last halves
+/// follow them.
 void bring_together(Program& program, const Found& found) {
   for (const Halves& halves : found.halves) {
     program.nests[halves.nest] = halves.of_blocks;
     program.buffers.push_back(halves.between);
   }
-  const auto at = [&](std::size_t n) { return program.nests.begin() + static_cast<std::ptrdiff_t>(n); };
+  const auto at = [&](std::size_t n) {
+    return program.nests.begin() + static_cast<std::ptrdiff_t>(n);
+  };
   std::size_t to = found.group.first;
   for (std::size_t from : found.members) {
     std::rotate(at(to), at(from), at(from + 1));
@@ -267,10 +301,13 @@ void bring_together(Program& program, const Found& found) {
   for (const Halves& halves : found.halves) program.nests.insert(at(to++), halves.of_all);
 }
 
-/// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many small blocks.
+/// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many
+/// small blocks.
 std::vector<std::int64_t> block_counts(const LoopNest& nest, const Target& target) {
-  const std::int64_t all = points(nest), most = std::min(all / target.elements_per_block, target.most_blocks);
-  const std::int64_t least = std::max<std::int64_t>(2, std::min(target.most_blocks, all / target.most_elements_per_block));
+  const std::int64_t all = points(nest),
+                     most = std::min(all / target.elements_per_block, target.most_blocks);
+  const std::int64_t least =
+      std::max<std::int64_t>(2, std::min(target.most_blocks, all / target.most_elements_per_block));
   std::vector<std::int64_t> counts;
   for (const LoopNest::NestAxis& axis : nest.axes) {
     if (axis.reduced || axis.ordered) continue;
@@ -288,15 +325,18 @@ bool is_used_by_group_alone(const Program& program, const Group& group, int buff
     if (n >= group.first && n < group.first + group.count) continue;
     const LoopNest& nest = program.nests[n];
     const auto is_it = [&](const LoopNest::Operand& operand) { return operand.buffer == buffer; };
-    if (is_it(nest.output) || std::any_of(nest.inputs.begin(), nest.inputs.end(), is_it)) return false;
+    if (is_it(nest.output) || std::any_of(nest.inputs.begin(), nest.inputs.end(), is_it))
+      return false;
   }
   return true;
 }
 
 }  // namespace
 
-void group_nests(Program& program, const Target& target, std::span<const int> kept, std::span<const int> memory) {
-  for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b) program.buffers[b].memory = memory[b];
+void group_nests(Program& program, const Target& target, std::span<const int> kept,
+                 std::span<const int> memory) {
+  for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
+    program.buffers[b].memory = memory[b];
   program.groups.clear();
   for (std::size_t first = 0; first < program.nests.size(); first += program.groups.back().count) {
     Found best{{first, 1, 1, {}}, {first}, {}, {}};
@@ -308,7 +348,8 @@ void group_nests(Program& program, const Target& target, std::span<const int> ke
     for (int b : best.compact) {
       const auto i = static_cast<std::size_t>(b);
       const bool is_kept = std::find(kept.begin(), kept.end(), b) != kept.end();
-      program.buffers[i].is_local = i >= program.input_count && !is_kept && is_used_by_group_alone(program, best.group, b);
+      program.buffers[i].is_local =
+          i >= program.input_count && !is_kept && is_used_by_group_alone(program, best.group, b);
     }
     program.groups.push_back(std::move(best.group));
   }

@@ -6,16 +6,22 @@ namespace ein {
 namespace {
 
 bool has_code(const ScalarExpr& expr, const Target& target) {
-  return std::all_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) { return target.has(step.op); });
+  return std::all_of(expr.steps.begin(), expr.steps.end(),
+                     [&](const ScalarStep& step) { return target.has(step.op); });
 }
 
 }  // namespace
 
 bool is_for_rows(const LoopNest& nest, const Target& target) {
-  if (!target.has_rows() || nest.compute != DType::f32 || nest.along != LoopNest::Along::nothing || nest.is_scatter()) return false;
-  if (std::any_of(nest.inputs.begin(), nest.inputs.end(), [](const auto& input) { return input.is_indirect(); })) return false;
+  if (!target.has_rows() || nest.compute != DType::f32 || nest.along != LoopNest::Along::nothing ||
+      nest.is_scatter())
+    return false;
+  if (std::any_of(nest.inputs.begin(), nest.inputs.end(),
+                  [](const auto& input) { return input.is_indirect(); }))
+    return false;
   if (nest.combine && !target.combines(*nest.combine)) return false;
-  return target.writes(nest.output.dtype) && has_code(nest.body, target) && has_code(nest.epilogue, target);
+  return target.writes(nest.output.dtype) && has_code(nest.body, target) &&
+         has_code(nest.epilogue, target);
 }
 
 bool lies_along(const LoopNest& nest, std::size_t along, const Target& target) {
@@ -26,7 +32,8 @@ bool lies_along(const LoopNest& nest, std::size_t along, const Target& target) {
 }
 
 bool asks_index(const ScalarExpr& expr) {
-  return std::any_of(expr.steps.begin(), expr.steps.end(), [](const ScalarStep& step) { return step.op == ScalarOp::index; });
+  return std::any_of(expr.steps.begin(), expr.steps.end(),
+                     [](const ScalarStep& step) { return step.op == ScalarOp::index; });
 }
 
 bool asks_index(const ScalarExpr& expr, std::size_t axis) {

@@ -8,10 +8,12 @@
 
 namespace ein {
 
-/// Whether a nest is a map or a reduction in f32, of functions and dtypes that the target's code has, without positions to look up.
+/// Whether a nest is a map or a reduction in f32, of functions and dtypes that the target's code
+/// has, without positions to look up.
 bool is_for_rows(const LoopNest& nest, const Target& target);
 
-/// Whether all its operands can be rows along an axis: read there as the target reads, and written side by side.
+/// Whether all its operands can be rows along an axis: read there as the target reads, and written
+/// side by side.
 bool lies_along(const LoopNest& nest, std::size_t along, const Target& target);
 
 /// Whether an expression asks for the index of an axis.

@@ -10,13 +10,15 @@ using Step = Schedule::Step;
 
 std::string name_of(const Schedule& schedule, int buffer) {
   const auto b = static_cast<std::size_t>(buffer);
-  return b < schedule.buffers ? "b" + std::to_string(b) : "s" + std::to_string(b - schedule.buffers);
+  return b < schedule.buffers ? "b" + std::to_string(b)
+                              : "s" + std::to_string(b - schedule.buffers);
 }
 
 std::string show(const Schedule& schedule, const Step& step, const Place& place, bool of_row) {
   std::string at;
   const auto add = [&](std::int64_t stride, const std::string& index) {
-    if (stride != 0) at += (at.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + index;
+    if (stride != 0)
+      at += (at.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + index;
   };
   for (std::size_t l = 0; l < step.loops.size(); ++l) add(place.strides[l], step.loops[l].axis);
   if (of_row) {
@@ -24,11 +26,13 @@ std::string show(const Schedule& schedule, const Step& step, const Place& place,
     add(place.step, "element");
   }
   if (place.offset != 0) at += (at.empty() ? "" : " + ") + std::to_string(place.offset);
-  return name_of(schedule, place.buffer) + "[" + (at.empty() ? "0" : at) + "]" + (place.is_kept ? "" : " (in registers)");
+  return name_of(schedule, place.buffer) + "[" + (at.empty() ? "0" : at) + "]" +
+         (place.is_kept ? "" : " (in registers)");
 }
 
 std::string show(const Step& step, const Schedule::Extent& extent) {
-  return extent.loop < 0 ? std::to_string(extent.size) : "the unit's " + step.loops[static_cast<std::size_t>(extent.loop)].axis;
+  return extent.loop < 0 ? std::to_string(extent.size)
+                         : "the unit's " + step.loops[static_cast<std::size_t>(extent.loop)].axis;
 }
 
 std::string indented(const std::string& text, const std::string& indent) {
@@ -45,18 +49,22 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
   std::string text;
   if (part.whole) {
     for (std::size_t p = 0; p < part.places.size(); ++p)
-      text += "  " + (p + 1 < part.places.size() ? "x" + std::to_string(p) : "out") + " from " + show(schedule, step, part.places[p], false) + "\n";
+      text += "  " + (p + 1 < part.places.size() ? "x" + std::to_string(p) : "out") + " from " +
+              show(schedule, step, part.places[p], false) + "\n";
     return text + indented(to_string(*part.whole), "  ");
   }
   text += "  rows " + show(step, part.rows.rows) + " of " + show(step, part.rows.length) + "\n";
   for (const Schedule::RowNest& nest : part.rows.nests) {
     text += "    " + show(schedule, step, part.places[nest.output], true) + " = ";
-    if (nest.combine) text += std::string(name(*nest.combine)) + (nest.over == Schedule::Over::row ? " along the row of " : " of the rows of ");
+    if (nest.combine)
+      text += std::string(name(*nest.combine)) +
+              (nest.over == Schedule::Over::row ? " along the row of " : " of the rows of ");
     text += to_string(nest.body);
     if (!nest.epilogue.steps.empty()) text += ", then " + to_string(nest.epilogue);
     if (nest.is_scalar) text += ", once a row";
     for (std::size_t i = 0; i < nest.inputs.size(); ++i)
-      text += (i == 0 ? "; x" : ", x") + std::to_string(i) + " = " + show(schedule, step, part.places[nest.inputs[i]], true);
+      text += (i == 0 ? "; x" : ", x") + std::to_string(i) + " = " +
+              show(schedule, step, part.places[nest.inputs[i]], true);
     text += "\n";
   }
   return text;
@@ -64,11 +72,13 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
 
 class Verifier {
  public:
-  Verifier(const Schedule& schedule, std::span<const std::int64_t> elements) : schedule_(schedule), elements_(elements) {}
+  Verifier(const Schedule& schedule, std::span<const std::int64_t> elements)
+      : schedule_(schedule), elements_(elements) {}
 
   void run() {
     written_.assign(schedule_.scratch.size(), false);
-    for (const Schedule::Scratch& scratch : schedule_.scratch) require(scratch.elements >= 0, "scratch of a negative size");
+    for (const Schedule::Scratch& scratch : schedule_.scratch)
+      require(scratch.elements >= 0, "scratch of a negative size");
     for (const Step& step : schedule_.steps) check(step);
   }
 
@@ -78,18 +88,25 @@ class Verifier {
   }
 
   void check(const Step& step) {
-    for (const Schedule::Loop& loop : step.loops) require(loop.size >= 1 && loop.block >= 1, "a loop of no points");
+    for (const Schedule::Loop& loop : step.loops)
+      require(loop.size >= 1 && loop.block >= 1, "a loop of no points");
     for (std::size_t s = 0; s < written_.size(); ++s) {
       if (schedule_.scratch[s].of_thread) written_[s] = false;  // a unit finds nothing there
     }
     for (const Schedule::Part& part : step.parts) {
       for (const Place& place : part.places) {
-        require(place.buffer >= 0 && static_cast<std::size_t>(place.buffer) < schedule_.buffers + schedule_.scratch.size(), "no such buffer");
-        require(place.strides.size() == step.loops.size(), "a place has a stride for each loop of its step");
-        if (schedule_.is_scratch(place)) require(place.dtype == schedule_.scratch_of(place).dtype, "scratch of another dtype");
+        require(place.buffer >= 0 && static_cast<std::size_t>(place.buffer) <
+                                         schedule_.buffers + schedule_.scratch.size(),
+                "no such buffer");
+        require(place.strides.size() == step.loops.size(),
+                "a place has a stride for each loop of its step");
+        if (schedule_.is_scratch(place))
+          require(place.dtype == schedule_.scratch_of(place).dtype, "scratch of another dtype");
       }
-      if (part.whole) check_whole(step, part);
-      else check_rows(step, part);
+      if (part.whole)
+        check_whole(step, part);
+      else
+        check_rows(step, part);
     }
   }
 
@@ -116,16 +133,22 @@ class Verifier {
     const Schedule::Rows& rows = part.rows;
     require(!rows.nests.empty(), "rows without nests");
     for (const Schedule::Extent& extent : {rows.rows, rows.length}) {
-      require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()), "rows of no elements");
-      if (extent.loop >= 0) require(extent.size == step.loops[static_cast<std::size_t>(extent.loop)].block, "a block of another size");
+      require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()),
+              "rows of no elements");
+      if (extent.loop >= 0)
+        require(extent.size == step.loops[static_cast<std::size_t>(extent.loop)].block,
+                "a block of another size");
     }
-    for (const Schedule::Rows::Axis& axis : rows.axes) require(axis.loop < static_cast<int>(step.loops.size()), "no such loop");
+    for (const Schedule::Rows::Axis& axis : rows.axes)
+      require(axis.loop < static_cast<int>(step.loops.size()), "no such loop");
     for (const Schedule::RowNest& nest : rows.nests) {
-      const bool combines_row = nest.combine && nest.over == Schedule::Over::row, combines_rows = nest.combine && !combines_row;
+      const bool combines_row = nest.combine && nest.over == Schedule::Over::row,
+                 combines_rows = nest.combine && !combines_row;
       require(nest.output < part.places.size(), "no such place");
       const Place& output = part.places[nest.output];
       require(!nest.is_scalar || !nest.combine, "a single value is not combined");
-      require(!combines_rows || (output.row_step == 0 && nest.epilogue.steps.empty()), "rows are combined into one row");
+      require(!combines_rows || (output.row_step == 0 && nest.epilogue.steps.empty()),
+              "rows are combined into one row");
       require(nest.epilogue.steps.empty() || combines_row, "an epilogue of what is not combined");
       for (std::size_t p : nest.inputs) {
         require(p < part.places.size(), "no such place");
@@ -134,9 +157,12 @@ class Verifier {
       }
       for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
         for (const ScalarStep& s : expr->steps) {
-          require(s.op != ScalarOp::input || static_cast<std::size_t>(s.which) < std::max<std::size_t>(nest.inputs.size(), expr == &nest.epilogue),
+          require(s.op != ScalarOp::input ||
+                      static_cast<std::size_t>(s.which) <
+                          std::max<std::size_t>(nest.inputs.size(), expr == &nest.epilogue),
                   "an expression of more inputs than there are");
-          require(s.op != ScalarOp::index || static_cast<std::size_t>(s.which) < rows.axes.size(), "the index of no axis");
+          require(s.op != ScalarOp::index || static_cast<std::size_t>(s.which) < rows.axes.size(),
+                  "the index of no axis");
         }
       }
       check_bounds(output, walks(step, rows, output, nest.is_scalar || combines_row));
@@ -151,16 +177,23 @@ class Verifier {
   };
   static std::vector<Walk> loops_of(const Step& step, const Place& place) {
     std::vector<Walk> walks;
-    for (std::size_t l = 0; l < step.loops.size(); ++l) walks.push_back({step.loops[l].pieces(), place.strides[l]});
+    for (std::size_t l = 0; l < step.loops.size(); ++l)
+      walks.push_back({step.loops[l].pieces(), place.strides[l]});
     return walks;
   }
-  /// The last piece of a loop may be shorter than the others; so it is left out where an extent follows it.
-  std::vector<Walk> walks(const Step& step, const Schedule::Rows& rows, const Place& place, bool is_single) const {
+  /// The last piece of a loop may be shorter than the others; so it is left out where an extent
+  /// follows it.
+  std::vector<Walk> walks(const Step& step, const Schedule::Rows& rows, const Place& place,
+                          bool is_single) const {
     std::vector<Walk> walks;
     for (std::size_t l = 0; l < step.loops.size(); ++l) {
       const Schedule::Loop& loop = step.loops[l];
-      const auto follows = [&](const Schedule::Extent& extent) { return extent.loop == static_cast<int>(l); };
-      const std::int64_t point = follows(rows.rows) ? place.row_step : follows(rows.length) && !is_single ? place.step : 0;
+      const auto follows = [&](const Schedule::Extent& extent) {
+        return extent.loop == static_cast<int>(l);
+      };
+      const std::int64_t point = follows(rows.rows)                   ? place.row_step
+                                 : follows(rows.length) && !is_single ? place.step
+                                                                      : 0;
       if (point != 0 && place.strides[l] == point * loop.block) {
         walks.push_back({loop.size, point});  // from point to point, over all pieces
       } else {
@@ -168,10 +201,13 @@ class Verifier {
       }
     }
     const auto is_walked = [&](const Schedule::Extent& extent, std::int64_t step_of) {
-      return extent.loop >= 0 && place.strides[static_cast<std::size_t>(extent.loop)] == step_of * step.loops[static_cast<std::size_t>(extent.loop)].block;
+      return extent.loop >= 0 &&
+             place.strides[static_cast<std::size_t>(extent.loop)] ==
+                 step_of * step.loops[static_cast<std::size_t>(extent.loop)].block;
     };
     if (!is_walked(rows.rows, place.row_step)) walks.push_back({rows.rows.size, place.row_step});
-    if (!is_single && !is_walked(rows.length, place.step)) walks.push_back({rows.length.size, place.step});
+    if (!is_single && !is_walked(rows.length, place.step))
+      walks.push_back({rows.length.size, place.step});
     return walks;
   }
 
@@ -180,21 +216,29 @@ class Verifier {
     for (const Walk& walk : walks) (walk.stride < 0 ? low : high) += (walk.size - 1) * walk.stride;
     require(low >= 0, "an access before the beginning of a buffer");
     const auto b = static_cast<std::size_t>(place.buffer);
-    if (b >= schedule_.buffers) require(high < schedule_.scratch_of(place).elements, "an access past the end of scratch");
-    else if (b < elements_.size()) require(high < elements_[b], "an access past the end of a buffer");
+    if (b >= schedule_.buffers)
+      require(high < schedule_.scratch_of(place).elements, "an access past the end of scratch");
+    else if (b < elements_.size())
+      require(high < elements_[b], "an access past the end of a buffer");
   }
 
   static void check_apart(const Step& step, const Place& place) {
     for (std::size_t l = 0; l < step.loops.size(); ++l)
-      require(place.strides[l] != 0 || step.loops[l].pieces() == 1, "two units write the same element");
+      require(place.strides[l] != 0 || step.loops[l].pieces() == 1,
+              "two units write the same element");
   }
 
-  bool is_private(const Place& place) const { return schedule_.is_scratch(place) && schedule_.scratch_of(place).of_thread; }
+  bool is_private(const Place& place) const {
+    return schedule_.is_scratch(place) && schedule_.scratch_of(place).of_thread;
+  }
   void check_read(const Place& place) const {
-    if (schedule_.is_scratch(place)) require(written_[static_cast<std::size_t>(place.buffer) - schedule_.buffers], "scratch is read before it is written");
+    if (schedule_.is_scratch(place))
+      require(written_[static_cast<std::size_t>(place.buffer) - schedule_.buffers],
+              "scratch is read before it is written");
   }
   void note_written(const Place& place) {
-    if (schedule_.is_scratch(place)) written_[static_cast<std::size_t>(place.buffer) - schedule_.buffers] = true;
+    if (schedule_.is_scratch(place))
+      written_[static_cast<std::size_t>(place.buffer) - schedule_.buffers] = true;
   }
 
   const Schedule& schedule_;
@@ -208,8 +252,8 @@ std::string to_string(const Schedule& schedule) {
   std::string text;
   for (std::size_t s = 0; s < schedule.scratch.size(); ++s) {
     const Schedule::Scratch& scratch = schedule.scratch[s];
-    text += "s" + std::to_string(s) + ": " + std::to_string(scratch.elements) + " " + std::string(name(scratch.dtype)) +
-            (scratch.of_thread ? " of each thread\n" : "\n");
+    text += "s" + std::to_string(s) + ": " + std::to_string(scratch.elements) + " " +
+            std::string(name(scratch.dtype)) + (scratch.of_thread ? " of each thread\n" : "\n");
   }
   for (const Step& step : schedule.steps) {
     text += "step";
@@ -223,6 +267,8 @@ std::string to_string(const Schedule& schedule) {
   return text;
 }
 
-void verify(const Schedule& schedule, std::span<const std::int64_t> elements) { Verifier(schedule, elements).run(); }
+void verify(const Schedule& schedule, std::span<const std::int64_t> elements) {
+  Verifier(schedule, elements).run();
+}
 
 }  // namespace ein

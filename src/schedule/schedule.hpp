@@ -12,17 +12,19 @@
 
 namespace ein {
 
-/// Steps that run one after the other. A step is loops whose points are done in parallel, in units; a unit does the step's parts
-/// in order. A part is several nests over the same rows, or a nest that an engine of its own does (a product, a copy).
+/// Steps that run one after the other. A step is loops whose points are done in parallel, in units;
+/// a unit does the step's parts in order. A part is several nests over the same rows, or a nest
+/// that an engine of its own does (a product, a copy).
 ///
-/// Units depend on nothing but the sizes, so that the order of additions, and with it each bit of a result, is the same for any
-/// number of threads.
+/// Units depend on nothing but the sizes, so that the order of additions, and with it each bit of a
+/// result, is the same for any number of threads.
 struct Schedule {
   /// Memory beside the program's buffers.
   struct Scratch {
     std::int64_t elements = 0;
     DType dtype = DType::f32;
-    bool of_thread = false;  // each thread has its own, and a unit finds nothing in it; else all share it for the whole run
+    bool of_thread = false;  // each thread has its own, and a unit finds nothing in it; else all
+                             // share it for the whole run
   };
   /// A loop in parallel: a unit has `block` of its points, the last one maybe fewer.
   struct Loop {
@@ -32,12 +34,14 @@ struct Schedule {
     std::int64_t first(std::int64_t piece) const { return piece * block; }
     std::int64_t count(std::int64_t piece) const { return std::min(block, size - first(piece)); }
   };
-  /// How many: a number, or as many points as a unit has of one of the step's loops; then `size` is the most.
+  /// How many: a number, or as many points as a unit has of one of the step's loops; then `size` is
+  /// the most.
   struct Extent {
     std::int64_t size = 1;
     int loop = -1;
   };
-  /// Where a part's operand lies, in elements. Operands of a part that touch the same memory are the same place.
+  /// Where a part's operand lies, in elements. Operands of a part that touch the same memory are
+  /// the same place.
   struct Place {
     int buffer = 0;  // of the program; scratch s is number `buffers` + s
     DType dtype = DType::f32;
@@ -45,16 +49,20 @@ struct Schedule {
     std::vector<std::int64_t> strides{};  // of each loop of the step, from piece to piece
     std::int64_t row_step = 0;            // from row to row
     std::int64_t step = 0;                // from element to element of a row
-    bool is_kept = true;                  // whether what is written is read later by others; else it may stay in registers
-    bool streams = false;                 // f32 written past the caches: all vectors of its rows lie on 64-byte lines
+    bool is_kept =
+        true;  // whether what is written is read later by others; else it may stay in registers
+    bool streams =
+        false;  // f32 written past the caches: all vectors of its rows lie on 64-byte lines
     friend bool operator==(const Place&, const Place&) = default;
   };
   /// What a combination runs over.
   enum class Over : std::uint8_t {
     row,   ///< the elements of a row: one value, stored where the output's row begins
-    rows,  ///< the rows: a row of values. The output has row_step 0, and is the identity before the first row
+    rows,  ///< the rows: a row of values. The output has row_step 0, and is the identity before the
+           ///< first row
   };
-  /// A nest over rows. Those of a part may read at a place what others wrote there before, in the same row.
+  /// A nest over rows. Those of a part may read at a place what others wrote there before, in the
+  /// same row.
   struct RowNest {
     std::vector<std::size_t> inputs{};  // places
     std::size_t output = 0;
@@ -64,12 +72,13 @@ struct Schedule {
     ScalarExpr epilogue{};   // as in LoopNest; not where rows are combined
     bool is_scalar = false;  // one value for each row, from one value of each input
   };
-  /// Nests over the same rows, of f32 in registers: row after row, in each row nest after nest, all elements side by side.
+  /// Nests over the same rows, of f32 in registers: row after row, in each row nest after nest, all
+  /// elements side by side.
   struct Rows {
     Extent rows, length;
     std::vector<RowNest> nests;
-    /// Of the axes that expressions ask the index of: the loop that moves them from unit to unit, or -1; and whether they also
-    /// move from row to row or along a row.
+    /// Of the axes that expressions ask the index of: the loop that moves them from unit to unit,
+    /// or -1; and whether they also move from row to row or along a row.
     struct Axis {
       int loop = -1;
       bool is_row = false, is_along = false;
@@ -79,7 +88,8 @@ struct Schedule {
   struct Part {
     std::vector<Place> places;
     Rows rows{};                      // if `whole` is none
-    std::optional<LoopNest> whole{};  // operand o lies at place o, from there as its strides say; its buffer and offset are not read
+    std::optional<LoopNest> whole{};  // operand o lies at place o, from there as its strides say;
+                                      // its buffer and offset are not read
   };
   struct Step {
     std::vector<Loop> loops;
@@ -95,15 +105,20 @@ struct Schedule {
   std::vector<Scratch> scratch;
   std::vector<Step> steps;
 
-  bool is_scratch(const Place& place) const { return static_cast<std::size_t>(place.buffer) >= buffers; }
-  const Scratch& scratch_of(const Place& place) const { return scratch[static_cast<std::size_t>(place.buffer) - buffers]; }
+  bool is_scratch(const Place& place) const {
+    return static_cast<std::size_t>(place.buffer) >= buffers;
+  }
+  const Scratch& scratch_of(const Place& place) const {
+    return scratch[static_cast<std::size_t>(place.buffer) - buffers];
+  }
 };
 
 std::string to_string(const Schedule& schedule);
 
-/// Throws std::logic_error for a schedule that is none: numbers of places, loops and steps that do not fit each other, accesses
-/// outside of a buffer, scratch that is read before it is written or by other units of its step, units that write the same
-/// element. `elements` of the program's buffers; empty where they are not known.
+/// Throws std::logic_error for a schedule that is none: numbers of places, loops and steps that do
+/// not fit each other, accesses outside of a buffer, scratch that is read before it is written or
+/// by other units of its step, units that write the same element. `elements` of the program's
+/// buffers; empty where they are not known.
 void verify(const Schedule& schedule, std::span<const std::int64_t> elements = {});
 
 }  // namespace ein

@@ -7,10 +7,12 @@
 
 namespace ein {
 
-/// A target without functions has no code for rows: each nest is then left to an engine of its own. Sizes are in elements.
+/// A target without functions has no code for rows: each nest is then left to an engine of its own.
+/// Sizes are in elements.
 struct Target {
-  /// Code for rows, in f32: the functions of an element and the combinations it has, whether it reads elements `step` apart along
-  /// a row (or one value that holds for the row: step 0), and what it writes side by side.
+  /// Code for rows, in f32: the functions of an element and the combinations it has, whether it
+  /// reads elements `step` apart along a row (or one value that holds for the row: step 0), and
+  /// what it writes side by side.
   bool (*has)(ScalarOp) = nullptr;
   bool (*combines)(Combine) = nullptr;
   bool (*reads)(DType, std::int64_t step) = nullptr;
@@ -26,7 +28,8 @@ struct Target {
   std::int64_t least_points = 2048;
   /// Of a unit, about: fewer cost more in calls than they share out.
   std::int64_t elements_per_unit = 32768;
-  /// A reduction with fewer rows than this is cut into pieces of each row, so that several threads share it.
+  /// A reduction with fewer rows than this is cut into pieces of each row, so that several threads
+  /// share it.
   std::int64_t least_rows = 8;
   /// Longer rows are not combined in one go: sums in f32 would lose too much.
   std::int64_t longest_combined_row = 65536;
@@ -38,16 +41,18 @@ struct Target {
   std::int64_t folded_registers = 256;
   /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
   std::int64_t most_window_points = 16, most_window_inputs = 32;
-  /// An operand with fewer elements stays in the second-level cache however it is walked; shorter axes are not worth turning.
+  /// An operand with fewer elements stays in the second-level cache however it is walked; shorter
+  /// axes are not worth turning.
   std::int64_t least_turned_elements = 1 << 15, least_turned_size = 16;
 
-  /// Blocks of fewer elements cost more in calls than they save in memory traffic, those of more leave the cache.
+  /// Blocks of fewer elements cost more in calls than they save in memory traffic, those of more
+  /// leave the cache.
   std::int64_t elements_per_block = 8192, most_elements_per_block = 16 * 8192;
   std::int64_t most_blocks = 1024;
   /// Shorter pieces of memory, one here and one there, come slowly.
   std::int64_t least_run = 256;
-  /// How much of a reduced axis a block may have: with less, what the blocks give is as much as what they read; of more a plain
-  /// sum would lose precision.
+  /// How much of a reduced axis a block may have: with less, what the blocks give is as much as
+  /// what they read; of more a plain sum would lose precision.
   std::int64_t least_in_half = 8, most_in_half = 128;
 };
 

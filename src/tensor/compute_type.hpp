@@ -5,8 +5,8 @@
 
 namespace ein {
 
-/// The type in which elements of `dtype` are computed: f64, f32, i64, or u64 for u64, whose order, quotients and values as
-/// floats i64 lacks.
+/// The type in which elements of `dtype` are computed: f64, f32, i64, or u64 for u64, whose order,
+/// quotients and values as floats i64 lacks.
 constexpr DType compute_type(DType dtype) {
   if (is_integral(dtype)) return dtype == DType::u64 ? dtype : DType::i64;
   return dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -25,12 +25,13 @@ constexpr decltype(auto) visit_compute_type(DType compute, F&& f) {
 constexpr DType conversion_type(DType from, DType to) {
   return is_integral(from) && is_floating(to) ? DType::f64 : compute_type(from);
 }
-/// The type in which elements of dtypes `a` and `b`, both floating or both not, are computed together.
+/// The type in which elements of dtypes `a` and `b`, both floating or both not, are computed
+/// together.
 constexpr DType common_compute_type(DType a, DType b) {
   return a == DType::f64 || a == DType::u64 ? a : compute_type(b);
 }
-/// The dtype of a combination of elements of `from` that is to become `to`: `to` itself, but where one is floating-point
-/// and the other is not, the widest of the kind of `from`.
+/// The dtype of a combination of elements of `from` that is to become `to`: `to` itself, but where
+/// one is floating-point and the other is not, the widest of the kind of `from`.
 constexpr DType dtype_to_combine(DType from, DType to) {
   return is_floating(from) == is_floating(to) ? to : compute_type(from);
 }

@@ -76,7 +76,8 @@ void load_as(const void* src, DType from, std::ptrdiff_t stride, double* dst, st
 void load_as(const void* src, DType from, std::ptrdiff_t stride, std::int64_t* dst, std::size_t n) {
   load(src, from, stride, dst, n);
 }
-void load_as(const void* src, DType from, std::ptrdiff_t stride, std::uint64_t* dst, std::size_t n) {
+void load_as(const void* src, DType from, std::ptrdiff_t stride, std::uint64_t* dst,
+             std::size_t n) {
   load(src, from, stride, dst, n);
 }
 

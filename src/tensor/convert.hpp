@@ -20,6 +20,7 @@ void load_as(const void* src, DType from, std::ptrdiff_t stride, std::uint64_t* 
 void store_from(const float* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
 void store_from(const double* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
 void store_from(const std::int64_t* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
-void store_from(const std::uint64_t* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
+void store_from(const std::uint64_t* src, std::size_t n, void* dst, DType to,
+                std::ptrdiff_t stride);
 
 }  // namespace ein

@@ -8,7 +8,8 @@
 namespace ein {
 namespace {
 
-/// How many threads have a NoFork, and whether fork() waits until none has. In one word, so that neither overlooks the other.
+/// How many threads have a NoFork, and whether fork() waits until none has. In one word, so that
+/// neither overlooks the other.
 constexpr std::uint32_t one_thread = 2, is_forking = 1;
 std::atomic<std::uint32_t> gate{0};
 std::atomic<unsigned> generation{0};
@@ -58,7 +59,8 @@ void after_fork_in_child() {
   ++generation;
 }
 
-[[maybe_unused]] const int registered = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+[[maybe_unused]] const int registered =
+    ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
 }  // namespace
 

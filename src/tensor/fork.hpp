@@ -1,5 +1,6 @@
-// fork(): what a child finds of the library's locks and threads. A child has one thread, the one that called fork(). A lock
-// that another held would stay taken there, and what it guards half changed.
+// fork(): what a child finds of the library's locks and threads. A child has one thread, the one
+// that called fork(). A lock that another held would stay taken there, and what it guards half
+// changed.
 #pragma once
 
 #include <atomic>
@@ -8,13 +9,13 @@
 
 namespace ein {
 
-/// How many forks lie between this process and the first one. What remembers another number was made by a parent, whose
-/// threads are not here.
+/// How many forks lie between this process and the first one. What remembers another number was
+/// made by a parent, whose threads are not here.
 unsigned fork_generation();
 
-/// While one of these lives, fork() in another thread waits, so it is not for what may wait for that thread: a caller's own
-/// code, a condition variable. It may be nested. A thread takes it before any lock that it holds for longer than a few
-/// instructions.
+/// While one of these lives, fork() in another thread waits, so it is not for what may wait for
+/// that thread: a caller's own code, a condition variable. It may be nested. A thread takes it
+/// before any lock that it holds for longer than a few instructions.
 class NoFork {
  public:
   NoFork();
@@ -37,11 +38,13 @@ class NoForkLock {
   std::lock_guard<M> lock_;
 };
 
-/// What `make` gives, made by the first call and never destroyed: other static objects may use it until the end. In place
-/// of a function's static, whose first call by another thread would stay half done in a child.
+/// What `make` gives, made by the first call and never destroyed: other static objects may use it
+/// until the end. In place of a function's static, whose first call by another thread would stay
+/// half done in a child.
 template <class Make>
 std::invoke_result_t<Make>& made_once(const Make& make) {
-  static_assert(std::is_empty_v<Make> && std::is_class_v<Make>, "a lambda without captures: there is one value for each type of `make`");
+  static_assert(std::is_empty_v<Make> && std::is_class_v<Make>,
+                "a lambda without captures: there is one value for each type of `make`");
   using T = std::invoke_result_t<Make>;
   static std::atomic<T*> made{nullptr};
   T* value = made.load(std::memory_order_acquire);
@@ -54,14 +57,14 @@ std::invoke_result_t<Make>& made_once(const Make& make) {
   return *value;
 }
 
-/// Locks of static objects, under which nothing waits and no NoFork is taken, so that fork() takes them itself. In the order
-/// in which it does: a thread that holds one takes only later ones.
+/// Locks of static objects, under which nothing waits and no NoFork is taken, so that fork() takes
+/// them itself. In the order in which it does: a thread that holds one takes only later ones.
 enum class StaticLock { plan_cache, random_state, machine_code, host_memory };
 /// Called when the lock is made. `take` and `give` lock and unlock it.
 void hold_in_fork(StaticLock which, void (*take)(), void (*give)());
 
-/// A mutex under which a caller's own code runs, so that fork() cannot wait for it. In a child, one that another thread held
-/// is free.
+/// A mutex under which a caller's own code runs, so that fork() cannot wait for it. In a child, one
+/// that another thread held is free.
 class CallerMutex {
  public:
   void lock() {

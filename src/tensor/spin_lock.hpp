@@ -6,8 +6,9 @@
 
 namespace ein {
 
-/// As std::mutex, for std::lock_guard. Taking a free one costs a fraction of what a mutex does, which counts where a
-/// whole call takes 200 ns; what waits does so busily, so nothing that may block belongs under it.
+/// As std::mutex, for std::lock_guard. Taking a free one costs a fraction of what a mutex does,
+/// which counts where a whole call takes 200 ns; what waits does so busily, so nothing that may
+/// block belongs under it.
 class SpinLock {
  public:
   void lock() {

@@ -21,8 +21,8 @@ HostMemory& host_memory() {
 
 namespace {
 
-/// Blocks given back are kept by size class, four classes to each doubling, because fresh memory from the
-/// system costs a page fault per 4 KiB. Sanitizers see every allocation instead.
+/// Blocks given back are kept by size class, four classes to each doubling, because fresh memory
+/// from the system costs a page fault per 4 KiB. Sanitizers see every allocation instead.
 class BlockCache {
  public:
   BlockCache();
@@ -86,12 +86,14 @@ class BlockCache {
     return true;
   }
 
-  /// Large blocks on large pages, where the system has them: a page fault for each 4 KiB of fresh memory takes longer
-  /// than to fill it, and few addresses fit what a processor remembers of small pages.
+  /// Large blocks on large pages, where the system has them: a page fault for each 4 KiB of fresh
+  /// memory takes longer than to fill it, and few addresses fit what a processor remembers of small
+  /// pages.
   static std::byte* allocate(std::size_t bytes) {
     constexpr std::size_t page = std::size_t{2} << 20;
     const bool is_large = bytes >= 2 * page;
-    void* const block = std::aligned_alloc(is_large ? page : size_class::alignment, is_large ? (bytes + page - 1) / page * page : bytes);
+    void* const block = std::aligned_alloc(is_large ? page : size_class::alignment,
+                                           is_large ? (bytes + page - 1) / page * page : bytes);
 #if defined(MADV_HUGEPAGE)
     if (block && is_large) ::madvise(block, bytes, MADV_HUGEPAGE);
 #endif
@@ -115,7 +117,9 @@ BlockCache& block_cache() {
 }
 
 BlockCache::BlockCache() {
-  hold_in_fork(StaticLock::host_memory, [] { block_cache().lock_.lock(); }, [] { block_cache().lock_.unlock(); });
+  hold_in_fork(
+      StaticLock::host_memory, [] { block_cache().lock_.lock(); },
+      [] { block_cache().lock_.unlock(); });
 }
 
 }  // namespace
@@ -129,10 +133,12 @@ std::shared_ptr<Storage> Storage::allocate(std::size_t bytes) {
   return std::make_shared<Storage>(block, bytes, nullptr, false);
 }
 
-std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only) {
+std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
+                                       bool read_only) {
   // Memory that nobody needs to keep alive: any owner but none, which means allocate()'s.
   if (!owner) owner = std::shared_ptr<void>(std::shared_ptr<void>(), &block_cache());
-  return std::make_shared<Storage>(static_cast<std::byte*>(data), bytes, std::move(owner), read_only);
+  return std::make_shared<Storage>(static_cast<std::byte*>(data), bytes, std::move(owner),
+                                   read_only);
 }
 
 Storage::~Storage() {

@@ -8,7 +8,8 @@
 namespace ein {
 namespace {
 
-/// Far more than a pattern that a person reads; what walks axis by axis need not fear for its stack.
+/// Far more than a pattern that a person reads; what walks axis by axis need not fear for its
+/// stack.
 constexpr std::size_t max_rank = 1024;
 
 }  // namespace
@@ -16,10 +17,12 @@ constexpr std::size_t max_rank = 1024;
 std::int64_t checked_numel(const Shape& shape, std::int64_t element_size) {
   std::int64_t bytes = element_size;
   for (std::int64_t size : shape) {
-    if (size < 0) throw Error(ErrorKind::shape, "shape " + shape.to_string() + " has a negative size");
+    if (size < 0)
+      throw Error(ErrorKind::shape, "shape " + shape.to_string() + " has a negative size");
     // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
     if (__builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
-      throw Error(ErrorKind::overflow, "shape " + shape.to_string() + " needs more than 2^63 - 1 bytes");
+      throw Error(ErrorKind::overflow,
+                  "shape " + shape.to_string() + " needs more than 2^63 - 1 bytes");
     }
   }
   return numel(shape);
@@ -42,21 +45,26 @@ Tensor::Tensor() {
   });
 }
 
-std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
+std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storage> storage,
+                                                          DType dtype, Shape shape, Strides strides,
                                                           std::int64_t offset) {
-  if (!storage) throw Error(ErrorKind::value, "a tensor of shape " + shape.to_string() + " has no storage");
+  if (!storage)
+    throw Error(ErrorKind::value, "a tensor of shape " + shape.to_string() + " has no storage");
   if (shape.rank() > max_rank) {
-    throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) + " axes, not " + std::to_string(shape.rank()));
+    throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) +
+                                     " axes, not " + std::to_string(shape.rank()));
   }
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
   if (reinterpret_cast<std::uintptr_t>(storage->data()) & static_cast<std::uintptr_t>(bytes - 1)) {
-    throw Error(ErrorKind::value, "a tensor of " + std::string(name(dtype)) + " wants memory that is aligned to " +
-                                      std::to_string(bytes) + " bytes; copy it first");
+    throw Error(ErrorKind::value, "a tensor of " + std::string(name(dtype)) +
+                                      " wants memory that is aligned to " + std::to_string(bytes) +
+                                      " bytes; copy it first");
   }
   const std::int64_t n = checked_numel(shape, bytes);
   const auto complain = [&] {
-    throw Error(ErrorKind::shape, "a tensor of shape " + shape.to_string() + ", strides " + strides.to_string() +
-                                      " and offset " + std::to_string(offset) + " does not fit a storage of " +
+    throw Error(ErrorKind::shape, "a tensor of shape " + shape.to_string() + ", strides " +
+                                      strides.to_string() + " and offset " +
+                                      std::to_string(offset) + " does not fit a storage of " +
                                       std::to_string(storage->bytes()) + " bytes");
   };
   if (strides.rank() != shape.rank() || offset < 0) complain();
@@ -64,7 +72,8 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     std::int64_t extent = 0;
     if (strides[d] < 0) complain();
-    if (shape[d] > 1 && (__builtin_mul_overflow(strides[d], shape[d] - 1, &extent) || __builtin_add_overflow(last, extent, &last))) {
+    if (shape[d] > 1 && (__builtin_mul_overflow(strides[d], shape[d] - 1, &extent) ||
+                         __builtin_add_overflow(last, extent, &last))) {
       complain();
     }
   }
@@ -76,7 +85,8 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
 
 void Tensor::require_dtype(DType wanted) const {
   if (dtype() == wanted) return;
-  throw Error(ErrorKind::dtype, "data(): the tensor holds " + std::string(name(dtype())) + ", not " + std::string(name(wanted)));
+  throw Error(ErrorKind::dtype, "data(): the tensor holds " + std::string(name(dtype())) +
+                                    ", not " + std::string(name(wanted)));
 }
 
 bool Tensor::is_contiguous() const {

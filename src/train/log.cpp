@@ -63,8 +63,7 @@ std::string read_log(const std::string& text, std::int64_t first_step, Losses& l
 Log::Log(const std::string& directory, std::int64_t first_step) : directory_(directory) {
   io::remove_abandoned_files(directory);
   std::string kept;
-  if (first_step > 0)
-    kept = read_log(read_if_there(directory + "/log.jsonl"), first_step, losses_);
+  if (first_step > 0) kept = read_log(read_if_there(directory + "/log.jsonl"), first_step, losses_);
   io::ReplacementFile file("train", directory + "/log.jsonl");
   file.write(kept.data(), kept.size());
   file.commit();

@@ -18,8 +18,8 @@ struct Losses {
   std::vector<Point> steps, train, validation;
 };
 
-/// Takes the losses of a run up to the step at which it goes on from its log.jsonl, and returns the lines that tell them.
-/// `text` may be any bytes.
+/// Takes the losses of a run up to the step at which it goes on from its log.jsonl, and returns the
+/// lines that tell them. `text` may be any bytes.
 std::string read_log(const std::string& text, std::int64_t first_step, Losses& losses);
 /// An SVG of them.
 std::string picture(const Losses& losses);

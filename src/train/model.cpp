@@ -61,8 +61,8 @@ Described read_description(const Checkpoint& checkpoint) {
   const auto want = [&](const std::string& name, const Shape& shape) {
     const auto tensor = checkpoint.tensors.find("model.transformer." + name + ".weight");
     if (tensor != checkpoint.tensors.end() && tensor->second.shape() == shape) return;
-    throw Error(ErrorKind::file, "\"" + checkpoint.path + "\" has no " + name + ".weight of shape " +
-                                     shape.to_string());
+    throw Error(ErrorKind::file, "\"" + checkpoint.path + "\" has no " + name +
+                                     ".weight of shape " + shape.to_string());
   };
   const nn::TransformerConfig& config = described.config;
   want("wte", {config.vocab_size, config.n_embd});

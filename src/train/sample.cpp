@@ -36,7 +36,9 @@ std::int32_t draw(const std::vector<float>& logits, const SampleOptions& options
 }
 
 Tensor as_row(const std::vector<std::int32_t>& tokens, Device device) {
-  return from_vector(tokens, {1, static_cast<std::int64_t>(tokens.size())}).to(DType::i64).to(device);
+  return from_vector(tokens, {1, static_cast<std::int64_t>(tokens.size())})
+      .to(DType::i64)
+      .to(device);
 }
 
 }  // namespace
@@ -70,7 +72,8 @@ void sample(const SampleOptions& options, const std::function<void(const std::st
       fresh.assign(tokens.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, room / 2)),
                    tokens.end());
     }
-    const std::vector<float> logits = model.next_logits(as_row(fresh, options.device), cache).to_vector<float>();
+    const std::vector<float> logits =
+        model.next_logits(as_row(fresh, options.device), cache).to_vector<float>();
     cached += fresh.size();
     const double u = random::uniform(options.seed, 0, static_cast<std::uint64_t>(n));
     const std::int32_t next = draw(logits, options, u);

@@ -23,13 +23,16 @@ std::vector<Tensor> call(const void* context, std::span<const Tensor> arguments)
   return run(*c.program, arguments, c.states);
 }
 
-std::vector<Tensor> make_inputs(const Program& program, bool states, std::size_t r, Random& random) {
+std::vector<Tensor> make_inputs(const Program& program, bool states, std::size_t r,
+                                Random& random) {
   std::vector<Tensor> tensors;
   for (const Input& input : program.inputs) {
     if (input.is_state != states) continue;
     const bool plain = states || program.seed % 3 != 0;
-    tensors.push_back(plain ? test::make_tensor(input.runs[r], input.shape, input.dtype)
-                            : test::scattered_tensor(input.shape, input.dtype, std::vector<bool>(input.shape.rank()), random));
+    tensors.push_back(plain
+                          ? test::make_tensor(input.runs[r], input.shape, input.dtype)
+                          : test::scattered_tensor(input.shape, input.dtype,
+                                                   std::vector<bool>(input.shape.rank()), random));
     test::set_values(tensors.back(), input.runs[r]);
   }
   return tensors;
@@ -48,22 +51,29 @@ std::string show(double x) {
 }
 std::string show(const Interval& x) {
   if (!x.has_numbers()) return "nan";
-  return (x.is_point() ? show(x.low()) : "in [" + show(x.low()) + ", " + show(x.high()) + "]") + (x.nan() ? " or nan" : "");
+  return (x.is_point() ? show(x.low()) : "in [" + show(x.low()) + ", " + show(x.high()) + "]") +
+         (x.nan() ? " or nan" : "");
 }
 
-std::string compare(const std::string& what, const Values& got, const std::vector<Interval>& expected) {
-  if (got.size() != expected.size()) return what + " has " + std::to_string(got.size()) + " elements";
+std::string compare(const std::string& what, const Values& got,
+                    const std::vector<Interval>& expected) {
+  if (got.size() != expected.size())
+    return what + " has " + std::to_string(got.size()) + " elements";
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (expected[i].contains(got[i])) continue;
-    return what + ", element " + std::to_string(i) + " is " + show(got[i]) + ", ought to be " + show(expected[i]);
+    return what + ", element " + std::to_string(i) + " is " + show(got[i]) + ", ought to be " +
+           show(expected[i]);
   }
   return "";
 }
-bool same_bits(double a, double b) { return (a == b && std::signbit(a) == std::signbit(b)) || (a != a && b != b); }
+bool same_bits(double a, double b) {
+  return (a == b && std::signbit(a) == std::signbit(b)) || (a != a && b != b);
+}
 
 bool same_classes(const Cost& a, const Cost& b) {
-  return a.mul == b.mul && a.add == b.add && a.div == b.div && a.compare == b.compare && a.transcendental == b.transcendental &&
-         a.model == b.model && a.matmul_only == b.matmul_only;
+  return a.mul == b.mul && a.add == b.add && a.div == b.div && a.compare == b.compare &&
+         a.transcendental == b.transcendental && a.model == b.model &&
+         a.matmul_only == b.matmul_only;
 }
 
 class Checker {
@@ -90,7 +100,8 @@ class Checker {
   void run_all() {
     set_num_threads(1);
     eager_.program = compiled_.program = traced_.program = &program_;
-    for (Context* context : {&eager_, &compiled_, &traced_}) context->states = make_inputs(program_, true, 0, random_);
+    for (Context* context : {&eager_, &compiled_, &traced_})
+      context->states = make_inputs(program_, true, 0, random_);
     {
       const std::vector<Tensor> arguments = make_inputs(program_, false, 0, random_);
       if (!trace(arguments)) return;
@@ -105,25 +116,31 @@ class Checker {
       manual_seed(program_.seed + r);
       check_results("the eager result", number, call(&eager_, arguments), expected);
       manual_seed(program_.seed + r);
-      check_results("the compiled result", number, compiled.run(arguments, call, &compiled_), expected);
+      check_results("the compiled result", number, compiled.run(arguments, call, &compiled_),
+                    expected);
       check_states(number, expected);
       if (r == 0) {
         verdict_.expected = expected;
         verdict_.expected.resize(program_.outputs.size());
         for (const auto& output : verdict_.expected) {
           verdict_.elements += static_cast<std::int64_t>(output.size());
-          verdict_.points += std::count_if(output.begin(), output.end(), [](const Interval& x) { return x.is_point() || !x.has_numbers(); });
+          verdict_.points += std::count_if(output.begin(), output.end(), [](const Interval& x) {
+            return x.is_point() || !x.has_numbers();
+          });
         }
         if (eager_.states.empty()) check_repetition(compiled, arguments);
       }
-      // Where a sum's order made a difference, the next run begins with the same state all the same.
-      for (std::size_t s = 0; s < eager_.states.size(); ++s) test::set_values(compiled_.states[s], test::get_values(eager_.states[s]));
+      // Where a sum's order made a difference, the next run begins with the same state all the
+      // same.
+      for (std::size_t s = 0; s < eager_.states.size(); ++s)
+        test::set_values(compiled_.states[s], test::get_values(eager_.states[s]));
     }
     const Cost nests = compiled.cost();
     const Cost graph = cost(compiled.graph());
     if (check_classes && !same_classes(graph, nests)) {
-      wrong("the nests count model " + nests.model.to_string() + ", matmul_only " + nests.matmul_only.to_string() + "; the graph counts model " +
-            graph.model.to_string() + ", matmul_only " + graph.matmul_only.to_string());
+      wrong("the nests count model " + nests.model.to_string() + ", matmul_only " +
+            nests.matmul_only.to_string() + "; the graph counts model " + graph.model.to_string() +
+            ", matmul_only " + graph.matmul_only.to_string());
     }
   }
 
@@ -145,7 +162,8 @@ class Checker {
     return true;
   }
 
-  std::vector<std::vector<Interval>> interpret(std::span<const Tensor> arguments, const std::vector<Values>& states, std::size_t r) {
+  std::vector<std::vector<Interval>> interpret(std::span<const Tensor> arguments,
+                                               const std::vector<Values>& states, std::size_t r) {
     for (std::size_t s = 0; s < states.size(); ++s) test::set_values(traced_.states[s], states[s]);
     std::vector<std::vector<Interval>> inputs;
     const auto add = [&](const Tensor& x) {
@@ -166,14 +184,19 @@ class Checker {
     return Interpreter<Interval>::run(graph_, ordered, {program_.seed + r, 0});
   }
 
-  void check_results(const std::string& what, const std::string& run, std::span<const Tensor> results,
+  void check_results(const std::string& what, const std::string& run,
+                     std::span<const Tensor> results,
                      const std::vector<std::vector<Interval>>& expected) {
     for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
       const Type& type = program_.types[static_cast<std::size_t>(program_.outputs[o])];
       const std::string name = what + " v" + std::to_string(program_.outputs[o]) + run;
-      if (!(results[o].shape() == type.shape)) return wrong(name + " has shape " + results[o].shape().to_string());
-      if (results[o].dtype() != type.dtype) return wrong(name + " has dtype " + std::string(ein::name(results[o].dtype())));
-      if (std::string text = compare(name, test::get_values(results[o]), expected[o]); !text.empty()) return wrong(text);
+      if (!(results[o].shape() == type.shape))
+        return wrong(name + " has shape " + results[o].shape().to_string());
+      if (results[o].dtype() != type.dtype)
+        return wrong(name + " has dtype " + std::string(ein::name(results[o].dtype())));
+      if (std::string text = compare(name, test::get_values(results[o]), expected[o]);
+          !text.empty())
+        return wrong(text);
     }
   }
 
@@ -182,17 +205,23 @@ class Checker {
       std::optional<std::size_t> assigned;
       for (std::size_t a = 0; a < graph_.assignments.size(); ++a) {
         std::size_t input = 0;
-        for (ValueId id = 0; id < graph_.assignments[a].target; ++id) input += graph_.op(id).kind == OpKind::input;
+        for (ValueId id = 0; id < graph_.assignments[a].target; ++id)
+          input += graph_.op(id).kind == OpKind::input;
         const std::size_t arguments = program_.inputs.size() - eager_.states.size();
-        if (captured_[input - arguments].same_storage(traced_.states[s])) assigned = program_.outputs.size() + a;
+        if (captured_[input - arguments].same_storage(traced_.states[s]))
+          assigned = program_.outputs.size() + a;
       }
       const std::string name = "state " + std::to_string(s) + " after the ";
       if (assigned) {
-        wrong(compare(name + "eager run" + run, test::get_values(eager_.states[s]), expected[*assigned]));
-        wrong(compare(name + "compiled run" + run, test::get_values(compiled_.states[s]), expected[*assigned]));
+        wrong(compare(name + "eager run" + run, test::get_values(eager_.states[s]),
+                      expected[*assigned]));
+        wrong(compare(name + "compiled run" + run, test::get_values(compiled_.states[s]),
+                      expected[*assigned]));
       } else {
-        const Values a = test::get_values(eager_.states[s]), b = test::get_values(compiled_.states[s]);
-        if (!std::equal(a.begin(), a.end(), b.begin(), same_bits)) wrong(name + "compiled run" + run + " is another than after the eager one");
+        const Values a = test::get_values(eager_.states[s]),
+                     b = test::get_values(compiled_.states[s]);
+        if (!std::equal(a.begin(), a.end(), b.begin(), same_bits))
+          wrong(name + "compiled run" + run + " is another than after the eager one");
       }
     }
   }
@@ -204,7 +233,9 @@ class Checker {
     const std::vector<Tensor> second = compiled.run(arguments, call, &compiled_);
     for (std::size_t o = 0; o < first.size(); ++o) {
       const Values a = test::get_values(first[o]), b = test::get_values(second[o]);
-      if (!std::equal(a.begin(), a.end(), b.begin(), same_bits)) wrong("the compiled result v" + std::to_string(program_.outputs[o]) + " differs from run to run");
+      if (!std::equal(a.begin(), a.end(), b.begin(), same_bits))
+        wrong("the compiled result v" + std::to_string(program_.outputs[o]) +
+              " differs from run to run");
     }
   }
 
@@ -244,7 +275,8 @@ Program without_unread(Program program) {
     less.steps.push_back(std::move(step));
     less.types.push_back(program.types[v]);
   }
-  for (int output : program.outputs) less.outputs.push_back(place[static_cast<std::size_t>(output)]);
+  for (int output : program.outputs)
+    less.outputs.push_back(place[static_cast<std::size_t>(output)]);
   return less;
 }
 
@@ -273,7 +305,9 @@ std::optional<Program> with_input_for(const Program& program, std::size_t v) {
 }
 
 /// What is wrong without the numbers, so that a shrunk program has the same fault.
-std::string kind_of(const std::string& wrong) { return wrong.substr(0, wrong.find_first_of("0123456789")).substr(0, 40); }
+std::string kind_of(const std::string& wrong) {
+  return wrong.substr(0, wrong.find_first_of("0123456789")).substr(0, 40);
+}
 
 }  // namespace
 
@@ -313,9 +347,13 @@ Program shrunk(Program program) {
     for (std::size_t v = program.steps.size(); v-- > 0;) {
       if (v >= program.steps.size()) continue;
       const std::optional<Program> candidate = with_input_for(program, v);
-      if (!candidate || std::find(program.outputs.begin(), program.outputs.end(), static_cast<int>(v)) != program.outputs.end()) continue;
+      if (!candidate || std::find(program.outputs.begin(), program.outputs.end(),
+                                  static_cast<int>(v)) != program.outputs.end())
+        continue;
       const Program less = without_unread(*candidate);
-      const auto calls = [](const Program& p) { return std::count_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.op; }); };
+      const auto calls = [](const Program& p) {
+        return std::count_if(p.steps.begin(), p.steps.end(), [](const Step& s) { return s.op; });
+      };
       if (calls(less) < calls(program)) progress |= try_it(less);
     }
   }
@@ -324,7 +362,8 @@ Program shrunk(Program program) {
     for (double value : {1.0, 2.0, 0.0}) {
       if (program.inputs[i].below > 0 && value > 0) continue;
       Program candidate = program;
-      for (Values& run : candidate.inputs[i].runs) std::fill(run.begin(), run.end(), test::stored(value, candidate.inputs[i].dtype));
+      for (Values& run : candidate.inputs[i].runs)
+        std::fill(run.begin(), run.end(), test::stored(value, candidate.inputs[i].dtype));
       if (try_it(candidate)) break;
     }
   }

@@ -12,7 +12,8 @@ namespace ein::attack {
 struct Verdict {
   /// What is wrong; empty if nothing is.
   std::string wrong;
-  /// The function that ein::compile refused, which it may, or a value that depends on rounding: not compared.
+  /// The function that ein::compile refused, which it may, or a value that depends on rounding: not
+  /// compared.
   bool refused = false, uncertain = false;
   /// Of the first run: what the outputs may be, and how far from a single number they are.
   std::vector<std::vector<Interval>> expected;

@@ -1,4 +1,5 @@
-// How a random program grows: each step is run at once, so that the next one knows shapes and dtypes.
+// How a random program grows: each step is run at once, so that the next one knows shapes and
+// dtypes.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -10,10 +11,12 @@
 namespace ein::attack {
 
 bool Program::differentiates() const {
-  return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.op && step.op->name == "gradient"; });
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Step& step) { return step.op && step.op->name == "gradient"; });
 }
 
-std::vector<Tensor> run(const Program& program, std::span<const Tensor> arguments, std::span<const Tensor> states) {
+std::vector<Tensor> run(const Program& program, std::span<const Tensor> arguments,
+                        std::span<const Tensor> states) {
   std::optional<EnableGrad> enabled;
   if (program.differentiates()) enabled.emplace();
   std::vector<Tensor> values;
@@ -22,7 +25,8 @@ std::vector<Tensor> run(const Program& program, std::span<const Tensor> argument
     if (!step.op) {
       const Input& given = program.inputs[input++];
       const Tensor& x = given.is_state ? states[state++] : arguments[argument++];
-      values.push_back(enabled && !given.is_state && is_floating(given.dtype) ? detail::differentiable(x) : x);
+      values.push_back(
+          enabled && !given.is_state && is_floating(given.dtype) ? detail::differentiable(x) : x);
       continue;
     }
     std::vector<Tensor> args;
@@ -39,14 +43,16 @@ std::vector<Tensor> run(const Program& program, std::span<const Tensor> argument
 
 Maker::Maker(std::uint64_t seed) : random_(seed * 0x9E3779B97F4A7C15u + 1) {
   program_.seed = seed;
-  constexpr DType usual[] = {DType::f32, DType::f32, DType::f32, DType::f32, DType::f64, DType::bf16, DType::f16,
-                             DType::i64, DType::i32, DType::u8, DType::boolean, DType::f8e4m3, DType::f8e5m2};
+  constexpr DType usual[] = {DType::f32,     DType::f32,    DType::f32,   DType::f32, DType::f64,
+                             DType::bf16,    DType::f16,    DType::i64,   DType::i32, DType::u8,
+                             DType::boolean, DType::f8e4m3, DType::f8e5m2};
   dtype_ = chance(90) ? one_of(usual) : one_of(all_dtypes);
   flavour_ = static_cast<int>(below(4));
 }
 
 std::int64_t Maker::size() {
-  constexpr std::int64_t small[] = {1, 1, 2, 2, 3, 3, 4, 5, 7, 8}, edges[] = {15, 16, 17, 31, 32, 33, 63, 64, 65},
+  constexpr std::int64_t small[] = {1, 1, 2, 2, 3, 3, 4, 5, 7, 8},
+                         edges[] = {15, 16, 17, 31, 32, 33, 63, 64, 65},
                          large[] = {127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025};
   const std::int64_t kind = below(100);
   return kind < 4 ? 0 : kind < 76 ? one_of(small) : kind < 95 ? one_of(edges) : one_of(large);
@@ -56,7 +62,8 @@ DType Maker::any_dtype() { return chance(60) ? dtype_ : one_of(all_dtypes); }
 
 Scalar Maker::number(DType beside) {
   constexpr int whole[] = {0, 0, 1, 1, 2, 2, 3, -1, -2, 7, 100};
-  constexpr double fractions[] = {0.5, 0.1, -0.0, 0.0, 1.5, -3.25, 1e-3, 1e10, -1e10, 1e-40, 1.0, 2.0};
+  constexpr double fractions[] = {0.5,  0.1,  -0.0,  0.0,   1.5, -3.25,
+                                  1e-3, 1e10, -1e10, 1e-40, 1.0, 2.0};
   constexpr double special[] = {INFINITY, -INFINITY, NAN};
   if (chance(is_floating(beside) ? 40 : 90)) return Scalar(one_of(whole));
   return Scalar(chance(8) ? one_of(special) : one_of(fractions));
@@ -65,19 +72,28 @@ Scalar Maker::number(DType beside) {
 Values Maker::values(const Input& input) {
   Values values(static_cast<std::size_t>(numel(input.shape)));
   std::normal_distribution<double> normal;
-  constexpr double special[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-42, 1e30, -1e30, 65504, 1e-7, 3.5, -88.5};
+  constexpr double special[] = {0.0,    -0.0, 1.0,   -1.0,  INFINITY, -INFINITY, NAN,  1e-40,
+                                -1e-42, 1e30, -1e30, 65504, 1e-7,     3.5,       -88.5};
   const int flavour = chance(70) ? flavour_ : static_cast<int>(below(4));
   const double scale = chance(80) ? 1 : std::ldexp(1.0, static_cast<int>(below(40)) - 20);
   const double common = static_cast<double>(below(7) - 3);
   for (double& x : values) {
-    if (input.below > 0) x = static_cast<double>(below(input.below));
-    else if (input.dtype == DType::boolean) x = static_cast<double>(below(2));
-    else if (is_unsigned(input.dtype)) x = static_cast<double>(below(chance(90) ? 5 : 256));
-    else if (!is_floating(input.dtype)) x = static_cast<double>(chance(95) ? below(7) - 3 : below(100000) - 50000);
-    else if (flavour == 0) x = static_cast<double>(below(9) - 4) / 2;
-    else if (flavour == 1) x = normal(random_) * scale;
-    else if (flavour == 2) x = chance(35) ? one_of(special) : static_cast<double>(below(9) - 4) / 2;
-    else x = chance(80) ? common : normal(random_);
+    if (input.below > 0)
+      x = static_cast<double>(below(input.below));
+    else if (input.dtype == DType::boolean)
+      x = static_cast<double>(below(2));
+    else if (is_unsigned(input.dtype))
+      x = static_cast<double>(below(chance(90) ? 5 : 256));
+    else if (!is_floating(input.dtype))
+      x = static_cast<double>(chance(95) ? below(7) - 3 : below(100000) - 50000);
+    else if (flavour == 0)
+      x = static_cast<double>(below(9) - 4) / 2;
+    else if (flavour == 1)
+      x = normal(random_) * scale;
+    else if (flavour == 2)
+      x = chance(35) ? one_of(special) : static_cast<double>(below(9) - 4) / 2;
+    else
+      x = chance(80) ? common : normal(random_);
     x = test::stored(x, input.dtype);
   }
   return values;
@@ -101,21 +117,27 @@ void Maker::add(Step step, Tensor value) {
 
 int Maker::input_kind(int value) const {
   if (program_.steps[static_cast<std::size_t>(value)].op) return 0;
-  const auto number = std::count_if(program_.steps.begin(), program_.steps.begin() + value, [](const Step& step) { return !step.op; });
+  const auto number = std::count_if(program_.steps.begin(), program_.steps.begin() + value,
+                                    [](const Step& step) { return !step.op; });
   return program_.inputs[static_cast<std::size_t>(number)].is_state ? 2 : 1;
 }
 
 void Maker::assign(int state) {
   for (std::size_t v = 0; v < values_.size(); ++v) {
-    const bool is_handle = static_cast<int>(v) == state ||
-                           (program_.steps[v].op && !program_.steps[v].args.empty() && program_.steps[v].args[0] == state &&
-                            (program_.steps[v].op->name == "copy_from" || program_.steps[v].op->name == "fill"));
-    if (!is_handle && values_[v].same_storage(values_[static_cast<std::size_t>(state)])) is_stale_[v] = true;
+    const bool is_handle =
+        static_cast<int>(v) == state ||
+        (program_.steps[v].op && !program_.steps[v].args.empty() &&
+         program_.steps[v].args[0] == state &&
+         (program_.steps[v].op->name == "copy_from" || program_.steps[v].op->name == "fill"));
+    if (!is_handle && values_[v].same_storage(values_[static_cast<std::size_t>(state)]))
+      is_stale_[v] = true;
   }
 }
 
 int Maker::like(const Shape& shape, DType dtype) {
-  const int found = chance(60) ? value([&](int v) { return this->shape(v) == shape && this->dtype(v) == dtype; }) : -1;
+  const int found =
+      chance(60) ? value([&](int v) { return this->shape(v) == shape && this->dtype(v) == dtype; })
+                 : -1;
   return found >= 0 ? found : input(shape, dtype);
 }
 
@@ -132,23 +154,31 @@ int Maker::beside(int other) {
   const int found = chance(65) ? value(fits) : -1;
   if (found >= 0) return found;
   Shape made;
-  const std::size_t skipped = chance(25) ? static_cast<std::size_t>(below(static_cast<std::int64_t>(wanted.rank()) + 1)) : 0;
+  const std::size_t skipped =
+      chance(25) ? static_cast<std::size_t>(below(static_cast<std::int64_t>(wanted.rank()) + 1))
+                 : 0;
   for (std::size_t d = skipped; d < wanted.rank(); ++d) made.push_back(chance(20) ? 1 : wanted[d]);
   return input(made, chance(70) ? dtype(other) : any_dtype());
 }
 
-std::string Maker::side(const Shape& shape, std::vector<Axis>& axes, Step& step, bool may_split, bool may_repeat) {
+std::string Maker::side(const Shape& shape, std::vector<Axis>& axes, Step& step, bool may_split,
+                        bool may_repeat) {
   std::vector<std::string> items, used;
   const auto known = [&](std::int64_t size) -> std::string {
     std::vector<std::string> fitting;
     for (const Axis& axis : axes) {
       const bool repeated = std::find(used.begin(), used.end(), axis.name) != used.end();
-      if (axis.size == size && (!repeated || (may_repeat && chance(15)))) fitting.push_back(axis.name);
+      if (axis.size == size && (!repeated || (may_repeat && chance(15))))
+        fitting.push_back(axis.name);
     }
-    return fitting.empty() || !chance(65) ? "" : fitting[static_cast<std::size_t>(below(static_cast<std::int64_t>(fitting.size())))];
+    return fitting.empty() || !chance(65) ? ""
+                                          : fitting[static_cast<std::size_t>(
+                                                below(static_cast<std::int64_t>(fitting.size())))];
   };
   const auto fresh = [&](std::int64_t size) {
-    axes.push_back({std::string(1, static_cast<char>('a' + axes.size() % 26)) + (axes.size() >= 26 ? "2" : ""), size});
+    axes.push_back(
+        {std::string(1, static_cast<char>('a' + axes.size() % 26)) + (axes.size() >= 26 ? "2" : ""),
+         size});
     return axes.back().name;
   };
   const auto name = [&](std::int64_t size) {
@@ -206,7 +236,8 @@ std::vector<std::string> Maker::some(const std::vector<Axis>& axes, int percent)
 
 Program Maker::make() {
   Shape first;
-  for (std::int64_t d = below(8) == 0 ? 0 : 1 + below(3); d > 0; --d) first.push_back(numel(first) > 2000 ? 1 + below(3) : size());
+  for (std::int64_t d = below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
+    first.push_back(numel(first) > 2000 ? 1 + below(3) : size());
   input(first, dtype_);
   int all_weights = 0;
   for (const Operation& op : operations()) all_weights += op.weight;
@@ -245,7 +276,8 @@ Program Maker::make() {
   }
   for (int v = 0; v < static_cast<int>(values_.size()); ++v) {
     const auto i = static_cast<std::size_t>(v);
-    if (program_.steps[i].op && !is_stale_[i] && (!is_read[i] || chance(10))) program_.outputs.push_back(v);
+    if (program_.steps[i].op && !is_stale_[i] && (!is_read[i] || chance(10)))
+      program_.outputs.push_back(v);
   }
   return std::move(program_);
 }

@@ -1,11 +1,15 @@
-// Interval: all values that a correct engine may give for one element, as numbers of the reference interpreter.
+// Interval: all values that a correct engine may give for one element, as numbers of the reference
+// interpreter.
 //
 // The ends come from rules that every engine keeps:
 // - A map rounds after each step. Only a product may stay unrounded (fused multiply-add).
-// - A sum of n terms has any order: it is within n · 2u · Σ|term| of the exact one, with the unit roundoff u of the type
-//   that it computes in; and is exact where each partial sum in any order is.
-// - A function is within `function_ulps` units in the last place, and exact at 0, infinities and NaN.
-// So an interval is a single number, and engines must give its bits, wherever nothing depends on the order.
+// - A sum of n terms has any order: it is within n · 2u · Σ|term| of the exact one, with the unit
+//   roundoff u of the type that it computes in; and is exact where each partial sum in any order
+//   is.
+// - A function is within `function_ulps` units in the last place, and exact at 0, infinities and
+//   NaN.
+// So an interval is a single number, and engines must give its bits, wherever nothing depends on
+// the order.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +36,9 @@ struct Uncertain : std::runtime_error {
 inline constexpr int function_ulps = 4, pow_ulps = 8;
 
 /// Whether a comes before b, where -0 comes before 0.
-inline bool precedes(double a, double b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
+inline bool precedes(double a, double b) {
+  return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+}
 
 class Interval {
  public:
@@ -57,9 +63,12 @@ class Interval {
   /// Whether it may be NaN; with low() > high(), it is.
   bool nan() const { return nan_; }
   bool has_numbers() const { return !(low_ > high_); }
-  bool is_point() const { return !nan_ && low_ == high_ && std::signbit(low_) == std::signbit(high_); }
+  bool is_point() const {
+    return !nan_ && low_ == high_ && std::signbit(low_) == std::signbit(high_);
+  }
   bool contains(double value) const {
-    return std::isnan(value) ? nan_ : has_numbers() && !precedes(value, low_) && !precedes(high_, value);
+    return std::isnan(value) ? nan_
+                             : has_numbers() && !precedes(value, low_) && !precedes(high_, value);
   }
 
   // --- what the interpreter says and asks ---
@@ -71,21 +80,25 @@ class Interval {
     Context& now = context();
     now.compute = op.kind == OpKind::map ? op.compute : compute_type(op.dtype);
     now.kind = op.kind;
-    const bool combines = op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter;
+    const bool combines =
+        op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter;
     now.sums = op.kind == OpKind::contract || (combines && op.combine == Combine::sum);
     now.multiplies = combines && op.combine == Combine::prod;
     now.factors = op.kind == OpKind::contract ? static_cast<int>(op.inputs.size()) : 1;
     now.reduces = false;
     now.flushes = op.kind == OpKind::contract &&
-                  std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId x) { return now.graph->op(x).dtype == DType::bf16; });
+                  std::any_of(op.inputs.begin(), op.inputs.end(),
+                              [&](ValueId x) { return now.graph->op(x).dtype == DType::bf16; });
     now.reorders = op.kind == OpKind::contract && op.inputs.size() > 2;
     for (int a = 0; op.kind == OpKind::contract && a < static_cast<int>(op.axes.size()); ++a) {
       if (is_kept(op, a)) continue;
       now.reduces = true;
-      now.reorders |= !std::all_of(op.reads.begin(), op.reads.end(), [&](const Access& read) { return uses(read, a); });
+      now.reorders |= !std::all_of(op.reads.begin(), op.reads.end(),
+                                   [&](const Access& read) { return uses(read, a); });
     }
   }
-  /// An element or a constant as a step of a map takes it. Where steps are fused, a product of one before stays unrounded.
+  /// An element or a constant as a step of a map takes it. Where steps are fused, a product of one
+  /// before stays unrounded.
   Interval loaded() const {
     if (context().compute == DType::i64) return whole(*this);
     const Interval rounded(in_compute(low_), in_compute(high_));
@@ -98,22 +111,26 @@ class Interval {
     if (context().sums && x.has_numbers()) {
       const bool adds = context().kind != OpKind::contract || context().reduces;
       if (adds && x.high_ == 0 && std::signbit(x.high_)) x = x.with_nan(Interval(x.low_, 0.0));
-      if (context().reduces && x.low_ == 0 && !std::signbit(x.low_)) x = x.with_nan(Interval(-0.0, x.high_));
+      if (context().reduces && x.low_ == 0 && !std::signbit(x.low_))
+        x = x.with_nan(Interval(-0.0, x.high_));
     }
     if (!is_floating(dtype)) return x.stored_whole(dtype);
-    const bool is_product = dtype == DType::f32 && context().compute == DType::f32 && context().kind == OpKind::map;
+    const bool is_product =
+        dtype == DType::f32 && context().compute == DType::f32 && context().kind == OpKind::map;
     if (dtype == DType::f64 || is_product) return x.fresh();
     return x.with_nan(Interval(in_dtype(x.low_, dtype), in_dtype(x.high_, dtype)));
   }
 
   friend Interval operator+(const Interval& a, const Interval& b) {
     if (context().sums) return summed(a, b);
-    return corners(a, b, [](double x, double y) { return rounded(x + y, sum_error(x, y, x + y) != 0); });
+    return corners(a, b,
+                   [](double x, double y) { return rounded(x + y, sum_error(x, y, x + y) != 0); });
   }
   friend Interval operator-(const Interval& a, const Interval& b) { return a + negated(b); }
   friend Interval operator*(const Interval& a, const Interval& b) {
     if (context().reorders && (a.is_wild() || b.is_wild())) return anything();
-    Interval x = context().flushes ? corners(a.flushed(), b.flushed(), product) : corners(a, b, product);
+    Interval x =
+        context().flushes ? corners(a.flushed(), b.flushed(), product) : corners(a, b, product);
     if (a.straddles_zero_beside_infinity(b) || b.straddles_zero_beside_infinity(a)) x = anything();
     if (context().multiplies) {
       x.terms_ = a.terms_ + b.terms_;
@@ -125,22 +142,30 @@ class Interval {
     return x;
   }
   friend Interval operator/(const Interval& a, const Interval& b) {
-    if (b.has_numbers() && b.low_ <= 0 && b.high_ >= 0 && !(b.is_point() && a.is_point())) return anything();
+    if (b.has_numbers() && b.low_ <= 0 && b.high_ >= 0 && !(b.is_point() && a.is_point()))
+      return anything();
     return corners(a, b, [](double x, double y) {
       const double q = x / y;
       return rounded(q, std::isfinite(q) && std::fma(q, y, -x) != 0);
     });
   }
-  friend Interval operator<(const Interval& a, const Interval& b) { return truth(a.low_ < b.high_, !(a.high_ < b.low_), a, b); }
-  friend Interval operator<=(const Interval& a, const Interval& b) { return truth(a.low_ <= b.high_, !(a.high_ <= b.low_), a, b); }
+  friend Interval operator<(const Interval& a, const Interval& b) {
+    return truth(a.low_ < b.high_, !(a.high_ < b.low_), a, b);
+  }
+  friend Interval operator<=(const Interval& a, const Interval& b) {
+    return truth(a.low_ <= b.high_, !(a.high_ <= b.low_), a, b);
+  }
   friend Interval operator>(const Interval& a, const Interval& b) { return b < a; }
   friend Interval operator>=(const Interval& a, const Interval& b) { return b <= a; }
   friend Interval operator==(const Interval& a, const Interval& b) {
-    return truth(a.low_ <= b.high_ && b.low_ <= a.high_, !(a.low_ == b.high_ && a.high_ == b.low_), a, b);
+    return truth(a.low_ <= b.high_ && b.low_ <= a.high_, !(a.low_ == b.high_ && a.high_ == b.low_),
+                 a, b);
   }
   friend Interval operator!=(const Interval& a, const Interval& b) { return is_zero(a == b); }
   friend Interval minimum(const Interval& a, const Interval& b) { return chosen(a, b, -1); }
-  friend Interval maximum(const Interval& a, const Interval& b) { return whole(turned(chosen(turned(a), turned(b), -1))); }
+  friend Interval maximum(const Interval& a, const Interval& b) {
+    return whole(turned(chosen(turned(a), turned(b), -1)));
+  }
   friend Interval select(const Interval& condition, const Interval& a, const Interval& b) {
     const Interval test = is_nonzero(condition);
     return test.low_ == 1 ? a : test.high_ == 0 ? b : hull(a, b);
@@ -162,72 +187,136 @@ class Interval {
     const bool may_differ = a.nan_ || (a.has_numbers() && !(a.low_ == 0 && a.high_ == 0));
     return {may_be_zero ? 0.0 : 1.0, may_differ ? 1.0 : 0.0};
   }
-  friend Interval negated(const Interval& a) { return a.with_nan(a.has_numbers() ? whole(Interval(-a.high_, -a.low_)) : only_nan()); }
+  friend Interval negated(const Interval& a) {
+    return a.with_nan(a.has_numbers() ? whole(Interval(-a.high_, -a.low_)) : only_nan());
+  }
   friend Interval abs(const Interval& a) {
     if (!a.has_numbers() || !std::signbit(a.low_)) return a;
     if (std::signbit(a.high_)) return negated(a);
-    return a.with_nan(whole(Interval(0.0, std::max(-a.low_, a.high_))));  // the lowest whole number is its own
+    return a.with_nan(
+        whole(Interval(0.0, std::max(-a.low_, a.high_))));  // the lowest whole number is its own
   }
-  friend Interval sqrt(const Interval& a) { return a.mapped(0, [](double v) { return rounded(std::sqrt(v), false); }, {.from = -0.0}); }
+  friend Interval sqrt(const Interval& a) {
+    return a.mapped(0, [](double v) { return rounded(std::sqrt(v), false); }, {.from = -0.0});
+  }
   friend Interval rsqrt(const Interval& a) {
     if (a.has_numbers() && a.low_ <= 0 && !a.is_point()) return anything();
     return a.mapped(function_ulps, [](double v) { return Interval(1 / std::sqrt(v)); });
   }
-  friend Interval exp(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp(v)); }, {.least = 0.0}); }
-  friend Interval log(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }, {.from = -0.0}); }
-  friend Interval exp2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::exp2(v)); }, {.least = 0.0}); }
-  friend Interval expm1(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::expm1(v)); }, {.least = -1.0}); }
-  friend Interval log2(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log2(v)); }, {.from = -0.0}); }
-  friend Interval log1p(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::log1p(v)); }, {.from = -1.0}); }
-  friend Interval sinh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::sinh(v)); }); }
-  friend Interval atan(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::atan(v)); }); }
+  friend Interval exp(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::exp(v)); }, {.least = 0.0});
+  }
+  friend Interval log(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::log(v)); }, {.from = -0.0});
+  }
+  friend Interval exp2(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::exp2(v)); }, {.least = 0.0});
+  }
+  friend Interval expm1(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::expm1(v)); },
+                    {.least = -1.0});
+  }
+  friend Interval log2(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::log2(v)); }, {.from = -0.0});
+  }
+  friend Interval log1p(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::log1p(v)); },
+                    {.from = -1.0});
+  }
+  friend Interval sinh(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::sinh(v)); });
+  }
+  friend Interval atan(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::atan(v)); });
+  }
   // These end at -1 and 1.
-  friend Interval asin(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::asin(v)); }, {.from = -1, .to = 1}); }
-  friend Interval acos(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::acos(v)); }, {.from = -1, .to = 1}); }
+  friend Interval asin(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::asin(v)); },
+                    {.from = -1, .to = 1});
+  }
+  friend Interval acos(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::acos(v)); },
+                    {.from = -1, .to = 1});
+  }
   friend Interval erfinv(const Interval& a) {
-    return a.mapped(function_ulps, [](double v) { return Interval(reference::erfinv(v)); }, {.from = -1, .to = 1});
+    return a.mapped(function_ulps, [](double v) { return Interval(reference::erfinv(v)); },
+                    {.from = -1, .to = 1});
   }
   // These rise and fall.
   friend Interval sin(const Interval& a) { return a.wave(std::sin); }
   friend Interval cos(const Interval& a) { return a.wave(std::cos); }
   friend Interval tan(const Interval& a) { return a.at_point(std::tan); }
   friend Interval cosh(const Interval& a) { return a.dipping(std::cosh, 0); }
-  friend Interval floor(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::floor(v)); }); }
-  friend Interval ceil(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::ceil(v)); }); }
-  friend Interval round(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::nearbyint(v)); }); }
-  friend Interval trunc(const Interval& a) { return a.mapped(0, [](double v) { return Interval(std::trunc(v)); }); }
-  friend Interval atan2(const Interval& a, const Interval& b) { return at_points(a, b, function_ulps, [](double x, double y) { return std::atan2(x, y); }); }
-  friend Interval hypot(const Interval& a, const Interval& b) { return at_points(a, b, function_ulps, [](double x, double y) { return std::hypot(x, y); }); }
+  friend Interval floor(const Interval& a) {
+    return a.mapped(0, [](double v) { return Interval(std::floor(v)); });
+  }
+  friend Interval ceil(const Interval& a) {
+    return a.mapped(0, [](double v) { return Interval(std::ceil(v)); });
+  }
+  friend Interval round(const Interval& a) {
+    return a.mapped(0, [](double v) { return Interval(std::nearbyint(v)); });
+  }
+  friend Interval trunc(const Interval& a) {
+    return a.mapped(0, [](double v) { return Interval(std::trunc(v)); });
+  }
+  friend Interval atan2(const Interval& a, const Interval& b) {
+    return at_points(a, b, function_ulps, [](double x, double y) { return std::atan2(x, y); });
+  }
+  friend Interval hypot(const Interval& a, const Interval& b) {
+    return at_points(a, b, function_ulps, [](double x, double y) { return std::hypot(x, y); });
+  }
   friend Interval remainder(const Interval& a, const Interval& b) {
     // fmod is exact; the sum after it rounds.
-    return at_points(a, b, 0, [](double x, double y) { return reference::remainder(x, y) + (is_integral(context().compute) ? 0.0 : -0.0); });
+    return at_points(a, b, 0, [](double x, double y) {
+      return reference::remainder(x, y) + (is_integral(context().compute) ? 0.0 : -0.0);
+    });
   }
   template <class F>
   friend Interval on_bits(const Interval& a, const Interval& b, F f) {
-    return whole(at_points(a, b, 0, [f](double x, double y) { return reference::on_bits(x, y, f); }));
+    return whole(
+        at_points(a, b, 0, [f](double x, double y) { return reference::on_bits(x, y, f); }));
   }
-  friend Interval tanh(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); }, {.least = -1, .most = 1}); }
-  friend Interval erf(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); }, {.least = -1, .most = 1}); }
-  friend Interval sigmoid(const Interval& a) { return a.mapped(function_ulps, [](double v) { return Interval(reference::sigmoid(v)); }, {.least = 0, .most = 1}); }
+  friend Interval tanh(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::tanh(v)); },
+                    {.least = -1, .most = 1});
+  }
+  friend Interval erf(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(std::erf(v)); },
+                    {.least = -1, .most = 1});
+  }
+  friend Interval sigmoid(const Interval& a) {
+    return a.mapped(function_ulps, [](double v) { return Interval(reference::sigmoid(v)); },
+                    {.least = 0, .most = 1});
+  }
   friend Interval normal_cdf(const Interval& a) {
-    return a.mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); }, {.least = 0, .most = 1});
+    return a.mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); },
+                    {.least = 0, .most = 1});
   }
-  friend Interval silu(const Interval& a) { return a.dipping(reference::silu, -1.2784645427610738); }
-  friend Interval gelu(const Interval& a) { return a.dipping(reference::gelu, -0.75179152770330635); }
+  friend Interval silu(const Interval& a) {
+    return a.dipping(reference::silu, -1.2784645427610738);
+  }
+  friend Interval gelu(const Interval& a) {
+    return a.dipping(reference::gelu, -0.75179152770330635);
+  }
   friend Interval pow(const Interval& a, const Interval& b) {
     const bool whole_numbers = is_integral(context().compute);
     if (whole_numbers && !(a.is_point() && b.is_point() && b.low_ >= 0)) return anything();
-    if (!(a.is_point() && b.is_point()) && !(a.has_numbers() && a.low_ > 0 && !a.nan_ && !b.nan_)) return anything();
+    if (!(a.is_point() && b.is_point()) && !(a.has_numbers() && a.low_ > 0 && !a.nan_ && !b.nan_))
+      return anything();
     return corners(a, b, [&](double x, double y) {
       const double value = std::pow(x, y);
-      if (whole_numbers || std::isnan(value) || y == 1 || y == 0 || x == 1 || x == 0 || std::isinf(x)) return whole(Interval(value));
+      if (whole_numbers || std::isnan(value) || y == 1 || y == 0 || x == 1 || x == 0 ||
+          std::isinf(x))
+        return whole(Interval(value));
       return widened(value, pow_ulps);
     });
   }
   friend Interval normal_quantile(const Interval& a) {
     return a.mapped(function_ulps, [](double v) { return Interval(random::normal_quantile(v)); });
   }
-  friend Interval normal(const Interval& a) { return widened(random::normal_of_uniform(a.low_), function_ulps); }
+  friend Interval normal(const Interval& a) {
+    return widened(random::normal_of_uniform(a.low_), function_ulps);
+  }
   friend double value_of(const Interval& a) {
     if (!a.has_numbers()) return std::numeric_limits<double>::quiet_NaN();
     if (a.nan_ || a.low_ != a.high_) throw Uncertain();
@@ -240,8 +329,9 @@ class Interval {
     DType compute = DType::f32;
     OpKind kind = OpKind::map;
     bool sums = false, multiplies = false;
-    bool reduces = false;   // a contraction that sums
-    bool flushes = false;   // one of bf16, whose instructions take subnormal numbers for 0 and give none
+    bool reduces = false;  // a contraction that sums
+    bool flushes =
+        false;  // one of bf16, whose instructions take subnormal numbers for 0 and give none
     bool reorders = false;  // one that may sum an operand, or multiply two of three, first
     int factors = 1;
   };
@@ -286,41 +376,59 @@ class Interval {
   }
   /// A function that falls up to `bottom` and rises from there.
   Interval dipping(double (*f)(double), double bottom) const {
-    const auto values = [&](const Interval& x) { return x.mapped(function_ulps, [f](double v) { return Interval(f(v)); }); };
+    const auto values = [&](const Interval& x) {
+      return x.mapped(function_ulps, [f](double v) { return Interval(f(v)); });
+    };
     const Interval ends = values(*this);
-    return has_numbers() && low_ < bottom && bottom < high_ ? hull(ends, values(Interval(bottom))) : ends;
+    return has_numbers() && low_ < bottom && bottom < high_ ? hull(ends, values(Interval(bottom)))
+                                                            : ends;
   }
   static Interval hull(const Interval& a, const Interval& b) {
     if (!a.has_numbers()) return a.has_numbers() == b.has_numbers() ? a : hull(b, a);
     Interval x = a;
-    if (b.has_numbers()) x = Interval(precedes(b.low_, a.low_) ? b.low_ : a.low_, precedes(a.high_, b.high_) ? b.high_ : a.high_);
+    if (b.has_numbers())
+      x = Interval(precedes(b.low_, a.low_) ? b.low_ : a.low_,
+                   precedes(a.high_, b.high_) ? b.high_ : a.high_);
     x.nan_ = a.nan_ || b.nan_;
     return x;
   }
 
   /// The numbers of the other sign, which need not be of the type.
-  static Interval turned(const Interval& a) { return a.with_nan(a.has_numbers() ? Interval(-a.high_, -a.low_) : only_nan()); }
+  static Interval turned(const Interval& a) {
+    return a.with_nan(a.has_numbers() ? Interval(-a.high_, -a.low_) : only_nan());
+  }
 
   // --- rounding ---
 
   static int lowest_bit(double x) {
     if (x == 0 || !std::isfinite(x)) return 2000;
-    const auto bits = std::bit_cast<std::uint64_t>(x), fraction = bits & ((std::uint64_t{1} << 52) - 1);
+    const auto bits = std::bit_cast<std::uint64_t>(x),
+               fraction = bits & ((std::uint64_t{1} << 52) - 1);
     const int exponent = static_cast<int>(bits >> 52 & 0x7ff);
-    return exponent == 0 ? std::countr_zero(fraction) - 1074 : std::countr_zero(fraction | std::uint64_t{1} << 52) + exponent - 1075;
+    return exponent == 0 ? std::countr_zero(fraction) - 1074
+                         : std::countr_zero(fraction | std::uint64_t{1} << 52) + exponent - 1075;
   }
   // Not inline: GCC 12 leaves out the conversion of what nextafter gives.
-  [[gnu::noinline]] static double in_compute(double x) { return context().compute == DType::f32 ? static_cast<double>(convert<float>(x)) : x; }
+  [[gnu::noinline]] static double in_compute(double x) {
+    return context().compute == DType::f32 ? static_cast<double>(convert<float>(x)) : x;
+  }
   static double in_dtype(double x, DType dtype) {
-    return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
+    return visit(dtype,
+                 [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
   }
   static double digits() { return context().compute == DType::f32 ? 24 : 53; }
-  static double largest() { return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).max; }
-  static double tiniest() { return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).smallest_subnormal; }
+  static double largest() {
+    return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).max;
+  }
+  static double tiniest() {
+    return finfo(context().compute == DType::f32 ? DType::f32 : DType::f64).smallest_subnormal;
+  }
   /// Whole numbers beyond what doubles hold exactly are not followed: they may wrap.
   static Interval whole(Interval x) {
     const double least = context().compute == DType::u64 ? 0 : -0x1p53;
-    if (is_integral(context().compute) && x.has_numbers() && !(x.low_ >= least && x.high_ <= 0x1p53)) return anything();
+    if (is_integral(context().compute) && x.has_numbers() &&
+        !(x.low_ >= least && x.high_ <= 0x1p53))
+      return anything();
     // Whole numbers have one zero.
     if (is_integral(context().compute)) return Interval(x.low_ + 0.0, x.high_ + 0.0);
     return x;
@@ -328,8 +436,10 @@ class Interval {
   /// The rounded value of a step; `inexact` if the double is not yet it.
   static Interval rounded(double value, bool inexact) {
     if (is_integral(context().compute)) return whole(Interval(value));
-    if (context().compute != DType::f32 || !inexact || !std::isfinite(value)) return Interval(in_compute(value));
-    return {in_compute(std::nextafter(value, -INFINITY)), in_compute(std::nextafter(value, INFINITY))};
+    if (context().compute != DType::f32 || !inexact || !std::isfinite(value))
+      return Interval(in_compute(value));
+    return {in_compute(std::nextafter(value, -INFINITY)),
+            in_compute(std::nextafter(value, INFINITY))};
   }
   static double sum_error(double x, double y, double sum) {
     if (!std::isfinite(sum)) return 0;
@@ -351,7 +461,8 @@ class Interval {
   }
   static Interval widened(double value, int ulps) {
     if (!std::isfinite(value)) return Interval(value);
-    const double unit = std::max(std::ldexp(std::abs(value), context().compute == DType::f32 ? -23 : -52), tiniest());
+    const double unit = std::max(
+        std::ldexp(std::abs(value), context().compute == DType::f32 ? -23 : -52), tiniest());
     return {in_compute(value - ulps * unit), in_compute(value + ulps * unit)};
   }
 
@@ -363,7 +474,9 @@ class Interval {
     const bool nan = a.nan_ || b.nan_;
     if (!a.has_numbers() || !b.has_numbers()) return only_nan();
     Interval x = f(a.low_, b.low_);
-    const auto is_one = [](const Interval& v) { return v.low_ == v.high_ && std::signbit(v.low_) == std::signbit(v.high_); };
+    const auto is_one = [](const Interval& v) {
+      return v.low_ == v.high_ && std::signbit(v.low_) == std::signbit(v.high_);
+    };
     if (!(is_one(a) && is_one(b))) {
       const Interval others[] = {f(a.low_, b.high_), f(a.high_, b.low_), f(a.high_, b.high_)};
       bool is_lost = !x.has_numbers();
@@ -371,7 +484,8 @@ class Interval {
         is_lost |= !other.has_numbers();
         x = hull(x, other);
       }
-      // Infinities of both signs, or 0 and an infinity, met at a corner; what lies between may be any number.
+      // Infinities of both signs, or 0 and an infinity, met at a corner; what lies between may be
+      // any number.
       if (is_lost) x = anything();
     }
     x.nan_ |= nan;
@@ -381,7 +495,8 @@ class Interval {
   struct Bounds {
     double from = -INFINITY, to = INFINITY, least = -INFINITY, most = INFINITY;
   };
-  /// Of an increasing function (or a decreasing one) with an error of so many units in the last place, where it is not exact.
+  /// Of an increasing function (or a decreasing one) with an error of so many units in the last
+  /// place, where it is not exact.
   template <class F>
   Interval mapped(int ulps, F&& f, Bounds bounds = {}) const {
     if (!has_numbers() || high_ < bounds.from || low_ > bounds.to) return only_nan();
@@ -393,8 +508,10 @@ class Interval {
       return Interval(std::max(wide.low_, bounds.least), std::min(wide.high_, bounds.most));
     };
     if (low_ == high_ && std::signbit(low_) == std::signbit(high_)) return with_nan(at(low_));
-    // What it is at the edge, a pole perhaps, is among the values of an argument that may lie on either side.
-    Interval x = hull(at(low_ < bounds.from ? bounds.from : low_), at(high_ > bounds.to ? bounds.to : high_));
+    // What it is at the edge, a pole perhaps, is among the values of an argument that may lie on
+    // either side.
+    Interval x = hull(at(low_ < bounds.from ? bounds.from : low_),
+                      at(high_ > bounds.to ? bounds.to : high_));
     x.nan_ |= nan_ || low_ < bounds.from || high_ > bounds.to;
     return x;
   }
@@ -406,10 +523,14 @@ class Interval {
   /// The least; of zeros of either sign, any.
   static Interval chosen(const Interval& a, const Interval& b, int) {
     if (!a.has_numbers() || !b.has_numbers()) return only_nan();
-    Interval x(precedes(b.low_, a.low_) ? b.low_ : a.low_, precedes(b.high_, a.high_) ? b.high_ : a.high_);
-    const auto has_zero = [](const Interval& v, bool negative) { return v.contains(negative ? -0.0 : 0.0); };
+    Interval x(precedes(b.low_, a.low_) ? b.low_ : a.low_,
+               precedes(b.high_, a.high_) ? b.high_ : a.high_);
+    const auto has_zero = [](const Interval& v, bool negative) {
+      return v.contains(negative ? -0.0 : 0.0);
+    };
     if (x.low_ == 0 || x.high_ == 0) {
-      const bool ties = (has_zero(a, true) && has_zero(b, false)) || (has_zero(a, false) && has_zero(b, true));
+      const bool ties =
+          (has_zero(a, true) && has_zero(b, false)) || (has_zero(a, false) && has_zero(b, true));
       if (ties) x = Interval(x.low_ == 0 ? -0.0 : x.low_, x.high_ == 0 ? 0.0 : x.high_);
     }
     x.nan_ = a.nan_ || b.nan_;
@@ -423,7 +544,8 @@ class Interval {
     return x;
   }
   bool is_wild() const {
-    return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30 || (magnitude_ != 0 && magnitude_ < 0x1p-30);
+    return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30 ||
+           (magnitude_ != 0 && magnitude_ < 0x1p-30);
   }
   bool straddles_zero_beside_infinity(const Interval& b) const {
     const bool zero = has_numbers() && low_ <= 0 && high_ >= 0 && !is_point();
@@ -441,10 +563,12 @@ class Interval {
     const double low = a.low_ + b.low_, high = a.high_ + b.high_;
     // Infinities of both signs are not to meet in the middle either.
     const bool is_plain = std::isfinite(low) && std::isfinite(high);
-    Interval x = is_plain ? Interval(low, high) : corners(a, b, [](double v, double w) { return Interval(v + w); });
+    Interval x = is_plain ? Interval(low, high)
+                          : corners(a, b, [](double v, double w) { return Interval(v + w); });
     x.nan_ |= a.nan_ || b.nan_;
     x.terms_ = a.terms_ + b.terms_;
-    x.magnitude_ = (std::isfinite(a.magnitude_) ? a.magnitude_ : 0) + (std::isfinite(b.magnitude_) ? b.magnitude_ : 0);
+    x.magnitude_ = (std::isfinite(a.magnitude_) ? a.magnitude_ : 0) +
+                   (std::isfinite(b.magnitude_) ? b.magnitude_ : 0);
     x.granule_ = std::min(a.granule_, b.granule_);
     return x;
   }
@@ -454,7 +578,8 @@ class Interval {
     if (is_integral(context().compute)) return whole(fresh());
     const bool is_sum = context().sums;
     const double finite = std::isfinite(magnitude_) ? magnitude_ : 0;
-    if (finite > largest() / 2 || (!is_sum && (magnitude_ > largest() / 2 || smallest_ < finfo(context().compute).tiny))) {
+    if (finite > largest() / 2 ||
+        (!is_sum && (magnitude_ > largest() / 2 || smallest_ < finfo(context().compute).tiny))) {
       // A single term is as it is.
       if (terms_ > 1 || context().factors > 1) return anything();
     }
@@ -462,8 +587,10 @@ class Interval {
     // A part below this is lost.
     const double least = context().flushes ? 0x1p-126 : tiniest();
     if (low_ == high_ && !nan_) {
-      const bool is_exact = is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) && granule_ >= std::ilogb(least)
-                                   : in_compute(low_) == low_;
+      const bool is_exact =
+          is_sum ? finite <= std::ldexp(1.0, static_cast<int>(digits()) + granule_) &&
+                       granule_ >= std::ilogb(least)
+                 : in_compute(low_) == low_;
       if (is_exact && in_compute(low_) == low_) return fresh();
     }
     if (terms_ == 1 && context().factors <= 2) {
@@ -480,7 +607,8 @@ class Interval {
   /// The numbers of an integer dtype. Some limits of 64 bits are rounded up.
   static Interval limits(DType dtype) {
     return visit(dtype, []<class T>(std::type_identity<T>) {
-      return Interval(convert<double>(std::numeric_limits<T>::min()), convert<double>(std::numeric_limits<T>::max()));
+      return Interval(convert<double>(std::numeric_limits<T>::min()),
+                      convert<double>(std::numeric_limits<T>::max()));
     });
   }
   Interval stored_whole(DType dtype) const {
@@ -494,21 +622,25 @@ class Interval {
       return std::abs(wrapped) > 0x1p53 ? all : Interval(wrapped);
     }
     if (!has_numbers()) return Interval(0.0);
-    const auto whole_number = [&](double v) { return std::clamp(std::trunc(v), least, most) + 0.0; };
+    const auto whole_number = [&](double v) {
+      return std::clamp(std::trunc(v), least, most) + 0.0;
+    };
     const Interval x(whole_number(low_), whole_number(high_));
     return nan_ ? hull(x, Interval(0.0)) : x;
   }
   static double in_integer(std::int64_t x, DType dtype) {
-    return visit(dtype, [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
+    return visit(dtype,
+                 [&]<class T>(std::type_identity<T>) { return convert<double>(convert<T>(x)); });
   }
 
   double low_ = 0, high_ = 0;  // -0 before 0
   bool nan_ = false;
   // Of a combination of many:
   double terms_ = 1;
-  double magnitude_ = 0;       // Σ|term|, or the product of those above 1
-  double smallest_ = INFINITY; // the product of those below 1
-  int granule_ = 2000;         // every term is a multiple of this power of two; -5000: none is known exactly
+  double magnitude_ = 0;        // Σ|term|, or the product of those above 1
+  double smallest_ = INFINITY;  // the product of those below 1
+  int granule_ =
+      2000;  // every term is a multiple of this power of two; -5000: none is known exactly
 };
 
 }  // namespace ein::attack

@@ -1,5 +1,6 @@
-// ein_attack --seeds A..B [--write FILE] [--most N] [--show SEED]: random programs, each in every way that it can be run.
-// --write leaves what the programs that held are and give, for peers.py. Exits with 1 where one did not hold.
+// ein_attack --seeds A..B [--write FILE] [--most N] [--show SEED]: random programs, each in every
+// way that it can be run. --write leaves what the programs that held are and give, for peers.py.
+// Exits with 1 where one did not hold.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -55,22 +56,26 @@ std::string line_of(const Program& program, const Verdict& verdict) {
   std::size_t input = 0;
   for (std::size_t v = 0; v < program.steps.size(); ++v) {
     text += v > 0 ? ", {" : "{";
-    text += "\"shape\": " + list_of(program.types[v].shape) + ", \"dtype\": \"" + std::string(name(program.types[v].dtype)) + "\"";
+    text += "\"shape\": " + list_of(program.types[v].shape) + ", \"dtype\": \"" +
+            std::string(name(program.types[v].dtype)) + "\"";
     if (program.steps[v].op) {
       text += ", \"name\": " + quoted(program.steps[v].op->name) + ", \"call\": " + quoted(peer[v]);
     } else {
       const Input& given = program.inputs[input++];
-      text += std::string(", \"state\": ") + (given.is_state ? "true" : "false") + ", \"values\": " + bytes_of(given.runs[0], [](double x) { return x; });
+      text += std::string(", \"state\": ") + (given.is_state ? "true" : "false") +
+              ", \"values\": " + bytes_of(given.runs[0], [](double x) { return x; });
     }
     text += "}";
   }
   text += "], \"outputs\": [";
   for (std::size_t o = 0; o < program.outputs.size(); ++o) {
     const auto& expected = verdict.expected[o];
-    text += std::string(o > 0 ? ", " : "") + "{\"value\": " + std::to_string(program.outputs[o]) +
-            ", \"low\": " + bytes_of(expected, [](const Interval& x) { return x.low(); }) +
-            ", \"high\": " + bytes_of(expected, [](const Interval& x) { return x.high(); }) +
-            ", \"nan\": " + bytes_of(expected, [](const Interval& x) { return x.nan() ? 1.0 : 0.0; }) + "}";
+    text +=
+        std::string(o > 0 ? ", " : "") + "{\"value\": " + std::to_string(program.outputs[o]) +
+        ", \"low\": " + bytes_of(expected, [](const Interval& x) { return x.low(); }) +
+        ", \"high\": " + bytes_of(expected, [](const Interval& x) { return x.high(); }) +
+        ", \"nan\": " + bytes_of(expected, [](const Interval& x) { return x.nan() ? 1.0 : 0.0; }) +
+        "}";
   }
   return text + "]}\n";
 }
@@ -120,8 +125,9 @@ int run_campaign(int argc, char** argv) {
       out << line_of(program, verdict);
     }
   }
-  std::cout << last - first + 1 << " programs, " << wrong << " wrong, " << refused << " refused by compile, " << uncertain
-            << " depend on rounding; " << elements << " elements, " << points << " of them exact\n";
+  std::cout << last - first + 1 << " programs, " << wrong << " wrong, " << refused
+            << " refused by compile, " << uncertain << " depend on rounding; " << elements
+            << " elements, " << points << " of them exact\n";
   return wrong > 0 ? 1 : 0;
 }
 

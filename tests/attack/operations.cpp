@@ -45,16 +45,25 @@ bool make_beside_number(Maker& maker, Step& step) {
 
 template <Tensor (*F)(const Tensor&)>
 Operation unary(const std::string& name, int weight = 3, bool peers_have_it = true) {
-  return {name, make_unary, [](const Step&, Args x) { return F(x[0]); }, "ein::" + name + "($0)", peers_have_it ? name + "($0)" : "", weight};
+  return {name,
+          make_unary,
+          [](const Step&, Args x) { return F(x[0]); },
+          "ein::" + name + "($0)",
+          peers_have_it ? name + "($0)" : "",
+          weight};
 }
 template <Tensor (*F)(Operand, Operand)>
-void add_binary(std::vector<Operation>& table, const std::string& name, int weight, bool peers_have_it = true) {
+void add_binary(std::vector<Operation>& table, const std::string& name, int weight,
+                bool peers_have_it = true) {
   const std::string cpp = "ein::" + name, peer = peers_have_it ? name : "";
-  table.push_back({name, make_binary, [](const Step&, Args x) { return F(x[0], x[1]); }, cpp + "($0, $1)", peer.empty() ? "" : peer + "($0, $1)", weight});
-  table.push_back({name + " number", make_beside_number, [](const Step& s, Args x) { return F(x[0], s.numbers[0]); },
-                   cpp + "($0, $n0)", peer.empty() ? "" : peer + "($0, $n0)", weight / 2});
-  table.push_back({"number " + name, make_beside_number, [](const Step& s, Args x) { return F(s.numbers[0], x[0]); },
-                   cpp + "($n0, $0)", peer.empty() ? "" : peer + "($n0, $0)", weight / 3});
+  table.push_back({name, make_binary, [](const Step&, Args x) { return F(x[0], x[1]); },
+                   cpp + "($0, $1)", peer.empty() ? "" : peer + "($0, $1)", weight});
+  table.push_back({name + " number", make_beside_number,
+                   [](const Step& s, Args x) { return F(x[0], s.numbers[0]); }, cpp + "($0, $n0)",
+                   peer.empty() ? "" : peer + "($0, $n0)", weight / 2});
+  table.push_back({"number " + name, make_beside_number,
+                   [](const Step& s, Args x) { return F(s.numbers[0], x[0]); }, cpp + "($n0, $0)",
+                   peer.empty() ? "" : peer + "($n0, $0)", weight / 3});
 }
 
 // --- patterns ---
@@ -66,25 +75,32 @@ std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(stream), {}};
 }
 
-/// Now and then, `...` in place of an axis, or of two in a row, that every side has or lacks alike; and another dtype for
-/// the result.
+/// Now and then, `...` in place of an axis, or of two in a row, that every side has or lacks alike;
+/// and another dtype for the result.
 void vary(Maker& maker, Step& step, bool has_dtype) {
   if (has_dtype && maker.chance(8)) step.as = maker.any_dtype();
   if (!maker.chance(12)) return;
   std::vector<std::string> pattern = words(std::regex_replace(step.pattern, std::regex(","), " ,"));
-  const auto is_axis = [](const std::string& word) { return std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c); }); };
-  const auto first = static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(pattern.size())));
+  const auto is_axis = [](const std::string& word) {
+    return std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c); });
+  };
+  const auto first =
+      static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(pattern.size())));
   std::vector<std::string> run;
-  for (std::size_t i = first; i < pattern.size() && run.size() < 2 && is_axis(pattern[i]) && pattern[i] != "1"; ++i) run.push_back(pattern[i]);
+  for (std::size_t i = first;
+       i < pattern.size() && run.size() < 2 && is_axis(pattern[i]) && pattern[i] != "1"; ++i)
+    run.push_back(pattern[i]);
   if (run.size() == 2 && maker.chance(50)) run.pop_back();
   if (run.empty()) return;
   std::string result;
   for (auto at = pattern.begin(); at != pattern.end();) {
-    const bool is_here = static_cast<std::size_t>(pattern.end() - at) >= run.size() && std::equal(run.begin(), run.end(), at);
+    const bool is_here = static_cast<std::size_t>(pattern.end() - at) >= run.size() &&
+                         std::equal(run.begin(), run.end(), at);
     result += (result.empty() || *at == "," ? "" : " ") + (is_here ? "..." : *at);
     at += is_here ? static_cast<std::ptrdiff_t>(run.size()) : 1;
   }
-  step.pattern = result;  // where a name of the run is left over, the call is an Error and another is tried
+  step.pattern =
+      result;  // where a name of the run is left over, the call is an Error and another is tried
 }
 
 std::int64_t points(const std::vector<Maker::Axis>& axes) {
@@ -101,12 +117,17 @@ bool make_einsum(Maker& maker, Step& step) {
   step.pattern = maker.side(maker.shape(first), axes, step, true, true);
   step.args = {first};
   for (int k = 1; k < N; ++k) {
-    int other = maker.chance(60) ? maker.value([&](int v) { return maker.dtype(v) == maker.dtype(first); }) : -1;
+    int other = maker.chance(60)
+                    ? maker.value([&](int v) { return maker.dtype(v) == maker.dtype(first); })
+                    : -1;
     if (other < 0) {
       Shape shape;
       for (std::int64_t d = maker.below(4); d > 0; --d) {
         const bool shared = !axes.empty() && maker.chance(60);
-        shape.push_back(shared ? axes[static_cast<std::size_t>(maker.below(static_cast<std::int64_t>(axes.size())))].size : maker.size());
+        shape.push_back(shared ? axes[static_cast<std::size_t>(
+                                          maker.below(static_cast<std::int64_t>(axes.size())))]
+                                     .size
+                               : maker.size());
       }
       if (numel(shape) > 20000) return false;
       other = maker.input(shape, maker.dtype(first));
@@ -120,7 +141,8 @@ bool make_einsum(Maker& maker, Step& step) {
   return step.sizes.size() <= 5;
 }
 Tensor run_einsum(const Step& s, Args x) {
-  return with_sizes(s, [&](const auto&... sizes) { return einsum(x, runtime(s.pattern), sizes...); });
+  return with_sizes(s,
+                    [&](const auto&... sizes) { return einsum(x, runtime(s.pattern), sizes...); });
 }
 
 bool make_move(Maker& maker, Step& step, bool repeats) {
@@ -142,10 +164,12 @@ bool make_move(Maker& maker, Step& step, bool repeats) {
 bool make_rearrange(Maker& maker, Step& step) { return make_move(maker, step, false); }
 bool make_repeat(Maker& maker, Step& step) { return make_move(maker, step, true); }
 Tensor run_rearrange(const Step& s, Args x) {
-  return with_sizes(s, [&](const auto&... sizes) { return rearrange(x[0], runtime(s.pattern), sizes...); });
+  return with_sizes(
+      s, [&](const auto&... sizes) { return rearrange(x[0], runtime(s.pattern), sizes...); });
 }
 Tensor run_repeat(const Step& s, Args x) {
-  return with_sizes(s, [&](const auto&... sizes) { return repeat(x[0], runtime(s.pattern), sizes...); });
+  return with_sizes(
+      s, [&](const auto&... sizes) { return repeat(x[0], runtime(s.pattern), sizes...); });
 }
 
 template <Reduction R>
@@ -161,11 +185,16 @@ bool make_reduce(Maker& maker, Step& step) {
 template <Reduction R>
 Operation reduction() {
   const std::string name(ein::name(R));
-  return {"reduce " + name, make_reduce<R>,
+  return {"reduce " + name,
+          make_reduce<R>,
           [](const Step& s, Args x) {
-            return with_sizes(s, [&](const auto&... sizes) { return reduce(x[0], runtime(s.pattern), R, sizes...); });
+            return with_sizes(s, [&](const auto&... sizes) {
+              return reduce(x[0], runtime(s.pattern), R, sizes...);
+            });
           },
-          "ein::reduce($0, $p, \"" + name + "\"$h)", "reduce($0, $p, \"" + name + "\"$h)", R == Reduction::sum ? 6 : 2};
+          "ein::reduce($0, $p, \"" + name + "\"$h)",
+          "reduce($0, $p, \"" + name + "\"$h)",
+          R == Reduction::sum ? 6 : 2};
 }
 
 /// A pattern with one axis in brackets, or some at the end; its size is step.whole[0].
@@ -176,14 +205,19 @@ bool make_bracketed(Maker& maker, Step& step, int x, bool may_be_many) {
   const std::int64_t first = maker.chance(50) ? rank - 1 : maker.below(rank);
   const std::int64_t last = may_be_many && maker.chance(25) ? rank - 1 : first;
   for (std::int64_t d = 0; d < rank; ++d) {
-    step.pattern += (d > 0 ? " " : "") + std::string(d == first ? "[" : "") + static_cast<char>('a' + d) + (d == last ? "]" : "");
+    step.pattern += (d > 0 ? " " : "") + std::string(d == first ? "[" : "") +
+                    static_cast<char>('a' + d) + (d == last ? "]" : "");
   }
   step.whole = {shape[static_cast<std::size_t>(first)]};
   vary(maker, step, false);
   return take(step, {x});
 }
-bool make_softmax(Maker& maker, Step& step) { return make_bracketed(maker, step, maker.floating(), true); }
-bool make_order(Maker& maker, Step& step) { return make_bracketed(maker, step, maker.value(), false); }
+bool make_softmax(Maker& maker, Step& step) {
+  return make_bracketed(maker, step, maker.floating(), true);
+}
+bool make_order(Maker& maker, Step& step) {
+  return make_bracketed(maker, step, maker.value(), false);
+}
 bool make_top_k(Maker& maker, Step& step) {
   if (!make_order(maker, step)) return false;
   step.whole = {maker.below(step.whole[0] + 1)};
@@ -199,10 +233,13 @@ std::vector<std::string> names_of(const Shape& shape, std::int64_t bracketed) {
   return names;
 }
 
-constexpr DType position_types[] = {DType::i64, DType::i64, DType::i32, DType::u8, DType::u64, DType::u16, DType::i16};
+constexpr DType position_types[] = {DType::i64, DType::i64, DType::i32, DType::u8,
+                                    DType::u64, DType::u16, DType::i16};
 
-/// Positions along an axis of `size`, over some of the axes that `names` has and maybe one more; their names.
-int make_positions(Maker& maker, const Shape& shape, std::vector<std::string>& names, std::int64_t size, int percent_shared) {
+/// Positions along an axis of `size`, over some of the axes that `names` has and maybe one more;
+/// their names.
+int make_positions(Maker& maker, const Shape& shape, std::vector<std::string>& names,
+                   std::int64_t size, int percent_shared) {
   Shape of;
   std::vector<std::string> own;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
@@ -235,9 +272,12 @@ bool make_gather(Maker& maker, Step& step) {
     if (name != "[v]") result.push_back(name);
   }
   if (!positions.empty() && positions.back() == "p") result.push_back("p");
-  step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " + maker.joined(maker.shuffled(result), false);
+  step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " +
+                 maker.joined(maker.shuffled(result), false);
   take(step, {x, at});
-  return numel(maker.shape(at)) * numel(shape) / std::max<std::int64_t>(shape[static_cast<std::size_t>(dim)], 1) < most_points;
+  return numel(maker.shape(at)) * numel(shape) /
+             std::max<std::int64_t>(shape[static_cast<std::size_t>(dim)], 1) <
+         most_points;
 }
 
 bool make_scatter(Maker& maker, Step& step) {
@@ -253,7 +293,8 @@ bool make_scatter(Maker& maker, Step& step) {
   for (const std::string& name : names) {
     if (maker.chance(50)) result.push_back(name);
   }
-  step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " + maker.joined(maker.shuffled(result), false);
+  step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " +
+                 maker.joined(maker.shuffled(result), false);
   step.sizes = {{"v", size}};
   return take(step, {x, at});
 }
@@ -273,7 +314,8 @@ bool make_one_hot(Maker& maker, Step& step) {
 }
 
 bool make_cross_entropy(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return is_floating(maker.dtype(v)) && maker.shape(v).rank() > 0; });
+  const int x =
+      maker.value([&](int v) { return is_floating(maker.dtype(v)) && maker.shape(v).rank() > 0; });
   if (x < 0) return false;
   const Shape shape = maker.shape(x);
   const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
@@ -305,7 +347,8 @@ bool make_at(Maker& maker, Step& step) {
   const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
   if (x < 0) return false;
   const Shape& shape = maker.shape(x);
-  const auto entries = static_cast<std::size_t>(1 + maker.below(static_cast<std::int64_t>(shape.rank())));
+  const auto entries =
+      static_cast<std::size_t>(1 + maker.below(static_cast<std::int64_t>(shape.rank())));
   for (std::size_t d = 0; d < entries; ++d) {
     const std::int64_t n = shape[d];
     if (n > 0 && maker.chance(30)) {
@@ -313,7 +356,8 @@ bool make_at(Maker& maker, Step& step) {
       step.whole.insert(step.whole.end(), {position, position, 0});
       continue;
     }
-    const std::int64_t begin = maker.below(n + 1), end = maker.chance(40) ? n : begin + maker.below(n - begin + 1);
+    const std::int64_t begin = maker.below(n + 1),
+                       end = maker.chance(40) ? n : begin + maker.below(n - begin + 1);
     step.whole.insert(step.whole.end(), {begin, end, maker.chance(70) ? 1 : 1 + maker.below(4)});
   }
   return take(step, {x});
@@ -321,7 +365,9 @@ bool make_at(Maker& maker, Step& step) {
 Tensor run_at(const Step& s, Args x) {
   std::vector<Index> indices;
   for (std::size_t i = 0; i < s.whole.size(); i += 3) {
-    indices.push_back(s.whole[i + 2] == 0 ? Index(s.whole[i]) : Index(slice(s.whole[i], s.whole[i + 1], s.whole[i + 2])));
+    indices.push_back(s.whole[i + 2] == 0
+                          ? Index(s.whole[i])
+                          : Index(slice(s.whole[i], s.whole[i + 1], s.whole[i + 2])));
   }
   return x[0].at(indices);
 }
@@ -331,9 +377,12 @@ bool make_reshape(Maker& maker, Step& step) {
   if (x < 0) return false;
   for (std::int64_t n : maker.shape(x)) {
     const bool merges = !step.whole.empty() && maker.chance(40);
-    if (merges) step.whole.back() *= n;
-    else if (n > 3 && n % 2 == 0 && maker.chance(25)) step.whole.insert(step.whole.end(), {2, n / 2});
-    else step.whole.push_back(n);
+    if (merges)
+      step.whole.back() *= n;
+    else if (n > 3 && n % 2 == 0 && maker.chance(25))
+      step.whole.insert(step.whole.end(), {2, n / 2});
+    else
+      step.whole.push_back(n);
   }
   if (maker.chance(15)) step.whole.push_back(1);
   return take(step, {x});
@@ -345,7 +394,8 @@ bool make_pack(Maker& maker, Step& step) {
   const Shape shape = maker.shape(x);
   const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
   for (std::size_t d = 0; d < shape.rank(); ++d) {
-    step.pattern += std::string(d > 0 ? " " : "") + (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
+    step.pattern += std::string(d > 0 ? " " : "") +
+                    (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
   }
   step.args = {x};
   for (std::int64_t n = 1 + maker.below(2); n > 0; --n) {
@@ -363,7 +413,8 @@ bool make_unpack(Maker& maker, Step& step) {
   const Shape& shape = maker.shape(x);
   const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
   for (std::size_t d = 0; d < shape.rank(); ++d) {
-    step.pattern += std::string(d > 0 ? " " : "") + (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
+    step.pattern += std::string(d > 0 ? " " : "") +
+                    (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
   }
   const std::int64_t n = shape[static_cast<std::size_t>(dim)], first = maker.below(n + 1);
   step.whole = {first, n - first, maker.below(2)};
@@ -387,13 +438,18 @@ bool make_shape(Maker& maker, Step& step) {
   step.numbers = {maker.number(step.dtype)};
   return numel(Shape(std::span<const std::int64_t>(step.whole))) < 20000;
 }
-bool make_random(Maker& maker, Step& step) { return make_shape(maker, step) && is_floating(step.dtype); }
+bool make_random(Maker& maker, Step& step) {
+  return make_shape(maker, step) && is_floating(step.dtype);
+}
 Shape shape_of(const Step& s) { return Shape(std::span<const std::int64_t>(s.whole)); }
 
 bool make_assignment(Maker& maker, Step& step) {
   const int x = maker.value();
-  int state = maker.value([&](int v) { return maker.is_state(v) && maker.shape(v) == maker.shape(x); });
-  if (state < 0) state = maker.input(maker.shape(x), maker.chance(80) ? maker.dtype(x) : maker.any_dtype(), 0, true);
+  int state =
+      maker.value([&](int v) { return maker.is_state(v) && maker.shape(v) == maker.shape(x); });
+  if (state < 0)
+    state =
+        maker.input(maker.shape(x), maker.chance(80) ? maker.dtype(x) : maker.any_dtype(), 0, true);
   return take(step, {state, x});
 }
 bool make_fill(Maker& maker, Step& step) {
@@ -404,7 +460,8 @@ bool make_fill(Maker& maker, Step& step) {
 }
 
 bool make_gradient(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return maker.is_argument(v) && is_floating(maker.dtype(v)); });
+  const int x =
+      maker.value([&](int v) { return maker.is_argument(v) && is_floating(maker.dtype(v)); });
   const int y = maker.floating();
   if (x < 0 || y < 0 || maker.is_argument(y) || maker.is_state(y)) return false;
   return take(step, {y, maker.like(maker.shape(y), maker.dtype(y)), x});
@@ -422,10 +479,13 @@ bool make_clamp(Maker& maker, Step& step) {
   const int x = maker.value();
   if (x < 0) return false;
   step.numbers = {maker.number(maker.dtype(x)), maker.number(maker.dtype(x))};
-  if (!(step.numbers[0].real() <= step.numbers[1].real())) std::swap(step.numbers[0], step.numbers[1]);
+  if (!(step.numbers[0].real() <= step.numbers[1].real()))
+    std::swap(step.numbers[0], step.numbers[1]);
   return take(step, {x});
 }
-bool make_matrix(Maker& maker, Step& step) { return take(step, {maker.value([&](int v) { return maker.shape(v).rank() == 2; })}); }
+bool make_matrix(Maker& maker, Step& step) {
+  return take(step, {maker.value([&](int v) { return maker.shape(v).rank() == 2; })});
+}
 bool make_triangle(Maker& maker, Step& step) {
   const int x = maker.value([&](int v) { return maker.shape(v).rank() > 1; });
   if (x < 0) return false;
@@ -437,7 +497,8 @@ bool make_matmul(Maker& maker, Step& step) {
   const int a = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
   if (a < 0) return false;
   const std::int64_t columns = maker.size();
-  const Shape other = maker.chance(25) ? Shape{maker.shape(a).back()} : Shape{maker.shape(a).back(), columns};
+  const Shape other =
+      maker.chance(25) ? Shape{maker.shape(a).back()} : Shape{maker.shape(a).back(), columns};
   if (numel(maker.shape(a)) * std::max<std::int64_t>(columns, 1) > most_points) return false;
   return take(step, {a, maker.like(other, maker.dtype(a))});
 }
@@ -451,7 +512,8 @@ bool make_dropout(Maker& maker, Step& step) {
   return take(step, {maker.floating()});
 }
 
-#define EIN_NAMED(call) []([[maybe_unused]] const Step& s, [[maybe_unused]] Args x) -> Tensor { return call; }
+#define EIN_NAMED(call) \
+  []([[maybe_unused]] const Step& s, [[maybe_unused]] Args x) -> Tensor { return call; }
 
 std::vector<Operation> make_table() {
   std::vector<Operation> t;
@@ -514,18 +576,28 @@ std::vector<Operation> make_table() {
   t.push_back(unary<gelu>("gelu"));
   t.push_back(unary<silu>("silu"));
   t.push_back({"negate", make_unary, EIN_NAMED(-x[0]), "-$0", "negate($0)"});
-  t.push_back({"where", make_where, EIN_NAMED(where(x[0], x[1], x[2])), "ein::where($0, $1, $2)", "where($0, $1, $2)"});
-  t.push_back({"clamp", make_clamp, EIN_NAMED(clamp(x[0], s.numbers[0], s.numbers[1])), "ein::clamp($0, $n0, $n1)", "clamp($0, $n0, $n1)", 2});
-  t.push_back({"triu", make_triangle, EIN_NAMED(triu(x[0], s.whole[0], s.numbers[0])), "ein::triu($0, $w0, $n0)", "triu($0, $w0, $n0)", 1});
-  t.push_back({"tril", make_triangle, EIN_NAMED(tril(x[0], s.whole[0], s.numbers[0])), "ein::tril($0, $w0, $n0)", "tril($0, $w0, $n0)", 1});
-  t.push_back({"cast", make_cast, EIN_NAMED(x[0].to(s.dtype)), "$0.to(ein::DType::$d)", "cast($0, \"$d\")", 6});
+  t.push_back({"where", make_where, EIN_NAMED(where(x[0], x[1], x[2])), "ein::where($0, $1, $2)",
+               "where($0, $1, $2)"});
+  t.push_back({"clamp", make_clamp, EIN_NAMED(clamp(x[0], s.numbers[0], s.numbers[1])),
+               "ein::clamp($0, $n0, $n1)", "clamp($0, $n0, $n1)", 2});
+  t.push_back({"triu", make_triangle, EIN_NAMED(triu(x[0], s.whole[0], s.numbers[0])),
+               "ein::triu($0, $w0, $n0)", "triu($0, $w0, $n0)", 1});
+  t.push_back({"tril", make_triangle, EIN_NAMED(tril(x[0], s.whole[0], s.numbers[0])),
+               "ein::tril($0, $w0, $n0)", "tril($0, $w0, $n0)", 1});
+  t.push_back({"cast", make_cast, EIN_NAMED(x[0].to(s.dtype)), "$0.to(ein::DType::$d)",
+               "cast($0, \"$d\")", 6});
 
   // Patterns.
-  t.push_back({"einsum of one", make_einsum<1>, run_einsum, "ein::einsum($0, $p$h)", "einsum([$0], $p$h)", 4});
-  t.push_back({"einsum", make_einsum<2>, run_einsum, "ein::einsum($0, $1, $p$h)", "einsum([$0, $1], $p$h)", 10});
-  t.push_back({"einsum of three", make_einsum<3>, run_einsum, "ein::einsum($0, $1, $2, $p$h)", "einsum([$0, $1, $2], $p$h)", 3});
-  t.push_back({"einsum of four", make_einsum<4>, run_einsum, "ein::einsum($0, $1, $2, $3, $p$h)", "einsum([$0, $1, $2, $3], $p$h)", 1});
-  t.push_back({"matmul", make_matmul, EIN_NAMED(matmul(x[0], x[1])), "ein::matmul($0, $1)", "matmul($0, $1)", 3});
+  t.push_back({"einsum of one", make_einsum<1>, run_einsum, "ein::einsum($0, $p$h)",
+               "einsum([$0], $p$h)", 4});
+  t.push_back({"einsum", make_einsum<2>, run_einsum, "ein::einsum($0, $1, $p$h)",
+               "einsum([$0, $1], $p$h)", 10});
+  t.push_back({"einsum of three", make_einsum<3>, run_einsum, "ein::einsum($0, $1, $2, $p$h)",
+               "einsum([$0, $1, $2], $p$h)", 3});
+  t.push_back({"einsum of four", make_einsum<4>, run_einsum, "ein::einsum($0, $1, $2, $3, $p$h)",
+               "einsum([$0, $1, $2, $3], $p$h)", 1});
+  t.push_back({"matmul", make_matmul, EIN_NAMED(matmul(x[0], x[1])), "ein::matmul($0, $1)",
+               "matmul($0, $1)", 3});
   t.push_back(reduction<Reduction::sum>());
   t.push_back(reduction<Reduction::mean>());
   t.push_back(reduction<Reduction::max>());
@@ -536,77 +608,134 @@ std::vector<Operation> make_table() {
   t.push_back(reduction<Reduction::logsumexp>());
   t.push_back(reduction<Reduction::var>());
   t.push_back(reduction<Reduction::std>());
-  t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)", "rearrange($0, $p$h)", 6});
-  t.push_back({"repeat", make_repeat, run_repeat, "ein::repeat($0, $p$h)", "rearrange($0, $p$h)", 3});
+  t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)",
+               "rearrange($0, $p$h)", 6});
+  t.push_back(
+      {"repeat", make_repeat, run_repeat, "ein::repeat($0, $p$h)", "rearrange($0, $p$h)", 3});
   t.push_back({"stack", make_stack, EIN_NAMED(rearrange(x, runtime(s.pattern))),
                "ein::rearrange(std::vector{$0, $1}, $p)", "stack([$0, $1], $p)", 2});
-  t.push_back({"pack", make_pack, EIN_NAMED(pack(x, runtime(s.pattern)).tensor), "ein::pack(std::vector{$a}, $p).tensor", "pack([$a], $p)", 3});
-  t.push_back({"unpack", make_unpack, EIN_NAMED(unpack(x[0], std::array{Shape{s.whole[0]}, Shape{s.whole[1]}}, runtime(s.pattern))[static_cast<std::size_t>(s.whole[2])]),
-               "ein::unpack($0, std::array{ein::Shape{$w0}, ein::Shape{$w1}}, $p)[$w2]", "unpack($0, $w, $p)", 2});
+  t.push_back({"pack", make_pack, EIN_NAMED(pack(x, runtime(s.pattern)).tensor),
+               "ein::pack(std::vector{$a}, $p).tensor", "pack([$a], $p)", 3});
+  t.push_back({"unpack", make_unpack,
+               EIN_NAMED(unpack(x[0], std::array{Shape{s.whole[0]}, Shape{s.whole[1]}},
+                                runtime(s.pattern))[static_cast<std::size_t>(s.whole[2])]),
+               "ein::unpack($0, std::array{ein::Shape{$w0}, ein::Shape{$w1}}, $p)[$w2]",
+               "unpack($0, $w, $p)", 2});
 
   // Views and copies.
   t.push_back({"at", make_at, run_at, "$0.at($i)", "at($0, $w)", 6});
-  t.push_back({"reshape", make_reshape, EIN_NAMED(x[0].reshape(shape_of(s))), "$0.reshape({$w})", "reshape($0, $w)", 3});
-  t.push_back({"transpose", make_matrix, EIN_NAMED(x[0].transpose()), "$0.transpose()", "rearrange($0, \"a b -> b a\")", 2});
+  t.push_back({"reshape", make_reshape, EIN_NAMED(x[0].reshape(shape_of(s))), "$0.reshape({$w})",
+               "reshape($0, $w)", 3});
+  t.push_back({"transpose", make_matrix, EIN_NAMED(x[0].transpose()), "$0.transpose()",
+               "rearrange($0, \"a b -> b a\")", 2});
   t.push_back({"clone", make_unary, EIN_NAMED(x[0].clone()), "$0.clone()", "clone($0)", 2});
-  t.push_back({"contiguous", make_unary, EIN_NAMED(x[0].contiguous()), "$0.contiguous()", "clone($0)", 1});
+  t.push_back(
+      {"contiguous", make_unary, EIN_NAMED(x[0].contiguous()), "$0.contiguous()", "clone($0)", 1});
 
   // Named operations.
-  t.push_back({"softmax", make_softmax, EIN_NAMED(softmax(x[0], runtime(s.pattern))), "ein::softmax($0, $p)", "softmax($0, $p)", 3});
-  t.push_back({"log_softmax", make_softmax, EIN_NAMED(log_softmax(x[0], runtime(s.pattern))), "ein::log_softmax($0, $p)", "log_softmax($0, $p)", 2});
-  t.push_back({"layer_norm", make_softmax, EIN_NAMED(layer_norm(x[0], runtime(s.pattern))), "ein::layer_norm($0, $p)", "layer_norm($0, $p)", 2});
-  t.push_back({"layer_norm with weights", make_layer_norm, EIN_NAMED(layer_norm(x[0], x[1], x[2], runtime(s.pattern))),
+  t.push_back({"softmax", make_softmax, EIN_NAMED(softmax(x[0], runtime(s.pattern))),
+               "ein::softmax($0, $p)", "softmax($0, $p)", 3});
+  t.push_back({"log_softmax", make_softmax, EIN_NAMED(log_softmax(x[0], runtime(s.pattern))),
+               "ein::log_softmax($0, $p)", "log_softmax($0, $p)", 2});
+  t.push_back({"layer_norm", make_softmax, EIN_NAMED(layer_norm(x[0], runtime(s.pattern))),
+               "ein::layer_norm($0, $p)", "layer_norm($0, $p)", 2});
+  t.push_back({"layer_norm with weights", make_layer_norm,
+               EIN_NAMED(layer_norm(x[0], x[1], x[2], runtime(s.pattern))),
                "ein::layer_norm($0, $1, $2, $p)", "layer_norm($0, $p, $1, $2)", 2});
-  t.push_back({"rms_norm", make_softmax, EIN_NAMED(rms_norm(x[0], runtime(s.pattern))), "ein::rms_norm($0, $p)", "rms_norm($0, $p)", 2});
-  t.push_back({"argmax", make_order, EIN_NAMED(argmax(x[0], runtime(s.pattern))), "ein::argmax($0, $p)", "argmax($0, $p)", 2});
-  t.push_back({"argmin", make_order, EIN_NAMED(argmin(x[0], runtime(s.pattern))), "ein::argmin($0, $p)", "argmin($0, $p)", 2});
-  t.push_back({"cumsum", make_order, EIN_NAMED(cumsum(x[0], runtime(s.pattern))), "ein::cumsum($0, $p)", "cumsum($0, $p)", 3});
-  t.push_back({"cumprod", make_order, EIN_NAMED(cumprod(x[0], runtime(s.pattern))), "ein::cumprod($0, $p)", "cumprod($0, $p)", 2});
-  t.push_back({"cummax", make_order, EIN_NAMED(cummax(x[0], runtime(s.pattern))), "ein::cummax($0, $p)", "cummax($0, $p)", 2});
-  t.push_back({"cummin", make_order, EIN_NAMED(cummin(x[0], runtime(s.pattern))), "ein::cummin($0, $p)", "cummin($0, $p)", 2});
-  t.push_back({"sort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).values), "ein::sort($0, $p).values", "sort($0, $p)", 2});
-  t.push_back({"sort descending", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern), true).values), "ein::sort($0, $p, true).values",
-               "sort($0, $p, True)", 1});
-  t.push_back({"argsort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).positions), "ein::sort($0, $p).positions", "argsort($0, $p)", 2});
-  t.push_back({"top_k", make_top_k, EIN_NAMED(top_k(x[0], runtime(s.pattern), s.whole[0]).values), "ein::top_k($0, $p, $w0).values",
-               "top_k($0, $p, $w0)", 2});
-  t.push_back({"gather", make_gather, EIN_NAMED(gather(x[0], x[1], runtime(s.pattern))), "ein::gather($0, $1, $p)", "gather($0, $1, $p)", 4});
-  t.push_back({"scatter_add", make_scatter, EIN_NAMED(scatter_add(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-               "ein::scatter_add($0, $1, $p$h)", "scatter_add($0, $1, $p$h)", 4});
-  t.push_back({"scatter_prod", make_scatter, EIN_NAMED(scatter_prod(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-               "ein::scatter_prod($0, $1, $p$h)", "scatter_prod($0, $1, $p$h)", 2});
-  t.push_back({"scatter_max", make_scatter, EIN_NAMED(scatter_max(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-               "ein::scatter_max($0, $1, $p$h)", "scatter_max($0, $1, $p$h)", 2});
-  t.push_back({"scatter_min", make_scatter, EIN_NAMED(scatter_min(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-               "ein::scatter_min($0, $1, $p$h)", "scatter_min($0, $1, $p$h)", 2});
-  t.push_back({"one_hot", make_one_hot, EIN_NAMED(one_hot(x[0], runtime(s.pattern), AxisSize{"v", s.sizes[0].second}, s.dtype)),
-               "ein::one_hot($0, $p$h, ein::DType::$d)", "one_hot($0, $p, \"$d\"$h)", 2});
-  t.push_back({"cross_entropy", make_cross_entropy, EIN_NAMED(cross_entropy(x[0], x[1], runtime(s.pattern))), "ein::cross_entropy($0, $1, $p)",
-               "cross_entropy($0, $1, $p)", 2});
-  t.push_back({"mse_loss", make_mse, EIN_NAMED(mse_loss(x[0], x[1])), "ein::mse_loss($0, $1)", "mse_loss($0, $1)", 1});
-  t.push_back({"dropout", make_dropout, EIN_NAMED(dropout(x[0], s.numbers[0].real())), "ein::dropout($0, $n0)", "", 1});
+  t.push_back({"rms_norm", make_softmax, EIN_NAMED(rms_norm(x[0], runtime(s.pattern))),
+               "ein::rms_norm($0, $p)", "rms_norm($0, $p)", 2});
+  t.push_back({"argmax", make_order, EIN_NAMED(argmax(x[0], runtime(s.pattern))),
+               "ein::argmax($0, $p)", "argmax($0, $p)", 2});
+  t.push_back({"argmin", make_order, EIN_NAMED(argmin(x[0], runtime(s.pattern))),
+               "ein::argmin($0, $p)", "argmin($0, $p)", 2});
+  t.push_back({"cumsum", make_order, EIN_NAMED(cumsum(x[0], runtime(s.pattern))),
+               "ein::cumsum($0, $p)", "cumsum($0, $p)", 3});
+  t.push_back({"cumprod", make_order, EIN_NAMED(cumprod(x[0], runtime(s.pattern))),
+               "ein::cumprod($0, $p)", "cumprod($0, $p)", 2});
+  t.push_back({"cummax", make_order, EIN_NAMED(cummax(x[0], runtime(s.pattern))),
+               "ein::cummax($0, $p)", "cummax($0, $p)", 2});
+  t.push_back({"cummin", make_order, EIN_NAMED(cummin(x[0], runtime(s.pattern))),
+               "ein::cummin($0, $p)", "cummin($0, $p)", 2});
+  t.push_back({"sort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).values),
+               "ein::sort($0, $p).values", "sort($0, $p)", 2});
+  t.push_back({"sort descending", make_order,
+               EIN_NAMED(sort(x[0], runtime(s.pattern), true).values),
+               "ein::sort($0, $p, true).values", "sort($0, $p, True)", 1});
+  t.push_back({"argsort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).positions),
+               "ein::sort($0, $p).positions", "argsort($0, $p)", 2});
+  t.push_back({"top_k", make_top_k, EIN_NAMED(top_k(x[0], runtime(s.pattern), s.whole[0]).values),
+               "ein::top_k($0, $p, $w0).values", "top_k($0, $p, $w0)", 2});
+  t.push_back({"gather", make_gather, EIN_NAMED(gather(x[0], x[1], runtime(s.pattern))),
+               "ein::gather($0, $1, $p)", "gather($0, $1, $p)", 4});
+  t.push_back(
+      {"scatter_add", make_scatter,
+       EIN_NAMED(scatter_add(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+       "ein::scatter_add($0, $1, $p$h)", "scatter_add($0, $1, $p$h)", 4});
+  t.push_back(
+      {"scatter_prod", make_scatter,
+       EIN_NAMED(scatter_prod(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+       "ein::scatter_prod($0, $1, $p$h)", "scatter_prod($0, $1, $p$h)", 2});
+  t.push_back(
+      {"scatter_max", make_scatter,
+       EIN_NAMED(scatter_max(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+       "ein::scatter_max($0, $1, $p$h)", "scatter_max($0, $1, $p$h)", 2});
+  t.push_back(
+      {"scatter_min", make_scatter,
+       EIN_NAMED(scatter_min(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
+       "ein::scatter_min($0, $1, $p$h)", "scatter_min($0, $1, $p$h)", 2});
+  t.push_back(
+      {"one_hot", make_one_hot,
+       EIN_NAMED(one_hot(x[0], runtime(s.pattern), AxisSize{"v", s.sizes[0].second}, s.dtype)),
+       "ein::one_hot($0, $p$h, ein::DType::$d)", "one_hot($0, $p, \"$d\"$h)", 2});
+  t.push_back({"cross_entropy", make_cross_entropy,
+               EIN_NAMED(cross_entropy(x[0], x[1], runtime(s.pattern))),
+               "ein::cross_entropy($0, $1, $p)", "cross_entropy($0, $1, $p)", 2});
+  t.push_back({"mse_loss", make_mse, EIN_NAMED(mse_loss(x[0], x[1])), "ein::mse_loss($0, $1)",
+               "mse_loss($0, $1)", 1});
+  t.push_back({"dropout", make_dropout, EIN_NAMED(dropout(x[0], s.numbers[0].real())),
+               "ein::dropout($0, $n0)", "", 1});
 
   // New tensors.
-  t.push_back({"randn", make_random, EIN_NAMED(randn(shape_of(s), s.dtype)), "ein::randn({$w}, ein::DType::$d)", "", 1});
-  t.push_back({"trunc_normal", make_random, EIN_NAMED(trunc_normal(shape_of(s), 1.5, -2, 1, s.dtype)),
+  t.push_back({"randn", make_random, EIN_NAMED(randn(shape_of(s), s.dtype)),
+               "ein::randn({$w}, ein::DType::$d)", "", 1});
+  t.push_back({"trunc_normal", make_random,
+               EIN_NAMED(trunc_normal(shape_of(s), 1.5, -2, 1, s.dtype)),
                "ein::trunc_normal({$w}, 1.5, -2, 1, ein::DType::$d)", "", 1});
-  t.push_back({"rand", make_random, EIN_NAMED(rand(shape_of(s), s.dtype)), "ein::rand({$w}, ein::DType::$d)", "", 1});
-  t.push_back({"full", make_shape, EIN_NAMED(full(shape_of(s), s.numbers[0], s.dtype)), "ein::full({$w}, $n0, ein::DType::$d)",
-               "full($w, $n0, \"$d\")", 3});
-  t.push_back({"arange", [](Maker& maker, Step& step) { step.whole = {maker.size()}; return true; }, EIN_NAMED(arange(s.whole[0])),
-               "ein::arange($w0)", "arange($w0)", 1});
-  t.push_back({"eye", [](Maker& maker, Step& step) { step.whole = {maker.below(9)}; step.dtype = maker.any_dtype(); return true; },
-               EIN_NAMED(eye(s.whole[0], s.dtype)), "ein::eye($w0, ein::DType::$d)", "eye($w0, \"$d\")", 2});
+  t.push_back({"rand", make_random, EIN_NAMED(rand(shape_of(s), s.dtype)),
+               "ein::rand({$w}, ein::DType::$d)", "", 1});
+  t.push_back({"full", make_shape, EIN_NAMED(full(shape_of(s), s.numbers[0], s.dtype)),
+               "ein::full({$w}, $n0, ein::DType::$d)", "full($w, $n0, \"$d\")", 3});
+  t.push_back({"arange",
+               [](Maker& maker, Step& step) {
+                 step.whole = {maker.size()};
+                 return true;
+               },
+               EIN_NAMED(arange(s.whole[0])), "ein::arange($w0)", "arange($w0)", 1});
+  t.push_back({"eye",
+               [](Maker& maker, Step& step) {
+                 step.whole = {maker.below(9)};
+                 step.dtype = maker.any_dtype();
+                 return true;
+               },
+               EIN_NAMED(eye(s.whole[0], s.dtype)), "ein::eye($w0, ein::DType::$d)",
+               "eye($w0, \"$d\")", 2});
 
   // State and gradients.
-  t.push_back({"copy_from", make_assignment, EIN_NAMED((NoGrad(), x[0].copy_from(x[1]), x[0])), "(ein::NoGrad(), $0.copy_from($1), $0)", "copy_from($0, $1)", 5});
-  t.push_back({"fill", make_fill, EIN_NAMED((NoGrad(), x[0].fill(s.numbers[0]), x[0])), "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2});
-  t.push_back({"matmul under autocast", make_matmul, EIN_NAMED((Autocast(DType::bf16), matmul(x[0], x[1]))),
+  t.push_back({"copy_from", make_assignment, EIN_NAMED((NoGrad(), x[0].copy_from(x[1]), x[0])),
+               "(ein::NoGrad(), $0.copy_from($1), $0)", "copy_from($0, $1)", 5});
+  t.push_back({"fill", make_fill, EIN_NAMED((NoGrad(), x[0].fill(s.numbers[0]), x[0])),
+               "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2});
+  t.push_back({"matmul under autocast", make_matmul,
+               EIN_NAMED((Autocast(DType::bf16), matmul(x[0], x[1]))),
                "(ein::Autocast(ein::DType::bf16), ein::matmul($0, $1))", "", 2});
-  t.push_back({"checkpoint", make_unary, EIN_NAMED(checkpoint([](const Tensor& y) { return mul(tanh(y), y); }, x[0])),
-               "ein::checkpoint([](const ein::Tensor& y) { return ein::mul(ein::tanh(y), y); }, $0)", "checkpoint($0)", 2});
+  t.push_back(
+      {"checkpoint", make_unary,
+       EIN_NAMED(checkpoint([](const Tensor& y) { return mul(tanh(y), y); }, x[0])),
+       "ein::checkpoint([](const ein::Tensor& y) { return ein::mul(ein::tanh(y), y); }, $0)",
+       "checkpoint($0)", 2});
   t.push_back({"detach", make_unary, EIN_NAMED(x[0].detach()), "$0.detach()", "detach($0)", 1});
-  t.push_back({"gradient", make_gradient, EIN_NAMED(gradients(x[0], x[1], std::array{x[2]}, true).front()),
+  t.push_back({"gradient", make_gradient,
+               EIN_NAMED(gradients(x[0], x[1], std::array{x[2]}, true).front()),
                "ein::gradients($0, $1, std::array{$2}, true).front()", "gradient($0, $1, $2)", 8});
   return t;
 }

@@ -1,4 +1,5 @@
-// Program: a random composition of operations, as data: it can be run, shrunk, and written as C++ or for peers.py.
+// Program: a random composition of operations, as data: it can be run, shrunk, and written as C++
+// or for peers.py.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,9 @@ struct Operation {
   /// Chooses the step's arguments and what else it says; false where nothing fits.
   bool (*make)(Maker&, Step&);
   Tensor (*run)(const Step&, std::span<const Tensor>);
-  /// Call in C++ and in the words of peers.py: $0, $1 are arguments, $p the pattern, $h what follows it, $w whole numbers,
-  /// $w0 the first of them, $n0 the first number, $d the dtype. Empty where no peer has it.
+  /// Call in C++ and in the words of peers.py: $0, $1 are arguments, $p the pattern, $h what
+  /// follows it, $w whole numbers, $w0 the first of them, $n0 the first number, $d the dtype. Empty
+  /// where no peer has it.
   std::string cpp;
   std::string peer;
   int weight = 4;  // how often it is chosen
@@ -69,7 +71,8 @@ struct Program {
 };
 
 /// The outputs of a run. `arguments` and `states` are the inputs, in their order.
-std::vector<Tensor> run(const Program& program, std::span<const Tensor> arguments, std::span<const Tensor> states);
+std::vector<Tensor> run(const Program& program, std::span<const Tensor> arguments,
+                        std::span<const Tensor> states);
 
 std::string to_cpp(const Program& program);
 /// The steps in the words of peers.py, one each; empty where no peer has it.
@@ -85,10 +88,14 @@ class Maker {
   explicit Maker(std::uint64_t seed);
   Program make();
 
-  std::int64_t below(std::int64_t n) { return n <= 1 ? 0 : std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_); }
+  std::int64_t below(std::int64_t n) {
+    return n <= 1 ? 0 : std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
+  }
   bool chance(int percent) { return below(100) < percent; }
   template <class T, std::size_t N>
-  T one_of(const T (&list)[N]) { return list[below(static_cast<std::int64_t>(N))]; }
+  T one_of(const T (&list)[N]) {
+    return list[below(static_cast<std::int64_t>(N))];
+  }
 
   const Type& type(int value) const { return program_.types[static_cast<std::size_t>(value)]; }
   const Shape& shape(int value) const { return type(value).shape; }
@@ -105,9 +112,14 @@ class Maker {
     const auto n = static_cast<std::int64_t>(found.size());
     return found[static_cast<std::size_t>(std::max(below(n), below(n)))];
   }
-  int value() { return value([](int) { return true; }); }
-  int floating() { return value([&](int v) { return is_floating(dtype(v)); }); }
-  int input(const Shape& shape, DType dtype, std::int64_t positions_below = 0, bool is_state = false);
+  int value() {
+    return value([](int) { return true; });
+  }
+  int floating() {
+    return value([&](int v) { return is_floating(dtype(v)); });
+  }
+  int input(const Shape& shape, DType dtype, std::int64_t positions_below = 0,
+            bool is_state = false);
   /// A value of this type, or a new input.
   int like(const Shape& shape, DType dtype);
   /// A value that broadcasts with `shape`, or a new input.
@@ -115,19 +127,22 @@ class Maker {
 
   bool is_state(int value) const { return input_kind(value) == 2; }
   bool is_argument(int value) const { return input_kind(value) == 1; }
-  /// The state is written to: earlier views of it are not read any more, as compiled functions cannot.
+  /// The state is written to: earlier views of it are not read any more, as compiled functions
+  /// cannot.
   void assign(int state);
 
   std::int64_t size();
   DType any_dtype();
   Scalar number(DType beside);
 
-  /// A side of a pattern for this shape: names for its dimensions, some of them split. Appends to `names` and `sizes`.
+  /// A side of a pattern for this shape: names for its dimensions, some of them split. Appends to
+  /// `names` and `sizes`.
   struct Axis {
     std::string name;
     std::int64_t size;
   };
-  std::string side(const Shape& shape, std::vector<Axis>& axes, Step& step, bool may_split, bool may_repeat);
+  std::string side(const Shape& shape, std::vector<Axis>& axes, Step& step, bool may_split,
+                   bool may_repeat);
   std::string joined(std::vector<std::string> names, bool may_group);
   std::vector<std::string> shuffled(std::vector<std::string> names);
   std::vector<std::string> some(const std::vector<Axis>& axes, int percent);

@@ -21,7 +21,9 @@ std::string text_of(double x, Language language) {
 std::string text_of(const Scalar& x, Language language) {
   return x.is_integer() ? std::to_string(x.integer()) : text_of(x.real(), language);
 }
-std::string cpp_dtype(DType dtype) { return "ein::DType::" + std::string(dtype == DType::boolean ? "boolean" : name(dtype)); }
+std::string cpp_dtype(DType dtype) {
+  return "ein::DType::" + std::string(dtype == DType::boolean ? "boolean" : name(dtype));
+}
 
 template <class List, class F>
 std::string list_of(const List& list, F&& text) {
@@ -41,18 +43,31 @@ std::string filled(const std::string& form, const Step& step, Language language)
       continue;
     }
     const char what = form[++i];
-    const auto numbered = [&] { return i + 1 < form.size() && form[i + 1] >= '0' && form[i + 1] <= '9'; };
+    const auto numbered = [&] {
+      return i + 1 < form.size() && form[i + 1] >= '0' && form[i + 1] <= '9';
+    };
     const auto number = [&] { return static_cast<std::size_t>(form[++i] - '0'); };
-    if (what >= '0' && what <= '9') text += value(step.args[static_cast<std::size_t>(what - '0')]);
-    else if (what == 'a') text += list_of(step.args, value);
-    else if (what == 'p') text += "\"" + step.pattern + "\"";
-    else if (what == 'd') text += language == Language::python ? std::string(name(step.dtype)) : step.dtype == DType::boolean ? "boolean" : std::string(name(step.dtype));
-    else if (what == 'n') text += text_of(step.numbers[number()], language);
-    else if (what == 'w' && numbered()) text += whole(step.whole[number()]);
-    else if (what == 'w') text += language == Language::python ? "[" + list_of(step.whole, whole) + "]" : list_of(step.whole, whole);
+    if (what >= '0' && what <= '9')
+      text += value(step.args[static_cast<std::size_t>(what - '0')]);
+    else if (what == 'a')
+      text += list_of(step.args, value);
+    else if (what == 'p')
+      text += "\"" + step.pattern + "\"";
+    else if (what == 'd')
+      text += language == Language::python   ? std::string(name(step.dtype))
+              : step.dtype == DType::boolean ? "boolean"
+                                             : std::string(name(step.dtype));
+    else if (what == 'n')
+      text += text_of(step.numbers[number()], language);
+    else if (what == 'w' && numbered())
+      text += whole(step.whole[number()]);
+    else if (what == 'w')
+      text += language == Language::python ? "[" + list_of(step.whole, whole) + "]"
+                                           : list_of(step.whole, whole);
     else if (what == 'h') {
       for (const auto& [axis, size] : step.sizes) {
-        text += language == Language::python ? ", " + axis + "=" + whole(size) : ", ein::axis(\"" + axis + "\", " + whole(size) + ")";
+        text += language == Language::python ? ", " + axis + "=" + whole(size)
+                                             : ", ein::axis(\"" + axis + "\", " + whole(size) + ")";
       }
       if (step.as) text += ", ein::as(" + cpp_dtype(*step.as) + ")";
     } else if (what == 'i') {
@@ -60,8 +75,10 @@ std::string filled(const std::string& form, const Step& step, Language language)
       std::string entries;
       for (std::size_t k = 0; k < step.whole.size(); k += 3) {
         entries += entries.empty() ? "" : ", ";
-        entries += step.whole[k + 2] == 0 ? whole(step.whole[k])
-                                          : "ein::slice(" + whole(step.whole[k]) + ", " + whole(step.whole[k + 1]) + ", " + whole(step.whole[k + 2]) + ")";
+        entries += step.whole[k + 2] == 0
+                       ? whole(step.whole[k])
+                       : "ein::slice(" + whole(step.whole[k]) + ", " + whole(step.whole[k + 1]) +
+                             ", " + whole(step.whole[k + 2]) + ")";
       }
       text += "{" + entries + "}";
     }
@@ -72,10 +89,13 @@ std::string filled(const std::string& form, const Step& step, Language language)
 std::string literal(const Input& input) {
   if (input.runs[0].size() > 400) {
     return "/* " + std::to_string(input.runs[0].size()) + " values */ ein::randn({" +
-           list_of(input.shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" + cpp_dtype(input.dtype) + ")";
+           list_of(input.shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" +
+           cpp_dtype(input.dtype) + ")";
   }
-  return "ein::from_vector<double>({" + list_of(input.runs[0], [](double x) { return text_of(x, Language::cpp); }) + "}, {" +
-         list_of(input.shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" + cpp_dtype(input.dtype) + ")";
+  return "ein::from_vector<double>({" +
+         list_of(input.runs[0], [](double x) { return text_of(x, Language::cpp); }) + "}, {" +
+         list_of(input.shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" +
+         cpp_dtype(input.dtype) + ")";
 }
 
 }  // namespace
@@ -87,22 +107,33 @@ std::string to_cpp(const Program& program) {
     const Step& step = program.steps[v];
     const std::string name = "v" + std::to_string(v);
     if (step.op) {
-      body += "    const ein::Tensor " + name + " = " + filled(step.op->cpp, step, Language::cpp) + ";\n";
+      body += "    const ein::Tensor " + name + " = " + filled(step.op->cpp, step, Language::cpp) +
+              ";\n";
       continue;
     }
     const Input& given = program.inputs[input++];
-    const bool differentiable = program.differentiates() && !given.is_state && is_floating(given.dtype);
-    before += "  const ein::Tensor " + std::string(given.is_state ? name : "x" + std::to_string(v)) + " = " + literal(given) + ";\n";
+    const bool differentiable =
+        program.differentiates() && !given.is_state && is_floating(given.dtype);
+    before += "  const ein::Tensor " +
+              std::string(given.is_state ? name : "x" + std::to_string(v)) + " = " +
+              literal(given) + ";\n";
     if (given.is_state) continue;
-    parameters += (parameters.empty() ? "const ein::Tensor& " : ", const ein::Tensor& ") + std::string(differentiable ? "x" + std::to_string(v) : name);
+    parameters += (parameters.empty() ? "const ein::Tensor& " : ", const ein::Tensor& ") +
+                  std::string(differentiable ? "x" + std::to_string(v) : name);
     arguments += (arguments.empty() ? "x" : ", x") + std::to_string(v);
-    if (differentiable) body += "    const ein::Tensor " + name + " = ein::detail::differentiable(x" + std::to_string(v) + ");\n";
+    if (differentiable)
+      body += "    const ein::Tensor " + name + " = ein::detail::differentiable(x" +
+              std::to_string(v) + ");\n";
   }
-  const std::string outputs = list_of(program.outputs, [&](int v) { return "v" + std::to_string(v) + (program.differentiates() ? ".detach()" : ""); });
-  return "int main() {\n" + before + "  const auto f = [&](" + parameters + ") {\n" + body + "    return std::vector<ein::Tensor>{" + outputs +
+  const std::string outputs = list_of(program.outputs, [&](int v) {
+    return "v" + std::to_string(v) + (program.differentiates() ? ".detach()" : "");
+  });
+  return "int main() {\n" + before + "  const auto f = [&](" + parameters + ") {\n" + body +
+         "    return std::vector<ein::Tensor>{" + outputs +
          "};\n  };\n  for (const ein::Tensor& y : f(" + arguments +
-         ")) std::cout << ein::to_string(y) << \"\\n\";\n  auto compiled = ein::compile(f);\n  for (const ein::Tensor& y : compiled(" + arguments +
-         ")) std::cout << ein::to_string(y) << \"\\n\";\n}\n";
+         ")) std::cout << ein::to_string(y) << \"\\n\";\n  auto compiled = ein::compile(f);\n  for "
+         "(const ein::Tensor& y : compiled(" +
+         arguments + ")) std::cout << ein::to_string(y) << \"\\n\";\n}\n";
 }
 
 std::vector<std::string> to_peer(const Program& program) {

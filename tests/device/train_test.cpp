@@ -23,8 +23,11 @@ std::vector<double> losses(TrainOptions options, const std::string& out, Device 
 
 TEST(OnDevice, SlowTrainingRuns) {
   const test::ScratchDirectory scratch;
-  TrainOptions options{
-      .data = scratch.path("text.txt"), .out = "", .block_size = 6, .batch_size = 2, .init_from = ""};
+  TrainOptions options{.data = scratch.path("text.txt"),
+                       .out = "",
+                       .block_size = 6,
+                       .batch_size = 2,
+                       .init_from = ""};
   std::ofstream file(options.data);
   for (int i = 0; i < 40; ++i) file << "to be, or not to be " << i * i << "\n";
   file.close();
@@ -49,7 +52,11 @@ TEST(OnDevice, SlowTrainingRuns) {
 
   const auto text = [&](Device device) {
     std::string written;
-    sample({.from = scratch.path("here"), .prompt = "to be", .tokens = 1, .temperature = 0, .device = device},
+    sample({.from = scratch.path("here"),
+            .prompt = "to be",
+            .tokens = 1,
+            .temperature = 0,
+            .device = device},
            [&](const std::string& part) { written += part; });
     return written;
   };

@@ -325,7 +325,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Pattern pattern = parsed.buffer.pattern(text);
   Choice choice(text);
   if (parsed.mistake) {
-    check_diagnostic(static_cast<Operation>(choice.below(ein::operation_count)), pattern, parsed.mistake, {});
+    check_diagnostic(static_cast<Operation>(choice.below(ein::operation_count)), pattern,
+                     parsed.mistake, {});
     return 0;
   }
   check_places(pattern);

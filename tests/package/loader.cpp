@@ -1,4 +1,4 @@
-// Opens shared libraries that hold ein, uses all of them, and closes them; twice.   loader PLUGIN...
+// Opens shared libraries that hold ein, uses all of them, and closes them; twice. loader PLUGIN...
 #include <dlfcn.h>
 
 #include <cmath>
@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
       const auto work = reinterpret_cast<double (*)()>(dlsym(plugin, "plugin_work"));
       if (!work) return std::puts(dlerror()), 1;
       const double sum = work();
-      if (!(std::abs(sum - 64) < 1e-3)) return std::printf("%s gives %g instead of 64\n", argv[i], sum), 1;
+      if (!(std::abs(sum - 64) < 1e-3))
+        return std::printf("%s gives %g instead of 64\n", argv[i], sum), 1;
     }
     for (void* const plugin : opened) {
       if (dlclose(plugin) != 0) return std::puts(dlerror()), 1;

@@ -9,7 +9,8 @@ int main() try {
   const ein::Tensor x(storage, ein::DType::f32, {2, 3}, {3, 1});
   x.fill(1.5);
   const bool right = x.to_vector<float>() == std::vector<float>(6, 1.5f);
-  std::printf("ein %d.%d %s\n", EIN_VERSION_MAJOR, EIN_VERSION_MINOR, right ? "works" : "computes something else");
+  std::printf("ein %d.%d %s\n", EIN_VERSION_MAJOR, EIN_VERSION_MINOR,
+              right ? "works" : "computes something else");
   return right ? 0 : 1;
 } catch (const ein::Error& error) {
   std::printf("error: %s\n", error.what());

@@ -23,7 +23,8 @@ inline Outcome outcome_of(const std::vector<std::string>& words,
                           const std::vector<std::string>& variables = {}) {
   static const ScratchDirectory kept;
   // LeakSanitizer's tracer now and then crashes at the end of a process in which NVRTC had threads.
-  std::string line = "env ASAN_OPTIONS=detect_leaks=0 XDG_CACHE_HOME='" + kept.path().string() + "'";
+  std::string line =
+      "env ASAN_OPTIONS=detect_leaks=0 XDG_CACHE_HOME='" + kept.path().string() + "'";
   for (const std::string& variable : variables) line += " '" + variable + "'";
   line += " '" EIN_COMMAND "'";
   for (const std::string& word : words) line += " '" + word + "'";

@@ -77,9 +77,9 @@ static const void* closure;
 static bool has_fibres;
 static std::uint64_t changes;     // of barriers in shared memory
 static std::uint64_t blocks_run;  // of all kernels; decides how long what is asynchronous takes
-// Set by the first operation of a kind that goes on while its thread does other things: kernels that have none need not
-// compile what they take.
-static bool (*land_a_tile)();    // lets the first tile under way arrive, if there is one
+// Set by the first operation of a kind that goes on while its thread does other things: kernels
+// that have none need not compile what they take.
+static bool (*land_a_tile)();      // lets the first tile under way arrive, if there is one
 static void (*at_block_end[3])();  // of copies, products, tiles
 
 inline void run_thread() {
@@ -400,14 +400,18 @@ inline float power_of_two(float x) { return std::exp2(x); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline double normcdf(double x) {
-  return static_cast<double>(std::erfc(-static_cast<long double>(x) / 1.41421356237309504880168872421L) / 2);
+  return static_cast<double>(
+      std::erfc(-static_cast<long double>(x) / 1.41421356237309504880168872421L) / 2);
 }
 inline float normcdff(float x) { return static_cast<float>(normcdf(x)); }
 inline double erfinv(double x) {  // Newton's method, from the side where it does not overshoot
   if (!(std::fabs(x) < 1)) return x == 1 ? INFINITY : x == -1 ? -INFINITY : NAN;
   long double v = 0;
   for (int i = 0; i < 100; ++i) {
-    v -= (std::fabs(x) < 0.5 ? std::erf(v) - x : std::copysign(1 - std::fabs(static_cast<long double>(x)) - std::erfc(std::fabs(v)), static_cast<long double>(x)) ) *
+    v -= (std::fabs(x) < 0.5
+              ? std::erf(v) - x
+              : std::copysign(1 - std::fabs(static_cast<long double>(x)) - std::erfc(std::fabs(v)),
+                              static_cast<long double>(x))) *
          std::exp(v * v) / 1.12837916709551257389615890312154517L;
   }
   return static_cast<double>(v);

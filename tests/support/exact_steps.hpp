@@ -14,17 +14,24 @@ inline double apply_exactly(ScalarOp op, double a, double b, double c) {
   using namespace reference;
   using Number = double;
   switch (op) {
-    case ScalarOp::neg: return -a;
-    case ScalarOp::abs: return std::abs(a);
+    case ScalarOp::neg:
+      return -a;
+    case ScalarOp::abs:
+      return std::abs(a);
 #define EIN_FUNCTION(name, exact, host, adjoint, cuda) \
-  case ScalarOp::name: return reference::name(a);
+  case ScalarOp::name:                                 \
+    return reference::name(a);
 #include <ein/scalar_functions.hpp>
-    case ScalarOp::logical_not: return a == 0;
+    case ScalarOp::logical_not:
+      return a == 0;
 #define EIN_BINARY(name, text, cost, function, result, exact, host, adjoint_a, adjoint_b, cuda) \
-  case ScalarOp::name: return exact;
+  case ScalarOp::name:                                                                          \
+    return exact;
 #include <ein/binary_functions.hpp>
-    case ScalarOp::where: return a != 0 ? b : c;
-    default: throw std::logic_error("no such step here");
+    case ScalarOp::where:
+      return a != 0 ? b : c;
+    default:
+      throw std::logic_error("no such step here");
   }
 }
 

@@ -321,7 +321,8 @@ int run(const Launch& launch, void* stream) {
     ++kernels;
     const std::string wrong = on_host(launch.grid, launch.block, launch.arguments);
     // As if all threads ran one after another: events tell how many a kernel has.
-    clock_of_events += 1e-3f * static_cast<float>(launch.grid[0] * launch.grid[1] * launch.block[0]);
+    clock_of_events +=
+        1e-3f * static_cast<float>(launch.grid[0] * launch.grid[1] * launch.block[0]);
     if (!wrong.empty()) std::fprintf(stderr, "fake_cuda: %s\n", wrong.c_str());
     static_cast<Stream*>(stream)->ended = wrong.empty() ? result_of("kernel") : 719;
     return 0;
@@ -342,8 +343,14 @@ int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned bx
     const std::lock_guard lock(mutex);
     ++launches;
   }
-  return run({static_cast<Kernel*>(kernel), {x, y, z}, {bx, by, bz}, shared_bytes, arguments,
-              nullptr, nullptr, nullptr},
+  return run({static_cast<Kernel*>(kernel),
+              {x, y, z},
+              {bx, by, bz},
+              shared_bytes,
+              arguments,
+              nullptr,
+              nullptr,
+              nullptr},
              stream);
 }
 int cuGraphCreate(void** graph, unsigned flags) {
@@ -384,8 +391,8 @@ int cuGraphExecDestroy(void* instance) {
 }
 int cuGraphExecKernelNodeSetParams_v2(void* instance, void* node, const Launch* launch) {
   NEEDS_CONTEXT(cuGraphExecKernelNodeSetParams_v2);
-  static_cast<Instance*>(instance)->nodes[static_cast<std::size_t>(
-      static_cast<Node*>(node)->number)] = Node(*launch);
+  static_cast<Instance*>(instance)
+      ->nodes[static_cast<std::size_t>(static_cast<Node*>(node)->number)] = Node(*launch);
   return 0;
 }
 int cuGraphLaunch(void* instance, void* stream) {

@@ -45,7 +45,8 @@ std::string way_in(const std::string& text) {
 std::string host_text(const std::string& text) {
   const std::size_t first = text.find(kernel_begin);
   if (first == text.npos) return "#error no kernel\n";
-  std::string result = std::string("#include \"") + ein::test::host_header + "\"\n" + text.substr(first);
+  std::string result =
+      std::string("#include \"") + ein::test::host_header + "\"\n" + text.substr(first);
   for (std::size_t at = first, next; at != text.npos; at = next) {
     next = text.find(kernel_begin, at + 1);
     result += way_in(text.substr(at, next - at));
@@ -76,7 +77,8 @@ int nvrtcVersion(int* major, int* minor) {
   *minor = 0;
   Dl_info info;
   if (::dladdr(reinterpret_cast<const void*>(&nvrtcVersion), &info) == 0) return success;
-  if (const char* number = std::strstr(info.dli_fname, "libnvrtc.so.")) *major = std::atoi(number + 12);
+  if (const char* number = std::strstr(info.dli_fname, "libnvrtc.so."))
+    *major = std::atoi(number + 12);
   return success;
 }
 const char* nvrtcGetErrorString(int) { return "the host's compiler failed"; }
@@ -103,8 +105,8 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
   const std::string base =
       directory() + "kernel" + std::to_string(::getpid()) + "-" + std::to_string(count++);
   std::ofstream(base + ".cpp") << host_text(program->text);
-  const std::string command =
-      ein::test::host_compiler() + " -shared -o '" + base + ".so' '" + base + ".cpp' 2> '" + base + ".log'";
+  const std::string command = ein::test::host_compiler() + " -shared -o '" + base + ".so' '" +
+                              base + ".cpp' 2> '" + base + ".log'";
   if (std::system(command.c_str()) != 0) {
     program->log = content_of(base + ".log").substr(0, 4000);
     return compilation_failed;

@@ -6,8 +6,8 @@
 
 namespace ein::test {
 
-/// What all kernels include: device_on_host.hpp and the vocabulary. host_vocabulary.cpp writes it while building, and
-/// compiles it ahead with this compiler and these options.
+/// What all kernels include: device_on_host.hpp and the vocabulary. host_vocabulary.cpp writes it
+/// while building, and compiles it ahead with this compiler and these options.
 inline constexpr const char* host_header = EIN_HOST_HEADER;
 
 /// The command of the compiler, $CXX or the one that compiled the tests, with its options.

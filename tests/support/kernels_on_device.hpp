@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <ein/tensor.hpp>
+#include "codegen/emit.hpp"
+#include "codegen/vocabulary.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
-#include "codegen/emit.hpp"
-#include "codegen/vocabulary.hpp"
 
 namespace ein::test {
 
@@ -21,11 +21,13 @@ namespace ein::test {
 class KernelsOnDevice {
  public:
   /// The device that the environment's EIN_TEST_DEVICE names.
-  KernelsOnDevice() : device_(std::atoi(std::getenv("EIN_TEST_DEVICE"))), stream_(driver_, device_) {}
+  KernelsOnDevice()
+      : device_(std::atoi(std::getenv("EIN_TEST_DEVICE"))), stream_(driver_, device_) {}
   static bool are_wanted() { return std::getenv("EIN_TEST_DEVICE") != nullptr; }
 
   void add(const codegen::KernelSource& kernel) {
-    if (kernels_ % kernels_per_unit == 0) sources_.push_back({"kernels.cu", codegen::vocabulary(), arch(), {}});
+    if (kernels_ % kernels_per_unit == 0)
+      sources_.push_back({"kernels.cu", codegen::vocabulary(), arch(), {}});
     sources_.back().text += kernel.text.substr(kernel.kernel_begin) + "\n";
     unit_[kernel.name] = kernels_++ / kernels_per_unit;
   }
@@ -40,10 +42,12 @@ class KernelsOnDevice {
     return error.what();
   }
 
-  /// Copies the program's buffers to the device, runs a kernel on them, and copies them back; returns what went wrong, or
-  /// nothing.
-  std::string run(const codegen::KernelSource& kernel, std::span<const std::shared_ptr<Storage>> buffers, const std::shared_ptr<Storage>& workspace,
-                  RandomOrigin origin, codegen::KernelSource::Fault* fault) try {
+  /// Copies the program's buffers to the device, runs a kernel on them, and copies them back;
+  /// returns what went wrong, or nothing.
+  std::string run(const codegen::KernelSource& kernel,
+                  std::span<const std::shared_ptr<Storage>> buffers,
+                  const std::shared_ptr<Storage>& workspace, RandomOrigin origin,
+                  codegen::KernelSource::Fault* fault) try {
     const Copy fault_copy(*this, reinterpret_cast<std::byte*>(fault), sizeof *fault);
     std::map<const Storage*, Copy> copies;
     std::vector<std::byte*> addresses(buffers.size());
@@ -53,8 +57,10 @@ class KernelsOnDevice {
     for (const int b : named) {
       const bool is_workspace = b == codegen::workspace_buffer;
       const Storage& storage = is_workspace ? *workspace : *buffers[static_cast<std::size_t>(b)];
-      const auto [copy, is_new] = copies.try_emplace(&storage, *this, const_cast<std::byte*>(storage.data()), storage.bytes());
-      (is_workspace ? workspace_address : addresses[static_cast<std::size_t>(b)]) = reinterpret_cast<std::byte*>(copy->second.address());
+      const auto [copy, is_new] = copies.try_emplace(
+          &storage, *this, const_cast<std::byte*>(storage.data()), storage.bytes());
+      (is_workspace ? workspace_address : addresses[static_cast<std::size_t>(b)]) =
+          reinterpret_cast<std::byte*>(copy->second.address());
     }
     codegen::Arguments arguments;
     const auto encode = [this](const codegen::TensorMap& map, std::uint64_t address) {
@@ -82,7 +88,10 @@ class KernelsOnDevice {
   class Copy {
    public:
     Copy(KernelsOnDevice& owner, std::byte* host, std::size_t bytes)
-        : owner_(owner), host_(host), bytes_(host ? bytes : 0), memory_(owner.driver_, owner.device_, std::max<std::size_t>(16, bytes_)) {
+        : owner_(owner),
+          host_(host),
+          bytes_(host ? bytes : 0),
+          memory_(owner.driver_, owner.device_, std::max<std::size_t>(16, bytes_)) {
       if (bytes_ > 0) owner_.stream_.copy_in(memory_.address(), host_, bytes_);
     }
     std::uint64_t address() const { return memory_.address(); }

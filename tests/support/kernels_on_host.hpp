@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "cuda/arguments.hpp"
 #include "codegen/emit.hpp"
+#include "cuda/arguments.hpp"
 #include "support/host_compiler.hpp"
 #include "support/host_tensor_map.hpp"
 #include "support/scratch.hpp"
@@ -51,7 +51,8 @@ class KernelsOnHost {
                             "extern \"C\" std::size_t used_shared_bytes() { return "
                             "device::used_shared_bytes; }\n");
     const std::string log = directory.path("log");
-    if (std::system((compiler + " -shared -o '" + library + "' '" + source + "' 2> '" + log + "'").c_str()) != 0) {
+    if (std::system((compiler + " -shared -o '" + library + "' '" + source + "' 2> '" + log + "'")
+                        .c_str()) != 0) {
       return read_bytes(log).substr(0, 4000);
     }
     library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -70,15 +71,16 @@ class KernelsOnHost {
     const char* wrong_map = nullptr;
     const auto encode = [&](const codegen::TensorMap& map, std::uint64_t address) {
       HostTensorMap encoded;
-      const char* const wrong = encode_host_tensor_map(
-          encoded, static_cast<std::uint32_t>(size_of(map.dtype)),
-          static_cast<std::uint32_t>(map.sizes.size()), address, map.sizes.data(),
-          map.strides.data(), map.box.data());
+      const char* const wrong =
+          encode_host_tensor_map(encoded, static_cast<std::uint32_t>(size_of(map.dtype)),
+                                 static_cast<std::uint32_t>(map.sizes.size()), address,
+                                 map.sizes.data(), map.strides.data(), map.box.data());
       if (wrong) wrong_map = wrong;
       return std::bit_cast<codegen::EncodedTensorMap>(encoded);
     };
     codegen::Arguments arguments;
-    arguments.set(kernel, {buffers, workspace, reinterpret_cast<std::uint64_t>(fault), origin, encode});
+    arguments.set(kernel,
+                  {buffers, workspace, reinterpret_cast<std::uint64_t>(fault), origin, encode});
     if (wrong_map) return std::string("a tensor map cannot have this: ") + wrong_map;
     const std::string text = kernel.text.substr(kernel.kernel_begin);
     bool fibres = false;

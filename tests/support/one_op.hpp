@@ -57,9 +57,11 @@ inline Tensor run_kernels(const Graph& graph, const std::vector<Tensor>& inputs)
   const Program program = lower(graph, layouts);
   for (std::size_t b = inputs.size(); b < program.buffers.size(); ++b) {
     const Program::Buffer& buffer = program.buffers[b];
-    storages.push_back(Storage::allocate(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype)));
+    storages.push_back(
+        Storage::allocate(static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype)));
     // What a kernel does not write is seen.
-    std::fill_n(storages.back()->data(), static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype), std::byte{0x5A});
+    std::fill_n(storages.back()->data(),
+                static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype), std::byte{0x5A});
     buffers.push_back(storages.back()->data());
   }
   for (const LoopNest& nest : program.nests) {
@@ -69,14 +71,16 @@ inline Tensor run_kernels(const Graph& graph, const std::vector<Tensor>& inputs)
     kernel->run({buffers, workspace->data()});
   }
   const Program::Result& result = program.results.at(0);
-  return Tensor(storages[static_cast<std::size_t>(result.buffer)], result.dtype, result.shape, result.strides, result.offset);
+  return Tensor(storages[static_cast<std::size_t>(result.buffer)], result.dtype, result.shape,
+                result.strides, result.offset);
 }
 
 /// The same for row-major inputs of these values.
 inline Values computed(const Graph& graph, const std::vector<Values>& inputs) {
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    tensors.push_back(make_tensor(inputs[i], graph.op(static_cast<ValueId>(i)).shape, graph.op(static_cast<ValueId>(i)).dtype));
+    tensors.push_back(make_tensor(inputs[i], graph.op(static_cast<ValueId>(i)).shape,
+                                  graph.op(static_cast<ValueId>(i)).dtype));
   }
   return get_values(run_kernels(graph, tensors));
 }

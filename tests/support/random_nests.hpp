@@ -14,12 +14,15 @@
 
 namespace ein::test {
 
-/// A target on which nests of a few dozen elements already take every road that large ones take on a processor.
+/// A target on which nests of a few dozen elements already take every road that large ones take on
+/// a processor.
 inline Target small_target() {
   Target target;
   target.has = [](ScalarOp op) { return op != ScalarOp::pow; };
   target.combines = [](Combine) { return true; };
-  target.reads = [](DType dtype, std::int64_t step) { return step == 0 || step == 1 || (step == 2 && dtype == DType::f32); };
+  target.reads = [](DType dtype, std::int64_t step) {
+    return step == 0 || step == 1 || (step == 2 && dtype == DType::f32);
+  };
   target.writes = [](DType dtype) { return is_floating(dtype); };
   target.combines_together = [](Combine combine) { return combine == Combine::sum; };
   target.lanes = 4;
@@ -78,13 +81,16 @@ class RandomNest {
   LoopNest nest;
   NestMemory memory;
 
-  /// With one axis of up to `longest` points, and short ones, `most` points in all; `is_long`: the long axis is reduced, and there is at
-  /// most one other.
-  RandomNest(std::mt19937& random, int longest, std::int64_t most, bool is_long, std::span<const DType> dtypes) : random_(random), dtypes_(dtypes) {
+  /// With one axis of up to `longest` points, and short ones, `most` points in all; `is_long`: the
+  /// long axis is reduced, and there is at most one other.
+  RandomNest(std::mt19937& random, int longest, std::int64_t most, bool is_long,
+             std::span<const DType> dtypes)
+      : random_(random), dtypes_(dtypes) {
     const int rank = is_long ? pick(1, 2) : pick(1, 4);
     std::int64_t points = 1;
     for (int a = 0; a < rank; ++a) {
-      const std::int64_t size = std::min<std::int64_t>(most / points, a == 0 ? pick(std::max(1, longest / 30), longest) : pick(1, 18));
+      const std::int64_t size = std::min<std::int64_t>(
+          most / points, a == 0 ? pick(std::max(1, longest / 30), longest) : pick(1, 18));
       points *= size;
       nest.axes.push_back({std::string(1, static_cast<char>('a' + a)), size});
     }
@@ -97,7 +103,8 @@ class RandomNest {
     std::shuffle(order.begin(), order.end(), random_);
     const int inputs = pick(0, 20) == 0 ? 0 : pick(1, 3);
     for (int i = 0; i < inputs; ++i) {
-      if (pick(0, 3) == 0) std::shuffle(order.begin(), order.end() - (pick(0, 2) == 0 ? 0 : 1), random_);
+      if (pick(0, 3) == 0)
+        std::shuffle(order.begin(), order.end() - (pick(0, 2) == 0 ? 0 : 1), random_);
       nest.inputs.push_back(operand(order, pick(0, 3) == 0 && i > 0, false));
     }
     nest.output = operand(order, false, true);
@@ -105,10 +112,16 @@ class RandomNest {
     if (inputs == 0) {
       nest.body = Ex::index(axis) * 0.01;
     } else {
-      const Ex x = Ex::input(0), y = Ex::input(inputs > 1 ? 1 : 0), z = Ex::input(inputs > 2 ? 2 : 0);
-      const Ex bodies[] = {x, x * y, (x - y) * z + x, Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::abs, x))) * y,
-                           Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::index(axis), Ex(longest / 6.0)), x, y * z),
-                           Ex::apply(ScalarOp::tanh, x + y) / (z * z + 1.0)};
+      const Ex x = Ex::input(0), y = Ex::input(inputs > 1 ? 1 : 0),
+               z = Ex::input(inputs > 2 ? 2 : 0);
+      const Ex bodies[] = {
+          x,
+          x * y,
+          (x - y) * z + x,
+          Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::abs, x))) * y,
+          Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::index(axis), Ex(longest / 6.0)), x,
+                    y * z),
+          Ex::apply(ScalarOp::tanh, x + y) / (z * z + 1.0)};
       nest.body = bodies[pick(0, 5)];
     }
     if (nest.combine && pick(0, 1) == 0) {
@@ -132,12 +145,16 @@ class RandomNest {
         if (axis.reduced) axis.size = pick(1, 3);
       }
     }
-    nest.combine = std::array{Combine::sum, Combine::sum, Combine::max, Combine::min}[static_cast<std::size_t>(pick(0, 3))];
+    nest.combine = std::array{Combine::sum, Combine::sum, Combine::max,
+                              Combine::min}[static_cast<std::size_t>(pick(0, 3))];
   }
 
   LoopNest::Operand operand(const std::vector<std::size_t>& order, bool repeats, bool is_result) {
-    const DType dtype = dtypes_[static_cast<std::size_t>(pick(0, static_cast<int>(dtypes_.size()) - 1))];
-    LoopNest::Operand operand{.dtype = dtype, .offset = pick(0, 5), .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
+    const DType dtype =
+        dtypes_[static_cast<std::size_t>(pick(0, static_cast<int>(dtypes_.size()) - 1))];
+    LoopNest::Operand operand{.dtype = dtype,
+                              .offset = pick(0, 5),
+                              .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
     std::int64_t stride = !is_result && pick(0, 5) == 0 ? 2 : 1;
     for (std::size_t k = order.size(); k-- > 0;) {
       const LoopNest::NestAxis& axis = nest.axes[order[k]];
@@ -153,15 +170,18 @@ class RandomNest {
   std::span<const DType> dtypes_;
 };
 
-/// Nests one after the other over a matrix: maps, reductions of its rows and its columns, what follows on them.
+/// Nests one after the other over a matrix: maps, reductions of its rows and its columns, what
+/// follows on them.
 class RandomChain {
  public:
   Program program;
   NestMemory memory;
 
-  RandomChain(std::mt19937& random, int rows, int columns) : random_(random), rows_(rows), columns_(columns) {
+  RandomChain(std::mt19937& random, int rows, int columns)
+      : random_(random), rows_(rows), columns_(columns) {
     program.input_count = static_cast<std::size_t>(pick(1, 3));
-    for (std::size_t i = 0; i < program.input_count; ++i) add_value(pick(0, 4) == 0 ? Form::row_values : Form::matrix);
+    for (std::size_t i = 0; i < program.input_count; ++i)
+      add_value(pick(0, 4) == 0 ? Form::row_values : Form::matrix);
     for (int n = pick(2, 7); n > 0; --n) add_nest();
   }
 
@@ -172,14 +192,19 @@ class RandomChain {
 
   std::vector<std::int64_t> strides(Form form) const {
     switch (form) {
-      case Form::matrix: return {columns_, 1};
-      case Form::row_values: return {1, 0};
-      case Form::column_values: return {0, 1};
+      case Form::matrix:
+        return {columns_, 1};
+      case Form::row_values:
+        return {1, 0};
+      case Form::column_values:
+        return {0, 1};
     }
     return {};
   }
   int add_value(Form form) {
-    const std::int64_t elements = form == Form::matrix ? rows_ * columns_ : form == Form::row_values ? rows_ : columns_;
+    const std::int64_t elements = form == Form::matrix       ? rows_ * columns_
+                                  : form == Form::row_values ? rows_
+                                                             : columns_;
     const DType dtype = form == Form::matrix && pick(0, 5) == 0 ? DType::bf16 : DType::f32;
     program.buffers.push_back({elements, dtype});
     forms_.push_back(form);
@@ -201,7 +226,8 @@ class RandomChain {
       nest.inputs.push_back(operand(buffer));
     }
     const Ex x = Ex::input(0), y = Ex::input(inputs > 1 ? 1 : 0), z = Ex::input(inputs > 2 ? 2 : 0);
-    const Ex bodies[] = {x + y, x * y - z, Ex::apply(ScalarOp::tanh, x) * z, Ex::apply(ScalarOp::max, x, y), x * 0.5};
+    const Ex bodies[] = {x + y, x * y - z, Ex::apply(ScalarOp::tanh, x) * z,
+                         Ex::apply(ScalarOp::max, x, y), x * 0.5};
     nest.body = bodies[pick(0, 4)];
     Form form = Form::matrix;
     if (has_matrix && pick(0, 2) == 0) {
@@ -212,7 +238,9 @@ class RandomChain {
       if (pick(0, 1) == 0) nest.epilogue = Ex::input(0) * 0.25 + 0.5;
     } else if (!has_matrix && pick(0, 1) == 0) {
       // Of single values, if all are of rows.
-      const auto is_of_row = [&](const LoopNest::Operand& input) { return forms_[static_cast<std::size_t>(input.buffer)] == Form::row_values; };
+      const auto is_of_row = [&](const LoopNest::Operand& input) {
+        return forms_[static_cast<std::size_t>(input.buffer)] == Form::row_values;
+      };
       if (std::all_of(nest.inputs.begin(), nest.inputs.end(), is_of_row)) {
         form = Form::row_values;
         nest.axes.pop_back();

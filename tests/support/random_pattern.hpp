@@ -89,7 +89,8 @@ struct TestPattern {
     return used;
   }
 
-  /// Calls f(places of the operands' elements, place of the result's) for each choice of all indices.
+  /// Calls f(places of the operands' elements, place of the result's) for each choice of all
+  /// indices.
   template <class F>
   void for_each_choice(F&& f) const {
     std::vector<char> used = used_by(output);
@@ -130,15 +131,17 @@ struct TestPattern {
 };
 
 /// Sizes of axes, the more often listed the more likely.
-inline constexpr std::int64_t small_sizes[] = {1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 6, 7, 7, 11, 19, 27};
+inline constexpr std::int64_t small_sizes[] = {1, 1, 1, 2, 2, 2, 2, 2, 2,  3,  3, 3,
+                                               3, 4, 4, 5, 5, 6, 7, 7, 11, 19, 27};
 /// Beyond strips of 512 elements, vector widths and the blocks of matrix products.
-inline constexpr std::int64_t large_sizes[] = {1, 2, 3, 16, 17, 31, 61, 67, 127, 257, 509, 512, 521, 1031, 2053};
+inline constexpr std::int64_t large_sizes[] = {1,   2,   3,   16,  17,  31,   61,  67,
+                                               127, 257, 509, 512, 521, 1031, 2053};
 
 /// Makes patterns. `budget` bounds the number of choices of all indices.
 class PatternMaker {
  public:
-  PatternMaker(std::mt19937_64& random, std::int64_t budget, std::span<const std::int64_t> sizes = small_sizes,
-               int most_axes = 12)
+  PatternMaker(std::mt19937_64& random, std::int64_t budget,
+               std::span<const std::int64_t> sizes = small_sizes, int most_axes = 12)
       : random_(random), budget_(budget), sizes_(sizes), most_axes_(most_axes) {}
 
   TestPattern make(Operation op, std::size_t operands = 1) {
@@ -156,21 +159,25 @@ class PatternMaker {
   }
 
  private:
-  std::int64_t below(std::int64_t n) { return n <= 0 ? 0 : std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_); }
+  std::int64_t below(std::int64_t n) {
+    return n <= 0 ? 0 : std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
+  }
   bool chance(int percent) { return below(100) < percent; }
   bool sums() const { return p_.op == Operation::einsum || p_.op == Operation::reduce; }
   TestAxis& axis(int id) { return p_.axes[static_cast<std::size_t>(id)]; }
 
   std::int64_t new_size(bool may_be_zero) {
-    const std::int64_t size = sizes_[static_cast<std::size_t>(below(static_cast<std::int64_t>(sizes_.size())))];
+    const std::int64_t size =
+        sizes_[static_cast<std::size_t>(below(static_cast<std::int64_t>(sizes_.size())))];
     if (may_be_zero && chance(2)) return 0;
     if (size > budget_) return 1;
     budget_ /= size;
     return size;
   }
   int new_axis(TestAxis::Kind kind) {
-    static const char* const names[] = {"a", "b", "h", "w", "batch", "head_dim", "s1", "s2", "\u00e9", "\u03b1_1",
-                                        "I", "ii", "zZ9", "K", "x__y", "\u8ef8"};
+    static const char* const names[] = {"a",   "b",  "h",      "w",        "batch", "head_dim",
+                                        "s1",  "s2", "\u00e9", "\u03b1_1", "I",     "ii",
+                                        "zZ9", "K",  "x__y",   "\u8ef8"};
     TestAxis axis{"", new_size(kind == TestAxis::named || kind == TestAxis::under_ellipsis), kind};
     if (kind == TestAxis::number && axis.size < 2) {
       if (budget_ < 2) return -1;
@@ -189,16 +196,21 @@ class PatternMaker {
   void make_ellipsis() {
     has_ellipsis_ = chance(30);
     if (!has_ellipsis_) return;
-    for (std::int64_t e = below(4); e > 0; --e) p_.ellipsis.push_back(new_axis(TestAxis::under_ellipsis));
+    for (std::int64_t e = below(4); e > 0; --e)
+      p_.ellipsis.push_back(new_axis(TestAxis::under_ellipsis));
   }
 
   void add_extras(std::vector<Item>& items, bool is_input) {
-    const auto insert = [&](Item item) { items.insert(items.begin() + below(static_cast<std::int64_t>(items.size()) + 1), item); };
-    const bool numbers = is_input ? sums() : p_.op == Operation::einsum || p_.op == Operation::repeat;
+    const auto insert = [&](Item item) {
+      items.insert(items.begin() + below(static_cast<std::int64_t>(items.size()) + 1), item);
+    };
+    const bool numbers =
+        is_input ? sums() : p_.op == Operation::einsum || p_.op == Operation::repeat;
     if (numbers && chance(12)) {
       if (const int id = new_axis(TestAxis::number); id >= 0) insert({Item::axis, id});
     }
-    if (is_input && p_.op == Operation::einsum && chance(12)) insert({Item::axis, new_axis(TestAxis::unnamed)});
+    if (is_input && p_.op == Operation::einsum && chance(12))
+      insert({Item::axis, new_axis(TestAxis::unnamed)});
     for (int i = 0; i < 2; ++i) {
       if (chance(10)) insert({Item::one});
     }
@@ -213,7 +225,8 @@ class PatternMaker {
         continue;
       }
       const auto end = std::min<std::size_t>(items.size(), i + static_cast<std::size_t>(below(4)));
-      std::vector<Item> members(items.begin() + static_cast<std::ptrdiff_t>(i), items.begin() + static_cast<std::ptrdiff_t>(end));
+      std::vector<Item> members(items.begin() + static_cast<std::ptrdiff_t>(i),
+                                items.begin() + static_cast<std::ptrdiff_t>(end));
       result.push_back({Item::group, -1, grouped(std::move(members), percent / 2)});
       i = end;
     }
@@ -229,18 +242,23 @@ class PatternMaker {
     std::shuffle(names.begin(), names.end(), random_);
     const auto most = static_cast<std::int64_t>(names.size());
     // With many operands, all axes in each would be one large product.
-    const std::int64_t count = p_.op == Operation::einsum ? std::min(most, below(chance(10) ? 10 : 5)) : most;
+    const std::int64_t count =
+        p_.op == Operation::einsum ? std::min(most, below(chance(10) ? 10 : 5)) : most;
     for (std::int64_t i = 0; i < count; ++i) {
       side.items.push_back({Item::axis, names[static_cast<std::size_t>(i)]});
-      if (p_.op == Operation::einsum && chance(5)) side.items.push_back(side.items[static_cast<std::size_t>(below(i + 1))]);
+      if (p_.op == Operation::einsum && chance(5))
+        side.items.push_back(side.items[static_cast<std::size_t>(below(i + 1))]);
     }
     add_extras(side.items, true);
     side.items = grouped(std::move(side.items), chance(40) ? 35 : 0);
     if (has_ellipsis_ && (p_.op != Operation::einsum || chance(75))) {
       const auto under = static_cast<std::int64_t>(p_.ellipsis.size());
       const std::int64_t own = p_.op == Operation::einsum ? below(under + 1) : under;
-      for (std::int64_t e = 0; e < own; ++e) side.stretched.push_back(p_.op == Operation::einsum && chance(25));
-      side.items.insert(side.items.begin() + below(static_cast<std::int64_t>(side.items.size()) + 1), {Item::ellipsis});
+      for (std::int64_t e = 0; e < own; ++e)
+        side.stretched.push_back(p_.op == Operation::einsum && chance(25));
+      side.items.insert(
+          side.items.begin() + below(static_cast<std::int64_t>(side.items.size()) + 1),
+          {Item::ellipsis});
       input_has_ellipsis_ = true;
     }
     p_.inputs.push_back(std::move(side));
@@ -254,7 +272,8 @@ class PatternMaker {
     for (std::size_t e = 0; e < most; ++e) {
       bool is_one = true;
       for (const TestSide& side : p_.inputs) {
-        if (e + side.stretched.size() >= most) is_one &= side.stretched[e + side.stretched.size() - most] != 0;
+        if (e + side.stretched.size() >= most)
+          is_one &= side.stretched[e + side.stretched.size() - most] != 0;
       }
       if (is_one) axis(p_.ellipsis[e]).size = 1;
     }
@@ -281,13 +300,16 @@ class PatternMaker {
     if (!chance(25)) std::shuffle(items.begin(), items.end(), random_);
     add_extras(items, false);
     if (input_has_ellipsis_ && (!sums() || chance(80))) {
-      items.insert(items.begin() + below(static_cast<std::int64_t>(items.size()) + 1), {Item::ellipsis});
+      items.insert(items.begin() + below(static_cast<std::int64_t>(items.size()) + 1),
+                   {Item::ellipsis});
       p_.output.stretched.assign(p_.ellipsis.size(), 0);
     }
     p_.output.items = grouped(std::move(items), chance(40) ? 35 : 0);
   }
 
-  bool is_given(int id) const { return std::find(p_.given.begin(), p_.given.end(), id) != p_.given.end(); }
+  bool is_given(int id) const {
+    return std::find(p_.given.begin(), p_.given.end(), id) != p_.given.end();
+  }
   void give(int id) {
     if (axis(id).kind == TestAxis::unnamed) {
       axis(id).kind = TestAxis::named;
@@ -329,7 +351,8 @@ class PatternMaker {
           if (!known[static_cast<std::size_t>(id)]) unknown.push_back(id);
         }
         if (unknown.empty()) continue;
-        const int id = unknown[static_cast<std::size_t>(below(static_cast<std::int64_t>(unknown.size())))];
+        const int id =
+            unknown[static_cast<std::size_t>(below(static_cast<std::int64_t>(unknown.size())))];
         if (unknown.size() > 1) give(id);
         known[static_cast<std::size_t>(id)] = 1;
         progress = true;
@@ -358,12 +381,19 @@ class PatternMaker {
   }
   void write(const std::vector<Item>& items) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-      const bool touches = i > 0 && (items[i].kind == Item::group || items[i - 1].kind == Item::group);
+      const bool touches =
+          i > 0 && (items[i].kind == Item::group || items[i - 1].kind == Item::group);
       if (i > 0 && !(touches && chance(10))) p_.text += chance(5) ? " \t " : " ";
       switch (items[i].kind) {
-        case Item::axis: p_.text += axis(items[i].id).text; break;
-        case Item::one: p_.text += chance(90) ? "1" : "01"; break;
-        case Item::ellipsis: p_.text += "..."; break;
+        case Item::axis:
+          p_.text += axis(items[i].id).text;
+          break;
+        case Item::one:
+          p_.text += chance(90) ? "1" : "01";
+          break;
+        case Item::ellipsis:
+          p_.text += "...";
+          break;
         case Item::group:
           p_.text += chance(90) ? "(" : "( ";
           write(items[i].members);

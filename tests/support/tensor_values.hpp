@@ -1,5 +1,5 @@
-// Tensors to and from plain numbers, in any memory layout, element by element: without the library's
-// own copies and conversions of arrays.
+// Tensors to and from plain numbers, in any memory layout, element by element: without the
+// library's own copies and conversions of arrays.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ void for_each_element(const Tensor& x, F&& f) {
   }
 }
 
-/// `value` as an element of `dtype` holds it: rounded once, or for integers (a whole value below 2^63)
-/// modulo 2^bits.
+/// `value` as an element of `dtype` holds it: rounded once, or for integers (a whole value below
+/// 2^63) modulo 2^bits.
 inline double stored(double value, DType dtype) {
   return visit(dtype, [&]<class T>(std::type_identity<T>) {
     if (is_integral(dtype)) return convert<double>(convert<T>(static_cast<std::int64_t>(value)));
@@ -41,32 +41,40 @@ inline double stored(double value, DType dtype) {
 
 inline void set_values(const Tensor& x, const std::vector<double>& values) {
   visit(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_element(x, [&](std::byte* to, std::size_t i) { *reinterpret_cast<T*>(to) = convert<T>(values[i]); });
+    for_each_element(x, [&](std::byte* to, std::size_t i) {
+      *reinterpret_cast<T*>(to) = convert<T>(values[i]);
+    });
   });
 }
 
 inline std::vector<double> get_values(const Tensor& x) {
   std::vector<double> values(static_cast<std::size_t>(x.numel()));
   visit(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    for_each_element(x, [&](std::byte* from, std::size_t i) { values[i] = convert<double>(*reinterpret_cast<T*>(from)); });
+    for_each_element(x, [&](std::byte* from, std::size_t i) {
+      values[i] = convert<double>(*reinterpret_cast<T*>(from));
+    });
   });
   return values;
 }
 
 /// A new row-major tensor of these values.
-inline Tensor make_tensor(const std::vector<double>& values, const Shape& shape, DType dtype = DType::f32) {
+inline Tensor make_tensor(const std::vector<double>& values, const Shape& shape,
+                          DType dtype = DType::f32) {
   const auto bytes = static_cast<std::size_t>(numel(shape)) * size_of(dtype);
   const Tensor x(Storage::allocate(bytes), dtype, shape, contiguous_strides(shape));
   set_values(x, values);
   return x;
 }
 
-/// A tensor that lies in memory in some random way: dimensions permuted, with gaps, behind an offset, and
-/// those marked in `constant` (along which the caller's values are equal) maybe with stride 0. Elements
-/// are not set.
+/// A tensor that lies in memory in some random way: dimensions permuted, with gaps, behind an
+/// offset, and those marked in `constant` (along which the caller's values are equal) maybe with
+/// stride 0. Elements are not set.
 template <class Random>
-Tensor scattered_tensor(const Shape& shape, DType dtype, const std::vector<bool>& constant, Random& random) {
-  const auto below = [&](std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random); };
+Tensor scattered_tensor(const Shape& shape, DType dtype, const std::vector<bool>& constant,
+                        Random& random) {
+  const auto below = [&](std::int64_t n) {
+    return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
+  };
   std::vector<std::size_t> order(shape.rank());
   for (std::size_t d = 0; d < order.size(); ++d) order[d] = d;
   const bool permuted = below(2) == 1;
@@ -86,7 +94,8 @@ Tensor scattered_tensor(const Shape& shape, DType dtype, const std::vector<bool>
   // The storage ends with the last element, so that sanitizers see what reads beyond.
   std::int64_t end = numel(shape) == 0 ? 0 : offset + 1;
   for (std::size_t d = 0; d < shape.rank() && end > 0; ++d) end += strides[d] * (shape[d] - 1);
-  auto storage = Storage::allocate(static_cast<std::size_t>(std::max(end, offset)) * size_of(dtype));
+  auto storage =
+      Storage::allocate(static_cast<std::size_t>(std::max(end, offset)) * size_of(dtype));
   return Tensor(std::move(storage), dtype, shape, strides, offset);
 }
 

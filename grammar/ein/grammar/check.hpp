@@ -7,20 +7,43 @@
 namespace ein {
 
 enum class Operation : std::uint8_t {
-  einsum, reduce, rearrange, repeat, pack, unpack, parse_shape,
+  einsum,
+  reduce,
+  rearrange,
+  repeat,
+  pack,
+  unpack,
+  parse_shape,
   // with axes in brackets
-  softmax, log_softmax, layer_norm, rms_norm, argmax, argmin, cumsum, cumprod, cummax, cummin, sort, top_k,
-  gather, scatter_add, scatter_prod, scatter_max, scatter_min, one_hot, cross_entropy,
+  softmax,
+  log_softmax,
+  layer_norm,
+  rms_norm,
+  argmax,
+  argmin,
+  cumsum,
+  cumprod,
+  cummax,
+  cummin,
+  sort,
+  top_k,
+  gather,
+  scatter_add,
+  scatter_prod,
+  scatter_max,
+  scatter_min,
+  one_hot,
+  cross_entropy,
 };
 inline constexpr int operation_count = static_cast<int>(Operation::cross_entropy) + 1;
 
 constexpr std::string_view name(Operation op) {
-  constexpr std::string_view names[] = {"einsum",      "reduce",       "rearrange",   "repeat",      "pack",
-                                        "unpack",      "parse_shape",  "softmax",     "log_softmax", "layer_norm",
-                                        "rms_norm",    "argmax",       "argmin",      "cumsum",      "cumprod",
-                                        "cummax",      "cummin",       "sort",        "top_k",       "gather",
-                                        "scatter_add", "scatter_prod", "scatter_max", "scatter_min", "one_hot",
-                                        "cross_entropy"};
+  constexpr std::string_view names[] = {
+      "einsum",      "reduce",       "rearrange",   "repeat",       "pack",        "unpack",
+      "parse_shape", "softmax",      "log_softmax", "layer_norm",   "rms_norm",    "argmax",
+      "argmin",      "cumsum",       "cumprod",     "cummax",       "cummin",      "sort",
+      "top_k",       "gather",       "scatter_add", "scatter_prod", "scatter_max", "scatter_min",
+      "one_hot",     "cross_entropy"};
   static_assert(std::size(names) == operation_count);
   return names[static_cast<std::size_t>(op)];
 }
@@ -30,29 +53,40 @@ namespace grammar {
 /// What an operation wants of every pattern.
 struct Form {
   enum Arrow : std::uint8_t { no_arrow, arrow, maybe_arrow };
-  enum Brackets : std::uint8_t { no_brackets, axes_of_the_input, axis_of_the_input, axis_of_the_output };
+  enum Brackets : std::uint8_t {
+    no_brackets,
+    axes_of_the_input,
+    axis_of_the_input,
+    axis_of_the_output
+  };
   std::size_t operands = 1;  // any_number: as many as the call has
   Arrow has_arrow = no_arrow;
   bool has_groups = false;  // and takes axis sizes
   Brackets brackets = no_brackets;
 
   static constexpr std::size_t any_number = SIZE_MAX;
-  constexpr bool marks_one_axis() const { return brackets == axis_of_the_input || brackets == axis_of_the_output; }
+  constexpr bool marks_one_axis() const {
+    return brackets == axis_of_the_input || brackets == axis_of_the_output;
+  }
 };
 
 constexpr Form form_of(Operation op) {
   switch (op) {
-    case Operation::einsum: return {Form::any_number, Form::arrow, true};
+    case Operation::einsum:
+      return {Form::any_number, Form::arrow, true};
     case Operation::reduce:
     case Operation::rearrange:
-    case Operation::repeat: return {1, Form::arrow, true};
+    case Operation::repeat:
+      return {1, Form::arrow, true};
     case Operation::pack:
     case Operation::unpack:
-    case Operation::parse_shape: return {};
+    case Operation::parse_shape:
+      return {};
     case Operation::softmax:
     case Operation::log_softmax:
     case Operation::layer_norm:
-    case Operation::rms_norm: return {1, Form::no_arrow, false, Form::axes_of_the_input};
+    case Operation::rms_norm:
+      return {1, Form::no_arrow, false, Form::axes_of_the_input};
     case Operation::argmax:
     case Operation::argmin:
     case Operation::cumsum:
@@ -60,14 +94,19 @@ constexpr Form form_of(Operation op) {
     case Operation::cummax:
     case Operation::cummin:
     case Operation::sort:
-    case Operation::top_k: return {1, Form::no_arrow, false, Form::axis_of_the_input};
-    case Operation::gather: return {2, Form::arrow, true, Form::axis_of_the_input};
+    case Operation::top_k:
+      return {1, Form::no_arrow, false, Form::axis_of_the_input};
+    case Operation::gather:
+      return {2, Form::arrow, true, Form::axis_of_the_input};
     case Operation::scatter_add:
     case Operation::scatter_prod:
     case Operation::scatter_max:
-    case Operation::scatter_min: return {2, Form::arrow, true, Form::axis_of_the_output};
-    case Operation::one_hot: return {1, Form::arrow, true, Form::axis_of_the_output};
-    case Operation::cross_entropy: return {2, Form::maybe_arrow, false, Form::axis_of_the_input};
+    case Operation::scatter_min:
+      return {2, Form::arrow, true, Form::axis_of_the_output};
+    case Operation::one_hot:
+      return {1, Form::arrow, true, Form::axis_of_the_output};
+    case Operation::cross_entropy:
+      return {2, Form::maybe_arrow, false, Form::axis_of_the_input};
   }
   return {};
 }
@@ -77,7 +116,8 @@ namespace detail {
 /// The checks of one call, in the order in which they are reported.
 class Checker {
  public:
-  constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given, bool more_given)
+  constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given,
+                    bool more_given)
       : op_(op), form_(form_of(op)), pattern_(pattern), given_(given), more_given_(more_given) {}
 
   constexpr Mistake check(std::size_t operand_count) {
@@ -96,10 +136,13 @@ class Checker {
   constexpr bool packs() const { return op_ == Operation::pack || op_ == Operation::unpack; }
   constexpr bool has_output() const { return !mistake_ && pattern_.has_arrow; }
 
-  constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {}, std::int64_t argument = 0) {
+  constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {},
+                          std::int64_t argument = 0) {
     if (!mistake_) mistake_ = {complaint, span, other, argument};
   }
-  constexpr std::span<const Term> terms_of(const Side& side) const { return pattern_.terms_of(side); }
+  constexpr std::span<const Term> terms_of(const Side& side) const {
+    return pattern_.terms_of(side);
+  }
   static constexpr bool is_anonymous(const Term& term) {
     return term.kind == TermKind::number && term.value > 1;
   }
@@ -125,20 +168,24 @@ class Checker {
 
   constexpr void check_form(std::size_t operand_count) {
     const auto end = static_cast<std::uint32_t>(pattern_.text.size());
-    if (form_.has_arrow == Form::arrow && !pattern_.has_arrow) complain(Complaint::arrow_is_missing, {end, end + 1});
+    if (form_.has_arrow == Form::arrow && !pattern_.has_arrow)
+      complain(Complaint::arrow_is_missing, {end, end + 1});
     if (form_.has_arrow == Form::no_arrow && pattern_.has_arrow) {
-      complain(Complaint::arrow_is_not_wanted, {pattern_.sides[0].span.end, pattern_.sides[0].span.end + 2});
+      complain(Complaint::arrow_is_not_wanted,
+               {pattern_.sides[0].span.end, pattern_.sides[0].span.end + 2});
     }
     if (mistake_) return;
     const bool many = form_.operands == Form::any_number;
     if (pattern_.inputs().size() != (many ? operand_count : form_.operands)) {
       const SourceSpan all{pattern_.inputs().front().span.begin, pattern_.inputs().back().span.end};
-      complain(Complaint::number_of_operands_differs, all, {}, static_cast<std::int64_t>(operand_count));
+      complain(Complaint::number_of_operands_differs, all, {},
+               static_cast<std::int64_t>(operand_count));
     }
   }
 
   constexpr void check_words(const Side& side, bool is_input) {
-    const bool unnamed_fits = (op_ == Operation::einsum && is_input) || op_ == Operation::parse_shape;
+    const bool unnamed_fits =
+        (op_ == Operation::einsum && is_input) || op_ == Operation::parse_shape;
     const Term* packed = nullptr;
     for (const Term& term : terms_of(side)) {
       switch (term.kind) {
@@ -159,7 +206,8 @@ class Checker {
         case TermKind::ellipsis:
           if (packs()) complain(Complaint::ellipsis_is_not_allowed, term.span);
           break;
-        case TermKind::name: break;
+        case TermKind::name:
+          break;
       }
     }
     if (packs() && !packed) complain(Complaint::packed_axes_are_missing, side.span);
@@ -209,7 +257,8 @@ class Checker {
     for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
       for (std::uint32_t j = i + 1; j < pattern_.terms[i].next; ++j) {
         if (pattern_.terms[j].kind != TermKind::ellipsis) continue;
-        complain(Complaint::ellipsis_is_inside_a_group_of_an_input, pattern_.terms[j].span, pattern_.terms[i].span);
+        complain(Complaint::ellipsis_is_inside_a_group_of_an_input, pattern_.terms[j].span,
+                 pattern_.terms[i].span);
       }
     }
   }
@@ -239,8 +288,8 @@ class Checker {
       for (const Term& term : terms_of(side)) input_ellipsis |= term.kind == TermKind::ellipsis;
     }
     bool output_ellipsis = false;
-    const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat || op_ == Operation::gather ||
-                           op_ == Operation::one_hot;
+    const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat ||
+                           op_ == Operation::gather || op_ == Operation::one_hot;
     const bool may_add_numbers = op_ == Operation::repeat || op_ == Operation::einsum;
     for (const Term& term : terms_of(output)) {
       if (term.marked) continue;
@@ -253,7 +302,8 @@ class Checker {
       }
       if (term.kind == TermKind::name && !is_in_an_input(pattern_.name_of(term))) {
         if (pattern_.is_glued() && pattern_.letters_are_in_inputs(pattern_.name_of(term))) {
-          complain(Complaint::axis_names_are_glued, {0, static_cast<std::uint32_t>(pattern_.text.size())});
+          complain(Complaint::axis_names_are_glued,
+                   {0, static_cast<std::uint32_t>(pattern_.text.size())});
         } else if (op_ != Operation::repeat) {
           complain(Complaint::axis_of_the_output_is_in_no_input, term.span);
         } else if (!more_given_ && !is_given(pattern_.name_of(term))) {
@@ -298,7 +348,8 @@ class Checker {
     const auto learn = [&](const Term& found) {
       for (std::size_t i = 0; i < known.size(); ++i) {
         const Term& term = pattern_.terms[i];
-        if (term.kind == TermKind::name && pattern_.name_of(term) == pattern_.name_of(found)) known[i] = 1;
+        if (term.kind == TermKind::name && pattern_.name_of(term) == pattern_.name_of(found))
+          known[i] = 1;
       }
     };
     for (const Side& side : pattern_.inputs()) {
@@ -331,7 +382,8 @@ class Checker {
           }
         }
       }
-      if (!progress && stuck) complain(Complaint::group_has_more_than_one_unknown_size, stuck->span);
+      if (!progress && stuck)
+        complain(Complaint::group_has_more_than_one_unknown_size, stuck->span);
     }
   }
 
@@ -345,11 +397,12 @@ class Checker {
 
 }  // namespace detail
 
-/// The first thing about `pattern` that `op` cannot take, given the number of operands and the names of
-/// the axis sizes that come with the call; or no mistake. `more_given`: sizes of unknown names come as well,
-/// so that none can be called missing.
+/// The first thing about `pattern` that `op` cannot take, given the number of operands and the
+/// names of the axis sizes that come with the call; or no mistake. `more_given`: sizes of unknown
+/// names come as well, so that none can be called missing.
 constexpr Mistake check_pattern(Operation op, const Pattern& pattern, std::size_t operand_count,
-                                std::span<const std::string_view> given = {}, bool more_given = false) {
+                                std::span<const std::string_view> given = {},
+                                bool more_given = false) {
   return detail::Checker(op, pattern, given, more_given).check(operand_count);
 }
 

@@ -34,7 +34,9 @@ struct Reading {
     side_begin = next_begin;
     side_first = last;
   }
-  constexpr void complain(Complaint complaint, SourceSpan span) { mistake = {complaint, span, {}, 0}; }
+  constexpr void complain(Complaint complaint, SourceSpan span) {
+    mistake = {complaint, span, {}, 0};
+  }
 };
 
 // One overload per rule that means something; `span` is the text it matched.
@@ -82,15 +84,18 @@ constexpr void on(rules::arrow, Reading& r, SourceSpan span) {
 constexpr void on(rules::pattern, Reading& r, SourceSpan span) { r.end_side(span.end, span.end); }
 
 template <class Rule, class Reading>
-concept HasEvent = requires(Reading& r) { on(Rule{}, r, SourceSpan{}); };
+concept HasEvent = requires(Reading& r) {
+  on(Rule{}, r, SourceSpan{});
+};
 
 constexpr bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
-  return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-         byte == '_' || byte == '.' || byte == '*' || byte >= 0x80;
+  return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+         (byte >= 'A' && byte <= 'Z') || byte == '_' || byte == '.' || byte == '*' || byte >= 0x80;
 }
 
-/// The code point at `text[at]` and its length in bytes; length 0 where the text is not valid UTF-8.
+/// The code point at `text[at]` and its length in bytes; length 0 where the text is not valid
+/// UTF-8.
 struct CodePoint {
   char32_t value = 0;
   std::uint32_t length = 0;
@@ -112,8 +117,8 @@ constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
   return {value, length};
 }
 
-/// Why the text does not go on at `at` as the grammar wants. The language is LL(1), so the place of a
-/// failed `must` is the place of the mistake.
+/// Why the text does not go on at `at` as the grammar wants. The language is LL(1), so the place of
+/// a failed `must` is the place of the mistake.
 constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   const auto mistake = [](Complaint complaint, std::uint32_t begin, std::uint32_t end) {
     return Mistake{complaint, {begin, end}, {}, 0};
@@ -127,7 +132,8 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   }
   if (r.in_brackets) {
     const bool is_empty = r.buffer.terms.size() == r.bracket_first;
-    if (c == ']' && is_empty) return mistake(Complaint::brackets_are_empty, r.bracket.begin, at + 1);
+    if (c == ']' && is_empty)
+      return mistake(Complaint::brackets_are_empty, r.bracket.begin, at + 1);
     if (c == '[') return mistake(Complaint::brackets_are_nested, at, at + 1);
     if (c == '(') return mistake(Complaint::group_is_inside_brackets, at, at + 1);
     if (at == text.size() || c == ',' || is_arrow) {
@@ -152,11 +158,12 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
     i += length;
   }
   const std::string_view word = text.substr(begin, end - begin);
-  const Complaint complaint =
-      word.find_first_not_of('.') == word.npos            ? Complaint::ellipsis_is_not_three_dots
-      : word.find_first_of(".*") != word.npos             ? Complaint::words_touch
-      : word.front() == '_' || word.back() == '_'         ? Complaint::axis_name_begins_or_ends_with_underscore
-                                                          : Complaint::axis_name_begins_with_a_digit;
+  const Complaint complaint = word.find_first_not_of('.') == word.npos
+                                  ? Complaint::ellipsis_is_not_three_dots
+                              : word.find_first_of(".*") != word.npos ? Complaint::words_touch
+                              : word.front() == '_' || word.back() == '_'
+                                  ? Complaint::axis_name_begins_or_ends_with_underscore
+                                  : Complaint::axis_name_begins_with_a_digit;
   return mistake(complaint, begin, end);
 }
 

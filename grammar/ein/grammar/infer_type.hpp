@@ -1,5 +1,6 @@
-// The types of axes through one operation: checks the operands' types against a pattern, and finds the
-// type of the result. Constexpr; the run-time solver (src/graph/solve.cpp) does the same with sizes.
+// The types of axes through one operation: checks the operands' types against a pattern, and finds
+// the type of the result. Constexpr; the run-time solver (src/graph/solve.cpp) does the same with
+// sizes.
 #pragma once
 
 #include <ein/grammar/check.hpp>
@@ -8,7 +9,8 @@
 
 namespace ein::grammar {
 
-/// What is known of an operand: the axes of its type, or null; and a number that stands for its dtype, or -1.
+/// What is known of an operand: the axes of its type, or null; and a number that stands for its
+/// dtype, or -1.
 struct OperandSpec {
   const SpecReading* axes = nullptr;
   int dtype = -1;
@@ -40,7 +42,8 @@ struct AxisType {
 
 class TypeInference {
  public:
-  constexpr TypeInference(const Pattern& pattern, std::span<const OperandSpec> operands, std::span<const GivenSize> given)
+  constexpr TypeInference(const Pattern& pattern, std::span<const OperandSpec> operands,
+                          std::span<const GivenSize> given)
       : pattern_(pattern), operands_(operands), given_(given), axis_of_(pattern.terms.size(), -1) {}
 
   constexpr InferredType infer() {
@@ -74,7 +77,8 @@ class TypeInference {
     AxisType type;
   };
 
-  constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {}, std::int64_t argument = 0) {
+  constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {},
+                          std::int64_t argument = 0) {
     if (!mistake_) mistake_ = {complaint, span, other, argument};
   }
 
@@ -145,8 +149,10 @@ class TypeInference {
     std::vector<std::uint32_t> terms;
     std::size_t ellipsis_at = SIZE_MAX;
     for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
-      if (pattern_.terms[i].kind == TermKind::ellipsis) ellipsis_at = terms.size();
-      else terms.push_back(i);
+      if (pattern_.terms[i].kind == TermKind::ellipsis)
+        ellipsis_at = terms.size();
+      else
+        terms.push_back(i);
     }
     std::size_t open_at = SIZE_MAX;
     for (std::size_t d = 0; d < spec.dims.size(); ++d) {
@@ -154,14 +160,18 @@ class TypeInference {
     }
     const bool open_pattern = ellipsis_at != SIZE_MAX, open_type = open_at != SIZE_MAX;
     const std::size_t dims = spec.dims.size() - (open_type ? 1 : 0);
-    const bool fits = open_pattern && open_type ? true : open_pattern ? dims >= terms.size()
-                      : open_type               ? dims <= terms.size() : dims == terms.size();
+    const bool fits = open_pattern && open_type ? true
+                      : open_pattern            ? dims >= terms.size()
+                      : open_type               ? dims <= terms.size()
+                                                : dims == terms.size();
     if (!fits) {
-      complain(Complaint::operand_has_another_rank_than_the_pattern, side.span, {}, static_cast<std::int64_t>(k));
+      complain(Complaint::operand_has_another_rank_than_the_pattern, side.span, {},
+               static_cast<std::int64_t>(k));
       return;
     }
     // How many dimensions can be told from the left, and how many from the right.
-    const std::size_t left = std::min(open_pattern ? ellipsis_at : terms.size(), open_type ? open_at : dims);
+    const std::size_t left =
+        std::min(open_pattern ? ellipsis_at : terms.size(), open_type ? open_at : dims);
     const std::size_t right_terms = open_pattern ? terms.size() - ellipsis_at : terms.size();
     const std::size_t right_dims = open_type ? dims - open_at : dims;
     const std::size_t right = open_pattern || open_type ? std::min(right_terms, right_dims) : 0;
@@ -169,7 +179,9 @@ class TypeInference {
     for (std::size_t d = 0; d < right; ++d) {
       take_dim(terms[terms.size() - 1 - d], type_of(spec, spec.dims[spec.dims.size() - 1 - d]));
     }
-    if (open_pattern) take_ellipsis(spec, k, left, spec.dims.size() - right, left == ellipsis_at && right == right_terms);
+    if (open_pattern)
+      take_ellipsis(spec, k, left, spec.dims.size() - right,
+                    left == ellipsis_at && right == right_terms);
   }
 
   constexpr void take_dim(std::uint32_t i, const AxisType& type) {
@@ -204,7 +216,8 @@ class TypeInference {
     if (leaves == 1) return learn(axis_of_[leaf], use.type, pattern_.terms[leaf].span);
     if (use.type.size < 0 || unknowns > 1) return;
     if (unknowns == 0) {
-      if (known != use.type.size) complain(Complaint::group_has_another_size_than_its_axes, group.span);
+      if (known != use.type.size)
+        complain(Complaint::group_has_another_size_than_its_axes, group.span);
     } else if (known == 0 ? use.type.size != 0 : use.type.size % known != 0) {
       complain(Complaint::group_cannot_be_split_evenly, group.span);
     } else if (known != 0) {
@@ -213,7 +226,8 @@ class TypeInference {
   }
 
   /// Dimensions [first, last) of operand k's type lie under the ellipsis; exactly those if `exact`.
-  constexpr void take_ellipsis(const SpecReading& spec, std::size_t k, std::size_t first, std::size_t last, bool exact) {
+  constexpr void take_ellipsis(const SpecReading& spec, std::size_t k, std::size_t first,
+                               std::size_t last, bool exact) {
     if (!exact) ellipsis_is_open_ = true;
     std::vector<Text> texts;
     std::vector<AxisType> types;
@@ -247,8 +261,10 @@ class TypeInference {
     for (std::size_t d = 0; d < types.size(); ++d) {
       AxisType& common = ellipsis_types_[shift + d];
       if (types[d].size == 1 || ellipsis_texts_[shift + d] == texts[d]) continue;
-      const bool sizes_differ = common.size > 1 && types[d].size > 1 && common.size != types[d].size;
-      const bool names_differ = common.size < 0 && types[d].size < 0 && !common.name.empty() && !types[d].name.empty();
+      const bool sizes_differ =
+          common.size > 1 && types[d].size > 1 && common.size != types[d].size;
+      const bool names_differ =
+          common.size < 0 && types[d].size < 0 && !common.name.empty() && !types[d].name.empty();
       if (sizes_differ || names_differ) {
         complain(sizes_differ ? Complaint::axis_has_two_sizes : Complaint::axis_has_two_types,
                  pattern_.inputs()[k].span);
@@ -319,7 +335,9 @@ class TypeInference {
     for (std::uint32_t i = output.first; i < output.last; i = pattern_.terms[i].next) {
       const Term& term = pattern_.terms[i];
       const bool is_ellipsis = term.kind == TermKind::ellipsis;
-      if (i > output.first && !(is_ellipsis && !ellipsis_is_open_ && ellipsis_texts_.empty()) && !text.empty()) text.add(" ");
+      if (i > output.first && !(is_ellipsis && !ellipsis_is_open_ && ellipsis_texts_.empty()) &&
+          !text.empty())
+        text.add(" ");
       if (is_ellipsis && ellipsis_is_open_) {
         text.add("...");
       } else if (is_ellipsis) {

@@ -1,5 +1,5 @@
-// The constexpr matcher: walks the PEGTL rule types of rules.hpp without PEGTL's input classes, which
-// are not constexpr.
+// The constexpr matcher: walks the PEGTL rule types of rules.hpp without PEGTL's input classes,
+// which are not constexpr.
 #pragma once
 
 #include <ein/grammar/events.hpp>
@@ -10,8 +10,8 @@ namespace detail {
 
 namespace peg = tao::pegtl::internal;
 
-/// `Reading` is what the rules' events fill: a `text`, a `mistake`, and overloads of on(Rule, Reading&,
-/// SourceSpan) and explain_failure(const Reading&, place).
+/// `Reading` is what the rules' events fill: a `text`, a `mistake`, and overloads of on(Rule,
+/// Reading&, SourceSpan) and explain_failure(const Reading&, place).
 template <class Reading>
 class Matcher {
  public:
@@ -35,20 +35,24 @@ class Matcher {
  private:
   // One overload per PEGTL construct that the grammar uses.
   template <class... Rules>
-  constexpr bool walk(peg::seq<Rules...>*) { return (match<Rules>() && ...); }
+  constexpr bool walk(peg::seq<Rules...>*) {
+    return (match<Rules>() && ...);
+  }
   template <class... Rules>
   constexpr bool walk(peg::sor<Rules...>*) {
     return ((!reading_.mistake && match<Rules>()) || ...);
   }
   template <class Rule>
   constexpr bool walk(peg::star<Rule>*) {
-    while (match<Rule>()) {}
+    while (match<Rule>()) {
+    }
     return true;
   }
   template <class Rule>
   constexpr bool walk(peg::plus<Rule>*) {
     if (!match<Rule>()) return false;
-    while (match<Rule>()) {}
+    while (match<Rule>()) {
+    }
     return true;
   }
   template <class Rule>
@@ -57,9 +61,13 @@ class Matcher {
     return true;
   }
   template <class Rule>
-  constexpr bool walk(peg::at<Rule>*) { return looks_like<Rule>(); }
+  constexpr bool walk(peg::at<Rule>*) {
+    return looks_like<Rule>();
+  }
   template <class Rule>
-  constexpr bool walk(peg::not_at<Rule>*) { return !looks_like<Rule>(); }
+  constexpr bool walk(peg::not_at<Rule>*) {
+    return !looks_like<Rule>();
+  }
   template <class Rule>
   constexpr bool walk(peg::must<Rule>*) {
     if (match<Rule>()) return true;
@@ -74,16 +82,23 @@ class Matcher {
   template <char... Cs>
   constexpr bool walk(peg::string<Cs...>*) {
     constexpr char wanted[] = {Cs...};
-    if (reading_.text.substr(at_, sizeof...(Cs)) != std::string_view(wanted, sizeof...(Cs))) return false;
+    if (reading_.text.substr(at_, sizeof...(Cs)) != std::string_view(wanted, sizeof...(Cs)))
+      return false;
     at_ += sizeof...(Cs);
     return true;
   }
   template <peg::result_on_found R, class Peek, typename Peek::data_t... Cs>
-  constexpr bool walk(peg::one<R, Peek, Cs...>* rule) { return step<Peek>(rule); }
+  constexpr bool walk(peg::one<R, Peek, Cs...>* rule) {
+    return step<Peek>(rule);
+  }
   template <peg::result_on_found R, class Peek, typename Peek::data_t Lo, typename Peek::data_t Hi>
-  constexpr bool walk(peg::range<R, Peek, Lo, Hi>* rule) { return step<Peek>(rule); }
+  constexpr bool walk(peg::range<R, Peek, Lo, Hi>* rule) {
+    return step<Peek>(rule);
+  }
   template <class Peek, typename Peek::data_t... Cs>
-  constexpr bool walk(peg::ranges<Peek, Cs...>* rule) { return step<Peek>(rule); }
+  constexpr bool walk(peg::ranges<Peek, Cs...>* rule) {
+    return step<Peek>(rule);
+  }
 
   // A rule for one character knows by itself which it accepts.
   template <class Peek, class Rule>

@@ -8,70 +8,71 @@
 namespace ein::grammar {
 
 /// Every way in which a pattern can be wrong whatever the shapes are. Each has words for people in
-/// ein/pattern_message.hpp, and a function of its name that a compiler's message shows in ein/pattern_error.hpp.
-#define EIN_FOR_EACH_COMPLAINT(X) \
-  /* The text */ \
-  X(pattern_is_too_long) \
-  X(unexpected_character) \
-  X(text_is_not_utf8) \
-  X(axis_name_begins_with_a_digit) \
-  X(axis_name_begins_or_ends_with_underscore) \
-  X(ellipsis_is_not_three_dots) \
-  X(words_touch) \
-  X(number_is_zero) \
-  X(number_is_too_large) \
-  X(parenthesis_is_not_closed) \
-  X(parenthesis_closes_nothing) \
-  X(groups_are_nested_too_deeply) \
-  X(bracket_is_not_closed) \
-  X(bracket_closes_nothing) \
-  X(brackets_are_empty) \
-  X(brackets_are_nested) \
-  X(brackets_are_inside_a_group) \
-  X(group_is_inside_brackets) \
-  X(arrow_is_malformed) \
-  X(arrow_is_repeated) \
-  X(comma_after_the_arrow) \
-  /* The form that an operation wants */ \
-  X(arrow_is_missing) \
-  X(arrow_is_not_wanted) \
-  X(number_of_operands_differs) \
-  X(unnamed_axis_is_not_allowed) \
-  X(packed_axes_are_not_allowed) \
-  X(packed_axes_are_missing) \
-  X(packed_axes_are_repeated) \
-  X(group_is_not_allowed) \
-  X(number_is_not_allowed) \
-  X(ellipsis_is_not_allowed) \
-  X(brackets_are_not_allowed) \
-  X(brackets_are_missing) \
-  X(one_axis_in_brackets_is_wanted) \
-  /* The axes */ \
-  X(ellipsis_is_repeated) \
-  X(ellipsis_is_inside_a_group_of_an_input) \
-  X(ellipsis_of_the_output_is_in_no_input) \
-  X(ellipsis_of_the_input_is_lost) \
-  X(axis_is_repeated) \
-  X(axis_of_the_output_is_in_no_input) \
-  X(axis_names_are_glued) \
-  X(axis_of_the_input_is_lost) \
-  X(anonymous_axis_of_the_input_is_lost) \
+/// ein/pattern_message.hpp, and a function of its name that a compiler's message shows in
+/// ein/pattern_error.hpp.
+#define EIN_FOR_EACH_COMPLAINT(X)                \
+  /* The text */                                 \
+  X(pattern_is_too_long)                         \
+  X(unexpected_character)                        \
+  X(text_is_not_utf8)                            \
+  X(axis_name_begins_with_a_digit)               \
+  X(axis_name_begins_or_ends_with_underscore)    \
+  X(ellipsis_is_not_three_dots)                  \
+  X(words_touch)                                 \
+  X(number_is_zero)                              \
+  X(number_is_too_large)                         \
+  X(parenthesis_is_not_closed)                   \
+  X(parenthesis_closes_nothing)                  \
+  X(groups_are_nested_too_deeply)                \
+  X(bracket_is_not_closed)                       \
+  X(bracket_closes_nothing)                      \
+  X(brackets_are_empty)                          \
+  X(brackets_are_nested)                         \
+  X(brackets_are_inside_a_group)                 \
+  X(group_is_inside_brackets)                    \
+  X(arrow_is_malformed)                          \
+  X(arrow_is_repeated)                           \
+  X(comma_after_the_arrow)                       \
+  /* The form that an operation wants */         \
+  X(arrow_is_missing)                            \
+  X(arrow_is_not_wanted)                         \
+  X(number_of_operands_differs)                  \
+  X(unnamed_axis_is_not_allowed)                 \
+  X(packed_axes_are_not_allowed)                 \
+  X(packed_axes_are_missing)                     \
+  X(packed_axes_are_repeated)                    \
+  X(group_is_not_allowed)                        \
+  X(number_is_not_allowed)                       \
+  X(ellipsis_is_not_allowed)                     \
+  X(brackets_are_not_allowed)                    \
+  X(brackets_are_missing)                        \
+  X(one_axis_in_brackets_is_wanted)              \
+  /* The axes */                                 \
+  X(ellipsis_is_repeated)                        \
+  X(ellipsis_is_inside_a_group_of_an_input)      \
+  X(ellipsis_of_the_output_is_in_no_input)       \
+  X(ellipsis_of_the_input_is_lost)               \
+  X(axis_is_repeated)                            \
+  X(axis_of_the_output_is_in_no_input)           \
+  X(axis_names_are_glued)                        \
+  X(axis_of_the_input_is_lost)                   \
+  X(anonymous_axis_of_the_input_is_lost)         \
   X(anonymous_axis_of_the_output_is_in_no_input) \
-  X(axis_in_brackets_is_elsewhere) \
-  /* The axis sizes given beside the pattern */ \
-  X(axis_size_is_not_of_the_pattern) \
-  X(axis_size_is_given_twice) \
-  X(axis_size_is_missing) \
-  X(group_has_more_than_one_unknown_size) \
-  /* The types of the operands */ \
-  X(type_is_malformed) \
-  X(operand_has_another_rank_than_the_pattern) \
-  X(axis_has_two_sizes) \
-  X(axis_has_two_types) \
-  X(axis_is_not_of_size_one) \
-  X(group_has_another_size_than_its_axes) \
-  X(group_cannot_be_split_evenly) \
-  X(operands_have_different_dtypes) \
+  X(axis_in_brackets_is_elsewhere)               \
+  /* The axis sizes given beside the pattern */  \
+  X(axis_size_is_not_of_the_pattern)             \
+  X(axis_size_is_given_twice)                    \
+  X(axis_size_is_missing)                        \
+  X(group_has_more_than_one_unknown_size)        \
+  /* The types of the operands */                \
+  X(type_is_malformed)                           \
+  X(operand_has_another_rank_than_the_pattern)   \
+  X(axis_has_two_sizes)                          \
+  X(axis_has_two_types)                          \
+  X(axis_is_not_of_size_one)                     \
+  X(group_has_another_size_than_its_axes)        \
+  X(group_cannot_be_split_evenly)                \
+  X(operands_have_different_dtypes)              \
   X(reduction_wants_a_floating_point_dtype)
 
 enum class Complaint : std::uint8_t {
@@ -82,8 +83,8 @@ enum class Complaint : std::uint8_t {
 };
 
 /// A complaint and where it applies. `span` is the place at fault, `other` a second one (the first
-/// occurrence of a repeated axis, say) or empty. `argument` is the index of an axis size argument, or a
-/// count, where the complaint is about one.
+/// occurrence of a repeated axis, say) or empty. `argument` is the index of an axis size argument,
+/// or a count, where the complaint is about one.
 struct Mistake {
   Complaint complaint = Complaint::none;
   SourceSpan span;

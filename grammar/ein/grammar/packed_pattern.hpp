@@ -5,19 +5,20 @@
 
 namespace ein::grammar {
 
-/// What the compiler keeps of a literal it has parsed. Patterns of more words than fit are parsed again
-/// when their plan is made.
+/// What the compiler keeps of a literal it has parsed. Patterns of more words than fit are parsed
+/// again when their plan is made.
 class PackedPattern {
  public:
   constexpr PackedPattern() = default;
   constexpr explicit PackedPattern(const Pattern& pattern) {
     if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides) return;
     for (const Term& term : pattern.terms) {
-      terms_[term_count_++] = {narrow(term.span.begin), narrow(term.span.end), term.kind, term.marked,
-                               static_cast<std::uint8_t>(term.next)};
+      terms_[term_count_++] = {narrow(term.span.begin), narrow(term.span.end), term.kind,
+                               term.marked, static_cast<std::uint8_t>(term.next)};
     }
     for (const Side& side : pattern.sides) {
-      sides_[side_count_++] = {narrow(side.span.begin), narrow(side.span.end), static_cast<std::uint8_t>(side.first),
+      sides_[side_count_++] = {narrow(side.span.begin), narrow(side.span.end),
+                               static_cast<std::uint8_t>(side.first),
                                static_cast<std::uint8_t>(side.last)};
     }
     has_arrow_ = pattern.has_arrow;
@@ -33,8 +34,12 @@ class PackedPattern {
     for (std::size_t i = 0; i < term_count_; ++i) {
       const SmallTerm& t = terms_[i];
       const bool is_number = t.kind == TermKind::number;
-      buffer.terms.push_back({t.kind, {t.begin, t.end}, t.next,
-                              is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0, t.marked});
+      buffer.terms.push_back(
+          {t.kind,
+           {t.begin, t.end},
+           t.next,
+           is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0,
+           t.marked});
     }
     for (std::size_t i = 0; i < side_count_; ++i) {
       const SmallSide& s = sides_[i];
@@ -47,7 +52,9 @@ class PackedPattern {
   static constexpr std::size_t max_terms = 40;
   static constexpr std::size_t max_sides = 10;
   static_assert(max_pattern_bytes <= UINT16_MAX);
-  static constexpr std::uint16_t narrow(std::uint32_t place) { return static_cast<std::uint16_t>(place); }
+  static constexpr std::uint16_t narrow(std::uint32_t place) {
+    return static_cast<std::uint16_t>(place);
+  }
 
   struct SmallTerm {
     std::uint16_t begin = 0, end = 0;

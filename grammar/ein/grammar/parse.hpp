@@ -5,8 +5,8 @@
 
 namespace ein::grammar {
 
-/// Reads `text` with PEGTL. The result holds the pattern or the first mistake; it never throws for a
-/// malformed text.
+/// Reads `text` with PEGTL. The result holds the pattern or the first mistake; it never throws for
+/// a malformed text.
 Reading parse_pattern(std::string_view text);
 
 }  // namespace ein::grammar

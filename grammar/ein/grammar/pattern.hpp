@@ -27,7 +27,8 @@ enum class TermKind : std::uint8_t {
   group,     // ( ... ), followed by its members
 };
 
-/// One word or group. Terms lie in the order of the text; a group's members follow it, up to `next`.
+/// One word or group. Terms lie in the order of the text; a group's members follow it, up to
+/// `next`.
 struct Term {
   TermKind kind = TermKind::name;
   SourceSpan span;
@@ -60,10 +61,12 @@ struct Pattern {
     return text.substr(span.begin, span.end - span.begin);
   }
   constexpr std::string_view name_of(const Term& term) const { return text_of(term.span); }
-  constexpr std::span<const Term> terms_of(const Side& side) const { return terms.subspan(side.first, side.last - side.first); }
+  constexpr std::span<const Term> terms_of(const Side& side) const {
+    return terms.subspan(side.first, side.last - side.first);
+  }
 
-  /// Whether an input has an axis that the output lacks: a name, an ellipsis, `_` or a number above 1.
-  /// Precondition: has_arrow.
+  /// Whether an input has an axis that the output lacks: a name, an ellipsis, `_` or a number above
+  /// 1. Precondition: has_arrow.
   constexpr bool drops_an_axis() const {
     for (const Side& side : inputs()) {
       for (const Term& term : terms_of(side)) {
@@ -73,8 +76,9 @@ struct Pattern {
     return false;
   }
 
-  /// Whether the axes seem to be written as letters side by side, as other libraries have them: "ij,jk->ik". Then every
-  /// name is of letters alone, some name has several, and the inputs have one name each, or names of one letter.
+  /// Whether the axes seem to be written as letters side by side, as other libraries have them:
+  /// "ij,jk->ik". Then every name is of letters alone, some name has several, and the inputs have
+  /// one name each, or names of one letter.
   constexpr bool is_glued() const {
     bool is_long = false;
     for (const Term& term : terms) {
@@ -89,7 +93,9 @@ struct Pattern {
     for (char letter : name) {
       bool found = false;
       for (const Side& side : inputs()) {
-        for (const Term& term : terms_of(side)) found |= term.kind == TermKind::name && name_of(term).find(letter) != std::string_view::npos;
+        for (const Term& term : terms_of(side))
+          found |=
+              term.kind == TermKind::name && name_of(term).find(letter) != std::string_view::npos;
       }
       if (!found) return false;
     }
@@ -121,15 +127,20 @@ struct Pattern {
   }
   constexpr bool is_dropped(const Term& term) const {
     switch (term.kind) {
-      case TermKind::unnamed: return true;
-      case TermKind::number: return term.value > 1;
+      case TermKind::unnamed:
+        return true;
+      case TermKind::number:
+        return term.value > 1;
       case TermKind::name:
       case TermKind::ellipsis:
         for (const Term& kept : terms_of(output())) {
-          if (kept.kind == term.kind && (term.kind == TermKind::ellipsis || name_of(kept) == name_of(term))) return false;
+          if (kept.kind == term.kind &&
+              (term.kind == TermKind::ellipsis || name_of(kept) == name_of(term)))
+            return false;
         }
         return true;
-      default: return false;
+      default:
+        return false;
     }
   }
 };

@@ -1,7 +1,7 @@
 // The language of patterns: the one definition, as PEGTL rules.
 //
-// Both matchers walk these types: PEGTL's own at run time (parse.cpp) and the constexpr one at compile
-// time (match.hpp). What a rule adds to the Pattern is in events.hpp.
+// Both matchers walk these types: PEGTL's own at run time (parse.cpp) and the constexpr one at
+// compile time (match.hpp). What a rule adds to the Pattern is in events.hpp.
 #pragma once
 
 #include <tao/pegtl/ascii.hpp>
@@ -37,13 +37,13 @@ struct group : peg::if_must<open, terms, close> {};
 // The axes of an operation, in brackets: words of a side, neither in a group nor around one.
 struct open_bracket : peg::ascii::one<'['> {};
 struct close_bracket : peg::ascii::one<']'> {};
-struct brackets : peg::if_must<open_bracket, white_space, peg::plus<word, white_space>, close_bracket> {};
+struct brackets
+    : peg::if_must<open_bracket, white_space, peg::plus<word, white_space>, close_bracket> {};
 struct side : peg::seq<white_space, peg::star<peg::sor<word, group, brackets>, white_space>> {};
 
 struct comma : peg::ascii::one<','> {};
 struct arrow : peg::ascii::string<'-', '>'> {};
 
-struct pattern
-    : peg::must<side, peg::star<comma, side>, peg::opt<arrow, side>, peg::eof> {};
+struct pattern : peg::must<side, peg::star<comma, side>, peg::opt<arrow, side>, peg::eof> {};
 
 }  // namespace ein::grammar::rules

@@ -1,5 +1,5 @@
-// ShapeSpec: the notation for axes in a tensor's type, such as "batch seq hidden=64" or "*batch n+1 ...".
-// The notation is jaxtyping's (https://docs.kidger.site/jaxtyping) where that has one.
+// ShapeSpec: the notation for axes in a tensor's type, such as "batch seq hidden=64" or "*batch n+1
+// ...". The notation is jaxtyping's (https://docs.kidger.site/jaxtyping) where that has one.
 #pragma once
 
 #include <ein/grammar/match.hpp>
@@ -16,17 +16,20 @@ struct spec_variadic : peg::seq<peg::ascii::one<'*'>, name> {};
 
 // A size: sums and products of names and numbers, written without blanks.
 struct spec_sum;
-struct spec_atom : peg::sor<spec_name, spec_number, peg::if_must<peg::ascii::one<'('>, spec_sum, peg::ascii::one<')'>>> {};
+struct spec_atom : peg::sor<spec_name, spec_number,
+                            peg::if_must<peg::ascii::one<'('>, spec_sum, peg::ascii::one<')'>>> {};
 struct spec_times : peg::if_must<peg::ascii::one<'*'>, spec_atom> {};
 struct spec_product : peg::seq<spec_atom, peg::star<spec_times>> {};
 struct spec_plus : peg::if_must<peg::ascii::one<'+'>, spec_product> {};
 struct spec_minus : peg::if_must<peg::ascii::one<'-'>, spec_product> {};
 struct spec_sum : peg::seq<spec_product, peg::star<peg::sor<spec_plus, spec_minus>>> {};
 struct spec_fixed_size : number {};
-struct spec_size : peg::seq<spec_sum, peg::opt<peg::if_must<peg::ascii::one<'='>, spec_fixed_size>>> {};
+struct spec_size
+    : peg::seq<spec_sum, peg::opt<peg::if_must<peg::ascii::one<'='>, spec_fixed_size>>> {};
 
 struct spec_end : peg::sor<peg::ascii::space, peg::eof> {};
-struct spec_dim : peg::seq<peg::sor<spec_open, spec_variadic, spec_unnamed, spec_size>, peg::must<peg::at<spec_end>>> {};
+struct spec_dim : peg::seq<peg::sor<spec_open, spec_variadic, spec_unnamed, spec_size>,
+                           peg::must<peg::at<spec_end>>> {};
 struct shape_spec : peg::must<white_space, peg::star<spec_dim, white_space>, peg::eof> {};
 
 }  // namespace rules
@@ -39,8 +42,8 @@ struct SpecStep {
 };
 struct SpecDim {
   enum Kind : std::uint8_t { size, unnamed, open, variadic } kind = size;
-  SourceSpan span;           // the whole dimension; of a variadic one, its name
-  std::int64_t fixed = -1;   // the size, where the type says it
+  SourceSpan span;                    // the whole dimension; of a variadic one, its name
+  std::int64_t fixed = -1;            // the size, where the type says it
   std::uint32_t first = 0, last = 0;  // its steps
 };
 
@@ -58,7 +61,9 @@ struct SpecReading {
     first_step = static_cast<std::uint32_t>(steps.size());
     fixed = -1;
   }
-  constexpr std::string_view text_of(SourceSpan span) const { return text.substr(span.begin, span.end - span.begin); }
+  constexpr std::string_view text_of(SourceSpan span) const {
+    return text.substr(span.begin, span.end - span.begin);
+  }
   /// Whether the number of dimensions is open.
   constexpr bool is_open() const {
     for (const SpecDim& dim : dims) {
@@ -68,7 +73,8 @@ struct SpecReading {
   }
   /// Whether a dimension is just a name (maybe with its size).
   constexpr bool is_name(const SpecDim& dim) const {
-    return dim.kind == SpecDim::size && dim.last == dim.first + 1 && steps[dim.first].kind == SpecStep::name;
+    return dim.kind == SpecDim::size && dim.last == dim.first + 1 &&
+           steps[dim.first].kind == SpecStep::name;
   }
 };
 
@@ -77,14 +83,24 @@ constexpr std::int64_t number_at(SpecReading& r, SourceSpan span) {
   if (value < 0) r.mistake = {Complaint::number_is_too_large, span, {}, 0};
   return value;
 }
-constexpr void on(rules::spec_name, SpecReading& r, SourceSpan span) { r.steps.push_back({SpecStep::name, span, 0}); }
+constexpr void on(rules::spec_name, SpecReading& r, SourceSpan span) {
+  r.steps.push_back({SpecStep::name, span, 0});
+}
 constexpr void on(rules::spec_number, SpecReading& r, SourceSpan span) {
   r.steps.push_back({SpecStep::number, span, number_at(r, span)});
 }
-constexpr void on(rules::spec_times, SpecReading& r, SourceSpan span) { r.steps.push_back({SpecStep::times, span, 0}); }
-constexpr void on(rules::spec_plus, SpecReading& r, SourceSpan span) { r.steps.push_back({SpecStep::plus, span, 0}); }
-constexpr void on(rules::spec_minus, SpecReading& r, SourceSpan span) { r.steps.push_back({SpecStep::minus, span, 0}); }
-constexpr void on(rules::spec_fixed_size, SpecReading& r, SourceSpan span) { r.fixed = number_at(r, span); }
+constexpr void on(rules::spec_times, SpecReading& r, SourceSpan span) {
+  r.steps.push_back({SpecStep::times, span, 0});
+}
+constexpr void on(rules::spec_plus, SpecReading& r, SourceSpan span) {
+  r.steps.push_back({SpecStep::plus, span, 0});
+}
+constexpr void on(rules::spec_minus, SpecReading& r, SourceSpan span) {
+  r.steps.push_back({SpecStep::minus, span, 0});
+}
+constexpr void on(rules::spec_fixed_size, SpecReading& r, SourceSpan span) {
+  r.fixed = number_at(r, span);
+}
 constexpr void on(rules::spec_size, SpecReading& r, SourceSpan span) {
   const SpecStep& only = r.steps.back();
   if (r.steps.size() == r.first_step + 1 && only.kind == SpecStep::number) {
@@ -93,7 +109,9 @@ constexpr void on(rules::spec_size, SpecReading& r, SourceSpan span) {
   }
   r.add(SpecDim::size, span);
 }
-constexpr void on(rules::spec_unnamed, SpecReading& r, SourceSpan span) { r.add(SpecDim::unnamed, span); }
+constexpr void on(rules::spec_unnamed, SpecReading& r, SourceSpan span) {
+  r.add(SpecDim::unnamed, span);
+}
 constexpr void on(rules::spec_open, SpecReading& r, SourceSpan span) { r.add(SpecDim::open, span); }
 constexpr void on(rules::spec_variadic, SpecReading& r, SourceSpan span) {
   r.add(SpecDim::variadic, {span.begin + 1, span.end});

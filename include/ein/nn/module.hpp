@@ -40,8 +40,8 @@ class Module {
   /// then nothing was copied.
   void load_state_dict(const StateDict& state) const;
 
-  /// Moves every parameter, here and below, to a device; one that moves loses its gradient. Optimizers
-  /// are made afterwards.
+  /// Moves every parameter, here and below, to a device; one that moves loses its gradient.
+  /// Optimizers are made afterwards.
   void to(Device device);
 
   /// Whether layers such as dropout act as in training, here and below; at first they do.
