@@ -70,6 +70,15 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
 
 namespace {
 
+/// Of an input's memory, up to the last that belongs to it.
+std::int64_t elements_of(const Shape& shape, const InputLayout& layout) {
+  if (numel(shape) == 0) return 0;
+  std::int64_t last = layout.offset;
+  for (std::size_t d = 0; d < shape.rank(); ++d)
+    last += shape[d] == 1 ? 0 : (shape[d] - 1) * layout.strides[d];
+  return last + 1;
+}
+
 class Lowering {
  public:
   Lowering(const Graph& graph, std::span<const InputLayout> inputs)
@@ -87,8 +96,8 @@ class Lowering {
     std::size_t next_input = 0;
     for (const Op& op : graph_.ops) {
       if (op.kind != OpKind::input) continue;
-      // The run knows how large an input's storage is; nests only need its dtype.
-      program_.buffers.push_back({numel(op.shape), op.dtype});
+      program_.buffers.push_back(
+          {elements_of(op.shape, input_layouts_[program_.buffers.size()]), op.dtype});
     }
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       const Op& op = graph_.ops[id];
