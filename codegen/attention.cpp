@@ -13,8 +13,6 @@
 namespace ein::codegen {
 namespace {
 
-using Attention = Program::Attention;
-
 /// What any device from sm_80 on gives a block.
 constexpr std::size_t most_shared_bytes = 99 << 10;
 /// Blocks that keep a device busy.

@@ -8,6 +8,7 @@
 
 #include "codegen/forms.hpp"
 #include "codegen/writer.hpp"
+#include "nest/attention.hpp"
 
 namespace ein::codegen {
 
@@ -41,8 +42,7 @@ struct AttentionTiles {
 /// `row` and `column` are those of a thread's first element.
 class AttentionWriter {
  public:
-  AttentionWriter(const Program::Attention& attention, const AttentionTiles& tiles,
-                  const std::string& name);
+  AttentionWriter(const Attention& attention, const AttentionTiles& tiles, const std::string& name);
 
  protected:
   // --- text for a thread's elements ---
@@ -79,7 +79,7 @@ class AttentionWriter {
                     const std::string& column) const;
   std::size_t shared_bytes() const { return shared_bytes_; }
 
-  const Program::Attention& attention_;
+  const Attention& attention_;
   AttentionTiles tiles_;
   LoopNest shape_;  // has the axes
   Writer w_;
@@ -93,9 +93,9 @@ class AttentionWriter {
 };
 
 /// Whether tensor cores can multiply these operands.
-bool is_for_mma(const Program::Attention& attention, const Target& target);
+bool is_for_mma(const Attention& attention, const Target& target);
 
 /// The kernels of a group that is attention.
-Kernels emit_attention(const Program::Attention& attention, const Context& context);
+Kernels emit_attention(const Attention& attention, const Context& context);
 
 }  // namespace ein::codegen

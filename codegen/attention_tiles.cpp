@@ -18,7 +18,7 @@ std::string count(std::int64_t value) { return std::to_string(value) + "u"; }
 /// With tensor cores rows are filled up with zeros, as far as they multiply at once.
 std::int64_t padded(std::int64_t width) { return ceil_div(width, step) * step; }
 
-bool is_narrow(const Program::Attention& a) {
+bool is_narrow(const Attention& a) {
   constexpr double limit = 1 << 30;
   const auto fits = [&](const LoopNest::Operand& operand) {
     double reach = 0;
@@ -43,14 +43,14 @@ std::int64_t AttentionTiles::slots_of(std::int64_t width) const {
   return by_mma ? padded(width) / 4 : ceil_div(width, side);
 }
 
-bool is_for_mma(const Program::Attention& a, const Target& target) {
+bool is_for_mma(const Attention& a, const Target& target) {
   const DType dtype = a.q.dtype;
   const bool is_short = dtype == DType::bf16 || dtype == DType::f16;
   return target.sm >= 80 && is_short && a.k.dtype == dtype && a.v.dtype == dtype &&
          (!a.gradients || a.gradients->dout.dtype == dtype);
 }
 
-AttentionWriter::AttentionWriter(const Program::Attention& attention, const AttentionTiles& tiles,
+AttentionWriter::AttentionWriter(const Attention& attention, const AttentionTiles& tiles,
                                  const std::string& name)
     : attention_(attention),
       tiles_(tiles),

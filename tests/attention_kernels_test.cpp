@@ -18,14 +18,11 @@
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
 #include "nest/interpret.hpp"
-#include "passes/contraction_order.hpp"
 #include "passes/find_attention.hpp"
-#include "passes/lower.hpp"
 #include "passes/nest_order.hpp"
-#include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/kernels.hpp"
-#include "runtime/trace.hpp"
+#include "support/attention_cases.hpp"
 #include "support/attention_step.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/nvrtc.hpp"
@@ -35,142 +32,16 @@ namespace ein::test {
 namespace {
 
 using Values = std::vector<double>;
-using Function = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 using codegen::KernelSource;
 
 constexpr std::uint64_t suite_seed = 20260117;
 
-// --- what is computed ---
-
-/// Tensors of a step: q, k, v and the gradient of the result.
-struct Layout {
-  const char *q, *k, *scores, *out;  // patterns of axes; v lies like k
-};
-constexpr Layout heads_outside{"b h q d", "b h k d", "b h q k", "b h q d"};
-constexpr Layout heads_inside{"b q h d", "b k h d", "b h q k", "b q h d"};
-constexpr Layout grouped{"b g h q d", "b g k d", "b g h q k", "b g h q d"};
-constexpr Layout turned{"b h d q", "b h d k", "b h q k", "b h d q"};
-
-struct Sizes {
-  std::int64_t b = 2, h = 2, q = 37, k = 37, d = 16, g = 2;
-};
-
-struct Case {
-  std::string name;
-  Layout layout = heads_outside;
-  Sizes sizes{};
-  DType dtype = DType::f32;
-  std::optional<std::int64_t> reach{};
-  bool backward = true;
-};
-
-void PrintTo(const Case& c, std::ostream* to) { *to << c.name; }
-std::string name_of(const testing::TestParamInfo<Case>& info) { return info.param.name; }
-
-Shape shape_of(const std::string& axes, const Sizes& sizes) {
-  Shape shape;
-  for (char c : axes) {
-    switch (c) {
-      case 'b':
-        shape.push_back(sizes.b);
-        break;
-      case 'g':
-        shape.push_back(sizes.g);
-        break;
-      case 'h':
-        shape.push_back(sizes.h);
-        break;
-      case 'q':
-        shape.push_back(sizes.q);
-        break;
-      case 'k':
-        shape.push_back(sizes.k);
-        break;
-      case 'd':
-        shape.push_back(sizes.d);
-        break;
-      default:
-        break;
-    }
-  }
-  return shape;
-}
-
-Tensor attend(const Layout& layout, std::optional<std::int64_t> reach, const Tensor& q,
-              const Tensor& k, const Tensor& v, std::int64_t depth) {
-  const std::string first = std::string(layout.q) + ", " + layout.k + " -> " + layout.scores,
-                    second = std::string(layout.scores) + ", " + layout.k + " -> " + layout.out,
-                    rows = std::string(layout.scores)
-                               .substr(0, std::string(layout.scores).size() - 1) +
-                           "[k]";
-  Tensor scores = einsum(q, k, ein::runtime(first)) * (1 / std::sqrt(static_cast<double>(depth)));
-  if (reach) scores = tril(scores, *reach, -std::numeric_limits<double>::infinity());
-  return einsum(softmax(scores, ein::runtime(rows)), v, ein::runtime(second));
-}
-
-Function step_of(const Case& c) {
-  return [c](std::span<const Tensor> x) -> std::vector<Tensor> {
-    if (!c.backward) return {attend(c.layout, c.reach, x[0], x[1], x[2], c.sizes.d)};
-    std::vector<Tensor> leaves;
-    for (int i = 0; i < 3; ++i) {
-      leaves.push_back(x[static_cast<std::size_t>(i)].detach());
-      leaves.back().requires_grad(true);
-    }
-    const Tensor out = attend(c.layout, c.reach, leaves[0], leaves[1], leaves[2], c.sizes.d);
-    std::vector<Tensor> results = gradients(out, x[3], leaves);
-    results.insert(results.begin(), out);
-    return results;
-  };
-}
-
-Tensor random_tensor(const Shape& shape, DType dtype, std::mt19937_64& random) {
-  std::normal_distribution<double> normal;
-  Values values(static_cast<std::size_t>(numel(shape)));
-  for (double& value : values) value = normal(random);
-  return make_tensor(values, shape, dtype);
-}
-
-std::vector<Tensor> tensors_of(const Case& c) {
-  std::mt19937_64 random(suite_seed);
-  std::vector<Tensor> all;
-  for (const char* axes : {c.layout.q, c.layout.k, c.layout.k, c.layout.out})
-    all.push_back(random_tensor(shape_of(axes, c.sizes), c.dtype, random));
-  if (!c.backward) all.pop_back();
-  return all;
-}
-
 // --- what becomes of it ---
 
-struct Compiled {
-  Graph graph;
-  std::vector<Tensor> inputs;
-  Program program;
-};
-
-Compiled compiled(const std::vector<Tensor>& arguments, const Function& function) {
-  Compiled c;
-  engine::Trace trace;
-  std::vector<Tensor> traced;
-  for (const Tensor& x : arguments) traced.push_back(trace.argument(x));
-  const std::vector<Tensor> results = function(traced);
-  c.graph = trace.finish(results);
-  c.inputs = arguments;
-  for (const Tensor& x : trace.captured()) c.inputs.push_back(x);
-  std::vector<InputLayout> layouts;
-  for (const Tensor& x : c.inputs) layouts.push_back({x.strides(), x.offset()});
-  c.program = lower(order_contractions(simplify(c.graph)), layouts);
-  std::vector<int> kept;
-  for (const Program::Result& result : c.program.results) kept.push_back(result.buffer);
-  engine::group(c.program, cuda, kept);
-  return c;
-}
-
-std::vector<const Program::Attention*> attentions(const Program& program) {
-  std::vector<const Program::Attention*> found;
-  for (const Program::Group& group : program.groups) {
-    if (group.attention) found.push_back(&*group.attention);
-  }
-  return found;
+CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& function) {
+  return compiled(arguments, function, [](Program& program, std::span<const int> kept) {
+    engine::group(program, cuda, kept);
+  });
 }
 
 std::vector<KernelSource> kernels_of(const Program& program, const std::string& suffix,
@@ -194,7 +65,7 @@ bool has_memory_for(const Program& program, std::int64_t elements) {
 
 /// Runs the kernels on the host and compares every result with the interpreter's. Errors may be as
 /// large as `tolerance` times the largest element.
-void expect_right(const Compiled& c, double tolerance) {
+void expect_right(const CompiledProgram& c, double tolerance) {
   const std::string compiler = host_compiler();
   const std::vector<KernelSource> kernels = kernels_of(c.program, "");
   KernelsOnHost host;
@@ -247,12 +118,12 @@ double tolerance_of(DType dtype) {
   return dtype == DType::bf16 ? 0.02 : dtype == DType::f16 ? 0.003 : 1e-5;
 }
 
-class AttentionKernels : public testing::TestWithParam<Case> {};
+class AttentionKernels : public testing::TestWithParam<AttentionCase> {};
 
 TEST_P(AttentionKernels, EqualTheInterpreter) {
-  const Case& c = GetParam();
+  const AttentionCase& c = GetParam();
   std::cout << "seed " << suite_seed << "\n";
-  const Compiled step = compiled(tensors_of(c), step_of(c));
+  const CompiledProgram step = compiled(tensors_of(c, suite_seed), step_of(c));
   const auto found = attentions(step.program);
   ASSERT_EQ(found.size(), c.backward ? 2u : 1u) << to_string(step.program);
   EXPECT_EQ(found[0]->reach, c.reach);
@@ -261,7 +132,7 @@ TEST_P(AttentionKernels, EqualTheInterpreter) {
   expect_right(step, tolerance_of(c.dtype));
 }
 
-const Case cases[] = {
+const AttentionCase cases[] = {
     {"Plain", heads_outside, {}, DType::f32},
     {"Causal", heads_outside, {}, DType::f32, 0},
     {"ForwardAlone", heads_outside, {.q = 70, .k = 70}, DType::f32, 0, false},
@@ -305,7 +176,7 @@ TEST(FindAttentionTest, TrainingSteps) {
   manual_seed(3);
   nn::Attention layer(48, 3);
   for (const std::optional<DType> autocast : {std::optional<DType>(), std::optional(DType::bf16)}) {
-    const Compiled step = compiled(batch(37, 48), training_step(layer, autocast));
+    const CompiledProgram step = compiled(batch(37, 48), training_step(layer, autocast));
     ASSERT_EQ(attentions(step.program).size(), 2u) << to_string(step.program);
     expect_right(step, autocast ? 0.02 : 1e-5);
   }
@@ -317,7 +188,7 @@ TEST(FindAttentionTest, Models) {
       {.vocab_size = 50, .block_size = 24, .n_layer = 3, .n_head = 2, .n_embd = 32});
   const std::vector<Tensor> tokens{zeros({2, 24}, DType::i64), zeros({2, 24}, DType::i64)};
   for (const std::optional<DType> autocast : {std::optional<DType>(), std::optional(DType::bf16)}) {
-    const Compiled step = compiled(tokens, [&](std::span<const Tensor> x) {
+    const CompiledProgram step = compiled(tokens, [&](std::span<const Tensor> x) {
       std::optional<Autocast> scope;
       if (autocast) scope.emplace(*autocast);
       const Tensor loss = cross_entropy(model(x[0]), x[1], "b s [v], b s ->");
@@ -331,7 +202,7 @@ TEST(FindAttentionTest, Models) {
   }
   nn::Block block(32, 2);
   for (const std::optional<DType> autocast : {std::optional<DType>(), std::optional(DType::bf16)}) {
-    const Compiled step = compiled(batch(20, 32), [&](std::span<const Tensor> x) {
+    const CompiledProgram step = compiled(batch(20, 32), [&](std::span<const Tensor> x) {
       std::optional<Autocast> scope;
       if (autocast) scope.emplace(*autocast);
       block.zero_grad();
@@ -353,8 +224,8 @@ TEST(FindAttentionTest, Models) {
 
 // What is done to operands before, and to results behind.
 TEST(FindAttentionTest, BetweenOtherMaps) {
-  const Case c{"", heads_outside, {}, DType::f32, 0};
-  const Compiled step = compiled(tensors_of(c), [&](std::span<const Tensor> x) {
+  const AttentionCase c{"", heads_outside, {}, DType::f32, 0};
+  const CompiledProgram step = compiled(tensors_of(c, suite_seed), [&](std::span<const Tensor> x) {
     std::vector<Tensor> leaves;
     for (int i = 0; i < 3; ++i) {
       leaves.push_back(x[static_cast<std::size_t>(i)].detach());
@@ -375,12 +246,12 @@ TEST(FindAttentionTest, BetweenOtherMaps) {
 TEST(FindAttentionTest, NotWhatOthersRead) {
   nn::Attention dropping(48, 3, true, 0.5);
   EXPECT_TRUE(attentions(compiled(batch(37, 48), training_step(dropping, {})).program).empty());
-  const Case c{"", heads_outside, {}, DType::f32, 0, false};
+  const AttentionCase c{"", heads_outside, {}, DType::f32, 0, false};
   const auto scores_of = [](std::span<const Tensor> x) {
     return einsum(x[0], x[1], "b h q d, b h k d -> b h q k") * 0.25;
   };
   const auto found = [&](const Function& f) {
-    return attentions(compiled(tensors_of(c), f).program).size();
+    return attentions(compiled(tensors_of(c, suite_seed), f).program).size();
   };
   EXPECT_EQ(
       found([&](std::span<const Tensor> x) -> std::vector<Tensor> {
@@ -422,17 +293,18 @@ TEST(FindAttentionTest, NotWhatOthersRead) {
 }
 
 TEST(FindAttentionTest, NotOfOtherSizesOrTypes) {
-  for (Sizes sizes : {Sizes{.d = 8}, Sizes{.d = 20}, Sizes{.d = 264}}) {
-    const Case c{"", heads_outside, sizes, DType::f32, 0};
-    EXPECT_TRUE(attentions(compiled(tensors_of(c), step_of(c)).program).empty()) << sizes.d;
+  for (AttentionSizes sizes : {AttentionSizes{.d = 8}, {.d = 20}, {.d = 264}}) {
+    const AttentionCase c{"", heads_outside, sizes, DType::f32, 0};
+    EXPECT_TRUE(attentions(compiled(tensors_of(c, suite_seed), step_of(c)).program).empty())
+        << sizes.d;
   }
-  const Case c{"", heads_outside, {}, DType::f64, 0};
-  EXPECT_TRUE(attentions(compiled(tensors_of(c), step_of(c)).program).empty());
+  const AttentionCase c{"", heads_outside, {}, DType::f64, 0};
+  EXPECT_TRUE(attentions(compiled(tensors_of(c, suite_seed), step_of(c)).program).empty());
 }
 
 TEST(FindAttentionTest, NotOnTheCpu) {
-  const Case c{"", heads_outside, {}, DType::f32, 0};
-  Compiled step = compiled(tensors_of(c), step_of(c));
+  const AttentionCase c{"", heads_outside, {}, DType::f32, 0};
+  CompiledProgram step = compiled(tensors_of(c, suite_seed), step_of(c));
   engine::group(step.program, cpu, {});
   EXPECT_TRUE(attentions(step.program).empty());
 }
@@ -481,9 +353,10 @@ TEST(NestOrderTest, GathersWhatMayMeet) {
 /// To be read by people: EIN_WRITE_GOLDEN=1 writes what the test expects.
 TEST(AttentionGoldenTest, TextIsWhatItWas) {
   for (const DType dtype : {DType::bf16, DType::f32}) {
-    const Case c{"", heads_inside, {.b = 4, .h = 12, .q = 1000, .k = 1000, .d = 64}, dtype, 0};
+    const AttentionCase c{
+        "", heads_inside, {.b = 4, .h = 12, .q = 1000, .k = 1000, .d = 64}, dtype, 0};
     const std::vector<Tensor> tensors(4, zeros(shape_of(c.layout.q, c.sizes), dtype));
-    const Compiled step = compiled(tensors, step_of(c));
+    const CompiledProgram step = compiled(tensors, step_of(c));
     std::string text;
     for (const Program::Group& group : step.program.groups) {
       for (const KernelSource& kernel : codegen::emit(step.program, group))
@@ -506,9 +379,10 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
   std::string text = codegen::vocabulary();
   std::size_t count = 0;
   const auto add = [&](DType dtype, std::int64_t depth) {
-    const Case c{"", heads_inside, {.b = 4, .h = 12, .q = 1024, .k = 1024, .d = depth}, dtype, 0};
+    const AttentionCase c{
+        "", heads_inside, {.b = 4, .h = 12, .q = 1024, .k = 1024, .d = depth}, dtype, 0};
     const std::vector<Tensor> tensors(4, zeros(shape_of(c.layout.q, c.sizes), dtype));
-    const Compiled step = compiled(tensors, step_of(c));
+    const CompiledProgram step = compiled(tensors, step_of(c));
     const std::string suffix = "_" + std::string(name(dtype)) + "_" + std::to_string(depth);
     for (const KernelSource& kernel : kernels_of(step.program, suffix, {sm, true})) {
       text += kernel.text.substr(kernel.kernel_begin);

@@ -10,6 +10,7 @@
 
 #include <ein/parallel.hpp>
 #include "cpu/kernel.hpp"
+#include "nest/attention.hpp"
 #include "schedule/execute.hpp"
 #include "schedule/group_nests.hpp"
 #include "support/random_nests.hpp"
@@ -245,6 +246,54 @@ TEST(Schedules, MistakesAreFound) {
   is_found([](Schedule& schedule, Part&) { schedule.steps[0].loops[0].block = 0; });
 }
 
+/// Attention of 2 heads with 10 queries and keys.
+Attention small_attention() {
+  const auto operand = [](int buffer, std::size_t rows, std::size_t along) {
+    LoopNest::Operand result{.buffer = buffer, .strides = std::vector<std::int64_t>(5, 0)};
+    result.strides[0] = 160, result.strides[rows] = 16, result.strides[along] = 1;
+    return result;
+  };
+  return {.axes = {{"batch", 2}, {"query", 10}, {"key", 10}, {"depth", 16}, {"width", 16}},
+          .scale = 0.25,
+          .reach = 0,
+          .q = operand(0, 1, 3),
+          .k = operand(1, 2, 3),
+          .v = operand(2, 2, 4),
+          .out = operand(3, 1, 4)};
+}
+
+TEST(Schedules, MistakesInLoopsAndProductsAreFound) {
+  Program program;
+  program.buffers.resize(4);
+  Target target = test::small_target();
+  target.queries_in_tile = 4, target.keys_in_tile = 3;
+  const Schedule good = choose(program, small_attention(), target);
+  const std::vector<std::int64_t> elements(4, 320);
+  EXPECT_NO_THROW(verify(good, elements));
+  const auto is_product = [](const Schedule::Part& part) { return part.product.has_value(); };
+  const auto is_found = [&](const auto& change) {
+    Schedule bad = good;
+    Schedule::Step& step = bad.steps[0];
+    change(step, *std::find_if(step.parts.begin(), step.parts.end(), is_product));
+    EXPECT_THROW(verify(bad, elements), std::logic_error) << to_string(bad);
+  };
+  using Step = Schedule::Step;
+  using Part = Schedule::Part;
+  is_found([](Step&, Part& part) { part.places[0].offset = 1; });
+  is_found([](Step&, Part& part) { part.places[1].step = 17; });
+  is_found([](Step&, Part& part) { part.places[2].row_step = 5; });
+  is_found([](Step&, Part& part) { part.places.pop_back(); });
+  is_found([](Step&, Part& part) { part.places[1].dtype = DType::bf16; });
+  is_found([](Step&, Part& part) { part.product->depth.size = 17; });
+  is_found([](Step&, Part& part) { part.product->rows.loop = 9; });
+  is_found([](Step&, Part& part) { part.product->adds = true; });
+  is_found([](Step&, Part& part) { part.inside = 2; });
+  is_found([](Step& step, Part&) { step.mask.reset(); });
+  is_found([](Step& step, Part&) { step.mask->key = 3; });
+  is_found([](Step& step, Part&) { std::swap(step.loops[1], step.loops[2]); });
+  is_found([](Step& step, Part&) { step.loops[1].is_serial = true; });
+}
+
 // Units that share what one of them writes are found by running them.
 TEST(Schedules, UnitsThatShareAreFound) {
   LoopNest nest;
@@ -276,11 +325,35 @@ TEST(Schedules, Print) {
   EXPECT_EQ(to_string(choose(nest, target)),
             "s0: 26 f32\n"
             "step, i in 0..2, j in 0..200000 by 16384\n"
-            "  rows 1 of the unit's j\n"
+            "  rows 1 of the piece's j\n"
             "    s0[13·i + j] = sum along the row of x0; x0 = b0[200000·i + 16384·j + element]\n"
             "step, i in 0..2 by 2\n"
-            "  rows the unit's i of 13\n"
+            "  rows the piece's i of 13\n"
             "    b1[2·i + row] = sum along the row of x0; x0 = s0[26·i + 13·row + element]\n");
+}
+
+TEST(Schedules, PrintOfAttention) {
+  Program program;
+  program.buffers.resize(4);
+  Target target = test::small_target();
+  target.queries_in_tile = 4, target.keys_in_tile = 3;
+  const std::string text = to_string(choose(program, small_attention(), target));
+  for (const char* part :
+       {"s0: 12 f32 of each thread\n",
+        "step, batch0 in 0..2, query in 0..10 by 4, where key <= query + 0\n",
+        "  each key in 0..10 by 3\n"
+        "    s0[4·row + element] = b1[160·batch0 + 48·key + 16·row + element] · "
+        "b0[160·batch0 + 64·query + row + 16·element], "
+        "the piece's key x 16 x the piece's query\n"
+        "    where nothing is hidden\n"
+        "    rows the piece's key of the piece's query\n"
+        "      s5[element] = max of the rows of x0; x0 = s0[4·row + element]\n"
+        "    where some is hidden\n",
+        "    s1[16·row + element] += s0[row + 4·element] · "
+        "b2[160·batch0 + 48·key + 16·row + element], the piece's query x the piece's key x 16\n"
+        "  rows the piece's query of 16\n"
+        "    b3[160·batch0 + 64·query + 16·row + element] = (x0 / x1)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
 }
 
 }  // namespace

@@ -253,6 +253,9 @@ def fused():
         cases.append(dataclasses.replace(case, name=f"cross-entropy {rows} {words}", more=case.more | {"backward": False},
                                          bytes=4 * rows * words))
         cases.append(case)
+    # The attention of nn::Attention: causal, no matrix of scores in memory.
+    for x in ([8, 12, 1024, 64], [8, 12, 256, 64], [1, 8, 4096, 64]):
+        add("attention", f"causal attention {' '.join(map(str, x))}", "", [x] * 3, [x])
     width = 384
     layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
     shapes = [shape for inner, outer in layers for shape in ([inner, outer], [outer])] * 2

@@ -101,6 +101,16 @@ const std::map<std::string, Chain> chains{
         const Tensor sum = x[0] + x[1];
         return Tensors{sum, layer_norm(sum, x[2], x[3], ein::runtime(p))};
       }}},
+    {"attention",
+     {3,
+      [](const std::string&, const Tensors& x) {
+        const double depth = static_cast<double>(x[0].shape()[3]);
+        const Tensor scores =
+            ein::einsum(x[0], x[1], "b h q d, b h k d -> b h q k") * (1 / std::sqrt(depth));
+        const Tensor seen = ein::tril(scores, 0, -std::numeric_limits<double>::infinity());
+        return Tensors{
+            ein::einsum(ein::softmax(seen, "b h q [k]"), x[2], "b h q k, b h k d -> b h q d")};
+      }}},
     {"cross_entropy",
      {1, [](const std::string& p,
             const Tensors& x) { return Tensors{cross_entropy(x[0], x[1], ein::runtime(p))}; }}},

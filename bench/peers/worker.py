@@ -115,6 +115,7 @@ class Torch:
             "rms_norm": (2, lambda x, w: F.rms_norm(x, w.shape, w, 1e-6)),
             "gelu": (1, F.gelu),
             "bias_gelu": (2, lambda x, b: F.gelu(x + b)),
+            "attention": (3, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True)),
             "residual_norm": (4, lambda x, r, w, b: (x + r, F.layer_norm(x + r, w.shape, w, b)) if who == "torch.compile"
                               else (lambda s: (s, F.layer_norm(s, w.shape, w, b)))(x + r)),
             "cross_entropy": (1, lambda x, y: F.cross_entropy(x, y)),
@@ -215,12 +216,19 @@ class Jax:
         def norm(x, w, b):
             centered = x - x.mean(-1, keepdims=True)
             return centered * jax.lax.rsqrt((centered * centered).mean(-1, keepdims=True) + 1e-5) * w + b
+
+        def attention(q, k, v):
+            scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
+            seen = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf)
+            return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(seen, -1), v)
+
         functions = {
             "softmax": (1, lambda x: jax.nn.softmax(x, -1)),
             "layer_norm": (3, norm),
             "rms_norm": (2, lambda x, w: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w),
             "gelu": (1, lambda x: jax.nn.gelu(x, approximate=False)),
             "bias_gelu": (2, lambda x, b: jax.nn.gelu(x + b, approximate=False)),
+            "attention": (3, attention),
             "residual_norm": (4, lambda x, r, w, b: (x + r, norm(x + r, w, b))),
             "cross_entropy": (1, lambda x, y: (jax.nn.logsumexp(x, -1) - jnp.take_along_axis(x, y[:, None], 1)[:, 0]).mean()),
         }

@@ -12,8 +12,11 @@ thread_local std::string label_path;
 
 }  // namespace
 
-Cost cost(const LoopNest& nest) {
+Cost cost(const LoopNest& nest, const Program* of) {
   Cost tally;
+  const auto reaches_memory = [&](const LoopNest::Operand& operand) {
+    return !of || !of->buffers[static_cast<std::size_t>(operand.buffer)].is_local;
+  };
   const auto product = [&](auto&& includes) {
     Count n = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -24,6 +27,7 @@ Cost cost(const LoopNest& nest) {
   const Count tuples = product([](std::size_t) { return true; });
   const Count results = product([&](std::size_t a) { return !nest.axes[a].reduced; });
   for (const LoopNest::Operand& input : nest.inputs) {
+    if (!reaches_memory(input)) continue;
     const auto moves = [&](std::size_t a) {
       return input.strides[a] != 0 ||
              (input.is_indirect() &&
@@ -31,7 +35,8 @@ Cost cost(const LoopNest& nest) {
     };
     tally.bytes_read += product(moves) * Count(std::uint64_t{size_of(input.dtype)});
   }
-  tally.bytes_written = results * Count(std::uint64_t{size_of(nest.output.dtype)});
+  if (reaches_memory(nest.output))
+    tally.bytes_written = results * Count(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);
   const auto difference = [&](const Count& combined) {
     return tuples == 0 ? Count(0) : tuples - combined;
@@ -57,7 +62,7 @@ Cost cost(const LoopNest& nest) {
 
 Cost cost(const Program& program) {
   Cost total;
-  for (const LoopNest& nest : program.nests) total += cost(nest);
+  for (const LoopNest& nest : program.nests) total += cost(nest, &program);
   return total;
 }
 

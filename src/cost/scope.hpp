@@ -8,9 +8,11 @@
 
 namespace ein {
 
-/// The cost of the nests that a program runs.
+/// The cost of the nests that a program runs. Bytes of its local buffers are not counted: they do
+/// not reach memory.
 Cost cost(const Program& program);
-Cost cost(const LoopNest& nest);
+/// Of a nest, of a program or by itself.
+Cost cost(const LoopNest& nest, const Program* of = nullptr);
 
 struct CostRecorder {
   /// Whether any scope lives on this thread.

@@ -38,13 +38,14 @@ StepBill step_bill(const Program& program) {
                  : is_back                     ? bill.backward
                  : nest.phase == Phase::update ? bill.update
                                                : bill.forward;
-    part += cost(nest);
+    part += cost(nest, &program);
   }
   for (const Program::Result& result : program.results) {
     Use& returned = uses[static_cast<std::size_t>(result.buffer)];
     returned.is_gradient |= returned.of_backward;
   }
   for (std::size_t b = program.input_count; b < uses.size(); ++b) {
+    if (program.buffers[b].is_local) continue;
     const auto bytes =
         static_cast<std::size_t>(program.buffers[b].elements) * size_of(program.buffers[b].dtype);
     if (uses[b].is_activation) bill.activations += bytes;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "cpu/cache.hpp"
+#include "cpu/gemm.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/small_array.hpp"
@@ -276,20 +277,26 @@ class ScheduledKernel final : public Kernel {
   }
 
  private:
+  using Pieces = SmallArray<std::int64_t, 16>;  // where a unit is in each loop
   struct PlaceOf {
     std::size_t buffer;  // from buffers_ on of scratch
     std::int64_t offset;
     std::vector<std::int64_t> strides;  // both in bytes
+    std::int64_t row_step, step;        // in elements
   };
   struct PartOf {
     std::vector<PlaceOf> places;
     Schedule::Rows rows;
+    std::optional<Schedule::Product> product;
     std::unique_ptr<RowsCode> code;
     std::unique_ptr<Kernel> whole;
+    std::size_t inside;
+    Schedule::Pieces pieces;
   };
   struct Step {
     std::vector<Schedule::Loop> loops;
     std::vector<PartOf> parts;
+    std::optional<Schedule::Mask> mask;
     std::int64_t units = 1;
     std::size_t thread_bytes = 0;  // that each thread needs, if there are several units
   };
@@ -302,15 +309,19 @@ class ScheduledKernel final : public Kernel {
     Step result;
     result.loops = step.loops;
     result.units = step.units();
+    result.mask = step.mask;
     bool uses_scratch = false;
     std::size_t most = 0;
     for (const Part& part : step.parts) {
       PartOf of;
       of.rows = part.rows;
+      of.product = part.product;
+      of.inside = part.inside;
+      of.pieces = part.pieces;
       for (const Place& place : part.places) {
         const auto buffer = static_cast<std::size_t>(place.buffer);
         uses_scratch |= buffer >= buffers_ && scratch_[buffer - buffers_].of_thread;
-        PlaceOf place_of{buffer, place.offset * bytes(place), {}};
+        PlaceOf place_of{buffer, place.offset * bytes(place), {}, place.row_step, place.step};
         for (std::int64_t stride : place.strides) place_of.strides.push_back(stride * bytes(place));
         of.places.push_back(std::move(place_of));
       }
@@ -323,7 +334,7 @@ class ScheduledKernel final : public Kernel {
         }
         of.whole = step.loops.empty() ? make_engine(nest) : host::make_kernel(nest);
         most = std::max(most, aligned_bytes(of.whole->workspace_bytes(1)));
-      } else {
+      } else if (!part.product) {
         of.code = std::make_unique<RowsCode>(step, part);
         is_ready_ &= of.code->is_ready();
       }
@@ -371,39 +382,55 @@ class ScheduledKernel final : public Kernel {
   /// `memory`: the thread's scratch, and behind it what engines need.
   void run_unit(const Step& step, const Run& run, std::int64_t unit, std::byte* memory,
                 int threads) const {
-    SmallArray<std::int64_t, 16> pieces(step.loops.size());
-    for (std::size_t l = step.loops.size(); l-- > 0;) {
-      const std::int64_t count = step.loops[l].pieces();
-      pieces[l] = count == 1 ? 0 : unit % count;
-      if (count != 1) unit /= count;
-    }
-    for (const PartOf& part : step.parts) {
-      Addresses places(part.code ? part.code->places() : part.places.size());
-      for (std::size_t p = 0; p < part.places.size(); ++p) {
-        const PlaceOf& place = part.places[p];
-        std::byte* at = place.offset + address(place.buffer, run, memory);
-        for (std::size_t l = 0; l < pieces.size(); ++l) at += pieces[l] * place.strides[l];
-        places[p] = at;
-      }
-      if (part.whole) {
-        part.whole->run(
-            {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
-        continue;
-      }
-      SmallArray<std::int64_t, 16> index(part.rows.axes.size());
-      for (std::size_t a = 0; a < index.size(); ++a) {
-        const int loop = part.rows.axes[a].loop;
-        index[a] = loop < 0 ? 0
-                            : step.loops[static_cast<std::size_t>(loop)].first(
-                                  pieces[static_cast<std::size_t>(loop)]);
-      }
-      part.code->run(places, count(step, part.rows.rows, pieces),
-                     count(step, part.rows.length, pieces), index.data());
-    }
+    Pieces pieces(step.loops.size());
+    begin_unit(step.loops, unit, pieces);
+    run_parts(
+        step, pieces,
+        [&](const PartOf& part) { run_part(step, part, run, pieces, memory, threads); }, 0,
+        step.parts.size());
   }
 
-  static std::int64_t count(const Step& step, const Schedule::Extent& extent,
-                            SmallArray<std::int64_t, 16>& pieces) {
+  void run_part(const Step& step, const PartOf& part, const Run& run, Pieces& pieces,
+                std::byte* memory, int threads) const {
+    Addresses places(part.code ? part.code->places() : part.places.size());
+    for (std::size_t p = 0; p < part.places.size(); ++p) {
+      const PlaceOf& place = part.places[p];
+      std::byte* at = place.offset + address(place.buffer, run, memory);
+      for (std::size_t l = 0; l < pieces.size(); ++l) at += pieces[l] * place.strides[l];
+      places[p] = at;
+    }
+    if (part.product) return run_product(step, part, pieces, places);
+    if (part.whole) {
+      return part.whole->run(
+          {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
+    }
+    SmallArray<std::int64_t, 16> index(part.rows.axes.size());
+    for (std::size_t a = 0; a < index.size(); ++a) {
+      const int loop = part.rows.axes[a].loop;
+      index[a] = loop < 0 ? 0
+                          : step.loops[static_cast<std::size_t>(loop)].first(
+                                pieces[static_cast<std::size_t>(loop)]);
+    }
+    part.code->run(places, count(step, part.rows.rows, pieces),
+                   count(step, part.rows.length, pieces), index.data());
+  }
+
+  static void run_product(const Step& step, const PartOf& part, Pieces& pieces, Addresses& places) {
+    const std::int64_t rows = count(step, part.product->rows, pieces),
+                       columns = count(step, part.product->columns, pieces),
+                       depth = count(step, part.product->depth, pieces);
+    const auto matrix = [&](std::size_t p, std::int64_t of_rows, std::int64_t of_columns) {
+      return MatrixRef<float>{reinterpret_cast<float*>(places[p]), of_rows, of_columns,
+                              part.places[p].row_step, part.places[p].step};
+    };
+    gemm<float>(matrix(2, rows, columns), as_const(matrix(0, rows, depth)),
+                as_const(matrix(1, depth, columns)), part.product->adds);
+  }
+  static MatrixRef<const float> as_const(const MatrixRef<float>& m) {
+    return {m.data, m.rows, m.cols, m.row_stride, m.col_stride};
+  }
+
+  static std::int64_t count(const Step& step, const Schedule::Extent& extent, Pieces& pieces) {
     if (extent.loop < 0) return extent.size;
     const auto l = static_cast<std::size_t>(extent.loop);
     return step.loops[l].count(pieces[l]);

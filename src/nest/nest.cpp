@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nest/attention.hpp"
+
 namespace ein {
 
 bool LoopNest::is_copy() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,8 @@ struct RandomOrigin {
 /// expression uses stay.
 void simplify(LoopNest& nest);
 
+struct Attention;  // nest/attention.hpp
+
 /// A compiled graph: nests in order, over numbered buffers.
 struct Program {
   /// Buffer i is input i for the first `input_count`; the others are allocated for a run.
@@ -95,28 +98,6 @@ struct Program {
     bool is_local =
         false;  // only within the blocks of one group: no memory is wanted for all of it at once
     int memory = -1;  // the buffer whose memory it shares, if any
-  };
-  /// What nests compute together that are softmax attention (Vaswani et al. 2017), or the gradients
-  /// of it:
-  ///     out = P v,  P = softmax of scale q kᵀ along the keys, where a query sees key <= query +
-  ///                 reach
-  ///     dv = Pᵀ dout,  ds = gradient_scale P (dout vᵀ - delta),  dq = ds k,  dk = dsᵀ q
-  /// with delta the sum of dout · out for each query. Operands have strides along `axes`: those of
-  /// the batch, then query, key, depth (of q and k) and width (of v and out). Keys and values may
-  /// stand still along an axis of the batch, which dk and dv are summed over.
-  struct Attention {
-    std::vector<LoopNest::NestAxis> axes;
-    double scale = 1;                   // above 0
-    std::optional<std::int64_t> reach;  // at least 0; none: all keys are seen
-    LoopNest::Operand q, k, v, out;
-    std::optional<LoopNest::Operand>
-        log_sums;  // f32: log2 of the sum of exp(scores) of each query, for the gradients
-    struct Gradients {
-      double scale = 1;
-      LoopNest::Operand dout, delta;  // delta is scratch memory, f32
-      std::optional<LoopNest::Operand> dq, dk, dv;
-    };
-    std::optional<Gradients> gradients;  // the nests compute these alone
   };
   /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of
   /// its axis axes[i] at a time. A single nest is run whole. Nests that are attention run as that
@@ -134,7 +115,7 @@ struct Program {
     /// after the other on the same elements; of each other they are independent.
     std::size_t each = 0;
     std::optional<std::size_t> row_axes{};
-    std::optional<Attention> attention{};
+    std::shared_ptr<const Attention> attention{};
   };
   /// A result is a view of a buffer, maybe of an input's.
   struct Result {

@@ -16,7 +16,7 @@ class Description {
  public:
   Description(const Program& program, const Match& match) : program_(program), match_(match) {}
 
-  std::optional<Program::Attention> run() {
+  std::optional<Attention> run() {
     if (!find_axes()) return std::nullopt;
     return attention();
   }
@@ -105,8 +105,8 @@ class Description {
 
   // --- the whole ---
 
-  std::optional<Program::Attention> attention() const {
-    Program::Attention a;
+  std::optional<Attention> attention() const {
+    Attention a;
     for (std::size_t i = axes_.size(); i-- > 1;) {
       if (i != query_axis_) a.axes.push_back({"batch", axes_[i].second});
     }
@@ -136,14 +136,14 @@ class Description {
   }
 
   /// `query` and `key` are the numbers of these axes.
-  bool add_gradients(Program::Attention& a, std::size_t query, std::size_t key) const {
+  bool add_gradients(Attention& a, std::size_t query, std::size_t key) const {
     if (match_.dout.empty() || match_.total < 0 || match_.delta < 0) return false;
     // The gradients' nests do not read the result: what a caller's tensor holds may change before.
     if (static_cast<std::size_t>(a.out.buffer) < program_.input_count) return false;
     const auto dout = operand(match_.dout, 1);
     if (!dout || dout->strides[key] != 0 || depth_of(match_.dout[0]) != depth_of(match_.v[0]))
       return false;
-    Program::Attention::Gradients g{
+    Attention::Gradients g{
         match_.gradient_scale.value_or(1), *dout, row_operand(match_.delta), {}, {}, {}};
     if (match_.dq) {
       g.dq = operand(*match_.dq, 0);
@@ -175,7 +175,7 @@ class Description {
 
 }  // namespace
 
-std::optional<Program::Attention> describe(const Program& program, const Match& match) {
+std::optional<Attention> describe(const Program& program, const Match& match) {
   return Description(program, match).run();
 }
 

@@ -3,12 +3,13 @@
 
 #include <optional>
 
+#include "nest/attention.hpp"
 #include "passes/attention_match.hpp"
 
 namespace ein::attention {
 
 /// The attention that a match is, as a device is told; none if kernels are not made for one like
 /// it.
-std::optional<Program::Attention> describe(const Program& program, const Match& match);
+std::optional<Attention> describe(const Program& program, const Match& match);
 
 }  // namespace ein::attention

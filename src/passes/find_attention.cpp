@@ -1,6 +1,7 @@
 #include "passes/find_attention.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -17,16 +18,18 @@ using attention::Uses;
 
 struct Found {
   Match match;
-  Program::Attention attention;
+  Attention attention;
 };
+
+using Takes = std::function<bool(const Attention&)>;
 
 /// The attention that begins with the product of nest `first`.
 std::optional<Found> find(const Program& program, const Uses& uses, std::span<const int> kept,
-                          std::size_t first) {
+                          const Takes& takes, std::size_t first) {
   std::optional<Match> match = attention::match(program, uses, kept, first);
   if (!match) return std::nullopt;
-  std::optional<Program::Attention> attention = attention::describe(program, *match);
-  if (!attention) return std::nullopt;
+  std::optional<Attention> attention = attention::describe(program, *match);
+  if (!attention || (takes && !takes(*attention))) return std::nullopt;
   if (attention->gradients) {
     // These stay for the kernels of the gradients.
     std::erase_if(match->locals,
@@ -36,7 +39,7 @@ std::optional<Found> find(const Program& program, const Uses& uses, std::span<co
 }
 
 /// Whether results lie apart from what is read while they are written.
-bool are_apart(const NestOrder& order, const Program::Attention& a) {
+bool are_apart(const NestOrder& order, const Attention& a) {
   std::set<int> forward{order.memory_of(a.q.buffer), order.memory_of(a.k.buffer),
                         order.memory_of(a.v.buffer)};
   if (forward.contains(order.memory_of(a.out.buffer))) return false;
@@ -52,7 +55,7 @@ bool are_apart(const NestOrder& order, const Program::Attention& a) {
 /// The first nests of the groups, of which the second is that of the gradients; none if there is no
 /// place.
 std::vector<std::size_t> place(NestOrder& order, const Found& found) {
-  const Program::Attention& a = found.attention;
+  const Attention& a = found.attention;
   if (!are_apart(order, a)) return {};
   const std::vector<NestOrder::Item> before = order.items();
   const std::optional<std::size_t> forward = order.gather(found.match.forward);
@@ -106,10 +109,10 @@ void split_epilogue(Program& program, std::size_t n) {
 }
 
 /// The same for all products of attentions that are finished by their own nests.
-void split_epilogues(Program& program, std::span<const int> kept) {
+void split_epilogues(Program& program, std::span<const int> kept, const Takes& takes) {
   Uses uses(program);
   for (std::size_t n = 0; n < program.nests.size(); ++n) {
-    std::optional<Found> found = find(program, uses, kept, n);
+    std::optional<Found> found = find(program, uses, kept, takes, n);
     if (!found || found->match.finished.empty()) continue;
     std::vector<std::size_t>& finished = found->match.finished;
     std::sort(finished.rbegin(), finished.rend());
@@ -119,14 +122,14 @@ void split_epilogues(Program& program, std::span<const int> kept) {
 }
 
 /// What a group is that begins with a nest.
-using Starts = std::map<std::size_t, Program::Attention>;
+using Starts = std::map<std::size_t, Attention>;
 
 /// Puts the nests of attentions together, and makes what is in between local.
-Starts gather(Program& program, std::span<const int> kept, NestOrder& order) {
+Starts gather(Program& program, std::span<const int> kept, const Takes& takes, NestOrder& order) {
   Starts starts;
   const Uses uses(program);
   for (std::size_t n = 0; n < program.nests.size(); ++n) {
-    std::optional<Found> found = find(program, uses, kept, n);
+    std::optional<Found> found = find(program, uses, kept, takes, n);
     if (!found) continue;
     const std::vector<std::size_t> firsts = place(order, *found);
     if (firsts.empty()) continue;
@@ -147,7 +150,7 @@ void make_groups(Program& program, const std::vector<NestOrder::Item>& items,
   for (const NestOrder::Item& item : items) {
     Program::Group group{.first = nests.size(), .count = item.size()};
     const auto start = starts.find(item.front());
-    if (start != starts.end()) group.attention = start->second;
+    if (start != starts.end()) group.attention = std::make_shared<const Attention>(start->second);
     program.groups.push_back(std::move(group));
     for (std::size_t n : item) nests.push_back(std::move(program.nests[n]));
   }
@@ -156,10 +159,11 @@ void make_groups(Program& program, const std::vector<NestOrder::Item>& items,
 
 }  // namespace
 
-void find_attention(Program& program, std::span<const int> kept, std::span<const int> memory) {
-  split_epilogues(program, kept);
+void find_attention(Program& program, std::span<const int> kept, std::span<const int> memory,
+                    const Takes& takes) {
+  split_epilogues(program, kept, takes);
   NestOrder order(program, memory);
-  const Starts starts = gather(program, kept, order);
+  const Starts starts = gather(program, kept, takes, order);
   make_groups(program, order.items(), starts);
 }
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "nest/attention.hpp"
+
 namespace ein {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
+#include "nest/attention.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"

@@ -18,7 +18,10 @@ void group(Program& program, Device device, std::span<const int> kept,
            std::span<const int> memory) {
   if (device == cpu) {
     host::require_processor();
-    return group_nests(program, host::RowCode::target(), kept, memory);
+    const Target& target = host::RowCode::target();
+    find_attention(program, kept, memory,
+                   [&](const Attention& attention) { return is_for_tiles(attention, target); });
+    return group_nests(program, target, kept, memory);
   }
   for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
     program.buffers[b].memory = memory[b];

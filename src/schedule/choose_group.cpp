@@ -266,6 +266,7 @@ class GroupChooser {
 }  // namespace
 
 Schedule choose(const Program& program, const Program::Group& group, const Target& target) {
+  if (group.attention) return choose(program, *group.attention, target);
   if (group.count == 1) return choose(program.nests[group.first], target);
   return GroupChooser(program, group, target).run();
 }

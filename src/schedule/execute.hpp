@@ -262,7 +262,43 @@ class NestRun {
   std::vector<std::size_t> kept_, reduced_, ordered_;
 };
 
-/// One unit's run of a part.
+inline std::int64_t begin_of(const Schedule::Place& place,
+                             const std::vector<std::int64_t>& pieces) {
+  std::int64_t element = place.offset;
+  for (std::size_t l = 0; l < pieces.size(); ++l) element += pieces[l] * place.strides[l];
+  return element;
+}
+
+inline std::int64_t count(const Schedule::Step& step, const Schedule::Extent& extent,
+                          const std::vector<std::int64_t>& pieces) {
+  if (extent.loop < 0) return extent.size;
+  const auto l = static_cast<std::size_t>(extent.loop);
+  return step.loops[l].count(pieces[l]);
+}
+
+/// One run of a part that is a product.
+inline void run_product(const Schedule::Step& step, const Schedule::Part& part,
+                        const std::vector<std::int64_t>& pieces, Memory& memory) {
+  const auto at = [&](std::size_t p, std::int64_t row, std::int64_t column) {
+    const Schedule::Place& place = part.places[p];
+    return begin_of(place, pieces) + row * place.row_step + column * place.step;
+  };
+  const std::int64_t rows = count(step, part.product->rows, pieces),
+                     columns = count(step, part.product->columns, pieces),
+                     depth = count(step, part.product->depth, pieces);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const int c = part.places[2].buffer;
+      double sum = part.product->adds ? memory.read(c, at(2, i, j)) : 0;
+      for (std::int64_t k = 0; k < depth; ++k)
+        sum += memory.read(part.places[0].buffer, at(0, i, k)) *
+               memory.read(part.places[1].buffer, at(1, k, j));
+      memory.write(c, at(2, i, j), sum);
+    }
+  }
+}
+
+/// One run of a part of rows.
 class RowsRun {
  public:
   RowsRun(const Schedule::Step& step, const Schedule::Part& part,
@@ -288,15 +324,11 @@ class RowsRun {
 
  private:
   std::int64_t count(const Schedule::Extent& extent) const {
-    return extent.loop < 0 ? extent.size
-                           : step_.loops[static_cast<std::size_t>(extent.loop)].count(
-                                 pieces_[static_cast<std::size_t>(extent.loop)]);
+    return execution::count(step_, extent, pieces_);
   }
   std::int64_t element(std::size_t p, std::int64_t row, std::int64_t e) const {
     const Schedule::Place& place = part_.places[p];
-    std::int64_t element = place.offset + row * place.row_step + e * place.step;
-    for (std::size_t l = 0; l < pieces_.size(); ++l) element += pieces_[l] * place.strides[l];
-    return element;
+    return begin_of(place, pieces_) + row * place.row_step + e * place.step;
   }
   double read(std::size_t p, std::int64_t row, std::int64_t e) {
     return memory_.read(part_.places[p].buffer, element(p, row, e));
@@ -376,22 +408,16 @@ inline void execute(const Schedule& schedule, DoubleBuffers& buffers, std::uint6
     for (std::int64_t unit : units) {
       memory.begin_unit(schedule, static_cast<int>(unit));
       std::vector<std::int64_t> pieces(step.loops.size());
-      std::int64_t left = unit;
-      for (std::size_t l = pieces.size(); l-- > 0; left /= step.loops[l].pieces())
-        pieces[l] = left % step.loops[l].pieces();
-      for (const Schedule::Part& part : step.parts) {
-        if (!part.whole) {
-          execution::RowsRun(step, part, pieces, memory, random).run();
-          continue;
-        }
+      begin_unit(step.loops, unit, pieces);
+      const auto run = [&](const Schedule::Part& part) {
+        if (part.product) return execution::run_product(step, part, pieces, memory);
+        if (!part.whole) return execution::RowsRun(step, part, pieces, memory, random).run();
         std::vector<execution::Begin> begin;
-        for (const Schedule::Place& place : part.places) {
-          std::int64_t element = place.offset;
-          for (std::size_t l = 0; l < pieces.size(); ++l) element += pieces[l] * place.strides[l];
-          begin.push_back({place.buffer, element});
-        }
+        for (const Schedule::Place& place : part.places)
+          begin.push_back({place.buffer, execution::begin_of(place, pieces)});
         execution::NestRun(*part.whole, std::move(begin), memory, random).run();
-      }
+      };
+      run_parts(step, pieces, run, 0, step.parts.size());
     }
   }
 }

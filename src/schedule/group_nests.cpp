@@ -142,10 +142,10 @@ struct Found {
 class Grouping {
  public:
   Grouping(const Program& program, const Target& target, std::span<const int> memory,
-           std::size_t first, std::int64_t blocks)
+           std::size_t first, std::size_t end, std::int64_t blocks)
       : program_(program), target_(target), memory_(memory), group_{first, 0, blocks, {}} {
     std::size_t passed_over = 0;
-    for (std::size_t n = first; n < program.nests.size() && passed_over <= most_passed_over; ++n) {
+    for (std::size_t n = first; n < end && passed_over <= most_passed_over; ++n) {
       const LoopNest& nest = program.nests[n];
       if (may_come_here(nest) && (take_in(nest) || take_in_half(n))) {
         members_.push_back(n);
@@ -331,28 +331,48 @@ bool is_used_by_group_alone(const Program& program, const Group& group, int buff
   return true;
 }
 
+/// Makes a group of nest `first` and others before nest `end`; returns how many nests it has.
+std::size_t add_group(Program& program, const Target& target, std::span<const int> kept,
+                      std::span<const int> memory, std::size_t first, std::size_t end) {
+  Found best{{first, 1, 1, {}}, {first}, {}, {}};
+  for (std::int64_t blocks : block_counts(program.nests[first], target)) {
+    Grouping grouping(program, target, memory, first, end, blocks);
+    if (grouping.count() > best.group.count) best = std::move(grouping).found();
+  }
+  bring_together(program, best);
+  for (int b : best.compact) {
+    const auto i = static_cast<std::size_t>(b);
+    const bool is_kept = std::find(kept.begin(), kept.end(), b) != kept.end();
+    program.buffers[i].is_local =
+        i >= program.input_count && !is_kept && is_used_by_group_alone(program, best.group, b);
+  }
+  program.groups.push_back(std::move(best.group));
+  return program.groups.back().count;
+}
+
 }  // namespace
 
 void group_nests(Program& program, const Target& target, std::span<const int> kept,
                  std::span<const int> memory) {
   for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
     program.buffers[b].memory = memory[b];
-  program.groups.clear();
-  for (std::size_t first = 0; first < program.nests.size(); first += program.groups.back().count) {
-    Found best{{first, 1, 1, {}}, {first}, {}, {}};
-    for (std::int64_t blocks : block_counts(program.nests[first], target)) {
-      Grouping grouping(program, target, memory, first, blocks);
-      if (grouping.count() > best.group.count) best = std::move(grouping).found();
-    }
-    bring_together(program, best);
-    for (int b : best.compact) {
-      const auto i = static_cast<std::size_t>(b);
-      const bool is_kept = std::find(kept.begin(), kept.end(), b) != kept.end();
-      program.buffers[i].is_local =
-          i >= program.input_count && !is_kept && is_used_by_group_alone(program, best.group, b);
-    }
-    program.groups.push_back(std::move(best.group));
+  std::vector<Group> attentions;
+  for (Group& group : program.groups) {
+    if (group.attention) attentions.push_back(std::move(group));
   }
+  program.groups.clear();
+  std::size_t first = 0;
+  for (Group& attention : attentions) {
+    // Grouping the nests before it may add some.
+    const std::size_t behind = program.nests.size() - attention.first;
+    while (first + behind < program.nests.size())
+      first += add_group(program, target, kept, memory, first, program.nests.size() - behind);
+    attention.first = first;
+    first += attention.count;
+    program.groups.push_back(std::move(attention));
+  }
+  while (first < program.nests.size())
+    first += add_group(program, target, kept, memory, first, program.nests.size());
 }
 
 }  // namespace ein

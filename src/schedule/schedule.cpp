@@ -32,7 +32,7 @@ std::string show(const Schedule& schedule, const Step& step, const Place& place,
 
 std::string show(const Step& step, const Schedule::Extent& extent) {
   return extent.loop < 0 ? std::to_string(extent.size)
-                         : "the unit's " + step.loops[static_cast<std::size_t>(extent.loop)].axis;
+                         : "the piece's " + step.loops[static_cast<std::size_t>(extent.loop)].axis;
 }
 
 std::string indented(const std::string& text, const std::string& indent) {
@@ -47,6 +47,13 @@ std::string indented(const std::string& text, const std::string& indent) {
 
 std::string show(const Schedule& schedule, const Step& step, const Schedule::Part& part) {
   std::string text;
+  if (part.product) {
+    const Schedule::Product& product = *part.product;
+    return "  " + show(schedule, step, part.places[2], true) + (product.adds ? " += " : " = ") +
+           show(schedule, step, part.places[0], true) + " · " +
+           show(schedule, step, part.places[1], true) + ", " + show(step, product.rows) + " x " +
+           show(step, product.depth) + " x " + show(step, product.columns) + "\n";
+  }
   if (part.whole) {
     for (std::size_t p = 0; p < part.places.size(); ++p)
       text += "  " + (p + 1 < part.places.size() ? "x" + std::to_string(p) : "out") + " from " +
@@ -70,6 +77,35 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
   return text;
 }
 
+std::string show(const Schedule& schedule, const Step& step) {
+  std::string text = "step";
+  std::vector<std::string> serial;
+  for (const Schedule::Loop& loop : step.loops) {
+    std::string of = loop.axis + " in 0.." + std::to_string(loop.size);
+    if (loop.block != 1) of += " by " + std::to_string(loop.block);
+    if (loop.is_serial)
+      serial.push_back(of);
+    else
+      text += ", " + of;
+  }
+  if (step.mask)
+    text += ", where " + step.loops[step.mask->key].axis +
+            " <= " + step.loops[step.mask->query].axis + " + " + std::to_string(step.mask->reach);
+  text += "\n";
+  std::size_t inside = 0;
+  for (const Schedule::Part& part : step.parts) {
+    for (inside = std::min(inside, part.inside); inside < part.inside; ++inside)
+      text += std::string(2 * inside + 2, ' ') + "each " + serial[inside] + "\n";
+    const std::string of = show(schedule, step, part);
+    if (part.pieces != Schedule::Pieces::all)
+      text += std::string(2 * inside + 2, ' ') + (part.pieces == Schedule::Pieces::cut
+                                                      ? "where some is hidden\n"
+                                                      : "where nothing is hidden\n");
+    text += indented(of, std::string(2 * inside, ' '));
+  }
+  return text;
+}
+
 class Verifier {
  public:
   Verifier(const Schedule& schedule, std::span<const std::int64_t> elements)
@@ -88,8 +124,14 @@ class Verifier {
   }
 
   void check(const Step& step) {
-    for (const Schedule::Loop& loop : step.loops)
+    std::size_t serial = 0;
+    for (const Schedule::Loop& loop : step.loops) {
       require(loop.size >= 1 && loop.block >= 1, "a loop of no points");
+      require(loop.is_serial || serial == 0, "serial loops are behind the parallel ones");
+      serial += loop.is_serial;
+    }
+    require(!step.mask || std::max(step.mask->query, step.mask->key) < step.loops.size(),
+            "a mask of loops that are not there");
     for (std::size_t s = 0; s < written_.size(); ++s) {
       if (schedule_.scratch[s].of_thread) written_[s] = false;  // a unit finds nothing there
     }
@@ -103,11 +145,62 @@ class Verifier {
         if (schedule_.is_scratch(place))
           require(place.dtype == schedule_.scratch_of(place).dtype, "scratch of another dtype");
       }
-      if (part.whole)
+      require(part.inside <= serial, "a part inside of more loops than there are");
+      check_loops(step, part, step.loops.size() - serial + part.inside);
+      if (part.product)
+        check_product(step, part);
+      else if (part.whole)
         check_whole(step, part);
       else
         check_rows(step, part);
     }
+  }
+
+  /// A part knows nothing of the loops from `end` on, which it is not inside of.
+  static void check_loops(const Step& step, const Schedule::Part& part, std::size_t end) {
+    const auto check_loop = [&](int loop) {
+      require(loop < static_cast<int>(end), "a part that is not inside of a loop follows it");
+    };
+    for (const Place& place : part.places) {
+      for (std::size_t l = end; l < step.loops.size(); ++l)
+        require(place.strides[l] == 0, "a place moves along a loop that its part is not inside of");
+    }
+    if (part.product) {
+      for (const auto& extent : {part.product->rows, part.product->columns, part.product->depth})
+        check_loop(extent.loop);
+    } else if (!part.whole) {
+      check_loop(part.rows.rows.loop);
+      check_loop(part.rows.length.loop);
+      for (const Schedule::Rows::Axis& axis : part.rows.axes) check_loop(axis.loop);
+    }
+    if (part.pieces == Schedule::Pieces::all) return;
+    require(step.mask.has_value(), "pieces of no mask");
+    check_loop(static_cast<int>(std::max(step.mask->query, step.mask->key)));
+  }
+
+  void check_product(const Step& step, const Schedule::Part& part) {
+    const auto& [rows, columns, depth, adds] = *part.product;
+    require(part.places.size() == 3, "three matrices");
+    const auto check_matrix = [&](const Place& place, const Schedule::Extent& first,
+                                  const Schedule::Extent& second) {
+      require(place.dtype == DType::f32, "a matrix of another dtype");
+      check_bounds(place, walks(step, place, {{first, place.row_step}, {second, place.step}}));
+    };
+    for (const Schedule::Extent& extent : {rows, columns, depth}) check_extent(step, extent);
+    check_matrix(part.places[0], rows, depth);
+    check_matrix(part.places[1], depth, columns);
+    check_matrix(part.places[2], rows, columns);
+    for (std::size_t p = 0; p < (adds ? 3u : 2u); ++p) check_read(part.places[p]);
+    if (!is_private(part.places[2])) check_apart(step, part.places[2]);
+    note_written(part.places[2]);
+  }
+
+  static void check_extent(const Step& step, const Schedule::Extent& extent) {
+    require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()),
+            "rows of no elements");
+    if (extent.loop >= 0)
+      require(extent.size == step.loops[static_cast<std::size_t>(extent.loop)].block,
+              "a block of another size");
   }
 
   void check_whole(const Step& step, const Schedule::Part& part) {
@@ -132,13 +225,7 @@ class Verifier {
   void check_rows(const Step& step, const Schedule::Part& part) {
     const Schedule::Rows& rows = part.rows;
     require(!rows.nests.empty(), "rows without nests");
-    for (const Schedule::Extent& extent : {rows.rows, rows.length}) {
-      require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()),
-              "rows of no elements");
-      if (extent.loop >= 0)
-        require(extent.size == step.loops[static_cast<std::size_t>(extent.loop)].block,
-                "a block of another size");
-    }
+    for (const Schedule::Extent& extent : {rows.rows, rows.length}) check_extent(step, extent);
     for (const Schedule::Rows::Axis& axis : rows.axes)
       require(axis.loop < static_cast<int>(step.loops.size()), "no such loop");
     for (const Schedule::RowNest& nest : rows.nests) {
@@ -181,34 +268,33 @@ class Verifier {
       walks.push_back({step.loops[l].pieces(), place.strides[l]});
     return walks;
   }
-  /// The last piece of a loop may be shorter than the others; so it is left out where an extent
-  /// follows it.
-  std::vector<Walk> walks(const Step& step, const Schedule::Rows& rows, const Place& place,
-                          bool is_single) const {
-    std::vector<Walk> walks;
-    for (std::size_t l = 0; l < step.loops.size(); ++l) {
-      const Schedule::Loop& loop = step.loops[l];
-      const auto follows = [&](const Schedule::Extent& extent) {
-        return extent.loop == static_cast<int>(l);
-      };
-      const std::int64_t point = follows(rows.rows)                   ? place.row_step
-                                 : follows(rows.length) && !is_single ? place.step
-                                                                      : 0;
-      if (point != 0 && place.strides[l] == point * loop.block) {
-        walks.push_back({loop.size, point});  // from point to point, over all pieces
+  /// Points of a part along one of its own dimensions, which lie `step` apart.
+  struct Dimension {
+    Schedule::Extent extent;
+    std::int64_t step;
+  };
+  /// The last piece of a loop may be shorter than the others: so where a dimension is the piece's
+  /// points, the two are one walk over all points.
+  static std::vector<Walk> walks(const Step& step, const Place& place,
+                                 const std::vector<Dimension>& dimensions) {
+    std::vector<Walk> walks = loops_of(step, place);
+    for (const auto& [extent, point] : dimensions) {
+      const auto l = static_cast<std::size_t>(extent.loop);
+      if (extent.loop >= 0 && place.strides[l] == point * step.loops[l].block) {
+        walks[l] = {step.loops[l].size, point};
+      } else if (extent.loop >= 0) {
+        walks.push_back({std::min(extent.size, step.loops[l].size), point});
       } else {
-        walks.push_back({loop.pieces(), place.strides[l]});
+        walks.push_back({extent.size, point});
       }
     }
-    const auto is_walked = [&](const Schedule::Extent& extent, std::int64_t step_of) {
-      return extent.loop >= 0 &&
-             place.strides[static_cast<std::size_t>(extent.loop)] ==
-                 step_of * step.loops[static_cast<std::size_t>(extent.loop)].block;
-    };
-    if (!is_walked(rows.rows, place.row_step)) walks.push_back({rows.rows.size, place.row_step});
-    if (!is_single && !is_walked(rows.length, place.step))
-      walks.push_back({rows.length.size, place.step});
     return walks;
+  }
+  static std::vector<Walk> walks(const Step& step, const Schedule::Rows& rows, const Place& place,
+                                 bool is_single) {
+    std::vector<Dimension> dimensions{{rows.rows, place.row_step}};
+    if (!is_single) dimensions.push_back({rows.length, place.step});
+    return walks(step, place, dimensions);
   }
 
   void check_bounds(const Place& place, const std::vector<Walk>& walks) const {
@@ -224,7 +310,7 @@ class Verifier {
 
   static void check_apart(const Step& step, const Place& place) {
     for (std::size_t l = 0; l < step.loops.size(); ++l)
-      require(place.strides[l] != 0 || step.loops[l].pieces() == 1,
+      require(place.strides[l] != 0 || step.loops[l].is_serial || step.loops[l].pieces() == 1,
               "two units write the same element");
   }
 
@@ -255,15 +341,7 @@ std::string to_string(const Schedule& schedule) {
     text += "s" + std::to_string(s) + ": " + std::to_string(scratch.elements) + " " +
             std::string(name(scratch.dtype)) + (scratch.of_thread ? " of each thread\n" : "\n");
   }
-  for (const Step& step : schedule.steps) {
-    text += "step";
-    for (const Schedule::Loop& loop : step.loops) {
-      text += ", " + loop.axis + " in 0.." + std::to_string(loop.size);
-      if (loop.block != 1) text += " by " + std::to_string(loop.block);
-    }
-    text += "\n";
-    for (const Schedule::Part& part : step.parts) text += show(schedule, step, part);
-  }
+  for (const Step& step : schedule.steps) text += show(schedule, step);
   return text;
 }
 

@@ -13,8 +13,9 @@
 namespace ein {
 
 /// Steps that run one after the other. A step is loops whose points are done in parallel, in units;
-/// a unit does the step's parts in order. A part is several nests over the same rows, or a nest
-/// that an engine of its own does (a product, a copy).
+/// a unit does the step's parts in order, some of them again and again in serial loops of its own.
+/// A part is several nests over the same rows, a product of matrices, or a nest that an engine of
+/// its own does.
 ///
 /// Units depend on nothing but the sizes, so that the order of additions, and with it each bit of a
 /// result, is the same for any number of threads.
@@ -26,16 +27,19 @@ struct Schedule {
     bool of_thread = false;  // each thread has its own, and a unit finds nothing in it; else all
                              // share it for the whole run
   };
-  /// A loop in parallel: a unit has `block` of its points, the last one maybe fewer.
+  /// A loop in pieces of `block` points, the last one maybe of fewer. A unit has one piece of each
+  /// parallel loop. Behind these are the serial loops, whose pieces a unit does one after the
+  /// other.
   struct Loop {
     std::string axis;
     std::int64_t size = 1, block = 1;
+    bool is_serial = false;
     std::int64_t pieces() const { return size / block + (size % block != 0); }
     std::int64_t first(std::int64_t piece) const { return piece * block; }
     std::int64_t count(std::int64_t piece) const { return std::min(block, size - first(piece)); }
   };
-  /// How many: a number, or as many points as a unit has of one of the step's loops; then `size` is
-  /// the most.
+  /// How many: a number, or as many points as a piece has of one of the step's loops; then `size`
+  /// is the most.
   struct Extent {
     std::int64_t size = 1;
     int loop = -1;
@@ -85,18 +89,40 @@ struct Schedule {
     };
     std::vector<Axis> axes{};
   };
+  /// c = a · b, or c += a · b, of f32 matrices a (rows, depth), b (depth, columns) and c: places 0,
+  /// 1 and 2, with row_step from row to row and step from column to column.
+  struct Product {
+    Extent rows, columns, depth;
+    bool adds = false;
+  };
+  /// Which pieces of a mask's loops.
+  enum class Pieces : std::uint8_t {
+    all,
+    cut,    ///< of which some points are hidden
+    whole,  ///< of which none is
+  };
   struct Part {
     std::vector<Place> places;
-    Rows rows{};                      // if `whole` is none
+    Rows rows{};  // if `product` and `whole` are none
+    std::optional<Product> product{};
     std::optional<LoopNest> whole{};  // operand o lies at place o, from there as its strides say;
                                       // its buffer and offset are not read
+    std::size_t inside = 0;           // so many of the step's serial loops, the first ones
+    Pieces pieces = Pieces::all;      // for which it is done
+  };
+  /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
+  /// points are left out.
+  struct Mask {
+    std::size_t query, key;
+    std::int64_t reach = 0;
   };
   struct Step {
     std::vector<Loop> loops;
     std::vector<Part> parts;
+    std::optional<Mask> mask{};
     std::int64_t units() const {
       std::int64_t units = 1;
-      for (const Loop& loop : loops) units *= loop.pieces();
+      for (const Loop& loop : loops) units *= loop.is_serial ? 1 : loop.pieces();
       return units;
     }
   };
@@ -112,6 +138,52 @@ struct Schedule {
     return scratch[static_cast<std::size_t>(place.buffer) - buffers];
   }
 };
+
+/// Sets `pieces`, one for each loop, to those of a unit; serial loops are at their first.
+template <class Pieces>
+void begin_unit(const std::vector<Schedule::Loop>& loops, std::int64_t unit, Pieces& pieces) {
+  for (std::size_t l = loops.size(); l-- > 0;) {
+    const std::int64_t count = loops[l].is_serial ? 1 : loops[l].pieces();
+    pieces[l] = count == 1 ? 0 : unit % count;
+    if (count != 1) unit /= count;
+  }
+}
+
+/// What a unit does of a step's parts [first, end), which are inside of so many serial loops at
+/// least: calls run(part) for them, in order, with `pieces` where they are then.
+template <class Step, class Pieces, class F>
+void run_parts(const Step& step, Pieces& pieces, const F& run, std::size_t first, std::size_t end,
+               std::size_t inside = 0) {
+  const auto first_point = [&](std::size_t l) { return step.loops[l].first(pieces[l]); };
+  const auto last_point = [&](std::size_t l) {
+    return first_point(l) + step.loops[l].count(pieces[l]) - 1;
+  };
+  const auto is_hidden = [&] {
+    return first_point(step.mask->key) > last_point(step.mask->query) + step.mask->reach;
+  };
+  const auto is_cut = [&] {
+    return last_point(step.mask->key) > first_point(step.mask->query) + step.mask->reach;
+  };
+  for (std::size_t p = first; p < end;) {
+    const auto& part = step.parts[p];
+    if (part.inside == inside) {
+      using Of = Schedule::Pieces;
+      if (part.pieces == Of::all || is_cut() == (part.pieces == Of::cut)) run(part);
+      ++p;
+      continue;
+    }
+    std::size_t loop = 0, behind = p;
+    while (!step.loops[loop].is_serial) ++loop;
+    loop += inside;
+    while (behind < end && step.parts[behind].inside > inside) ++behind;
+    for (pieces[loop] = 0; pieces[loop] < step.loops[loop].pieces(); ++pieces[loop]) {
+      if (step.mask && loop == std::max(step.mask->query, step.mask->key) && is_hidden()) continue;
+      run_parts(step, pieces, run, p, behind, inside + 1);
+    }
+    pieces[loop] = 0;
+    p = behind;
+  }
+}
 
 std::string to_string(const Schedule& schedule);
 

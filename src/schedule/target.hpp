@@ -54,6 +54,15 @@ struct Target {
   /// How much of a reduced axis a block may have: with less, what the blocks give is as much as
   /// what they read; of more a plain sum would lose precision.
   std::int64_t least_in_half = 8, most_in_half = 128;
+
+  /// Attention: of a tile of scores. Two tiles, their rows and columns of the operands, and the
+  /// sums stay in the second-level cache.
+  std::int64_t queries_in_tile = 128, keys_in_tile = 128;
+  /// Where all scores of a head have fewer bytes, they stay in the second-level cache, and
+  /// gradients need not compute them again (bench/peers: from 256 x 256 f32 on tiles are as fast).
+  std::int64_t least_score_bytes = 1 << 18;
+  /// Of fewer heads, gradients of queries and of keys are computed apart, each in many units.
+  std::int64_t least_heads = 16;
 };
 
 }  // namespace ein

@@ -1,0 +1,211 @@
+// The schedules of attention and of its gradients: executed in double precision against the nests
+// that they stand for, and as machine code against the interpreter.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <iostream>
+#include <random>
+
+#include <ein/compile.hpp>
+#include <ein/cost.hpp>
+#include <ein/parallel.hpp>
+#include "cpu/kernel.hpp"
+#include "cpu/scheduled.hpp"
+#include "nest/interpret.hpp"
+#include "passes/find_attention.hpp"
+#include "schedule/choose.hpp"
+#include "schedule/execute.hpp"
+#include "schedule/group_nests.hpp"
+#include "support/attention_cases.hpp"
+#include "support/random_nests.hpp"
+#include "support/row_code.hpp"
+
+namespace ein::test {
+namespace {
+
+AttentionCase random_case(std::uint64_t seed, std::int64_t most) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % n); };
+  const AttentionLayout layouts[] = {heads_outside, heads_inside, grouped, turned};
+  AttentionCase c{.name = "seed " + std::to_string(seed)};
+  const std::int64_t layout = below(4);
+  c.layout = layouts[layout];
+  c.sizes = {1 + below(2), 2 + below(2), 2 + below(most), 2 + below(most), 16 + 8 * below(2), 2};
+  c.backward = below(3) != 0;
+  if (below(3) != 0) c.reach = below(2) == 0 ? 0 : below(most);
+  // Rows of other dtypes lie side by side.
+  constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16};
+  if (layout != 3) c.dtype = dtypes[below(3)];
+  return c;
+}
+
+/// The target with tiles and numbers of heads for small cases.
+Target with_small_tiles(Target target, std::uint64_t seed) {
+  target.queries_in_tile = 3 + static_cast<std::int64_t>(seed % 30);
+  target.keys_in_tile = 2 + static_cast<std::int64_t>(seed / 30 % 30);
+  target.least_heads = seed % 2 == 0 ? 1 : 1000;
+  target.least_score_bytes = 1;
+  return target;
+}
+
+CompiledProgram grouped_for(const AttentionCase& c, std::uint64_t seed, const Target& target) {
+  return compiled(
+      tensors_of(c, seed), step_of(c), [&](Program& program, std::span<const int> kept) {
+        find_attention(program, kept, {},
+                       [&](const Attention& attention) { return is_for_tiles(attention, target); });
+        group_nests(program, target, kept);
+      });
+}
+
+TEST(AttentionSchedules, OfRandomCases) {
+  const unsigned first = 0, count = 150;
+  std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
+  std::size_t found = 0;
+  for (std::uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const AttentionCase c = random_case(seed, 12);
+    Target target = with_small_tiles(small_target(), seed);
+    target.reads = [](DType, std::int64_t step) { return step == 0 || step == 1; };
+    const CompiledProgram step = grouped_for(c, seed, target);
+    const Program& program = step.program;
+    DoubleBuffers want;
+    std::vector<std::int64_t> elements;
+    for (const Program::Buffer& buffer : program.buffers) {
+      elements.push_back(buffer.elements);
+      want.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
+      if (want.size() <= step.inputs.size()) want.back() = get_values(step.inputs[want.size() - 1]);
+    }
+    DoubleBuffers got = want;
+    for (const LoopNest& nest : program.nests) execute(nest, want);
+    std::string text = to_string(program);
+    for (const Program::Group& group : program.groups) {
+      const Schedule schedule = choose(program, group, target);
+      text += to_string(schedule);
+      ASSERT_NO_THROW(verify(schedule, elements)) << text;
+      ASSERT_NO_THROW(execute(schedule, got, seed)) << text;
+      found += group.attention != nullptr;
+    }
+    for (const Program::Result& result : program.results) {
+      const auto b = static_cast<std::size_t>(result.buffer);
+      for (std::size_t i = 0; i < want[b].size(); ++i)
+        ASSERT_NEAR(got[b][i], want[b][i], 1e-9 * std::max(1.0, std::abs(want[b][i])))
+            << "b" << b << "[" << i << "]\n"
+            << text;
+    }
+  }
+  EXPECT_GT(found, count);
+}
+
+TEST(AttentionSchedules, CodeOfRandomCases) {
+  SKIP_WITHOUT_ROW_CODE;
+  const unsigned first = 0, count = 60;
+  std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
+  const int usual = num_threads();
+  std::size_t found = 0;
+  for (std::uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const AttentionCase c = random_case(seed, 150);
+    const Target target = with_small_tiles(host::RowCode::target(), seed);
+    const CompiledProgram step = grouped_for(c, seed, target);
+    const Program& program = step.program;
+    std::vector<std::unique_ptr<host::Kernel>> kernels;
+    for (const Program::Group& group : program.groups) {
+      found += group.attention != nullptr;
+      kernels.push_back(group.attention ? host::make_kernel(choose(program, group, target))
+                                        : host::make_kernel(program, group));
+      ASSERT_TRUE(kernels.back());
+    }
+    std::vector<std::vector<double>> of_threads[2];
+    for (int threads : {1, 2}) {
+      set_num_threads(threads);
+      std::vector<std::shared_ptr<Storage>> storages;
+      std::vector<std::byte*> buffers;
+      for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+        const Program::Buffer& buffer = program.buffers[b];
+        const bool is_input = b < step.inputs.size();
+        // What is local has no memory: its use would be seen.
+        storages.push_back(is_input ? step.inputs[b].storage()
+                           : buffer.is_local
+                               ? nullptr
+                               : Storage::allocate(static_cast<std::size_t>(buffer.elements) *
+                                                   size_of(buffer.dtype)));
+        buffers.push_back(storages.back() ? storages.back()->data() : nullptr);
+        if (!is_input && storages.back())
+          std::fill_n(buffers.back(), storages.back()->bytes(), std::byte{0xFF});
+      }
+      for (const auto& kernel : kernels) {
+        const auto workspace = Storage::allocate(kernel->workspace_bytes(threads) + 1);
+        kernel->run({buffers, workspace->data(), {}, threads});
+      }
+      for (const Program::Result& result : program.results)
+        of_threads[threads - 1].push_back(
+            get_values(Tensor(storages[static_cast<std::size_t>(result.buffer)], result.dtype,
+                              result.shape, result.strides, result.offset)));
+    }
+    set_num_threads(usual);
+    ASSERT_EQ(of_threads[0], of_threads[1]) << "threads change a result";
+    std::vector<std::vector<double>> values;
+    for (const Tensor& x : step.inputs) values.push_back(get_values(x));
+    const auto want = Interpreter<>::run(step.graph, values);
+    const double tolerance = c.dtype == DType::bf16 ? 0.02 : c.dtype == DType::f16 ? 0.003 : 1e-5;
+    for (std::size_t r = 0; r < want.size(); ++r) {
+      double scale = 0;
+      for (double x : want[r]) scale = std::max(scale, std::abs(x));
+      for (std::size_t i = 0; i < want[r].size(); ++i)
+        ASSERT_NEAR(of_threads[0][r][i], want[r][i], tolerance * scale)
+            << "result " << r << "[" << i << "]\n"
+            << to_string(program);
+    }
+  }
+  EXPECT_GT(found, count);
+}
+
+// Numbers that softmax meets: scores of -inf, of inf, of NaN, and far apart.
+TEST(AttentionSchedules, SpecialScoresAreThoseOfTheNests) {
+  SKIP_WITHOUT_ROW_CODE;
+  const std::int64_t n = 300, d = 16;
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double special : {1e4, -1e4, 1e30, infinity, -infinity, std::nan("")}) {
+    std::vector<double> values(static_cast<std::size_t>(n * d), 0.25);
+    values[17 * 16 + 3] = special;
+    const Tensor x = make_tensor(values, {1, 1, n, d}, DType::f32);
+    const Tensor ones = full({1, 1, n, d}, 1.0);
+    const auto step = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+      return attend(heads_outside, 0, q, k, v, d);
+    };
+    auto f = compile(step);
+    for (const auto& [q, k] : {std::pair{x, ones}, {ones, x}}) {
+      const std::vector<double> got = get_values(f(q, k, ones)),
+                                want = get_values(step(q, k, ones));
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        if (std::isnan(want[i]))
+          EXPECT_TRUE(std::isnan(got[i])) << special << " at " << i << ": " << got[i];
+        else
+          EXPECT_NEAR(got[i], want[i], 1e-5) << special << " at " << i;
+      }
+    }
+  }
+}
+
+TEST(AttentionSchedules, NoMatrixOfScoresIsInMemory) {
+  SKIP_WITHOUT_ROW_CODE;
+  const AttentionCase c{
+      "memory", heads_outside, {.b = 2, .h = 3, .q = 320, .k = 320, .d = 32}, DType::f32, 0, true};
+  const std::vector<Tensor> x = tensors_of(c, 1);
+  const Function step = step_of(c);
+  auto f = compile([&](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g) {
+    return step(std::vector{q, k, v, g});
+  });
+  const std::vector<Tensor> got = f(x[0], x[1], x[2], x[3]), want = step(x);
+  for (std::size_t r = 0; r < want.size(); ++r) {
+    const std::vector<double> a = get_values(got[r]), b = get_values(want[r]);
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << r;
+  }
+  const std::size_t matrix = 2 * 3 * 320 * 320 * 4, operand = 2 * 3 * 320 * 32 * 4;
+  EXPECT_LT(f.memory().arena, matrix / 4);
+  // Operands, results and sums for each query, some of them several times; no matrix.
+  EXPECT_LT((f.cost().bytes_read + f.cost().bytes_written).approximate(), 24.0 * operand);
+}
+
+}  // namespace
+}  // namespace ein::test
