@@ -8,7 +8,7 @@
 # makes a static asmjit fit for a shared library: it is not position independent only in how it names `stderr`.
 set(kernel_sources ${ein_sources})
 list(FILTER kernel_sources INCLUDE REGEX "/src/(cpu/.*|cost/measure|nest/random|tensor/convert)\\.cpp$")
-list(FILTER kernel_sources EXCLUDE REGEX "/src/cpu/(parallel|processor)\\.cpp$")
+list(FILTER kernel_sources EXCLUDE REGEX "/src/cpu/(backend|parallel|processor)\\.cpp$")
 list(REMOVE_ITEM ein_sources ${kernel_sources})
 
 add_library(ein_kernels OBJECT ${kernel_sources})

@@ -13,6 +13,7 @@
 #include <ein/autograd.hpp>
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
+#include "backend/backend.hpp"
 #include "codegen/emit.hpp"
 #include "codegen/vocabulary.hpp"
 #include "cuda/cubin.hpp"
@@ -20,8 +21,6 @@
 #include "nest/interpret.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/nest_order.hpp"
-#include "runtime/device.hpp"
-#include "runtime/kernels.hpp"
 #include "support/attention_cases.hpp"
 #include "support/attention_step.hpp"
 #include "support/kernels_on_host.hpp"
@@ -40,7 +39,7 @@ constexpr std::uint64_t suite_seed = 20260117;
 
 CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& function) {
   return compiled(arguments, function, [](Program& program, std::span<const int> kept) {
-    engine::group(program, cuda, kept);
+    engine::backend_of(cuda).group(program, kept);
   });
 }
 
@@ -305,7 +304,7 @@ TEST(FindAttentionTest, NotOfOtherSizesOrTypes) {
 TEST(FindAttentionTest, NotOnTheCpu) {
   const AttentionCase c{"", heads_outside, {}, DType::f32, 0};
   CompiledProgram step = compiled(tensors_of(c, suite_seed), step_of(c));
-  engine::group(step.program, cpu, {});
+  engine::backend_of(cpu).group(step.program, {});
   EXPECT_TRUE(attentions(step.program).empty());
 }
 

@@ -8,12 +8,12 @@
 #include <ein/autograd.hpp>
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
+#include "backend/backend.hpp"
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/group_rows.hpp"
 #include "passes/simplify.hpp"
-#include "runtime/kernels.hpp"
 #include "runtime/trace.hpp"
 #include "support/emitted_cases.hpp"
 #include "support/nvrtc.hpp"
@@ -44,7 +44,7 @@ Traced traced(const Function& function, const Tensors& arguments) {
   t.program = lower(order_contractions(simplify(t.graph)), layouts);
   std::vector<int> kept;
   for (const Program::Result& result : t.program.results) kept.push_back(result.buffer);
-  engine::group(t.program, cuda, kept);
+  engine::backend_of(cuda).group(t.program, kept);
   return t;
 }
 

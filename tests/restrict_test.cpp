@@ -8,7 +8,6 @@
 #include "codegen/writer.hpp"
 #include "nest/nest.hpp"
 #include "runtime/compile.hpp"
-#include "runtime/kernels.hpp"
 
 namespace ein::codegen {
 namespace {

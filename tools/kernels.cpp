@@ -4,12 +4,12 @@
 #include <string_view>
 #include <utility>
 
+#include "backend/backend.hpp"
 #include "call.hpp"
 #include "codegen/vocabulary.hpp"
 #include "io/file.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
-#include "runtime/kernels.hpp"
 
 namespace ein::command {
 
@@ -40,7 +40,7 @@ Kernels kernels_of(const Program& program, const codegen::Target& target) {
   Program grouped = program;
   std::vector<int> kept;
   for (const Program::Result& result : program.results) kept.push_back(result.buffer);
-  engine::group(grouped, cuda, kept);
+  engine::backend_of(cuda).group(grouped, kept);
   std::vector<codegen::KernelSource> sources;
   for (std::size_t i = 0; i < grouped.groups.size(); ++i) {
     for (codegen::KernelSource& kernel :

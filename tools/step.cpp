@@ -147,9 +147,7 @@ std::string time(const StepWords& words) {
   const double per_second = static_cast<double>(x.numel()) / median;
   const double flops = compiled.cost().matmul_only.approximate();
   std::optional<double> peak;
-  // The CPU computes in f32 whatever the dtype is.
-  if (const auto hardware = find_hardware(device))
-    peak = hardware->peak(device == cpu ? DType::f32 : words.options.dtype);
+  if (const auto hardware = find_hardware(device)) peak = hardware->peak(words.options.dtype);
   if (words.json) {
     Json object;
     object.add("device", to_string(device));

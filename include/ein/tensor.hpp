@@ -25,19 +25,18 @@ class Storage {
   static std::shared_ptr<Storage> wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
                                        bool read_only = false);
 
-  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only,
-          Device device = cpu)
-      : data_(data),
-        bytes_(bytes),
-        owner_(std::move(owner)),
-        device_(device),
-        read_only_(read_only) {}
+  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, bool read_only)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)), read_only_(read_only) {}
+  /// Memory of a device that the host cannot reach.
+  Storage(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, Device device)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)), device_(device), on_host_(false) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  /// An address of the device's: the host can use it only on the CPU.
+  /// An address of the device's: the host can use it where on_host() says so.
   std::byte* data() const { return data_; }
+  bool on_host() const { return on_host_; }
   std::size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   bool read_only() const { return read_only_; }
@@ -54,8 +53,9 @@ class Storage {
   std::byte* data_;
   std::size_t bytes_;
   std::shared_ptr<void> owner_;  // null: data_ came from allocate()
-  Device device_;
-  bool read_only_;
+  Device device_ = cpu;
+  bool read_only_ = false;
+  bool on_host_ = true;
   std::atomic<std::uint64_t> version_{0};
   std::atomic<int> gradients_{0};  // tensors with a gradient state
 };
@@ -183,11 +183,11 @@ class Tensor {
   /// Null in a function that ein::compile traces, where a tensor has no elements.
   const std::shared_ptr<Storage>& storage() const { return data_->storage; }
 
-  /// The first element's address, type unchecked. An Error of kind `device` when the tensor is not
-  /// on the CPU.
+  /// The first element's address, type unchecked. An Error of kind `device` when the host
+  /// cannot reach it.
   void* raw_data() const {
     if (!data_->storage) detail::no_elements_yet(shape());
-    if (!(data_->storage->device() == cpu)) detail::not_on_the_host(*data_);
+    if (!data_->storage->on_host()) detail::not_on_the_host(*data_);
     return data_->storage->data() + data_->offset * static_cast<std::int64_t>(element_size());
   }
   /// The first element's address; an Error of kind `dtype` when T is not this tensor's type.

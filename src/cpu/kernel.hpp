@@ -3,19 +3,13 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 
+#include "backend/backend.hpp"
 #include "nest/nest.hpp"
 
 namespace ein::host {
 
-/// What one run of a kernel works on.
-struct Run {
-  std::span<std::byte* const> buffers;  // the program's
-  std::byte* workspace = nullptr;       // workspace_bytes(threads) of them, 64-byte aligned
-  RandomOrigin random{};                // where random streams that are relative to the run begin
-  int threads = 1;                      // that the workspace is for
-};
+using engine::Run;
 
 class Kernel {
  public:

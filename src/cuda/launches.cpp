@@ -54,14 +54,14 @@ Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
 
 Launches::~Launches() = default;
 
-Arguments::Memory Launches::memory_of(const Run& run) const {
+Arguments::Memory Launches::memory_of(const engine::Run& run) const {
   const auto encode = [this](const TensorMap& map, std::uint64_t address) {
     return gpu_.driver().encode(gpu_.index(), map, address);
   };
   return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random, encode};
 }
 
-void Launches::run(const Run& run) const {
+void Launches::run(const engine::Run& run) const {
   if (replay_ && replay(run)) return;
   const Arguments::Memory memory = memory_of(run);
   Arguments arguments;
@@ -71,9 +71,18 @@ void Launches::run(const Run& run) const {
   }
 }
 
+void Launches::require_success(std::string_view call) const {
+  if (!checks_positions_) return;
+  if (const auto fault = gpu_.take_fault()) {
+    throw Error(ErrorKind::value, std::string(call) + ": position " +
+                                      std::to_string(fault->position) +
+                                      " is outside an axis of size " + std::to_string(fault->size));
+  }
+}
+
 /// Starts the graph, made at the second run, with the arguments of this one. Whether it did: what
 /// fails here is left to single launches, and to the errors that those meet.
-bool Launches::replay(const Run& run) const {
+bool Launches::replay(const engine::Run& run) const {
   Replay& replay = *replay_;
   const NoForkLock lock(replay.mutex);
   if (replay.fails) return false;

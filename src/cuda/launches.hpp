@@ -3,9 +3,10 @@
 
 #include <memory>
 #include <mutex>
-#include <span>
+#include <string_view>
 #include <vector>
 
+#include "backend/backend.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/gpu.hpp"
 
@@ -13,26 +14,16 @@ namespace ein::codegen {
 
 /// Emitted, compiled and loaded once, launched any number of times. Many kernels become a CUDA
 /// graph when they are launched for the second time. Thread-safe.
-class Launches {
+class Launches final : public engine::Kernels {
  public:
   Launches(const Program& program, Gpu& gpu);
-  ~Launches();
+  ~Launches() override;
 
-  Gpu& gpu() const { return gpu_; }
-  /// Bytes of scratch memory that run() wants.
-  std::size_t workspace_bytes() const { return workspace_bytes_; }
-  /// Whether a kernel looks at positions, so that Gpu::take_fault() may have something to tell
-  /// afterwards.
-  bool checks_positions() const { return checks_positions_; }
-
-  /// What one run works on.
-  struct Run {
-    std::span<std::byte* const> buffers;  // the device's addresses of the program's buffers
-    std::byte* workspace = nullptr;       // they and the workspace are aligned to 16 bytes
-    RandomOrigin random{};
-  };
-  /// Starts them.
-  void run(const Run& run) const;
+  std::size_t workspace_bytes(int /*threads*/) const override { return workspace_bytes_; }
+  /// On buffers and a workspace that are aligned to 16 bytes.
+  void run(const engine::Run& run) const override;
+  /// That no kernel met a position outside of its axis.
+  void require_success(std::string_view call) const override;
 
  private:
   struct Kernel {
@@ -40,14 +31,14 @@ class Launches {
     KernelSource source;
   };
   struct Replay;
-  Arguments::Memory memory_of(const Run& run) const;
-  bool replay(const Run& run) const;
+  Arguments::Memory memory_of(const engine::Run& run) const;
+  bool replay(const engine::Run& run) const;
 
   Gpu& gpu_;
   std::vector<std::shared_ptr<Module>> modules_;  // keep the kernels valid
   std::vector<Kernel> kernels_;
   std::size_t workspace_bytes_ = 0;
-  bool checks_positions_ = false;
+  bool checks_positions_ = false;  // whether a kernel does
   std::unique_ptr<Replay> replay_;
 };
 

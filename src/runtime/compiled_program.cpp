@@ -91,7 +91,7 @@ CompiledFunction::Program::Program(Arguments arguments, Function function, const
 }
 
 void CompiledFunction::Program::load() {
-  kernels_ = std::make_unique<engine::Kernels>(program_, device_);
+  kernels_ = engine::backend_of(device_).compile(program_);
   memory_.workspace = kernels_->workspace_bytes(num_threads());
   addresses_.assign(program_.buffers.size(), nullptr);
   for (std::size_t i = 0; i < state_.size(); ++i)
@@ -114,8 +114,8 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
   // A result that somebody still holds keeps its memory.
   for (auto& [buffer, storage] : kept_) {
     if (!storage || storage.use_count() > 1)
-      storage =
-          engine::allocate(bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]), device_);
+      storage = engine::backend_of(device_).allocate(
+          bytes_of(program_.buffers[static_cast<std::size_t>(buffer)]));
     addresses_[static_cast<std::size_t>(buffer)] = storage->data();
   }
   if (CostRecorder::is_active())
@@ -254,7 +254,7 @@ void CompiledFunction::Program::group(Device device) {
     }
     memory.push_back(first);
   }
-  engine::group(program_, device, kept, memory);
+  engine::backend_of(device).group(program_, kept, memory);
 }
 
 void CompiledFunction::Program::plan_memory() {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include <ein/compile.hpp>
+#include "backend/backend.hpp"
 #include "cost/step_bill.hpp"
 #include "graph/svg.hpp"
 #include "nest/nest.hpp"
-#include "runtime/kernels.hpp"
 #include "runtime/scratch.hpp"
 #include "runtime/trace.hpp"
 
@@ -81,7 +81,7 @@ class CompiledFunction::Program {
   std::vector<bool> is_view_;  // of each result of the function: it views an input
   std::uint64_t streams_ = 0;
   Device device_ = cpu;
-  std::unique_ptr<engine::Kernels> kernels_;
+  std::unique_ptr<const engine::Kernels> kernels_;
   Cost cost_;
   StepBill bill_;
   std::vector<InputRole> roles_;  // of the inputs

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ein/error.hpp>
+#include "backend/backend.hpp"
 #include "cpu/processor.hpp"
 #include "nest/random.hpp"
 #include "runtime/device.hpp"
@@ -39,7 +40,8 @@ Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   const auto bytes = static_cast<std::size_t>(checked_numel(shape, element) * element);
-  return Tensor(engine::allocate(bytes, device), dtype, shape, contiguous_strides(shape));
+  return Tensor(engine::backend_of(device).allocate(bytes), dtype, shape,
+                contiguous_strides(shape));
 }
 
 Tensor full(const Shape& shape, Scalar value, DType dtype, Device device) {

@@ -7,8 +7,7 @@
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 #include <ein/memory.hpp>
-#include "cuda/gpu.hpp"
-#include "cuda/settings.hpp"
+#include "backend/backend.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/memory_count.hpp"
@@ -16,28 +15,18 @@
 namespace ein {
 namespace {
 
-codegen::Gpu& gpu_of(Device device) { return codegen::Gpu::of_system(device.index()); }
-
-bool is_cpu(Device device) {
-  if (device.kind() == Device::Kind::cuda) return false;
-  if (device == cpu) return true;
-  throw Error(ErrorKind::value, to_string(device) + ": there is one CPU, ein::cpu");
-}
-
-std::uint64_t address(const Tensor& x) {
-  return reinterpret_cast<std::uint64_t>(engine::first_element(x));
-}
-
-/// The elements of `x`, which is contiguous, on another device. Between two GPUs they go through
-/// the host.
+/// The elements of `x`, which is contiguous, on another device: through the host if neither is it.
 Tensor moved(const Tensor& x, Device to) {
-  if (!(x.device() == cpu) && !is_cpu(to)) return moved(moved(x, cpu), to);
   const Tensor copy = empty(x.shape(), x.dtype(), to);
   if (x.numel() == 0) return copy;
-  if (to == cpu)
-    gpu_of(x.device()).copy_out(copy.raw_data(), address(x), x.nbytes());
-  else
-    gpu_of(to).copy_in(address(copy), x.raw_data(), x.nbytes());
+  if (copy.storage()->on_host()) {
+    engine::backend_of(x.device())
+        .copy_out(engine::first_element(copy), engine::first_element(x), x.nbytes());
+  } else {
+    const Tensor on_host = x.storage()->on_host() ? x : moved(x, cpu);
+    engine::backend_of(to).copy_in(engine::first_element(copy), engine::first_element(on_host),
+                                   x.nbytes());
+  }
   return copy;
 }
 
@@ -58,48 +47,25 @@ class MoveNode final : public engine::Node {
 
 }  // namespace
 
-std::string to_string(Device device) {
-  if (device.kind() == Device::Kind::cuda) return "cuda:" + std::to_string(device.index());
-  return device.index() == 0 ? "cpu" : "cpu:" + std::to_string(device.index());
-}
-
-int device_count(Device::Kind kind) {
-  if (kind == Device::Kind::cpu) return 1;
-  const codegen::Driver& driver = codegen::Driver::of_system();
-  return driver.missing().empty() ? driver.device_count() : 0;
-}
-
-void synchronize(Device device) {
-  if (!is_cpu(device)) gpu_of(device).synchronize();
-}
-
-void allow_tf32(bool allowed) { codegen::settings().tf32 = allowed; }
-void tune(bool wanted) { codegen::settings().tunes = wanted; }
+void synchronize(Device device) { engine::backend_of(device).synchronize(); }
 
 std::size_t memory_allocated(Device device) {
-  return is_cpu(device) ? host_memory().count.live() : gpu_of(device).memory().count().live();
+  return engine::backend_of(device).memory_count().live();
 }
 std::size_t max_memory_allocated(Device device) {
-  return is_cpu(device) ? host_memory().count.most() : gpu_of(device).memory().count().most();
+  return engine::backend_of(device).memory_count().most();
 }
 void reset_max_memory_allocated(Device device) {
-  (is_cpu(device) ? host_memory().count : gpu_of(device).memory().count()).reset_most();
+  engine::backend_of(device).memory_count().reset_most();
 }
-std::size_t memory_reserved(Device device) {
-  return is_cpu(device) ? host_memory().reserved.live() : gpu_of(device).memory().reserved();
-}
+std::size_t memory_reserved(Device device) { return engine::backend_of(device).memory_reserved(); }
 void release_memory(Device device) {
   engine::Releasable::release_all();
-  if (is_cpu(device))
-    release_host_memory();
-  else
-    gpu_of(device).memory().release();
+  engine::backend_of(device).release_memory();
 }
 
 std::optional<Hardware> find_hardware(Device device) {
-  if (is_cpu(device)) return measured_cpu();
-  const codegen::DeviceInfo info = codegen::Driver::of_system().info(device.index());
-  return find_hardware(info.name, info.sms);
+  return engine::backend_of(device).hardware();
 }
 
 Tensor Tensor::to(Device wanted) const {
@@ -126,20 +92,15 @@ void detail::not_on_the_host(const TensorData& data) {
 
 namespace engine {
 
-std::shared_ptr<Storage> allocate(std::size_t bytes, Device device) {
-  if (is_cpu(device)) return Storage::allocate(bytes);
-  codegen::MemoryPool& pool = gpu_of(device).memory();
-  const auto give_back = [&pool, bytes](codegen::DeviceMemory* block) {
-    pool.give_back(codegen::MemoryPool::Block(block), bytes);
-  };
-  const std::shared_ptr<codegen::DeviceMemory> block(pool.take(bytes).release(), give_back);
-  return std::make_shared<Storage>(reinterpret_cast<std::byte*>(block->address()), bytes, block,
-                                   false, device);
-}
-
 std::byte* first_element(const Tensor& x) {
   if (!x.storage()) detail::no_elements_yet(x.shape());
   return x.storage()->data() + x.offset() * static_cast<std::int64_t>(x.element_size());
+}
+
+std::int64_t elements_before(const Tensor& x) {
+  if (x.offset() == 0) return 0;
+  const std::size_t elements = backend_of(x.device()).alignment() / x.element_size();
+  return elements > 1 ? x.offset() % static_cast<std::int64_t>(elements) : 0;
 }
 
 std::byte* address_of(const Tensor& x) {

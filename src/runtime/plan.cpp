@@ -11,7 +11,6 @@
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
 #include "cpu/small_array.hpp"
-#include "cuda/settings.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
@@ -28,7 +27,7 @@ std::size_t bytes_of(const Program::Buffer& buffer) {
 Program grouped(Program program, Device device) {
   std::vector<int> kept;
   for (const Program::Result& result : program.results) kept.push_back(result.buffer);
-  group(program, device, kept);
+  backend_of(device).group(program, kept);
   return program;
 }
 
@@ -53,7 +52,7 @@ Device common_device(const std::string& call, Operands operands) {
 Executable::Executable(Program lowered, Device device)
     : program(grouped(std::move(lowered), device)),
       cost(ein::cost(program)),
-      kernels(program, device) {
+      kernels(backend_of(device).compile(program)) {
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     if (!program.buffers[b].is_local) buffer_bytes += bytes_of(program.buffers[b]);
   }
@@ -109,6 +108,7 @@ namespace {
 
 std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   const Executable& executable = plan.executable();
+  const Backend& backend = backend_of(plan.device());
   const Program& program = executable.program;
   const std::size_t count = program.buffers.size();
   host::SmallArray<std::byte*, 8> addresses(count);
@@ -117,18 +117,18 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   for (std::size_t b = operands.size(); b < count; ++b) {
     const Program::Buffer& buffer = program.buffers[b];
     std::shared_ptr<Storage>& storage = allocated[b - operands.size()];
-    if (!buffer.is_local) storage = allocate(bytes_of(buffer), plan.device());
+    if (!buffer.is_local) storage = backend.allocate(bytes_of(buffer));
     addresses[b] = storage ? storage->data() : nullptr;
   }
   const int threads = num_threads();
-  const std::size_t workspace_bytes = executable.kernels.workspace_bytes(threads);
+  const std::size_t workspace_bytes = executable.kernels->workspace_bytes(threads);
   if (CostRecorder::is_active())
     CostRecorder::record(plan.call(), executable.cost, executable.buffer_bytes + workspace_bytes);
   std::shared_ptr<Storage> workspace;
-  if (workspace_bytes > 0) workspace = allocate(workspace_bytes, plan.device());
-  executable.kernels.run(
+  if (workspace_bytes > 0) workspace = backend.allocate(workspace_bytes);
+  executable.kernels->run(
       {{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads});
-  executable.kernels.require_success(plan.call());
+  executable.kernels->require_success(plan.call());
   std::vector<Tensor> results;
   results.reserve(program.results.size());
   for (const Program::Result& result : program.results) {
@@ -181,10 +181,8 @@ void PlanKey::add(const Tensor& operand) {
   add(static_cast<std::int64_t>(device.kind()) << 56 |
       static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
       static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
-  if (!(device == cpu)) {
-    add(elements_before(operand));
-    add(static_cast<std::int64_t>(codegen::settings().tf32));
-  }
+  add(backend_of(device).settings());
+  add(elements_before(operand));
   for (std::int64_t size : operand.shape()) add(size);
   for (std::int64_t stride : operand.strides()) add(stride);
 }

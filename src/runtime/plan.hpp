@@ -13,9 +13,9 @@
 #include <ein/graph.hpp>
 #include <ein/tensor.hpp>
 #include "autograd/vjp.hpp"
+#include "backend/backend.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
-#include "runtime/kernels.hpp"
 
 namespace ein::engine {
 
@@ -28,7 +28,7 @@ struct Executable {
 
   Program program;
   Cost cost;  // of the nests
-  Kernels kernels;
+  std::unique_ptr<const Kernels> kernels;
   /// Bytes of the buffers that a run allocates; its workspace comes on top.
   std::size_t buffer_bytes = 0;
 };
@@ -85,7 +85,7 @@ class PlanKey {
   PlanKey();
   void add(std::int64_t word) { words_.push_back(word); }
   void add(std::string_view text);
-  /// The dtype, shape, strides and device; on a GPU the alignment, too.
+  /// The dtype, shape, strides and device; and what its plans depend on, settings and alignment.
   void add(const Tensor& operand);
   std::span<const std::int64_t> words() const { return words_; }
 

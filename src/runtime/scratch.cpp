@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device.hpp"
+#include "backend/backend.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::engine {
@@ -16,7 +16,7 @@ std::shared_ptr<Storage> Scratch::take(std::size_t bytes, Device device) {
     std::shared_ptr<Storage> block = std::exchange(kept_, nullptr);
     if (fits) return block;
   }  // what was too small is freed first
-  return allocate(bytes, device);
+  return backend_of(device).allocate(bytes);
 }
 
 void Scratch::give_back(std::shared_ptr<Storage> block) {

@@ -110,9 +110,7 @@ TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& opti
   bill.parts = step.bill();
   bill.memory = step.memory();
   if (const auto hardware = find_hardware(options.device)) {
-    // The CPU computes in f32 whatever the dtype is.
-    bill.peak_flops =
-        hardware->peak(options.device == cpu ? DType::f32 : options.dtype).value_or(0);
+    bill.peak_flops = hardware->peak(options.dtype).value_or(0);
     bill.machine_memory = hardware->memory;
   }
   return bill;

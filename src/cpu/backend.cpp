@@ -1,0 +1,81 @@
+// The CPU as a backend: kernels run at once, on the thread pool.
+#include "backend/backend.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <ein/error.hpp>
+#include <ein/hardware.hpp>
+#include <ein/tensor.hpp>
+#include "cpu/kernel.hpp"
+#include "cpu/processor.hpp"
+#include "cpu/row_code.hpp"
+#include "passes/find_attention.hpp"
+#include "schedule/choose.hpp"
+#include "schedule/group_nests.hpp"
+#include "tensor/fork.hpp"
+#include "tensor/memory_count.hpp"
+
+namespace ein::host {
+namespace {
+
+class CpuKernels final : public engine::Kernels {
+ public:
+  explicit CpuKernels(const Program& program) {
+    for (const Program::Group& group : program.groups)
+      kernels_.push_back(make_kernel(program, group));
+  }
+  std::size_t workspace_bytes(int threads) const override {
+    std::size_t most = 0;
+    for (const auto& kernel : kernels_) most = std::max(most, kernel->workspace_bytes(threads));
+    return most;
+  }
+  void run(const Run& run) const override {
+    for (const auto& kernel : kernels_) kernel->run(run);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+};
+
+class CpuBackend final : public engine::Backend {
+ public:
+  void group(Program& program, std::span<const int> kept,
+             std::span<const int> memory) const override {
+    require_processor();
+    const Target& target = RowCode::target();
+    find_attention(program, kept, memory,
+                   [&](const Attention& attention) { return is_for_tiles(attention, target); });
+    group_nests(program, target, kept, memory);
+  }
+  std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
+    require_processor();
+    return std::make_unique<CpuKernels>(program);
+  }
+  void synchronize() const override {}
+
+  std::shared_ptr<Storage> allocate(std::size_t bytes) const override {
+    return Storage::allocate(bytes);
+  }
+  void copy_in(std::byte* to, const std::byte* from_host, std::size_t bytes) const override {
+    std::memcpy(to, from_host, bytes);
+  }
+  void copy_out(std::byte* to_host, const std::byte* from, std::size_t bytes) const override {
+    std::memcpy(to_host, from, bytes);
+  }
+  MemoryCount& memory_count() const override { return host_memory().count; }
+  std::size_t memory_reserved() const override { return host_memory().reserved.live(); }
+  void release_memory() const override { release_host_memory(); }
+
+  std::optional<Hardware> hardware() const override { return ein::measured_cpu(); }
+};
+
+}  // namespace
+}  // namespace ein::host
+
+const ein::engine::Backend& ein::engine::cpu_backend(int index) {
+  if (index != 0)
+    throw Error(ErrorKind::value, to_string(cpu(index)) + ": there is one CPU, ein::cpu");
+  return made_once([] { return host::CpuBackend(); });
+}

@@ -1,0 +1,93 @@
+// A GPU of NVIDIA as a backend: kernels are work of its stream, and memory is its pool's.
+#include "backend/backend.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include <ein/hardware.hpp>
+#include <ein/tensor.hpp>
+#include "cuda/gpu.hpp"
+#include "cuda/launches.hpp"
+#include "cuda/settings.hpp"
+#include "passes/find_attention.hpp"
+#include "passes/group_many.hpp"
+#include "passes/group_rows.hpp"
+#include "tensor/fork.hpp"
+
+namespace ein {
+namespace codegen {
+namespace {
+
+std::uint64_t address(const std::byte* of_device) {
+  return reinterpret_cast<std::uint64_t>(of_device);
+}
+
+class CudaBackend final : public engine::Backend {
+ public:
+  explicit CudaBackend(int index) : index_(index) {}
+
+  void group(Program& program, std::span<const int> kept,
+             std::span<const int> memory) const override {
+    for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
+      program.buffers[b].memory = memory[b];
+    find_attention(program, kept, memory);
+    group_rows(program, kept, memory);
+    group_many(program, kept, memory);
+  }
+  std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
+    return std::make_unique<Launches>(program, gpu());
+  }
+  std::int64_t settings() const override { return codegen::settings().tf32; }
+  std::size_t alignment() const override { return 16; }
+  void synchronize() const override { gpu().synchronize(); }
+
+  std::shared_ptr<Storage> allocate(std::size_t bytes) const override {
+    MemoryPool& pool = gpu().memory();
+    const auto give_back = [&pool, bytes](DeviceMemory* block) {
+      pool.give_back(MemoryPool::Block(block), bytes);
+    };
+    const std::shared_ptr<DeviceMemory> block(pool.take(bytes).release(), give_back);
+    return std::make_shared<Storage>(reinterpret_cast<std::byte*>(block->address()), bytes, block,
+                                     Device(Device::Kind::cuda, index_));
+  }
+  void copy_in(std::byte* to, const std::byte* from_host, std::size_t bytes) const override {
+    gpu().copy_in(address(to), from_host, bytes);
+  }
+  void copy_out(std::byte* to_host, const std::byte* from, std::size_t bytes) const override {
+    gpu().copy_out(to_host, address(from), bytes);
+  }
+  MemoryCount& memory_count() const override { return gpu().memory().count(); }
+  std::size_t memory_reserved() const override { return gpu().memory().reserved(); }
+  void release_memory() const override { gpu().memory().release(); }
+
+  std::optional<Hardware> hardware() const override {
+    const DeviceInfo info = Driver::of_system().info(index_);
+    return find_hardware(info.name, info.sms);
+  }
+
+ private:
+  Gpu& gpu() const { return Gpu::of_system(index_); }
+
+  int index_;
+};
+
+}  // namespace
+}  // namespace codegen
+
+const engine::Backend& engine::cuda_backend(int index) {
+  static std::mutex mutex;
+  auto& backends = made_once([] { return std::map<int, codegen::CudaBackend>(); });
+  const NoForkLock lock(mutex);
+  return backends.try_emplace(index, index).first->second;
+}
+
+int engine::cuda_device_count() {
+  const codegen::Driver& driver = codegen::Driver::of_system();
+  return driver.missing().empty() ? driver.device_count() : 0;
+}
+
+void allow_tf32(bool allowed) { codegen::settings().tf32 = allowed; }
+void tune(bool wanted) { codegen::settings().tunes = wanted; }
+
+}  // namespace ein
