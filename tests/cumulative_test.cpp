@@ -88,6 +88,31 @@ TEST(Cumulative, GradientsOfProductsWithZeros) {
   expect_same(gradient_of(product, {2, 0, 3, 4}, DType::bf16), {1, 118, 0, 0}, "bf16");
 }
 
+// Of the sum of weighted products: ∂²/∂x_i∂x_m is, of the products that have both, the others.
+TEST(Cumulative, SecondDerivativesOfProductsWithZeros) {
+  const auto sum = [](const Tensor& x) {
+    const Tensor weights = (arange(x.numel()) + 1).to(DType::f64);
+    return reduce(product(x) * weights, "i ->", "sum");
+  };
+  for (const Values& x : {Values{2, 3, 5, 7}, Values{2, 0, 5, 3}, Values{0, 4, 5, 3},
+                          Values{2, 0, 0, 3}, Values{3, 0, 5, 0, 2}, Values{0, 7, 0, 0, 2}}) {
+    const Tensor at = make_tensor(x, {static_cast<std::int64_t>(x.size())}, DType::f64);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto slope = [&](const Tensor& t) { return grad(sum)(t).at({static_cast<int>(i)}); };
+      const Values found = get_values(grad(slope)(at));
+      for (std::size_t m = 0; m < x.size(); ++m) {
+        double expected = 0;
+        for (std::size_t j = std::max(i, m); j < x.size() && m != i; ++j) {
+          double others = static_cast<double>(1 + j);
+          for (std::size_t k = 0; k <= j; ++k) others *= k == i || k == m ? 1 : x[k];
+          expected += others;
+        }
+        EXPECT_NEAR(found[m], expected, 1e-12) << "element " << i << ", " << m;
+      }
+    }
+  }
+}
+
 TEST(Cumulative, GradientsOfExtremesGoToTheLastOfEqualElements) {
   const Values x{1, 1, 0, 2, 2, -0.0, nan, 3, nan, 5, 2}, y{3, 1, 3, 3, 0, 0, 5, 1};
   for (DType dtype : {DType::f64, DType::f32, DType::f16}) {

@@ -100,7 +100,7 @@ class Compiled {
   const MemoryPlan& memory() const { return compiled_.memory(); }
   /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
   const StepBill& bill() const { return compiled_.bill(); }
-  /// The graph and the loop nests as text.
+  /// The graph, the loop nests and, on the CPU, their schedules as text.
   std::string print() const { return compiled_.print(); }
   /// The graph in Graphviz's language: `dot -Tsvg` draws it.
   std::string dot() const { return compiled_.dot(); }

@@ -616,24 +616,34 @@ class Builder {
         return;
       }
       case Combine::prod: {
-        // Before the first zero the sum of all products after, over the element; at it the same
-        // without the element; after it every product holds the zero.
+        // As of a product of many: of each result, the product of what is not zero up to it, and
+        // number and sum of the zeros, which are right up to one zero beside the element itself.
         const Points zeros = scan(
             op, Combine::sum, map(op.axes, {x}, is_zero(value), compute, DType::i64), op.reverse);
-        const Ex count = Ex::input(1),
-                 is_first = Ex::apply(ScalarOp::logical_and, is_zero(value), equal(count, Ex(1.0)));
-        const Points products = scan(
-            op, Combine::prod,
-            map(op.axes, {x, zeros}, pick(is_first, Ex(1.0), value), compute, compute), op.reverse);
+        const Points zero_sum = scan(
+            op, Combine::sum, map(op.axes, {x}, only_zero(value), compute, compute), op.reverse);
+        const Points nonzero =
+            scan(op, Combine::prod, map(op.axes, {x}, without_zero(value), compute, compute),
+                 op.reverse);
+        // The sum over the results from an element on.
         const auto after = [&](const Ex& term) {
-          return scan(op, Combine::sum, map(op.axes, {products, zeros, g}, term, compute, compute),
+          return scan(op, Combine::sum,
+                      map(op.axes, {nonzero, zeros, zero_sum, g}, term, compute, compute),
                       !op.reverse);
         };
-        const Points before_zero = after(pick(is_zero(count), value * Ex::input(2), Ex(0.0))),
-                     at_zero = after(value * Ex::input(2));
-        const Ex slope = pick(is_zero(count), Ex::input(2) / without_zero(value),
-                              pick(is_first, Ex::input(3), Ex(0.0)));
-        give(op, 0, map(op.axes, {x, zeros, before_zero, at_zero}, slope, compute, compute),
+        const Ex count = Ex::input(1), sum = Ex::input(2), of_result = value * Ex::input(3);
+        const auto with = [&](double zeros_up_to, const Ex& term, const Ex& otherwise) {
+          return pick(equal(count, Ex(zeros_up_to)), term, otherwise);
+        };
+        const auto is_finite = [](const Ex& x) { return is_zero(x - x); };
+        // What is 0 stays 0 beside NaN: it is there for its slope.
+        const Ex none(0.0), of_zero = sum * pick(is_finite(of_result), of_result, none);
+        const Points elsewhere = after(with(0, of_result, with(1, of_zero, none))),
+                     at_zero = after(with(1, of_result, with(2, of_zero, none))),
+                     beside_zero = after(with(2, of_result, none));
+        const Ex slope = pick(is_zero(value), Ex::input(2) - value * Ex::input(3),
+                              Ex::input(1) / pick(is_finite(value), without_zero(value), Ex(1.0)));
+        give(op, 0, map(op.axes, {x, elsewhere, at_zero, beside_zero}, slope, compute, compute),
              op.axes);
         return;
       }

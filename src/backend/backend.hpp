@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <ein/device.hpp>
@@ -51,6 +52,8 @@ class Backend {
                      std::span<const int> memory = {}) const = 0;
   /// A grouped program as kernels.
   virtual std::unique_ptr<Kernels> compile(const Program& program) const = 0;
+  /// How it runs a grouped program, as text; empty where the groups say all.
+  virtual std::string describe(const Program& /*program*/) const { return {}; }
   /// What users asked of its code: a part of the key of every plan.
   virtual std::int64_t settings() const { return 0; }
   /// Kernels rely on buffers whose addresses are multiples of so many bytes.

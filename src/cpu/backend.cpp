@@ -53,6 +53,9 @@ class CpuBackend final : public engine::Backend {
     require_processor();
     return std::make_unique<CpuKernels>(program);
   }
+  std::string describe(const Program& program) const override {
+    return to_string_of_schedules(program);
+  }
   void synchronize() const override {}
 
   std::shared_ptr<Storage> allocate(std::size_t bytes) const override {

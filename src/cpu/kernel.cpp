@@ -58,6 +58,11 @@ std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
 
 namespace {
 
+bool is_one_engine(const Schedule& schedule) {
+  const std::vector<Schedule::Part>& parts = schedule.steps[0].parts;
+  return schedule.steps.size() == 1 && parts.size() == 1 && parts[0].whole;
+}
+
 #ifndef NDEBUG
 void check(const Schedule& schedule, std::span<const Program::Buffer> buffers = {}) {
   std::vector<std::int64_t> elements;
@@ -74,8 +79,7 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
   for (const Target& target : {RowCode::target(), Target{}}) {
     const Schedule schedule = choose(nest, target);
     check(schedule);
-    const Schedule::Step& first = schedule.steps[0];
-    if (schedule.steps.size() == 1 && first.parts[0].whole) return make_engine(nest);
+    if (is_one_engine(schedule)) return make_engine(nest);
     if (auto kernel = make_kernel(schedule)) return kernel;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");
@@ -89,6 +93,17 @@ std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group
     if (auto kernel = make_kernel(schedule)) return kernel;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");
+}
+
+std::string to_string_of_schedules(const Program& program) {
+  std::string text;
+  for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    const Schedule schedule = choose(program, program.groups[g], RowCode::target());
+    text += "schedule of group " + std::to_string(g) + ":";
+    text +=
+        is_one_engine(schedule) ? " left to the engine of its kind\n" : "\n" + to_string(schedule);
+  }
+  return text;
 }
 
 }  // namespace ein::host

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "backend/backend.hpp"
 #include "nest/nest.hpp"
@@ -29,6 +30,9 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest);
 
 /// One kernel for all nests of a group. Local buffers have no address.
 std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group);
+
+/// The schedules of all groups of a program.
+std::string to_string_of_schedules(const Program& program);
 
 /// Any nest, by the one engine of its kind: what a schedule leaves whole.
 std::unique_ptr<Kernel> make_engine(const LoopNest& nest);

@@ -39,7 +39,10 @@ class CompiledFunction::Program {
   const MemoryPlan& memory() const { return memory_; }
   const StepBill& bill() const { return bill_; }
   std::string svg() const { return to_svg(graph_, roles_); }
-  std::string print() const { return to_string(graph_) + "\n" + to_string(program_); }
+  std::string print() const {
+    return to_string(graph_) + "\n" + to_string(program_) + "\n" +
+           engine::backend_of(device_).describe(program_);
+  }
 
  private:
   static constexpr std::size_t workspace_alignment = 256;  // of memory that a GPU's allocator gives
