@@ -38,7 +38,7 @@ constexpr std::uint64_t suite_seed = 20260117;
 // --- what becomes of it ---
 
 CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& function) {
-  return compiled(arguments, function, [](Program& program, std::span<const int> kept) {
+  return test::compiled(arguments, function, [](Program& program, std::span<const int> kept) {
     engine::backend_of(cuda).group(program, kept);
   });
 }

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "nest/attention.hpp"
+#include "nest/dependences.hpp"
 
 namespace ein {
 namespace {
@@ -23,28 +23,17 @@ bool moves(const LoopNest& nest, const LoopNest::Operand& operand) {
 }
 
 /// A program's groups as nodes of a graph of what must come before what.
-class Dependencies {
+class GroupOrder {
  public:
-  Dependencies(const Program& program, std::span<const int> memory)
-      : memory_(memory), before_(program.groups.size()) {
+  GroupOrder(const Program& program, std::span<const int> memory)
+      : dependences_(memory), before_(program.groups.size()) {
     struct Use {
       Numbers writers, readers;  // the last group that wrote, and those that have read since
     };
     std::map<int, Use> uses;
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
       std::set<std::size_t> found;
-      std::set<int> read, written;
-      for (std::size_t n = 0; n < program.groups[g].count; ++n) {
-        const LoopNest& nest = program.nests[program.groups[g].first + n];
-        for (const LoopNest::Operand& input : nest.inputs) read.insert(memory_of(input.buffer));
-        written.insert(memory_of(nest.output.buffer));
-      }
-      if (const auto& attention = program.groups[g].attention) {
-        // Its gradients read what attention left.
-        read.insert(memory_of(attention->out.buffer));
-        if (attention->log_sums)
-          (attention->gradients ? read : written).insert(memory_of(attention->log_sums->buffer));
-      }
+      const auto [read, written] = dependences_.touched_by(program, program.groups[g]);
       for (int m : read) found.insert(uses[m].writers.begin(), uses[m].writers.end());
       for (int m : written) {
         found.insert(uses[m].writers.begin(), uses[m].writers.end());
@@ -86,20 +75,16 @@ class Dependencies {
   }
 
  private:
-  int memory_of(int buffer) const {
-    const auto b = static_cast<std::size_t>(buffer);
-    return b < memory_.size() ? memory_[b] : buffer;
-  }
+  int memory_of(int buffer) const { return dependences_.memory_of(buffer); }
 
-  std::span<const int> memory_;
+  Dependences dependences_;
   std::vector<Numbers> before_;
   std::vector<std::vector<std::uint64_t>> ancestors_;
 };
 
 class Many {
  public:
-  Many(Program& program, std::span<const int> memory)
-      : program_(program), dependencies_(program, memory) {
+  Many(Program& program, std::span<const int> memory) : program_(program), order_(program, memory) {
     for (std::size_t g = 0; g < program.groups.size(); ++g) nodes_.push_back({g});
   }
 
@@ -131,7 +116,7 @@ class Many {
     for (std::size_t g = 0; g < node_of.size(); ++g) {
       if (!is_candidate(g)) continue;
       std::set<std::size_t> joined{g};
-      for (std::size_t b : dependencies_.before(g)) {
+      for (std::size_t b : order_.before(g)) {
         if (is_candidate(b) && is_over_same(nest(b), nest(g))) joined.insert(node_of[b]);
       }
       Numbers chain;
@@ -156,13 +141,13 @@ class Many {
     if (chain.size() > longest_chain) return false;
     for (std::size_t i = 0; i < chain.size(); ++i) {
       for (std::size_t j = i + 1; j < chain.size(); ++j) {
-        if (!dependencies_.in_step(nest(chain[i]), nest(chain[j]))) return false;
+        if (!order_.in_step(nest(chain[i]), nest(chain[j]))) return false;
       }
       // Nothing else may have to come between two of them.
-      for (std::size_t b : dependencies_.before(chain[i])) {
+      for (std::size_t b : order_.before(chain[i])) {
         if (std::binary_search(chain.begin(), chain.end(), b)) continue;
         for (std::size_t member : chain) {
-          if (dependencies_.is_ancestor(member, b)) return false;
+          if (order_.is_ancestor(member, b)) return false;
         }
       }
     }
@@ -216,7 +201,7 @@ class Many {
     std::vector<Numbers> after(nodes_.size());
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       for (std::size_t g : nodes_[n]) {
-        for (std::size_t b : dependencies_.before(g)) {
+        for (std::size_t b : order_.before(g)) {
           if (node_of[b] != n && before[n].insert(node_of[b]).second)
             after[node_of[b]].push_back(n);
         }
@@ -292,7 +277,7 @@ class Many {
   }
 
   Program& program_;
-  Dependencies dependencies_;
+  GroupOrder order_;
   std::vector<Numbers> nodes_;  // groups that are or become one, in order; named by the first
 };
 

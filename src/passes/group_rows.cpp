@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "nest/dependences.hpp"
+
 namespace ein {
 namespace {
 
@@ -103,7 +105,7 @@ bool is_seed(const LoopNest& nest) {
 /// nests has them all.
 class RowGroup {
  public:
-  RowGroup(const LoopNest& seed, std::span<const int> memory) : memory_(memory) {
+  RowGroup(const LoopNest& seed, const Dependences& dependences) : dependences_(dependences) {
     const Operand& by = *guide(seed);
     std::vector<std::size_t> order(seed.axes.size());
     for (std::size_t a = 0; a < order.size(); ++a) order[a] = a;
@@ -165,10 +167,7 @@ class RowGroup {
  private:
   static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-  int memory_of(int buffer) const {
-    const auto b = static_cast<std::size_t>(buffer);
-    return b < memory_.size() ? memory_[b] : buffer;
-  }
+  int memory_of(int buffer) const { return dependences_.memory_of(buffer); }
   bool is_many(const LoopNest& nest) const {
     return std::any_of(nest.output.strides.begin() + static_cast<std::ptrdiff_t>(rows_),
                        nest.output.strides.end(), [](std::int64_t s) { return s != 0; });
@@ -345,7 +344,7 @@ class RowGroup {
     keep(nest.output);
   }
 
-  std::span<const int> memory_;
+  Dependences dependences_;
   std::vector<LoopNest::NestAxis> axes_;
   std::size_t rows_ = 0;
   std::vector<LoopNest> nests_;
@@ -363,7 +362,7 @@ struct Item {
 class Grouping {
  public:
   Grouping(Program& program, std::span<const int> kept, std::span<const int> memory)
-      : program_(program), kept_(kept), memory_(memory), uses_(program.buffers.size(), 0) {
+      : program_(program), kept_(kept), dependences_(memory), uses_(program.buffers.size(), 0) {
     std::size_t n = 0;
     for (const Program::Group& group : program.groups) {
       for (; n < group.first; ++n) items_.push_back({{}, {program.nests[n]}});
@@ -396,21 +395,10 @@ class Grouping {
   }
 
  private:
-  int memory_of(int buffer) const {
-    const auto b = static_cast<std::size_t>(buffer);
-    return b < memory_.size() ? memory_[b] : buffer;
-  }
   static void count(const LoopNest& nest, std::vector<int>& uses) {
     for (const Operand& input : nest.inputs) ++uses[static_cast<std::size_t>(input.buffer)];
     ++uses[static_cast<std::size_t>(nest.output.buffer)];
   }
-  bool touches(const LoopNest& nest, const std::set<int>& memory) const {
-    return memory.contains(memory_of(nest.output.buffer)) ||
-           std::any_of(nest.inputs.begin(), nest.inputs.end(), [&](const Operand& input) {
-             return memory.contains(memory_of(input.buffer));
-           });
-  }
-
   /// The row group that begins with the first item, taken out of the list.
   std::optional<Item> group_from_first() {
     std::size_t s = 0;
@@ -418,7 +406,7 @@ class Grouping {
            !(items_[s].nests.size() == 1 && is_seed(items_[s].nests[0])))
       ++s;
     if (s == std::min(farthest_seed, items_.size())) return std::nullopt;
-    RowGroup group(items_[s].nests[0], memory_);
+    RowGroup group(items_[s].nests[0], dependences_);
     // A nest may share no operand with those before it, but with one behind it.
     const std::size_t end = std::min(items_.size(), s + farthest_seed);
     for (bool is_new = true; is_new;) {
@@ -427,23 +415,19 @@ class Grouping {
         is_new |= items_[i].nests.size() == 1 && group.learn(items_[i].nests[0]);
     }
     std::vector<std::size_t> members;
-    std::set<int> read, written;  // by what is skipped
+    Touched by_skipped;
     for (std::size_t i = 0;
          i < items_.size() && group.size() < most_together && i - members.size() <= most_skipped;
          ++i) {
       const Item& item = items_[i];
       const LoopNest& nest = item.nests[0];
-      const bool may_come_first =
-          !touches(nest, written) && !read.contains(memory_of(nest.output.buffer));
+      const bool may_come_first = !dependences_.touched_by(nest).conflicts(by_skipped);
       if (item.nests.size() == 1 && may_come_first && group.take_in(nest)) {
         members.push_back(i);
         continue;
       }
       if (i == 0) return std::nullopt;
-      for (const LoopNest& skipped : item.nests) {
-        for (const Operand& input : skipped.inputs) read.insert(memory_of(input.buffer));
-        written.insert(memory_of(skipped.output.buffer));
-      }
+      by_skipped.add(dependences_.touched_by(item.nests));
     }
     if (members.size() < 2 || !group.has_reduction()) return std::nullopt;
     Item result;
@@ -463,7 +447,8 @@ class Grouping {
   }
 
   Program& program_;
-  std::span<const int> kept_, memory_;
+  std::span<const int> kept_;
+  Dependences dependences_;
   std::vector<int> uses_;  // of each buffer
   std::vector<Item> items_;
 };

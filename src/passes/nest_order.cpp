@@ -5,7 +5,7 @@
 namespace ein {
 
 NestOrder::NestOrder(const Program& program, std::span<const int> memory)
-    : program_(program), memory_(memory) {
+    : program_(program), dependences_(memory) {
   for (std::size_t n = 0; n < program.nests.size(); ++n) items_.push_back({n});
 }
 
@@ -58,30 +58,9 @@ bool NestOrder::keeps(std::size_t from, std::size_t to,
   return false;
 }
 
-int NestOrder::memory_of(int buffer) const {
-  const auto b = static_cast<std::size_t>(buffer);
-  return b < memory_.size() ? memory_[b] : buffer;
-}
-
-void NestOrder::Touched::add(const Touched& other) {
-  read.insert(other.read.begin(), other.read.end());
-  written.insert(other.written.begin(), other.written.end());
-}
-
-bool NestOrder::Touched::conflicts(const Touched& other) const {
-  const auto meets = [](const std::set<int>& a, const std::set<int>& b) {
-    return std::any_of(a.begin(), a.end(), [&](int x) { return b.contains(x); });
-  };
-  return meets(read, other.written) || meets(written, other.written) || meets(written, other.read);
-}
-
-NestOrder::Touched NestOrder::touched_by(const Item& item) const {
+Touched NestOrder::touched_by(const Item& item) const {
   Touched touched;
-  for (std::size_t n : item) {
-    for (const LoopNest::Operand& input : program_.nests[n].inputs)
-      touched.read.insert(memory_of(input.buffer));
-    touched.written.insert(memory_of(program_.nests[n].output.buffer));
-  }
+  for (std::size_t n : item) touched.add(dependences_.touched_by(program_.nests[n]));
   return touched;
 }
 

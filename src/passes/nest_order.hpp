@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "nest/nest.hpp"
+#include "nest/dependences.hpp"
 
 namespace ein {
 
@@ -30,19 +30,13 @@ class NestOrder {
   bool keeps(std::size_t from, std::size_t to,
              const std::vector<const LoopNest::Operand*>& operands) const;
 
-  int memory_of(int buffer) const;
+  int memory_of(int buffer) const { return dependences_.memory_of(buffer); }
 
  private:
-  struct Touched {
-    std::set<int> read, written;  // memory
-    void add(const Touched& other);
-    /// Whether this has to stay behind an earlier `other`.
-    bool conflicts(const Touched& other) const;
-  };
   Touched touched_by(const Item& item) const;
 
   const Program& program_;
-  std::span<const int> memory_;
+  Dependences dependences_;
   std::vector<Item> items_;
 };
 

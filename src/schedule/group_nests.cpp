@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "nest/dependences.hpp"
+
 namespace ein {
 namespace {
 
@@ -143,7 +145,7 @@ class Grouping {
  public:
   Grouping(const Program& program, const Target& target, std::span<const int> memory,
            std::size_t first, std::size_t end, std::int64_t blocks)
-      : program_(program), target_(target), memory_(memory), group_{first, 0, blocks, {}} {
+      : program_(program), target_(target), dependences_(memory), group_{first, 0, blocks, {}} {
     std::size_t passed_over = 0;
     for (std::size_t n = first; n < end && passed_over <= most_passed_over; ++n) {
       const LoopNest& nest = program.nests[n];
@@ -152,7 +154,7 @@ class Grouping {
       } else if (members_.empty()) {
         break;
       } else {
-        later_.push_back(&nest);
+        of_later_.add(dependences_.touched_by(nest));
         ++passed_over;
       }
     }
@@ -177,25 +179,14 @@ class Grouping {
     std::int64_t step = -1;
   };
 
-  int memory_of(int buffer) const {
-    const auto b = static_cast<std::size_t>(buffer);
-    return b < memory_.size() ? memory_[b] : buffer;
-  }
+  int memory_of(int buffer) const { return dependences_.memory_of(buffer); }
 
   /// Before those that come later: it touches nothing that they write, and writes nothing that they
   /// read. Other phases stay where they are, as what they keep would be kept for longer.
   bool may_come_here(const LoopNest& nest) const {
-    if (later_.empty()) return true;
+    if (of_later_.written.empty()) return true;
     if (nest.phase != program_.nests[members_.back()].phase) return false;
-    return std::none_of(later_.begin(), later_.end(), [&](const LoopNest* other) {
-      const auto touches = [&](const LoopNest& one, const LoopNest::Operand& output) {
-        const auto is_same = [&](const LoopNest::Operand& operand) {
-          return memory_of(operand.buffer) == memory_of(output.buffer);
-        };
-        return is_same(one.output) || std::any_of(one.inputs.begin(), one.inputs.end(), is_same);
-      };
-      return touches(nest, other->output) || touches(*other, nest.output);
-    });
+    return !dependences_.touched_by(nest).conflicts(of_later_);
   }
 
   bool take_in(const LoopNest& nest) {
@@ -223,7 +214,7 @@ class Grouping {
         !take_in_along(halves->of_blocks, halves->axis))
       return false;
     halves_.push_back(*std::move(halves));
-    later_.push_back(&halves_.back().of_all);
+    of_later_.add(dependences_.touched_by(halves_.back().of_all));
     return true;
   }
 
@@ -275,12 +266,12 @@ class Grouping {
 
   const Program& program_;
   const Target& target_;
-  std::span<const int> memory_;
+  Dependences dependences_;
   Group group_;
   std::map<int, Use> uses_;  // by memory
   std::vector<std::size_t> members_;
   std::deque<Halves> halves_;
-  std::vector<const LoopNest*> later_;  // passed over, or the last halves of members
+  Touched of_later_;  // nests that are passed over, and the last halves of members
 };
 
 /// Makes the members follow each other, in order, from where the first is, and the last halves

@@ -14,14 +14,23 @@ std::string name_of(const Schedule& schedule, int buffer) {
                               : "s" + std::to_string(b - schedule.buffers);
 }
 
-std::string show(const Schedule& schedule, const Step& step, const Place& place, bool of_row) {
+// What is shown may be damaged: verify() shows what it refuses.
+
+std::string axis_of(const Step& step, std::size_t loop) {
+  return loop < step.loops.size() ? step.loops[loop].axis : "no loop";
+}
+
+std::string show(const Schedule& schedule, const Step& step, const Schedule::Part& part,
+                 std::size_t p) {
+  if (p >= part.places.size()) return "no place";
+  const Place& place = part.places[p];
   std::string at;
   const auto add = [&](std::int64_t stride, const std::string& index) {
     if (stride != 0)
       at += (at.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + index;
   };
-  for (std::size_t l = 0; l < step.loops.size(); ++l) add(place.strides[l], step.loops[l].axis);
-  if (of_row) {
+  for (std::size_t l = 0; l < place.strides.size(); ++l) add(place.strides[l], axis_of(step, l));
+  if (!part.whole) {
     add(place.row_step, "row");
     add(place.step, "element");
   }
@@ -32,7 +41,7 @@ std::string show(const Schedule& schedule, const Step& step, const Place& place,
 
 std::string show(const Step& step, const Schedule::Extent& extent) {
   return extent.loop < 0 ? std::to_string(extent.size)
-                         : "the piece's " + step.loops[static_cast<std::size_t>(extent.loop)].axis;
+                         : "the piece's " + axis_of(step, static_cast<std::size_t>(extent.loop));
 }
 
 std::string indented(const std::string& text, const std::string& indent) {
@@ -49,20 +58,20 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
   std::string text;
   if (part.product) {
     const Schedule::Product& product = *part.product;
-    return "  " + show(schedule, step, part.places[2], true) + (product.adds ? " += " : " = ") +
-           show(schedule, step, part.places[0], true) + " · " +
-           show(schedule, step, part.places[1], true) + ", " + show(step, product.rows) + " x " +
-           show(step, product.depth) + " x " + show(step, product.columns) + "\n";
+    return "  " + show(schedule, step, part, 2) + (product.adds ? " += " : " = ") +
+           show(schedule, step, part, 0) + " · " + show(schedule, step, part, 1) + ", " +
+           show(step, product.rows) + " x " + show(step, product.depth) + " x " +
+           show(step, product.columns) + "\n";
   }
   if (part.whole) {
     for (std::size_t p = 0; p < part.places.size(); ++p)
       text += "  " + (p + 1 < part.places.size() ? "x" + std::to_string(p) : "out") + " from " +
-              show(schedule, step, part.places[p], false) + "\n";
+              show(schedule, step, part, p) + "\n";
     return text + indented(to_string(*part.whole), "  ");
   }
   text += "  rows " + show(step, part.rows.rows) + " of " + show(step, part.rows.length) + "\n";
   for (const Schedule::RowNest& nest : part.rows.nests) {
-    text += "    " + show(schedule, step, part.places[nest.output], true) + " = ";
+    text += "    " + show(schedule, step, part, nest.output) + " = ";
     if (nest.combine)
       text += std::string(name(*nest.combine)) +
               (nest.over == Schedule::Over::row ? " along the row of " : " of the rows of ");
@@ -71,7 +80,7 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
     if (nest.is_scalar) text += ", once a row";
     for (std::size_t i = 0; i < nest.inputs.size(); ++i)
       text += (i == 0 ? "; x" : ", x") + std::to_string(i) + " = " +
-              show(schedule, step, part.places[nest.inputs[i]], true);
+              show(schedule, step, part, nest.inputs[i]);
     text += "\n";
   }
   return text;
@@ -89,13 +98,14 @@ std::string show(const Schedule& schedule, const Step& step) {
       text += ", " + of;
   }
   if (step.mask)
-    text += ", where " + step.loops[step.mask->key].axis +
-            " <= " + step.loops[step.mask->query].axis + " + " + std::to_string(step.mask->reach);
+    text += ", where " + axis_of(step, step.mask->key) + " <= " + axis_of(step, step.mask->query) +
+            " + " + std::to_string(step.mask->reach);
   text += "\n";
   std::size_t inside = 0;
   for (const Schedule::Part& part : step.parts) {
     for (inside = std::min(inside, part.inside); inside < part.inside; ++inside)
-      text += std::string(2 * inside + 2, ' ') + "each " + serial[inside] + "\n";
+      text += std::string(2 * inside + 2, ' ') + "each " +
+              (inside < serial.size() ? serial[inside] : "no loop") + "\n";
     const std::string of = show(schedule, step, part);
     if (part.pieces != Schedule::Pieces::all)
       text += std::string(2 * inside + 2, ' ') + (part.pieces == Schedule::Pieces::cut

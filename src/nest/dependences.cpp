@@ -1,0 +1,40 @@
+#include "nest/dependences.hpp"
+
+#include <algorithm>
+
+#include "nest/attention.hpp"
+
+namespace ein {
+
+void Touched::add(const Touched& other) {
+  read.insert(other.read.begin(), other.read.end());
+  written.insert(other.written.begin(), other.written.end());
+}
+
+bool Touched::conflicts(const Touched& other) const {
+  const auto meets = [](const std::set<int>& a, const std::set<int>& b) {
+    return std::any_of(a.begin(), a.end(), [&](int x) { return b.contains(x); });
+  };
+  return meets(read, other.written) || meets(written, other.written) || meets(written, other.read);
+}
+
+Touched Dependences::touched_by(std::span<const LoopNest> nests) const {
+  Touched touched;
+  for (const LoopNest& nest : nests) {
+    for (const LoopNest::Operand& input : nest.inputs) touched.read.insert(memory_of(input.buffer));
+    touched.written.insert(memory_of(nest.output.buffer));
+  }
+  return touched;
+}
+
+Touched Dependences::touched_by(const Program& program, const Program::Group& group) const {
+  Touched touched = touched_by(std::span(program.nests).subspan(group.first, group.count));
+  if (!group.attention) return touched;
+  touched.read.insert(memory_of(group.attention->out.buffer));
+  if (group.attention->log_sums)
+    (group.attention->gradients ? touched.read : touched.written)
+        .insert(memory_of(group.attention->log_sums->buffer));
+  return touched;
+}
+
+}  // namespace ein
