@@ -28,6 +28,7 @@ constexpr bool is_control(char32_t c) {
 class ShownLine {
  public:
   constexpr explicit ShownLine(std::string_view text) {
+    column_of_byte_.reserve(text.size());
     for (std::size_t i = 0; i < text.size();) {
       const CodePoint c = decode_utf8(text, i);
       const std::uint32_t length = std::max(1u, c.length);

@@ -21,7 +21,7 @@ class Text {
   constexpr void add(char c) { chars_.push_back(c); }
   constexpr void add(const char* more) { add(std::string_view(more)); }
   constexpr void add(std::string_view more) {
-    for (char c : more) chars_.push_back(c);
+    chars_.insert(chars_.end(), more.begin(), more.end());
   }
   constexpr void add(std::int64_t number) {
     char digits[20] = {};
@@ -36,11 +36,16 @@ class Text {
   }
   /// Writes over what stands at `begin`, behind blanks where the text is shorter.
   constexpr void put(std::size_t begin, std::string_view text) {
-    while (chars_.size() < begin + text.size()) chars_.push_back(' ');
+    if (chars_.size() < begin + text.size()) chars_.resize(begin + text.size(), ' ');
     for (std::size_t i = 0; i < text.size(); ++i) chars_[begin + i] = text[i];
   }
   friend constexpr Text operator+(Text a, const Text& b) {
     a.add(b.view());
+    return a;
+  }
+  template <std::convertible_to<std::string_view> T>
+  friend constexpr Text operator+(Text a, const T& b) {
+    a.add(std::string_view(b));
     return a;
   }
 
