@@ -1,6 +1,7 @@
 #include <ein/tokenizer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include <ein/error.hpp>
@@ -86,18 +87,24 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> ids) const {
 std::string ByteTokenizer::save() const { return std::string(bytes_tag); }
 
 CharTokenizer::CharTokenizer(std::string_view text) {
-  std::vector<std::uint64_t> occurs;  // 64 characters each
+  using Page = std::array<std::uint64_t, 16>;  // a bit for each of its characters
+  constexpr std::size_t page_size = 1024;
+  std::vector<std::unique_ptr<Page>> pages;  // those with a character that occurs
   for_each_character(text, [&](char32_t c, std::size_t, std::size_t) {
-    if (c / 64 >= occurs.size()) occurs.resize(c / 64 + 1);
-    occurs[c / 64] |= std::uint64_t{1} << c % 64;
+    if (c / page_size >= pages.size()) pages.resize(c / page_size + 1);
+    auto& page = pages[c / page_size];
+    if (!page) page = std::make_unique<Page>();
+    (*page)[c % page_size / 64] |= std::uint64_t{1} << c % 64;
   });
   ascii_.fill(-1);
-  for (std::size_t i = 0; i < occurs.size(); ++i) {
-    for (std::uint64_t rest = occurs[i]; rest != 0; rest &= rest - 1) {
-      const auto c =
-          static_cast<char32_t>(64 * i + static_cast<std::size_t>(std::countr_zero(rest)));
-      if (c < ascii_.size()) ascii_[c] = static_cast<std::int32_t>(characters_.size());
-      characters_.push_back(c);
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    for (std::size_t j = 0; pages[i] && j < pages[i]->size(); ++j) {
+      for (std::uint64_t rest = (*pages[i])[j]; rest != 0; rest &= rest - 1) {
+        const auto c = static_cast<char32_t>(page_size * i + 64 * j +
+                                             static_cast<std::size_t>(std::countr_zero(rest)));
+        if (c < ascii_.size()) ascii_[c] = static_cast<std::int32_t>(characters_.size());
+        characters_.push_back(c);
+      }
     }
   }
 }
