@@ -63,14 +63,13 @@ class Reader {
   }
 
   json parse() const {
-    try {
-      return json::parse(text_, [&](int depth, json::parse_event_t, const json&) {
-        if (depth > deepest) fail("it is nested too deeply");
-        return true;
-      });
-    } catch (const json::exception&) {
-      fail("it is no JSON");
-    }
+    const auto check_depth = [&](int depth, json::parse_event_t, const json&) {
+      if (depth > deepest) fail("it is nested too deeply");
+      return true;
+    };
+    json root = json::parse(text_, check_depth, false);  // false: what is wrong is discarded
+    if (root.is_discarded()) fail("it is no JSON");
+    return root;
   }
   const json& field(const json& object, const char* name) const {
     const auto found = object.find(name);
