@@ -1,9 +1,6 @@
 // What the fuzz targets share.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +11,8 @@
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 
+#include "support/memory_file.hpp"
+
 namespace ein::fuzz {
 
 inline void require(bool condition, const char* what) {
@@ -21,29 +20,6 @@ inline void require(bool condition, const char* what) {
   std::fprintf(stderr, "fuzz: %s\n", what);
   std::abort();
 }
-
-/// A file that has no place on a disk, but a path.
-class MemoryFile {
- public:
-  MemoryFile() : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) { require(fd_ >= 0, "no memory file"); }
-  ~MemoryFile() { ::close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  void write(const void* from, std::size_t bytes) const {
-    require(::write(fd_, from, bytes) == static_cast<ssize_t>(bytes), "a short write");
-  }
-  /// Nothing but these bytes.
-  void replace(const void* from, std::size_t bytes) const {
-    require(::ftruncate(fd_, 0) == 0 && ::lseek(fd_, 0, SEEK_SET) == 0,
-            "a memory file that cannot be emptied");
-    write(from, bytes);
-  }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
 
 /// Bit for bit.
 inline bool same(const Tensor& a, const Tensor& b) {
