@@ -356,7 +356,11 @@ std::string to_string(const Schedule& schedule) {
 }
 
 void verify(const Schedule& schedule, std::span<const std::int64_t> elements) {
-  Verifier(schedule, elements).run();
+  try {
+    Verifier(schedule, elements).run();
+  } catch (const std::logic_error& error) {
+    throw std::logic_error(error.what() + ("\n" + to_string(schedule)));
+  }
 }
 
 }  // namespace ein
