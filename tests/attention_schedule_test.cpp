@@ -17,8 +17,10 @@
 #include "schedule/execute.hpp"
 #include "schedule/group_nests.hpp"
 #include "support/attention_cases.hpp"
+#include "support/attention_step.hpp"
 #include "support/random_nests.hpp"
 #include "support/row_code.hpp"
+#include "support/seeds.hpp"
 
 namespace ein::test {
 namespace {
@@ -58,11 +60,8 @@ CompiledProgram grouped_for(const AttentionCase& c, std::uint64_t seed, const Ta
 }
 
 TEST(AttentionSchedules, OfRandomCases) {
-  const unsigned first = 0, count = 150;
-  std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
   std::size_t found = 0;
-  for (std::uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for_seeds(150, [&](unsigned seed) {
     const AttentionCase c = random_case(seed, 12);
     Target target = with_small_tiles(small_target(), seed);
     target.reads = [](DType, std::int64_t step) { return step == 0 || step == 1; };
@@ -92,18 +91,15 @@ TEST(AttentionSchedules, OfRandomCases) {
             << "b" << b << "[" << i << "]\n"
             << text;
     }
-  }
-  EXPECT_GT(found, count);
+  });
+  EXPECT_GT(found, seeds_or(150));
 }
 
 TEST(AttentionSchedules, CodeOfRandomCases) {
   SKIP_WITHOUT_ROW_CODE;
-  const unsigned first = 0, count = 60;
-  std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
   const int usual = num_threads();
   std::size_t found = 0;
-  for (std::uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for_seeds(60, [&](unsigned seed) {
     const AttentionCase c = random_case(seed, 150);
     const Target target = with_small_tiles(host::RowCode::target(), seed);
     const CompiledProgram step = grouped_for(c, seed, target);
@@ -156,8 +152,8 @@ TEST(AttentionSchedules, CodeOfRandomCases) {
             << "result " << r << "[" << i << "]\n"
             << to_string(program);
     }
-  }
-  EXPECT_GT(found, count);
+  });
+  EXPECT_GT(found, seeds_or(60));
 }
 
 // Numbers that softmax meets: scores of -inf, of inf, of NaN, and far apart.
@@ -205,6 +201,28 @@ TEST(AttentionSchedules, NoMatrixOfScoresIsInMemory) {
   EXPECT_LT(f.memory().arena, matrix / 4);
   // Operands, results and sums for each query, some of them several times; no matrix.
   EXPECT_LT((f.cost().bytes_read + f.cost().bytes_written).approximate(), 24.0 * operand);
+}
+
+// The layer's projections, biases and loss are groups beside attention.
+TEST(AttentionSchedules, ALayerTrainsAsEagerly) {
+  SKIP_WITHOUT_ROW_CODE;
+  const nn::Attention layer(32, 2, true, 0);
+  const Tensor x = randn({2, 400, 32}), y = randn({2, 400, 32});
+  for (const auto autocast : {std::optional<DType>(), std::optional(DType::bf16)}) {
+    auto step = compile(
+        [&](const Tensor& a, const Tensor& b) { return attention_step(layer, a, b, autocast); });
+    const std::vector<Tensor> got = step(x, y), want = attention_step(layer, x, y, autocast);
+    EXPECT_NE(step.print().find("as the gradients of attention"), std::string::npos);
+    EXPECT_NE(step.print().find("each key in 0..400 by 128"), std::string::npos);
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t r = 0; r < want.size(); ++r) {
+      const std::vector<double> a = get_values(got[r]), b = get_values(want[r]);
+      double scale = 0;
+      for (double value : b) scale = std::max(scale, std::abs(value));
+      for (std::size_t i = 0; i < a.size(); ++i)
+        ASSERT_NEAR(a[i], b[i], (autocast ? 0.03 : 1e-4) * scale) << r << " at " << i;
+    }
+  }
 }
 
 }  // namespace

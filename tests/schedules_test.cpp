@@ -15,6 +15,7 @@
 #include "schedule/group_nests.hpp"
 #include "support/random_nests.hpp"
 #include "support/row_code.hpp"
+#include "support/seeds.hpp"
 
 namespace ein {
 namespace {
@@ -25,23 +26,6 @@ using test::RandomNest;
 
 constexpr DType floats[] = {DType::f32, DType::f32, DType::f32, DType::f32, DType::bf16};
 constexpr DType many[] = {DType::f32, DType::f32, DType::f32, DType::bf16, DType::f64, DType::f16};
-
-/// $EIN_SEEDS programs instead of `usual`, from $EIN_FIRST_SEED on.
-unsigned from_environment(const char* name, unsigned otherwise) {
-  const char* const text = std::getenv(name);
-  return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
-}
-
-template <class Check>
-void for_seeds(unsigned usual, const Check& check) {
-  const unsigned first = from_environment("EIN_FIRST_SEED", 0),
-                 count = from_environment("EIN_SEEDS", usual);
-  std::cout << "seeds " << first << ".." << first + count - 1 << '\n';
-  for (unsigned seed = first; seed < first + count && !testing::Test::HasFatalFailure(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    check(seed);
-  }
-}
 
 void expect_same(const DoubleBuffers& got, const DoubleBuffers& want, const std::string& text) {
   ASSERT_EQ(got.size(), want.size());
@@ -56,7 +40,7 @@ void expect_same(const DoubleBuffers& got, const DoubleBuffers& want, const std:
 TEST(Schedules, OfRandomNests) {
   const Target target = test::small_target();
   std::size_t of_rows = 0, of_steps = 0, down = 0, folded = 0;
-  for_seeds(18000, [&](unsigned seed) {
+  test::for_seeds(18000, [&](unsigned seed) {
     std::mt19937 random(seed);
     const RandomNest random_nest(random, 70, 1500, seed % 5 == 0, many);
     const LoopNest& nest = random_nest.nest;
@@ -88,7 +72,7 @@ TEST(Schedules, OfRandomNests) {
 TEST(Schedules, OfRandomGroups) {
   const Target target = test::small_target();
   std::size_t groups = 0, together = 0;
-  for_seeds(2000, [&](unsigned seed) {
+  test::for_seeds(2000, [&](unsigned seed) {
     std::mt19937 random(seed);
     RandomChain chain(random, 4 << (seed % 3), 5 + static_cast<int>(seed % 29));
     DoubleBuffers want = chain.memory.values;
@@ -153,7 +137,7 @@ void expect_runs(const std::vector<std::unique_ptr<host::Kernel>>& kernels, Nest
 TEST(Schedules, CodeOfRandomNests) {
   SKIP_WITHOUT_ROW_CODE;
   std::size_t of_rows = 0;
-  for_seeds(1000, [&](unsigned seed) {
+  test::for_seeds(1000, [&](unsigned seed) {
     std::mt19937 random(seed);
     const bool is_long = seed % 20 == 0;
     const RandomNest random_nest(random, is_long ? 80000 : 600, 1 << 17, is_long, floats);
@@ -173,12 +157,12 @@ TEST(Schedules, CodeOfRandomNests) {
     expect_runs(kernels, random_nest.memory, nest.output.buffer, want, tolerance,
                 to_string(nest) + to_string(schedule));
   });
-  EXPECT_GT(of_rows, from_environment("EIN_SEEDS", 1000) / 10);
+  EXPECT_GT(of_rows, test::seeds_or(1000) / 10);
 }
 
 TEST(Schedules, CodeOfRandomGroups) {
   SKIP_WITHOUT_ROW_CODE;
-  for_seeds(150, [&](unsigned seed) {
+  test::for_seeds(150, [&](unsigned seed) {
     std::mt19937 random(seed);
     const int rows = 128 << (seed % 2);
     RandomChain chain(random, rows, static_cast<int>(20000 / rows + seed % 37));
