@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long attack bench bench-peers bench-compile asan fuzz format clean deps
+.PHONY: help demo test test-long attack bench bench-peers bench-compile asan fuzz format check-format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -21,7 +21,7 @@ help:
 	@echo 'make bench-compile   how long compiling a program with ein takes'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each, FUZZ_TARGETS="npy log")'
-	@echo 'make format   format the sources with clang-format'
+	@echo 'make format   format the sources with clang-format; make check-format says whether they are'
 	@echo 'make clean    remove every build folder'
 	@echo 'make deps     install what is missing to build ein, with apt-get'
 	@echo 'JOBS=n        compile and test n at a time            (as many as there are cores)'
@@ -88,6 +88,10 @@ fuzz:
 format:
 	scripts/install-dependencies format
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format -i
+
+check-format:
+	scripts/install-dependencies format
+	git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
 
 clean:
 	rm -rf build build-*/
