@@ -38,8 +38,8 @@ constexpr std::uint64_t suite_seed = 20260117;
 // --- what becomes of it ---
 
 CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& function) {
-  return test::compiled(arguments, function, [](Program& program, std::span<const int> kept) {
-    engine::backend_of(cuda).group(program, kept);
+  return test::compiled(arguments, function, [](Program& program, std::span<const int>) {
+    engine::backend_of(cuda).group(program);
   });
 }
 
@@ -304,7 +304,7 @@ TEST(FindAttentionTest, NotOfOtherSizesOrTypes) {
 TEST(FindAttentionTest, NotOnTheCpu) {
   const AttentionCase c{"", heads_outside, {}, DType::f32, 0};
   CompiledProgram step = compiled(tensors_of(c, suite_seed), step_of(c));
-  engine::backend_of(cpu).group(step.program, {});
+  engine::backend_of(cpu).group(step.program);
   EXPECT_TRUE(attentions(step.program).empty());
 }
 

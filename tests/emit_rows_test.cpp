@@ -42,9 +42,7 @@ Traced traced(const Function& function, const Tensors& arguments) {
   std::vector<InputLayout> layouts;
   for (const Tensor& x : t.inputs) layouts.push_back({x.strides(), x.offset()});
   t.program = lower(order_contractions(simplify(t.graph)), layouts);
-  std::vector<int> kept;
-  for (const Program::Result& result : t.program.results) kept.push_back(result.buffer);
-  engine::backend_of(cuda).group(t.program, kept);
+  engine::backend_of(cuda).group(t.program);
   return t;
 }
 

@@ -38,9 +38,7 @@ codegen::Target target_of(const std::string& arch) {
 
 Kernels kernels_of(const Program& program, const codegen::Target& target) {
   Program grouped = program;
-  std::vector<int> kept;
-  for (const Program::Result& result : program.results) kept.push_back(result.buffer);
-  engine::backend_of(cuda).group(grouped, kept);
+  engine::backend_of(cuda).group(grouped);
   std::vector<codegen::KernelSource> sources;
   for (std::size_t i = 0; i < grouped.groups.size(); ++i) {
     for (codegen::KernelSource& kernel :

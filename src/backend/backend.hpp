@@ -47,9 +47,8 @@ class Backend {
   // --- programs ---
 
   /// Fills in program.groups as it suits the device, and may change the nests for it: see
-  /// group_nests, which says what `kept` and `memory` are. Takes no device.
-  virtual void group(Program& program, std::span<const int> kept,
-                     std::span<const int> memory = {}) const = 0;
+  /// group_nests, which says what `memory` is. Takes no device.
+  virtual void group(Program& program, std::span<const int> memory = {}) const = 0;
   /// A grouped program as kernels.
   virtual std::unique_ptr<Kernels> compile(const Program& program) const = 0;
   /// How it runs a grouped program, as text; empty where the groups say all.

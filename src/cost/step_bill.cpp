@@ -46,8 +46,7 @@ StepBill step_bill(const Program& program) {
   }
   for (std::size_t b = program.input_count; b < uses.size(); ++b) {
     if (program.buffers[b].is_local) continue;
-    const auto bytes =
-        static_cast<std::size_t>(program.buffers[b].elements) * size_of(program.buffers[b].dtype);
+    const std::size_t bytes = program.buffers[b].bytes();
     if (uses[b].is_activation) bill.activations += bytes;
     if (uses[b].is_gradient) bill.gradients += bytes;
   }

@@ -41,13 +41,15 @@ class CpuKernels final : public engine::Kernels {
 
 class CpuBackend final : public engine::Backend {
  public:
-  void group(Program& program, std::span<const int> kept,
-             std::span<const int> memory) const override {
+  void group(Program& program, std::span<const int> memory) const override {
     require_processor();
     const Target& target = RowCode::target();
+    const std::vector<int> kept = result_buffers(program);
     find_attention(program, kept, memory,
                    [&](const Attention& attention) { return is_for_tiles(attention, target); });
+    verify_in_debug(program);
     group_nests(program, target, kept, memory);
+    verify_in_debug(program);
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     require_processor();

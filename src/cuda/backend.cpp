@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include <ein/hardware.hpp>
 #include <ein/tensor.hpp>
@@ -27,13 +28,16 @@ class CudaBackend final : public engine::Backend {
  public:
   explicit CudaBackend(int index) : index_(index) {}
 
-  void group(Program& program, std::span<const int> kept,
-             std::span<const int> memory) const override {
+  void group(Program& program, std::span<const int> memory) const override {
+    const std::vector<int> kept = result_buffers(program);
     for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
       program.buffers[b].memory = memory[b];
     find_attention(program, kept, memory);
+    verify_in_debug(program);
     group_rows(program, kept, memory);
+    verify_in_debug(program);
     group_many(program, kept, memory);
+    verify_in_debug(program);
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     return std::make_unique<Launches>(program, gpu());

@@ -84,6 +84,12 @@ void simplify(LoopNest& nest) {
   }
 }
 
+std::vector<int> result_buffers(const Program& program) {
+  std::vector<int> buffers;
+  for (const Program::Result& result : program.results) buffers.push_back(result.buffer);
+  return buffers;
+}
+
 namespace {
 
 std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {

@@ -98,6 +98,7 @@ struct Program {
     bool is_local =
         false;  // only within the blocks of one group: no memory is wanted for all of it at once
     int memory = -1;  // the buffer whose memory it shares, if any
+    std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
   };
   /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of
   /// its axis axes[i] at a time. A single nest is run whole. Nests that are attention run as that
@@ -132,7 +133,17 @@ struct Program {
   std::vector<Group> groups{};  // of all nests, in order
 };
 
+/// The buffers that hold the results, which passes must keep.
+std::vector<int> result_buffers(const Program& program);
+
 std::string to_string(const LoopNest& nest);
 std::string to_string(const Program& program);
+
+/// Throws a std::logic_error where a program is none: operands outside their buffers, expressions
+/// of inputs that there are not, values that nothing has written, groups that are not those of all
+/// nests in order.
+void verify(const Program& program);
+/// The same where NDEBUG is not defined: after each pass.
+void verify_in_debug(const Program& program);
 
 }  // namespace ein

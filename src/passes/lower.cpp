@@ -568,7 +568,9 @@ class Lowering {
 }  // namespace
 
 Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
-  return Lowering(graph, inputs).run();
+  Program program = Lowering(graph, inputs).run();
+  verify_in_debug(program);
+  return program;
 }
 
 }  // namespace ein

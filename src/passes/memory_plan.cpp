@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nest/attention.hpp"
+
 namespace ein {
 
 Arena plan_arena(const std::vector<Lifetime>& values) {
@@ -36,6 +38,47 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
     placed.insert(at, {offset, end, value});
   }
   return arena;
+}
+
+ProgramMemory plan_memory(const Program& program) {
+  const std::size_t count = program.buffers.size();
+  constexpr std::size_t never = static_cast<std::size_t>(-1);
+  std::vector<Lifetime> lifetimes(count, {0, never, 0});
+  for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    const auto touch = [&](const LoopNest::Operand& operand) {
+      Lifetime& life = lifetimes[static_cast<std::size_t>(operand.buffer)];
+      life.first = std::min(life.first, g);
+      life.last = std::max(life.last, g);
+    };
+    const Program::Group& group = program.groups[g];
+    for (std::size_t n = group.first; n < group.first + group.count; ++n) {
+      for (const LoopNest::Operand& input : program.nests[n].inputs) touch(input);
+      touch(program.nests[n].output);
+    }
+    if (group.attention) touch(group.attention->out);  // which the gradients read too
+  }
+  ProgramMemory memory;
+  std::vector<bool> holds_result(count, false);
+  for (const Program::Result& result : program.results) {
+    const auto b = static_cast<std::size_t>(result.buffer);
+    if (b < program.input_count || holds_result[b]) continue;
+    holds_result[b] = true;
+    memory.results.push_back(result.buffer);
+    memory.result_bytes += program.buffers[b].bytes();
+  }
+  std::vector<Lifetime> shared;
+  for (std::size_t b = program.input_count; b < count; ++b) {
+    if (lifetimes[b].first == never || holds_result[b]) continue;
+    lifetimes[b].bytes = program.buffers[b].bytes();
+    memory.unshared_bytes += lifetimes[b].bytes;
+    if (program.buffers[b].is_local) continue;
+    shared.push_back(lifetimes[b]);
+    memory.intermediate.emplace_back(b, 0);
+  }
+  const Arena arena = plan_arena(shared);
+  memory.arena_bytes = arena.bytes;
+  for (std::size_t i = 0; i < shared.size(); ++i) memory.intermediate[i].second = arena.offsets[i];
+  return memory;
 }
 
 }  // namespace ein

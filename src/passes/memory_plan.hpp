@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
+
+#include "nest/nest.hpp"
 
 namespace ein {
 
@@ -22,5 +25,15 @@ struct Arena {
 /// Places the largest values first, each at the lowest offset where it overlaps none that is alive
 /// with it.
 Arena plan_arena(const std::vector<Lifetime>& values);
+
+/// Where the buffers of a grouped program that it allocates lie in a run.
+struct ProgramMemory {
+  std::vector<int> results;  // buffers that hold results: each has memory of its own
+  /// Buffers of intermediate values, and where they begin in the arena. Local ones have no place.
+  std::vector<std::pair<std::size_t, std::size_t>> intermediate;
+  std::size_t result_bytes = 0, arena_bytes = 0;
+  std::size_t unshared_bytes = 0;  // of all intermediate values, the local ones too
+};
+ProgramMemory plan_memory(const Program& program);
 
 }  // namespace ein

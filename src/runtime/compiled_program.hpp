@@ -14,6 +14,8 @@
 #include "cost/step_bill.hpp"
 #include "graph/svg.hpp"
 #include "nest/nest.hpp"
+#include "passes/memory_plan.hpp"
+#include "passes/place_results.hpp"
 #include "runtime/scratch.hpp"
 #include "runtime/trace.hpp"
 
@@ -47,32 +49,11 @@ class CompiledFunction::Program {
  private:
   static constexpr std::size_t workspace_alignment = 256;  // of memory that a GPU's allocator gives
 
-  static InputLayout layout_of(const Tensor& x);
-
-  // --- results ---
-
-  /// A result is a view of an input where eager execution returns one, and shares its storage with
-  /// another result only where both do eagerly. What has storage of its own holds what an input
-  /// held before anything was assigned.
-  void place_results(const std::vector<engine::Trace::ResultPlace>& places);
-  /// The nest that copies a result to a buffer of its own, where the result then lies.
-  LoopNest copy_out(ein::Program::Result& result);
-
-  // --- assignments ---
-
-  /// Of a tensor from outside; null for other buffers.
-  std::shared_ptr<Storage> storage_of(int buffer) const;
-  /// Lets the nest that computes an assigned value write it where it belongs, if nobody reads what
-  /// was there after that; else copies it in the end.
-  void assign_targets();
-  /// Whether the nest that computes result `r` now writes to input `target`.
-  bool write_in_place(int target, std::size_t r);
-
-  // --- memory ---
-
-  void group(Device device);
-  void plan_memory();
-  void make_bill(const engine::Trace& trace);
+  /// For each input the first that shares its memory, among tensors from outside.
+  std::vector<int> shared_memory() const;
+  std::vector<InputRole> roles_of_inputs(const engine::Trace& trace) const;
+  /// What runs, bill and memory() want to know.
+  void note_memory(Arguments arguments, const ProgramMemory& memory);
   /// No argument may share memory with what is assigned to.
   void require_apart(Arguments arguments) const;
 
@@ -80,8 +61,7 @@ class CompiledFunction::Program {
   ein::Program program_;
   std::vector<Tensor> state_;
   std::size_t arguments_ = 0;
-  std::vector<int> targets_;
-  std::vector<bool> is_view_;  // of each result of the function: it views an input
+  std::vector<AssignedInput> assigned_;
   std::uint64_t streams_ = 0;
   Device device_ = cpu;
   std::unique_ptr<const engine::Kernels> kernels_;

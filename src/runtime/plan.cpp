@@ -20,14 +20,8 @@
 namespace ein::engine {
 
 namespace {
-std::size_t bytes_of(const Program::Buffer& buffer) {
-  return static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
-}
-
 Program grouped(Program program, Device device) {
-  std::vector<int> kept;
-  for (const Program::Result& result : program.results) kept.push_back(result.buffer);
-  backend_of(device).group(program, kept);
+  backend_of(device).group(program);
   return program;
 }
 
@@ -54,7 +48,7 @@ Executable::Executable(Program lowered, Device device)
       cost(ein::cost(program)),
       kernels(backend_of(device).compile(program)) {
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
-    if (!program.buffers[b].is_local) buffer_bytes += bytes_of(program.buffers[b]);
+    if (!program.buffers[b].is_local) buffer_bytes += program.buffers[b].bytes();
   }
 }
 
@@ -117,7 +111,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   for (std::size_t b = operands.size(); b < count; ++b) {
     const Program::Buffer& buffer = program.buffers[b];
     std::shared_ptr<Storage>& storage = allocated[b - operands.size()];
-    if (!buffer.is_local) storage = backend.allocate(bytes_of(buffer));
+    if (!buffer.is_local) storage = backend.allocate(buffer.bytes());
     addresses[b] = storage ? storage->data() : nullptr;
   }
   const int threads = num_threads();

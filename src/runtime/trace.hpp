@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "passes/lower.hpp"
+#include "passes/place_results.hpp"
 #include "runtime/plan.hpp"
 
 namespace ein::engine {
@@ -42,12 +43,7 @@ class Trace {
 
   /// The graph, whose outputs are `results`. Its inputs are the arguments, then captured().
   Graph finish(std::span<const Tensor> results);
-  /// Where a result of finish() lies in eager execution.
-  struct ResultPlace {
-    ValueId owner = 0;  // the value whose storage it has: results of one owner share it
-    std::optional<std::size_t> input;  // the number of the input that is the owner, if one is
-    InputLayout layout;                // in the owner's storage
-  };
+  /// Of the results of finish().
   const std::vector<ResultPlace>& result_places() const { return result_places_; }
   /// Tensors from outside that the function used.
   const std::vector<Tensor>& captured() const { return captured_; }

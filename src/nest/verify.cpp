@@ -1,0 +1,233 @@
+// What must hold of a program of nests, whichever pass made it.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "nest/attention.hpp"
+#include "nest/nest.hpp"
+#include "tensor/compute_type.hpp"
+
+namespace ein {
+namespace {
+
+using Operand = LoopNest::Operand;
+
+class Verifier {
+ public:
+  explicit Verifier(const Program& program) : program_(program) {}
+
+  void run() {
+    where_ = "buffers";
+    verify_buffers();
+    std::vector<bool> holds_values(program_.buffers.size(), false);
+    std::fill_n(holds_values.begin(), program_.input_count, true);
+    for (std::size_t n = 0; n < program_.nests.size(); ++n) {
+      where_ = "nest " + std::to_string(n);
+      const LoopNest& nest = program_.nests[n];
+      verify(nest);
+      for (const Operand& input : nest.inputs)
+        require(holds_values[index(input.buffer)], "reads a buffer that nothing has written");
+      holds_values[index(nest.output.buffer)] = true;
+    }
+    for (std::size_t r = 0; r < program_.results.size(); ++r) {
+      where_ = "result " + std::to_string(r);
+      verify(program_.results[r], holds_values);
+    }
+    if (!program_.groups.empty()) verify_groups();
+  }
+
+ private:
+  static std::size_t index(int buffer) { return static_cast<std::size_t>(buffer); }
+
+  void require(bool holds, const char* what) const {
+    if (!holds) throw std::logic_error("program: " + where_ + ": " + what);
+  }
+
+  void verify_buffers() const {
+    require(program_.input_count <= program_.buffers.size(), "more inputs than buffers");
+    for (std::size_t b = 0; b < program_.buffers.size(); ++b) {
+      const Program::Buffer& buffer = program_.buffers[b];
+      require(buffer.elements >= 0, "negative size");
+      require(!buffer.is_local || b >= program_.input_count, "a local input");
+      require(buffer.memory < static_cast<int>(program_.buffers.size()), "memory of no buffer");
+    }
+  }
+
+  // --- nests ---
+
+  void verify(const LoopNest& nest) const {
+    std::size_t ordered = 0;
+    bool reduces = false;
+    for (const LoopNest::NestAxis& axis : nest.axes) {
+      require(axis.size >= 0, "an axis of negative size");
+      require(!axis.ordered || !axis.reduced, "an ordered axis is reduced");
+      ordered += axis.ordered;
+      reduces |= axis.reduced;
+    }
+    const bool scans = nest.along == LoopNest::Along::scan;
+    require(ordered == (nest.along == LoopNest::Along::nothing ? 0 : 1),
+            "one ordered axis is wanted to scan or sort, and else none");
+    require(nest.combine || !(reduces || scans || nest.is_scatter()),
+            "values meet, and nothing says how they combine");
+    require(nest.combine || nest.epilogue.steps.empty(), "an epilogue of what is not combined");
+    require(is_compute_type(nest.compute), "no compute type");
+
+    for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+      verify(nest, nest.inputs[i]);
+      require(i == 0 || !nest.inputs[i].is_indirect(), "only input 0 is gathered");
+    }
+    verify(nest, nest.output);
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      require(!nest.axes[a].reduced || nest.output.strides[a] == 0,
+              "the output moves along a reduced axis");
+
+    require(!nest.body.steps.empty(), "no body");
+    verify(nest, nest.body, nest.inputs.size());
+    verify(nest, nest.epilogue, std::max<std::size_t>(nest.inputs.size(), 1));
+    for (const ScalarStep& step : nest.epilogue.steps) {
+      require(step.op != ScalarOp::index, "an epilogue asks for an index");
+      if (step.op != ScalarOp::input || step.which == 0) continue;
+      const Operand& read = nest.inputs[static_cast<std::size_t>(step.which)];
+      for (std::size_t a = 0; a < nest.axes.size(); ++a)
+        require(!nest.axes[a].reduced || read.strides[a] == 0,
+                "what an epilogue reads moves along a reduced axis");
+    }
+  }
+
+  void verify(const LoopNest& nest, const Operand& operand) const {
+    if (operand.is_indirect()) {
+      const auto p = static_cast<std::size_t>(operand.indirection.positions);
+      require(p < nest.inputs.size(), "positions of no input");
+      const Operand& positions = nest.inputs[p];
+      require(!positions.is_indirect(), "positions that have positions");
+      require(positions.dtype == DType::i64 || positions.dtype == DType::i32,
+              "positions are i64 or i32");
+      require(operand.indirection.size >= 0, "positions along an axis of negative size");
+    }
+    verify_place(operand, nest.axes);
+  }
+
+  void verify(const LoopNest& nest, const ScalarExpr& expr, std::size_t inputs) const {
+    for (std::size_t s = 0; s < expr.steps.size(); ++s) {
+      const ScalarStep& step = expr.steps[s];
+      for (int i = 0; i < info(step.op).arity; ++i)
+        require(step.args[i] >= 0 && static_cast<std::size_t>(step.args[i]) < s,
+                "an expression refers ahead");
+      if (step.op == ScalarOp::input)
+        require(static_cast<std::size_t>(step.which) < inputs, "an expression of no input");
+      if (step.op == ScalarOp::index)
+        require(static_cast<std::size_t>(step.which) < nest.axes.size(), "the index of no axis");
+    }
+  }
+
+  /// An operand over axes. An input may lie in its buffer with gaps, and only the run knows how
+  /// large that is.
+  void verify_place(const Operand& operand, const std::vector<LoopNest::NestAxis>& axes) const {
+    require(index(operand.buffer) < program_.buffers.size(), "an operand in no buffer");
+    const Program::Buffer& buffer = program_.buffers[index(operand.buffer)];
+    require(operand.dtype == buffer.dtype, "an operand of another dtype than its buffer");
+    require(operand.strides.size() == axes.size(), "one stride per axis is wanted");
+    if (index(operand.buffer) < program_.input_count) return;
+    std::int64_t low = operand.offset, high = operand.offset;
+    const auto walk = [&](std::int64_t size, std::int64_t stride) {
+      (stride < 0 ? low : high) += (size - 1) * stride;
+      return size > 0;
+    };
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if (!walk(axes[a].size, operand.strides[a])) return;  // nothing is accessed
+    }
+    if (operand.is_indirect() && !walk(operand.indirection.size, operand.indirection.stride))
+      return;
+    require(low >= 0 && high < buffer.elements, "an access leaves its buffer");
+  }
+
+  // --- results ---
+
+  void verify(const Program::Result& result, const std::vector<bool>& holds_values) const {
+    std::vector<LoopNest::NestAxis> axes;
+    for (std::int64_t size : result.shape) axes.push_back({"", size});
+    verify_place({result.buffer,
+                  result.dtype,
+                  result.offset,
+                  {result.strides.begin(), result.strides.end()}},
+                 axes);
+    require(!program_.buffers[index(result.buffer)].is_local, "lies in a local buffer");
+    require(holds_values[index(result.buffer)] || numel(result.shape) == 0,
+            "lies in a buffer that nothing has written");
+  }
+
+  // --- groups ---
+
+  void verify_groups() {
+    std::size_t next = 0;
+    std::vector<std::size_t> group_of(program_.buffers.size(), none);  // of local buffers
+    for (std::size_t g = 0; g < program_.groups.size(); ++g) {
+      where_ = "group " + std::to_string(g);
+      const Program::Group& group = program_.groups[g];
+      require(group.first == next && group.count > 0 &&
+                  group.count <= program_.nests.size() - group.first,
+              "groups are to have all nests, in order");
+      next += group.count;
+      verify(group);
+      for (std::size_t n = group.first; n < next; ++n) {
+        const auto note = [&](const Operand& operand) {
+          if (!program_.buffers[index(operand.buffer)].is_local) return;
+          std::size_t& user = group_of[index(operand.buffer)];
+          // The gradients of attention compute again what attention did not keep.
+          const bool is_again = user < g && group.attention && program_.groups[user].attention;
+          require(user == none || user == g || is_again,
+                  "shares a local buffer with another group");
+          user = g;
+        };
+        for (const Operand& input : program_.nests[n].inputs) note(input);
+        note(program_.nests[n].output);
+      }
+    }
+    where_ = "groups";
+    require(next == program_.nests.size(), "groups are to have all nests, in order");
+  }
+
+  void verify(const Program::Group& group) const {
+    require(group.each == 0 || group.count % group.each == 0, "nests beyond a whole repetition");
+    require(group.blocks >= 1, "no blocks");
+    require(group.axes.empty() ? group.blocks == 1 : group.axes.size() == group.count,
+            "one axis per nest is wanted to cut it into blocks");
+    const auto nest = [&](std::size_t i) -> const LoopNest& {
+      return program_.nests[group.first + i];
+    };
+    for (std::size_t i = 0; i < group.axes.size(); ++i) {
+      require(group.axes[i] < nest(i).axes.size(), "blocks of no axis");
+      const LoopNest::NestAxis& cut = nest(i).axes[group.axes[i]];
+      require(!cut.reduced && !cut.ordered && cut.size % group.blocks == 0,
+              "an axis does not fall into blocks");
+    }
+    for (std::size_t a = 0; a < group.row_axes.value_or(0); ++a) {
+      for (std::size_t i = 0; i < group.count; ++i) {
+        require(a < nest(i).axes.size() && !nest(i).axes[a].reduced &&
+                    nest(i).axes[a].size == nest(0).axes[a].size,
+                "nests do not share their rows");
+      }
+    }
+    if (!group.attention) return;
+    const Attention& attention = *group.attention;
+    for (const Operand* operand : {&attention.q, &attention.k, &attention.v, &attention.out})
+      verify_place(*operand, attention.axes);
+  }
+
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  const Program& program_;
+  std::string where_;
+};
+
+}  // namespace
+
+void verify(const Program& program) { Verifier(program).run(); }
+
+#ifdef NDEBUG
+void verify_in_debug(const Program&) {}
+#else
+void verify_in_debug(const Program& program) { verify(program); }
+#endif
+
+}  // namespace ein

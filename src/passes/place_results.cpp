@@ -1,0 +1,142 @@
+#include "passes/place_results.hpp"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tensor/compute_type.hpp"
+
+namespace ein {
+namespace {
+
+bool is_input(const Program& program, int buffer) {
+  return static_cast<std::size_t>(buffer) < program.input_count;
+}
+
+/// A copy of a result into a buffer that lies as `to` says, as a nest.
+LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& to) {
+  LoopNest nest;
+  LoopNest::Operand source{from.buffer, from.dtype, from.offset},
+      target{buffer, from.dtype, to.offset};
+  for (std::size_t d = 0; d < from.shape.rank(); ++d) {
+    nest.axes.push_back({"i" + std::to_string(d), from.shape[d], false});
+    source.strides.push_back(from.strides[d]);
+    target.strides.push_back(to.strides[d]);
+  }
+  nest.inputs = {source};
+  nest.output = target;
+  nest.body = Ex::input(0);
+  nest.compute = compute_type(from.dtype);
+  nest.phase = Phase::update;
+  nest.kind = OpKind::reindex;
+  simplify(nest);
+  return nest;
+}
+
+/// The nest that copies a result to a buffer of its own, where the result then lies.
+LoopNest copy_out(Program& program, Program::Result& result) {
+  const int own = static_cast<int>(program.buffers.size());
+  program.buffers.push_back({numel(result.shape), result.dtype});
+  const Strides strides = contiguous_strides(result.shape);
+  LoopNest nest = copy_nest(result, own, {strides});
+  result = {own, result.dtype, result.shape, strides, 0};
+  return nest;
+}
+
+/// Whether every element of `input` is read where and when `output` is written.
+bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
+  return input.offset == output.offset && input.strides == output.strides &&
+         input.dtype == output.dtype && !input.is_indirect();
+}
+
+/// Whether the nest that computes result `r` now writes to the input.
+bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
+                    std::span<const ResultPlace> places, std::span<const int> memory) {
+  const Program::Result& value = program.results[r];
+  const int buffer = value.buffer;
+  if (is_input(program, buffer) || value.offset != 0 || to.layout.offset != 0 ||
+      !(value.strides == to.layout.strides) ||
+      program.buffers[static_cast<std::size_t>(buffer)].elements != numel(value.shape))
+    return false;
+  const auto overwritten = [&](int b) {
+    return is_input(program, b) &&
+           memory[static_cast<std::size_t>(b)] == memory[static_cast<std::size_t>(to.input)];
+  };
+  for (std::size_t other = 0; other < program.results.size(); ++other) {
+    if (other == r) continue;
+    const int b = program.results[other].buffer;
+    // A view of the input sees what is written, as it should.
+    const bool is_view = other < places.size() && places[other].input;
+    if (b == buffer || (!is_view && overwritten(b))) return false;
+  }
+  bool is_written = false;
+  for (const LoopNest& nest : program.nests) {
+    if (overwritten(nest.output.buffer)) return false;
+    const bool writes = nest.output.buffer == buffer;
+    for (const LoopNest::Operand& input : nest.inputs) {
+      if (!overwritten(input.buffer)) continue;
+      const bool follows = is_written || (writes && (nest.combine || !in_step(input, nest.output)));
+      if (follows) return false;
+    }
+    is_written |= writes;
+  }
+  const auto rename = [&](LoopNest::Operand& operand) {
+    if (operand.buffer == buffer) operand.buffer = to.input;
+  };
+  for (LoopNest& nest : program.nests) {
+    for (LoopNest::Operand& input : nest.inputs) rename(input);
+    rename(nest.output);
+  }
+  program.results[r].buffer = to.input;
+  return true;
+}
+
+}  // namespace
+
+void place_results(Program& program, std::span<const ResultPlace> places) {
+  std::vector<LoopNest> of_inputs;
+  std::unordered_map<int, ValueId> owner_of;  // of buffers
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    Program::Result& result = program.results[r];
+    if (places[r].input) {
+      const InputLayout& layout = places[r].layout;
+      result = {static_cast<int>(*places[r].input), result.dtype, result.shape, layout.strides,
+                layout.offset};
+    } else if (is_input(program, result.buffer)) {
+      of_inputs.push_back(copy_out(program, result));
+    } else if (const auto [owner, is_new] = owner_of.try_emplace(result.buffer, places[r].owner);
+               !is_new && owner->second != places[r].owner) {
+      program.nests.push_back(copy_out(program, result));
+    }
+  }
+  program.nests.insert(program.nests.begin(), of_inputs.begin(), of_inputs.end());
+  verify_in_debug(program);
+}
+
+void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
+                   std::span<const ResultPlace> places, std::span<const int> memory) {
+  std::vector<std::pair<const AssignedInput*, std::size_t>> copies;  // target, result
+  for (std::size_t a = 0; a < assigned.size(); ++a) {
+    const std::size_t r = places.size() + a;
+    if (!write_in_place(program, assigned[a], r, places, memory))
+      copies.emplace_back(&assigned[a], r);
+  }
+  // Values that are themselves inputs may be overwritten by one of these copies.
+  for (const auto& [to, r] : copies) {
+    Program::Result& value = program.results[r];
+    const bool is_overwritten = is_input(program, value.buffer) &&
+                                std::any_of(copies.begin(), copies.end(), [&](const auto& copy) {
+                                  return memory[static_cast<std::size_t>(copy.first->input)] ==
+                                         memory[static_cast<std::size_t>(value.buffer)];
+                                });
+    if (is_overwritten) program.nests.push_back(copy_out(program, value));
+  }
+  for (const auto& [to, r] : copies)
+    program.nests.push_back(copy_nest(program.results[r], to->input, to->layout));
+  program.results.resize(places.size());
+  verify_in_debug(program);
+}
+
+}  // namespace ein
