@@ -72,13 +72,10 @@ Plan plan_for(const LoopNest& nest) {
   if (plan.by_rows) {
     std::vector<const LoopNest::Operand*> operands;
     for (std::size_t i : inputs_of(nest.body)) operands.push_back(&nest.inputs[i]);
-    const bool uses_index =
-        std::any_of(nest.body.steps.begin(), nest.body.steps.end(),
-                    [](const ScalarStep& s) { return s.op == ScalarOp::index; });
     const bool is_indirect = std::any_of(operands.begin(), operands.end(), [](const auto* operand) {
       return operand->is_indirect();
     });
-    if (!uses_index && !is_indirect && !operands.empty() && !plan.reduced.empty()) {
+    if (!asks_index(nest.body) && !is_indirect && !operands.empty() && !plan.reduced.empty()) {
       plan.pack = pack_along(nest, plan.reduced.back(), operands, false);
     }
     plan.lanes = std::clamp<std::int64_t>(power_of_two(plan.elements / plan.pack.width) / 4, 1,

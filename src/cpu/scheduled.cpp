@@ -328,7 +328,7 @@ class ScheduledKernel final : public Kernel {
       if (part.whole) {
         LoopNest nest = *part.whole;
         for (std::size_t o = 0; o < part.places.size(); ++o) {
-          LoopNest::Operand& operand = o < nest.inputs.size() ? nest.inputs[o] : nest.output;
+          LoopNest::Operand& operand = nest.operand(o);
           operand.buffer = static_cast<int>(o);
           operand.offset = 0;
         }

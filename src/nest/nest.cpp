@@ -18,13 +18,20 @@ bool LoopNest::sums_products() const {
          body.steps[1].op == ScalarOp::input;
 }
 
-namespace {
-
-bool uses_index(const LoopNest& nest, std::size_t axis) {
-  return std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& step) {
+bool asks_index(const ScalarExpr& expr) {
+  return std::any_of(expr.steps.begin(), expr.steps.end(),
+                     [](const ScalarStep& step) { return step.op == ScalarOp::index; });
+}
+bool asks_index(const ScalarExpr& expr, std::size_t axis) {
+  return std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
     return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis;
   });
 }
+bool asks_index(const LoopNest& nest, std::size_t axis) {
+  return asks_index(nest.body, axis) || asks_index(nest.epilogue, axis);
+}
+
+namespace {
 
 template <class F>
 void for_each_operand(LoopNest& nest, F&& f) {
@@ -58,7 +65,7 @@ void simplify(LoopNest& nest) {
     if (!reduced) std::fill(nest.output.strides.begin(), nest.output.strides.end(), 0);
   }
   for (std::size_t a = nest.axes.size(); a-- > 0;) {
-    if (nest.axes[a].size == 1 && !nest.axes[a].ordered && !uses_index(nest, a))
+    if (nest.axes[a].size == 1 && !nest.axes[a].ordered && !asks_index(nest, a))
       erase_axis(nest, a);
   }
   // Any outer axis may join any inner one of its kind, not just its neighbour in the list.
@@ -68,7 +75,7 @@ void simplify(LoopNest& nest) {
       for (std::size_t inner = 0; inner < nest.axes.size() && !merged; ++inner) {
         if (inner == outer || nest.axes[inner].reduced != nest.axes[outer].reduced) continue;
         if (nest.axes[inner].ordered || nest.axes[outer].ordered) continue;
-        if (uses_index(nest, inner) || uses_index(nest, outer)) continue;
+        if (asks_index(nest, inner) || asks_index(nest, outer)) continue;
         const std::int64_t size = nest.axes[inner].size;
         bool joint = true;
         for_each_operand(nest, [&](const LoopNest::Operand& operand) {

@@ -75,7 +75,16 @@ struct LoopNest {
                                // are the epilogue's
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
+
+  /// Input `o`, or behind them the output.
+  const Operand& operand(std::size_t o) const { return o < inputs.size() ? inputs[o] : output; }
+  Operand& operand(std::size_t o) { return o < inputs.size() ? inputs[o] : output; }
 };
+
+/// Whether an expression, or one of a nest's, asks for the index of an axis: of any, or of this.
+bool asks_index(const ScalarExpr& expr);
+bool asks_index(const ScalarExpr& expr, std::size_t axis);
+bool asks_index(const LoopNest& nest, std::size_t axis);
 
 /// Where random streams that are relative to a run begin.
 struct RandomOrigin {

@@ -44,15 +44,6 @@ bool is_product(const LoopNest& nest) {
          s[0].which + s[1].which == 1;
 }
 
-bool uses_index(const LoopNest& nest, std::size_t axis) {
-  const auto uses = [&](const ScalarExpr& expr) {
-    return std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
-      return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis;
-    });
-  };
-  return uses(nest.body) || uses(nest.epilogue);
-}
-
 class Matcher {
  public:
   Matcher(const Program& program, const Uses& uses, std::span<const int> kept)
@@ -292,7 +283,7 @@ class Matcher {
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (matrix[a] == 1 && nest.axes[a].size == found_.keys) {
         values[a] = {.kind = Value::Kind::position, .key = 1};
-      } else if (matrix[a] > 1 && matrix[a] % found_.keys == 0 && uses_index(nest, a)) {
+      } else if (matrix[a] > 1 && matrix[a] % found_.keys == 0 && asks_index(nest, a)) {
         const std::pair axis{matrix[a], nest.axes[a].size};
         if (found_.query.value_or(axis) != axis) continue;
         found_.query = axis;

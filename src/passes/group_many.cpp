@@ -336,9 +336,7 @@ bool is_flat(const LoopNest& nest) {
          nest.axes.size() <= 1 &&
          (nest.axes.empty() || (nest.output.strides[0] == 1 && nest.axes[0].size > 0)) &&
          is_plain(nest.output) && std::all_of(nest.inputs.begin(), nest.inputs.end(), is_plain) &&
-         !draws(nest.body) &&
-         std::none_of(nest.body.steps.begin(), nest.body.steps.end(),
-                      [](const ScalarStep& step) { return step.op == ScalarOp::index; });
+         !draws(nest.body) && !asks_index(nest.body);
 }
 
 void group_many(Program& program, std::span<const int> kept, std::span<const int> memory) {

@@ -23,15 +23,6 @@ constexpr std::size_t most_skipped = 24, most_together = 24, farthest_seed = 8;
 
 using Operand = LoopNest::Operand;
 
-bool uses_index(const ScalarExpr& expr, std::size_t axis) {
-  return std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
-    return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis;
-  });
-}
-bool uses_index(const LoopNest& nest, std::size_t axis) {
-  return uses_index(nest.body, axis) || uses_index(nest.epilogue, axis);
-}
-
 template <class F>
 void each_index(LoopNest& nest, F&& f) {
   for (ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
@@ -175,7 +166,7 @@ class RowGroup {
 
   bool split_axis(std::size_t axis, std::int64_t inner) {
     for (LoopNest& nest : nests_) {
-      if (uses_index(nest, axis)) return false;
+      if (asks_index(nest, axis)) return false;
       split(nest, axis, inner);
     }
     for (Operand& operand : known_) split(operand, axis, inner);
@@ -192,9 +183,6 @@ class RowGroup {
   struct Newcomer {
     LoopNest nest;
     std::vector<std::size_t> place;
-    const Operand& operand(std::size_t o) const {
-      return o < nest.inputs.size() ? nest.inputs[o] : nest.output;
-    }
     bool has(std::size_t group_axis) const {
       return std::find(place.begin(), place.end(), group_axis) != place.end();
     }
@@ -206,11 +194,12 @@ class RowGroup {
     for (;;) {
       std::size_t axis = nowhere;
       for (std::size_t a = 0; a < n.place.size(); ++a) {
-        if (n.place[a] != nowhere || n.operand(o).strides[a] == 0) continue;
-        if (axis == nowhere || n.operand(o).strides[a] < n.operand(o).strides[axis]) axis = a;
+        if (n.place[a] != nowhere || n.nest.operand(o).strides[a] == 0) continue;
+        if (axis == nowhere || n.nest.operand(o).strides[a] < n.nest.operand(o).strides[axis])
+          axis = a;
       }
       if (axis == nowhere) return true;
-      const std::int64_t stride = n.operand(o).strides[axis], size = n.nest.axes[axis].size;
+      const std::int64_t stride = n.nest.operand(o).strides[axis], size = n.nest.axes[axis].size;
       if (stride < 0) return false;
       std::size_t same = nowhere, coarser = nowhere;
       for (std::size_t g = 0; g < axes_.size(); ++g) {
@@ -231,7 +220,7 @@ class RowGroup {
       if (size == of_group) {
         n.place[axis] = same;
       } else if (size % of_group == 0) {
-        if (uses_index(n.nest, axis)) return false;
+        if (asks_index(n.nest, axis)) return false;
         split(n.nest, axis, of_group);
         n.place.insert(n.place.begin() + static_cast<std::ptrdiff_t>(axis) + 1, same);
       } else if (of_group % size == 0) {
@@ -258,13 +247,13 @@ class RowGroup {
     for (std::size_t o = 0; o < order.size(); ++o) order[o] = o;
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const auto still = [&](std::size_t o) {
-        return std::count(n.operand(o).strides.begin(), n.operand(o).strides.end(), 0);
+        return std::count(n.nest.operand(o).strides.begin(), n.nest.operand(o).strides.end(), 0);
       };
       return still(a) != still(b) ? still(a) < still(b) : a < b;
     });
     for (std::size_t o : order) {
       for (std::size_t k = 0; k < known_.size(); ++k) {
-        if (known_[k].buffer != n.operand(o).buffer) continue;
+        if (known_[k].buffer != n.nest.operand(o).buffer) continue;
         RowGroup trial = *this;
         Newcomer found = n;
         if (!trial.match(found, o, k)) continue;

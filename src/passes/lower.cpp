@@ -126,11 +126,7 @@ class Lowering {
 
   // --- fusion ---
 
-  static bool is_pure(const ScalarExpr& expr) {
-    return !draws(expr) &&
-           std::none_of(expr.steps.begin(), expr.steps.end(),
-                        [](const ScalarStep& step) { return step.op == ScalarOp::index; });
-  }
+  static bool is_pure(const ScalarExpr& expr) { return !draws(expr) && !asks_index(expr); }
   static Count points(const Op& op) {
     Count n = 1;
     for (const Axis& axis : op.axes) n *= Count(axis.size);

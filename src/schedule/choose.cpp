@@ -187,7 +187,7 @@ class Chooser {
                                .epilogue = nest.epilogue};
     Schedule::Part part;
     for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
-      const Operand& operand = o < nest.inputs.size() ? nest.inputs[o] : nest.output;
+      const Operand& operand = nest.operand(o);
       const bool is_result = o == nest.inputs.size() && nest.combine;
       part.places.push_back(place(operand, step, looped));
       part.places.back().row_step = row == no_axis ? 0 : operand.strides[row];

@@ -12,10 +12,6 @@ namespace {
 
 using Place = Schedule::Place;
 
-const LoopNest::Operand& operand(const LoopNest& nest, std::size_t o) {
-  return o < nest.inputs.size() ? nest.inputs[o] : nest.output;
-}
-
 /// A nest's piece of one block.
 struct Member {
   LoopNest nest;
@@ -40,7 +36,7 @@ MemberRows rows_with(const Member& member, std::optional<std::size_t> row, std::
                      std::optional<std::size_t> along) {
   MemberRows result{.places = member.places};
   for (std::size_t o = 0; o < result.places.size(); ++o) {
-    const LoopNest::Operand& of = operand(member.nest, o);
+    const LoopNest::Operand& of = member.nest.operand(o);
     result.places[o].row_step = row ? of.strides[*row] * row_scale : 0;
     result.places[o].step = along ? of.strides[*along] : 0;
   }
@@ -175,8 +171,7 @@ class GroupChooser {
  private:
   static std::vector<int> buffers_of(const LoopNest& nest) {
     std::vector<int> buffers;
-    for (std::size_t o = 0; o <= nest.inputs.size(); ++o)
-      buffers.push_back(operand(nest, o).buffer);
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) buffers.push_back(nest.operand(o).buffer);
     return buffers;
   }
 
@@ -184,7 +179,7 @@ class GroupChooser {
     Member member{program_.nests[group_.first + i], group_.axes[i], {}, {}};
     const std::int64_t length = member.nest.axes[member.axis].size /= group_.blocks;
     for (std::size_t o = 0; o <= member.nest.inputs.size(); ++o) {
-      const LoopNest::Operand& of = operand(member.nest, o);
+      const LoopNest::Operand& of = member.nest.operand(o);
       const Program::Buffer& buffer = program_.buffers[static_cast<std::size_t>(of.buffer)];
       Place place{.buffer = of.buffer,
                   .dtype = of.dtype,

@@ -152,12 +152,8 @@ class NestRun {
     at_[axes[from]] = 0;
   }
 
-  const LoopNest::Operand& operand(std::size_t o) const {
-    return o < nest_.inputs.size() ? nest_.inputs[o] : nest_.output;
-  }
-
   std::int64_t element(std::size_t o) {
-    const LoopNest::Operand& of = operand(o);
+    const LoopNest::Operand& of = nest_.operand(o);
     std::int64_t element = begin_[o].element;
     for (std::size_t a = 0; a < at_.size(); ++a) element += of.strides[a] * at_[a];
     if (of.is_indirect()) {

@@ -25,10 +25,7 @@ std::int64_t points(const LoopNest& nest) {
 }
 
 bool is_cut_along(const ScalarExpr& expr, std::size_t axis) {
-  return !draws(expr) &&
-         std::none_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
-           return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis;
-         });
+  return !draws(expr) && !asks_index(expr, axis);
 }
 
 /// Whether `length` points of an axis are a short piece of each of many lines of an operand.

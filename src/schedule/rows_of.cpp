@@ -31,15 +31,4 @@ bool lies_along(const LoopNest& nest, std::size_t along, const Target& target) {
   return nest.axes[along].reduced || nest.output.strides[along] == 1;
 }
 
-bool asks_index(const ScalarExpr& expr) {
-  return std::any_of(expr.steps.begin(), expr.steps.end(),
-                     [](const ScalarStep& step) { return step.op == ScalarOp::index; });
-}
-
-bool asks_index(const ScalarExpr& expr, std::size_t axis) {
-  return std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
-    return step.op == ScalarOp::index && static_cast<std::size_t>(step.which) == axis;
-  });
-}
-
 }  // namespace ein

@@ -16,8 +16,4 @@ bool is_for_rows(const LoopNest& nest, const Target& target);
 /// side by side.
 bool lies_along(const LoopNest& nest, std::size_t along, const Target& target);
 
-/// Whether an expression asks for the index of an axis.
-bool asks_index(const ScalarExpr& expr);
-bool asks_index(const ScalarExpr& expr, std::size_t axis);
-
 }  // namespace ein

@@ -217,7 +217,7 @@ class Verifier {
     const LoopNest& nest = *part.whole;
     require(part.places.size() == nest.inputs.size() + 1, "a place for each operand of the nest");
     for (std::size_t o = 0; o < part.places.size(); ++o) {
-      const LoopNest::Operand& operand = o < nest.inputs.size() ? nest.inputs[o] : nest.output;
+      const LoopNest::Operand& operand = nest.operand(o);
       require(operand.dtype == part.places[o].dtype, "a place of another dtype");
       if (operand.is_indirect()) continue;
       std::vector<Walk> walks = loops_of(step, part.places[o]);
