@@ -47,9 +47,9 @@ class CpuBackend final : public engine::Backend {
     const std::vector<int> kept = result_buffers(program);
     find_attention(program, kept, memory,
                    [&](const Attention& attention) { return is_for_tiles(attention, target); });
-    verify_in_debug(program);
+    verify_pass(program);
     group_nests(program, target, kept, memory);
-    verify_in_debug(program);
+    verify_pass(program);
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     require_processor();

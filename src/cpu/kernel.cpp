@@ -6,6 +6,7 @@
 #include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
+#include "graph/verified.hpp"
 
 namespace ein::host {
 namespace {
@@ -63,22 +64,20 @@ bool is_one_engine(const Schedule& schedule) {
   return schedule.steps.size() == 1 && parts.size() == 1 && parts[0].whole;
 }
 
-#ifndef NDEBUG
-void check(const Schedule& schedule, std::span<const Program::Buffer> buffers = {}) {
+Schedule verified_schedule(Schedule schedule, std::span<const Program::Buffer> buffers) {
+  if (!verifies_passes()) return schedule;
   std::vector<std::int64_t> elements;
   for (const Program::Buffer& buffer : buffers) elements.push_back(buffer.elements);
   verify(schedule, elements);
+  return schedule;
 }
-#else
-void check(const Schedule&, std::span<const Program::Buffer> = {}) {}
-#endif
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
+std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
+                                    std::span<const Program::Buffer> buffers) {
   for (const Target& target : {RowCode::target(), Target{}}) {
-    const Schedule schedule = choose(nest, target);
-    check(schedule);
+    const Schedule schedule = verified_schedule(choose(nest, target), buffers);
     if (is_one_engine(schedule)) return make_engine(nest);
     if (auto kernel = make_kernel(schedule)) return kernel;
   }
@@ -86,10 +85,9 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest) {
 }
 
 std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group) {
-  if (group.count == 1) return make_kernel(program.nests[group.first]);
+  if (group.count == 1) return make_kernel(program.nests[group.first], program.buffers);
   for (const Target& target : {RowCode::target(), Target{}}) {
-    const Schedule schedule = choose(program, group, target);
-    check(schedule, program.buffers);
+    const Schedule schedule = verified_schedule(choose(program, group, target), program.buffers);
     if (auto kernel = make_kernel(schedule)) return kernel;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");

@@ -25,8 +25,9 @@ class Kernel {
 /// Bytes of a part of a workspace, so that the next part is aligned as well.
 constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Any nest, as its schedule says.
-std::unique_ptr<Kernel> make_kernel(const LoopNest& nest);
+/// Any nest, as its schedule says. `buffers` are the program's, if they are known.
+std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
+                                    std::span<const Program::Buffer> buffers = {});
 
 /// One kernel for all nests of a group. Local buffers have no address.
 std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group);

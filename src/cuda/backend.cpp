@@ -33,11 +33,11 @@ class CudaBackend final : public engine::Backend {
     for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
       program.buffers[b].memory = memory[b];
     find_attention(program, kept, memory);
-    verify_in_debug(program);
+    verify_pass(program);
     group_rows(program, kept, memory);
-    verify_in_debug(program);
+    verify_pass(program);
     group_many(program, kept, memory);
-    verify_in_debug(program);
+    verify_pass(program);
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     return std::make_unique<Launches>(program, gpu());

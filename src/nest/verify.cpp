@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "graph/verified.hpp"
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
 #include "tensor/compute_type.hpp"
@@ -120,14 +121,12 @@ class Verifier {
     }
   }
 
-  /// An operand over axes. An input may lie in its buffer with gaps, and only the run knows how
-  /// large that is.
+  /// An operand over axes.
   void verify_place(const Operand& operand, const std::vector<LoopNest::NestAxis>& axes) const {
     require(index(operand.buffer) < program_.buffers.size(), "an operand in no buffer");
     const Program::Buffer& buffer = program_.buffers[index(operand.buffer)];
     require(operand.dtype == buffer.dtype, "an operand of another dtype than its buffer");
     require(operand.strides.size() == axes.size(), "one stride per axis is wanted");
-    if (index(operand.buffer) < program_.input_count) return;
     std::int64_t low = operand.offset, high = operand.offset;
     const auto walk = [&](std::int64_t size, std::int64_t stride) {
       (stride < 0 ? low : high) += (size - 1) * stride;
@@ -224,10 +223,8 @@ class Verifier {
 
 void verify(const Program& program) { Verifier(program).run(); }
 
-#ifdef NDEBUG
-void verify_in_debug(const Program&) {}
-#else
-void verify_in_debug(const Program& program) { verify(program); }
-#endif
+void verify_pass(const Program& program) {
+  if (verifies_passes()) verify(program);
+}
 
 }  // namespace ein

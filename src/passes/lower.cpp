@@ -565,7 +565,7 @@ class Lowering {
 
 Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
   Program program = Lowering(graph, inputs).run();
-  verify_in_debug(program);
+  verify_pass(program);
   return program;
 }
 

@@ -112,7 +112,7 @@ void place_results(Program& program, std::span<const ResultPlace> places) {
     }
   }
   program.nests.insert(program.nests.begin(), of_inputs.begin(), of_inputs.end());
-  verify_in_debug(program);
+  verify_pass(program);
 }
 
 void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
@@ -136,7 +136,7 @@ void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
   for (const auto& [to, r] : copies)
     program.nests.push_back(copy_nest(program.results[r], to->input, to->layout));
   program.results.resize(places.size());
-  verify_in_debug(program);
+  verify_pass(program);
 }
 
 }  // namespace ein

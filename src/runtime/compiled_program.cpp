@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
+#include "graph/verified.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
@@ -62,9 +63,8 @@ CompiledFunction::Program::Program(Arguments arguments, Function function, const
   const std::vector<int> shared = shared_memory();
 
   verify(graph_);
-  graph_ = simplify(graph_);
-  graph_ = order_contractions(graph_);
-  verify(graph_);
+  graph_ = verified(simplify(graph_));
+  graph_ = verified(order_contractions(graph_));
   assigned_ = assigned_inputs(graph_, layouts);
   program_ = lower(with_assigned_values(graph_), layouts);
   place_results(program_, trace.result_places());

@@ -11,6 +11,7 @@
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
 #include "cpu/small_array.hpp"
+#include "graph/verified.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
@@ -75,10 +76,7 @@ const Executable& Plan::executable() const {
   if (const Executable* made = made_.load(std::memory_order_acquire)) return *made;
   const NoForkLock lock(mutex_);
   if (!executable_) {
-    const Graph ordered = order_contractions(graph_, options_);
-#ifndef NDEBUG
-    verify(ordered);
-#endif
+    const Graph ordered = verified(order_contractions(graph_, options_));
     executable_ = std::make_unique<Executable>(lower(ordered, layouts_), device_);
     made_.store(executable_.get(), std::memory_order_release);
   }
@@ -93,7 +91,7 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   }
   const std::vector<bool> given(graph_.outputs.size(), true);
   autograd::Vjp vjp = autograd::vjp(graph_, wanted, given);
-  vjp.graph = simplify(vjp.graph);
+  vjp.graph = verified(simplify(vjp.graph));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();
 }
