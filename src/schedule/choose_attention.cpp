@@ -304,11 +304,11 @@ class AttentionChooser {
 
   /// A gradient, which is a sum over the pieces of loops.
   struct Sum {
-    Place piece;                  // of which products are added to
-    Place all;                    // where the sum is in the end, and what is cleared first
-    std::optional<Place> result;  // what it is converted to
+    Place piece{};                  // of which products are added to
+    Place all{};                    // where the sum is in the end, and what is cleared first
+    std::optional<Place> result{};  // what it is converted to
     Extent rows, length;
-    std::size_t inside;
+    std::size_t inside = 0;
   };
   static Sum sum_of(StepBuilder& step, const Operand& result, std::size_t rows, std::size_t along,
                     std::int64_t length, bool is_of_all) {
