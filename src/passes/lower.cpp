@@ -36,6 +36,14 @@ InputLayout walked(const InputLayout& layout, const Access& access, std::size_t 
 
 }  // namespace
 
+std::int64_t elements_up_to_last(const Shape& shape, const InputLayout& layout) {
+  if (numel(shape) == 0) return 0;
+  std::int64_t last = layout.offset;
+  for (std::size_t d = 0; d < shape.rank(); ++d)
+    last += shape[d] == 1 ? 0 : (shape[d] - 1) * layout.strides[d];
+  return last + 1;
+}
+
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
   const InputLayout read = walked(from, op.reads[0], op.axes.size());
   InputLayout view{Shape(op.shape.rank(), 0), read.offset};
@@ -70,15 +78,6 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
 
 namespace {
 
-/// Of an input's memory, up to the last that belongs to it.
-std::int64_t elements_of(const Shape& shape, const InputLayout& layout) {
-  if (numel(shape) == 0) return 0;
-  std::int64_t last = layout.offset;
-  for (std::size_t d = 0; d < shape.rank(); ++d)
-    last += shape[d] == 1 ? 0 : (shape[d] - 1) * layout.strides[d];
-  return last + 1;
-}
-
 class Lowering {
  public:
   Lowering(const Graph& graph, std::span<const InputLayout> inputs)
@@ -97,7 +96,7 @@ class Lowering {
     for (const Op& op : graph_.ops) {
       if (op.kind != OpKind::input) continue;
       program_.buffers.push_back(
-          {elements_of(op.shape, input_layouts_[program_.buffers.size()]), op.dtype});
+          {elements_up_to_last(op.shape, input_layouts_[program_.buffers.size()]), op.dtype});
     }
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       const Op& op = graph_.ops[id];

@@ -31,6 +31,9 @@ struct InputLayout {
   std::int64_t offset = 0;
 };
 
+/// Of memory, up to the last that a tensor which lies like this has.
+std::int64_t elements_up_to_last(const Shape& shape, const InputLayout& layout);
+
 /// Where the result of `op`, a reindex, lies if it is a view of an input that lies as `from` says;
 /// none when its result needs other strides.
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from);

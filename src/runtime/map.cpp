@@ -174,7 +174,10 @@ void copy(const Tensor& from, const Tensor& to) {
     simplify(nest);
     Program program;
     program.input_count = 2;
-    program.buffers = {{from.numel(), from.dtype()}, {to.numel(), to.dtype()}};
+    for (const Tensor* x : {&from, &to}) {
+      const InputLayout layout{x->strides(), elements_before(*x)};
+      program.buffers.push_back({elements_up_to_last(x->shape(), layout), x->dtype()});
+    }
     program.nests.push_back(std::move(nest));
     plan = std::make_shared<const Plan>("copy", std::move(program), from.device());
     keep_plan(key, plan);

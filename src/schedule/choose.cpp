@@ -349,7 +349,7 @@ class Chooser {
     return true;
   }
 
-  /// Reductions of rows of at most two registers, next to each other: several rows are walked as
+  /// Reductions of rows of at most four registers, next to each other: several rows are walked as
   /// one, and what these give is reduced after. Rows that are left over are put behind them as they
   /// are.
   bool append_folded(const LoopNest& nest) {
@@ -380,7 +380,7 @@ class Chooser {
         return false;
       moves |= step == 1;
     }
-    const std::int64_t fold = width <= 2 * target_.lanes
+    const std::int64_t fold = width <= 4 * target_.lanes
                                   ? target_.folded_registers * target_.lanes / width
                                   : 1,
                        folded_rows = rows / fold, left = rows % fold;

@@ -37,7 +37,7 @@ struct Target {
   std::int64_t most_columns = 16384;
   /// Rows of a unit where rows are combined: 32 runs of 32 are summed, and then those sums.
   std::int64_t least_rows_in_unit = 32, most_rows_in_unit = 32 * 32;
-  /// Rows of at most two registers are combined as rows of so many registers.
+  /// Rows of at most four registers are combined as rows of so many registers.
   std::int64_t folded_registers = 128;
   /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
   std::int64_t most_window_points = 16, most_window_inputs = 32;
