@@ -125,9 +125,15 @@ TEST(ProgramVerifyTest, AxesAndExpressions) {
          "nest 0: an epilogue asks for an index");
   expect(
       [](Program& p) {
+        p.buffers[1].elements = 4;
         p.nests[0].inputs[1].strides = {0, 1};
       },
       "nest 0: what an epilogue reads moves along a reduced axis");
+  expect(
+      [](Program& p) {
+        p.nests[0].inputs[0].strides = {5, 1};
+      },
+      "nest 0: an access leaves its buffer");
 }
 
 TEST(ProgramVerifyTest, Positions) {
