@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "cpu/small_array.hpp"
 #include "nest/nest.hpp"
+#include "tensor/small_array.hpp"
 
 namespace ein::host {
 

@@ -7,9 +7,9 @@
 #include "cpu/gemm.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
-#include "cpu/small_array.hpp"
 #include "cpu/strip.hpp"
 #include "nest/combine.hpp"
+#include "tensor/small_array.hpp"
 
 namespace ein::host {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cpu/functions.hpp"
-#include "cpu/small_array.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
+#include "tensor/small_array.hpp"
 
 namespace ein::host {
 namespace {

@@ -10,13 +10,13 @@
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
-#include "cpu/small_array.hpp"
 #include "graph/verified.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/small_array.hpp"
 
 namespace ein::engine {
 
@@ -103,8 +103,8 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   const Backend& backend = backend_of(plan.device());
   const Program& program = executable.program;
   const std::size_t count = program.buffers.size();
-  host::SmallArray<std::byte*, 8> addresses(count);
-  host::SmallArray<std::shared_ptr<Storage>, 4> allocated(count - operands.size());
+  SmallArray<std::byte*, 8> addresses(count);
+  SmallArray<std::shared_ptr<Storage>, 4> allocated(count - operands.size());
   for (std::size_t b = 0; b < operands.size(); ++b) addresses[b] = address_of(*operands[b]);
   for (std::size_t b = operands.size(); b < count; ++b) {
     const Program::Buffer& buffer = program.buffers[b];

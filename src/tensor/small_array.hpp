@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace ein::host {
+namespace ein {
 
 /// `size` elements, those of plain types without a value yet; up to `most` of them without an
 /// allocation.
@@ -31,4 +31,4 @@ class SmallArray {
   T* data_;
 };
 
-}  // namespace ein::host
+}  // namespace ein
