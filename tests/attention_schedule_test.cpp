@@ -225,5 +225,36 @@ TEST(AttentionSchedules, ALayerTrainsAsEagerly) {
   }
 }
 
+// Where only some gradients are wanted, their nests do not read all that the gradients' schedule
+// computes the scores from: those values must not give their memory to others before.
+TEST(AttentionSchedules, OperandsStayForTheGradients) {
+  SKIP_WITHOUT_ROW_CODE;
+  const Tensor x = randn({1, 3, 320, 16}), g = randn({1, 3, 320, 16}), w = randn({16, 16}) * 0.25;
+  const auto turned_by = [](const Tensor& a, const Tensor& by) {
+    return einsum(a, by, "b h s d, d e -> b h s e");
+  };
+  for (int wanted = 1; wanted < 8; ++wanted) {
+    const auto step = [&](const Tensor& input, const Tensor& weight) {
+      const Tensor leaf = weight.detach();
+      leaf.requires_grad(true);
+      const auto of = [&](int bit) { return wanted >> bit & 1 ? leaf : weight; };
+      const Tensor q = turned_by(input, of(0)), k = turned_by(input + 1, of(1)),
+                   v = turned_by(input - 1, of(2));
+      const Tensor out = attend(heads_outside, 0, q, k, v, 16);
+      const Tensor later = turned_by(sin(turned_by(sin(turned_by(out, weight)), weight)), weight);
+      return std::vector{later, gradients(later, g, std::vector{leaf}).front()};
+    };
+    auto f = compile(step);
+    const std::vector<Tensor> got = f(x, w), want = step(x, w);
+    for (std::size_t r = 0; r < want.size(); ++r) {
+      const std::vector<double> a = get_values(got[r]), b = get_values(want[r]);
+      double scale = 0;
+      for (double value : b) scale = std::max(scale, std::abs(value));
+      for (std::size_t i = 0; i < a.size(); ++i)
+        ASSERT_NEAR(a[i], b[i], 1e-4 * scale) << wanted << ": " << r << " at " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ein::test

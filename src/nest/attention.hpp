@@ -31,4 +31,14 @@ struct Attention {
   std::optional<Gradients> gradients;  // the nests compute these alone
 };
 
+/// What it reads, whatever its nests read: its gradients compute the scores again.
+inline std::vector<const LoopNest::Operand*> read_by(const Attention& attention) {
+  std::vector<const LoopNest::Operand*> operands{&attention.q, &attention.k, &attention.v};
+  if (!attention.gradients) return operands;
+  operands.insert(operands.end(),
+                  {&attention.out, &attention.gradients->dout, &attention.gradients->delta});
+  if (attention.log_sums) operands.push_back(&*attention.log_sums);
+  return operands;
+}
+
 }  // namespace ein

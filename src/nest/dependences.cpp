@@ -30,10 +30,10 @@ Touched Dependences::touched_by(std::span<const LoopNest> nests) const {
 Touched Dependences::touched_by(const Program& program, const Program::Group& group) const {
   Touched touched = touched_by(std::span(program.nests).subspan(group.first, group.count));
   if (!group.attention) return touched;
-  touched.read.insert(memory_of(group.attention->out.buffer));
-  if (group.attention->log_sums)
-    (group.attention->gradients ? touched.read : touched.written)
-        .insert(memory_of(group.attention->log_sums->buffer));
+  for (const LoopNest::Operand* operand : read_by(*group.attention))
+    touched.read.insert(memory_of(operand->buffer));
+  if (!group.attention->gradients && group.attention->log_sums)
+    touched.written.insert(memory_of(group.attention->log_sums->buffer));
   return touched;
 }
 

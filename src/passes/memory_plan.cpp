@@ -55,7 +55,10 @@ ProgramMemory plan_memory(const Program& program) {
       for (const LoopNest::Operand& input : program.nests[n].inputs) touch(input);
       touch(program.nests[n].output);
     }
-    if (group.attention) touch(group.attention->out);  // which the gradients read too
+    if (group.attention) {
+      for (const LoopNest::Operand* operand : read_by(*group.attention)) touch(*operand);
+      touch(group.attention->out);
+    }
   }
   ProgramMemory memory;
   std::vector<bool> holds_result(count, false);
