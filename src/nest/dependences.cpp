@@ -18,22 +18,17 @@ bool Touched::conflicts(const Touched& other) const {
   return meets(read, other.written) || meets(written, other.written) || meets(written, other.read);
 }
 
-Touched Dependences::touched_by(std::span<const LoopNest> nests) const {
+Touched Dependences::touched_by(std::span<const LoopNest> nests, const Attention* attention) const {
   Touched touched;
   for (const LoopNest& nest : nests) {
     for (const LoopNest::Operand& input : nest.inputs) touched.read.insert(memory_of(input.buffer));
     touched.written.insert(memory_of(nest.output.buffer));
   }
-  return touched;
-}
-
-Touched Dependences::touched_by(const Program& program, const Program::Group& group) const {
-  Touched touched = touched_by(std::span(program.nests).subspan(group.first, group.count));
-  if (!group.attention) return touched;
-  for (const LoopNest::Operand* operand : read_by(*group.attention))
+  if (!attention) return touched;
+  for (const LoopNest::Operand* operand : read_by(*attention))
     touched.read.insert(memory_of(operand->buffer));
-  if (!group.attention->gradients && group.attention->log_sums)
-    touched.written.insert(memory_of(group.attention->log_sums->buffer));
+  if (!attention->gradients && attention->log_sums)
+    touched.written.insert(memory_of(attention->log_sums->buffer));
   return touched;
 }
 

@@ -26,10 +26,9 @@ class Dependences {
     const auto b = static_cast<std::size_t>(buffer);
     return b < memory_.size() ? memory_[b] : buffer;
   }
-  Touched touched_by(std::span<const LoopNest> nests) const;
+  /// `attention`: what the nests are together, if they are any.
+  Touched touched_by(std::span<const LoopNest> nests, const Attention* attention = nullptr) const;
   Touched touched_by(const LoopNest& nest) const { return touched_by({&nest, 1}); }
-  /// Of a group: gradients of attention read what attention left.
-  Touched touched_by(const Program& program, const Program::Group& group) const;
 
  private:
   std::span<const int> memory_;

@@ -133,8 +133,12 @@ Starts gather(Program& program, std::span<const int> kept, const Takes& takes, N
     if (!found) continue;
     const std::vector<std::size_t> firsts = place(order, *found);
     if (firsts.empty()) continue;
-    if (firsts.size() > 1) starts.emplace(firsts[1], found->attention);
+    if (firsts.size() > 1) {
+      order.note(firsts[1], found->attention);
+      starts.emplace(firsts[1], found->attention);
+    }
     found->attention.gradients.reset();
+    order.note(firsts[0], found->attention);
     starts.emplace(firsts[0], std::move(found->attention));
     for (int buffer : found->match.locals)
       program.buffers[static_cast<std::size_t>(buffer)].is_local = true;

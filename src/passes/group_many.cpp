@@ -33,7 +33,9 @@ class GroupOrder {
     std::map<int, Use> uses;
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
       std::set<std::size_t> found;
-      const auto [read, written] = dependences_.touched_by(program, program.groups[g]);
+      const auto [read, written] = dependences_.touched_by(
+          std::span(program.nests).subspan(program.groups[g].first, program.groups[g].count),
+          program.groups[g].attention.get());
       for (int m : read) found.insert(uses[m].writers.begin(), uses[m].writers.end());
       for (int m : written) {
         found.insert(uses[m].writers.begin(), uses[m].writers.end());

@@ -416,7 +416,7 @@ class Grouping {
         continue;
       }
       if (i == 0) return std::nullopt;
-      by_skipped.add(dependences_.touched_by(item.nests));
+      by_skipped.add(dependences_.touched_by(item.nests, item.group.attention.get()));
     }
     if (members.size() < 2 || !group.has_reduction()) return std::nullopt;
     Item result;

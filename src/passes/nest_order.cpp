@@ -58,9 +58,15 @@ bool NestOrder::keeps(std::size_t from, std::size_t to,
   return false;
 }
 
+void NestOrder::note(std::size_t item, const Attention& attention) {
+  of_attentions_[item] = dependences_.touched_by({}, &attention);
+}
+
 Touched NestOrder::touched_by(const Item& item) const {
   Touched touched;
   for (std::size_t n : item) touched.add(dependences_.touched_by(program_.nests[n]));
+  const auto attention = of_attentions_.find(item.front());
+  if (attention != of_attentions_.end()) touched.add(attention->second);
   return touched;
 }
 

@@ -1,6 +1,7 @@
 // An order of a program's nests that passes change.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -25,6 +26,9 @@ class NestOrder {
   /// first of them; none if that cannot be, and nothing changes.
   std::optional<std::size_t> gather(const std::vector<std::size_t>& nests);
 
+  /// Beyond what its nests touch, an item that is attention touches what that says.
+  void note(std::size_t item, const Attention& attention);
+
   /// Whether nothing between two items, named by their first nests, writes what these operands
   /// read.
   bool keeps(std::size_t from, std::size_t to,
@@ -38,6 +42,7 @@ class NestOrder {
   const Program& program_;
   Dependences dependences_;
   std::vector<Item> items_;
+  std::map<std::size_t, Touched> of_attentions_;  // by the first nest of their items
 };
 
 }  // namespace ein
