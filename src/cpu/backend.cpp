@@ -56,6 +56,7 @@ class CpuBackend final : public engine::Backend {
     return std::make_unique<CpuKernels>(program);
   }
   std::string describe(const Program& program) const override {
+    require_processor();
     return to_string_of_schedules(program);
   }
   void synchronize() const override {}

@@ -380,12 +380,12 @@ class Chooser {
         return false;
       moves |= step == 1;
     }
-    const std::int64_t fold = width <= 4 * target_.lanes
-                                  ? target_.folded_registers * target_.lanes / width
-                                  : 1,
-                       folded_rows = rows / fold, left = rows % fold;
+    if (!moves || width > 4 * target_.lanes) return false;
+    const std::int64_t fold = target_.folded_registers * target_.lanes / width;
+    if (fold < 2) return false;
+    const std::int64_t folded_rows = rows / fold, left = rows % fold;
     // With fewer, what is left to reduce is nearly as much as there was.
-    if (!moves || fold < 2 || folded_rows < (width < target_.lanes ? 2 : 4)) return false;
+    if (folded_rows < (width < target_.lanes ? 2 : 4)) return false;
 
     // All the rows that are left to reduce, beside each other: `fold` of them, then those left
     // over.
