@@ -22,8 +22,7 @@ using ein::Tensor;
 namespace nn = ein::nn;
 using Values = std::vector<double>;
 
-// --- the reference: one sequence, row-major (positions, features)
-// -----------------------------------
+// --- the reference: one sequence, row-major (positions, features) ---
 
 /// Parameters of one module in a state dict.
 class Weights {
@@ -130,8 +129,7 @@ Values transformer(const StateDict& state, const std::vector<std::int64_t>& toke
   return logits;
 }
 
-// --- tests
-// ------------------------------------------------------------------------------------------
+// --- tests ---
 
 void expect_error(const std::function<void()>& call, ErrorKind kind, const std::string& text) {
   try {

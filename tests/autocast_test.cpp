@@ -36,8 +36,7 @@ void expect_error(const std::function<void()>& call, ErrorKind kind, const std::
   }
 }
 
-// --- the scope
-// --------------------------------------------------------------------------------------
+// --- the scope ---
 
 TEST(Autocast, ContractionsAreNarrow) {
   const Tensor x = ein::full({2, 3}, 1.001), w = ein::ones({3, 2});
@@ -181,8 +180,7 @@ TEST(Autocast, TransformerTrainsInBf16) {
   EXPECT_GT(difference, 0);
 }
 
-// --- the scaler
-// -------------------------------------------------------------------------------------
+// --- the scaler ---
 
 /// A parameter whose gradient times 65536 is `scaled`.
 struct Step {

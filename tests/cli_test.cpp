@@ -122,8 +122,7 @@ class Cli : public testing::Test {
   fs::path folder_;
 };
 
-// --- the command
-// ------------------------------------------------------------------------------------
+// --- the command ---
 
 TEST_F(Cli, HelpTeachesByExamples) {
   for (const std::vector<std::string>& words :
@@ -209,8 +208,7 @@ TEST_F(Cli, AFullDeviceIsAnError) {
   EXPECT_NE(outcome.err.find("ein: cannot write"), std::string::npos) << outcome.err;
 }
 
-// --- words that look like something else
-// ------------------------------------------------------------
+// --- words that look like something else ---
 
 TEST_F(Cli, PatternsThatBeginWithADash) {
   expect_prints({"check", "repeat", "-> 3", "--shape", ""}, "(3,)\n");
@@ -240,8 +238,7 @@ TEST_F(Cli, PatternsThatNameASubcommandOrLookLikeAList) {
   expect_fails(2, {"check", "einsum", "{}", "--shape", "{}"}, "--shape '{}'");
 }
 
-// --- check
-// ------------------------------------------------------------------------------------------
+// --- check ---
 
 TEST_F(Cli, CheckPrintsTheShapeOfEachResult) {
   expect_prints({"check", "einsum", "i j, j k -> i k", "--shape", "2,3", "--shape", "3,5"},
@@ -358,8 +355,7 @@ TEST_F(Cli, OptionsBelongToTheirOperations) {
                "bool");
 }
 
-// --- run
-// --------------------------------------------------------------------------------------------
+// --- run ---
 
 TEST_F(Cli, RunPrintsResults) {
   write_x();
@@ -458,8 +454,7 @@ TEST_F(Cli, RunThatFailsLeavesNoFiles) {
   EXPECT_EQ(content(path("x.npy")), before);
 }
 
-// --- emit
-// -------------------------------------------------------------------------------------------
+// --- emit ---
 
 TEST_F(Cli, EmitGraph) {
   const Outcome outcome = ein({"emit", "graph", "einsum", "i j, j k -> i k", "--shape", "2,3",

@@ -215,8 +215,7 @@ TEST(Compile, AutocastIsPartOfTheSignature) {
   EXPECT_EQ(traces, 3);
 }
 
-// --- the bill
-// -------------------------------------------------------------------------------------
+// --- the bill ---
 
 TEST(Compile, BillOfATrainingStep) {
   // x·w1·w2·w3 in f32: 8 rows, 4 -> 16 -> 16 -> 2.

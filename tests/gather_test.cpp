@@ -246,8 +246,7 @@ TEST(GatherTest, VerifyFindsWhatIsWrong) {
   EXPECT_THROW(verify(scatter), std::logic_error);
 }
 
-// --- random calls
-// -----------------------------------------------------------------------------------
+// --- random calls ---
 
 /// x or the result of a scatter has the axes `own` and one dimension for the positions; positions
 /// have some axes; the values, or the result of a gather, have axes in any order.

@@ -165,8 +165,7 @@ TEST(LowerTest, StridesOfEmptyTensorsAndOfSizeOneMayBeAnything) {
   EXPECT_EQ(row.clone().to_vector<float>(), std::vector<float>(8, 1));
 }
 
-// --- fusion of graphs that are more than one call
-// ----------------------------------------------------
+// --- fusion of graphs that are more than one call ---
 
 /// Graphs over three axes of which every value has some, one dimension each.
 class RandomGraph {

@@ -222,8 +222,7 @@ TEST(PatternLayer, KeepsWhatItWasGiven) {
   EXPECT_EQ(pool(ein::arange(16).view({4, 4})).to_vector<double>(), (Values{5, 7, 13, 15}));
 }
 
-// --- the lecture's table: "Parameters, models"
-// ------------------------------------------------------
+// --- the lecture's table: "Parameters, models" ---
 
 TEST(Cruncher, IsTheLectures) {
   const nn::Cruncher model(64, 2);

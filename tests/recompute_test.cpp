@@ -42,8 +42,7 @@ auto maybe(bool checkpointed, const F& f, const X&... x) {
   return checkpointed ? checkpoint(f, x...) : f(x...);
 }
 
-// --- eagerly
-// --------------------------------------------------------------------------------------
+// --- eagerly ---
 
 /// Layers with dropout whose weights come from outside.
 struct Stack {
@@ -322,8 +321,7 @@ TEST(Recompute, AFunctionThatChangesIsAnError) {
   expect_error(ErrorKind::value, "made other results", [&] { sum(y).backward(); });
 }
 
-// --- compiled
-// -------------------------------------------------------------------------------------
+// --- compiled ---
 
 TEST(Recompute, CompiledStepTakesLessMemoryAndMoreOperations) {
   const Stack stack(8, 32, 64);

@@ -95,8 +95,7 @@ class TrainCommand : public testing::Test {
   ein::test::ScratchDirectory scratch_;
 };
 
-// --- ein train
-// ------------------------------------------------------------------------------------
+// --- ein train ---
 
 TEST_F(TrainCommand, HelpNamesEveryOptionAndItsDefault) {
   const std::string help = ein({"train", "--help"}).out;
@@ -369,8 +368,7 @@ TEST_F(TrainCommand, AnotherModelCannotGoOn) {
   expect_fails(2, train("run", {"--resume"}), "is of a text with other characters");
 }
 
-// --- ein sample
-// -----------------------------------------------------------------------------------
+// --- ein sample ---
 
 TEST_F(TrainCommand, SamplesFromWhatWasTrained) {
   for (const Words& more : {Words{}, Words{"--no-bias"}}) {

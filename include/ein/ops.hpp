@@ -221,8 +221,7 @@ concept HasLiteral = requires {
 
 }  // namespace detail
 
-// --- einsum: products summed over the axes that the output lacks
-// ------------------------------------
+// --- einsum: products summed over the axes that the output lacks ---
 //
 // `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...`
 // and repeated axes (diagonals). The result is a new tensor, or a view where nothing is computed.
@@ -345,8 +344,7 @@ requires((std::size_t{TensorArgument<Arguments>} + ... + 0) > 8 &&
   return {};
 }
 
-// --- rearrange, repeat, reduce
-// ----------------------------------------------------------------------
+// --- rearrange, repeat, reduce ---
 
 /// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of
 /// size 1. A view whenever strides can express the result, else a copy. A list of tensors of one
@@ -446,8 +444,7 @@ auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S
   return Call::run_on(reduction.reduction(), x, arguments...);
 }
 
-// --- pack, unpack, parse_shape
-// ----------------------------------------------------------------------
+// --- pack, unpack, parse_shape ---
 
 /// The packed tensor, and for each operand the shape that `*` stood for in it.
 struct Packed {

@@ -54,7 +54,7 @@ class Backend {
   /// How it runs a grouped program, as text; empty where the groups say all.
   virtual std::string describe(const Program& /*program*/) const { return {}; }
   /// What users asked of its code: a part of the key of every plan.
-  virtual std::int64_t settings() const { return 0; }
+  virtual std::uint8_t settings() const { return 0; }
   /// Kernels rely on buffers whose addresses are multiples of so many bytes.
   virtual std::size_t alignment() const { return 1; }
   /// Waits until the device has done all that it was given; reports what failed on it as an Error.

@@ -42,7 +42,7 @@ class CudaBackend final : public engine::Backend {
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     return std::make_unique<Launches>(program, gpu());
   }
-  std::int64_t settings() const override { return codegen::settings().tf32; }
+  std::uint8_t settings() const override { return codegen::settings().tf32; }
   std::size_t alignment() const override { return 16; }
   void synchronize() const override { gpu().synchronize(); }
 

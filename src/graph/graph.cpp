@@ -29,8 +29,7 @@ bool uses(const Access& access, int axis) {
   return false;
 }
 
-// --- text
-// -------------------------------------------------------------------------------------------
+// --- text ---
 
 namespace {
 
@@ -118,8 +117,7 @@ std::string to_string(const Graph& graph) {
   return text + "\n";
 }
 
-// --- verification
-// -----------------------------------------------------------------------------------
+// --- verification ---
 
 namespace {
 

@@ -149,8 +149,7 @@ std::vector<Tensor> run(const Plan& plan, Operands operands) {
   return results;
 }
 
-// --- keys
-// -------------------------------------------------------------------------------------------
+// --- keys ---
 
 namespace {
 std::vector<std::int64_t>& thread_words() {
@@ -172,15 +171,14 @@ void PlanKey::add(const Tensor& operand) {
   const Device device = operand.device();
   add(static_cast<std::int64_t>(device.kind()) << 56 |
       static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
-      static_cast<std::int64_t>(operand.dtype()) << 32 | static_cast<std::int64_t>(operand.rank()));
-  add(backend_of(device).settings());
-  add(elements_before(operand));
+      static_cast<std::int64_t>(operand.dtype()) << 32 |
+      static_cast<std::int64_t>(backend_of(device).settings()) << 24 |
+      elements_before(operand) << 16 | static_cast<std::int64_t>(operand.rank() & 0xFFFF));
   for (std::int64_t size : operand.shape()) add(size);
   for (std::int64_t stride : operand.strides()) add(stride);
 }
 
-// --- cache
-// ------------------------------------------------------------------------------------------
+// --- cache ---
 
 namespace {
 

@@ -25,8 +25,7 @@ namespace engine {
 
 using detail::GradState;
 
-// --- nodes
-// ------------------------------------------------------------------------------------------
+// --- nodes ---
 
 namespace {
 std::atomic<std::uint64_t> node_count{0};
@@ -204,8 +203,7 @@ void require_flow(const char* what, const Tensor& result) {
 }  // namespace
 }  // namespace engine
 
-// --- members of Tensor
-// ------------------------------------------------------------------------------
+// --- members of Tensor ---
 
 Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, Shape shape, Strides strides,
                std::int64_t offset)
@@ -294,8 +292,7 @@ Tensor Tensor::detach() const {
   return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
 }
 
-// --- functions
-// --------------------------------------------------------------------------------------
+// --- functions ---
 
 Tensor detail::differentiable(const Tensor& x) {
   const Tensor alias = x.detach();

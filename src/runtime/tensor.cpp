@@ -193,8 +193,7 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device devi
   template Tensor from_vector<type>(const std::vector<type>&, const Shape&, Device);
 #include <ein/dtypes.hpp>
 
-// --- text
-// -------------------------------------------------------------------------------------------
+// --- text ---
 
 namespace {
 
