@@ -36,7 +36,7 @@ void expect_error(ErrorKind kind, const std::string& part, F&& f) {
   }
 }
 
-// --- leaves -------------------------------------------------------------------------------------
+// --- leaves ---
 
 TEST(Autograd, GradientsAddUpInLeaves) {
   const Tensor x = leaf({1, 2, 3});
@@ -112,7 +112,7 @@ TEST(Autograd, SetGrad) {
   expect_error(ErrorKind::value, "does not require", [&] { zeros({2}).set_grad(zeros({2})); });
 }
 
-// --- where gradients flow -----------------------------------------------------------------------
+// --- where gradients flow ---
 
 TEST(Autograd, OnlyWhatDependsOnALeafRequiresAGradient) {
   const Tensor x = leaf({1}), c = from_vector(Values{2});
@@ -188,7 +188,7 @@ TEST(Autograd, RequiresGradErrors) {
   expect_error(ErrorKind::value, "computed from others", [&] { y.requires_grad(true); });
 }
 
-// --- backward -----------------------------------------------------------------------------------
+// --- backward ---
 
 TEST(Autograd, BackwardOfWhatIsNoScalarWantsACotangent) {
   const Tensor x = leaf({1, 2, 3});
@@ -256,7 +256,7 @@ TEST(Autograd, SavedTensorsAreLetGoOfWithTheResult) {
   EXPECT_EQ(memory_allocated(), before);
 }
 
-// --- writes -------------------------------------------------------------------------------------
+// --- writes ---
 
 TEST(Autograd, AWriteToWhatTheGradientNeedsIsAnError) {
   const Tensor x = leaf({1, 2}), c = from_vector(Values{3, 4});
@@ -310,7 +310,7 @@ TEST(Autograd, AWriteThatGradientsWouldMissIsAnError) {
   expect_error(ErrorKind::value, "NoGrad", [&] { x[0] = 1; });
 }
 
-// --- views and conversions ----------------------------------------------------------------------
+// --- views and conversions ---
 
 TEST(Autograd, Views) {
   const Tensor x = from_vector(Values{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad(true);
@@ -361,7 +361,7 @@ TEST(Autograd, PromotedOperands) {
   EXPECT_EQ(values(y.grad()), (Values{5, 12}));
 }
 
-// --- functions ----------------------------------------------------------------------------------
+// --- functions ---
 
 TEST(Autograd, GradientsLeaveNoTrace) {
   const Tensor x = leaf({1, 2}), y = leaf({3, 4}), other = leaf({5, 6});
@@ -423,7 +423,7 @@ TEST(Autograd, CreateGraph) {
   EXPECT_FALSE(gradients(sum(x * x), std::vector{x})[0].requires_grad());
 }
 
-// --- only what is needed ------------------------------------------------------------------------
+// --- only what is needed ---
 
 // Lecture 2: two layers of B 1024, D 256, K 64.
 class TwoLayers : public testing::Test {

@@ -94,7 +94,7 @@ class CheckpointTest : public testing::Test {
   std::string directory_ = scratch_.path("run/checkpoints");
 };
 
-// ---- In peace ----------------------------------------------------------------------------------
+// --- In peace ---
 
 TEST_F(CheckpointTest, SavedAndLoaded) {
   EXPECT_FALSE(has_checkpoint(directory_));
@@ -210,7 +210,7 @@ TEST_F(CheckpointTest, SaversOfOneDirectoryWaitForEachOther) {
   EXPECT_EQ(last.step % 100, 9);
 }
 
-// ---- Leftovers ---------------------------------------------------------------------------------
+// --- Leftovers ---
 
 TEST_F(CheckpointTest, OnlyAbandonedTemporaryFilesAreRemoved) {
   save(1);
@@ -234,7 +234,7 @@ TEST_F(CheckpointTest, OnlyAbandonedTemporaryFilesAreRemoved) {
   EXPECT_EQ(read_bytes(path("x")), "abc");
 }
 
-// ---- Damage ------------------------------------------------------------------------------------
+// --- Damage ---
 
 TEST_F(CheckpointTest, ADamagedOneIsPassedOver) {
   save(1);
@@ -366,7 +366,7 @@ TEST_F(CheckpointTest, ManifestsChangedAnywhere) {
   EXPECT_EQ(listing(), before);
 }
 
-// ---- Full disks --------------------------------------------------------------------------------
+// --- Full disks ---
 
 TEST_F(CheckpointTest, AFullDiskAtEveryByte) {
   // With four entries the manifest is larger than a checkpoint, so that writes of both fail.
@@ -393,7 +393,7 @@ TEST_F(CheckpointTest, AFullDiskAtEveryByte) {
   EXPECT_GT(limit, fs::file_size(path("step-000005.safetensors")) + 100);
 }
 
-// ---- Kills -------------------------------------------------------------------------------------
+// --- Kills ---
 
 TEST_F(CheckpointTest, SlowKilledAtEveryByte) {
   // Writing beyond the limit is a deadly signal where it is not ignored.

@@ -165,7 +165,7 @@ TEST(CostCommand, Mistakes) {
   expect_fails(2, {"cost"}, "OP is required");
 }
 
-// --- ein napkin ----------------------------------------------------------------------------------
+// --- ein napkin ---
 
 const std::vector<std::string> train{"napkin",   "train", "--params", "70e9",
                                      "--tokens", "15e12", "--device", "h100-sxm",

@@ -47,7 +47,7 @@ class DataTest : public testing::Test {
   test::ScratchDirectory scratch_;
 };
 
-// ---- Files -------------------------------------------------------------------------------------
+// --- Files ---
 
 TEST_F(DataTest, RawInt32OneToTen) {
   const std::string path = scratch_.path("ten.bin");
@@ -173,7 +173,7 @@ TEST_F(DataTest, PartsOutside) {
   }
 }
 
-// ---- Splits ------------------------------------------------------------------------------------
+// --- Splits ---
 
 TEST_F(DataTest, NinetyPerCentAsNanoGptCutsThem) {
   // Python: int(n * 0.9). The last is tinyshakespeare's.
@@ -196,7 +196,7 @@ TEST_F(DataTest, NinetyPerCentAsNanoGptCutsThem) {
   }
 }
 
-// ---- Batches -----------------------------------------------------------------------------------
+// --- Batches ---
 
 TEST_F(DataTest, BatchesAreTokensAndTheirSuccessors) {
   const Tokens tokens(arange(0, 10, 1).to(DType::i32));

@@ -29,7 +29,7 @@ T from_bits(unsigned bits) {
   return T{static_cast<decltype(T::bits)>(bits)};
 }
 
-// ---- Names, sizes, traits ----------------------------------------------------------------------
+// --- Names, sizes, traits ---
 
 static_assert(dtype_of<double> == DType::f64 && dtype_of<float> == DType::f32);
 static_assert(dtype_of<f16> == DType::f16 && dtype_of<bf16> == DType::bf16);
@@ -71,7 +71,7 @@ TEST(dtype, visit_passes_the_type_and_returns_the_result) {
   EXPECT_EQ(target, 5);
 }
 
-// ---- Tables of representable values ------------------------------------------------------------
+// --- Tables of representable values ---
 
 struct Format {
   int exponent_bits;
@@ -249,7 +249,7 @@ TYPED_TEST(NarrowFloat, extremes) {
   EXPECT_EQ(convert<T>(-nan).bits >> (8 * sizeof(T) - 1), 1);
 }
 
-// ---- Named values ------------------------------------------------------------------------------
+// --- Named values ---
 
 template <class T>
 constexpr double rounded(double x) {
@@ -305,7 +305,7 @@ TEST(dtype, between_narrow_floats) {
   EXPECT_EQ(convert<f16>(from_bits<f8e4m3>(0x7f)).bits & 0x7e00, 0x7e00);  // NaN
 }
 
-// ---- Integers and booleans ---------------------------------------------------------------------
+// --- Integers and booleans ---
 
 template <class From>
 void expect_truncation() {
@@ -373,7 +373,7 @@ TEST(dtype, integers) {
   EXPECT_EQ(convert<double>(convert<f8e4m3>(std::numeric_limits<std::int64_t>::min())), -448);
 }
 
-// ---- Limits and promotion ----------------------------------------------------------------------
+// --- Limits and promotion ---
 
 void expect_finfo(DType dtype, const Finfo& expected) {
   const Finfo actual = finfo(dtype);
@@ -476,7 +476,7 @@ TEST(dtype, promote) {
   }
 }
 
-// ---- Bulk conversion ---------------------------------------------------------------------------
+// --- Bulk conversion ---
 
 /// Random bits, with zeros, ones and small numbers among them.
 template <class T>

@@ -50,8 +50,7 @@ void expect_error(ErrorKind kind, const std::string& part, F&& f) {
   }
 }
 
-// ---- From Eigen
-// ----------------------------------------------------------------------------------
+// --- From Eigen ---
 
 template <class T>
 class EigenScalars : public testing::Test {};
@@ -206,8 +205,7 @@ TEST(Eigen, UnusualStrides) {
   expect_error(ErrorKind::shape, "strides (-2,)", [&] { from_eigen(backwards); });
 }
 
-// ---- To Eigen
-// ------------------------------------------------------------------------------------
+// --- To Eigen ---
 
 TEST(Eigen, AnyStridesMapToAMatrix) {
   const Tensor x = arange(24).to(DType::f32).view({4, 6});
@@ -270,8 +268,7 @@ TEST(Eigen, MistakesAreErrors) {
                [&] { as_eigen_tensor<float, 2>(x.transpose()); });
 }
 
-// ---- Eigen::Tensor
-// -------------------------------------------------------------------------------
+// --- Eigen::Tensor ---
 
 template <class T>
 void fill_counted(T& t) {

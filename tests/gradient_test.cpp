@@ -442,7 +442,7 @@ EIN_GRADIENTS(
          }},
     });
 
-// --- where differences do not help --------------------------------------------------------------
+// --- where differences do not help ---
 
 using Values = std::vector<double>;
 

@@ -173,7 +173,7 @@ TEST(Hardware, APeakThatTheUserKnowsBetter) {
   }
 }
 
-// --- roofline ------------------------------------------------------------------------------------
+// --- roofline ---
 
 Cost cost_of(Operation op, const char* pattern, const std::vector<Shape>& shapes,
              DType dtype = DType::f32) {
@@ -243,7 +243,7 @@ TEST(Utilisation, OfATimedRun) {
   EXPECT_EQ(kind_of([] { hfu(1, 1, -2); }), ErrorKind::value);
 }
 
-// --- this machine --------------------------------------------------------------------------------
+// --- this machine ---
 
 class MeasuredCpu : public testing::Test {
  protected:

@@ -24,7 +24,7 @@ constexpr double day = 86400;
 
 double h100_bf16() { return *hardware_named("h100-sxm").peak(DType::bf16); }
 
-// --- napkin mathematics --------------------------------------------------------------------------
+// --- napkin mathematics ---
 
 TEST(LectureNapkin, TrainingFlops) {
   const Count flops = napkin::training_flops(70 * billion, 15 * trillion);
@@ -86,7 +86,7 @@ TEST(LectureNapkin, ParametersOfATransformer) {
   EXPECT_NEAR(napkin::parameters(gpt3).total().approximate(), 174.6e9, 0.05e9);
 }
 
-// --- memory --------------------------------------------------------------------------------------
+// --- memory ---
 
 TEST(LectureMemory, ZerosOf4By8) {
   const std::size_t before = memory_allocated();
@@ -117,7 +117,7 @@ TEST(LectureMemory, TwoTensorsGrowTheCountBy8192Bytes) {
   EXPECT_EQ(memory_allocated() - before, 8192u);
 }
 
-// --- FLOPs ---------------------------------------------------------------------------------------
+// --- FLOPs ---
 
 Count einsum_flops(const char* pattern, const std::vector<Shape>& shapes) {
   return cost(graph_of(Operation::einsum, runtime(pattern), shapes)).model;

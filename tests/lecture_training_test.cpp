@@ -28,7 +28,7 @@ using Values = std::vector<double>;
 Values values(const Tensor& x) { return x.to_vector<double>(); }
 Tensor mean(const Tensor& x) { return reduce(x, "... ->", Reduction::mean); }
 
-// --- gradients ----------------------------------------------------------------------------------
+// --- gradients ---
 
 TEST(LectureGradients, OfAProduct) {
   const Tensor x = from_vector(std::vector<float>{1, 2, 3});
@@ -56,7 +56,7 @@ TEST(LectureGradients, OfTwoLayersHaveTheShapesOfTheirTensors) {
   EXPECT_TRUE(all_close(h2.grad(), h2.detach() * (2.0 / (1024 * 64)), 1e-6));
 }
 
-// --- optimizers ---------------------------------------------------------------------------------
+// --- optimizers ---
 
 TEST(LectureOptimizers, SGD) {
   const Tensor p = from_vector(Values{1, -2}).requires_grad(true);
@@ -130,7 +130,7 @@ TEST(LectureOptimizers, FlopsOfASmallTrainingStep) {
   EXPECT_EQ(flops(x.requires_grad(true)), Count(432));
 }
 
-// --- training -----------------------------------------------------------------------------------
+// --- training ---
 
 struct Task {
   Tensor true_weights = arange(16).to(DType::f32);
@@ -207,7 +207,7 @@ TEST(LectureTraining, CompiledAgreesWithEager) {
     EXPECT_NEAR(compiled.losses[i], eager.losses[i], 1e-5 * eager.losses[i]);
 }
 
-// --- checkpoint ---------------------------------------------------------------------------------
+// --- checkpoint ---
 
 TEST(LectureTraining, CheckpointOfModelAndOptimizer) {
   manual_seed(1);

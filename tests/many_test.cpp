@@ -42,7 +42,7 @@ void every_nest_alone(Program& program) {
   for (std::size_t n = 0; n < program.nests.size(); ++n) program.groups.push_back({.first = n});
 }
 
-// --- what nests mean, in plain loops over floats -------------------------------------------------
+// --- what nests mean, in plain loops over floats ---
 
 class Meaning {
  public:
@@ -109,7 +109,7 @@ class Meaning {
   std::vector<int> shared_;
 };
 
-// --- random programs -----------------------------------------------------------------------------
+// --- random programs ---
 
 struct RandomProgram {
   Program program;
@@ -274,7 +274,7 @@ TEST(Many, RandomProgramsAsKernels) {
   }
 }
 
-// --- the update of an optimizer ------------------------------------------------------------------
+// --- the update of an optimizer ---
 
 /// For each tensor p += s · (m = 0.9 m + g), by way of a buffer for m that nothing else reads.
 Program update_of(std::int64_t tensors) {

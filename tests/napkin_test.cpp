@@ -72,7 +72,7 @@ TEST(BytesPerParameter, ByOptimizerAndDtypes) {
   EXPECT_EQ(bytes_per_parameter({Optimizer::adamw, DType::f64, DType::f64, DType::f64, false}), 32);
 }
 
-// --- a Transformer -------------------------------------------------------------------------------
+// --- a Transformer ---
 
 TEST(Transformer, ParametersOfGpt2) {
   const Parameters p = parameters(gpt2);

@@ -81,8 +81,7 @@ ErrorKind kind_of_save(const std::string& path, const Tensor& x, std::string* wh
   return ErrorKind::value;
 }
 
-// ---- What NumPy wrote
-// ----------------------------------------------------------------------------
+// --- What NumPy wrote ---
 
 const std::map<std::string, DType> dtypes = {
     {"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16}, {"i8", DType::i64},
@@ -185,8 +184,7 @@ TEST_F(Npy, RefusesOtherDtypesByName) {
   }
 }
 
-// ---- Saving
-// --------------------------------------------------------------------------------------
+// --- Saving ---
 
 TEST_F(Npy, SavesByteForByteWhatNumpyWrites) {
   if constexpr (std::endian::native != std::endian::little) GTEST_SKIP();
@@ -249,8 +247,7 @@ TEST_F(Npy, DtypesAndRanksThatNumpyLacks) {
   EXPECT_EQ(listing(), std::vector<std::string>{"most.npy"});
 }
 
-// ---- Mapping
-// -------------------------------------------------------------------------------------
+// --- Mapping ---
 
 TEST_F(Npy, MappedTensorsAreReadOnlyAndOutliveTheFile) {
   const Tensor x = from_vector(expected(DType::f64, 24), {4, 6});
@@ -281,8 +278,7 @@ TEST_F(Npy, UnalignedElementsAreNotMapped) {
   }
 }
 
-// ---- Headers
-// -------------------------------------------------------------------------------------
+// --- Headers ---
 
 TEST_F(Npy, HeaderVariants) {
   const std::string data(24, '\x01');
@@ -470,8 +466,7 @@ TEST_F(Npy, WhatIsNoFileCannotBeLoaded) {
   }
 }
 
-// ---- Writes that fail
-// ----------------------------------------------------------------------------
+// --- Writes that fail ---
 
 TEST_F(Npy, AFullDiskLeavesTheOldFileWhole) {
   const Tensor old = from_vector(expected(DType::f64, 24), {4, 6});

@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Optim, Figures,
                                          "adamw", "lamb"),
                          [](const auto& info) { return std::string(info.param); });
 
-// --- one of each, for what they share -----------------------------------------------------------
+// --- one of each, for what they share ---
 
 struct Kind {
   const char* name;
@@ -353,7 +353,7 @@ TEST_P(Optimizers, StateMadeInsideOfATraceIsAnError) {
   }
 }
 
-// --- groups -------------------------------------------------------------------------------------
+// --- groups ---
 
 TEST(Optim, GroupsHaveTheirOwnDecayAndRate) {
   const Tensor decayed = parameter({1}), plain = parameter({1}), slow = parameter({1});
@@ -378,7 +378,7 @@ TEST(Optim, AdamWDecaysOnlyWhereAsked) {
   EXPECT_NEAR(bias.item(), 2 - 0.1, 1e-15);
 }
 
-// --- state --------------------------------------------------------------------------------------
+// --- state ---
 
 TEST(Optim, StateIsNamedByParameter) {
   const Adam adam({parameter({1, 2}), parameter({3}, DType::bf16)});
@@ -420,7 +420,7 @@ TEST(Optim, AStateThatDoesNotFitChangesNothing) {
   EXPECT_EQ(values_of(optimizer), before);
 }
 
-// --- errors -------------------------------------------------------------------------------------
+// --- errors ---
 
 TEST(Optim, Errors) {
   const Tensor p = parameter({1, 2});
@@ -447,7 +447,7 @@ TEST(Optim, Errors) {
   expect_error(ErrorKind::shape, "skip has shape (2,)", [&] { optimizer.step(&vector); });
 }
 
-// --- gradient accumulation ----------------------------------------------------------------------
+// --- gradient accumulation ---
 
 TEST(Optim, MicroBatchesEqualOneLargeBatch) {
   manual_seed(7);

@@ -87,7 +87,7 @@ const std::map<std::string, DType> format_dtypes = {
     {"I8", DType::i8},     {"U64", DType::u64},        {"U32", DType::u32},
     {"U16", DType::u16},   {"U8", DType::u8},          {"BOOL", DType::boolean}};
 
-// ---- Reading -----------------------------------------------------------------------------------
+// --- Reading ---
 
 TEST_F(SafetensorsTest, ReadsWhatTheFormatSays) {
   // 1.0f and -2.0f, then 258 and -1, little-endian; any blanks and any order of keys.
@@ -166,7 +166,7 @@ TEST_F(SafetensorsTest, AnyNonzeroByteIsTrue) {
   EXPECT_EQ(bytes_of(file->tensors.at("x")), std::string("\0\1\1\1", 4));
 }
 
-// ---- Writing -----------------------------------------------------------------------------------
+// --- Writing ---
 
 TEST_F(SafetensorsTest, WritesWhatTheFormatSays) {
   const std::string path = scratch_.path("x.safetensors");
@@ -272,8 +272,7 @@ TEST_F(SafetensorsTest, AFullDiskLeavesTheOldFileWhole) {
   }
 }
 
-// ---- Rules, broken one by one
-// --------------------------------------------------------------------
+// --- Rules, broken one by one ---
 
 TEST_F(SafetensorsTest, HeaderLengths) {
   expect_refused("", "fewer than 8 bytes");
@@ -437,7 +436,7 @@ TEST_F(SafetensorsTest, DepthCostsNothing) {
   }
 }
 
-// ---- Damage ------------------------------------------------------------------------------------
+// --- Damage ---
 
 /// A file in which most kinds of bytes occur.
 std::string some_file() {

@@ -25,7 +25,7 @@ using ein::Shape;
 using ein::size_c;
 using ein::Tensor;
 
-// --- the types of results ----------------------------------------
+// --- the types of results ---
 
 /// The type is the one expected, and what it says is true of the tensor.
 template <class Expected, class Result>
@@ -302,7 +302,7 @@ TEST(TypedResultsOfRandomPatterns, AreTrue) {
   }
 }
 
-// --- conversions ----------------------------------------
+// --- conversions ---
 
 template <class Type>
 void expect_error(const Tensor& x, ErrorKind kind, const std::string& text) {
@@ -443,7 +443,7 @@ TEST(TypedConversion, Assigns) {
   EXPECT_EQ(x.shape(), (Shape{4, 5}));
 }
 
-// --- scopes ----------------------------------------
+// --- scopes ---
 
 TEST(TypedScope, WithoutOneConversionsShareNothing) {
   EXPECT_TRUE(converts<Float<"batch">>(ones({2})));
@@ -524,7 +524,7 @@ TEST(TypedScope, VariadicNames) {
   EXPECT_FALSE(converts<Float<"*batch c">>(ones({2, 4})));
 }
 
-// --- as tensors ----------------------------------------
+// --- as tensors ---
 
 float sum_of(const Tensor& x) { return ein::reduce(x, "... ->", "sum").item<float>(); }
 std::int64_t rows_of(const Float<"rows columns">& x) { return x.shape()[0]; }

@@ -114,7 +114,7 @@ std::string table_of(const Bill& bill) {
   return (bill.title.empty() ? "" : bill.title + "\n") + table.text();
 }
 
-// --- graphs --------------------------------------------------------------------------------------
+// --- graphs ---
 
 /// The call on operands made up for the pattern, where no shapes are given: axes have the size 2
 /// where --axis says nothing, and an ellipsis is one of them. A formula does not depend on sizes.
@@ -173,7 +173,7 @@ std::string operand_list(const std::vector<OperandType>& operands, const Graph& 
   return list;
 }
 
-// --- the device ----------------------------------------------------------------------------------
+// --- the device ---
 
 /// The device of the options, or none when they name none.
 std::optional<Hardware> device_of(const CostWords& words, DType dtype, TensorCores units) {
@@ -232,7 +232,7 @@ std::string limit_text(const Limit& limit, DType dtype, TensorCores units) {
   return table.text();
 }
 
-// --- the command ---------------------------------------------------------------------------------
+// --- the command ---
 
 std::string json_of(const CostWords& words, const std::vector<Bill>& bills,
                     const std::optional<Cost>& run, const std::optional<Limit>& limit) {

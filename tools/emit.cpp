@@ -52,7 +52,7 @@ std::string emit_graph(const Graph& graph) {
   return output + "\n";
 }
 
-// --- kernels -------------------------------------------------------------------------------------
+// --- kernels ---
 
 constexpr const char* nothing_to_do =
     "no kernel: the results are empty, or views of the operands\n";
@@ -89,7 +89,7 @@ std::string emit_cubin(const Kernels& kernels, const EmitWords& words) {
          (words.output.empty() ? "" : " in " + words.output) + "\n" + ResourceTable::units + "\n";
 }
 
-// --- the command ---------------------------------------------------------------------------------
+// --- the command ---
 
 std::string emit(const EmitWords& words) {
   const std::string& form = words.form;

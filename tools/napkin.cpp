@@ -31,7 +31,7 @@ Count count_of(const std::string& option, const std::string& word) {
   return Count(whole_number(option, word));
 }
 
-// --- train ---------------------------------------------------------------------------------------
+// --- train ---
 
 constexpr const char* train_examples = R"(Examples:
   ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024 --mfu 0.5
@@ -114,7 +114,7 @@ std::string train(const TrainWords& words) {
   return table.text();
 }
 
-// --- fit -----------------------------------------------------------------------------------------
+// --- fit ---
 
 constexpr const char* fit_examples = R"(Examples:
   ein napkin fit --device h100-sxm --count 8 --bytes-per-param 16
@@ -190,7 +190,7 @@ std::string fit(const FitWords& words) {
   return table.text();
 }
 
-// --- transformer ---------------------------------------------------------------------------------
+// --- transformer ---
 
 constexpr const char* transformer_examples = R"(Examples:
   ein napkin transformer --layers 12 --width 768 --heads 12 --vocab 50257 --context 1024
@@ -314,7 +314,7 @@ std::string transformer(const TransformerWords& words) {
                     : transformer_text(model, batch, recipe);
 }
 
-// --- the command ---------------------------------------------------------------------------------
+// --- the command ---
 
 void add_device(CLI::App& command, std::string& device, std::string& count) {
   add_word(command, "--device", device, "h100-sxm, a100-40gb, t4, cpu ...")->type_name("DEVICE");

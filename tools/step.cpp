@@ -65,7 +65,7 @@ Tensor tokens(const StepWords& words, Device device) {
   return (rand(shape) * static_cast<double>(words.vocab_size)).to(DType::i64).to(device);
 }
 
-// --- kernels -------------------------------------------------------------------------------------
+// --- kernels ---
 
 codegen::Units units_of(const StepWords& words, const codegen::Target& target, std::size_t most) {
   training::Step step = step_of(words);
@@ -118,7 +118,7 @@ std::string emit_cubin(const StepWords& words, const codegen::Target& target) {
          (words.output.empty() ? "" : " in " + words.output) + "\n" + ResourceTable::units + "\n";
 }
 
-// --- time ----------------------------------------------------------------------------------------
+// --- time ---
 
 std::string time(const StepWords& words) {
   const Device device = words.options.device;
@@ -181,7 +181,7 @@ std::string time(const StepWords& words) {
   return table.text();
 }
 
-// --- the command ---------------------------------------------------------------------------------
+// --- the command ---
 
 std::string run(StepWords& words) {
   words.numbers.read();

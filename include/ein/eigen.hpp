@@ -120,8 +120,7 @@ using with_const = std::conditional_t<std::is_const_v<T>, const Plain, Plain>;
 
 }  // namespace detail
 
-// ---- From Eigen
-// ----------------------------------------------------------------------------------
+// --- From Eigen ---
 
 /// A dense Eigen object over scalars that ein has: Matrix, Array, Map, Ref, a block or an
 /// expression.
@@ -163,8 +162,7 @@ Tensor from_eigen(E&& x) {
   }
 }
 
-// ---- To Eigen
-// ------------------------------------------------------------------------------------
+// --- To Eigen ---
 
 template <EigenScalar T>
 using EigenMatrixMap = Eigen::Map<

@@ -43,7 +43,7 @@ using NamedPattern2 = PatternFor<Op, Types<Tensor, Tensor>, S...>;
 
 }  // namespace detail
 
-// --- softmax -------------------------------------------------------------------------------------
+// --- softmax ---
 
 /// exp(x) / Σ exp(x), the sum over the axes in brackets: `softmax(x, "b h q [k]")`. -inf gives 0;
 /// where all are -inf, NaN. Errors: kind dtype unless x is floating-point.
@@ -51,7 +51,7 @@ Tensor softmax(const Tensor& x, const detail::NamedPattern1<Operation::softmax>&
 /// log softmax(x), without rounding of small probabilities to 0.
 Tensor log_softmax(const Tensor& x, const detail::NamedPattern1<Operation::log_softmax>& pattern);
 
-// --- norms ---------------------------------------------------------------------------------------
+// --- norms ---
 
 /// (x - mean) / √(variance + eps) · weight + bias over the axes in brackets (Ba, Kiros, Hinton
 /// 2016; the variance is the population's): `layer_norm(x, weight, bias, "b s [c]")`. weight and
@@ -68,7 +68,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight,
 Tensor rms_norm(const Tensor& x, const detail::NamedPattern1<Operation::rms_norm>& pattern,
                 double eps = 1e-6);
 
-// --- order ---------------------------------------------------------------------------------------
+// --- order ---
 
 /// The i64 position of the greatest element along the axis in brackets, which the result lacks:
 /// `argmax(x, "b [v]")`. Of equal elements the first; NaN counts as the greatest. An Error of kind
@@ -105,7 +105,7 @@ Sorted sort(const Tensor& x, const detail::NamedPattern1<Operation::sort>& patte
 Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pattern,
              std::int64_t k);
 
-// --- positions -----------------------------------------------------------------------------------
+// --- positions ---
 //
 // Positions are integers of any dtype; an Error of kind `value` for one that is not from 0 to the
 // axis's size - 1.
@@ -188,7 +188,7 @@ Tensor one_hot(const Tensor& positions,
 Tensor one_hot(const Tensor& positions, const detail::NamedPattern1<Operation::one_hot>& pattern,
                DType dtype = DType::f32);
 
-// --- losses --------------------------------------------------------------------------------------
+// --- losses ---
 
 /// The mean of log Σ exp(logits) - logits[target], the sum over the axis in brackets, along which
 /// the targets (integers) are positions: a tensor without axes. With an arrow the losses are
@@ -202,7 +202,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
 /// The mean of (a - b)². An Error of kind `shape` unless the shapes are equal.
 Tensor mse_loss(const Tensor& a, const Tensor& b);
 
-// --- training ------------------------------------------------------------------------------------
+// --- training ---
 
 /// Each element is 0 with probability p, else divided by 1 - p (Srivastava et al. 2014), with the
 /// next stream of random numbers. An Error of kind `value` unless 0 <= p < 1.

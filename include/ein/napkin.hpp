@@ -12,7 +12,7 @@
 
 namespace ein::napkin {
 
-// --- a training run ------------------------------------------------------------------------------
+// --- a training run ---
 //
 // Errors of these functions are of kind `value`, for numbers that are not positive and finite.
 
@@ -35,7 +35,7 @@ double flops_in(double seconds, const Fleet& fleet);
 double short_rule_seconds(double parameters, double tokens, double devices, double peak);
 double dollars(double seconds, double devices, double dollars_per_device_hour);
 
-// --- what fits -----------------------------------------------------------------------------------
+// --- what fits ---
 
 /// Tensors of the parameters' shape that it keeps: none, 1 (momentum, AdaGrad, RMSProp) or 2
 /// (AdamW).
@@ -59,7 +59,7 @@ std::int64_t bytes_per_parameter(const Recipe& recipe);
 /// take memory too.
 double largest_model(double devices, double memory_bytes, double bytes_per_parameter);
 
-// --- a Transformer -------------------------------------------------------------------------------
+// --- a Transformer ---
 
 /// A decoder as GPT-2 is built: learned positions, norms before attention and MLP and at the end,
 /// each with a weight. Functions throw an Error of kind `value` for sizes that are not positive, or

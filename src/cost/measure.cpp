@@ -217,7 +217,7 @@ std::string processor_model() {
   return "unknown processor";
 }
 
-// --- the file ------------------------------------------------------------------------------------
+// --- the file ---
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;

@@ -27,7 +27,7 @@ constexpr int permute_bytes(int element) {
   return element >= narrowest ? vector_bytes : 16;
 }
 
-// ---- vectors ------------------------------------------------------------------------------------
+// --- vectors ---
 
 // Cells of 16 and 32 bytes move as several of 8.
 template <int element>
@@ -80,7 +80,7 @@ template <bool streaming = false, class V>
   __builtin_prefetch(reinterpret_cast<const void*>(at), 1, 3);
 }
 
-// ---- runs: cells of any number of bytes ---------------------------------------------------------
+// --- runs: cells of any number of bytes ---
 
 template <int bytes>
 [[gnu::always_inline]] inline void copy_exactly(std::byte* dst, const std::byte* src) {
@@ -183,7 +183,7 @@ BoxKernel runs_kernel(int64_t run) {
   return copy_runs<LongRun>;
 }
 
-// ---- single elements of a power of two bytes ----------------------------------------------------
+// --- single elements of a power of two bytes ---
 
 template <int element>
 void copy_elements(std::byte* dst, const std::byte* src, const CopyBox& given) {
@@ -241,7 +241,7 @@ void fill_runs(std::byte* dst, const std::byte* src, const CopyBox& given) {
   }
 }
 
-// ---- transposes in registers --------------------------------------------------------------------
+// --- transposes in registers ---
 
 // The compiler would keep the addresses of all rows, which are more than there are registers.
 template <class P>
@@ -476,7 +476,7 @@ void transpose(std::byte* dst, const std::byte* src, const CopyBox& given) {
         : transpose_box<element, order, false>(dst, src, box);
 }
 
-// ---- two to four elements side by side ----------------------------------------------------------
+// --- two to four elements side by side ---
 
 // Lane k of the step that adds `added` to a result whose lane k is to be sources[which][at].
 constexpr int gather_index(int added, int which, int at, int total, int k) {
@@ -544,7 +544,7 @@ void copy_packed(std::byte* dst, const std::byte* src, const CopyBox& given) {
   if (at < length) advance.template operator()<false>(length - step);
 }
 
-// ---- choice of kernels --------------------------------------------------------------------------
+// --- choice of kernels ---
 
 template <Pack pack, int element, int count>
 constexpr void set_packed(CopyKernels& kernels) {

@@ -47,7 +47,7 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 
 }  // namespace
 
-// ---- planning -----------------------------------------------------------------------------------
+// --- planning ---
 
 // Sizes in bytes, measured on Zen 5. A tile covers at least `dst` bytes in a row of the destination
 // and `src` of the source, where there are as many.
@@ -328,7 +328,7 @@ void StridedCopy::plan_loops(int64_t total_bytes) {
   parts_ = std::clamp<int64_t>(total_bytes / part_bytes, 1, tiles_);
 }
 
-// ---- running ------------------------------------------------------------------------------------
+// --- running ---
 
 void StridedCopy::run(std::byte* dst, const std::byte* src, int64_t part) const {
   if (parts_ == 0) return;

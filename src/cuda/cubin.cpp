@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "words are read as the
 
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorKind::file, "cubin: " + what); }
 
-// --- ELF -----------------------------------------------------------------------------------------
+// --- ELF ---
 
 constexpr std::uint16_t machine_cuda = 190;      // EM_CUDA
 constexpr std::uint32_t type_symbols = 2;        // SHT_SYMTAB
@@ -134,7 +134,7 @@ class Elf {
   std::map<std::string_view, const Section*> by_name_;  // of sections with one name the first
 };
 
-// --- .nv.info ------------------------------------------------------------------------------------
+// --- .nv.info ---
 
 /// The attributes that are read, of the many that there are.
 enum Attribute : unsigned char {
@@ -174,7 +174,7 @@ int threads_of(const std::vector<std::uint32_t>& extents) {
   return static_cast<int>(threads);
 }
 
-// --- the log -------------------------------------------------------------------------------------
+// --- the log ---
 
 /// The number before `unit` in the line; nothing if there is none.
 std::optional<std::int64_t> number_before(std::string_view line, std::string_view unit) {

@@ -68,7 +68,7 @@ std::vector<Mark> NamedBuild::marks_of_brackets() const {
   return marks;
 }
 
-// --- axes ----------------------------------------------------------------------------------------
+// --- axes ---
 
 NamedValue NamedBuild::operand(std::size_t k) const {
   return {static_cast<ValueId>(k), solved_.reads[k]};
@@ -129,7 +129,7 @@ double NamedBuild::marked_elements() const {
   return elements;
 }
 
-// --- operations ----------------------------------------------------------------------------------
+// --- operations ---
 
 NamedValue NamedBuild::map(const std::vector<NamedValue>& inputs, const Ex& formula,
                            const Place& place, DType dtype, DType compute) {
