@@ -18,7 +18,9 @@
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/scheduled.hpp"
 #include "cpu/tile_epilogue.hpp"
+#include "schedule/choose.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein::host {
@@ -587,7 +589,7 @@ bool has_bf16_factors(const LoopNest& nest) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
-  if (is_better_reduced(nest)) return make_reduce_kernel(nest);
+  if (is_better_reduced(nest)) return make_kernel(choose_in_strips(nest, Target()));
 #if EIN_HAS_BF16_PRODUCTS
   if (nest.compute == DType::f32 && has_bf16_factors(nest))
     return std::make_unique<ContractKernel<float, bf16>>(nest);

@@ -53,15 +53,14 @@ std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
   if (nest.along == LoopNest::Along::argsort) return make_sort_kernel(nest);
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
   if (nest.sums_products()) return make_contract_kernel(nest);
-  if (nest.combine) return make_reduce_kernel(nest);
-  return make_map_kernel(nest);
+  throw std::logic_error("kernel: a nest that no engine is for");
 }
 
 namespace {
 
 bool is_one_engine(const Schedule& schedule) {
-  const std::vector<Schedule::Part>& parts = schedule.steps[0].parts;
-  return schedule.steps.size() == 1 && parts.size() == 1 && parts[0].whole;
+  return schedule.steps.size() == 1 && schedule.steps[0].parts.size() == 1 &&
+         schedule.steps[0].parts[0].whole;
 }
 
 Schedule verified_schedule(Schedule schedule, std::span<const Program::Buffer> buffers) {

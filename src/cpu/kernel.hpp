@@ -41,8 +41,6 @@ std::unique_ptr<Kernel> make_engine(const LoopNest& nest);
 // One maker per kind of nest.
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);  // is_copy() between equal dtypes
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);  // sums_products()
-std::unique_ptr<Kernel> make_reduce_kernel(const LoopNest& nest);    // combine
-std::unique_ptr<Kernel> make_map_kernel(const LoopNest& nest);       // no combine
 std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);    // is_gather()
 std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);   // is_scatter()
 std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);      // Along::scan

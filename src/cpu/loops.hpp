@@ -108,20 +108,6 @@ std::vector<std::size_t> axes_where(const LoopNest& nest, F&& keep) {
 
 inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
 
-/// Of the axes with `reduced` as given, the best to walk in strips: one that is contiguous in
-/// `operand`, else the longest.
-inline std::size_t strip_axis(const LoopNest& nest, bool reduced,
-                              const LoopNest::Operand& operand) {
-  std::size_t best = no_axis;
-  const auto score = [&](std::size_t a) {
-    return operand.strides[a] == 1 ? INT64_MAX : nest.axes[a].size;
-  };
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (nest.axes[a].reduced == reduced && (best == no_axis || score(a) >= score(best))) best = a;
-  }
-  return best;
-}
-
 /// An axis cut into pieces of `step`; no_axis counts as one of size 1.
 struct Cut {
   std::size_t axis = no_axis;
@@ -138,28 +124,6 @@ inline Cut cut(const LoopNest& nest, std::size_t axis, std::int64_t step) {
   return axis == no_axis ? Cut{}
                          : Cut{axis, nest.axes[axis].size,
                                std::min(step, std::max<std::int64_t>(1, nest.axes[axis].size))};
-}
-
-/// Where `inner` is too short for a strip of up to `longest` elements to be worth its overhead:
-/// another axis, whose points then make the rows of a strip; no_axis if there is none. Of the axes
-/// that make a strip long enough it is the one most contiguous in `operand`.
-inline std::size_t row_axis(const LoopNest& nest, std::size_t inner,
-                            const LoopNest::Operand& operand, std::int64_t longest) {
-  if (inner == no_axis || nest.axes[inner].size > longest / 2) return no_axis;
-  const std::int64_t length = std::max<std::int64_t>(1, nest.axes[inner].size);
-  const auto elements = [&](std::size_t a) {
-    return std::min(nest.axes[a].size, longest / length) * length;
-  };
-  const auto is_better = [&](std::size_t a, std::size_t b) {
-    const std::int64_t enough = longest / 4;
-    if (elements(a) < enough || elements(b) < enough) return elements(a) > elements(b);
-    return operand.strides[a] < operand.strides[b];
-  };
-  std::size_t best = no_axis;
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a != inner && nest.axes[a].size > 1 && (best == no_axis || is_better(a, best))) best = a;
-  }
-  return best;
 }
 
 /// Pieces of about this many elements go to the thread pool.

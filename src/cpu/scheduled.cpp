@@ -8,6 +8,7 @@
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
+#include "cpu/strip_rows.hpp"
 #include "nest/combine.hpp"
 #include "tensor/small_array.hpp"
 
@@ -289,9 +290,11 @@ class ScheduledKernel final : public Kernel {
     Schedule::Rows rows;
     std::optional<Schedule::Product> product;
     std::unique_ptr<RowsCode> code;
+    std::unique_ptr<const StripRows> strips;
     std::unique_ptr<Kernel> whole;
     std::size_t inside;
     Schedule::Pieces pieces;
+    bool asks_index = false;
   };
   struct Step {
     std::vector<Schedule::Loop> loops;
@@ -332,12 +335,16 @@ class ScheduledKernel final : public Kernel {
           operand.buffer = static_cast<int>(o);
           operand.offset = 0;
         }
-        of.whole = step.loops.empty() ? make_engine(nest) : host::make_kernel(nest);
+        of.whole = host::make_kernel(nest);
         most = std::max(most, aligned_bytes(of.whole->workspace_bytes(1)));
+      } else if (part.rows.in_strips) {
+        of.strips = StripRows::make(part);
       } else if (!part.product) {
         of.code = std::make_unique<RowsCode>(step, part);
         is_ready_ &= of.code->is_ready();
       }
+      for (const Schedule::RowNest& nest : part.rows.nests)
+        of.asks_index |= asks_index(nest.body) || asks_index(nest.epilogue);
       result.parts.push_back(std::move(of));
     }
     result.thread_bytes = (uses_scratch ? thread_scratch_ : 0) + most;
@@ -404,15 +411,23 @@ class ScheduledKernel final : public Kernel {
       return part.whole->run(
           {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
     }
-    SmallArray<std::int64_t, 16> index(part.rows.axes.size());
+    SmallArray<std::int64_t, 16> index(part.asks_index ? part.rows.axes.size() : 0);
     for (std::size_t a = 0; a < index.size(); ++a) {
       const int loop = part.rows.axes[a].loop;
       index[a] = loop < 0 ? 0
                           : step.loops[static_cast<std::size_t>(loop)].first(
                                 pieces[static_cast<std::size_t>(loop)]);
     }
-    part.code->run(places, count(step, part.rows.rows, pieces),
-                   count(step, part.rows.length, pieces), index.data());
+    const std::int64_t rows = count(step, part.rows.rows, pieces),
+                       length = count(step, part.rows.length, pieces);
+    if (part.code) return part.code->run(places, rows, length, index.data());
+    const PlaceOf& place = part.places[part.rows.nests[0].output];
+    part.strips->run({{places.data(), places.size()},
+                      rows,
+                      length,
+                      {index.data(), index.size()},
+                      place.offset + address(place.buffer, run, memory),
+                      run.random});
   }
 
   static void run_product(const Step& step, const PartOf& part, Pieces& pieces, Addresses& places) {

@@ -28,7 +28,7 @@ class StripExpr {
   /// Where a strip's elements come from: for each input the address of the first and the step to
   /// the next, in elements; the first value of each axis index with its step; and the output
   /// position. A strip may be several rows of `row_length` elements, `row_steps` apart; 0 means
-  /// that it is one row, as it must be for an expression that draws().
+  /// that it is one row, as it must be for an expression with random numbers.
   struct Place {
     std::span<const std::byte* const> inputs;
     std::span<const std::int64_t> steps;
@@ -43,8 +43,6 @@ class StripExpr {
   };
 
   const ScalarExpr& expr() const { return expr_; }
-  /// Whether it has random numbers, which depend on the output position.
-  bool draws() const;
   /// Whether its value is input 0, and needs no conversion.
   bool is_plain_input() const;
 

@@ -6,125 +6,40 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "nest/combine.hpp"
 #include "schedule/rows_of.hpp"
+#include "schedule/steps.hpp"
 
 namespace ein {
 namespace {
 
 using Operand = LoopNest::Operand;
 
-constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
-
 bool is_empty(const LoopNest& nest) {
   return std::any_of(nest.axes.begin(), nest.axes.end(),
                      [](const auto& axis) { return axis.size == 0; });
 }
 
-std::int64_t points_of(const LoopNest& nest) {
-  std::int64_t points = 1;
-  for (const LoopNest::NestAxis& axis : nest.axes) points *= axis.size;
-  return points;
-}
-
-/// A reduction over so few points that it is a map of as many inputs as there are points.
-std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target) {
-  if (!nest.combine || draws(nest.body)) return std::nullopt;
-  std::int64_t points = 1;
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (!nest.axes[a].reduced) continue;
-    if (nest.axes[a].size == 0 || nest.axes[a].size > target.most_window_points ||
-        asks_index(nest.body, a))
-      return std::nullopt;
-    points *= nest.axes[a].size;
-  }
-  const std::size_t inputs = nest.inputs.size();
-  if (points > target.most_window_points ||
-      points * static_cast<std::int64_t>(inputs) > target.most_window_inputs)
-    return std::nullopt;
-  // A point's inputs, which begin `at` those of all points.
-  const auto renumbered = [](std::size_t count, std::size_t at) {
-    std::vector<ScalarExpr> result;
-    for (std::size_t i = 0; i < count; ++i) result.push_back(Ex::input(static_cast<int>(at + i)));
-    return result;
-  };
-  LoopNest map = nest;
-  map.inputs.clear();
-  map.combine.reset();
-  for (LoopNest::NestAxis& axis : map.axes) {
-    if (axis.reduced) axis = {axis.name, 1};
-  }
-  for (std::int64_t point = 0; point < points; ++point) {
-    const ScalarExpr value = substitute(nest.body, renumbered(inputs, map.inputs.size()));
-    map.body =
-        point == 0
-            ? value
-            : ScalarExpr(Ex::apply(scalar_op(*nest.combine), Ex::of(map.body), Ex::of(value)));
-    for (const Operand& input : nest.inputs) {
-      map.inputs.push_back(input);
-      std::int64_t left = point;
-      for (std::size_t a = nest.axes.size(); a-- > 0;) {
-        if (!nest.axes[a].reduced) continue;
-        map.inputs.back().offset += left % nest.axes[a].size * input.strides[a];
-        left /= nest.axes[a].size;
-      }
-    }
-  }
-  if (!nest.epilogue.steps.empty()) {
-    // Input 0 is the combined value, also where a constant was combined, which has no input.
-    std::vector<ScalarExpr> values = renumbered(std::max<std::size_t>(inputs, 1), 0);
-    values[0] = map.body;
-    map.body = substitute(nest.epilogue, values);
-    map.epilogue = {};
-  }
-  simplify(map);
-  return map;
-}
-
 class Chooser {
  public:
-  Chooser(const LoopNest& nest, const Target& target) : target_(target) {
-    for (const Operand& input : nest.inputs) note(input);
-    note(nest.output);
-  }
+  Chooser(const LoopNest& nest, const Target& target) : target_(target), steps_(nest, target) {}
 
   Schedule run(const LoopNest& nest) {
     // Copies, products and what positions or order matter to have engines of their own.
     const bool is_plain = !nest.is_gather() && !nest.is_scatter() &&
                           nest.along == LoopNest::Along::nothing && !nest.sums_products() &&
                           !(nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype);
-    if (!is_plain || is_empty(nest)) {
-      append_whole(nest);
+    if (!is_plain) {
+      steps_.add_whole(nest);
+    } else if (is_empty(nest)) {
+      steps_.add_strips(nest);
     } else if (!append_rows(nest)) {
       const auto turned = turn(nest);
-      if (!turned)
-        append_whole(nest);
-      else if (!append_rows(*turned))
-        append_whole(*turned);
+      if (!turned || !append_rows(*turned)) steps_.add_strips(turned ? *turned : nest);
     }
-    return std::move(schedule_);
+    return std::move(steps_).take();
   }
 
  private:
-  void note(const Operand& operand) {
-    schedule_.buffers = std::max(schedule_.buffers, static_cast<std::size_t>(operand.buffer) + 1);
-  }
-
-  int add_scratch(std::int64_t elements, DType dtype) {
-    schedule_.scratch.push_back({elements, dtype});
-    return static_cast<int>(schedule_.buffers + schedule_.scratch.size() - 1);
-  }
-
-  void append_whole(const LoopNest& nest) {
-    Schedule::Part part;
-    part.whole = nest;
-    for (const Operand& input : nest.inputs)
-      part.places.push_back({.buffer = input.buffer, .dtype = input.dtype, .offset = input.offset});
-    part.places.push_back(
-        {.buffer = nest.output.buffer, .dtype = nest.output.dtype, .offset = nest.output.offset});
-    schedule_.steps.push_back({{}, {std::move(part)}});
-  }
-
   /// By the target's code for rows, if it has what the nest needs and the nest's operands lie so.
   bool append_rows(const LoopNest& nest) {
     if (!is_for_rows(nest, target_)) return false;
@@ -159,161 +74,20 @@ class Chooser {
     if (nest.combine && (length > target_.longest_combined_row ||
                          (rows < target_.least_rows && length > target_.elements_per_unit)))
       return append_pieces(nest, along);
-    Schedule::Step step;
-    std::vector<std::size_t> looped;  // axes
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (a == along || a == row) continue;
-      looped.push_back(a);
-      step.loops.push_back({nest.axes[a].name, nest.axes[a].size});
-    }
-    Schedule::Rows rows_of;
-    rows_of.length = {length};
-    if (row != no_axis) {
-      looped.push_back(row);
-      step.loops.push_back(
-          {nest.axes[row].name, nest.axes[row].size,
-           std::min(nest.axes[row].size,
-                    std::max<std::int64_t>(1, target_.elements_per_unit / length))});
-      rows_of.rows = {step.loops.back().block, static_cast<int>(looped.size()) - 1};
-    } else if (!nest.combine) {
-      looped.push_back(along);
-      step.loops.push_back(
-          {nest.axes[along].name, length, std::min(length, target_.elements_per_unit)});
-      rows_of.length = {step.loops.back().block, static_cast<int>(looped.size()) - 1};
-    }
-    Schedule::RowNest row_nest{.output = nest.inputs.size(),
-                               .body = nest.body,
-                               .combine = nest.combine,
-                               .epilogue = nest.epilogue};
-    Schedule::Part part;
-    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
-      const Operand& operand = nest.operand(o);
-      const bool is_result = o == nest.inputs.size() && nest.combine;
-      part.places.push_back(place(operand, step, looped));
-      part.places.back().row_step = row == no_axis ? 0 : operand.strides[row];
-      part.places.back().step = is_result ? 0 : operand.strides[along];
-      if (o < nest.inputs.size()) row_nest.inputs.push_back(o);
-    }
-    rows_of.axes = axes_of(nest, looped, row, along);
-    rows_of.nests = {std::move(row_nest)};
-    part.rows = std::move(rows_of);
-    step.parts = {std::move(part)};
-    schedule_.steps.push_back(std::move(step));
+    Walk walk{.along = along, .length = length, .row = row};
+    if (row != no_axis)
+      walk.rows = std::min(nest.axes[row].size,
+                           std::max<std::int64_t>(1, target_.elements_per_unit / length));
+    else if (!nest.combine)
+      walk.length = std::min(length, target_.elements_per_unit);
+    steps_.add(nest, nest.output, walk);
     return true;
   }
 
-  /// Where an operand's pieces of the loops begin.
-  static Schedule::Place place(const Operand& operand, const Schedule::Step& step,
-                               const std::vector<std::size_t>& looped) {
-    Schedule::Place place{
-        .buffer = operand.buffer, .dtype = operand.dtype, .offset = operand.offset};
-    for (std::size_t l = 0; l < looped.size(); ++l)
-      place.strides.push_back(operand.strides[looped[l]] * step.loops[l].block);
-    return place;
-  }
-
-  static std::vector<Schedule::Rows::Axis> axes_of(const LoopNest& nest,
-                                                   const std::vector<std::size_t>& looped,
-                                                   std::size_t row, std::size_t along) {
-    std::vector<Schedule::Rows::Axis> axes(nest.axes.size());
-    for (std::size_t l = 0; l < looped.size(); ++l) axes[looped[l]].loop = static_cast<int>(l);
-    if (row != no_axis) axes[row].is_row = true;
-    if (along != no_axis) axes[along].is_along = true;
-    return axes;
-  }
-
-  /// One step combines pieces of an axis, and those behind it what the pieces give. The axis is
-  /// walked as the row (`columns` none), or as rows of the axis `columns`.
-  void append_partials(const LoopNest& nest, std::size_t cut, std::int64_t length,
-                       std::size_t columns, std::int64_t columns_in_unit) {
-    Schedule::Step step;
-    std::vector<std::size_t> looped;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (a == cut || a == columns) continue;
-      looped.push_back(a);
-      step.loops.push_back({nest.axes[a].name, nest.axes[a].size});
-    }
-    Schedule::Rows rows;
-    if (columns != no_axis) {
-      looped.push_back(columns);
-      step.loops.push_back({nest.axes[columns].name, nest.axes[columns].size, columns_in_unit});
-      rows.length = {columns_in_unit, static_cast<int>(looped.size()) - 1};
-    }
-    looped.push_back(cut);
-    step.loops.push_back({nest.axes[cut].name, nest.axes[cut].size, length});
-    (columns == no_axis ? rows.length : rows.rows) = {length, static_cast<int>(looped.size()) - 1};
-    const std::int64_t pieces = step.loops.back().pieces();
-    const bool is_done = pieces == 1 && nest.epilogue.steps.empty() &&
-                         nest.output.dtype == DType::f32 &&
-                         (columns == no_axis || nest.output.strides[columns] == 1);
-
-    // What the pieces give, with the columns innermost and the pieces next to them.
-    Operand partial{.buffer = is_done ? nest.output.buffer : -1,
-                    .dtype = DType::f32,
-                    .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
-    if (is_done) {
-      partial = nest.output;
-    } else {
-      std::int64_t stride = 1;
-      const auto lay = [&](std::size_t axis, std::int64_t size) {
-        partial.strides[axis] = stride;
-        stride *= size;
-      };
-      if (columns != no_axis) lay(columns, nest.axes[columns].size);
-      lay(cut, pieces);
-      for (std::size_t a = nest.axes.size(); a-- > 0;) {
-        if (a != cut && a != columns) lay(a, nest.axes[a].size);
-      }
-      partial.buffer = add_scratch(stride, DType::f32);
-    }
-
-    Schedule::Part part;
-    Schedule::RowNest row_nest{
-        .output = nest.inputs.size(),
-        .body = nest.body,
-        .combine = nest.combine,
-        .over = columns == no_axis ? Schedule::Over::row : Schedule::Over::rows};
-    for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
-      const Operand& input = nest.inputs[i];
-      part.places.push_back(place(input, step, looped));
-      part.places.back().row_step = columns == no_axis ? 0 : input.strides[cut];
-      part.places.back().step = input.strides[columns == no_axis ? cut : columns];
-      row_nest.inputs.push_back(i);
-    }
-    part.places.push_back(place(partial, step, looped));
-    part.places.back().strides.back() =
-        is_done ? 0 : partial.strides[cut];  // a piece is one result
-    part.places.back().step = columns == no_axis ? 0 : 1;
-    rows.axes = axes_of(nest, looped, columns == no_axis ? no_axis : cut,
-                        columns == no_axis ? cut : columns);
-    rows.nests = {std::move(row_nest)};
-    part.rows = std::move(rows);
-    step.parts = {std::move(part)};
-    schedule_.steps.push_back(std::move(step));
-    if (is_done) return;
-
-    LoopNest join = nest;
-    join.joins = true;
-    join.axes[cut].size = pieces;
-    join.body = Ex::input(0);
-    if (join.inputs.empty()) join.inputs.emplace_back();
-    for (Operand& input : join.inputs) input.strides.resize(nest.axes.size());
-    for (Operand& input : join.inputs) input.strides[cut] = 0;
-    join.inputs[0] = partial;
-    if (pieces == 1) {
-      if (!nest.epilogue.steps.empty()) join.body = nest.epilogue;
-      join.epilogue = {};
-      join.combine.reset();
-      join.axes[cut].reduced = false;
-      join.output.strides[cut] = 0;
-    }
-    if (!(columns == no_axis || pieces == 1 ? append_along(join, 0) : append_down(join, 0)))
-      append_whole(join);
-  }
-
   bool append_pieces(const LoopNest& nest, std::size_t along) {
-    append_partials(nest, along, std::min(nest.axes[along].size, target_.elements_per_unit / 2),
-                    no_axis, 1);
+    const std::int64_t length = std::min(nest.axes[along].size, target_.elements_per_unit / 2);
+    const auto join = steps_.add_partials(nest, along, {.along = along, .length = length});
+    if (join && !append_along(*join, 0)) steps_.add_strips(*join);
     return true;
   }
 
@@ -344,8 +118,14 @@ class Chooser {
     const std::int64_t rows_in_unit =
         std::clamp(4 * target_.elements_per_unit / columns_in_unit, target_.least_rows_in_unit,
                    target_.most_rows_in_unit);
-    append_partials(nest, cut, std::min(nest.axes[cut].size, rows_in_unit), columns,
-                    columns_in_unit);
+    const auto join = steps_.add_partials(nest, cut,
+                                          {.along = columns,
+                                           .length = columns_in_unit,
+                                           .row = cut,
+                                           .rows = std::min(nest.axes[cut].size, rows_in_unit),
+                                           .over = Schedule::Over::rows});
+    if (join && !(join->combine ? append_down(*join, 0) : append_along(*join, 0)))
+      steps_.add_strips(*join);
     return true;
   }
 
@@ -366,11 +146,7 @@ class Chooser {
     if (cut == no_axis || columns == no_axis || asks_index(nest.body)) return false;
     const std::int64_t width = nest.axes[columns].size, rows = nest.axes[cut].size;
     bool moves = false;
-    const auto is_read = [&](std::size_t i) {
-      return std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& s) {
-        return s.op == ScalarOp::input && static_cast<std::size_t>(s.which) == i;
-      });
-    };
+    const auto is_read = [&](std::size_t i) { return reads(nest.body, i); };
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
       const Operand& input = nest.inputs[i];
       const std::int64_t step = input.strides[columns];
@@ -389,15 +165,11 @@ class Chooser {
 
     // All the rows that are left to reduce, beside each other: `fold` of them, then those left
     // over.
-    Operand sums{.dtype = DType::f32, .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
-    sums.strides[columns] = 1;
-    std::int64_t stride = (fold + left) * width;
+    std::vector<std::pair<std::size_t, std::int64_t>> laid{{columns, (fold + left) * width}};
     for (std::size_t a = nest.axes.size(); a-- > 0;) {
-      if (a == columns || a == cut) continue;
-      sums.strides[a] = stride;
-      stride *= nest.axes[a].size;
+      if (a != columns && a != cut) laid.push_back({a, nest.axes[a].size});
     }
-    sums.buffer = add_scratch(stride, DType::f32);
+    Operand sums = steps_.scratch(DType::f32, nest.axes.size(), laid);
 
     LoopNest folded = nest;
     folded.epilogue = {};
@@ -420,20 +192,10 @@ class Chooser {
       for (Operand& input : rest.inputs) input.offset += folded_rows * input.strides[cut];
       rest.output = sums;
       rest.output.offset = fold * width;
-      if (!append_along(rest, 0)) append_whole(rest);
+      if (!append_along(rest, 0)) steps_.add_strips(rest);
     }
-    LoopNest join = nest;
-    join.joins = true;
-    join.axes[cut].size = fold + left;
-    join.body = Ex::input(0);
-    if (join.inputs.empty()) join.inputs.emplace_back();
-    for (Operand& input : join.inputs) {
-      input.strides.resize(nest.axes.size());
-      input.strides[cut] = 0;
-    }
-    join.inputs[0] = sums;
-    join.inputs[0].strides[cut] = width;
-    append_whole(join);
+    sums.strides[cut] = width;
+    steps_.add_strips(joined(nest, sums, cut, fold + left));
     return true;
   }
 
@@ -454,47 +216,29 @@ class Chooser {
       const Operand& input = nest.inputs[i];
       if (!lies_across(nest, input, guide)) continue;
       if (!turned) turned = nest;
+      std::vector<std::pair<std::size_t, std::int64_t>> laid;
+      for (std::size_t k = order.size(); k-- > 0;) {
+        if (input.strides[order[k]] != 0) laid.push_back({order[k], nest.axes[order[k]].size});
+      }
+      const Operand now = steps_.scratch(input.dtype, nest.axes.size(), laid);
       LoopNest turning;
       turning.compute = nest.compute;
       turning.body = Ex::input(0);
-      Operand from = input, to{.dtype = input.dtype};
+      turning.output = now;
+      turning.output.strides.clear();
+      Operand from = input;
       from.strides.clear();
-      Operand now{.dtype = input.dtype, .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
-      std::int64_t stride = 1;
-      for (std::size_t k = order.size(); k-- > 0;) {
-        const std::size_t a = order[k];
-        if (input.strides[a] == 0) continue;
-        now.strides[a] = stride;
-        turning.axes.push_back({nest.axes[a].name, nest.axes[a].size});
+      for (const auto& [a, size] : laid) {
+        turning.axes.push_back({nest.axes[a].name, size});
         from.strides.push_back(input.strides[a]);
-        to.strides.push_back(stride);
-        stride *= nest.axes[a].size;
+        turning.output.strides.push_back(now.strides[a]);
       }
-      now.buffer = to.buffer = add_scratch(stride, input.dtype);
       turning.inputs = {from};
-      turning.output = to;
       simplify(turning);
-      append_whole(turning);
+      steps_.add_whole(turning);
       turned->inputs[i] = now;
     }
     return turned;
-  }
-
-  static std::int64_t elements_of(const LoopNest& nest, const Operand& operand) {
-    std::int64_t elements = 1;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (operand.strides[a] != 0) elements *= nest.axes[a].size;
-    }
-    return elements;
-  }
-
-  /// The operand whose order the others are to have: the result, or of a reduction the first of the
-  /// largest inputs. A small one stands still along axes that the large ones lie along.
-  static const Operand& guide_of(const LoopNest& nest) {
-    if (!nest.combine || nest.inputs.empty()) return nest.output;
-    return *std::max_element(
-        nest.inputs.begin(), nest.inputs.end(),
-        [&](const auto& a, const auto& b) { return elements_of(nest, a) < elements_of(nest, b); });
   }
 
   /// The axis along which an operand's neighbours lie; none where it has a single element.
@@ -520,7 +264,7 @@ class Chooser {
   }
 
   const Target& target_;
-  Schedule schedule_;
+  Steps steps_;
 };
 
 }  // namespace

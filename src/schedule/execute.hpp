@@ -308,13 +308,20 @@ class RowsRun {
 
   void run() {
     const std::int64_t rows = count(rows_.rows), length = count(rows_.length);
-    for (const Schedule::RowNest& nest : rows_.nests) {
-      if (!nest.combine || nest.over != Schedule::Over::rows) continue;
-      for (std::int64_t e = 0; e < length; ++e)
-        write(nest.output, 0, e, Reference::identity(*nest.combine));
+    // The rows combined so far, of nests that combine rows.
+    std::vector<std::vector<double>> so_far(rows_.nests.size());
+    for (std::size_t n = 0; n < so_far.size(); ++n) {
+      const Schedule::RowNest& nest = rows_.nests[n];
+      if (nest.combine && nest.over == Schedule::Over::rows)
+        so_far[n].assign(static_cast<std::size_t>(length), Reference::identity(*nest.combine));
     }
     for (std::int64_t row = 0; row < rows; ++row) {
-      for (const Schedule::RowNest& nest : rows_.nests) run(nest, row, nest.is_scalar ? 1 : length);
+      for (std::size_t n = 0; n < so_far.size(); ++n)
+        run(rows_.nests[n], row, rows_.nests[n].is_scalar ? 1 : length, so_far[n]);
+    }
+    for (std::size_t n = 0; n < so_far.size(); ++n) {
+      for (std::size_t e = 0; e < so_far[n].size(); ++e)
+        finish(rows_.nests[n], 0, static_cast<std::int64_t>(e), so_far[n][e]);
     }
   }
 
@@ -334,6 +341,12 @@ class RowsRun {
                   Reference::stored(part_.places[p].dtype, value));
   }
 
+  /// Of a result behind its nest's first, which random numbers follow.
+  std::size_t position(const Schedule::RowNest& nest, std::int64_t row, std::int64_t e) const {
+    return static_cast<std::size_t>(element(nest.output, row, e) -
+                                    part_.places[nest.output].offset);
+  }
+
   double evaluate(const Schedule::RowNest& nest, const ScalarExpr& expr, std::int64_t row,
                   std::int64_t e, std::optional<double> combined = {}) {
     std::vector<double> values(std::max<std::size_t>(1, nest.inputs.size()), 0.0);
@@ -349,25 +362,27 @@ class RowsRun {
                                             pieces_[static_cast<std::size_t>(axis.loop)]);
       index.push_back(at + (axis.is_row ? row : 0) + (axis.is_along ? e : 0));
     }
-    return Reference::evaluate(expr, DType::f32, values, index, 0, random_);
+    return Reference::evaluate(expr, rows_.compute, values, index, position(nest, row, e), random_);
   }
 
-  void run(const Schedule::RowNest& nest, std::int64_t row, std::int64_t length) {
-    const bool combines_row = nest.combine && nest.over == Schedule::Over::row;
-    std::optional<double> result;
+  void run(const Schedule::RowNest& nest, std::int64_t row, std::int64_t length,
+           std::vector<double>& so_far) {
+    double result = nest.combine ? Reference::identity(*nest.combine) : 0;
     for (std::int64_t e = 0; e < length; ++e) {
-      double value = evaluate(nest, nest.body, row, e);
-      if (combines_row) {
-        result = result ? Reference::combined(*nest.combine, *result, value) : value;
+      const double value = evaluate(nest, nest.body, row, e);
+      if (!nest.combine) {
+        write(nest.output, row, e, value);
         continue;
       }
-      if (nest.combine)
-        value = Reference::combined(*nest.combine, read(nest.output, row, e), value);
-      write(nest.output, row, e, value);
+      double& to = so_far.empty() ? result : so_far[static_cast<std::size_t>(e)];
+      to = Reference::combined(*nest.combine, to, Reference::taken(*nest.combine, value));
     }
-    if (combines_row)
-      write(nest.output, row, 0,
-            nest.epilogue.steps.empty() ? *result : evaluate(nest, nest.epilogue, row, 0, result));
+    if (nest.combine && so_far.empty()) finish(nest, row, 0, result);
+  }
+
+  void finish(const Schedule::RowNest& nest, std::int64_t row, std::int64_t e, double combined) {
+    write(nest.output, row, e,
+          nest.epilogue.steps.empty() ? combined : evaluate(nest, nest.epilogue, row, e, combined));
   }
 
   const Schedule::Step& step_;

@@ -69,7 +69,9 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
               show(schedule, step, part, p) + "\n";
     return text + indented(to_string(*part.whole), "  ");
   }
-  text += "  rows " + show(step, part.rows.rows) + " of " + show(step, part.rows.length) + "\n";
+  text += "  rows " + show(step, part.rows.rows) + " of " + show(step, part.rows.length);
+  if (part.rows.in_strips) text += " in strips of " + std::string(name(part.rows.compute));
+  text += "\n";
   for (const Schedule::RowNest& nest : part.rows.nests) {
     text += "    " + show(schedule, step, part, nest.output) + " = ";
     if (nest.combine)
@@ -235,6 +237,7 @@ class Verifier {
   void check_rows(const Step& step, const Schedule::Part& part) {
     const Schedule::Rows& rows = part.rows;
     require(!rows.nests.empty(), "rows without nests");
+    require(rows.in_strips || rows.compute == DType::f32, "code computes in f32");
     for (const Schedule::Extent& extent : {rows.rows, rows.length}) check_extent(step, extent);
     for (const Schedule::Rows::Axis& axis : rows.axes)
       require(axis.loop < static_cast<int>(step.loops.size()), "no such loop");
@@ -244,9 +247,9 @@ class Verifier {
       require(nest.output < part.places.size(), "no such place");
       const Place& output = part.places[nest.output];
       require(!nest.is_scalar || !nest.combine, "a single value is not combined");
-      require(!combines_rows || (output.row_step == 0 && nest.epilogue.steps.empty()),
-              "rows are combined into one row");
-      require(nest.epilogue.steps.empty() || combines_row, "an epilogue of what is not combined");
+      require(!combines_rows || output.row_step == 0, "rows are combined into one row");
+      require(nest.epilogue.steps.empty() || combines_row || (combines_rows && rows.in_strips),
+              "an epilogue of what is not combined");
       for (std::size_t p : nest.inputs) {
         require(p < part.places.size(), "no such place");
         check_read(part.places[p]);

@@ -62,8 +62,7 @@ struct Schedule {
   /// What a combination runs over.
   enum class Over : std::uint8_t {
     row,   ///< the elements of a row: one value, stored where the output's row begins
-    rows,  ///< the rows: a row of values. The output has row_step 0, and is the identity before the
-           ///< first row
+    rows,  ///< the rows: a row of values. The output has row_step 0
   };
   /// A nest over rows. Those of a part may read at a place what others wrote there before, in the
   /// same row.
@@ -73,14 +72,17 @@ struct Schedule {
     ScalarExpr body{};
     std::optional<Combine> combine{};
     Over over = Over::row;
-    ScalarExpr epilogue{};   // as in LoopNest; not where rows are combined
+    ScalarExpr epilogue{};   // as in LoopNest; of combined rows in strips alone
     bool is_scalar = false;  // one value for each row, from one value of each input
   };
-  /// Nests over the same rows, of f32 in registers: row after row, in each row nest after nest, all
-  /// elements side by side.
+  /// Nests over the same rows: row after row, in each row nest after nest, all elements side by
+  /// side. Code is made for them, in f32 in registers, or they are evaluated in strips: step after
+  /// step on about a thousand elements.
   struct Rows {
     Extent rows, length;
     std::vector<RowNest> nests;
+    bool in_strips = false;
+    DType compute = DType::f32;  // as in LoopNest
     /// Of the axes that expressions ask the index of: the loop that moves them from unit to unit,
     /// or -1; and whether they also move from row to row or along a row.
     struct Axis {

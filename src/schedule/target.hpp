@@ -7,8 +7,8 @@
 
 namespace ein {
 
-/// A target without functions has no code for rows: each nest is then left to an engine of its own.
-/// Sizes are in elements.
+/// A target without functions has no code for rows: maps and reductions are then evaluated in
+/// strips. Sizes are in elements.
 struct Target {
   /// Code for rows, in f32: the functions of an element and the combinations it has, whether it
   /// reads elements `step` apart along a row (or one value that holds for the row: step 0), and
@@ -21,13 +21,16 @@ struct Target {
   bool (*combines_together)(Combine) = nullptr;
   bool has_rows() const { return has != nullptr; }
 
-  std::int64_t lanes = 16;  // f32 in a register
+  std::int64_t lanes = 16;    // f32 in a register
+  std::int64_t strip = 1024;  // elements that are evaluated together, where there is no code
   std::int64_t line_bytes = 64;
 
   /// Fewer points are done before code is compiled for them.
   std::int64_t least_points = 2048;
-  /// Of a unit, about: fewer cost more in calls than they share out.
+  /// Of a unit, about: fewer cost more in calls than they share out. A reduction in strips that
+  /// would have fewer units than `few_units` is cut into at most `most_pieces`.
   std::int64_t elements_per_unit = 32768;
+  std::int64_t few_units = 16, most_pieces = 64;
   /// A reduction with fewer rows than this is cut into pieces of each row, so that several threads
   /// share it.
   std::int64_t least_rows = 8;

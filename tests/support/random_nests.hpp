@@ -26,6 +26,8 @@ inline Target small_target() {
   target.writes = [](DType dtype) { return is_floating(dtype); };
   target.combines_together = [](Combine combine) { return combine == Combine::sum; };
   target.lanes = 4;
+  target.strip = 16;
+  target.few_units = 3, target.most_pieces = 5;
   target.least_points = 8;
   target.elements_per_unit = 24;
   target.least_rows = 3;
@@ -65,7 +67,7 @@ struct NestMemory {
   }
   double value(int buffer, std::size_t element) const {
     const auto b = static_cast<std::size_t>(buffer);
-    float value;
+    double value;
     load_as(bytes[b].data() + element * size_of(dtypes[b]), dtypes[b], 1, &value, 1);
     return value;
   }
@@ -110,7 +112,7 @@ class RandomNest {
     nest.output = operand(order, false, true);
     const int axis = pick(0, rank - 1);
     if (inputs == 0) {
-      nest.body = Ex::index(axis) * 0.01;
+      nest.body = Ex::index(axis) * 0.0005;
     } else {
       const Ex x = Ex::input(0), y = Ex::input(inputs > 1 ? 1 : 0),
                z = Ex::input(inputs > 2 ? 2 : 0);
@@ -145,8 +147,9 @@ class RandomNest {
         if (axis.reduced) axis.size = pick(1, 3);
       }
     }
-    nest.combine = std::array{Combine::sum, Combine::sum, Combine::max,
-                              Combine::min}[static_cast<std::size_t>(pick(0, 3))];
+    nest.combine =
+        std::array{Combine::sum, Combine::sum,  Combine::max,
+                   Combine::min, Combine::prod, Combine::any}[static_cast<std::size_t>(pick(0, 5))];
   }
 
   LoopNest::Operand operand(const std::vector<std::size_t>& order, bool repeats, bool is_result) {

@@ -1,0 +1,450 @@
+// Maps and reductions in strips. A reduction along rows makes one number of each strip, and a
+// cascade of those; one that combines rows takes strips of a row, or of several short ones, into a
+// cascade. A cascade adds runs of 32 and then those sums, so the error of a sum grows with the
+// logarithm of the number of elements.
+#include "cpu/strip_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "cpu/strip.hpp"
+#include "nest/combine.hpp"
+#include "schedule/target.hpp"
+#include "tensor/compute_type.hpp"
+#include "tensor/convert.hpp"
+#include "tensor/small_array.hpp"
+
+namespace ein::host {
+namespace {
+
+static_assert(Target().strip == strip_size);
+
+/// The sum of `lanes` numbers, which is a power of two, by halves. The recursion unrolls it.
+template <std::size_t lanes, class C>
+C sum_lanes(C* lane) {
+  if constexpr (lanes == 1) {
+    return lane[0];
+  } else {
+    for (std::size_t l = 0; l < lanes / 2; ++l) lane[l] += lane[l + lanes / 2];
+    return sum_lanes<lanes / 2>(lane);
+  }
+}
+
+/// An input that needs no evaluation is combined in longer strips: memory that is read without a
+/// break past the end of a page comes twice as fast.
+constexpr std::int64_t plain_strip_size = 4 * strip_size;
+
+/// The sum of a strip of floats, in 32 lanes side by side, each in runs of 32. Inlined into a loop
+/// the lanes do not stay in registers.
+template <class C>
+[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
+  constexpr std::size_t lanes = 32, run = 32 * lanes;
+  const auto add_run = [&](C* lane, std::size_t i) {
+    const std::size_t end = std::min(n, i + run);
+    for (; i + lanes <= end; i += lanes) {
+      for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
+    }
+    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += values[i];
+  };
+  C total[lanes] = {};
+  add_run(total, 0);
+  for (std::size_t i = run; i < n; i += run) {
+    C lane[lanes] = {};
+    add_run(lane, i);
+    for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
+  }
+  return sum_lanes<lanes>(total);
+}
+
+/// The largest of a strip, or the smallest; NaN if there is one.
+template <Combine combine, class C>
+C extreme_of_strip(const C* values, std::size_t n) {
+  constexpr std::size_t lanes = 32;
+  const auto pick = [](C a, C b) {
+    return a != a || (combine == Combine::max ? a > b : a < b) ? a : b;
+  };
+  C lane[lanes];
+  std::fill_n(lane, lanes, identity<C>(combine));
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::size_t l = 0; l < lanes; ++l) lane[l] = pick(values[i + l], lane[l]);
+  }
+  for (std::size_t l = 0; i < n; ++i, ++l) lane[l] = pick(values[i], lane[l]);
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t l = 0; l < half; ++l) lane[l] = pick(lane[l + half], lane[l]);
+  }
+  return lane[0];
+}
+
+/// A strip that no other way is for, by halves.
+template <class C>
+C combine_by_halves(Combine combine, const C* values, std::size_t n) {
+  if (n == 0) return identity<C>(combine);
+  C half[plain_strip_size / 2 + 1];
+  if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
+    half[0] = identity<C>(combine);
+    apply(scalar_op(combine), half, values, values, half, 1);
+    return half[0];
+  }
+  for (; n > 1; n = (n + 1) / 2, values = half) {
+    const C* upper = values + (n + 1) / 2;
+    apply(scalar_op(combine), values, upper, upper, half, n / 2);
+    if (n % 2 == 1) half[n / 2] = values[n / 2];
+  }
+  return half[0];
+}
+
+/// Strips of n numbers, `step` apart, to one number each.
+template <class C>
+void combine_strips(Combine combine, const C* values, std::int64_t step, std::size_t n,
+                    std::int64_t count, C* results) {
+  const auto each = [&](const auto& combined) {
+    for (std::int64_t r = 0; r < count; ++r) results[r] = combined(values + r * step);
+  };
+  if (combine == Combine::max)
+    each([=](const C* strip) { return extreme_of_strip<Combine::max>(strip, n); });
+  else if (combine == Combine::min)
+    each([=](const C* strip) { return extreme_of_strip<Combine::min>(strip, n); });
+  else if (combine == Combine::sum && std::is_floating_point_v<C>)
+    each([=](const C* strip) { return sum_strip(strip, n); });
+  else
+    each([=](const C* strip) { return combine_by_halves(combine, strip, n); });
+}
+template <class C>
+C combine_strip(Combine combine, const C* values, std::size_t n) {
+  C result;
+  combine_strips(combine, values, 0, n, 1, &result);
+  return result;
+}
+
+/// Combines any number of strips of the same length, in a cascade.
+template <class C>
+class Cascade {
+ public:
+  static constexpr std::size_t run = 32;
+  static constexpr std::size_t levels = 13;  // 32^13 > 2^63 strips
+
+  /// Elements of memory for strips of n.
+  static std::size_t scratch_size(std::size_t n) { return levels * n; }
+
+  Cascade(Combine combine, std::size_t n, C* memory)
+      : combine_(combine), op_(scalar_op(combine)), n_(n), memory_(memory) {
+    clear(0);
+  }
+  void add(const C* values) { add(values, n_); }
+  /// Of the last strip the end may be missing.
+  void add(const C* values, std::size_t n) {
+    apply(op_, memory_, values, values, memory_, n);
+    for (std::size_t level = 0; ++count_[level] == run && level + 1 < levels; ++level) {
+      if (level == top_) clear(++top_);
+      C* sums = memory_ + level * n_;
+      C* above = sums + n_;
+      apply(op_, above, sums, sums, above, n_);
+      clear(level);
+    }
+  }
+  /// The combination of all strips added; the cascade is used up.
+  C* result() {
+    for (std::size_t level = 1; level <= top_; ++level) {
+      const C* below = memory_ + (level - 1) * n_;
+      C* sums = memory_ + level * n_;
+      apply(op_, sums, below, below, sums, n_);
+    }
+    return memory_ + top_ * n_;
+  }
+
+ private:
+  void clear(std::size_t level) {
+    std::fill_n(memory_ + level * n_, n_, identity<C>(combine_));
+    count_[level] = 0;
+  }
+
+  Combine combine_;
+  ScalarOp op_;
+  std::size_t n_;
+  C* memory_;
+  std::size_t count_[levels] = {};
+  std::size_t top_ = 0;
+};
+
+template <class C>
+class StripRowsIn final : public StripRows {
+ public:
+  explicit StripRowsIn(const Schedule::Part& part)
+      : nest_(part.rows.nests[0]),
+        output_(operand(part, nest_.output)),
+        inputs_(operands(part)),
+        body_(nest_.body, dtypes(false)),
+        epilogue_(nest_.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest_.epilogue,
+                  dtypes(true)),
+        asks_index_(asks_index(nest_.body) || asks_index(nest_.epilogue)),
+        draws_(draws(nest_.body)) {
+    for (std::size_t a = 0; a < part.rows.axes.size(); ++a) {
+      if (part.rows.axes[a].is_along) axis_ = a;
+      if (part.rows.axes[a].is_row) row_axis_ = a;
+    }
+    for (const Operand& input : inputs_) {
+      steps_.push_back(input.step);
+      row_steps_.push_back(input.row_step);
+    }
+    steps_.resize(std::max<std::size_t>(1, steps_.size()));
+    row_steps_.resize(steps_.size());
+    const bool lies_on = steps_[0] == 1 && body_.is_plain_input();
+    longest_ = lies_on ? plain_strip_size : strip_size;
+  }
+
+  void run(const Call& call) const override {
+    Worker worker(*this, call);
+    if (!nest_.combine)
+      worker.map();
+    else if (nest_.over == Schedule::Over::row)
+      worker.reduce_along();
+    else
+      worker.reduce_down();
+  }
+
+ private:
+  struct Operand {
+    std::size_t place;
+    DType dtype;
+    std::int64_t row_step, step;
+    std::int64_t element_bytes;
+
+    std::int64_t bytes(std::int64_t row, std::int64_t element) const {
+      return (row * row_step + element * step) * element_bytes;
+    }
+  };
+  static Operand operand(const Schedule::Part& part, std::size_t p) {
+    const Schedule::Place& place = part.places[p];
+    return {p, place.dtype, place.row_step, place.step,
+            static_cast<std::int64_t>(size_of(place.dtype))};
+  }
+  std::vector<Operand> operands(const Schedule::Part& part) const {
+    std::vector<Operand> inputs;
+    for (std::size_t p : nest_.inputs) inputs.push_back(operand(part, p));
+    return inputs;
+  }
+  /// Of what the body reads, or the epilogue, whose input 0 is the combined value.
+  std::vector<LoopNest::Operand> dtypes(bool of_epilogue) const {
+    std::vector<LoopNest::Operand> result;
+    for (const Operand& input : inputs_) result.push_back({.dtype = input.dtype});
+    if (!of_epilogue) return result;
+    result.resize(std::max<std::size_t>(1, result.size()));
+    result[0].dtype = dtype_of<C>;
+    return result;
+  }
+
+  /// Points of the part: so many lines from a point on, of so many elements each, along the rows or
+  /// down.
+  struct Lines {
+    std::int64_t row, element, count, length;
+    bool is_down = false;
+
+    std::size_t size() const { return static_cast<std::size_t>(count * length); }
+    std::size_t line() const { return count > 1 ? static_cast<std::size_t>(length) : 0; }
+  };
+
+  class Worker {
+   public:
+    Worker(const StripRowsIn& rows, const Call& call)
+        : of_(rows),
+          call_(call),
+          from_(rows.steps_.size()),
+          index_(rows.asks_index_ ? call.index.size() : 0),
+          combine_(rows.nest_.combine.value_or(Combine::sum)) {
+      const std::size_t cascade =
+          of_.nest_.combine ? Cascade<C>::scratch_size(static_cast<std::size_t>(of_.longest_)) : 0;
+      body_ = strip_scratch<C>(of_.body_.scratch_size() + of_.epilogue_.scratch_size() +
+                               strip_size + cascade);
+      epilogue_ = body_ + of_.body_.scratch_size();
+      results_ = epilogue_ + of_.epilogue_.scratch_size();
+      cascade_ = results_ + strip_size;
+    }
+
+    void map() {
+      const bool is_down = call_.length == 1;  // one column
+      const std::int64_t lines = is_down ? 1 : call_.rows,
+                         length = is_down ? call_.rows : call_.length;
+      const std::int64_t at_once = of_.draws_ ? 1 : lines_at_once(length);
+      const Operand& out = of_.output_;
+      const std::int64_t step = is_down ? out.row_step : out.step,
+                         line_step = is_down ? out.step : out.row_step;
+      for (std::int64_t line = 0; line < lines; line += at_once) {
+        const std::int64_t count = std::min(at_once, lines - line);
+        const bool in_place =
+            out.dtype == dtype_of<C> && step == 1 && (count == 1 || line_step == length);
+        for (std::int64_t first = 0; first < length; first += strip_size) {
+          const Lines here{is_down ? first : line, is_down ? 0 : first, count,
+                           std::min(strip_size, length - first), is_down};
+          std::byte* const to = call_.places[out.place] + out.bytes(here.row, here.element);
+          C* const into = in_place ? reinterpret_cast<C*>(to) : nullptr;
+          const C* const values = evaluate(here, into);
+          if (values != into)
+            store_strip(values, here.size(), here.line(), to, out.dtype, step, line_step);
+        }
+      }
+    }
+
+    void reduce_along() {
+      const std::int64_t length = call_.length, at_once = std::min(strip_size, call_.rows),
+                         together = of_.longest_ > strip_size ? at_once : lines_at_once(length);
+      for (std::int64_t row = 0; row < call_.rows; row += at_once) {
+        const std::int64_t count = std::min(at_once, call_.rows - row);
+        if (length > of_.longest_) {
+          for (std::int64_t r = 0; r < count; ++r) results_[r] = reduce_row(row + r);
+        } else {
+          for (std::int64_t r = 0; r < count; r += together)
+            reduce_short({row + r, 0, std::min(together, count - r), length}, results_ + r);
+        }
+        finish(results_, row, count, true);
+      }
+    }
+
+    void reduce_down() {
+      for (std::int64_t first = 0; first < call_.length; first += of_.longest_) {
+        const std::int64_t length = std::min(of_.longest_, call_.length - first),
+                           together = std::min(call_.rows, lines_at_once(length));
+        Cascade<C> cascade(combine_, static_cast<std::size_t>(together * length), cascade_);
+        for (std::int64_t row = 0; row < call_.rows; row += together) {
+          const Lines lines{row, first, std::min(together, call_.rows - row), length};
+          cascade.add(evaluate(lines), lines.size());
+        }
+        C* const combined = cascade.result();
+        for (std::int64_t rows = together; rows > 1; rows = (rows + 1) / 2) {
+          const C* const upper = combined + (rows + 1) / 2 * length;
+          apply(scalar_op(combine_), combined, upper, upper, combined,
+                static_cast<std::size_t>(rows / 2 * length));
+        }
+        finish(combined, first, length, false);
+      }
+    }
+
+   private:
+    /// How many lines make a strip.
+    static std::int64_t lines_at_once(std::int64_t length) {
+      return std::max<std::int64_t>(1, strip_size / length);
+    }
+
+    /// The body's values.
+    const C* evaluate(const Lines& lines, C* into = nullptr) {
+      for (std::size_t i = 0; i < of_.inputs_.size(); ++i) {
+        const Operand& input = of_.inputs_[i];
+        from_[i] = call_.places[input.place] + input.bytes(lines.row, lines.element);
+      }
+      return of_.body_.evaluate(at(lines), lines.size(), body_, into);
+    }
+
+    typename StripExpr<C>::Place at(const Lines& lines) {
+      const auto& [row, element, count, length, is_down] = lines;
+      if (of_.asks_index_) {
+        std::copy(call_.index.begin(), call_.index.end(), index_.begin());
+        if (of_.axis_ != none) index_[of_.axis_] += element;
+        if (of_.row_axis_ != none) index_[of_.row_axis_] += row;
+      }
+      const Operand& out = of_.output_;
+      typename StripExpr<C>::Place place{{from_.data(), from_.size()}, of_.steps_, of_.row_steps_};
+      place.row_length = lines.line();
+      place.index = {index_.data(), index_.size()};
+      place.strip_axis = of_.axis_, place.row_axis = of_.row_axis_;
+      if (of_.draws_)
+        place.position =
+            (call_.places[out.place] + out.bytes(row, element) - call_.first) / out.element_bytes;
+      place.position_step = out.step;
+      place.random = call_.random;
+      if (is_down) {
+        std::swap(place.steps, place.row_steps);
+        std::swap(place.strip_axis, place.row_axis);
+        place.position_step = out.row_step;
+      }
+      return place;
+    }
+
+    void reduce_short(const Lines& rows, C* results) {
+      const C* values = nullptr;
+      std::int64_t step = rows.length;
+      if (of_.longest_ > strip_size) {  // combined where they lie
+        values = evaluate({rows.row, 0, 1, rows.length});
+        step = of_.row_steps_[0];
+      } else {
+        values = evaluate(rows);
+      }
+      combine_strips(combine_, values, step, static_cast<std::size_t>(rows.length), rows.count,
+                     results);
+    }
+
+    C reduce_row(std::int64_t row) {
+      // The cascade is for numbers one at a time too slow a way to combine them, so strips of them
+      // come between.
+      Cascade<C> cascade(combine_, 1, cascade_);
+      C partial[strip_size];
+      std::size_t partials = 0;
+      const auto flush = [&] {
+        const C value = combine_strip(combine_, partial, partials);
+        cascade.add(&value);
+        partials = 0;
+      };
+      for (std::int64_t first = 0; first < call_.length; first += of_.longest_) {
+        const std::int64_t length = std::min(of_.longest_, call_.length - first);
+        partial[partials++] = combine_strip(combine_, evaluate({row, first, 1, length}),
+                                            static_cast<std::size_t>(length));
+        if (partials == std::size(partial)) flush();
+      }
+      if (partials > 0) flush();
+      return *cascade.result();
+    }
+
+    /// Applies the epilogue to `count` combined values and stores them: those of rows from `first`
+    /// on, or of elements.
+    void finish(const C* values, std::int64_t first, std::int64_t count, bool of_rows) {
+      const Operand& out = of_.output_;
+      for (std::int64_t done = 0; done < count; done += strip_size) {
+        const std::int64_t n = std::min(strip_size, count - done), at_first = first + done;
+        const Lines here{of_rows ? at_first : 0, of_rows ? 0 : at_first, 1, n, of_rows};
+        for (std::size_t i = 1; i < of_.inputs_.size(); ++i) {
+          const Operand& input = of_.inputs_[i];
+          from_[i] = call_.places[input.place] + input.bytes(here.row, here.element);
+        }
+        from_[0] = reinterpret_cast<const std::byte*>(values + done);
+        typename StripExpr<C>::Place place = at(here);
+        SmallArray<std::int64_t, 16> steps(place.steps.size());
+        std::copy(place.steps.begin(), place.steps.end(), steps.begin());
+        steps[0] = 1;  // the combined values lie side by side
+        place.steps = {steps.data(), steps.size()};
+        const C* const results = of_.epilogue_.evaluate(place, here.size(), epilogue_);
+        store_strip(results, here.size(), 0,
+                    call_.places[out.place] + out.bytes(here.row, here.element), out.dtype,
+                    of_rows ? out.row_step : out.step, 0);
+      }
+    }
+
+    const StripRowsIn& of_;
+    const Call& call_;
+    SmallArray<const std::byte*, 16> from_;
+    SmallArray<std::int64_t, 16> index_;
+    Combine combine_;
+    C *body_, *epilogue_, *results_, *cascade_;
+  };
+
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  Schedule::RowNest nest_;
+  Operand output_;
+  std::vector<Operand> inputs_;
+  StripExpr<C> body_, epilogue_;
+  bool asks_index_, draws_;
+  std::size_t axis_ = none, row_axis_ = none;
+  std::vector<std::int64_t> steps_, row_steps_;  // of the inputs
+  std::int64_t longest_;                         // strip of a row that is combined
+};
+
+}  // namespace
+
+std::unique_ptr<const StripRows> StripRows::make(const Schedule::Part& part) {
+  return visit_compute_type(part.rows.compute,
+                            [&]<class C>(std::type_identity<C>) -> std::unique_ptr<StripRows> {
+                              return std::make_unique<StripRowsIn<C>>(part);
+                            });
+}
+
+}  // namespace ein::host
