@@ -12,16 +12,11 @@
 namespace ein::codegen {
 namespace {
 
-/// A thread adds so many values in a row before it adds their sum to its total, so that errors stay
-/// small.
-constexpr std::int64_t run_length = 32;
-
 class RowsWriter {
  public:
-  RowsWriter(std::span<const LoopNest> nests, std::size_t row_axes,
-             const std::vector<bool>& is_local, const std::string& name)
-      : group_(nests, row_axes, is_local),
-        plan_(plan_rows(group_)),
+  RowsWriter(const RowsGroup& group, const RowsPlan& plan, const std::string& name)
+      : group_(group),
+        plan_(plan),
         values_(group_, plan_),
         // A large block alone on a multiprocessor may have all its registers.
         w_(name, static_cast<unsigned>(plan_.threads), has_narrow_indices(),
@@ -40,7 +35,7 @@ class RowsWriter {
         if (group_.level[m] == level && group_.is_reduction(m)) finish_reduction(m);
       }
     }
-    return w_.finish(ceil_div(plan_.rows, plan_.rows_per_block()));
+    return w_.finish(ceil_div(lines(), plan_.rows_per_block()));
   }
 
  private:
@@ -53,7 +48,7 @@ class RowsWriter {
   };
 
   bool has_narrow_indices() const {
-    return plan_.rows * plan_.lanes < 1 << 30 &&
+    return lines() * plan_.lanes < 1 << 30 &&
            std::all_of(group_.nests.begin(), group_.nests.end(), is_narrow);
   }
 
@@ -67,7 +62,9 @@ class RowsWriter {
 
   // --- rows ---
 
-  bool is_whole() const { return plan_.rows % plan_.rows_per_block() == 0; }
+  /// Rows, or their pieces.
+  std::int64_t lines() const { return plan_.rows * plan_.pieces; }
+  bool is_whole() const { return lines() % plan_.rows_per_block() == 0; }
   std::string if_row() const { return is_whole() ? "" : "if (is_row) "; }
 
   void begin() {
@@ -81,15 +78,23 @@ class RowsWriter {
     w_.line("const u32 lane = " + lane + ";");
     const std::string number =
         added(times(w_.block_number(), per_block), per_block == 1 ? "0u" : slot);
-    if (is_whole()) {
-      w_.line("const " + w_.unsigned_type() + " row = " + number + ";");
-    } else {
+    const std::string type = "const " + w_.unsigned_type();
+    std::string line = number;
+    if (!is_whole()) {
       // All threads come to the barriers; those of no row do what those of the last one do.
-      const std::string rows = std::to_string(plan_.rows);
-      w_.line("const " + w_.unsigned_type() + " number = " + number + ";");
-      w_.line("const bool is_row = number < " + rows + "u;");
-      w_.line("const " + w_.unsigned_type() +
-              " row = is_row ? number : " + std::to_string(plan_.rows - 1) + "u;");
+      w_.line(type + " number = " + number + ";");
+      w_.line("const bool is_row = number < " + std::to_string(lines()) + "u;");
+      line = "is_row ? number : " + std::to_string(lines() - 1) + "u";
+    }
+    if (plan_.pieces == 1) {
+      w_.line(type + " row = " + line + ";");
+    } else {
+      const std::string piece = std::to_string(plan_.piece) + "u", n = elements();
+      w_.line(type + " line = " + line + ";");
+      w_.line(type + " row = " + modulo("line", plan_.rows) +
+              ", begin = " + divided("line", plan_.rows) + " * " + piece + ";");
+      w_.line(type + " end = begin + " + piece + " < " + n + " ? begin + " + piece + " : " + n +
+              ";");
     }
     w_.indices(*group_.whole, group_.row_axes, "row");
     reader_.declare_held();
@@ -107,9 +112,9 @@ class RowsWriter {
     const std::string result = named("r", m);
     w_.line("const " + type_of(m) + " " + result + " = " + rounded(m, value) + ";");
     if (group_.is_local[m]) return;
+    const std::string place = plan_.pieces > 1 ? "line" : w_.place(nest(m).output, group_.row_axes);
     w_.line(std::string("if (lane == 0") + (is_whole() ? "" : " && is_row") + ") " + named("y", m) +
-            "[" + w_.place(nest(m).output, group_.row_axes) +
-            "] = " + converted(result, nest(m).compute, nest(m).output.dtype) + ";");
+            "[" + place + "] = " + converted(result, nest(m).compute, nest(m).output.dtype) + ";");
   }
 
   void write_scalar(std::size_t m) {
@@ -189,14 +194,18 @@ class RowsWriter {
     if (plan_.is_unrolled) {
       write_unrolled(pass);
     } else if (pass.runs.empty()) {
-      write_loop(pass, lane_begin(), elements());
+      write_loop(pass, lane_begin(), end());
     } else {
       write_runs(pass);
     }
   }
 
   std::string elements() const { return std::to_string(plan_.elements) + "u"; }
-  std::string lane_begin() const { return times("lane", plan_.width); }
+  /// Of a lane's elements.
+  std::string lane_begin() const {
+    return added(plan_.pieces == 1 ? "0u" : "begin", times("lane", plan_.width));
+  }
+  std::string end() const { return plan_.pieces == 1 ? elements() : "end"; }
   /// From an element of a lane to its next.
   std::int64_t step() const { return plan_.lanes * plan_.width; }
 
@@ -221,10 +230,9 @@ class RowsWriter {
   }
 
   void write_runs(const Pass& pass) {
-    const std::string n = elements(),
-                      run = std::to_string(plan_.lanes *
-                                           std::max<std::int64_t>(run_length, plan_.width)) +
-                            "u";
+    const std::string n = end(), run = std::to_string(plan_.lanes * std::max<std::int64_t>(
+                                                                        run_length, plan_.width)) +
+                                       "u";
     w_.open("for (" + w_.unsigned_type() + " first = " + lane_begin() + "; first < " + n +
             "; first += " + run + ") {");
     w_.line("const " + w_.unsigned_type() + " last = first + " + run + " < " + n + " ? first + " +
@@ -289,8 +297,8 @@ class RowsWriter {
     }
   }
 
-  const RowsGroup group_;
-  const RowsPlan plan_;
+  const RowsGroup& group_;
+  const RowsPlan& plan_;
   const RowsValues values_;
   Writer w_;
   RowsReader reader_;
@@ -298,10 +306,15 @@ class RowsWriter {
 
 }  // namespace
 
+KernelSource write_rows(const RowsGroup& group, const RowsPlan& plan, const std::string& name) {
+  return RowsWriter(group, plan, name).write();
+}
+
 Kernels emit_rows(std::span<const LoopNest> nests, std::size_t row_axes,
                   const std::vector<bool>& is_local, const Context& context) {
+  const RowsGroup group(nests, row_axes, is_local);
   const std::string type(name(nests.back().output.dtype));
-  return {RowsWriter(nests, row_axes, is_local, "rows_" + type + context.suffix).write()};
+  return {write_rows(group, plan_rows(group), "rows_" + type + context.suffix)};
 }
 
 }  // namespace ein::codegen

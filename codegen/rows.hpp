@@ -12,6 +12,10 @@
 
 namespace ein::codegen {
 
+/// A thread adds so many values in a row before it adds their sum to its total, so that errors stay
+/// small.
+inline constexpr std::int64_t run_length = 32;
+
 /// Nests that share their rows. A nest is known by its number.
 struct RowsGroup {
   RowsGroup(std::span<const LoopNest> nests, std::size_t row_axis_count,
@@ -44,9 +48,17 @@ struct RowsPlan {
   std::int64_t lanes = 1, threads = 128;
   std::int64_t packs = 1;    // of each lane
   bool is_unrolled = false;  // and may hold values in registers
+  /// Of so many elements each row has, which different lanes walk: a piece has a result of its own.
+  std::int64_t pieces = 1, piece = 1;
   std::int64_t rows_per_block() const { return threads / lanes; }
 };
 RowsPlan plan_rows(const RowsGroup& group);
+/// Of a group that is one reduction, whose rows may be cut into pieces.
+RowsPlan plan_reduction(const RowsGroup& group);
+
+/// A kernel of rows. Where rows are in pieces, the result of piece p of row r is element
+/// p * rows + r of the output.
+KernelSource write_rows(const RowsGroup& group, const RowsPlan& plan, const std::string& name);
 
 /// Values from outside, in the type of a computation.
 struct RowsSource {

@@ -7,8 +7,9 @@
 namespace ein::codegen {
 namespace {
 
-/// Threads that keep a device busy: a block of 256 for each of about a hundred multiprocessors.
-constexpr std::int64_t busy_threads = 132 * 256;
+/// Threads that keep a device busy: a block of 256 for each of about a hundred multiprocessors; and
+/// blocks.
+constexpr std::int64_t busy_threads = 132 * 256, busy_blocks = 2 * 132;
 constexpr std::int64_t most_lanes = 1024;
 
 using Operand = LoopNest::Operand;
@@ -66,9 +67,8 @@ int widest_pack(const RowsGroup& group) {
 }
 
 /// Neighbouring threads go along the row.
-void lay_along_rows(RowsPlan& plan, int width) {
+void lay_along_rows(RowsPlan& plan) {
   const std::int64_t n = plan.elements;
-  plan.width = width;
   const std::int64_t most = std::min(power_of_two(ceil_div(n, plan.width)), most_lanes);
   const std::int64_t good = power_of_two(ceil_div(n, 16));
   // A warp needs no barrier.
@@ -85,6 +85,31 @@ void lay_across_rows(RowsPlan& plan) {
   while (plan.lanes < plan.threads && plan.rows_per_block() / 2 >= plan.rows) plan.lanes *= 2;
 }
 
+/// A block has several short rows, or a part of a long one.
+void lay_along_results(RowsPlan& plan) {
+  plan.threads = block_threads;
+  plan.lanes =
+      std::clamp<std::int64_t>(power_of_two(plan.elements / plan.width) / 4, 1, plan.threads);
+}
+
+/// Rows laid out by `lay_along`, where neighbouring threads go along them.
+RowsPlan plan_with(const RowsGroup& group, void (*lay_along)(RowsPlan&)) {
+  RowsPlan plan;
+  plan.rows = size_of_axes(*group.whole, group.row_axes);
+  plan.elements = size_of_axes(*group.whole, group.axes);
+  plan.by_rows =
+      plan.rows == 1 || step_along(group, group.axes) < step_along(group, group.row_axes);
+  if (plan.by_rows) {
+    plan.width = widest_pack(group);
+    lay_along(plan);
+  } else {
+    lay_across_rows(plan);
+  }
+  plan.packs = ceil_div(plan.elements, plan.lanes * plan.width);
+  plan.is_unrolled = plan.packs * plan.width <= (plan.threads > 512 ? 16 : 64);
+  return plan;
+}
+
 }  // namespace
 
 RowsGroup::RowsGroup(std::span<const LoopNest> nests, std::size_t row_axis_count,
@@ -94,7 +119,9 @@ RowsGroup::RowsGroup(std::span<const LoopNest> nests, std::size_t row_axis_count
   whole = &*std::find_if(nests.begin(), nests.end(),
                          [&](const LoopNest& nest) { return nest.axes.size() > row_axis_count; });
   for (std::size_t a = row_axis_count; a < whole->axes.size(); ++a) axes.push_back(a);
-  for (std::size_t m = 0; m < nests.size(); ++m) maker[nests[m].output.buffer] = m;
+  // What one nest alone reads comes from outside, also where it is what it writes.
+  for (std::size_t m = 0; m < nests.size() && nests.size() > 1; ++m)
+    maker[nests[m].output.buffer] = m;
   for (std::size_t m = 0; m < nests.size(); ++m) {
     std::size_t own = 0;
     for (std::size_t i : reads_of(m)) {
@@ -128,19 +155,18 @@ const LoopNest::Operand* positions_of(const LoopNest& nest, const LoopNest::Oper
              : nullptr;
 }
 
-RowsPlan plan_rows(const RowsGroup& group) {
-  RowsPlan plan;
-  plan.rows = size_of_axes(*group.whole, group.row_axes);
-  plan.elements = size_of_axes(*group.whole, group.axes);
-  plan.by_rows =
-      plan.rows == 1 || step_along(group, group.axes) < step_along(group, group.row_axes);
-  if (plan.by_rows) {
-    lay_along_rows(plan, widest_pack(group));
-  } else {
-    lay_across_rows(plan);
-  }
-  plan.packs = ceil_div(plan.elements, plan.lanes * plan.width);
-  plan.is_unrolled = plan.packs * plan.width <= (plan.threads > 512 ? 16 : 64);
+RowsPlan plan_rows(const RowsGroup& group) { return plan_with(group, lay_along_rows); }
+
+RowsPlan plan_reduction(const RowsGroup& group) {
+  RowsPlan plan = plan_with(group, lay_along_results);
+  // Few results of many elements.
+  const std::int64_t blocks = ceil_div(plan.rows, plan.rows_per_block()),
+                     of_lane = plan.elements / plan.lanes / plan.width;
+  const std::int64_t pieces = std::min(busy_blocks / blocks, of_lane / run_length);
+  if (pieces < 2) return plan;
+  plan.piece = ceil_div(ceil_div(plan.elements, plan.width), pieces) * plan.width;
+  plan.pieces = ceil_div(plan.elements, plan.piece);
+  plan.is_unrolled = false;
   return plan;
 }
 

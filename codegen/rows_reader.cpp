@@ -51,7 +51,12 @@ void RowsReader::declare_arguments() {
   }
   for (std::size_t m = 0; m < group_.nests.size(); ++m) {
     const Operand& y = group_.nests[m].output;
-    if (!group_.is_local[m]) w_.pointer(element_type(y.dtype), "y" + std::to_string(m), y);
+    const std::string type = element_type(y.dtype), name = "y" + std::to_string(m);
+    if (y.buffer == workspace_buffer)
+      w_.workspace(type, name, 0,
+                   static_cast<std::size_t>(plan_.rows * plan_.pieces) * size_of(y.dtype));
+    else if (!group_.is_local[m])
+      w_.pointer(type, name, y);
   }
   if (is_indirect) w_.fault();
 }

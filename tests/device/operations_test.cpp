@@ -120,6 +120,24 @@ TEST(OnDevice, Reduces) {
       2e-6);
 }
 
+TEST(OnDevice, SumsIntoWhatTheyRead) {
+  const auto total_on = [](Device device, const Tensor& x, auto sum) {
+    const Tensor total = full(sum(x).shape(), 3.0).to(device);
+    auto add = compile([&](const Tensor& x) {
+      total.copy_from(total * 0.5 + sum(x));
+      return total.clone();
+    });
+    add(x.to(device));
+    return add(x.to(device)).to(cpu);
+  };
+  const auto check = [&](const Tensor& x, auto sum) {
+    EXPECT_TRUE(all_close(total_on(cuda, x, sum), total_on(cpu, x, sum), 1e-4, 1e-3));
+  };
+  check(randn({20, 130}), [](const Tensor& x) { return reduce(x, "i j -> i", Reduction::sum); });
+  check(randn({130, 20}), [](const Tensor& x) { return reduce(x, "i j -> j", Reduction::sum); });
+  check(randn({100000}), [](const Tensor& x) { return reduce(x, "i ->", Reduction::sum); });
+}
+
 TEST(OnDevice, Contracts) {
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     const Tensor a = randn({40, 30}, dtype), b = randn({30, 50}, dtype);

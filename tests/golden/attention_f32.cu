@@ -122,31 +122,30 @@ attention_f32(const float* __restrict__ q, const float* __restrict__ k, const fl
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-reduce_rows_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* __restrict__ y) {
+reduce_rows_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* __restrict__ y0) {
   const u32 lane = threadIdx.x % 4u;
-  const u32 result = blockIdx.x * 64u + threadIdx.x / 4u;
-  const int i1 = result % 12u;
-  const int i2 = result / 12u % 1000u;
-  const int i0 = result / 12000u;
-  float total = 0.0f;
-  if (result < 48000u) {
-    for (u32 r = lane * 4u; r < 64u; r += 16u) {
-      const int i3 = r;
-      float a0[4];
-      load(a0, x0 + i0 * 768000 + i1 * 64 + i2 * 768 + i3);
-      float a1[4];
-      load(a1, x1 + i0 * 768000 + i1 * 64 + i2 * 768 + i3);
-      #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const float v0 = a0[j] * a1[j];
-        total = total + v0;
-      }
+  const u32 row = blockIdx.x * 64u + threadIdx.x / 4u;
+  const int i2 = row % 12u;
+  const int i1 = row / 12u % 1000u;
+  const int i0 = row / 12000u;
+  float t0 = 0.0f;
+  #pragma unroll
+  for (int p = 0; p < 4; ++p) {
+    const u32 e = p * 16u + lane * 4u;
+    const int i3 = e;
+    float s0[4];
+    load(s0, x0 + i0 * 768000 + i1 * 768 + i2 * 64 + i3);
+    float s1[4];
+    load(s1, x1 + i0 * 768000 + i1 * 768 + i2 * 64 + i3);
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float n0_0 = s0[j] * s1[j];
+      t0 = t0 + n0_0;
     }
   }
-  total = combine_lanes<4>(total, no_memory<float>(), [](float a, float b) { return a + b; });
-  if (lane == 0 && result < 48000u) {
-    y[i0 * 12000 + i1 * 1000 + i2] = total;
-  }
+  t0 = combine_lanes<4>(t0, no_memory<float>(), [](float a, float b) { return a + b; });
+  const float r0 = t0;
+  if (lane == 0) y0[i0 * 12000 + i1 + i2 * 1000] = r0;
 }
 
 extern "C" __global__ void __launch_bounds__(256, 1)

@@ -1,24 +1,27 @@
 // grid 38, 1, 1, block 256, 1, 1
 extern "C" __global__ void __launch_bounds__(256)
-reduce_rows_bf16(const bf16* __restrict__ x0, bf16* __restrict__ y) {
+reduce_rows_bf16(const bf16* __restrict__ x0, bf16* __restrict__ y0) {
   const u32 lane = threadIdx.x % 32u;
-  const u32 result = blockIdx.x * 8u + threadIdx.x / 32u;
-  const int i0 = result;
-  float total = 0.0f;
-  if (result < 300u) {
-    for (u32 r = lane * 8u; r < 1000u; r += 256u) {
-      const int i1 = r;
-      float a0[8];
-      load(a0, x0 + i0 * 1000 + i1);
+  const u32 number = blockIdx.x * 8u + threadIdx.x / 32u;
+  const bool is_row = number < 300u;
+  const u32 row = is_row ? number : 299u;
+  const int i0 = row;
+  float t0 = 0.0f;
+  #pragma unroll
+  for (int p = 0; p < 4; ++p) {
+    const u32 e = p * 256u + lane * 8u;
+    if (e < 1000u) {
+      const int i1 = e;
+      float s0[8];
+      load(s0, x0 + i0 * 1000 + i1);
       #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        total = total + a0[j];
+        t0 = t0 + s0[j];
       }
     }
   }
-  total = combine_lanes<32>(total, no_memory<float>(), [](float a, float b) { return a + b; });
-  if (lane == 0 && result < 300u) {
-    y[i0] = as<bf16>(total);
-  }
+  t0 = combine_lanes<32>(t0, no_memory<float>(), [](float a, float b) { return a + b; });
+  const float r0 = as<float>(as<bf16>(t0));
+  if (lane == 0 && is_row) y0[i0] = as<bf16>(r0);
 }
 
