@@ -266,7 +266,7 @@ class StripRowsIn final : public StripRows {
       const bool is_down = call_.length == 1;  // one column
       const std::int64_t lines = is_down ? 1 : call_.rows,
                          length = is_down ? call_.rows : call_.length;
-      const std::int64_t at_once = of_.draws_ ? 1 : lines_at_once(length);
+      const std::int64_t at_once = lines == 1 || of_.draws_ ? 1 : lines_at_once(length);
       const Operand& out = of_.output_;
       const std::int64_t step = is_down ? out.row_step : out.step,
                          line_step = is_down ? out.step : out.row_step;
