@@ -390,6 +390,10 @@ class ScheduledKernel final : public Kernel {
   void run_unit(const Step& step, const Run& run, std::int64_t unit, std::byte* memory,
                 int threads) const {
     Pieces pieces(step.loops.size());
+    if (step.loops.empty()) {  // small calls: without what loops need
+      for (const PartOf& part : step.parts) run_part(step, part, run, pieces, memory, threads);
+      return;
+    }
     begin_unit(step.loops, unit, pieces);
     run_parts(
         step, pieces,
