@@ -17,7 +17,7 @@ class Case:
     pattern: str = ""
     sizes: dict = dataclasses.field(default_factory=dict)
     more: dict = dataclasses.field(default_factory=dict)  # what else the workers want to know
-    # By operand, where it is not f32 of a normal distribution: integers ("below", n), or f32 that are ("positive",).
+    # By operand, where it is not f32 of a normal distribution: integers ("below", n), f32 that are ("positive",), or ("f64",).
     data: dict = dataclasses.field(default_factory=dict)
     flops: float = 0  # of one call, for GFLOP/s
     bytes: float = 0  # read and written, for GB/s
@@ -219,6 +219,21 @@ def reductions():
     return cases
 
 
+def reductions_of_eight_bytes():
+    """Of i64 and f64."""
+    cases = []
+    for dtype, data in (("i64", ("below", 100)), ("f64", ("f64",))):
+        for reduction, pattern, shape in (
+                *((reduction, pattern, shape) for shape in ((2000, 2000), (8, 500000), (500000, 8), (1000, 100), (64, 64))
+                  for reduction, pattern in (("sum", "a b -> a"), ("max", "a b -> b"), ("sum", "a b ->"))),
+                *(("sum", f"a b c d -> {kept}", (40, 30, 20, 50)) for kept in ("a c", "b d", "c", "a b d")),
+                ("max", "b c (h 2) (w 2) -> b c h w", (16, 32, 64, 64)), ("sum", "b c (h 8) (w 8) -> b c h w", (16, 32, 64, 64))):
+            title = f"{dtype} {reduction}  {pattern}  {' '.join(map(str, shape))}"
+            cases.append(Case("reductions of 8 bytes", title, "reduce", [list(shape)], ("torch", "numpy"), pattern,
+                              more={"reduction": reduction}, data={0: data}, bytes=8 * math.prod(shape)))
+    return cases
+
+
 def fused():
     """Forward, and forward and backward."""
     cases = []
@@ -291,4 +306,4 @@ def training():
 
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + attention() + chains() + gemm(quick) + tccg(flops)
-    return small() + permutations() + reductions() + contractions + fused() + training()
+    return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + fused() + training()

@@ -35,26 +35,38 @@ C sum_lanes(C* lane) {
 /// break past the end of a page comes twice as fast.
 constexpr std::int64_t plain_strip_size = 4 * strip_size;
 
-/// The sum of a strip of floats, in 32 lanes side by side, each in runs of 32. Inlined into a loop
-/// the lanes do not stay in registers.
+/// In which numbers are added: integers wrap.
 template <class C>
-[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
-  constexpr std::size_t lanes = 32, run = 32 * lanes;
-  const auto add_run = [&](C* lane, std::size_t i) {
+using Addend = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
+
+/// The sum of a strip, in lanes side by side, each in runs of 32.
+template <std::size_t lanes, class C>
+C sum_in_lanes(const C* values, std::size_t n) {
+  using Number = Addend<C>;
+  constexpr std::size_t run = 32 * lanes;
+  const auto add_run = [&](Number* lane, std::size_t i) {
     const std::size_t end = std::min(n, i + run);
     for (; i + lanes <= end; i += lanes) {
-      for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
+      for (std::size_t l = 0; l < lanes; ++l) lane[l] += static_cast<Number>(values[i + l]);
     }
-    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += values[i];
+    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += static_cast<Number>(values[i]);
   };
-  C total[lanes] = {};
+  Number total[lanes] = {};
   add_run(total, 0);
   for (std::size_t i = run; i < n; i += run) {
-    C lane[lanes] = {};
+    Number lane[lanes] = {};
     add_run(lane, i);
     for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
   }
-  return sum_lanes<lanes>(total);
+  return static_cast<C>(sum_lanes<lanes>(total));
+}
+
+/// Of a short strip a register has all lanes. Inlined into a loop the lanes do not stay in
+/// registers.
+template <class C>
+[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
+  constexpr std::size_t in_register = 64 / sizeof(C);
+  return n < 8 * in_register ? sum_in_lanes<in_register>(values, n) : sum_in_lanes<32>(values, n);
 }
 
 /// The largest of a strip, or the smallest; NaN if there is one.
@@ -106,7 +118,7 @@ void combine_strips(Combine combine, const C* values, std::int64_t step, std::si
     each([=](const C* strip) { return extreme_of_strip<Combine::max>(strip, n); });
   else if (combine == Combine::min)
     each([=](const C* strip) { return extreme_of_strip<Combine::min>(strip, n); });
-  else if (combine == Combine::sum && std::is_floating_point_v<C>)
+  else if (combine == Combine::sum)
     each([=](const C* strip) { return sum_strip(strip, n); });
   else
     each([=](const C* strip) { return combine_by_halves(combine, strip, n); });
@@ -305,18 +317,7 @@ class StripRowsIn final : public StripRows {
       for (std::int64_t first = 0; first < call_.length; first += of_.longest_) {
         const std::int64_t length = std::min(of_.longest_, call_.length - first),
                            together = std::min(call_.rows, lines_at_once(length));
-        Cascade<C> cascade(combine_, static_cast<std::size_t>(together * length), cascade_);
-        for (std::int64_t row = 0; row < call_.rows; row += together) {
-          const Lines lines{row, first, std::min(together, call_.rows - row), length};
-          cascade.add(evaluate(lines), lines.size());
-        }
-        C* const combined = cascade.result();
-        for (std::int64_t rows = together; rows > 1; rows = (rows + 1) / 2) {
-          const C* const upper = combined + (rows + 1) / 2 * length;
-          apply(scalar_op(combine_), combined, upper, upper, combined,
-                static_cast<std::size_t>(rows / 2 * length));
-        }
-        finish(combined, first, length, false);
+        finish(combine_rows(first, length, together), first, length, false);
       }
     }
 
@@ -358,6 +359,30 @@ class StripRowsIn final : public StripRows {
         place.position_step = out.row_step;
       }
       return place;
+    }
+
+    /// The rows' elements from `first` on, so many rows to a strip, combined into one row.
+    const C* combine_rows(std::int64_t first, std::int64_t length, std::int64_t together) {
+      const C* from = cascade_;
+      if (together == call_.rows && together > 1) {
+        from = evaluate({0, first, together, length});
+      } else {
+        Cascade<C> cascade(combine_, static_cast<std::size_t>(together * length), cascade_);
+        for (std::int64_t row = 0; row < call_.rows; row += together) {
+          const Lines lines{row, first, std::min(together, call_.rows - row), length};
+          cascade.add(evaluate(lines), lines.size());
+        }
+        from = cascade.result();
+      }
+      // The strip's rows by halves.
+      for (std::int64_t rows = together; rows > 1; rows = (rows + 1) / 2, from = cascade_) {
+        const C* const upper = from + (rows + 1) / 2 * length;
+        apply(scalar_op(combine_), from, upper, upper, cascade_,
+              static_cast<std::size_t>(rows / 2 * length));
+        if (rows % 2 == 1 && from != cascade_)
+          std::copy_n(from + rows / 2 * length, length, cascade_ + rows / 2 * length);
+      }
+      return from;
     }
 
     void reduce_short(const Lines& rows, C* results) {
