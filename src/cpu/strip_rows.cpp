@@ -4,6 +4,7 @@
 // logarithm of the number of elements.
 #include "cpu/strip_rows.hpp"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -35,15 +36,17 @@ C sum_lanes(C* lane) {
 /// break past the end of a page comes twice as fast.
 constexpr std::int64_t plain_strip_size = 4 * strip_size;
 
-/// In which numbers are added: integers wrap.
+/// The sum of a strip, of a long one in 32 lanes side by side, each in runs of 32. Inlined into a
+/// loop the lanes do not stay in registers.
 template <class C>
-using Addend = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
-
-/// The sum of a strip, in lanes side by side, each in runs of 32.
-template <std::size_t lanes, class C>
-C sum_in_lanes(const C* values, std::size_t n) {
-  using Number = Addend<C>;
-  constexpr std::size_t run = 32 * lanes;
+[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
+  using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;  // integers wrap
+  constexpr std::size_t lanes = 32, run = 32 * lanes;
+  if (n < 8 * lanes)
+    return static_cast<C>(
+        Eigen::Map<const Eigen::Array<C, Eigen::Dynamic, 1>>(values, static_cast<Eigen::Index>(n))
+            .template cast<Number>()
+            .sum());
   const auto add_run = [&](Number* lane, std::size_t i) {
     const std::size_t end = std::min(n, i + run);
     for (; i + lanes <= end; i += lanes) {
@@ -59,14 +62,6 @@ C sum_in_lanes(const C* values, std::size_t n) {
     for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
   }
   return static_cast<C>(sum_lanes<lanes>(total));
-}
-
-/// Of a short strip a register has all lanes. Inlined into a loop the lanes do not stay in
-/// registers.
-template <class C>
-[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
-  constexpr std::size_t in_register = 64 / sizeof(C);
-  return n < 8 * in_register ? sum_in_lanes<in_register>(values, n) : sum_in_lanes<32>(values, n);
 }
 
 /// The largest of a strip, or the smallest; NaN if there is one.
