@@ -15,6 +15,8 @@ namespace {
 
 /// What any device from sm_80 on gives a block.
 constexpr std::size_t most_shared_bytes = 99 << 10;
+/// Sizes of heads that kernels are made for.
+constexpr std::int64_t least_width = 16, most_width = 256, width_step = 8;
 /// Blocks that keep a device busy.
 constexpr std::int64_t busy_blocks = 264;
 
@@ -427,6 +429,12 @@ Kernels emit_delta(const Attention& a, const Context& context) {
 }
 
 }  // namespace
+
+bool has_kernels_for(const Attention& attention) {
+  return std::all_of(attention.axes.end() - 2, attention.axes.end(), [](const auto& axis) {
+    return axis.size >= least_width && axis.size <= most_width && axis.size % width_step == 0;
+  });
+}
 
 Kernels emit_attention(const Attention& a, const Context& context) {
   Kernels kernels;

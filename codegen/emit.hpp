@@ -108,6 +108,9 @@ struct Alternative {
 std::vector<Alternative> alternatives(const LoopNest& nest, const Target& target = {},
                                       std::string_view suffix = {});
 
+/// Whether there are kernels for heads of these sizes.
+bool has_kernels_for(const Attention& attention);
+
 /// The kernels that do what a group of a program's nests says: fused, where they can be.
 std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
                                const Target& target = {}, std::string_view suffix = {});

@@ -32,7 +32,7 @@ AttentionCase random_case(std::uint64_t seed, std::int64_t most) {
   AttentionCase c{.name = "seed " + std::to_string(seed)};
   const std::int64_t layout = below(4);
   c.layout = layouts[layout];
-  c.sizes = {1 + below(2), 2 + below(2), 2 + below(most), 2 + below(most), 16 + 8 * below(2), 2};
+  c.sizes = {1 + below(2), 2 + below(2), 2 + below(most), 2 + below(most), 1 + below(40), 2};
   c.backward = below(3) != 0;
   if (below(3) != 0) c.reach = below(2) == 0 ? 0 : below(most);
   // Rows of other dtypes lie side by side.

@@ -32,7 +32,7 @@ class CudaBackend final : public engine::Backend {
     const std::vector<int> kept = result_buffers(program);
     for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
       program.buffers[b].memory = memory[b];
-    find_attention(program, kept, memory);
+    find_attention(program, kept, memory, has_kernels_for);
     verify_pass(program);
     group_rows(program, kept, memory);
     verify_pass(program);

@@ -9,9 +9,6 @@ namespace {
 
 using Operand = LoopNest::Operand;
 
-/// Sizes of heads that kernels are made for.
-constexpr std::int64_t least_depth = 16, most_depth = 256, depth_step = 8;
-
 class Description {
  public:
   Description(const Program& program, const Match& match) : program_(program), match_(match) {}
@@ -115,9 +112,6 @@ class Description {
     a.axes.push_back({"key", match_.keys});
     a.axes.push_back({"depth", depth});
     a.axes.push_back({"width", width});
-    for (std::int64_t size : {depth, width}) {
-      if (size < least_depth || size > most_depth || size % depth_step != 0) return std::nullopt;
-    }
     const auto q = operand(match_.q, 0), k = operand(match_.k, 0), v = operand(match_.v, 1);
     if (!q || !k || !v || !match_.scores || match_.scores->reach.value_or(0) < 0)
       return std::nullopt;

@@ -8,8 +8,8 @@
 
 namespace ein::attention {
 
-/// The attention that a match is, as a device is told; none if kernels are not made for one like
-/// it.
+/// The attention that a match is, as a device is told; none if its operands do not lie as one has
+/// them.
 std::optional<Attention> describe(const Program& program, const Match& match);
 
 }  // namespace ein::attention

@@ -29,7 +29,7 @@ std::optional<Found> find(const Program& program, const Uses& uses, std::span<co
   std::optional<Match> match = attention::match(program, uses, kept, first);
   if (!match) return std::nullopt;
   std::optional<Attention> attention = attention::describe(program, *match);
-  if (!attention || (takes && !takes(*attention))) return std::nullopt;
+  if (!attention || !takes(*attention)) return std::nullopt;
   if (attention->gradients) {
     // These stay for the kernels of the gradients.
     std::erase_if(match->locals,

@@ -15,8 +15,8 @@ namespace ein {
 /// Attention is known by what the nests say, however their expressions are cut; left alone is one
 /// with a matrix that anything else reads, or that `kept` names. Buffers that only these nests use
 /// become local. `memory` says which input buffers share memory: equal numbers do; empty for none.
-/// `takes` says which the device computes; all of them where it is empty.
-void find_attention(Program& program, std::span<const int> kept, std::span<const int> memory = {},
-                    const std::function<bool(const Attention&)>& takes = {});
+/// `takes` says which the device computes.
+void find_attention(Program& program, std::span<const int> kept, std::span<const int> memory,
+                    const std::function<bool(const Attention&)>& takes);
 
 }  // namespace ein
