@@ -11,6 +11,7 @@
 #include "cpu/kernel.hpp"
 #include "cpu/processor.hpp"
 #include "cpu/row_code.hpp"
+#include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/group_nests.hpp"
@@ -47,9 +48,9 @@ class CpuBackend final : public engine::Backend {
     const std::vector<int> kept = result_buffers(program);
     find_attention(program, kept, memory,
                    [&](const Attention& attention) { return is_for_tiles(attention, target); });
-    verify_pass(program);
+    verified(program);
     group_nests(program, target, kept, memory);
-    verify_pass(program);
+    verified(program);
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     require_processor();

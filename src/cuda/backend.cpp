@@ -11,6 +11,7 @@
 #include "cuda/gpu.hpp"
 #include "cuda/launches.hpp"
 #include "cuda/settings.hpp"
+#include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/group_many.hpp"
 #include "passes/group_rows.hpp"
@@ -33,11 +34,11 @@ class CudaBackend final : public engine::Backend {
     for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
       program.buffers[b].memory = memory[b];
     find_attention(program, kept, memory, has_kernels_for);
-    verify_pass(program);
+    verified(program);
     group_rows(program, kept, memory);
-    verify_pass(program);
+    verified(program);
     group_many(program, kept, memory);
-    verify_pass(program);
+    verified(program);
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     return std::make_unique<Launches>(program, gpu());

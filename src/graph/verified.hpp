@@ -1,17 +1,19 @@
 // Verification after each pass.
 #pragma once
 
+#include <utility>
+
 namespace ein {
 
 /// Whether what a pass gives (a graph, a program, a schedule) is verified: in debug builds, and
 /// where the environment has EIN_VERIFY, as our tests have.
 bool verifies_passes();
 
-/// What a pass gives, verified if that is wanted.
-template <class T>
-T verified(T made) {
-  if (verifies_passes()) verify(made);
-  return made;
+/// What a pass gives, verified if that is wanted; `of` is what verify() wants to know besides.
+template <class T, class... Of>
+T&& verified(T&& made, const Of&... of) {
+  if (verifies_passes()) verify(made, of...);
+  return std::forward<T>(made);
 }
 
 }  // namespace ein

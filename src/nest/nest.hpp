@@ -152,7 +152,5 @@ std::string to_string(const Program& program);
 /// of inputs that there are not, values that nothing has written, groups that are not those of all
 /// nests in order.
 void verify(const Program& program);
-/// The same after a pass, where passes are verified (graph/verified.hpp).
-void verify_pass(const Program& program);
 
 }  // namespace ein

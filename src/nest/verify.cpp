@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "graph/verified.hpp"
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
 #include "tensor/compute_type.hpp"
@@ -222,9 +221,5 @@ class Verifier {
 }  // namespace
 
 void verify(const Program& program) { Verifier(program).run(); }
-
-void verify_pass(const Program& program) {
-  if (verifies_passes()) verify(program);
-}
 
 }  // namespace ein

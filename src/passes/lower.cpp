@@ -5,6 +5,7 @@
 
 #include <ein/count.hpp>
 #include "graph/rewrite.hpp"
+#include "graph/verified.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -563,9 +564,7 @@ class Lowering {
 }  // namespace
 
 Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
-  Program program = Lowering(graph, inputs).run();
-  verify_pass(program);
-  return program;
+  return verified(Lowering(graph, inputs).run());
 }
 
 }  // namespace ein

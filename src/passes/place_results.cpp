@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/verified.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -112,7 +113,7 @@ void place_results(Program& program, std::span<const ResultPlace> places) {
     }
   }
   program.nests.insert(program.nests.begin(), of_inputs.begin(), of_inputs.end());
-  verify_pass(program);
+  verified(program);
 }
 
 void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
@@ -136,7 +137,7 @@ void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
   for (const auto& [to, r] : copies)
     program.nests.push_back(copy_nest(program.results[r], to->input, to->layout));
   program.results.resize(places.size());
-  verify_pass(program);
+  verified(program);
 }
 
 }  // namespace ein
