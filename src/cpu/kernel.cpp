@@ -63,12 +63,10 @@ bool is_one_engine(const Schedule& schedule) {
          schedule.steps[0].parts[0].whole;
 }
 
-Schedule verified_schedule(Schedule schedule, std::span<const Program::Buffer> buffers) {
-  if (!verifies_passes()) return schedule;
+std::vector<std::int64_t> elements_of(std::span<const Program::Buffer> buffers) {
   std::vector<std::int64_t> elements;
   for (const Program::Buffer& buffer : buffers) elements.push_back(buffer.elements);
-  verify(schedule, elements);
-  return schedule;
+  return elements;
 }
 
 }  // namespace
@@ -76,7 +74,7 @@ Schedule verified_schedule(Schedule schedule, std::span<const Program::Buffer> b
 std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
                                     std::span<const Program::Buffer> buffers) {
   for (const Target& target : {RowCode::target(), Target{}}) {
-    const Schedule schedule = verified_schedule(choose(nest, target), buffers);
+    const Schedule schedule = verified(choose(nest, target), elements_of(buffers));
     if (is_one_engine(schedule)) return make_engine(nest);
     if (auto kernel = make_kernel(schedule)) return kernel;
   }
@@ -86,7 +84,8 @@ std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
 std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group) {
   if (group.count == 1) return make_kernel(program.nests[group.first], program.buffers);
   for (const Target& target : {RowCode::target(), Target{}}) {
-    const Schedule schedule = verified_schedule(choose(program, group, target), program.buffers);
+    const Schedule schedule =
+        verified(choose(program, group, target), elements_of(program.buffers));
     if (auto kernel = make_kernel(schedule)) return kernel;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");
