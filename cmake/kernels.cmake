@@ -1,14 +1,14 @@
 # ein_kernels: the code that runs over elements, compiled for the instructions of one processor with EIN_NATIVE.
-# All else is plain code of the architecture, and asks `require_processor` (src/cpu/processor.hpp) before it calls a
-# kernel. `ein_kernel_objects` lists what becomes part of the library.
+# All else is plain code of the architecture, and asks `require_processor` (src/tensor/processor.hpp) before it calls
+# a kernel. `ein_kernel_objects` lists what becomes part of the library.
 #
 # Where GNU ld and objcopy are at hand, these objects are one, together with what they use of a static asmjit, and
 # only ein's own functions are visible in it. Inline functions of Eigen, of the standard library and of our headers
 # that were compiled for AVX-512 would else be merged with those of a program that is compiled for any processor. It also
 # makes a static asmjit fit for a shared library: it is not position independent only in how it names `stderr`.
 set(kernel_sources ${ein_sources})
-list(FILTER kernel_sources INCLUDE REGEX "/src/(cpu/.*|cost/measure|nest/random|tensor/convert)\\.cpp$")
-list(FILTER kernel_sources EXCLUDE REGEX "/src/cpu/(backend|parallel|processor)\\.cpp$")
+list(FILTER kernel_sources INCLUDE REGEX "/src/(cpu/.*|nest/random|tensor/(convert|kernel_features))\\.cpp$")
+list(FILTER kernel_sources EXCLUDE REGEX "/src/cpu/(backend|parallel)\\.cpp$")
 list(REMOVE_ITEM ein_sources ${kernel_sources})
 
 add_library(ein_kernels OBJECT ${kernel_sources})

@@ -17,7 +17,7 @@
 #include <ein/hardware.hpp>
 #include <ein/parallel.hpp>
 
-#include "cost/measure.hpp"
+#include "cpu/measure.hpp"
 
 namespace ein {
 namespace {

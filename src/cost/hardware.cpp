@@ -5,8 +5,6 @@
 #include <limits>
 
 #include <ein/error.hpp>
-#include "cost/measure.hpp"
-#include "cpu/processor.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
@@ -153,11 +151,6 @@ std::optional<Hardware> find_hardware(std::string_view driver_name, int sms) {
     if (named && line.sms == sms) return known_hardware()[i];
   }
   return std::nullopt;
-}
-
-Hardware measured_cpu() {
-  host::require_processor();
-  return host::measured_cpu();
 }
 
 Hardware hardware_named(std::string_view key) {

@@ -9,7 +9,7 @@
 #include <ein/hardware.hpp>
 #include <ein/tensor.hpp>
 #include "cpu/kernel.hpp"
-#include "cpu/processor.hpp"
+#include "cpu/measure.hpp"
 #include "cpu/row_code.hpp"
 #include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
@@ -17,6 +17,7 @@
 #include "schedule/group_nests.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/memory_count.hpp"
+#include "tensor/processor.hpp"
 
 namespace ein::host {
 namespace {
@@ -80,6 +81,11 @@ class CpuBackend final : public engine::Backend {
 
 }  // namespace
 }  // namespace ein::host
+
+ein::Hardware ein::measured_cpu() {
+  host::require_processor();
+  return host::measured_cpu();
+}
 
 const ein::engine::Backend& ein::engine::cpu_backend(int index) {
   if (index != 0)

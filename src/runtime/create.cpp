@@ -4,11 +4,11 @@
 
 #include <ein/error.hpp>
 #include "backend/backend.hpp"
-#include "cpu/processor.hpp"
 #include "nest/random.hpp"
 #include "runtime/device.hpp"
 #include "runtime/map.hpp"
 #include "runtime/random_state.hpp"
+#include "tensor/processor.hpp"
 
 namespace ein {
 namespace {

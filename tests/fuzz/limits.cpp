@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cost/measure.hpp"
+#include "cpu/measure.hpp"
 #include "fuzz/fuzz.hpp"
 
 using namespace ein;

@@ -1,4 +1,4 @@
-#include "cpu/processor.hpp"
+#include "tensor/processor.hpp"
 
 #include <cstdio>
 #include <string>

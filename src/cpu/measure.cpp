@@ -25,7 +25,7 @@
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 
-#include "cost/measure.hpp"
+#include "cpu/measure.hpp"
 #include "cpu/parallel.hpp"
 #include "io/file.hpp"
 
