@@ -146,9 +146,9 @@ TEST_F(TrainCommand, PrintsTheBillThenEachEvaluation) {
   EXPECT_EQ(outcome.err, "");
   std::size_t at = 0;
   for (const std::string part :
-       {"parameters ", "FLOPs per step ", "memory of a step ", "this machine ", " fits;",
-        "step     0  train loss ", "step     2  train loss ", "step     4  train loss ",
-        "over all of the text to validate with", "last step: "}) {
+       {"parameters ", "FLOPs per step ", "memory of a step ", "cpu ", " fits;",
+        "(measured on this machine)", "step     0  train loss ", "step     2  train loss ",
+        "step     4  train loss ", "over all of the text to validate with", "last step: "}) {
     at = outcome.out.find(part, at);
     ASSERT_NE(at, std::string::npos) << part << "\n" << outcome.out;
   }

@@ -60,12 +60,10 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
       of(bill.memory.unshared).c_str(), of(bill.parts.activations).c_str(),
       of(bill.parts.gradients).c_str());
   if (bill.peak_flops > 0) {
-    const bool is_cpu = options.device == cpu;
-    std::printf("%-17s %s, so it %s; %.0f GFLOP/s %s, a step takes at least %.1f ms\n",
-                is_cpu ? "this machine" : to_string(options.device).c_str(),
-                megabytes(bill.machine_memory).c_str(),
+    std::printf("%-17s %s, so it %s; %.0f GFLOP/s (%s), a step takes at least %.1f ms\n",
+                to_string(options.device).c_str(), megabytes(bill.machine_memory).c_str(),
                 peak < bill.machine_memory ? "fits" : "does not fit", bill.peak_flops / 1e9,
-                is_cpu ? "measured" : "promised",
+                bill.peak_source.c_str(),
                 1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
   }
   if (!bill.note.empty()) std::printf("note              %s\n", bill.note.c_str());
@@ -131,17 +129,20 @@ void run(TrainCall& call) {
   options.dtype = training_dtype(call.dtype);
   options.device = device_named(call.device);
   ProgressLine line(options.max_iters);
+  std::string peak_source;
+  const auto begin = [&](const TrainBill& bill) {
+    print_bill(bill, options);
+    peak_source = bill.peak_flops > 0 ? bill.peak_source : "unknown";
+  };
   const TrainProgress last =
-      train(options, {.begin = [&](const TrainBill& bill) { print_bill(bill, options); },
-                      .step = [&](const TrainProgress& p) { line.show(p); }});
+      train(options, {.begin = begin, .step = [&](const TrainProgress& p) { line.show(p); }});
   line.clear();
   if (last.whole_validation_loss)
     std::printf("\nval loss %.4f over all of the text to validate with\n",
                 *last.whole_validation_loss);
   if (last.tokens_per_second > 0) {
-    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the %s peak\n",
-                1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu,
-                options.device == cpu ? "measured" : "promised");
+    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the peak (%s)\n",
+                1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu, peak_source.c_str());
   }
 }
 

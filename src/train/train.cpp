@@ -112,6 +112,7 @@ TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& opti
   if (const auto hardware = find_hardware(options.device)) {
     bill.peak_flops = hardware->peak(options.dtype).value_or(0);
     bill.machine_memory = hardware->memory;
+    bill.peak_source = hardware->source;
   }
   return bill;
 }
