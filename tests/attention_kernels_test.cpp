@@ -395,10 +395,10 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
   add(DType::f32, 128);
   for (const std::int64_t depth : {64, 128, 256}) add(DType::bf16, depth);
   add(DType::f16, 72);
-  const codegen::Cubin cubin = codegen::compile({"attention.cu", text, GetParam()});
-  const auto kernels = codegen::kernels_of(cubin);
+  const gpu::Cubin cubin = gpu::compile({"attention.cu", text, GetParam()});
+  const auto kernels = gpu::kernels_of(cubin);
   EXPECT_EQ(kernels.size(), count);
-  for (const codegen::KernelResources& kernel : kernels) {
+  for (const gpu::KernelResources& kernel : kernels) {
     if (kernel.spills) {
       EXPECT_EQ(kernel.spills->stored, 0)
           << kernel.name << " with " << kernel.registers << " registers";

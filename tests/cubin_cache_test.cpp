@@ -18,7 +18,7 @@
 #include "support/nvrtc.hpp"
 #include "support/scratch.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 namespace fs = std::filesystem;
@@ -322,4 +322,4 @@ TEST(CubinCache, CompileAllRemembers) {
 }
 
 }  // namespace
-}  // namespace ein::codegen
+}  // namespace ein::gpu

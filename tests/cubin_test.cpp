@@ -13,7 +13,7 @@
 
 #include "support/nvrtc.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 constexpr const char* four_kernels = R"(
@@ -197,4 +197,4 @@ TEST(Cubin, OtherFiles) {
 }
 
 }  // namespace
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -71,7 +71,7 @@ TEST_F(CudaCommand, EmittedFileCompilesByItself) {
   ASSERT_NE(found, text.npos) << text;
   EXPECT_GT(found, 0u);  // after the vocabulary
   SKIP_WITHOUT_NVRTC();
-  EXPECT_FALSE(codegen::kernels_of(codegen::compile({"kernels.cu", text})).empty());
+  EXPECT_FALSE(gpu::kernels_of(gpu::compile({"kernels.cu", text})).empty());
 }
 
 TEST_F(CudaCommand, EmitCubin) {
@@ -82,7 +82,7 @@ TEST_F(CudaCommand, EmitCubin) {
   const std::string cache = "XDG_CACHE_HOME=" + scratch.path("cache");
   const std::string cold = text_of(words, {cache});
   const std::string image = test::read_bytes(path);
-  const auto kernels = codegen::kernels_of({image, ""});
+  const auto kernels = gpu::kernels_of({image, ""});
   ASSERT_FALSE(kernels.empty());
   EXPECT_EQ(kernels[0].sm, 80);
   EXPECT_TRUE(std::regex_search(
@@ -108,9 +108,9 @@ TEST_F(CudaCommand, SeveralKernelsAreOneCubin) {
   const std::string path = scratch.path("all.cubin");
   const std::string text = text_of(
       {"emit", "cubin", "reduce", "b c ->", "--shape", "64,1000", "--by", "logsumexp", "-o", path});
-  const auto kernels = codegen::kernels_of({test::read_bytes(path), ""});
+  const auto kernels = gpu::kernels_of({test::read_bytes(path), ""});
   EXPECT_GT(kernels.size(), 1u);
-  for (const codegen::KernelResources& kernel : kernels) expect_holds(text, {kernel.name});
+  for (const gpu::KernelResources& kernel : kernels) expect_holds(text, {kernel.name});
 }
 
 /// A small step; of options given again the last counts.
@@ -161,7 +161,7 @@ TEST_F(CudaCommand, AWholeStepIsWarmInTheCache) {
                {std::to_string(units) + " units from the cache, the others compiled, in "});
   std::size_t kernels = 0;
   for (std::size_t u = 0; u < units; ++u)
-    kernels += codegen::kernels_of(
+    kernels += gpu::kernels_of(
                    {test::read_bytes(scratch.path("kernels/" + std::to_string(u) + ".cubin")), ""})
                    .size();
   EXPECT_EQ(kernels, std::stoul(found[2]));

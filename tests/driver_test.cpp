@@ -20,7 +20,7 @@
 #include "support/host_tensor_map.hpp"
 #include "support/minimal_cubin.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 using test::expect_error;
@@ -158,12 +158,12 @@ TEST(Driver, KernelOnEachDevice) {
 
 TEST(Driver, TensorMaps) {
   Driver driver({EIN_FAKE_CUDA});
-  const TensorMap map{.buffer = 0,
-                      .offset = 0,
-                      .dtype = DType::bf16,
-                      .sizes = {72, 130, 3},
-                      .strides = {144, 18720},
-                      .box = {64, 128, 1}};
+  const codegen::TensorMap map{.buffer = 0,
+                               .offset = 0,
+                               .dtype = DType::bf16,
+                               .sizes = {72, 130, 3},
+                               .strides = {144, 18720},
+                               .box = {64, 128, 1}};
   const auto encoded = std::bit_cast<HostTensorMap>(driver.encode(1, map, 0x1000));
   EXPECT_EQ(encoded.mark, HostTensorMap::right_mark);
   EXPECT_EQ(encoded.rank, 3u);
@@ -274,4 +274,4 @@ TEST(Driver, RefusesImagesThatAreNotWhole) {
 }
 
 }  // namespace
-}  // namespace ein::codegen
+}  // namespace ein::gpu

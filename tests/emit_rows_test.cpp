@@ -493,9 +493,9 @@ TEST_P(NvrtcRowsTest, NothingSpills) {
         }
       }
     }
-    const auto kernels = codegen::kernels_of(codegen::compile({"rows.cu", text, GetParam()}));
+    const auto kernels = gpu::kernels_of(gpu::compile({"rows.cu", text, GetParam()}));
     EXPECT_EQ(kernels.size(), count);
-    for (const codegen::KernelResources& kernel : kernels) {
+    for (const gpu::KernelResources& kernel : kernels) {
       ASSERT_TRUE(kernel.spills);
       // Calls of functions that are not inlined keep a few registers in memory.
       EXPECT_LE(kernel.spills->stored, 16)

@@ -331,8 +331,8 @@ TEST(Many, KernelsOfEveryArchitecture) {
   const codegen::Units units = codegen::emit_units(update_of(60));
   ASSERT_EQ(units.texts.size(), 1u);
   for (const char* arch : {"sm_80", "sm_90a"}) {
-    for (const codegen::KernelResources& kernel :
-         codegen::kernels_of(codegen::compile({"many.cu", units.texts[0], arch}))) {
+    for (const gpu::KernelResources& kernel :
+         gpu::kernels_of(gpu::compile({"many.cu", units.texts[0], arch}))) {
       EXPECT_EQ(kernel.stack_bytes, 0) << kernel.name;
       EXPECT_EQ(kernel.sm, std::string(arch) == "sm_80" ? 80 : 90);
     }

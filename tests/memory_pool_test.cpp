@@ -16,7 +16,7 @@
 
 #include <ein/error.hpp>
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 int blocks_of_the_driver() {
@@ -124,4 +124,4 @@ TEST_F(MemoryPoolTest, ErrorsWhenThereIsNoMore) {
 }
 
 }  // namespace
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -78,10 +78,10 @@ void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
   nest.epilogue = Ex(0.5) * x * (Ex(1.0) + Ex::apply(ScalarOp::erf, x * Ex(0.70710678118654752))) +
                   Ex::input(3);
   add_nest(nest);
-  const codegen::Cubin cubin = codegen::compile({"contract.cu", text, GetParam()});
+  const gpu::Cubin cubin = gpu::compile({"contract.cu", text, GetParam()});
   const bool has_wgmma = target.sm == 90 && target.accelerated;
   std::size_t by_wgmma = 0;
-  for (const codegen::KernelResources& kernel : codegen::kernels_of(cubin)) {
+  for (const gpu::KernelResources& kernel : gpu::kernels_of(cubin)) {
     by_wgmma += kernel.name.starts_with("contract_wgmma");
     EXPECT_LE(static_cast<std::size_t>(kernel.shared_bytes) + dynamic.at(kernel.name),
               number() == 80 ? 163u << 10 : 227u << 10)
@@ -113,10 +113,10 @@ TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
       }
     }
   }
-  const codegen::Cubin cubin = codegen::compile({"emitted.cu", text, GetParam()});
-  const auto kernels = codegen::kernels_of(cubin);
+  const gpu::Cubin cubin = gpu::compile({"emitted.cu", text, GetParam()});
+  const auto kernels = gpu::kernels_of(cubin);
   EXPECT_EQ(kernels.size(), count);
-  for (const codegen::KernelResources& kernel : kernels) {
+  for (const gpu::KernelResources& kernel : kernels) {
     EXPECT_LE(kernel.shared_bytes, 48 << 10) << kernel.name;
     if (!kernel.spills) continue;
     // Calls of functions that are not inlined keep a few registers in memory.
@@ -137,8 +137,7 @@ TEST_P(NvrtcEmitTest, EveryTileOfOtherContractionsFits) {
 TEST_P(NvrtcTextTest, EachTextIsComplete) {
   for (const NamedProgram& form : programs_of_every_form(DType::bf16)) {
     for (const codegen::KernelSource& kernel : emitted(form.program, {number(), true})) {
-      EXPECT_NO_THROW(codegen::compile({kernel.name + ".cu", kernel.text, GetParam()}))
-          << form.name;
+      EXPECT_NO_THROW(gpu::compile({kernel.name + ".cu", kernel.text, GetParam()})) << form.name;
     }
   }
 }

@@ -16,7 +16,7 @@
 #include "support/expect_error.hpp"
 #include "support/nvrtc.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 using test::expect_error;
@@ -189,4 +189,4 @@ TEST(NvrtcDeathTest, AbsentSaysWhatToInstall) {
 }
 
 }  // namespace
-}  // namespace ein::codegen
+}  // namespace ein::gpu

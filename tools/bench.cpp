@@ -94,8 +94,8 @@ class OnGpu {
         stream_(driver_, device),
         begin_(driver_, device),
         end_(driver_, device) {
-    codegen::require_supported(device, info_);
-    if (const std::string why_not = codegen::why_not_on(driver_.version()); !why_not.empty())
+    gpu::require_supported(device, info_);
+    if (const std::string why_not = gpu::why_not_on(driver_.version()); !why_not.empty())
       throw Error(ErrorKind::device, "cuda:" + std::to_string(device) + ": " + why_not);
     const std::string arch =
         "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
@@ -113,8 +113,8 @@ class OnGpu {
     for (std::size_t b = 0; b < program.buffers.size(); ++b) {
       const Program::Buffer& buffer = program.buffers[b];
       const std::size_t bytes = static_cast<std::size_t>(buffer.elements) * size_of(buffer.dtype);
-      buffers_.push_back(std::make_unique<codegen::DeviceMemory>(driver_, device,
-                                                                 std::max<std::size_t>(bytes, 16)));
+      buffers_.push_back(
+          std::make_unique<gpu::DeviceMemory>(driver_, device, std::max<std::size_t>(bytes, 16)));
       addresses_.push_back(reinterpret_cast<std::byte*>(buffers_.back()->address()));
       if (b >= program.input_count) continue;
       const Tensor x = operand(types[b]);
@@ -124,12 +124,12 @@ class OnGpu {
     std::size_t workspace = sizeof(codegen::KernelSource::Fault);
     for (const codegen::KernelSource& kernel : kernels_.sources)
       workspace = std::max(workspace, kernel.workspace_bytes);
-    workspace_ = std::make_unique<codegen::DeviceMemory>(driver_, device, workspace);
+    workspace_ = std::make_unique<gpu::DeviceMemory>(driver_, device, workspace);
     if (kernels_.sources.empty()) return;
-    const auto cache = codegen::CubinCache::of_user();
-    const std::vector<codegen::Source> sources{{"kernels.cu", kernels_.text, arch}};
-    module_ = std::make_unique<codegen::Module>(
-        driver_, device, codegen::compile_all(sources, cache ? &*cache : nullptr).front().cubin);
+    const auto cache = gpu::CubinCache::of_user();
+    const std::vector<gpu::Source> sources{{"kernels.cu", kernels_.text, arch}};
+    module_ = std::make_unique<gpu::Module>(
+        driver_, device, gpu::compile_all(sources, cache ? &*cache : nullptr).front().cubin);
   }
 
   /// Of all alternatives, if one was asked for.
@@ -168,25 +168,25 @@ class OnGpu {
                             [this](const codegen::TensorMap& map, std::uint64_t address) {
                               return driver_.encode(device_, map, address);
                             }});
-    codegen::Launch launch{
+    gpu::Launch launch{
         module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
     std::copy_n(kernel.grid, 3, launch.grid.begin());
     std::copy_n(kernel.block, 3, launch.block.begin());
     stream_.launch(launch, arguments_.addresses());
   }
 
-  codegen::Driver& driver_ = codegen::Driver::of_system();
+  gpu::Driver& driver_ = gpu::Driver::of_system();
   int device_;
-  codegen::DeviceInfo info_;
-  codegen::Stream stream_;
-  codegen::Event begin_, end_;
+  gpu::DeviceInfo info_;
+  gpu::Stream stream_;
+  gpu::Event begin_, end_;
   Kernels kernels_;
   std::vector<std::string> names_of_alternatives_;
-  std::vector<std::unique_ptr<codegen::DeviceMemory>> buffers_;
+  std::vector<std::unique_ptr<gpu::DeviceMemory>> buffers_;
   std::vector<std::byte*> addresses_;  // of the buffers
-  codegen::Arguments arguments_;
-  std::unique_ptr<codegen::DeviceMemory> workspace_;
-  std::unique_ptr<codegen::Module> module_;
+  gpu::Arguments arguments_;
+  std::unique_ptr<gpu::DeviceMemory> workspace_;
+  std::unique_ptr<gpu::Module> module_;
 };
 
 /// The number in "cuda" or "cuda:1"; nothing for "cpu".

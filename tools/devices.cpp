@@ -76,7 +76,7 @@ std::string peaks_of(const Hardware& hardware) {
 
 std::string architectures() {
   std::string list;
-  for (const int sm : codegen::nvrtc_architectures())
+  for (const int sm : gpu::nvrtc_architectures())
     list += (list.empty() ? "sm_" : " sm_") + std::to_string(sm);
   return list;
 }
@@ -105,7 +105,7 @@ std::string devices(bool json_is_wanted) {
   json.add("cpu.flops.f64", *cpu.peak(DType::f64));
   json.add("cpu.bandwidth", cpu.bandwidth);
 
-  const codegen::Driver& driver = codegen::Driver::of_system();
+  const gpu::Driver& driver = gpu::Driver::of_system();
   if (!driver.missing().empty()) {
     table.add({"cuda", driver.missing()});
     json.add("cuda.missing", driver.missing());
@@ -114,7 +114,7 @@ std::string devices(bool json_is_wanted) {
     json.add("cuda.driver", version);
     json.add("cuda.devices", Count(driver.device_count()));
     for (int i = 0; i < driver.device_count(); ++i) {
-      const codegen::DeviceInfo info = driver.info(i);
+      const gpu::DeviceInfo info = driver.info(i);
       const std::string key = "cuda:" + std::to_string(i);
       const std::string sm = "sm_" + std::to_string(info.major) + std::to_string(info.minor);
       const auto memory = static_cast<double>(info.memory);
@@ -137,12 +137,11 @@ std::string devices(bool json_is_wanted) {
   }
 
   std::string missing;
-  if (codegen::nvrtc_is_available(&missing)) {
-    const std::string version = to_string(codegen::nvrtc_version());
+  if (gpu::nvrtc_is_available(&missing)) {
+    const std::string version = to_string(gpu::nvrtc_version());
     table.add({"nvrtc", version + ", compiles for " + architectures()});
     json.add("nvrtc", version);
-    const std::string why_not =
-        driver.missing().empty() ? codegen::why_not_on(driver.version()) : "";
+    const std::string why_not = driver.missing().empty() ? gpu::why_not_on(driver.version()) : "";
     if (!why_not.empty()) {
       table.add({"", why_not});
       json.add("nvrtc.why_not", why_not);
@@ -152,7 +151,7 @@ std::string devices(bool json_is_wanted) {
     table.add({"nvrtc", missing});
     json.add("nvrtc.missing", missing);
   }
-  if (const auto cache = codegen::CubinCache::of_user()) {
+  if (const auto cache = gpu::CubinCache::of_user()) {
     table.add({"kernels", "kept in " + cache->directory()});
     json.add("kernels", cache->directory());
   } else {

@@ -73,19 +73,18 @@ std::string emit_cuda(const Kernels& kernels, const std::string& path) {
 std::string emit_cubin(const Kernels& kernels, const EmitWords& words) {
   if (kernels.sources.empty()) return nothing_to_do;
   const auto begin = std::chrono::steady_clock::now();
-  const auto cache = codegen::CubinCache::of_user();
-  const std::vector<codegen::Source> sources{{"kernels.cu", kernels.text, words.arch}};
-  const codegen::Compiled compiled =
-      codegen::compile_all(sources, cache ? &*cache : nullptr).front();
+  const auto cache = gpu::CubinCache::of_user();
+  const std::vector<gpu::Source> sources{{"kernels.cu", kernels.text, words.arch}};
+  const gpu::Compiled compiled = gpu::compile_all(sources, cache ? &*cache : nullptr).front();
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!words.output.empty()) save(words.output, compiled.cubin.image);
 
   ResourceTable table;
   table.add(compiled.cubin, kernels.sources);
-  return table.text() + "\n" + words.arch + ", NVRTC " + to_string(codegen::nvrtc_version()) +
-         ", " + (compiled.was_cached ? "from the cache in " : "compiled in ") + duration(seconds) +
-         "; " + grouped(compiled.cubin.image.size()) + " bytes" +
+  return table.text() + "\n" + words.arch + ", NVRTC " + to_string(gpu::nvrtc_version()) + ", " +
+         (compiled.was_cached ? "from the cache in " : "compiled in ") + duration(seconds) + "; " +
+         grouped(compiled.cubin.image.size()) + " bytes" +
          (words.output.empty() ? "" : " in " + words.output) + "\n" + ResourceTable::units + "\n";
 }
 

@@ -108,9 +108,8 @@ ResourceTable::ResourceTable(bool with_launches)
   table_.add(std::move(names));
 }
 
-void ResourceTable::add(const codegen::Cubin& cubin,
-                        std::span<const codegen::KernelSource> launches) {
-  for (const codegen::KernelResources& kernel : codegen::kernels_of(cubin)) {
+void ResourceTable::add(const gpu::Cubin& cubin, std::span<const codegen::KernelSource> launches) {
+  for (const gpu::KernelResources& kernel : gpu::kernels_of(cubin)) {
     std::int64_t shared = kernel.shared_bytes, threads = kernel.max_threads;
     std::size_t count = 0;
     for (const codegen::KernelSource& launch : launches) {

@@ -43,7 +43,7 @@ class ResourceTable {
   /// With `launches`, how often each is launched.
   explicit ResourceTable(bool with_launches = false);
   /// The kernels of a cubin, of which `launches` has some.
-  void add(const codegen::Cubin& cubin, std::span<const codegen::KernelSource> launches);
+  void add(const gpu::Cubin& cubin, std::span<const codegen::KernelSource> launches);
   std::string text() const { return table_.text(); }
   std::size_t kernels() const { return kernels_; }
 

@@ -89,17 +89,16 @@ std::string emit_cuda(const StepWords& words, const codegen::Target& target) {
 
 std::string emit_cubin(const StepWords& words, const codegen::Target& target) {
   const codegen::Units units = units_of(words, target, codegen::kernels_per_unit);
-  std::vector<codegen::Source> sources;
+  std::vector<gpu::Source> sources;
   for (const std::string& text : units.texts) sources.push_back({"kernels.cu", text, words.arch});
   const auto begin = std::chrono::steady_clock::now();
-  const auto cache = codegen::CubinCache::of_user();
-  const std::vector<codegen::Compiled> compiled =
-      codegen::compile_all(sources, cache ? &*cache : nullptr);
+  const auto cache = gpu::CubinCache::of_user();
+  const std::vector<gpu::Compiled> compiled = gpu::compile_all(sources, cache ? &*cache : nullptr);
   const double seconds = seconds_since(begin);
   ResourceTable table(true);
   std::int64_t bytes = 0;
   std::size_t cached = 0;
-  for (const codegen::Compiled& unit : compiled) {
+  for (const gpu::Compiled& unit : compiled) {
     table.add(unit.cubin, units.launches);
     bytes += static_cast<std::int64_t>(unit.cubin.image.size());
     cached += unit.was_cached;
@@ -112,7 +111,7 @@ std::string emit_cubin(const StepWords& words, const codegen::Target& target) {
   }
   return table.text() + "\n" + std::to_string(units.launches.size()) + " launches of " +
          std::to_string(table.kernels()) + " kernels in " + std::to_string(compiled.size()) +
-         " units; " + words.arch + ", NVRTC " + to_string(codegen::nvrtc_version()) + ", " +
+         " units; " + words.arch + ", NVRTC " + to_string(gpu::nvrtc_version()) + ", " +
          std::to_string(cached) + " units from the cache, the others compiled, in " +
          duration(seconds) + "; " + grouped(bytes) + " bytes" +
          (words.output.empty() ? "" : " in " + words.output) + "\n" + ResourceTable::units + "\n";

@@ -9,7 +9,7 @@
 
 #include "codegen/emit.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// The values of a kernel's parameters, and where each begins. May be used again and again.
 class Arguments {
@@ -22,9 +22,10 @@ class Arguments {
     std::uint64_t fault = 0;         // the address of a KernelSource::Fault
     RandomOrigin random{};
     /// Encodes the map of what begins at this address.
-    std::function<EncodedTensorMap(const TensorMap&, std::uint64_t address)> encode{};
+    std::function<codegen::EncodedTensorMap(const codegen::TensorMap&, std::uint64_t address)>
+        encode{};
   };
-  void set(const KernelSource& kernel, const Memory& memory);
+  void set(const codegen::KernelSource& kernel, const Memory& memory);
 
   const std::vector<std::uint64_t>& words() const { return words_; }
   std::span<void* const> addresses() const { return addresses_; }
@@ -34,4 +35,4 @@ class Arguments {
   std::vector<void*> addresses_;
 };
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

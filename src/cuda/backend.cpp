@@ -18,7 +18,7 @@
 #include "tensor/fork.hpp"
 
 namespace ein {
-namespace codegen {
+namespace gpu {
 namespace {
 
 std::uint64_t address(const std::byte* of_device) {
@@ -33,7 +33,7 @@ class CudaBackend final : public engine::Backend {
     const std::vector<int> kept = result_buffers(program);
     for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
       program.buffers[b].memory = memory[b];
-    find_attention(program, kept, memory, has_kernels_for);
+    find_attention(program, kept, memory, codegen::has_kernels_for);
     verified(program);
     group_rows(program, kept, memory);
     verified(program);
@@ -43,7 +43,7 @@ class CudaBackend final : public engine::Backend {
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     return std::make_unique<Launches>(program, gpu());
   }
-  std::uint8_t settings() const override { return codegen::settings().tf32; }
+  std::uint8_t settings() const override { return gpu::settings().tf32; }
   std::size_t alignment() const override { return 16; }
   void synchronize() const override { gpu().synchronize(); }
 
@@ -78,21 +78,21 @@ class CudaBackend final : public engine::Backend {
 };
 
 }  // namespace
-}  // namespace codegen
+}  // namespace gpu
 
 const engine::Backend& engine::cuda_backend(int index) {
   static std::mutex mutex;
-  auto& backends = made_once([] { return std::map<int, codegen::CudaBackend>(); });
+  auto& backends = made_once([] { return std::map<int, gpu::CudaBackend>(); });
   const NoForkLock lock(mutex);
   return backends.try_emplace(index, index).first->second;
 }
 
 int engine::cuda_device_count() {
-  const codegen::Driver& driver = codegen::Driver::of_system();
+  const gpu::Driver& driver = gpu::Driver::of_system();
   return driver.missing().empty() ? driver.device_count() : 0;
 }
 
-void allow_tf32(bool allowed) { codegen::settings().tf32 = allowed; }
-void tune(bool wanted) { codegen::settings().tunes = wanted; }
+void allow_tf32(bool allowed) { gpu::settings().tf32 = allowed; }
+void tune(bool wanted) { gpu::settings().tunes = wanted; }
 
 }  // namespace ein

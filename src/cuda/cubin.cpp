@@ -9,7 +9,7 @@
 
 #include <ein/error.hpp>
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
@@ -268,4 +268,4 @@ std::vector<KernelResources> kernels_of(const Cubin& cubin) {
   return result;
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

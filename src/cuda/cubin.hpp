@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// Kernels compiled for one architecture.
 struct Cubin {
@@ -37,4 +37,4 @@ struct KernelResources {
 /// nothing outside of it is read.
 std::vector<KernelResources> kernels_of(const Cubin& cubin);
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

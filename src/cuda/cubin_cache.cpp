@@ -22,7 +22,7 @@
 #include "io/xxh64.hpp"
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 namespace fs = std::filesystem;
@@ -253,4 +253,4 @@ std::vector<Compiled> compile_all(std::span<const Source> sources, const CubinCa
   return compiled;
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -10,7 +10,7 @@
 
 #include "cuda/nvrtc.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// A directory of cubins, each under everything that it was made from: text, options, architecture
 /// and NVRTC's version. Several processes and threads may use one directory at a time. An entry is
@@ -61,4 +61,4 @@ struct Compiled {
 std::vector<Compiled> compile_all(std::span<const Source> sources,
                                   const CubinCache* cache = nullptr);
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

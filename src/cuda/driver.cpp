@@ -8,7 +8,7 @@
 #include "cuda/shared_library.hpp"
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 struct DriverFunctions {
   SharedLibrary library;
@@ -241,13 +241,14 @@ const DriverFunctions& Driver::needed_for(int device) const {
   return cuda;
 }
 
-EncodedTensorMap Driver::encode(int device, const TensorMap& map, std::uint64_t address) {
+codegen::EncodedTensorMap Driver::encode(int device, const codegen::TensorMap& map,
+                                         std::uint64_t address) {
   const DriverFunctions& cuda = on(device);
   const int type = map.dtype == DType::bf16 ? map_bf16 : map.dtype == DType::f16 ? map_f16 : map_u8;
   const std::vector<unsigned> steps(map.sizes.size(), 1);
   // A local with the alignment could be built in the place of the result, which has none.
   struct alignas(tensor_map_alignment) Aligned {
-    EncodedTensorMap map{};
+    codegen::EncodedTensorMap map{};
   } encoded;
   check(cuda,
         cuda.encode_tiled(&encoded.map, type, static_cast<unsigned>(map.sizes.size()),
@@ -505,4 +506,4 @@ void Stream::synchronize() {
   check(cuda, cuda.synchronize_stream(stream_), device_, "cuStreamSynchronize");
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

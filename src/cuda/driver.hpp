@@ -14,7 +14,7 @@
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 struct DriverFunctions;
 
@@ -55,7 +55,8 @@ class Driver {
   DeviceInfo info(int device) const;
 
   /// What a kernel takes for a tensor that begins at this address of the device, a multiple of 16.
-  EncodedTensorMap encode(int device, const TensorMap& map, std::uint64_t address);
+  codegen::EncodedTensorMap encode(int device, const codegen::TensorMap& map,
+                                   std::uint64_t address);
 
   /// The functions, with the device's primary context made current on this thread.
   const DriverFunctions& on(int device);
@@ -215,4 +216,4 @@ class Stream {
   void* stream_ = nullptr;
 };
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

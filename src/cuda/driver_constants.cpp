@@ -8,7 +8,7 @@
 #if CUDA_VERSION >= 12000
 #include "codegen/emit.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 static_assert(static_cast<int>(out_of_memory) == static_cast<int>(CUDA_ERROR_OUT_OF_MEMORY));
 static_assert(static_cast<int>(stub_library) == static_cast<int>(CUDA_ERROR_STUB_LIBRARY));
@@ -56,7 +56,7 @@ static_assert(static_cast<int>(promote_256_bytes) ==
               static_cast<int>(CU_TENSOR_MAP_L2_PROMOTION_L2_256B));
 // Interleaving, filling with zeros, and the step of each dimension are 0, 0 and 1 in encode_tiled.
 static_assert(CU_TENSOR_MAP_INTERLEAVE_NONE == 0 && CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE == 0);
-static_assert(sizeof(CUtensorMap) == sizeof(EncodedTensorMap) &&
+static_assert(sizeof(CUtensorMap) == sizeof(codegen::EncodedTensorMap) &&
               tensor_map_alignment % alignof(CUtensorMap) == 0);
 
 static_assert(sizeof(KernelNode) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
@@ -74,6 +74,6 @@ static_assert(offsetof(KernelNode, context) == offsetof(CUDA_KERNEL_NODE_PARAMS_
 static_assert(sizeof(CUdevice) == sizeof(int) && sizeof(CUdeviceptr) == 8 &&
               sizeof(CUcontext) == sizeof(void*) && sizeof(CUresult) == sizeof(Result));
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu
 #endif
 #endif

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 using Result = int;
 
@@ -37,4 +37,4 @@ inline constexpr int map_u8 = 0, map_f16 = 6, map_bf16 = 9, swizzle_128_bytes = 
 /// Of CUtensorMap from CUDA 13 on; 64 before.
 inline constexpr std::size_t tensor_map_alignment = 128;
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -9,14 +9,14 @@
 #include "cuda/cubin_cache.hpp"
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 constexpr std::size_t stage_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_modules = 4096;
 
 /// Instructions of one architecture alone exist from Hopper on.
-Target target_of(int device, const DeviceInfo& info) {
+codegen::Target target_of(int device, const DeviceInfo& info) {
   require_supported(device, info);
   return {.sm = info.major * 10 + info.minor, .accelerated = info.major >= 9, .sms = info.sms};
 }
@@ -91,16 +91,16 @@ void Gpu::synchronize() {
 std::uint64_t Gpu::fault() {
   const NoForkLock lock(fault_mutex_);
   if (!fault_) {
-    fault_ = std::make_unique<DeviceMemory>(driver_, index_, sizeof(KernelSource::Fault));
-    stream_.fill(fault_->address(), 0, sizeof(KernelSource::Fault));
+    fault_ = std::make_unique<DeviceMemory>(driver_, index_, sizeof(codegen::KernelSource::Fault));
+    stream_.fill(fault_->address(), 0, sizeof(codegen::KernelSource::Fault));
   }
   return fault_->address();
 }
 
-std::optional<KernelSource::Fault> Gpu::take_fault() {
+std::optional<codegen::KernelSource::Fault> Gpu::take_fault() {
   const NoForkLock lock(fault_mutex_);
   if (!fault_) return std::nullopt;
-  KernelSource::Fault fault;
+  codegen::KernelSource::Fault fault;
   stream_.copy_out(&fault, fault_->address(), sizeof fault);
   stream_.synchronize();
   if (fault.happened == 0) return std::nullopt;
@@ -148,4 +148,4 @@ std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> unit
   return modules;
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

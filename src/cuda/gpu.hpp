@@ -13,7 +13,7 @@
 #include "cuda/driver.hpp"
 #include "cuda/memory_pool.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// Everything that ein does on a GPU is work of one stream. Thread-safe.
 class Gpu {
@@ -28,7 +28,7 @@ class Gpu {
 
   Driver& driver() const { return driver_; }
   int index() const { return index_; }
-  const Target& target() const { return target_; }
+  const codegen::Target& target() const { return target_; }
   Stream& stream() { return stream_; }
   MemoryPool& memory() { return memory_; }
 
@@ -43,7 +43,7 @@ class Gpu {
   /// Where kernels that check positions leave what they find.
   std::uint64_t fault();
   /// Waits for them. What was found, if anything was; it is told once.
-  std::optional<KernelSource::Fault> take_fault();
+  std::optional<codegen::KernelSource::Fault> take_fault();
 
   /// The modules of translation units: loaded before, else out of the user's cache, else compiled.
   std::vector<std::shared_ptr<Module>> load(std::span<const std::string> units);
@@ -61,7 +61,7 @@ class Gpu {
 
   Driver& driver_;
   int index_;
-  Target target_;
+  codegen::Target target_;
   std::string arch_;
   Stream stream_;
   MemoryPool memory_;
@@ -73,4 +73,4 @@ class Gpu {
   std::unordered_map<std::string, std::shared_ptr<Module>> modules_;  // by text
 };
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

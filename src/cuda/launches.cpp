@@ -10,7 +10,7 @@
 #include "cuda/tuner.hpp"
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 /// Fewer are launched as fast one by one.
@@ -26,22 +26,22 @@ struct Launches::Replay {
   std::vector<std::vector<std::uint64_t>> words;  // of each kernel
   struct Encoded {
     std::uint64_t address = 0;
-    EncodedTensorMap map{};
+    codegen::EncodedTensorMap map{};
   };
-  std::map<const TensorMap*, Encoded> maps{};  // as the last run had them
+  std::map<const codegen::TensorMap*, Encoded> maps{};  // as the last run had them
 };
 
 Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
-  Target target = gpu.target();
+  codegen::Target target = gpu.target();
   target.tf32 = settings().tf32;
-  Emission emission;
+  codegen::Emission emission;
   if (settings().tunes) {
     emission = [&](const auto&... group) { return Tuner(gpu).emit(group...); };
   }
-  Units units = emit_units(program, target, kernels_per_unit, emission);
+  codegen::Units units = codegen::emit_units(program, target, codegen::kernels_per_unit, emission);
   modules_ = gpu.load(units.texts);
   for (std::size_t i = 0; i < units.launches.size(); ++i) {
-    KernelSource& source = units.launches[i];
+    codegen::KernelSource& source = units.launches[i];
     const Launch launch{modules_[units.unit_of[i]]->kernel(source.name, source.shared_bytes),
                         std::to_array(source.grid), std::to_array(source.block),
                         source.shared_bytes};
@@ -55,7 +55,7 @@ Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
 Launches::~Launches() = default;
 
 Arguments::Memory Launches::memory_of(const engine::Run& run) const {
-  const auto encode = [this](const TensorMap& map, std::uint64_t address) {
+  const auto encode = [this](const codegen::TensorMap& map, std::uint64_t address) {
     return gpu_.driver().encode(gpu_.index(), map, address);
   };
   return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random, encode};
@@ -97,7 +97,8 @@ bool Launches::replay(const engine::Run& run) const {
       replay.words.resize(kernels_.size());
     }
     Arguments::Memory memory = memory_of(run);
-    memory.encode = [&replay, encode = memory.encode](const TensorMap& map, std::uint64_t address) {
+    memory.encode = [&replay, encode = memory.encode](const codegen::TensorMap& map,
+                                                      std::uint64_t address) {
       const auto [last, is_new] = replay.maps.try_emplace(&map);
       if (is_new || last->second.address != address) last->second = {address, encode(map, address)};
       return last->second.map;
@@ -122,4 +123,4 @@ bool Launches::replay(const engine::Run& run) const {
   }
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

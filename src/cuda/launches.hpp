@@ -10,7 +10,7 @@
 #include "cuda/arguments.hpp"
 #include "cuda/gpu.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// Emitted, compiled and loaded once, launched any number of times. Many kernels become a CUDA
 /// graph when they are launched for the second time. Thread-safe.
@@ -28,7 +28,7 @@ class Launches final : public engine::Kernels {
  private:
   struct Kernel {
     Launch launch;
-    KernelSource source;
+    codegen::KernelSource source;
   };
   struct Replay;
   Arguments::Memory memory_of(const engine::Run& run) const;
@@ -42,4 +42,4 @@ class Launches final : public engine::Kernels {
   std::unique_ptr<Replay> replay_;
 };
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -7,7 +7,7 @@
 
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 /// Smaller ones would not save memory: the driver rounds up to as much.
@@ -73,4 +73,4 @@ bool MemoryPool::release_free_blocks() {
   return true;
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

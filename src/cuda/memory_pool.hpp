@@ -11,7 +11,7 @@
 #include "tensor/memory_count.hpp"
 #include "tensor/size_class.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// Blocks of a device, by size class. What is given back may be taken at once, though the device
 /// still works on it: all work on it is of one stream, where what comes later waits. Thread-safe.
@@ -46,4 +46,4 @@ class MemoryPool {
   MemoryCount count_, reserved_;
 };
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -14,7 +14,7 @@
 #include "io/file.hpp"
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 // What is used of <nvrtc.h> (NVRTC User Guide), declared here so that ein builds without it.
@@ -226,4 +226,4 @@ Cubin compile(const Source& source) {
   return cubin;
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -8,7 +8,7 @@
 
 #include "cuda/cubin.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// Of CUDA: 12.4, 13.0.
 struct CudaVersion {
@@ -46,4 +46,4 @@ std::string why_not_on(CudaVersion driver);
 /// architecture that is none or that this NVRTC does not know.
 Cubin compile(const Source& source);
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

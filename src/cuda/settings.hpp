@@ -7,7 +7,7 @@
 #include "cuda/shared_library.hpp"
 #include "tensor/fork.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 struct Settings {
   std::atomic<bool> tf32 = false;
@@ -18,4 +18,4 @@ inline Settings& settings() {
   return made_once([] { return Settings(); });
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -27,4 +27,4 @@ std::string environment(const char* variable) {
   return value ? value : "";
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -13,7 +13,7 @@
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 namespace {
 
 /// A floating dtype's bits of sign and mantissa, and the exponent of numbers from 1/2 to 1.
@@ -87,7 +87,11 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   Arguments::Memory memory() const {
-    return {addresses_, workspace_, 0, {}, [this](const TensorMap& map, std::uint64_t address) {
+    return {addresses_,
+            workspace_,
+            0,
+            {},
+            [this](const codegen::TensorMap& map, std::uint64_t address) {
               return gpu_.driver().encode(gpu_.index(), map, address);
             }};
   }
@@ -105,14 +109,15 @@ class Scratch {
 };
 
 /// Seconds of an alternative, the least of a few rounds.
-double seconds_of(Gpu& gpu, const Alternative& alternative, const Arguments::Memory& memory) {
+double seconds_of(Gpu& gpu, const codegen::Alternative& alternative,
+                  const Arguments::Memory& memory) {
   std::vector<std::string> texts;
-  for (const KernelSource& kernel : alternative.kernels) texts.push_back(kernel.text);
+  for (const codegen::KernelSource& kernel : alternative.kernels) texts.push_back(kernel.text);
   const std::vector<std::shared_ptr<Module>> modules = gpu.load(texts);
   std::vector<Launch> launches;
   std::vector<Arguments> arguments(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const KernelSource& kernel = alternative.kernels[i];
+    const codegen::KernelSource& kernel = alternative.kernels[i];
     launches.push_back({modules[i]->kernel(kernel.name, kernel.shared_bytes),
                         std::to_array(kernel.grid), std::to_array(kernel.block),
                         kernel.shared_bytes});
@@ -140,13 +145,13 @@ double seconds_of(Gpu& gpu, const Alternative& alternative, const Arguments::Mem
 }
 
 /// What a choice depends on, in the form of the cache's keys.
-Source key_of(Gpu& gpu, const std::vector<Alternative>& alternatives) {
+Source key_of(Gpu& gpu, const std::vector<codegen::Alternative>& alternatives) {
   Source key{.name = "tuned", .text = {}, .options = {}};
   key.options = {gpu.driver().info(gpu.index()).name,
                  "driver " + to_string(gpu.driver().version())};
-  for (const Alternative& alternative : alternatives) {
+  for (const codegen::Alternative& alternative : alternatives) {
     key.text += alternative.name + "\n";
-    for (const KernelSource& kernel : alternative.kernels)
+    for (const codegen::KernelSource& kernel : alternative.kernels)
       key.text += std::to_string(kernel.grid[0]) + "\n" + kernel.text.substr(kernel.kernel_begin);
   }
   return key;
@@ -154,10 +159,11 @@ Source key_of(Gpu& gpu, const std::vector<Alternative>& alternatives) {
 
 }  // namespace
 
-std::size_t Tuner::time_all(const LoopNest& nest, const std::vector<Alternative>& alternatives) {
+std::size_t Tuner::time_all(const LoopNest& nest,
+                            const std::vector<codegen::Alternative>& alternatives) {
   std::size_t workspace_bytes = 0, fastest = 0;
-  for (const Alternative& alternative : alternatives) {
-    for (const KernelSource& kernel : alternative.kernels)
+  for (const codegen::Alternative& alternative : alternatives) {
+    for (const codegen::KernelSource& kernel : alternative.kernels)
       workspace_bytes = std::max(workspace_bytes, kernel.workspace_bytes);
   }
   const Scratch scratch(gpu_, nest, workspace_bytes);
@@ -170,7 +176,8 @@ std::size_t Tuner::time_all(const LoopNest& nest, const std::vector<Alternative>
   return fastest;
 }
 
-std::size_t Tuner::fastest(const LoopNest& nest, const std::vector<Alternative>& alternatives) {
+std::size_t Tuner::fastest(const LoopNest& nest,
+                           const std::vector<codegen::Alternative>& alternatives) {
   const std::optional<CubinCache>& cache = CubinCache::of_process();
   const Source key = key_of(gpu_, alternatives);
   if (const std::optional<Cubin> known = cache ? cache->find(key) : std::nullopt) {
@@ -188,18 +195,21 @@ std::size_t Tuner::fastest(const LoopNest& nest, const std::vector<Alternative>&
   return fastest;
 }
 
-std::vector<KernelSource> Tuner::emit(const Program& program, const Program::Group& group,
-                                      const Target& target, std::string_view suffix) {
+std::vector<codegen::KernelSource> Tuner::emit(const Program& program, const Program::Group& group,
+                                               const codegen::Target& target,
+                                               std::string_view suffix) {
   if (group.count == 1 && group.each == 0) {
     const LoopNest& nest = program.nests[group.first];
-    const std::vector<Alternative> all = alternatives(nest, target);
+    const std::vector<codegen::Alternative> all = codegen::alternatives(nest, target);
     if (all.size() > 1) {
-      Alternative chosen = std::move(alternatives(nest, target, suffix)[fastest(nest, all)]);
-      for (KernelSource& kernel : chosen.kernels) unrestrict_shared(kernel, memory_of(program));
+      codegen::Alternative chosen =
+          std::move(codegen::alternatives(nest, target, suffix)[fastest(nest, all)]);
+      for (codegen::KernelSource& kernel : chosen.kernels)
+        codegen::unrestrict_shared(kernel, codegen::memory_of(program));
       return std::move(chosen.kernels);
     }
   }
   return codegen::emit(program, group, target, suffix);
 }
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -9,7 +9,7 @@
 
 #include "cuda/gpu.hpp"
 
-namespace ein::codegen {
+namespace ein::gpu {
 
 /// Times what alternatives() offers, on memory of its own that is filled with random numbers. What
 /// it finds stays in the user's cubin cache, under the text of all alternatives, the device's name,
@@ -19,15 +19,15 @@ class Tuner {
   explicit Tuner(Gpu& gpu) : gpu_(gpu) {}
 
   /// The kernels of a group; of the fastest alternative, if it is a nest that has several.
-  std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
-                                 const Target& target, std::string_view suffix);
+  std::vector<codegen::KernelSource> emit(const Program& program, const Program::Group& group,
+                                          const codegen::Target& target, std::string_view suffix);
   /// The number of the fastest.
-  std::size_t fastest(const LoopNest& nest, const std::vector<Alternative>& alternatives);
+  std::size_t fastest(const LoopNest& nest, const std::vector<codegen::Alternative>& alternatives);
 
  private:
-  std::size_t time_all(const LoopNest& nest, const std::vector<Alternative>& alternatives);
+  std::size_t time_all(const LoopNest& nest, const std::vector<codegen::Alternative>& alternatives);
 
   Gpu& gpu_;
 };
 
-}  // namespace ein::codegen
+}  // namespace ein::gpu

@@ -29,7 +29,7 @@ class TunerTest : public testing::Test {
 };
 
 TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
-  codegen::Gpu& gpu = codegen::Gpu::of_system(0);
+  gpu::Gpu& gpu = gpu::Gpu::of_system(0);
   const Program program = lowered(
       graph_of_pattern(Operation::einsum, "m k, n k -> m n", {{140, 32}, {136, 32}}, DType::bf16));
   const LoopNest& nest = program.nests.at(0);
@@ -49,10 +49,10 @@ TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
   EXPECT_NE(least, 0u) << "the first is the fastest, so that nothing would show";
 
   const int before = launches();
-  EXPECT_EQ(codegen::Tuner(gpu).fastest(nest, all), least);
+  EXPECT_EQ(gpu::Tuner(gpu).fastest(nest, all), least);
   const int after = launches();
   EXPECT_GE(after - before, static_cast<int>(2 * all.size()));
-  EXPECT_EQ(codegen::Tuner(gpu).fastest(nest, all), least);
+  EXPECT_EQ(gpu::Tuner(gpu).fastest(nest, all), least);
   EXPECT_EQ(launches(), after) << "what is known was timed again";
 
   // Damaged entries are as good as none.
@@ -62,12 +62,12 @@ TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
     file.seekp(-1, std::ios::end);
     file.put('?');
   }
-  EXPECT_EQ(codegen::Tuner(gpu).fastest(nest, all), least);
+  EXPECT_EQ(gpu::Tuner(gpu).fastest(nest, all), least);
   EXPECT_GT(launches(), after);
 
   // Other alternatives have their own choice.
   const std::vector<codegen::Alternative> others(all.begin(), all.begin() + 2);
-  EXPECT_LT(codegen::Tuner(gpu).fastest(nest, others), others.size());
+  EXPECT_LT(gpu::Tuner(gpu).fastest(nest, others), others.size());
 }
 
 TEST_F(TunerTest, CallsAreRightWhicheverIsTaken) {

@@ -23,7 +23,7 @@ void require(bool condition, const char* what) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   try {
-    for (const ein::codegen::KernelResources& kernel : ein::codegen::kernels_of({bytes, bytes})) {
+    for (const ein::gpu::KernelResources& kernel : ein::gpu::kernels_of({bytes, bytes})) {
       require(!kernel.name.empty(), "a kernel without a name");
       require(kernel.registers >= 0 && kernel.registers <= 255, "too many registers");
       require(kernel.shared_bytes >= 0 && kernel.stack_bytes >= 0, "negative memory");

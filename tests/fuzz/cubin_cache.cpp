@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const std::string key = "13.0\nsm_90a\n";
   const auto check = [&key](std::string_view entry) {
-    const auto cubin = codegen::entry_of(entry, key);
+    const auto cubin = gpu::entry_of(entry, key);
     if (cubin)
-      require(codegen::entry_bytes(key, *cubin) == entry,
+      require(gpu::entry_bytes(key, *cubin) == entry,
               "an entry that would be written in another way");
     return cubin.has_value();
   };
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   constexpr std::size_t header = 48, in_front = 40;
   if (size >= header) {
     std::string entry(bytes);
-    std::memcpy(entry.data(), codegen::entry_bytes(key, {}).data(), 16);
+    std::memcpy(entry.data(), gpu::entry_bytes(key, {}).data(), 16);
     io::Xxh64 hash;
     hash.update(entry.data(), in_front);
     hash.update(entry.data() + header, size - header);
@@ -33,8 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   // What was written is read; a byte less is not.
   const std::size_t half = size / 2;
-  const std::string written = codegen::entry_bytes(
-      key, {std::string(bytes.substr(half)), std::string(bytes.substr(0, half))});
+  const std::string written =
+      gpu::entry_bytes(key, {std::string(bytes.substr(half)), std::string(bytes.substr(0, half))});
   require(check(written), "an entry that is not read back");
   require(!check(std::string_view(written).substr(0, written.size() - 1)), "a cut entry");
   return 0;

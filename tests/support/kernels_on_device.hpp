@@ -34,8 +34,8 @@ class KernelsOnDevice {
 
   /// What the compiler or the driver has to say if it fails; else nothing.
   std::string build() try {
-    for (const codegen::Compiled& compiled : codegen::compile_all(sources_)) {
-      modules_.push_back(std::make_unique<codegen::Module>(driver_, device_, compiled.cubin));
+    for (const gpu::Compiled& compiled : gpu::compile_all(sources_)) {
+      modules_.push_back(std::make_unique<gpu::Module>(driver_, device_, compiled.cubin));
     }
     return {};
   } catch (const Error& error) {
@@ -62,12 +62,12 @@ class KernelsOnDevice {
       (is_workspace ? workspace_address : addresses[static_cast<std::size_t>(b)]) =
           reinterpret_cast<std::byte*>(copy->second.address());
     }
-    codegen::Arguments arguments;
+    gpu::Arguments arguments;
     const auto encode = [this](const codegen::TensorMap& map, std::uint64_t address) {
       return driver_.encode(device_, map, address);
     };
     arguments.set(kernel, {addresses, workspace_address, fault_copy.address(), origin, encode});
-    codegen::Launch launch;
+    gpu::Launch launch;
     launch.kernel = modules_.at(unit_.at(kernel.name))->kernel(kernel.name, kernel.shared_bytes);
     std::copy_n(kernel.grid, 3, launch.grid.begin());
     std::copy_n(kernel.block, 3, launch.block.begin());
@@ -103,21 +103,21 @@ class KernelsOnDevice {
     KernelsOnDevice& owner_;
     std::byte* host_;
     std::size_t bytes_;
-    codegen::DeviceMemory memory_;
+    gpu::DeviceMemory memory_;
   };
 
   std::string arch() const {
-    const codegen::DeviceInfo info = driver_.info(device_);
+    const gpu::DeviceInfo info = driver_.info(device_);
     return "sm_" + std::to_string(info.major * 10 + info.minor) + (info.major >= 9 ? "a" : "");
   }
 
-  codegen::Driver& driver_ = codegen::Driver::of_system();
+  gpu::Driver& driver_ = gpu::Driver::of_system();
   int device_;
-  codegen::Stream stream_;
-  std::vector<codegen::Source> sources_;
+  gpu::Stream stream_;
+  std::vector<gpu::Source> sources_;
   std::map<std::string, std::size_t> unit_;
   std::size_t kernels_ = 0;
-  std::vector<std::unique_ptr<codegen::Module>> modules_;
+  std::vector<std::unique_ptr<gpu::Module>> modules_;
 };
 
 }  // namespace ein::test

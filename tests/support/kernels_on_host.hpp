@@ -78,7 +78,7 @@ class KernelsOnHost {
       if (wrong) wrong_map = wrong;
       return std::bit_cast<codegen::EncodedTensorMap>(encoded);
     };
-    codegen::Arguments arguments;
+    gpu::Arguments arguments;
     arguments.set(kernel,
                   {buffers, workspace, reinterpret_cast<std::uint64_t>(fault), origin, encode});
     if (wrong_map) return std::string("a tensor map cannot have this: ") + wrong_map;
