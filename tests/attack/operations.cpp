@@ -32,6 +32,14 @@ bool take(Step& step, std::initializer_list<int> args) {
   return std::all_of(args.begin(), args.end(), [](int v) { return v >= 0; });
 }
 
+int value_with_axes(Maker& maker) {
+  return maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+}
+/// Any of the numbers of the dimensions.
+std::int64_t any_of(Maker& maker, const Shape& shape) {
+  return maker.below(static_cast<std::int64_t>(shape.rank()));
+}
+
 bool make_unary(Maker& maker, Step& step) { return take(step, {maker.value()}); }
 bool make_binary(Maker& maker, Step& step) {
   const int a = maker.value(), b = maker.beside(a);
@@ -43,6 +51,12 @@ bool make_beside_number(Maker& maker, Step& step) {
   return take(step, {a});
 }
 
+/// One that has its name and its arguments in common with the peers'.
+template <class Run>
+Operation named(const std::string& name, bool (*make)(Maker&, Step&), Run run,
+                const std::string& arguments, int weight) {
+  return {name, make, run, "ein::" + name + arguments, name + arguments, weight};
+}
 template <Tensor (*F)(const Tensor&)>
 Operation unary(const std::string& name, int weight = 3, bool peers_have_it = true) {
   return {name,
@@ -224,11 +238,12 @@ bool make_top_k(Maker& maker, Step& step) {
   return true;
 }
 
-/// The axes of `shape` as a list, dimension `bracketed` in brackets.
-std::vector<std::string> names_of(const Shape& shape, std::int64_t bracketed) {
+/// The axes of `shape` as a list; dimension `special`, if there is one, as it is said.
+std::vector<std::string> names_of(const Shape& shape, std::int64_t special = -1,
+                                  const char* said = "[v]") {
   std::vector<std::string> names;
   for (std::int64_t d = 0; d < static_cast<std::int64_t>(shape.rank()); ++d) {
-    names.push_back(d == bracketed ? "[v]" : std::string(1, static_cast<char>('a' + d)));
+    names.push_back(d == special ? said : std::string(1, static_cast<char>('a' + d)));
   }
   return names;
 }
@@ -258,14 +273,24 @@ int make_positions(Maker& maker, const Shape& shape, std::vector<std::string>& n
   return maker.input(of, dtype, size);
 }
 
+/// A value's axes, one of them [v], and positions along that one, over some of the others.
+struct Lookup {
+  std::vector<std::string> names, positions;
+  std::int64_t size = 0;
+  int at = -1;
+};
+Lookup make_lookup(Maker& maker, const Shape& shape, int percent_shared) {
+  const std::int64_t dim = any_of(maker, shape);
+  Lookup lookup{names_of(shape, dim), names_of(shape, dim), shape[static_cast<std::size_t>(dim)]};
+  lookup.at = make_positions(maker, shape, lookup.positions, lookup.size, percent_shared);
+  return lookup;
+}
+
 bool make_gather(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  const int x = value_with_axes(maker);
   if (x < 0) return false;
   const Shape shape = maker.shape(x);
-  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
-  const std::vector<std::string> names = names_of(shape, dim);
-  std::vector<std::string> positions = names;
-  const int at = make_positions(maker, shape, positions, shape[static_cast<std::size_t>(dim)], 35);
+  const auto [names, positions, size, at] = make_lookup(maker, shape, 35);
   if (at < 0) return false;
   std::vector<std::string> result;
   for (const std::string& name : names) {
@@ -275,15 +300,13 @@ bool make_gather(Maker& maker, Step& step) {
   step.pattern = maker.joined(names, false) + ", " + maker.joined(positions, false) + " -> " +
                  maker.joined(maker.shuffled(result), false);
   take(step, {x, at});
-  return numel(maker.shape(at)) * numel(shape) /
-             std::max<std::int64_t>(shape[static_cast<std::size_t>(dim)], 1) <
-         most_points;
+  return numel(maker.shape(at)) * numel(shape) / std::max<std::int64_t>(size, 1) < most_points;
 }
 
 bool make_scatter(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  const int x = value_with_axes(maker);
   if (x < 0) return false;
-  const std::vector<std::string> names = names_of(maker.shape(x), -1);
+  const std::vector<std::string> names = names_of(maker.shape(x));
   std::vector<std::string> positions = names;
   const std::int64_t size = std::max<std::int64_t>(maker.size(), 1);
   const Shape shape = maker.shape(x);
@@ -304,7 +327,7 @@ bool make_one_hot(Maker& maker, Step& step) {
   for (std::int64_t d = maker.below(3); d > 0; --d) shape.push_back(maker.size());
   const std::int64_t size = std::max<std::int64_t>(maker.size(), 1);
   if (numel(shape) * size > most_points) return false;
-  std::vector<std::string> names = names_of(shape, -1);
+  std::vector<std::string> names = names_of(shape);
   std::vector<std::string> result = names;
   result.push_back("[v]");
   step.pattern = maker.joined(names, false) + " -> " + maker.joined(maker.shuffled(result), false);
@@ -317,11 +340,7 @@ bool make_cross_entropy(Maker& maker, Step& step) {
   const int x =
       maker.value([&](int v) { return is_floating(maker.dtype(v)) && maker.shape(v).rank() > 0; });
   if (x < 0) return false;
-  const Shape shape = maker.shape(x);
-  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
-  const std::vector<std::string> names = names_of(shape, dim);
-  std::vector<std::string> targets = names;
-  const int at = make_positions(maker, shape, targets, shape[static_cast<std::size_t>(dim)], 100);
+  const auto [names, targets, size, at] = make_lookup(maker, maker.shape(x), 100);
   if (at < 0) return false;
   step.pattern = maker.joined(names, false) + ", " + maker.joined(targets, false);
   if (maker.chance(50)) {
@@ -344,7 +363,7 @@ bool make_layer_norm(Maker& maker, Step& step) {
 // --- views ---
 
 bool make_at(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  const int x = value_with_axes(maker);
   if (x < 0) return false;
   const Shape& shape = maker.shape(x);
   const auto entries =
@@ -389,14 +408,11 @@ bool make_reshape(Maker& maker, Step& step) {
 }
 
 bool make_pack(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  const int x = value_with_axes(maker);
   if (x < 0) return false;
   const Shape shape = maker.shape(x);
-  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    step.pattern += std::string(d > 0 ? " " : "") +
-                    (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
-  }
+  const std::int64_t dim = any_of(maker, shape);
+  step.pattern = maker.joined(names_of(shape, dim, "*"), false);
   step.args = {x};
   for (std::int64_t n = 1 + maker.below(2); n > 0; --n) {
     Shape other = shape;
@@ -408,14 +424,11 @@ bool make_pack(Maker& maker, Step& step) {
   return true;
 }
 bool make_unpack(Maker& maker, Step& step) {
-  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  const int x = value_with_axes(maker);
   if (x < 0) return false;
   const Shape& shape = maker.shape(x);
-  const std::int64_t dim = maker.below(static_cast<std::int64_t>(shape.rank()));
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    step.pattern += std::string(d > 0 ? " " : "") +
-                    (static_cast<std::int64_t>(d) == dim ? '*' : static_cast<char>('a' + d));
-  }
+  const std::int64_t dim = any_of(maker, shape);
+  step.pattern = maker.joined(names_of(shape, dim, "*"), false);
   const std::int64_t n = shape[static_cast<std::size_t>(dim)], first = maker.below(n + 1);
   step.whole = {first, n - first, maker.below(2)};
   return take(step, {x});
@@ -424,7 +437,7 @@ bool make_stack(Maker& maker, Step& step) {
   const int x = maker.value([&](int v) { return maker.shape(v).rank() < 4; });
   if (x < 0) return false;
   const Shape shape = maker.shape(x);
-  std::vector<std::string> names = names_of(shape, -1);
+  std::vector<std::string> names = names_of(shape);
   names.insert(names.begin(), "n");
   step.pattern = maker.joined(names, false) + " -> " + maker.joined(maker.shuffled(names), true);
   return take(step, {x, maker.like(shape, maker.dtype(x))});
@@ -494,7 +507,7 @@ bool make_triangle(Maker& maker, Step& step) {
   return take(step, {x});
 }
 bool make_matmul(Maker& maker, Step& step) {
-  const int a = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  const int a = value_with_axes(maker);
   if (a < 0) return false;
   const std::int64_t columns = maker.size();
   const Shape other =
@@ -514,6 +527,14 @@ bool make_dropout(Maker& maker, Step& step) {
 
 #define EIN_NAMED(call) \
   []([[maybe_unused]] const Step& s, [[maybe_unused]] Args x) -> Tensor { return call; }
+#define EIN_OF_PATTERN(name, make, weight) \
+  named(#name, make, EIN_NAMED(name(x[0], runtime(s.pattern))), "($0, $p)", weight)
+#define EIN_SCATTER(name, weight)                                                          \
+  named(#name, make_scatter,                                                               \
+        EIN_NAMED(name(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})), \
+        "($0, $1, $p$h)", weight)
+#define EIN_TRIANGLE(name) \
+  named(#name, make_triangle, EIN_NAMED(name(x[0], s.whole[0], s.numbers[0])), "($0, $w0, $n0)", 1)
 
 std::vector<Operation> make_table() {
   std::vector<Operation> t;
@@ -580,10 +601,8 @@ std::vector<Operation> make_table() {
                "where($0, $1, $2)"});
   t.push_back({"clamp", make_clamp, EIN_NAMED(clamp(x[0], s.numbers[0], s.numbers[1])),
                "ein::clamp($0, $n0, $n1)", "clamp($0, $n0, $n1)", 2});
-  t.push_back({"triu", make_triangle, EIN_NAMED(triu(x[0], s.whole[0], s.numbers[0])),
-               "ein::triu($0, $w0, $n0)", "triu($0, $w0, $n0)", 1});
-  t.push_back({"tril", make_triangle, EIN_NAMED(tril(x[0], s.whole[0], s.numbers[0])),
-               "ein::tril($0, $w0, $n0)", "tril($0, $w0, $n0)", 1});
+  t.push_back(EIN_TRIANGLE(triu));
+  t.push_back(EIN_TRIANGLE(tril));
   t.push_back({"cast", make_cast, EIN_NAMED(x[0].to(s.dtype)), "$0.to(ein::DType::$d)",
                "cast($0, \"$d\")", 6});
 
@@ -598,16 +617,11 @@ std::vector<Operation> make_table() {
                "einsum([$0, $1, $2, $3], $p$h)", 1});
   t.push_back({"matmul", make_matmul, EIN_NAMED(matmul(x[0], x[1])), "ein::matmul($0, $1)",
                "matmul($0, $1)", 3});
-  t.push_back(reduction<Reduction::sum>());
-  t.push_back(reduction<Reduction::mean>());
-  t.push_back(reduction<Reduction::max>());
-  t.push_back(reduction<Reduction::min>());
-  t.push_back(reduction<Reduction::prod>());
-  t.push_back(reduction<Reduction::any>());
-  t.push_back(reduction<Reduction::all>());
-  t.push_back(reduction<Reduction::logsumexp>());
-  t.push_back(reduction<Reduction::var>());
-  t.push_back(reduction<Reduction::std>());
+  t.insert(t.end(),
+           {reduction<Reduction::sum>(), reduction<Reduction::mean>(), reduction<Reduction::max>(),
+            reduction<Reduction::min>(), reduction<Reduction::prod>(), reduction<Reduction::any>(),
+            reduction<Reduction::all>(), reduction<Reduction::logsumexp>(),
+            reduction<Reduction::var>(), reduction<Reduction::std>()});
   t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)",
                "rearrange($0, $p$h)", 6});
   t.push_back(
@@ -633,29 +647,19 @@ std::vector<Operation> make_table() {
       {"contiguous", make_unary, EIN_NAMED(x[0].contiguous()), "$0.contiguous()", "clone($0)", 1});
 
   // Named operations.
-  t.push_back({"softmax", make_softmax, EIN_NAMED(softmax(x[0], runtime(s.pattern))),
-               "ein::softmax($0, $p)", "softmax($0, $p)", 3});
-  t.push_back({"log_softmax", make_softmax, EIN_NAMED(log_softmax(x[0], runtime(s.pattern))),
-               "ein::log_softmax($0, $p)", "log_softmax($0, $p)", 2});
-  t.push_back({"layer_norm", make_softmax, EIN_NAMED(layer_norm(x[0], runtime(s.pattern))),
-               "ein::layer_norm($0, $p)", "layer_norm($0, $p)", 2});
+  t.push_back(EIN_OF_PATTERN(softmax, make_softmax, 3));
+  t.push_back(EIN_OF_PATTERN(log_softmax, make_softmax, 2));
+  t.push_back(EIN_OF_PATTERN(layer_norm, make_softmax, 2));
   t.push_back({"layer_norm with weights", make_layer_norm,
                EIN_NAMED(layer_norm(x[0], x[1], x[2], runtime(s.pattern))),
                "ein::layer_norm($0, $1, $2, $p)", "layer_norm($0, $p, $1, $2)", 2});
-  t.push_back({"rms_norm", make_softmax, EIN_NAMED(rms_norm(x[0], runtime(s.pattern))),
-               "ein::rms_norm($0, $p)", "rms_norm($0, $p)", 2});
-  t.push_back({"argmax", make_order, EIN_NAMED(argmax(x[0], runtime(s.pattern))),
-               "ein::argmax($0, $p)", "argmax($0, $p)", 2});
-  t.push_back({"argmin", make_order, EIN_NAMED(argmin(x[0], runtime(s.pattern))),
-               "ein::argmin($0, $p)", "argmin($0, $p)", 2});
-  t.push_back({"cumsum", make_order, EIN_NAMED(cumsum(x[0], runtime(s.pattern))),
-               "ein::cumsum($0, $p)", "cumsum($0, $p)", 3});
-  t.push_back({"cumprod", make_order, EIN_NAMED(cumprod(x[0], runtime(s.pattern))),
-               "ein::cumprod($0, $p)", "cumprod($0, $p)", 2});
-  t.push_back({"cummax", make_order, EIN_NAMED(cummax(x[0], runtime(s.pattern))),
-               "ein::cummax($0, $p)", "cummax($0, $p)", 2});
-  t.push_back({"cummin", make_order, EIN_NAMED(cummin(x[0], runtime(s.pattern))),
-               "ein::cummin($0, $p)", "cummin($0, $p)", 2});
+  t.push_back(EIN_OF_PATTERN(rms_norm, make_softmax, 2));
+  t.push_back(EIN_OF_PATTERN(argmax, make_order, 2));
+  t.push_back(EIN_OF_PATTERN(argmin, make_order, 2));
+  t.push_back(EIN_OF_PATTERN(cumsum, make_order, 3));
+  t.push_back(EIN_OF_PATTERN(cumprod, make_order, 2));
+  t.push_back(EIN_OF_PATTERN(cummax, make_order, 2));
+  t.push_back(EIN_OF_PATTERN(cummin, make_order, 2));
   t.push_back({"sort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).values),
                "ein::sort($0, $p).values", "sort($0, $p)", 2});
   t.push_back({"sort descending", make_order,
@@ -667,22 +671,10 @@ std::vector<Operation> make_table() {
                "ein::top_k($0, $p, $w0).values", "top_k($0, $p, $w0)", 2});
   t.push_back({"gather", make_gather, EIN_NAMED(gather(x[0], x[1], runtime(s.pattern))),
                "ein::gather($0, $1, $p)", "gather($0, $1, $p)", 4});
-  t.push_back(
-      {"scatter_add", make_scatter,
-       EIN_NAMED(scatter_add(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-       "ein::scatter_add($0, $1, $p$h)", "scatter_add($0, $1, $p$h)", 4});
-  t.push_back(
-      {"scatter_prod", make_scatter,
-       EIN_NAMED(scatter_prod(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-       "ein::scatter_prod($0, $1, $p$h)", "scatter_prod($0, $1, $p$h)", 2});
-  t.push_back(
-      {"scatter_max", make_scatter,
-       EIN_NAMED(scatter_max(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-       "ein::scatter_max($0, $1, $p$h)", "scatter_max($0, $1, $p$h)", 2});
-  t.push_back(
-      {"scatter_min", make_scatter,
-       EIN_NAMED(scatter_min(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})),
-       "ein::scatter_min($0, $1, $p$h)", "scatter_min($0, $1, $p$h)", 2});
+  t.push_back(EIN_SCATTER(scatter_add, 4));
+  t.push_back(EIN_SCATTER(scatter_prod, 2));
+  t.push_back(EIN_SCATTER(scatter_max, 2));
+  t.push_back(EIN_SCATTER(scatter_min, 2));
   t.push_back(
       {"one_hot", make_one_hot,
        EIN_NAMED(one_hot(x[0], runtime(s.pattern), AxisSize{"v", s.sizes[0].second}, s.dtype)),
