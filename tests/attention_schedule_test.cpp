@@ -185,22 +185,25 @@ TEST(AttentionSchedules, SpecialScoresAreThoseOfTheNests) {
 
 TEST(AttentionSchedules, NoMatrixOfScoresIsInMemory) {
   SKIP_WITHOUT_ROW_CODE;
-  const AttentionCase c{
-      "memory", heads_outside, {.b = 2, .h = 3, .q = 320, .k = 320, .d = 32}, DType::f32, 0, true};
-  const std::vector<Tensor> x = tensors_of(c, 1);
-  const Function step = step_of(c);
-  auto f = compile([&](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g) {
-    return step(std::vector{q, k, v, g});
-  });
-  const std::vector<Tensor> got = f(x[0], x[1], x[2], x[3]), want = step(x);
-  for (std::size_t r = 0; r < want.size(); ++r) {
-    const std::vector<double> a = get_values(got[r]), b = get_values(want[r]);
-    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << r;
+  for (const std::int64_t d : {12, 20, 32}) {
+    const AttentionCase c{
+        "memory", heads_outside, {.b = 2, .h = 3, .q = 320, .k = 320, .d = d}, DType::f32, 0, true};
+    const std::vector<Tensor> x = tensors_of(c, 1);
+    const Function step = step_of(c);
+    auto f = compile([&](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g) {
+      return step(std::vector{q, k, v, g});
+    });
+    const std::vector<Tensor> got = f(x[0], x[1], x[2], x[3]), want = step(x);
+    for (std::size_t r = 0; r < want.size(); ++r) {
+      const std::vector<double> a = get_values(got[r]), b = get_values(want[r]);
+      for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << r;
+    }
+    const std::size_t matrix = 2 * 3 * 320 * 320 * 4,
+                      operand = matrix / 320 * static_cast<std::size_t>(d);
+    EXPECT_LT(f.memory().arena, matrix / 4);
+    // Operands, results and sums for each query, some of them several times; no matrix.
+    EXPECT_LT((f.cost().bytes_read + f.cost().bytes_written).approximate(), 24.0 * operand);
   }
-  const std::size_t matrix = 2 * 3 * 320 * 320 * 4, operand = 2 * 3 * 320 * 32 * 4;
-  EXPECT_LT(f.memory().arena, matrix / 4);
-  // Operands, results and sums for each query, some of them several times; no matrix.
-  EXPECT_LT((f.cost().bytes_read + f.cost().bytes_written).approximate(), 24.0 * operand);
 }
 
 // The layer's projections, biases and loss are groups beside attention.
