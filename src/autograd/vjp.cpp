@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "autograd/derivative.hpp"
+#include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 
 namespace ein::autograd {
@@ -68,8 +69,9 @@ class Builder {
     for (std::size_t o = 0; o < forward.outputs.size(); ++o) {
       if (!given[o]) continue;
       const Op& output = forward.op(forward.outputs[o]);
-      graph_.ops.push_back({.kind = OpKind::input, .dtype = output.dtype, .shape = output.shape});
-      seeds_.emplace_back(forward.outputs[o], last());
+      seeds_.emplace_back(
+          forward.outputs[o],
+          add({.kind = OpKind::input, .dtype = output.dtype, .shape = output.shape}));
     }
   }
 
@@ -104,52 +106,7 @@ class Builder {
  private:
   // --- emitting ---
 
-  ValueId last() const { return static_cast<ValueId>(graph_.ops.size()) - 1; }
-  ValueId add(Op op) {
-    graph_.ops.push_back(std::move(op));
-    return last();
-  }
-  static Shape sizes(const Access& access, const std::vector<Axis>& axes) {
-    Shape shape;
-    for (const DimIndex& dim : access) {
-      std::int64_t size = 1;
-      for (const DimIndex::Term& term : dim.terms)
-        size *= axes[static_cast<std::size_t>(term.axis)].size;
-      shape.push_back(size);
-    }
-    return shape;
-  }
-  static Access plain(const std::vector<int>& axes) {
-    Access access;
-    for (int axis : axes) access.push_back({0, {{axis, 1}}});
-    return access;
-  }
-
-  /// Drops the axes that neither a read nor the write uses; `reduces`: of others, reads alone
-  /// suffice.
-  static void drop_unused_axes(Op& op) {
-    std::vector<int> renamed(op.axes.size(), -1);
-    std::vector<Axis> kept;
-    for (std::size_t a = 0; a < op.axes.size(); ++a) {
-      bool used = uses(op.write, static_cast<int>(a));
-      for (const Access& read : op.reads) used |= uses(read, static_cast<int>(a));
-      if (!used) continue;
-      renamed[a] = static_cast<int>(kept.size());
-      kept.push_back(op.axes[a]);
-    }
-    const auto renumber = [&](Access& access) {
-      for (DimIndex& dim : access) {
-        for (DimIndex::Term& term : dim.terms)
-          term.axis = renamed[static_cast<std::size_t>(term.axis)];
-      }
-    };
-    op.axes = std::move(kept);
-    for (Access& read : op.reads) renumber(read);
-    renumber(op.write);
-    for (ScalarStep& step : op.expr.steps) {
-      if (step.op == ScalarOp::index) step.which = renamed[static_cast<std::size_t>(step.which)];
-    }
-  }
+  ValueId add(Op op) { return append(graph_, std::move(op)); }
 
   /// Moves values to the places `to` of a value of `shape`, zeros elsewhere; every axis of
   /// `from.at` that `to` lacks must have been summed.
@@ -184,10 +141,11 @@ class Builder {
       for (int a : kept) {
         if (std::find(had.begin(), had.end(), a) != had.end()) had_and_kept.push_back(a);
       }
-      const Access write = direct && had_and_kept.size() == kept.size() ? to : plain(had_and_kept);
+      const Access write =
+          direct && had_and_kept.size() == kept.size() ? to : plain_access(had_and_kept);
       Op op{.kind = OpKind::reduce,
             .dtype = dtype,
-            .shape = sizes(write, axes),
+            .shape = shape_of(write, axes),
             .inputs = {from.value},
             .axes = axes,
             .reads = {from.at},
@@ -202,15 +160,9 @@ class Builder {
 
   ValueId convert(ValueId value, DType dtype) {
     const Op& from = graph_.op(value);
-    Op op{.kind = OpKind::map, .dtype = dtype, .shape = from.shape};
-    op.compute = from.dtype == DType::f64 || dtype == DType::f64 ? DType::f64 : DType::f32;
-    op.expr = Ex::input(0);
-    op.inputs = {value};
-    for (std::size_t d = 0; d < op.shape.rank(); ++d)
-      op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
-    op.write = identity_access(op.shape.rank());
-    op.reads = {op.write};
-    return add(std::move(op));
+    const DType compute = from.dtype == DType::f64 ? DType::f64 : wide(dtype);
+    const Access all = plain_access(from.shape.rank());
+    return map(axes_of(from.shape), {{value, all}}, Ex::input(0), compute, dtype).value;
   }
 
   /// A map over `axes`, one dimension for each.
@@ -218,8 +170,8 @@ class Builder {
              DType compute, DType dtype) {
     Op op{.kind = OpKind::map, .dtype = dtype};
     op.axes = axes;
-    op.write = identity_access(axes.size());
-    op.shape = sizes(op.write, axes);
+    op.write = plain_access(axes.size());
+    op.shape = shape_of(op.write, axes);
     op.expr = expr;
     op.compute = compute;
     for (Points& input : inputs) {
@@ -228,11 +180,6 @@ class Builder {
     }
     const Access at = op.write;
     return {add(std::move(op)), at};
-  }
-  static Access identity_access(std::size_t rank) {
-    Access access;
-    for (std::size_t d = 0; d < rank; ++d) access.push_back({0, {{static_cast<int>(d), 1}}});
-    return access;
   }
   Points reduce(Combine combine, const Op& like, const Points& from, DType dtype) {
     return {add({.kind = OpKind::reduce,
@@ -255,12 +202,10 @@ class Builder {
       return;
     }
     const Op& op = graph_.op(to);
-    std::vector<Axis> axes;
-    for (std::size_t d = 0; d < op.shape.rank(); ++d)
-      axes.push_back({"i" + std::to_string(d), op.shape[d]});
-    const Access all = identity_access(axes.size());
+    const Access all = plain_access(op.shape.rank());
     const DType dtype = op.dtype;
-    sum = map(axes, {{sum, all}, {cotangent, all}}, Ex::input(0) + Ex::input(1), wide(dtype), dtype)
+    sum = map(axes_of(op.shape), {{sum, all}, {cotangent, all}}, Ex::input(0) + Ex::input(1),
+              wide(dtype), dtype)
               .value;
   }
   static DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
@@ -380,9 +325,9 @@ class Builder {
       const Shape shape = graph_.op(op.inputs[k]).shape;
       const bool direct =
           kept.size() == axes_in(op.reads[k]).size() && covers(op.reads[k], shape, op.axes);
-      const Access write = direct ? op.reads[k] : plain(kept);
+      const Access write = direct ? op.reads[k] : plain_access(kept);
       turned.write = write;
-      turned.shape = sizes(write, op.axes);
+      turned.shape = shape_of(write, op.axes);
       drop_unused_axes(turned);
       give(op, k, {add(std::move(turned)), write}, op.axes);
     }
@@ -413,29 +358,37 @@ class Builder {
 
   void pull_reduce(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
-    const Points x{op.inputs[0], op.reads[0]}, y{result, op.write};
-    const DType compute = wide(op.dtype), dtype = graph_.op(x.value).dtype;
+    if (op.combine != Combine::sum) {
+      return pull_combined(op, g, {result, op.write}, [&](const Points& from, Combine combine) {
+        return reduce(combine, op, from, wide(op.dtype));
+      });
+    }
+    if (sums(op, 0)) {
+      // An element that is read several times gets the sum of its results' cotangents.
+      const DType compute = wide(op.dtype);
+      return give(op, 0, map(op.axes, {g}, Ex::input(0), compute, compute), op.axes);
+    }
+    const ValueId x = op.inputs[0];
+    const DType dtype = graph_.op(x).dtype;
+    const ValueId sent = graph_.op(g.value).dtype == dtype ? g.value : convert(g.value, dtype);
+    accumulate(x, move({sent, g.at}, op.axes, op.reads[0], Shape(graph_.op(x).shape)));
+  }
+
+  /// Of the greatest or least of many and of their product. At the points of `op`, `g` is the
+  /// cotangent of their result, `y`, and combined(from, how) the combination of all `from` that go
+  /// into one result.
+  template <class Combined>
+  void pull_combined(const Op& op, const Points& g, const Points& y, const Combined& combined) {
+    const Points x{op.inputs[0], op.reads[0]};
+    const DType compute = wide(op.dtype);
     const Ex value = Ex::input(0);
     switch (op.combine) {
-      case Combine::sum: {
-        // Each element read once gets its result's cotangent; one that is read several times gets
-        // their sum.
-        if (!sums(op, 0)) {
-          const ValueId sent =
-              graph_.op(g.value).dtype == dtype ? g.value : convert(g.value, dtype);
-          accumulate(x.value,
-                     move({sent, g.at}, op.axes, op.reads[0], Shape(graph_.op(x.value).shape)));
-        } else {
-          give(op, 0, map(op.axes, {g}, Ex::input(0), compute, compute), op.axes);
-        }
-        return;
-      }
       case Combine::max:
       case Combine::min: {
         // Elements that tie share it.
-        const Points is_extreme = map(op.axes, {x, y}, Ex::apply(ScalarOp::eq, value, Ex::input(1)),
-                                      wide(dtype), compute);
-        const Points count = reduce(Combine::sum, op, is_extreme, compute);
+        const Points is_extreme = map(op.axes, {x, y}, equal(value, Ex::input(1)),
+                                      wide(graph_.op(x.value).dtype), compute);
+        const Points count = combined(is_extreme, Combine::sum);
         give(op, 0,
              map(op.axes, {is_extreme, g, count}, value * Ex::input(1) / Ex::input(2), compute,
                  compute),
@@ -443,17 +396,18 @@ class Builder {
         return;
       }
       case Combine::prod: {
-        const Points zeros =
-            reduce(Combine::sum, op, map(op.axes, {x}, is_zero(value), compute, compute), compute);
-        const Points zero_sum = reduce(
-            Combine::sum, op, map(op.axes, {x}, only_zero(value), compute, compute), compute);
-        const Points nonzero = reduce(
-            Combine::prod, op, map(op.axes, {x}, without_zero(value), compute, compute), compute);
+        const auto combination = [&](const Ex& formula, Combine how) {
+          return combined(map(op.axes, {x}, formula, compute, compute), how);
+        };
+        const Points zeros = combination(is_zero(value), Combine::sum),
+                     zero_sum = combination(only_zero(value), Combine::sum),
+                     nonzero = combination(without_zero(value), Combine::prod);
         give(op, 0,
              map(op.axes, {x, g, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute),
              op.axes);
         return;
       }
+      case Combine::sum:
       case Combine::any:
       case Combine::all:
         return;
@@ -466,10 +420,8 @@ class Builder {
       const Shape shape = graph_.op(input).shape;
       const auto dim = static_cast<std::size_t>(op.dim);
       if (matters(input)) {
-        Op slice{.kind = OpKind::reindex, .dtype = op.dtype, .shape = shape, .inputs = {g}};
-        for (std::size_t d = 0; d < shape.rank(); ++d)
-          slice.axes.push_back({"i" + std::to_string(d), shape[d]});
-        slice.write = identity_access(shape.rank());
+        Op slice = plain_op(OpKind::reindex, op.dtype, shape);
+        slice.inputs = {g};
         Access read = slice.write;
         if (shape[dim] > 0) read[dim].offset = offset;
         slice.reads = {std::move(read)};
@@ -495,10 +447,10 @@ class Builder {
 
   /// What lies in a value like `op`'s, a scatter's, at the positions of its points.
   Points at_positions(const Op& op, ValueId value) {
-    const Access at = identity_access(op.axes.size());
+    const Access at = plain_access(op.axes.size());
     Op gather{.kind = OpKind::gather,
               .dtype = graph_.op(value).dtype,
-              .shape = sizes(at, op.axes),
+              .shape = shape_of(at, op.axes),
               .inputs = {value, op.inputs[1]},
               .axes = op.axes,
               .reads = {op.write, op.reads[1]},
@@ -522,50 +474,19 @@ class Builder {
 
   void pull_scatter(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
-    const Points x{op.inputs[0], op.reads[0]}, sent = at_positions(op, g.value);
-    const DType compute = wide(op.dtype);
-    const Ex value = Ex::input(0);
-    switch (op.combine) {
-      case Combine::sum:
-        return give(op, 0, sent, op.axes);
-      case Combine::max:
-      case Combine::min: {
-        // Elements that tie share it.
-        const Points is_extreme = map(op.axes, {x, at_positions(op, result)},
-                                      equal(value, Ex::input(1)), compute, compute);
-        const Points count = at_positions(op, scatter(op, is_extreme, Combine::sum));
-        give(op, 0,
-             map(op.axes, {is_extreme, sent, count}, value * Ex::input(1) / Ex::input(2), compute,
-                 compute),
-             op.axes);
-        return;
-      }
-      case Combine::prod: {
-        const auto combined = [&](const Ex& formula, Combine combine) {
-          return at_positions(op,
-                              scatter(op, map(op.axes, {x}, formula, compute, compute), combine));
-        };
-        const Points zeros = combined(is_zero(value), Combine::sum),
-                     zero_sum = combined(only_zero(value), Combine::sum);
-        const Points nonzero = combined(without_zero(value), Combine::prod);
-        give(
-            op, 0,
-            map(op.axes, {x, sent, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute),
-            op.axes);
-        return;
-      }
-      case Combine::any:
-      case Combine::all:
-        return;
-    }
+    const Points sent = at_positions(op, g.value);
+    if (op.combine == Combine::sum) return give(op, 0, sent, op.axes);
+    pull_combined(op, sent, at_positions(op, result), [&](const Points& from, Combine combine) {
+      return at_positions(op, scatter(op, from, combine));
+    });
   }
 
   /// `from` scanned along the axis of `op`.
   Points scan(const Op& op, Combine combine, const Points& from, bool reverse) {
-    const Access at = identity_access(op.axes.size());
+    const Access at = plain_access(op.axes.size());
     Op scanned{.kind = OpKind::scan,
                .dtype = graph_.op(from.value).dtype,
-               .shape = sizes(at, op.axes),
+               .shape = shape_of(at, op.axes),
                .inputs = {from.value},
                .axes = op.axes,
                .reads = {from.at},
@@ -602,10 +523,10 @@ class Builder {
         const Points found =
             map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
         const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);
-        const Access at = identity_access(op.axes.size());
+        const Access at = plain_access(op.axes.size());
         Op sum{.kind = OpKind::scatter,
                .dtype = op.dtype,
-               .shape = sizes(at, op.axes),
+               .shape = shape_of(at, op.axes),
                .inputs = {g.value, from.value},
                .axes = op.axes,
                .reads = {g.at, from.at},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/build.hpp"
 #include "graph/named.hpp"
 #include "graph/reductions.hpp"
 #include "graph/solve.hpp"
@@ -13,14 +14,6 @@ namespace {
 using grammar::Pattern;
 using grammar::Term;
 using grammar::TermKind;
-
-/// Axes 0, 1, ... each a dimension of its own.
-Access plain_access(std::size_t rank, std::size_t first_axis = 0) {
-  Access access;
-  for (std::size_t d = 0; d < rank; ++d)
-    access.push_back({0, {{static_cast<int>(first_axis + d), 1}}});
-  return access;
-}
 
 /// The axes before and after the '*' of a pack or unpack pattern.
 struct PackedPattern {
@@ -108,10 +101,7 @@ class CallGraph {
   static std::string_view name(Operation op) { return ein::name(op); }
   static std::string_view name(DType dtype) { return ein::name(dtype); }
 
-  ValueId add(Op op) {
-    graph_.ops.push_back(std::move(op));
-    return static_cast<ValueId>(graph_.ops.size()) - 1;
-  }
+  ValueId add(Op op) { return append(graph_, std::move(op)); }
   Graph finish(ValueId output) {
     graph_.outputs.push_back(output);
     return finish();
@@ -125,10 +115,8 @@ class CallGraph {
   ValueId converted(ValueId value) {
     const DType from = graph_.op(value).dtype, to = result_dtype();
     if (from == to) return value;
-    Op op{.kind = OpKind::map, .dtype = to, .shape = graph_.op(value).shape, .inputs = {value}};
-    for (std::size_t d = 0; d < op.shape.rank(); ++d)
-      op.axes.push_back({"i" + std::to_string(d), op.shape[d]});
-    op.write = plain_access(op.shape.rank());
+    Op op = plain_op(OpKind::map, to, graph_.op(value).shape);
+    op.inputs = {value};
     op.reads = {op.write};
     op.expr = Ex::input(0);
     op.compute = conversion_type(from, to);
@@ -143,13 +131,15 @@ class CallGraph {
 
   ValueId add_reindex(ValueId from, const std::vector<Axis>& axes, Access read, Access write,
                       const Shape& shape) {
-    return add({.kind = OpKind::reindex,
-                .dtype = graph_.op(from).dtype,
-                .shape = shape,
-                .inputs = {from},
-                .axes = axes,
-                .reads = {std::move(read)},
-                .write = std::move(write)});
+    Op op{.kind = OpKind::reindex,
+          .dtype = graph_.op(from).dtype,
+          .shape = shape,
+          .inputs = {from},
+          .axes = axes,
+          .reads = {std::move(read)},
+          .write = std::move(write)};
+    drop_unused_axes(op);
+    return add(std::move(op));
   }
 
   /// The operand; several that are stacked become one on a new first axis.
@@ -164,15 +154,11 @@ class CallGraph {
                  shapes_[k].to_string() + " in operand " + std::to_string(k + 1),
              call_.pattern.text, {}, {"help: pack joins tensors of unlike shapes"});
       }
-      std::vector<Axis> axes;
-      Shape unit{1};
-      for (std::size_t d = 0; d < one.rank(); ++d) {
-        axes.push_back({"i" + std::to_string(d), one[d]});
-        unit.push_back(one[d]);
-      }
+      const std::vector<Axis> axes = axes_of(one);
       Access write = plain_access(one.rank());
       write.insert(write.begin(), DimIndex{});
-      parts.push_back(add_reindex(values_[k], axes, plain_access(one.rank()), write, unit));
+      parts.push_back(
+          add_reindex(values_[k], axes, plain_access(one.rank()), write, shape_of(write, axes)));
     }
     Shape shape{static_cast<std::int64_t>(parts.size())};
     for (std::int64_t size : one) shape.push_back(size);
@@ -250,43 +236,16 @@ class CallGraph {
           .expr = {}};
     if (!repeats) return add(std::move(op));
 
-    std::vector<int> renamed(s.axes.size(), -1);
-    op.axes.clear();
+    // What is computed has a dimension for each axis of the operands that the result has.
     op.write.clear();
-    op.shape = {};
-    Access read;
     for (std::size_t a = 0; a < s.axes.size(); ++a) {
-      if (is_new[a]) continue;
-      renamed[a] = static_cast<int>(op.axes.size());
-      op.axes.push_back(s.axes[a]);
-      if (!uses(s.write, static_cast<int>(a))) continue;
-      op.write.push_back({0, {{renamed[a], 1}}});
-      op.shape.push_back(s.axes[a].size);
-      read.push_back({0, {{static_cast<int>(a), 1}}});
+      if (!is_new[a] && uses(s.write, static_cast<int>(a)))
+        op.write.push_back({0, {{static_cast<int>(a), 1}}});
     }
-    for (Access& access : op.reads) {
-      for (DimIndex& dim : access) {
-        for (DimIndex::Term& term : dim.terms)
-          term.axis = renamed[static_cast<std::size_t>(term.axis)];
-      }
-    }
-    const ValueId computed = add(std::move(op));
-    // The reindex has the axes of the result alone.
-    std::vector<Axis> axes;
-    std::vector<int> place(s.axes.size(), -1);
-    for (std::size_t a = 0; a < s.axes.size(); ++a) {
-      if (!uses(s.write, static_cast<int>(a))) continue;
-      place[a] = static_cast<int>(axes.size());
-      axes.push_back(s.axes[a]);
-    }
-    Access write = s.write;
-    for (Access* access : {&read, &write}) {
-      for (DimIndex& dim : *access) {
-        for (DimIndex::Term& term : dim.terms)
-          term.axis = place[static_cast<std::size_t>(term.axis)];
-      }
-    }
-    return add_reindex(computed, axes, read, write, s.shape);
+    op.shape = shape_of(op.write, op.axes);
+    const Access read = op.write;
+    drop_unused_axes(op);
+    return add_reindex(add(std::move(op)), s.axes, read, s.write, s.shape);
   }
 
   ValueId pack() {
@@ -297,9 +256,7 @@ class CallGraph {
     Shape shape;
     for (std::size_t k = 0; k < values_.size(); ++k) {
       const Shape& from = shapes_[k];
-      std::vector<Axis> axes;
-      for (std::size_t d = 0; d < from.rank(); ++d)
-        axes.push_back({"i" + std::to_string(d), from[d]});
+      const std::vector<Axis> axes = axes_of(from);
       DimIndex packed;
       std::int64_t extent = 1;
       for (std::size_t d = p.before.size() + middles[k].rank(); d-- > p.before.size();) {
@@ -310,13 +267,7 @@ class CallGraph {
       write.push_back(packed);
       const Access after = plain_access(p.after.size(), p.before.size() + middles[k].rank());
       write.insert(write.end(), after.begin(), after.end());
-      shape = {};
-      for (const DimIndex& dim : write) {
-        std::int64_t size = 1;
-        for (const DimIndex::Term& term : dim.terms)
-          size *= axes[static_cast<std::size_t>(term.axis)].size;
-        shape.push_back(size);
-      }
+      shape = shape_of(write, axes);
       if (__builtin_add_overflow(total, extent, &total)) {
         fail(ErrorKind::overflow, "pack", "the packed axis is longer than 2^63 - 1",
              call_.pattern.text, {{p.star->span, ""}}, {show_operands(shapes_)});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/build.hpp"
+
 namespace ein {
 
 using grammar::Term;
@@ -193,27 +195,7 @@ NamedValue NamedBuild::add(Op op) {
   }
   NamedValue value{static_cast<ValueId>(graph_.ops.size()), op.write};
   if (op.axes.empty()) op.axes = solved_.axes;
-  std::vector<int> renamed(op.axes.size(), -1);
-  std::vector<Axis> used;
-  for (std::size_t a = 0; a < op.axes.size(); ++a) {
-    const auto has = [&](const Access& access) { return uses(access, static_cast<int>(a)); };
-    if (!has(op.write) && std::none_of(op.reads.begin(), op.reads.end(), has)) continue;
-    renamed[a] = static_cast<int>(used.size());
-    used.push_back(op.axes[a]);
-  }
-  const auto rename = [&](int& axis) { axis = renamed[static_cast<std::size_t>(axis)]; };
-  const auto rename_all = [&](Access& access) {
-    for (DimIndex& dim : access) {
-      for (DimIndex::Term& term : dim.terms) rename(term.axis);
-    }
-  };
-  op.axes = std::move(used);
-  for (Access& read : op.reads) rename_all(read);
-  rename_all(op.write);
-  if (op.kind == OpKind::scan || op.kind == OpKind::argsort) rename(op.axis);
-  for (ScalarStep& step : op.expr.steps) {
-    if (step.op == ScalarOp::index) rename(step.which);
-  }
+  drop_unused_axes(op);
   graph_.ops.push_back(std::move(op));
   return value;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/build.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -17,10 +18,8 @@ class Build {
         x_(x),
         dtype_(result),
         wide_(common_compute_type(graph.op(x).dtype, result)) {
-    for (std::size_t a = 0; a < solved.axes.size(); ++a) {
-      full_.push_back({0, {{static_cast<int>(a), 1}}});
-      full_shape_.push_back(solved.axes[a].size);
-    }
+    full_ = plain_access(solved.axes.size());
+    full_shape_ = shape_of(full_, solved.axes);
     elements_ = 1;
     for (std::size_t a = 0; a < solved.axes.size(); ++a) {
       if (!uses(solved.write, static_cast<int>(a)))
@@ -71,18 +70,7 @@ class Build {
   /// nothing.
   Op result_op(DType dtype) const {
     Op op = pointwise(solved_.write, solved_.shape, dtype, Ex(0.0));
-    std::vector<int> renamed(op.axes.size(), -1);
-    std::vector<Axis> kept;
-    for (std::size_t a = 0; a < op.axes.size(); ++a) {
-      if (!is_kept(op, static_cast<int>(a))) continue;
-      renamed[a] = static_cast<int>(kept.size());
-      kept.push_back(op.axes[a]);
-    }
-    op.axes = std::move(kept);
-    for (DimIndex& dim : op.write) {
-      for (DimIndex::Term& term : dim.terms)
-        term.axis = renamed[static_cast<std::size_t>(term.axis)];
-    }
+    drop_unused_axes(op);
     return op;
   }
   Op pointwise(const Access& write, const Shape& shape, DType dtype, const Ex& formula) const {
@@ -107,10 +95,7 @@ class Build {
                 .expr = {},
                 .combine = how});
   }
-  ValueId add(Op op) {
-    graph_.ops.push_back(std::move(op));
-    return static_cast<ValueId>(graph_.ops.size()) - 1;
-  }
+  ValueId add(Op op) { return append(graph_, std::move(op)); }
 
   Graph& graph_;
   const Solved& solved_;

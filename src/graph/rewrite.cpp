@@ -16,19 +16,23 @@ std::vector<char> live_values(const Graph& graph) {
   return live;
 }
 
+void move_results(const Graph& from, Graph& to, const std::vector<ValueId>& moved) {
+  const auto place = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
+  for (ValueId output : from.outputs) to.outputs.push_back(place(output));
+  for (const Assignment& a : from.assignments)
+    to.assignments.push_back({place(a.target), place(a.value)});
+}
+
 Graph keep_values(const Graph& graph, const std::vector<char>& live) {
   Graph kept;
   std::vector<ValueId> moved(graph.ops.size(), -1);
-  const auto place_of = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
   for (std::size_t id = 0; id < graph.ops.size(); ++id) {
     if (!live[id]) continue;
     moved[id] = static_cast<ValueId>(kept.ops.size());
     kept.ops.push_back(graph.ops[id]);
-    for (ValueId& input : kept.ops.back().inputs) input = place_of(input);
+    for (ValueId& input : kept.ops.back().inputs) input = moved[static_cast<std::size_t>(input)];
   }
-  for (ValueId output : graph.outputs) kept.outputs.push_back(place_of(output));
-  for (const Assignment& a : graph.assignments)
-    kept.assignments.push_back({place_of(a.target), place_of(a.value)});
+  move_results(graph, kept, moved);
   return kept;
 }
 

@@ -10,6 +10,9 @@ namespace ein {
 /// Whether each value is an input of an output or an assignment, through any number of operations.
 std::vector<char> live_values(const Graph& graph);
 
+/// Gives `to` the outputs and assignments of `from`, whose values are `moved` there.
+void move_results(const Graph& from, Graph& to, const std::vector<ValueId>& moved);
+
 /// The graph without the operations that `live` lacks; what is live must need none of them.
 Graph keep_values(const Graph& graph, const std::vector<char>& live);
 

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include <ein/error.hpp>
+#include "graph/build.hpp"
+#include "graph/rewrite.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -235,10 +237,8 @@ class Rewrite {
     op.again = op_.again;
     op.phase = op_.phase;
     for (int a : axes) op.axes.push_back(op_.axes[static_cast<std::size_t>(a)]);
-    for (int a : kept) {
-      op.shape.push_back(op_.axes[static_cast<std::size_t>(a)].size);
-      op.write.push_back({0, {{a, 1}}});
-    }
+    op.write = plain_access(kept);
+    op.shape = shape_of(op.write, op_.axes);
     return op;
   }
   static void renumber(Access& access, const std::vector<int>& axes) {
@@ -251,13 +251,7 @@ class Rewrite {
   ValueId add(Op op, const std::vector<int>& axes) {
     for (Access& read : op.reads) renumber(read, axes);
     renumber(op.write, axes);
-    graph_.ops.push_back(std::move(op));
-    return static_cast<ValueId>(graph_.ops.size()) - 1;
-  }
-  static Access plain(const std::vector<int>& axes) {
-    Access access;
-    for (int a : axes) access.push_back({0, {{a, 1}}});
-    return access;
+    return append(graph_, std::move(op));
   }
 
   void sum_private_axes(std::size_t i) {
@@ -271,7 +265,7 @@ class Rewrite {
     op.inputs = {operands_[i].value};
     op.reads = {operands_[i].read};
     const ValueId value = add(std::move(op), operands_[i].axes);
-    operands_[i] = {value, plain(kept), kept};
+    operands_[i] = {value, plain_access(kept), kept};
   }
 
   void contract(std::pair<int, int> pair, bool last) {
@@ -305,7 +299,7 @@ class Rewrite {
     op.reads = {operands_[i].read, operands_[j].read};
     operands_[i].used = operands_[j].used = true;
     const ValueId value = add(std::move(op), axes);
-    operands_.push_back({value, plain(kept), kept});
+    operands_.push_back({value, plain_access(kept), kept});
   }
 
   Graph& graph_;
@@ -345,8 +339,7 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
       nothing.combine = Combine::sum;
       nothing.inputs = {inputs[*empty]};
       nothing.reads = {op.reads[*empty]};
-      ordered.ops.push_back(std::move(nothing));
-      moved.push_back(static_cast<ValueId>(ordered.ops.size()) - 1);
+      moved.push_back(append(ordered, std::move(nothing)));
       continue;
     }
     if (op.kind == OpKind::contract && op.inputs.size() > 1) {
@@ -355,14 +348,10 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
       moved.push_back(Rewrite(ordered, op, inputs, options.max_intermediate).run(order));
       continue;
     }
-    ordered.ops.push_back(op);
+    moved.push_back(append(ordered, op));
     ordered.ops.back().inputs = std::move(inputs);
-    moved.push_back(static_cast<ValueId>(ordered.ops.size()) - 1);
   }
-  const auto place = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
-  for (ValueId output : graph.outputs) ordered.outputs.push_back(place(output));
-  for (const Assignment& a : graph.assignments)
-    ordered.assignments.push_back({place(a.target), place(a.value)});
+  move_results(graph, ordered, moved);
   return ordered;
 }
 

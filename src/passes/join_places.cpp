@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 
 namespace ein {
@@ -82,10 +83,7 @@ Graph join_places(const Graph& graph) {
   Graph result;
   std::vector<ValueId> moved;
   const auto at = [&](ValueId id) { return moved[static_cast<std::size_t>(id)]; };
-  const auto add = [&](Op op) {
-    result.ops.push_back(std::move(op));
-    return static_cast<ValueId>(result.ops.size()) - 1;
-  };
+  const auto add = [&](Op op) { return append(result, std::move(op)); };
   for (const Op& op : graph.ops) {
     const std::vector<Slice> slices = slices_of(graph, op);
     if (slices.empty()) {
@@ -109,9 +107,7 @@ Graph join_places(const Graph& graph) {
     }
     moved.push_back(add(std::move(joined)));
   }
-  for (ValueId output : graph.outputs) result.outputs.push_back(at(output));
-  for (const Assignment& a : graph.assignments)
-    result.assignments.push_back({at(a.target), at(a.value)});
+  move_results(graph, result, moved);
   return without_dead_values(result);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <ein/count.hpp>
+#include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "graph/verified.hpp"
 #include "tensor/compute_type.hpp"
@@ -481,14 +482,8 @@ class Lowering {
     Layout part = layout_of(id);
     for (ValueId input : op.inputs) {
       const Shape& shape = graph_.op(input).shape;
-      Op whole{.kind = OpKind::reindex, .dtype = op.dtype, .shape = shape};
-      Access plain;
-      for (std::size_t d = 0; d < shape.rank(); ++d) {
-        whole.axes.push_back({"i" + std::to_string(d), shape[d]});
-        plain.push_back({0, {{static_cast<int>(d), 1}}});
-      }
-      whole.reads = {plain};
-      whole.write = plain;
+      Op whole = plain_op(OpKind::reindex, op.dtype, shape);
+      whole.reads = {whole.write};
       if (layout_of(input).buffer != part.buffer) copy(whole, layout_of(input), part);
       const auto dim = static_cast<std::size_t>(op.dim);
       part.offset += part.strides[dim] * shape[dim];
@@ -499,11 +494,7 @@ class Lowering {
     const Op& op = graph_.op(id);
     allocate_result(id);
     if (points(op) != Count(numel(op.shape))) {
-      Op zeros{.kind = OpKind::map, .dtype = op.dtype, .shape = op.shape};
-      for (std::size_t d = 0; d < op.shape.rank(); ++d) {
-        zeros.axes.push_back({"i" + std::to_string(d), op.shape[d]});
-        zeros.write.push_back({0, {{static_cast<int>(d), 1}}});
-      }
+      const Op zeros = plain_op(OpKind::map, op.dtype, op.shape);
       LoopNest nest = nest_over(zeros);
       nest.body = Ex(0.0);
       nest.compute = compute_type(op);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <ein/dtype.hpp>
+#include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
@@ -304,19 +305,14 @@ class Simplifier {
 
   Graph run() {
     for (const Op& op : from_.ops) moved_.push_back(take(op));
-    for (ValueId output : from_.outputs) to_.outputs.push_back(place(output));
-    for (const Assignment& a : from_.assignments)
-      to_.assignments.push_back({place(a.target), place(a.value)});
+    move_results(from_, to_, moved_);
     return without_dead_values(to_);
   }
 
  private:
   ValueId place(ValueId id) const { return moved_[static_cast<std::size_t>(id)]; }
 
-  ValueId add(Op op) {
-    to_.ops.push_back(std::move(op));
-    return static_cast<ValueId>(to_.ops.size()) - 1;
-  }
+  ValueId add(Op op) { return append(to_, std::move(op)); }
 
   ValueId take(const Op& original) {
     if (original.kind == OpKind::input) return add(original);

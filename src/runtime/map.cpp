@@ -4,6 +4,7 @@
 #include <bit>
 
 #include <ein/error.hpp>
+#include "graph/build.hpp"
 #include "runtime/device.hpp"
 #include "runtime/trace.hpp"
 
@@ -21,13 +22,6 @@ void add_formula(PlanKey& key, const ScalarExpr& formula) {
     key.add(static_cast<std::int64_t>(step.stream));
     key.add(step.of_run);
   }
-}
-
-std::vector<Axis> axes_of(const Shape& shape) {
-  std::vector<Axis> axes;
-  for (std::size_t d = 0; d < shape.rank(); ++d)
-    axes.push_back({"i" + std::to_string(d), shape[d]});
-  return axes;
 }
 
 /// Dimension d of a value of `shape` follows the axis with which it is aligned at the right.
@@ -85,9 +79,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
     Graph graph;
     const Shape shape = broadcast_shape(what, operands);
     checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
-    Op op{.kind = OpKind::map, .dtype = to, .shape = shape};
-    op.axes = axes_of(shape);
-    op.write = broadcast_access(shape, shape);
+    Op op = plain_op(OpKind::map, to, shape);
     op.expr = formula;
     op.compute = compute;
     for (const Tensor* operand : operands) {
@@ -111,9 +103,7 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
                 Device device) {
   const std::int64_t elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
   Graph graph;
-  Op op{.kind = OpKind::map, .dtype = to, .shape = Shape{elements}};
-  op.axes = axes_of(op.shape);
-  op.write = broadcast_access(op.shape, op.shape);
+  Op op = plain_op(OpKind::map, to, {elements});
   op.expr = formula;
   op.compute = compute;
   graph.ops.push_back(std::move(op));
@@ -134,13 +124,10 @@ Tensor broadcast(const Tensor& x, const Shape& shape) {
   const auto build = [&] {
     Graph graph;
     graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
-    graph.ops.push_back({.kind = OpKind::reindex,
-                         .dtype = x.dtype(),
-                         .shape = shape,
-                         .inputs = {0},
-                         .axes = axes_of(shape),
-                         .reads = {broadcast_access(x.shape(), shape)},
-                         .write = broadcast_access(shape, shape)});
+    Op op = plain_op(OpKind::reindex, x.dtype(), shape);
+    op.inputs = {0};
+    op.reads = {broadcast_access(x.shape(), shape)};
+    graph.ops.push_back(std::move(op));
     graph.outputs = {1};
     verify(graph);
     return graph;

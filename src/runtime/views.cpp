@@ -5,6 +5,7 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
+#include "graph/build.hpp"
 #include "runtime/map.hpp"
 #include "runtime/trace.hpp"
 
@@ -34,17 +35,11 @@ Tensor view_by_graph(const char* what, engine::PlanKey& key, const Tensor& x, Vi
   return std::move(engine::run(*plan, operands).front());
 }
 
-/// One axis for each dimension of `shape`.
+/// What rearranges `input`, like `from`, to `shape`; it says how where that is not plain.
 Op reindex(const Op& from, ValueId input, const Shape& shape) {
-  Op op{.kind = OpKind::reindex, .dtype = from.dtype, .shape = shape, .inputs = {input}};
-  for (std::size_t d = 0; d < shape.rank(); ++d)
-    op.axes.push_back({"i" + std::to_string(d), shape[d]});
+  Op op = plain_op(OpKind::reindex, from.dtype, shape);
+  op.inputs = {input};
   return op;
-}
-Access plain(std::size_t rank) {
-  Access access;
-  for (std::size_t d = 0; d < rank; ++d) access.push_back({0, {{static_cast<int>(d), 1}}});
-  return access;
 }
 /// All dimensions of `shape` as one.
 DimIndex flat(const Shape& shape) {
@@ -63,13 +58,12 @@ Tensor view_as(const Tensor& x, const Shape& shape) {
   for (std::int64_t size : shape) key.add(size);
   return view_by_graph("view", key, x, [&](Graph& graph) {
     Op flattened = reindex(graph.op(0), 0, x.shape());
-    flattened.reads = {plain(x.rank())};
+    flattened.reads = {flattened.write};
     flattened.write = {flat(x.shape())};
     flattened.shape = {x.numel()};
     graph.ops.push_back(std::move(flattened));
     Op cut = reindex(graph.op(0), 1, shape);
     cut.reads = {{flat(shape)}};
-    cut.write = plain(shape.rank());
     graph.ops.push_back(std::move(cut));
   });
 }
@@ -86,7 +80,6 @@ Tensor Tensor::transpose() const {
     add(key, engine::KeyKind::view);
     return view_by_graph("transpose", key, *this, [&](Graph& graph) {
       Op op = reindex(graph.op(0), 0, {shape()[1], shape()[0]});
-      op.write = plain(2);
       op.reads = {{op.write[1], op.write[0]}};
       graph.ops.push_back(std::move(op));
     });
@@ -146,7 +139,6 @@ Tensor Tensor::at(std::span<const Index> indices) const {
     for (std::int64_t size : shape) key.add(size);
     return view_by_graph("at", key, *this, [&](Graph& graph) {
       Op op = reindex(graph.op(0), 0, shape);
-      op.write = plain(shape.rank());
       op.reads = {read};
       graph.ops.push_back(std::move(op));
     });

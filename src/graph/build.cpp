@@ -1,0 +1,76 @@
+#include "graph/build.hpp"
+
+#include <numeric>
+
+namespace ein {
+
+ValueId append(Graph& graph, Op op) {
+  graph.ops.push_back(std::move(op));
+  return static_cast<ValueId>(graph.ops.size()) - 1;
+}
+
+std::vector<Axis> axes_of(const Shape& shape) {
+  std::vector<Axis> axes;
+  for (std::size_t d = 0; d < shape.rank(); ++d)
+    axes.push_back({"i" + std::to_string(d), shape[d]});
+  return axes;
+}
+
+Access plain_access(std::span<const int> axes) {
+  Access access;
+  for (int axis : axes) access.push_back({0, {{axis, 1}}});
+  return access;
+}
+
+Access plain_access(std::size_t rank, std::size_t first) {
+  std::vector<int> axes(rank);
+  std::iota(axes.begin(), axes.end(), static_cast<int>(first));
+  return plain_access(axes);
+}
+
+Shape shape_of(const Access& access, const std::vector<Axis>& axes) {
+  Shape shape;
+  for (const DimIndex& dim : access) {
+    std::int64_t size = 1;
+    for (const DimIndex::Term& term : dim.terms)
+      size *= axes[static_cast<std::size_t>(term.axis)].size;
+    shape.push_back(size);
+  }
+  return shape;
+}
+
+Op plain_op(OpKind kind, DType dtype, const Shape& shape) {
+  return {.kind = kind,
+          .dtype = dtype,
+          .shape = shape,
+          .axes = axes_of(shape),
+          .write = plain_access(shape.rank())};
+}
+
+void drop_unused_axes(Op& op) {
+  std::vector<int> renamed(op.axes.size(), -1);
+  std::vector<Axis> kept;
+  for (std::size_t a = 0; a < op.axes.size(); ++a) {
+    bool is_used = uses(op.write, static_cast<int>(a));
+    for (const Access& read : op.reads) is_used |= uses(read, static_cast<int>(a));
+    if (!is_used) continue;
+    renamed[a] = static_cast<int>(kept.size());
+    kept.push_back(op.axes[a]);
+  }
+  if (kept.size() == op.axes.size()) return;
+  const auto rename = [&](int& axis) { axis = renamed[static_cast<std::size_t>(axis)]; };
+  const auto rename_all = [&](Access& access) {
+    for (DimIndex& dim : access) {
+      for (DimIndex::Term& term : dim.terms) rename(term.axis);
+    }
+  };
+  op.axes = std::move(kept);
+  for (Access& read : op.reads) rename_all(read);
+  rename_all(op.write);
+  if (op.kind == OpKind::scan || op.kind == OpKind::argsort) rename(op.axis);
+  for (ScalarStep& step : op.expr.steps) {
+    if (step.op == ScalarOp::index) rename(step.which);
+  }
+}
+
+}  // namespace ein

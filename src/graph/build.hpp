@@ -1,0 +1,30 @@
+// Pieces that graphs are built of.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <ein/graph.hpp>
+
+namespace ein {
+
+/// Appends an operation; its value.
+ValueId append(Graph& graph, Op op);
+
+/// An axis for each dimension of `shape`: i0, i1, ...
+std::vector<Axis> axes_of(const Shape& shape);
+
+/// A dimension for each of these axes, or for those of so many numbers from `first` on.
+Access plain_access(std::span<const int> axes);
+Access plain_access(std::size_t rank, std::size_t first = 0);
+
+/// The shape of a value whose dimensions lie along `axes` so.
+Shape shape_of(const Access& access, const std::vector<Axis>& axes);
+
+/// An operation with an axis for each dimension of its result.
+Op plain_op(OpKind kind, DType dtype, const Shape& shape);
+
+/// Drops the axes that neither a read nor the write uses, and numbers the others anew.
+void drop_unused_axes(Op& op);
+
+}  // namespace ein
