@@ -68,13 +68,8 @@ class CallGraph {
 
  private:
   void check() const {
-    std::vector<std::string_view> names;
-    for (const AxisSize& size : call_.sizes) names.push_back(size.name);
     const std::size_t count = call_.stacked ? 1 : operands_.size();
-    if (!call_.is_checked) {
-      const auto mistake = grammar::check_pattern(call_.op, call_.pattern, count, names);
-      if (mistake) fail(call_.op, call_.pattern, mistake, call_.sizes);
-    }
+    require_valid(call_, count);
     if (call_.op != Operation::einsum && call_.op != Operation::pack && count != 1) {
       fail(ErrorKind::arity, name(call_.op),
            std::string(name(call_.op)) + " takes 1 operand, the call has " + std::to_string(count),
@@ -176,14 +171,10 @@ class CallGraph {
 
   void require_fits(const Shape& shape, const std::vector<Mark>& marks,
                     const std::string& what = "the result") const {
-    auto bytes = static_cast<std::int64_t>(std::max(size_of(dtype()), size_of(result_dtype())));
-    for (std::int64_t size : shape) {
-      // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
-      if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
-      fail(ErrorKind::overflow, name(call_.op),
-           what + " of shape " + shape.to_string() + " needs more than 2^63 - 1 bytes",
-           call_.pattern.text, marks, {show_operands(shapes_)});
-    }
+    if (fits_memory(shape, std::max(size_of(dtype()), size_of(result_dtype())))) return;
+    fail(ErrorKind::overflow, name(call_.op),
+         what + " of shape " + shape.to_string() + " needs more than 2^63 - 1 bytes",
+         call_.pattern.text, marks, {show_operands(shapes_)});
   }
 
   ValueId rearrange() {
@@ -385,6 +376,22 @@ class CallGraph {
 };
 
 }  // namespace
+
+void require_valid(const PatternCall& call, std::size_t operands) {
+  if (call.is_checked) return;
+  std::vector<std::string_view> names;
+  for (const AxisSize& size : call.sizes) names.push_back(size.name);
+  if (const auto mistake = grammar::check_pattern(call.op, call.pattern, operands, names))
+    fail(call.op, call.pattern, mistake, call.sizes);
+}
+
+bool fits_memory(const Shape& shape, std::size_t element_bytes) {
+  auto bytes = static_cast<std::int64_t>(element_bytes);
+  // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
+  return std::none_of(shape.begin(), shape.end(), [&](std::int64_t size) {
+    return __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes);
+  });
+}
 
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands) {
   const bool is_named = grammar::form_of(call.op).brackets != grammar::Form::no_brackets;

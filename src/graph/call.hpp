@@ -31,6 +31,12 @@ struct OperandType {
   DType dtype = DType::f32;
 };
 
+/// An Error where the pattern is none for so many operands, unless it was checked before.
+void require_valid(const PatternCall& call, std::size_t operands);
+
+/// Whether all its elements have at most 2^63 - 1 bytes.
+bool fits_memory(const Shape& shape, std::size_t element_bytes);
+
 /// The verified graph of a call: one input per operand, one output per result. Every mistake in the
 /// call is an Error. Not for parse_shape, which computes nothing.
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands);

@@ -20,12 +20,7 @@ NamedBuild::NamedBuild(const PatternCall& call, std::span<const OperandType> ope
 }
 
 Solved NamedBuild::checked() const {
-  if (!call_.is_checked) {
-    std::vector<std::string_view> names;
-    for (const AxisSize& size : call_.sizes) names.push_back(size.name);
-    const auto mistake = grammar::check_pattern(call_.op, call_.pattern, operands_.size(), names);
-    if (mistake) fail(call_.op, call_.pattern, mistake, call_.sizes);
-  }
+  require_valid(call_, operands_.size());
   // The pattern does not name the weights of a norm.
   const std::size_t described = call_.pattern.inputs().size();
   const std::size_t weights = call_.op == Operation::layer_norm ? 2
@@ -186,10 +181,7 @@ NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, 
 }
 
 NamedValue NamedBuild::add(Op op) {
-  // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
-  auto bytes = static_cast<std::int64_t>(size_of(op.dtype));
-  for (std::int64_t size : op.shape) {
-    if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes)) continue;
+  if (!fits_memory(op.shape, size_of(op.dtype))) {
     complain(ErrorKind::overflow,
              "a tensor of shape " + op.shape.to_string() + " needs more than 2^63 - 1 bytes");
   }

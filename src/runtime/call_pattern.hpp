@@ -1,11 +1,13 @@
-// The pattern of a call, read.
+// The pattern of a call, read; and the types of its operands.
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include <ein/pattern.hpp>
 #include "ein/grammar/parse.hpp"
-#include "graph/diagnostic.hpp"
+#include "graph/call.hpp"
+#include "runtime/plan.hpp"
 
 namespace ein {
 
@@ -27,5 +29,11 @@ class CallPattern {
  private:
   grammar::PatternBuffer buffer_;
 };
+
+inline std::vector<OperandType> types_of(engine::Operands operands) {
+  std::vector<OperandType> types;
+  for (const Tensor* operand : operands) types.push_back({operand->shape(), operand->dtype()});
+  return types;
+}
 
 }  // namespace ein

@@ -74,7 +74,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
   add(key, KeyKind::map);
   key.add(static_cast<std::int64_t>(compute) << 8 | static_cast<std::int64_t>(to));
   add_formula(key, formula);
-  for (const Tensor* operand : operands) key.add(*operand);
+  key.add(operands);
   const auto build = [&] {
     Graph graph;
     const Shape shape = broadcast_shape(what, operands);
@@ -118,8 +118,7 @@ Tensor broadcast(const Tensor& x, const Shape& shape) {
   const Tensor* operand = &x;
   PlanKey key;
   add(key, KeyKind::broadcast);
-  key.add(static_cast<std::int64_t>(shape.rank()));
-  for (std::int64_t size : shape) key.add(size);
+  key.add(shape);
   key.add(x);
   const auto build = [&] {
     Graph graph;

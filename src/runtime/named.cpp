@@ -7,11 +7,9 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
-#include "graph/call.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/map.hpp"
-#include "runtime/plan.hpp"
 
 namespace ein {
 namespace detail {
@@ -27,22 +25,14 @@ std::vector<Tensor> run_named(const NamedCall& written) {
           static_cast<std::int64_t>(call.operands.size()) << 32);
   key.add(std::bit_cast<std::int64_t>(options.eps));
   key.add(options.k);
-  key.add(call.pattern.text());
-  key.add(static_cast<std::int64_t>(call.sizes.size()));
-  for (const AxisSize& size : call.sizes) {
-    key.add(size.name);
-    key.add(size.size);
-  }
-  for (const Tensor* operand : call.operands) key.add(*operand);
+  key.add(call.pattern, call.sizes);
+  key.add(call.operands);
   const auto build = [&] {
     const CallPattern parsed(call.op, call.pattern);
-    std::vector<ein::OperandType> types;
-    for (const Tensor* operand : call.operands)
-      types.push_back({operand->shape(), operand->dtype()});
     PatternCall written{
         .op = call.op, .pattern = parsed.pattern, .sizes = call.sizes, .named = options};
     written.is_checked = call.pattern.is_checked();
-    return build_graph(written, types);
+    return build_graph(written, types_of(call.operands));
   };
   const auto what = [&] {
     return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";

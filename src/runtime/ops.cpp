@@ -1,10 +1,8 @@
 #include <ein/call.hpp>
 #include <ein/ops.hpp>
 
-#include "graph/call.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
-#include "runtime/plan.hpp"
 
 namespace ein {
 namespace {
@@ -17,21 +15,11 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
           static_cast<std::int64_t>(operands.size()) << 32);
   key.add(call.options.max_intermediate);
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
-  key.add(call.pattern.text());
-  key.add(static_cast<std::int64_t>(call.sizes.size()));
-  for (const AxisSize& size : call.sizes) {
-    key.add(size.name);
-    key.add(size.size);
-  }
-  for (const Shape& shape : call.packed_shapes) {
-    key.add(static_cast<std::int64_t>(shape.rank()));
-    for (std::int64_t size : shape) key.add(size);
-  }
-  for (const Tensor* operand : operands) key.add(*operand);
+  key.add(call.pattern, call.sizes);
+  for (const Shape& shape : call.packed_shapes) key.add(shape);
+  key.add(operands);
   const auto build = [&] {
     const CallPattern parsed(call.op, call.pattern);
-    std::vector<OperandType> types;
-    for (const Tensor* operand : operands) types.push_back({operand->shape(), operand->dtype()});
     return build_graph({call.op,
                         parsed.pattern,
                         call.sizes,
@@ -41,7 +29,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
                         call.pattern.is_checked(),
                         {},
                         call.dtype},
-                       types);
+                       types_of(operands));
   };
   const auto what = [&] {
     const bool reduces = call.op == Operation::reduce;

@@ -178,6 +178,20 @@ void PlanKey::add(const Tensor& operand) {
   for (std::int64_t stride : operand.strides()) add(stride);
 }
 
+void PlanKey::add(const Shape& shape) {
+  add(static_cast<std::int64_t>(shape.rank()));
+  for (std::int64_t size : shape) add(size);
+}
+
+void PlanKey::add(const detail::PatternArgument& pattern, std::span<const AxisSize> sizes) {
+  add(pattern.text());
+  add(static_cast<std::int64_t>(sizes.size()));
+  for (const AxisSize& size : sizes) {
+    add(size.name);
+    add(size.size);
+  }
+}
+
 // --- cache ---
 
 namespace {

@@ -11,6 +11,7 @@
 
 #include <ein/cost.hpp>
 #include <ein/graph.hpp>
+#include <ein/pattern.hpp>
 #include <ein/tensor.hpp>
 #include "autograd/vjp.hpp"
 #include "backend/backend.hpp"
@@ -87,6 +88,11 @@ class PlanKey {
   void add(std::string_view text);
   /// The dtype, shape, strides and device; and what its plans depend on, settings and alignment.
   void add(const Tensor& operand);
+  void add(Operands operands) {
+    for (const Tensor* operand : operands) add(*operand);
+  }
+  void add(const Shape& shape);
+  void add(const detail::PatternArgument& pattern, std::span<const AxisSize> sizes);
   std::span<const std::int64_t> words() const { return words_; }
 
  private:

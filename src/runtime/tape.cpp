@@ -120,7 +120,7 @@ class CallNode final : public Node {
     PlanKey key;
     add(key, KeyKind::backward);
     key.add(backward.number);
-    for (const Tensor* operand : operands) key.add(*operand);
+    key.add(operands);
     const auto plan = plan_for(
         key, operands, [&] { return "backward of " + plan_->call(); },
         [&] { return backward.vjp.graph; });

@@ -54,8 +54,7 @@ DimIndex flat(const Shape& shape) {
 Tensor view_as(const Tensor& x, const Shape& shape) {
   engine::PlanKey key;
   add(key, engine::KeyKind::view);
-  key.add(static_cast<std::int64_t>(shape.rank()));
-  for (std::int64_t size : shape) key.add(size);
+  key.add(shape);
   return view_by_graph("view", key, x, [&](Graph& graph) {
     Op flattened = reindex(graph.op(0), 0, x.shape());
     flattened.reads = {flattened.write};
@@ -136,7 +135,7 @@ Tensor Tensor::at(std::span<const Index> indices) const {
       key.add(read[d].offset);
       key.add(read[d].terms.empty() ? 0 : read[d].terms[0].coefficient);
     }
-    for (std::int64_t size : shape) key.add(size);
+    key.add(shape);
     return view_by_graph("at", key, *this, [&](Graph& graph) {
       Op op = reindex(graph.op(0), 0, shape);
       op.reads = {read};
