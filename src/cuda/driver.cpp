@@ -10,54 +10,60 @@
 
 namespace ein::gpu {
 
+// Each with its symbol and its parameters.
+#define EIN_FOR_EACH_DRIVER_FUNCTION(F)                                                          \
+  F(init, "cuInit", unsigned)                                                                    \
+  F(version, "cuDriverGetVersion", int*)                                                         \
+  F(error_name, "cuGetErrorName", Result, const char**)                                          \
+  F(error_text, "cuGetErrorString", Result, const char**)                                        \
+  F(device_count, "cuDeviceGetCount", int*)                                                      \
+  F(device, "cuDeviceGet", int*, int)                                                            \
+  F(device_name, "cuDeviceGetName", char*, int, int)                                             \
+  F(device_attribute, "cuDeviceGetAttribute", int*, int, int)                                    \
+  F(device_memory, "cuDeviceTotalMem_v2", std::size_t*, int)                                     \
+  F(retain_context, "cuDevicePrimaryCtxRetain", void**, int)                                     \
+  F(release_context, "cuDevicePrimaryCtxRelease_v2", int)                                        \
+  F(set_context, "cuCtxSetCurrent", void*)                                                       \
+  F(free_memory, "cuMemGetInfo_v2", std::size_t*, std::size_t*)                                  \
+  F(allocate, "cuMemAlloc_v2", std::uint64_t*, std::size_t)                                      \
+  F(free, "cuMemFree_v2", std::uint64_t)                                                         \
+  F(allocate_pinned, "cuMemHostAlloc", void**, std::size_t, unsigned)                            \
+  F(free_pinned, "cuMemFreeHost", void*)                                                         \
+  F(copy_in, "cuMemcpyHtoDAsync_v2", std::uint64_t, const void*, std::size_t, void*)             \
+  F(copy_out, "cuMemcpyDtoHAsync_v2", void*, std::uint64_t, std::size_t, void*)                  \
+  F(copy, "cuMemcpyDtoDAsync_v2", std::uint64_t, std::uint64_t, std::size_t, void*)              \
+  F(fill, "cuMemsetD8Async", std::uint64_t, unsigned char, std::size_t, void*)                   \
+  F(load_module, "cuModuleLoadData", void**, const void*)                                        \
+  F(unload_module, "cuModuleUnload", void*)                                                      \
+  F(kernel, "cuModuleGetFunction", void**, void*, const char*)                                   \
+  F(set_kernel_attribute, "cuFuncSetAttribute", void*, int, int)                                 \
+  F(launch, "cuLaunchKernel", void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+    unsigned, void*, void**, void**)                                                             \
+  F(create_stream, "cuStreamCreate", void**, unsigned)                                           \
+  F(destroy_stream, "cuStreamDestroy_v2", void*)                                                 \
+  F(synchronize_stream, "cuStreamSynchronize", void*)                                            \
+  F(wait_event, "cuStreamWaitEvent", void*, void*, unsigned)                                     \
+  F(create_event, "cuEventCreate", void**, unsigned)                                             \
+  F(destroy_event, "cuEventDestroy_v2", void*)                                                   \
+  F(record_event, "cuEventRecord", void*, void*)                                                 \
+  F(synchronize_event, "cuEventSynchronize", void*)                                              \
+  F(elapsed, "cuEventElapsedTime", float*, void*, void*)                                         \
+  F(encode_tiled, "cuTensorMapEncodeTiled", void*, int, unsigned, void*, const std::uint64_t*,   \
+    const std::uint64_t*, const unsigned*, const unsigned*, int, int, int, int)                  \
+  F(create_graph, "cuGraphCreate", void**, unsigned)                                             \
+  F(destroy_graph, "cuGraphDestroy", void*)                                                      \
+  F(add_kernel_node, "cuGraphAddKernelNode_v2", void**, void*, void* const*, std::size_t,        \
+    const KernelNode*)                                                                           \
+  F(instantiate_graph, "cuGraphInstantiateWithFlags", void**, void*, unsigned long long)         \
+  F(destroy_instance, "cuGraphExecDestroy", void*)                                               \
+  F(set_kernel_node, "cuGraphExecKernelNodeSetParams_v2", void*, void*, const KernelNode*)       \
+  F(launch_graph, "cuGraphLaunch", void*, void*)
+
 struct DriverFunctions {
   SharedLibrary library;
-
-  Result (*init)(unsigned);
-  Result (*version)(int*);
-  Result (*error_name)(Result, const char**);
-  Result (*error_text)(Result, const char**);
-  Result (*device_count)(int*);
-  Result (*device)(int*, int);
-  Result (*device_name)(char*, int, int);
-  Result (*device_attribute)(int*, int, int);
-  Result (*device_memory)(std::size_t*, int);
-  Result (*retain_context)(void**, int);
-  Result (*release_context)(int);
-  Result (*set_context)(void*);
-  Result (*free_memory)(std::size_t*, std::size_t*);
-  Result (*allocate)(std::uint64_t*, std::size_t);
-  Result (*free)(std::uint64_t);
-  Result (*allocate_pinned)(void**, std::size_t, unsigned);
-  Result (*free_pinned)(void*);
-  Result (*copy_in)(std::uint64_t, const void*, std::size_t, void*);
-  Result (*copy_out)(void*, std::uint64_t, std::size_t, void*);
-  Result (*copy)(std::uint64_t, std::uint64_t, std::size_t, void*);
-  Result (*fill)(std::uint64_t, unsigned char, std::size_t, void*);
-  Result (*load_module)(void**, const void*);
-  Result (*unload_module)(void*);
-  Result (*kernel)(void**, void*, const char*);
-  Result (*set_kernel_attribute)(void*, int, int);
-  Result (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   void*, void**, void**);
-  Result (*create_stream)(void**, unsigned);
-  Result (*destroy_stream)(void*);
-  Result (*synchronize_stream)(void*);
-  Result (*wait_event)(void*, void*, unsigned);
-  Result (*create_event)(void**, unsigned);
-  Result (*destroy_event)(void*);
-  Result (*record_event)(void*, void*);
-  Result (*synchronize_event)(void*);
-  Result (*elapsed)(float*, void*, void*);
-  Result (*encode_tiled)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
-                         const unsigned*, const unsigned*, int, int, int, int);
-  Result (*create_graph)(void**, unsigned);
-  Result (*destroy_graph)(void*);
-  Result (*add_kernel_node)(void**, void*, void* const*, std::size_t, const KernelNode*);
-  Result (*instantiate_graph)(void**, void*, unsigned long long);
-  Result (*destroy_instance)(void*);
-  Result (*set_kernel_node)(void*, void*, const KernelNode*);
-  Result (*launch_graph)(void*, void*);
+#define EIN_FUNCTION(name, symbol, ...) Result (*name)(__VA_ARGS__) = nullptr;
+  EIN_FOR_EACH_DRIVER_FUNCTION(EIN_FUNCTION)
+#undef EIN_FUNCTION
 
   explicit DriverFunctions(const std::vector<std::string>& names) : library(names) {}
 
@@ -68,49 +74,9 @@ struct DriverFunctions {
       library.find(symbol, function);
       if (!function && !missing) missing = symbol;
     };
-    find("cuInit", init);
-    find("cuDriverGetVersion", version);
-    find("cuGetErrorName", error_name);
-    find("cuGetErrorString", error_text);
-    find("cuDeviceGetCount", device_count);
-    find("cuDeviceGet", device);
-    find("cuDeviceGetName", device_name);
-    find("cuDeviceGetAttribute", device_attribute);
-    find("cuDeviceTotalMem_v2", device_memory);
-    find("cuDevicePrimaryCtxRetain", retain_context);
-    find("cuDevicePrimaryCtxRelease_v2", release_context);
-    find("cuCtxSetCurrent", set_context);
-    find("cuMemGetInfo_v2", free_memory);
-    find("cuMemAlloc_v2", allocate);
-    find("cuMemFree_v2", free);
-    find("cuMemHostAlloc", allocate_pinned);
-    find("cuMemFreeHost", free_pinned);
-    find("cuMemcpyHtoDAsync_v2", copy_in);
-    find("cuMemcpyDtoHAsync_v2", copy_out);
-    find("cuMemcpyDtoDAsync_v2", copy);
-    find("cuMemsetD8Async", fill);
-    find("cuModuleLoadData", load_module);
-    find("cuModuleUnload", unload_module);
-    find("cuModuleGetFunction", kernel);
-    find("cuFuncSetAttribute", set_kernel_attribute);
-    find("cuLaunchKernel", launch);
-    find("cuStreamCreate", create_stream);
-    find("cuStreamDestroy_v2", destroy_stream);
-    find("cuStreamSynchronize", synchronize_stream);
-    find("cuStreamWaitEvent", wait_event);
-    find("cuEventCreate", create_event);
-    find("cuEventDestroy_v2", destroy_event);
-    find("cuEventRecord", record_event);
-    find("cuEventSynchronize", synchronize_event);
-    find("cuEventElapsedTime", elapsed);
-    find("cuTensorMapEncodeTiled", encode_tiled);
-    find("cuGraphCreate", create_graph);
-    find("cuGraphDestroy", destroy_graph);
-    find("cuGraphAddKernelNode_v2", add_kernel_node);
-    find("cuGraphInstantiateWithFlags", instantiate_graph);
-    find("cuGraphExecDestroy", destroy_instance);
-    find("cuGraphExecKernelNodeSetParams_v2", set_kernel_node);
-    find("cuGraphLaunch", launch_graph);
+#define EIN_FUNCTION(name, symbol, ...) find(symbol, name);
+    EIN_FOR_EACH_DRIVER_FUNCTION(EIN_FUNCTION)
+#undef EIN_FUNCTION
     return missing;
   }
 };
@@ -306,16 +272,22 @@ const DriverFunctions& Driver::on(int device) {
   return cuda;
 }
 
-namespace {
+template <class Function, class... Arguments>
+void OfDevice::call(std::string_view what, Function function, Arguments... arguments) const {
+  const DriverFunctions& cuda = driver_.on(device_);
+  check(cuda, (cuda.*function)(arguments...), device_, what);
+}
 
-/// For destructors, in which a device that is lost has nothing left to free.
-template <class F>
-void release(Driver& driver, int device, F&& f) {
+template <class Function, class Handle>
+void OfDevice::release(Function function, Handle handle) const {
+  if (!handle) return;
   try {
-    f(driver.on(device));
+    (driver_.on(device_).*function)(handle);
   } catch (const Error&) {
   }
 }
+
+namespace {
 
 std::string bytes_free(const DriverFunctions& cuda) {
   std::size_t free = 0, total = 0;
@@ -326,7 +298,7 @@ std::string bytes_free(const DriverFunctions& cuda) {
 }  // namespace
 
 DeviceMemory::DeviceMemory(Driver& driver, int device, std::size_t bytes)
-    : driver_(driver), device_(device), bytes_(bytes) {
+    : OfDevice(driver, device), bytes_(bytes) {
   const DriverFunctions& cuda = driver_.on(device_);
   if (bytes == 0) return;  // the driver makes no empty piece
   const Result result = cuda.allocate(&address_, bytes);
@@ -334,65 +306,46 @@ DeviceMemory::DeviceMemory(Driver& driver, int device, std::size_t bytes)
         "cuMemAlloc of " + std::to_string(bytes) + " bytes" +
             (result == out_of_memory ? bytes_free(cuda) : ""));
 }
-
-DeviceMemory::~DeviceMemory() {
-  if (address_ == 0) return;
-  release(driver_, device_, [this](const DriverFunctions& cuda) { cuda.free(address_); });
-}
+DeviceMemory::~DeviceMemory() { release(&DriverFunctions::free, address_); }
 
 PinnedMemory::PinnedMemory(Driver& driver, int device, std::size_t bytes)
-    : driver_(driver), device_(device), bytes_(bytes) {
-  const DriverFunctions& cuda = driver_.on(device_);
+    : OfDevice(driver, device), bytes_(bytes) {
+  driver_.on(device_);
   if (bytes == 0) return;
-  check(cuda, cuda.allocate_pinned(&data_, bytes, pinned_for_all_devices), device_,
-        "cuMemHostAlloc of " + std::to_string(bytes) + " bytes");
+  call("cuMemHostAlloc of " + std::to_string(bytes) + " bytes", &DriverFunctions::allocate_pinned,
+       &data_, bytes, pinned_for_all_devices);
 }
+PinnedMemory::~PinnedMemory() { release(&DriverFunctions::free_pinned, data_); }
 
-PinnedMemory::~PinnedMemory() {
-  if (!data_) return;
-  release(driver_, device_, [this](const DriverFunctions& cuda) { cuda.free_pinned(data_); });
-}
-
-Module::Module(Driver& driver, int device, const Cubin& cubin) : driver_(driver), device_(device) {
+Module::Module(Driver& driver, int device, const Cubin& cubin) : OfDevice(driver, device) {
   kernels_of(cubin);  // throws unless the image is whole: the driver is not told its length
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.load_module(&module_, cubin.image.data()), device_, "cuModuleLoadData");
+  call("cuModuleLoadData", &DriverFunctions::load_module, &module_, cubin.image.data());
 }
-
-Module::~Module() {
-  release(driver_, device_, [this](const DriverFunctions& cuda) { cuda.unload_module(module_); });
-}
+Module::~Module() { release(&DriverFunctions::unload_module, module_); }
 
 void* Module::kernel(const std::string& name, std::size_t shared_bytes) const {
-  const DriverFunctions& cuda = driver_.on(device_);
   void* kernel = nullptr;
-  check(cuda, cuda.kernel(&kernel, module_, name.c_str()), device_, "cuModuleGetFunction " + name);
+  call("cuModuleGetFunction " + name, &DriverFunctions::kernel, &kernel, module_, name.c_str());
   if (shared_bytes > plain_shared_bytes) {
-    check(cuda,
-          cuda.set_kernel_attribute(kernel, kernel_dynamic_shared, static_cast<int>(shared_bytes)),
-          device_, name + " with " + std::to_string(shared_bytes) + " bytes of shared memory");
+    call(name + " with " + std::to_string(shared_bytes) + " bytes of shared memory",
+         &DriverFunctions::set_kernel_attribute, kernel, kernel_dynamic_shared,
+         static_cast<int>(shared_bytes));
   }
   return kernel;
 }
 
-Event::Event(Driver& driver, int device) : driver_(driver), device_(device) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.create_event(&event_, 0), device_, "cuEventCreate");
+Event::Event(Driver& driver, int device) : OfDevice(driver, device) {
+  call("cuEventCreate", &DriverFunctions::create_event, &event_, 0u);
 }
-
-Event::~Event() {
-  release(driver_, device_, [this](const DriverFunctions& cuda) { cuda.destroy_event(event_); });
-}
+Event::~Event() { release(&DriverFunctions::destroy_event, event_); }
 
 void Event::wait() const {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.synchronize_event(event_), device_, "cuEventSynchronize");
+  call("cuEventSynchronize", &DriverFunctions::synchronize_event, event_);
 }
 
 double Event::seconds_since(const Event& earlier) const {
-  const DriverFunctions& cuda = driver_.on(device_);
   float milliseconds = 0;
-  check(cuda, cuda.elapsed(&milliseconds, earlier.event_, event_), device_, "cuEventElapsedTime");
+  call("cuEventElapsedTime", &DriverFunctions::elapsed, &milliseconds, earlier.event_, event_);
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
@@ -410,100 +363,71 @@ KernelNode node_of(const Launch& launch, std::span<void* const> arguments) {
 
 }  // namespace
 
-LaunchGraph::LaunchGraph(Driver& driver, int device) : driver_(driver), device_(device) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.create_graph(&graph_, 0), device_, "cuGraphCreate");
+LaunchGraph::LaunchGraph(Driver& driver, int device) : OfDevice(driver, device) {
+  call("cuGraphCreate", &DriverFunctions::create_graph, &graph_, 0u);
 }
-
 LaunchGraph::~LaunchGraph() {
-  release(driver_, device_, [this](const DriverFunctions& cuda) {
-    if (ready_) cuda.destroy_instance(ready_);
-    cuda.destroy_graph(graph_);
-  });
+  release(&DriverFunctions::destroy_instance, ready_);
+  release(&DriverFunctions::destroy_graph, graph_);
 }
 
 void LaunchGraph::add(const Launch& launch, std::span<void* const> arguments) {
-  const DriverFunctions& cuda = driver_.on(device_);
   const KernelNode node = node_of(launch, arguments);
   void* added = nullptr;
   const bool is_first = nodes_.empty();
-  check(cuda,
-        cuda.add_kernel_node(&added, graph_, is_first ? nullptr : &nodes_.back(), is_first ? 0 : 1,
-                             &node),
-        device_, "cuGraphAddKernelNode");
+  call("cuGraphAddKernelNode", &DriverFunctions::add_kernel_node, &added, graph_,
+       is_first ? nullptr : &nodes_.back(), std::size_t{!is_first}, &node);
   nodes_.push_back(added);
 }
 
 void LaunchGraph::finish() {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.instantiate_graph(&ready_, graph_, 0), device_, "cuGraphInstantiate");
+  call("cuGraphInstantiate", &DriverFunctions::instantiate_graph, &ready_, graph_, 0ull);
 }
 
 void LaunchGraph::set(std::size_t index, const Launch& launch, std::span<void* const> arguments) {
-  const DriverFunctions& cuda = driver_.on(device_);
   const KernelNode node = node_of(launch, arguments);
-  check(cuda, cuda.set_kernel_node(ready_, nodes_[index], &node), device_,
-        "cuGraphExecKernelNodeSetParams");
+  call("cuGraphExecKernelNodeSetParams", &DriverFunctions::set_kernel_node, ready_, nodes_[index],
+       &node);
 }
 
-Stream::Stream(Driver& driver, int device) : driver_(driver), device_(device) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.create_stream(&stream_, stream_non_blocking), device_, "cuStreamCreate");
+Stream::Stream(Driver& driver, int device) : OfDevice(driver, device) {
+  call("cuStreamCreate", &DriverFunctions::create_stream, &stream_, stream_non_blocking);
 }
-
-Stream::~Stream() {
-  release(driver_, device_, [this](const DriverFunctions& cuda) { cuda.destroy_stream(stream_); });
-}
+Stream::~Stream() { release(&DriverFunctions::destroy_stream, stream_); }
 
 void Stream::copy_in(std::uint64_t to, const void* from, std::size_t bytes) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.copy_in(to, from, bytes, stream_), device_, "cuMemcpyHtoDAsync");
+  call("cuMemcpyHtoDAsync", &DriverFunctions::copy_in, to, from, bytes, stream_);
 }
-
 void Stream::copy_out(void* to, std::uint64_t from, std::size_t bytes) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.copy_out(to, from, bytes, stream_), device_, "cuMemcpyDtoHAsync");
+  call("cuMemcpyDtoHAsync", &DriverFunctions::copy_out, to, from, bytes, stream_);
 }
-
 void Stream::copy(std::uint64_t to, std::uint64_t from, std::size_t bytes) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.copy(to, from, bytes, stream_), device_, "cuMemcpyDtoDAsync");
+  call("cuMemcpyDtoDAsync", &DriverFunctions::copy, to, from, bytes, stream_);
 }
-
 void Stream::fill(std::uint64_t to, unsigned char byte, std::size_t bytes) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.fill(to, byte, bytes, stream_), device_, "cuMemsetD8Async");
+  call("cuMemsetD8Async", &DriverFunctions::fill, to, byte, bytes, stream_);
 }
 
 void Stream::launch(const Launch& launch, std::span<void* const> arguments) {
-  const DriverFunctions& cuda = driver_.on(device_);
   const auto& [x, y, z] = launch.grid;
   const auto& [bx, by, bz] = launch.block;
   // The driver reads the arguments but takes them as not constant.
-  check(cuda,
-        cuda.launch(launch.kernel, x, y, z, bx, by, bz, static_cast<unsigned>(launch.shared_bytes),
-                    stream_, const_cast<void**>(arguments.data()), nullptr),
-        device_, "cuLaunchKernel");
+  call("cuLaunchKernel", &DriverFunctions::launch, launch.kernel, x, y, z, bx, by, bz,
+       static_cast<unsigned>(launch.shared_bytes), stream_, const_cast<void**>(arguments.data()),
+       nullptr);
 }
-
 void Stream::launch(const LaunchGraph& graph) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.launch_graph(graph.get(), stream_), device_, "cuGraphLaunch");
+  call("cuGraphLaunch", &DriverFunctions::launch_graph, graph.get(), stream_);
 }
 
 void Stream::record(Event& event) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.record_event(event.get(), stream_), device_, "cuEventRecord");
+  call("cuEventRecord", &DriverFunctions::record_event, event.get(), stream_);
 }
-
 void Stream::wait(const Event& event) {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.wait_event(stream_, event.get(), 0), device_, "cuStreamWaitEvent");
+  call("cuStreamWaitEvent", &DriverFunctions::wait_event, stream_, event.get(), 0u);
 }
-
 void Stream::synchronize() {
-  const DriverFunctions& cuda = driver_.on(device_);
-  check(cuda, cuda.synchronize_stream(stream_), device_, "cuStreamSynchronize");
+  call("cuStreamSynchronize", &DriverFunctions::synchronize_stream, stream_);
 }
 
 }  // namespace ein::gpu

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/emit.hpp"
@@ -82,68 +83,75 @@ class Driver {
 // the driver's reason and what to do. An operation that failed on the device is reported by the
 // next call that waits for it.
 
+/// What it has in common: the calls of the driver, and that it is not copied.
+class OfDevice {
+ public:
+  OfDevice(const OfDevice&) = delete;
+  OfDevice& operator=(const OfDevice&) = delete;
+
+ protected:
+  OfDevice(Driver& driver, int device) : driver_(driver), device_(device) {}
+  ~OfDevice() = default;
+
+  /// Calls a function of the driver, which errors call `what`.
+  template <class Function, class... Arguments>
+  void call(std::string_view what, Function function, Arguments... arguments) const;
+  /// For destructors: a device that is lost has nothing left to free, and nor has a null handle.
+  template <class Function, class Handle>
+  void release(Function function, Handle handle) const;
+
+  Driver& driver_;
+  int device_;
+};
+
 /// Memory of the device.
-class DeviceMemory {
+class DeviceMemory : OfDevice {
  public:
   DeviceMemory(Driver& driver, int device, std::size_t bytes);
   ~DeviceMemory();
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   std::uint64_t address() const { return address_; }
   std::size_t bytes() const { return bytes_; }
 
  private:
-  Driver& driver_;
-  int device_;
   std::size_t bytes_;
   std::uint64_t address_ = 0;
 };
 
 /// Memory of the host that every device copies from and to while the host goes on.
-class PinnedMemory {
+class PinnedMemory : OfDevice {
  public:
   PinnedMemory(Driver& driver, int device, std::size_t bytes);
   ~PinnedMemory();
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
  private:
-  Driver& driver_;
-  int device_;
   std::size_t bytes_;
   void* data_ = nullptr;
 };
 
 /// Kernels loaded on a device.
-class Module {
+class Module : OfDevice {
  public:
   /// An Error that says what to do when driver or device cannot run the cubin.
   Module(Driver& driver, int device, const Cubin& cubin);
   ~Module();
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
 
   /// The kernel of this name, ready for launches with up to so many bytes of dynamic shared memory.
   /// It lives as long as the module.
   void* kernel(const std::string& name, std::size_t shared_bytes) const;
 
  private:
-  Driver& driver_;
-  int device_;
   void* module_ = nullptr;
 };
 
 /// A point in the work of a stream.
-class Event {
+class Event : OfDevice {
  public:
   Event(Driver& driver, int device);
   ~Event();
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
 
   void* get() const { return event_; }
   void wait() const;
@@ -151,8 +159,6 @@ class Event {
   double seconds_since(const Event& earlier) const;
 
  private:
-  Driver& driver_;
-  int device_;
   void* event_ = nullptr;
 };
 
@@ -164,12 +170,10 @@ struct Launch {
 };
 
 /// Launches that follow each other, prepared so that one call starts them all: a CUDA graph.
-class LaunchGraph {
+class LaunchGraph : OfDevice {
  public:
   LaunchGraph(Driver& driver, int device);
   ~LaunchGraph();
-  LaunchGraph(const LaunchGraph&) = delete;
-  LaunchGraph& operator=(const LaunchGraph&) = delete;
 
   /// Appends a launch. Arguments are as those of Stream::launch.
   void add(const Launch& launch, std::span<void* const> arguments);
@@ -181,19 +185,15 @@ class LaunchGraph {
   void* get() const { return ready_; }
 
  private:
-  Driver& driver_;
-  int device_;
   void *graph_ = nullptr, *ready_ = nullptr;
   std::vector<void*> nodes_;
 };
 
 /// Work that the device does in order.
-class Stream {
+class Stream : OfDevice {
  public:
   Stream(Driver& driver, int device);
   ~Stream();
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
 
   /// Copies happen in their turn; the host's memory must live and stay as it is until then. Bytes
   /// are of memory of this device.
@@ -211,8 +211,6 @@ class Stream {
   void synchronize();
 
  private:
-  Driver& driver_;
-  int device_;
   void* stream_ = nullptr;
 };
 
