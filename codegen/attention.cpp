@@ -17,10 +17,6 @@ namespace {
 constexpr std::size_t most_shared_bytes = 99 << 10;
 /// Sizes of heads that kernels are made for.
 constexpr std::int64_t least_width = 16, most_width = 256, width_step = 8;
-/// Blocks that keep a device busy.
-constexpr std::int64_t busy_blocks = 264;
-
-std::string count(std::int64_t value) { return std::to_string(value) + "u"; }
 
 /// Axes of the batch; those along which keys and values stand still are apart.
 struct Batch {

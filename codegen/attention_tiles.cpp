@@ -13,7 +13,6 @@ constexpr std::int64_t step = 16;  // of the summed axis, multiplied at once
 constexpr unsigned side = 16;      // threads along each side of a tile, without tensor cores
 
 std::string text(std::int64_t value) { return std::to_string(value); }
-std::string count(std::int64_t value) { return std::to_string(value) + "u"; }
 
 /// With tensor cores rows are filled up with zeros, as far as they multiply at once.
 std::int64_t padded(std::int64_t width) { return ceil_div(width, step) * step; }
@@ -78,12 +77,10 @@ std::string AttentionWriter::declared(const std::string& array, std::int64_t slo
 }
 
 void AttentionWriter::open_rows() {
-  unroll();
-  w_.open("for (int r = 0; r < " + text(tiles_.row_slots()) + "; ++r) {");
+  w_.open_unrolled("for (int r = 0; r < " + text(tiles_.row_slots()) + "; ++r) {");
 }
 void AttentionWriter::open_columns(std::int64_t slots) {
-  unroll();
-  w_.open("for (int n = 0; n < " + text(slots) + "; ++n) {");
+  w_.open_unrolled("for (int n = 0; n < " + text(slots) + "; ++n) {");
 }
 
 std::string AttentionWriter::across_lanes(const std::string& value, const char* combination) const {
@@ -172,9 +169,8 @@ void AttentionWriter::write_fetch(const AttentionRows& rows) {
   const bool packs = has_packs(rows);
   const std::int64_t width = packs ? pack : 1, across = padded(rows.width) / width,
                      length = rows.is_kept ? tiles_.rows : tiles_.columns;
-  unroll();
-  w_.open("for (u32 t = threadIdx.x; t < " + count(length * across) +
-          "; t += " + count(tiles_.threads) + ") {");
+  w_.open_unrolled("for (u32 t = threadIdx.x; t < " + count(length * across) +
+                   "; t += " + count(tiles_.threads) + ") {");
   w_.line("const u32 r = " + divided("t", across) + ", c = " + times(modulo("t", across), width) +
           ";");
   const std::string from = rows.is_kept ? "kept_first + r" : "next + r";
@@ -189,8 +185,7 @@ void AttentionWriter::write_fetch(const AttentionRows& rows) {
 }
 
 void AttentionWriter::write_multiply_add(const std::string& to) {
-  unroll();
-  w_.open("for (int i = 0; i < " + text(tiles_.each) + "; ++i) {");
+  w_.open_unrolled("for (int i = 0; i < " + text(tiles_.each) + "; ++i) {");
   for (const char* half : {"0", "1"})
     w_.line("multiply_add_" + element_ + "(" + to + "[i][j + " + half + "], left[i], right[" +
             half + "]);");
@@ -202,14 +197,12 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
   w_.line(declared(scores, tiles_.column_slots()));
   if (tiles_.by_mma) {
     const std::string each = text(tiles_.each);
-    unroll();
-    w_.open("for (u32 d = 0; d < " + count(padded(a.width)) + "; d += 16u) {");
+    w_.open_unrolled("for (u32 d = 0; d < " + count(padded(a.width)) + "; d += 16u) {");
     w_.line("u32 left[" + each + "][4];");
     unroll();
     w_.line("for (int i = 0; i < " + each + "; ++i) load_matrices(left[i], &tiles." + a.name +
             "[warp_row + 16 * i + lane % 16u][d + lane / 16u * 8u]);");
-    unroll();
-    w_.open("for (int j = 0; j < " + text(tiles_.columns / 8) + "; j += 2) {");
+    w_.open_unrolled("for (int j = 0; j < " + text(tiles_.columns / 8) + "; j += 2) {");
     w_.line("u32 right[2][2];");
     w_.line("load_matrices(right[0], right[1], &tiles." + b.name +
             "[stage][8 * j + lane % 8u + lane / 16u * 8u][d + lane / 8u % 2u * 8u]);");
@@ -222,9 +215,8 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
   for (const AttentionRows* rows : {&a, &b}) {
     const std::int64_t length = rows->is_kept ? tiles_.rows : tiles_.columns;
     const bool along = rows->width_step != 0 && std::abs(rows->width_step) <= std::abs(rows->step);
-    unroll();
-    w_.open("for (u32 t = threadIdx.x; t < " + count(16 * length) +
-            "; t += " + count(tiles_.threads) + ") {");
+    w_.open_unrolled("for (u32 t = threadIdx.x; t < " + count(16 * length) +
+                     "; t += " + count(tiles_.threads) + ") {");
     w_.line(along ? "const u32 d = t % 16u, r = t / 16u;"
                   : "const u32 r = t % " + count(length) + ", d = t / " + count(length) + ";");
     const std::string from = rows->is_kept ? "kept_first + r" : "first + r";
@@ -236,8 +228,7 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
     w_.close();
   }
   w_.line("__syncthreads();");
-  unroll();
-  w_.open("for (int d = 0; d < 16; ++d) {");
+  w_.open_unrolled("for (int d = 0; d < 16; ++d) {");
   const std::string rows = text(tiles_.row_slots()), columns = text(tiles_.column_slots());
   w_.line("float left[" + rows + "], right[" + columns + "];");
   w_.line("for (int r = 0; r < " + rows + "; ++r) left[r] = tiles.left[d][row + 16 * r];");
@@ -254,16 +245,13 @@ void AttentionWriter::write_accumulation(const std::string& sum, const std::stri
                                          const AttentionRows& b) {
   if (tiles_.by_mma) {
     // A thread's elements of the scores are those that it needs for the left operand.
-    unroll();
-    w_.open("for (int k = 0; k < " + text(tiles_.columns / 16) + "; ++k) {");
+    w_.open_unrolled("for (int k = 0; k < " + text(tiles_.columns / 16) + "; ++k) {");
     w_.line("u32 left[" + text(tiles_.each) + "][4];");
-    unroll();
-    w_.open("for (int e = 0; e < " + text(4 * tiles_.each) + "; ++e) {");
+    w_.open_unrolled("for (int e = 0; e < " + text(4 * tiles_.each) + "; ++e) {");
     w_.line("const float(&pair)[4] = " + weights + "[e / 4][2 * k + e % 4 / 2];");
     w_.line("left[e / 4][e % 4] = packed_" + element_ + "(pair[e % 2 * 2], pair[e % 2 * 2 + 1]);");
     w_.close();
-    unroll();
-    w_.open("for (int j = 0; j < " + text(padded(b.width) / 8) + "; j += 2) {");
+    w_.open_unrolled("for (int j = 0; j < " + text(padded(b.width) / 8) + "; j += 2) {");
     w_.line("u32 right[2][2];");
     w_.line("load_matrices_turned(right[0], right[1], &tiles." + b.name +
             "[stage][16 * k + lane % 16u][8 * j + lane / 16u * 8u]);");
@@ -314,8 +302,7 @@ void AttentionWriter::write_result(const AttentionRows& to, const std::string& s
   open_rows();
   w_.line("if (kept_first + " + row("r") + " >= " + count(to.count) + ") continue;");
   const std::string by = factor.empty() ? "" : " * " + factor;
-  unroll();
-  w_.open("for (int n = 0; n < " + text(slots) + (has_pairs ? "; n += 2) {" : "; ++n) {"));
+  w_.open_unrolled("for (int n = 0; n < " + text(slots) + (has_pairs ? "; n += 2) {" : "; ++n) {"));
   if (is_ragged) w_.line("if (" + column("n") + " >= " + count(to.width) + ") break;");
   const std::string where = place(to, "kept_first + " + row("r"), column("n"));
   if (has_pairs) {

@@ -143,17 +143,15 @@ class MmaWriter {
 
   void write_products() {
     const std::string each_m = std::to_string(each_m_), each_n = std::to_string(each_n_);
-    w_.line("#pragma unroll");
-    w_.open("for (u32 k = 0; k < " + std::to_string(tile_.k) +
-            "u; k += " + std::to_string(32 / size_) + "u) {");
+    w_.open_unrolled("for (u32 k = 0; k < " + std::to_string(tile_.k) +
+                     "u; k += " + std::to_string(32 / size_) + "u) {");
     w_.line("u32 left[" + each_m + "][4], right[" + each_n + "][2];");
     w_.line("#pragma unroll");
     w_.line("for (int i = 0; i < " + each_m + "; ++i) " + load_left());
     w_.line("#pragma unroll");
     w_.line("for (int j = 0; j < " + each_n + (size_ == 4 ? "; ++j) " : "; j += 2) ") +
             load_right());
-    w_.line("#pragma unroll");
-    w_.open("for (int i = 0; i < " + each_m + "; ++i) {");
+    w_.open_unrolled("for (int i = 0; i < " + each_m + "; ++i) {");
     w_.line("#pragma unroll");
     w_.line("for (int j = 0; j < " + each_n + "; ++j) multiply_add_" +
             (size_ == 4 ? "tf32" : element_) + "(sum[i][j], left[i], right[j]);");
@@ -202,12 +200,11 @@ class MmaWriter {
     w_.line("__syncthreads();");
     w_.line("Shared<float>* const out = shared_memory<float>() + warp * " +
             std::to_string(part_rows * part_row) + "u;");
-    w_.line("#pragma unroll");
-    w_.open("for (int part = 0; part < " + std::to_string(each_m_ * parts) + "; ++part) {");
+    w_.open_unrolled("for (int part = 0; part < " + std::to_string(each_m_ * parts) +
+                     "; ++part) {");
     w_.line("const int i = part / " + std::to_string(parts) + ", first = part % " +
             std::to_string(parts) + " * " + std::to_string(columns / 8) + ";");
-    w_.line("#pragma unroll");
-    w_.open("for (int j = 0; j < " + std::to_string(columns / 8) + "; ++j) {");
+    w_.open_unrolled("for (int j = 0; j < " + std::to_string(columns / 8) + "; ++j) {");
     w_.line("const float(&c)[4] = sum[i][first + j];");
     const std::string row = std::to_string(part_row) + "u";
     w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], c[0], c[1]);");

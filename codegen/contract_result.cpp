@@ -63,9 +63,8 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
 
   const std::string type = w.unsigned_type(), width = std::to_string(pack.width);
   w.line("__syncwarp();");
-  w.line("#pragma unroll");
-  w.open("for (u32 t = lane; t < " + std::to_string(part_rows * columns / pack.width) +
-         "u; t += 32u) {");
+  w.open_unrolled("for (u32 t = lane; t < " + std::to_string(part_rows * columns / pack.width) +
+                  "u; t += 32u) {");
   w.line("const u32 row = " + divided("t", columns / pack.width) +
          ", column = " + times(modulo("t", columns / pack.width), pack.width) + ";");
   w.line("const " + type + " m = " + m + " + row, n = " + n + " + column;");
@@ -82,8 +81,7 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
     w.line("take(sum, &" + from + ");");
     ElementText at = write_epilogue_loads(w, nest, pack, "sum[j]");
     if (!nest.epilogue.steps.empty()) {
-      w.line("#pragma unroll");
-      w.open("for (int j = 0; j < " + width + "; ++j) {");
+      w.open_unrolled("for (int j = 0; j < " + width + "; ++j) {");
       at.place += " + j";
       at.moved_axis = pack.axis;
       at.moved_index = axis_name(pack.axis) + " + j";

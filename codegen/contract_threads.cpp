@@ -41,8 +41,7 @@ class ThreadsWriter {
     write_tile(left);
     write_tile(right);
     w_.line("__syncthreads();");
-    w_.line("#pragma unroll");
-    w_.open("for (int k = 0; k < 16; ++k) {");
+    w_.open_unrolled("for (int k = 0; k < 16; ++k) {");
     w_.line(type_ + " left[" + m_each + "], right[" + n_each + "];");
     w_.line("for (int i = 0; i < " + m_each + "; ++i) left[i] = a_tile[k][down + 16 * i];");
     w_.line("for (int j = 0; j < " + n_each + "; ++j) right[j] = b_tile[k][across + 16 * j];");
@@ -61,9 +60,8 @@ class ThreadsWriter {
  private:
   void write_tile(const ContractSide& s) {
     const std::string length = std::to_string(s.length) + "u";
-    w_.line("#pragma unroll");
-    w_.open("for (u32 t = threadIdx.x; t < 16u * " + length +
-            "; t += " + std::to_string(block_threads) + "u) {");
+    w_.open_unrolled("for (u32 t = threadIdx.x; t < 16u * " + length +
+                     "; t += " + std::to_string(block_threads) + "u) {");
     w_.line(is_along_depth(nest_, roles_, s.input)
                 ? "const u32 k = t % 16u, " + s.name + " = t / 16u;"
                 : "const u32 " + s.name + " = t % " + length + ", k = t / " + length + ";");

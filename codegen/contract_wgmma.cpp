@@ -146,8 +146,7 @@ class WgmmaWriter {
     w_.line("const unsigned char* const b = b_tiles + stage * " + b_bytes + ";");
     w_.line("wait_for(&full[stage], phase);");
     w_.line("begin_products(sum);");
-    w_.line("#pragma unroll");
-    w_.open("for (u32 step = 0; step < 4u; ++step) {");
+    w_.open_unrolled("for (u32 step = 0; step < 4u; ++step) {");
     w_.line("multiply_add_group_" + element_ + turned() + "(sum, " + matrix("a", a_) + ", " +
             matrix("b", b_) + ");");
     w_.close();
@@ -236,10 +235,8 @@ class WgmmaWriter {
 
   void write_result() {
     const std::string row = std::to_string(part_row) + "u";
-    w_.line("#pragma unroll");
-    w_.open("for (int part = 0; part < " + std::to_string(tile_.n / 32) + "; ++part) {");
-    w_.line("#pragma unroll");
-    w_.open("for (int j = 0; j < 4; ++j) {");
+    w_.open_unrolled("for (int part = 0; part < " + std::to_string(tile_.n / 32) + "; ++part) {");
+    w_.open_unrolled("for (int j = 0; j < 4; ++j) {");
     w_.line("const int c = 16 * part + 4 * j;");
     w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], sum[c], sum[c + 1]);");
     w_.line("put(&out[(lane / 4u + 8u) * " + row +

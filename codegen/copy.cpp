@@ -27,11 +27,7 @@ Kernels emit_transpose(const LoopNest& nest, const Context& context, std::size_t
   const std::string to_size = std::to_string(nest.axes[to_axis].size);
   const std::int64_t from_tiles = ceil_div(nest.axes[from_axis].size, side);
   const std::int64_t to_tiles = ceil_div(nest.axes[to_axis].size, side);
-  AxisList others;
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a != from_axis && a != to_axis) others.push_back(a);
-  }
-  others = by_stride(std::move(others), nest.output);
+  const AxisList others = by_stride(other_axes(nest, {from_axis, to_axis}), nest.output);
 
   Writer writer("transpose_" + std::string(name(nest.output.dtype)) + context.suffix, block_threads,
                 is_narrow(nest));

@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace ein::codegen {
-namespace {
-
-std::string compute_type(const LoopNest& nest) { return element_type(nest.compute); }
-
-std::vector<std::size_t> evaluated_inputs(const LoopNest& nest) { return inputs_of(nest.body); }
-
-}  // namespace
 
 Pack pack_along(const LoopNest& nest, std::size_t axis,
                 const std::vector<const LoopNest::Operand*>& operands, bool ragged) {
@@ -37,7 +30,7 @@ Pack pack_along(const LoopNest& nest, std::size_t axis,
 }
 
 void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
-  const std::vector<std::size_t> evaluated = evaluated_inputs(nest);
+  const std::vector<std::size_t> evaluated = inputs_of(nest.body);
   std::vector<std::size_t> positions;
   for (std::size_t i : evaluated) {
     if (nest.inputs[i].is_indirect()) {
@@ -57,9 +50,9 @@ std::vector<std::string> write_loads(Writer& writer, const LoopNest& nest, const
                                      bool moves, const std::string& remaining,
                                      const std::string& otherwise) {
   std::vector<std::string> values(nest.inputs.size());
-  for (std::size_t i : evaluated_inputs(nest)) {
+  for (std::size_t i : inputs_of(nest.body)) {
     const LoopNest::Operand& input = nest.inputs[i];
-    const std::string type = moves ? moved_type(size_of(input.dtype)) : compute_type(nest);
+    const std::string type = moves ? moved_type(size_of(input.dtype)) : element_type(nest.compute);
     const std::string digits = std::to_string(i);
     std::string place = writer.place(input);
     if (input.is_indirect()) {

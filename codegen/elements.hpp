@@ -11,6 +11,11 @@ inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
 
 /// Threads of a block.
 inline constexpr unsigned block_threads = 256;
+/// Blocks that keep a device busy: some for each of about a hundred multiprocessors.
+inline constexpr std::int64_t busy_blocks = 264;
+/// A thread adds so many values in a row before it adds their sum to its total, so that errors stay
+/// small.
+inline constexpr std::int64_t run_length = 32;
 
 /// Some neighbours along `axis`.
 struct Pack {

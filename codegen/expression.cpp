@@ -181,6 +181,12 @@ std::string combined(Combine combine, DType compute, const std::string& a, const
   throw std::logic_error("codegen: unknown combination");
 }
 
+std::string combining(Combine combine, DType compute) {
+  const std::string type = element_type(compute);
+  return "[](" + type + " a, " + type + " b) { return " + combined(combine, compute, "a", "b") +
+         "; }";
+}
+
 std::string identity(Combine combine, DType compute) {
   switch (combine) {
     case Combine::sum:

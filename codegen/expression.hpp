@@ -36,8 +36,14 @@ std::string converted(const std::string& value, DType from, DType to);
 
 /// How two values of type `compute` are combined, as an expression.
 std::string combined(Combine combine, DType compute, const std::string& a, const std::string& b);
+/// The same as a function.
+std::string combining(Combine combine, DType compute);
 /// What combining begins with, as a literal.
 std::string identity(Combine combine, DType compute);
+/// Whether the order of combining matters, as each step rounds.
+inline bool rounds(Combine combine, DType compute) {
+  return is_floating(compute) && (combine == Combine::sum || combine == Combine::prod);
+}
 /// An element as the combination takes it: any and all ask whether it differs from zero.
 std::string taken(Combine combine, DType compute, const std::string& value);
 

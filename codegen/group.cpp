@@ -10,14 +10,15 @@ namespace {
 
 std::vector<KernelSource> emit_group(const Program& program, const Program::Group& group,
                                      const Target& target, std::string_view suffix) {
-  if (group.each > 0) return emit_many(program, group, {target, std::string(suffix)});
-  if (group.attention) return emit_attention(*group.attention, {target, std::string(suffix)});
+  const Context context{target, std::string(suffix)};
+  if (group.each > 0) return emit_many(program, group, context);
+  if (group.attention) return emit_attention(*group.attention, context);
   if (group.row_axes) {
     const std::span nests(program.nests.data() + group.first, group.count);
     std::vector<bool> is_local;
     for (const LoopNest& nest : nests)
       is_local.push_back(program.buffers[static_cast<std::size_t>(nest.output.buffer)].is_local);
-    return emit_rows(nests, *group.row_axes, is_local, {target, std::string(suffix)});
+    return emit_rows(nests, *group.row_axes, is_local, context);
   }
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {

@@ -170,8 +170,7 @@ class ManyWriter {
       const Slot& slot = slots_[s];
       if (!is_known[s]) w.line(type + " " + value_name(s) + "[" + count + "];");
       is_known[s] = 1;
-      w.line("#pragma unroll");
-      w.open("for (int j = 0; j < " + count + "; ++j) {");
+      w.open_unrolled("for (int j = 0; j < " + count + "; ++j) {");
       const std::string value = write_expression(w, nest.body, compute, at);
       // What is read again is what was stored.
       w.line(value_name(s) + "[j] = " +

@@ -8,9 +8,7 @@ namespace ein::codegen {
 
 Kernels emit_map(const LoopNest& nest, const Context& context) {
   const bool moves = only_moves(nest) || nest.is_gather();
-  AxisList axes(nest.axes.size());
-  for (std::size_t a = 0; a < axes.size(); ++a) axes[a] = a;
-  axes = by_stride(std::move(axes), nest.output);
+  const AxisList axes = by_stride(other_axes(nest, {}), nest.output);
 
   std::vector<const LoopNest::Operand*> operands{&nest.output};
   bool is_indirect = false;
@@ -55,8 +53,7 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
     if (!moves || at.inputs[0] != "a0[j]") {
       result = "r";
       writer.line((moves ? type : element_type(nest.compute)) + " r[" + width + "];");
-      writer.line("#pragma unroll");
-      writer.open("for (int j = 0; j < " + width + "; ++j) {");
+      writer.open_unrolled("for (int j = 0; j < " + width + "; ++j) {");
       at.place += " + j";
       at.moved_axis = pack.axis;
       at.moved_index = axis_name(pack.axis) + " + j";

@@ -13,10 +13,7 @@ const LoopNest::Operand& guide(const LoopNest& nest) {
   const LoopNest::Operand* best = &nest.output;
   double most = 0;
   for (std::size_t i : inputs_of(nest.body)) {
-    double elements = 1;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (nest.inputs[i].strides[a] != 0) elements *= static_cast<double>(nest.axes[a].size);
-    }
+    const double elements = points_of(nest, nest.inputs[i]);
     if (elements > most) best = &nest.inputs[i];
     most = std::max(most, elements);
   }

@@ -142,8 +142,7 @@ class RowsWriter {
     const std::int64_t slots = plan_.by_rows ? plan_.threads / 32 : plan_.threads;
     if (needs_memory)
       w_.line("__shared__ Shared<" + type + "> " + memory + "[" + std::to_string(slots) + "];");
-    const std::string function = "[](" + type + " a, " + type + " b) { return " +
-                                 combined(*nest(m).combine, nest(m).compute, "a", "b") + "; }";
+    const std::string function = combining(*nest(m).combine, nest(m).compute);
     if (plan_.by_rows) {
       w_.line(total + " = combine_lanes<" + lanes + ">(" + total + ", " +
               (needs_memory ? memory : "no_memory<" + type + ">()") + ", " + function + ");");
@@ -172,11 +171,6 @@ class RowsWriter {
 
   // --- passes ---
 
-  bool rounds(std::size_t m) const {
-    return group_.is_reduction(m) && is_floating(nest(m).compute) &&
-           (nest(m).combine == Combine::sum || nest(m).combine == Combine::prod);
-  }
-
   void write_pass(std::size_t level) {
     Pass pass{level, values_.needs_of(level), {}, {}};
     if (pass.needs.nests.empty()) return;
@@ -188,7 +182,7 @@ class RowsWriter {
       reader_.load_scalars(m);
       if (!group_.is_reduction(m)) continue;
       pass.reductions.push_back(m);
-      if (rounds(m) && !plan_.is_unrolled) pass.runs.insert(m);
+      if (rounds(*nest(m).combine, nest(m).compute) && !plan_.is_unrolled) pass.runs.insert(m);
     }
     for (std::size_t m : pass.reductions) declare_total(m, named("t", m));
     if (plan_.is_unrolled) {
@@ -210,8 +204,7 @@ class RowsWriter {
   std::int64_t step() const { return plan_.lanes * plan_.width; }
 
   void write_unrolled(const Pass& pass) {
-    w_.line("#pragma unroll");
-    w_.open("for (int p = 0; p < " + std::to_string(plan_.packs) + "; ++p) {");
+    w_.open_unrolled("for (int p = 0; p < " + std::to_string(plan_.packs) + "; ++p) {");
     w_.line("const " + w_.unsigned_type() +
             " e = " + added("p * " + std::to_string(step()) + "u", lane_begin()) + ";");
     const bool is_ragged = step() * plan_.packs != plan_.elements;

@@ -12,10 +12,6 @@
 
 namespace ein::codegen {
 
-/// A thread adds so many values in a row before it adds their sum to its total, so that errors stay
-/// small.
-inline constexpr std::int64_t run_length = 32;
-
 /// Nests that share their rows. A nest is known by its number.
 struct RowsGroup {
   RowsGroup(std::span<const LoopNest> nests, std::size_t row_axis_count,

@@ -1,23 +1,16 @@
 // How the nests of a group depend on each other, and how threads are laid over their rows.
 #include <algorithm>
-#include <bit>
 
 #include "codegen/rows.hpp"
 
 namespace ein::codegen {
 namespace {
 
-/// Threads that keep a device busy: a block of 256 for each of about a hundred multiprocessors; and
-/// blocks.
-constexpr std::int64_t busy_threads = 132 * 256, busy_blocks = 2 * 132;
+/// Threads that keep a device busy: a block of 256 for each of about a hundred multiprocessors.
+constexpr std::int64_t busy_threads = 132 * 256;
 constexpr std::int64_t most_lanes = 1024;
 
 using Operand = LoopNest::Operand;
-
-std::int64_t power_of_two(std::int64_t least) {
-  return static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, least))));
-}
 
 /// Calls f with the nest and the operand for each operand in memory of nests along the row.
 template <class F>
@@ -37,10 +30,7 @@ std::int64_t step_along(const RowsGroup& group, const AxisList& axes) {
   const Operand* guide = nullptr;
   double most = 0;
   each_in_memory(group, [&](const LoopNest& nest, const Operand& operand) {
-    double elements = 1;
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (operand.strides[a] != 0) elements *= static_cast<double>(nest.axes[a].size);
-    }
+    const double elements = points_of(nest, operand);
     if (elements > most) guide = &operand;
     most = std::max(most, elements);
   });

@@ -78,8 +78,7 @@ void RowsReader::declare_held() {
 // --- packs ---
 
 void RowsReader::open_pack() {
-  w_.line("#pragma unroll");
-  w_.open("for (int j = 0; j < " + std::to_string(plan_.width) + "; ++j) {");
+  w_.open_unrolled("for (int j = 0; j < " + std::to_string(plan_.width) + "; ++j) {");
 }
 
 std::string RowsReader::pack() const {

@@ -5,24 +5,11 @@
 #include "codegen/forms.hpp"
 
 namespace ein::codegen {
-namespace {
-
-std::size_t ordered_axis(const LoopNest& nest) {
-  std::size_t axis = 0;
-  while (!nest.axes[axis].ordered) ++axis;
-  return axis;
-}
-
-}  // namespace
 
 Kernels emit_scan(const LoopNest& nest, const Context& context) {
   const std::size_t axis = ordered_axis(nest);
   const std::int64_t size = nest.axes[axis].size;
-  AxisList others;
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a != axis) others.push_back(a);
-  }
-  others = by_stride(std::move(others), nest.inputs[0]);
+  const AxisList others = by_stride(other_axes(nest, {axis}), nest.inputs[0]);
   const std::int64_t lines = size_of_axes(nest, others);
   // A thread alone reads along its line; neighbours then read side by side if their lines lie so.
   constexpr std::int64_t long_line = 256, many_lines = 8192;
@@ -60,8 +47,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
     return {w.finish(ceil_div(lines, block_threads))};
   }
   w.line("__shared__ Shared<" + type + "> memory[2][" + threads + "];");
-  w.line("const auto combine = [](" + type + " a, " + type + " b) { return " +
-         combined(*nest.combine, sum, "a", "b") + "; };");
+  w.line("const auto combine = " + combining(*nest.combine, sum) + ";");
   w.block_number("line");
   w.indices(nest, others, "line");
   w.line(type + " before = " + first + ";");

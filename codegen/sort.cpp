@@ -6,13 +6,9 @@
 namespace ein::codegen {
 
 Kernels emit_sort(const LoopNest& nest, const Context& context) {
-  std::size_t axis = 0;
-  while (!nest.axes[axis].ordered) ++axis;
+  const std::size_t axis = ordered_axis(nest);
   const std::int64_t size = nest.axes[axis].size;
-  AxisList others;
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a != axis) others.push_back(a);
-  }
+  const AxisList others = other_axes(nest, {axis});
   const std::int64_t lines = size_of_axes(nest, others);
   const DType dtype = nest.inputs[0].dtype;
   constexpr std::int64_t short_line = 128;

@@ -1,6 +1,7 @@
 #include "codegen/writer.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstdlib>
 
@@ -24,6 +25,33 @@ std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes) {
   std::int64_t n = 1;
   for (std::size_t a : axes) n *= nest.axes[a].size;
   return n;
+}
+
+AxisList other_axes(const LoopNest& nest, std::initializer_list<std::size_t> but) {
+  AxisList axes;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (std::find(but.begin(), but.end(), a) == but.end()) axes.push_back(a);
+  }
+  return axes;
+}
+
+std::size_t ordered_axis(const LoopNest& nest) {
+  std::size_t axis = 0;
+  while (!nest.axes[axis].ordered) ++axis;
+  return axis;
+}
+
+double points_of(const LoopNest& nest, const LoopNest::Operand& operand) {
+  double points = 1;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (operand.strides[a] != 0) points *= static_cast<double>(nest.axes[a].size);
+  }
+  return points;
+}
+
+std::int64_t power_of_two(std::int64_t least) {
+  return static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, least))));
 }
 
 bool is_narrow(const LoopNest& nest) {

@@ -1,6 +1,7 @@
 // A kernel being written: its arguments, its lines, and the index arithmetic in them.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,11 +26,22 @@ bool is_narrow_up_to(const LoopNest& nest, double most);
 
 std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes);
 
+/// All axes of a nest but these.
+AxisList other_axes(const LoopNest& nest, std::initializer_list<std::size_t> but);
+/// The axis that a nest scans or sorts along.
+std::size_t ordered_axis(const LoopNest& nest);
+/// The points of the axes along which an operand moves.
+double points_of(const LoopNest& nest, const LoopNest::Operand& operand);
+
 /// Axes ordered by decreasing stride in `operand`, so that the last is the innermost.
 AxisList by_stride(AxisList axes, const LoopNest::Operand& operand);
 
 inline std::string axis_name(std::size_t axis) { return "i" + std::to_string(axis); }
 inline std::string input_name(std::size_t input) { return "x" + std::to_string(input); }
+/// An unsigned literal.
+inline std::string count(std::int64_t value) { return std::to_string(value) + "u"; }
+/// The least power of two that is as large; at least 1.
+std::int64_t power_of_two(std::int64_t least);
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 /// `value`, an unsigned expression, divided by `n`, modulo it, and times it.
@@ -76,6 +88,11 @@ class Writer {
   void line(const std::string& text = {});
   /// A line that ends with a brace; what follows is indented.
   void open(const std::string& text);
+  /// A loop to be unrolled.
+  void open_unrolled(const std::string& loop) {
+    line("#pragma unroll");
+    open(loop);
+  }
   void close(const std::string& text = "}");
 
   // --- indices ---
