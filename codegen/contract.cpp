@@ -139,14 +139,9 @@ bool is_reduction(const ContractRoles& roles) {
 }  // namespace
 
 bool is_contraction(const LoopNest& nest) {
-  if (nest.combine != Combine::sum || nest.along != LoopNest::Along::nothing || nest.is_scatter() ||
-      nest.inputs.size() < 2 || nest.body.steps.size() != 3)
-    return false;
-  const auto reads = [&](std::size_t step, int input) {
-    return nest.body.steps[step].op == ScalarOp::input && nest.body.steps[step].which == input &&
-           !nest.inputs[static_cast<std::size_t>(input)].is_indirect();
-  };
-  return nest.body.steps[2].op == ScalarOp::mul && reads(0, 0) && reads(1, 1);
+  return nest.sums_products() && nest.along == LoopNest::Along::nothing && !nest.is_scatter() &&
+         nest.body.steps[0].which == 0 && nest.body.steps[1].which == 1 &&
+         !nest.inputs[0].is_indirect() && !nest.inputs[1].is_indirect();
 }
 
 bool has_narrow_indices(const LoopNest& nest, const ContractRoles& roles) {

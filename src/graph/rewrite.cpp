@@ -43,6 +43,13 @@ Graph without_dead_values(const Graph& graph) {
   return keep_values(graph, live);
 }
 
+std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
+  std::vector<DimIndex> values(op.axes.size());
+  for (std::size_t d = 0; d < op.write.size(); ++d)
+    values[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read[d];
+  return values;
+}
+
 Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
   Access result;
   for (const DimIndex& dim : access) {

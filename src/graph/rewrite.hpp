@@ -20,6 +20,9 @@ Graph keep_values(const Graph& graph, const std::vector<char>& live);
 /// callers count them.
 Graph without_dead_values(const Graph& graph);
 
+/// Where each axis of `op` lies for a reader of its value; `op` writes one axis per dimension.
+std::vector<DimIndex> axis_values(const Op& op, const Access& read);
+
 /// An access in terms of other axes, given where each of its own axes lies.
 Access composed(const Access& access, const std::vector<DimIndex>& axis_value);
 

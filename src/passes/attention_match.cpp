@@ -37,11 +37,7 @@ bool is_plain(const LoopNest& nest) {
 }
 /// A sum of products of the first two inputs.
 bool is_product(const LoopNest& nest) {
-  if (nest.combine != Combine::sum || nest.inputs.size() < 2 || nest.body.steps.size() != 3)
-    return false;
-  const std::vector<ScalarStep>& s = nest.body.steps;
-  return s[0].op == ScalarOp::input && s[1].op == ScalarOp::input && s[2].op == ScalarOp::mul &&
-         s[0].which + s[1].which == 1;
+  return nest.sums_products() && nest.body.steps[0].which + nest.body.steps[1].which == 1;
 }
 
 class Matcher {

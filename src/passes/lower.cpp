@@ -208,10 +208,7 @@ class Lowering {
         all.push_back(read);
         continue;
       }
-      std::vector<DimIndex> axis_value(op.axes.size());
-      for (std::size_t d = 0; d < op.write.size(); ++d) {
-        axis_value[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read.access[d];
-      }
+      const std::vector<DimIndex> axis_value = axis_values(op, read.access);
       std::vector<Read> deeper;
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         deeper.push_back({op.inputs[i], composed(op.reads[i], axis_value)});
@@ -432,10 +429,7 @@ class Lowering {
   }
 
   void set_epilogue(LoopNest& nest, const Op& map, const Op& computed) {
-    std::vector<DimIndex> axis_value(map.axes.size());
-    for (std::size_t d = 0; d < map.write.size(); ++d) {
-      axis_value[static_cast<std::size_t>(map.write[d].terms[0].axis)] = computed.write[d];
-    }
+    const std::vector<DimIndex> axis_value = axis_values(map, computed.write);
     std::vector<Read> reads;
     for (std::size_t i = 0; i < map.inputs.size(); ++i)
       reads.push_back({map.inputs[i], composed(map.reads[i], axis_value)});

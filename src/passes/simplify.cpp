@@ -196,14 +196,6 @@ std::int64_t points(const Op& op) {
   return n;
 }
 
-/// Where each axis of `op` lies for a reader of its value; `op` writes one axis per dimension.
-std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
-  std::vector<DimIndex> values(op.axes.size());
-  for (std::size_t d = 0; d < op.write.size(); ++d)
-    values[static_cast<std::size_t>(op.write[d].terms[0].axis)] = read[d];
-  return values;
-}
-
 /// Computes maps inside the maps that read them, where that computes each element once, or where
 /// computing it again costs less than to keep it.
 class MapFusion {
