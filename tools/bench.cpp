@@ -165,14 +165,8 @@ class OnGpu {
                             reinterpret_cast<std::byte*>(workspace_->address()),
                             workspace_->address(),
                             {},
-                            [this](const codegen::TensorMap& map, std::uint64_t address) {
-                              return driver_.encode(device_, map, address);
-                            }});
-    gpu::Launch launch{
-        module_->kernel(kernel.name, kernel.shared_bytes), {}, {}, kernel.shared_bytes};
-    std::copy_n(kernel.grid, 3, launch.grid.begin());
-    std::copy_n(kernel.block, 3, launch.block.begin());
-    stream_.launch(launch, arguments_.addresses());
+                            driver_.encoder(device_)});
+    stream_.launch(module_->launch_of(kernel), arguments_.addresses());
   }
 
   gpu::Driver& driver_ = gpu::Driver::of_system();

@@ -59,6 +59,13 @@ class Driver {
   codegen::EncodedTensorMap encode(int device, const codegen::TensorMap& map,
                                    std::uint64_t address);
 
+  /// The same as a function, for Arguments.
+  auto encoder(int device) {
+    return [this, device](const codegen::TensorMap& map, std::uint64_t address) {
+      return encode(device, map, address);
+    };
+  }
+
   /// The functions, with the device's primary context made current on this thread.
   const DriverFunctions& on(int device);
 
@@ -132,6 +139,13 @@ class PinnedMemory : OfDevice {
   void* data_ = nullptr;
 };
 
+/// A kernel's launch. Grid and block extents are at least 1.
+struct Launch {
+  void* kernel = nullptr;
+  std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1};
+  std::size_t shared_bytes = 0;  ///< dynamic
+};
+
 /// Kernels loaded on a device.
 class Module : OfDevice {
  public:
@@ -142,6 +156,11 @@ class Module : OfDevice {
   /// The kernel of this name, ready for launches with up to so many bytes of dynamic shared memory.
   /// It lives as long as the module.
   void* kernel(const std::string& name, std::size_t shared_bytes) const;
+  /// As the kernel wants to be launched.
+  Launch launch_of(const codegen::KernelSource& source) const {
+    return {kernel(source.name, source.shared_bytes), std::to_array(source.grid),
+            std::to_array(source.block), source.shared_bytes};
+  }
 
  private:
   void* module_ = nullptr;
@@ -160,13 +179,6 @@ class Event : OfDevice {
 
  private:
   void* event_ = nullptr;
-};
-
-/// A kernel's launch. Grid and block extents are at least 1.
-struct Launch {
-  void* kernel = nullptr;
-  std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1};
-  std::size_t shared_bytes = 0;  ///< dynamic
 };
 
 /// Launches that follow each other, prepared so that one call starts them all: a CUDA graph.

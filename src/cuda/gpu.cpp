@@ -108,11 +108,14 @@ std::optional<codegen::KernelSource::Fault> Gpu::take_fault() {
   return fault;
 }
 
+std::string to_string(const codegen::KernelSource::Fault& fault) {
+  return "position " + std::to_string(fault.position) + " is outside an axis of size " +
+         std::to_string(fault.size);
+}
+
 void Gpu::report_fault() {
   if (const auto fault = take_fault()) {
-    throw Error(ErrorKind::value, "cuda:" + std::to_string(index_) + ": position " +
-                                      std::to_string(fault->position) +
-                                      " is outside an axis of size " + std::to_string(fault->size) +
+    throw Error(ErrorKind::value, "cuda:" + std::to_string(index_) + ": " + to_string(*fault) +
                                       ", in an operation before this one");
   }
 }

@@ -15,6 +15,9 @@
 
 namespace ein::gpu {
 
+/// "position 7 is outside an axis of size 5".
+std::string to_string(const codegen::KernelSource::Fault& fault);
+
 /// Everything that ein does on a GPU is work of one stream. Thread-safe.
 class Gpu {
  public:

@@ -42,9 +42,7 @@ Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
   modules_ = gpu.load(units.texts);
   for (std::size_t i = 0; i < units.launches.size(); ++i) {
     codegen::KernelSource& source = units.launches[i];
-    const Launch launch{modules_[units.unit_of[i]]->kernel(source.name, source.shared_bytes),
-                        std::to_array(source.grid), std::to_array(source.block),
-                        source.shared_bytes};
+    const Launch launch = modules_[units.unit_of[i]]->launch_of(source);
     workspace_bytes_ = std::max(workspace_bytes_, source.workspace_bytes);
     checks_positions_ |= source.checks_positions;
     kernels_.push_back({launch, std::move(source)});
@@ -55,10 +53,8 @@ Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
 Launches::~Launches() = default;
 
 Arguments::Memory Launches::memory_of(const engine::Run& run) const {
-  const auto encode = [this](const codegen::TensorMap& map, std::uint64_t address) {
-    return gpu_.driver().encode(gpu_.index(), map, address);
-  };
-  return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random, encode};
+  return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random,
+          gpu_.driver().encoder(gpu_.index())};
 }
 
 void Launches::run(const engine::Run& run) const {
@@ -73,11 +69,8 @@ void Launches::run(const engine::Run& run) const {
 
 void Launches::require_success(std::string_view call) const {
   if (!checks_positions_) return;
-  if (const auto fault = gpu_.take_fault()) {
-    throw Error(ErrorKind::value, std::string(call) + ": position " +
-                                      std::to_string(fault->position) +
-                                      " is outside an axis of size " + std::to_string(fault->size));
-  }
+  if (const auto fault = gpu_.take_fault())
+    throw Error(ErrorKind::value, std::string(call) + ": " + to_string(*fault));
 }
 
 /// Starts the graph, made at the second run, with the arguments of this one. Whether it did: what

@@ -87,13 +87,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   Arguments::Memory memory() const {
-    return {addresses_,
-            workspace_,
-            0,
-            {},
-            [this](const codegen::TensorMap& map, std::uint64_t address) {
-              return gpu_.driver().encode(gpu_.index(), map, address);
-            }};
+    return {addresses_, workspace_, 0, {}, gpu_.driver().encoder(gpu_.index())};
   }
 
  private:
@@ -118,9 +112,7 @@ double seconds_of(Gpu& gpu, const codegen::Alternative& alternative,
   std::vector<Arguments> arguments(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const codegen::KernelSource& kernel = alternative.kernels[i];
-    launches.push_back({modules[i]->kernel(kernel.name, kernel.shared_bytes),
-                        std::to_array(kernel.grid), std::to_array(kernel.block),
-                        kernel.shared_bytes});
+    launches.push_back(modules[i]->launch_of(kernel));
     arguments[i].set(kernel, memory);
   }
   Event begin(gpu.driver(), gpu.index()), end(gpu.driver(), gpu.index());

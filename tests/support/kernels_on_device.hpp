@@ -63,16 +63,9 @@ class KernelsOnDevice {
           reinterpret_cast<std::byte*>(copy->second.address());
     }
     gpu::Arguments arguments;
-    const auto encode = [this](const codegen::TensorMap& map, std::uint64_t address) {
-      return driver_.encode(device_, map, address);
-    };
-    arguments.set(kernel, {addresses, workspace_address, fault_copy.address(), origin, encode});
-    gpu::Launch launch;
-    launch.kernel = modules_.at(unit_.at(kernel.name))->kernel(kernel.name, kernel.shared_bytes);
-    std::copy_n(kernel.grid, 3, launch.grid.begin());
-    std::copy_n(kernel.block, 3, launch.block.begin());
-    launch.shared_bytes = kernel.shared_bytes;
-    stream_.launch(launch, arguments.addresses());
+    arguments.set(kernel, {addresses, workspace_address, fault_copy.address(), origin,
+                           driver_.encoder(device_)});
+    stream_.launch(modules_.at(unit_.at(kernel.name))->launch_of(kernel), arguments.addresses());
     for (const auto& [storage, copy] : copies) copy.back();
     fault_copy.back();
     stream_.synchronize();
