@@ -10,8 +10,8 @@ namespace ein {
 using grammar::Term;
 using grammar::TermKind;
 
-NamedBuild::NamedBuild(const PatternCall& call, std::span<const OperandType> operands)
-    : call_(call), operands_(operands) {
+NamedBuild::NamedBuild(const PatternCall& call, std::span<const OperandType> operands, Combine how)
+    : call_(call), operands_(operands), how_(how) {
   for (const OperandType& operand : operands) {
     shapes_.push_back(operand.shape);
     graph_.ops.push_back({.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape});
@@ -199,47 +199,36 @@ Graph NamedBuild::finish(std::initializer_list<NamedValue> results) {
 }
 
 Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands) {
-  NamedBuild build(call, operands);
-  switch (call.op) {
-    case Operation::softmax:
-      return build_softmax(build);
-    case Operation::log_softmax:
-      return build_log_softmax(build);
-    case Operation::cross_entropy:
-      return build_cross_entropy(build);
-    case Operation::layer_norm:
-      return build_layer_norm(build);
-    case Operation::rms_norm:
-      return build_rms_norm(build);
-    case Operation::argmax:
-    case Operation::argmin:
-      return build_argmax(build);
-    case Operation::cumsum:
-      return build_scan(build, Combine::sum);
-    case Operation::cumprod:
-      return build_scan(build, Combine::prod);
-    case Operation::cummax:
-      return build_scan(build, Combine::max);
-    case Operation::cummin:
-      return build_scan(build, Combine::min);
-    case Operation::sort:
-      return build_sort(build);
-    case Operation::top_k:
-      return build_top_k(build);
-    case Operation::gather:
-      return build_gather(build);
-    case Operation::scatter_add:
-      return build_scatter(build, Combine::sum);
-    case Operation::scatter_prod:
-      return build_scatter(build, Combine::prod);
-    case Operation::scatter_max:
-      return build_scatter(build, Combine::max);
-    case Operation::scatter_min:
-      return build_scatter(build, Combine::min);
-    case Operation::one_hot:
-      return build_one_hot(build);
-    default:
-      break;
+  struct Row {
+    Operation op;
+    Graph (*build)(NamedBuild&);
+    Combine how = Combine::sum;
+  };
+  constexpr Row rows[] = {
+      {Operation::softmax, build_softmax},
+      {Operation::log_softmax, build_log_softmax},
+      {Operation::cross_entropy, build_cross_entropy},
+      {Operation::layer_norm, build_layer_norm},
+      {Operation::rms_norm, build_rms_norm},
+      {Operation::argmax, build_argmax, Combine::max},
+      {Operation::argmin, build_argmax, Combine::min},
+      {Operation::cumsum, build_scan, Combine::sum},
+      {Operation::cumprod, build_scan, Combine::prod},
+      {Operation::cummax, build_scan, Combine::max},
+      {Operation::cummin, build_scan, Combine::min},
+      {Operation::sort, build_sort},
+      {Operation::top_k, build_top_k},
+      {Operation::gather, build_gather},
+      {Operation::scatter_add, build_scatter, Combine::sum},
+      {Operation::scatter_prod, build_scatter, Combine::prod},
+      {Operation::scatter_max, build_scatter, Combine::max},
+      {Operation::scatter_min, build_scatter, Combine::min},
+      {Operation::one_hot, build_one_hot},
+  };
+  for (const auto& [op, build, how] : rows) {
+    if (op != call.op) continue;
+    NamedBuild graph(call, operands, how);
+    return build(graph);
   }
   throw std::logic_error("build_named_graph: an operation without brackets");
 }

@@ -27,10 +27,11 @@ struct Place {
 /// pattern; each operation gets those of them that it uses.
 class NamedBuild {
  public:
-  NamedBuild(const PatternCall& call, std::span<const OperandType> operands);
+  NamedBuild(const PatternCall& call, std::span<const OperandType> operands, Combine how);
 
   const PatternCall& call() const { return call_; }
   const Solved& solved() const { return solved_; }
+  Combine how() const { return how_; }  // of what combines
   std::size_t operand_count() const { return operands_.size(); }
   const OperandType& operand_type(std::size_t k) const { return operands_[k]; }
   DType dtype(std::size_t operand = 0) const { return operands_[operand].dtype; }
@@ -103,6 +104,7 @@ class NamedBuild {
 
   const PatternCall& call_;
   std::span<const OperandType> operands_;
+  Combine how_;
   std::vector<Shape> shapes_;
   Solved solved_;
   Graph graph_;
@@ -115,11 +117,11 @@ Graph build_cross_entropy(NamedBuild&);
 Graph build_layer_norm(NamedBuild&);  // norm.cpp
 Graph build_rms_norm(NamedBuild&);
 Graph build_argmax(NamedBuild&);  // order.cpp
-Graph build_scan(NamedBuild&, Combine how);
+Graph build_scan(NamedBuild&);
 Graph build_sort(NamedBuild&);
 Graph build_top_k(NamedBuild&);
 Graph build_gather(NamedBuild&);  // positions.cpp
-Graph build_scatter(NamedBuild&, Combine how);
+Graph build_scatter(NamedBuild&);
 Graph build_one_hot(NamedBuild&);
 
 }  // namespace ein

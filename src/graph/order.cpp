@@ -32,8 +32,7 @@ Graph build_argmax(NamedBuild& b) {
   // Exact for positions up to 2^53 and for every element.
   const DType compute = is_floating(b.dtype()) ? DType::f64 : compute_type(b.dtype());
   if (size == 0) return b.finish({b.map({}, Ex::integer(0), rows, DType::i64, compute)});
-  const Combine how = b.call().op == Operation::argmax ? Combine::max : Combine::min;
-  const NamedValue extreme = b.reduce(how, b.operand(0), rows, b.dtype());
+  const NamedValue extreme = b.reduce(b.how(), b.operand(0), rows, b.dtype());
   const Ex x = Ex::input(0);
   const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)),
                              Ex::apply(ScalarOp::ne, x, x));
@@ -43,7 +42,7 @@ Graph build_argmax(NamedBuild& b) {
   return b.finish({b.reduce(Combine::min, positions, rows, DType::i64)});
 }
 
-Graph build_scan(NamedBuild& b, Combine how) {
+Graph build_scan(NamedBuild& b) {
   const Place full = b.full();
   const NamedValue scanned = b.add({.kind = OpKind::scan,
                                     .dtype = b.sum_dtype(),
@@ -51,7 +50,7 @@ Graph build_scan(NamedBuild& b, Combine how) {
                                     .inputs = {0},
                                     .reads = {full.access},
                                     .write = full.access,
-                                    .combine = how,
+                                    .combine = b.how(),
                                     .axis = b.marked_axis()});
   return b.finish({b.converted(scanned, full, b.result_dtype())});
 }

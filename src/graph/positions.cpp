@@ -7,7 +7,7 @@ Graph build_gather(NamedBuild& b) {
   return b.finish({b.gather(b.operand(0), b.positions(1), b.result(), b.solved().axes)});
 }
 
-Graph build_scatter(NamedBuild& b, Combine how) {
+Graph build_scatter(NamedBuild& b) {
   const NamedValue positions = b.positions(1);
   Place place = b.result();
   const int dim = b.marked_dim(place.access);
@@ -19,7 +19,7 @@ Graph build_scatter(NamedBuild& b, Combine how) {
                                      .inputs = {values.id, positions.id},
                                      .reads = {values.access, positions.access},
                                      .write = place.access,
-                                     .combine = how,
+                                     .combine = b.how(),
                                      .dim = dim});
   return b.finish({b.converted(combined, b.result(), b.result_dtype())});
 }

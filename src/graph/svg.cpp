@@ -98,24 +98,13 @@ std::string_view colour(Phase phase) {
 }
 
 std::string escaped(std::string_view text) {
+  constexpr std::pair<char, std::string_view> entities[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
   std::string result;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
+  for (const char& c : text) {
+    const auto found = std::find_if(std::begin(entities), std::end(entities),
+                                    [&](const auto& entity) { return entity.first == c; });
+    result += found == std::end(entities) ? std::string_view(&c, 1) : found->second;
   }
   return result;
 }

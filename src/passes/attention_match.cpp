@@ -118,9 +118,8 @@ class Matcher {
     if (found_.keys < 2 || found_.elements == found_.keys) return false;
     found_.q = {scores->rows};
     found_.k = {scores->columns};
-    Powers one{};
-    one[product] = 1;
-    return learn(n, finished(p, Value::of(one), p.output.strides), p.output.strides, false);
+    const Value one = Value::of(first_power(product));
+    return learn(n, finished(p, one, p.output.strides), p.output.strides, false);
   }
 
   // --- what is known ---
@@ -306,10 +305,9 @@ class Matcher {
     if (!product || nest(writers[0]).inputs.size() != 2) return false;
     found_.dout.push_back(product->rows);
     found_.v.push_back(product->columns);
-    Powers one{};
-    one[cotangent] = 1;
+    const Value one = Value::of(first_power(cotangent));
     const Strides& matrix = nest(writers[0]).output.strides;
-    return learn(writers[0], finished(nest(writers[0]), Value::of(one), matrix), matrix, false);
+    return learn(writers[0], finished(nest(writers[0]), one, matrix), matrix, false);
   }
 
   const Program& program_;

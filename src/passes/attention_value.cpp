@@ -132,10 +132,8 @@ std::optional<double> Value::as_constant() const {
 
 std::optional<Scores> Value::as_scores() const {
   if (kind == Kind::scores) return scores;
-  Powers one{};
-  one[product] = 1;
-  if (kind != Kind::polynomial || terms.size() != 1 || terms.begin()->first != one ||
-      !(terms.begin()->second > 0))
+  if (kind != Kind::polynomial || terms.size() != 1 ||
+      terms.begin()->first != first_power(product) || !(terms.begin()->second > 0))
     return std::nullopt;
   return Scores{terms.begin()->second, std::nullopt};
 }
@@ -169,11 +167,7 @@ Value evaluate(const ScalarExpr& expr, const std::vector<Value>& inputs,
         value = times(Value::constant(-1), arg(0));
         break;
       case ScalarOp::exp:
-        if (arg(0).kind == Kind::shifted) {
-          Powers one{};
-          one[weight] = 1;
-          value = Value::of(one);
-        }
+        if (arg(0).kind == Kind::shifted) value = Value::of(first_power(weight));
         break;
       case ScalarOp::logical_not:
         value = arg(0);
@@ -247,8 +241,7 @@ Value maximum_of(const Value& value) {
 }
 
 bool is_probability(const Value& value) {
-  Powers p{};
-  p[weight] = 1;
+  Powers p = first_power(weight);
   p[total] = -1;
   return value.terms == std::map<Powers, double>{{p, 1.0}};
 }

@@ -22,6 +22,11 @@ enum Atom : std::size_t {
   atoms
 };
 using Powers = std::array<int, atoms>;
+inline Powers first_power(Atom atom) {
+  Powers powers{};
+  powers[atom] = 1;
+  return powers;
+}
 
 /// product * scale, or -inf where key > query + reach.
 struct Scores {

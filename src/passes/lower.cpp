@@ -326,6 +326,10 @@ class Lowering {
     return {layout.buffer, dtype, place.offset, {place.strides.begin(), place.strides.end()}};
   }
 
+  LoopNest::Operand operand(ValueId value, const Access& access, std::size_t axes) {
+    return operand(layout_of(value), graph_.op(value).dtype, access, axes);
+  }
+
   /// The layout in which `op`, a reindex, is a view of its input; none when its result needs other
   /// strides.
   static std::optional<Layout> as_view(const Op& op, const Layout& from) {
@@ -416,10 +420,9 @@ class Lowering {
     nest.body = inline_maps(body, reads);
     nest.compute = compute_type(computed);
     for (const Read& read : reads) {
-      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access,
-                                    computed.axes.size()));
+      nest.inputs.push_back(operand(read.value, read.access, computed.axes.size()));
     }
-    nest.output = operand(layout_of(id), graph_.op(id).dtype, computed.write, computed.axes.size());
+    nest.output = operand(id, computed.write, computed.axes.size());
     const bool reduces = std::any_of(nest.axes.begin(), nest.axes.end(),
                                      [](const auto& axis) { return axis.reduced; });
     if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
@@ -441,8 +444,7 @@ class Lowering {
         continue;
       }
       values.push_back(Ex::input(static_cast<int>(nest.inputs.size())));
-      nest.inputs.push_back(operand(layout_of(read.value), graph_.op(read.value).dtype, read.access,
-                                    computed.axes.size()));
+      nest.inputs.push_back(operand(read.value, read.access, computed.axes.size()));
     }
     nest.epilogue = substitute(expr, values);
   }
@@ -505,11 +507,9 @@ class Lowering {
     LoopNest nest = nest_over(op);
     nest.body = Ex::input(0);
     nest.compute = compute_type(op);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      nest.inputs.push_back(operand(layout_of(op.inputs[i]), graph_.op(op.inputs[i]).dtype,
-                                    op.reads[i], op.axes.size()));
-    }
-    nest.output = operand(layout_of(id), op.dtype, op.write, op.axes.size());
+    for (std::size_t i = 0; i < op.inputs.size(); ++i)
+      nest.inputs.push_back(operand(op.inputs[i], op.reads[i], op.axes.size()));
+    nest.output = operand(id, op.write, op.axes.size());
     return nest;
   }
 

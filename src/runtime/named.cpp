@@ -69,11 +69,26 @@ detail::NamedOptions with_eps(const char* what, double eps) {
 
 using detail::NamedPattern1, detail::NamedPattern2;
 
-Tensor softmax(const Tensor& x, const NamedPattern1<Operation::softmax>& pattern) {
-  return run_one(Operation::softmax, pattern, {&x});
+#define EIN_OF_PATTERN(name)                                                    \
+  Tensor name(const Tensor& x, const NamedPattern1<Operation::name>& pattern) { \
+    return run_one(Operation::name, pattern, {&x});                             \
+  }
+EIN_OF_PATTERN(softmax)
+EIN_OF_PATTERN(log_softmax)
+EIN_OF_PATTERN(argmax)
+EIN_OF_PATTERN(argmin)
+EIN_OF_PATTERN(cumsum)
+EIN_OF_PATTERN(cumprod)
+EIN_OF_PATTERN(cummax)
+EIN_OF_PATTERN(cummin)
+#undef EIN_OF_PATTERN
+
+Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype) {
+  return run_one(Operation::cumsum, pattern, {&x}, {.dtype = dtype.dtype});
 }
-Tensor log_softmax(const Tensor& x, const NamedPattern1<Operation::log_softmax>& pattern) {
-  return run_one(Operation::log_softmax, pattern, {&x});
+Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern,
+               ResultDType dtype) {
+  return run_one(Operation::cumprod, pattern, {&x}, {.dtype = dtype.dtype});
 }
 
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -92,31 +107,6 @@ Tensor rms_norm(const Tensor& x, const NamedPattern1<Operation::rms_norm>& patte
   return run_one(Operation::rms_norm, pattern, {&x}, with_eps("rms_norm", eps));
 }
 
-Tensor argmax(const Tensor& x, const NamedPattern1<Operation::argmax>& pattern) {
-  return run_one(Operation::argmax, pattern, {&x});
-}
-Tensor argmin(const Tensor& x, const NamedPattern1<Operation::argmin>& pattern) {
-  return run_one(Operation::argmin, pattern, {&x});
-}
-Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern) {
-  return run_one(Operation::cumsum, pattern, {&x});
-}
-Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype) {
-  return run_one(Operation::cumsum, pattern, {&x}, {.dtype = dtype.dtype});
-}
-Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern) {
-  return run_one(Operation::cumprod, pattern, {&x});
-}
-Tensor cumprod(const Tensor& x, const NamedPattern1<Operation::cumprod>& pattern,
-               ResultDType dtype) {
-  return run_one(Operation::cumprod, pattern, {&x}, {.dtype = dtype.dtype});
-}
-Tensor cummax(const Tensor& x, const NamedPattern1<Operation::cummax>& pattern) {
-  return run_one(Operation::cummax, pattern, {&x});
-}
-Tensor cummin(const Tensor& x, const NamedPattern1<Operation::cummin>& pattern) {
-  return run_one(Operation::cummin, pattern, {&x});
-}
 Sorted sort(const Tensor& x, const NamedPattern1<Operation::sort>& pattern, bool descending) {
   return run_sort(Operation::sort, pattern, x, {.descending = descending});
 }

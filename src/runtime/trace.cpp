@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
+#include "graph/build.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 
@@ -87,8 +88,8 @@ Tensor Trace::traced(ValueId id, Device device) const {
 }
 
 Tensor Trace::argument(const Tensor& like) {
-  graph_.ops.push_back({.kind = OpKind::input, .dtype = like.dtype(), .shape = like.shape()});
-  const ValueId id = static_cast<ValueId>(graph_.ops.size()) - 1;
+  const ValueId id =
+      append(graph_, {.kind = OpKind::input, .dtype = like.dtype(), .shape = like.shape()});
   views_[id] = {id, {like.strides(), elements_before(like)}, -1, id};
   return traced(id, like.device());
 }
@@ -124,8 +125,7 @@ ValueId Trace::renewed(ValueId id) {
   if (view.from >= 0) view.from = renewed(view.from);
   Op copy = graph_.op(id);
   copy.inputs = {view.from >= 0 ? view.from : view.seen};
-  graph_.ops.push_back(std::move(copy));
-  const ValueId again = static_cast<ValueId>(graph_.ops.size()) - 1;
+  const ValueId again = append(graph_, std::move(copy));
   views_[again] = view;
   return again;
 }
@@ -166,10 +166,10 @@ ValueId Trace::value_of(const Tensor& x) {
     if (is_leaf(x)) is_parameter_[i] = true;
     return current_[i];
   }
-  graph_.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
   captured_.push_back(x.detach());
   is_parameter_.push_back(is_leaf(x));
-  captured_ids_.push_back(static_cast<ValueId>(graph_.ops.size()) - 1);
+  captured_ids_.push_back(
+      append(graph_, {.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()}));
   current_.push_back(captured_ids_.back());
   return captured_ids_.back();
 }
@@ -196,8 +196,7 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     for (ValueId& from : copy.inputs) from = moved[static_cast<std::size_t>(from)].id;
     copy.phase = phase_;
     copy.again = again_;
-    graph_.ops.push_back(std::move(copy));
-    const auto id = static_cast<ValueId>(graph_.ops.size()) - 1;
+    const ValueId id = append(graph_, std::move(copy));
     if (op.kind == OpKind::reindex) {
       const Moved& from = moved[static_cast<std::size_t>(op.inputs[0])];
       if (const auto layout = ein::view_of(op, from.view.layout)) {
