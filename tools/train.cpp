@@ -9,6 +9,7 @@
 #include <ein/train.hpp>
 
 #include "numbers.hpp"
+#include "report.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 
@@ -29,27 +30,17 @@ std::string megabytes(double bytes) {
   return text;
 }
 
-/// With separators: 1,234,567.
-std::string grouped(std::string digits) {
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
-}
-
 void print_bill(const TrainBill& bill, const TrainOptions& options) {
   const double peak = static_cast<double>(bill.memory.peak());
-  std::printf("parameters        %s\n", grouped(std::to_string(bill.parameters)).c_str());
+  std::printf("parameters        %s\n", grouped(bill.parameters).c_str());
   std::printf("tokens            %s to train on, %s to validate with, %lld characters\n",
-              grouped(std::to_string(bill.train_tokens)).c_str(),
-              grouped(std::to_string(bill.validation_tokens)).c_str(),
+              grouped(bill.train_tokens).c_str(), grouped(bill.validation_tokens).c_str(),
               static_cast<long long>(bill.vocabulary));
   std::printf("FLOPs per step    %s, %s of them in contractions\n",
-              grouped(bill.step.model.to_string()).c_str(),
-              grouped(bill.step.matmul_only.to_string()).c_str());
+              grouped(bill.step.model).c_str(), grouped(bill.step.matmul_only).c_str());
   std::printf("                  forward %s, backward %s, update %s\n",
-              grouped(bill.parts.forward.model.to_string()).c_str(),
-              grouped(bill.parts.backward.model.to_string()).c_str(),
-              grouped(bill.parts.update.model.to_string()).c_str());
+              grouped(bill.parts.forward.model).c_str(), grouped(bill.parts.backward.model).c_str(),
+              grouped(bill.parts.update.model).c_str());
   const auto of = [](std::size_t bytes) { return megabytes(static_cast<double>(bytes)); };
   std::printf("memory of a step  %s: parameters %s, optimizer state %s, intermediate values %s\n",
               of(bill.memory.peak()).c_str(), of(bill.parts.parameters).c_str(),
