@@ -28,6 +28,14 @@ Access plain_access(std::size_t rank, std::size_t first) {
   return plain_access(axes);
 }
 
+DimIndex joined_dim(const std::vector<Axis>& axes, std::size_t first, std::size_t count) {
+  DimIndex dim;
+  std::int64_t stride = 1;
+  for (std::size_t a = first + count; a-- > first; stride *= axes[a].size)
+    dim.terms.insert(dim.terms.begin(), {static_cast<int>(a), stride});
+  return dim;
+}
+
 Shape shape_of(const Access& access, const std::vector<Axis>& axes) {
   Shape shape;
   for (const DimIndex& dim : access) {

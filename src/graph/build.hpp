@@ -18,6 +18,9 @@ std::vector<Axis> axes_of(const Shape& shape);
 Access plain_access(std::span<const int> axes);
 Access plain_access(std::size_t rank, std::size_t first = 0);
 
+/// Axes [first, first + count) as one dimension.
+DimIndex joined_dim(const std::vector<Axis>& axes, std::size_t first, std::size_t count);
+
 /// The shape of a value whose dimensions lie along `axes` so.
 Shape shape_of(const Access& access, const std::vector<Axis>& axes);
 

@@ -248,18 +248,9 @@ class CallGraph {
     for (std::size_t k = 0; k < values_.size(); ++k) {
       const Shape& from = shapes_[k];
       const std::vector<Axis> axes = axes_of(from);
-      DimIndex packed;
-      std::int64_t extent = 1;
-      for (std::size_t d = p.before.size() + middles[k].rank(); d-- > p.before.size();) {
-        packed.terms.insert(packed.terms.begin(), {static_cast<int>(d), extent});
-        extent *= from[d];
-      }
-      Access write = plain_access(p.before.size());
-      write.push_back(packed);
-      const Access after = plain_access(p.after.size(), p.before.size() + middles[k].rank());
-      write.insert(write.end(), after.begin(), after.end());
+      const Access write = packed_access(p, axes);
       shape = shape_of(write, axes);
-      if (__builtin_add_overflow(total, extent, &total)) {
+      if (__builtin_add_overflow(total, shape[p.before.size()], &total)) {
         fail(ErrorKind::overflow, "pack", "the packed axis is longer than 2^63 - 1",
              call_.pattern.text, {{p.star->span, ""}}, {show_operands(shapes_)});
       }
@@ -299,22 +290,25 @@ class CallGraph {
       for (std::size_t d = 0; d < p.after.size(); ++d)
         add_axis(axis_name(p.after[d]), from[p.before.size() + 1 + d]);
       require_fits(shape, {{p.star->span, ""}});
-      DimIndex packed{offset, {}};
-      std::int64_t extent = 1;
-      for (std::size_t d = p.before.size() + piece.rank(); d-- > p.before.size();) {
-        packed.terms.insert(packed.terms.begin(), {static_cast<int>(d), extent});
-        extent *= axes[d].size;
-      }
-      offset += extent;
+      Access read = packed_access(p, axes);
+      DimIndex& packed = read[p.before.size()];
+      const std::int64_t extent = shape_of({packed}, axes)[0];
       // An empty piece at the end begins where nothing is; it reads nothing, so any place will do.
-      if (extent == 0) packed.offset = 0;
-      Access read = plain_access(p.before.size());
-      read.push_back(packed);
-      const Access after = plain_access(p.after.size(), p.before.size() + piece.rank());
-      read.insert(read.end(), after.begin(), after.end());
+      if (extent > 0) packed.offset = offset;
+      offset += extent;
       graph_.outputs.push_back(
           add_reindex(values_[0], axes, read, plain_access(axes.size()), shape));
     }
+  }
+
+  /// The axes of a piece, of which those that are packed are one dimension.
+  static Access packed_access(const PackedPattern& p, const std::vector<Axis>& axes) {
+    const std::size_t first = p.before.size(), count = axes.size() - p.named();
+    Access access = plain_access(first);
+    access.push_back(joined_dim(axes, first, count));
+    const Access after = plain_access(p.after.size(), first + count);
+    access.insert(access.end(), after.begin(), after.end());
+    return access;
   }
 
   std::string axis_name(const Term* term) const {

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "graph/rewrite.hpp"
 #include "nest/dependences.hpp"
 
 namespace ein {
@@ -180,14 +181,7 @@ class Many {
       add(n.axes.size());
       for (const LoopNest::Operand& input : n.inputs) add_operand(n, input);
       add_operand(n, n.output);
-      add(n.body.steps.size());
-      for (const ScalarStep& step : n.body.steps) {
-        add(step.op);
-        for (int arg : step.args) add(arg);
-        add(step.which);
-        add(step.real);
-        add(step.integer);
-      }
+      for_each_word(n.body, add);
     }
     return text;
   }

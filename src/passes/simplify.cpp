@@ -46,16 +46,7 @@ Words words_of(const Op& op) {
   for (const Axis& axis : op.axes) words.push_back(axis.size);
   for (const Access& read : op.reads) add(words, read);
   add(words, op.write);
-  for (const ScalarStep& step : op.expr.steps) {
-    words.push_back(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.of_run)
-                                                             << 32);
-    for (int arg : step.args) words.push_back(arg);
-    words.push_back(step.which);
-    words.push_back(std::bit_cast<std::int64_t>(step.real));
-    words.push_back(step.integer);
-    words.push_back(static_cast<std::int64_t>(step.seed));
-    words.push_back(static_cast<std::int64_t>(step.stream));
-  }
+  for_each_word(op.expr, [&](std::int64_t word) { words.push_back(word); });
   return words;
 }
 

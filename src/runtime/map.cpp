@@ -1,28 +1,15 @@
 #include "runtime/map.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include <ein/error.hpp>
 #include "graph/build.hpp"
+#include "graph/rewrite.hpp"
 #include "runtime/device.hpp"
 #include "runtime/trace.hpp"
 
 namespace ein::engine {
 namespace {
-
-void add_formula(PlanKey& key, const ScalarExpr& formula) {
-  key.add(static_cast<std::int64_t>(formula.steps.size()));
-  for (const ScalarStep& step : formula.steps) {
-    key.add(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.which) << 8);
-    for (int arg : step.args) key.add(arg);
-    key.add(std::bit_cast<std::int64_t>(step.real));
-    key.add(step.integer);
-    key.add(static_cast<std::int64_t>(step.seed));
-    key.add(static_cast<std::int64_t>(step.stream));
-    key.add(step.of_run);
-  }
-}
 
 /// Dimension d of a value of `shape` follows the axis with which it is aligned at the right.
 Access broadcast_access(const Shape& shape, const Shape& to) {
@@ -73,7 +60,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
   PlanKey key;
   add(key, KeyKind::map);
   key.add(static_cast<std::int64_t>(compute) << 8 | static_cast<std::int64_t>(to));
-  add_formula(key, formula);
+  for_each_word(formula, [&](std::int64_t word) { key.add(word); });
   key.add(operands);
   const auto build = [&] {
     Graph graph;

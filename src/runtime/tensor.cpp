@@ -83,10 +83,6 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   return a_begin < b_end && b_begin < a_end;
 }
 
-}  // namespace
-
-namespace {
-
 /// The same elements in a tensor of its own: a call like any other where gradients flow or a
 /// function is traced.
 Tensor converted(const char* what, const Tensor& x, DType dtype) {

@@ -41,15 +41,6 @@ Op reindex(const Op& from, ValueId input, const Shape& shape) {
   op.inputs = {input};
   return op;
 }
-/// All dimensions of `shape` as one.
-DimIndex flat(const Shape& shape) {
-  DimIndex dim;
-  std::int64_t stride = 1;
-  for (std::size_t d = shape.rank(); d-- > 0; stride *= shape[d])
-    dim.terms.insert(dim.terms.begin(), {static_cast<int>(d), stride});
-  return dim;
-}
-
 /// The row-major elements in another shape: all axes as one, and that one cut anew.
 Tensor view_as(const Tensor& x, const Shape& shape) {
   engine::PlanKey key;
@@ -58,11 +49,11 @@ Tensor view_as(const Tensor& x, const Shape& shape) {
   return view_by_graph("view", key, x, [&](Graph& graph) {
     Op flattened = reindex(graph.op(0), 0, x.shape());
     flattened.reads = {flattened.write};
-    flattened.write = {flat(x.shape())};
+    flattened.write = {joined_dim(flattened.axes, 0, x.rank())};
     flattened.shape = {x.numel()};
     graph.ops.push_back(std::move(flattened));
     Op cut = reindex(graph.op(0), 1, shape);
-    cut.reads = {{flat(shape)}};
+    cut.reads = {{joined_dim(cut.axes, 0, shape.rank())}};
     graph.ops.push_back(std::move(cut));
   });
 }
