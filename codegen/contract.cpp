@@ -173,15 +173,15 @@ void write_tile_origin(Writer& w, const LoopNest& nest, const ContractRoles& rol
     const std::int64_t group = together * n_tiles, rest = m_tiles % together;
     w.line(type + " tile = " + modulo(number, m_tiles * n_tiles) +
            ", group = " + divided("tile", group) + ";");
-    std::string rows = std::to_string(together) + "u";
+    std::string rows = count(together);
     if (rest != 0) {
-      w.line("const u32 rows = group < " + std::to_string(m_tiles / together) + "u ? " + rows +
-             " : " + std::to_string(rest) + "u;");
+      w.line("const u32 rows = group < " + count(m_tiles / together) + " ? " + rows + " : " +
+             count(rest) + ";");
       rows = "rows";
     }
     const std::string in_group = modulo("tile", group);
-    w.line(type + " m_first = (group * " + std::to_string(together) + "u + " + in_group + " % " +
-           rows + ") * " + std::to_string(tile.m) + "u;");
+    w.line(type + " m_first = (group * " + count(together) + " + " + in_group + " % " + rows +
+           ") * " + count(tile.m) + ";");
     w.line(type + " n_first = " + times(in_group + " / " + rows, tile.n) + ";");
   }
   w.indices(nest, roles.batch, divided(number, m_tiles * n_tiles));

@@ -32,8 +32,7 @@ class MmaWriter {
            each_m_ * each_n_ > (size_ == 1 ? 4 : 16) ? 1 : 2) {}
 
   KernelSource write() {
-    const std::string type = w_.unsigned_type(), k = std::to_string(roles_.k) + "u",
-                      step = std::to_string(tile_.k) + "u";
+    const std::string type = w_.unsigned_type(), k = count(roles_.k), step = count(tile_.k);
     declare_operands(w_, nest_, roles_, true);
     w_.line("Shared<" + element_ + ">* const a_tile = shared_memory<" + element_ + ">();");
     w_.line("Shared<" + element_ + ">* const b_tile = a_tile + " +
@@ -50,7 +49,7 @@ class MmaWriter {
             ", warp_n = " + times(divided("warp", tile_.warps_m), tile_.n / tile_.warps_n) + ";");
     w_.line("float sum[" + std::to_string(each_m_) + "][" + std::to_string(each_n_) + "][4] = {};");
 
-    const std::string ahead = std::to_string(tile_.stages - 1) + "u";
+    const std::string ahead = count(tile_.stages - 1);
     w_.open("for (u32 s = 0; s < " + ahead + "; ++s) {");
     w_.line("if (s * " + step + " < " + k + ") fetch(s, s * " + step + ");");
     w_.line("commit_copies();");
@@ -59,7 +58,7 @@ class MmaWriter {
     w_.open("for (" + type + " k_first = 0; k_first < " + k + "; k_first += " + step + ") {");
     w_.line("wait_for_copies<" + std::to_string(tile_.stages - 2) + ">();");
     w_.line("__syncthreads();");
-    const std::string far = "k_first + " + std::to_string((tile_.stages - 1) * tile_.k) + "u";
+    const std::string far = "k_first + " + count((tile_.stages - 1) * tile_.k);
     w_.line("if (" + far + " < " + k + ") fetch(next, " + far + ");");
     w_.line("commit_copies();");
     write_products();
@@ -95,8 +94,8 @@ class MmaWriter {
   std::int64_t elements(const ContractSide& s) const { return lines(s) * line_length(s); }
   std::string place(const ContractSide& s, const std::string& of_side, const std::string& k) const {
     const bool inside = has_depth_inside(s);
-    return s.tile + "[(stage * " + std::to_string(lines(s)) + "u + " + (inside ? of_side : k) +
-           ") * " + std::to_string(line_length(s)) + "u + " + (inside ? k : of_side) + "]";
+    return s.tile + "[(stage * " + count(lines(s)) + " + " + (inside ? of_side : k) + ") * " +
+           count(line_length(s)) + " + " + (inside ? k : of_side) + "]";
   }
 
   /// How many elements of an operand can be copied at once, by cp.async; 0: not even one.
@@ -124,13 +123,13 @@ class MmaWriter {
     // Many addresses at once would take too many registers.
     const std::int64_t threads = 32 * tile_.warps_m * tile_.warps_n;
     w_.line(tile_.k * s.length / width / threads > 8 ? "#pragma unroll 4" : "#pragma unroll");
-    w_.open("for (u32 t = threadIdx.x; t < " + std::to_string(tile_.k * s.length / width) +
-            "u; t += " + std::to_string(threads) + "u) {");
+    w_.open("for (u32 t = threadIdx.x; t < " + count(tile_.k * s.length / width) +
+            "; t += " + count(threads) + ") {");
     w_.line("const u32 " + inner + " = " + times(modulo("t", row), width) + ", " + outer + " = " +
             divided("t", row) + ";");
     const std::string at = s.name + "_first + " + s.name;
-    w_.line("const bool inside = " + at + " < " + std::to_string(s.count) + "u && k_first + k < " +
-            std::to_string(roles_.k) + "u;");
+    w_.line("const bool inside = " + at + " < " + count(s.count) + " && k_first + k < " +
+            count(roles_.k) + ";");
     const std::string to = place(s, s.name, "k"), from = s.place(at, "k_first + k");
     if (pack(s) > 0) {
       w_.line("copy_async<" + std::to_string(width) + ">(&" + to + ", inside ? " + s.base + " + " +
@@ -143,8 +142,8 @@ class MmaWriter {
 
   void write_products() {
     const std::string each_m = std::to_string(each_m_), each_n = std::to_string(each_n_);
-    w_.open_unrolled("for (u32 k = 0; k < " + std::to_string(tile_.k) +
-                     "u; k += " + std::to_string(32 / size_) + "u) {");
+    w_.open_unrolled("for (u32 k = 0; k < " + count(tile_.k) + "; k += " + count(32 / size_) +
+                     ") {");
     w_.line("u32 left[" + each_m + "][4], right[" + each_n + "][2];");
     w_.line("#pragma unroll");
     w_.line("for (int i = 0; i < " + each_m + "; ++i) " + load_left());
@@ -162,7 +161,7 @@ class MmaWriter {
   /// Four 8 × 8 matrices (of pairs, if elements have 8 bits): rows 0 and 8 of the first half of the
   /// depths, then of the other half.
   std::string load_left() const {
-    const std::string half = std::to_string(16 / size_) + "u";
+    const std::string half = count(16 / size_);
     if (size_ == 4) {
       return "for (int r = 0; r < 4; ++r) left[i][r] = tf32_bits(" +
              place(left_, "warp_m + 16 * i + lane / 4u + r % 2 * 8", "k + lane % 4u + r / 2 * 4") +
@@ -179,7 +178,7 @@ class MmaWriter {
   }
   /// Four: both halves of the depths of columns 0, then of columns 8.
   std::string load_right() const {
-    const std::string half = std::to_string(16 / size_) + "u";
+    const std::string half = count(16 / size_);
     if (size_ == 4) {
       return "for (int r = 0; r < 2; ++r) right[j][r] = tf32_bits(" +
              place(right_, "warp_n + 8 * j + lane / 4u", "k + lane % 4u + r * 4") + ");";
@@ -199,14 +198,14 @@ class MmaWriter {
                        parts = 8 * each_n_ / columns;
     w_.line("__syncthreads();");
     w_.line("Shared<float>* const out = shared_memory<float>() + warp * " +
-            std::to_string(part_rows * part_row) + "u;");
+            count(part_rows * part_row) + ";");
     w_.open_unrolled("for (int part = 0; part < " + std::to_string(each_m_ * parts) +
                      "; ++part) {");
     w_.line("const int i = part / " + std::to_string(parts) + ", first = part % " +
             std::to_string(parts) + " * " + std::to_string(columns / 8) + ";");
     w_.open_unrolled("for (int j = 0; j < " + std::to_string(columns / 8) + "; ++j) {");
     w_.line("const float(&c)[4] = sum[i][first + j];");
-    const std::string row = std::to_string(part_row) + "u";
+    const std::string row = count(part_row);
     w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], c[0], c[1]);");
     w_.line("put(&out[(lane / 4u + 8u) * " + row + " + 8 * j + lane % 4u * 2u], c[2], c[3]);");
     w_.close();

@@ -63,16 +63,15 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
 
   const std::string type = w.unsigned_type(), width = std::to_string(pack.width);
   w.line("__syncwarp();");
-  w.open_unrolled("for (u32 t = lane; t < " + std::to_string(part_rows * columns / pack.width) +
-                  "u; t += 32u) {");
+  w.open_unrolled("for (u32 t = lane; t < " + count(part_rows * columns / pack.width) +
+                  "; t += 32u) {");
   w.line("const u32 row = " + divided("t", columns / pack.width) +
          ", column = " + times(modulo("t", columns / pack.width), pack.width) + ";");
   w.line("const " + type + " m = " + m + " + row, n = " + n + " + column;");
-  w.line("if (m >= " + std::to_string(roles.m) + "u || n >= " + std::to_string(roles.n) +
-         "u) continue;");
+  w.line("if (m >= " + count(roles.m) + " || n >= " + count(roles.n) + ") continue;");
   w.indices(nest, roles.rows, "m");
   w.indices(nest, roles.columns, "n");
-  const std::string from = "out[row * " + std::to_string(part_row) + "u + column]";
+  const std::string from = "out[row * " + count(part_row) + " + column]";
   if (pack.width == 1) {
     w.line("const float sum = " + from + ";");
     write_element(w, nest, "sum");

@@ -36,8 +36,8 @@ class ThreadsWriter {
     w_.line("const u32 across = threadIdx.x % 16u, down = threadIdx.x / 16u;");
     const std::string m_each = std::to_string(m_each_), n_each = std::to_string(n_each_);
     w_.line(type_ + " sum[" + m_each + "][" + n_each + "] = {};");
-    w_.open("for (" + w_.unsigned_type() + " k_first = 0; k_first < " + std::to_string(roles_.k) +
-            "u; k_first += 16u) {");
+    w_.open("for (" + w_.unsigned_type() + " k_first = 0; k_first < " + count(roles_.k) +
+            "; k_first += 16u) {");
     write_tile(left);
     write_tile(right);
     w_.line("__syncthreads();");
@@ -59,15 +59,15 @@ class ThreadsWriter {
 
  private:
   void write_tile(const ContractSide& s) {
-    const std::string length = std::to_string(s.length) + "u";
+    const std::string length = count(s.length);
     w_.open_unrolled("for (u32 t = threadIdx.x; t < 16u * " + length +
-                     "; t += " + std::to_string(block_threads) + "u) {");
+                     "; t += " + count(block_threads) + ") {");
     w_.line(is_along_depth(nest_, roles_, s.input)
                 ? "const u32 k = t % 16u, " + s.name + " = t / 16u;"
                 : "const u32 " + s.name + " = t % " + length + ", k = t / " + length + ";");
     const std::string at = s.name + "_first + " + s.name;
-    w_.line("const bool inside = " + at + " < " + std::to_string(s.count) + "u && k_first + k < " +
-            std::to_string(roles_.k) + "u;");
+    w_.line("const bool inside = " + at + " < " + count(s.count) + " && k_first + k < " +
+            count(roles_.k) + ";");
     const std::string element = s.base + "[" + s.place(at, "k_first + k") + "]";
     w_.line(s.tile + "[k][" + s.name + "] = inside ? " +
             converted(element, nest_.inputs[s.input].dtype, nest_.compute) + " : " +
@@ -78,11 +78,11 @@ class ThreadsWriter {
   void write_result() {
     w_.open("for (int i = 0; i < " + std::to_string(m_each_) + "; ++i) {");
     w_.line("const " + w_.unsigned_type() + " m = m_first + down + 16 * i;");
-    w_.line("if (m >= " + std::to_string(roles_.m) + "u) break;");
+    w_.line("if (m >= " + count(roles_.m) + ") break;");
     w_.indices(nest_, roles_.rows, "m");
     w_.open("for (int j = 0; j < " + std::to_string(n_each_) + "; ++j) {");
     w_.line("const " + w_.unsigned_type() + " n = n_first + across + 16 * j;");
-    w_.line("if (n >= " + std::to_string(roles_.n) + "u) break;");
+    w_.line("if (n >= " + count(roles_.n) + ") break;");
     w_.indices(nest_, roles_.columns, "n");
     write_element(w_, nest_, "sum[i][j]");
     w_.close();

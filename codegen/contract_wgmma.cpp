@@ -89,9 +89,8 @@ class WgmmaWriter {
   }
 
   KernelSource write() {
-    const std::string stages = std::to_string(tile_.stages) + "u",
-                      a_bytes = std::to_string(tile_.m * row_bytes) + "u",
-                      b_bytes = std::to_string(tile_.n * row_bytes) + "u";
+    const std::string stages = count(tile_.stages), a_bytes = count(tile_.m * row_bytes),
+                      b_bytes = count(tile_.n * row_bytes);
     w_.map("a_map", map(roles_.a, a_));
     w_.map("b_map", map(roles_.b, b_));
     declare_operands(w_, nest_, roles_, false);
@@ -133,16 +132,15 @@ class WgmmaWriter {
     const std::string sums = std::to_string(tile_.n / 2);
     w_.line("take_registers<232>();");
     w_.line("const u32 lane = threadIdx.x % 32u, warp = threadIdx.x / 32u - 4u;");
-    w_.line("const u32 rows_before = warp / 4u * " + std::to_string(group_rows) + "u;");
-    w_.line("Shared<float>* const out = shared_memory<float>() + " +
-            std::to_string(out_begin() / 4) + "u + warp * " + std::to_string(part_rows * part_row) +
-            "u;");
+    w_.line("const u32 rows_before = warp / 4u * " + count(group_rows) + ";");
+    w_.line("Shared<float>* const out = shared_memory<float>() + " + count(out_begin() / 4) +
+            " + warp * " + count(part_rows * part_row) + ";");
     open_tiles();
     w_.line("float sum[" + sums + "] = {};");
     w_.line("u32 before = stage;");
     open_depth();
     w_.line("const unsigned char* const a = a_tiles + stage * " + a_bytes + " + rows_before * " +
-            std::to_string(row_bytes) + "u;");
+            count(row_bytes) + ";");
     w_.line("const unsigned char* const b = b_tiles + stage * " + b_bytes + ";");
     w_.line("wait_for(&full[stage], phase);");
     w_.line("begin_products(sum);");
@@ -196,12 +194,12 @@ class WgmmaWriter {
 
   void open_tiles() {
     w_.open("for (" + w_.unsigned_type() + " number = blockIdx.x; number < " +
-            std::to_string(tile_.count(roles_)) + "u; number += gridDim.x) {");
+            count(tile_.count(roles_)) + "; number += gridDim.x) {");
     write_tile_origin(w_, nest_, roles_, tile_, "number");
   }
   void open_depth() {
-    w_.open("for (" + w_.unsigned_type() + " k_first = 0; k_first < " + std::to_string(roles_.k) +
-            "u; k_first += " + std::to_string(tile_.k) + "u) {");
+    w_.open("for (" + w_.unsigned_type() + " k_first = 0; k_first < " + count(roles_.k) +
+            "; k_first += " + count(tile_.k) + ") {");
   }
 
   void write_load(const std::string& operand, const Boxes& boxes, const std::string& bytes) {
@@ -209,7 +207,7 @@ class WgmmaWriter {
       // Boxes of rows that are neighbours in memory lie one after another.
       const std::int64_t before = box * boxes.extents[0];
       std::string text = "load_tile(" + operand + "_tiles + stage * " + bytes;
-      if (box > 0) text += " + " + std::to_string(box * tile_.k * row_bytes) + "u";
+      if (box > 0) text += " + " + count(box * tile_.k * row_bytes);
       text += ", " + operand + "_map, &full[stage]";
       for (std::size_t d = 0; d < boxes.axes.size(); ++d) {
         text += ", int(" + axis_name(boxes.axes[d]) + ")";
@@ -223,8 +221,8 @@ class WgmmaWriter {
   std::string matrix(const std::string& base, const Boxes& boxes) const {
     const std::int64_t box_bytes = tile_.k * row_bytes;
     return boxes.has_depth_inside ? "matrix(" + base + " + 32u * step, 16u)"
-                                  : "matrix(" + base + " + " + std::to_string(box_bytes / 4) +
-                                        "u * step, " + std::to_string(box_bytes) + "u)";
+                                  : "matrix(" + base + " + " + count(box_bytes / 4) + " * step, " +
+                                        count(box_bytes) + ")";
   }
   /// Whether the instruction turns a and b.
   std::string turned() const {
@@ -234,7 +232,7 @@ class WgmmaWriter {
   }
 
   void write_result() {
-    const std::string row = std::to_string(part_row) + "u";
+    const std::string row = count(part_row);
     w_.open_unrolled("for (int part = 0; part < " + std::to_string(tile_.n / 32) + "; ++part) {");
     w_.open_unrolled("for (int j = 0; j < 4; ++j) {");
     w_.line("const int c = 16 * part + 4 * j;");

@@ -41,9 +41,9 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
 
   const std::int64_t elements = size_of_axes(nest, axes);
   writer.thread_number("element", block_threads, pack.width);
-  writer.line("if (element >= " + std::to_string(elements) + "u) return;");
+  writer.line("if (element >= " + count(elements) + ") return;");
   writer.indices(nest, axes, "element");
-  const std::string remaining = std::to_string(elements) + "u - element";
+  const std::string remaining = count(elements) + " - element";
   ElementText at{write_loads(writer, nest, pack, moves, remaining, "return")};
   at.place = writer.place(nest.output);
   const std::string place = at.place;

@@ -83,13 +83,13 @@ class RowsWriter {
     if (!is_whole()) {
       // All threads come to the barriers; those of no row do what those of the last one do.
       w_.line(type + " number = " + number + ";");
-      w_.line("const bool is_row = number < " + std::to_string(lines()) + "u;");
-      line = "is_row ? number : " + std::to_string(lines() - 1) + "u";
+      w_.line("const bool is_row = number < " + count(lines()) + ";");
+      line = "is_row ? number : " + count(lines() - 1);
     }
     if (plan_.pieces == 1) {
       w_.line(type + " row = " + line + ";");
     } else {
-      const std::string piece = std::to_string(plan_.piece) + "u", n = elements();
+      const std::string piece = count(plan_.piece), n = elements();
       w_.line(type + " line = " + line + ";");
       w_.line(type + " row = " + modulo("line", plan_.rows) +
               ", begin = " + divided("line", plan_.rows) + " * " + piece + ";");
@@ -194,7 +194,7 @@ class RowsWriter {
     }
   }
 
-  std::string elements() const { return std::to_string(plan_.elements) + "u"; }
+  std::string elements() const { return count(plan_.elements); }
   /// Of a lane's elements.
   std::string lane_begin() const {
     return added(plan_.pieces == 1 ? "0u" : "begin", times("lane", plan_.width));
@@ -205,8 +205,8 @@ class RowsWriter {
 
   void write_unrolled(const Pass& pass) {
     w_.open_unrolled("for (int p = 0; p < " + std::to_string(plan_.packs) + "; ++p) {");
-    w_.line("const " + w_.unsigned_type() +
-            " e = " + added("p * " + std::to_string(step()) + "u", lane_begin()) + ";");
+    w_.line("const " + w_.unsigned_type() + " e = " + added("p * " + count(step()), lane_begin()) +
+            ";");
     const bool is_ragged = step() * plan_.packs != plan_.elements;
     if (is_ragged) w_.open("if (e < " + elements() + ") {");
     write_element(pass);
@@ -217,15 +217,14 @@ class RowsWriter {
   void write_loop(const Pass& pass, const std::string& first, const std::string& last) {
     w_.line("#pragma unroll 4");
     w_.open("for (" + w_.unsigned_type() + " e = " + first + "; e < " + last +
-            "; e += " + std::to_string(step()) + "u) {");
+            "; e += " + count(step()) + ") {");
     write_element(pass);
     w_.close();
   }
 
   void write_runs(const Pass& pass) {
-    const std::string n = end(), run = std::to_string(plan_.lanes * std::max<std::int64_t>(
-                                                                        run_length, plan_.width)) +
-                                       "u";
+    const std::string n = end(),
+                      run = count(plan_.lanes * std::max<std::int64_t>(run_length, plan_.width));
     w_.open("for (" + w_.unsigned_type() + " first = " + lane_begin() + "; first < " + n +
             "; first += " + run + ") {");
     w_.line("const " + w_.unsigned_type() + " last = first + " + run + " < " + n + " ? first + " +

@@ -18,7 +18,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
 
   const DType sum = is_integral(nest.compute) ? nest.compute : DType::f64;
   const std::string type = element_type(sum), first = identity(*nest.combine, sum);
-  const std::string end = std::to_string(size) + "u", threads = std::to_string(block_threads);
+  const std::string end = count(size), threads = std::to_string(block_threads);
   Writer w(
       (by_blocks ? "scan_lines_" : "scan_") + std::string(name(nest.output.dtype)) + context.suffix,
       block_threads, is_narrow(nest));
@@ -27,7 +27,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
   w.output(nest, element_type(nest.output.dtype));
   const auto place = [&] {
     w.line("const " + w.index_type() + " " + axis_name(axis) + " = " +
-           (nest.reverse ? std::to_string(size - 1) + "u - step" : "step") + ";");
+           (nest.reverse ? count(size - 1) + " - step" : "step") + ";");
   };
   const std::string element =
       converted("x0[" + w.place(nest.inputs[0]) + "]", nest.inputs[0].dtype, sum);
@@ -36,7 +36,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
   };
   if (!by_blocks) {
     w.thread_number("line", block_threads);
-    w.line("if (line >= " + std::to_string(lines) + "u) return;");
+    w.line("if (line >= " + count(lines) + ") return;");
     w.indices(nest, others, "line");
     w.line(type + " total = " + first + ";");
     w.open("for (" + number + " step = 0; step < " + end + "; ++step) {");

@@ -33,7 +33,7 @@ Kernels emit_sort(const LoopNest& nest, const Context& context) {
   const std::string key_type = is_wide ? "u64" : "u32";
   if (counts) {
     w.thread_number("element", block_threads);
-    w.line("if (element >= " + std::to_string(lines * size) + "u) return;");
+    w.line("if (element >= " + count(lines * size) + ") return;");
     w.line("const u32 own = " + modulo("element", size) + ";");
     w.indices(nest, others, divided("element", size));
     w.line("const auto key_at = [&](" + w.index_type() + " " + index + ") -> " + key_type +

@@ -78,15 +78,15 @@ bool is_narrow_up_to(const LoopNest& nest, double most) {
 }
 
 std::string divided(const std::string& value, std::int64_t n) {
-  return n == 1 ? value : value + " / " + std::to_string(n) + "u";
+  return n == 1 ? value : value + " / " + count(n);
 }
 
 std::string modulo(const std::string& value, std::int64_t n) {
-  return n == 1 ? "0u" : value + " % " + std::to_string(n) + "u";
+  return n == 1 ? "0u" : value + " % " + count(n);
 }
 
 std::string times(const std::string& value, std::int64_t n) {
-  return n == 1 || value == "0u" ? value : value + " * " + std::to_string(n) + "u";
+  return n == 1 || value == "0u" ? value : value + " * " + count(n);
 }
 
 std::string added(const std::string& a, const std::string& b) {
