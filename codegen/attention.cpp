@@ -344,8 +344,7 @@ class AttentionKernel : AttentionWriter {
 
   /// The sums of a tile of queries. Where there is no query, probabilities are 0.
   void write_sums(const std::string& stage, const std::string& first) {
-    w_.open("for (u32 t = threadIdx.x; t < " + count(tiles_.columns) +
-            "; t += " + count(tiles_.threads) + ") {");
+    w_.open(loop("u32", "t", "threadIdx.x", count(tiles_.columns), count(tiles_.threads)));
     const std::string query = first + " + t";
     w_.line("const bool inside = " + query + " < " + count(queries_) + ";");
     w_.line("tiles.log_sums[" + stage + "][t] = inside ? " + row_place("log_sums", query) + " : " +

@@ -169,8 +169,7 @@ void AttentionWriter::write_fetch(const AttentionRows& rows) {
   const bool packs = has_packs(rows);
   const std::int64_t width = packs ? pack : 1, across = padded(rows.width) / width,
                      length = rows.is_kept ? tiles_.rows : tiles_.columns;
-  w_.open_unrolled("for (u32 t = threadIdx.x; t < " + count(length * across) +
-                   "; t += " + count(tiles_.threads) + ") {");
+  w_.open_unrolled(loop("u32", "t", "threadIdx.x", count(length * across), count(tiles_.threads)));
   w_.line("const u32 r = " + divided("t", across) + ", c = " + times(modulo("t", across), width) +
           ";");
   const std::string from = rows.is_kept ? "kept_first + r" : "next + r";
@@ -197,12 +196,12 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
   w_.line(declared(scores, tiles_.column_slots()));
   if (tiles_.by_mma) {
     const std::string each = text(tiles_.each);
-    w_.open_unrolled("for (u32 d = 0; d < " + count(padded(a.width)) + "; d += 16u) {");
+    w_.open_unrolled(loop("u32", "d", "0", count(padded(a.width)), "16u"));
     w_.line("u32 left[" + each + "][4];");
     unroll();
     w_.line("for (int i = 0; i < " + each + "; ++i) load_matrices(left[i], &tiles." + a.name +
             "[warp_row + 16 * i + lane % 16u][d + lane / 16u * 8u]);");
-    w_.open_unrolled("for (int j = 0; j < " + text(tiles_.columns / 8) + "; j += 2) {");
+    w_.open_unrolled(loop("int", "j", "0", text(tiles_.columns / 8), "2"));
     w_.line("u32 right[2][2];");
     w_.line("load_matrices(right[0], right[1], &tiles." + b.name +
             "[stage][8 * j + lane % 8u + lane / 16u * 8u][d + lane / 8u % 2u * 8u]);");
@@ -215,8 +214,7 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
   for (const AttentionRows* rows : {&a, &b}) {
     const std::int64_t length = rows->is_kept ? tiles_.rows : tiles_.columns;
     const bool along = rows->width_step != 0 && std::abs(rows->width_step) <= std::abs(rows->step);
-    w_.open_unrolled("for (u32 t = threadIdx.x; t < " + count(16 * length) +
-                     "; t += " + count(tiles_.threads) + ") {");
+    w_.open_unrolled(loop("u32", "t", "threadIdx.x", count(16 * length), count(tiles_.threads)));
     w_.line(along ? "const u32 d = t % 16u, r = t / 16u;"
                   : "const u32 r = t % " + count(length) + ", d = t / " + count(length) + ";");
     const std::string from = rows->is_kept ? "kept_first + r" : "first + r";
@@ -251,7 +249,7 @@ void AttentionWriter::write_accumulation(const std::string& sum, const std::stri
     w_.line("const float(&pair)[4] = " + weights + "[e / 4][2 * k + e % 4 / 2];");
     w_.line("left[e / 4][e % 4] = packed_" + element_ + "(pair[e % 2 * 2], pair[e % 2 * 2 + 1]);");
     w_.close();
-    w_.open_unrolled("for (int j = 0; j < " + text(padded(b.width) / 8) + "; j += 2) {");
+    w_.open_unrolled(loop("int", "j", "0", text(padded(b.width) / 8), "2"));
     w_.line("u32 right[2][2];");
     w_.line("load_matrices_turned(right[0], right[1], &tiles." + b.name +
             "[stage][16 * k + lane % 16u][8 * j + lane / 16u * 8u]);");
@@ -266,8 +264,7 @@ void AttentionWriter::write_accumulation(const std::string& sum, const std::stri
   w_.close();
   w_.close();
   w_.open("for (u32 k_first = 0; k_first < " + count(tiles_.columns) + "; k_first += 16u) {");
-  w_.open("for (u32 t = threadIdx.x; t < " + count(16 * b.width) +
-          "; t += " + count(tiles_.threads) + ") {");
+  w_.open(loop("u32", "t", "threadIdx.x", count(16 * b.width), count(tiles_.threads)));
   w_.line("const u32 k = " + divided("t", b.width) + ", c = " + modulo("t", b.width) + ";");
   w_.line("tiles.rows[k][c] = first + k_first + k < " + count(b.count) + " ? " +
           converted(b.name + "_at[" + place(b, "first + k_first + k", "c") + "]", b.operand->dtype,

@@ -55,7 +55,7 @@ class MmaWriter {
     w_.line("commit_copies();");
     w_.close();
     w_.line("u32 stage = 0, next = " + ahead + ";");
-    w_.open("for (" + type + " k_first = 0; k_first < " + k + "; k_first += " + step + ") {");
+    w_.open(loop(type, "k_first", "0", k, step));
     w_.line("wait_for_copies<" + std::to_string(tile_.stages - 2) + ">();");
     w_.line("__syncthreads();");
     const std::string far = "k_first + " + count((tile_.stages - 1) * tile_.k);
@@ -123,8 +123,7 @@ class MmaWriter {
     // Many addresses at once would take too many registers.
     const std::int64_t threads = 32 * tile_.warps_m * tile_.warps_n;
     w_.line(tile_.k * s.length / width / threads > 8 ? "#pragma unroll 4" : "#pragma unroll");
-    w_.open("for (u32 t = threadIdx.x; t < " + count(tile_.k * s.length / width) +
-            "; t += " + count(threads) + ") {");
+    w_.open(loop("u32", "t", "threadIdx.x", count(tile_.k * s.length / width), count(threads)));
     w_.line("const u32 " + inner + " = " + times(modulo("t", row), width) + ", " + outer + " = " +
             divided("t", row) + ";");
     const std::string at = s.name + "_first + " + s.name;
@@ -142,8 +141,7 @@ class MmaWriter {
 
   void write_products() {
     const std::string each_m = std::to_string(each_m_), each_n = std::to_string(each_n_);
-    w_.open_unrolled("for (u32 k = 0; k < " + count(tile_.k) + "; k += " + count(32 / size_) +
-                     ") {");
+    w_.open_unrolled(loop("u32", "k", "0", count(tile_.k), count(32 / size_)));
     w_.line("u32 left[" + each_m + "][4], right[" + each_n + "][2];");
     w_.line("#pragma unroll");
     w_.line("for (int i = 0; i < " + each_m + "; ++i) " + load_left());

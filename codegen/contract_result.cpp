@@ -63,8 +63,7 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
 
   const std::string type = w.unsigned_type(), width = std::to_string(pack.width);
   w.line("__syncwarp();");
-  w.open_unrolled("for (u32 t = lane; t < " + count(part_rows * columns / pack.width) +
-                  "; t += 32u) {");
+  w.open_unrolled(loop("u32", "t", "lane", count(part_rows * columns / pack.width), "32u"));
   w.line("const u32 row = " + divided("t", columns / pack.width) +
          ", column = " + times(modulo("t", columns / pack.width), pack.width) + ";");
   w.line("const " + type + " m = " + m + " + row, n = " + n + " + column;");

@@ -36,8 +36,7 @@ class ThreadsWriter {
     w_.line("const u32 across = threadIdx.x % 16u, down = threadIdx.x / 16u;");
     const std::string m_each = std::to_string(m_each_), n_each = std::to_string(n_each_);
     w_.line(type_ + " sum[" + m_each + "][" + n_each + "] = {};");
-    w_.open("for (" + w_.unsigned_type() + " k_first = 0; k_first < " + count(roles_.k) +
-            "; k_first += 16u) {");
+    w_.open(loop(w_.unsigned_type(), "k_first", "0", count(roles_.k), "16u"));
     write_tile(left);
     write_tile(right);
     w_.line("__syncthreads();");
@@ -60,8 +59,7 @@ class ThreadsWriter {
  private:
   void write_tile(const ContractSide& s) {
     const std::string length = count(s.length);
-    w_.open_unrolled("for (u32 t = threadIdx.x; t < 16u * " + length +
-                     "; t += " + count(block_threads) + ") {");
+    w_.open_unrolled(loop("u32", "t", "threadIdx.x", "16u * " + length, count(block_threads)));
     w_.line(is_along_depth(nest_, roles_, s.input)
                 ? "const u32 k = t % 16u, " + s.name + " = t / 16u;"
                 : "const u32 " + s.name + " = t % " + length + ", k = t / " + length + ";");

@@ -198,8 +198,7 @@ class WgmmaWriter {
     write_tile_origin(w_, nest_, roles_, tile_, "number");
   }
   void open_depth() {
-    w_.open("for (" + w_.unsigned_type() + " k_first = 0; k_first < " + count(roles_.k) +
-            "; k_first += " + count(tile_.k) + ") {");
+    w_.open(loop(w_.unsigned_type(), "k_first", "0", count(roles_.k), count(tile_.k)));
   }
 
   void write_load(const std::string& operand, const Boxes& boxes, const std::string& bytes) {

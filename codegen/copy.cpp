@@ -45,7 +45,7 @@ Kernels emit_transpose(const LoopNest& nest, const Context& context, std::size_t
   writer.indices(nest, others, divided("block", from_tiles * to_tiles));
   const auto walk = [&](const std::string& from_index, const std::string& to_index,
                         const std::string& statement) {
-    writer.open("for (int k = row; k < " + tile + "; k += " + step + ") {");
+    writer.open(loop("int", "k", "row", tile, step));
     writer.line("const " + index + " " + axis_name(from_axis) + " = from_first + " + from_index +
                 ";");
     writer.line("const " + index + " " + axis_name(to_axis) + " = to_first + " + to_index + ";");

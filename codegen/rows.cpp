@@ -216,8 +216,7 @@ class RowsWriter {
 
   void write_loop(const Pass& pass, const std::string& first, const std::string& last) {
     w_.line("#pragma unroll 4");
-    w_.open("for (" + w_.unsigned_type() + " e = " + first + "; e < " + last +
-            "; e += " + count(step()) + ") {");
+    w_.open(loop(w_.unsigned_type(), "e", first, last, count(step())));
     write_element(pass);
     w_.close();
   }
@@ -225,8 +224,7 @@ class RowsWriter {
   void write_runs(const Pass& pass) {
     const std::string n = end(),
                       run = count(plan_.lanes * std::max<std::int64_t>(run_length, plan_.width));
-    w_.open("for (" + w_.unsigned_type() + " first = " + lane_begin() + "; first < " + n +
-            "; first += " + run + ") {");
+    w_.open(loop(w_.unsigned_type(), "first", lane_begin(), n, run));
     w_.line("const " + w_.unsigned_type() + " last = first + " + run + " < " + n + " ? first + " +
             run + " : " + n + ";");
     for (std::size_t m : pass.runs) declare_total(m, named("u", m));

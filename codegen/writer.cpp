@@ -94,6 +94,12 @@ std::string added(const std::string& a, const std::string& b) {
   return is_zero(b) ? a : is_zero(a) ? b : a + " + " + b;
 }
 
+std::string loop(const std::string& type, const std::string& name, const std::string& begin,
+                 const std::string& end, const std::string& step) {
+  return "for (" + type + " " + name + " = " + begin + "; " + name + " < " + end + "; " + name +
+         " += " + step + ") {";
+}
+
 AxisList by_stride(AxisList axes, const LoopNest::Operand& operand) {
   std::sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
     const std::int64_t x = std::abs(operand.strides[a]), y = std::abs(operand.strides[b]);

@@ -51,6 +51,10 @@ std::string times(const std::string& value, std::int64_t n);
 /// `a + b`, of which a 0 is left out.
 std::string added(const std::string& a, const std::string& b);
 
+/// The head of a loop over [begin, end) by `step`.
+std::string loop(const std::string& type, const std::string& name, const std::string& begin,
+                 const std::string& end, const std::string& step);
+
 /// Whether nothing that pointer `p` of a kernel reads is written through another, and nothing that
 /// it writes is read or written through another. `memory` says, as Program::Buffer does, which
 /// buffers share theirs.
