@@ -411,14 +411,8 @@ Kernels emit_delta(const Attention& a, const Context& context) {
   nest.body = Ex::input(0) * Ex::input(1);
   nest.combine = Combine::sum;
   nest.compute = DType::f32;
-  const auto erase = [&](std::size_t axis) {
-    const auto at = static_cast<std::ptrdiff_t>(axis);
-    nest.axes.erase(nest.axes.begin() + at);
-    for (LoopNest::Operand& input : nest.inputs) input.strides.erase(input.strides.begin() + at);
-    nest.output.strides.erase(nest.output.strides.begin() + at);
-  };
-  erase(a.axes.size() - 2);  // depth
-  erase(a.axes.size() - 3);  // key
+  // Nothing moves along the depth and the keys.
+  nest.axes[a.axes.size() - 2].size = nest.axes[a.axes.size() - 3].size = 1;
   simplify(nest);
   return emit_reduce(nest, context);
 }

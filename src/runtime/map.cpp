@@ -9,9 +9,7 @@
 #include "runtime/trace.hpp"
 
 namespace ein::engine {
-namespace {
 
-/// Dimension d of a value of `shape` follows the axis with which it is aligned at the right.
 Access broadcast_access(const Shape& shape, const Shape& to) {
   Access access;
   const std::size_t shift = to.rank() - shape.rank();
@@ -21,8 +19,6 @@ Access broadcast_access(const Shape& shape, const Shape& to) {
   }
   return access;
 }
-
-}  // namespace
 
 Shape broadcast_shape(std::string_view what, Operands operands) {
   Shape shape;
@@ -99,29 +95,6 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
   return run(*std::make_shared<const Plan>("fill", std::move(graph), device), {})
       .front()
       .view(shape);
-}
-
-Tensor broadcast(const Tensor& x, const Shape& shape) {
-  const Tensor* operand = &x;
-  PlanKey key;
-  add(key, KeyKind::broadcast);
-  key.add(shape);
-  key.add(x);
-  const auto build = [&] {
-    Graph graph;
-    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
-    Op op = plain_op(OpKind::reindex, x.dtype(), shape);
-    op.inputs = {0};
-    op.reads = {broadcast_access(x.shape(), shape)};
-    graph.ops.push_back(std::move(op));
-    graph.outputs = {1};
-    verify(graph);
-    return graph;
-  };
-  return std::move(run(*plan_for(
-                           key, {&operand, 1}, [] { return "broadcast"; }, build),
-                       {&operand, 1})
-                       .front());
 }
 
 void copy(const Tensor& from, const Tensor& to) {

@@ -27,5 +27,8 @@ Tensor broadcast(const Tensor& x, const Shape& shape);
 
 /// The common shape of operands under broadcasting.
 Shape broadcast_shape(std::string_view what, Operands operands);
+/// How a value of `shape` is read: dimension d follows the axis with which it is aligned at the
+/// right.
+Access broadcast_access(const Shape& shape, const Shape& to);
 
 }  // namespace ein::engine

@@ -60,6 +60,17 @@ Tensor view_as(const Tensor& x, const Shape& shape) {
 
 }  // namespace
 
+Tensor engine::broadcast(const Tensor& x, const Shape& shape) {
+  PlanKey key;
+  add(key, KeyKind::broadcast);
+  key.add(shape);
+  return view_by_graph("broadcast", key, x, [&](Graph& graph) {
+    Op op = reindex(graph.op(0), 0, shape);
+    op.reads = {broadcast_access(x.shape(), shape)};
+    graph.ops.push_back(std::move(op));
+  });
+}
+
 Tensor Tensor::transpose() const {
   if (rank() != 2) {
     throw Error(ErrorKind::rank, "transpose: wants a matrix, got shape " + shape().to_string() +
