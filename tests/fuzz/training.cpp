@@ -91,6 +91,7 @@ Checkpoint of_lines(std::string_view text) {
   };
   add("wte", size("model.vocab_size"), width);
   add("wpe", size("model.block_size"), width);
+  if (width > 300) return checkpoint;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(size("model.n_layer"), 2); ++i)
     add("h." + std::to_string(i) + ".mlp.c_fc", width, 4 * width);
   return checkpoint;
