@@ -149,6 +149,7 @@ RowsPlan plan_rows(const RowsGroup& group) { return plan_with(group, lay_along_r
 
 RowsPlan plan_reduction(const RowsGroup& group) {
   RowsPlan plan = plan_with(group, lay_along_results);
+  plan.is_unrolled = plan.packs * plan.width <= 16;  // nothing is held; more would only spill
   // Few results of many elements.
   const std::int64_t blocks = ceil_div(plan.rows, plan.rows_per_block()),
                      of_lane = plan.elements / plan.lanes / plan.width;

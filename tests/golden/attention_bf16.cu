@@ -145,19 +145,23 @@ reduce_rows_f32(const bf16* __restrict__ x0, const bf16* __restrict__ x1, float*
   const int i1 = row / 12u % 1000u;
   const int i0 = row / 12000u;
   float t0 = 0.0f;
-  #pragma unroll
-  for (int p = 0; p < 4; ++p) {
-    const u32 e = p * 16u + lane * 8u;
-    const int i3 = e;
-    float s0[8];
-    load(s0, x0 + i0 * 768000 + i1 * 768 + i2 * 64 + i3);
-    float s1[8];
-    load(s1, x1 + i0 * 768000 + i1 * 768 + i2 * 64 + i3);
-    #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float n0_0 = s0[j] * s1[j];
-      t0 = t0 + n0_0;
+  for (u32 first = lane * 8u; first < 64u; first += 64u) {
+    const u32 last = first + 64u < 64u ? first + 64u : 64u;
+    float u0 = 0.0f;
+    #pragma unroll 4
+    for (u32 e = first; e < last; e += 16u) {
+      const int i3 = e;
+      float s0[8];
+      load(s0, x0 + i0 * 768000 + i1 * 768 + i2 * 64 + i3);
+      float s1[8];
+      load(s1, x1 + i0 * 768000 + i1 * 768 + i2 * 64 + i3);
+      #pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const float n0_0 = s0[j] * s1[j];
+        u0 = u0 + n0_0;
+      }
     }
+    t0 = t0 + u0;
   }
   t0 = combine_lanes<2>(t0, no_memory<float>(), [](float a, float b) { return a + b; });
   const float r0 = t0;

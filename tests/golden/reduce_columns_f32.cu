@@ -7,14 +7,11 @@ reduce_columns_f32(const float* __restrict__ x0, float* __restrict__ y0) {
   const u32 row = is_row ? number : 999u;
   const int i0 = row;
   float t0 = __uint_as_float(0xff800000u);
-  #pragma unroll
-  for (int p = 0; p < 38; ++p) {
-    const u32 e = p * 8u + lane;
-    if (e < 300u) {
-      const int i1 = e;
-      const float s0 = x0[i0 + i1 * 1000];
-      t0 = greatest(t0, s0);
-    }
+  #pragma unroll 4
+  for (u32 e = lane; e < 300u; e += 8u) {
+    const int i1 = e;
+    const float s0 = x0[i0 + i1 * 1000];
+    t0 = greatest(t0, s0);
   }
   __shared__ Shared<float> memory0[256];
   combine_rows<8, 32>(t0, memory0, [](float a, float b) { return greatest(a, b); });

@@ -7,18 +7,20 @@ reduce_rows_bf16(const bf16* __restrict__ x0, bf16* __restrict__ y0) {
   const u32 row = is_row ? number : 299u;
   const int i0 = row;
   float t0 = 0.0f;
-  #pragma unroll
-  for (int p = 0; p < 4; ++p) {
-    const u32 e = p * 256u + lane * 8u;
-    if (e < 1000u) {
+  for (u32 first = lane * 8u; first < 1000u; first += 1024u) {
+    const u32 last = first + 1024u < 1000u ? first + 1024u : 1000u;
+    float u0 = 0.0f;
+    #pragma unroll 4
+    for (u32 e = first; e < last; e += 256u) {
       const int i1 = e;
       float s0[8];
       load(s0, x0 + i0 * 1000 + i1);
       #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        t0 = t0 + s0[j];
+        u0 = u0 + s0[j];
       }
     }
+    t0 = t0 + u0;
   }
   t0 = combine_lanes<32>(t0, no_memory<float>(), [](float a, float b) { return a + b; });
   const float r0 = as<float>(as<bf16>(t0));
