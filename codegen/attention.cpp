@@ -379,7 +379,7 @@ AttentionTiles tiles_for(const Attention& a, const Context& context, Kind kind) 
   AttentionTiles tiles{.by_mma = true, .threads = 128, .each = 1, .rows = 64, .columns = 64};
   std::int64_t blocks = ceil_div(a.axes[query_axis + (kind == Kind::keys)].size, 128);
   for (std::size_t i = 0; i < query_axis; ++i) blocks *= a.axes[i].size;
-  if (blocks >= busy_blocks && widest <= (kind == Kind::keys ? 64 : 128)) {
+  if (blocks >= context.target.busy_blocks && widest <= (kind == Kind::keys ? 64 : 128)) {
     tiles.each = 2;
     tiles.rows = 128;
     if (kind == Kind::keys || widest > 64) tiles.columns = 32;

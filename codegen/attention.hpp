@@ -93,7 +93,7 @@ class AttentionWriter {
 };
 
 /// Whether tensor cores can multiply these operands.
-bool is_for_mma(const Attention& attention, const Target& target);
+bool is_for_mma(const Attention& attention, const GpuTarget& target);
 
 /// The kernels of a group that is attention.
 Kernels emit_attention(const Attention& attention, const Context& context);

@@ -42,7 +42,7 @@ std::int64_t AttentionTiles::slots_of(std::int64_t width) const {
   return by_mma ? padded(width) / 4 : ceil_div(width, side);
 }
 
-bool is_for_mma(const Attention& a, const Target& target) {
+bool is_for_mma(const Attention& a, const GpuTarget& target) {
   const DType dtype = a.q.dtype;
   const bool is_short = dtype == DType::bf16 || dtype == DType::f16;
   return target.sm >= 80 && is_short && a.k.dtype == dtype && a.v.dtype == dtype &&

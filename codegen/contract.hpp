@@ -33,11 +33,11 @@ struct Tile {
 std::string to_string(const Tile& tile);
 
 /// The tiles worth a try, the first of which is taken when nothing was measured.
-std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles, const Target& target);
+std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles, const GpuTarget& target);
 /// How many pieces the depth is cut into, equal ones, where the result has too few tiles to keep a
 /// device busy.
 std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
-                       const Target& target);
+                       const GpuTarget& target);
 /// Whether the operands lie so that a tensor map describes them (see emit_contract_wgmma).
 bool has_tensor_maps(const LoopNest& nest, const ContractRoles& roles, const Tile& tile);
 

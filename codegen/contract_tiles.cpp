@@ -16,7 +16,7 @@ std::int64_t per_thread(std::int64_t count) {
 }
 
 std::vector<Tile> thread_tiles(const LoopNest& nest, const ContractRoles& roles,
-                               const Target& target) {
+                               const GpuTarget& target) {
   const auto tile = [&](std::int64_t most) {
     return Tile{.m = 16 * std::min(per_thread(roles.m), most),
                 .n = 16 * std::min(per_thread(roles.n), most)};
@@ -29,7 +29,7 @@ std::vector<Tile> thread_tiles(const LoopNest& nest, const ContractRoles& roles,
   return {large, small};
 }
 
-bool has_mma(const LoopNest& nest, const ContractRoles& roles, const Target& target) {
+bool has_mma(const LoopNest& nest, const ContractRoles& roles, const GpuTarget& target) {
   const DType dtype = nest.inputs[roles.a].dtype;
   constexpr std::int64_t least = 16;
   if (target.sm < 80 || nest.compute != DType::f32 || nest.inputs[roles.b].dtype != dtype ||
@@ -60,7 +60,7 @@ std::string to_string(const Tile& tile) {
 }
 
 std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
-                       const Target& target) {
+                       const GpuTarget& target) {
   constexpr std::int64_t least_depth = 256;
   // A block by wgmma has a multiprocessor to itself.
   const std::int64_t busy_blocks = target.sms * (tile.by == Tile::By::wgmma ? 1 : 2);
@@ -75,7 +75,7 @@ std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const T
 }
 
 std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
-                            const Target& target) {
+                            const GpuTarget& target) {
   if (!has_mma(nest, roles, target)) return thread_tiles(nest, roles, target);
   const std::int64_t row = 64 / static_cast<std::int64_t>(size_of(nest.inputs[roles.a].dtype));
   // From large to small: what a tile's blocks must be at least, in multiprocessors, to be chosen.

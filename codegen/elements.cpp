@@ -4,31 +4,6 @@
 
 namespace ein::codegen {
 
-Pack pack_along(const LoopNest& nest, std::size_t axis,
-                const std::vector<const LoopNest::Operand*>& operands, bool ragged) {
-  if (axis == no_axis) return {};
-  std::size_t largest = 1;
-  for (const LoopNest::Operand* operand : operands) {
-    largest = std::max(largest, size_of(operand->dtype));
-  }
-  const bool is_alone = nest.axes.size() == 1 && ragged;
-  for (int width = static_cast<int>(16 / largest); width > 1; width /= 2) {
-    const bool is_whole = nest.axes[axis].size % width == 0;
-    if (!is_whole && !(is_alone && nest.axes[axis].size > width)) continue;
-    const bool fits = std::all_of(operands.begin(), operands.end(), [&](const auto* operand) {
-      if (operand->strides[axis] == 0) return true;
-      if (operand->strides[axis] != 1 || operand->offset % width != 0) return false;
-      if (operand->is_indirect() && operand->indirection.stride % width != 0) return false;
-      for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-        if (a != axis && nest.axes[a].size > 1 && operand->strides[a] % width != 0) return false;
-      }
-      return true;
-    });
-    if (fits) return {axis, width, !is_whole};
-  }
-  return {};
-}
-
 void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
   const std::vector<std::size_t> evaluated = inputs_of(nest.body);
   std::vector<std::size_t> positions;

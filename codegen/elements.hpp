@@ -4,31 +4,13 @@
 #include <string>
 
 #include "codegen/expression.hpp"
+#include "schedule/pack.hpp"
+#include "schedule/steps.hpp"
 
 namespace ein::codegen {
 
-inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
-
-/// Threads of a block.
+/// Threads of a block, where a thread has an element or a pack.
 inline constexpr unsigned block_threads = 256;
-/// Blocks that keep a device busy: some for each of about a hundred multiprocessors.
-inline constexpr std::int64_t busy_blocks = 264;
-/// A thread adds so many values in a row before it adds their sum to its total, so that errors stay
-/// small.
-inline constexpr std::int64_t run_length = 32;
-
-/// Some neighbours along `axis`.
-struct Pack {
-  std::size_t axis = no_axis;
-  int width = 1;
-  bool is_ragged = false;  // the last one may be short
-};
-
-/// The widest pack that can be read and written at once: 16 bytes of the largest elements, if all
-/// `operands` lie contiguously along `axis`, or do not move, and packs are aligned. A nest of one
-/// axis may have a ragged end, if `ragged` allows it.
-Pack pack_along(const LoopNest& nest, std::size_t axis,
-                const std::vector<const LoopNest::Operand*>& operands, bool ragged);
 
 /// Declares the inputs that `nest` evaluates or is indexed by; positions come first. Moved elements
 /// keep their bits.

@@ -18,7 +18,7 @@ bool writes_nothing(const LoopNest& nest) {
 
 }  // namespace
 
-std::vector<KernelSource> emit(const LoopNest& nest, const Target& target,
+std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
                                std::string_view suffix) {
   const Context context{target, std::string(suffix)};
   if (writes_nothing(nest)) return {};
@@ -31,7 +31,7 @@ std::vector<KernelSource> emit(const LoopNest& nest, const Target& target,
   return emit_map(nest, context);
 }
 
-std::vector<Alternative> alternatives(const LoopNest& nest, const Target& target,
+std::vector<Alternative> alternatives(const LoopNest& nest, const GpuTarget& target,
                                       std::string_view suffix) {
   if (!writes_nothing(nest) && is_contraction(nest))
     return contract_alternatives(nest, {target, std::string(suffix)});

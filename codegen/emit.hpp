@@ -9,17 +9,10 @@
 #include <vector>
 
 #include "nest/nest.hpp"
+#include "schedule/schedule.hpp"
+#include "schedule/target.hpp"
 
 namespace ein::codegen {
-
-/// What code is made for.
-struct Target {
-  int sm = 90;              ///< the compute capability times 10
-  bool accelerated = true;  ///< whether instructions of that very architecture (sm_90a) may be used
-  int sms = 132;            ///< multiprocessors, which launches are to keep busy
-  /// Whether contractions of f32 may round their operands to tf32, of 10 bits behind the point.
-  bool tf32 = false;
-};
 
 /// Stands for a nest's scratch memory where a program buffer is named.
 inline constexpr int workspace_buffer = -1;
@@ -96,7 +89,7 @@ struct KernelSource {
 /// written. Names end with `suffix`, so that kernels of several nests can share a translation unit.
 /// The text depends on sizes, strides, dtypes and the expression alone. Results do not depend on
 /// how threads are scheduled.
-std::vector<KernelSource> emit(const LoopNest& nest, const Target& target = {},
+std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target = {},
                                std::string_view suffix = {});
 
 /// One of the ways to do what a nest says.
@@ -105,7 +98,7 @@ struct Alternative {
   std::vector<KernelSource> kernels;
 };
 /// The ways that are worth a try: the first is what emit() gives.
-std::vector<Alternative> alternatives(const LoopNest& nest, const Target& target = {},
+std::vector<Alternative> alternatives(const LoopNest& nest, const GpuTarget& target = {},
                                       std::string_view suffix = {});
 
 /// Whether there are kernels for heads of these sizes.
@@ -113,6 +106,6 @@ bool has_kernels_for(const Attention& attention);
 
 /// The kernels that do what a group of a program's nests says: fused, where they can be.
 std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
-                               const Target& target = {}, std::string_view suffix = {});
+                               const GpuTarget& target = {}, std::string_view suffix = {});
 
 }  // namespace ein::codegen

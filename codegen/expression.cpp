@@ -109,16 +109,6 @@ std::string literal(DType compute, double real, std::int64_t integer) {
   return text;
 }
 
-std::vector<std::size_t> inputs_of(const ScalarExpr& expr) {
-  std::vector<std::size_t> inputs;
-  for (const ScalarStep& step : expr.steps) {
-    if (step.op == ScalarOp::input) inputs.push_back(static_cast<std::size_t>(step.which));
-  }
-  std::sort(inputs.begin(), inputs.end());
-  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-  return inputs;
-}
-
 std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compute,
                              const ElementText& element, const std::string& prefix) {
   std::vector<std::string> values;

@@ -8,9 +8,6 @@
 
 namespace ein::codegen {
 
-/// The inputs that an expression reads, in order.
-std::vector<std::size_t> inputs_of(const ScalarExpr& expr);
-
 /// What an expression is evaluated on.
 struct ElementText {
   std::vector<std::string> inputs;  // the value of each, in the type of the computation

@@ -1,7 +1,8 @@
 // The forms of nests, one file each. None of these nests is empty.
 #pragma once
 
-#include <span>
+#include <string>
+#include <vector>
 
 #include "codegen/emit.hpp"
 
@@ -11,7 +12,7 @@ using Kernels = std::vector<KernelSource>;
 
 /// What all forms are told beside the nest.
 struct Context {
-  Target target;
+  GpuTarget target;
   std::string suffix;  // of kernels' names
 };
 
@@ -28,9 +29,8 @@ Kernels emit_scan(const LoopNest& nest, const Context& context);
 Kernels emit_sort(const LoopNest& nest, const Context& context);
 /// A group whose chains are alike (Program::Group::each).
 Kernels emit_many(const Program& program, const Program::Group& group, const Context& context);
-/// A group of nests that is run row by row (see Program::Group::row_axes). `is_local`: whether
-/// memory is wanted for a nest's result.
-Kernels emit_rows(std::span<const LoopNest> nests, std::size_t row_axes,
-                  const std::vector<bool>& is_local, const Context& context);
+/// Steps whose units are rows, or pieces of rows. `workspace`: the number of the buffer that is the
+/// workspace, if any is.
+Kernels emit_rows(const Schedule& schedule, const Context& context, int workspace = -1);
 
 }  // namespace ein::codegen

@@ -3,23 +3,19 @@
 
 #include "codegen/attention.hpp"
 #include "codegen/writer.hpp"
+#include "graph/verified.hpp"
+#include "schedule/choose_threads.hpp"
 
 namespace ein::codegen {
 
 namespace {
 
 std::vector<KernelSource> emit_group(const Program& program, const Program::Group& group,
-                                     const Target& target, std::string_view suffix) {
+                                     const GpuTarget& target, std::string_view suffix) {
   const Context context{target, std::string(suffix)};
   if (group.each > 0) return emit_many(program, group, context);
   if (group.attention) return emit_attention(*group.attention, context);
-  if (group.row_axes) {
-    const std::span nests(program.nests.data() + group.first, group.count);
-    std::vector<bool> is_local;
-    for (const LoopNest& nest : nests)
-      is_local.push_back(program.buffers[static_cast<std::size_t>(nest.output.buffer)].is_local);
-    return emit_rows(nests, *group.row_axes, is_local, context);
-  }
+  if (group.row_axes) return emit_rows(verified(choose(program, group, target)), context);
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {
     std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);
@@ -37,7 +33,7 @@ std::vector<int> memory_of(const Program& program) {
 }
 
 std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
-                               const Target& target, std::string_view suffix) {
+                               const GpuTarget& target, std::string_view suffix) {
   std::vector<KernelSource> kernels = emit_group(program, group, target, suffix);
   for (KernelSource& kernel : kernels) unrestrict_shared(kernel, memory_of(program));
   return kernels;

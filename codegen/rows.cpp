@@ -8,6 +8,8 @@
 #include <algorithm>
 
 #include "codegen/forms.hpp"
+#include "graph/verified.hpp"
+#include "schedule/choose_threads.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -223,7 +225,7 @@ class RowsWriter {
 
   void write_runs(const Pass& pass) {
     const std::string n = end(),
-                      run = count(plan_.lanes * std::max<std::int64_t>(run_length, plan_.width));
+                      run = count(plan_.lanes * std::max(plan_.run, plan_.width));
     w_.open(loop(w_.unsigned_type(), "first", lane_begin(), n, run));
     w_.line("const " + w_.unsigned_type() + " last = first + " + run + " < " + n + " ? first + " +
             run + " : " + n + ";");
@@ -294,17 +296,39 @@ class RowsWriter {
   RowsReader reader_;
 };
 
-}  // namespace
-
-KernelSource write_rows(const RowsGroup& group, const RowsPlan& plan, const std::string& name) {
-  return RowsWriter(group, plan, name).write();
+/// The name of a step's kernel, by what it does.
+std::string kind_of(const RowsGroup& group, const RowsPlan& plan) {
+  if (group.nests.size() > 1) return "rows_";
+  if (plan.pieces > 1) return "reduce_parts_";
+  const LoopNest& nest = group.nests.front();
+  if (!nest.inputs.empty() && nest.inputs[0].buffer == workspace_buffer) return "reduce_finish_";
+  return plan.by_rows ? "reduce_rows_" : "reduce_columns_";
 }
 
-Kernels emit_rows(std::span<const LoopNest> nests, std::size_t row_axes,
-                  const std::vector<bool>& is_local, const Context& context) {
-  const RowsGroup group(nests, row_axes, is_local);
-  const std::string type(name(nests.back().output.dtype));
-  return {write_rows(group, plan_rows(group), "rows_" + type + context.suffix)};
+}  // namespace
+
+Kernels emit_rows(const Schedule& schedule, const Context& context, int workspace) {
+  Kernels kernels;
+  for (const Schedule::Step& step : schedule.steps) {
+    const RowsGroup group(schedule, step, workspace);
+    const RowsPlan plan(group, step);
+    const std::string type(name(group.nests.back().output.dtype));
+    kernels.push_back(
+        RowsWriter(group, plan, kind_of(group, plan) + type + context.suffix).write());
+  }
+  return kernels;
+}
+
+Kernels emit_reduce(const LoopNest& nest, const Context& context) {
+  // What other kernels left in the workspace is to the schedule a buffer like others.
+  LoopNest named = nest;
+  int workspace = nest.output.buffer + 1;
+  for (const LoopNest::Operand& input : nest.inputs)
+    workspace = std::max(workspace, input.buffer + 1);
+  for (LoopNest::Operand& input : named.inputs) {
+    if (input.buffer == workspace_buffer) input.buffer = workspace;
+  }
+  return emit_rows(verified(choose(named, context.target)), context, workspace);
 }
 
 }  // namespace ein::codegen

@@ -1,5 +1,5 @@
-// What the parts of a kernel of rows share: the nests, how threads walk along rows, and which
-// values come from outside or stay in registers.
+// What the parts of a kernel of rows share: the nests of a schedule's step, and which values come
+// from outside or stay in registers.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@
 
 namespace ein::codegen {
 
-/// Nests that share their rows. A nest is known by its number.
+/// The nests of a step whose units are rows, or pieces of rows, with all their points. A nest is
+/// known by its number.
 struct RowsGroup {
-  RowsGroup(std::span<const LoopNest> nests, std::size_t row_axis_count,
-            const std::vector<bool>& is_local);
+  RowsGroup(const Schedule& schedule, const Schedule::Step& step, int workspace);
 
   /// Whether the nest walks along the row.
   bool is_many(std::size_t m) const { return nests[m].axes.size() > row_axes.size(); }
@@ -23,8 +23,8 @@ struct RowsGroup {
   /// What an expression of a nest reads, of its body or its epilogue.
   std::vector<std::size_t> reads_of(std::size_t m) const;
 
-  std::span<const LoopNest> nests;
-  const std::vector<bool>& is_local;
+  std::vector<LoopNest> nests;
+  std::vector<char> is_local;        // whether memory is wanted for a nest's result
   AxisList row_axes, axes;           // of a row's number, and within it
   const LoopNest* whole = nullptr;   // a nest with all axes
   std::map<int, std::size_t> maker;  // of each buffer that the group writes
@@ -36,25 +36,15 @@ struct RowsGroup {
 /// The input that says where an indirect operand's elements are.
 const LoopNest::Operand* positions_of(const LoopNest& nest, const LoopNest::Operand& operand);
 
-/// How threads are laid over rows.
-struct RowsPlan {
-  std::int64_t rows = 1, elements = 1;  // of each row
-  int width = 1;                        // of what a thread reads at once
-  bool by_rows = true;  // a row's lanes are neighbouring threads; else neighbours have other rows
-  std::int64_t lanes = 1, threads = 128;
-  std::int64_t packs = 1;    // of each lane
-  bool is_unrolled = false;  // and may hold values in registers
-  /// Of so many elements each row has, which different lanes walk: a piece has a result of its own.
-  std::int64_t pieces = 1, piece = 1;
+/// How threads are laid over the rows of a step.
+struct RowsPlan : Schedule::Threads {
+  RowsPlan(const RowsGroup& group, const Schedule::Step& step);
+
+  std::int64_t rows, elements;           // of each row
+  std::int64_t pieces = 1, piece = 1;    // of a row, and elements of each
+  std::int64_t packs = 1;                // of each lane
   std::int64_t rows_per_block() const { return threads / lanes; }
 };
-RowsPlan plan_rows(const RowsGroup& group);
-/// Of a group that is one reduction, whose rows may be cut into pieces.
-RowsPlan plan_reduction(const RowsGroup& group);
-
-/// A kernel of rows. Where rows are in pieces, the result of piece p of row r is element
-/// p * rows + r of the output.
-KernelSource write_rows(const RowsGroup& group, const RowsPlan& plan, const std::string& name);
 
 /// Values from outside, in the type of a computation.
 struct RowsSource {

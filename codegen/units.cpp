@@ -25,7 +25,7 @@ std::string numbered(std::string_view text, std::size_t number) {
 
 }  // namespace
 
-Units emit_units(const Program& program, const Target& target, std::size_t most_kernels,
+Units emit_units(const Program& program, const GpuTarget& target, std::size_t most_kernels,
                  const Emission& emission) {
   Units units;
   std::unordered_map<std::string, std::size_t> numbers;  // of distinct kernels, by text

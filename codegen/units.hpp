@@ -23,11 +23,11 @@ inline constexpr std::size_t kernels_per_unit = 8;
 /// How the kernels of a group are made: by emit(), unless it is said otherwise.
 using Emission =
     std::function<std::vector<KernelSource>(const Program& program, const Program::Group& group,
-                                            const Target& target, std::string_view suffix)>;
+                                            const GpuTarget& target, std::string_view suffix)>;
 
 /// The kernels of a grouped program. A unit depends on the program and the target alone, so that a
 /// cache has it again.
-Units emit_units(const Program& program, const Target& target = {},
+Units emit_units(const Program& program, const GpuTarget& target = {},
                  std::size_t most_kernels = kernels_per_unit, const Emission& emission = {});
 
 }  // namespace ein::codegen

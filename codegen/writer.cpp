@@ -41,19 +41,6 @@ std::size_t ordered_axis(const LoopNest& nest) {
   return axis;
 }
 
-double points_of(const LoopNest& nest, const LoopNest::Operand& operand) {
-  double points = 1;
-  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (operand.strides[a] != 0) points *= static_cast<double>(nest.axes[a].size);
-  }
-  return points;
-}
-
-std::int64_t power_of_two(std::int64_t least) {
-  return static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, least))));
-}
-
 bool is_narrow(const LoopNest& nest) {
   double points = 1;
   for (const LoopNest::NestAxis& axis : nest.axes) points *= static_cast<double>(axis.size);

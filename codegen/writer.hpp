@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/emit.hpp"
+#include "schedule/steps.hpp"
 
 namespace ein::codegen {
 
@@ -30,8 +31,6 @@ std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes);
 AxisList other_axes(const LoopNest& nest, std::initializer_list<std::size_t> but);
 /// The axis that a nest scans or sorts along.
 std::size_t ordered_axis(const LoopNest& nest);
-/// The points of the axes along which an operand moves.
-double points_of(const LoopNest& nest, const LoopNest::Operand& operand);
 
 /// Axes ordered by decreasing stride in `operand`, so that the last is the innermost.
 AxisList by_stride(AxisList axes, const LoopNest::Operand& operand);
@@ -40,9 +39,6 @@ inline std::string axis_name(std::size_t axis) { return "i" + std::to_string(axi
 inline std::string input_name(std::size_t input) { return "x" + std::to_string(input); }
 /// An unsigned literal.
 inline std::string count(std::int64_t value) { return std::to_string(value) + "u"; }
-/// The least power of two that is as large; at least 1.
-std::int64_t power_of_two(std::int64_t least);
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 /// `value`, an unsigned expression, divided by `n`, modulo it, and times it.
 std::string divided(const std::string& value, std::int64_t n);

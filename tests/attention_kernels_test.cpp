@@ -44,7 +44,7 @@ CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& f
 }
 
 std::vector<KernelSource> kernels_of(const Program& program, const std::string& suffix,
-                                     const codegen::Target& target = {}) {
+                                     const GpuTarget& target = {}) {
   std::vector<KernelSource> kernels;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     for (KernelSource& kernel :

@@ -7,13 +7,12 @@
 namespace ein::test {
 namespace {
 
-using codegen::Target;
 
 class EmitContractTest : public EmitTest {
  protected:
   /// Emits the alternative of this number, counted around, whose name begins so. Where there is
   /// none, the test fails.
-  Emission by(const std::string& kind, const Target& target, std::uint64_t number) {
+  Emission by(const std::string& kind, const GpuTarget& target, std::uint64_t number) {
     return [=, this](const LoopNest& nest, const std::string& suffix) {
       std::vector<codegen::Alternative> of_kind = codegen::alternatives(nest, target, suffix);
       std::erase_if(of_kind, [&](const codegen::Alternative& alternative) {
@@ -103,7 +102,7 @@ TEST_F(EmitContractTest, ByWarps) {
 
 TEST_F(EmitContractTest, ChosenBySize) {
   Random random(suite_seed + 5500);
-  const Target target{.accelerated = false};
+  const GpuTarget target{.accelerated = false};
   const auto emission = [&](const LoopNest& nest, const std::string& suffix) {
     return codegen::emit(nest, target, suffix);
   };
@@ -167,7 +166,7 @@ TEST_F(EmitContractTest, Epilogues) {
   struct Kind {
     const char* name;
     DType dtype;
-    Target target;
+    GpuTarget target;
   };
   const Kind kinds[] = {{"threads", DType::f32, {}},
                         {"mma", DType::bf16, {.sm = 80, .accelerated = false}},

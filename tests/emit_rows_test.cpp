@@ -12,7 +12,7 @@
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
 #include "passes/contraction_order.hpp"
-#include "passes/group_rows.hpp"
+#include "schedule/group_rows.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/trace.hpp"
 #include "support/emitted_cases.hpp"
@@ -462,7 +462,7 @@ TEST(GroupRowsTest, WhatIsComputedAgainStaysLate) {
 TEST(GroupRowsTest, GroupsThatAreThereStay) {
   Program p = traced_rows("softmax", false, {8, 64, 100}).program;
   p.groups = {{.first = 0, .count = 2, .blocks = 4, .axes = {0, 0}}};
-  group_rows(p, {});
+  group_rows(p, {}, {});
   ASSERT_EQ(p.groups.size(), 2u);
   EXPECT_EQ(p.groups[0].blocks, 4);
   EXPECT_FALSE(p.groups[0].row_axes);

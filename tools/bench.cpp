@@ -99,7 +99,7 @@ class OnGpu {
       throw Error(ErrorKind::device, "cuda:" + std::to_string(device) + ": " + why_not);
     const std::string arch =
         "sm_" + std::to_string(10 * info_.major + info_.minor) + (info_.major >= 9 ? "a" : "");
-    codegen::Target target = target_of(arch);
+    GpuTarget target = target_of(arch);
     target.sms = info_.sms;
     target.tf32 = tf32;
     if (alternative) {

@@ -98,7 +98,7 @@ std::string emit(const EmitWords& words) {
   }
   if (!makes_kernels && !words.output.empty())
     throw UsageError("emit: -o is for cuda and cubin, not for " + form);
-  const codegen::Target target = target_of(words.arch);
+  const GpuTarget target = target_of(words.arch);
   const std::vector<OperandType> operands = operands_of(words.call);
   if (operands.empty()) throw UsageError("emit needs --shape, once for each operand");
   const Call call(words.call, operands.size());

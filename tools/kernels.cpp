@@ -20,11 +20,11 @@ Program program_of(const Graph& graph, std::span<const OperandType> operands) {
   return lower(order_contractions(graph), layouts);
 }
 
-codegen::Target target_of(const std::string& arch) {
+GpuTarget target_of(const std::string& arch) {
   std::string_view digits = arch;
   const bool has_prefix = digits.starts_with("sm_");
   if (has_prefix) digits.remove_prefix(3);
-  codegen::Target target;
+  GpuTarget target;
   target.accelerated = digits.ends_with('a');
   if (target.accelerated) digits.remove_suffix(1);
   const auto [end, error] =
@@ -36,7 +36,7 @@ codegen::Target target_of(const std::string& arch) {
   return target;
 }
 
-Kernels kernels_of(const Program& program, const codegen::Target& target) {
+Kernels kernels_of(const Program& program, const GpuTarget& target) {
   Program grouped = program;
   engine::backend_of(cuda).group(grouped);
   std::vector<codegen::KernelSource> sources;

@@ -17,7 +17,7 @@ namespace ein::command {
 Program program_of(const Graph& graph, std::span<const OperandType> operands);
 
 /// What "sm_90a" says. A UsageError for what is no architecture that kernels are made for.
-codegen::Target target_of(const std::string& arch);
+GpuTarget target_of(const std::string& arch);
 
 /// The kernels of a program, in groups as on a GPU, and the one translation unit that they make.
 struct Kernels {
@@ -25,7 +25,7 @@ struct Kernels {
   std::string text;
 };
 
-Kernels kernels_of(const Program& program, const codegen::Target& target);
+Kernels kernels_of(const Program& program, const GpuTarget& target);
 Kernels in_one_unit(std::vector<codegen::KernelSource> sources);
 
 /// How a kernel is launched, as a comment.

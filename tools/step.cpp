@@ -67,7 +67,7 @@ Tensor tokens(const StepWords& words, Device device) {
 
 // --- kernels ---
 
-codegen::Units units_of(const StepWords& words, const codegen::Target& target, std::size_t most) {
+codegen::Units units_of(const StepWords& words, const GpuTarget& target, std::size_t most) {
   training::Step step = step_of(words);
   const Tensor batch[] = {tokens(words, cpu), tokens(words, cpu)};
   const auto function = [&](std::span<const Tensor> x) -> std::vector<Tensor> {
@@ -77,7 +77,7 @@ codegen::Units units_of(const StepWords& words, const codegen::Target& target, s
   return codegen::emit_units(engine::lowered(function, batch, cuda), target, most);
 }
 
-std::string emit_cuda(const StepWords& words, const codegen::Target& target) {
+std::string emit_cuda(const StepWords& words, const GpuTarget& target) {
   codegen::Units units = units_of(words, target, static_cast<std::size_t>(-1));
   std::string text = std::move(units.texts.at(0)) + "\n// The launches, in order:\n";
   for (const codegen::KernelSource& launch : units.launches)
@@ -87,7 +87,7 @@ std::string emit_cuda(const StepWords& words, const codegen::Target& target) {
   return "";
 }
 
-std::string emit_cubin(const StepWords& words, const codegen::Target& target) {
+std::string emit_cubin(const StepWords& words, const GpuTarget& target) {
   const codegen::Units units = units_of(words, target, codegen::kernels_per_unit);
   std::vector<gpu::Source> sources;
   for (const std::string& text : units.texts) sources.push_back({"kernels.cu", text, words.arch});
@@ -193,7 +193,7 @@ std::string run(StepWords& words) {
   if (std::min({o.batch_size, o.grad_accum, o.block_size, words.vocab_size}) < 1)
     throw UsageError("step: sizes must be at least 1");
   if (emits) {
-    const codegen::Target target = target_of(words.arch);
+    const GpuTarget target = target_of(words.arch);
     return words.form == "cuda" ? emit_cuda(words, target) : emit_cubin(words, target);
   }
   if (!words.output.empty()) throw UsageError("step: -o is for cuda and cubin, not for time");

@@ -13,8 +13,8 @@
 #include "cuda/settings.hpp"
 #include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
-#include "passes/group_many.hpp"
-#include "passes/group_rows.hpp"
+#include "schedule/group_many.hpp"
+#include "schedule/group_rows.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
@@ -35,7 +35,7 @@ class CudaBackend final : public engine::Backend {
       program.buffers[b].memory = memory[b];
     find_attention(program, kept, memory, codegen::has_kernels_for);
     verified(program);
-    group_rows(program, kept, memory);
+    group_rows(program, GpuTarget{}, kept, memory);
     verified(program);
     group_many(program, kept, memory);
     verified(program);

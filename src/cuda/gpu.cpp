@@ -16,7 +16,7 @@ constexpr std::size_t stage_bytes = std::size_t{4} << 20;
 constexpr std::size_t most_modules = 4096;
 
 /// Instructions of one architecture alone exist from Hopper on.
-codegen::Target target_of(int device, const DeviceInfo& info) {
+GpuTarget target_of(int device, const DeviceInfo& info) {
   require_supported(device, info);
   return {.sm = info.major * 10 + info.minor, .accelerated = info.major >= 9, .sms = info.sms};
 }

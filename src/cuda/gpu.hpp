@@ -31,7 +31,7 @@ class Gpu {
 
   Driver& driver() const { return driver_; }
   int index() const { return index_; }
-  const codegen::Target& target() const { return target_; }
+  const GpuTarget& target() const { return target_; }
   Stream& stream() { return stream_; }
   MemoryPool& memory() { return memory_; }
 
@@ -64,7 +64,7 @@ class Gpu {
 
   Driver& driver_;
   int index_;
-  codegen::Target target_;
+  GpuTarget target_;
   std::string arch_;
   Stream stream_;
   MemoryPool memory_;

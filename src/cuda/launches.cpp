@@ -32,7 +32,7 @@ struct Launches::Replay {
 };
 
 Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
-  codegen::Target target = gpu.target();
+  GpuTarget target = gpu.target();
   target.tf32 = settings().tf32;
   codegen::Emission emission;
   if (settings().tunes) {

@@ -20,7 +20,7 @@ class Tuner {
 
   /// The kernels of a group; of the fastest alternative, if it is a nest that has several.
   std::vector<codegen::KernelSource> emit(const Program& program, const Program::Group& group,
-                                          const codegen::Target& target, std::string_view suffix);
+                                          const GpuTarget& target, std::string_view suffix);
   /// The number of the fastest.
   std::size_t fastest(const LoopNest& nest, const std::vector<codegen::Alternative>& alternatives);
 

@@ -31,6 +31,16 @@ bool asks_index(const LoopNest& nest, std::size_t axis) {
   return asks_index(nest.body, axis) || asks_index(nest.epilogue, axis);
 }
 
+std::vector<std::size_t> inputs_of(const ScalarExpr& expr) {
+  std::vector<std::size_t> inputs;
+  for (const ScalarStep& step : expr.steps) {
+    if (step.op == ScalarOp::input) inputs.push_back(static_cast<std::size_t>(step.which));
+  }
+  std::sort(inputs.begin(), inputs.end());
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  return inputs;
+}
+
 namespace {
 
 template <class F>
@@ -44,12 +54,38 @@ void erase_axis(LoopNest& nest, std::size_t a) {
   for_each_operand(nest, [&](LoopNest::Operand& operand) {
     operand.strides.erase(operand.strides.begin() + static_cast<std::ptrdiff_t>(a));
   });
-  for (ScalarStep& step : nest.body.steps) {
-    if (step.op == ScalarOp::index && static_cast<std::size_t>(step.which) > a) --step.which;
-  }
+  rename_indices(nest, [&](std::size_t axis) { return axis > a ? axis - 1 : axis; });
 }
 
 }  // namespace
+
+void split(LoopNest::Operand& operand, std::size_t axis, std::int64_t inner) {
+  const std::int64_t stride = operand.strides[axis];
+  operand.strides[axis] = stride * inner;
+  operand.strides.insert(operand.strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, stride);
+}
+
+void split(LoopNest& nest, std::size_t axis, std::int64_t inner) {
+  LoopNest::NestAxis part = nest.axes[axis];
+  part.size = inner;
+  nest.axes[axis].size /= inner;
+  nest.axes.insert(nest.axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, std::move(part));
+  for_each_operand(nest, [&](LoopNest::Operand& operand) { split(operand, axis, inner); });
+  rename_indices(nest, [&](std::size_t which) { return which > axis ? which + 1 : which; });
+}
+
+LoopNest in_order(const LoopNest& nest, const std::vector<std::size_t>& order) {
+  LoopNest result = nest;
+  for (std::size_t a = 0; a < order.size(); ++a) {
+    result.axes[a] = nest.axes[order[a]];
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o)
+      result.operand(o).strides[a] = nest.operand(o).strides[order[a]];
+  }
+  rename_indices(result, [&](std::size_t which) {
+    return static_cast<std::size_t>(std::find(order.begin(), order.end(), which) - order.begin());
+  });
+  return result;
+}
 
 void simplify(LoopNest& nest) {
   // Where there is nothing to read or write, strides and the other sizes may be anything, too large

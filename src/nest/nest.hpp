@@ -86,6 +86,9 @@ bool asks_index(const ScalarExpr& expr);
 bool asks_index(const ScalarExpr& expr, std::size_t axis);
 bool asks_index(const LoopNest& nest, std::size_t axis);
 
+/// The inputs that an expression reads, in order.
+std::vector<std::size_t> inputs_of(const ScalarExpr& expr);
+
 /// Where random streams that are relative to a run begin.
 struct RandomOrigin {
   std::uint64_t seed = 0;
@@ -95,6 +98,26 @@ struct RandomOrigin {
 /// Merges axes that every operand walks as one, and drops axes of size 1; axes whose index an
 /// expression uses stay.
 void simplify(LoopNest& nest);
+
+/// Makes `axis` an outer axis and, behind it, an inner one of size `inner`, which divides its size;
+/// its index must not be asked for.
+void split(LoopNest& nest, std::size_t axis, std::int64_t inner);
+void split(LoopNest::Operand& operand, std::size_t axis, std::int64_t inner);
+
+/// The nest whose axis a is axis order[a] of this one.
+LoopNest in_order(const LoopNest& nest, const std::vector<std::size_t>& order);
+
+/// Gives f each axis whose index an expression of the nest asks for; the index of what it returns
+/// is asked for afterwards.
+template <class F>
+void rename_indices(LoopNest& nest, const F& f) {
+  for (ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
+    for (ScalarStep& step : expr->steps) {
+      if (step.op == ScalarOp::index)
+        step.which = static_cast<int>(f(static_cast<std::size_t>(step.which)));
+    }
+  }
+}
 
 struct Attention;  // nest/attention.hpp
 

@@ -125,12 +125,19 @@ struct Begin {
 /// A nest's loops, one element after the other.
 class NestRun {
  public:
-  NestRun(const LoopNest& nest, std::vector<Begin> begin, Memory& memory, RandomOrigin random)
+  /// Of a piece of a nest: `first` is its first point, and its first result is so many elements
+  /// behind the nest's.
+  NestRun(const LoopNest& nest, std::vector<Begin> begin, Memory& memory, RandomOrigin random,
+          Point first = {}, std::int64_t position = 0)
       : nest_(nest),
         begin_(std::move(begin)),
         memory_(memory),
         random_(random),
-        at_(nest.axes.size(), 0) {}
+        at_(nest.axes.size(), 0),
+        first_(std::move(first)),
+        position_(position) {
+    first_.resize(at_.size(), 0);
+  }
 
   void run() {
     for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
@@ -178,9 +185,13 @@ class NestRun {
     return values;
   }
   double evaluate(const ScalarExpr& expr, std::optional<double> combined = {}) {
-    std::int64_t position = 0;
-    for (std::size_t a = 0; a < at_.size(); ++a) position += nest_.output.strides[a] * at_[a];
-    return Reference::evaluate(expr, nest_.compute, inputs(expr, combined), at_,
+    std::int64_t position = position_;
+    Point index = first_;
+    for (std::size_t a = 0; a < at_.size(); ++a) {
+      position += nest_.output.strides[a] * at_[a];
+      index[a] += at_[a];
+    }
+    return Reference::evaluate(expr, nest_.compute, inputs(expr, combined), index,
                                static_cast<std::size_t>(position), random_);
   }
 
@@ -254,7 +265,8 @@ class NestRun {
   std::vector<Begin> begin_;
   Memory& memory_;
   RandomOrigin random_;
-  Point at_;
+  Point at_, first_;
+  std::int64_t position_;
   std::vector<std::size_t> kept_, reduced_, ordered_;
 };
 
@@ -292,6 +304,25 @@ inline void run_product(const Schedule::Step& step, const Schedule::Part& part,
       memory.write(c, at(2, i, j), sum);
     }
   }
+}
+
+/// One run of a part that is a nest left whole, or a piece of it.
+inline void run_whole(const Schedule::Step& step, const Schedule::Part& part,
+                      const std::vector<std::int64_t>& pieces, Memory& memory,
+                      RandomOrigin random) {
+  std::vector<Begin> begin;
+  for (const Schedule::Place& place : part.places)
+    begin.push_back({place.buffer, begin_of(place, pieces)});
+  LoopNest nest = *part.whole;
+  Point first(nest.axes.size(), 0);
+  for (std::size_t a = 0; a < part.loops.size(); ++a) {
+    if (part.loops[a] < 0) continue;
+    const auto l = static_cast<std::size_t>(part.loops[a]);
+    first[a] = step.loops[l].first(pieces[l]);
+    nest.axes[a].size = step.loops[l].count(pieces[l]);
+  }
+  const std::int64_t position = begin.back().element - part.places.back().offset;
+  NestRun(nest, std::move(begin), memory, random, std::move(first), position).run();
 }
 
 /// One run of a part of rows.
@@ -423,10 +454,7 @@ inline void execute(const Schedule& schedule, DoubleBuffers& buffers, std::uint6
       const auto run = [&](const Schedule::Part& part) {
         if (part.product) return execution::run_product(step, part, pieces, memory);
         if (!part.whole) return execution::RowsRun(step, part, pieces, memory, random).run();
-        std::vector<execution::Begin> begin;
-        for (const Schedule::Place& place : part.places)
-          begin.push_back({place.buffer, execution::begin_of(place, pieces)});
-        execution::NestRun(*part.whole, std::move(begin), memory, random).run();
+        execution::run_whole(step, part, pieces, memory, random);
       };
       run_parts(step, pieces, run, 0, step.parts.size());
     }

@@ -67,6 +67,11 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
     for (std::size_t p = 0; p < part.places.size(); ++p)
       text += "  " + (p + 1 < part.places.size() ? "x" + std::to_string(p) : "out") + " from " +
               show(schedule, step, part, p) + "\n";
+    for (std::size_t a = 0; a < part.loops.size(); ++a) {
+      if (part.loops[a] >= 0)
+        text += "  " + part.whole->axes[a].name + " is a piece of " +
+                axis_of(step, static_cast<std::size_t>(part.loops[a])) + "\n";
+    }
     return text + indented(to_string(*part.whole), "  ");
   }
   text += "  rows " + show(step, part.rows.rows) + " of " + show(step, part.rows.length);
@@ -102,6 +107,11 @@ std::string show(const Schedule& schedule, const Step& step) {
   if (step.mask)
     text += ", where " + axis_of(step, step.mask->key) + " <= " + axis_of(step, step.mask->query) +
             " + " + std::to_string(step.mask->reach);
+  if (const auto& threads = step.threads)
+    text += ", each by " + std::to_string(threads->lanes) + " lanes, " +
+            std::to_string(threads->width) + " elements at once" +
+            (threads->is_unrolled ? ", unrolled" : "") + ", in blocks of " +
+            std::to_string(threads->threads) + " threads";
   text += "\n";
   std::size_t inside = 0;
   for (const Schedule::Part& part : step.parts) {
@@ -144,6 +154,9 @@ class Verifier {
     }
     require(!step.mask || std::max(step.mask->query, step.mask->key) < step.loops.size(),
             "a mask of loops that are not there");
+    if (const auto& threads = step.threads)
+      require(threads->lanes >= 1 && threads->threads % threads->lanes == 0 && threads->width >= 1,
+              "a block has whole units");
     for (std::size_t s = 0; s < written_.size(); ++s) {
       if (schedule_.scratch[s].of_thread) written_[s] = false;  // a unit finds nothing there
     }
@@ -218,19 +231,26 @@ class Verifier {
   void check_whole(const Step& step, const Schedule::Part& part) {
     const LoopNest& nest = *part.whole;
     require(part.places.size() == nest.inputs.size() + 1, "a place for each operand of the nest");
+    require(part.loops.empty() || part.loops.size() == nest.axes.size(), "a loop for each axis");
+    std::vector<Schedule::Extent> extents;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      extents.push_back({nest.axes[a].size, part.loops.empty() ? -1 : part.loops[a]});
+    const bool is_empty = std::any_of(extents.begin(), extents.end(),
+                                      [](const auto& extent) { return extent.size == 0; });
+    for (const Schedule::Extent& extent : extents) {
+      if (extent.loop >= 0) check_extent(step, extent);
+    }
     for (std::size_t o = 0; o < part.places.size(); ++o) {
       const LoopNest::Operand& operand = nest.operand(o);
       require(operand.dtype == part.places[o].dtype, "a place of another dtype");
-      if (operand.is_indirect()) continue;
-      std::vector<Walk> walks = loops_of(step, part.places[o]);
-      bool is_empty = false;
-      for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-        walks.push_back({nest.axes[a].size, operand.strides[a]});
-        is_empty |= nest.axes[a].size == 0;
-      }
-      if (!is_empty) check_bounds(part.places[o], walks);
+      if (operand.is_indirect() || is_empty) continue;
+      std::vector<Dimension> dimensions;
+      for (std::size_t a = 0; a < nest.axes.size(); ++a)
+        dimensions.push_back({extents[a], operand.strides[a]});
+      check_bounds(part.places[o], walks(step, part.places[o], dimensions));
     }
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) check_read(part.places[i]);
+    if (!is_private(part.places.back())) check_apart(step, part.places.back());
     note_written(part.places.back());
   }
 

@@ -109,7 +109,9 @@ struct Schedule {
     std::optional<Product> product{};
     std::optional<LoopNest> whole{};  // operand o lies at place o, from there as its strides say;
                                       // its buffer and offset are not read
-    std::size_t inside = 0;           // so many of the step's serial loops, the first ones
+    std::vector<int> loops{};  // of each axis of `whole`: the loop of which it has a piece, or -1;
+                               // none where no axis has
+    std::size_t inside = 0;    // so many of the step's serial loops, the first ones
     Pieces pieces = Pieces::all;      // for which it is done
   };
   /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
@@ -118,10 +120,21 @@ struct Schedule {
     std::size_t query, key;
     std::int64_t reach = 0;
   };
+  /// How the threads of a GPU share a step's units. Those of a unit, its lanes, walk each of its
+  /// nests in the same way: what one makes at a point the same thread has there.
+  struct Threads {
+    std::int64_t threads = 128;  // of a block
+    std::int64_t lanes = 1;      // of a unit: a block has threads / lanes units
+    bool by_rows = true;         // neighbours are lanes of a unit; else they have neighbouring units
+    std::int64_t width = 1;      // elements along the last axis that a lane reads at once
+    bool is_unrolled = false;    // a lane has few elements, whose values may stay in registers
+    std::int64_t run = 32;       // values that a lane adds before their sum is added to its total
+  };
   struct Step {
     std::vector<Loop> loops;
     std::vector<Part> parts;
     std::optional<Mask> mask{};
+    std::optional<Threads> threads{};
     std::int64_t units() const {
       std::int64_t units = 1;
       for (const Loop& loop : loops) units *= loop.is_serial ? 1 : loop.pieces();

@@ -68,4 +68,34 @@ struct Target {
   std::int64_t least_heads = 16;
 };
 
+/// A GPU of NVIDIA. A unit is a row; a thread block has several short ones or one long one.
+struct GpuTarget {
+  int sm = 90;              ///< the compute capability times 10
+  bool accelerated = true;  ///< whether instructions of that very architecture (sm_90a) may be used
+  int sms = 132;            ///< multiprocessors, which launches are to keep busy
+  /// Whether contractions of f32 may round their operands to tf32, of 10 bits behind the point.
+  bool tf32 = false;
+
+  // The order of additions follows from these and from shapes: they are the same for all devices.
+
+  /// Threads and blocks that keep a device of about a hundred multiprocessors busy.
+  std::int64_t busy_threads = 132 * 256, busy_blocks = 264;
+  std::int64_t threads = 256, most_threads = 1024;  // of a block
+  std::int64_t warp = 32;
+  std::int64_t access_bytes = 16;  // the most that a thread reads or writes at once
+  /// A thread adds so many values in a row before it adds their sum to its total, so that errors
+  /// stay small.
+  std::int64_t run_length = 32;
+  /// Elements of a lane whose loop is unrolled, so that values can stay in registers; fewer in
+  /// large blocks, and where nothing stays.
+  std::int64_t most_unrolled = 64, most_unrolled_of_large = 16, most_unrolled_alone = 16;
+
+  /// Few long rows would leave most of a device idle, while single nests cut them into pieces:
+  /// fewer rows than these, of more elements, are no group.
+  std::int64_t few_rows = 32, row_of_few = 8192, some_rows = 128, row_of_some = 32768;
+  /// Rows that lie across memory, such as columns of a matrix, have few threads each: fewer of
+  /// them, of more elements, are no group.
+  std::int64_t many_columns = 4096, short_column = 64;
+};
+
 }  // namespace ein

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "nest/nest.hpp"
+#include "schedule/target.hpp"
 
 namespace ein {
 
@@ -15,6 +16,7 @@ namespace ein {
 /// local. Groups of several nests that are there already stay as they are, and each other nest is a
 /// group by itself. `memory` says which input buffers share memory: equal numbers do; empty for
 /// none.
-void group_rows(Program& program, std::span<const int> kept, std::span<const int> memory = {});
+void group_rows(Program& program, const GpuTarget& target, std::span<const int> kept,
+                std::span<const int> memory = {});
 
 }  // namespace ein

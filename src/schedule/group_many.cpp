@@ -1,4 +1,4 @@
-#include "passes/group_many.hpp"
+#include "schedule/group_many.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "passes/group_rows.hpp"
+#include "schedule/group_rows.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -12,44 +12,10 @@
 namespace ein {
 namespace {
 
-/// A thread block has a row: so few long rows would leave most of a GPU idle, while single nests
-/// cut them into pieces.
-constexpr std::int64_t few_rows = 32, row_of_few = 8192;
-constexpr std::int64_t some_rows = 128, row_of_some = 32768;
-/// Rows that lie across memory, such as columns of a matrix, have few threads each.
-constexpr std::int64_t many_columns = 4096, short_column = 64;
 /// How far ahead nests are looked for, and how many are taken.
 constexpr std::size_t most_skipped = 24, most_together = 24, farthest_seed = 8;
 
 using Operand = LoopNest::Operand;
-
-template <class F>
-void each_index(LoopNest& nest, F&& f) {
-  for (ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
-    for (ScalarStep& step : expr->steps) {
-      if (step.op == ScalarOp::index)
-        step.which = static_cast<int>(f(static_cast<std::size_t>(step.which)));
-    }
-  }
-}
-
-void split(Operand& operand, std::size_t axis, std::int64_t inner) {
-  const std::int64_t stride = operand.strides[axis];
-  operand.strides[axis] = stride * inner;
-  operand.strides.insert(operand.strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, stride);
-}
-
-/// Makes axis `axis` an outer one and, behind it, an inner one of size `inner`; its index must not
-/// be used.
-void split(LoopNest& nest, std::size_t axis, std::int64_t inner) {
-  LoopNest::NestAxis part = nest.axes[axis];
-  part.size = inner;
-  nest.axes[axis].size /= inner;
-  nest.axes.insert(nest.axes.begin() + static_cast<std::ptrdiff_t>(axis) + 1, std::move(part));
-  for (Operand& input : nest.inputs) split(input, axis, inner);
-  split(nest.output, axis, inner);
-  each_index(nest, [&](std::size_t which) { return which > axis ? which + 1 : which; });
-}
 
 /// The input that moves along every axis and has its neighbours closest; none if no input does. A
 /// reduction without one would read the same elements again for each row, as a matrix product does.
@@ -78,7 +44,7 @@ bool is_joinable(const LoopNest& nest) {
 }
 
 /// Whether rows as long and as many as those of a reduction suit a group.
-bool is_seed(const LoopNest& nest) {
+bool is_seed(const LoopNest& nest, const GpuTarget& target) {
   if (!is_joinable(nest) || !reduces(nest)) return false;
   std::int64_t rows = 1, elements = 1, row_step = INT64_MAX, step = INT64_MAX;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -86,10 +52,10 @@ bool is_seed(const LoopNest& nest) {
     (reduced ? elements : rows) *= nest.axes[a].size;
     (reduced ? step : row_step) = std::min(reduced ? step : row_step, guide(nest)->strides[a]);
   }
-  if (row_step < step && rows < many_columns && elements > short_column) return false;
-  return rows < few_rows    ? elements <= row_of_few
-         : rows < some_rows ? elements <= row_of_some
-                            : true;
+  if (row_step < step && rows < target.many_columns && elements > target.short_column) return false;
+  return rows < target.few_rows    ? elements <= target.row_of_few
+         : rows < target.some_rows ? elements <= target.row_of_some
+                                   : true;
 }
 
 /// A group as it grows. Its axes are those of its rows, and then those within a row; each of its
@@ -286,7 +252,7 @@ class RowGroup {
     };
     for (Operand& input : n.nest.inputs) moved(input);
     moved(n.nest.output);
-    each_index(n.nest, [&](std::size_t which) { return n.place[which]; });
+    rename_indices(n.nest, [&](std::size_t which) { return n.place[which]; });
     n.nest.axes = axes_;
     for (std::size_t a = rows_; a < axes_.size(); ++a) n.nest.axes[a].reduced = reduces_row;
     return true;
@@ -350,8 +316,13 @@ struct Item {
 
 class Grouping {
  public:
-  Grouping(Program& program, std::span<const int> kept, std::span<const int> memory)
-      : program_(program), kept_(kept), dependences_(memory), uses_(program.buffers.size(), 0) {
+  Grouping(Program& program, const GpuTarget& target, std::span<const int> kept,
+           std::span<const int> memory)
+      : program_(program),
+        target_(target),
+        kept_(kept),
+        dependences_(memory),
+        uses_(program.buffers.size(), 0) {
     std::size_t n = 0;
     for (const Program::Group& group : program.groups) {
       for (; n < group.first; ++n) items_.push_back({{}, {program.nests[n]}});
@@ -392,7 +363,7 @@ class Grouping {
   std::optional<Item> group_from_first() {
     std::size_t s = 0;
     while (s < std::min(farthest_seed, items_.size()) &&
-           !(items_[s].nests.size() == 1 && is_seed(items_[s].nests[0])))
+           !(items_[s].nests.size() == 1 && is_seed(items_[s].nests[0], target_)))
       ++s;
     if (s == std::min(farthest_seed, items_.size())) return std::nullopt;
     RowGroup group(items_[s].nests[0], dependences_);
@@ -436,6 +407,7 @@ class Grouping {
   }
 
   Program& program_;
+  const GpuTarget& target_;
   std::span<const int> kept_;
   Dependences dependences_;
   std::vector<int> uses_;  // of each buffer
@@ -444,8 +416,9 @@ class Grouping {
 
 }  // namespace
 
-void group_rows(Program& program, std::span<const int> kept, std::span<const int> memory) {
-  Grouping(program, kept, memory).run();
+void group_rows(Program& program, const GpuTarget& target, std::span<const int> kept,
+                std::span<const int> memory) {
+  Grouping(program, target, kept, memory).run();
 }
 
 }  // namespace ein
