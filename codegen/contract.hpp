@@ -33,7 +33,8 @@ struct Tile {
 std::string to_string(const Tile& tile);
 
 /// The tiles worth a try, the first of which is taken when nothing was measured.
-std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles, const GpuTarget& target);
+std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
+                            const GpuTarget& target);
 /// How many pieces the depth is cut into, equal ones, where the result has too few tiles to keep a
 /// device busy.
 std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,

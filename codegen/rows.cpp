@@ -224,8 +224,7 @@ class RowsWriter {
   }
 
   void write_runs(const Pass& pass) {
-    const std::string n = end(),
-                      run = count(plan_.lanes * std::max(plan_.run, plan_.width));
+    const std::string n = end(), run = count(plan_.lanes * std::max(plan_.run, plan_.width));
     w_.open(loop(w_.unsigned_type(), "first", lane_begin(), n, run));
     w_.line("const " + w_.unsigned_type() + " last = first + " + run + " < " + n + " ? first + " +
             run + " : " + n + ";");

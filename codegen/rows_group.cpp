@@ -9,7 +9,8 @@ RowsGroup::RowsGroup(const Schedule& schedule, const Schedule::Step& step, int w
   for (const Schedule::Part& part : step.parts) {
     LoopNest nest = *part.whole;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (part.loops[a] >= 0) nest.axes[a].size = step.loops[static_cast<std::size_t>(part.loops[a])].size;
+      if (part.loops[a] >= 0)
+        nest.axes[a].size = step.loops[static_cast<std::size_t>(part.loops[a])].size;
     }
     for (std::size_t o = 0; o < part.places.size(); ++o) {
       const Schedule::Place& place = part.places[o];
@@ -24,8 +25,7 @@ RowsGroup::RowsGroup(const Schedule& schedule, const Schedule::Step& step, int w
   whole = &*std::max_element(nests.begin(), nests.end(), [](const auto& a, const auto& b) {
     return a.axes.size() < b.axes.size();
   });
-  const std::vector<int>& loops =
-      step.parts[static_cast<std::size_t>(whole - nests.data())].loops;
+  const std::vector<int>& loops = step.parts[static_cast<std::size_t>(whole - nests.data())].loops;
   for (std::size_t a = 0; a < loops.size(); ++a)
     (loops[a] >= 0 && !whole->axes[a].reduced ? row_axes : axes).push_back(a);
   // What one nest alone reads comes from outside, also where it is what it writes.

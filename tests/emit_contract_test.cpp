@@ -7,7 +7,6 @@
 namespace ein::test {
 namespace {
 
-
 class EmitContractTest : public EmitTest {
  protected:
   /// Emits the alternative of this number, counted around, whose name begins so. Where there is

@@ -12,9 +12,9 @@
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
 #include "passes/contraction_order.hpp"
-#include "schedule/group_rows.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/trace.hpp"
+#include "schedule/group_rows.hpp"
 #include "support/emitted_cases.hpp"
 #include "support/nvrtc.hpp"
 

@@ -36,8 +36,7 @@ class NvrtcEmitTest : public NvrtcTextTest {
 // Every tile of contractions by tensor cores: nothing is spilled, shared memory suffices, and the
 // compiler does not put wgmma's products one after another.
 void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
-  const GpuTarget target{
-      .sm = number(), .accelerated = GetParam().back() == 'a', .tf32 = true};
+  const GpuTarget target{.sm = number(), .accelerated = GetParam().back() == 'a', .tf32 = true};
   std::string text = codegen::vocabulary();
   std::map<std::string, std::size_t> dynamic;  // shared memory by kernel
   const auto add_nest = [&](const LoopNest& nest) {

@@ -13,6 +13,7 @@
 #include "cuda/settings.hpp"
 #include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
+#include "schedule/choose_threads.hpp"
 #include "schedule/group_many.hpp"
 #include "schedule/group_rows.hpp"
 #include "tensor/fork.hpp"
@@ -42,6 +43,15 @@ class CudaBackend final : public engine::Backend {
   }
   std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
     return std::make_unique<Launches>(program, gpu());
+  }
+  std::string describe(const Program& program) const override {
+    std::string text;
+    for (std::size_t g = 0; g < program.groups.size(); ++g) {
+      if (program.groups[g].row_axes)
+        text += "schedule of group " + std::to_string(g) + ":\n" +
+                to_string(choose(program, program.groups[g], GpuTarget{}));
+    }
+    return text;
   }
   std::uint8_t settings() const override { return gpu::settings().tf32; }
   std::size_t alignment() const override { return 16; }

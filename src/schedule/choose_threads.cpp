@@ -91,8 +91,8 @@ class Layout {
   Threads of_reduction() {
     Threads threads = begin();
     if (threads.by_rows)
-      threads.lanes = std::clamp<std::int64_t>(power_of_two(elements_ / threads.width) / 4, 1,
-                                               threads.threads);
+      threads.lanes =
+          std::clamp<std::int64_t>(power_of_two(elements_ / threads.width) / 4, 1, threads.threads);
     threads.is_unrolled = of_lane(threads) <= target_.most_unrolled_alone;
     return threads;
   }
@@ -100,8 +100,8 @@ class Layout {
  private:
   Threads begin() {
     Threads threads{.threads = target_.threads, .run = target_.run_length};
-    threads.by_rows = count_ == 1 || step_along(rows_.axes, rows_.whole().axes.size()) <
-                                         step_along(0, rows_.axes);
+    threads.by_rows = count_ == 1 ||
+                      step_along(rows_.axes, rows_.whole().axes.size()) < step_along(0, rows_.axes);
     if (threads.by_rows) {
       threads.width = widest_pack();
       return threads;
@@ -165,8 +165,8 @@ Schedule::Step step_of(const Rows& rows, const Threads& threads) {
     for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
       const Operand& of = nest.operand(o);
       part.places.push_back({.buffer = of.buffer, .dtype = of.dtype, .offset = of.offset});
-      part.places.back().strides.assign(of.strides.begin(),
-                                        of.strides.begin() + static_cast<std::ptrdiff_t>(rows.axes));
+      part.places.back().strides.assign(
+          of.strides.begin(), of.strides.begin() + static_cast<std::ptrdiff_t>(rows.axes));
     }
     part.whole = nest;
     part.loops.assign(nest.axes.size(), -1);
@@ -255,8 +255,8 @@ Schedule::Step step_of_pieces(const LoopNest& nest, const Rows& rows, Threads th
 Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
   Schedule schedule;
   for (std::size_t o = 0; o <= reduction.inputs.size(); ++o)
-    schedule.buffers = std::max(schedule.buffers,
-                                static_cast<std::size_t>(reduction.operand(o).buffer) + 1);
+    schedule.buffers =
+        std::max(schedule.buffers, static_cast<std::size_t>(reduction.operand(o).buffer) + 1);
   LoopNest nest = with_rows(reduction);
   const auto rows_of = [](const LoopNest& one) {
     return Rows{std::span(&one, 1), row_axes_of(one), {0}};

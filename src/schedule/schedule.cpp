@@ -154,9 +154,7 @@ class Verifier {
     }
     require(!step.mask || std::max(step.mask->query, step.mask->key) < step.loops.size(),
             "a mask of loops that are not there");
-    if (const auto& threads = step.threads)
-      require(threads->lanes >= 1 && threads->threads % threads->lanes == 0 && threads->width >= 1,
-              "a block has whole units");
+    if (step.threads) check_threads(step);
     for (std::size_t s = 0; s < written_.size(); ++s) {
       if (schedule_.scratch[s].of_thread) written_[s] = false;  // a unit finds nothing there
     }
@@ -178,6 +176,33 @@ class Verifier {
         check_whole(step, part);
       else
         check_rows(step, part);
+    }
+  }
+
+  /// Lanes do not wait for each other: a value is read by the lane that made it, or it is a row's.
+  static void check_threads(const Step& step) {
+    const Schedule::Threads& threads = *step.threads;
+    require(threads.lanes >= 1 && threads.threads % threads.lanes == 0 && threads.width >= 1 &&
+                threads.run >= 1,
+            "a block has whole units");
+    for (std::size_t p = 0; p < step.parts.size(); ++p) {
+      const Schedule::Part& part = step.parts[p];
+      require(part.whole && part.loops.size() == part.whole->axes.size(),
+              "lanes walk nests of which each unit has a piece");
+      for (std::size_t i = 0; i < part.whole->inputs.size(); ++i) {
+        for (std::size_t before = 0; before < p; ++before) {
+          const Schedule::Part& maker = step.parts[before];
+          const Place &made = maker.places.back(), &read = part.places[i];
+          if (made.buffer != read.buffer) continue;
+          const std::vector<std::int64_t>&to = maker.whole->output.strides,
+                &from = part.whole->inputs[i].strides;
+          bool is_same = made.offset == read.offset && made.strides == read.strides;
+          for (std::size_t a = 0; a < std::max(to.size(), from.size()); ++a)
+            is_same &= (a < to.size() ? to[a] : 0) == (a < from.size() ? from[a] : 0);
+          require(is_same && !part.whole->inputs[i].is_indirect(),
+                  "a lane reads what another one makes");
+        }
+      }
     }
   }
 

@@ -112,7 +112,7 @@ struct Schedule {
     std::vector<int> loops{};  // of each axis of `whole`: the loop of which it has a piece, or -1;
                                // none where no axis has
     std::size_t inside = 0;    // so many of the step's serial loops, the first ones
-    Pieces pieces = Pieces::all;      // for which it is done
+    Pieces pieces = Pieces::all;  // for which it is done
   };
   /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
   /// points are left out.
@@ -125,10 +125,10 @@ struct Schedule {
   struct Threads {
     std::int64_t threads = 128;  // of a block
     std::int64_t lanes = 1;      // of a unit: a block has threads / lanes units
-    bool by_rows = true;         // neighbours are lanes of a unit; else they have neighbouring units
-    std::int64_t width = 1;      // elements along the last axis that a lane reads at once
-    bool is_unrolled = false;    // a lane has few elements, whose values may stay in registers
-    std::int64_t run = 32;       // values that a lane adds before their sum is added to its total
+    bool by_rows = true;       // neighbours are lanes of a unit; else they have neighbouring units
+    std::int64_t width = 1;    // elements along the last axis that a lane reads at once
+    bool is_unrolled = false;  // a lane has few elements, whose values may stay in registers
+    std::int64_t run = 32;     // values that a lane adds before their sum is added to its total
   };
   struct Step {
     std::vector<Loop> loops;

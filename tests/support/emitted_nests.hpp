@@ -152,8 +152,7 @@ inline std::vector<NamedProgram> programs_of_every_form(DType dtype) {
 }
 
 /// The kernels of a program, whose names end with `suffix` and the number of their nest.
-inline std::vector<codegen::KernelSource> emitted(const Program& program,
-                                                  const GpuTarget& target,
+inline std::vector<codegen::KernelSource> emitted(const Program& program, const GpuTarget& target,
                                                   const std::string& suffix = "") {
   std::vector<codegen::KernelSource> kernels;
   for (std::size_t n = 0; n < program.nests.size(); ++n) {
