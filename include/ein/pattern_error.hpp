@@ -91,127 +91,13 @@ constexpr Place place_of(const grammar::Mistake& mistake, std::string_view text)
 
 /// Calls the function named after the mistake, if there is one.
 constexpr void stop_at(const grammar::Mistake& mistake, Place at) {
-  using C = grammar::Complaint;
-  switch (mistake.complaint) {
-    case C::none:
-      return;
-    case C::pattern_is_too_long:
-      return pattern_is_too_long(at);
-    case C::unexpected_character:
-      return unexpected_character(at);
-    case C::text_is_not_utf8:
-      return text_is_not_utf8(at);
-    case C::axis_name_begins_with_a_digit:
-      return axis_name_begins_with_a_digit(at);
-    case C::axis_name_begins_or_ends_with_underscore:
-      return axis_name_begins_or_ends_with_underscore(at);
-    case C::ellipsis_is_not_three_dots:
-      return ellipsis_is_not_three_dots(at);
-    case C::words_touch:
-      return words_touch(at);
-    case C::number_is_zero:
-      return number_is_zero(at);
-    case C::number_is_too_large:
-      return number_is_too_large(at);
-    case C::parenthesis_is_not_closed:
-      return parenthesis_is_not_closed(at);
-    case C::parenthesis_closes_nothing:
-      return parenthesis_closes_nothing(at);
-    case C::groups_are_nested_too_deeply:
-      return groups_are_nested_too_deeply(at);
-    case C::bracket_is_not_closed:
-      return bracket_is_not_closed(at);
-    case C::bracket_closes_nothing:
-      return bracket_closes_nothing(at);
-    case C::brackets_are_empty:
-      return brackets_are_empty(at);
-    case C::brackets_are_nested:
-      return brackets_are_nested(at);
-    case C::brackets_are_inside_a_group:
-      return brackets_are_inside_a_group(at);
-    case C::group_is_inside_brackets:
-      return group_is_inside_brackets(at);
-    case C::arrow_is_malformed:
-      return arrow_is_malformed(at);
-    case C::arrow_is_repeated:
-      return arrow_is_repeated(at);
-    case C::comma_after_the_arrow:
-      return comma_after_the_arrow(at);
-    case C::arrow_is_missing:
-      return arrow_is_missing(at);
-    case C::arrow_is_not_wanted:
-      return arrow_is_not_wanted(at);
-    case C::number_of_operands_differs:
-      return number_of_operands_differs(at);
-    case C::unnamed_axis_is_not_allowed:
-      return unnamed_axis_is_not_allowed(at);
-    case C::packed_axes_are_not_allowed:
-      return packed_axes_are_not_allowed(at);
-    case C::packed_axes_are_missing:
-      return packed_axes_are_missing(at);
-    case C::packed_axes_are_repeated:
-      return packed_axes_are_repeated(at);
-    case C::group_is_not_allowed:
-      return group_is_not_allowed(at);
-    case C::number_is_not_allowed:
-      return number_is_not_allowed(at);
-    case C::ellipsis_is_not_allowed:
-      return ellipsis_is_not_allowed(at);
-    case C::brackets_are_not_allowed:
-      return brackets_are_not_allowed(at);
-    case C::brackets_are_missing:
-      return brackets_are_missing(at);
-    case C::one_axis_in_brackets_is_wanted:
-      return one_axis_in_brackets_is_wanted(at);
-    case C::ellipsis_is_repeated:
-      return ellipsis_is_repeated(at);
-    case C::ellipsis_is_inside_a_group_of_an_input:
-      return ellipsis_is_inside_a_group_of_an_input(at);
-    case C::ellipsis_of_the_output_is_in_no_input:
-      return ellipsis_of_the_output_is_in_no_input(at);
-    case C::ellipsis_of_the_input_is_lost:
-      return ellipsis_of_the_input_is_lost(at);
-    case C::axis_is_repeated:
-      return axis_is_repeated(at);
-    case C::axis_of_the_output_is_in_no_input:
-      return axis_of_the_output_is_in_no_input(at);
-    case C::axis_names_are_glued:
-      return axis_names_are_glued(at);
-    case C::axis_of_the_input_is_lost:
-      return axis_of_the_input_is_lost(at);
-    case C::anonymous_axis_of_the_input_is_lost:
-      return anonymous_axis_of_the_input_is_lost(at);
-    case C::anonymous_axis_of_the_output_is_in_no_input:
-      return anonymous_axis_of_the_output_is_in_no_input(at);
-    case C::axis_in_brackets_is_elsewhere:
-      return axis_in_brackets_is_elsewhere(at);
-    case C::axis_size_is_not_of_the_pattern:
-      return axis_size_is_not_of_the_pattern(at);
-    case C::axis_size_is_given_twice:
-      return axis_size_is_given_twice(at);
-    case C::axis_size_is_missing:
-      return axis_size_is_missing(at);
-    case C::group_has_more_than_one_unknown_size:
-      return group_has_more_than_one_unknown_size(at);
-    case C::type_is_malformed:
-      return type_is_malformed(at);
-    case C::operand_has_another_rank_than_the_pattern:
-      return operand_has_another_rank_than_the_pattern(at);
-    case C::axis_has_two_sizes:
-      return axis_has_two_sizes(at);
-    case C::axis_has_two_types:
-      return axis_has_two_types(at);
-    case C::axis_is_not_of_size_one:
-      return axis_is_not_of_size_one(at);
-    case C::group_has_another_size_than_its_axes:
-      return group_has_another_size_than_its_axes(at);
-    case C::group_cannot_be_split_evenly:
-      return group_cannot_be_split_evenly(at);
-    case C::operands_have_different_dtypes:
-      return operands_have_different_dtypes(at);
-    case C::reduction_wants_a_floating_point_dtype:
-      return reduction_wants_a_floating_point_dtype(at);
-  }
+  if (!mistake) return;
+  constexpr void (*functions[])(Place) = {
+#define EIN_FUNCTION(name) name,
+      EIN_FOR_EACH_COMPLAINT(EIN_FUNCTION)
+#undef EIN_FUNCTION
+  };
+  functions[static_cast<std::size_t>(mistake.complaint) - 1](at);
 }
 
 }  // namespace pattern_error
