@@ -25,27 +25,9 @@ std::string missing_features() {
     std::string_view name;
     bool is_here;
   } known[] = {
-#define EIN_FEATURE(name) {name, __builtin_cpu_supports(name) != 0}
-      EIN_FEATURE("avx"),
-      EIN_FEATURE("avx2"),
-      EIN_FEATURE("fma"),
-      EIN_FEATURE("bmi"),
-      EIN_FEATURE("bmi2"),
-      EIN_FEATURE("popcnt"),
-      EIN_FEATURE("sse4.2"),
-      EIN_FEATURE("avx512f"),
-      EIN_FEATURE("avx512cd"),
-      EIN_FEATURE("avx512bw"),
-      EIN_FEATURE("avx512dq"),
-      EIN_FEATURE("avx512vl"),
-      EIN_FEATURE("avx512vbmi"),
-      EIN_FEATURE("avx512vbmi2"),
-      EIN_FEATURE("avx512vnni"),
-      EIN_FEATURE("avx512bitalg"),
-      EIN_FEATURE("avx512vpopcntdq"),
-      EIN_FEATURE("avx512bf16"),
-      EIN_FEATURE("gfni")};
-#undef EIN_FEATURE
+#define EIN_FEATURE(macro, name) {name, __builtin_cpu_supports(name) != 0},
+#include "tensor/kernel_features.hpp"
+  };
   for (const char* const* feature = kernel_features; *feature; ++feature) {
     for (const auto& [name, is_here] : known) {
       if (name == *feature && !is_here) missing += (missing.empty() ? "" : " ") + std::string(name);

@@ -7,8 +7,8 @@ namespace ein::host {
 /// Code that is compiled for any processor of the architecture calls it before it calls a kernel.
 void require_processor();
 
-/// The features that the kernels were compiled for, by the compiler's names, and a null pointer. A
-/// constant among the kernels: it takes no code to read it.
+/// The features that the kernels were compiled for, by the compiler's names, and a null pointer;
+/// empty texts for the others. A constant among the kernels: it takes no code to read it.
 extern const char* const kernel_features[];
 
 }  // namespace ein::host

@@ -1,0 +1,22 @@
+// The instructions that kernels may be compiled for, by the compilers' macros and names. Of the
+// macros those that name vector instructions: who has them has the others of their time.
+EIN_FEATURE(__AVX__, "avx")
+EIN_FEATURE(__AVX2__, "avx2")
+EIN_FEATURE(__FMA__, "fma")
+EIN_FEATURE(__BMI__, "bmi")
+EIN_FEATURE(__BMI2__, "bmi2")
+EIN_FEATURE(__POPCNT__, "popcnt")
+EIN_FEATURE(__SSE4_2__, "sse4.2")
+EIN_FEATURE(__AVX512F__, "avx512f")
+EIN_FEATURE(__AVX512CD__, "avx512cd")
+EIN_FEATURE(__AVX512BW__, "avx512bw")
+EIN_FEATURE(__AVX512DQ__, "avx512dq")
+EIN_FEATURE(__AVX512VL__, "avx512vl")
+EIN_FEATURE(__AVX512VBMI__, "avx512vbmi")
+EIN_FEATURE(__AVX512VBMI2__, "avx512vbmi2")
+EIN_FEATURE(__AVX512VNNI__, "avx512vnni")
+EIN_FEATURE(__AVX512BITALG__, "avx512bitalg")
+EIN_FEATURE(__AVX512VPOPCNTDQ__, "avx512vpopcntdq")
+EIN_FEATURE(__AVX512BF16__, "avx512bf16")
+EIN_FEATURE(__GFNI__, "gfni")
+#undef EIN_FEATURE
