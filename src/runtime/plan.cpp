@@ -223,9 +223,8 @@ struct Entry {
 /// All plans of the process, by hash.
 class PlanCache {
  public:
-  PlanCache();
   std::shared_ptr<const Plan> find(std::uint64_t hash, std::span<const std::int64_t> words) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex);
     const auto [begin, end] = entries_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
       if (it->second.holds(words)) return it->second.plan;
@@ -234,27 +233,20 @@ class PlanCache {
   }
   void keep(std::uint64_t hash, Entry entry) {
     Entries old;  // let go of without the lock
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex);
     if (entries_.size() >= most_plans) old.swap(entries_);
     entries_.emplace(hash, std::move(entry));
   }
 
+  std::mutex mutex;  // no shared_mutex: its owner's thread has another number in a child of fork()
+
  private:
   using Entries = std::unordered_multimap<std::uint64_t, Entry>;
   static constexpr std::size_t most_plans = 4096;
-  std::mutex mutex_;  // no shared_mutex: its owner's thread has another number in a child of fork()
   Entries entries_;
 };
 
-PlanCache& plan_cache() {
-  return made_once([] { return PlanCache(); });
-}
-
-PlanCache::PlanCache() {
-  hold_in_fork(
-      StaticLock::plan_cache, [] { plan_cache().mutex_.lock(); },
-      [] { plan_cache().mutex_.unlock(); });
-}
+PlanCache& plan_cache() { return made_once_with_lock<PlanCache, StaticLock::plan_cache>(); }
 
 /// The plans that this thread used last, found without a lock.
 Entry& recent_entry(std::uint64_t hash) {

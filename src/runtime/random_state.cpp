@@ -10,19 +10,10 @@ namespace ein {
 namespace {
 
 struct SharedState {
-  SharedState();
-
   std::mutex mutex;
   RandomState value;
 };
-SharedState& shared_state() {
-  return made_once([] { return SharedState(); });
-}
-SharedState::SharedState() {
-  hold_in_fork(
-      StaticLock::random_state, [] { shared_state().mutex.lock(); },
-      [] { shared_state().mutex.unlock(); });
-}
+SharedState& shared_state() { return made_once_with_lock<SharedState, StaticLock::random_state>(); }
 
 thread_local engine::RandomPlace* replayed = nullptr;
 

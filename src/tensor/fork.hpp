@@ -60,8 +60,19 @@ std::invoke_result_t<Make>& made_once(const Make& make) {
 /// Locks of static objects, under which nothing waits and no NoFork is taken, so that fork() takes
 /// them itself. In the order in which it does: a thread that holds one takes only later ones.
 enum class StaticLock { plan_cache, random_state, machine_code, host_memory };
-/// Called when the lock is made. `take` and `give` lock and unlock it.
+/// `take` and `give` lock and unlock it.
 void hold_in_fork(StaticLock which, void (*take)(), void (*give)());
+
+/// The one T, made as made_once() does; fork() holds its member `mutex`.
+template <class T, StaticLock which>
+T& made_once_with_lock() {
+  return made_once([] {
+    hold_in_fork(
+        which, [] { made_once_with_lock<T, which>().mutex.lock(); },
+        [] { made_once_with_lock<T, which>().mutex.unlock(); });
+    return T();
+  });
+}
 
 /// A mutex under which a caller's own code runs, so that fork() cannot wait for it. In a child, one
 /// that another thread held is free.

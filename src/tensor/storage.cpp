@@ -1,4 +1,5 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -19,18 +20,21 @@ HostMemory& host_memory() {
   return memory;
 }
 
+double physical_memory() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
 namespace {
 
 /// Blocks given back are kept by size class, four classes to each doubling, because fresh memory
 /// from the system costs a page fault per 4 KiB. Sanitizers see every allocation instead.
 class BlockCache {
  public:
-  BlockCache();
-
   std::byte* take(std::size_t bytes) {
     const std::size_t index = size_class::of(bytes);
     {
-      const std::lock_guard lock(lock_);
+      const std::lock_guard lock(mutex);
       std::vector<std::byte*>& blocks = free_[index];
       if (!blocks.empty()) {
         std::byte* block = blocks.back();
@@ -65,7 +69,7 @@ class BlockCache {
   void drop_all() {
     std::array<std::vector<std::byte*>, size_class::count> unused;
     {
-      const std::lock_guard lock(lock_);
+      const std::lock_guard lock(mutex);
       unused.swap(free_);
       host_memory().reserved.remove(cached_);
       cached_ = 0;
@@ -75,11 +79,13 @@ class BlockCache {
     }
   }
 
+  SpinLock mutex;
+
  private:
   /// False where there is no room.
   bool keep(std::byte* block, std::size_t index) {
     const std::size_t size = size_class::bytes(index);
-    const std::lock_guard lock(lock_);
+    const std::lock_guard lock(mutex);
     if (cached_ + size > most_cached) return false;
     cached_ += size;
     free_[index].push_back(block);
@@ -107,20 +113,11 @@ class BlockCache {
 #endif
   static constexpr std::size_t most_cached = std::size_t{1} << 30;
 
-  SpinLock lock_;
   std::array<std::vector<std::byte*>, size_class::count> free_;
   std::size_t cached_ = 0;
 };
 
-BlockCache& block_cache() {
-  return made_once([] { return BlockCache(); });
-}
-
-BlockCache::BlockCache() {
-  hold_in_fork(
-      StaticLock::host_memory, [] { block_cache().lock_.lock(); },
-      [] { block_cache().lock_.unlock(); });
-}
+BlockCache& block_cache() { return made_once_with_lock<BlockCache, StaticLock::host_memory>(); }
 
 }  // namespace
 
