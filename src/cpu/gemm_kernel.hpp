@@ -20,14 +20,8 @@ inline constexpr int vector_bytes = 16, vector_registers = 16;
 #endif
 
 template <class T>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-  typedef float type __attribute__((vector_size(vector_bytes)));
-};
-template <>
-struct VectorOf<double> {
-  typedef double type __attribute__((vector_size(vector_bytes)));
+struct VectorOf {
+  typedef T type __attribute__((vector_size(vector_bytes)));
 };
 template <class T>
 using Vector = typename VectorOf<T>::type;

@@ -9,7 +9,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -28,6 +27,8 @@
 #include "cpu/measure.hpp"
 #include "cpu/parallel.hpp"
 #include "io/file.hpp"
+#include "io/xxh64.hpp"
+#include "tensor/memory_count.hpp"
 
 namespace ein {
 namespace {
@@ -48,14 +49,8 @@ constexpr bool has_fma = false;
 constexpr int measurement_version = 2;
 
 template <class T>
-struct VectorOf;
-template <>
-struct VectorOf<float> {
-  typedef float Type __attribute__((vector_size(vector_bytes)));
-};
-template <>
-struct VectorOf<double> {
-  typedef double Type __attribute__((vector_size(vector_bytes)));
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(vector_bytes)));
 };
 
 /// More than latency times units of any processor (4 · 2 or 5 · 2), and few enough for 16
@@ -148,11 +143,6 @@ std::uint64_t checksum(const std::byte* from, std::size_t bytes) {
   return sum;
 }
 
-double physical_memory() {
-  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
-
 /// Twice the largest cache, for each of two arrays, but little of the memory.
 std::size_t array_bytes() {
   const double cache = static_cast<double>(::sysconf(_SC_LEVEL3_CACHE_SIZE));
@@ -219,16 +209,17 @@ std::string processor_model() {
 
 // --- the file ---
 
-std::uint64_t fnv1a(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 std::string digits(double value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
+
+/// The rates, as lines of the file name them.
+constexpr std::pair<std::string_view, double CpuLimits::*> rates[] = {{"f32 ", &CpuLimits::f32},
+                                                                      {"f64 ", &CpuLimits::f64},
+                                                                      {"bf16 ", &CpuLimits::bf16},
+                                                                      {"read ", &CpuLimits::read},
+                                                                      {"copy ", &CpuLimits::copy}};
 
 /// What must be the same for a measurement to hold.
 std::string key_of(const std::string& model, int threads) {
@@ -240,10 +231,9 @@ std::string key_of(const std::string& model, int threads) {
 }  // namespace
 
 std::string host::limits_text(const CpuLimits& limits) {
-  std::string text = key_of(limits.model, limits.threads) + "f32 " + digits(limits.f32) + "\nf64 " +
-                     digits(limits.f64) + "\nbf16 " + digits(limits.bf16) + "\nread " +
-                     digits(limits.read) + "\ncopy " + digits(limits.copy) + "\n";
-  return text + "sum " + std::to_string(fnv1a(text)) + "\n";
+  std::string text = key_of(limits.model, limits.threads);
+  for (const auto& [name, rate] : rates) text += std::string(name) + digits(limits.*rate) + "\n";
+  return text + "sum " + io::hex(io::xxh64(text)) + "\n";
 }
 
 namespace {
@@ -265,10 +255,8 @@ bool host::read_limits(std::string_view text, CpuLimits& limits) {
   const std::string key = key_of(limits.model, limits.threads);
   if (!text.starts_with(key)) return false;
   std::string_view rest = text.substr(key.size());
-  if (!take(rest, "f32 ", limits.f32) || !take(rest, "f64 ", limits.f64) ||
-      !take(rest, "bf16 ", limits.bf16) || !take(rest, "read ", limits.read) ||
-      !take(rest, "copy ", limits.copy)) {
-    return false;
+  for (const auto& [name, rate] : rates) {
+    if (!take(rest, name, limits.*rate)) return false;
   }
   return text == limits_text(limits);
 }
@@ -277,16 +265,8 @@ namespace {
 
 /// The user's own directory for what ein keeps, made if need be; empty if there can be none.
 std::string private_directory() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string path;
-  if (cache && cache[0] == '/') {
-    path = cache;
-  } else if (home && home[0] == '/') {
-    path = std::string(home) + "/.cache";
-  } else {
-    return "";
-  }
+  std::string path = io::user_cache();
+  if (path.empty()) return "";
   ::mkdir(path.c_str(), 0700);
   path += "/ein";
   ::mkdir(path.c_str(), 0700);
@@ -300,9 +280,7 @@ bool load(const std::string& path, CpuLimits& limits) {
   try {
     const io::InputFile file("measured_cpu", path);
     if (file.size() > 4096) return false;
-    std::string text(file.size(), '\0');
-    file.read(0, text.data(), text.size());
-    return host::read_limits(text, limits);
+    return host::read_limits(file.read(), limits);
   } catch (const Error&) {
     return false;
   }
@@ -310,10 +288,7 @@ bool load(const std::string& path, CpuLimits& limits) {
 
 void save(const std::string& path, const CpuLimits& limits) {
   try {
-    const std::string text = host::limits_text(limits);
-    io::ReplacementFile file("measured_cpu", path);
-    file.write(text.data(), text.size());
-    file.commit();
+    io::replace_file("measured_cpu", path, host::limits_text(limits));
   } catch (const Error&) {
     // The measurement holds all the same; the next process makes its own.
   }
@@ -339,9 +314,8 @@ Hardware host::measured_cpu(CpuLimits (*measure)()) {
   limits.model = processor_model();
   limits.threads = num_threads();
   const std::string directory = private_directory();
-  char name[64] = "";
-  std::snprintf(name, sizeof name, "/cpu-%016llx.txt",
-                static_cast<unsigned long long>(fnv1a(key_of(limits.model, limits.threads))));
+  const std::string name =
+      "/cpu-" + io::hex(io::xxh64(key_of(limits.model, limits.threads))) + ".txt";
   if (directory.empty() || !load(directory + name, limits)) {
     CpuLimits found = measure();
     found.model = limits.model;

@@ -66,11 +66,7 @@ std::string key_of(const Source& source) {
 }
 
 std::string file_name(std::string_view key) {
-  io::Xxh64 hash;
-  hash.update(key.data(), key.size());
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash.digest()));
-  return digits + std::string(suffix);
+  return io::hex(io::xxh64(key)) + std::string(suffix);
 }
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -132,17 +128,10 @@ CubinCache::CubinCache(std::string directory, std::uint64_t max_bytes)
 }
 
 std::optional<CubinCache> CubinCache::of_user() {
-  const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
-  std::string directory;
-  if (cache.starts_with('/')) {
-    directory = cache + "/ein/cubin";
-  } else if (home.starts_with('/')) {
-    directory = home + "/.cache/ein/cubin";
-  } else {
-    return std::nullopt;
-  }
+  const std::string cache = io::user_cache();
+  if (cache.empty()) return std::nullopt;
   try {
-    return CubinCache(directory);
+    return CubinCache(cache + "/ein/cubin");
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -162,9 +151,7 @@ std::optional<Cubin> CubinCache::find(const Source& source) const {
   try {
     const io::InputFile file(caller, path);
     if (file.size() > largest_entry) return std::nullopt;
-    std::string bytes(file.size(), '\0');
-    file.read(0, bytes.data(), bytes.size());
-    std::optional<Cubin> cubin = entry_of(bytes, key);
+    std::optional<Cubin> cubin = entry_of(file.read(), key);
     if (!cubin) return std::nullopt;
     ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used just now
     return cubin;
@@ -178,9 +165,7 @@ void CubinCache::put(const Source& source, const Cubin& cubin) const {
   const std::string key = key_of(source);
   const std::string bytes = entry_bytes(key, cubin);
   if (bytes.size() > std::min(largest_entry, max_bytes_)) return;
-  io::ReplacementFile file(caller, directory_ + "/" + file_name(key));
-  file.write(bytes.data(), bytes.size());
-  file.commit();
+  io::replace_file(caller, directory_ + "/" + file_name(key), bytes);
   remove_oldest();
 }
 

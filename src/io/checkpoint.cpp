@@ -79,10 +79,7 @@ io::ManifestEntry write_tensors(const std::string& directory, const std::string&
 }
 
 void write_manifest(const std::string& directory, const io::Manifest& manifest) {
-  io::ReplacementFile file("save_checkpoint", join(directory, io::manifest_name));
-  const std::string text = io::to_json(manifest);
-  file.write(text.data(), text.size());
-  file.commit();
+  io::replace_file("save_checkpoint", join(directory, io::manifest_name), io::to_json(manifest));
 }
 
 void verify(const io::InputFile& file, const io::ManifestEntry& entry) {

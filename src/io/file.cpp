@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -43,6 +44,12 @@ bool lock_own(int fd) {
 
 void fail(std::string_view caller, const std::string& path, const std::string& what) {
   throw Error(ErrorKind::file, std::string(caller) + ": \"" + path + "\" " + what);
+}
+
+std::string user_cache() {
+  const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
+  if (cache && cache[0] == '/') return cache;
+  return home && home[0] == '/' ? std::string(home) + "/.cache" : "";
 }
 
 std::string in_quotes(std::string_view bytes) {
@@ -90,6 +97,12 @@ void InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
     offset += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::size_t>(got);
   }
+}
+
+std::string InputFile::read(std::uint64_t offset, std::size_t bytes) const {
+  std::string text(bytes, '\0');
+  read(offset, text.data(), bytes);
+  return text;
 }
 
 std::shared_ptr<std::byte> InputFile::map() const {
@@ -170,6 +183,12 @@ void ReplacementFile::commit() {
   if (::fsync(directory_.get()) != 0 && errno != EINVAL) {
     fail("was replaced, but a power failure may undo it; its directory: " + reason(errno));
   }
+}
+
+void replace_file(std::string caller, const std::string& path, std::string_view bytes) {
+  ReplacementFile file(std::move(caller), path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
 }
 
 void remove_abandoned_files(const std::string& directory) {

@@ -12,6 +12,10 @@ namespace ein::io {
 /// Throws an Error of kind `file`: "caller: "path" what".
 [[noreturn]] void fail(std::string_view caller, const std::string& path, const std::string& what);
 
+/// Where programs keep what they can make again: $XDG_CACHE_HOME or ~/.cache; empty if there is no
+/// such place.
+std::string user_cache();
+
 /// Bytes from a file as an error message may show them: in quotes, printable, the first forty.
 std::string in_quotes(std::string_view bytes);
 
@@ -45,6 +49,9 @@ class InputFile {
   std::uint64_t size() const { return size_; }
   /// Reads exactly `bytes` from `offset` on; an error when the file ends before.
   void read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  /// The same as a text; all of the file.
+  std::string read(std::uint64_t offset, std::size_t bytes) const;
+  std::string read() const { return read(0, size_); }
   /// All of the file, which must not be empty, as read-only memory.
   std::shared_ptr<std::byte> map() const;
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
@@ -77,6 +84,9 @@ class ReplacementFile {
   std::string caller_, path_, name_, temporary_;
   Descriptor directory_, fd_;
 };
+
+/// Replaces the file at `path` by these bytes.
+void replace_file(std::string caller, const std::string& path, std::string_view bytes);
 
 /// Removes the temporary files in `directory` whose ReplacementFile is gone, because its process
 /// died.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/file.hpp"
+#include "io/xxh64.hpp"
 
 namespace ein::io {
 namespace {
@@ -29,12 +30,6 @@ bool is_checkpoint_name(std::string_view name) {
   name.remove_suffix(std::min(suffix.size(), name.size()));
   const std::size_t dash = name.find('-');
   return is_number(name.substr(0, dash)) && (dash == name.npos || is_number(name.substr(dash + 1)));
-}
-
-std::string to_hex(std::uint64_t value) {
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[value >> shift & 15];
-  return digits;
 }
 
 class Reader {
@@ -134,9 +129,7 @@ Manifest read_manifest(const std::string& caller, const std::string& directory) 
   const InputFile file(caller, path.string());
   if (file.size() > longest_manifest)
     file.fail("is damaged: it has " + std::to_string(file.size()) + " bytes");
-  std::string text(file.size(), '\0');
-  file.read(0, text.data(), text.size());
-  return parse_manifest(text, caller, file.path());
+  return parse_manifest(file.read(), caller, file.path());
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& caller, const std::string& path) {
@@ -149,7 +142,7 @@ std::string to_json(const Manifest& manifest) {
     root["checkpoints"].push_back({{"file", entry.file},
                                    {"step", entry.step},
                                    {"size", entry.size},
-                                   {"xxh64", to_hex(entry.checksum)}});
+                                   {"xxh64", hex(entry.checksum)}});
   }
   return root.dump(2) + '\n';
 }

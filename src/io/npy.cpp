@@ -8,6 +8,7 @@
 
 #include <ein/error.hpp>
 
+#include "io/elements.hpp"
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
 
@@ -53,9 +54,7 @@ Preamble read_preamble(const io::InputFile& file) {
     file.fail("is cut off: its header has " + std::to_string(length) + " bytes, the file " +
               std::to_string(file.size()));
   }
-  std::string text(length, '\0');
-  file.read(prefix_size, text.data(), length);
-  return {io::parse_npy_header(text, file.path()), prefix_size + length};
+  return {io::parse_npy_header(file.read(prefix_size, length), file.path()), prefix_size + length};
 }
 
 /// Bytes of the elements that the header announces, which are what the rest of the file is.
@@ -107,19 +106,6 @@ Strides column_major_strides(const Shape& shape) {
   return strides;
 }
 
-std::shared_ptr<Storage> read_elements(const io::InputFile& file, const Preamble& preamble,
-                                       std::size_t bytes) {
-  const io::NpyHeader& header = preamble.header;
-  auto storage = Storage::allocate(bytes);
-  file.read(preamble.data_begin, storage->data(), bytes);
-  if (header.swapped) swap_elements(storage->data(), bytes, size_of(header.dtype));
-  if (header.dtype == DType::boolean) {
-    std::transform(storage->data(), storage->data() + bytes, storage->data(),
-                   [](std::byte b) { return std::byte{b != std::byte{0}}; });
-  }
-  return storage;
-}
-
 }  // namespace
 
 Tensor load_npy(const std::string& path, NpyOptions options) {
@@ -128,16 +114,9 @@ Tensor load_npy(const std::string& path, NpyOptions options) {
   io::NpyHeader& header = preamble.header;
   const std::size_t bytes = checked_data_bytes(file, preamble);
 
-  // A mapped bool could become a byte that is no bool.
-  const bool mappable = !header.swapped && header.dtype != DType::boolean &&
-                        preamble.data_begin % size_of(header.dtype) == 0;
-  std::shared_ptr<Storage> storage;
-  if (options.mmap && mappable) {
-    const std::shared_ptr<std::byte> mapping = file.map();
-    storage = Storage::wrap(mapping.get() + preamble.data_begin, bytes, mapping, true);
-  } else {
-    storage = read_elements(file, preamble, bytes);
-  }
+  const std::shared_ptr<std::byte> mapping = options.mmap && !header.swapped ? file.map() : nullptr;
+  auto storage = io::read_elements(file, mapping, preamble.data_begin, bytes, header.dtype);
+  if (header.swapped) swap_elements(storage->data(), bytes, size_of(header.dtype));
   Strides strides =
       header.fortran_order ? column_major_strides(header.shape) : contiguous_strides(header.shape);
   return Tensor(std::move(storage), header.dtype, std::move(header.shape), std::move(strides));

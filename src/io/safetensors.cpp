@@ -1,7 +1,6 @@
 #include <ein/safetensors.hpp>
 
-#include <algorithm>
-
+#include "io/elements.hpp"
 #include "io/file.hpp"
 #include "io/safetensors_header.hpp"
 
@@ -13,20 +12,8 @@ Safetensors io::load_safetensors(const InputFile& file, bool mmap) {
   loaded.metadata = std::move(header.metadata);
   const std::shared_ptr<std::byte> mapping = mmap ? file.map() : nullptr;
   for (auto& [name, entry] : header.tensors) {
-    const std::uint64_t begin = header.data_begin + entry.begin;
-    const std::size_t bytes = entry.end - entry.begin;
-    std::shared_ptr<Storage> storage;
-    // A mapped bool could become a byte that is no bool.
-    if (mapping && entry.dtype != DType::boolean && begin % size_of(entry.dtype) == 0) {
-      storage = Storage::wrap(mapping.get() + begin, bytes, mapping, true);
-    } else {
-      storage = Storage::allocate(bytes);
-      file.read(begin, storage->data(), bytes);
-    }
-    if (entry.dtype == DType::boolean) {
-      std::transform(storage->data(), storage->data() + bytes, storage->data(),
-                     [](std::byte b) { return std::byte{b != std::byte{0}}; });
-    }
+    auto storage = read_elements(file, mapping, header.data_begin + entry.begin,
+                                 entry.end - entry.begin, entry.dtype);
     Strides strides = contiguous_strides(entry.shape);
     loaded.tensors.emplace_hint(
         loaded.tensors.end(), name,

@@ -236,8 +236,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file) {
     file.fail("is cut off: its header has " + std::to_string(length) + " bytes, the file " +
               std::to_string(file.size()));
   }
-  std::string text(length, '\0');
-  file.read(prefix, text.data(), length);
+  const std::string text = file.read(prefix, length);
   // The parser takes a byte order mark, blanks before the object, and a NUL byte as the end.
   if (!text.starts_with('{'))
     file.fail("is no .safetensors file: its header does not begin with '{'");

@@ -72,4 +72,10 @@ std::uint64_t Xxh64::digest() const {
   return hash ^ hash >> 32;
 }
 
+std::string hex(std::uint64_t checksum) {
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[checksum >> shift & 15];
+  return digits;
+}
+
 }  // namespace ein::io

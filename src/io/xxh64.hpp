@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace ein::io {
 
@@ -24,5 +26,14 @@ class Xxh64 {
   std::array<unsigned char, stripe> pending_{};  // the first length_ % stripe are in use
   std::uint64_t length_ = 0;
 };
+
+inline std::uint64_t xxh64(std::string_view bytes) {
+  Xxh64 hash;
+  hash.update(bytes.data(), bytes.size());
+  return hash.digest();
+}
+
+/// As 16 hexadecimal digits.
+std::string hex(std::uint64_t checksum);
 
 }  // namespace ein::io

@@ -33,10 +33,7 @@ bool is_drawn(double loss) { return std::abs(loss) <= std::numeric_limits<float>
 std::string read_if_there(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return "";
-  const io::InputFile file("train", path);
-  std::string text(file.size(), '\0');
-  file.read(0, text.data(), text.size());
-  return text;
+  return io::InputFile("train", path).read();
 }
 
 }  // namespace
@@ -64,9 +61,7 @@ Log::Log(const std::string& directory, std::int64_t first_step) : directory_(dir
   io::remove_abandoned_files(directory);
   std::string kept;
   if (first_step > 0) kept = read_log(read_if_there(directory + "/log.jsonl"), first_step, losses_);
-  io::ReplacementFile file("train", directory + "/log.jsonl");
-  file.write(kept.data(), kept.size());
-  file.commit();
+  io::replace_file("train", directory + "/log.jsonl", kept);
 }
 
 void Log::write(const std::string& line) {
@@ -94,10 +89,7 @@ void Log::evaluated(const TrainProgress& p) {
              ? ", \"whole_val_loss\": " + formatted("%.9g", *p.whole_validation_loss)
              : "") +
         "}\n");
-  const std::string svg = picture(losses_);
-  io::ReplacementFile file("train", directory_ + "/loss.svg");
-  file.write(svg.data(), svg.size());
-  file.commit();
+  io::replace_file("train", directory_ + "/loss.svg", picture(losses_));
 }
 
 std::string picture(const Losses& losses) {

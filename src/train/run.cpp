@@ -1,13 +1,12 @@
 #include "train/run.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
 #include "io/file.hpp"
+#include "tensor/memory_count.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {
@@ -16,9 +15,7 @@ namespace {
 std::string read_text(const std::string& path) {
   const io::InputFile file("train", path);
   if (file.size() == 0) file.fail("is empty");
-  std::string text(file.size(), '\0');
-  file.read(0, text.data(), text.size());
-  return text;
+  return file.read();
 }
 
 }  // namespace
@@ -105,8 +102,7 @@ void Run::require_memory() const {
                rows = static_cast<double>(tokenizer_->vocabulary_size() + options_.block_size);
   constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
   const double bytes = kept * (rows * width + layers * 12 * width * width);
-  const double memory =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  const double memory = physical_memory();
   if (bytes <= memory) return;
   char text[128];
   std::snprintf(text, sizeof text,
