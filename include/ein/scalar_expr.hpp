@@ -64,6 +64,12 @@ struct ScalarStep {
   std::uint64_t stream = 0;
   bool of_run =
       false;  // uniform, normal: the seed is the run's, and the stream counts from the run's
+  /// What was at position p is at places[p] now.
+  void move_arguments(const std::vector<int>& places) {
+    for (int& arg : args) {
+      if (arg >= 0) arg = places[static_cast<std::size_t>(arg)];
+    }
+  }
   /// Constants are equal if their bits are: 0.0 is not -0.0, and NaN is NaN.
   friend bool operator==(const ScalarStep& a, const ScalarStep& b) {
     return a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] &&
@@ -110,7 +116,8 @@ class Ex {
   friend Ex operator/(const Ex& a, const Ex& b) { return apply(ScalarOp::div, a, b); }
 
  private:
-  Ex() = default;
+  explicit Ex(const ScalarStep& step) { expr_.steps.push_back(step); }
+  explicit Ex(ScalarExpr expr) : expr_(std::move(expr)) {}
   ScalarExpr expr_;
 };
 

@@ -67,9 +67,7 @@ struct Expression {
   explicit Expression(const ScalarExpr& expr) {
     std::vector<int> place;
     for (ScalarStep step : expr.steps) {
-      for (int& arg : step.args) {
-        if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
-      }
+      step.move_arguments(place);
       const auto found = std::find(steps.begin(), steps.end(), step);
       place.push_back(static_cast<int>(found - steps.begin()));
       if (found == steps.end()) steps.push_back(step);
@@ -684,18 +682,11 @@ bool is_supported(const Schedule::Part& part) {
 
 /// asmjit's allocator has a lock of its own, so one outside of it is what fork() can hold.
 struct Runtime {
-  Runtime();
-
   std::mutex mutex;
   asmjit::JitRuntime jit;
 };
-Runtime& runtime() {
-  return made_once([] { return Runtime(); });  // outlives all code, that of static objects too
-}
-Runtime::Runtime() {
-  hold_in_fork(
-      StaticLock::machine_code, [] { runtime().mutex.lock(); }, [] { runtime().mutex.unlock(); });
-}
+/// Outlives all code, that of static objects too.
+Runtime& runtime() { return made_once_with_lock<Runtime, StaticLock::machine_code>(); }
 
 }  // namespace
 

@@ -48,9 +48,7 @@ int append(ScalarExpr& to, const ScalarExpr& from, bool share,
       place.push_back(append(to, (*inputs)[static_cast<std::size_t>(step.which)], share));
       continue;
     }
-    for (int& arg : step.args) {
-      if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
-    }
+    step.move_arguments(place);
     place.push_back(add(to, step, share));
   }
   return place.back();
@@ -58,33 +56,20 @@ int append(ScalarExpr& to, const ScalarExpr& from, bool share,
 
 }  // namespace
 
-Ex::Ex(double value) {
-  expr_.steps.push_back(
-      {.op = ScalarOp::constant, .real = value, .integer = convert<std::int64_t>(value)});
-}
+Ex::Ex(double value)
+    : Ex(ScalarStep{
+          .op = ScalarOp::constant, .real = value, .integer = convert<std::int64_t>(value)}) {}
 
-Ex Ex::input(int which) {
-  Ex e;
-  e.expr_.steps.push_back({.op = ScalarOp::input, .which = which});
-  return e;
-}
-Ex Ex::index(int axis) {
-  Ex e;
-  e.expr_.steps.push_back({.op = ScalarOp::index, .which = axis});
-  return e;
-}
+Ex Ex::input(int which) { return Ex(ScalarStep{.op = ScalarOp::input, .which = which}); }
+Ex Ex::index(int axis) { return Ex(ScalarStep{.op = ScalarOp::index, .which = axis}); }
 Ex Ex::integer(std::int64_t value) {
-  Ex e;
-  e.expr_.steps.push_back(
-      {.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
-  return e;
+  return Ex(
+      ScalarStep{.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
 }
 Ex Ex::unsigned_integer(std::uint64_t value) {
-  Ex e;
-  e.expr_.steps.push_back({.op = ScalarOp::constant,
-                           .real = static_cast<double>(value),
-                           .integer = static_cast<std::int64_t>(value)});
-  return e;
+  return Ex(ScalarStep{.op = ScalarOp::constant,
+                       .real = static_cast<double>(value),
+                       .integer = static_cast<std::int64_t>(value)});
 }
 Ex Ex::of(const ScalarExpr& expr) {
   std::vector<char> needed(expr.steps.size(), 0);
@@ -94,28 +79,22 @@ Ex Ex::of(const ScalarExpr& expr) {
       if (needed[s] && arg >= 0) needed[static_cast<std::size_t>(arg)] = 1;
     }
   }
-  Ex e;
+  ScalarExpr kept;
   std::vector<int> place(expr.steps.size(), -1);
   for (std::size_t s = 0; s < expr.steps.size(); ++s) {
     if (!needed[s]) continue;
     ScalarStep step = expr.steps[s];
-    for (int& arg : step.args) {
-      if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
-    }
-    place[s] = static_cast<int>(e.expr_.steps.size());
-    e.expr_.steps.push_back(step);
+    step.move_arguments(place);
+    place[s] = static_cast<int>(kept.steps.size());
+    kept.steps.push_back(step);
   }
-  return e;
+  return Ex(std::move(kept));
 }
 Ex Ex::random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream) {
-  Ex e;
-  e.expr_.steps.push_back({.op = distribution, .seed = seed, .stream = stream});
-  return e;
+  return Ex(ScalarStep{.op = distribution, .seed = seed, .stream = stream});
 }
 Ex Ex::random_of_run(ScalarOp distribution, std::uint64_t stream) {
-  Ex e;
-  e.expr_.steps.push_back({.op = distribution, .stream = stream, .of_run = true});
-  return e;
+  return Ex(ScalarStep{.op = distribution, .stream = stream, .of_run = true});
 }
 
 namespace {
@@ -132,20 +111,12 @@ ScalarExpr applied(ScalarOp op, std::initializer_list<const ScalarExpr*> args) {
 }
 }  // namespace
 
-Ex Ex::apply(ScalarOp op, const Ex& a) {
-  Ex e;
-  e.expr_ = applied(op, {&a.expr_});
-  return e;
-}
+Ex Ex::apply(ScalarOp op, const Ex& a) { return Ex(applied(op, {&a.expr_})); }
 Ex Ex::apply(ScalarOp op, const Ex& a, const Ex& b) {
-  Ex e;
-  e.expr_ = applied(op, {&a.expr_, &b.expr_});
-  return e;
+  return Ex(applied(op, {&a.expr_, &b.expr_}));
 }
 Ex Ex::apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c) {
-  Ex e;
-  e.expr_ = applied(op, {&a.expr_, &b.expr_, &c.expr_});
-  return e;
+  return Ex(applied(op, {&a.expr_, &b.expr_, &c.expr_}));
 }
 
 bool draws(const ScalarExpr& expr) {

@@ -6,6 +6,10 @@
 
 namespace ein {
 
+bool LoopNest::reduces() const {
+  return std::any_of(axes.begin(), axes.end(), [](const NestAxis& axis) { return axis.reduced; });
+}
+
 bool LoopNest::is_copy() const {
   return !combine && along == Along::nothing && inputs.size() == 1 && body.steps.size() == 1 &&
          body.steps[0].op == ScalarOp::input && epilogue.steps.empty();

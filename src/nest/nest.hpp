@@ -35,6 +35,7 @@ struct LoopNest {
     int positions = -1;  // none
     std::int64_t stride = 0;
     std::int64_t size = 0;
+    friend bool operator==(const Indirection&, const Indirection&) = default;
   };
   /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
   /// where the indirection adds.
@@ -45,6 +46,7 @@ struct LoopNest {
     std::vector<std::int64_t> strides{};  // one per axis
     Indirection indirection{};
     bool is_indirect() const { return indirection.positions >= 0; }
+    friend bool operator==(const Operand&, const Operand&) = default;
   };
   /// What happens along the ordered axis.
   enum class Along : std::uint8_t {
@@ -70,6 +72,7 @@ struct LoopNest {
                               // its; says nothing of what happens
   bool joins = false;  // combines parts of one reduction, whose elements are counted with the parts
 
+  bool reduces() const;        // whether an axis is reduced
   bool is_copy() const;        // the body is its one input, and nothing is combined
   bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others
                                // are the epilogue's
@@ -157,6 +160,10 @@ struct Program {
     Shape shape;
     Strides strides;
     std::int64_t offset = 0;
+    /// Along an axis for each dimension.
+    LoopNest::Operand operand() const {
+      return {buffer, dtype, offset, {strides.begin(), strides.end()}};
+    }
   };
   std::size_t input_count = 0;
   std::vector<Buffer> buffers;

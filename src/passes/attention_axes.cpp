@@ -80,11 +80,7 @@ class Description {
   std::optional<Operand> operand(const std::vector<Part>& parts, std::size_t last) const {
     const Operand first = operand(parts[0], last);
     for (const Part& part : parts) {
-      const Operand other = operand(part, last);
-      if (other.buffer != first.buffer || other.dtype != first.dtype ||
-          other.offset != first.offset || other.strides != first.strides ||
-          depth_of(part) != depth_of(parts[0]))
-        return std::nullopt;
+      if (operand(part, last) != first || depth_of(part) != depth_of(parts[0])) return std::nullopt;
     }
     return first;
   }

@@ -89,9 +89,7 @@ ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
   ScalarExpr result;
   std::vector<int> place;
   for (ScalarStep step : expr.steps) {
-    for (int& arg : step.args) {
-      if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
-    }
+    step.move_arguments(place);
     const auto arg_is = [&](int i, double value) {
       return is_constant(result.steps[static_cast<std::size_t>(step.args[i])], value);
     };
@@ -152,9 +150,7 @@ void tidy(Op& op) {
       }
       step.which = static_cast<int>(same);
     }
-    for (int& arg : step.args) {
-      if (arg >= 0) arg = place[static_cast<std::size_t>(arg)];
-    }
+    step.move_arguments(place);
     const auto known = std::find(shared.steps.begin(), shared.steps.end(), step);
     place.push_back(static_cast<int>(known - shared.steps.begin()));
     if (known == shared.steps.end()) shared.steps.push_back(step);
