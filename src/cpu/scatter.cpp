@@ -23,16 +23,8 @@ using SumOf = ElementOf<compute_type(dtype_of<T>)>;
 
 /// What the operation is called where a position is wrong.
 constexpr const char* name_of(Combine combine) {
-  switch (combine) {
-    case Combine::prod:
-      return "scatter_prod";
-    case Combine::max:
-      return "scatter_max";
-    case Combine::min:
-      return "scatter_min";
-    default:
-      return "scatter_add";
-  }
+  constexpr const char* names[] = {"scatter_add", "scatter_prod", "scatter_max", "scatter_min"};
+  return names[static_cast<std::size_t>(combine)];
 }
 
 /// Adds rows of values to rows of sums, both maybe of one element; those whose position lies in

@@ -47,40 +47,13 @@ enum StyleId {
 };
 
 StyleId style_of(OpKind kind) {
-  switch (kind) {
-    case OpKind::input:
-      return argument;
-    case OpKind::map:
-      return elementwise;
-    case OpKind::contract:
-      return contraction;
-    case OpKind::reduce:
-    case OpKind::scan:
-    case OpKind::argsort:
-      return reduction;
-    case OpKind::gather:
-    case OpKind::scatter:
-      return indirect;
-    case OpKind::reindex:
-    case OpKind::concat:
-    case OpKind::place:
-      return moves;
-  }
-  return end;
+  constexpr StyleId by_kind[] = {argument, elementwise, contraction, reduction, moves,    moves,
+                                 moves,    indirect,    indirect,    reduction, reduction};
+  static_assert(std::size(by_kind) == static_cast<std::size_t>(OpKind::argsort) + 1);
+  return by_kind[static_cast<std::size_t>(kind)];
 }
-StyleId style_of(InputRole role) {
-  switch (role) {
-    case InputRole::argument:
-      return argument;
-    case InputRole::parameter:
-      return parameter;
-    case InputRole::optimizer_state:
-      return optimizer_state;
-    case InputRole::constant:
-      return constant;
-  }
-  return end;
-}
+/// The first styles are those of inputs, in the order of the roles.
+StyleId style_of(InputRole role) { return static_cast<StyleId>(role); }
 
 struct PhaseStyle {
   Phase phase;

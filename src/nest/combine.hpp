@@ -71,21 +71,9 @@ C combined(C a, C x) {
 
 /// The operation that combines two.
 inline ScalarOp scalar_op(Combine combine) {
-  switch (combine) {
-    case Combine::sum:
-      return ScalarOp::add;
-    case Combine::prod:
-      return ScalarOp::mul;
-    case Combine::max:
-      return ScalarOp::max;
-    case Combine::min:
-      return ScalarOp::min;
-    case Combine::any:
-      return ScalarOp::logical_or;
-    case Combine::all:
-      return ScalarOp::logical_and;
-  }
-  throw std::logic_error("combine: unknown combination");
+  using enum ScalarOp;
+  constexpr ScalarOp ops[] = {add, mul, max, min, logical_or, logical_and};  // as Combine has them
+  return ops[static_cast<std::size_t>(combine)];
 }
 
 /// A value combined with input `with`.
