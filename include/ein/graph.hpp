@@ -114,6 +114,8 @@ bool uses(const Access& access, int axis);
 
 /// Whether `axis` appears in the result of `op`; an axis that does not is reduced.
 inline bool is_kept(const Op& op, int axis) { return uses(op.write, axis); }
+/// Whether what is written so lacks an axis.
+bool reduces(const Access& write, const std::vector<Axis>& axes);
 
 /// One operation as text, without its own name: `reduce sum %3  "b s -> b"  : f32 (2,)`.
 std::string to_string(const Op& op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "autograd/derivative.hpp"
 #include "graph/build.hpp"
@@ -27,25 +28,16 @@ std::vector<int> axes_in(const Access& access) {
 bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
   std::vector<char> seen(axes.size(), 0);
   for (std::size_t d = 0; d < access.size(); ++d) {
-    std::int64_t radix = 1;
-    if (access[d].offset != 0) return false;
-    for (std::size_t t = access[d].terms.size(); t-- > 0;) {
-      const DimIndex::Term& term = access[d].terms[t];
-      const auto axis = static_cast<std::size_t>(term.axis);
-      if (seen[axis] || term.coefficient != radix) return false;
-      seen[axis] = 1;
-      radix *= axes[axis].size;
+    if (access[d].offset != 0 || extent_of(access[d], axes) != shape[d]) return false;
+    for (const DimIndex::Term& term : access[d].terms) {
+      if (std::exchange(seen[static_cast<std::size_t>(term.axis)], 1)) return false;
     }
-    if (radix != shape[d]) return false;
   }
   return true;
 }
 
-/// Values at the points of some axes: element `at(p)` of `value`.
-struct Points {
-  ValueId value;
-  Access at;
-};
+/// Values at the points of some axes.
+using Points = NamedValue;
 
 class Builder {
  public:
@@ -107,23 +99,26 @@ class Builder {
   // --- emitting ---
 
   ValueId add(Op op) { return append(graph_, std::move(op)); }
+  /// The same for one of these axes, as the values at their points; it gets those that it uses.
+  Points add(Op op, const std::vector<Axis>& axes) {
+    const Access at = op.write;
+    op.axes = axes;
+    drop_unused_axes(op);
+    return {add(std::move(op)), at};
+  }
+  /// One dimension for each axis.
+  static Place place_of(const std::vector<Axis>& axes) {
+    const Access access = plain_access(axes.size());
+    return {access, shape_of(access, axes)};
+  }
 
   /// Moves values to the places `to` of a value of `shape`, zeros elsewhere; every axis of
-  /// `from.at` that `to` lacks must have been summed.
+  /// `from.access` that `to` lacks must have been summed.
   ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to,
                const Shape& shape) {
-    const DType dtype = graph_.op(from.value).dtype;
-    if (from.at == to && graph_.op(from.value).shape == shape) return from.value;
+    if (from.access == to && graph_.op(from.id).shape == shape) return from.id;
     const OpKind kind = covers(to, shape, axes) ? OpKind::reindex : OpKind::place;
-    Op op{.kind = kind,
-          .dtype = dtype,
-          .shape = shape,
-          .inputs = {from.value},
-          .axes = axes,
-          .reads = {from.at},
-          .write = to};
-    drop_unused_axes(op);
-    return add(std::move(op));
+    return add(op_of(kind, {from}, {to, shape}, graph_.op(from.id).dtype), axes).id;
   }
 
   /// The adjoint of reading `to` from a value of `shape`: what every point read is the sum of their
@@ -131,7 +126,7 @@ class Builder {
   ValueId pull(Points from, const std::vector<Axis>& axes, const Access& to, const Shape& shape,
                DType dtype) {
     const std::vector<int> kept = axes_in(to);
-    const std::vector<int> had = axes_in(from.at);
+    const std::vector<int> had = axes_in(from.access);
     const bool sums = std::any_of(had.begin(), had.end(), [&](int a) {
       return std::find(kept.begin(), kept.end(), a) == kept.end();
     });
@@ -143,17 +138,9 @@ class Builder {
       }
       const Access write =
           direct && had_and_kept.size() == kept.size() ? to : plain_access(had_and_kept);
-      Op op{.kind = OpKind::reduce,
-            .dtype = dtype,
-            .shape = shape_of(write, axes),
-            .inputs = {from.value},
-            .axes = axes,
-            .reads = {from.at},
-            .write = write};
-      drop_unused_axes(op);
-      from = {add(std::move(op)), write};
-    } else if (graph_.op(from.value).dtype != dtype) {
-      from.value = convert(from.value, dtype);
+      from = add(op_of(OpKind::reduce, {from}, {write, shape_of(write, axes)}, dtype), axes);
+    } else if (graph_.op(from.id).dtype != dtype) {
+      from.id = convert(from.id, dtype);
     }
     return move(from, axes, to, shape);
   }
@@ -162,36 +149,21 @@ class Builder {
     const Op& from = graph_.op(value);
     const DType compute = from.dtype == DType::f64 ? DType::f64 : wide(dtype);
     const Access all = plain_access(from.shape.rank());
-    return map(axes_of(from.shape), {{value, all}}, Ex::input(0), compute, dtype).value;
+    return map(axes_of(from.shape), {{value, all}}, Ex::input(0), compute, dtype).id;
   }
 
   /// A map over `axes`, one dimension for each.
-  Points map(const std::vector<Axis>& axes, std::vector<Points> inputs, const ScalarExpr& expr,
-             DType compute, DType dtype) {
-    Op op{.kind = OpKind::map, .dtype = dtype};
-    op.axes = axes;
-    op.write = plain_access(axes.size());
-    op.shape = shape_of(op.write, axes);
+  Points map(const std::vector<Axis>& axes, const std::vector<Points>& inputs,
+             const ScalarExpr& expr, DType compute, DType dtype) {
+    Op op = op_of(OpKind::map, inputs, place_of(axes), dtype);
     op.expr = expr;
     op.compute = compute;
-    for (Points& input : inputs) {
-      op.inputs.push_back(input.value);
-      op.reads.push_back(std::move(input.at));
-    }
-    const Access at = op.write;
-    return {add(std::move(op)), at};
+    return add(std::move(op), axes);
   }
   Points reduce(Combine combine, const Op& like, const Points& from, DType dtype) {
-    return {add({.kind = OpKind::reduce,
-                 .dtype = dtype,
-                 .shape = like.shape,
-                 .inputs = {from.value},
-                 .axes = like.axes,
-                 .reads = {from.at},
-                 .write = like.write,
-                 .expr = {},
-                 .combine = combine}),
-            like.write};
+    Op op = op_of(OpKind::reduce, {from}, {like.write, like.shape}, dtype);
+    op.combine = combine;
+    return add(std::move(op), like.axes);
   }
 
   void accumulate(ValueId to, ValueId cotangent) {
@@ -206,7 +178,7 @@ class Builder {
     const DType dtype = op.dtype;
     sum = map(axes_of(op.shape), {{sum, all}, {cotangent, all}}, Ex::input(0) + Ex::input(1),
               wide(dtype), dtype)
-              .value;
+              .id;
   }
   static DType wide(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -237,7 +209,7 @@ class Builder {
       case OpKind::place:
         return give(op, 0, g, op.axes);
       case OpKind::concat:
-        return pull_concat(op, g.value);
+        return pull_concat(op, g.id);
       case OpKind::gather:
         return pull_gather(op, g);
       case OpKind::scatter:
@@ -268,7 +240,7 @@ class Builder {
       Op slope = op;
       slope.expr = slopes[w];
       slope.detached = false;
-      slope.inputs.insert(slope.inputs.end(), {g.value, result});
+      slope.inputs.insert(slope.inputs.end(), {g.id, result});
       slope.reads.insert(slope.reads.end(), {op.write, op.write});
       slope.dtype = sums(op, k) ? op.compute : graph_.op(op.inputs[k]).dtype;
       drop_unread_inputs(slope);
@@ -306,30 +278,25 @@ class Builder {
   void pull_contract(const Op& op, const Points& g) {
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       if (!matters(op.inputs[k])) continue;
-      Op turned{.kind = OpKind::contract, .dtype = graph_.op(op.inputs[k]).dtype};
-      turned.axes = op.axes;
-      turned.inputs = {g.value};
-      turned.reads = {g.at};
+      std::vector<Points> factors{g};
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        if (i == k) continue;
-        turned.inputs.push_back(op.inputs[i]);
-        turned.reads.push_back(op.reads[i]);
+        if (i != k) factors.push_back({op.inputs[i], op.reads[i]});
       }
       // Axes that only this operand has were summed alone; each of their places gets the same.
       std::vector<int> kept;
       for (int axis : axes_in(op.reads[k])) {
-        const bool known = std::any_of(turned.reads.begin(), turned.reads.end(),
-                                       [&](const Access& read) { return uses(read, axis); });
+        const bool known = std::any_of(factors.begin(), factors.end(), [&](const Points& factor) {
+          return uses(factor.access, axis);
+        });
         if (known) kept.push_back(axis);
       }
       const Shape shape = graph_.op(op.inputs[k]).shape;
+      const DType dtype = graph_.op(op.inputs[k]).dtype;
       const bool direct =
           kept.size() == axes_in(op.reads[k]).size() && covers(op.reads[k], shape, op.axes);
       const Access write = direct ? op.reads[k] : plain_access(kept);
-      turned.write = write;
-      turned.shape = shape_of(write, op.axes);
-      drop_unused_axes(turned);
-      give(op, k, {add(std::move(turned)), write}, op.axes);
+      Op turned = op_of(OpKind::contract, factors, {write, shape_of(write, op.axes)}, dtype);
+      give(op, k, add(std::move(turned), op.axes), op.axes);
     }
   }
 
@@ -370,8 +337,8 @@ class Builder {
     }
     const ValueId x = op.inputs[0];
     const DType dtype = graph_.op(x).dtype;
-    const ValueId sent = graph_.op(g.value).dtype == dtype ? g.value : convert(g.value, dtype);
-    accumulate(x, move({sent, g.at}, op.axes, op.reads[0], Shape(graph_.op(x).shape)));
+    const ValueId sent = graph_.op(g.id).dtype == dtype ? g.id : convert(g.id, dtype);
+    accumulate(x, move({sent, g.access}, op.axes, op.reads[0], Shape(graph_.op(x).shape)));
   }
 
   /// Of the greatest or least of many and of their product. At the points of `op`, `g` is the
@@ -386,8 +353,8 @@ class Builder {
       case Combine::max:
       case Combine::min: {
         // Elements that tie share it.
-        const Points is_extreme = map(op.axes, {x, y}, equal(value, Ex::input(1)),
-                                      wide(graph_.op(x.value).dtype), compute);
+        const Points is_extreme =
+            map(op.axes, {x, y}, equal(value, Ex::input(1)), wide(graph_.op(x.id).dtype), compute);
         const Points count = combined(is_extreme, Combine::sum);
         give(op, 0,
              map(op.axes, {is_extreme, g, count}, value * Ex::input(1) / Ex::input(2), compute,
@@ -434,67 +401,39 @@ class Builder {
   void pull_gather(const Op& op, const Points& g) {
     if (!matters(op.inputs[0])) return;
     const Op& x = graph_.op(op.inputs[0]);
-    Op scatter{.kind = OpKind::scatter,
-               .dtype = x.dtype,
-               .shape = x.shape,
-               .inputs = {g.value, op.inputs[1]},
-               .axes = op.axes,
-               .reads = {g.at, op.reads[1]},
-               .write = op.reads[0],
-               .dim = op.dim};
-    accumulate(op.inputs[0], add(std::move(scatter)));
+    accumulate(op.inputs[0], by_positions(OpKind::scatter, op, g, {op.reads[0], x.shape}).id);
   }
 
+  /// A gather or scatter of `x` at the positions of `op`, which is one too.
+  Points by_positions(OpKind kind, const Op& op, const Points& x, const Place& place,
+                      Combine combine = Combine::sum) {
+    Op moved = op_of(kind, {x, {op.inputs[1], op.reads[1]}}, place, graph_.op(x.id).dtype);
+    moved.combine = combine;
+    moved.dim = op.dim;
+    return add(std::move(moved), op.axes);
+  }
   /// What lies in a value like `op`'s, a scatter's, at the positions of its points.
   Points at_positions(const Op& op, ValueId value) {
-    const Access at = plain_access(op.axes.size());
-    Op gather{.kind = OpKind::gather,
-              .dtype = graph_.op(value).dtype,
-              .shape = shape_of(at, op.axes),
-              .inputs = {value, op.inputs[1]},
-              .axes = op.axes,
-              .reads = {op.write, op.reads[1]},
-              .write = at,
-              .dim = op.dim};
-    return {add(std::move(gather)), at};
-  }
-  /// `from` scattered as `op` scatters its values.
-  ValueId scatter(const Op& op, const Points& from, Combine combine) {
-    Op scattered{.kind = OpKind::scatter,
-                 .dtype = graph_.op(from.value).dtype,
-                 .shape = op.shape,
-                 .inputs = {from.value, op.inputs[1]},
-                 .axes = op.axes,
-                 .reads = {from.at, op.reads[1]},
-                 .write = op.write,
-                 .combine = combine,
-                 .dim = op.dim};
-    return add(std::move(scattered));
+    return by_positions(OpKind::gather, op, {value, op.write}, place_of(op.axes));
   }
 
   void pull_scatter(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
-    const Points sent = at_positions(op, g.value);
+    const Points sent = at_positions(op, g.id);
     if (op.combine == Combine::sum) return give(op, 0, sent, op.axes);
     pull_combined(op, sent, at_positions(op, result), [&](const Points& from, Combine combine) {
-      return at_positions(op, scatter(op, from, combine));
+      return at_positions(
+          op, by_positions(OpKind::scatter, op, from, {op.write, op.shape}, combine).id);
     });
   }
 
   /// `from` scanned along the axis of `op`.
   Points scan(const Op& op, Combine combine, const Points& from, bool reverse) {
-    const Access at = plain_access(op.axes.size());
-    Op scanned{.kind = OpKind::scan,
-               .dtype = graph_.op(from.value).dtype,
-               .shape = shape_of(at, op.axes),
-               .inputs = {from.value},
-               .axes = op.axes,
-               .reads = {from.at},
-               .write = at,
-               .combine = combine,
-               .axis = op.axis,
-               .reverse = reverse};
-    return {add(std::move(scanned)), at};
+    Op scanned = op_of(OpKind::scan, {from}, place_of(op.axes), graph_.op(from.id).dtype);
+    scanned.combine = combine;
+    scanned.axis = op.axis;
+    scanned.reverse = reverse;
+    return add(std::move(scanned), op.axes);
   }
 
   void pull_scan(const Op& op, ValueId result, const Points& g) {
@@ -505,8 +444,8 @@ class Builder {
     switch (op.combine) {
       case Combine::sum: {
         Op back = op;
-        back.inputs = {g.value};
-        back.reads = {g.at};
+        back.inputs = {g.id};
+        back.reads = {g.access};
         back.reverse = !op.reverse;
         give(op, 0, {add(std::move(back)), op.write}, op.axes);
         return;
@@ -523,29 +462,22 @@ class Builder {
         const Points found =
             map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
         const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);
-        const Access at = plain_access(op.axes.size());
-        Op sum{.kind = OpKind::scatter,
-               .dtype = op.dtype,
-               .shape = shape_of(at, op.axes),
-               .inputs = {g.value, from.value},
-               .axes = op.axes,
-               .reads = {g.at, from.at},
-               .write = at,
-               .dim = op.axis};
+        const Place place = place_of(op.axes);
+        Op sum = op_of(OpKind::scatter, {g, from}, place, op.dtype);
+        sum.dim = op.axis;
         sum.write[static_cast<std::size_t>(op.axis)].terms.clear();
-        give(op, 0, {add(std::move(sum)), at}, op.axes);
+        give(op, 0, {add(std::move(sum), op.axes).id, place.access}, op.axes);
         return;
       }
       case Combine::prod: {
         // As of a product of many: of each result, the product of what is not zero up to it, and
         // number and sum of the zeros, which are right up to one zero beside the element itself.
-        const Points zeros = scan(
-            op, Combine::sum, map(op.axes, {x}, is_zero(value), compute, DType::i64), op.reverse);
-        const Points zero_sum = scan(
-            op, Combine::sum, map(op.axes, {x}, only_zero(value), compute, compute), op.reverse);
-        const Points nonzero =
-            scan(op, Combine::prod, map(op.axes, {x}, without_zero(value), compute, compute),
-                 op.reverse);
+        const auto up_to = [&](const Ex& formula, Combine how, DType dtype) {
+          return scan(op, how, map(op.axes, {x}, formula, compute, dtype), op.reverse);
+        };
+        const Points zeros = up_to(is_zero(value), Combine::sum, DType::i64),
+                     zero_sum = up_to(only_zero(value), Combine::sum, compute),
+                     nonzero = up_to(without_zero(value), Combine::prod, compute);
         // The sum over the results from an element on.
         const auto after = [&](const Ex& term) {
           return scan(op, Combine::sum,

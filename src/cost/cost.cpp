@@ -72,8 +72,7 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
   };
   const N tuples = product([](int) { return true; });
   const N results = product([&](int a) { return is_kept(op, a); });
-  bool reduces = false;
-  for (std::size_t a = 0; a < op.axes.size(); ++a) reduces |= !is_kept(op, static_cast<int>(a));
+  const bool reduces = ein::reduces(op.write, op.axes);
 
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const auto size = static_cast<std::int64_t>(size_of(graph.op(op.inputs[i]).dtype));

@@ -47,6 +47,24 @@ Shape shape_of(const Access& access, const std::vector<Axis>& axes) {
   return shape;
 }
 
+std::optional<std::int64_t> extent_of(const DimIndex& dim, const std::vector<Axis>& axes) {
+  std::int64_t extent = 1;
+  for (std::size_t t = dim.terms.size(); t-- > 0;) {
+    if (dim.terms[t].coefficient != extent) return std::nullopt;
+    extent *= axes[static_cast<std::size_t>(dim.terms[t].axis)].size;
+  }
+  return extent;
+}
+
+Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place, DType dtype) {
+  Op op{.kind = kind, .dtype = dtype, .shape = place.shape, .write = place.access};
+  for (const NamedValue& input : inputs) {
+    op.inputs.push_back(input.id);
+    op.reads.push_back(input.access);
+  }
+  return op;
+}
+
 Op plain_op(OpKind kind, DType dtype, const Shape& shape) {
   return {.kind = kind,
           .dtype = dtype,

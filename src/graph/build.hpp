@@ -1,6 +1,7 @@
 // Pieces that graphs are built of.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,25 @@ DimIndex joined_dim(const std::vector<Axis>& axes, std::size_t first, std::size_
 
 /// The shape of a value whose dimensions lie along `axes` so.
 Shape shape_of(const Access& access, const std::vector<Axis>& axes);
+
+/// The size of a dimension that is a mixed-radix number of its axes, the last of them the fastest;
+/// none of another.
+std::optional<std::int64_t> extent_of(const DimIndex& dim, const std::vector<Axis>& axes);
+
+/// A value of a graph, and where axes lie in it.
+struct NamedValue {
+  ValueId id = 0;
+  Access access{};
+};
+
+/// The dimensions of a value that is to be computed.
+struct Place {
+  Access access{};
+  Shape shape{};
+};
+
+/// An operation on these values. Its axes, and what its kind wants besides, are left to be said.
+Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place, DType dtype);
 
 /// An operation with an axis for each dimension of its result.
 Op plain_op(OpKind kind, DType dtype, const Shape& shape);

@@ -126,13 +126,9 @@ class CallGraph {
 
   ValueId add_reindex(ValueId from, const std::vector<Axis>& axes, Access read, Access write,
                       const Shape& shape) {
-    Op op{.kind = OpKind::reindex,
-          .dtype = graph_.op(from).dtype,
-          .shape = shape,
-          .inputs = {from},
-          .axes = axes,
-          .reads = {std::move(read)},
-          .write = std::move(write)};
+    Op op = op_of(OpKind::reindex, {{from, std::move(read)}}, {std::move(write), shape},
+                  graph_.op(from).dtype);
+    op.axes = axes;
     drop_unused_axes(op);
     return add(std::move(op));
   }
@@ -187,14 +183,11 @@ class CallGraph {
     stack_operands();
     const Solved s = solved();
     require_defined(call_.reduction, dtype(), s, call_.pattern, shapes_[0]);
-    const bool reduces = std::any_of(s.axes.begin(), s.axes.end(), [&, a = 0](const Axis&) mutable {
-      return !uses(s.write, a++);
-    });
     // Sum, max ... of one element is that element: nothing to compute.
     const Reduction r = call_.reduction;
     const bool is_identity = r == Reduction::sum || r == Reduction::prod || r == Reduction::max ||
                              r == Reduction::min || r == Reduction::mean;
-    if (!reduces && is_identity)
+    if (!reduces(s.write, s.axes) && is_identity)
       return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
     return build_reduction(graph_, r, s, values_[0], dtype_to_combine(dtype(), result_dtype()));
   }
@@ -208,14 +201,8 @@ class CallGraph {
         if (uses(read, static_cast<int>(a))) is_new[a] = 0;
       }
     }
-    bool reduces = false;
-    bool repeats = false;
-    for (std::size_t a = 0; a < s.axes.size(); ++a) {
-      const bool kept = uses(s.write, static_cast<int>(a));
-      reduces |= !kept;
-      repeats |= is_new[a] != 0;
-    }
-    if (values_.size() == 1 && !reduces)
+    const bool repeats = std::find(is_new.begin(), is_new.end(), 1) != is_new.end();
+    if (values_.size() == 1 && !reduces(s.write, s.axes))
       return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
     Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract,
           .dtype = dtype_to_combine(dtype(), result_dtype()),

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "graph/build.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -29,6 +30,13 @@ bool uses(const Access& access, int axis) {
   return false;
 }
 
+bool reduces(const Access& write, const std::vector<Axis>& axes) {
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (!uses(write, static_cast<int>(a))) return true;
+  }
+  return false;
+}
+
 // --- text ---
 
 namespace {
@@ -38,14 +46,8 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
   const auto axis = [&](const DimIndex::Term& term) -> const Axis& {
     return axes[static_cast<std::size_t>(term.axis)];
   };
-  std::int64_t expected = 1;
-  bool is_group = dim.offset == 0;
-  for (std::size_t t = dim.terms.size(); t-- > 0;) {
-    is_group &= dim.terms[t].coefficient == expected;
-    expected *= axis(dim.terms[t]).size;
-  }
   std::string text;
-  if (is_group) {
+  if (dim.offset == 0 && extent_of(dim, axes)) {
     if (dim.terms.empty()) return "1";
     for (const DimIndex::Term& term : dim.terms)
       text += (text.empty() ? "" : " ") + axis(term).name;
@@ -226,16 +228,14 @@ class Verifier {
     std::vector<char> seen(op.axes.size(), 0);
     for (std::size_t d = 0; d < op.write.size(); ++d) {
       if (op.kind == OpKind::scatter && static_cast<int>(d) == op.dim) continue;
-      std::int64_t radix = 1;
       require(op.write[d].offset == 0, "a result is written with an offset");
-      for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
-        const DimIndex::Term& term = op.write[d].terms[t];
+      for (const DimIndex::Term& term : op.write[d].terms) {
         require(!std::exchange(seen[static_cast<std::size_t>(term.axis)], 1),
                 "an axis is written twice");
-        require(term.coefficient == radix, "a result is not written exactly once");
-        radix *= op.axes[static_cast<std::size_t>(term.axis)].size;
       }
-      require(radix == op.shape[d], "a result is not written whole");
+      const std::optional<std::int64_t> extent = extent_of(op.write[d], op.axes);
+      require(extent.has_value(), "a result is not written exactly once");
+      require(*extent == op.shape[d], "a result is not written whole");
     }
   }
 

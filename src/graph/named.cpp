@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "graph/build.hpp"
-
 namespace ein {
 
 using grammar::Term;
@@ -130,54 +128,33 @@ double NamedBuild::marked_elements() const {
 
 NamedValue NamedBuild::map(const std::vector<NamedValue>& inputs, const Ex& formula,
                            const Place& place, DType dtype, DType compute) {
-  Op op{.kind = OpKind::map,
-        .dtype = dtype,
-        .shape = place.shape,
-        .write = place.access,
-        .expr = formula,
-        .compute = compute};
-  for (const NamedValue& input : inputs) {
-    op.inputs.push_back(input.id);
-    op.reads.push_back(input.access);
-  }
+  Op op = op_of(OpKind::map, inputs, place, dtype);
+  op.expr = formula;
+  op.compute = compute;
   return add(std::move(op));
 }
 
 NamedValue NamedBuild::reduce(Combine how, const NamedValue& from, const Place& place,
                               DType dtype) {
-  return add({.kind = OpKind::reduce,
-              .dtype = dtype,
-              .shape = place.shape,
-              .inputs = {from.id},
-              .reads = {from.access},
-              .write = place.access,
-              .combine = how});
+  Op op = op_of(OpKind::reduce, {from}, place, dtype);
+  op.combine = how;
+  return add(std::move(op));
 }
 
 NamedValue NamedBuild::stationary(const NamedValue& value) {
-  const Op& op = graph_.op(value.id);
-  return add({.kind = OpKind::reindex,
-              .dtype = op.dtype,
-              .shape = op.shape,
-              .inputs = {value.id},
-              .reads = {value.access},
-              .write = value.access,
-              .stationary = true});
+  const Op& of = graph_.op(value.id);
+  Op op = op_of(OpKind::reindex, {value}, {value.access, of.shape}, of.dtype);
+  op.stationary = true;
+  return add(std::move(op));
 }
 
 NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, const Place& place,
                               std::vector<Axis> axes) {
-  const int dim = marked_dim(x.access);
-  Access read = x.access;
-  read[static_cast<std::size_t>(dim)].terms.clear();
-  return add({.kind = OpKind::gather,
-              .dtype = graph_.op(x.id).dtype,
-              .shape = place.shape,
-              .inputs = {x.id, positions.id},
-              .axes = std::move(axes),
-              .reads = {read, positions.access},
-              .write = place.access,
-              .dim = dim});
+  Op op = op_of(OpKind::gather, {x, positions}, place, graph_.op(x.id).dtype);
+  op.dim = marked_dim(x.access);
+  op.reads[0][static_cast<std::size_t>(op.dim)].terms.clear();
+  op.axes = std::move(axes);
+  return add(std::move(op));
 }
 
 NamedValue NamedBuild::add(Op op) {
@@ -185,11 +162,10 @@ NamedValue NamedBuild::add(Op op) {
     complain(ErrorKind::overflow,
              "a tensor of shape " + op.shape.to_string() + " needs more than 2^63 - 1 bytes");
   }
-  NamedValue value{static_cast<ValueId>(graph_.ops.size()), op.write};
+  const Access access = op.write;
   if (op.axes.empty()) op.axes = solved_.axes;
   drop_unused_axes(op);
-  graph_.ops.push_back(std::move(op));
-  return value;
+  return {append(graph_, std::move(op)), access};
 }
 
 Graph NamedBuild::finish(std::initializer_list<NamedValue> results) {

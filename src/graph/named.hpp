@@ -1,6 +1,7 @@
 // The graphs of operations that mark axes with brackets.
 #pragma once
 
+#include "graph/build.hpp"
 #include "graph/call.hpp"
 #include "graph/solve.hpp"
 #include "tensor/compute_type.hpp"
@@ -10,18 +11,6 @@ namespace ein {
 /// The verified graph of a call of such an operation: one input per operand, one output per result.
 /// Every mistake in the call is an Error.
 Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands);
-
-/// A value of the graph, and where the pattern's axes lie in it.
-struct NamedValue {
-  ValueId id = 0;
-  Access access{};
-};
-
-/// The dimensions of a value that is to be computed.
-struct Place {
-  Access access{};
-  Shape shape{};
-};
 
 /// The graph of one call while it is built. Accesses and axes are numbered as in the solved
 /// pattern; each operation gets those of them that it uses.

@@ -6,15 +6,10 @@ namespace {
 
 /// The positions along the axis that put x in order.
 NamedValue argsort(NamedBuild& b, bool descending) {
-  const Place full = b.full();
-  return b.add({.kind = OpKind::argsort,
-                .dtype = DType::i64,
-                .shape = full.shape,
-                .inputs = {0},
-                .reads = {full.access},
-                .write = full.access,
-                .axis = b.marked_axis(),
-                .reverse = descending});
+  Op op = op_of(OpKind::argsort, {b.operand(0)}, b.full(), DType::i64);
+  op.axis = b.marked_axis();
+  op.reverse = descending;
+  return b.add(std::move(op));
 }
 
 }  // namespace
@@ -43,16 +38,10 @@ Graph build_argmax(NamedBuild& b) {
 }
 
 Graph build_scan(NamedBuild& b) {
-  const Place full = b.full();
-  const NamedValue scanned = b.add({.kind = OpKind::scan,
-                                    .dtype = b.sum_dtype(),
-                                    .shape = full.shape,
-                                    .inputs = {0},
-                                    .reads = {full.access},
-                                    .write = full.access,
-                                    .combine = b.how(),
-                                    .axis = b.marked_axis()});
-  return b.finish({b.converted(scanned, full, b.result_dtype())});
+  Op op = op_of(OpKind::scan, {b.operand(0)}, b.full(), b.sum_dtype());
+  op.combine = b.how();
+  op.axis = b.marked_axis();
+  return b.finish({b.converted(b.add(std::move(op)), b.full(), b.result_dtype())});
 }
 
 Graph build_sort(NamedBuild& b) {
@@ -73,14 +62,9 @@ Graph build_top_k(NamedBuild& b) {
   place.shape[static_cast<std::size_t>(b.marked_dim(place.access))] = k;
   std::vector<Axis> axes = b.solved().axes;
   axes[static_cast<std::size_t>(axis)].size = k;
-  const NamedValue all = argsort(b, true);
-  const NamedValue positions = b.add({.kind = OpKind::reindex,
-                                      .dtype = DType::i64,
-                                      .shape = place.shape,
-                                      .inputs = {all.id},
-                                      .axes = axes,
-                                      .reads = {all.access},
-                                      .write = place.access});
+  Op first = op_of(OpKind::reindex, {argsort(b, true)}, place, DType::i64);
+  first.axes = axes;
+  const NamedValue positions = b.add(std::move(first));
   return b.finish({b.gather(b.operand(0), positions, place, axes), positions});
 }
 

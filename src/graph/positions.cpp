@@ -9,19 +9,12 @@ Graph build_gather(NamedBuild& b) {
 
 Graph build_scatter(NamedBuild& b) {
   const NamedValue positions = b.positions(1);
-  Place place = b.result();
-  const int dim = b.marked_dim(place.access);
-  place.access[static_cast<std::size_t>(dim)].terms.clear();
   const NamedValue values = b.converted(b.operand(0), b.full(), b.sum_dtype());
-  const NamedValue combined = b.add({.kind = OpKind::scatter,
-                                     .dtype = b.sum_dtype(),
-                                     .shape = place.shape,
-                                     .inputs = {values.id, positions.id},
-                                     .reads = {values.access, positions.access},
-                                     .write = place.access,
-                                     .combine = b.how(),
-                                     .dim = dim});
-  return b.finish({b.converted(combined, b.result(), b.result_dtype())});
+  Op op = op_of(OpKind::scatter, {values, positions}, b.result(), b.sum_dtype());
+  op.combine = b.how();
+  op.dim = b.marked_dim(op.write);
+  op.write[static_cast<std::size_t>(op.dim)].terms.clear();
+  return b.finish({b.converted(b.add(std::move(op)), b.result(), b.result_dtype())});
 }
 
 Graph build_one_hot(NamedBuild& b) {

@@ -8,125 +8,99 @@
 namespace ein {
 namespace {
 
-/// The values of one reduction while its graph is built. "Full" values have one dimension per axis
-/// of the pattern; "result" values have the result's shape.
+/// The graph of one reduction while it is built. "Full" values have one dimension per axis of the
+/// pattern; "result" values have the result's shape.
 class Build {
  public:
   Build(Graph& graph, const Solved& solved, ValueId x, DType result)
       : graph_(graph),
         solved_(solved),
-        x_(x),
+        x_{x, solved.reads[0]},
         dtype_(result),
         wide_(common_compute_type(graph.op(x).dtype, result)) {
-    full_ = plain_access(solved.axes.size());
-    full_shape_ = shape_of(full_, solved.axes);
-    elements_ = 1;
+    full_.access = plain_access(solved.axes.size());
+    full_.shape = shape_of(full_.access, solved.axes);
     for (std::size_t a = 0; a < solved.axes.size(); ++a) {
       if (!uses(solved.write, static_cast<int>(a)))
         elements_ *= static_cast<double>(solved.axes[a].size);
     }
   }
 
+  const NamedValue& x() const { return x_; }
   /// The number of elements behind each result.
   double elements() const { return elements_; }
   /// The dtype of the result, and that of partial results.
   DType dtype() const { return dtype_; }
   DType wide() const { return wide_; }
 
-  ValueId combine(Combine how, DType dtype) { return combine(how, x_, solved_.reads[0], dtype); }
-  ValueId combine_full(Combine how, ValueId full, DType dtype) {
-    return combine(how, full, full_, dtype);
+  /// A result value of x or of a full one.
+  NamedValue combine(Combine how, const NamedValue& from, DType dtype) {
+    Op op = op_of(OpKind::reduce, {from}, result(), dtype);
+    op.combine = how;
+    return add(std::move(op));
   }
-
-  ValueId detach(ValueId value) {
-    graph_.ops[static_cast<std::size_t>(value)].detached = true;
+  /// The same as a constant to differentiation.
+  NamedValue detach(const NamedValue& value) {
+    graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
     return value;
   }
-
-  /// A full value from x (input 0) and a result value (input 1).
-  ValueId spread(ValueId result, const Ex& formula) {
-    Op op = pointwise(full_, full_shape_, wide_, formula);
-    op.inputs = {x_, result};
-    op.reads = {solved_.reads[0], solved_.write};
-    return add(std::move(op));
-  }
-  ValueId spread(const Ex& formula) {
-    Op op = pointwise(full_, full_shape_, wide_, formula);
-    op.inputs = {x_};
-    op.reads = {solved_.reads[0]};
-    return add(std::move(op));
+  /// A full value.
+  NamedValue spread(const std::vector<NamedValue>& inputs, const Ex& formula) {
+    return map(inputs, formula, full_, wide_);
   }
   /// A result value from result values.
-  ValueId finish(std::vector<ValueId> results, const Ex& formula, DType dtype) {
-    Op op = result_op(dtype);
-    op.expr = formula;
-    op.reads.assign(results.size(), op.write);
-    op.inputs = std::move(results);
-    return add(std::move(op));
+  NamedValue finish(const std::vector<NamedValue>& inputs, const Ex& formula, DType dtype) {
+    return map(inputs, formula, result(), dtype);
   }
 
  private:
-  /// An operation of which only the axes of the result remain; the others would be written by
-  /// nothing.
-  Op result_op(DType dtype) const {
-    Op op = pointwise(solved_.write, solved_.shape, dtype, Ex(0.0));
+  Place result() const { return {solved_.write, solved_.shape}; }
+  NamedValue map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place,
+                 DType dtype) {
+    Op op = op_of(OpKind::map, inputs, place, dtype);
+    op.expr = formula;
+    op.compute = wide_;
+    return add(std::move(op));
+  }
+  NamedValue add(Op op) {
+    const Access access = op.write;
+    op.axes = solved_.axes;
     drop_unused_axes(op);
-    return op;
+    return {append(graph_, std::move(op)), access};
   }
-  Op pointwise(const Access& write, const Shape& shape, DType dtype, const Ex& formula) const {
-    return {.kind = OpKind::map,
-            .dtype = dtype,
-            .shape = shape,
-            .inputs = {},
-            .axes = solved_.axes,
-            .reads = {},
-            .write = write,
-            .expr = formula,
-            .compute = wide_};
-  }
-  ValueId combine(Combine how, ValueId from, const Access& read, DType dtype) {
-    return add({.kind = OpKind::reduce,
-                .dtype = dtype,
-                .shape = solved_.shape,
-                .inputs = {from},
-                .axes = solved_.axes,
-                .reads = {read},
-                .write = solved_.write,
-                .expr = {},
-                .combine = how});
-  }
-  ValueId add(Op op) { return append(graph_, std::move(op)); }
 
   Graph& graph_;
   const Solved& solved_;
-  ValueId x_;
+  NamedValue x_;
   DType dtype_;  // of the result
   DType wide_;   // of partial results
-  Access full_;
-  Shape full_shape_;
-  double elements_;
+  Place full_;
+  double elements_ = 1;
 };
 
-ValueId sum(Build& b) { return b.combine(Combine::sum, b.dtype()); }
-ValueId prod(Build& b) { return b.combine(Combine::prod, b.dtype()); }
-ValueId max(Build& b) { return b.combine(Combine::max, b.dtype()); }
-ValueId min(Build& b) { return b.combine(Combine::min, b.dtype()); }
-ValueId any(Build& b) { return b.combine(Combine::any, b.dtype()); }
-ValueId all_of(Build& b) { return b.combine(Combine::all, b.dtype()); }
+NamedValue combined(Build& b, Combine how) { return b.combine(how, b.x(), b.dtype()); }
+NamedValue sum(Build& b) { return combined(b, Combine::sum); }
+NamedValue prod(Build& b) { return combined(b, Combine::prod); }
+NamedValue max(Build& b) { return combined(b, Combine::max); }
+NamedValue min(Build& b) { return combined(b, Combine::min); }
+NamedValue any(Build& b) { return combined(b, Combine::any); }
+NamedValue all_of(Build& b) { return combined(b, Combine::all); }
 
-ValueId mean_as(Build& b, DType dtype) {
-  return b.finish({b.combine(Combine::sum, b.wide())}, Ex::input(0) / b.elements(), dtype);
+NamedValue mean_as(Build& b, DType dtype) {
+  return b.finish({b.combine(Combine::sum, b.x(), b.wide())}, Ex::input(0) / b.elements(), dtype);
 }
-ValueId mean(Build& b) { return mean_as(b, b.dtype()); }
+NamedValue mean(Build& b) { return mean_as(b, b.dtype()); }
 
 /// The variance from deviations d = x - c from a centre c near the mean: (Σd² - (Σd)² / n) / n,
 /// whatever c is. That the mean is rounded costs no digits so (Chan, Golub, LeVeque 1983, equation
 /// 1.7). As the result does not depend on c, neither does its derivative.
-ValueId variance(Build& b, bool takes_root) {
-  const ValueId centre = b.detach(mean_as(b, b.wide()));
+NamedValue variance(Build& b, bool takes_root) {
+  const NamedValue centre = b.detach(mean_as(b, b.wide()));
   const Ex d = Ex::input(0) - Ex::input(1);
-  const ValueId sum = b.combine_full(Combine::sum, b.spread(centre, d), b.wide());
-  const ValueId squares = b.combine_full(Combine::sum, b.spread(centre, d * d), b.wide());
+  const auto sum_of = [&](const Ex& formula) {
+    return b.combine(Combine::sum, b.spread({b.x(), centre}, formula), b.wide());
+  };
+  const NamedValue sum = sum_of(d), squares = sum_of(d * d);
   const Ex mean = Ex::input(1) / b.elements();
   const Ex value = Ex::input(0) / b.elements() - mean * mean;
   // Rounding may leave less than nothing; NaN stays NaN.
@@ -139,28 +113,29 @@ ValueId variance(Build& b, bool takes_root) {
   const Ex root = Ex::apply(ScalarOp::sqrt, Ex::apply(ScalarOp::where, is_zero, Ex(1.0), bounded));
   return b.finish({squares, sum}, Ex::apply(ScalarOp::where, is_zero, Ex(0.0), root), b.dtype());
 }
-ValueId variance(Build& b) { return variance(b, false); }
-ValueId standard_deviation(Build& b) { return variance(b, true); }
+NamedValue variance(Build& b) { return variance(b, false); }
+NamedValue standard_deviation(Build& b) { return variance(b, true); }
 
 /// log Σ exp x = m + log Σ exp(x - m) with m = max x, where that is finite: an infinite m would
 /// make inf - inf.
-ValueId log_sum_exp(Build& b) {
+NamedValue log_sum_exp(Build& b) {
   const Ex x = Ex::input(0);
   if (b.elements() == 0)
-    return b.finish({b.combine(Combine::sum, b.wide())}, Ex::apply(ScalarOp::log, x), b.dtype());
+    return b.finish({b.combine(Combine::sum, b.x(), b.wide())}, Ex::apply(ScalarOp::log, x),
+                    b.dtype());
   const auto finite = [](const Ex& m) {
     return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, m - m, Ex(0.0)), m, Ex(0.0));
   };
   // The result does not depend on m, so neither does its derivative.
-  const ValueId m = b.detach(b.combine(Combine::max, b.wide()));
-  const ValueId e = b.spread(m, Ex::apply(ScalarOp::exp, x - finite(Ex::input(1))));
-  const ValueId s = b.combine_full(Combine::sum, e, b.wide());
+  const NamedValue m = b.detach(b.combine(Combine::max, b.x(), b.wide()));
+  const NamedValue e = b.spread({b.x(), m}, Ex::apply(ScalarOp::exp, x - finite(Ex::input(1))));
+  const NamedValue s = b.combine(Combine::sum, e, b.wide());
   return b.finish({m, s}, finite(Ex::input(0)) + Ex::apply(ScalarOp::log, Ex::input(1)), b.dtype());
 }
 
 /// In the order of the enumeration.
-constexpr ValueId (*builders[])(Build&) = {sum, mean,   max,         min,      prod,
-                                           any, all_of, log_sum_exp, variance, standard_deviation};
+constexpr NamedValue (*builders[])(Build&) = {
+    sum, mean, max, min, prod, any, all_of, log_sum_exp, variance, standard_deviation};
 static_assert(std::size(builders) == std::size(detail::reduction_names));
 
 }  // namespace
@@ -177,7 +152,7 @@ Reduction reduction_named(std::string_view name) {
 ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x,
                         DType result) {
   Build build(graph, solved, x, result);
-  return builders[static_cast<std::size_t>(reduction)](build);
+  return builders[static_cast<std::size_t>(reduction)](build).id;
 }
 
 void require_defined(Reduction reduction, DType dtype, const Solved& solved,

@@ -144,11 +144,7 @@ class Verifier {
   void verify(const Program::Result& result, const std::vector<bool>& holds_values) const {
     std::vector<LoopNest::NestAxis> axes;
     for (std::int64_t size : result.shape) axes.push_back({"", size});
-    verify_place({result.buffer,
-                  result.dtype,
-                  result.offset,
-                  {result.strides.begin(), result.strides.end()}},
-                 axes);
+    verify_place(result.operand(), axes);
     require(!program_.buffers[index(result.buffer)].is_local, "lies in a local buffer");
     require(holds_values[index(result.buffer)] || numel(result.shape) == 0,
             "lies in a buffer that nothing has written");

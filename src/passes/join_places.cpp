@@ -16,22 +16,12 @@ struct Slice {
   std::int64_t begin, size;
 };
 
-/// The elements that one dimension of a write reaches, if that is each of a range once.
-std::optional<std::int64_t> range_of(const DimIndex& dim, const Op& op) {
-  std::int64_t size = 1;
-  for (std::size_t t = dim.terms.size(); t-- > 0;) {
-    if (dim.terms[t].coefficient != size) return std::nullopt;
-    size *= op.axes[static_cast<std::size_t>(dim.terms[t].axis)].size;
-  }
-  return size;
-}
-
 std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
   const Op& op = graph.op(id);
   if (op.kind != OpKind::place) return std::nullopt;
   std::optional<Slice> slice;
   for (std::size_t d = 0; d < op.write.size(); ++d) {
-    const auto size = range_of(op.write[d], op);
+    const auto size = extent_of(op.write[d], op.axes);  // a range, each once
     if (!size || *size == 0) return std::nullopt;
     if (*size == op.shape[d]) continue;
     if (slice) return std::nullopt;

@@ -46,6 +46,18 @@ std::int64_t elements_up_to_last(const Shape& shape, const InputLayout& layout) 
   return last + 1;
 }
 
+LoopNest copy_nest(const Program::Result& from, const Program::Result& to) {
+  LoopNest nest;
+  for (const Axis& axis : axes_of(from.shape)) nest.axes.push_back({axis.name, axis.size});
+  nest.inputs = {from.operand()};
+  nest.output = to.operand();
+  nest.body = Ex::input(0);
+  nest.compute = compute_type(from.dtype);
+  nest.kind = OpKind::reindex;
+  simplify(nest);
+  return nest;
+}
+
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
   const InputLayout read = walked(from, op.reads[0], op.axes.size());
   InputLayout view{Shape(op.shape.rank(), 0), read.offset};
@@ -177,7 +189,7 @@ class Lowering {
   bool is_finished_by(ValueId id, ValueId reader) const {
     const Op &op = graph_.op(id), &map = graph_.op(reader);
     const bool combines =
-        op.kind == OpKind::reduce || (op.kind == OpKind::contract && has_reduced_axes(op));
+        op.kind == OpKind::reduce || (op.kind == OpKind::contract && reduces(op.write, op.axes));
     if (!combines || map.kind != OpKind::map ||
         (op.kind == OpKind::reduce && map.inputs.size() != 1))
       return false;
@@ -188,12 +200,6 @@ class Lowering {
     return op.dtype == map.compute && compute_type(op) == map.compute && op.shape == map.shape &&
            is_pure(map.expr) && map.reads[input] == map.write && writes_plainly(map) &&
            writes_plainly(op);
-  }
-  static bool has_reduced_axes(const Op& op) {
-    for (std::size_t a = 0; a < op.axes.size(); ++a) {
-      if (!is_kept(op, static_cast<int>(a))) return true;
-    }
-    return false;
   }
 
   /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.
@@ -423,10 +429,8 @@ class Lowering {
       nest.inputs.push_back(operand(read.value, read.access, computed.axes.size()));
     }
     nest.output = operand(id, computed.write, computed.axes.size());
-    const bool reduces = std::any_of(nest.axes.begin(), nest.axes.end(),
-                                     [](const auto& axis) { return axis.reduced; });
     if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
-    if (computed.kind == OpKind::contract && reduces) nest.combine = Combine::sum;
+    if (computed.kind == OpKind::contract && nest.reduces()) nest.combine = Combine::sum;
     if (&computed != &graph_.op(id)) set_epilogue(nest, graph_.op(id), computed);
     add(std::move(nest));
   }

@@ -34,6 +34,9 @@ struct InputLayout {
 /// Of memory, up to the last that a tensor which lies like this has.
 std::int64_t elements_up_to_last(const Shape& shape, const InputLayout& layout);
 
+/// What copies the elements of one view of a buffer to another, of the same shape.
+LoopNest copy_nest(const Program::Result& from, const Program::Result& to);
+
 /// Where the result of `op`, a reindex, lies if it is a view of an input that lies as `from` says;
 /// none when its result needs other strides.
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from);

@@ -1,13 +1,11 @@
 #include "passes/place_results.hpp"
 
 #include <algorithm>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "graph/verified.hpp"
-#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -16,23 +14,10 @@ bool is_input(const Program& program, int buffer) {
   return static_cast<std::size_t>(buffer) < program.input_count;
 }
 
-/// A copy of a result into a buffer that lies as `to` says, as a nest.
-LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& to) {
-  LoopNest nest;
-  LoopNest::Operand source{from.buffer, from.dtype, from.offset},
-      target{buffer, from.dtype, to.offset};
-  for (std::size_t d = 0; d < from.shape.rank(); ++d) {
-    nest.axes.push_back({"i" + std::to_string(d), from.shape[d], false});
-    source.strides.push_back(from.strides[d]);
-    target.strides.push_back(to.strides[d]);
-  }
-  nest.inputs = {source};
-  nest.output = target;
-  nest.body = Ex::input(0);
-  nest.compute = compute_type(from.dtype);
+/// A copy of a result, as a part of the update.
+LoopNest update(const Program::Result& from, const Program::Result& to) {
+  LoopNest nest = copy_nest(from, to);
   nest.phase = Phase::update;
-  nest.kind = OpKind::reindex;
-  simplify(nest);
   return nest;
 }
 
@@ -40,10 +25,9 @@ LoopNest copy_nest(const Program::Result& from, int buffer, const InputLayout& t
 LoopNest copy_out(Program& program, Program::Result& result) {
   const int own = static_cast<int>(program.buffers.size());
   program.buffers.push_back({numel(result.shape), result.dtype});
-  const Strides strides = contiguous_strides(result.shape);
-  LoopNest nest = copy_nest(result, own, {strides});
-  result = {own, result.dtype, result.shape, strides, 0};
-  return nest;
+  const Program::Result from =
+      std::exchange(result, {own, result.dtype, result.shape, contiguous_strides(result.shape), 0});
+  return update(from, result);
 }
 
 /// Whether every element of `input` is read where and when `output` is written.
@@ -134,8 +118,11 @@ void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
                                 });
     if (is_overwritten) program.nests.push_back(copy_out(program, value));
   }
-  for (const auto& [to, r] : copies)
-    program.nests.push_back(copy_nest(program.results[r], to->input, to->layout));
+  for (const auto& [to, r] : copies) {
+    const Program::Result& value = program.results[r];
+    const auto& [strides, offset] = to->layout;
+    program.nests.push_back(update(value, {to->input, value.dtype, value.shape, strides, offset}));
+  }
   program.results.resize(places.size());
   verified(program);
 }

@@ -105,26 +105,16 @@ void copy(const Tensor& from, const Tensor& to) {
   key.add(to);
   auto plan = find_plan(key);
   if (!plan) {
-    LoopNest nest;
-    nest.kind = OpKind::reindex;
-    for (const Axis& axis : axes_of(from.shape()))
-      nest.axes.push_back({axis.name, axis.size, false});
     const auto operand = [](int buffer, const Tensor& x) {
-      return LoopNest::Operand{
-          buffer, x.dtype(), elements_before(x), {x.strides().begin(), x.strides().end()}};
+      return Program::Result{buffer, x.dtype(), x.shape(), x.strides(), elements_before(x)};
     };
-    nest.inputs = {operand(0, from)};
-    nest.output = operand(1, to);
-    nest.body = Ex::input(0);
-    nest.compute = compute_type(from.dtype());
-    simplify(nest);
     Program program;
     program.input_count = 2;
     for (const Tensor* x : {&from, &to}) {
       const InputLayout layout{x->strides(), elements_before(*x)};
       program.buffers.push_back({elements_up_to_last(x->shape(), layout), x->dtype()});
     }
-    program.nests.push_back(std::move(nest));
+    program.nests.push_back(copy_nest(operand(0, from), operand(1, to)));
     plan = std::make_shared<const Plan>("copy", std::move(program), from.device());
     keep_plan(key, plan);
   }
