@@ -163,6 +163,9 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
   }
 };
 
+template <class X, Operation Op, FixedString Pattern, class... S>
+using StaticCallOn = StaticCall<Op, Pattern, Types<X>, Types<S...>>;
+
 template <class... Arguments>
 using TensorsAmong = decltype((
     Types<>() + ... + std::conditional_t<TensorArgument<Arguments>, Types<Arguments>, Types<>>()));
@@ -366,15 +369,13 @@ Tensor rearrange(
 }
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
-  using Call =
-      detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call = detail::StaticCallOn<X, Operation::rearrange, Pattern, S...>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto rearrange(const X& x, const S&... arguments) {
-  using Call =
-      detail::StaticCall<Operation::rearrange, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call = detail::StaticCallOn<X, Operation::rearrange, Pattern, S...>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
@@ -398,15 +399,13 @@ Tensor repeat(
 }
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto repeat(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
-  using Call =
-      detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call = detail::StaticCallOn<X, Operation::repeat, Pattern, S...>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto repeat(const X& x, const S&... arguments) {
-  using Call =
-      detail::StaticCall<Operation::repeat, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call = detail::StaticCallOn<X, Operation::repeat, Pattern, S...>;
   Call::check();
   return Call::run_on(Reduction::sum, x, arguments...);
 }
@@ -431,15 +430,13 @@ Tensor reduce(
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction,
             const S&... arguments) {
-  using Call =
-      detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call = detail::StaticCallOn<X, Operation::reduce, Pattern, S...>;
   Call::check();
   return Call::run_on(reduction.reduction(), x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
-  using Call =
-      detail::StaticCall<Operation::reduce, Pattern, detail::Types<X>, detail::Types<S...>>;
+  using Call = detail::StaticCallOn<X, Operation::reduce, Pattern, S...>;
   Call::check();
   return Call::run_on(reduction.reduction(), x, arguments...);
 }

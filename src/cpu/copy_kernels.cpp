@@ -173,16 +173,6 @@ void stream_short_runs(std::byte* dst, const std::byte* src, const CopyBox& give
   }
 }
 
-BoxKernel runs_kernel(int64_t run) {
-  if (run <= 4) return copy_runs<TwoHalves<2>>;
-  if (run <= 8) return copy_runs<TwoHalves<4>>;
-  if (run <= 16) return copy_runs<TwoHalves<8>>;
-  if (run <= 32) return copy_runs<TwoHalves<16>>;
-  if (run <= 64) return copy_runs<TwoHalves<32>>;
-  if (run <= longest_short_run) return copy_runs<Lines>;
-  return copy_runs<LongRun>;
-}
-
 // --- single elements of a power of two bytes ---
 
 template <int element>
@@ -588,7 +578,15 @@ const CopyKernels& copy_kernels(int64_t element_bytes) {
       std::countr_zero(static_cast<std::uint64_t>(element_bytes)))];
 }
 
-BoxKernel copy_runs_kernel(int64_t run) { return runs_kernel(run); }
+BoxKernel copy_runs_kernel(int64_t run) {
+  if (run <= 4) return copy_runs<TwoHalves<2>>;
+  if (run <= 8) return copy_runs<TwoHalves<4>>;
+  if (run <= 16) return copy_runs<TwoHalves<8>>;
+  if (run <= 32) return copy_runs<TwoHalves<16>>;
+  if (run <= 64) return copy_runs<TwoHalves<32>>;
+  if (run <= longest_short_run) return copy_runs<Lines>;
+  return copy_runs<LongRun>;
+}
 
 BoxKernel streaming_runs_kernel(int64_t run) {
   return run <= longest_short_run ? stream_short_runs : copy_runs<StreamedRun>;

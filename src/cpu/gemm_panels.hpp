@@ -5,10 +5,9 @@
 
 #include "cpu/gemm.hpp"
 #include "cpu/gemm_kernel.hpp"
+#include "tensor/ceil_div.hpp"
 
 namespace ein::host {
-
-constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
 /// Each thread's own, allocated when it first needs it.
 template <class Scratch>

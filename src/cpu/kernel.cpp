@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
@@ -14,15 +15,11 @@ namespace {
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const LoopNest& nest)
-      : from_(nest.inputs[0]),
-        to_(nest.output),
-        element_size_(static_cast<std::int64_t>(size_of(to_.dtype))),
-        copy_(axes(nest), size_of(to_.dtype)) {}
+      : from_(nest.inputs[0]), to_(nest.output), copy_(axes(nest), size_of(to_.dtype)) {}
 
   void run(const Run& run) const override {
-    std::byte* to = run.buffers[static_cast<std::size_t>(to_.buffer)] + to_.offset * element_size_;
-    const std::byte* from =
-        run.buffers[static_cast<std::size_t>(from_.buffer)] + from_.offset * element_size_;
+    std::byte* const to = base(to_, run.buffers);
+    const std::byte* const from = base(from_, run.buffers);
     parallel_for(copy_.parts(), [&](std::int64_t part) { copy_.run(to, from, part); });
   }
 
@@ -36,7 +33,6 @@ class CopyKernel final : public Kernel {
   }
 
   LoopNest::Operand from_, to_;
-  std::int64_t element_size_;
   StridedCopy copy_;
 };
 

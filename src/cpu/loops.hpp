@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nest/nest.hpp"
+#include "tensor/ceil_div.hpp"
 #include "tensor/small_array.hpp"
 
 namespace ein::host {
@@ -113,7 +114,7 @@ struct Cut {
   std::size_t axis = no_axis;
   std::int64_t size = 1, step = 1;
 
-  std::int64_t pieces() const { return size / step + (size % step != 0); }
+  std::int64_t pieces() const { return ceil_div(size, step); }
   std::int64_t first(std::int64_t piece) const { return piece * step; }
   std::int64_t count(std::int64_t piece) const { return std::min(step, size - first(piece)); }
   std::int64_t stride(const LoopNest::Operand& operand) const {

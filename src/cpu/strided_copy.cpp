@@ -36,8 +36,6 @@ StreamFrom default_stream_from() {
   return num_threads() > 1 ? StreamFrom{cache, cache} : StreamFrom{cache / 8 * 7, cache / 2};
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 // About `target`, such that the blocks of an axis are alike.
 int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
   if (target >= size) return size;

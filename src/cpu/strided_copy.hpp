@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/copy_kernels.hpp"
+#include "tensor/ceil_div.hpp"
 
 namespace ein::host {
 
@@ -41,7 +42,7 @@ class StridedCopy {
     std::int64_t size, dst, src;  // strides in bytes
     std::int64_t block = 1;       // how much of it a tile covers
     std::int64_t staged = 0;      // stride on the stage
-    std::int64_t blocks() const { return size / block + (size % block != 0); }
+    std::int64_t blocks() const { return ceil_div(size, block); }
   };
   struct Position;  // of a tile
   struct Loops {

@@ -87,7 +87,6 @@ C extreme_of_strip(const C* values, std::size_t n) {
 /// A strip that no other way is for, by halves.
 template <class C>
 C combine_by_halves(Combine combine, const C* values, std::size_t n) {
-  if (n == 0) return identity<C>(combine);
   C half[plain_strip_size / 2 + 1];
   if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
     half[0] = identity<C>(combine);
