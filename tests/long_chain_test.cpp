@@ -71,7 +71,9 @@ TEST(LongChain, SharedPartsArePrintedOnce) {
     });
     f(zeros({8}));
     const std::size_t size = f.print().size();
-    if (before > 0) EXPECT_LE(size, 3 * before);
+    if (before > 0) {
+      EXPECT_LE(size, 3 * before);
+    }
     before = size;
   }
 }
