@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <ein/cost.hpp>
+#include "autograd/vjp.hpp"
 #include "cost/scope.hpp"
 #include "passes/lower.hpp"
 #include "support/one_op.hpp"
@@ -91,6 +92,43 @@ TEST(PlaceTest, WhatMayWriteTwiceIsNoPlace) {
   // Ambiguous in one dimension, but not with the other.
   EXPECT_NO_THROW(
       placed({2, 3}, {4, 3}, ab, plain({0, 1}), {{0, {{0, 1}, {1, 1}}}, {0, {{1, 1}}}}));
+}
+
+/// Every second of 7 elements, from element 1; the others are those of a second input.
+Graph written(DType dtype) {
+  return graph_of({{dtype, {3}}, {dtype, {7}}}, {.kind = OpKind::place,
+                                                 .dtype = dtype,
+                                                 .shape = {7},
+                                                 .axes = {{"a", 3}},
+                                                 .reads = {plain({0}), {{1, {{0, 2}}}}},
+                                                 .write = {{1, {{0, 2}}}}});
+}
+
+TEST(PlaceTest, IntoAnotherValue) {
+  const Values part{1, 2, 3}, whole{10, 20, 30, 40, 50, 60, 70}, want{10, 1, 30, 2, 50, 3, 70};
+  for (DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8}) {
+    const Graph graph = written(dtype);
+    EXPECT_EQ(interpreted(graph, {part, whole}), want) << to_string(graph);
+    EXPECT_EQ(computed(graph, {part, whole}), want) << to_string(graph);
+  }
+  const Cost c = cost(written(DType::f32));
+  EXPECT_EQ(c.bytes_read, Count(12 + 16));
+  EXPECT_EQ(c.bytes_written, Count(28));
+  // Each element of the result sends its cotangent where it came from.
+  const Values g{1, 2, 3, 4, 5, 6, 7};
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const autograd::Vjp vjp = autograd::vjp(written(dtype), {true, true}, {true});
+    ASSERT_TRUE(vjp.needs.empty());
+    const auto cotangents = Interpreter<>::run(vjp.graph, {g});
+    EXPECT_EQ(cotangents.at(0), (Values{2, 4, 6}));
+    EXPECT_EQ(cotangents.at(1), (Values{1, 0, 3, 0, 5, 0, 7}));
+  }
+  Graph bad = written(DType::f32);
+  bad.ops[2].reads[1][0].offset = 0;
+  EXPECT_THROW(verify(bad), std::logic_error);
+  bad = written(DType::f32);
+  bad.ops[1].shape = {8};
+  EXPECT_THROW(verify(bad), std::logic_error);
 }
 
 TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {

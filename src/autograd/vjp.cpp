@@ -24,18 +24,6 @@ std::vector<int> axes_in(const Access& access) {
   return axes;
 }
 
-/// Whether the access covers a value of `shape` exactly once, as an operation's `write` must.
-bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
-  std::vector<char> seen(axes.size(), 0);
-  for (std::size_t d = 0; d < access.size(); ++d) {
-    if (access[d].offset != 0 || extent_of(access[d], axes) != shape[d]) return false;
-    for (const DimIndex::Term& term : access[d].terms) {
-      if (std::exchange(seen[static_cast<std::size_t>(term.axis)], 1)) return false;
-    }
-  }
-  return true;
-}
-
 /// Values at the points of some axes.
 using Points = NamedValue;
 
@@ -117,8 +105,7 @@ class Builder {
   ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to,
                const Shape& shape) {
     if (from.access == to && graph_.op(from.id).shape == shape) return from.id;
-    const OpKind kind = covers(to, shape, axes) ? OpKind::reindex : OpKind::place;
-    return add(op_of(kind, {from}, {to, shape}, graph_.op(from.id).dtype), axes).id;
+    return add(move_op(from, axes, {to, shape}, graph_.op(from.id).dtype));
   }
 
   /// The adjoint of reading `to` from a value of `shape`: what every point read is the sum of their
@@ -205,8 +192,10 @@ class Builder {
         return pull_contract(op, g);
       case OpKind::reduce:
         return pull_reduce(op, id, g);
-      case OpKind::reindex:
       case OpKind::place:
+        if (op.inputs.size() > 1) pull_base(op, g);
+        [[fallthrough]];
+      case OpKind::reindex:
         return give(op, 0, g, op.axes);
       case OpKind::concat:
         return pull_concat(op, g.id);
@@ -220,6 +209,16 @@ class Builder {
         return;
     }
     throw std::logic_error("vjp: an operation without a rule");
+  }
+
+  /// Of a place, to what lies elsewhere: nothing from where the place writes.
+  void pull_base(const Op& op, const Points& g) {
+    if (!matters(op.inputs[1])) return;
+    const DType dtype = graph_.op(g.id).dtype;
+    const Points nothing = map(op.axes, {}, Ex(0.0), wide(dtype), dtype);
+    Op zeros = op_of(OpKind::place, {nothing, {g.id, op.write}}, {op.write, op.shape}, dtype);
+    zeros.axes = op.axes;
+    accumulate(op.inputs[1], add(std::move(zeros)));
   }
 
   void pull_map(const Op& op, ValueId result, const Points& g) {

@@ -78,10 +78,11 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
     const auto size = static_cast<std::int64_t>(size_of(graph.op(op.inputs[i]).dtype));
     // What is gathered lies elsewhere for each position.
     const bool is_indirect = op.kind == OpKind::gather && i == 0;
-    tally.bytes_read += product([&](int a) {
-                          return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a));
-                        }) *
-                        N(size);
+    const N points = product(
+        [&](int a) { return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a)); });
+    // Of what a place writes to, the rest is read.
+    const bool is_base = op.kind == OpKind::place && i == 1;
+    tally.bytes_read += (is_base ? difference(N(numel(op.shape)), points) : points) * N(size);
   }
   N written = op.kind == OpKind::place ? N(numel(op.shape)) : results;
   if (op.kind == OpKind::scatter) written *= N(op.shape[static_cast<std::size_t>(op.dim)]);

@@ -99,4 +99,23 @@ void drop_unused_axes(Op& op) {
   }
 }
 
+bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
+  std::vector<char> seen(axes.size(), 0);
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    if (access[d].offset != 0 || extent_of(access[d], axes) != shape[d]) return false;
+    for (const DimIndex::Term& term : access[d].terms) {
+      if (std::exchange(seen[static_cast<std::size_t>(term.axis)], 1)) return false;
+    }
+  }
+  return true;
+}
+
+Op move_op(const NamedValue& from, const std::vector<Axis>& axes, const Place& to, DType dtype) {
+  Op op =
+      op_of(covers(to.access, to.shape, axes) ? OpKind::reindex : OpKind::place, {from}, to, dtype);
+  op.axes = axes;
+  drop_unused_axes(op);
+  return op;
+}
+
 }  // namespace ein

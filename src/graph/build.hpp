@@ -47,6 +47,13 @@ Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place,
 /// An operation with an axis for each dimension of its result.
 Op plain_op(OpKind kind, DType dtype, const Shape& shape);
 
+/// Whether an access meets each element of a value of `shape` exactly once.
+bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
+
+/// Moves, at each point of `axes`, an element of a value to its place in another: a reindex where
+/// that is all of the result, else a place.
+Op move_op(const NamedValue& from, const std::vector<Axis>& axes, const Place& to, DType dtype);
+
 /// Drops the axes that neither a read nor the write uses, and numbers the others anew.
 void drop_unused_axes(Op& op);
 

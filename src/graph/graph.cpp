@@ -185,10 +185,16 @@ class Verifier {
                 "floats and integers are combined");
       }
     }
+    const bool has_base = op.kind == OpKind::place && op.inputs.size() == 2;
     const bool moves = op.kind == OpKind::reindex || op.kind == OpKind::place;
-    if (op.kind == OpKind::reduce || moves) require(op.inputs.size() == 1, "one input is wanted");
-    if (moves)
-      require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
+    if (op.kind == OpKind::reduce || moves)
+      require(op.inputs.size() == 1 || has_base, "one input is wanted");
+    if (has_base)
+      require(graph_.op(op.inputs[1]).shape == op.shape && op.reads[1] == op.write,
+              "what is written to has another shape than the result");
+    for (ValueId input : op.inputs)
+      require(!moves || graph_.op(input).dtype == op.dtype,
+              "the dtype of what is only moved changes");
     if (op.kind == OpKind::map) verify_expr(op);
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
       const bool reduces = op.kind == OpKind::contract || op.kind == OpKind::reduce;

@@ -281,6 +281,7 @@ class Interpreter {
     const Combine combine = op.kind == OpKind::reduce ? op.combine : Combine::sum;
     Values result(static_cast<std::size_t>(numel(op.shape)),
                   reduces ? identity(combine) : Number(0));
+    if (op.kind == OpKind::place && count == 2) result = *inputs[1];
     // The first value of a combination is taken as it is, so that K values cost K - 1 combinations.
     std::vector<char> begun(result.size(), 0);
     const auto combine_into = [&](std::size_t position, Number x) {

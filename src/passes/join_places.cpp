@@ -18,7 +18,7 @@ struct Slice {
 
 std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
   const Op& op = graph.op(id);
-  if (op.kind != OpKind::place) return std::nullopt;
+  if (op.kind != OpKind::place || op.inputs.size() > 1) return std::nullopt;
   std::optional<Slice> slice;
   for (std::size_t d = 0; d < op.write.size(); ++d) {
     const auto size = extent_of(op.write[d], op.axes);  // a range, each once

@@ -493,7 +493,11 @@ class Lowering {
   void lower_place(ValueId id) {
     const Op& op = graph_.op(id);
     allocate_result(id);
-    if (points(op) != Count(numel(op.shape))) {
+    if (op.inputs.size() > 1) {
+      Op base = plain_op(OpKind::reindex, op.dtype, op.shape);
+      base.reads = {base.write};
+      copy(base, layout_of(op.inputs[1]), layout_of(id));
+    } else if (points(op) != Count(numel(op.shape))) {
       const Op zeros = plain_op(OpKind::map, op.dtype, op.shape);
       LoopNest nest = nest_over(zeros);
       nest.body = Ex(0.0);

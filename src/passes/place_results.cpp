@@ -36,6 +36,56 @@ bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
          input.dtype == output.dtype && !input.is_indirect();
 }
 
+/// Whether the nest copies a value to where it is already.
+bool copies_to_itself(const LoopNest& nest) {
+  return nest.is_copy() && nest.inputs[0].buffer == nest.output.buffer &&
+         in_step(nest.inputs[0], nest.output);
+}
+
+void rename(Program& program, int from, int to) {
+  for (LoopNest& nest : program.nests) {
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
+      if (nest.operand(o).buffer == from) nest.operand(o).buffer = to;
+    }
+  }
+  for (Program::Result& result : program.results) {
+    if (result.buffer == from) result.buffer = to;
+  }
+  std::erase_if(program.nests, copies_to_itself);
+}
+
+/// Values that are copied whole, to be written to in parts, are written to where they are, if
+/// nothing else needs what they were.
+void write_parts_in_place(Program& program) {
+  for (std::size_t n = 0; n < program.nests.size(); ++n) {
+    const LoopNest& copy = program.nests[n];
+    if (!copy.is_copy() || !in_step(copy.inputs[0], copy.output)) continue;
+    const int from = copy.inputs[0].buffer, to = copy.output.buffer;
+    const auto touches = [](const LoopNest& nest, int buffer) {
+      for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
+        if (nest.operand(o).buffer == buffer) return true;
+      }
+      return false;
+    };
+    const auto elements = [&](int b) {
+      return program.buffers[static_cast<std::size_t>(b)].elements;
+    };
+    const bool is_result =
+        std::any_of(program.results.begin(), program.results.end(),
+                    [&](const Program::Result& result) { return result.buffer == from; });
+    const auto at = program.nests.begin() + static_cast<std::ptrdiff_t>(n);
+    if (from == to || is_input(program, from) || is_input(program, to) || is_result ||
+        elements(from) != elements(to) ||
+        std::any_of(program.nests.begin(), at,
+                    [&](const auto& nest) { return touches(nest, to); }) ||
+        std::any_of(at + 1, program.nests.end(),
+                    [&](const auto& nest) { return touches(nest, from); }))
+      continue;
+    rename(program, to, from);
+    --n;
+  }
+}
+
 /// Whether the nest that computes result `r` now writes to the input.
 bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
                     std::span<const ResultPlace> places, std::span<const int> memory) {
@@ -67,14 +117,7 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
     }
     is_written |= writes;
   }
-  const auto rename = [&](LoopNest::Operand& operand) {
-    if (operand.buffer == buffer) operand.buffer = to.input;
-  };
-  for (LoopNest& nest : program.nests) {
-    for (LoopNest::Operand& input : nest.inputs) rename(input);
-    rename(nest.output);
-  }
-  program.results[r].buffer = to.input;
+  rename(program, buffer, to.input);
   return true;
 }
 
@@ -102,6 +145,7 @@ void place_results(Program& program, std::span<const ResultPlace> places) {
 
 void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
                    std::span<const ResultPlace> places, std::span<const int> memory) {
+  write_parts_in_place(program);
   std::vector<std::pair<const AssignedInput*, std::size_t>> copies;  // target, result
   for (std::size_t a = 0; a < assigned.size(); ++a) {
     const std::size_t r = places.size() + a;

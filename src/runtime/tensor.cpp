@@ -59,8 +59,10 @@ bool overlaps_itself(const Tensor& x) {
 }
 
 void require_writable(const Tensor& x, const char* what) {
-  if (!x.storage()) engine::Trace::refuse_write(x, what);
-  if (x.storage()->read_only())
+  const engine::Trace* const trace = engine::Trace::active();
+  const bool is_view_of_state = trace && trace->is_view_of_state(x);
+  if (!x.storage() && !is_view_of_state) engine::Trace::refuse_write(x, what);
+  if (is_view_of_state ? trace->is_read_only(x) : x.storage()->read_only())
     throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
   if (!overlaps_itself(x)) return;
   throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " +

@@ -212,7 +212,45 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
   return results;
 }
 
+bool Trace::is_view_of_state(const Tensor& x) const {
+  return !x.storage() && x.impl().traced.trace == number_ && captured_at(view_of(x).owner);
+}
+
+bool Trace::is_read_only(const Tensor& view_of_state) const {
+  return captured_[*captured_at(view_of(view_of_state).owner)].storage()->read_only();
+}
+
+void Trace::write(const Tensor& part, const Tensor& value) {
+  ValueId written = value_of(value);
+  for (ValueId id = value_of(part);;) {
+    const View view = views_.at(id);
+    const ValueId from = view.from >= 0 ? view.from : view.seen;
+    const Op& read = graph_.op(id);
+    Access source = read.write;
+    for (DimIndex& dim : source) {  // an axis of one point may be of the part alone
+      std::erase_if(dim.terms,
+                    [&](const DimIndex::Term& term) { return !uses(read.reads[0], term.axis); });
+    }
+    Op op =
+        move_op({written, source}, read.axes, {read.reads[0], graph_.op(from).shape}, read.dtype);
+    if (op.kind == OpKind::place) {
+      op.inputs.push_back(from);
+      op.reads.push_back(op.write);
+    }
+    op.phase = phase_;
+    op.again = again_;
+    written = append(graph_, std::move(op));
+    if (view.from < 0) {
+      const std::size_t i = *captured_at(view.owner);
+      current_[i] = written;
+      return captured_[i].storage()->count_write();
+    }
+    id = from;
+  }
+}
+
 void Trace::assign(const Tensor& target, const Tensor& value) {
+  if (!target.storage()) return write(target, value);
   value_of(target);
   const ValueId id = value_of(value);
   for (std::size_t i = 0; i < captured_.size(); ++i) {
@@ -222,19 +260,7 @@ void Trace::assign(const Tensor& target, const Tensor& value) {
 }
 
 void Trace::refuse_write(const Tensor& x, const char* what) {
-  const Trace* const trace = active();
   const std::string shape = x.shape().to_string();
-  const bool is_known = trace && x.impl().traced.trace == trace->number_;
-  const auto captured = is_known ? trace->captured_at(trace->view_of(x).owner) : std::nullopt;
-  if (captured) {
-    throw Error(ErrorKind::value, std::string(what) +
-                                      ": the compiled function writes to a part or view of shape " +
-                                      shape + " of a tensor from outside of shape " +
-                                      trace->captured_[*captured].shape().to_string() +
-                                      "; it can write to whole tensors only\n"
-                                      "  help: write the whole tensor, with where() or pack() of "
-                                      "the old and the new elements");
-  }
   throw Error(ErrorKind::value, std::string(what) + ": a value of shape " + shape +
                                     " of a function that ein::compile traces cannot be written to; "
                                     "only tensors from outside can\n"

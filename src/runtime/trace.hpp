@@ -28,7 +28,10 @@ class Trace {
   Tensor argument(const Tensor& like);
   /// Appends the operations of a call, whose results lie on `device`.
   std::vector<Tensor> splice(const Graph& call, Operands operands, Device device);
-  /// Records that `target`, a tensor from outside, receives `value`.
+  /// Whether x is a part or another view of a tensor from outside.
+  bool is_view_of_state(const Tensor& x) const;
+  bool is_read_only(const Tensor& view_of_state) const;
+  /// Records that `target`, a tensor from outside or a view of one, receives `value`.
   void assign(const Tensor& target, const Tensor& value);
   /// Throws the Error for a write to `x`, a value without elements.
   [[noreturn]] static void refuse_write(const Tensor& x, const char* what);
@@ -60,6 +63,7 @@ class Trace {
     ValueId from = 0;  // the view that it was made of; negative: the owner itself
     ValueId seen = 0;  // what the owner held then
   };
+  void write(const Tensor& part, const Tensor& value);
   ValueId value_of(const Tensor& x);
   /// What a view of memory that was written to since holds now.
   ValueId renewed(ValueId view);

@@ -249,6 +249,24 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 TEST(OnDevice, SlowTrainsATransformer) { expect_near(losses(cuda, false), losses(cpu, false)); }
 TEST(OnDevice, TrainsACompiledTransformer) { expect_near(losses(cuda, true), losses(cpu, true)); }
 
+TEST(OnDevice, WritesToParts) {
+  const auto step = [](const Tensor& state, const Tensor& x) {
+    const Tensor before = state * 3.0;
+    state.at({slice(1, 3)}).copy_from(x);
+    state.at({all, slice(0, 6, 5)}).copy_from(state.at({all, slice(2, 4)}));
+    state.at({3}).fill(7);
+    return before + softmax(state, "a [b]");
+  };
+  const Tensor here = randn({4, 6}), there = here.to(cuda), x = randn({2, 6});
+  auto on_host = compile([&](const Tensor& a) { return step(here, a); });
+  auto on_device = compile([&](const Tensor& a) { return step(there, a); });
+  for (int call = 0; call < 3; ++call) {
+    const Tensor want = on_host(x + call), got = on_device((x + call).to(cuda));
+    EXPECT_TRUE(all_close(got.to(cpu), want, 1e-6, 1e-6)) << call;
+    EXPECT_TRUE(all_close(there.to(cpu), here, 0, 0)) << call;
+  }
+}
+
 TEST(OnDevice, ACompiledFunctionStaysOnItsDevice) {
   auto f = compile([](const Tensor& x) { return softmax(x + 1, "b [d]"); });
   const Tensor x = randn({4, 6});
