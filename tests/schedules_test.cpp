@@ -290,7 +290,9 @@ Attention small_attention() {
           .q = operand(0, 1, 3),
           .k = operand(1, 2, 3),
           .v = operand(2, 2, 4),
-          .out = operand(3, 1, 4)};
+          .out = operand(3, 1, 4),
+          .log_sums = {},
+          .gradients = {}};
 }
 
 TEST(Schedules, MistakesInLoopsAndProductsAreFound) {
