@@ -67,6 +67,22 @@ struct FindElement;
   };
 #include <ein/dtypes.hpp>
 
+/// What a row of the table says beside the types.
+struct DTypeRow {
+  std::string_view text, npy, safetensors;
+  bool is_floating;
+};
+inline constexpr DTypeRow dtype_rows[] = {
+#define EIN_FLOATING(dtype, type, text, npy, safetensors, cuda, typed) \
+  {text, npy, safetensors, true},
+#define EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed) \
+  {text, npy, safetensors, false},
+#include <ein/dtypes.hpp>
+};
+constexpr const DTypeRow& row_of(DType dtype) {
+  return dtype_rows[static_cast<std::size_t>(dtype)];
+}
+
 }  // namespace detail
 
 /// The C++ types of elements: those of the table (dtypes.hpp), long long and unsigned long long.
@@ -100,31 +116,12 @@ constexpr std::size_t size_of(DType dtype) {
 }
 
 /// The dtype's `text` of the table: "f64", ..., "bool".
-constexpr std::string_view name(DType dtype) {
-  switch (dtype) {
-#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype:                                                \
-    return text;
-#include <ein/dtypes.hpp>
-  }
-  __builtin_unreachable();
-}
+constexpr std::string_view name(DType dtype) { return detail::row_of(dtype).text; }
 
 /// The dtype of that `name`, if there is one.
 std::optional<DType> parse_dtype(std::string_view name);
 
-constexpr bool is_floating(DType dtype) {
-  switch (dtype) {
-#define EIN_FLOATING(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype:                                                   \
-    return true;
-#define EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype:                                                   \
-    return false;
-#include <ein/dtypes.hpp>
-  }
-  __builtin_unreachable();
-}
+constexpr bool is_floating(DType dtype) { return detail::row_of(dtype).is_floating; }
 /// Whether it is an integer or bool.
 constexpr bool is_integral(DType dtype) { return !is_floating(dtype); }
 /// Whether it is bool or an integer without a sign.

@@ -14,15 +14,7 @@ namespace {
 constexpr char native_order = std::endian::native == std::endian::little ? '<' : '>';
 
 /// NumPy's code of the dtype; "" where NumPy has none.
-std::string_view npy_code(DType dtype) {
-  switch (dtype) {
-#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype:                                                \
-    return npy;
-#include <ein/dtypes.hpp>
-  }
-  __builtin_unreachable();
-}
+std::string_view npy_code(DType dtype) { return detail::row_of(dtype).npy; }
 
 std::string known_codes() {
   std::string codes;
@@ -37,12 +29,7 @@ std::string describe_unsupported(std::string_view code) {
   struct Named {
     std::string_view code, text;
   };
-  static constexpr std::array exact = {
-      Named{"f12", "an extended float, save x.astype(np.float64)"},
-      Named{"f16", "an extended float, save x.astype(np.float64)"}};
-  for (const Named& type : exact) {
-    if (type.code == code) return std::string(type.text);
-  }
+  if (code == "f12" || code == "f16") return "an extended float, save x.astype(np.float64)";
   static constexpr std::array kinds = {
       Named{"c", "complex, save x.real and x.imag"},
       Named{"O", "Python objects, which take a pickle to load; save x.astype(np.float32)"},

@@ -19,15 +19,7 @@ constexpr std::size_t prefix = sizeof(std::uint64_t);
 constexpr std::size_t most_dimensions = 1024;  // what a Tensor may have
 constexpr std::string_view metadata_key = "__metadata__";
 
-std::string_view format_name(DType dtype) {
-  switch (dtype) {
-#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  case DType::dtype:                                                \
-    return safetensors;
-#include <ein/dtypes.hpp>
-  }
-  __builtin_unreachable();
-}
+std::string_view format_name(DType dtype) { return detail::row_of(dtype).safetensors; }
 
 std::string format_names() {
   std::string names;
