@@ -6,17 +6,19 @@
 
 namespace ein::training {
 
-Metadata describe(const nn::TransformerConfig& config, const Tokenizer& tokenizer) {
-  return {{"model.block_size", std::to_string(config.block_size)},
-          {"model.n_layer", std::to_string(config.n_layer)},
-          {"model.n_head", std::to_string(config.n_head)},
-          {"model.n_embd", std::to_string(config.n_embd)},
-          {"model.bias", std::to_string(config.bias)},
-          {"model.vocab_size", std::to_string(config.vocab_size)},
-          {"tokenizer", tokenizer.save()}};
-}
-
 namespace {
+
+/// Calls `visit` with the name of each number of a configuration and that number of each of
+/// `configs`.
+template <class Visit, class... Configs>
+void visit_numbers(const Visit& visit, Configs&... configs) {
+  visit("block_size", configs.block_size...);
+  visit("n_layer", configs.n_layer...);
+  visit("n_head", configs.n_head...);
+  visit("n_embd", configs.n_embd...);
+  visit("bias", configs.bias...);
+  visit("vocab_size", configs.vocab_size...);
+}
 
 const std::string& text(const Checkpoint& checkpoint, const std::string& key) {
   const auto found = checkpoint.metadata.find(key);
@@ -26,6 +28,14 @@ const std::string& text(const Checkpoint& checkpoint, const std::string& key) {
 }
 
 }  // namespace
+
+Metadata describe(const nn::TransformerConfig& config, const Tokenizer& tokenizer) {
+  Metadata description{{"tokenizer", tokenizer.save()}};
+  visit_numbers([&](const std::string& name,
+                    auto value) { description["model." + name] = std::to_string(value); },
+                config);
+  return description;
+}
 
 std::int64_t number(const Checkpoint& checkpoint, const std::string& key) {
   const std::string& digits = text(checkpoint, key);
@@ -39,19 +49,15 @@ std::int64_t number(const Checkpoint& checkpoint, const std::string& key) {
 Described read_description(const Checkpoint& checkpoint) {
   // Products of these do not overflow.
   constexpr std::int64_t most = std::int64_t{1} << 24;
-  const auto size = [&](const std::string& key) {
+  const auto read = [&](const std::string& key, auto& number_of_model) {
     const std::int64_t value = number(checkpoint, "model." + key);
-    if (value <= most) return value;
-    throw Error(ErrorKind::file,
-                "\"" + checkpoint.path + "\": " + key + " is " + std::to_string(value));
+    if (value > most)
+      throw Error(ErrorKind::file,
+                  "\"" + checkpoint.path + "\": " + key + " is " + std::to_string(value));
+    number_of_model = static_cast<std::remove_cvref_t<decltype(number_of_model)>>(value);
   };
   Described described;
-  described.config.block_size = size("block_size");
-  described.config.n_layer = size("n_layer");
-  described.config.n_head = size("n_head");
-  described.config.n_embd = size("n_embd");
-  described.config.bias = size("bias") != 0;
-  described.config.vocab_size = size("vocab_size");
+  visit_numbers(read, described.config);
   described.tokenizer = load_tokenizer(text(checkpoint, "tokenizer"));
   if (described.tokenizer->vocabulary_size() != described.config.vocab_size) {
     throw Error(ErrorKind::file,
@@ -80,12 +86,7 @@ void require_same_model(const nn::TransformerConfig& loaded, const nn::Transform
     differences += std::string(differences.empty() ? "" : ", ") + name + " " +
                    std::to_string(of_file) + " for " + std::to_string(of_run);
   };
-  compare("block_size", loaded.block_size, wanted.block_size);
-  compare("n_layer", loaded.n_layer, wanted.n_layer);
-  compare("n_head", loaded.n_head, wanted.n_head);
-  compare("n_embd", loaded.n_embd, wanted.n_embd);
-  compare("bias", loaded.bias, wanted.bias);
-  compare("vocab_size", loaded.vocab_size, wanted.vocab_size);
+  visit_numbers(compare, loaded, wanted);
   if (!differences.empty())
     throw Error(ErrorKind::value, "\"" + path + "\" is of another model: " + differences);
 }
