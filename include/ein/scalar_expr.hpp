@@ -84,6 +84,8 @@ struct ScalarStep {
 /// value.
 struct ScalarExpr {
   std::vector<ScalarStep> steps;
+  /// Whether it is an input as it stands.
+  bool is_input() const { return steps.size() == 1 && steps[0].op == ScalarOp::input; }
   friend bool operator==(const ScalarExpr&, const ScalarExpr&) = default;
 };
 
@@ -114,6 +116,10 @@ class Ex {
   friend Ex operator-(const Ex& a, const Ex& b) { return apply(ScalarOp::sub, a, b); }
   friend Ex operator*(const Ex& a, const Ex& b) { return apply(ScalarOp::mul, a, b); }
   friend Ex operator/(const Ex& a, const Ex& b) { return apply(ScalarOp::div, a, b); }
+  /// `a` where `condition` is not 0, else `b`.
+  friend Ex where(const Ex& condition, const Ex& a, const Ex& b) {
+    return apply(ScalarOp::where, condition, a, b);
+  }
 
  private:
   explicit Ex(const ScalarStep& step) { expr_.steps.push_back(step); }

@@ -23,9 +23,6 @@ Ex product(const Ex& a, const Ex& b) {
 Ex f(ScalarOp op, const Ex& a) { return Ex::apply(op, a); }
 Ex f(ScalarOp op, const Ex& a, const Ex& b) { return Ex::apply(op, a, b); }
 Ex negated(const Ex& a) { return f(ScalarOp::neg, a); }
-Ex select(const Ex& condition, const Ex& a, const Ex& b) {
-  return Ex::apply(ScalarOp::where, condition, a, b);
-}
 
 Ex normal_density(const Ex& a) {
   return Ex(std::numbers::inv_sqrtpi / std::numbers::sqrt2) * f(ScalarOp::exp, a * a * Ex(-0.5));
@@ -54,27 +51,27 @@ std::optional<Ex> slope_of_base(const Ex& g, const Ex& a, const Ex& b) {
     const Ex power = *n == 1 ? Ex(1.0) : *n == 2 ? a : f(ScalarOp::pow, a, Ex(*n - 1));
     return product(product(g, Ex(*n)), power);
   }
-  return select(f(ScalarOp::eq, b, Ex(0.0)), Ex(0.0),
-                product(g, b) * f(ScalarOp::pow, a, b - Ex(1.0)));
+  return where(f(ScalarOp::eq, b, Ex(0.0)), Ex(0.0),
+               product(g, b) * f(ScalarOp::pow, a, b - Ex(1.0)));
 }
 std::optional<Ex> slope_of_exponent(const Ex& g, const Ex& a, const Ex& b, const Ex& v) {
   if (constant_of(b)) return none;
   const Ex zero(0.0);
-  return select(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero)), zero,
-                product(g, v) * f(ScalarOp::log, a));
+  return where(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero)), zero,
+               product(g, v) * f(ScalarOp::log, a));
 }
 
 /// Of the angle of a point: by the hypotenuse twice, whose square may overflow; at (0, 0) no slope.
 Ex turn(const Ex& g, const Ex& side, const Ex& a, const Ex& b) {
   const Ex radius = f(ScalarOp::hypot, a, b), zero(0.0);
-  return select(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius);
+  return where(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius);
 }
 
 /// Of an argument of a minimum or maximum, which `loses` says that it is not. Equal arguments
 /// share; a NaN among them goes to both.
 Ex chosen(ScalarOp loses, const Ex& g, const Ex& a, const Ex& b) {
-  const Ex shared = select(f(ScalarOp::eq, a, b), product(g, Ex(0.5)), g);
-  return select(f(loses, a, b), Ex(0.0), shared);
+  const Ex shared = where(f(ScalarOp::eq, a, b), product(g, Ex(0.5)), g);
+  return where(f(loses, a, b), Ex(0.0), shared);
 }
 
 /// The adjoints of the arguments of one step: argument i gets `out[i]`.
@@ -94,8 +91,8 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
       return;
     case ScalarOp::abs:
       // A product, so that an infinite slope of what follows, as of a root at 0, gives NaN.
-      out[0] = g * select(f(ScalarOp::gt, a, zero), Ex(1.0),
-                          select(f(ScalarOp::lt, a, zero), Ex(-1.0), zero));
+      out[0] = g * where(f(ScalarOp::gt, a, zero), Ex(1.0),
+                         where(f(ScalarOp::lt, a, zero), Ex(-1.0), zero));
       return;
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name:                                     \
@@ -112,8 +109,8 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
   }
 #include <ein/binary_functions.hpp>
     case ScalarOp::where:
-      out[1] = select(a, g, zero);
-      out[2] = select(a, zero, g);
+      out[1] = where(a, g, zero);
+      out[2] = where(a, zero, g);
       return;
     case ScalarOp::logical_not:
       return;

@@ -243,9 +243,8 @@ class Builder {
       slope.reads.insert(slope.reads.end(), {op.write, op.write});
       slope.dtype = sums(op, k) ? op.compute : graph_.op(op.inputs[k]).dtype;
       drop_unread_inputs(slope);
-      const bool is_identity =
-          slope.expr.steps.size() == 1 && slope.expr.steps[0].op == ScalarOp::input &&
-          slope.reads[0] == slope.write && graph_.op(slope.inputs[0]).dtype == slope.dtype;
+      const bool is_identity = slope.expr.is_input() && slope.reads[0] == slope.write &&
+                               graph_.op(slope.inputs[0]).dtype == slope.dtype;
       const ValueId sent = is_identity ? slope.inputs[0] : add(std::move(slope));
       give(op, k, {sent, op.write}, op.axes);
     }
@@ -302,24 +301,21 @@ class Builder {
   // Of a product of many: with one zero, only its own place has a slope: the product of the others;
   // with more, none has. The sum of the zeros stands for the one that another element's slope is a
   // multiple of, so that the slope of the slope is right.
-  static Ex pick(const Ex& c, const Ex& a, const Ex& b) {
-    return Ex::apply(ScalarOp::where, c, a, b);
-  }
   static Ex equal(const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::eq, a, b); }
   static Ex is_zero(const Ex& x) { return equal(x, Ex(0.0)); }
-  static Ex only_zero(const Ex& x) { return pick(is_zero(x), x, Ex(0.0)); }
-  static Ex without_zero(const Ex& x) { return pick(is_zero(x), Ex(1.0), x); }
+  static Ex only_zero(const Ex& x) { return where(is_zero(x), x, Ex(0.0)); }
+  static Ex without_zero(const Ex& x) { return where(is_zero(x), Ex(1.0), x); }
   /// Of an element, the cotangent of its product, the product of what is not zero, and number and
   /// sum of the zeros.
   static Ex slope_of_product() {
     const Ex x = Ex::input(0), g = Ex::input(1), others = Ex::input(2), count = Ex::input(3),
              sum = Ex::input(4), zero(0.0);
     const Ex safe = without_zero(x);
-    const Ex at_zero =
-        pick(equal(count, Ex(1.0)), others, pick(equal(count, Ex(2.0)), (sum - x) * others, zero));
-    const Ex elsewhere = pick(equal(count, zero), others / safe,
-                              pick(equal(count, Ex(1.0)), sum * others / safe, zero));
-    return g * pick(is_zero(x), at_zero, elsewhere);
+    const Ex at_zero = where(equal(count, Ex(1.0)), others,
+                             where(equal(count, Ex(2.0)), (sum - x) * others, zero));
+    const Ex elsewhere = where(equal(count, zero), others / safe,
+                               where(equal(count, Ex(1.0)), sum * others / safe, zero));
+    return g * where(is_zero(x), at_zero, elsewhere);
   }
 
   void pull_reduce(const Op& op, ValueId result, const Points& g) {
@@ -457,7 +453,7 @@ class Builder {
         const Ex is_new = Ex::apply(ScalarOp::logical_or, equal(value, Ex::input(1)),
                                     Ex::apply(ScalarOp::ne, value, value));
         const Ex position =
-            pick(is_new, Ex::index(op.axis), Ex::integer(op.reverse ? size - 1 : 0));
+            where(is_new, Ex::index(op.axis), Ex::integer(op.reverse ? size - 1 : 0));
         const Points found =
             map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
         const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);
@@ -485,16 +481,17 @@ class Builder {
         };
         const Ex count = Ex::input(1), sum = Ex::input(2), of_result = value * Ex::input(3);
         const auto with = [&](double zeros_up_to, const Ex& term, const Ex& otherwise) {
-          return pick(equal(count, Ex(zeros_up_to)), term, otherwise);
+          return where(equal(count, Ex(zeros_up_to)), term, otherwise);
         };
         const auto is_finite = [](const Ex& x) { return is_zero(x - x); };
         // What is 0 stays 0 beside NaN: it is there for its slope.
-        const Ex none(0.0), of_zero = sum * pick(is_finite(of_result), of_result, none);
+        const Ex none(0.0), of_zero = sum * where(is_finite(of_result), of_result, none);
         const Points elsewhere = after(with(0, of_result, with(1, of_zero, none))),
                      at_zero = after(with(1, of_result, with(2, of_zero, none))),
                      beside_zero = after(with(2, of_result, none));
-        const Ex slope = pick(is_zero(value), Ex::input(2) - value * Ex::input(3),
-                              Ex::input(1) / pick(is_finite(value), without_zero(value), Ex(1.0)));
+        const Ex slope =
+            where(is_zero(value), Ex::input(2) - value * Ex::input(3),
+                  Ex::input(1) / where(is_finite(value), without_zero(value), Ex(1.0)));
         give(op, 0, map(op.axes, {x, elsewhere, at_zero, beside_zero}, slope, compute, compute),
              op.axes);
         return;

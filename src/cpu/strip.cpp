@@ -224,8 +224,7 @@ StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operan
 
 template <class C>
 bool StripExpr<C>::is_plain_input() const {
-  return expr_.steps.size() == 1 && expr_.steps[0].op == ScalarOp::input &&
-         expr_.steps[0].which == 0 && input_dtypes_[0] == dtype_of<C>;
+  return expr_.is_input() && expr_.steps[0].which == 0 && input_dtypes_[0] == dtype_of<C>;
 }
 
 namespace {

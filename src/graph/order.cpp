@@ -31,7 +31,7 @@ Graph build_argmax(NamedBuild& b) {
   const Ex x = Ex::input(0);
   const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)),
                              Ex::apply(ScalarOp::ne, x, x));
-  const Ex position = Ex::apply(ScalarOp::where, is_it, Ex::index(axis), Ex::integer(size));
+  const Ex position = where(is_it, Ex::index(axis), Ex::integer(size));
   const NamedValue positions =
       b.map({b.operand(0), extreme}, position, b.full(), DType::i64, compute);
   return b.finish({b.reduce(Combine::min, positions, rows, DType::i64)});

@@ -104,14 +104,13 @@ NamedValue variance(Build& b, bool takes_root) {
   const Ex mean = Ex::input(1) / b.elements();
   const Ex value = Ex::input(0) / b.elements() - mean * mean;
   // Rounding may leave less than nothing; NaN stays NaN.
-  const Ex bounded =
-      Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
+  const Ex bounded = where(Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
   if (!takes_root) return b.finish({squares, sum}, bounded, b.dtype());
   // The deviation of equal values has a corner there. Its slope is taken to be 0, as PyTorch does:
   // the root is not of 0.
   const Ex is_zero = Ex::apply(ScalarOp::eq, bounded, Ex(0.0));
-  const Ex root = Ex::apply(ScalarOp::sqrt, Ex::apply(ScalarOp::where, is_zero, Ex(1.0), bounded));
-  return b.finish({squares, sum}, Ex::apply(ScalarOp::where, is_zero, Ex(0.0), root), b.dtype());
+  const Ex root = Ex::apply(ScalarOp::sqrt, where(is_zero, Ex(1.0), bounded));
+  return b.finish({squares, sum}, where(is_zero, Ex(0.0), root), b.dtype());
 }
 NamedValue variance(Build& b) { return variance(b, false); }
 NamedValue standard_deviation(Build& b) { return variance(b, true); }
@@ -124,7 +123,7 @@ NamedValue log_sum_exp(Build& b) {
     return b.finish({b.combine(Combine::sum, b.x(), b.wide())}, Ex::apply(ScalarOp::log, x),
                     b.dtype());
   const auto finite = [](const Ex& m) {
-    return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, m - m, Ex(0.0)), m, Ex(0.0));
+    return where(Ex::apply(ScalarOp::eq, m - m, Ex(0.0)), m, Ex(0.0));
   };
   // The result does not depend on m, so neither does its derivative.
   const NamedValue m = b.detach(b.combine(Combine::max, b.x(), b.wide()));

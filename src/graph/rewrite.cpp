@@ -43,6 +43,11 @@ Graph without_dead_values(const Graph& graph) {
   return keep_values(graph, live);
 }
 
+bool writes_plainly(const Op& op) {
+  return std::all_of(op.write.begin(), op.write.end(),
+                     [](const DimIndex& dim) { return dim.terms.size() == 1; });
+}
+
 std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
   std::vector<DimIndex> values(op.axes.size());
   for (std::size_t d = 0; d < op.write.size(); ++d)

@@ -37,7 +37,11 @@ void for_each_word(const ScalarExpr& expr, F&& f) {
   }
 }
 
-/// Where each axis of `op` lies for a reader of its value; `op` writes one axis per dimension.
+/// Whether `op` writes one axis per dimension, so that a reader's dimensions can stand for the
+/// axes.
+bool writes_plainly(const Op& op);
+
+/// Where each axis of `op`, which writes plainly, lies for a reader of its value.
 std::vector<DimIndex> axis_values(const Op& op, const Access& read);
 
 /// An access in terms of other axes, given where each of its own axes lies.

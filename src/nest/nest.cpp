@@ -11,8 +11,8 @@ bool LoopNest::reduces() const {
 }
 
 bool LoopNest::is_copy() const {
-  return !combine && along == Along::nothing && inputs.size() == 1 && body.steps.size() == 1 &&
-         body.steps[0].op == ScalarOp::input && epilogue.steps.empty();
+  return !combine && along == Along::nothing && inputs.size() == 1 && body.is_input() &&
+         epilogue.steps.empty();
 }
 
 bool LoopNest::sums_products() const {
@@ -179,9 +179,7 @@ std::string to_string(const LoopNest& nest) {
       indent += "  ";
     }
   }
-  std::string value = nest.body.steps.size() == 1 && nest.body.steps[0].op == ScalarOp::input
-                          ? "x0"
-                          : to_string(nest.body);
+  std::string value = nest.body.is_input() ? "x0" : to_string(nest.body);
   // Positions come before what they move.
   for (const bool indirect : {false, true}) {
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {

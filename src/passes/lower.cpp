@@ -145,11 +145,6 @@ class Lowering {
     for (const Axis& axis : op.axes) n *= Count(axis.size);
     return n;
   }
-  /// One axis per dimension, so that a reader's dimensions can stand for the axes.
-  static bool writes_plainly(const Op& op) {
-    return std::all_of(op.write.begin(), op.write.end(),
-                       [](const DimIndex& dim) { return dim.terms.size() == 1; });
-  }
 
   void plan_fusion() {
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {

@@ -214,11 +214,9 @@ class MapFusion {
 
  private:
   static bool fits(const Op& producer, const Op& reader, const Access& read) {
-    const auto is_plain = [](const DimIndex& dim) { return dim.terms.size() == 1; };
     return producer.kind == OpKind::map && reader.kind == OpKind::map &&
            producer.compute == reader.compute && producer.dtype == producer.compute &&
-           !draws(producer.expr) &&
-           std::all_of(producer.write.begin(), producer.write.end(), is_plain) &&
+           !draws(producer.expr) && writes_plainly(producer) &&
            points(producer) == points(reader) &&
            with_indices_of(producer.expr, axis_values(producer, read));
   }
@@ -314,9 +312,8 @@ class Simplifier {
   }
 
   bool is_identity(const Op& op) const {
-    return op.expr.steps.size() == 1 && op.expr.steps[0].op == ScalarOp::input &&
-           op.reads[0] == op.write && op.shape == to_.op(op.inputs[0]).shape &&
-           op.dtype == to_.op(op.inputs[0]).dtype;
+    return op.expr.is_input() && op.reads[0] == op.write &&
+           op.shape == to_.op(op.inputs[0]).shape && op.dtype == to_.op(op.inputs[0]).dtype;
   }
 
   /// The one number that a value consists of.
@@ -374,8 +371,7 @@ class Simplifier {
                      : op.combine == Combine::min  ? INFINITY
                      : op.combine == Combine::prod ? 1.0
                                                    : 0.0);
-    op.expr = Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)),
-                        value, nothing);
+    op.expr = where(Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), value, nothing);
     op.combine = Combine::sum;
     op.dim = 0;
   }

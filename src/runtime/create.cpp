@@ -102,8 +102,8 @@ Tensor eye(std::int64_t n, DType dtype, Device device) {
   const Tensor one = engine::broadcast(ones({}, dtype, device), {n, n});
   const Tensor* operand = &one;
   const Ex on_diagonal = Ex::apply(ScalarOp::eq, Ex::index(0), Ex::index(1));
-  return engine::map("eye", Ex::apply(ScalarOp::where, on_diagonal, Ex::input(0), Ex::integer(0)),
-                     {&operand, 1}, compute_type(dtype), dtype);
+  return engine::map("eye", where(on_diagonal, Ex::input(0), Ex::integer(0)), {&operand, 1},
+                     compute_type(dtype), dtype);
 }
 
 Tensor randn(const Shape& shape, DType dtype, Device device) {

@@ -116,12 +116,8 @@ Tensor function(std::string_view what, ScalarOp op, const Tensor& x) {
 }
 
 /// x, or `low` where x is below: min and max share the slope of a tie, this keeps that of x.
-Ex at_least(const Ex& x, const Ex& low) {
-  return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, x, low), low, x);
-}
-Ex at_most(const Ex& x, const Ex& high) {
-  return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::gt, x, high), high, x);
-}
+Ex at_least(const Ex& x, const Ex& low) { return where(Ex::apply(ScalarOp::lt, x, low), low, x); }
+Ex at_most(const Ex& x, const Ex& high) { return where(Ex::apply(ScalarOp::gt, x, high), high, x); }
 
 }  // namespace
 
@@ -152,7 +148,7 @@ Tensor where(const Tensor& condition, Operand a, Operand b) {
                           compute_type(condition.dtype()) != compute && compute != DType::f64;
   const Tensor asked = may_vanish ? not_equal(condition, 0) : condition;
   const Ex test = arguments.add_condition(asked);
-  return run("where", arguments, Ex::apply(ScalarOp::where, test, left, right), Result::same);
+  return run("where", arguments, where(test, left, right), Result::same);
 }
 
 Tensor operator-(const Tensor& x) {
@@ -178,11 +174,9 @@ Tensor rounded(std::string_view what, ScalarOp op, const Tensor& x) {
 Tensor sign(const Tensor& x) {
   return unary("sign", x, Result::same, [](const Ex& e) {
     const Ex zero = Ex::integer(0);
-    const Ex level =
-        Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::eq, e, zero), zero, e);  // of -0 as well
-    const Ex below =
-        Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, e, zero), Ex::integer(-1), level);
-    return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::gt, e, zero), Ex::integer(1), below);
+    const Ex level = where(Ex::apply(ScalarOp::eq, e, zero), zero, e);  // of -0 as well
+    const Ex below = where(Ex::apply(ScalarOp::lt, e, zero), Ex::integer(-1), level);
+    return where(Ex::apply(ScalarOp::gt, e, zero), Ex::integer(1), below);
   });
 }
 namespace {
@@ -214,7 +208,7 @@ Tensor relu(const Tensor& x) {
   // A selection, whose slope at 0 is 0; that of a maximum is 1/2.
   return unary("relu", x, Result::same, [](const Ex& e) {
     const Ex zero = Ex::integer(0);
-    return Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::le, e, zero), zero, e);
+    return where(Ex::apply(ScalarOp::le, e, zero), zero, e);
   });
 }
 Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
@@ -250,7 +244,7 @@ Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar
   const Ex kept = Ex::apply(compare, distance, Ex::integer(diagonal));
   const Ex rest =
       otherwise.is_integer() || is_large ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
-  const Ex value = Ex::apply(ScalarOp::where, kept, Ex::input(0), rest);
+  const Ex value = where(kept, Ex::input(0), rest);
   // Positions beyond 2^24 are not exact in f32.
   const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
   // Distances may be below 0. That of u64 is a choice of bits.

@@ -314,11 +314,7 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent,
     engine::require_flow("gradients", input);
     targets.push_back(input.impl().grad);
   }
-  std::unique_ptr<NoGrad> scope;
-  if (create_graph)
-    scope = std::make_unique<EnableGrad>();
-  else
-    scope = std::make_unique<NoGrad>();
+  const std::unique_ptr<NoGrad> scope(create_graph ? new EnableGrad : new NoGrad);
   const engine::TracePhase phase(Phase::backward);
   engine::Walk walk({&result, 1}, targets);
   walk.send(result, cotangent);

@@ -38,8 +38,7 @@ Tensor dropout(const Tensor& x, double p) {
   if (p == 0) return x;
   const Tensor u = rand(x.shape(), x.device());
   const Ex kept = Ex::input(0) * Ex(1 / (1 - p));
-  const Ex formula =
-      Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
+  const Ex formula = where(Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
   const Tensor* const operands[] = {&x, &u};
   return engine::map("dropout", formula, operands, compute_type(x.dtype()), x.dtype());
 }
