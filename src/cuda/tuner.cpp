@@ -1,6 +1,7 @@
 #include "cuda/tuner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -21,22 +22,12 @@ struct Bits {
   std::uint64_t random, set;
 };
 Bits bits_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return {0x800FFFFFFFFFFFFF, 0x3FE0000000000000};
-    case DType::f32:
-      return {0x807FFFFF, 0x3F000000};
-    case DType::f16:
-      return {0x83FF, 0x3800};
-    case DType::bf16:
-      return {0x807F, 0x3F00};
-    case DType::f8e4m3:
-      return {0x87, 0x30};
-    case DType::f8e5m2:
-      return {0x83, 0x38};
-    default:
-      return {1, 0};
-  }
+  if (!is_floating(dtype)) return {1, 0};
+  const Finfo format = finfo(dtype);
+  const int mantissa = -std::ilogb(format.eps), exponent = format.bits - 1 - mantissa;
+  const std::uint64_t sign = std::uint64_t{1} << (format.bits - 1);
+  const std::uint64_t exponent_of_half = (std::uint64_t{1} << (exponent - 1)) - 2;
+  return {sign | ((std::uint64_t{1} << mantissa) - 1), exponent_of_half << mantissa};
 }
 
 /// Random numbers: how much power a product takes, and so the clock, depends on the bits.
