@@ -48,6 +48,17 @@ bool writes_plainly(const Op& op) {
                      [](const DimIndex& dim) { return dim.terms.size() == 1; });
 }
 
+Count points(const Op& op) {
+  Count n = 1;
+  for (const Axis& axis : op.axes) n *= Count(axis.size);
+  return n;
+}
+
+bool can_compute(const Op& map, const Op& reader, DType compute) {
+  return map.compute == compute && map.dtype == compute && !draws(map.expr) &&
+         writes_plainly(map) && points(map) == points(reader);
+}
+
 std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
   std::vector<DimIndex> values(op.axes.size());
   for (std::size_t d = 0; d < op.write.size(); ++d)

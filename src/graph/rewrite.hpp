@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <ein/count.hpp>
 #include <ein/graph.hpp>
 
 namespace ein {
@@ -40,6 +41,13 @@ void for_each_word(const ScalarExpr& expr, F&& f) {
 /// Whether `op` writes one axis per dimension, so that a reader's dimensions can stand for the
 /// axes.
 bool writes_plainly(const Op& op);
+
+/// The points of the space that `op` goes over.
+Count points(const Op& op);
+
+/// Whether `reader`, which computes in `compute`, can compute `map` where it reads it: with the
+/// same numbers, and no element more often than `map` does.
+bool can_compute(const Op& map, const Op& reader, DType compute);
 
 /// Where each axis of `op`, which writes plainly, lies for a reader of its value.
 std::vector<DimIndex> axis_values(const Op& op, const Access& read);

@@ -190,16 +190,12 @@ Value evaluate(const ScalarExpr& expr, const std::vector<Value>& inputs,
         if (const std::optional<Value> by = inverse(arg(1))) value = times(arg(0), *by);
         break;
       case ScalarOp::le:
-        value = at_most(arg(0), arg(1), 0);
-        break;
       case ScalarOp::lt:
-        value = at_most(arg(0), arg(1), 1);
+        value = at_most(arg(0), arg(1), step.op == ScalarOp::lt);
         break;
       case ScalarOp::ge:
-        value = at_most(arg(1), arg(0), 0);
-        break;
       case ScalarOp::gt:
-        value = at_most(arg(1), arg(0), 1);
+        value = at_most(arg(1), arg(0), step.op == ScalarOp::gt);
         break;
       case ScalarOp::where: {
         Value condition = arg(0);

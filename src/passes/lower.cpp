@@ -139,13 +139,6 @@ class Lowering {
 
   // --- fusion ---
 
-  static bool is_pure(const ScalarExpr& expr) { return !draws(expr) && !asks_index(expr); }
-  static Count points(const Op& op) {
-    Count n = 1;
-    for (const Axis& axis : op.axes) n *= Count(axis.size);
-    return n;
-  }
-
   void plan_fusion() {
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       for (ValueId input : graph_.ops[id].inputs) {
@@ -165,8 +158,7 @@ class Lowering {
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
         inlined_[id] = absorbed_into_[id] < 0 && reader_size.has_room_for(sizes[id]) &&
                        (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
-                       op.compute == compute && op.dtype == op.compute && is_pure(op.expr) &&
-                       writes_plainly(op) && points(op) == points(reader);
+                       can_compute(op, reader, compute) && !asks_index(op.expr);
         if (inlined_[id]) reader_size += sizes[id];
       } else if (is_finished_by(static_cast<ValueId>(id), user_[id])) {
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
@@ -193,8 +185,8 @@ class Lowering {
     // Work is counted under the phase that it belongs to.
     if (op.kind == OpKind::contract && op.phase != map.phase) return false;
     return op.dtype == map.compute && compute_type(op) == map.compute && op.shape == map.shape &&
-           is_pure(map.expr) && map.reads[input] == map.write && writes_plainly(map) &&
-           writes_plainly(op);
+           !draws(map.expr) && !asks_index(map.expr) && map.reads[input] == map.write &&
+           writes_plainly(map) && writes_plainly(op);
   }
 
   /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.

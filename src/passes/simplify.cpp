@@ -177,12 +177,6 @@ std::optional<ScalarExpr> with_indices_of(ScalarExpr expr,
   return expr;
 }
 
-std::int64_t points(const Op& op) {
-  std::int64_t n = 1;
-  for (const Axis& axis : op.axes) n *= axis.size;
-  return n;
-}
-
 /// Computes maps inside the maps that read them, where that computes each element once, or where
 /// computing it again costs less than to keep it.
 class MapFusion {
@@ -215,9 +209,7 @@ class MapFusion {
  private:
   static bool fits(const Op& producer, const Op& reader, const Access& read) {
     return producer.kind == OpKind::map && reader.kind == OpKind::map &&
-           producer.compute == reader.compute && producer.dtype == producer.compute &&
-           !draws(producer.expr) && writes_plainly(producer) &&
-           points(producer) == points(reader) &&
+           can_compute(producer, reader, reader.compute) &&
            with_indices_of(producer.expr, axis_values(producer, read));
   }
 
