@@ -275,17 +275,15 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
   rows = rows_of(nest);
   const std::int64_t size = nest.axes[rows.axes].size,
                      unit = rows.axes + 1 == nest.axes.size() ? threads.width : 1;
-  const std::int64_t block = ceil_div(ceil_div(size, unit), std::min(wanted, size)) * unit,
+  const std::int64_t block = std::max<std::int64_t>(1, size / unit / wanted) * unit,
                      pieces = ceil_div(size, block);
 
   Operand sums{.buffer = static_cast<int>(schedule.buffers),
                .dtype = nest.compute,
                .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
   sums.strides[rows.axes] = rows.count();
-  for (std::size_t a = rows.axes, stride = 1; a-- > 0;) {
-    sums.strides[a] = static_cast<std::int64_t>(stride);
-    stride *= static_cast<std::size_t>(nest.axes[a].size);
-  }
+  std::int64_t stride = 1;
+  for (std::size_t a = rows.axes; a-- > 0; stride *= nest.axes[a].size) sums.strides[a] = stride;
   schedule.scratch = {{rows.count() * pieces, nest.compute}};
   schedule.steps = {step_of_pieces(nest, rows, threads, block, sums)};
 
