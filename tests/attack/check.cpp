@@ -258,7 +258,7 @@ Program without_unread(Program program) {
   for (int output : program.outputs) is_needed[static_cast<std::size_t>(output)] = 1;
   for (std::size_t v = program.steps.size(); v-- > 0;) {
     const Step& step = program.steps[v];
-    if (step.op && (step.op->name == "copy_from" || step.op->name == "fill")) is_needed[v] = 1;
+    if (step.op && step.op->writes) is_needed[v] = 1;
     if (!is_needed[v]) continue;
     for (int arg : step.args) is_needed[static_cast<std::size_t>(arg)] = 1;
   }
@@ -284,7 +284,7 @@ Program without_unread(Program program) {
 std::optional<Program> with_input_for(const Program& program, std::size_t v) {
   if (!program.steps[v].op) return std::nullopt;
   for (const Step& step : program.steps) {
-    if (step.op && (step.op->name == "copy_from" || step.op->name == "fill")) return std::nullopt;
+    if (step.op && step.op->writes) return std::nullopt;
   }
   Program given = program;
   Program asked = program;

@@ -124,11 +124,9 @@ int Maker::input_kind(int value) const {
 
 void Maker::assign(int state) {
   for (std::size_t v = 0; v < values_.size(); ++v) {
-    const bool is_handle =
-        static_cast<int>(v) == state ||
-        (program_.steps[v].op && !program_.steps[v].args.empty() &&
-         program_.steps[v].args[0] == state &&
-         (program_.steps[v].op->name == "copy_from" || program_.steps[v].op->name == "fill"));
+    const bool is_handle = static_cast<int>(v) == state ||
+                           (program_.steps[v].op && !program_.steps[v].args.empty() &&
+                            program_.steps[v].args[0] == state && program_.steps[v].op->writes);
     if (!is_handle && values_[v].same_storage(values_[static_cast<std::size_t>(state)]))
       is_stale_[v] = true;
   }
@@ -256,7 +254,7 @@ Program Maker::make() {
         for (int arg : step.args) args.push_back(values_[static_cast<std::size_t>(arg)]);
         Tensor result = op->run(step, args);
         if (result.numel() <= 60000) {
-          if (op->name == "copy_from" || op->name == "fill") assign(step.args[0]);
+          if (op->writes) assign(step.args[0]);
           add(std::move(step), std::move(result));
           ++made;
           continue;

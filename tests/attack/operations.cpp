@@ -465,6 +465,26 @@ bool make_assignment(Maker& maker, Step& step) {
         maker.input(maker.shape(x), maker.chance(80) ? maker.dtype(x) : maker.any_dtype(), 0, true);
   return take(step, {state, x});
 }
+/// Writes to rows of a state.
+bool make_assignment_of_rows(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
+  if (x < 0) return false;
+  const Shape part = maker.shape(x);
+  int state = maker.value([&](int v) {
+    if (!maker.is_state(v) || maker.shape(v).rank() != part.rank()) return false;
+    Shape same = maker.shape(v);
+    const std::int64_t rows = std::exchange(same[0], part[0]);
+    return same == part && rows >= part[0];
+  });
+  if (state < 0) {
+    Shape whole = part;
+    whole[0] += maker.below(4);
+    state = maker.input(whole, maker.chance(80) ? maker.dtype(x) : maker.any_dtype(), 0, true);
+  }
+  const std::int64_t first = maker.below(maker.shape(state)[0] - part[0] + 1);
+  step.whole = {first, first + part[0]};
+  return take(step, {state, x});
+}
 bool make_fill(Maker& maker, Step& step) {
   const int state = maker.value([&](int v) { return maker.is_state(v); });
   if (state < 0) return false;
@@ -714,9 +734,14 @@ std::vector<Operation> make_table() {
 
   // State and gradients.
   t.push_back({"copy_from", make_assignment, EIN_NAMED((NoGrad(), x[0].copy_from(x[1]), x[0])),
-               "(ein::NoGrad(), $0.copy_from($1), $0)", "copy_from($0, $1)", 5});
+               "(ein::NoGrad(), $0.copy_from($1), $0)", "copy_from($0, $1)", 5, true});
+  t.push_back(
+      {"copy_from to rows", make_assignment_of_rows,
+       EIN_NAMED((NoGrad(), x[0].at({slice(s.whole[0], s.whole[1])}).copy_from(x[1]), x[0])),
+       "(ein::NoGrad(), $0.at({ein::slice($w)}).copy_from($1), $0)",
+       "copy_from_to_rows($0, $1, $w)", 5, true});
   t.push_back({"fill", make_fill, EIN_NAMED((NoGrad(), x[0].fill(s.numbers[0]), x[0])),
-               "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2});
+               "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2, true});
   t.push_back({"matmul under autocast", make_matmul,
                EIN_NAMED((Autocast(DType::bf16), matmul(x[0], x[1]))),
                "(ein::Autocast(ein::DType::bf16), ein::matmul($0, $1))", "", 2});

@@ -564,6 +564,10 @@ class Replay:
         state.data[...] = self.cast_data(Value(x.data.detach() if self.library.name == "PyTorch" else x.data, x.dtype), state.dtype)
         return state
 
+    def copy_from_to_rows(self, state, x, rows):
+        state.data[rows[0]:rows[1]] = self.cast_data(Value(x.data.detach() if self.library.name == "PyTorch" else x.data, x.dtype), state.dtype)
+        return state
+
     def fill(self, state, number):
         state.data[...] = self.cast(self.full((), number, "i64" if isinstance(number, int) else "f64"), state.dtype).data
         return state

@@ -31,7 +31,8 @@ struct Operation {
   /// where no peer has it.
   std::string cpp;
   std::string peer;
-  int weight = 4;  // how often it is chosen
+  int weight = 4;       // how often it is chosen
+  bool writes = false;  // to its first argument, a state, which is its value
 };
 const std::vector<Operation>& operations();
 
