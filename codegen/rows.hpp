@@ -19,7 +19,7 @@ struct RowsGroup {
 
   /// Whether the nest walks along the row.
   bool is_many(std::size_t m) const { return nests[m].axes.size() > row_axes.size(); }
-  bool is_reduction(std::size_t m) const;
+  bool is_reduction(std::size_t m) const { return nests[m].reduces(); }
   /// What an expression of a nest reads, of its body or its epilogue.
   std::vector<std::size_t> reads_of(std::size_t m) const;
 

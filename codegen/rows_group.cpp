@@ -43,11 +43,6 @@ RowsGroup::RowsGroup(const Schedule& schedule, const Schedule::Step& step, int w
   }
 }
 
-bool RowsGroup::is_reduction(std::size_t m) const {
-  const std::vector<LoopNest::NestAxis>& all = nests[m].axes;
-  return std::any_of(all.begin(), all.end(), [](const auto& axis) { return axis.reduced; });
-}
-
 std::vector<std::size_t> RowsGroup::reads_of(std::size_t m) const {
   std::vector<std::size_t> reads = inputs_of(nests[m].body);
   for (std::size_t i : inputs_of(nests[m].epilogue)) {

@@ -1,6 +1,7 @@
 #include "schedule/group_rows.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -28,11 +29,6 @@ const Operand* guide(const LoopNest& nest) {
   return found == nest.inputs.end() ? nullptr : &*found;
 }
 
-bool reduces(const LoopNest& nest) {
-  return std::any_of(nest.axes.begin(), nest.axes.end(),
-                     [](const auto& axis) { return axis.reduced; });
-}
-
 /// Whether a nest could be in any group. What updates parameters goes with its like (group_many).
 bool is_joinable(const LoopNest& nest) {
   if (nest.phase == Phase::update || nest.is_scatter() || nest.along != LoopNest::Along::nothing)
@@ -40,12 +36,12 @@ bool is_joinable(const LoopNest& nest) {
   if (std::any_of(nest.axes.begin(), nest.axes.end(),
                   [](const auto& axis) { return axis.size < 2; }))
     return false;
-  return !reduces(nest) || guide(nest) != nullptr;
+  return !nest.reduces() || guide(nest) != nullptr;
 }
 
 /// Whether rows as long and as many as those of a reduction suit a group.
 bool is_seed(const LoopNest& nest, const GpuTarget& target) {
-  if (!is_joinable(nest) || !reduces(nest)) return false;
+  if (!is_joinable(nest) || !nest.reduces()) return false;
   std::int64_t rows = 1, elements = 1, row_step = INT64_MAX, step = INT64_MAX;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     const bool reduced = nest.axes[a].reduced;
@@ -84,7 +80,9 @@ class RowGroup {
 
   std::size_t size() const { return nests_.size(); }
   std::size_t row_axes() const { return rows_; }
-  bool has_reduction() const { return std::any_of(nests_.begin(), nests_.end(), reduces); }
+  bool has_reduction() const {
+    return std::any_of(nests_.begin(), nests_.end(), std::mem_fn(&LoopNest::reduces));
+  }
   bool writes(int buffer) const { return written_.contains(memory_of(buffer)); }
 
   bool take_in(const LoopNest& nest) {
@@ -113,7 +111,7 @@ class RowGroup {
   /// The nests, of which those with one value per row have no other axes.
   std::vector<LoopNest> take() {
     for (LoopNest& nest : nests_) {
-      if (reduces(nest) || is_many(nest)) continue;
+      if (nest.reduces() || is_many(nest)) continue;
       nest.axes.resize(rows_);
       for (Operand& input : nest.inputs) input.strides.resize(rows_);
       nest.output.strides.resize(rows_);
@@ -234,7 +232,7 @@ class RowGroup {
 
   /// Gives the nest the group's axes.
   bool settle(Newcomer& n) {
-    const bool reduces_row = reduces(n.nest);
+    const bool reduces_row = n.nest.reduces();
     std::size_t within = 0;
     for (std::size_t a = 0; a < n.place.size(); ++a) {
       if (n.place[a] == nowhere) return false;

@@ -10,6 +10,7 @@
 #include "nest/nest.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
+#include "tensor/ceil_div.hpp"
 
 namespace ein {
 
@@ -59,8 +60,6 @@ class Steps {
   const Target& target_;
   Schedule schedule_;
 };
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
 
 /// The points of a nest.
 std::int64_t points_of(const LoopNest& nest);
