@@ -140,7 +140,7 @@ TEST(GpuSchedules, MistakesAreFound) {
   is_found([](Step& step, Part&) { step.threads->run = 0; });
   is_found([](Step&, Part& part) { part.loops.clear(); });
   is_found([](Step&, Part& part) { part.loops[0] = 4; });
-  is_found([](Step&, Part& part) { part.whole->axes[0].size = 2; });  // not what a piece has
+  is_found([](Step&, Part& part) { part.whole->axes[0].size = 2; });   // not what a piece has
   is_found([](Step&, Part& part) { part.places[2].strides[0] = 0; });  // two units write the same
   is_found([](Step&, Part& part) { part.places[1].offset = 1; });      // what another row makes
   is_found([](Step&, Part& part) { part.whole->inputs[1].strides[1] = 1; });  // another lane

@@ -43,8 +43,8 @@ enum class OpKind : std::uint8_t {
   reduce,    ///< one input, combined over the axes that the result lacks
   reindex,   ///< one input, rearranged: rearrange, repeat, diagonal, slice
   concat,    ///< its inputs joined along one dimension
-  place,  ///< one input at some places of the result, each written at most once; zeros elsewhere,
-          ///< or the second input, which has the result's shape
+  place,    ///< one input at some places of the result, each written at most once; zeros elsewhere,
+            ///< or the second input, which has the result's shape
   gather,   ///< x and positions: the elements of x at positions[...] along dimension `dim` of x
   scatter,  ///< values and positions: each value combined into what lies at positions[...] along
             ///< dimension `dim`, nothing at first
