@@ -275,7 +275,7 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
   rows = rows_of(nest);
   const std::int64_t size = nest.axes[rows.axes].size,
                      unit = rows.axes + 1 == nest.axes.size() ? threads.width : 1;
-  const std::int64_t block = std::max<std::int64_t>(1, size / unit / wanted) * unit,
+  const std::int64_t block = (size / unit < 2 * wanted ? 1 : ceil_div(size / unit, wanted)) * unit,
                      pieces = ceil_div(size, block);
 
   Operand sums{.buffer = static_cast<int>(schedule.buffers),
