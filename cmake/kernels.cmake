@@ -48,8 +48,8 @@ endif()
 if(merge_kernels)
   set(merged ${CMAKE_CURRENT_BINARY_DIR}/$<CONFIG>/ein_kernels.o)
   set(merge_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/merge_objects.cmake)
-  # Templates with their instances in one file, which tests call: a name and its length.
-  set(visible "^_ZNK?3ein(7load_as|10store_from|4host(4gemm|5apply|12bf16_product|15blocked_product|9StripExpr))I")
+  # Templates of namespace ein::host with their instances in one file, which tests call: a name and its length.
+  set(visible "^_ZNK?3ein4host(4gemm|5apply|12bf16_product|15blocked_product|9StripExpr)I")
   add_custom_command(
     OUTPUT ${merged}
     COMMAND ${CMAKE_COMMAND} -D linker=${CMAKE_LINKER} -D objcopy=${CMAKE_OBJCOPY} -D nm=${CMAKE_NM}

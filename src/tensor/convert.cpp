@@ -33,10 +33,8 @@ void store_loop(const From* __restrict src, std::size_t n, std::byte* dst, std::
   }
 }
 
-}  // namespace
-
 template <class To>
-void load_as(const void* src, DType from, std::ptrdiff_t stride, To* dst, std::size_t n) {
+void load(const void* src, DType from, std::ptrdiff_t stride, To* dst, std::size_t n) {
   if (n == 0) return;
   const auto* bytes = static_cast<const std::byte*>(src);
   visit(from, [&]<class From>(std::type_identity<From>) {
@@ -52,7 +50,7 @@ void load_as(const void* src, DType from, std::ptrdiff_t stride, To* dst, std::s
 }
 
 template <class From>
-void store_from(const From* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) {
+void store(const From* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) {
   if (n == 0) return;
   auto* bytes = static_cast<std::byte*>(dst);
   visit(to, [&]<class To>(std::type_identity<To>) {
@@ -67,13 +65,35 @@ void store_from(const From* src, std::size_t n, void* dst, DType to, std::ptrdif
   });
 }
 
-#define EIN_INSTANTIATE(C)                                                       \
-  template void load_as<C>(const void*, DType, std::ptrdiff_t, C*, std::size_t); \
-  template void store_from<C>(const C*, std::size_t, void*, DType, std::ptrdiff_t);
-EIN_INSTANTIATE(float)
-EIN_INSTANTIATE(double)
-EIN_INSTANTIATE(std::int64_t)
-EIN_INSTANTIATE(std::uint64_t)
-#undef EIN_INSTANTIATE
+}  // namespace
+
+void load_as(const void* src, DType from, std::ptrdiff_t stride, float* dst, std::size_t n) {
+  load(src, from, stride, dst, n);
+}
+void load_as(const void* src, DType from, std::ptrdiff_t stride, double* dst, std::size_t n) {
+  load(src, from, stride, dst, n);
+}
+void load_as(const void* src, DType from, std::ptrdiff_t stride, std::int64_t* dst, std::size_t n) {
+  load(src, from, stride, dst, n);
+}
+void load_as(const void* src, DType from, std::ptrdiff_t stride, std::uint64_t* dst,
+             std::size_t n) {
+  load(src, from, stride, dst, n);
+}
+
+void store_from(const float* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) {
+  store(src, n, dst, to, stride);
+}
+void store_from(const double* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) {
+  store(src, n, dst, to, stride);
+}
+void store_from(const std::int64_t* src, std::size_t n, void* dst, DType to,
+                std::ptrdiff_t stride) {
+  store(src, n, dst, to, stride);
+}
+void store_from(const std::uint64_t* src, std::size_t n, void* dst, DType to,
+                std::ptrdiff_t stride) {
+  store(src, n, dst, to, stride);
+}
 
 }  // namespace ein
