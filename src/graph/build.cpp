@@ -1,6 +1,7 @@
 #include "graph/build.hpp"
 
 #include <numeric>
+#include <utility>
 
 namespace ein {
 
