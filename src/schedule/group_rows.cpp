@@ -66,16 +66,12 @@ class RowGroup {
       if (seed.axes[a].reduced != seed.axes[b].reduced) return seed.axes[b].reduced;
       return by.strides[a] != by.strides[b] ? by.strides[a] > by.strides[b] : a < b;
     });
-    const auto in_order = [&](Operand operand) {
-      const std::vector<std::int64_t> strides = operand.strides;
-      for (std::size_t a = 0; a < order.size(); ++a) operand.strides[a] = strides[order[a]];
-      return operand;
-    };
-    for (std::size_t a : order) axes_.push_back(seed.axes[a]);
+    const LoopNest laid = in_order(seed, order);
+    axes_ = laid.axes;
     rows_ = static_cast<std::size_t>(
         std::count_if(axes_.begin(), axes_.end(), [](const auto& axis) { return !axis.reduced; }));
-    for (const Operand& input : seed.inputs) known_.push_back(in_order(input));
-    known_.push_back(in_order(seed.output));
+    known_ = laid.inputs;
+    known_.push_back(laid.output);
   }
 
   std::size_t size() const { return nests_.size(); }
