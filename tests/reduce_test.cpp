@@ -293,6 +293,7 @@ TEST(ReduceTest, ResultsDoNotDependOnTheNumberOfThreads) {
         all.push_back(reduce(input, "a b c -> c", reduction));
         all.push_back(reduce(input, "a b c -> b", reduction));
         all.push_back(reduce(input, "a b c -> c a", reduction));
+        all.push_back(reduce(input.view({52500, 8}), "n c -> c", reduction));
         all.push_back(reduce(input, "a b c ->", reduction));
       }
     }

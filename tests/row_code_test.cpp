@@ -96,20 +96,22 @@ TEST(RowCode, FunctionsOverTheirWholeRange) {
 }
 
 /// Random parts: maps, reductions and scalars over a few places, several of which one nest writes
-/// and others read. Each place is a buffer.
+/// and others read; or one nest that combines short rows. Each place is a buffer.
 class RandomPart {
  public:
   explicit RandomPart(std::mt19937& random) : random_(random) {
     length_ = pick(0, 3) == 0 ? pick(1, 20) : pick(0, 3) == 0 ? pick(1900, 5000) : pick(17, 400);
     part_.rows.length = {length_};
-    part_.rows.rows = {length_ < 100 ? pick(1, 40) : pick(1, 5)};
+    const bool over_rows =
+        length_ <= RowCode::target().folded_registers * RowCode::target().lanes && pick(0, 2) == 0;
+    part_.rows.rows = {over_rows || length_ < 100 ? pick(1, over_rows ? 100 : 40) : pick(1, 5)};
     part_.rows.axes = {{.is_row = true}, {.is_along = true}};
     for (int i = pick(1, 4); i > 0; --i) {
       const DType dtype = any_dtype();
       const int step = pick(0, 5);
       add_place(dtype, RowCode::target().reads(dtype, step) ? step : 1, pick(0, 3) == 0);
     }
-    for (int i = pick(1, 5); i > 0; --i) add_nest();
+    for (int i = over_rows ? 1 : pick(1, 5); i > 0; --i) add_nest(over_rows);
   }
 
   void check() {
@@ -222,10 +224,10 @@ class RandomPart {
     }
   }
 
-  void add_nest() {
+  void add_nest(bool over_rows) {
     Schedule::RowNest nest;
-    nest.is_scalar = pick(0, 4) == 0;
-    const bool combines = !nest.is_scalar && pick(0, 2) == 0;
+    nest.is_scalar = !over_rows && pick(0, 4) == 0;
+    const bool combines = over_rows || (!nest.is_scalar && pick(0, 2) == 0);
     for (int i = pick(1, 3); i > 0; --i)
       nest.inputs.push_back(
           static_cast<std::size_t>(pick(0, static_cast<int>(memory_.size()) - 1)));
@@ -237,8 +239,15 @@ class RandomPart {
       nest.combine = std::array{Combine::sum, Combine::sum, Combine::max,
                                 Combine::min}[static_cast<std::size_t>(pick(0, 3))];
       if (nest.combine == Combine::sum)
-        nest.body = Ex::of(nest.body) * (1.0 / static_cast<double>(length_));
-      if (pick(0, 1) == 0) nest.epilogue = Ex::input(0) * 0.5 + 1.0;
+        nest.body = Ex::of(nest.body) *
+                    (1.0 / static_cast<double>(over_rows ? part_.rows.rows.size : length_));
+      if (!over_rows && pick(0, 1) == 0) nest.epilogue = Ex::input(0) * 0.5 + 1.0;
+    }
+    if (over_rows) {
+      nest.over = Schedule::Over::rows;
+      nest.output = add_place(DType::f32, 1, true);
+      part_.rows.nests = {std::move(nest)};
+      return;
     }
     const DType dtype = pick(0, 4) == 0 ? (pick(0, 1) == 0 ? DType::bf16 : DType::f16) : DType::f32;
     nest.output = add_place(dtype, nest.is_scalar || combines ? 0 : 1, false);
@@ -281,6 +290,30 @@ TEST(RowCode, ExtremesKeepNaN) {
         (*RowCode::compile(part))({places, length, 1, nullptr});
         EXPECT_TRUE(std::isnan(out)) << n << ' ' << at;
       }
+    }
+  }
+}
+
+TEST(RowCode, ExtremesOfRowsKeepNaNInItsColumn) {
+  SKIP_WITHOUT_ROW_CODE;
+  constexpr std::int64_t rows = 40, columns = 20;
+  for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
+    for (std::size_t at : {0u, 17u, 650u, 799u}) {
+      std::vector<float> in(rows * columns, 1.F), out(columns);
+      in[at] = NAN;
+      Schedule::Part part = part_of({{.row_step = columns, .step = 1}, {.step = 1}},
+                                    {{.inputs = {0},
+                                      .output = 1,
+                                      .body = Ex::input(0),
+                                      .combine = combine,
+                                      .over = Schedule::Over::rows}},
+                                    columns);
+      part.rows.rows = {rows};
+      std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
+                             reinterpret_cast<std::byte*>(out.data())};
+      (*RowCode::compile(part))({places, columns, rows, nullptr});
+      for (std::size_t c = 0; c < out.size(); ++c)
+        EXPECT_EQ(std::isnan(out[c]), c == at % columns) << at << ' ' << c;
     }
   }
 }

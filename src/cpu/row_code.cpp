@@ -54,6 +54,8 @@ bool can_combine(Combine combine) {
   return false;
 }
 
+std::int64_t vectors_of(std::int64_t length) { return (length + lanes - 1) / lanes; }
+
 std::int64_t bytes_to_next_row(const Schedule::Place& place) {
   return place.row_step * static_cast<std::int64_t>(size_of(place.dtype));
 }
@@ -124,6 +126,18 @@ class Emitter {
     code_.mov(index_, x86::ptr(call, offsetof(RowCode::Call, index)));
     code_.xor_(row_, row_);
     vectors_.begin();
+    if (RowCode::combines_rows(part_))
+      emit_rows_combined();
+    else
+      emit_rows();
+    if (std::any_of(part_.places.begin(), part_.places.end(),
+                    [](const Schedule::Place& place) { return place.streams; }))
+      code_.sfence();
+    code_.endFunc();
+  }
+
+ private:
+  void emit_rows() {
     const asmjit::Label next_row = code_.newLabel(), end = code_.newLabel();
     if (is_combined_together()) {
       emit_rows_together();
@@ -143,13 +157,8 @@ class Emitter {
     code_.cmp(row_, rows_);
     code_.jl(next_row);
     code_.bind(end);
-    if (std::any_of(part_.places.begin(), part_.places.end(),
-                    [](const Schedule::Place& place) { return place.streams; }))
-      code_.sfence();
-    code_.endFunc();
   }
 
- private:
   void move_by_rows(std::int64_t rows) {
     for (std::size_t p = 0; p < part_.places.size(); ++p) {
       const std::int64_t bytes = rows * bytes_to_next_row(part_.places[p]);
@@ -183,18 +192,72 @@ class Emitter {
     return true;
   }
 
+  /// Of what is in the last vector of a row of fixed length; none where it is full.
+  std::optional<x86::KReg> mask_of_last() {
+    const std::int64_t in_last = part_.rows.length.size % lanes;
+    if (in_last == 0) return std::nullopt;
+    const x86::Gp bits = code_.newInt32();
+    const x86::KReg mask = code_.newKw();
+    code_.mov(bits, (1 << in_last) - 1);
+    code_.kmovw(mask, bits);
+    return mask;
+  }
+
+  /// Results, and those of a run of rows, stay in registers: what is read is all that moves.
+  void emit_rows_combined() {
+    const Schedule::RowNest& nest = part_.rows.nests[0];
+    const auto vectors = static_cast<int>(vectors_of(part_.rows.length.size));
+    const std::optional<x86::KReg> mask = mask_of_last();
+    const auto lane_of = [&](int v) {
+      return Lane{.unrolled = v, .mask = mask && v + 1 == vectors ? &*mask : nullptr};
+    };
+    std::vector<Vector> results, of_run;
+    for (int v = 0; v < vectors; ++v) {
+      results.push_back(start(0));
+      of_run.push_back(start(0));
+    }
+    i_ = code_.newInt64();
+    code_.xor_(i_, i_);
+    for (std::size_t p = 0; p < part_.places.size(); ++p) address(p);
+    const x86::Gp run_end = code_.newInt64();
+    const asmjit::Label next_run = code_.newLabel(), next_row = code_.newLabel();
+    code_.bind(next_run);
+    code_.lea(run_end, x86::ptr(row_, static_cast<std::int32_t>(vectors_in_run)));
+    code_.cmp(run_end, rows_);
+    code_.cmovg(run_end, rows_);
+    code_.bind(next_row);
+    of_row_ = {};
+    emit_of_row(0);
+    for (int v = 0; v < vectors; ++v) {
+      Lane lane = lane_of(v);
+      combine_into(0, of_run[static_cast<std::size_t>(v)], lane);
+    }
+    for (std::size_t p = 0; p < part_.places.size(); ++p) {
+      const x86::Gp by = code_.newInt64();
+      code_.mov(by, bytes_to_next_row(part_.places[p]));
+      code_.add(address(p), by);
+    }
+    code_.add(row_, 1);
+    code_.cmp(row_, run_end);
+    code_.jl(next_row);
+    for (std::size_t v = 0; v < results.size(); ++v) {
+      merge(0, results[v], of_run[v], nullptr);
+      code_.vmovaps(of_run[v], vectors_.constant_vector(identity<float>(*nest.combine)));
+    }
+    code_.cmp(row_, rows_);
+    code_.jl(next_run);
+    for (int v = 0; v < vectors; ++v) {
+      const Lane lane = lane_of(v);
+      vectors_.store(at(nest.output, lane), DType::f32, results[static_cast<std::size_t>(v)],
+                     lane.mask);
+    }
+  }
+
   void emit_rows_together() {
     const Schedule::RowNest& nest = part_.rows.nests[0];
-    const std::int64_t vectors = (part_.rows.length.size + lanes - 1) / lanes,
-                       in_last = part_.rows.length.size - (vectors - 1) * lanes;
+    const std::int64_t vectors = vectors_of(part_.rows.length.size);
     const x86::Gp last = code_.newInt64();
-    x86::KReg mask;
-    if (in_last < lanes) {
-      const x86::Gp bits = code_.newInt32();
-      mask = code_.newKw();
-      code_.mov(bits, (1 << in_last) - 1);
-      code_.kmovw(mask, bits);
-    }
+    const std::optional<x86::KReg> mask = mask_of_last();
     i_ = code_.newInt64();
     code_.xor_(i_, i_);
     const asmjit::Label next = code_.newLabel(), end = code_.newLabel();
@@ -210,8 +273,7 @@ class Emitter {
     for (int r = 0; r < lanes; ++r) {
       sums.push_back(start(0));
       for (int v = 0; v < vectors; ++v) {
-        Lane lane{
-            .unrolled = v, .row = r, .mask = v + 1 == vectors && in_last < lanes ? &mask : nullptr};
+        Lane lane{.unrolled = v, .row = r, .mask = mask && v + 1 == vectors ? &*mask : nullptr};
         combine_into(0, sums.back(), lane);
       }
     }
@@ -609,8 +671,18 @@ class Emitter {
       return;
     }
     const Vector x = value(n, expr.value, &lane);
-    vectors_.combine(how, sum, x, lane.mask);
-    if (is_extreme(n)) vectors_.note_nan(found_nan_[n], x, lane.mask);
+    merge(n, sum, x, lane.mask);
+    if (is_extreme(n) && part_.rows.nests[n].over == Schedule::Over::row)
+      vectors_.note_nan(found_nan_[n], x, lane.mask);
+  }
+
+  /// acc = acc combined with x. Of rows NaN stays in its lane; along a row it is noted instead.
+  void merge(std::size_t n, const Vector& acc, const Vector& x, const x86::KReg* mask) {
+    const Schedule::RowNest& nest = part_.rows.nests[n];
+    if (is_extreme(n) && nest.over == Schedule::Over::rows)
+      code_.vmovaps(acc, vectors_.apply(scalar_op(*nest.combine), acc, x, acc));
+    else
+      vectors_.combine(*nest.combine, acc, x, mask);
   }
 
   void emit_nests(const Stage& stage, Lane& lane, Sums& sums) {
@@ -673,9 +745,11 @@ bool is_supported(const Schedule::Part& part) {
     for (std::size_t p : nest.inputs) {
       if (!can_read(part.places[p].dtype, part.places[p].step)) return false;
     }
-    if (nest.combine && (nest.over != Schedule::Over::row || !can_combine(*nest.combine) ||
-                         part.rows.length.size > RowCode::target().longest_combined_row))
+    if (!nest.combine) continue;
+    if (!can_combine(*nest.combine) ||
+        part.rows.length.size > RowCode::target().longest_combined_row)
       return false;
+    if (nest.over == Schedule::Over::rows && !RowCode::combines_rows(part)) return false;
   }
   return true;
 }
@@ -713,6 +787,16 @@ const Target& RowCode::target() {
   });
 }
 
+bool RowCode::combines_rows(const Schedule::Part& part) {
+  const Schedule::Rows& rows = part.rows;
+  if (rows.nests.size() != 1 || rows.length.loop >= 0 ||
+      vectors_of(rows.length.size) > target().folded_registers)
+    return false;
+  const Schedule::RowNest& nest = rows.nests[0];
+  return nest.combine && nest.over == Schedule::Over::rows &&
+         part.places[nest.output].dtype == DType::f32;
+}
+
 std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
   if (!missing().empty() || !is_supported(part)) return nullptr;
   asmjit::CodeHolder holder;
@@ -738,6 +822,7 @@ RowCode::~RowCode() {
 namespace ein::host {
 
 std::string_view RowCode::missing() { return "ein was built without asmjit"; }
+bool RowCode::combines_rows(const Schedule::Part&) { return false; }
 std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part&) { return nullptr; }
 RowCode::~RowCode() = default;
 

@@ -31,8 +31,10 @@ class RowCode {
   /// What the code has; nothing where all code is missing(). It computes in f32, and reads and
   /// writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads.
   static const Target& target();
+  /// Whether the part combines rows that are so short that their results stay in registers.
+  static bool combines_rows(const Schedule::Part& part);
   /// Of the part's rows. None where all code is missing(), the part has what the target has not, or
-  /// combines rows.
+  /// combines rows otherwise.
   static std::unique_ptr<const RowCode> compile(const Schedule::Part& part);
 
  private:

@@ -109,8 +109,9 @@ class RowsCode {
  public:
   /// Of a part of a step; is_ready() says whether there is code.
   RowsCode(const Schedule::Step& step, const Part& part)
-      : part_(with_maps(part)), streaming_(part_) {
+      : part_(RowCode::combines_rows(part) ? part : with_maps(part)), streaming_(part_) {
     code_ = RowCode::compile(part_);
+    if (RowCode::combines_rows(part)) return;
     for (const Schedule::RowNest& nest : part.rows.nests) {
       if (nest.combine && nest.over == Schedule::Over::rows)
         combines_.push_back({nest.output, identity<float>(*nest.combine)});

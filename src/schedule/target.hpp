@@ -40,8 +40,9 @@ struct Target {
   std::int64_t most_columns = 16384;
   /// Rows of a unit where rows are combined: 32 runs of 32 are summed, and then those sums.
   std::int64_t least_rows_in_unit = 32, most_rows_in_unit = 32 * 32;
-  /// Rows of at most four registers are combined as rows of so many registers.
-  std::int64_t folded_registers = 128;
+  /// Rows of at most so many registers are combined without leaving them, and those of at most four
+  /// are folded into rows of so many. Of twice as many, registers would not hold results and runs.
+  std::int64_t folded_registers = 8;
   /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
   std::int64_t most_window_points = 16, most_window_inputs = 32;
   /// An operand with fewer elements stays in the second-level cache however it is walked; shorter
