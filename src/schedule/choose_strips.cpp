@@ -61,7 +61,9 @@ bool is_narrow(const LoopNest& nest, const Target& target) {
 bool lies_along_cut(const LoopNest& nest, const Operand& guide, std::size_t cut, std::size_t kept) {
   const std::int64_t of_cut = nest.axes[cut].size, of_kept = nest.axes[kept].size,
                      step = std::abs(guide.strides[cut]), kept_step = std::abs(guide.strides[kept]);
-  const bool is_easy = step <= 1 && of_cut >= 16, kept_is_easy = kept_step == 1;
+  // Sums of 8 are 1.6 times as fast along their rows, of 6 not always (4 million f64 and i64).
+  const std::int64_t least = nest.combine == Combine::sum ? 8 : 16;
+  const bool is_easy = step <= 1 && of_cut >= least, kept_is_easy = kept_step == 1;
   if (is_easy != kept_is_easy) return is_easy;
   if (!is_easy && step != kept_step && std::min(of_cut, of_kept) >= 16) return step < kept_step;
   return of_cut > of_kept;
