@@ -65,7 +65,7 @@ Kernels emit_copy(const LoopNest& nest, const Context& context) {
   const std::size_t from_axis = innermost(nest, nest.inputs[0]),
                     to_axis = innermost(nest, nest.output);
   constexpr std::int64_t worth_a_tile = 8;
-  const bool is_transpose = !nest.is_gather() && from_axis != no_axis && to_axis != no_axis &&
+  const bool is_transpose = only_moves(nest) && from_axis != no_axis && to_axis != no_axis &&
                             from_axis != to_axis && nest.inputs[0].strides[to_axis] != 0 &&
                             nest.axes[from_axis].size >= worth_a_tile &&
                             nest.axes[to_axis].size >= worth_a_tile;

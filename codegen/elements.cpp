@@ -12,6 +12,8 @@ void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
       positions.push_back(static_cast<std::size_t>(nest.inputs[i].indirection.positions));
     }
   }
+  if (nest.writes_at_position())
+    positions.push_back(static_cast<std::size_t>(nest.output.indirection.positions));
   for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
     const bool is_value = std::count(evaluated.begin(), evaluated.end(), i) > 0;
     if (!is_value && std::count(positions.begin(), positions.end(), i) == 0) continue;
@@ -19,6 +21,22 @@ void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
                  moves && is_value ? moved_type(size_of(nest.inputs[i].dtype))
                                    : element_type(nest.inputs[i].dtype));
   }
+}
+
+std::string inside_axis(const std::string& position, const LoopNest::Indirection& axis) {
+  return "is_inside(" + position + ", " + std::to_string(axis.size) + ", fault" +
+         (axis.length == 1 ? "" : ", " + std::to_string(axis.length)) + ")";
+}
+
+std::string moved_place(Writer& writer, const LoopNest& nest, const LoopNest::Operand& operand,
+                        const std::string& position, const std::string& otherwise) {
+  const auto p = static_cast<std::size_t>(operand.indirection.positions);
+  writer.line("const i64 " + position + " = " + input_name(p) + "[" + writer.place(nest.inputs[p]) +
+              "];");
+  writer.line("if (!" + inside_axis(position, operand.indirection) + ") " + otherwise + ";");
+  return added(
+      writer.index_type() + "(" + position + ") * " + writer.number(operand.indirection.stride),
+      writer.place(operand));
 }
 
 std::vector<std::string> write_loads(Writer& writer, const LoopNest& nest, const Pack& pack,
@@ -29,17 +47,9 @@ std::vector<std::string> write_loads(Writer& writer, const LoopNest& nest, const
     const LoopNest::Operand& input = nest.inputs[i];
     const std::string type = moves ? moved_type(size_of(input.dtype)) : element_type(nest.compute);
     const std::string digits = std::to_string(i);
-    std::string place = writer.place(input);
-    if (input.is_indirect()) {
-      const auto p = static_cast<std::size_t>(input.indirection.positions);
-      const std::string position = "p" + digits, size = std::to_string(input.indirection.size);
-      writer.line("const i64 " + position + " = " + input_name(p) + "[" +
-                  writer.place(nest.inputs[p]) + "];");
-      writer.line("if (!is_inside(" + position + ", " + size + ", fault)) " + otherwise + ";");
-      const std::string moved =
-          writer.index_type() + "(" + position + ") * " + writer.number(input.indirection.stride);
-      place = added(moved, place);
-    }
+    const std::string place = input.is_indirect()
+                                  ? moved_place(writer, nest, input, "p" + digits, otherwise)
+                                  : writer.place(input);
     values[i] = "a" + digits;
     if (pack.width > 1 && input.strides[pack.axis] == 1) {
       writer.line(type + " " + values[i] + "[" + std::to_string(pack.width) + "];");

@@ -16,6 +16,14 @@ inline constexpr unsigned block_threads = 256;
 /// keep their bits.
 void declare_inputs(Writer& writer, const LoopNest& nest, bool moves);
 
+/// Whether a position, a variable, lies in its axis.
+std::string inside_axis(const std::string& position, const LoopNest::Indirection& axis);
+
+/// Reads the position of an indirect operand as `position`, which must be inside its axis, and
+/// returns the operand's place; a position that is outside ends with the statement `otherwise`.
+std::string moved_place(Writer& writer, const LoopNest& nest, const LoopNest::Operand& operand,
+                        const std::string& position, const std::string& otherwise);
+
 /// Reads the inputs at the indices at hand and returns, per input, the name of its value: an
 /// element of an array, `[j]`, where it moves along a pack. `remaining`: elements of a ragged pack.
 /// Positions that are outside end with the statement `otherwise`.

@@ -13,7 +13,7 @@ bool writes_nothing(const LoopNest& nest) {
   return std::any_of(
              nest.axes.begin(), nest.axes.end(),
              [](const LoopNest::NestAxis& axis) { return axis.size == 0 && !axis.reduced; }) ||
-         (nest.is_scatter() && nest.output.indirection.size == 0);
+         (nest.is_scatter() && nest.combine && nest.output.indirection.size == 0);
 }
 
 }  // namespace
@@ -22,10 +22,11 @@ std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
                                std::string_view suffix) {
   const Context context{target, std::string(suffix)};
   if (writes_nothing(nest)) return {};
-  if (nest.is_scatter()) return emit_scatter(nest, context);
+  if (nest.is_scatter() && nest.combine) return emit_scatter(nest, context);
   if (nest.along == LoopNest::Along::scan) return emit_scan(nest, context);
   if (nest.along == LoopNest::Along::argsort) return emit_sort(nest, context);
-  if (nest.is_gather() || only_moves(nest)) return emit_copy(nest, context);
+  if (nest.is_gather() || nest.writes_at_position() || only_moves(nest))
+    return emit_copy(nest, context);
   if (is_contraction(nest)) return emit_contract(nest, context);
   if (nest.combine) return emit_reduce(nest, context);
   return emit_map(nest, context);

@@ -47,6 +47,7 @@ struct KernelSource {
     std::int64_t happened = 0;  // 1 if so
     std::int64_t position = 0;
     std::int64_t size = 0;
+    std::int64_t length = 0;
   };
   /// A random stream; one `of_run` takes the run's seed and counts from the run's stream.
   struct Stream {

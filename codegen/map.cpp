@@ -7,11 +7,12 @@
 namespace ein::codegen {
 
 Kernels emit_map(const LoopNest& nest, const Context& context) {
-  const bool moves = only_moves(nest) || nest.is_gather();
+  const bool writes_at_position = nest.writes_at_position();
+  const bool moves = only_moves(nest) || nest.is_gather() || writes_at_position;
   const AxisList axes = by_stride(other_axes(nest, {}), nest.output);
 
   std::vector<const LoopNest::Operand*> operands{&nest.output};
-  bool is_indirect = false;
+  bool is_indirect = writes_at_position;
   for (std::size_t i : inputs_of(nest.body)) {
     operands.push_back(&nest.inputs[i]);
     is_indirect |= nest.inputs[i].is_indirect();
@@ -28,9 +29,10 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
     if (splits) pack = {};
   }
 
-  Writer writer((nest.is_gather()   ? "gather_"
-                 : only_moves(nest) ? "copy_"
-                                    : "map_") +
+  Writer writer((nest.is_gather()     ? "gather_"
+                 : writes_at_position ? "place_"
+                 : only_moves(nest)   ? "copy_"
+                                      : "map_") +
                     std::string(name(nest.output.dtype)) + context.suffix,
                 block_threads, is_narrow(nest));
   const std::string type =
@@ -45,7 +47,8 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
   writer.indices(nest, axes, "element");
   const std::string remaining = count(elements) + " - element";
   ElementText at{write_loads(writer, nest, pack, moves, remaining, "return")};
-  at.place = writer.place(nest.output);
+  at.place = writes_at_position ? moved_place(writer, nest, nest.output, "p", "return")
+                                : writer.place(nest.output);
   const std::string place = at.place;
   if (pack.width > 1) {
     const std::string width = std::to_string(pack.width);

@@ -10,12 +10,6 @@ using Operand = LoopNest::Operand;
 
 std::string name_of(std::size_t source) { return "s" + std::to_string(source); }
 
-/// Whether a source's position is one.
-std::string inside(const RowsSource& source, const std::string& position) {
-  return "is_inside(" + position + ", " + std::to_string(source.operand->indirection.size) +
-         ", fault)";
-}
-
 }  // namespace
 
 RowsReader::RowsReader(Writer& writer, const RowsGroup& group, const RowsPlan& plan,
@@ -143,7 +137,7 @@ void RowsReader::load_at_once(std::size_t s, const std::string& to) {
   };
   if (!source.positions) return load_from(place);
   const std::string position = read_position(s, w_.place(*source.positions));
-  w_.open("if (" + inside(source, position) + ") {");
+  w_.open("if (" + inside_axis(position, source.operand->indirection) + ") {");
   load_from(moved(source, position, place));
   w_.close("} else {");
   w_.line("  for (int j = 0; j < " + std::to_string(plan_.width) + "; ++j) " + to +
@@ -163,7 +157,7 @@ std::string RowsReader::element_of(std::size_t s, bool in_pack) {
   };
   if (!source.positions) return element_at(place_of(*source.operand));
   const std::string position = read_position(s, place_of(*source.positions));
-  return inside(source, position) + " ? " +
+  return inside_axis(position, source.operand->indirection) + " ? " +
          element_at(moved(source, position, place_of(*source.operand))) + " : " +
          literal(source.compute, 0, 0);
 }

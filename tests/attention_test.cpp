@@ -228,6 +228,34 @@ TEST(KVCache, GivesWhatAllPositionsAtOnceDo) {
   expect_error([&] { layer.forward(ein::ones({2, 1, 8}), none); }, ErrorKind::shape, "do not fit");
 }
 
+TEST(KVCache, TakesAPositionThatIsATensor) {
+  ein::manual_seed(13);
+  const nn::Attention layer(8, 2);
+  enlarge(layer);
+  const Tensor x = ein::randn({2, 7, 8});
+  const Tensor whole = layer(x).detach();
+  const nn::KVCache cache = layer.make_cache(2, 7);
+  std::int64_t at = 0;
+  for (std::int64_t step : {3, 1, 2, 1}) {
+    const Tensor position = ein::full({1}, at, ein::DType::i32);
+    const Tensor part = layer.forward(x.at({ein::all, ein::slice(at, at + step)}), cache, position);
+    expect_near(part.to_vector<double>(),
+                whole.at({ein::all, ein::slice(at, at + step)}).to_vector<double>(), 1e-5);
+    at += step;
+  }
+  EXPECT_EQ(cache.length, 0);
+  expect_error(
+      [&] {
+        layer.forward(ein::ones({2, 1, 8}), cache, ein::full({}, 7, ein::DType::i64));
+      },
+      ErrorKind::value, "position 7 is outside an axis of size 7");
+  expect_error(
+      [&] {
+        layer.forward(ein::ones({1, 1, 8}), cache, ein::full({}, 0, ein::DType::i64));
+      },
+      ErrorKind::shape, "(1, 2, 1, 4)");
+}
+
 TEST(Transformer, HasTheNamesOfGpt2) {
   const nn::Transformer with(small);
   std::vector<std::string> names;
@@ -369,6 +397,35 @@ TEST(Transformer, NextLogitsEqualTheWhole) {
       },
       ErrorKind::shape, "at least one token");
   expect_error([&] { model.next_logits(tokens, none); }, ErrorKind::shape, "0 blocks");
+}
+
+TEST(Transformer, OneCompiledFunctionDecodesTokenAfterToken) {
+  ein::manual_seed(17);
+  nn::Transformer model(small);
+  enlarge(model);
+  model.eval();
+  const Tensor tokens = some_tokens(2, 9), position = ein::zeros({}, ein::DType::i64);
+  const Tensor whole = model(tokens).detach();
+  const std::vector<nn::KVCache> cache = model.make_cache(2);
+  auto step = ein::compile([&](const Tensor& token) {
+    const Tensor logits = model.next_logits(token, cache, position);
+    position.copy_from(position + token.shape()[1]);
+    return logits;
+  });
+  std::int64_t at = 0;
+  for (std::int64_t count : {4, 1, 1, 1, 1, 1}) {
+    const Tensor next = step(tokens.at({ein::all, ein::slice(at, at + count)}).clone());
+    at += count;
+    expect_near(next.to_vector<double>(), whole.at({ein::all, at - 1}).to_vector<double>(), 1e-4);
+    EXPECT_EQ(position.item<std::int64_t>(), at);
+  }
+  const Tensor seen = cache[0].keys.clone();
+  expect_error(
+      [&] {
+        step(tokens.at({ein::all, ein::slice(0, 1)}).clone());
+      },
+      ErrorKind::value, "position 9 is outside an axis of size 9");
+  EXPECT_EQ(cache[0].keys.to_vector<float>(), seen.to_vector<float>());
 }
 
 TEST(Transformer, RefusesWhatDoesNotFit) {

@@ -5,6 +5,7 @@
 
 #include "cpu/kernel.hpp"
 #include "support/emitted_cases.hpp"
+#include "support/random_slices.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein::test {
@@ -428,6 +429,21 @@ TEST_F(EmitTest, RandomGathersAndScatters) {
     }
     add(graph_of({{op.dtype, moved}, {position_dtype, positions_shape}}, op),
         {x, positions(positions_shape, position_dtype, size, random)});
+  }
+  check_all();
+}
+
+TEST_F(EmitTest, RandomSlicesAtPositions) {
+  for (int i = 0; i < 120 / share; ++i) {
+    Random random(suite_seed + 2500 + static_cast<std::uint64_t>(i));
+    const test::RandomSlice slice(random, i % 2 == 0);
+    std::vector<Tensor> inputs;
+    for (const ValueId input : slice.graph.ops.back().inputs) {
+      const Op& op = slice.graph.op(input);
+      inputs.push_back(random_tensor(op.shape, op.dtype, random));
+    }
+    set_values(inputs.back(), {slice.position});
+    add(slice.graph, inputs);
   }
   check_all();
 }

@@ -10,6 +10,7 @@
 #include "cost/scope.hpp"
 #include "passes/lower.hpp"
 #include "support/one_op.hpp"
+#include "support/random_slices.hpp"
 
 namespace ein {
 namespace {
@@ -129,6 +130,96 @@ TEST(PlaceTest, IntoAnotherValue) {
   bad = written(DType::f32);
   bad.ops[1].shape = {8};
   EXPECT_THROW(verify(bad), std::logic_error);
+}
+
+/// Two neighbours of 6 elements, from a position on.
+Graph written_at(DType dtype, DType positions) {
+  return graph_of({{dtype, {2}}, {dtype, {6}}, {positions, {}}},
+                  {.kind = OpKind::place,
+                   .dtype = dtype,
+                   .shape = {6},
+                   .axes = {{"a", 2}},
+                   .reads = {plain({0}), plain({0}), {}},
+                   .write = plain({0})});
+}
+
+TEST(PlaceTest, AtAPosition) {
+  const Values part{1, 2}, whole{10, 20, 30, 40, 50, 60}, want{10, 20, 30, 1, 2, 60};
+  for (DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8}) {
+    for (DType positions : {DType::i32, DType::i64}) {
+      const Graph graph = written_at(dtype, positions);
+      EXPECT_EQ(interpreted(graph, {part, whole, {3}}), want) << to_string(graph);
+      EXPECT_EQ(computed(graph, {part, whole, {3}}), want) << to_string(graph);
+      for (double wrong : {-1, 5}) {
+        EXPECT_THROW(interpreted(graph, {part, whole, {wrong}}), Error);
+        EXPECT_THROW(computed(graph, {part, whole, {wrong}}), Error);
+      }
+    }
+  }
+  const Graph graph = written_at(DType::f32, DType::i64);
+  EXPECT_NE(to_string(graph).find("%3 = place %0, %1, %2  \"a, a,  -> [%2+a]\"  : f32 (6,)"),
+            std::string::npos)
+      << to_string(graph);
+  EXPECT_EQ(cost(graph).bytes_read, Count(8 + 16 + 8));
+  EXPECT_EQ(cost(graph).bytes_written, Count(24));
+  // Each element of the result sends its cotangent where it came from; and so does that of a slice.
+  const Values g{1, 2, 3, 4, 5, 6};
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const autograd::Vjp vjp =
+        autograd::vjp(written_at(dtype, DType::i64), {true, true, false}, {true});
+    ASSERT_EQ(vjp.needs, std::vector<std::size_t>{2});
+    const auto cotangents = Interpreter<>::run(vjp.graph, {{3}, g});
+    EXPECT_EQ(cotangents.at(0), (Values{4, 5}));
+    EXPECT_EQ(cotangents.at(1), (Values{1, 2, 3, 0, 0, 6}));
+    // Of the cotangents.
+    const autograd::Vjp again = autograd::vjp(vjp.graph, {false, true}, {true, true});
+    EXPECT_EQ(Interpreter<>::run(again.graph, {{3}, {1, 2}, g}).at(0), (Values{1, 2, 3, 1, 2, 6}));
+  }
+}
+
+TEST(PlaceTest, WhatIsNoPositionIsRefused) {
+  const auto is_refused = [](auto change) {
+    Graph bad = written_at(DType::f32, DType::i64);
+    change(bad);
+    EXPECT_THROW(verify(bad), std::logic_error) << to_string(bad);
+  };
+  is_refused([](Graph& g) { g.ops[2].dtype = DType::f32; });
+  is_refused([](Graph& g) { g.ops[3].dim = 1; });
+  is_refused([](Graph& g) {
+    g.ops[2].shape = {2};
+    g.ops[3].reads[2] = plain({0});
+  });
+  Op gather{.kind = OpKind::gather,
+            .shape = {2, 2},
+            .axes = {{"a", 2}, {"b", 2}},
+            .reads = {plain({1}), plain({0})},
+            .write = plain({0, 1})};
+  EXPECT_THROW(graph_of({{DType::f32, {6}}, {DType::i64, {2}}}, gather), std::logic_error);
+}
+
+TEST(PlaceTest, RandomSlicesAgreeWithTheInterpreter) {
+  constexpr std::uint64_t seed = 20250301;
+  std::cout << "seed " << seed << "\n";
+  std::size_t moved = 0;
+  for (std::uint64_t i = 0; i < 1000 && !HasFailure(); ++i) {
+    std::mt19937_64 random(seed + i);
+    const test::RandomSlice slice(random, i % 2 == 0);
+    SCOPED_TRACE("case " + std::to_string(i) + "\n" + to_string(slice.graph));
+    std::vector<Values> values;
+    std::vector<Tensor> tensors;
+    for (const ValueId input : slice.graph.ops.back().inputs) {
+      const Op& op = slice.graph.op(input);
+      values.emplace_back(static_cast<std::size_t>(numel(op.shape)));
+      for (double& v : values.back())
+        v = op.dtype == DType::boolean ? 1 : static_cast<double>(1 + random() % 8);
+      if (input + 1 == std::ssize(slice.graph.ops) - 1) values.back()[0] = slice.position;
+      tensors.push_back(test::scattered(values.back(), op.shape, op.dtype, random));
+    }
+    EXPECT_EQ(test::get_values(test::run_kernels(slice.graph, tensors)),
+              interpreted(slice.graph, values));
+    moved += values[0].size();
+  }
+  EXPECT_GT(moved, 10'000u);
 }
 
 TEST(PlaceTest, RandomPlacesAgreeWithTheInterpreter) {

@@ -60,16 +60,17 @@ struct Table {
 )cuda";
 
 constexpr std::string_view faults =
-    R"cuda(// Whether a position lies in its axis; if not, the first to find out says so.
+    R"cuda(// Whether a slice that begins at a position lies in its axis; if not, the first to find out says so.
 struct Fault {
   u64 happened;
-  i64 position, size;
+  i64 position, size, length;
 };
-__device__ inline bool is_inside(i64 position, i64 size, Fault* fault) {
-  if (u64(position) < u64(size)) return true;
+__device__ inline bool is_inside(i64 position, i64 size, Fault* fault, i64 length = 1) {
+  if (u64(position) < u64(size - length + 1)) return true;
   if (atomicCAS(&fault->happened, 0ull, 1ull) == 0) {
     fault->position = position;
     fault->size = size;
+    fault->length = length;
   }
   return false;
 }

@@ -44,8 +44,10 @@ enum class OpKind : std::uint8_t {
   reindex,   ///< one input, rearranged: rearrange, repeat, diagonal, slice
   concat,    ///< its inputs joined along one dimension
   place,    ///< one input at some places of the result, each written at most once; zeros elsewhere,
-            ///< or the second input, which has the result's shape
-  gather,   ///< x and positions: the elements of x at positions[...] along dimension `dim` of x
+            ///< or the second input, which has the result's shape; with a third input, a position,
+            ///< these places lie that much further on along dimension `dim`
+  gather,   ///< x and positions: the elements of x at positions[...] along dimension `dim` of x; or
+            ///< x and one position: a slice of x that begins there
   scatter,  ///< values and positions: each value combined into what lies at positions[...] along
             ///< dimension `dim`, nothing at first
   scan,     ///< one input, combined cumulatively along `axis`
@@ -82,8 +84,9 @@ struct Op {
   ScalarExpr expr{};           // map
   DType compute = DType::f32;  // map: the type it computes in, f64, f32, i64 or u64
   Combine combine = Combine::sum;  // reduce, scan, scatter
-  int dim = 0;   // concat, gather, scatter; that dimension of x, or of the result, has no terms
-  int axis = 0;  // scan, argsort: one of `axes`
+  int dim = 0;  // concat, gather, scatter, place; of gather and scatter, that dimension of x, or of
+                // the result, has no terms, but those of a slice
+  int axis = 0;             // scan, argsort: one of `axes`
   bool reverse = false;     // scan: from the end; argsort: the greatest first
   bool detached = false;    // a constant to differentiation: no output depends on it, as on the
                             // maximum in a softmax

@@ -102,20 +102,27 @@ inline Slice slice(std::int64_t begin, std::int64_t end = INT64_MAX, std::int64_
 /// Every position along an axis.
 inline constexpr Slice all{};
 
-/// One entry of `x.at(...)`: a position (drops the axis; negative counts from the end) or a Slice.
+struct TensorSlice;
+
+/// One entry of `x.at(...)`: a position (drops the axis; negative counts from the end), a Slice, or
+/// a slice that begins where a tensor says.
 class Index {
  public:
   Index(std::int64_t position) : position_(position), is_position_(true) {}
   Index(int position) : Index(std::int64_t{position}) {}
   Index(Slice range) : range_(range), is_position_(false) {}
+  Index(const TensorSlice& range);
   bool is_position() const { return is_position_; }
   std::int64_t position() const { return position_; }
   const Slice& range() const { return range_; }
+  /// Null unless it begins where a tensor says.
+  const TensorSlice* tensor_range() const { return tensor_range_.get(); }
 
  private:
   std::int64_t position_ = 0;
   Slice range_;
   bool is_position_;
+  std::shared_ptr<const TensorSlice> tensor_range_{};
 };
 
 class Tensor;
@@ -220,7 +227,9 @@ class Tensor {
 
   /// The sub-array at `position` of the first axis, as a view.
   Tensor operator[](std::int64_t position) const { return at({Index(position)}); }
-  /// A view by one entry per leading axis: positions and slices, `x.at({1, ein::slice(0, 2)})`.
+  /// A view by one entry per leading axis: positions and slices, `x.at({1, ein::slice(0, 2)})`. A
+  /// slice that begins where a tensor says must lie inside its axis: an Error of kind `value`, in a
+  /// compiled function when it runs.
   Tensor at(std::initializer_list<Index> indices) const {
     return at(std::span(indices.begin(), indices.size()));
   }
@@ -269,6 +278,21 @@ class Tensor {
   void require_dtype(DType wanted) const;
   std::shared_ptr<const detail::TensorData> data_;
 };
+
+/// `count` neighbouring positions along one axis, from the one that `first` holds on.
+struct TensorSlice {
+  Tensor first;
+  std::int64_t count = 0;
+};
+/// The slice of `count` positions from `first` on, a tensor of one i64 or i32, which may be a value
+/// of a compiled function: `cache.at({ein::slice_of(position, 2)}).copy_from(rows)`. Errors of
+/// kinds `shape` and `dtype` for another tensor, and of kind `value` for a negative count. Unlike a
+/// number, a negative `first` does not count from the end.
+TensorSlice slice_of(const Tensor& first, std::int64_t count);
+/// The positions from `first` on that lie before `end`, as slice_of has them. In a function that
+/// ein::compile traces `end` must be computed as `first` plus a number, since sizes do not depend
+/// on values there: else an Error of kind `value`.
+TensorSlice slice(const Tensor& first, const Tensor& end);
 
 /// A tensor's elements written as nested brackets, long axes shortened.
 std::string to_string(const Tensor& x);

@@ -194,7 +194,7 @@ class Builder {
         return pull_reduce(op, id, g);
       case OpKind::place:
         if (op.inputs.size() > 1) pull_base(op, g);
-        [[fallthrough]];
+        return give(op, 0, is_at_position(op) ? at_positions(op, g.id) : g, op.axes);
       case OpKind::reindex:
         return give(op, 0, g, op.axes);
       case OpKind::concat:
@@ -215,10 +215,27 @@ class Builder {
   void pull_base(const Op& op, const Points& g) {
     if (!matters(op.inputs[1])) return;
     const DType dtype = graph_.op(g.id).dtype;
-    const Points nothing = map(op.axes, {}, Ex(0.0), wide(dtype), dtype);
-    Op zeros = op_of(OpKind::place, {nothing, {g.id, op.write}}, {op.write, op.shape}, dtype);
-    zeros.axes = op.axes;
-    accumulate(op.inputs[1], add(std::move(zeros)));
+    const Points nothing = zeros(op.axes, dtype), base{g.id, op.write};
+    const Place place{op.write, op.shape};
+    if (is_at_position(op))
+      return accumulate(op.inputs[1], place_at_position(op, nothing, base, place));
+    Op written = op_of(OpKind::place, {nothing, base}, place, dtype);
+    written.axes = op.axes;
+    accumulate(op.inputs[1], add(std::move(written)));
+  }
+
+  Points zeros(const std::vector<Axis>& axes, DType dtype) {
+    return map(axes, {}, Ex(0.0), wide(dtype), dtype);
+  }
+
+  /// Writes `values` to `base` at the position of `op`, a gather of a slice or a place.
+  ValueId place_at_position(const Op& op, const Points& values, const Points& base,
+                            const Place& place) {
+    Op written =
+        op_of(OpKind::place, {values, base, positions_of(op)}, place, graph_.op(values.id).dtype);
+    written.dim = op.dim;
+    written.axes = op.axes;
+    return add(std::move(written));
   }
 
   void pull_map(const Op& op, ValueId result, const Points& g) {
@@ -395,19 +412,25 @@ class Builder {
 
   void pull_gather(const Op& op, const Points& g) {
     if (!matters(op.inputs[0])) return;
-    const Op& x = graph_.op(op.inputs[0]);
-    accumulate(op.inputs[0], by_positions(OpKind::scatter, op, g, {op.reads[0], x.shape}).id);
+    const Place place{op.reads[0], graph_.op(op.inputs[0]).shape};
+    if (!is_at_position(op))
+      return accumulate(op.inputs[0], by_positions(OpKind::scatter, op, g, place).id);
+    const Points rest = zeros(axes_of(place.shape), graph_.op(g.id).dtype);
+    accumulate(op.inputs[0], place_at_position(op, g, {rest.id, place.access}, place));
   }
 
-  /// A gather or scatter of `x` at the positions of `op`, which is one too.
+  /// Of a gather, a scatter, or a place at a position.
+  static NamedValue positions_of(const Op& op) { return {op.inputs.back(), op.reads.back()}; }
+
+  /// A gather or scatter of `x` at the positions of `op`.
   Points by_positions(OpKind kind, const Op& op, const Points& x, const Place& place,
                       Combine combine = Combine::sum) {
-    Op moved = op_of(kind, {x, {op.inputs[1], op.reads[1]}}, place, graph_.op(x.id).dtype);
+    Op moved = op_of(kind, {x, positions_of(op)}, place, graph_.op(x.id).dtype);
     moved.combine = combine;
     moved.dim = op.dim;
     return add(std::move(moved), op.axes);
   }
-  /// What lies in a value like `op`'s, a scatter's, at the positions of its points.
+  /// What lies in a value like `op`'s, a scatter's or a place's, at the positions of its points.
   Points at_positions(const Op& op, ValueId value) {
     return by_positions(OpKind::gather, op, {value, op.write}, place_of(op.axes));
   }

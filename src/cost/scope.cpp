@@ -41,7 +41,7 @@ Cost cost(const LoopNest& nest, const Program* of) {
   const auto difference = [&](const Count& combined) {
     return tuples == 0 ? Count(0) : tuples - combined;
   };
-  if (nest.is_scatter()) {
+  if (nest.is_scatter() && nest.combine) {
     tally.bytes_written *= Count(nest.output.indirection.size);
     add_combination(tally, *nest.combine, tuples, tuples);
   } else if (nest.along == LoopNest::Along::scan) {

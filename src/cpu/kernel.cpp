@@ -1,9 +1,11 @@
 #include "cpu/kernel.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/position.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
@@ -15,11 +17,13 @@ namespace {
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const LoopNest& nest)
-      : from_(nest.inputs[0]), to_(nest.output), copy_(axes(nest), size_of(to_.dtype)) {}
+      : from_(nest.inputs[0]), to_(nest.output), copy_(axes(nest), size_of(to_.dtype)) {
+    if (nest.inputs.size() > 1) position_ = nest.inputs[1];
+  }
 
   void run(const Run& run) const override {
-    std::byte* const to = base(to_, run.buffers);
-    const std::byte* const from = base(from_, run.buffers);
+    std::byte* const to = base(to_, run.buffers) + moved_by(to_, run);
+    const std::byte* const from = base(from_, run.buffers) + moved_by(from_, run);
     parallel_for(copy_.parts(), [&](std::int64_t part) { copy_.run(to, from, part); });
   }
 
@@ -32,7 +36,20 @@ class CopyKernel final : public Kernel {
     return axes;
   }
 
-  LoopNest::Operand from_, to_;
+  /// How many bytes further on the position says that an operand begins.
+  std::int64_t moved_by(const LoopNest::Operand& operand, const Run& run) const {
+    if (!operand.is_indirect()) return 0;
+    const auto& [input, stride, size, length] = operand.indirection;
+    std::int64_t position = 0;
+    visit_positions(position_.dtype, [&]<class Position>(std::type_identity<Position>) {
+      position = *reinterpret_cast<const Position*>(base(position_, run.buffers));
+    });
+    const char* const operation = from_.is_indirect() && length == 1 ? "gather" : "at";
+    return checked_position(operation, position, size, length) * stride *
+           static_cast<std::int64_t>(size_of(operand.dtype));
+  }
+
+  LoopNest::Operand from_, to_, position_;
   StridedCopy copy_;
 };
 
@@ -42,7 +59,20 @@ std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest) {
   return std::make_unique<CopyKernel>(nest);
 }
 
+namespace {
+
+/// Whether a nest copies from or to one position: all elements that it moves lie that much further
+/// on.
+bool copies_at_position(const LoopNest& nest) {
+  if (!nest.is_gather() && !nest.writes_at_position()) return false;
+  const std::vector<std::int64_t>& strides = nest.inputs[1].strides;
+  return std::all_of(strides.begin(), strides.end(), [](std::int64_t s) { return s == 0; });
+}
+
+}  // namespace
+
 std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
+  if (copies_at_position(nest)) return make_copy_kernel(nest);
   if (nest.is_gather()) return make_gather_kernel(nest);
   if (nest.is_scatter()) return make_scatter_kernel(nest);
   if (nest.along == LoopNest::Along::scan) return make_scan_kernel(nest);

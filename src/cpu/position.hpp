@@ -11,17 +11,17 @@
 namespace ein::host {
 
 [[noreturn]] inline void throw_outside(const char* operation, std::int64_t position,
-                                       std::int64_t size) {
-  throw Error(ErrorKind::value, std::string(operation) + ": position " + std::to_string(position) +
-                                    " is outside an axis of size " + std::to_string(size));
+                                       std::int64_t size, std::int64_t length) {
+  throw Error(ErrorKind::value,
+              std::string(operation) + ": " + outside_axis(position, length, size));
 }
 
-/// `position`, if 0 <= position < size; otherwise the Error of kind `value` that every backend
-/// gives.
+/// `position`, if 0 <= position <= size - length; otherwise the Error of kind `value` that every
+/// backend gives.
 inline std::int64_t checked_position(const char* operation, std::int64_t position,
-                                     std::int64_t size) {
-  if (static_cast<std::uint64_t>(position) >= static_cast<std::uint64_t>(size))
-    throw_outside(operation, position, size);
+                                     std::int64_t size, std::int64_t length = 1) {
+  if (static_cast<std::uint64_t>(position) >= static_cast<std::uint64_t>(size - length + 1))
+    throw_outside(operation, position, size, length);
   return position;
 }
 

@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 
 #include "cuda/cubin_cache.hpp"
+#include "nest/nest.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::gpu {
@@ -109,8 +110,7 @@ std::optional<codegen::KernelSource::Fault> Gpu::take_fault() {
 }
 
 std::string to_string(const codegen::KernelSource::Fault& fault) {
-  return "position " + std::to_string(fault.position) + " is outside an axis of size " +
-         std::to_string(fault.size);
+  return outside_axis(fault.position, fault.length, fault.size);
 }
 
 void Gpu::report_fault() {

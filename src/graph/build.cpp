@@ -57,6 +57,18 @@ std::optional<std::int64_t> extent_of(const DimIndex& dim, const std::vector<Axi
   return extent;
 }
 
+std::int64_t length_of(const DimIndex& dim, const std::vector<Axis>& axes) {
+  std::int64_t last = dim.offset;
+  for (const DimIndex::Term& term : dim.terms)
+    last += term.coefficient * (axes[static_cast<std::size_t>(term.axis)].size - 1);
+  return last + 1;
+}
+
+bool is_at_position(const Op& op) {
+  return op.kind == OpKind::gather ? op.reads[0][static_cast<std::size_t>(op.dim)] != DimIndex{}
+                                   : op.kind == OpKind::place && op.inputs.size() == 3;
+}
+
 Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place, DType dtype) {
   Op op{.kind = kind, .dtype = dtype, .shape = place.shape, .write = place.access};
   for (const NamedValue& input : inputs) {

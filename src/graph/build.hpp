@@ -47,6 +47,13 @@ Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place,
 /// An operation with an axis for each dimension of its result.
 Op plain_op(OpKind kind, DType dtype, const Shape& shape);
 
+/// How many elements of a dimension there are up to the last that an access meets.
+std::int64_t length_of(const DimIndex& dim, const std::vector<Axis>& axes);
+
+/// Whether `op` is a gather of a slice, or a place, whose position along dimension `dim` is the
+/// last input.
+bool is_at_position(const Op& op);
+
 /// Whether an access meets each element of a value of `shape` exactly once.
 bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
 

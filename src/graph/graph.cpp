@@ -62,30 +62,34 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
   return "[" + text + "]";
 }
 
-/// Dimension `positions_dim`, if not -1, is shown as `positions`.
+/// Dimension `positions_dim`, if not -1, is shown as `positions`, from which a slice goes on.
 std::string show(const Access& access, const std::vector<Axis>& axes, int positions_dim = -1,
                  const std::string& positions = "") {
   std::string text;
   for (std::size_t d = 0; d < access.size(); ++d) {
-    const bool is_indirect = static_cast<int>(d) == positions_dim;
-    text += (text.empty() ? "" : " ") + (is_indirect ? positions : show(access[d], axes));
+    const bool is_indirect = static_cast<int>(d) == positions_dim,
+               is_slice = !access[d].terms.empty();
+    text += text.empty() ? "" : " ";
+    text += !is_indirect ? show(access[d], axes)
+            : is_slice   ? "[" + positions + "+" + show(access[d], axes) + "]"
+                         : "[" + positions + "]";
   }
   return text;
 }
 
 /// The accesses of `op` as a pattern; where positions decide, the value that holds them: "[%1] d, b
-/// s -> b s d".
+/// s -> b s d", and of a slice "[%1+s] d".
 std::string show_pattern(const Op& op) {
-  const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
-  const std::string positions =
-      gathers || scatters ? "[%" + std::to_string(op.inputs[1]) + "]" : "";
+  const bool gathers = op.kind == OpKind::gather;
+  const bool writes_at = op.kind == OpKind::scatter || (!gathers && is_at_position(op));
+  const std::string positions = gathers || writes_at ? "%" + std::to_string(op.inputs.back()) : "";
   std::string text;
   for (std::size_t i = 0; i < op.reads.size(); ++i) {
     text += (text.empty() ? "" : ", ") +
             show(op.reads[i], op.axes, gathers && i == 0 ? op.dim : -1, positions);
   }
   return text + (text.empty() ? "-> " : " -> ") +
-         show(op.write, op.axes, scatters ? op.dim : -1, positions);
+         show(op.write, op.axes, writes_at ? op.dim : -1, positions);
 }
 
 }  // namespace
@@ -185,16 +189,21 @@ class Verifier {
                 "floats and integers are combined");
       }
     }
-    const bool has_base = op.kind == OpKind::place && op.inputs.size() == 2;
+    const std::size_t count = op.inputs.size();
+    const bool has_base = op.kind == OpKind::place && (count == 2 || count == 3);
     const bool moves = op.kind == OpKind::reindex || op.kind == OpKind::place;
-    if (op.kind == OpKind::reduce || moves)
-      require(op.inputs.size() == 1 || has_base, "one input is wanted");
+    if (op.kind == OpKind::reduce || moves) require(count == 1 || has_base, "one input is wanted");
     if (has_base)
       require(graph_.op(op.inputs[1]).shape == op.shape && op.reads[1] == op.write,
               "what is written to has another shape than the result");
-    for (ValueId input : op.inputs)
-      require(!moves || graph_.op(input).dtype == op.dtype,
-              "the dtype of what is only moved changes");
+    for (std::size_t i = 0; moves && i < std::min<std::size_t>(count, 2); ++i)
+      require(graph_.op(op.inputs[i]).dtype == op.dtype, "the dtype of what is only moved changes");
+    if (has_base && count == 3) {
+      require(op.dim >= 0 && static_cast<std::size_t>(op.dim) < op.write.size(),
+              "no such dimension");
+      verify_positions(op);
+      require(is_one_element(op.reads[2]), "several positions of one place");
+    }
     if (op.kind == OpKind::map) verify_expr(op);
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
       const bool reduces = op.kind == OpKind::contract || op.kind == OpKind::reduce;
@@ -211,8 +220,9 @@ class Verifier {
       require(op.dim >= 0 && static_cast<std::size_t>(op.dim) < access.size(), "no such dimension");
     for (std::size_t d = 0; d < access.size(); ++d) {
       if (is_indirect && static_cast<int>(d) == op.dim) {
-        require(access[d] == DimIndex{}, "an axis moves along the dimension of the positions");
-        continue;
+        if (access[d] == DimIndex{}) continue;
+        require(op.kind == OpKind::gather && op.reads.size() == 2 && is_one_element(op.reads[1]),
+                "an axis moves along the dimension of the positions");
       }
       std::int64_t last = access[d].offset;
       bool empty = false;
@@ -281,10 +291,19 @@ class Verifier {
     return std::find(known.begin(), known.end(), 0) == known.end();
   }
 
+  void verify_positions(const Op& op) const {
+    const DType positions = graph_.op(op.inputs.back()).dtype;
+    require(positions == DType::i64 || positions == DType::i32, "positions are i64 or i32");
+  }
+
+  static bool is_one_element(const Access& access) {
+    return std::all_of(access.begin(), access.end(),
+                       [](const DimIndex& dim) { return dim.terms.empty(); });
+  }
+
   void verify_indirect(const Op& op) const {
     require(op.inputs.size() == 2, "two inputs are wanted");
-    const DType positions = graph_.op(op.inputs[1]).dtype;
-    require(positions == DType::i64 || positions == DType::i32, "positions are i64 or i32");
+    verify_positions(op);
     require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
   }
 

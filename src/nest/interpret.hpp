@@ -15,6 +15,7 @@
 
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
+#include "graph/build.hpp"
 #include "nest/nest.hpp"
 #include "nest/random.hpp"
 
@@ -281,7 +282,8 @@ class Interpreter {
     const Combine combine = op.kind == OpKind::reduce ? op.combine : Combine::sum;
     Values result(static_cast<std::size_t>(numel(op.shape)),
                   reduces ? identity(combine) : Number(0));
-    if (op.kind == OpKind::place && count == 2) result = *inputs[1];
+    if (op.kind == OpKind::place && count > 1) result = *inputs[1];
+    const bool is_moved = op.kind == OpKind::place && is_at_position(op);
     // The first value of a combination is taken as it is, so that K values cost K - 1 combinations.
     std::vector<char> begun(result.size(), 0);
     const auto combine_into = [&](std::size_t position, Number x) {
@@ -294,7 +296,9 @@ class Interpreter {
       for (std::size_t i = 0; i < count; ++i) {
         at_point[i] = (*inputs[i])[place(op.reads[i], graph_.op(op.inputs[i]).shape, at)];
       }
-      const std::size_t position = place(op.write, op.shape, at);
+      const std::size_t position =
+          is_moved ? place(op.write, op.shape, at, op.dim, position_of(op, op.write, op.shape, at))
+                   : place(op.write, op.shape, at);
       switch (op.kind) {
         case OpKind::place:
         case OpKind::reindex:
@@ -329,20 +333,30 @@ class Interpreter {
     return graph_.op(op.inputs[i]).shape;
   }
 
+  /// By how much an access to a value of `shape` is moved along dimension op.dim.
+  std::int64_t position_of(const Op& op, const Access& access, const Shape& shape,
+                           const Point& at) const {
+    using namespace reference;
+    const std::size_t last = op.inputs.size() - 1;
+    const auto position = static_cast<std::int64_t>(
+        value_of(input(op, last)[place(op.reads[last], input_shape(op, last), at)]));
+    const auto dim = static_cast<std::size_t>(op.dim);
+    const std::int64_t positions = shape[dim] - length_of(access[dim], op.axes) + 1;
+    if (position < 0 || position >= positions) {
+      throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) + " of " +
+                                        std::to_string(positions));
+    }
+    return position;
+  }
+
   void gather_or_scatter(const Op& op) {
     using namespace reference;
     const bool gathers = op.kind == OpKind::gather;
-    const std::int64_t size =
-        (gathers ? input_shape(op, 0) : op.shape)[static_cast<std::size_t>(op.dim)];
     Values result(static_cast<std::size_t>(numel(op.shape)),
                   gathers ? Number(0) : nothing(op.combine, op.dtype));
     for_each_point(op.axes, [&](const Point& at) {
-      const auto position = static_cast<std::int64_t>(
-          value_of(input(op, 1)[place(op.reads[1], input_shape(op, 1), at)]));
-      if (position < 0 || position >= size) {
-        throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) + " of " +
-                                          std::to_string(size));
-      }
+      const std::int64_t position = gathers ? position_of(op, op.reads[0], input_shape(op, 0), at)
+                                            : position_of(op, op.write, op.shape, at);
       if (gathers) {
         result[place(op.write, op.shape, at)] =
             input(op, 0)[place(op.reads[0], input_shape(op, 0), at, op.dim, position)];

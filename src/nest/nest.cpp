@@ -22,6 +22,13 @@ bool LoopNest::sums_products() const {
          body.steps[1].op == ScalarOp::input;
 }
 
+std::string outside_axis(std::int64_t position, std::int64_t length, std::int64_t size) {
+  const std::string axis = " an axis of size " + std::to_string(size);
+  if (length == 1) return "position " + std::to_string(position) + " is outside" + axis;
+  return "a slice of " + std::to_string(length) + " from position " + std::to_string(position) +
+         " on leaves" + axis;
+}
+
 bool asks_index(const ScalarExpr& expr) {
   return std::any_of(expr.steps.begin(), expr.steps.end(),
                      [](const ScalarStep& step) { return step.op == ScalarOp::index; });
@@ -190,7 +197,7 @@ std::string to_string(const LoopNest& nest) {
   }
   if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
   if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
-  const std::string sign = !nest.is_scatter() ? " = "
+  const std::string sign = !nest.is_scatter() || !nest.combine ? " = "
                            : nest.combine == Combine::sum
                                ? " += "
                                : " = " + std::string(name(*nest.combine)) + " with ";

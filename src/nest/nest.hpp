@@ -21,6 +21,8 @@ namespace ein {
 /// - An indirect output is scattered to: it begins as the combination of nothing at all its
 ///   positions, and the value at each point is combined into it where the positions say. The
 ///   reduced axes are those along which the output moves by its positions alone.
+/// - Without a combine, it is written to: values replace what lies at one position and from there
+///   on, and the rest stays as it is. Nothing is reduced.
 /// - Along its one ordered axis a nest may scan or argsort (see Along).
 struct LoopNest {
   struct NestAxis {
@@ -30,11 +32,13 @@ struct LoopNest {
     bool ordered = false;  // scanned or sorted along; kept
   };
   /// Moves an operand by `stride` elements for each unit of the value of input `positions`, an i64
-  /// or i32 in [0, size); other values are an Error of kind `value`.
+  /// or i32 in [0, size - length]; other values are an Error of kind `value`.
   struct Indirection {
     int positions = -1;  // none
     std::int64_t stride = 0;
-    std::int64_t size = 0;
+    std::int64_t size = 0;    // of the axis
+    std::int64_t length = 1;  // of the slice of it that begins at a position
+    std::int64_t count() const { return size - length + 1; }  // of positions that there may be
     friend bool operator==(const Indirection&, const Indirection&) = default;
   };
   /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
@@ -78,11 +82,15 @@ struct LoopNest {
                                // are the epilogue's
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
+  bool writes_at_position() const { return is_scatter() && !combine; }
 
   /// Input `o`, or behind them the output.
   const Operand& operand(std::size_t o) const { return o < inputs.size() ? inputs[o] : output; }
   Operand& operand(std::size_t o) { return o < inputs.size() ? inputs[o] : output; }
 };
+
+/// What is wrong with a position: "position 7 is outside an axis of size 5".
+std::string outside_axis(std::int64_t position, std::int64_t length, std::int64_t size);
 
 /// Whether an expression, or one of a nest's, asks for the index of an axis: of any, or of this.
 bool asks_index(const ScalarExpr& expr);

@@ -67,8 +67,7 @@ class Verifier {
     const bool scans = nest.along == LoopNest::Along::scan;
     require(ordered == (nest.along == LoopNest::Along::nothing ? 0 : 1),
             "one ordered axis is wanted to scan or sort, and else none");
-    require(nest.combine || !(reduces || scans || nest.is_scatter()),
-            "values meet, and nothing says how they combine");
+    require(nest.combine || !(reduces || scans), "values meet, and nothing says how they combine");
     require(nest.combine || nest.epilogue.steps.empty(), "an epilogue of what is not combined");
     require(is_compute_type(nest.compute), "no compute type");
 
@@ -77,6 +76,7 @@ class Verifier {
       require(i == 0 || !nest.inputs[i].is_indirect(), "only input 0 is gathered");
     }
     verify(nest, nest.output);
+    if (nest.writes_at_position()) verify_one_position(nest);
     for (std::size_t a = 0; a < nest.axes.size(); ++a)
       require(!nest.axes[a].reduced || nest.output.strides[a] == 0,
               "the output moves along a reduced axis");
@@ -102,9 +102,18 @@ class Verifier {
       require(!positions.is_indirect(), "positions that have positions");
       require(positions.dtype == DType::i64 || positions.dtype == DType::i32,
               "positions are i64 or i32");
-      require(operand.indirection.size >= 0, "positions along an axis of negative size");
+      require(operand.indirection.count() >= 0, "positions along an axis of negative size");
     }
     verify_place(operand, nest.axes);
+  }
+
+  /// What is written without being combined is moved, all of it by one position.
+  void verify_one_position(const LoopNest& nest) const {
+    require(nest.inputs.size() == 2 && nest.body.is_input() &&
+                nest.output.dtype == nest.inputs[0].dtype,
+            "what is written at a position is an input as it is");
+    for (const std::int64_t stride : nest.inputs[1].strides)
+      require(stride == 0, "several positions of what is not combined");
   }
 
   void verify(const LoopNest& nest, const ScalarExpr& expr, std::size_t inputs) const {
@@ -134,7 +143,7 @@ class Verifier {
     for (std::size_t a = 0; a < axes.size(); ++a) {
       if (!walk(axes[a].size, operand.strides[a])) return;  // nothing is accessed
     }
-    if (operand.is_indirect() && !walk(operand.indirection.size, operand.indirection.stride))
+    if (operand.is_indirect() && !walk(operand.indirection.count(), operand.indirection.stride))
       return;
     require(low >= 0 && high < buffer.elements, "an access leaves its buffer");
   }

@@ -37,6 +37,12 @@ Tensor Attention::forward(const Tensor& x, KVCache& cache) const {
   return attend(x, &cache);
 }
 
+Tensor Attention::forward(const Tensor& x, const KVCache& cache, const Tensor& position) const {
+  const NoGrad no_grad;
+  KVCache same = cache;
+  return attend(x, &same, &position);
+}
+
 KVCache Attention::make_cache(std::int64_t batch, std::int64_t room) const {
   const Tensor keys =
       zeros({batch, heads_, room, c_proj.weight.shape()[0] / heads_}, c_proj.weight.device());
@@ -52,26 +58,41 @@ Tensor extended(const Tensor& seen, std::int64_t length, const Tensor& added) {
   return seen.at({all, all, slice(0, added_positions.end)});
 }
 
-void require_room(const KVCache& cache, const Tensor& keys) {
+/// Which of `keys` positions each of `queries` may look at, the first of which is at `position`:
+/// (queries, keys).
+Tensor causal_mask(const Tensor& position, std::int64_t queries, std::int64_t keys) {
+  const Device device = position.device();
+  const Tensor query = arange(queries, device) + position.view({});
+  return arange(keys, device) <= query.view({queries, 1});
+}
+
+void require_room(const KVCache& cache, std::int64_t length, const Tensor& keys) {
   const Shape room = cache.keys.shape(), wanted = keys.shape();
   const bool fits = room.rank() == 4 && cache.values.shape() == room && room[0] == wanted[0] &&
-                    room[1] == wanted[1] && room[3] == wanted[3] && cache.length >= 0 &&
-                    cache.length <= room[2] && wanted[2] <= room[2] - cache.length;
+                    room[1] == wanted[1] && room[3] == wanted[3] && length >= 0 &&
+                    length <= room[2] && wanted[2] <= room[2] - length;
   if (fits) return;
   throw Error(ErrorKind::shape, "Attention: keys of shape " + wanted.to_string() +
-                                    " do not fit behind " + std::to_string(cache.length) +
+                                    " do not fit behind " + std::to_string(length) +
                                     " positions in a cache of shape " + room.to_string());
 }
 
 }  // namespace
 
-Tensor Attention::attend(const Tensor& x, KVCache* cache) const {
+Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position) const {
   const Tensor split = rearrange(c_attn(x), "b s (n h d) -> n b h s d", "n"_a = 3, "h"_a = heads_);
   const Tensor q = split[0];
   Tensor k = split[1], v = split[2];
   std::int64_t before = 0;
-  if (cache) {
-    require_room(*cache, k);
+  if (position) {
+    require_room(*cache, 0, k);
+    const TensorSlice added = slice_of(*position, k.shape()[2]);
+    cache->keys.at({all, all, added}).copy_from(k);
+    cache->values.at({all, all, added}).copy_from(v);
+    k = cache->keys;
+    v = cache->values;
+  } else if (cache) {
+    require_room(*cache, cache->length, k);
     before = cache->length;
     k = extended(cache->keys, before, k);
     v = extended(cache->values, before, v);
@@ -79,7 +100,10 @@ Tensor Attention::attend(const Tensor& x, KVCache* cache) const {
   }
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
   const Tensor scores = einsum(q, k.to(q.dtype()), "b h q d, b h k d -> b h q k") * scale;
-  const Tensor causal = tril(scores, before, -std::numeric_limits<double>::infinity());
+  constexpr double hidden = -std::numeric_limits<double>::infinity();
+  const Tensor causal =
+      position ? where(causal_mask(*position, q.shape()[2], k.shape()[2]), scores, hidden)
+               : tril(scores, before, hidden);
   const Tensor weights = attention_dropout_(softmax(causal, "b h q [k]"));
   const Tensor mixed = einsum(weights, v.to(weights.dtype()), "b h q k, b h k d -> b h q d");
   return residual_dropout_(c_proj(rearrange(mixed, "b h q d -> b q (h d)")));

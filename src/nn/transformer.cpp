@@ -44,6 +44,12 @@ Tensor Block::forward(const Tensor& x, KVCache& cache) const {
   return y + mlp(ln_2(y));
 }
 
+Tensor Block::forward(const Tensor& x, const KVCache& cache, const Tensor& position) const {
+  const NoGrad no_grad;
+  const Tensor y = x + attn.forward(ln_1(x), cache, position);
+  return y + mlp(ln_2(y));
+}
+
 Transformer::Trunk::Trunk(const TransformerConfig& config)
     : wte(config.vocab_size, config.n_embd),
       wpe(config.block_size, config.n_embd),
@@ -73,19 +79,29 @@ Transformer::Transformer(const TransformerConfig& config) : config_(config), tra
   }
 }
 
+namespace {
+
+void require_tokens(const Tensor& tokens) {
+  if (tokens.rank() == 2) return;
+  throw Error(ErrorKind::rank, "Transformer: wants tokens (batch, positions), got shape " +
+                                   tokens.shape().to_string());
+}
+
+}  // namespace
+
 Tensor Transformer::embed(const Tensor& tokens, std::int64_t before) const {
-  if (tokens.rank() != 2) {
-    throw Error(ErrorKind::rank, "Transformer: wants tokens (batch, positions), got shape " +
-                                     tokens.shape().to_string());
-  }
+  require_tokens(tokens);
   const std::int64_t positions = tokens.shape()[1];
   if (positions > config_.block_size - before) {
     throw Error(ErrorKind::shape, "Transformer: " + std::to_string(before + positions) +
                                       " positions, block_size is " +
                                       std::to_string(config_.block_size));
   }
-  const Tensor place = transformer_.wpe.weight.at({slice(before, before + positions)});
-  return transformer_.drop(transformer_.wte(tokens) + place);
+  return embed(tokens, Index(slice(before, before + positions)));
+}
+
+Tensor Transformer::embed(const Tensor& tokens, const Index& positions) const {
+  return transformer_.drop(transformer_.wte(tokens) + transformer_.wpe.weight.at({positions}));
 }
 
 Tensor Transformer::logits(const Tensor& x) const {
@@ -107,15 +123,34 @@ std::vector<KVCache> Transformer::make_cache(std::int64_t batch) const {
 
 Tensor Transformer::next_logits(const Tensor& tokens, std::vector<KVCache>& cache) const {
   const NoGrad no_grad;
+  require_cache(tokens, cache);
+  Tensor x = embed(tokens, cache.front().length);
+  for (std::size_t i = 0; i < cache.size(); ++i) x = transformer_.h[i].forward(x, cache[i]);
+  return last_logits(x);
+}
+
+Tensor Transformer::next_logits(const Tensor& tokens, const std::vector<KVCache>& cache,
+                                const Tensor& position) const {
+  const NoGrad no_grad;
+  require_cache(tokens, cache);
+  Tensor x = embed(tokens, Index(slice_of(position, tokens.shape()[1])));
+  for (std::size_t i = 0; i < cache.size(); ++i)
+    x = transformer_.h[i].forward(x, cache[i], position);
+  return last_logits(x);
+}
+
+void Transformer::require_cache(const Tensor& tokens, const std::vector<KVCache>& cache) const {
   if (cache.size() != transformer_.h.size()) {
     throw Error(ErrorKind::shape, "Transformer: a cache of " + std::to_string(cache.size()) +
                                       " blocks, the model has " +
                                       std::to_string(transformer_.h.size()));
   }
-  Tensor x = embed(tokens, cache.front().length);
-  if (x.shape()[1] == 0)
+  require_tokens(tokens);
+  if (tokens.shape()[1] == 0)
     throw Error(ErrorKind::shape, "Transformer: next_logits wants at least one token");
-  for (std::size_t i = 0; i < cache.size(); ++i) x = transformer_.h[i].forward(x, cache[i]);
+}
+
+Tensor Transformer::last_logits(const Tensor& x) const {
   return rearrange(logits(x.at({all, slice(-1)})), "b 1 v -> b v");
 }
 

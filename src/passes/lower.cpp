@@ -492,7 +492,23 @@ class Lowering {
       nest.output = operand(layout_of(id), op.dtype, zeros.write, zeros.axes.size());
       add(std::move(nest));
     }
+    if (is_at_position(op)) return lower_at_position(id);
     copy(op, layout_of(op.inputs[0]), layout_of(id));
+  }
+
+  void lower_at_position(ValueId id) {
+    const Op& op = graph_.op(id);
+    LoopNest nest = plain_nest(id);
+    nest.inputs.erase(nest.inputs.begin() + 1);  // what is written to
+    nest.output.indirection = indirection(op, id, op.write);
+    add(std::move(nest));
+  }
+
+  /// Of an access to a value that the positions of `op`, which come as input 1, move.
+  LoopNest::Indirection indirection(const Op& op, ValueId moved, const Access& access) {
+    const auto dim = static_cast<std::size_t>(op.dim);
+    return {1, layout_of(moved).strides[dim], graph_.op(moved).shape[dim],
+            length_of(access[dim], op.axes)};
   }
 
   /// A nest of `op` over all its axes, with its inputs as they are.
@@ -512,11 +528,12 @@ class Lowering {
     const Op& op = graph_.op(id);
     LoopNest nest = plain_nest(id);
     const bool gathers = op.kind == OpKind::gather;
-    const auto dim = static_cast<std::size_t>(op.dim);
-    const ValueId moved = gathers ? op.inputs[0] : id;
-    (gathers ? nest.inputs[0] : nest.output).indirection = {1, layout_of(moved).strides[dim],
-                                                            graph_.op(moved).shape[dim]};
-    if (!gathers) nest.combine = op.combine;
+    if (gathers) {
+      nest.inputs[0].indirection = indirection(op, op.inputs[0], op.reads[0]);
+    } else {
+      nest.output.indirection = indirection(op, id, op.write);
+      nest.combine = op.combine;
+    }
     add(std::move(nest));
   }
 

@@ -33,7 +33,7 @@ LoopNest copy_out(Program& program, Program::Result& result) {
 /// Whether every element of `input` is read where and when `output` is written.
 bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
   return input.offset == output.offset && input.strides == output.strides &&
-         input.dtype == output.dtype && !input.is_indirect();
+         input.dtype == output.dtype && !input.is_indirect() && !output.is_indirect();
 }
 
 /// Whether the nest copies a value to where it is already.

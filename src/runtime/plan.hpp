@@ -106,7 +106,8 @@ enum class KeyKind : std::int64_t {
   backward = -3,
   view = -4,
   slice = -5,
-  broadcast = -6
+  broadcast = -6,
+  slice_at = -7
 };
 inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
 

@@ -124,7 +124,7 @@ ValueId Trace::renewed(ValueId id) {
   view.seen = current(view.owner);
   if (view.from >= 0) view.from = renewed(view.from);
   Op copy = graph_.op(id);
-  copy.inputs = {view.from >= 0 ? view.from : view.seen};
+  copy.inputs[0] = view.from >= 0 ? view.from : view.seen;
   const ValueId again = append(graph_, std::move(copy));
   views_[again] = view;
   return again;
@@ -197,11 +197,12 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     copy.phase = phase_;
     copy.again = again_;
     const ValueId id = append(graph_, std::move(copy));
-    if (op.kind == OpKind::reindex) {
+    const bool is_at_position = op.kind == OpKind::gather && ein::is_at_position(op);
+    if (op.kind == OpKind::reindex || is_at_position) {
       const Moved& from = moved[static_cast<std::size_t>(op.inputs[0])];
       if (const auto layout = ein::view_of(op, from.view.layout)) {
         views_[id] = {from.view.owner, *layout, from.is_owner ? -1 : from.id,
-                      current(from.view.owner)};
+                      current(from.view.owner), is_at_position || from.view.is_at_position};
       }
     }
     moved.push_back({id, view_of(id), views_.count(id) == 0});
@@ -210,6 +211,49 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
   for (ValueId output : call.outputs)
     results.push_back(traced(moved[static_cast<std::size_t>(output)].id, device));
   return results;
+}
+
+namespace {
+
+/// The number that a map adds to its one input, where it does no more than that.
+std::optional<std::int64_t> added_number(const Op& op) {
+  const std::vector<ScalarStep>& steps = op.expr.steps;
+  if (op.expr.is_input()) return 0;
+  if (!is_integral(op.compute) || steps.size() != 3) return std::nullopt;
+  const ScalarStep& sum = steps[2];
+  if (sum.op != ScalarOp::add && sum.op != ScalarOp::sub) return std::nullopt;
+  const ScalarStep &left = steps[static_cast<std::size_t>(sum.args[0])],
+                   &right = steps[static_cast<std::size_t>(sum.args[1])];
+  const bool adds = sum.op == ScalarOp::add;
+  if (left.op == ScalarOp::input && right.op == ScalarOp::constant)
+    return adds ? right.integer : -right.integer;
+  if (adds && left.op == ScalarOp::constant && right.op == ScalarOp::input) return left.integer;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::pair<ValueId, std::int64_t> Trace::as_sum(ValueId id) const {
+  const auto is_position = [](const Op& op) {
+    return (op.dtype == DType::i64 || op.dtype == DType::i32) && numel(op.shape) == 1;
+  };
+  std::int64_t number = 0;
+  for (;;) {
+    const Op& op = graph_.op(id);
+    if (op.inputs.size() != 1 || (op.kind != OpKind::reindex && op.kind != OpKind::map)) break;
+    const Op& from = graph_.op(op.inputs[0]);
+    if (!is_position(op) || !is_position(from) || size_of(op.dtype) < size_of(from.dtype)) break;
+    const auto added = op.kind == OpKind::map ? added_number(op) : 0;
+    if (!added) break;
+    number += *added;
+    id = op.inputs[0];
+  }
+  return {id, number};
+}
+
+std::optional<std::int64_t> Trace::difference(const Tensor& to, const Tensor& from) {
+  const auto [a, b] = std::pair(as_sum(value_of(to)), as_sum(value_of(from)));
+  return a.first == b.first ? std::optional(a.second - b.second) : std::nullopt;
 }
 
 bool Trace::is_view_of_state(const Tensor& x) const {
@@ -233,9 +277,16 @@ void Trace::write(const Tensor& part, const Tensor& value) {
     }
     Op op =
         move_op({written, source}, read.axes, {read.reads[0], graph_.op(from).shape}, read.dtype);
+    const bool is_at_position = read.kind == OpKind::gather;
+    if (is_at_position) op.kind = OpKind::place;
     if (op.kind == OpKind::place) {
       op.inputs.push_back(from);
       op.reads.push_back(op.write);
+    }
+    if (is_at_position) {
+      op.inputs.push_back(read.inputs[1]);
+      op.reads.push_back(read.reads[1]);
+      op.dim = read.dim;
     }
     op.phase = phase_;
     op.again = again_;
@@ -274,10 +325,12 @@ Graph Trace::finish(std::span<const Tensor> results) {
       graph_.assignments.push_back({captured_ids_[i], current_[i]});
   }
   const auto is_input = [](const Op& op) { return op.kind == OpKind::input; };
-  for (const Tensor& result : results) {
-    const View view = view_of(result);
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const View view = view_of(results[r]);
     ResultPlace place{view.owner, std::nullopt, view.layout};
-    if (is_input(graph_.op(view.owner))) {
+    if (view.is_at_position) {  // a copy
+      place.owner = graph_.outputs[r];
+    } else if (is_input(graph_.op(view.owner))) {
       place.input = static_cast<std::size_t>(
           std::count_if(graph_.ops.begin(), graph_.ops.begin() + view.owner, is_input));
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "passes/lower.hpp"
@@ -28,6 +29,8 @@ class Trace {
   Tensor argument(const Tensor& like);
   /// Appends the operations of a call, whose results lie on `device`.
   std::vector<Tensor> splice(const Graph& call, Operands operands, Device device);
+  /// `to` - `from`, if the graph says that `to` is `from` plus a number; both are integers.
+  std::optional<std::int64_t> difference(const Tensor& to, const Tensor& from);
   /// Whether x is a part or another view of a tensor from outside.
   bool is_view_of_state(const Tensor& x) const;
   bool is_read_only(const Tensor& view_of_state) const;
@@ -60,11 +63,14 @@ class Trace {
   struct View {
     ValueId owner = 0;  // the value that has storage of its own: an input, or a computed one
     InputLayout layout;
-    ValueId from = 0;  // the view that it was made of; negative: the owner itself
-    ValueId seen = 0;  // what the owner held then
+    ValueId from = 0;             // the view that it was made of; negative: the owner itself
+    ValueId seen = 0;             // what the owner held then
+    bool is_at_position = false;  // begins where a tensor says: the layout's offset is unknown
   };
   void write(const Tensor& part, const Tensor& value);
   ValueId value_of(const Tensor& x);
+  /// A value as another one plus a number.
+  std::pair<ValueId, std::int64_t> as_sum(ValueId id) const;
   /// What a view of memory that was written to since holds now.
   ValueId renewed(ValueId view);
   /// x as a view: of itself where it has storage of its own.

@@ -16,15 +16,20 @@ bool wants_graph(const Tensor& x) {
   return engine::Trace::active() || (x.requires_grad() && grad_is_enabled());
 }
 
-/// A graph of one input like x; `view` appends what makes a view of value 0.
+/// A graph of one input like x, and of one like `position` if there is one; `view` appends what
+/// makes a view of value 0.
 template <class View>
-Tensor view_by_graph(const char* what, engine::PlanKey& key, const Tensor& x, View&& view) {
-  key.add(x);
-  const Tensor* operand = &x;
-  const engine::Operands operands(&operand, 1);
+Tensor view_by_graph(const char* what, engine::PlanKey& key, const Tensor& x, View&& view,
+                     const Tensor* position = nullptr) {
+  const Tensor* const both[] = {&x, position};
+  const engine::Operands operands(both, position ? 2 : 1);
+  key.add(operands);
   const auto build = [&] {
     Graph graph;
-    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
+    for (const Tensor* operand : operands) {
+      graph.ops.push_back(
+          {.kind = OpKind::input, .dtype = operand->dtype(), .shape = operand->shape()});
+    }
     view(graph);
     graph.outputs = {static_cast<ValueId>(graph.ops.size()) - 1};
     verify(graph);
@@ -60,6 +65,48 @@ Tensor view_as(const Tensor& x, const Shape& shape) {
 
 }  // namespace
 
+namespace {
+
+void require_position(const Tensor& x) {
+  if (x.numel() != 1) {
+    throw Error(ErrorKind::shape, "slice: a tensor of shape " + x.shape().to_string() +
+                                      " says where to begin, one position is wanted");
+  }
+  if (x.dtype() != DType::i64 && x.dtype() != DType::i32) {
+    throw Error(ErrorKind::dtype, "slice: positions are i64 or i32, got " +
+                                      std::string(name(x.dtype())) +
+                                      "\n  help: cast first, x.to(ein::DType::i64)");
+  }
+}
+
+}  // namespace
+
+TensorSlice slice_of(const Tensor& first, std::int64_t count) {
+  require_position(first);
+  if (count < 0)
+    throw Error(ErrorKind::value, "slice_of: a slice of " + std::to_string(count) + " positions");
+  return {first, count};
+}
+
+TensorSlice slice(const Tensor& first, const Tensor& end) {
+  require_position(first);
+  require_position(end);
+  engine::Trace* const trace = engine::Trace::active();
+  const auto count = trace ? trace->difference(end, first)
+                           : std::optional(end.item<std::int64_t>() - first.item<std::int64_t>());
+  if (!count) {
+    throw Error(
+        ErrorKind::value,
+        "slice: the size of a slice cannot depend on values in a function that ein::compile "
+        "traces, and its end is not its first position plus a number\n"
+        "  help: slice(first, first + 3), or slice_of(first, 3)");
+  }
+  return slice_of(first, std::max<std::int64_t>(0, *count));
+}
+
+Index::Index(const TensorSlice& range)
+    : is_position_(false), tensor_range_(std::make_shared<const TensorSlice>(range)) {}
+
 Tensor engine::broadcast(const Tensor& x, const Shape& shape) {
   PlanKey key;
   add(key, KeyKind::broadcast);
@@ -89,6 +136,23 @@ Tensor Tensor::transpose() const {
                                 {strides()[1], strides()[0]}, offset()));
 }
 
+namespace {
+
+void require_inside(const TensorSlice& range, std::int64_t size) {
+  require_position(range.first);
+  if (range.count >= 0 && range.count <= size) return;
+  throw Error(ErrorKind::value, "at: a slice of " + std::to_string(range.count) +
+                                    " positions of an axis of size " + std::to_string(size));
+}
+
+std::int64_t checked_first(const TensorSlice& range, std::int64_t size) {
+  const auto first = range.first.item<std::int64_t>();
+  if (first >= 0 && first <= size - range.count) return first;
+  throw Error(ErrorKind::value, "at: " + outside_axis(first, range.count, size));
+}
+
+}  // namespace
+
 Tensor Tensor::at(std::span<const Index> indices) const {
   if (indices.size() > rank()) {
     throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) +
@@ -99,9 +163,29 @@ Tensor Tensor::at(std::span<const Index> indices) const {
   Strides strides;
   Access read;
   std::int64_t offset = this->offset();
+  // While a function is traced, the position of a slice may be a value of it. One such slice makes
+  // a view, and the others one of that.
+  const TensorSlice* moved = nullptr;
+  std::size_t moved_dim = 0;
+  std::vector<Index> later;
   for (std::size_t d = 0; d < rank(); ++d) {
     const std::int64_t size = this->shape()[d], stride = this->strides()[d];
-    const Index index = d < indices.size() ? indices[d] : Index(all);
+    Index index = d < indices.size() ? indices[d] : Index(all);
+    if (const TensorSlice* range = index.tensor_range()) {
+      require_inside(*range, size);
+      if (!engine::Trace::active() || range->count == 0) {
+        const std::int64_t first = range->count == 0 ? 0 : checked_first(*range, size);
+        index = slice(first, first + range->count);
+      } else if (moved) {
+        later.resize(shape.rank(), all);
+        later.push_back(index);
+        index = all;
+      } else {
+        moved = range;
+        moved_dim = d;
+        index = slice(0, range->count);
+      }
+    }
     if (index.is_position()) {
       const std::int64_t position =
           index.position() < 0 ? index.position() + size : index.position();
@@ -132,17 +216,26 @@ Tensor Tensor::at(std::span<const Index> indices) const {
   }
   if (wants_graph(*this)) {
     engine::PlanKey key;
-    add(key, engine::KeyKind::slice);
+    add(key, moved ? engine::KeyKind::slice_at : engine::KeyKind::slice);
+    if (moved) key.add(static_cast<std::int64_t>(moved_dim));
     for (std::size_t d = 0; d < rank(); ++d) {
       key.add(read[d].offset);
       key.add(read[d].terms.empty() ? 0 : read[d].terms[0].coefficient);
     }
     key.add(shape);
-    return view_by_graph("at", key, *this, [&](Graph& graph) {
+    const auto view = [&](Graph& graph) {
       Op op = reindex(graph.op(0), 0, shape);
       op.reads = {read};
+      if (moved) {
+        op.kind = OpKind::gather;
+        op.dim = static_cast<int>(moved_dim);
+        op.inputs.push_back(1);
+        op.reads.push_back(Access(moved->first.rank()));
+      }
       graph.ops.push_back(std::move(op));
-    });
+    };
+    const Tensor result = view_by_graph("at", key, *this, view, moved ? &moved->first : nullptr);
+    return later.empty() ? result : result.at(later);
   }
   // What is empty may lie behind the end; it reads nothing, so any place will do.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) offset = this->offset();

@@ -144,7 +144,7 @@ class NestRun {
       const LoopNest::NestAxis& axis = nest_.axes[a];
       (axis.reduced ? reduced_ : axis.ordered ? ordered_ : kept_).push_back(a);
     }
-    if (nest_.is_scatter()) return scatter();
+    if (nest_.is_scatter() && nest_.combine) return scatter();
     if (nest_.along == LoopNest::Along::scan) return scan();
     if (nest_.along == LoopNest::Along::argsort) return argsort();
     each(kept_, [&] { store(finish(combine_reduced())); });
@@ -166,7 +166,7 @@ class NestRun {
     if (of.is_indirect()) {
       const auto position =
           static_cast<std::int64_t>(input(static_cast<std::size_t>(of.indirection.positions)));
-      if (position < 0 || position >= of.indirection.size)
+      if (position < 0 || position >= of.indirection.count())
         throw Error(ErrorKind::value, "execute: position " + std::to_string(position));
       element += position * of.indirection.stride;
     }

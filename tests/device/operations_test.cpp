@@ -267,6 +267,40 @@ TEST(OnDevice, WritesToParts) {
   }
 }
 
+TEST(OnDevice, WritesToPartsAtPositions) {
+  const auto step = [](const Tensor& state, const Tensor& position, const Tensor& x) {
+    const Tensor before = state.at({slice_of(position, 2)}) * 3.0;
+    state.at({slice(position, position + 2)}).copy_from(x);
+    state.at({all, slice_of(position + 1, 3)}).copy_from(state.at({all, slice_of(position, 3)}));
+    position.copy_from(position + 1);
+    return before + softmax(state.at({slice_of(position - 1, 2)}), "a [b]");
+  };
+  const Tensor here = randn({4, 6}), there = here.to(cuda), x = randn({2, 6});
+  const Tensor position = zeros({}, DType::i64), position_there = position.to(cuda);
+  auto on_host = compile([&](const Tensor& a) { return step(here, position, a); });
+  auto on_device = compile([&](const Tensor& a) { return step(there, position_there, a); });
+  for (int call = 0; call < 3; ++call) {
+    const Tensor want = on_host(x + call), got = on_device((x + call).to(cuda));
+    EXPECT_TRUE(all_close(got.to(cpu), want, 1e-6, 1e-6)) << call;
+    EXPECT_TRUE(all_close(there.to(cpu), here, 0, 0)) << call;
+  }
+  // The next one leaves the axis.
+  auto write =
+      compile([&](const Tensor& a) { there.at({slice_of(position_there, 2)}).copy_from(a); });
+  try {
+    write(x.to(cuda));
+    there.to(cpu);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::value);
+    EXPECT_NE(
+        std::string(error.what()).find("a slice of 2 from position 3 on leaves an axis of size 4"),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_TRUE(all_close(there.to(cpu), here, 0, 0));
+}
+
 TEST(OnDevice, ACompiledFunctionStaysOnItsDevice) {
   auto f = compile([](const Tensor& x) { return softmax(x + 1, "b [d]"); });
   const Tensor x = randn({4, 6});

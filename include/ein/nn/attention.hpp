@@ -28,6 +28,11 @@ class Attention : public Layer {
   /// a trace cannot record it. An Error of kind `shape` when the cache is for another batch or has
   /// no room.
   Tensor forward(const Tensor& x, KVCache& cache) const;
+  /// The same, where `position`, a tensor of one i64 or i32, says how many positions the cache has;
+  /// cache.length is neither read nor changed. All of the cache is looked at and what is not there
+  /// yet masked, so that one compiled function serves every position. An Error of kind `value` when
+  /// they do not fit behind `position`.
+  Tensor forward(const Tensor& x, const KVCache& cache, const Tensor& position) const;
   using Layer::operator();
 
   /// An empty cache with room for so many positions.
@@ -36,7 +41,7 @@ class Attention : public Layer {
   Linear c_attn, c_proj;
 
  private:
-  Tensor attend(const Tensor& x, KVCache* cache) const;
+  Tensor attend(const Tensor& x, KVCache* cache, const Tensor* position = nullptr) const;
 
   std::int64_t heads_;
   Dropout attention_dropout_, residual_dropout_;

@@ -26,6 +26,7 @@ class Block : public Layer {
   Block(std::int64_t dim, std::int64_t heads, bool with_bias = true, double dropout = 0);
   Tensor forward(const Tensor& x) const override;
   Tensor forward(const Tensor& x, KVCache& cache) const;
+  Tensor forward(const Tensor& x, const KVCache& cache, const Tensor& position) const;
 
   LayerNorm ln_1;
   Attention attn;
@@ -63,6 +64,10 @@ class Transformer : public Layer {
   /// to it: (batch, positions) -> (batch, vocab_size). No gradient flows, and a trace cannot record
   /// it. An Error of kind `shape` when there are more than block_size in all, or none.
   Tensor next_logits(const Tensor& tokens, std::vector<KVCache>& cache) const;
+  /// The same, where `position`, a tensor of one i64 or i32, says how many positions the cache has:
+  /// see Attention::forward. ein::compile can trace it.
+  Tensor next_logits(const Tensor& tokens, const std::vector<KVCache>& cache,
+                     const Tensor& position) const;
 
   const TransformerConfig& config() const { return config_; }
 
@@ -74,8 +79,12 @@ class Transformer : public Layer {
     ModuleList<Block> h;
     LayerNorm ln_f;
   };
-  /// Token and position embeddings of tokens that come after `before` others.
+  /// Token and position embeddings of tokens that come after `before` others, or at `positions`.
   Tensor embed(const Tensor& tokens, std::int64_t before) const;
+  Tensor embed(const Tensor& tokens, const Index& positions) const;
+  void require_cache(const Tensor& tokens, const std::vector<KVCache>& cache) const;
+  /// (batch, positions, dim) -> (batch, vocab_size)
+  Tensor last_logits(const Tensor& x) const;
   Tensor logits(const Tensor& x) const;
 
   TransformerConfig config_;
