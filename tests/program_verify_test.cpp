@@ -164,6 +164,28 @@ TEST(ProgramVerifyTest, Positions) {
         p.nests[0].output.indirection.size = 4;
       },
       "nest 0: an access leaves its buffer");
+  const auto write = [](Program& p) {
+    p.nests[0].inputs = {operand(0, {2, 1}), operand(1, {0, 0})};
+    p.nests[0].inputs[1].dtype = DType::i64;
+    p.nests[0].output = operand(2, {2, 1});
+    p.nests[0].axes[0].size = 2;
+    p.nests[0].output.indirection = {.positions = 1, .stride = 2, .size = 3, .length = 2};
+  };
+  Program written = rows_at_positions();
+  write(written);
+  EXPECT_NO_THROW(verify(written)) << to_string(written);
+  const auto expect_of_write = [&](const std::function<void(Program&)>& damage,
+                                   const char* complaint) {
+    expect_complaint(written, damage, complaint);
+  };
+  expect_of_write([](Program& p) { p.nests[0].inputs[1].strides[0] = 1; },
+                  "nest 0: several positions of what is not combined");
+  expect_of_write([](Program& p) { p.nests[0].body = Ex::input(0) + Ex(1.0); },
+                  "nest 0: what is written at a position is an input as it is");
+  expect_of_write([](Program& p) { p.nests[0].output.indirection.length = 1; },
+                  "nest 0: an access leaves its buffer");
+  expect_of_write([](Program& p) { p.nests[0].output.indirection.length = 5; },
+                  "nest 0: positions along an axis of negative size");
 }
 
 TEST(ProgramVerifyTest, Results) {

@@ -22,6 +22,7 @@ class CopyKernel final : public Kernel {
   }
 
   void run(const Run& run) const override {
+    if (copy_.parts() == 0) return;  // not even a position
     std::byte* const to = base(to_, run.buffers) + moved_by(to_, run);
     const std::byte* const from = base(from_, run.buffers) + moved_by(from_, run);
     parallel_for(copy_.parts(), [&](std::int64_t part) { copy_.run(to, from, part); });

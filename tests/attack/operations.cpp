@@ -391,6 +391,15 @@ Tensor run_at(const Step& s, Args x) {
   return x[0].at(indices);
 }
 
+/// Rows from a position on.
+bool make_slice_of(Maker& maker, Step& step) {
+  const int x = value_with_axes(maker);
+  if (x < 0) return false;
+  const std::int64_t n = maker.shape(x)[0], count = n == 0 ? 0 : 1 + maker.below(n);
+  step.whole = {count};
+  return take(step, {x, maker.input({}, DType::i64, n - count + 1)});
+}
+
 bool make_reshape(Maker& maker, Step& step) {
   const int x = maker.value();
   if (x < 0) return false;
@@ -466,9 +475,10 @@ bool make_assignment(Maker& maker, Step& step) {
   return take(step, {state, x});
 }
 /// Writes to rows of a state.
-bool make_assignment_of_rows(Maker& maker, Step& step) {
+/// A state and a value that fits into its rows; two of -1 where there is none.
+std::pair<int, int> state_and_rows(Maker& maker) {
   const int x = maker.value([&](int v) { return maker.shape(v).rank() > 0; });
-  if (x < 0) return false;
+  if (x < 0) return {-1, -1};
   const Shape part = maker.shape(x);
   int state = maker.value([&](int v) {
     if (!maker.is_state(v) || maker.shape(v).rank() != part.rank()) return false;
@@ -481,9 +491,22 @@ bool make_assignment_of_rows(Maker& maker, Step& step) {
     whole[0] += maker.below(4);
     state = maker.input(whole, maker.chance(80) ? maker.dtype(x) : maker.any_dtype(), 0, true);
   }
-  const std::int64_t first = maker.below(maker.shape(state)[0] - part[0] + 1);
-  step.whole = {first, first + part[0]};
+  return {state, x};
+}
+bool make_assignment_of_rows(Maker& maker, Step& step) {
+  const auto [state, x] = state_and_rows(maker);
+  if (x < 0) return false;
+  const std::int64_t rows = maker.shape(x)[0],
+                     first = maker.below(maker.shape(state)[0] - rows + 1);
+  step.whole = {first, first + rows};
   return take(step, {state, x});
+}
+bool make_assignment_at_position(Maker& maker, Step& step) {
+  const auto [state, x] = state_and_rows(maker);
+  if (x < 0) return false;
+  const std::int64_t rows = maker.shape(x)[0], more = maker.shape(state)[0] - rows;
+  step.whole = {rows};
+  return take(step, {state, x, maker.input({}, DType::i64, more + 1)});
 }
 bool make_fill(Maker& maker, Step& step) {
   const int state = maker.value([&](int v) { return maker.is_state(v); });
@@ -658,6 +681,8 @@ std::vector<Operation> make_table() {
 
   // Views and copies.
   t.push_back({"at", make_at, run_at, "$0.at($i)", "at($0, $w)", 6});
+  t.push_back({"slice_of", make_slice_of, EIN_NAMED(x[0].at({slice_of(x[1], s.whole[0])})),
+               "$0.at({ein::slice_of($1, $w0)})", "slice_of($0, $1, $w0)", 4});
   t.push_back({"reshape", make_reshape, EIN_NAMED(x[0].reshape(shape_of(s))), "$0.reshape({$w})",
                "reshape($0, $w)", 3});
   t.push_back({"transpose", make_matrix, EIN_NAMED(x[0].transpose()), "$0.transpose()",
@@ -740,6 +765,11 @@ std::vector<Operation> make_table() {
        EIN_NAMED((NoGrad(), x[0].at({slice(s.whole[0], s.whole[1])}).copy_from(x[1]), x[0])),
        "(ein::NoGrad(), $0.at({ein::slice($w)}).copy_from($1), $0)",
        "copy_from_to_rows($0, $1, $w)", 5, true});
+  t.push_back(
+      {"copy_from to rows at a position", make_assignment_at_position,
+       EIN_NAMED((NoGrad(), x[0].at({slice(x[2], x[2] + s.whole[0])}).copy_from(x[1]), x[0])),
+       "(ein::NoGrad(), $0.at({ein::slice($2, $2 + $w0)}).copy_from($1), $0)",
+       "copy_from_at_position($0, $1, $2, $w0)", 5, true});
   t.push_back({"fill", make_fill, EIN_NAMED((NoGrad(), x[0].fill(s.numbers[0]), x[0])),
                "(ein::NoGrad(), $0.fill($n0), $0)", "fill($0, $n0)", 2, true});
   t.push_back({"matmul under autocast", make_matmul,

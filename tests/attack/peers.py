@@ -396,6 +396,7 @@ class Replay:
         entries = [whole[i] if whole[i + 2] == 0 else slice(whole[i], whole[i + 1], whole[i + 2]) for i in range(0, len(whole), 3)]
         return Value(x.data[tuple(entries)], x.dtype)
 
+    def slice_of(self, x, first, count): return Value(x.data[int(first.data):int(first.data) + count], x.dtype)
     def reshape(self, x, whole): return Value(x.data.reshape(tuple(whole)), x.dtype)
     def clone(self, x): return Value(self.library.copy(x.data), x.dtype)
 
@@ -567,6 +568,9 @@ class Replay:
     def copy_from_to_rows(self, state, x, rows):
         state.data[rows[0]:rows[1]] = self.cast_data(Value(x.data.detach() if self.library.name == "PyTorch" else x.data, x.dtype), state.dtype)
         return state
+
+    def copy_from_at_position(self, state, x, first, count):
+        return self.copy_from_to_rows(state, x, [int(first.data), int(first.data) + count])
 
     def fill(self, state, number):
         state.data[...] = self.cast(self.full((), number, "i64" if isinstance(number, int) else "f64"), state.dtype).data
