@@ -463,6 +463,26 @@ TEST_F(EmitTest, PositionsOutsideAreReported) {
           .fault = std::to_string(static_cast<std::int64_t>(position)) + " of 5";
     }
   }
+  for (double position : {-1.0, 4.0, 1e15}) {  // of slices of two rows
+    for (bool gathers : {true, false}) {
+      Op op{.kind = gathers ? OpKind::gather : OpKind::place, .axes = {{"s", 2}, {"d", 4}}};
+      op.write = plain({0, 1});
+      op.shape = gathers ? Shape{2, 4} : Shape{5, 4};
+      op.reads = {plain({0, 1}), {}};
+      std::vector<std::pair<DType, Shape>> types{{DType::f32, {5, 4}}, {DType::i64, {}}};
+      if (!gathers) {
+        op.reads.insert(op.reads.begin(), plain({0, 1}));
+        types.insert(types.begin(), {DType::f32, {2, 4}});
+      }
+      Random random(suite_seed);
+      std::vector<Tensor> inputs;
+      for (const auto& [dtype, shape] : types)
+        inputs.push_back(random_tensor(shape, dtype, random));
+      set_values(inputs.back(), {position});
+      add(graph_of(types, op), inputs).fault =
+          std::to_string(static_cast<std::int64_t>(position)) + " of 5";
+    }
+  }
   check_all();
 }
 

@@ -167,6 +167,12 @@ TEST(PartialWrites, PositionsOutsideAreErrorsAndWriteNothing) {
       test::expect_error([&] { compiled_read(at); }, ErrorKind::value, words);
     }
   }
+  // A part of the state has fewer positions.
+  auto write_within = compile([&](const Tensor& at) {
+    state.at({slice(0, 3)}).at({slice_of(at, 2)}).copy_from(rows.at({slice(0, 2)}));
+  });
+  test::expect_error([&] { write_within(full({}, 2, DType::i64)); }, ErrorKind::value,
+                     {"a slice of 2 from position 2", "an axis of size 3"});
   EXPECT_EQ(get_values(state), get_values(arange(10)));
   compiled_write(rows, full({}, 2, DType::i64));
   EXPECT_EQ(get_values(state), (std::vector<double>{0, 1, 2, 3, 99, 99, 99, 99, 99, 99}));
@@ -219,8 +225,17 @@ TEST(PartialWrites, AtAPositionCostThePartAlone) {
   EXPECT_EQ(write.cost().bytes_written, Count(2 * 3 * 4000 + 8)) << write.print();
   EXPECT_EQ(write.memory().arena, 0u) << write.print();
   EXPECT_EQ(get_values(reduce(cache, "a b c -> b", Reduction::sum))[2], 2000);
+  // Also where the part is a view of a view.
+  auto within = compile([&](const Tensor& row) {
+    cache.at({1}).at({slice_of(position, 1)}).at({0}).copy_from(row);
+    cache.at({all, slice(4, 9)}).at({0, slice(1, 2)}).copy_from(row.view({1, 1000}));
+  });
+  within(full({1000}, 5.0));
+  EXPECT_EQ(within.cost().bytes_written, Count(2 * 4000)) << within.print();
+  EXPECT_EQ(get_values(reduce(cache, "a b c -> a b", Reduction::max)).at(64 + 3), 5);
+  EXPECT_EQ(get_values(reduce(cache, "a b c -> a b", Reduction::max)).at(5), 5);
   auto read = compile([&] { return cache.at({1, slice_of(position, 3)}) + 0.0; });
-  EXPECT_EQ(get_values(read()), std::vector<double>(3000, 0.0));
+  EXPECT_EQ(get_values(read()), get_values(cache.at({1, slice(3, 6)})));
   EXPECT_EQ(read.cost().bytes_read, Count(2 * 3 * 4000 + 8)) << read.print();
   EXPECT_EQ(read.cost().bytes_written, Count(2 * 3 * 4000)) << read.print();
 }

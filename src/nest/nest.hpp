@@ -21,8 +21,8 @@ namespace ein {
 /// - An indirect output is scattered to: it begins as the combination of nothing at all its
 ///   positions, and the value at each point is combined into it where the positions say. The
 ///   reduced axes are those along which the output moves by its positions alone.
-/// - Without a combine, it is written to: values replace what lies at one position and from there
-///   on, and the rest stays as it is. Nothing is reduced.
+/// - An indirect output without a combine is written to: input 0 replaces what lies from one
+///   position on, and the rest stays as it is. Nothing is reduced.
 /// - Along its one ordered axis a nest may scan or argsort (see Along).
 struct LoopNest {
   struct NestAxis {

@@ -6,6 +6,7 @@
 
 #include <ein/error.hpp>
 #include "graph/build.hpp"
+#include "graph/rewrite.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 
@@ -264,12 +265,45 @@ bool Trace::is_read_only(const Tensor& view_of_state) const {
   return captured_[*captured_at(view_of(view_of_state).owner)].storage()->read_only();
 }
 
+namespace {
+
+/// `view`, which reads what `before` rearranges, as a read of what `before` reads, a value of
+/// `shape`, where one operation can say that.
+std::optional<Op> read_through(const Op& view, const Op& before, const Shape& shape) {
+  if (before.kind != OpKind::reindex || !writes_plainly(before)) return std::nullopt;
+  Op result = view;
+  result.inputs[0] = before.inputs[0];
+  result.reads[0] = composed(before.reads[0], axis_values(before, view.reads[0]));
+  if (!is_at_position(view)) return result;
+  // The position must be one along a whole dimension of what is read then.
+  const int axis = before.write[static_cast<std::size_t>(view.dim)].terms[0].axis;
+  const DimIndex whole{0, {{axis, 1}}};
+  const auto found = std::find(before.reads[0].begin(), before.reads[0].end(), whole);
+  const auto uses_axis = [&](const DimIndex& read) { return uses({read}, axis); };
+  if (found == before.reads[0].end() ||
+      std::count_if(before.reads[0].begin(), before.reads[0].end(), uses_axis) != 1)
+    return std::nullopt;
+  result.dim = static_cast<int>(found - before.reads[0].begin());
+  const bool is_whole = shape[static_cast<std::size_t>(result.dim)] ==
+                        before.axes[static_cast<std::size_t>(axis)].size;
+  return is_whole ? std::optional(std::move(result)) : std::nullopt;
+}
+
+}  // namespace
+
 void Trace::write(const Tensor& part, const Tensor& value) {
   ValueId written = value_of(value);
   for (ValueId id = value_of(part);;) {
-    const View view = views_.at(id);
+    View view = views_.at(id);
+    Op read = graph_.op(id);
+    while (view.from >= 0) {  // views of views as one
+      const Op& before = graph_.op(view.from);
+      auto direct = read_through(read, before, graph_.op(before.inputs[0]).shape);
+      if (!direct) break;
+      read = std::move(*direct);
+      view = views_.at(view.from);
+    }
     const ValueId from = view.from >= 0 ? view.from : view.seen;
-    const Op& read = graph_.op(id);
     Access source = read.write;
     for (DimIndex& dim : source) {  // an axis of one point may be of the part alone
       std::erase_if(dim.terms,
