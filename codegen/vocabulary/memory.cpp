@@ -60,7 +60,7 @@ struct Table {
 )cuda";
 
 constexpr std::string_view faults =
-    R"cuda(// Whether what begins at a position lies in its axis; if not, the first to find out says so.
+    R"cuda(// Whether a slice lies in its axis; if not, the first to find out says so.
 struct Fault {
   u64 happened;
   i64 position, size, length;

@@ -84,9 +84,8 @@ struct Op {
   ScalarExpr expr{};           // map
   DType compute = DType::f32;  // map: the type it computes in, f64, f32, i64 or u64
   Combine combine = Combine::sum;  // reduce, scan, scatter
-  int dim = 0;  // concat, gather, scatter, place; of gather and scatter, that dimension of x, or of
-                // the result, has no terms, but those of a slice
-  int axis = 0;             // scan, argsort: one of `axes`
+  int dim = 0;   // concat, place; gather, scatter: that dimension has no terms but those of a slice
+  int axis = 0;  // scan, argsort: one of `axes`
   bool reverse = false;     // scan: from the end; argsort: the greatest first
   bool detached = false;    // a constant to differentiation: no output depends on it, as on the
                             // maximum in a softmax
