@@ -449,7 +449,7 @@ TEST(Elementwise, ShapesBroadcastAsNumPys) {
       for (std::size_t d =
                static_cast<std::size_t>(below(static_cast<std::int64_t>(common.rank()) + 1));
            d < common.rank(); ++d) {
-        shape.push_back(below(3) == 0 ? 1 : below(40) == 0 ? 5 : common[d]);
+        shape.push_back(below(3) == 0 ? ein::Size(1) : below(40) == 0 ? ein::Size(5) : common[d]);
       }
       Tensor x =
           arange(ein::numel(shape)).to(DType::f64).view(shape) + static_cast<double>(below(100));
@@ -463,7 +463,7 @@ TEST(Elementwise, ShapesBroadcastAsNumPys) {
     Shape shape(rank, 1);
     bool fits = true;
     const auto size_of = [&](const Tensor& x, std::size_t d) {
-      return d + x.rank() < rank ? 1 : x.shape()[d + x.rank() - rank];
+      return d + x.rank() < rank ? ein::Size(1) : x.shape()[d + x.rank() - rank];
     };
     for (std::size_t d = 0; d < rank; ++d) {
       const std::int64_t m = size_of(a, d), n = size_of(b, d);
@@ -648,7 +648,7 @@ TEST(Matmul, IsTheSumOfProducts) {
       for (std::size_t d =
                static_cast<std::size_t>(below(static_cast<std::int64_t>(batch.rank()) + 1));
            d < batch.rank(); ++d) {
-        shape.push_back(below(3) ? batch[d] : 1);
+        shape.push_back(below(3) ? batch[d] : ein::Size(1));
       }
       return shape;
     };
@@ -689,7 +689,7 @@ TEST(Matmul, IsTheSumOfProducts) {
         std::vector<ein::Index> at(batch.rank(), 0);
         std::int64_t rest = i;
         for (std::size_t d = batch.rank(); d-- > 0;) {
-          at[d] = x.shape()[d] == 1 ? 0 : rest % full_batch[d];
+          at[d] = x.shape()[d] == 1 ? ein::Size(0) : rest % full_batch[d];
           rest /= full_batch[d];
         }
         return x.at(at).to_vector<double>();

@@ -35,7 +35,7 @@ Traced traced(const Function& function, const Tensors& arguments) {
   Traced t;
   engine::Trace trace;
   Tensors seen;
-  for (const Tensor& x : arguments) seen.push_back(trace.argument(x));
+  for (const Tensor& x : arguments) seen.push_back(trace.argument(x, x.shape(), x.strides()));
   t.graph = trace.finish(function(seen));
   t.inputs = arguments;
   for (const Tensor& x : trace.captured()) t.inputs.push_back(x);

@@ -298,7 +298,7 @@ RandomCall random_call(std::mt19937_64& random, bool gathers) {
   indirect.insert(indirect.begin() + dim, DimIndex{});
   for (std::size_t d = 0; d < indirect.size(); ++d) {
     indirect_shape.push_back(static_cast<std::int64_t>(d) == dim
-                                 ? size
+                                 ? Size(size)
                                  : axes[static_cast<std::size_t>(indirect[d].terms[0].axis)].size);
   }
   std::vector<int> other = shuffled(all);

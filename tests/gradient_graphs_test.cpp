@@ -187,8 +187,8 @@ class Maker {
     const std::size_t common = std::min(a.rank(), b.rank());
     std::int64_t size = 1;
     for (std::size_t d = 1; d <= std::max(a.rank(), b.rank()); ++d) {
-      const std::int64_t m = d <= a.rank() ? a[a.rank() - d] : 1,
-                         n = d <= b.rank() ? b[b.rank() - d] : 1;
+      const Size m = d <= a.rank() ? a[a.rank() - d] : Size(1),
+                 n = d <= b.rank() ? b[b.rank() - d] : Size(1);
       if (d <= common && m != n && m != 1 && n != 1) return false;
       size *= std::max(m, n);
     }

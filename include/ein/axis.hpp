@@ -10,12 +10,14 @@
 #include <string_view>
 #include <type_traits>
 
+#include <ein/size.hpp>
+
 namespace ein {
 
 /// The name of an axis and its size, as an operation sees them.
 struct AxisSize {
   std::string_view name;
-  std::int64_t size = 0;
+  Size size = 0;
 };
 
 /// A string literal as a template argument.
@@ -31,7 +33,7 @@ struct FixedString {
 template <FixedString Name>
 struct NamedAxisSize {
   static constexpr std::string_view name() { return Name.view(); }
-  std::int64_t size = 0;
+  Size size = 0;
   constexpr operator AxisSize() const { return {name(), size}; }
 };
 
@@ -50,6 +52,7 @@ struct AxisName {
   constexpr NamedAxisSize<Name> operator=(std::integral auto size) const {
     return {static_cast<std::int64_t>(size)};
   }
+  constexpr NamedAxisSize<Name> operator=(Size size) const { return {size}; }
   template <class T, T Size>
   constexpr StaticAxisSize<Name, Size> operator=(std::integral_constant<T, Size>) const {
     return {};
@@ -59,10 +62,10 @@ struct AxisName {
 /// A size for an axis whose name is known at run time only.
 struct RuntimeAxisSize {
   std::string name;
-  std::int64_t size = 0;
+  Size size = 0;
   operator AxisSize() const { return {name, size}; }
 };
-inline RuntimeAxisSize axis(std::string name, std::int64_t size) { return {std::move(name), size}; }
+inline RuntimeAxisSize axis(std::string name, Size size) { return {std::move(name), size}; }
 
 template <class T>
 concept AxisArgument = std::convertible_to<const T&, AxisSize>;

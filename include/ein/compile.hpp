@@ -1,12 +1,16 @@
 // compile: a function of tensors traced into one graph, which then runs as one program.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,12 +37,15 @@ struct MemoryPlan {
 
 namespace detail {
 
-/// The programs of one function, of which 64 are kept: one for each signature, which is the dtypes,
-/// shapes and strides of its arguments, and the NoGrad and the Autocast around the call.
+/// The programs of one function, of which 16 are kept: one for each signature, which is the dtypes,
+/// shapes and strides of its arguments, and the NoGrad and the Autocast around the call; and for
+/// each of the lengths that types leave open.
 class CompiledFunction {
  public:
   using Arguments = std::span<const Tensor>;
   using Function = TensorFunction;
+  /// For each argument the text of its type, if it has one.
+  using Types = std::span<const std::optional<std::string_view>>;
   class Program;
 
   CompiledFunction();
@@ -47,9 +54,9 @@ class CompiledFunction {
   CompiledFunction& operator=(CompiledFunction&&) noexcept;
 
   /// Traces function(context, ...) where the signature is new.
-  std::vector<Tensor> run(Arguments arguments, Function function, const void* context);
+  std::vector<Tensor> run(Arguments arguments, Types types, Function function, const void* context);
   /// Makes the program that run() would use.
-  void prepare(Arguments arguments, Function function, const void* context);
+  void prepare(Arguments arguments, Types types, Function function, const void* context);
   /// The program that ran last; an Error of kind `value` before there is one.
   const Program& latest() const;
 
@@ -62,11 +69,23 @@ class CompiledFunction {
   std::string svg() const;
 
  private:
-  std::shared_ptr<Program> find(Arguments arguments, Function function, const void* context);
+  std::shared_ptr<Program> find(Arguments arguments, Types types, Function function,
+                                const void* context);
 
   struct State;
   std::unique_ptr<State> state_;
 };
+
+[[noreturn]] void wrong_number_of_types(std::size_t types, std::size_t arguments);
+
+/// The text of an argument's type; none of a Tensor.
+template <class X>
+constexpr std::optional<std::string_view> type_text() {
+  if constexpr (requires { X::axes(); })
+    return X::axes();
+  else
+    return std::nullopt;
+}
 
 }  // namespace detail
 
@@ -76,13 +95,15 @@ template <class F>
 class Compiled {
  public:
   explicit Compiled(F f) : f_(std::move(f)) {}
+  Compiled(F f, std::vector<std::string> types) : f_(std::move(f)), types_(std::move(types)) {}
 
   /// As f(arguments...), which returns nothing, a Tensor, a std::vector or a std::array of them.
   template <std::convertible_to<Tensor>... X>
   auto operator()(const X&... arguments) {
     using Result = decltype(std::declval<const F&>()(std::declval<const X&>()...));
     const std::array<Tensor, sizeof...(X)> given{arguments...};
-    return detail::from_list<Result>(compiled_.run(given, function<sizeof...(X)>(), &f_));
+    return detail::from_list<Result>(
+        compiled_.run(given, types<X...>(), function<sizeof...(X)>(), &f_));
   }
 
   /// Makes the program for arguments like these without running it, so that its description can be
@@ -90,7 +111,7 @@ class Compiled {
   template <std::convertible_to<Tensor>... X>
   void prepare(const X&... arguments) {
     const std::array<Tensor, sizeof...(X)> given{arguments...};
-    compiled_.prepare(given, function<sizeof...(X)>(), &f_);
+    compiled_.prepare(given, types<X...>(), function<sizeof...(X)>(), &f_);
   }
 
   /// The graph after all passes, with the assignments that it makes.
@@ -112,8 +133,18 @@ class Compiled {
   static detail::TensorFunction function() {
     return detail::tensor_function<F>(std::make_index_sequence<N>());
   }
+  /// Those that compile() was given, or those of the arguments.
+  template <class... X>
+  std::array<std::optional<std::string_view>, sizeof...(X)> types() const {
+    if (types_.empty()) return {detail::type_text<X>()...};
+    if (types_.size() != sizeof...(X)) detail::wrong_number_of_types(types_.size(), sizeof...(X));
+    std::array<std::optional<std::string_view>, sizeof...(X)> types;
+    std::copy(types_.begin(), types_.end(), types.begin());
+    return types;
+  }
 
   F f_;
+  std::vector<std::string> types_;
   detail::CompiledFunction compiled_;
 };
 
@@ -137,5 +168,23 @@ template <class F>
 Compiled<F> compile(F f) {
   return Compiled<F>(std::move(f));
 }
+
+/// The same for any length. A text for each argument says its axes as a type does (typed.hpp): an
+/// axis with a number, `b=8`, has that size; one without may have any, and a name means one size in
+/// all arguments. Arguments with a type, Float<"b=8 s c">, say so by themselves. The function is
+/// traced once for all lengths that give the same answers to what it compares; one for which the
+/// call makes no sense gets the Error that it would get without compile.
+///
+///     auto scores = ein::compile(f, {"b=8 s c", "b=8 s"});
+template <class F>
+Compiled<F> compile(F f, std::initializer_list<std::string_view> types) {
+  return Compiled<F>(std::move(f), {types.begin(), types.end()});
+}
+
+/// The size of an axis of `x` by the name that it has in the types of the arguments of the compiled
+/// function that is traced: a Size to compute with, in the sizes of patterns and of new tensors,
+/// bounds of slices, and as a number beside tensors. An Error of kind `axis_argument` where no axis
+/// of x has that name's size; `parse_shape(x, "b s c")["s"]` needs no types, and runs eagerly too.
+Size size_of(const Tensor& x, std::string_view axis);
 
 }  // namespace ein

@@ -28,7 +28,7 @@ inline Tensor full(const Shape& shape, Scalar value, Device device) {
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, Device device = cpu);
 Tensor arange(Scalar end, Device device = cpu);
 /// The n × n identity matrix.
-Tensor eye(std::int64_t n, DType dtype = DType::f32, Device device = cpu);
+Tensor eye(Size n, DType dtype = DType::f32, Device device = cpu);
 
 /// The values in row-major order; an Error of kind `shape` when there are not numel(shape) of them.
 template <class T>

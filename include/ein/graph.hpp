@@ -14,7 +14,7 @@ namespace ein {
 /// An elementary axis: a composite one such as (h d) is split before it comes here.
 struct Axis {
   std::string name;
-  std::int64_t size = 0;
+  Size size = 0;
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 
@@ -24,10 +24,10 @@ struct Axis {
 struct DimIndex {
   struct Term {
     int axis = 0;
-    std::int64_t coefficient = 1;
+    Size coefficient = 1;
     friend bool operator==(const Term&, const Term&) = default;
   };
-  std::int64_t offset = 0;
+  Size offset = 0;
   std::vector<Term> terms;
   friend bool operator==(const DimIndex&, const DimIndex&) = default;
 };

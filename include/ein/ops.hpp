@@ -460,16 +460,15 @@ std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes
 /// Sizes by name, in the order of the pattern.
 class NamedSizes {
  public:
-  explicit NamedSizes(std::vector<std::pair<std::string, std::int64_t>> sizes)
-      : sizes_(std::move(sizes)) {}
+  explicit NamedSizes(std::vector<std::pair<std::string, Size>> sizes) : sizes_(std::move(sizes)) {}
   /// The size of an axis; an Error of kind `axis_argument` for a name that is not there.
-  std::int64_t operator[](std::string_view name) const;
+  Size operator[](std::string_view name) const;
   auto begin() const { return sizes_.begin(); }
   auto end() const { return sizes_.end(); }
   std::size_t size() const { return sizes_.size(); }
 
  private:
-  std::vector<std::pair<std::string, std::int64_t>> sizes_;
+  std::vector<std::pair<std::string, Size>> sizes_;
 };
 /// `parse_shape(x, "b _ h w")["h"]`: the sizes of the named axes.
 NamedSizes parse_shape(const Tensor& x,

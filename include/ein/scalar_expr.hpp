@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <ein/size.hpp>
+
 namespace ein {
 
 /// The scalar vocabulary. Comparisons and logical operations give 0 or 1. Functions of one number
@@ -16,6 +18,7 @@ enum class ScalarOp : std::uint8_t {
   // leaves
   input,
   constant,
+  size,
   index,
   uniform,
   normal,
@@ -59,6 +62,7 @@ struct ScalarStep {
   int which = 0;             // input: which input; index: which axis
   double real = 0;           // constant
   std::int64_t integer = 0;  // constant, exact in integer expressions
+  Size size{};  // size: a formula, which is a constant when the lengths of a call are known
   std::uint64_t seed =
       0;  // uniform, normal: the stream; the index is the element's row-major position
   std::uint64_t stream = 0;
@@ -75,8 +79,8 @@ struct ScalarStep {
     return a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] &&
            a.args[2] == b.args[2] && a.which == b.which &&
            std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) &&
-           a.integer == b.integer && a.seed == b.seed && a.stream == b.stream &&
-           a.of_run == b.of_run;
+           a.integer == b.integer && a.size.word() == b.size.word() && a.seed == b.seed &&
+           a.stream == b.stream && a.of_run == b.of_run;
   }
 };
 
@@ -96,6 +100,8 @@ class Ex {
   static Ex input(int which);
   static Ex index(int axis);
   static Ex integer(std::int64_t value);
+  /// A number, or a size that only a call knows.
+  static Ex size(Size value);
   /// The same of u64 expressions.
   static Ex unsigned_integer(std::uint64_t value);
   /// The value of `expr`, of which steps that it does not need are dropped.

@@ -9,17 +9,22 @@
 #include <span>
 #include <string>
 
+#include <ein/size.hpp>
+
 namespace ein {
 
-/// A short list of integers, one per dimension: sizes for `shape()`, elements for `strides()`. Up
-/// to eight live inside the object, so that a call on ordinary tensors allocates nothing for them.
+/// A short list of sizes, one per dimension: those of `shape()`, elements for `strides()`. Up to
+/// eight live inside the object, so that a call on ordinary tensors allocates nothing for them.
 class Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> values)
-      : Shape(std::span(values.begin(), values.size())) {}
-  explicit Shape(std::span<const std::int64_t> values) { assign(values); }
-  Shape(std::size_t rank, std::int64_t value) {
+  Shape(std::initializer_list<Size> values) : Shape(std::span(values.begin(), values.size())) {}
+  explicit Shape(std::span<const Size> values) { assign(values); }
+  explicit Shape(std::span<const std::int64_t> values) {
+    resize(values.size());
+    std::copy(values.begin(), values.end(), begin());
+  }
+  Shape(std::size_t rank, Size value) {
     resize(rank);
     std::fill(begin(), end(), value);
   }
@@ -49,23 +54,23 @@ class Shape {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  std::int64_t* data() { return heap_ ? heap_.get() : inline_; }
-  const std::int64_t* data() const { return heap_ ? heap_.get() : inline_; }
-  std::int64_t* begin() { return data(); }
-  std::int64_t* end() { return data() + size_; }
-  const std::int64_t* begin() const { return data(); }
-  const std::int64_t* end() const { return data() + size_; }
-  std::int64_t& operator[](std::size_t i) { return data()[i]; }
-  std::int64_t operator[](std::size_t i) const { return data()[i]; }
-  std::int64_t& back() { return data()[size_ - 1]; }
-  std::int64_t back() const { return data()[size_ - 1]; }
+  Size* data() { return heap_ ? heap_.get() : inline_; }
+  const Size* data() const { return heap_ ? heap_.get() : inline_; }
+  Size* begin() { return data(); }
+  Size* end() { return data() + size_; }
+  const Size* begin() const { return data(); }
+  const Size* end() const { return data() + size_; }
+  Size& operator[](std::size_t i) { return data()[i]; }
+  Size operator[](std::size_t i) const { return data()[i]; }
+  Size& back() { return data()[size_ - 1]; }
+  Size back() const { return data()[size_ - 1]; }
 
   void resize(std::size_t rank) {
     reserve(rank);
     if (rank > size_) std::fill(data() + size_, data() + rank, 0);
     size_ = static_cast<std::uint32_t>(rank);
   }
-  void push_back(std::int64_t value) {
+  void push_back(Size value) {
     if (size_ == capacity_) reserve(2 * std::size_t{size_});
     data()[size_++] = value;
   }
@@ -79,7 +84,7 @@ class Shape {
     std::string text = "(";
     for (std::size_t i = 0; i < size_; ++i) {
       if (i > 0) text += ", ";
-      text += std::to_string((*this)[i]);
+      text += ein::to_string((*this)[i]);
     }
     return text + (size_ == 1 ? ",)" : ")");
   }
@@ -89,19 +94,19 @@ class Shape {
 
   void reserve(std::size_t rank) {
     if (rank <= capacity_) return;
-    auto grown = std::make_unique<std::int64_t[]>(rank);
+    auto grown = std::make_unique<Size[]>(rank);
     std::copy_n(data(), size_, grown.get());
     heap_ = std::move(grown);
     capacity_ = static_cast<std::uint32_t>(rank);
   }
-  void assign(std::span<const std::int64_t> values) {
+  void assign(std::span<const Size> values) {
     reserve(values.size());
     std::copy(values.begin(), values.end(), data());
     size_ = static_cast<std::uint32_t>(values.size());
   }
 
-  std::unique_ptr<std::int64_t[]> heap_;
-  std::int64_t inline_[inline_capacity] = {};
+  std::unique_ptr<Size[]> heap_;
+  Size inline_[inline_capacity] = {};
   std::uint32_t size_ = 0;
   std::uint32_t capacity_ = inline_capacity;
 };
@@ -110,15 +115,15 @@ class Shape {
 using Strides = Shape;
 
 /// The number of elements. Precondition: the product is known to fit (every Tensor's does).
-inline std::int64_t numel(const Shape& shape) {
-  std::int64_t n = 1;
-  for (std::int64_t size : shape) n *= size;
+inline Size numel(const Shape& shape) {
+  Size n = 1;
+  for (Size size : shape) n *= size;
   return n;
 }
 
 /// The product of the sizes, or an ein::Error of kind `overflow` if it (times `element_size`, in
 /// bytes) exceeds 2^63 - 1, or of kind `shape` if a size is negative.
-std::int64_t checked_numel(const Shape& shape, std::int64_t element_size = 1);
+Size checked_numel(const Shape& shape, std::int64_t element_size = 1);
 
 /// The strides of a row-major array without gaps.
 Strides contiguous_strides(const Shape& shape);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,6 +75,12 @@ class Scalar {
       integral_ = !large_;
     }
   }
+  /// A size, maybe one that only a call knows.
+  Scalar(Size v)
+      : real_(v.is_number() ? static_cast<double>(v.word()) : 0),
+        integer_(v.is_number() ? v.word() : 0),
+        integral_(true),
+        formula_(v.is_number() ? Size() : v) {}
   double real() const { return real_; }
   /// The exact value; only meaningful when `is_integer()`.
   std::int64_t integer() const { return integer_; }
@@ -81,22 +88,27 @@ class Scalar {
   bool is_integer() const { return integral_; }
   /// Whether it was given as an integer of 2^63 or more; integer() then has its bits.
   bool is_large_integer() const { return large_; }
+  /// The size that it is, where that is no number yet.
+  std::optional<Size> formula() const {
+    return formula_.is_number() ? std::nullopt : std::optional(formula_);
+  }
 
  private:
   double real_;
   std::int64_t integer_;
   bool integral_;
   bool large_ = false;
+  Size formula_{};
 };
 
 /// Half-open range of positions along one axis, `begin`, `begin + step`, ... below `end`. Negative
 /// bounds count from the end of the axis; `step` is at least 1.
 struct Slice {
-  std::int64_t begin = 0;
-  std::int64_t end = INT64_MAX;
+  Size begin = 0;
+  Size end = INT64_MAX;
   std::int64_t step = 1;
 };
-inline Slice slice(std::int64_t begin, std::int64_t end = INT64_MAX, std::int64_t step = 1) {
+inline Slice slice(Size begin, Size end = INT64_MAX, std::int64_t step = 1) {
   return {begin, end, step};
 }
 /// Every position along an axis.
@@ -108,18 +120,18 @@ struct TensorSlice;
 /// a slice that begins where a tensor says.
 class Index {
  public:
-  Index(std::int64_t position) : position_(position), is_position_(true) {}
-  Index(int position) : Index(std::int64_t{position}) {}
+  Index(Size position) : position_(position), is_position_(true) {}
+  Index(Integer auto position) : Index(Size(position)) {}
   Index(Slice range) : range_(range), is_position_(false) {}
   Index(const TensorSlice& range);
   bool is_position() const { return is_position_; }
-  std::int64_t position() const { return position_; }
+  Size position() const { return position_; }
   const Slice& range() const { return range_; }
   /// Null unless it begins where a tensor says.
   const TensorSlice* tensor_range() const { return tensor_range_.get(); }
 
  private:
-  std::int64_t position_ = 0;
+  Size position_ = 0;
   Slice range_;
   bool is_position_;
   std::shared_ptr<const TensorSlice> tensor_range_{};
@@ -180,7 +192,7 @@ class Tensor {
   const Strides& strides() const { return data_->strides; }
   DType dtype() const { return data_->dtype; }
   std::size_t rank() const { return data_->shape.rank(); }
-  std::int64_t numel() const { return ein::numel(data_->shape); }
+  Size numel() const { return ein::numel(data_->shape); }
   /// Position of the first element in the storage, in elements.
   std::int64_t offset() const { return data_->offset; }
   std::size_t element_size() const { return size_of(data_->dtype); }
@@ -226,7 +238,7 @@ class Tensor {
   Tensor to(Device device) const;
 
   /// The sub-array at `position` of the first axis, as a view.
-  Tensor operator[](std::int64_t position) const { return at({Index(position)}); }
+  Tensor operator[](Size position) const { return at({Index(position)}); }
   /// A view by one entry per leading axis: positions and slices, `x.at({1, ein::slice(0, 2)})`. A
   /// slice that begins where a tensor says must lie inside its axis: an Error of kind `value`, in a
   /// compiled function when it runs.
@@ -282,13 +294,13 @@ class Tensor {
 /// `count` neighbouring positions along one axis, from the one that `first` holds on.
 struct TensorSlice {
   Tensor first;
-  std::int64_t count = 0;
+  Size count = 0;
 };
 /// The slice of `count` positions from `first` on, a tensor of one i64 or i32, which may be a value
 /// of a compiled function: `cache.at({ein::slice_of(position, 2)}).copy_from(rows)`. Errors of
 /// kinds `shape` and `dtype` for another tensor, and of kind `value` for a negative count. Unlike a
 /// number, a negative `first` does not count from the end.
-TensorSlice slice_of(const Tensor& first, std::int64_t count);
+TensorSlice slice_of(const Tensor& first, Size count);
 /// The positions from `first` on that lie before `end`, as slice_of has them. In a function that
 /// ein::compile traces `end` must be computed as `first` plus a number, since sizes do not depend
 /// on values there: else an Error of kind `value`.

@@ -394,7 +394,7 @@ class Builder {
   }
 
   void pull_concat(const Op& op, ValueId g) {
-    std::int64_t offset = 0;
+    Size offset = 0;
     for (ValueId input : op.inputs) {
       const Shape shape = graph_.op(input).shape;
       const auto dim = static_cast<std::size_t>(op.dim);
@@ -402,7 +402,7 @@ class Builder {
         Op slice = plain_op(OpKind::reindex, op.dtype, shape);
         slice.inputs = {g};
         Access read = slice.write;
-        if (shape[dim] > 0) read[dim].offset = offset;
+        if (!shape[dim].is_number() || shape[dim] > 0) read[dim].offset = offset;
         slice.reads = {std::move(read)};
         accumulate(input, add(std::move(slice)));
       }
@@ -472,11 +472,11 @@ class Builder {
       case Combine::min: {
         // To the last element that is as great as the result, or NaN, up to it: where each result
         // has its value from.
-        const std::int64_t size = op.axes[static_cast<std::size_t>(op.axis)].size;
+        const Size size = op.axes[static_cast<std::size_t>(op.axis)].size;
         const Ex is_new = Ex::apply(ScalarOp::logical_or, equal(value, Ex::input(1)),
                                     Ex::apply(ScalarOp::ne, value, value));
         const Ex position =
-            where(is_new, Ex::index(op.axis), Ex::integer(op.reverse ? size - 1 : 0));
+            where(is_new, Ex::index(op.axis), op.reverse ? Ex::size(size - 1) : Ex::integer(0));
         const Points found =
             map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
         const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);

@@ -36,7 +36,7 @@ template <class N>
 N size_of_axis(const Axis& axis);
 template <>
 Count size_of_axis(const Axis& axis) {
-  return axis.size;
+  return Count(std::int64_t{axis.size});
 }
 template <>
 Polynomial size_of_axis(const Axis& axis) {

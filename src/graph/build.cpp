@@ -31,7 +31,7 @@ Access plain_access(std::size_t rank, std::size_t first) {
 
 DimIndex joined_dim(const std::vector<Axis>& axes, std::size_t first, std::size_t count) {
   DimIndex dim;
-  std::int64_t stride = 1;
+  Size stride = 1;
   for (std::size_t a = first + count; a-- > first; stride *= axes[a].size)
     dim.terms.insert(dim.terms.begin(), {static_cast<int>(a), stride});
   return dim;
@@ -40,7 +40,7 @@ DimIndex joined_dim(const std::vector<Axis>& axes, std::size_t first, std::size_
 Shape shape_of(const Access& access, const std::vector<Axis>& axes) {
   Shape shape;
   for (const DimIndex& dim : access) {
-    std::int64_t size = 1;
+    Size size = 1;
     for (const DimIndex::Term& term : dim.terms)
       size *= axes[static_cast<std::size_t>(term.axis)].size;
     shape.push_back(size);
@@ -48,8 +48,8 @@ Shape shape_of(const Access& access, const std::vector<Axis>& axes) {
   return shape;
 }
 
-std::optional<std::int64_t> extent_of(const DimIndex& dim, const std::vector<Axis>& axes) {
-  std::int64_t extent = 1;
+std::optional<Size> extent_of(const DimIndex& dim, const std::vector<Axis>& axes) {
+  Size extent = 1;
   for (std::size_t t = dim.terms.size(); t-- > 0;) {
     if (dim.terms[t].coefficient != extent) return std::nullopt;
     extent *= axes[static_cast<std::size_t>(dim.terms[t].axis)].size;
@@ -57,8 +57,20 @@ std::optional<std::int64_t> extent_of(const DimIndex& dim, const std::vector<Axi
   return extent;
 }
 
-std::int64_t length_of(const DimIndex& dim, const std::vector<Axis>& axes) {
-  std::int64_t last = dim.offset;
+Ex points_of(std::span<const Size> sizes) {
+  double points = 1;
+  Size formula = 1;
+  for (Size size : sizes) {
+    if (size.is_number())
+      points *= static_cast<double>(size.word());
+    else
+      formula *= size;
+  }
+  return formula.is_number() ? Ex(points) : Ex::size(formula * static_cast<std::int64_t>(points));
+}
+
+Size length_of(const DimIndex& dim, const std::vector<Axis>& axes) {
+  Size last = dim.offset;
   for (const DimIndex::Term& term : dim.terms)
     last += term.coefficient * (axes[static_cast<std::size_t>(term.axis)].size - 1);
   return last + 1;

@@ -27,7 +27,10 @@ Shape shape_of(const Access& access, const std::vector<Axis>& axes);
 
 /// The size of a dimension that is a mixed-radix number of its axes, the last of them the fastest;
 /// none of another.
-std::optional<std::int64_t> extent_of(const DimIndex& dim, const std::vector<Axis>& axes);
+std::optional<Size> extent_of(const DimIndex& dim, const std::vector<Axis>& axes);
+
+/// The number of points that axes of these sizes have, as a constant.
+Ex points_of(std::span<const Size> sizes);
 
 /// A value of a graph, and where axes lie in it.
 struct NamedValue {
@@ -48,7 +51,7 @@ Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place,
 Op plain_op(OpKind kind, DType dtype, const Shape& shape);
 
 /// How many elements of a dimension there are up to the last that an access meets.
-std::int64_t length_of(const DimIndex& dim, const std::vector<Axis>& axes);
+Size length_of(const DimIndex& dim, const std::vector<Axis>& axes);
 
 /// Whether `op` is a gather of a slice, or a place, whose position along dimension `dim` is the
 /// last input.

@@ -152,7 +152,7 @@ class CallGraph {
           add_reindex(values_[k], axes, plain_access(one.rank()), write, shape_of(write, axes)));
     }
     Shape shape{static_cast<std::int64_t>(parts.size())};
-    for (std::int64_t size : one) shape.push_back(size);
+    for (Size size : one) shape.push_back(size);
     require_fits(shape, {}, "the stacked list");
     values_ = {add(
         {.kind = OpKind::concat, .dtype = dtype(), .shape = shape, .inputs = std::move(parts)})};
@@ -230,14 +230,14 @@ class CallGraph {
     const PackedPattern p(call_.pattern);
     const std::vector<Shape> middles = packed_shapes(call_.pattern, shapes_);
     std::vector<ValueId> parts;
-    std::int64_t total = 0;
+    Size total = 0;
     Shape shape;
     for (std::size_t k = 0; k < values_.size(); ++k) {
       const Shape& from = shapes_[k];
       const std::vector<Axis> axes = axes_of(from);
       const Access write = packed_access(p, axes);
       shape = shape_of(write, axes);
-      if (__builtin_add_overflow(total, shape[p.before.size()], &total)) {
+      if (add_overflows(total, shape[p.before.size()], total)) {
         fail(ErrorKind::overflow, "pack", "the packed axis is longer than 2^63 - 1",
              call_.pattern.text, {{p.star->span, ""}}, {show_operands(shapes_)});
       }
@@ -264,11 +264,11 @@ class CallGraph {
            {show_operands(shapes_)});
     }
     const std::vector<Shape> pieces = resolved_pieces(from[p.before.size()], p);
-    std::int64_t offset = 0;
+    Size offset = 0;
     for (const Shape& piece : pieces) {
       std::vector<Axis> axes;
       Shape shape;
-      const auto add_axis = [&](const std::string& name, std::int64_t size) {
+      const auto add_axis = [&](const std::string& name, Size size) {
         axes.push_back({name, size});
         shape.push_back(size);
       };
@@ -279,9 +279,9 @@ class CallGraph {
       require_fits(shape, {{p.star->span, ""}});
       Access read = packed_access(p, axes);
       DimIndex& packed = read[p.before.size()];
-      const std::int64_t extent = shape_of({packed}, axes)[0];
+      const Size extent = shape_of({packed}, axes)[0];
       // An empty piece at the end begins where nothing is; it reads nothing, so any place will do.
-      if (extent > 0) packed.offset = offset;
+      if (!extent.is_number() || extent > 0) packed.offset = offset;
       offset += extent;
       graph_.outputs.push_back(
           add_reindex(values_[0], axes, read, plain_access(axes.size()), shape));
@@ -304,47 +304,47 @@ class CallGraph {
 
   /// The packed shapes with a -1 replaced by what is left; their sizes must add up to the packed
   /// axis.
-  std::vector<Shape> resolved_pieces(std::int64_t size, const PackedPattern& p) const {
+  std::vector<Shape> resolved_pieces(Size size, const PackedPattern& p) const {
     std::vector<Shape> pieces(call_.packed_shapes.begin(), call_.packed_shapes.end());
     std::string list;
     for (const Shape& piece : pieces) list += (list.empty() ? "" : ", ") + piece.to_string();
     const auto complain = [&](ErrorKind kind, const std::string& what) {
-      fail(kind, "unpack", what, call_.pattern.text, {{p.star->span, std::to_string(size)}},
+      fail(kind, "unpack", what, call_.pattern.text, {{p.star->span, to_string(size)}},
            {show_operands(shapes_), "packed: " + (list.empty() ? "none" : list)});
     };
-    std::int64_t* open = nullptr;
+    Size* open = nullptr;
     std::size_t open_piece = 0;
-    std::int64_t total = 0;
+    Size total = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      std::int64_t extent = 1;
-      for (std::int64_t& n : pieces[i]) {
+      Size extent = 1;
+      for (Size& n : pieces[i]) {
         if (n == -1 && !open) {
           open = &n;
           open_piece = i;
           continue;
         }
         if (n == -1) complain(ErrorKind::inference, "more than one -1 in the packed shapes");
-        if (n < 0) complain(ErrorKind::value, "a packed shape has the size " + std::to_string(n));
-        if (__builtin_mul_overflow(extent, n, &extent)) {
+        if (n < 0) complain(ErrorKind::value, "a packed shape has the size " + to_string(n));
+        if (multiply_overflows(extent, n, extent)) {
           complain(ErrorKind::overflow, "a packed shape has more than 2^63 - 1 elements");
         }
       }
       const bool is_open = open && open_piece == i;
-      if (!is_open && __builtin_add_overflow(total, extent, &total)) {
+      if (!is_open && add_overflows(total, extent, total)) {
         complain(ErrorKind::overflow, "the packed shapes have more than 2^63 - 1 elements");
       }
     }
     if (open) {
-      std::int64_t others = 1;
-      for (std::int64_t n : pieces[open_piece]) others *= n == -1 ? 1 : n;
+      Size others = 1;
+      for (Size n : pieces[open_piece]) others *= n == -1 ? Size(1) : n;
       if (total > size || others == 0 || (size - total) % others != 0) {
-        complain(ErrorKind::divisibility, "the packed axis of size " + std::to_string(size) +
+        complain(ErrorKind::divisibility, "the packed axis of size " + to_string(size) +
                                               " cannot be shared out to the packed shapes");
       }
       *open = (size - total) / others;
     } else if (total != size) {
-      complain(ErrorKind::size, "the packed shapes have " + std::to_string(total) +
-                                    " elements along '*', operand 1 has " + std::to_string(size));
+      complain(ErrorKind::size, "the packed shapes have " + to_string(total) +
+                                    " elements along '*', operand 1 has " + to_string(size));
     }
     return pieces;
   }
@@ -367,10 +367,10 @@ void require_valid(const PatternCall& call, std::size_t operands) {
 }
 
 bool fits_memory(const Shape& shape, std::size_t element_bytes) {
-  auto bytes = static_cast<std::int64_t>(element_bytes);
+  Size bytes = element_bytes;
   // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
-  return std::none_of(shape.begin(), shape.end(), [&](std::int64_t size) {
-    return __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes);
+  return std::none_of(shape.begin(), shape.end(), [&](Size size) {
+    return size.is_number() && multiply_overflows(bytes, std::max<Size>(size, 1), bytes);
   });
 }
 
@@ -379,12 +379,11 @@ Graph build_graph(const PatternCall& call, std::span<const OperandType> operands
   return is_named ? build_named_graph(call, operands) : CallGraph(call, operands).build();
 }
 
-std::vector<std::pair<std::string, std::int64_t>> solve_shape(const Pattern& pattern,
-                                                              const Shape& shape) {
+std::vector<std::pair<std::string, Size>> solve_shape(const Pattern& pattern, const Shape& shape) {
   if (const auto mistake = grammar::check_pattern(Operation::parse_shape, pattern, 1)) {
     fail(Operation::parse_shape, pattern, mistake, {});
   }
-  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  std::vector<std::pair<std::string, Size>> sizes;
   const Solved solved = solve(Operation::parse_shape, pattern, std::span(&shape, 1), {});
   for (const Term& term : pattern.terms) {
     if (term.kind != TermKind::name) continue;
@@ -408,13 +407,12 @@ std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> 
     }
     const std::size_t middle = shape.rank() - p.named();
     packed.emplace_back(std::span(shape.begin() + p.before.size(), middle));
-    const auto require_same = [&](const Term* term, std::int64_t mine, std::int64_t first) {
+    const auto require_same = [&](const Term* term, Size mine, Size first) {
       if (mine == first) return;
       fail(ErrorKind::size, "pack",
-           "axis '" + std::string(pattern.name_of(*term)) +
-               "' has two sizes: " + std::to_string(first) + " in operand 1, " +
-               std::to_string(mine) + " in operand " + std::to_string(k + 1),
-           pattern.text, {{term->span, std::to_string(first) + " / " + std::to_string(mine)}},
+           "axis '" + std::string(pattern.name_of(*term)) + "' has two sizes: " + to_string(first) +
+               " in operand 1, " + to_string(mine) + " in operand " + std::to_string(k + 1),
+           pattern.text, {{term->span, to_string(first) + " / " + to_string(mine)}},
            {show_operands(shapes)});
     };
     for (std::size_t d = 0; d < p.before.size(); ++d)

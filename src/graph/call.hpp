@@ -42,8 +42,8 @@ bool fits_memory(const Shape& shape, std::size_t element_bytes);
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands);
 
 /// The named axes of a parse_shape pattern and their sizes, in the order of the pattern.
-std::vector<std::pair<std::string, std::int64_t>> solve_shape(const grammar::Pattern& pattern,
-                                                              const Shape& shape);
+std::vector<std::pair<std::string, Size>> solve_shape(const grammar::Pattern& pattern,
+                                                      const Shape& shape);
 
 /// The shapes that pack joins: what '*' stands for in each operand.
 std::vector<Shape> packed_shapes(const grammar::Pattern& pattern, std::span<const Shape> shapes);

@@ -6,6 +6,7 @@
 
 #include "graph/build.hpp"
 #include "tensor/compute_type.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 
@@ -55,10 +56,10 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
   }
   for (const DimIndex::Term& term : dim.terms) {
     if (!text.empty()) text += "+";
-    if (term.coefficient != 1) text += std::to_string(term.coefficient) + "*";
+    if (term.coefficient != 1) text += to_string(term.coefficient) + "*";
     text += axis(term).name;
   }
-  if (dim.offset != 0 || text.empty()) text += "+" + std::to_string(dim.offset);
+  if (dim.offset != 0 || text.empty()) text += "+" + to_string(dim.offset);
   return "[" + text + "]";
 }
 
@@ -157,7 +158,7 @@ class Verifier {
   }
 
   void verify(const Op& op) const {
-    for (std::int64_t size : op.shape) require(size >= 0, "negative size");
+    for (Size size : op.shape) require(size >= 0, "negative size");
     for (ValueId input : op.inputs) {
       require(input >= 0 && static_cast<std::size_t>(input) < id_,
               "an input does not come before it");
@@ -224,13 +225,13 @@ class Verifier {
         require(op.kind == OpKind::gather && op.reads.size() == 2 && is_one_element(op.reads[1]),
                 "an axis moves along the dimension of the positions");
       }
-      std::int64_t last = access[d].offset;
+      Size last = access[d].offset;
       bool empty = false;
       for (const DimIndex::Term& term : access[d].terms) {
         require(term.axis >= 0 && static_cast<std::size_t>(term.axis) < op.axes.size(),
                 "an axis does not exist");
         require(term.coefficient >= 0, "negative coefficient");
-        const std::int64_t size = op.axes[static_cast<std::size_t>(term.axis)].size;
+        const Size size = op.axes[static_cast<std::size_t>(term.axis)].size;
         empty |= size == 0;
         last += term.coefficient * (size - 1);
       }
@@ -249,7 +250,7 @@ class Verifier {
         require(!std::exchange(seen[static_cast<std::size_t>(term.axis)], 1),
                 "an axis is written twice");
       }
-      const std::optional<std::int64_t> extent = extent_of(op.write[d], op.axes);
+      const std::optional<Size> extent = extent_of(op.write[d], op.axes);
       require(extent.has_value(), "a result is not written exactly once");
       require(*extent == op.shape[d], "a result is not written whole");
     }
@@ -277,7 +278,7 @@ class Verifier {
         }
         std::sort(unknown.begin(), unknown.end(),
                   [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
-        std::int64_t reach = 0;
+        Size reach = 0;
         bool is_clear = !unknown.empty();
         for (const DimIndex::Term& term : unknown) {
           is_clear &= term.coefficient > reach;
@@ -331,7 +332,7 @@ class Verifier {
   }
 
   void verify_concat(const Op& op) const {
-    std::int64_t total = 0;
+    Size total = 0;
     for (ValueId input : op.inputs) {
       const Op& part = graph_.op(input);
       require(part.dtype == op.dtype && part.shape.rank() == op.shape.rank(),
@@ -353,6 +354,9 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Graph& graph) { Verifier(graph).verify(); }
+void verify(const Graph& graph) {
+  const SizeScopePause only_checks;
+  Verifier(graph).verify();
+}
 
 }  // namespace ein

@@ -58,7 +58,7 @@ std::vector<Mark> NamedBuild::marks_of_brackets() const {
       return a.name == call_.pattern.name_of(term);
     });
     const bool has_size = term.kind != TermKind::ellipsis && axis != solved_.axes.end();
-    marks.push_back({term.span, has_size ? std::to_string(axis->size) : ""});
+    marks.push_back({term.span, has_size ? to_string(axis->size) : ""});
   }
   return marks;
 }
@@ -116,12 +116,12 @@ int NamedBuild::marked_dim(const Access& access) const {
   return static_cast<int>(found - access.begin());
 }
 
-double NamedBuild::marked_elements() const {
-  double elements = 1;
+std::vector<Size> NamedBuild::marked_sizes() const {
+  std::vector<Size> sizes;
   for (std::size_t a = 0; a < solved_.axes.size(); ++a) {
-    if (solved_.marked[a]) elements *= static_cast<double>(solved_.axes[a].size);
+    if (solved_.marked[a]) sizes.push_back(solved_.axes[a].size);
   }
-  return elements;
+  return sizes;
 }
 
 // --- operations ---

@@ -36,9 +36,7 @@ class NamedBuild {
   NamedValue operand(std::size_t k) const;
   /// An operand that holds positions, as i64 or i32; an Error unless it holds integers.
   NamedValue positions(std::size_t k);
-  std::int64_t size_of_axis(int axis) const {
-    return solved_.axes[static_cast<std::size_t>(axis)].size;
-  }
+  Size size_of_axis(int axis) const { return solved_.axes[static_cast<std::size_t>(axis)].size; }
 
   /// The dimensions of the first operand.
   Place full() const { return {solved_.reads[0], operands_[0].shape}; }
@@ -53,7 +51,7 @@ class NamedBuild {
   /// The dimensions of the first operand that are in brackets.
   Place marked() const;
   /// The number of elements along all axes in brackets.
-  double marked_elements() const;
+  std::vector<Size> marked_sizes() const;
 
   NamedValue map(const std::vector<NamedValue>& inputs, const Ex& formula, const Place& place,
                  DType dtype, DType compute);

@@ -28,7 +28,7 @@ Ex square(const Ex& x) { return x * x; }
 /// 1 / √(mean of the values + eps), for each row.
 NamedValue inverse_root_mean(NamedBuild& b, const NamedValue& values) {
   const NamedValue sum = b.reduce(Combine::sum, values, b.rows(), b.wide());
-  const Ex mean = Ex::input(0) / b.marked_elements();
+  const Ex mean = Ex::input(0) / points_of(b.marked_sizes());
   return b.map({sum}, Ex::apply(ScalarOp::rsqrt, mean + b.call().named.eps), b.rows());
 }
 
@@ -39,7 +39,7 @@ Graph build_layer_norm(NamedBuild& b) {
   b.require_floating();
   const NamedValue x = b.operand(0);
   const NamedValue sum = b.reduce(Combine::sum, x, b.rows(), b.wide());
-  const NamedValue mean = b.map({sum}, Ex::input(0) / b.marked_elements(), b.rows());
+  const NamedValue mean = b.map({sum}, Ex::input(0) / points_of(b.marked_sizes()), b.rows());
   const Ex deviation = Ex::input(0) - Ex::input(1);
   // A variance does not change with what it is taken about, to first order, when that is the mean.
   const NamedValue scale =

@@ -19,7 +19,7 @@ NamedValue argsort(NamedBuild& b, bool descending) {
 Graph build_argmax(NamedBuild& b) {
   const int axis = b.marked_axis();
   const Place rows = b.rows();
-  const std::int64_t size = b.size_of_axis(axis);
+  const Size size = b.size_of_axis(axis);
   if (size == 0 && numel(rows.shape) > 0) {
     b.complain(ErrorKind::reduction, "there is no position among no elements",
                b.marks_of_brackets());
@@ -31,7 +31,7 @@ Graph build_argmax(NamedBuild& b) {
   const Ex x = Ex::input(0);
   const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)),
                              Ex::apply(ScalarOp::ne, x, x));
-  const Ex position = where(is_it, Ex::index(axis), Ex::integer(size));
+  const Ex position = where(is_it, Ex::index(axis), Ex::size(size));
   const NamedValue positions =
       b.map({b.operand(0), extreme}, position, b.full(), DType::i64, compute);
   return b.finish({b.reduce(Combine::min, positions, rows, DType::i64)});
@@ -54,7 +54,7 @@ Graph build_top_k(NamedBuild& b) {
   const int axis = b.marked_axis();
   if (k < 0 || k > b.size_of_axis(axis)) {
     b.complain(ErrorKind::value,
-               "the " + std::to_string(k) + " greatest of " + std::to_string(b.size_of_axis(axis)) +
+               "the " + std::to_string(k) + " greatest of " + to_string(b.size_of_axis(axis)) +
                    " elements",
                b.marks_of_brackets());
   }

@@ -21,14 +21,16 @@ class Build {
     full_.access = plain_access(solved.axes.size());
     full_.shape = shape_of(full_.access, solved.axes);
     for (std::size_t a = 0; a < solved.axes.size(); ++a) {
-      if (!uses(solved.write, static_cast<int>(a)))
-        elements_ *= static_cast<double>(solved.axes[a].size);
+      if (!uses(solved.write, static_cast<int>(a))) reduced_.push_back(solved.axes[a].size);
     }
   }
 
   const NamedValue& x() const { return x_; }
   /// The number of elements behind each result.
-  double elements() const { return elements_; }
+  Ex elements() const { return points_of(reduced_); }
+  bool has_elements() const {
+    return std::none_of(reduced_.begin(), reduced_.end(), [](Size size) { return size == 0; });
+  }
   /// The dtype of the result, and that of partial results.
   DType dtype() const { return dtype_; }
   DType wide() const { return wide_; }
@@ -75,7 +77,7 @@ class Build {
   DType dtype_;  // of the result
   DType wide_;   // of partial results
   Place full_;
-  double elements_ = 1;
+  std::vector<Size> reduced_;
 };
 
 NamedValue combined(Build& b, Combine how) { return b.combine(how, b.x(), b.dtype()); }
@@ -119,7 +121,7 @@ NamedValue standard_deviation(Build& b) { return variance(b, true); }
 /// make inf - inf.
 NamedValue log_sum_exp(Build& b) {
   const Ex x = Ex::input(0);
-  if (b.elements() == 0)
+  if (!b.has_elements())
     return b.finish({b.combine(Combine::sum, b.x(), b.wide())}, Ex::apply(ScalarOp::log, x),
                     b.dtype());
   const auto finite = [](const Ex& m) {

@@ -1,5 +1,7 @@
 #include "graph/rewrite.hpp"
 
+#include <algorithm>
+
 namespace ein {
 
 std::vector<char> live_values(const Graph& graph) {
@@ -50,13 +52,30 @@ bool writes_plainly(const Op& op) {
 
 Count points(const Op& op) {
   Count n = 1;
-  for (const Axis& axis : op.axes) n *= Count(axis.size);
+  for (const Axis& axis : op.axes) n *= Count(std::int64_t{axis.size});
   return n;
 }
 
+namespace {
+
+bool have_equal_points(const Op& a, const Op& b) {
+  const auto is_number = [](const Axis& axis) { return axis.size.is_number(); };
+  if (std::all_of(a.axes.begin(), a.axes.end(), is_number) &&
+      std::all_of(b.axes.begin(), b.axes.end(), is_number))
+    return points(a) == points(b);
+  const auto product = [](const Op& op) {
+    Size product = 1;
+    for (const Axis& axis : op.axes) product *= axis.size;
+    return product;
+  };
+  return product(a) == product(b);
+}
+
+}  // namespace
+
 bool can_compute(const Op& map, const Op& reader, DType compute) {
   return map.compute == compute && map.dtype == compute && !draws(map.expr) &&
-         writes_plainly(map) && points(map) == points(reader);
+         writes_plainly(map) && have_equal_points(map, reader);
 }
 
 std::vector<DimIndex> axis_values(const Op& op, const Access& read) {

@@ -11,9 +11,9 @@ namespace ein {
 const ScalarOpInfo& info(ScalarOp op) {
   using enum CostClass;
   static constexpr ScalarOpInfo table[] = {
-      {"x", 0, none},           {"constant", 0, none},         {"index", 0, none},
-      {"uniform", 0, none},     {"normal", 0, transcendental}, {"neg", 1, addition},
-      {"abs", 1, comparison},   {"not", 1, comparison},
+      {"x", 0, none},           {"constant", 0, none},  {"size", 0, none},
+      {"index", 0, none},       {"uniform", 0, none},   {"normal", 0, transcendental},
+      {"neg", 1, addition},     {"abs", 1, comparison}, {"not", 1, comparison},
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) {#name, 1, transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) {#name, 1, comparison},
 #include <ein/scalar_functions.hpp>
@@ -65,6 +65,10 @@ Ex Ex::index(int axis) { return Ex(ScalarStep{.op = ScalarOp::index, .which = ax
 Ex Ex::integer(std::int64_t value) {
   return Ex(
       ScalarStep{.op = ScalarOp::constant, .real = static_cast<double>(value), .integer = value});
+}
+Ex Ex::size(Size value) {
+  return value.is_number() ? integer(value.word())
+                           : Ex(ScalarStep{.op = ScalarOp::size, .size = value});
 }
 Ex Ex::unsigned_integer(std::uint64_t value) {
   return Ex(ScalarStep{.op = ScalarOp::constant,
@@ -164,6 +168,7 @@ std::string to_string(const ScalarExpr& expr) {
         if (step.op == ScalarOp::input) text.push_back("x" + std::to_string(step.which));
         if (step.op == ScalarOp::index) text.push_back("i" + std::to_string(step.which));
         if (step.op == ScalarOp::uniform || step.op == ScalarOp::normal) text.push_back(word);
+        if (step.op == ScalarOp::size) text.push_back(to_string(step.size));
         if (step.op == ScalarOp::constant) {
           char number[32];
           std::snprintf(number, sizeof number, "%.7g", step.real);

@@ -59,15 +59,16 @@ Graph build_cross_entropy(NamedBuild& b) {
   const NamedValue targets = b.positions(1);
   const Place each = each_loss(b);
   const Place result = b.call().pattern.has_arrow ? b.result() : Place{};
-  if (b.marked_elements() == 0 && numel(each.shape) > 0) {
+  const std::vector<Size> marked = b.marked_sizes();
+  if (std::find(marked.begin(), marked.end(), 0) != marked.end() && numel(each.shape) > 0) {
     b.complain(ErrorKind::reduction, "there is no target among no elements", b.marks_of_brackets());
   }
   bool averages = false;
-  double averaged = 1;  // losses for each result
+  std::vector<Size> averaged;  // losses for each result
   for (std::size_t d = 0; d < each.access.size(); ++d) {
     if (uses(result.access, each.access[d].terms[0].axis)) continue;
     averages = true;
-    averaged *= static_cast<double>(each.shape[d]);
+    averaged.push_back(each.shape[d]);
   }
   const Place& place = averages ? each : result;
   const DType dtype = averages ? b.wide() : b.dtype();
@@ -82,7 +83,7 @@ Graph build_cross_entropy(NamedBuild& b) {
   }
   if (!averages) return b.finish({loss});
   const NamedValue sum = b.reduce(Combine::sum, loss, result, b.wide());
-  return b.finish({b.map({sum}, Ex::input(0) / averaged, result, b.dtype(), b.wide())});
+  return b.finish({b.map({sum}, Ex::input(0) / points_of(averaged), result, b.dtype(), b.wide())});
 }
 
 }  // namespace ein

@@ -19,7 +19,7 @@ struct Source {
 
 struct Unknown {
   std::string name;
-  std::optional<std::int64_t> size;
+  std::optional<Size> size;
   Source source;
 };
 
@@ -138,8 +138,8 @@ class Solver {
               return t.kind == TermKind::name && pattern_.name_of(t) == size.name;
             });
         raise(ErrorKind::axis_argument,
-              "axis '" + axis->name + "' is given the size " + std::to_string(size.size),
-              {{term->span, std::to_string(size.size)}});
+              "axis '" + axis->name + "' is given the size " + to_string(size.size),
+              {{term->span, to_string(size.size)}});
       }
       axis->size = size.size;
       axis->source = {"the call", std::nullopt};
@@ -147,7 +147,7 @@ class Solver {
   }
 
   /// Records that an axis has `size` in operand k; an axis with two sizes is an error.
-  void learn(int axis, std::int64_t size, std::size_t k, SourceSpan span) {
+  void learn(int axis, Size size, std::size_t k, SourceSpan span) {
     Unknown& a = axes_[static_cast<std::size_t>(axis)];
     if (!a.size) {
       a.size = size;
@@ -155,16 +155,15 @@ class Solver {
       return;
     }
     if (*a.size == size) return;
-    std::vector<Mark> marks{{span, std::to_string(size)}};
+    std::vector<Mark> marks{{span, to_string(size)}};
     if (a.source.span && *a.source.span == span) {
       raise(ErrorKind::size,
-            "anonymous axis '" + a.name + "' is " + std::to_string(size) + " in " + operand(k),
-            marks);
+            "anonymous axis '" + a.name + "' is " + to_string(size) + " in " + operand(k), marks);
     }
-    if (a.source.span) marks.push_back({*a.source.span, std::to_string(*a.size)});
+    if (a.source.span) marks.push_back({*a.source.span, to_string(*a.size)});
     raise(ErrorKind::size,
-          "axis '" + a.name + "' has two sizes: " + std::to_string(*a.size) + " in " +
-              a.source.where + ", " + std::to_string(size) + " in " + operand(k),
+          "axis '" + a.name + "' has two sizes: " + to_string(*a.size) + " in " + a.source.where +
+              ", " + to_string(size) + " in " + operand(k),
           marks);
   }
 
@@ -172,15 +171,14 @@ class Solver {
     for (std::size_t k = 0; k < inputs().size(); ++k) {
       for_each_position(k, [&](std::uint32_t i, std::size_t position) {
         const Term& term = pattern_.terms[i];
-        const std::int64_t size = shapes_[k][position];
+        const Size size = shapes_[k][position];
         if (axis_of_[i] >= 0) learn(axis_of_[i], size, k, term.span);
         const bool is_one =
             term.kind == TermKind::number || (term.kind == TermKind::group && term.next == i + 1);
         if (axis_of_[i] < 0 && is_one && size != 1) {
           raise(ErrorKind::size,
-                "an axis of size 1 is wanted, " + operand(k) + " has " + std::to_string(size) +
-                    " there",
-                {{term.span, std::to_string(size)}});
+                "an axis of size 1 is wanted, " + operand(k) + " has " + to_string(size) + " there",
+                {{term.span, to_string(size)}});
         }
       });
     }
@@ -219,7 +217,7 @@ class Solver {
         const std::size_t count = shapes_[k].rank() - dims_without_ellipsis(inputs()[k]);
         for (std::size_t e = 0; e < count; ++e) {
           const int axis = ellipsis_[most - count + e];
-          const std::int64_t size = shapes_[k][position + e];
+          const Size size = shapes_[k][position + e];
           ellipsis_dims_[k].push_back(axis);
           stretch(axis, size, k, pattern_.terms[i].span);
         }
@@ -228,14 +226,14 @@ class Solver {
     }
   }
 
-  void stretch(int axis, std::int64_t size, std::size_t k, SourceSpan span) {
+  void stretch(int axis, Size size, std::size_t k, SourceSpan span) {
     Unknown& a = axes_[static_cast<std::size_t>(axis)];
-    if (a.size && (size == 1 || *a.size == size)) return;
+    if (a.size && (is_one(size) || *a.size == size || size == 1)) return;
     if (a.size && *a.size != 1) {
       raise(ErrorKind::size,
-            "'...' does not broadcast: " + std::to_string(*a.size) + " in " + a.source.where +
-                ", " + std::to_string(size) + " in " + operand(k),
-            {{*a.source.span, std::to_string(*a.size)}, {span, std::to_string(size)}},
+            "'...' does not broadcast: " + to_string(*a.size) + " in " + a.source.where + ", " +
+                to_string(size) + " in " + operand(k),
+            {{*a.source.span, to_string(*a.size)}, {span, to_string(size)}},
             "sizes under '...' must be equal or 1, aligned at the right");
     }
     a.size = size;
@@ -263,7 +261,7 @@ class Solver {
   /// A dimension that is split: the term of its group, its size, the operand.
   struct Group {
     std::uint32_t term;
-    std::int64_t size;
+    Size size;
     std::size_t operand;
   };
   template <class F>
@@ -284,7 +282,7 @@ class Solver {
 
   /// The axes of a group: the product of the known ones, and one that is not known.
   struct Factors {
-    std::int64_t known = 1;
+    Size known = 1;
     bool overflows = false;
     std::size_t unknowns = 0;
     std::uint32_t unknown_at = 0;  // its term
@@ -294,7 +292,7 @@ class Solver {
     for (std::uint32_t j = group.term + 1; j < pattern_.terms[group.term].next; ++j) {
       if (axis_of_[j] < 0) continue;
       if (const Unknown& a = axis_at(j); a.size) {
-        factors.overflows |= __builtin_mul_overflow(factors.known, *a.size, &factors.known);
+        factors.overflows |= multiply_overflows(factors.known, *a.size, factors.known);
       } else {
         ++factors.unknowns;
         factors.unknown_at = j;
@@ -311,11 +309,11 @@ class Solver {
   };
   Explanation explain(const Group& group) const {
     const Term& term = pattern_.terms[group.term];
-    Explanation e{"", {{term.span, std::to_string(group.size)}}};
+    Explanation e{"", {{term.span, to_string(group.size)}}};
     for (std::uint32_t j = group.term + 1; j < term.next; ++j) {
       if (axis_of_[j] < 0 || !axis_at(j).size) continue;
       const Unknown& a = axis_at(j);
-      const std::string size = std::to_string(*a.size);
+      const std::string size = to_string(*a.size);
       if (!e.factors.empty()) e.factors += ", ";
       e.factors += pattern_.terms[j].kind == TermKind::number
                        ? a.name
@@ -338,7 +336,7 @@ class Solver {
       const Explanation e = explain(group);
       raise(kind, before + " (" + e.factors + ")" + after, e.marks);
     };
-    const std::string size = std::to_string(group.size), known = std::to_string(factors.known);
+    const std::string size = to_string(group.size), known = to_string(factors.known);
     if (factors.overflows) {
       complain(ErrorKind::overflow,
                "the sizes of the axes of " + text_of(group) + " multiply to more than 63 bits", "");
@@ -361,7 +359,7 @@ class Solver {
   }
 
   /// The position along the dimension that a term describes, and the dimension's size.
-  std::pair<DimIndex, std::int64_t> index_of(std::uint32_t i) const {
+  std::pair<DimIndex, Size> index_of(std::uint32_t i) const {
     DimIndex dim;
     const Term& term = pattern_.terms[i];
     for (std::uint32_t j = i; j < term.next; ++j) {
@@ -370,10 +368,10 @@ class Solver {
         for (int axis : ellipsis_) dim.terms.push_back({axis, 1});
       }
     }
-    std::int64_t extent = 1;
+    Size extent = 1;
     for (std::size_t t = dim.terms.size(); t-- > 0;) {
       dim.terms[t].coefficient = extent;
-      if (__builtin_mul_overflow(extent, size_of_axis(dim.terms[t].axis), &extent)) {
+      if (multiply_overflows(extent, size_of_axis(dim.terms[t].axis), extent)) {
         raise(ErrorKind::overflow,
               "the size of " + quoted(pattern_.text_of(term.span)) + " exceeds 63 bits",
               {{term.span, ""}});
@@ -381,7 +379,7 @@ class Solver {
     }
     return {std::move(dim), extent};
   }
-  std::int64_t size_of_axis(int axis) const { return *axes_[static_cast<std::size_t>(axis)].size; }
+  Size size_of_axis(int axis) const { return *axes_[static_cast<std::size_t>(axis)].size; }
 
   Solved result() {
     Solved solved;

@@ -60,7 +60,7 @@ Tensor extended(const Tensor& seen, std::int64_t length, const Tensor& added) {
 
 /// Which of `keys` positions each of `queries` may look at, the first of which is at `position`:
 /// (queries, keys).
-Tensor causal_mask(const Tensor& position, std::int64_t queries, std::int64_t keys) {
+Tensor causal_mask(const Tensor& position, Size queries, Size keys) {
   const Device device = position.device();
   const Tensor query = arange(queries, device) + position.view({});
   return arange(keys, device) <= query.view({queries, 1});

@@ -91,9 +91,9 @@ void require_tokens(const Tensor& tokens) {
 
 Tensor Transformer::embed(const Tensor& tokens, std::int64_t before) const {
   require_tokens(tokens);
-  const std::int64_t positions = tokens.shape()[1];
+  const Size positions = tokens.shape()[1];
   if (positions > config_.block_size - before) {
-    throw Error(ErrorKind::shape, "Transformer: " + std::to_string(before + positions) +
+    throw Error(ErrorKind::shape, "Transformer: " + to_string(before + positions) +
                                       " positions, block_size is " +
                                       std::to_string(config_.block_size));
   }

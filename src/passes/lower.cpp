@@ -38,11 +38,10 @@ InputLayout walked(const InputLayout& layout, const Access& access, std::size_t 
 
 }  // namespace
 
-std::int64_t elements_up_to_last(const Shape& shape, const InputLayout& layout) {
+Size elements_up_to_last(const Shape& shape, const InputLayout& layout) {
   if (numel(shape) == 0) return 0;
-  std::int64_t last = layout.offset;
-  for (std::size_t d = 0; d < shape.rank(); ++d)
-    last += shape[d] == 1 ? 0 : (shape[d] - 1) * layout.strides[d];
+  Size last = layout.offset;
+  for (std::size_t d = 0; d < shape.rank(); ++d) last += (shape[d] - 1) * layout.strides[d];
   return last + 1;
 }
 
@@ -58,18 +57,22 @@ LoopNest copy_nest(const Program::Result& from, const Program::Result& to) {
   return nest;
 }
 
-std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
+namespace {
+
+/// The view, where axes are left out of whose size `is_single` says that it is 1.
+template <class F>
+std::optional<InputLayout> view_of(const Op& op, const InputLayout& from, const F& is_single) {
   const InputLayout read = walked(from, op.reads[0], op.axes.size());
   InputLayout view{Shape(op.shape.rank(), 0), read.offset};
   const bool empty = numel(op.shape) == 0;
   for (std::size_t d = 0; d < op.write.size(); ++d) {
     // The terms of one dimension must step evenly, from its innermost axis out.
-    std::int64_t stride = 0;
-    std::int64_t expected = 0;
+    Size stride = 0;
+    Size expected = 0;
     bool first = true;
     for (std::size_t t = op.write[d].terms.size(); t-- > 0;) {
       const auto axis = static_cast<std::size_t>(op.write[d].terms[t].axis);
-      if (op.axes[axis].size == 1) continue;
+      if (is_single(op.axes[axis].size)) continue;
       if (first) {
         stride = read.strides[axis];
         first = false;
@@ -85,9 +88,17 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
   // Where no element depends on a stride, a contiguous one keeps later views possible.
   const Strides compact = contiguous_strides(op.shape);
   for (std::size_t d = 0; d < op.shape.rank(); ++d) {
-    if (empty || op.shape[d] == 1) view.strides[d] = compact[d];
+    if (empty || is_single(op.shape[d])) view.strides[d] = compact[d];
   }
   return view;
+}
+
+}  // namespace
+
+std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
+  // A length is asked whether it is 1 only where that could make a view of what is none.
+  if (auto view = view_of(op, from, is_one)) return view;
+  return view_of(op, from, [](Size size) { return size == 1; });
 }
 
 namespace {

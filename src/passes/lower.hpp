@@ -28,11 +28,11 @@ struct FusedSize {
 /// Where an input's elements lie in its buffer, in elements.
 struct InputLayout {
   Strides strides;
-  std::int64_t offset = 0;
+  Size offset = 0;
 };
 
 /// Of memory, up to the last that a tensor which lies like this has.
-std::int64_t elements_up_to_last(const Shape& shape, const InputLayout& layout);
+Size elements_up_to_last(const Shape& shape, const InputLayout& layout);
 
 /// What copies the elements of one view of a buffer to another, of the same shape.
 LoopNest copy_nest(const Program::Result& from, const Program::Result& to);

@@ -20,11 +20,11 @@ using Words = std::vector<std::int64_t>;
 void add(Words& words, const Access& access) {
   words.push_back(static_cast<std::int64_t>(access.size()));
   for (const DimIndex& dim : access) {
-    words.push_back(dim.offset);
+    words.push_back(dim.offset.word());
     words.push_back(static_cast<std::int64_t>(dim.terms.size()));
     for (const DimIndex::Term& term : dim.terms) {
       words.push_back(term.axis);
-      words.push_back(term.coefficient);
+      words.push_back(term.coefficient.word());
     }
   }
 }
@@ -40,10 +40,10 @@ Words words_of(const Op& op) {
               op.reverse,
               op.again};
   words.push_back(static_cast<std::int64_t>(op.shape.rank()));
-  words.insert(words.end(), op.shape.begin(), op.shape.end());
+  for (Size size : op.shape) words.push_back(size.word());
   words.push_back(static_cast<std::int64_t>(op.inputs.size()));
   words.insert(words.end(), op.inputs.begin(), op.inputs.end());
-  for (const Axis& axis : op.axes) words.push_back(axis.size);
+  for (const Axis& axis : op.axes) words.push_back(axis.size.word());
   for (const Access& read : op.reads) add(words, read);
   add(words, op.write);
   for_each_word(op.expr, [&](std::int64_t word) { words.push_back(word); });

@@ -9,19 +9,40 @@
 #include "graph/dot.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/compiled_program.hpp"
+#include "runtime/recording.hpp"
+#include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
 
 namespace detail {
 
-/// Programs beyond these many are dropped, that first which was used least recently.
-constexpr std::size_t most_programs = 64;
+/// Programs and recordings beyond these many are dropped, that first which was used least recently.
+constexpr std::size_t most_kept = 16;
 
 struct CompiledFunction::State final : engine::Releasable {
+  /// What a call is for: a signature, and lengths that it leaves open.
+  struct Call {
+    std::span<const std::int64_t> signature;
+    SizeValues lengths;
+  };
+  struct Traced {
+    std::vector<std::int64_t> signature;
+    std::shared_ptr<const engine::Recording> recording;
+  };
   struct Entry {
     std::vector<std::int64_t> signature;
+    SizeValues lengths;
     std::shared_ptr<Program> program;
+    bool is_of(const Call& call) const {
+      const auto same = [](const auto& a, const auto& b) {
+        return a.first.word() == b.first.word() && a.second == b.second;
+      };
+      return std::equal(signature.begin(), signature.end(), call.signature.begin(),
+                        call.signature.end()) &&
+             std::equal(lengths.begin(), lengths.end(), call.lengths.begin(), call.lengths.end(),
+                        same);
+    }
   };
 
   ~State() override { unregister(); }
@@ -32,13 +53,11 @@ struct CompiledFunction::State final : engine::Releasable {
     for (const Entry& entry : entries) entry.program->forget_results();
   }
 
-  /// The program of that signature, which becomes the latest; null if there is none.
-  std::shared_ptr<Program> find(std::span<const std::int64_t> signature) {
+  /// The program for that call, which becomes the latest; null if there is none.
+  std::shared_ptr<Program> find(const Call& call) {
     const NoForkLock lock(mutex);
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-      return std::equal(entry.signature.begin(), entry.signature.end(), signature.begin(),
-                        signature.end());
-    });
+    const auto found = std::find_if(entries.begin(), entries.end(),
+                                    [&](const Entry& entry) { return entry.is_of(call); });
     if (found == entries.end()) return nullptr;
     std::rotate(entries.begin(), found, found + 1);
     return make_latest();
@@ -46,15 +65,48 @@ struct CompiledFunction::State final : engine::Releasable {
 
   std::shared_ptr<Program> keep(Entry entry) {
     const NoForkLock lock(mutex);
-    if (entries.size() >= most_programs) entries.pop_back();
+    if (entries.size() >= most_kept) entries.pop_back();
     entries.insert(entries.begin(), std::move(entry));
     return make_latest();
+  }
+
+  /// The recording that holds for that call; null if there is none.
+  std::shared_ptr<const engine::Recording> find_recording(const Call& call) {
+    const NoForkLock lock(mutex);
+    const auto found = std::find_if(recordings.begin(), recordings.end(), [&](const Traced& known) {
+      return std::equal(known.signature.begin(), known.signature.end(), call.signature.begin(),
+                        call.signature.end()) &&
+             known.recording->guards.hold(call.lengths);
+    });
+    if (found == recordings.end()) return nullptr;
+    std::rotate(recordings.begin(), found, found + 1);
+    return recordings.front().recording;
+  }
+
+  void keep(Traced traced) {
+    const NoForkLock lock(mutex);
+    if (recordings.size() >= most_kept) recordings.pop_back();
+    recordings.insert(recordings.begin(), std::move(traced));
+  }
+
+  /// The types of a call's arguments; null where none has one.
+  const engine::ArgumentTypes* types_of(Types texts) {
+    if (std::none_of(texts.begin(), texts.end(), [](const auto& text) { return text.has_value(); }))
+      return nullptr;
+    const NoForkLock lock(mutex);
+    for (const auto& known : types) {
+      if (known->are_of(texts)) return known.get();
+    }
+    types.push_back(std::make_unique<engine::ArgumentTypes>(texts));
+    return types.back().get();
   }
 
   engine::Scratch scratch;
   std::mutex mutex;
   CallerMutex tracing;
-  std::vector<Entry> entries;  // the latest first
+  std::vector<Entry> entries;      // the latest first
+  std::vector<Traced> recordings;  // the latest first
+  std::vector<std::unique_ptr<const engine::ArgumentTypes>> types;
   std::shared_ptr<Program> latest;
 
  private:
@@ -71,18 +123,19 @@ CompiledFunction::~CompiledFunction() = default;
 CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
 CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
 
-std::vector<Tensor> CompiledFunction::run(Arguments arguments, Function function,
+std::vector<Tensor> CompiledFunction::run(Arguments arguments, Types types, Function function,
                                           const void* context) {
   // Inside another trace its calls become part of that.
   if (engine::Trace::active()) return function(context, arguments);
-  return find(arguments, function, context)->run(arguments, state_->scratch);
+  return find(arguments, types, function, context)->run(arguments, state_->scratch);
 }
 
-void CompiledFunction::prepare(Arguments arguments, Function function, const void* context) {
-  if (!engine::Trace::active()) find(arguments, function, context);
+void CompiledFunction::prepare(Arguments arguments, Types types, Function function,
+                               const void* context) {
+  if (!engine::Trace::active()) find(arguments, types, function, context);
 }
 
-std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments arguments,
+std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments arguments, Types texts,
                                                                   Function function,
                                                                   const void* context) {
   for (const Tensor& argument : arguments) {
@@ -95,16 +148,30 @@ std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments argu
   engine::PlanKey key;
   key.add(grad_is_enabled());
   key.add(static_cast<std::int64_t>(autocast_dtype().value_or(DType::f32)));
-  for (const Tensor& argument : arguments) key.add(argument);
-  if (auto program = state_->find(key.words())) return program;
+  const engine::ArgumentTypes* const types = state_->types_of(texts);
+  State::Call call;
+  if (types) {
+    call.lengths = types->open_sizes(arguments);
+    types->add_to(key, arguments);
+  } else {
+    for (const Tensor& argument : arguments) key.add(argument);
+  }
+  call.signature = key.words();
+  if (auto program = state_->find(call)) return program;
   // The thread's key is used again while the function is traced.
   std::vector<std::int64_t> signature(key.words().begin(), key.words().end());
+  call.signature = signature;
   // One trace at a time: what the function captured may change while it is traced.
   const std::lock_guard lock(state_->tracing);
-  if (auto program = state_->find(signature)) return program;
-  auto made = std::make_shared<Program>(arguments, function, context);
+  if (auto program = state_->find(call)) return program;
+  auto recording = types ? state_->find_recording(call) : nullptr;
+  if (!recording) {
+    recording = std::make_shared<const engine::Recording>(arguments, types, function, context);
+    if (types) state_->keep({signature, recording});
+  }
+  auto made = std::make_shared<Program>(*recording, arguments, call.lengths);
   made->load();
-  return state_->keep({std::move(signature), std::move(made)});
+  return state_->keep({std::move(signature), std::move(call.lengths), std::move(made)});
 }
 
 const CompiledFunction::Program& CompiledFunction::latest() const {
@@ -124,13 +191,28 @@ std::string CompiledFunction::svg() const { return latest().svg(); }
 
 }  // namespace detail
 
+Size size_of(const Tensor& x, std::string_view axis) {
+  const engine::Trace* const trace = engine::Trace::active();
+  const std::optional<Size> size = trace ? trace->size_named(axis) : std::nullopt;
+  const auto is_it = [&](Size of_x) { return size && of_x.word() == size->word(); };
+  if (std::any_of(x.shape().begin(), x.shape().end(), is_it)) return *size;
+  const std::string name(axis);
+  throw Error(ErrorKind::axis_argument,
+              "size_of: the tensor of shape " + x.shape().to_string() + " has no axis '" + name +
+                  (trace ? "' of the types of the compiled function's arguments"
+                         : "': names are those of the types of a compiled function's arguments") +
+                  "\n  help: parse_shape(x, \"... " + name + "\")[\"" + name +
+                  "\"] names the axes of x by a pattern");
+}
+
 Program engine::lowered(const std::function<std::vector<Tensor>(std::span<const Tensor>)>& function,
                         std::span<const Tensor> arguments, Device device) {
   const auto call = [](const void* context, std::span<const Tensor> x) {
     return (*static_cast<const std::function<std::vector<Tensor>(std::span<const Tensor>)>*>(
         context))(x);
   };
-  return detail::CompiledFunction::Program(arguments, call, &function, device).nests();
+  const Recording recording(arguments, nullptr, call, &function);
+  return detail::CompiledFunction::Program(recording, arguments, {}, device).nests();
 }
 
 }  // namespace ein

@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
+#include "graph/at_sizes.hpp"
 #include "graph/verified.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
@@ -42,37 +43,35 @@ std::vector<AssignedInput> assigned_inputs(const Graph& graph,
 
 namespace detail {
 
-CompiledFunction::Program::Program(Arguments arguments, Function function, const void* context,
-                                   std::optional<Device> target)
-    : arguments_(arguments.size()) {
-  engine::Trace trace;
-  std::vector<Tensor> traced;
-  for (const Tensor& argument : arguments) traced.push_back(trace.argument(argument));
-  const std::vector<Tensor> results = function(context, traced);
-  graph_ = trace.finish(results);
-  state_ = trace.captured();
-  streams_ = trace.streams();
-
+CompiledFunction::Program::Program(const engine::Recording& recording, Arguments arguments,
+                                   const SizeValues& lengths, std::optional<Device> target)
+    : graph_(at_sizes(recording.graph, lengths)),
+      state_(recording.state),
+      arguments_(arguments.size()),
+      streams_(recording.streams),
+      device_(recording.device) {
   std::vector<const Tensor*> inputs;
   for (const Tensor& x : arguments) inputs.push_back(&x);
   for (const Tensor& x : state_) inputs.push_back(&x);
-  device_ = !inputs.empty()   ? engine::common_device("compile", inputs)
-            : results.empty() ? cpu
-                              : results.front().device();
   const std::vector<InputLayout> layouts = layouts_of(inputs);
   const std::vector<int> shared = shared_memory();
+  std::vector<ResultPlace> places = recording.result_places;
+  for (ResultPlace& place : places) {
+    place.layout.strides = at_sizes(place.layout.strides, lengths);
+    place.layout.offset = evaluate(place.layout.offset, lengths);
+  }
 
-  verify(graph_);
+  verified(graph_);
   graph_ = verified(simplify(graph_));
   graph_ = verified(order_contractions(graph_));
   assigned_ = assigned_inputs(graph_, layouts);
   program_ = lower(with_assigned_values(graph_), layouts);
-  place_results(program_, trace.result_places());
-  assign_inputs(program_, assigned_, trace.result_places(), shared);
+  place_results(program_, places);
+  assign_inputs(program_, assigned_, places, shared);
   engine::backend_of(target.value_or(device_)).group(program_, shared);
   const ProgramMemory memory = plan_memory(program_);
   cost_ = ein::cost(program_);
-  roles_ = roles_of_inputs(trace);
+  roles_ = roles_of_inputs(recording);
   bill_ = step_bill(program_);
 
   note_memory(arguments, memory);
@@ -92,15 +91,15 @@ std::vector<int> CompiledFunction::Program::shared_memory() const {
 }
 
 std::vector<InputRole> CompiledFunction::Program::roles_of_inputs(
-    const engine::Trace& trace) const {
+    const engine::Recording& recording) const {
   std::vector<InputRole> roles(arguments_, InputRole::argument);
   for (std::size_t i = 0; i < state_.size(); ++i) {
     const bool is_assigned = std::any_of(
         assigned_.begin(), assigned_.end(),
         [&](const AssignedInput& a) { return a.input == static_cast<int>(arguments_ + i); });
-    roles.push_back(trace.is_parameter(i) ? InputRole::parameter
-                    : is_assigned         ? InputRole::optimizer_state
-                                          : InputRole::constant);
+    roles.push_back(recording.is_parameter[i] ? InputRole::parameter
+                    : is_assigned             ? InputRole::optimizer_state
+                                              : InputRole::constant);
   }
   return roles;
 }

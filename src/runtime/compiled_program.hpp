@@ -16,16 +16,16 @@
 #include "nest/nest.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/place_results.hpp"
+#include "runtime/recording.hpp"
 #include "runtime/scratch.hpp"
-#include "runtime/trace.hpp"
 
 namespace ein::detail {
 
 class CompiledFunction::Program {
  public:
-  /// Traces and lowers; load() makes it ready to run. Groups are those of `target`, or of the
-  /// tensors' device.
-  Program(Arguments arguments, Function function, const void* context,
+  /// Of a recording, for arguments of these lengths; load() makes it ready to run. Groups are those
+  /// of `target`, or of the tensors' device.
+  Program(const engine::Recording& recording, Arguments arguments, const SizeValues& lengths,
           std::optional<Device> target = {});
 
   /// Makes the kernels.
@@ -51,7 +51,7 @@ class CompiledFunction::Program {
 
   /// For each input the first that shares its memory, among tensors from outside.
   std::vector<int> shared_memory() const;
-  std::vector<InputRole> roles_of_inputs(const engine::Trace& trace) const;
+  std::vector<InputRole> roles_of_inputs(const engine::Recording& recording) const;
   /// What runs, bill and memory() want to know.
   void note_memory(Arguments arguments, const ProgramMemory& memory);
   /// No argument may share memory with what is assigned to.

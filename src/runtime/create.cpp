@@ -16,6 +16,7 @@ namespace {
 Ex constant(Scalar value) {
   if (value.is_large_integer())
     return Ex::unsigned_integer(static_cast<std::uint64_t>(value.integer()));
+  if (const auto formula = value.formula()) return Ex::size(*formula);
   return value.is_integer() ? Ex::integer(value.integer()) : Ex(value.real());
 }
 
@@ -69,9 +70,20 @@ std::uint64_t count_steps(std::int64_t start, std::int64_t end, std::int64_t ste
 
 }  // namespace
 
+namespace {
+Size length_of(Scalar value) {
+  if (const auto formula = value.formula()) return *formula;
+  if (!value.is_integer())
+    throw Error(ErrorKind::value,
+                "arange: a range of lengths begins or ends at " + std::to_string(value.real()));
+  return value.integer();
+}
+}  // namespace
+
 Tensor arange(Scalar start, Scalar end, Scalar step, Device device) {
   const auto complain = [&](const std::string& why) {
     const auto show = [](Scalar x) {
+      if (const auto formula = x.formula()) return to_string(*formula);
       return x.is_integer() ? std::to_string(x.integer()) : std::to_string(x.real());
     };
     throw Error(ErrorKind::value,
@@ -80,6 +92,15 @@ Tensor arange(Scalar start, Scalar end, Scalar step, Device device) {
   if (step.real() == 0 || !std::isfinite(start.real()) || !std::isfinite(end.real()) ||
       !std::isfinite(step.real())) {
     complain(": the step must not be 0, and all three must be finite");
+  }
+  if (start.formula() || end.formula()) {
+    const Size from = length_of(start), to = length_of(end);
+    if (!step.is_integer() || step.formula()) complain(": sizes go by whole steps");
+    const Size count = step.integer() > 0 ? (to - from + step.integer() - 1) / step.integer()
+                                          : (from - to - step.integer() - 1) / -step.integer();
+    if (count < 0) complain(": a range of lengths ends before it begins");
+    return engine::fill_new(constant(start) + Ex::index(0) * constant(step), {count}, DType::i64,
+                            DType::i64, device);
   }
   const Ex values = constant(start) + Ex::index(0) * constant(step);
   if (start.is_integer() && end.is_integer() && step.is_integer()) {
@@ -97,7 +118,7 @@ Tensor arange(Scalar end, Device device) {
   return end.is_integer() ? arange(0, end, 1, device) : arange(0.0, end, 1.0, device);
 }
 
-Tensor eye(std::int64_t n, DType dtype, Device device) {
+Tensor eye(Size n, DType dtype, Device device) {
   checked_numel({n, n}, static_cast<std::int64_t>(size_of(dtype)));
   const Tensor one = engine::broadcast(ones({}, dtype, device), {n, n});
   const Tensor* operand = &one;

@@ -30,6 +30,7 @@ class Arguments {
       has_number_ = true;
       if (number.is_large_integer())
         return Ex::unsigned_integer(static_cast<std::uint64_t>(number.integer()));
+      if (const auto formula = number.formula()) return Ex::size(*formula);
       return number.is_integer() ? Ex::integer(number.integer()) : Ex(number.real());
     }
     dtype_ = tensors_ == 0 ? operand.tensor()->dtype() : promote(dtype_, operand.tensor()->dtype());
@@ -74,6 +75,7 @@ Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula,
 }
 
 std::string show(Scalar number) {
+  if (const auto formula = number.formula()) return to_string(*formula);
   if (number.is_integer()) return std::to_string(number.integer());
   if (number.is_large_integer())
     return std::to_string(static_cast<std::uint64_t>(number.integer()));
@@ -226,7 +228,7 @@ Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
 namespace {
 
 /// x where `compare(column - row, diagonal)` holds.
-Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar otherwise,
+Tensor triangle(const char* what, const Tensor& x, Size diagonal, Scalar otherwise,
                 ScalarOp compare) {
   if (x.rank() < 2) {
     throw Error(ErrorKind::rank,
@@ -241,7 +243,7 @@ Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar
   }
   const auto row = static_cast<int>(x.rank()) - 2;
   const Ex distance = Ex::index(row + 1) - Ex::index(row);
-  const Ex kept = Ex::apply(compare, distance, Ex::integer(diagonal));
+  const Ex kept = Ex::apply(compare, distance, Ex::size(diagonal));
   const Ex rest =
       otherwise.is_integer() || is_large ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
   const Ex value = where(kept, Ex::input(0), rest);
@@ -256,10 +258,10 @@ Tensor triangle(const char* what, const Tensor& x, std::int64_t diagonal, Scalar
 
 }  // namespace
 
-Tensor triu(const Tensor& x, std::int64_t diagonal, Scalar otherwise) {
+Tensor triu(const Tensor& x, Size diagonal, Scalar otherwise) {
   return triangle("triu", x, diagonal, otherwise, ScalarOp::ge);
 }
-Tensor tril(const Tensor& x, std::int64_t diagonal, Scalar otherwise) {
+Tensor tril(const Tensor& x, Size diagonal, Scalar otherwise) {
   return triangle("tril", x, diagonal, otherwise, ScalarOp::le);
 }
 
@@ -272,17 +274,16 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                 "matmul: operands have different dtypes: " + std::string(name(a.dtype())) +
                     " and " + std::string(name(b.dtype())) + "\n  help: cast one with .to(dtype)");
   }
-  const std::int64_t inner = b.shape()[b.rank() == 1 ? 0 : b.rank() - 2];
+  const Size inner = b.shape()[b.rank() == 1 ? 0 : b.rank() - 2];
   if (a.shape().back() != inner) {
-    throw Error(ErrorKind::size, "matmul: " + std::to_string(a.shape().back()) + " columns meet " +
-                                     std::to_string(inner) + " rows in " + shapes);
+    throw Error(ErrorKind::size, "matmul: " + to_string(a.shape().back()) + " columns meet " +
+                                     to_string(inner) + " rows in " + shapes);
   }
   for (std::size_t d = 3; d <= std::min(a.rank(), b.rank()); ++d) {
-    const std::int64_t m = a.shape()[a.rank() - d], n = b.shape()[b.rank() - d];
+    const Size m = a.shape()[a.rank() - d], n = b.shape()[b.rank() - d];
     if (m == n || m == 1 || n == 1) continue;
     throw Error(ErrorKind::size, "matmul: the axes before the matrices do not broadcast, " +
-                                     std::to_string(m) + " meets " + std::to_string(n) + " in " +
-                                     shapes);
+                                     to_string(m) + " meets " + to_string(n) + " in " + shapes);
   }
   if (a.rank() == 1 && b.rank() == 1) return einsum(a, b, "k, k ->");
   if (a.rank() == 1) return einsum(a, b, "k, ... k j -> ... j");

@@ -25,14 +25,16 @@ Shape broadcast_shape(std::string_view what, Operands operands) {
   for (const Tensor* operand : operands) {
     while (shape.rank() < operand->rank()) {
       Shape longer{1};
-      for (std::int64_t size : shape) longer.push_back(size);
+      for (Size size : shape) longer.push_back(size);
       shape = longer;
     }
     const std::size_t shift = shape.rank() - operand->rank();
     for (std::size_t d = 0; d < operand->rank(); ++d) {
-      const std::int64_t size = operand->shape()[d];
-      std::int64_t& common = shape[shift + d];
-      if (size != 1 && common != 1 && size != common) {
+      const Size size = operand->shape()[d];
+      Size& common = shape[shift + d];
+      if (is_one(common)) common = size;
+      if (is_one(size) || size == common) continue;
+      if (size != 1 && common != 1) {
         std::string shapes;
         for (std::size_t k = 0; k < operands.size(); ++k) {
           shapes += (k == 0                     ? ""
@@ -41,8 +43,8 @@ Shape broadcast_shape(std::string_view what, Operands operands) {
                     operands[k]->shape().to_string();
         }
         throw Error(ErrorKind::size,
-                    std::string(what) + ": shapes " + shapes + " do not broadcast: " +
-                        std::to_string(common) + " meets " + std::to_string(size) +
+                    std::string(what) + ": shapes " + shapes +
+                        " do not broadcast: " + to_string(common) + " meets " + to_string(size) +
                         "\n  help: sizes must be equal or 1, aligned at the right");
       }
       if (common == 1) common = size;
@@ -84,7 +86,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
 
 Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to,
                 Device device) {
-  const std::int64_t elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
+  const Size elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
   Graph graph;
   Op op = plain_op(OpKind::map, to, {elements});
   op.expr = formula;

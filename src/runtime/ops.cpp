@@ -100,7 +100,7 @@ NamedSizes parse_shape(const Tensor& x,
   return NamedSizes(solve_shape(CallPattern(Operation::parse_shape, pattern).pattern, x.shape()));
 }
 
-std::int64_t NamedSizes::operator[](std::string_view name) const {
+Size NamedSizes::operator[](std::string_view name) const {
   for (const auto& [axis, size] : sizes_) {
     if (axis == name) return size;
   }

@@ -167,20 +167,24 @@ void PlanKey::add(std::string_view text) {
   std::memcpy(words_.data() + at, text.data(), text.size());
 }
 
-void PlanKey::add(const Tensor& operand) {
+void PlanKey::add_kind(const Tensor& operand) {
   const Device device = operand.device();
   add(static_cast<std::int64_t>(device.kind()) << 56 |
       static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
       static_cast<std::int64_t>(operand.dtype()) << 32 |
       static_cast<std::int64_t>(backend_of(device).settings()) << 24 |
       elements_before(operand) << 16 | static_cast<std::int64_t>(operand.rank() & 0xFFFF));
-  for (std::int64_t size : operand.shape()) add(size);
-  for (std::int64_t stride : operand.strides()) add(stride);
+}
+
+void PlanKey::add(const Tensor& operand) {
+  add_kind(operand);
+  for (Size size : operand.shape()) add(size.word());
+  for (Size stride : operand.strides()) add(stride.word());
 }
 
 void PlanKey::add(const Shape& shape) {
   add(static_cast<std::int64_t>(shape.rank()));
-  for (std::int64_t size : shape) add(size);
+  for (Size size : shape) add(size.word());
 }
 
 void PlanKey::add(const detail::PatternArgument& pattern, std::span<const AxisSize> sizes) {
@@ -188,7 +192,7 @@ void PlanKey::add(const detail::PatternArgument& pattern, std::span<const AxisSi
   add(static_cast<std::int64_t>(sizes.size()));
   for (const AxisSize& size : sizes) {
     add(size.name);
-    add(size.size);
+    add(size.size.word());
   }
 }
 

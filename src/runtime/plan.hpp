@@ -17,6 +17,7 @@
 #include "backend/backend.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein::engine {
 
@@ -86,7 +87,9 @@ class PlanKey {
   PlanKey();
   void add(std::int64_t word) { words_.push_back(word); }
   void add(std::string_view text);
-  /// The dtype, shape, strides and device; and what its plans depend on, settings and alignment.
+  /// The dtype, rank and device; and what its plans depend on, settings and alignment.
+  void add_kind(const Tensor& operand);
+  /// That, its shape and strides.
   void add(const Tensor& operand);
   void add(Operands operands) {
     for (const Tensor* operand : operands) add(*operand);
@@ -121,6 +124,8 @@ void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan);
 template <class Call, class Build>
 std::shared_ptr<const Plan> plan_for(const PlanKey& key, Operands operands, Call&& call,
                                      Build&& build, const OrderOptions& options = {}) {
+  // What depends on lengths is built anew by each trace, which is to know what was compared.
+  if (SizeScope::active()) return std::make_shared<const Plan>(call(), build(), operands, options);
   if (auto plan = find_plan(key)) return plan;
   // build() and the passes may call operations, which use the thread's key.
   const std::vector<std::int64_t> words(key.words().begin(), key.words().end());

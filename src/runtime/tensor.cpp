@@ -20,10 +20,10 @@ namespace {
 /// Whether two elements of `x` share memory.
 bool overlaps_itself(const Tensor& x) {
   struct Dim {
-    std::int64_t stride, size;
+    Size stride, size;
   };
   std::vector<Dim> dims;
-  std::int64_t last = 0;
+  Size last = 0;
   for (std::size_t d = 0; d < x.rank(); ++d) {
     if (x.shape()[d] == 0) return false;
     if (x.shape()[d] == 1) continue;
@@ -34,7 +34,7 @@ bool overlaps_itself(const Tensor& x) {
   // Each dimension that steps over all the smaller ones together keeps them apart.
   std::sort(dims.begin(), dims.end(),
             [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
-  std::int64_t reach = 0;
+  Size reach = 0;
   const bool nested = std::all_of(dims.begin(), dims.end(), [&](const Dim& dim) {
     const bool steps_over = dim.stride > reach;
     reach += dim.stride * (dim.size - 1);
@@ -168,7 +168,7 @@ template <class T>
 T Tensor::item() const {
   if (numel() != 1) {
     throw Error(ErrorKind::shape, "item: the tensor of shape " + shape().to_string() + " has " +
-                                      std::to_string(numel()) + " elements, one is wanted");
+                                      to_string(numel()) + " elements, one is wanted");
   }
   return to_vector<T>().front();
 }
@@ -177,7 +177,7 @@ template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
   if (checked_numel(shape, sizeof(T)) != static_cast<std::int64_t>(values.size())) {
     throw Error(ErrorKind::shape, "from_vector: shape " + shape.to_string() + " wants " +
-                                      std::to_string(numel(shape)) + " values, got " +
+                                      to_string(numel(shape)) + " values, got " +
                                       std::to_string(values.size()));
   }
   const Tensor x = empty(shape, dtype_of<T>);

@@ -88,11 +88,17 @@ Tensor Trace::traced(ValueId id, Device device) const {
       {number_, id, device}}));
 }
 
-Tensor Trace::argument(const Tensor& like) {
-  const ValueId id =
-      append(graph_, {.kind = OpKind::input, .dtype = like.dtype(), .shape = like.shape()});
-  views_[id] = {id, {like.strides(), elements_before(like)}, -1, id};
+Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& strides) {
+  const ValueId id = append(graph_, {.kind = OpKind::input, .dtype = like.dtype(), .shape = shape});
+  views_[id] = {id, {strides, elements_before(like)}, -1, id};
   return traced(id, like.device());
+}
+
+std::optional<Size> Trace::size_named(std::string_view name) const {
+  for (const auto& [known, size] : names_) {
+    if (known == name) return size;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::size_t> Trace::captured_at(ValueId owner) const {
@@ -217,34 +223,37 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
 namespace {
 
 /// The number that a map adds to its one input, where it does no more than that.
-std::optional<std::int64_t> added_number(const Op& op) {
+std::optional<Size> added_number(const Op& op) {
   const std::vector<ScalarStep>& steps = op.expr.steps;
-  if (op.expr.is_input()) return 0;
+  if (op.expr.is_input()) return Size(0);
   if (!is_integral(op.compute) || steps.size() != 3) return std::nullopt;
   const ScalarStep& sum = steps[2];
   if (sum.op != ScalarOp::add && sum.op != ScalarOp::sub) return std::nullopt;
   const ScalarStep &left = steps[static_cast<std::size_t>(sum.args[0])],
                    &right = steps[static_cast<std::size_t>(sum.args[1])];
   const bool adds = sum.op == ScalarOp::add;
-  if (left.op == ScalarOp::input && right.op == ScalarOp::constant)
-    return adds ? right.integer : -right.integer;
-  if (adds && left.op == ScalarOp::constant && right.op == ScalarOp::input) return left.integer;
+  const auto number = [](const ScalarStep& step) -> std::optional<Size> {
+    if (step.op == ScalarOp::constant) return Size(step.integer);
+    return step.op == ScalarOp::size ? std::optional(step.size) : std::nullopt;
+  };
+  if (const auto n = number(right); n && left.op == ScalarOp::input) return adds ? *n : -*n;
+  if (const auto n = number(left); n && adds && right.op == ScalarOp::input) return n;
   return std::nullopt;
 }
 
 }  // namespace
 
-std::pair<ValueId, std::int64_t> Trace::as_sum(ValueId id) const {
+std::pair<ValueId, Size> Trace::as_sum(ValueId id) const {
   const auto is_position = [](const Op& op) {
     return (op.dtype == DType::i64 || op.dtype == DType::i32) && numel(op.shape) == 1;
   };
-  std::int64_t number = 0;
+  Size number = 0;
   for (;;) {
     const Op& op = graph_.op(id);
     if (op.inputs.size() != 1 || (op.kind != OpKind::reindex && op.kind != OpKind::map)) break;
     const Op& from = graph_.op(op.inputs[0]);
     if (!is_position(op) || !is_position(from) || size_of(op.dtype) < size_of(from.dtype)) break;
-    const auto added = op.kind == OpKind::map ? added_number(op) : 0;
+    const auto added = op.kind == OpKind::map ? added_number(op) : Size(0);
     if (!added) break;
     number += *added;
     id = op.inputs[0];
@@ -252,7 +261,7 @@ std::pair<ValueId, std::int64_t> Trace::as_sum(ValueId id) const {
   return {id, number};
 }
 
-std::optional<std::int64_t> Trace::difference(const Tensor& to, const Tensor& from) {
+std::optional<Size> Trace::difference(const Tensor& to, const Tensor& from) {
   const auto [a, b] = std::pair(as_sum(value_of(to)), as_sum(value_of(from)));
   return a.first == b.first ? std::optional(a.second - b.second) : std::nullopt;
 }

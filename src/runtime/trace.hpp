@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,12 +27,16 @@ class Trace {
   /// The innermost trace of this thread, or null.
   static Trace* active();
 
-  /// A traced tensor that stands for an argument.
-  Tensor argument(const Tensor& like);
+  /// A traced tensor that stands for an argument, whose shape and strides may be formulas.
+  Tensor argument(const Tensor& like, const Shape& shape, const Strides& strides);
+  /// What the types of the arguments call sizes.
+  void name_sizes(std::vector<std::pair<std::string, Size>> names) { names_ = std::move(names); }
+  /// The size of this name; none if no type has it.
+  std::optional<Size> size_named(std::string_view name) const;
   /// Appends the operations of a call, whose results lie on `device`.
   std::vector<Tensor> splice(const Graph& call, Operands operands, Device device);
   /// `to` - `from`, if the graph says that `to` is `from` plus a number; both are integers.
-  std::optional<std::int64_t> difference(const Tensor& to, const Tensor& from);
+  std::optional<Size> difference(const Tensor& to, const Tensor& from);
   /// Whether x is a part or another view of a tensor from outside.
   bool is_view_of_state(const Tensor& x) const;
   bool is_read_only(const Tensor& view_of_state) const;
@@ -70,7 +76,7 @@ class Trace {
   void write(const Tensor& part, const Tensor& value);
   ValueId value_of(const Tensor& x);
   /// A value as another one plus a number.
-  std::pair<ValueId, std::int64_t> as_sum(ValueId id) const;
+  std::pair<ValueId, Size> as_sum(ValueId id) const;
   /// What a view of memory that was written to since holds now.
   ValueId renewed(ValueId view);
   /// x as a view: of itself where it has storage of its own.
@@ -96,6 +102,7 @@ class Trace {
   int agains_ = 0;
   Phase phase_ = Phase::forward;  // of what is recorded
   int again_ = 0;
+  std::vector<std::pair<std::string, Size>> names_;  // of sizes
 };
 
 /// While it lives, what this thread's trace, if there is one, records belongs to `phase`.

@@ -81,10 +81,10 @@ void require_position(const Tensor& x) {
 
 }  // namespace
 
-TensorSlice slice_of(const Tensor& first, std::int64_t count) {
+TensorSlice slice_of(const Tensor& first, Size count) {
   require_position(first);
   if (count < 0)
-    throw Error(ErrorKind::value, "slice_of: a slice of " + std::to_string(count) + " positions");
+    throw Error(ErrorKind::value, "slice_of: a slice of " + to_string(count) + " positions");
   return {first, count};
 }
 
@@ -92,8 +92,9 @@ TensorSlice slice(const Tensor& first, const Tensor& end) {
   require_position(first);
   require_position(end);
   engine::Trace* const trace = engine::Trace::active();
-  const auto count = trace ? trace->difference(end, first)
-                           : std::optional(end.item<std::int64_t>() - first.item<std::int64_t>());
+  const auto count =
+      trace ? trace->difference(end, first)
+            : std::optional<Size>(end.item<std::int64_t>() - first.item<std::int64_t>());
   if (!count) {
     throw Error(
         ErrorKind::value,
@@ -101,7 +102,7 @@ TensorSlice slice(const Tensor& first, const Tensor& end) {
         "traces, and its end is not its first position plus a number\n"
         "  help: slice(first, first + 3), or slice_of(first, 3)");
   }
-  return slice_of(first, std::max<std::int64_t>(0, *count));
+  return slice_of(first, std::max<Size>(0, *count));
 }
 
 Index::Index(const TensorSlice& range)
@@ -138,11 +139,11 @@ Tensor Tensor::transpose() const {
 
 namespace {
 
-void require_inside(const TensorSlice& range, std::int64_t size) {
+void require_inside(const TensorSlice& range, Size size) {
   require_position(range.first);
   if (range.count >= 0 && range.count <= size) return;
-  throw Error(ErrorKind::value, "at: a slice of " + std::to_string(range.count) +
-                                    " positions of an axis of size " + std::to_string(size));
+  throw Error(ErrorKind::value, "at: a slice of " + to_string(range.count) +
+                                    " positions of an axis of size " + to_string(size));
 }
 
 std::int64_t checked_first(const TensorSlice& range, std::int64_t size) {
@@ -162,14 +163,14 @@ Tensor Tensor::at(std::span<const Index> indices) const {
   Shape shape;
   Strides strides;
   Access read;
-  std::int64_t offset = this->offset();
+  Size offset = this->offset();
   // While a function is traced, the position of a slice may be a value of it. One such slice makes
   // a view, and the others one of that.
   const TensorSlice* moved = nullptr;
   std::size_t moved_dim = 0;
   std::vector<Index> later;
   for (std::size_t d = 0; d < rank(); ++d) {
-    const std::int64_t size = this->shape()[d], stride = this->strides()[d];
+    const Size size = this->shape()[d], stride = this->strides()[d];
     Index index = d < indices.size() ? indices[d] : Index(all);
     if (const TensorSlice* range = index.tensor_range()) {
       require_inside(*range, size);
@@ -187,11 +188,10 @@ Tensor Tensor::at(std::span<const Index> indices) const {
       }
     }
     if (index.is_position()) {
-      const std::int64_t position =
-          index.position() < 0 ? index.position() + size : index.position();
+      const Size position = index.position() < 0 ? index.position() + size : index.position();
       if (position < 0 || position >= size) {
-        throw Error(ErrorKind::shape, "at: position " + std::to_string(index.position()) +
-                                          " is outside an axis of size " + std::to_string(size) +
+        throw Error(ErrorKind::shape, "at: position " + to_string(index.position()) +
+                                          " is outside an axis of size " + to_string(size) +
                                           " of shape " + this->shape().to_string());
       }
       offset += position * stride;
@@ -203,24 +203,25 @@ Tensor Tensor::at(std::span<const Index> indices) const {
       throw Error(ErrorKind::value, "at: the step of a slice is " + std::to_string(range.step) +
                                         ", at least 1 is wanted");
     }
-    const auto bound = [&](std::int64_t b) {
-      return b < 0 ? std::max<std::int64_t>(0, b + size) : std::min(b, size);
+    const auto bound = [&](Size b) {
+      return b < 0 ? std::max<Size>(0, b + size) : std::min(b, size);
     };
-    const std::int64_t begin = bound(range.begin), end = bound(range.end);
-    const std::int64_t count = end > begin ? (end - begin - 1) / range.step + 1 : 0;
-    if (count > 0) offset += begin * stride;
+    const Size begin = bound(range.begin), end = bound(range.end);
+    const Size count = end > begin ? (end - begin - 1) / range.step + 1 : Size(0);
+    if (begin.word() != 0 && count > 0) offset += begin * stride;
     read.push_back(
-        {count > 0 ? begin : 0, {{static_cast<int>(shape.rank()), count > 1 ? range.step : 1}}});
+        {begin.word() == 0 || count > 0 ? begin : Size(0),
+         {{static_cast<int>(shape.rank()), range.step == 1 || count > 1 ? range.step : 1}}});
     shape.push_back(count);
-    strides.push_back(count > 1 ? stride * range.step : stride);
+    strides.push_back(range.step == 1 || count <= 1 ? stride : stride * range.step);
   }
   if (wants_graph(*this)) {
     engine::PlanKey key;
     add(key, moved ? engine::KeyKind::slice_at : engine::KeyKind::slice);
     if (moved) key.add(static_cast<std::int64_t>(moved_dim));
     for (std::size_t d = 0; d < rank(); ++d) {
-      key.add(read[d].offset);
-      key.add(read[d].terms.empty() ? 0 : read[d].terms[0].coefficient);
+      key.add(read[d].offset.word());
+      key.add(read[d].terms.empty() ? 0 : read[d].terms[0].coefficient.word());
     }
     key.add(shape);
     const auto view = [&](Graph& graph) {
@@ -254,11 +255,11 @@ bool find_view_strides(const Tensor& x, const Shape& shape, Strides& strides) {
   while (d > 0 || n > 0) {
     while (d > 0 && x.shape()[d - 1] == 1) --d;
     if (d == 0) break;
-    std::int64_t stride = x.strides()[d - 1];
-    std::int64_t old_size = x.shape()[--d];
+    Size stride = x.strides()[d - 1];
+    Size old_size = x.shape()[--d];
     while (d > 0 && (x.shape()[d - 1] == 1 || x.strides()[d - 1] == stride * old_size))
       old_size *= x.shape()[--d];
-    std::int64_t new_size = 1;
+    Size new_size = 1;
     while (new_size < old_size) {
       if (n == 0) return false;
       --n;
@@ -271,13 +272,12 @@ bool find_view_strides(const Tensor& x, const Shape& shape, Strides& strides) {
 }
 
 void require_same_numel(const char* what, const Tensor& x, const Shape& shape) {
-  const std::int64_t wanted = checked_numel(shape, static_cast<std::int64_t>(x.element_size()));
+  const Size wanted = checked_numel(shape, static_cast<std::int64_t>(x.element_size()));
   if (wanted == x.numel()) return;
   throw Error(ErrorKind::shape, std::string(what) + ": shape " + shape.to_string() + " has " +
-                                    std::to_string(wanted) +
-                                    (wanted == 1 ? " element" : " elements") +
+                                    to_string(wanted) + (wanted == 1 ? " element" : " elements") +
                                     ", the tensor of shape " + x.shape().to_string() + " has " +
-                                    std::to_string(x.numel()));
+                                    to_string(x.numel()));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct TakenInFork {
   void (*give)() = nullptr;
   bool is_taken = false;  // by the fork under way
 };
-std::array<TakenInFork, 4> static_locks;
+std::array<TakenInFork, static_cast<std::size_t>(StaticLock::count)> static_locks;
 
 void before_fork() {
   // One fork at a time.

@@ -59,7 +59,7 @@ std::invoke_result_t<Make>& made_once(const Make& make) {
 
 /// Locks of static objects, under which nothing waits and no NoFork is taken, so that fork() takes
 /// them itself. In the order in which it does: a thread that holds one takes only later ones.
-enum class StaticLock { plan_cache, random_state, machine_code, host_memory };
+enum class StaticLock { plan_cache, random_state, sizes, machine_code, host_memory, count };
 /// `take` and `give` lock and unlock it.
 void hold_in_fork(StaticLock which, void (*take)(), void (*give)());
 

@@ -14,13 +14,13 @@ constexpr std::size_t max_rank = 1024;
 
 }  // namespace
 
-std::int64_t checked_numel(const Shape& shape, std::int64_t element_size) {
-  std::int64_t bytes = element_size;
-  for (std::int64_t size : shape) {
+Size checked_numel(const Shape& shape, std::int64_t element_size) {
+  Size bytes = element_size;
+  for (Size size : shape) {
     if (size < 0)
       throw Error(ErrorKind::shape, "shape " + shape.to_string() + " has a negative size");
     // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
-    if (__builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
+    if (size.is_number() && multiply_overflows(bytes, size == 0 ? Size(1) : size, bytes)) {
       throw Error(ErrorKind::overflow,
                   "shape " + shape.to_string() + " needs more than 2^63 - 1 bytes");
     }
@@ -30,10 +30,11 @@ std::int64_t checked_numel(const Shape& shape, std::int64_t element_size) {
 
 Strides contiguous_strides(const Shape& shape) {
   Strides strides(shape.rank(), 1);
-  std::int64_t stride = 1;
+  Size stride = 1;
   for (std::size_t d = shape.rank(); d-- > 0;) {
     strides[d] = stride;
-    stride *= shape[d] == 0 ? 1 : shape[d];
+    // Formulas are not asked whether they are 0: an empty tensor has no elements to find.
+    if (!shape[d].is_number() || shape[d] != 0) stride *= shape[d];
   }
   return strides;
 }
@@ -60,7 +61,7 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
                                       " wants memory that is aligned to " + std::to_string(bytes) +
                                       " bytes; copy it first");
   }
-  const std::int64_t n = checked_numel(shape, bytes);
+  const Size n = checked_numel(shape, bytes);
   const auto complain = [&] {
     throw Error(ErrorKind::shape, "a tensor of shape " + shape.to_string() + ", strides " +
                                       strides.to_string() + " and offset " +
@@ -72,7 +73,7 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     std::int64_t extent = 0;
     if (strides[d] < 0) complain();
-    if (shape[d] > 1 && (__builtin_mul_overflow(strides[d], shape[d] - 1, &extent) ||
+    if (shape[d] > 1 && (__builtin_mul_overflow(strides[d].word(), shape[d].word() - 1, &extent) ||
                          __builtin_add_overflow(last, extent, &last))) {
       complain();
     }
@@ -90,7 +91,7 @@ void Tensor::require_dtype(DType wanted) const {
 }
 
 bool Tensor::is_contiguous() const {
-  std::int64_t expected = 1;
+  Size expected = 1;
   for (std::size_t d = rank(); d-- > 0;) {
     if (shape()[d] == 0) return true;
     if (shape()[d] != 1 && strides()[d] != expected) return false;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <ein/compile.hpp>
 #include <ein/parallel.hpp>
@@ -116,8 +118,8 @@ class Checker {
       manual_seed(program_.seed + r);
       check_results("the eager result", number, call(&eager_, arguments), expected);
       manual_seed(program_.seed + r);
-      check_results("the compiled result", number, compiled.run(arguments, call, &compiled_),
-                    expected);
+      check_results("the compiled result", number,
+                    compiled.run(arguments, no_types(arguments), call, &compiled_), expected);
       check_states(number, expected);
       if (r == 0) {
         verdict_.expected = expected;
@@ -135,6 +137,7 @@ class Checker {
       for (std::size_t s = 0; s < eager_.states.size(); ++s)
         test::set_values(compiled_.states[s], test::get_values(eager_.states[s]));
     }
+    if (verdict_.wrong.empty()) check_lengths();
     const Cost nests = compiled.cost();
     const Cost graph = cost(compiled.graph());
     if (check_classes && !same_classes(graph, nests)) {
@@ -147,7 +150,7 @@ class Checker {
   bool trace(std::span<const Tensor> arguments) {
     engine::Trace trace;
     std::vector<Tensor> traced;
-    for (const Tensor& x : arguments) traced.push_back(trace.argument(x));
+    for (const Tensor& x : arguments) traced.push_back(trace.argument(x, x.shape(), x.strides()));
     try {
       graph_ = trace.finish(call(&traced_, traced));
     } catch (const Error& error) {
@@ -228,15 +231,93 @@ class Checker {
 
   void check_repetition(detail::CompiledFunction& compiled, std::span<const Tensor> arguments) {
     manual_seed(program_.seed);
-    const std::vector<Tensor> first = compiled.run(arguments, call, &compiled_);
+    const std::vector<Tensor> first =
+        compiled.run(arguments, no_types(arguments), call, &compiled_);
     manual_seed(program_.seed);
-    const std::vector<Tensor> second = compiled.run(arguments, call, &compiled_);
+    const std::vector<Tensor> second =
+        compiled.run(arguments, no_types(arguments), call, &compiled_);
     for (std::size_t o = 0; o < first.size(); ++o) {
       const Values a = test::get_values(first[o]), b = test::get_values(second[o]);
       if (!std::equal(a.begin(), a.end(), b.begin(), same_bits))
         wrong("the compiled result v" + std::to_string(program_.outputs[o]) +
               " differs from run to run");
     }
+  }
+
+  using Types = std::vector<std::optional<std::string_view>>;
+  static Types no_types(std::span<const Tensor> arguments) { return Types(arguments.size()); }
+
+  /// Compiled for any length, the program does what it does when it is compiled for these lengths
+  /// alone, or refuses the same: for those of its inputs, and for others.
+  void check_lengths() {
+    const bool has_states = !compiled_.states.empty();
+    std::vector<std::string> texts;
+    std::set<std::int64_t> sizes;
+    for (const Input& input : program_.inputs) {
+      if (input.is_state) continue;
+      std::string& text = texts.emplace_back();
+      for (const std::int64_t size : input.shape) {
+        text += (text.empty() ? "n" : " n") + std::to_string(size);
+        sizes.insert(size);
+      }
+    }
+    detail::CompiledFunction for_any;
+    for (int attempt = 0; attempt < 4 && verdict_.wrong.empty(); ++attempt) {
+      std::map<std::int64_t, std::int64_t> lengths;
+      for (const std::int64_t size : sizes) {
+        std::int64_t& length = lengths[size];
+        length = size;
+        if (attempt > 0 && random_() % 2 == 0) length = static_cast<std::int64_t>(random_() % 40);
+      }
+      std::vector<Tensor> arguments;
+      for (const Input& input : program_.inputs) {
+        if (input.is_state) continue;
+        Shape shape = input.shape;
+        for (Size& size : shape) size = lengths[size];
+        const auto count = static_cast<std::size_t>(numel(shape));
+        Values values(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          const Values& known = input.runs[0];
+          values[i] = known.empty() ? 0 : known[i % known.size()];
+        }
+        arguments.push_back(test::make_tensor(values, shape, input.dtype));
+      }
+      const std::vector<Values> before = values_of(compiled_.states);
+      const auto results_of = [&](detail::CompiledFunction& f, const Types& types) {
+        for (std::size_t s = 0; s < before.size(); ++s)
+          test::set_values(compiled_.states[s], before[s]);
+        manual_seed(program_.seed);
+        std::vector<Tensor> results;
+        std::string error;
+        try {
+          results = f.run(arguments, types, call, &compiled_);
+        } catch (const Error& e) {
+          error = std::to_string(static_cast<int>(e.kind()));
+        }
+        for (const Tensor& state : compiled_.states) results.push_back(state.clone());
+        return std::pair(std::move(results), error);
+      };
+      detail::CompiledFunction for_these;
+      const auto [want, error] = results_of(for_these, no_types(arguments));
+      const auto [got, other_error] = results_of(for_any, Types(texts.begin(), texts.end()));
+      std::string where = " at";
+      for (const auto& [size, length] : lengths)
+        where += " n" + std::to_string(size) + " = " + std::to_string(length);
+      if (error != other_error) {
+        return wrong("for any length: error '" + other_error + "', for these '" + error + "'" +
+                     where);
+      }
+      for (std::size_t o = 0; o < want.size(); ++o) {
+        const Values a = test::get_values(want[o]), b = test::get_values(got[o]);
+        if (want[o].shape() == got[o].shape() &&
+            std::equal(a.begin(), a.end(), b.begin(), same_bits))
+          continue;
+        return wrong("for any length: result " + std::to_string(o) + " of shape " +
+                     got[o].shape().to_string() + " differs" + where);
+      }
+    }
+    for (std::size_t s = 0; has_states && s < compiled_.states.size(); ++s)
+      test::set_values(compiled_.states[s], test::get_values(eager_.states[s]));
   }
 
   /// The graph's classes of work and those of its nests are to be the same.

@@ -155,7 +155,8 @@ int Maker::beside(int other) {
   const std::size_t skipped =
       chance(25) ? static_cast<std::size_t>(below(static_cast<std::int64_t>(wanted.rank()) + 1))
                  : 0;
-  for (std::size_t d = skipped; d < wanted.rank(); ++d) made.push_back(chance(20) ? 1 : wanted[d]);
+  for (std::size_t d = skipped; d < wanted.rank(); ++d)
+    made.push_back(chance(20) ? Size(1) : wanted[d]);
   return input(made, chance(70) ? dtype(other) : any_dtype());
 }
 

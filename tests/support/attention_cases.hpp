@@ -138,7 +138,7 @@ CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& f
   CompiledProgram c;
   engine::Trace trace;
   std::vector<Tensor> traced;
-  for (const Tensor& x : arguments) traced.push_back(trace.argument(x));
+  for (const Tensor& x : arguments) traced.push_back(trace.argument(x, x.shape(), x.strides()));
   const std::vector<Tensor> results = function(traced);
   c.graph = trace.finish(results);
   c.inputs = arguments;

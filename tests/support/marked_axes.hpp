@@ -15,7 +15,7 @@ namespace ein::test {
 inline std::vector<std::vector<std::size_t>> rows_along(const Shape& shape,
                                                         const std::vector<bool>& marked) {
   std::int64_t rows = 1;
-  for (std::size_t d = 0; d < shape.rank(); ++d) rows *= marked[d] ? 1 : shape[d];
+  for (std::size_t d = 0; d < shape.rank(); ++d) rows *= marked[d] ? Size(1) : shape[d];
   std::vector<std::vector<std::size_t>> result(static_cast<std::size_t>(rows));
   for (std::int64_t i = 0; i < numel(shape); ++i) {
     std::int64_t rest = i, row = 0, step = 1;

@@ -1,0 +1,47 @@
+// The types of a compiled function's arguments: which of their sizes a trace knows by name only.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ein/grammar/shape_spec.hpp>
+#include <ein/tensor.hpp>
+#include "runtime/plan.hpp"
+#include "tensor/size_scope.hpp"
+
+namespace ein::engine {
+
+/// An argument without a text has the sizes and strides of its first call. The text of a type
+/// (typed.hpp) leaves each axis open that has no number; a name is one size in all arguments.
+class ArgumentTypes {
+ public:
+  using Text = std::optional<std::string_view>;
+
+  /// An Error of kind `syntax` where a text is no type.
+  explicit ArgumentTypes(std::span<const Text> texts);
+  bool are_of(std::span<const Text> texts) const;
+
+  /// The sizes that are open, with what these arguments have: names first, then others. An Error
+  /// (rank, size, inference) where an argument has another type.
+  SizeValues open_sizes(std::span<const Tensor> arguments) const;
+  /// To the key of a trace, what is not open.
+  void add_to(PlanKey& key, std::span<const Tensor> arguments) const;
+  /// Of a traced argument.
+  Shape shape(std::size_t k, const Tensor& argument) const;
+  Strides strides(std::size_t k, const Tensor& argument) const;
+  /// What the types call sizes, numbers as well.
+  std::vector<std::pair<std::string, Size>> names() const;
+
+ private:
+  struct Argument {
+    std::optional<std::string> text;
+    grammar::SpecReading spec;  // of `text`
+  };
+  std::vector<Argument> arguments_;
+};
+
+}  // namespace ein::engine

@@ -1,0 +1,38 @@
+#include "runtime/recording.hpp"
+
+#include "runtime/device.hpp"
+#include "runtime/trace.hpp"
+
+namespace ein::engine {
+
+Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
+                     detail::TensorFunction function, const void* context)
+    : arguments(given.size()) {
+  std::optional<SizeScope> sizes;
+  if (types) sizes.emplace(types->open_sizes(given));
+  Trace trace;
+  std::vector<Tensor> traced;
+  for (std::size_t k = 0; k < given.size(); ++k) {
+    traced.push_back(
+        types ? trace.argument(given[k], types->shape(k, given[k]), types->strides(k, given[k]))
+              : trace.argument(given[k], given[k].shape(), given[k].strides()));
+  }
+  if (types) trace.name_sizes(types->names());
+  const std::vector<Tensor> results = function(context, traced);
+  graph = trace.finish(results);
+  verify(graph);
+  state = trace.captured();
+  for (std::size_t i = 0; i < state.size(); ++i) is_parameter.push_back(trace.is_parameter(i));
+  result_places = trace.result_places();
+  streams = trace.streams();
+  if (sizes) guards = sizes->guards();
+
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& x : given) inputs.push_back(&x);
+  for (const Tensor& x : state) inputs.push_back(&x);
+  device = !inputs.empty()   ? common_device("compile", inputs)
+           : results.empty() ? cpu
+                             : results.front().device();
+}
+
+}  // namespace ein::engine

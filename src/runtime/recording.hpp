@@ -1,0 +1,26 @@
+// Recording: what the trace of a compiled function gave, for all lengths that its guards allow.
+#pragma once
+
+#include <ein/compile.hpp>
+#include "passes/place_results.hpp"
+#include "runtime/argument_types.hpp"
+#include "tensor/size_scope.hpp"
+
+namespace ein::engine {
+
+struct Recording {
+  /// Traces `function` for arguments like these. Null types: all sizes are numbers.
+  Recording(std::span<const Tensor> arguments, const ArgumentTypes* types,
+            detail::TensorFunction function, const void* context);
+
+  Graph graph;  // of the arguments and the state
+  std::size_t arguments = 0;
+  std::vector<Tensor> state;       // tensors from outside that it uses
+  std::vector<bool> is_parameter;  // of the state
+  std::vector<ResultPlace> result_places;
+  std::uint64_t streams = 0;
+  Device device = cpu;
+  SizeGuards guards;
+};
+
+}  // namespace ein::engine

@@ -1,0 +1,445 @@
+// Formulas of sizes: polynomials of named sizes and of quotients that do not divide.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <ein/error.hpp>
+#include "tensor/fork.hpp"
+#include "tensor/size_scope.hpp"
+
+namespace ein {
+
+/// Formula i has the i-th of the words that are no numbers.
+struct FormulaWords {
+  static std::int64_t at(std::size_t i) {
+    if (i >= Size::formulas) throw Error(ErrorKind::overflow, "more than 2^32 formulas of sizes");
+    return Size::first_formula + static_cast<std::int64_t>(i);
+  }
+  static std::size_t index_of(std::int64_t word) {
+    return static_cast<std::size_t>(word - Size::first_formula);
+  }
+};
+
+namespace {
+
+using Wide = __int128;
+
+constexpr Wide most = INT64_MAX;
+
+std::int64_t narrow(Wide value) {
+  if (value > most || value < -most)
+    throw Error(ErrorKind::overflow, "a size that depends on lengths exceeds 63 bits");
+  return static_cast<std::int64_t>(value);
+}
+
+/// Σ coefficient · product of atoms.
+using Monomial = std::vector<int>;  // sorted
+using Polynomial = std::map<Monomial, std::int64_t>;
+
+/// A named size, or a / b of two formulas.
+struct Atom {
+  std::string name;
+  Size a{}, b{};
+  friend auto operator<=>(const Atom& x, const Atom& y) {
+    return std::tuple(std::string_view(x.name), x.a.word(), x.b.word()) <=>
+           std::tuple(std::string_view(y.name), y.a.word(), y.b.word());
+  }
+};
+
+/// From `low` to `high`, where these are known.
+struct Interval {
+  Wide low, high;
+};
+constexpr Wide unbounded = most * most;
+
+Interval operator+(const Interval& x, const Interval& y) {
+  const auto bounded = [](Wide v) { return std::clamp(v, -unbounded / 2, unbounded / 2); };
+  return {bounded(x.low) + bounded(y.low), bounded(x.high) + bounded(y.high)};
+}
+Interval operator*(const Interval& x, const Interval& y) {
+  // Endpoints beyond 63 bits are as good as unbounded, so that products stay within 127.
+  const auto bounded = [](Wide v) { return std::clamp(v, -most, most); };
+  const Wide products[] = {bounded(x.low) * bounded(y.low), bounded(x.low) * bounded(y.high),
+                           bounded(x.high) * bounded(y.low), bounded(x.high) * bounded(y.high)};
+  return {*std::min_element(products, products + 4), *std::max_element(products, products + 4)};
+}
+
+/// All formulas of the process. Equal ones have one word, so there are as many as programs differ.
+class Formulas {
+ public:
+  Polynomial polynomial(Size size) const {
+    if (!size.is_number()) return polynomials_[index_of(size)];
+    Polynomial constant;
+    if (size.word() != 0) constant[{}] = size.word();
+    return constant;
+  }
+
+  Size size_of(Polynomial polynomial) {
+    std::erase_if(polynomial, [](const auto& term) { return term.second == 0; });
+    if (polynomial.empty()) return 0;
+    if (polynomial.size() == 1 && polynomial.begin()->first.empty())
+      return polynomial.begin()->second;
+    const auto [found, is_new] = words_.try_emplace(polynomial, FormulaWords::at(words_.size()));
+    if (is_new) polynomials_.push_back(std::move(polynomial));
+    return Size::of_word(found->second);
+  }
+
+  Size of_atom(const Atom& atom) {
+    const auto [found, is_new] = atom_of_.try_emplace(atom, static_cast<int>(atoms_.size()));
+    if (is_new) atoms_.push_back(atom);
+    return size_of({{{found->second}, 1}});
+  }
+
+  /// a + b, or a - b where `sign` is -1.
+  Size sum(Size a, Size b, int sign) {
+    return remembered(sign > 0 ? '+' : '-', a, b, [&] {
+      Polynomial sum = polynomial(a);
+      for (const auto& [monomial, coefficient] : polynomial(b)) {
+        std::int64_t& c = sum[monomial];
+        c = narrow(Wide{c} + Wide{coefficient} * sign);
+      }
+      return size_of(std::move(sum));
+    });
+  }
+
+  Size product(Size a, Size b) {
+    return remembered('*', a, b, [&] {
+      Polynomial product;
+      const Polynomial of_b = polynomial(b);
+      for (const auto& [x, x_coefficient] : polynomial(a)) {
+        for (const auto& [y, y_coefficient] : of_b) {
+          Monomial monomial(x.size() + y.size());
+          std::merge(x.begin(), x.end(), y.begin(), y.end(), monomial.begin());
+          std::int64_t& c = product[monomial];
+          c = narrow(Wide{c} + narrow(Wide{x_coefficient} * y_coefficient));
+        }
+      }
+      return size_of(std::move(product));
+    });
+  }
+
+  /// a / b where that is a polynomial.
+  std::optional<Size> exact_quotient(Size a, Size b) {
+    const auto exact = divided(polynomial(a), polynomial(b));
+    return exact ? std::optional(size_of(*exact)) : std::nullopt;
+  }
+  /// `b` is not 0.
+  Size quotient(Size a, Size b) { return of_atom({"", a, b}); }
+
+  std::int64_t evaluate(Size size, const SizeValues& values) const {
+    if (size.is_number()) return size.word();
+    Wide sum = 0;
+    for (const auto& [monomial, coefficient] : polynomials_[index_of(size)]) {
+      std::int64_t product = coefficient;
+      for (int atom : monomial) product = narrow(Wide{product} * evaluate_atom(atom, values));
+      sum += product;
+    }
+    return narrow(sum);
+  }
+
+  Interval interval(Size size, const std::vector<SizeGuards::Range>& ranges) const {
+    if (size.is_number()) return {size.word(), size.word()};
+    Interval sum{0, 0};
+    for (const auto& [monomial, coefficient] : polynomials_[index_of(size)]) {
+      Interval product{coefficient, coefficient};
+      for (int atom : monomial) product = product * interval_of_atom(atom, ranges);
+      sum = sum + product;
+    }
+    return sum;
+  }
+
+  /// Of coefficient · size + constant with one named size: its word, coefficient and constant.
+  struct Line {
+    Size size;
+    std::int64_t coefficient, constant;
+  };
+  std::optional<Line> as_line(Size formula) {
+    const Polynomial of = polynomial(formula);
+    const auto constant = of.find({});
+    if (of.size() != (constant == of.end() ? 1u : 2u)) return std::nullopt;
+    const auto& [monomial, coefficient] = *of.rbegin();
+    if (monomial.size() != 1) return std::nullopt;
+    const Atom& atom = atoms_[static_cast<std::size_t>(monomial[0])];
+    if (atom.name.empty()) return std::nullopt;
+    return Line{of_atom(atom), coefficient, constant == of.end() ? 0 : constant->second};
+  }
+
+  std::string show(Size size) const {
+    if (size.is_number()) return std::to_string(size.word());
+    const Polynomial& of = polynomials_[index_of(size)];
+    std::vector<std::pair<Monomial, std::int64_t>> terms(of.begin(), of.end());
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+    std::string text;
+    for (const auto& [monomial, coefficient] : terms) {
+      const std::int64_t magnitude = std::abs(coefficient);
+      text += text.empty() ? (coefficient < 0 ? "-" : "") : coefficient < 0 ? " - " : " + ";
+      if (magnitude != 1 || monomial.empty()) text += std::to_string(magnitude);
+      for (std::size_t i = 0; i < monomial.size(); ++i) {
+        if (i > 0 || magnitude != 1) text += "·";
+        const Atom& atom = atoms_[static_cast<std::size_t>(monomial[i])];
+        text += !atom.name.empty() ? atom.name : "(" + show(atom.a) + ") / (" + show(atom.b) + ")";
+      }
+    }
+    return text;
+  }
+
+  std::mutex mutex;
+
+ private:
+  static std::size_t index_of(Size size) { return FormulaWords::index_of(size.word()); }
+
+  template <class Make>
+  Size remembered(char op, Size a, Size b, const Make& make) {
+    const auto key = std::tuple(op, a.word(), b.word());
+    if (const auto known = results_.find(key); known != results_.end()) return known->second;
+    const Size result = make();
+    results_.emplace(key, result);
+    return result;
+  }
+
+  /// Where each term divides by the one term of the divisor.
+  static std::optional<Polynomial> divided(const Polynomial& a, const Polynomial& b) {
+    if (b.size() != 1) {
+      if (a == b) return Polynomial{{{}, 1}};
+      return std::nullopt;
+    }
+    const auto& [divisor, by] = *b.begin();
+    Polynomial result;
+    for (const auto& [monomial, coefficient] : a) {
+      if (coefficient % by != 0 ||
+          !std::includes(monomial.begin(), monomial.end(), divisor.begin(), divisor.end()))
+        return std::nullopt;
+      Monomial left;
+      std::set_difference(monomial.begin(), monomial.end(), divisor.begin(), divisor.end(),
+                          std::back_inserter(left));
+      result[left] = coefficient / by;
+    }
+    return result;
+  }
+
+  std::int64_t evaluate_atom(int number, const SizeValues& values) const {
+    const Atom& atom = atoms_[static_cast<std::size_t>(number)];
+    if (atom.name.empty()) {
+      const std::int64_t divisor = evaluate(atom.b, values);
+      if (divisor == 0)
+        throw Error(ErrorKind::size, "a size is divided by " + show(atom.b) + " = 0");
+      return evaluate(atom.a, values) / divisor;
+    }
+    const std::int64_t word = words_.at({{{number}, 1}});
+    const auto found = std::find_if(values.begin(), values.end(),
+                                    [&](const auto& value) { return value.first.word() == word; });
+    if (found == values.end())
+      throw Error(ErrorKind::value, "the size " + atom.name + " is not known here");
+    return found->second;
+  }
+
+  Interval interval_of_atom(int number, const std::vector<SizeGuards::Range>& ranges) const {
+    const Atom& atom = atoms_[static_cast<std::size_t>(number)];
+    if (atom.name.empty()) {
+      const Interval a = interval(atom.a, ranges), b = interval(atom.b, ranges);
+      if (a.low < 0 || b.low <= 0) return {-unbounded, unbounded};
+      return {a.low / b.high, a.high / b.low};
+    }
+    const std::int64_t word = words_.at({{{number}, 1}});
+    for (const SizeGuards::Range& range : ranges) {
+      if (range.size.word() == word) return {range.low, range.high};
+    }
+    return {0, most};
+  }
+
+  std::deque<Polynomial> polynomials_;
+  std::map<Polynomial, std::int64_t> words_;
+  std::deque<Atom> atoms_;
+  std::map<Atom, int> atom_of_;
+  std::map<std::tuple<char, std::int64_t, std::int64_t>, Size> results_;
+};
+
+Formulas& all_formulas() { return made_once_with_lock<Formulas, StaticLock::sizes>(); }
+
+thread_local SizeScope* innermost = nullptr;
+
+[[noreturn]] void not_known(Size formula) {
+  throw Error(ErrorKind::value,
+              "the size " + to_string(formula) +
+                  " is known at a call only: the function is compiled for any length\n"
+                  "  help: ein::size_of gives it as a size that can be computed with");
+}
+
+}  // namespace
+
+Size Size::named(std::string_view name) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  return all.of_atom({std::string(name)});
+}
+
+Size detail::sum(Size a, Size b) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  return all.sum(a, b, 1);
+}
+
+Size detail::difference(Size a, Size b) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  return all.sum(a, b, -1);
+}
+
+Size detail::product(Size a, Size b) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  return all.product(a, b);
+}
+
+Size detail::quotient(Size a, Size b) {
+  const Size zero = 0;
+  if (b.word() == 0) throw Error(ErrorKind::size, "the size " + to_string(a) + " is divided by 0");
+  Formulas& all = all_formulas();
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto exact = all.exact_quotient(a, b)) return *exact;
+  }
+  if (b == zero) throw Error(ErrorKind::size, "the size " + to_string(a) + " is divided by 0");
+  const std::lock_guard lock(all.mutex);
+  return all.quotient(a, b);
+}
+
+namespace {
+
+/// Of a formula and this or a larger number it is known which is larger: no size is so large.
+constexpr std::int64_t huge = std::int64_t{1} << 62;
+bool is_huge(Size size) {
+  return size.is_number() && (size.word() >= huge || size.word() <= -huge);
+}
+
+SizeScope& scope_for(Size formula) {
+  if (!innermost) not_known(formula);
+  return *innermost;
+}
+
+}  // namespace
+
+bool detail::is_less(Size a, Size b) {
+  if (is_huge(a)) return a.word() < 0;
+  if (is_huge(b)) return b.word() > 0;
+  const Size difference = a - b;
+  return difference.is_number() ? difference.word() < 0
+                                : scope_for(difference).is_negative(difference);
+}
+bool detail::is_equal(Size a, Size b) {
+  if (is_huge(a) || is_huge(b)) return false;
+  const Size difference = a - b;
+  return difference.is_number() ? difference.word() == 0
+                                : scope_for(difference).is_zero(difference);
+}
+std::int64_t detail::number_of(Size formula) { not_known(formula); }
+
+std::string to_string(Size size) {
+  if (size.is_number()) return std::to_string(size.word());
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  std::string text = all.show(size);
+  if (innermost) text += " = " + std::to_string(all.evaluate(size, innermost->values()));
+  return text;
+}
+
+std::int64_t evaluate(Size formula, const SizeValues& values) {
+  if (formula.is_number()) return formula.word();
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  return all.evaluate(formula, values);
+}
+
+bool SizeGuards::hold(const SizeValues& values) const {
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (values[i].second < ranges[i].low || values[i].second > ranges[i].high) return false;
+  }
+  return std::all_of(negative.begin(), negative.end(),
+                     [&](Size formula) { return evaluate(formula, values) < 0; });
+}
+
+std::string SizeGuards::to_string() const {
+  std::string text;
+  for (const Range& range : ranges) {
+    if (range.low == 0 && range.high == INT64_MAX) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(range.low) +
+            " <= " + ein::to_string(range.size);
+    if (range.high < INT64_MAX) text += " <= " + std::to_string(range.high);
+  }
+  for (Size formula : negative)
+    text += (text.empty() ? "" : ", ") + ein::to_string(formula) + " < 0";
+  return text;
+}
+
+SizeScope::SizeScope(SizeValues values)
+    : outer_(std::exchange(innermost, this)), values_(std::move(values)) {
+  for (const auto& [size, value] : values_) guards_.ranges.push_back({size});
+}
+SizeScope::~SizeScope() { innermost = outer_; }
+SizeScope* SizeScope::active() { return innermost; }
+
+bool SizeScope::is_negative(Size formula) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  const Interval interval = all.interval(formula, guards_.ranges);
+  if (interval.high < 0) return true;
+  if (interval.low >= 0) return false;
+  const bool is_it = all.evaluate(formula, values_) < 0;
+  // f >= 0 is -f - 1 < 0.
+  keep_negative(is_it ? formula : all.sum(Size(-1), formula, -1));
+  return is_it;
+}
+
+bool SizeScope::is_zero(Size formula) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  const Interval interval = all.interval(formula, guards_.ranges);
+  if (interval.high < 0 || interval.low > 0) return false;
+  if (interval.low == 0 && interval.high == 0) return true;
+  const std::int64_t value = all.evaluate(formula, values_);
+  const Size minus = all.sum(Size(0), formula, -1);
+  if (value != 0) {
+    keep_negative(value < 0 ? formula : minus);
+  } else {  // neither f >= 1 nor f <= -1
+    keep_negative(all.sum(formula, Size(-1), 1));
+    keep_negative(all.sum(minus, Size(-1), 1));
+  }
+  return value == 0;
+}
+
+/// With the lock of the formulas.
+void SizeScope::keep_negative(Size formula) {
+  if (is_paused_) return;
+  const auto line = all_formulas().as_line(formula);
+  if (!line) {
+    const auto same = [&](Size known) { return known.word() == formula.word(); };
+    if (std::none_of(guards_.negative.begin(), guards_.negative.end(), same))
+      guards_.negative.push_back(formula);
+    return;
+  }
+  const auto range = std::find_if(guards_.ranges.begin(), guards_.ranges.end(), [&](const auto& r) {
+    return r.size.word() == line->size.word();
+  });
+  const auto floor_of = [](Wide a, Wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); };
+  if (line->coefficient > 0) {
+    const Wide highest = floor_of(-Wide{line->constant} - 1, line->coefficient);
+    range->high = static_cast<std::int64_t>(std::min<Wide>(range->high, highest));
+  } else {
+    const Wide lowest = floor_of(line->constant, -Wide{line->coefficient}) + 1;
+    range->low = static_cast<std::int64_t>(std::max<Wide>(range->low, lowest));
+  }
+}
+
+SizeScopePause::SizeScopePause() : scope_(innermost) {
+  if (scope_) before_ = std::exchange(scope_->is_paused_, true);
+}
+SizeScopePause::~SizeScopePause() {
+  if (scope_) scope_->is_paused_ = before_;
+}
+
+}  // namespace ein
