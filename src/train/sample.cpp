@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <ein/autograd.hpp>
+#include <ein/compile.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/train.hpp>
@@ -60,20 +61,24 @@ void sample(const SampleOptions& options, const std::function<void(const std::st
   std::vector<std::int32_t> tokens = described.tokenizer->encode(options.prompt);
   write(options.prompt);
   const auto room = static_cast<std::size_t>(described.config.block_size);
-  std::vector<nn::KVCache> cache = model.make_cache();
+  const std::vector<nn::KVCache> cache = model.make_cache();
+  auto next_logits =
+      compile([&](const Tensor& row,
+                  const Tensor& position) { return model.next_logits(row, cache, position); },
+              {"b=1 n", ""});
   std::vector<std::int32_t> fresh(
       tokens.end() - static_cast<std::ptrdiff_t>(std::min(room, tokens.size())), tokens.end());
   std::size_t cached = 0;
   for (std::int64_t n = 0; n < options.tokens; ++n) {
     if (cached + fresh.size() > room) {
       // Positions end here: go on from the last half of them.
-      cache = model.make_cache();
       cached = 0;
       fresh.assign(tokens.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, room / 2)),
                    tokens.end());
     }
+    const Tensor position = full({}, cached, DType::i64, options.device);
     const std::vector<float> logits =
-        model.next_logits(as_row(fresh, options.device), cache).to_vector<float>();
+        next_logits(as_row(fresh, options.device), position).to_vector<float>();
     cached += fresh.size();
     const double u = random::uniform(options.seed, 0, static_cast<std::uint64_t>(n));
     const std::int32_t next = draw(logits, options, u);
