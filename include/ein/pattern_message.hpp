@@ -287,7 +287,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
         return size.name == argument().name;
       });
       Text what = "the size of axis " + quoted(argument().name) + " is given twice";
-      if (sizes_known)
+      if (sizes_known && first->size.is_number() && argument().size.is_number())
         what = what + ": " + number_text(first->size) + " and " + number_text(argument().size);
       return {axis_argument, what};
     }

@@ -13,7 +13,7 @@ namespace {
 struct Slice {
   ValueId place;
   std::size_t dim;
-  std::int64_t begin, size;
+  Size begin, size;
 };
 
 std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
@@ -58,7 +58,7 @@ std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
   }
   std::sort(slices.begin(), slices.end(),
             [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
-  std::int64_t end = 0;
+  Size end = 0;
   for (const Slice& slice : slices) {
     if (slice.begin != end) return {};
     end += slice.size;
