@@ -153,7 +153,7 @@ std::function<Tensors(const Tensors&)> compiled(F f) {
     const auto trace = [](const void* context, std::span<const Tensor> given) {
       return (*static_cast<const F*>(context))(Tensors(given.begin(), given.end()));
     };
-    return kept->program.run(x, trace, &kept->f);
+    return kept->program.run(x, {}, trace, &kept->f);
   };
 }
 

@@ -15,6 +15,34 @@
 
 namespace ein::engine {
 
+/// Throws an Error (rank, size, inference) unless x has the axes of a type; binds the type's names
+/// in the current scope (typed.hpp).
+void require_axes(const Tensor& x, const grammar::SpecReading& axes);
+
+/// A size as a type says it, a sum or product of names and numbers; `size_of` gives that of a
+/// name's step. None where it exceeds 63 bits.
+template <class F>
+std::optional<Size> value_of(const grammar::SpecReading& axes, const grammar::SpecDim& dim,
+                             const F& size_of) {
+  using Step = grammar::SpecStep;
+  std::vector<Size> stack;
+  for (std::uint32_t s = dim.first; s < dim.last; ++s) {
+    const Step& step = axes.steps[s];
+    if (step.kind == Step::number || step.kind == Step::name) {
+      stack.push_back(step.kind == Step::number ? Size(step.value) : size_of(step));
+      continue;
+    }
+    const Size right = stack.back();
+    stack.pop_back();
+    Size& left = stack.back();
+    if (step.kind == Step::times
+            ? multiply_overflows(left, right, left)
+            : add_overflows(left, step.kind == Step::plus ? right : -right, left))
+      return std::nullopt;
+  }
+  return stack.back();
+}
+
 /// An argument without a text has the sizes and strides of its first call. The text of a type
 /// (typed.hpp) leaves each axis open that has no number; a name is one size in all arguments.
 class ArgumentTypes {

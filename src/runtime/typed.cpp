@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include <ein/compile.hpp>
 #include "graph/diagnostic.hpp"
 #include "runtime/argument_types.hpp"
 
@@ -127,33 +126,15 @@ class TypeCheck {
 
   /// The value of a sum or product of sizes.
   Size value_of(const SpecDim& dim) const {
-    std::vector<Size> stack;
-    for (std::uint32_t s = dim.first; s < dim.last; ++s) {
-      const SpecStep& step = spec_.steps[s];
-      if (step.kind == SpecStep::number) {
-        stack.push_back(step.value);
-      } else if (step.kind == SpecStep::name) {
-        const Shape* bound = find(spec_.text_of(step.span));
-        if (!bound) {
-          raise(ErrorKind::inference,
-                "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
-                {{step.span, ""}});
-        }
-        stack.push_back((*bound)[0]);
-      } else {
-        const Size right = stack.back();
-        stack.pop_back();
-        Size& left = stack.back();
-        const bool overflow = step.kind == SpecStep::plus ? add_overflows(left, right, left)
-                              : step.kind == SpecStep::minus
-                                  ? add_overflows(left, -right, left)
-                                  : multiply_overflows(left, right, left);
-        if (overflow) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
-      }
-    }
-    if (stack.back() < 0)
-      raise(ErrorKind::size, "a size is " + to_string(stack.back()), {{dim.span, ""}});
-    return stack.back();
+    const auto value = engine::value_of(spec_, dim, [&](const SpecStep& step) -> Size {
+      if (const Shape* bound = find(spec_.text_of(step.span))) return (*bound)[0];
+      raise(ErrorKind::inference,
+            "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
+            {{step.span, ""}});
+    });
+    if (!value) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
+    if (*value < 0) raise(ErrorKind::size, "a size is " + to_string(*value), {{dim.span, ""}});
+    return *value;
   }
 
   const Tensor& x_;
@@ -166,11 +147,6 @@ class TypeCheck {
 
 namespace detail {
 
-void wrong_number_of_types(std::size_t types, std::size_t arguments) {
-  throw Error(ErrorKind::value, "compile: the function has types for " + std::to_string(types) +
-                                    " arguments, the call has " + std::to_string(arguments));
-}
-
 void require_type(const Tensor& x, DType dtype, const SpecReading& axes) {
   TypeCheck check(x, axes);
   check.require_dtype(dtype);
@@ -179,143 +155,6 @@ void require_type(const Tensor& x, DType dtype, const SpecReading& axes) {
 
 }  // namespace detail
 
-namespace engine {
-namespace {
+void engine::require_axes(const Tensor& x, const SpecReading& axes) { TypeCheck(x, axes).run(); }
 
-bool is_open(const SpecDim& dim) {
-  return dim.kind == SpecDim::open || dim.kind == SpecDim::variadic;
-}
-
-/// A size as its type says it, in names.
-Size formula_of(const SpecReading& spec, const SpecDim& dim) {
-  if (dim.fixed >= 0) return dim.fixed;
-  std::vector<Size> stack;
-  for (std::uint32_t s = dim.first; s < dim.last; ++s) {
-    const SpecStep& step = spec.steps[s];
-    if (step.kind == SpecStep::number) {
-      stack.push_back(step.value);
-    } else if (step.kind == SpecStep::name) {
-      stack.push_back(Size::named(spec.text_of(step.span)));
-    } else {
-      const Size right = stack.back();
-      stack.pop_back();
-      Size& left = stack.back();
-      left = step.kind == SpecStep::plus    ? left + right
-             : step.kind == SpecStep::minus ? left - right
-                                            : left * right;
-    }
-  }
-  return stack.back();
-}
-
-/// Of what has no name in a type.
-Size unnamed_size(const char* what, std::size_t dim, std::size_t argument) {
-  return Size::named(what + std::to_string(dim) + " of argument " + std::to_string(argument + 1));
-}
-
-}  // namespace
-
-ArgumentTypes::ArgumentTypes(std::span<const Text> texts) {
-  arguments_.reserve(texts.size());  // specs point into the texts beside them
-  for (const Text& text : texts) {
-    Argument& argument = arguments_.emplace_back();
-    if (!text) continue;
-    argument.text.emplace(*text);
-    argument.spec = grammar::read_shape_spec(*argument.text);
-    if (argument.spec.mistake) {
-      fail(ErrorKind::syntax, "compile", "the type of an argument is malformed here",
-           *argument.text, {{argument.spec.mistake.span, ""}},
-           {"help: a type is such as \"batch=8 seq hidden\""});
-    }
-  }
-}
-
-bool ArgumentTypes::are_of(std::span<const Text> texts) const {
-  return std::equal(
-      texts.begin(), texts.end(), arguments_.begin(), arguments_.end(),
-      [](const Text& text, const Argument& argument) { return text == argument.text; });
-}
-
-namespace {
-
-/// Calls f(dimension, dim) for each dimension of an argument that its type describes one by one.
-template <class F>
-void for_each_described(const SpecReading& spec, std::size_t rank, F&& f) {
-  std::size_t position = 0;
-  for (const SpecDim& dim : spec.dims) {
-    if (!is_open(dim)) f(position, dim);
-    position += is_open(dim) ? rank + 1 - spec.dims.size() : 1;
-  }
-}
-
-}  // namespace
-
-SizeValues ArgumentTypes::open_sizes(std::span<const Tensor> arguments) const {
-  const scope names_of_call;
-  for (std::size_t k = 0; k < arguments.size(); ++k) {
-    if (arguments_[k].text) TypeCheck(arguments[k], arguments_[k].spec).run();
-  }
-  SizeValues values;
-  const auto add = [&](Size size, std::int64_t value) {
-    const auto is_same = [&](const auto& known) { return known.first.word() == size.word(); };
-    if (!size.is_number() && std::none_of(values.begin(), values.end(), is_same))
-      values.emplace_back(size, value);
-  };
-  for (std::size_t k = 0; k < arguments.size(); ++k) {
-    if (!arguments_[k].text) continue;
-    const SpecReading& spec = arguments_[k].spec;
-    for_each_described(spec, arguments[k].rank(), [&](std::size_t d, const SpecDim& dim) {
-      if (spec.is_name(dim) || dim.kind == SpecDim::unnamed)
-        add(shape(k, arguments[k])[d], arguments[k].shape()[d]);
-    });
-    if (arguments[k].is_contiguous()) continue;
-    for (std::size_t d = 0; d < arguments[k].rank(); ++d)
-      add(unnamed_size("stride ", d, k), arguments[k].strides()[d]);
-  }
-  return values;
-}
-
-void ArgumentTypes::add_to(PlanKey& key, std::span<const Tensor> arguments) const {
-  for (std::size_t k = 0; k < arguments.size(); ++k) {
-    if (!arguments_[k].text) {
-      key.add(arguments[k]);
-      continue;
-    }
-    key.add_kind(arguments[k]);
-    key.add(arguments[k].is_contiguous());
-    for (Size size : shape(k, arguments[k])) key.add(size.word());
-  }
-}
-
-Shape ArgumentTypes::shape(std::size_t k, const Tensor& argument) const {
-  Shape shape = argument.shape();
-  if (!arguments_[k].text) return shape;
-  const SpecReading& spec = arguments_[k].spec;
-  for_each_described(spec, argument.rank(), [&](std::size_t d, const SpecDim& dim) {
-    shape[d] = dim.kind == SpecDim::unnamed ? unnamed_size("size ", d, k) : formula_of(spec, dim);
-  });
-  return shape;
-}
-
-Strides ArgumentTypes::strides(std::size_t k, const Tensor& argument) const {
-  if (!arguments_[k].text) return argument.strides();
-  if (argument.is_contiguous()) return contiguous_strides(shape(k, argument));
-  Strides strides = argument.strides();
-  for (std::size_t d = 0; d < strides.rank(); ++d) strides[d] = unnamed_size("stride ", d, k);
-  return strides;
-}
-
-std::vector<std::pair<std::string, Size>> ArgumentTypes::names() const {
-  std::vector<std::pair<std::string, Size>> names;
-  for (const Argument& argument : arguments_) {
-    for (const SpecDim& dim : argument.spec.dims) {
-      if (argument.spec.is_name(dim))
-        names.emplace_back(argument.spec.text_of(argument.spec.steps[dim.first].span),
-                           formula_of(argument.spec, dim));
-    }
-  }
-  return names;
-}
-
-}  // namespace engine
 }  // namespace ein

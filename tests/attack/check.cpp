@@ -119,7 +119,7 @@ class Checker {
       check_results("the eager result", number, call(&eager_, arguments), expected);
       manual_seed(program_.seed + r);
       check_results("the compiled result", number,
-                    compiled.run(arguments, no_types(arguments), call, &compiled_), expected);
+                    compiled.run(arguments, {}, call, &compiled_), expected);
       check_states(number, expected);
       if (r == 0) {
         verdict_.expected = expected;
@@ -232,10 +232,10 @@ class Checker {
   void check_repetition(detail::CompiledFunction& compiled, std::span<const Tensor> arguments) {
     manual_seed(program_.seed);
     const std::vector<Tensor> first =
-        compiled.run(arguments, no_types(arguments), call, &compiled_);
+        compiled.run(arguments, {}, call, &compiled_);
     manual_seed(program_.seed);
     const std::vector<Tensor> second =
-        compiled.run(arguments, no_types(arguments), call, &compiled_);
+        compiled.run(arguments, {}, call, &compiled_);
     for (std::size_t o = 0; o < first.size(); ++o) {
       const Values a = test::get_values(first[o]), b = test::get_values(second[o]);
       if (!std::equal(a.begin(), a.end(), b.begin(), same_bits))
@@ -245,7 +245,6 @@ class Checker {
   }
 
   using Types = std::vector<std::optional<std::string_view>>;
-  static Types no_types(std::span<const Tensor> arguments) { return Types(arguments.size()); }
 
   /// Compiled for any length, the program does what it does when it is compiled for these lengths
   /// alone, or refuses the same: for those of its inputs, and for others.
@@ -298,7 +297,7 @@ class Checker {
         return std::pair(std::move(results), error);
       };
       detail::CompiledFunction for_these;
-      const auto [want, error] = results_of(for_these, no_types(arguments));
+      const auto [want, error] = results_of(for_these, {});
       const auto [got, other_error] = results_of(for_any, Types(texts.begin(), texts.end()));
       std::string where = " at";
       for (const auto& [size, length] : lengths)

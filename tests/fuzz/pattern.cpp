@@ -171,7 +171,7 @@ void check_types(const Pattern& pattern, std::span<const ein::AxisSize> given) {
   for (const auto& spec : specs) operands.push_back({&spec});
   std::vector<ein::grammar::GivenSize> sizes;
   for (const ein::AxisSize& size : given)
-    sizes.push_back({size.name, size.size < 0 ? -1 : size.size});
+    sizes.push_back({size.name, size.size < 0 ? ein::Size(-1) : size.size});
   const ein::grammar::InferredType type = ein::grammar::infer_type(pattern, operands, sizes);
   require(
       type.mistake || !type.is_known || !ein::grammar::read_shape_spec(type.axes.view()).mistake,
@@ -215,7 +215,7 @@ class Sizes {
     std::vector<ein::AxisSize> given;
     for (ein::AxisSize size : sizes_) {
       if (choice_.below(2) == 0)
-        given.push_back({size.name, choice_.below(30) == 0 ? choice_.size() - 1 : size.size});
+        given.push_back({size.name, choice_.below(30) == 0 ? ein::Size(choice_.size() - 1) : size.size});
     }
     if (choice_.below(30) == 0) given.push_back({"zzz", 2});
     if (choice_.below(30) == 0 && !given.empty()) given.push_back(given.front());
