@@ -32,7 +32,7 @@ void for_each_word(const ScalarExpr& expr, F&& f) {
     for (int arg : step.args) f(std::int64_t{arg});
     f(std::int64_t{step.which});
     f(std::bit_cast<std::int64_t>(step.real));
-    f(step.size.word());
+    if (step.op == ScalarOp::size) f(step.size.word());
     f(step.integer);
     f(static_cast<std::int64_t>(step.seed));
     f(static_cast<std::int64_t>(step.stream));

@@ -15,17 +15,24 @@ constexpr std::size_t max_rank = 1024;
 }  // namespace
 
 Size checked_numel(const Shape& shape, std::int64_t element_size) {
-  Size bytes = element_size;
-  for (Size size : shape) {
-    if (size < 0)
+  std::int64_t bytes = element_size, elements = 1;
+  bool has_formulas = false;
+  for (Size of_dim : shape) {
+    if (of_dim < 0)
       throw Error(ErrorKind::shape, "shape " + shape.to_string() + " has a negative size");
+    if (!of_dim.is_number()) {
+      has_formulas = true;
+      continue;
+    }
+    const std::int64_t size = of_dim.word();
     // A size of 0 counts as 1, so that the product of any of the sizes fits as well.
-    if (size.is_number() && multiply_overflows(bytes, size == 0 ? Size(1) : size, bytes)) {
+    if (__builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
       throw Error(ErrorKind::overflow,
                   "shape " + shape.to_string() + " needs more than 2^63 - 1 bytes");
     }
+    elements *= size;
   }
-  return numel(shape);
+  return has_formulas ? numel(shape) : Size(elements);
 }
 
 Strides contiguous_strides(const Shape& shape) {
@@ -34,7 +41,7 @@ Strides contiguous_strides(const Shape& shape) {
   for (std::size_t d = shape.rank(); d-- > 0;) {
     strides[d] = stride;
     // Formulas are not asked whether they are 0: an empty tensor has no elements to find.
-    if (!shape[d].is_number() || shape[d] != 0) stride *= shape[d];
+    if (shape[d].word() != 0) stride *= shape[d];
   }
   return strides;
 }
@@ -61,7 +68,7 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
                                       " wants memory that is aligned to " + std::to_string(bytes) +
                                       " bytes; copy it first");
   }
-  const Size n = checked_numel(shape, bytes);
+  const std::int64_t n = checked_numel(shape, bytes);
   const auto complain = [&] {
     throw Error(ErrorKind::shape, "a tensor of shape " + shape.to_string() + ", strides " +
                                       strides.to_string() + " and offset " +
@@ -72,9 +79,10 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
   std::int64_t last = offset;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     std::int64_t extent = 0;
-    if (strides[d] < 0) complain();
-    if (shape[d] > 1 && (__builtin_mul_overflow(strides[d].word(), shape[d].word() - 1, &extent) ||
-                         __builtin_add_overflow(last, extent, &last))) {
+    const std::int64_t stride = strides[d], size = shape[d];
+    if (stride < 0) complain();
+    if (size > 1 && (__builtin_mul_overflow(stride, size - 1, &extent) ||
+                     __builtin_add_overflow(last, extent, &last))) {
       complain();
     }
   }
@@ -93,9 +101,10 @@ void Tensor::require_dtype(DType wanted) const {
 bool Tensor::is_contiguous() const {
   Size expected = 1;
   for (std::size_t d = rank(); d-- > 0;) {
-    if (shape()[d] == 0) return true;
-    if (shape()[d] != 1 && strides()[d] != expected) return false;
-    expected *= shape()[d];
+    const Size size = shape()[d];
+    if (size == 0) return true;
+    if (!is_one(size) && strides()[d] != expected && size != 1) return false;
+    expected *= size;
   }
   return true;
 }
