@@ -118,8 +118,8 @@ class Checker {
       manual_seed(program_.seed + r);
       check_results("the eager result", number, call(&eager_, arguments), expected);
       manual_seed(program_.seed + r);
-      check_results("the compiled result", number,
-                    compiled.run(arguments, {}, call, &compiled_), expected);
+      check_results("the compiled result", number, compiled.run(arguments, {}, call, &compiled_),
+                    expected);
       check_states(number, expected);
       if (r == 0) {
         verdict_.expected = expected;
@@ -231,11 +231,9 @@ class Checker {
 
   void check_repetition(detail::CompiledFunction& compiled, std::span<const Tensor> arguments) {
     manual_seed(program_.seed);
-    const std::vector<Tensor> first =
-        compiled.run(arguments, {}, call, &compiled_);
+    const std::vector<Tensor> first = compiled.run(arguments, {}, call, &compiled_);
     manual_seed(program_.seed);
-    const std::vector<Tensor> second =
-        compiled.run(arguments, {}, call, &compiled_);
+    const std::vector<Tensor> second = compiled.run(arguments, {}, call, &compiled_);
     for (std::size_t o = 0; o < first.size(); ++o) {
       const Values a = test::get_values(first[o]), b = test::get_values(second[o]);
       if (!std::equal(a.begin(), a.end(), b.begin(), same_bits))

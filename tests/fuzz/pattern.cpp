@@ -215,7 +215,8 @@ class Sizes {
     std::vector<ein::AxisSize> given;
     for (ein::AxisSize size : sizes_) {
       if (choice_.below(2) == 0)
-        given.push_back({size.name, choice_.below(30) == 0 ? ein::Size(choice_.size() - 1) : size.size});
+        given.push_back(
+            {size.name, choice_.below(30) == 0 ? ein::Size(choice_.size() - 1) : size.size});
     }
     if (choice_.below(30) == 0) given.push_back({"zzz", 2});
     if (choice_.below(30) == 0 && !given.empty()) given.push_back(given.front());
