@@ -77,5 +77,6 @@ std::vector<int> one_and_all();
 void contractions(Bench& bench);
 void memory(Bench& bench);
 void calls(Bench& bench);
+void lengths(Bench& bench);
 
 }  // namespace bench

@@ -26,5 +26,6 @@ int main(int argc, char** argv) {
   bench::contractions(run);
   bench::memory(run);
   bench::calls(run);
+  bench::lengths(run);
   return run.finish() ? 0 : 1;
 }
