@@ -350,6 +350,33 @@ TEST(Lengths, StateIsWrittenAtAPositionThatIsALength) {
   expect_same(cache, eager);
 }
 
+TEST(Lengths, StateIsWrittenAtAPositionThatIsAValue) {
+  const Tensor cache = zeros({8, 2}), eager = zeros({8, 2});
+  int traces = 0;
+  auto next = compile(
+      [&](const Tensor& rows, const Tensor& position) {
+        ++traces;
+        cache.at({slice_of(position, size_of(rows, "n"))}).copy_from(rows);
+        return reduce(cache, "p c -> c", "max");
+      },
+      {"n c=2", ""});
+  std::int64_t p = 0;
+  for (std::int64_t n : {2, 1, 3, 2}) {
+    const Tensor rows = randn({n, 2});
+    const Tensor got = next(rows, full({}, p, DType::i64));
+    eager.at({slice(p, p + n)}).copy_from(rows);
+    p += n;
+    expect_same(got, reduce(eager, "p c -> c", "max"));
+    expect_same(cache, eager);
+  }
+  EXPECT_LE(traces, 2);  // maybe one more for 1
+  EXPECT_EQ(error_of([&] {
+              next(ones({3, 2}), full({}, 6, DType::i64));
+            }),
+            "at: a slice of 3 from position 6 on leaves an axis of size 8");
+  expect_same(cache, eager);
+}
+
 TEST(Lengths, GradientsOfBatchesThatAreNotFull) {
   const Tensor w = randn({3, 2}), w_eager = w.clone();
   for (const Tensor* t : {&w, &w_eager}) t->requires_grad(true);
