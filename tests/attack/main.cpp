@@ -59,7 +59,9 @@ std::string line_of(const Program& program, const Verdict& verdict) {
     text += "\"shape\": " + list_of(program.types[v].shape) + ", \"dtype\": \"" +
             std::string(name(program.types[v].dtype)) + "\"";
     if (program.steps[v].op) {
-      text += ", \"name\": " + quoted(program.steps[v].op->name) + ", \"call\": " + quoted(peer[v]);
+      const Operation& op = *program.steps[v].op;
+      text += ", \"name\": " + quoted(op.name) + ", \"call\": " + quoted(peer[v]) +
+              ", \"writes\": " + (op.writes ? "true" : "false");
     } else {
       const Input& given = program.inputs[input++];
       text += std::string(", \"state\": ") + (given.is_state ? "true" : "false") +

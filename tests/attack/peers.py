@@ -662,7 +662,7 @@ def replay(program, library, counts):
             values[name] = Value(data, step["dtype"])
             continue
         # What follows from a state that was not written to is another.
-        assigns = step["name"] in ("copy_from", "copy_from to rows", "fill")
+        assigns = step["writes"]
         if not step["call"] or not library.has(step["dtype"]):
             if assigns: return None
             continue
