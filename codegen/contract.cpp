@@ -68,7 +68,7 @@ Pieces cut_depth(const LoopNest& nest, const ContractRoles& roles, std::int64_t 
     input.strides.push_back(input.strides[axis] * length);
   cut.products.output = {.buffer = workspace_buffer,
                          .dtype = nest.compute,
-                         .strides = std::vector<std::int64_t>(piece + 1, 0)};
+                         .strides = std::vector<Size>(piece + 1, 0)};
   AxisList kept;
   for (const AxisList* role : {&roles.batch, &roles.rows, &roles.columns})
     kept.insert(kept.end(), role->begin(), role->end());

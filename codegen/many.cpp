@@ -53,7 +53,7 @@ class ManyWriter {
     std::int64_t blocks = 0;
     for (std::size_t t = 0; t < tensors_; ++t) {
       const LoopNest& nest = nests_[t * each_];
-      const std::int64_t count = nest.axes.empty() ? 1 : nest.axes[0].size;
+      const std::int64_t count = nest.axes.empty() ? Size(1) : nest.axes[0].size;
       elements.push_back(static_cast<std::uint64_t>(count));
       first_blocks.push_back(static_cast<std::uint64_t>(blocks));
       blocks += ceil_div(ceil_div(count, width), block_threads);

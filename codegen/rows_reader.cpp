@@ -80,7 +80,7 @@ std::string RowsReader::pack() const {
 }
 
 std::string RowsReader::place_of_j(const Operand& operand) const {
-  const std::int64_t stride = plan_.width > 1 ? operand.strides[group_.axes.back()] : 0;
+  const std::int64_t stride = plan_.width > 1 ? operand.strides[group_.axes.back()] : Size(0);
   const std::string place = w_.place(operand);
   return stride == 0 ? place : added(place, stride == 1 ? "j" : "j * " + w_.number(stride));
 }

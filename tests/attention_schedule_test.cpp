@@ -64,11 +64,11 @@ TEST(AttentionSchedules, OfRandomCases) {
   for_seeds(150, [&](unsigned seed) {
     const AttentionCase c = random_case(seed, 12);
     Target target = with_small_tiles(small_target(), seed);
-    target.reads = [](DType, std::int64_t step) { return step == 0 || step == 1; };
+    target.reads = [](DType, Size step) { return step == 0 || step == 1; };
     const CompiledProgram step = grouped_for(c, seed, target);
     const Program& program = step.program;
     DoubleBuffers want;
-    std::vector<std::int64_t> elements;
+    std::vector<Size> elements;
     for (const Program::Buffer& buffer : program.buffers) {
       elements.push_back(buffer.elements);
       want.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);

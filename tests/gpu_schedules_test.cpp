@@ -72,7 +72,7 @@ TEST(GpuSchedules, OfRandomGroups) {
     Program& program = chain.program;
     const int last = static_cast<int>(program.buffers.size()) - 1;
     group_rows(program, target, std::vector{last});
-    std::vector<std::int64_t> elements;
+    std::vector<Size> elements;
     for (const Program::Buffer& buffer : program.buffers) {
       elements.push_back(buffer.elements);
       local += buffer.is_local;
@@ -126,7 +126,7 @@ TEST(GpuSchedules, MistakesAreFound) {
   group_rows(program, small_gpu(), kept);
   ASSERT_EQ(program.groups.size(), 1u);
   const Schedule good = choose(program, program.groups[0], small_gpu());
-  const std::vector<std::int64_t> elements{8 * 16, 8, 8 * 16};
+  const std::vector<Size> elements{8 * 16, 8, 8 * 16};
   EXPECT_NO_THROW(verify(good, elements));
   const auto is_found = [&](const auto& change) {
     Schedule bad = good;

@@ -26,7 +26,7 @@ LoopNest map_nest(std::int64_t rows, std::int64_t columns, std::vector<LoopNest:
   nest.body = body;
   return nest;
 }
-LoopNest::Operand at(int buffer, std::vector<std::int64_t> strides, std::int64_t offset = 0) {
+LoopNest::Operand at(int buffer, std::vector<Size> strides, std::int64_t offset = 0) {
   return {.buffer = buffer, .dtype = DType::f32, .offset = offset, .strides = std::move(strides)};
 }
 
@@ -253,7 +253,7 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
     Program p;
     p.input_count = 2;
     p.buffers.assign(2, {size, DType::f32});
-    std::vector<std::vector<std::int64_t>> strides(2, {columns, 1});  // of each buffer
+    std::vector<std::vector<Size>> strides(2, {columns, 1});  // of each buffer
     const int count = 2 + any(6);
     for (int n = 0; n < count; ++n) {
       const int x = any(static_cast<int>(p.buffers.size())),
@@ -264,9 +264,9 @@ TEST(Group, RandomProgramsGiveWhatPlainLoopsGive) {
         return any(8) == 0 && rows == columns ? at(b, {lies[1], lies[0]}) : at(b, lies);
       };
       const bool sums = any(2) == 0, sums_down = sums && any(2) == 0;
-      strides.push_back(sums_down ? std::vector<std::int64_t>{0, 1}
-                        : sums    ? std::vector<std::int64_t>{1, 0}
-                                  : std::vector<std::int64_t>{columns, 1});
+      strides.push_back(sums_down ? std::vector<Size>{0, 1}
+                        : sums    ? std::vector<Size>{1, 0}
+                                  : std::vector<Size>{columns, 1});
       LoopNest nest = map_nest(rows, columns, {read(x), read(y)}, at(out, strides.back()),
                                Ex::input(0) * 0.5 + Ex::input(1));
       if (sums) {

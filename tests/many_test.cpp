@@ -22,7 +22,7 @@ namespace {
 using Group = Program::Group;
 using Memory = std::vector<std::vector<float>>;  // by buffer; those that share memory use the first
 
-LoopNest::Operand at(int buffer, std::vector<std::int64_t> strides, std::int64_t offset = 0) {
+LoopNest::Operand at(int buffer, std::vector<Size> strides, std::int64_t offset = 0) {
   return {.buffer = buffer, .dtype = DType::f32, .offset = offset, .strides = std::move(strides)};
 }
 
@@ -50,7 +50,7 @@ class Meaning {
       : memory_(std::move(memory)), shared_(std::move(shared)) {}
 
   void run(const LoopNest& nest) {
-    const std::int64_t size = nest.axes.empty() ? 1 : nest.axes[0].size;
+    const std::int64_t size = nest.axes.empty() ? Size(1) : nest.axes[0].size;
     if (nest.combine) *element(nest, nest.output, 0) = 0;
     for (std::int64_t i = 0; i < size; ++i) run(nest, i);
   }
@@ -90,7 +90,7 @@ class Meaning {
     std::shuffle(tensors.begin(), tensors.end(), random);
     for (std::size_t first : tensors) {
       const LoopNest& nest = program.nests[first];
-      for (std::int64_t i = nest.axes.empty() ? 1 : nest.axes[0].size; i-- > 0;) {
+      for (std::int64_t i = nest.axes.empty() ? Size(1) : nest.axes[0].size; i-- > 0;) {
         for (std::size_t n = 0; n < group.each; ++n) run(program.nests[first + n], i);
       }
     }
@@ -102,7 +102,7 @@ class Meaning {
 
  private:
   float* element(const LoopNest& nest, const LoopNest::Operand& operand, std::int64_t i) {
-    const auto place = operand.offset + (nest.axes.empty() ? 0 : operand.strides[0] * i);
+    const auto place = operand.offset + (nest.axes.empty() ? Size(0) : operand.strides[0] * i);
     return &const_cast<std::vector<float>&>(of(operand.buffer))[static_cast<std::size_t>(place)];
   }
   Memory memory_;
@@ -133,10 +133,10 @@ RandomProgram random_program(std::mt19937& random) {
   for (int n = 0; n < 24; ++n) {
     const int kind = below(3) == 0 ? below(5) : 2 + below(2);
     const std::int64_t size = sizes[kind];
-    const std::vector<std::int64_t> moving = size > 0 ? std::vector<std::int64_t>{1}
-                                                      : std::vector<std::int64_t>{},
-                                    still = size > 0 ? std::vector<std::int64_t>{0}
-                                                     : std::vector<std::int64_t>{};
+    const std::vector<Size> moving = size > 0 ? std::vector<Size>{1}
+                                                      : std::vector<Size>{},
+                                    still = size > 0 ? std::vector<Size>{0}
+                                                     : std::vector<Size>{};
     const auto offset = [&] { return std::int64_t{below(5) == 0 ? below(8) : 0}; };
     std::vector<LoopNest::Operand> inputs{at(buffer_of(kind), moving, offset()),
                                           at(buffer_of(0), still, below(2))};

@@ -70,7 +70,7 @@ void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
   LoopNest nest = einsum("m k, n k -> m n", {{4096, 1024}, {4096, 1024}}, DType::bf16);
   LoopNest::Operand bias = nest.output, residual = nest.output;
   bias.buffer = 3;
-  for (std::int64_t& stride : bias.strides) stride = stride == 1;
+  for (Size& stride : bias.strides) stride = stride == 1 ? 1 : 0;
   residual.buffer = 4;
   nest.inputs.insert(nest.inputs.end(), {bias, residual});
   const Ex x = Ex::input(0) + Ex::input(2);

@@ -10,7 +10,7 @@
 namespace ein {
 namespace {
 
-LoopNest::Operand operand(int buffer, std::vector<std::int64_t> strides, std::int64_t offset = 0) {
+LoopNest::Operand operand(int buffer, std::vector<Size> strides, std::int64_t offset = 0) {
   return {.buffer = buffer, .dtype = DType::f32, .offset = offset, .strides = std::move(strides)};
 }
 

@@ -240,7 +240,7 @@ class RandomPart {
                                 Combine::min}[static_cast<std::size_t>(pick(0, 3))];
       if (nest.combine == Combine::sum)
         nest.body = Ex::of(nest.body) *
-                    (1.0 / static_cast<double>(over_rows ? part_.rows.rows.size : length_));
+                    (1.0 / static_cast<double>(over_rows ? part_.rows.rows.size : Size(length_)));
       if (!over_rows && pick(0, 1) == 0) nest.epilogue = Ex::input(0) * 0.5 + 1.0;
     }
     if (over_rows) {

@@ -93,7 +93,7 @@ TEST(Schedules, OfRandomGroups) {
     const int last = static_cast<int>(program.buffers.size()) - 1;
     group_nests(program, target, std::vector{last});
     DoubleBuffers got = chain.memory.values;
-    std::vector<std::int64_t> elements;
+    std::vector<Size> elements;
     for (const Program::Buffer& buffer : program.buffers) {
       elements.push_back(buffer.elements);
       got.resize(std::max(got.size(), elements.size()));
@@ -250,7 +250,7 @@ TEST(Schedules, MistakesAreFound) {
   nest.body = Ex::input(0) * 2.0;
   const Target target = test::small_target();
   const Schedule good = choose(nest, target);
-  const std::vector<std::int64_t> elements{128, 128};
+  const std::vector<Size> elements{128, 128};
   ASSERT_FALSE(good.steps[0].parts[0].whole);
   EXPECT_NO_THROW(verify(good, elements));
   const auto is_found = [&](const auto& change) {
@@ -280,7 +280,7 @@ TEST(Schedules, MistakesAreFound) {
 /// Attention of 2 heads with 10 queries and keys.
 Attention small_attention() {
   const auto operand = [](int buffer, std::size_t rows, std::size_t along) {
-    LoopNest::Operand result{.buffer = buffer, .strides = std::vector<std::int64_t>(5, 0)};
+    LoopNest::Operand result{.buffer = buffer, .strides = std::vector<Size>(5, 0)};
     result.strides[0] = 160, result.strides[rows] = 16, result.strides[along] = 1;
     return result;
   };
@@ -301,7 +301,7 @@ TEST(Schedules, MistakesInLoopsAndProductsAreFound) {
   Target target = test::small_target();
   target.queries_in_tile = 4, target.keys_in_tile = 3;
   const Schedule good = choose(program, small_attention(), target);
-  const std::vector<std::int64_t> elements(4, 320);
+  const std::vector<Size> elements(4, 320);
   EXPECT_NO_THROW(verify(good, elements));
   const auto is_product = [](const Schedule::Part& part) { return part.product.has_value(); };
   const auto is_found = [&](const auto& change) {

@@ -115,8 +115,10 @@ class Size {
   std::int64_t word_ = 0;
 };
 
+/// Whether two sizes are equal for all lengths. That asks nothing: it makes no guard.
+constexpr bool always_equal(Size a, Size b) { return a.word() == b.word(); }
 /// Whether it is 1 for all lengths.
-constexpr bool is_one(Size size) { return size.word() == 1; }
+constexpr bool is_one(Size size) { return always_equal(size, 1); }
 
 /// A number, or a formula such as `64·s + 1`; while a function is traced, with what it is then:
 /// `s = 7`.

@@ -30,6 +30,12 @@ constexpr Row row_of(Device::Kind kind) {
 
 }  // namespace
 
+std::unique_ptr<engine::Kernels> engine::Backend::compile(const Program& program) const {
+  const SizeValues none;
+  SizesAt sizes(none);
+  return plan(program)->at(sizes);
+}
+
 const engine::Backend& engine::backend_of(Device device) {
   return row_of(device.kind()).backend(device.index());
 }

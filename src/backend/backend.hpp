@@ -11,6 +11,7 @@
 
 #include <ein/device.hpp>
 #include "nest/nest.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 class MemoryCount;
@@ -39,6 +40,14 @@ class Kernels {
   virtual void require_success(std::string_view /*call*/) const {}
 };
 
+/// A program planned for all lengths: what is left is numbers. Thread-safe.
+class KernelsPlan {
+ public:
+  virtual ~KernelsPlan() = default;
+  /// The kernels for these sizes; they may outlive the plan.
+  virtual std::unique_ptr<Kernels> at(SizesAt& sizes) const = 0;
+};
+
 /// Thread-safe.
 class Backend {
  public:
@@ -49,8 +58,10 @@ class Backend {
   /// Fills in program.groups as it suits the device, and may change the nests for it: see
   /// group_nests, which says what `memory` is. Takes no device.
   virtual void group(Program& program, std::span<const int> memory = {}) const = 0;
-  /// A grouped program as kernels.
-  virtual std::unique_ptr<Kernels> compile(const Program& program) const = 0;
+  /// A grouped program, ready but for its lengths.
+  virtual std::unique_ptr<const KernelsPlan> plan(const Program& program) const = 0;
+  /// A grouped program of numbers as kernels.
+  std::unique_ptr<Kernels> compile(const Program& program) const;
   /// How it runs a grouped program, as text; empty where the groups say all.
   virtual std::string describe(const Program& /*program*/) const { return {}; }
   /// What users asked of its code: a part of the key of every plan.

@@ -24,10 +24,8 @@ namespace {
 
 class CpuKernels final : public engine::Kernels {
  public:
-  explicit CpuKernels(const Program& program) {
-    for (const Program::Group& group : program.groups)
-      kernels_.push_back(make_kernel(program, group));
-  }
+  explicit CpuKernels(std::vector<std::unique_ptr<Kernel>> kernels)
+      : kernels_(std::move(kernels)) {}
   std::size_t workspace_bytes(int threads) const override {
     std::size_t most = 0;
     for (const auto& kernel : kernels_) most = std::max(most, kernel->workspace_bytes(threads));
@@ -39,6 +37,22 @@ class CpuKernels final : public engine::Kernels {
 
  private:
   std::vector<std::unique_ptr<Kernel>> kernels_;
+};
+
+class CpuKernelsPlan final : public engine::KernelsPlan {
+ public:
+  explicit CpuKernelsPlan(const Program& program) {
+    for (const Program::Group& group : program.groups)
+      plans_.push_back(plan_kernel(program, group));
+  }
+  std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override {
+    std::vector<std::unique_ptr<Kernel>> kernels;
+    for (const auto& plan : plans_) kernels.push_back(plan->at(sizes));
+    return std::make_unique<CpuKernels>(std::move(kernels));
+  }
+
+ private:
+  std::vector<std::unique_ptr<const KernelPlan>> plans_;
 };
 
 class CpuBackend final : public engine::Backend {
@@ -53,9 +67,9 @@ class CpuBackend final : public engine::Backend {
     group_nests(program, target, kept, memory);
     verified(program);
   }
-  std::unique_ptr<engine::Kernels> compile(const Program& program) const override {
+  std::unique_ptr<const engine::KernelsPlan> plan(const Program& program) const override {
     require_processor();
-    return std::make_unique<CpuKernels>(program);
+    return std::make_unique<CpuKernelsPlan>(program);
   }
   std::string describe(const Program& program) const override {
     require_processor();

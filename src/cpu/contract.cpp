@@ -81,7 +81,7 @@ std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& grou
 /// How one operand takes part: as it lies, or through a packed copy in the type of the computation.
 struct Part {
   bool packed = false;
-  std::vector<std::int64_t> strides;  // per nest axis, of what the product reads or writes
+  std::vector<Size> strides;  // per nest axis, of what the product reads or writes
   std::int64_t bytes = 0;             // of the packed copy
   std::unique_ptr<Kernel>
       copy;  // between the packed copy (buffer 0), the operand (1) and the epilogue's (from 2 on)
@@ -229,7 +229,7 @@ class ContractKernel final : public Kernel {
     };
     for (int o : having) {
       AxisList sorted = axes;
-      const std::vector<std::int64_t>& strides = operands_[o].strides;
+      const std::vector<Size>& strides = operands_[o].strides;
       std::sort(sorted.begin(), sorted.end(), [&](std::size_t x, std::size_t y) {
         return strides[x] != strides[y] ? strides[x] > strides[y] : x < y;
       });
@@ -335,7 +335,7 @@ class ContractKernel final : public Kernel {
     std::int64_t stride = 1;
     const LoopNest::Operand& operand = operands_[o];
     const auto closest = [&](const Group& group) {
-      std::int64_t least = INT64_MAX;
+      Size least = INT64_MAX;
       for (std::size_t a : group.axes) least = std::min(least, operand.strides[a]);
       return least;
     };
@@ -370,7 +370,7 @@ class ContractKernel final : public Kernel {
     LoopNest::Operand packed{.dtype = dtypes[o], .strides = part.strides}, lying = operand;
     lying.buffer = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a)
-      copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? 1 : nest.axes[a].size});
+      copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? Size(1) : nest.axes[a].size});
     copy.inputs = {o < 2 ? lying : packed};
     copy.output = o < 2 ? packed : lying;
     copy.body = Ex::input(0);
@@ -385,13 +385,13 @@ class ContractKernel final : public Kernel {
     part.copy = make_kernel(copy);
   }
   static bool joint_in(const LoopNest& nest, const Group& group,
-                       const std::vector<std::int64_t>& strides) {
+                       const std::vector<Size>& strides) {
     return group.size <= 1 || (joint_stride(nest, group, {.strides = strides}).value_or(0) > 0);
   }
 
   void set_product(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n,
                    const Group& k) {
-    const auto stride = [&](const Group& group, int o) {
+    const auto stride = [&](const Group& group, int o) -> std::int64_t {
       if (group.size <= 1 || group.axes.empty()) return std::int64_t{1};
       return parts_[o].strides[group.axes.back()];
     };

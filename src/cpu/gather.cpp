@@ -60,10 +60,10 @@ class GatherKernel final : public Kernel {
       axes.pop_back();
     }
     const auto stride = [](const LoopNest::Operand& operand, std::size_t axis) {
-      return axis == no_axis ? 0 : operand.strides[axis];
+      return axis == no_axis ? Size(0) : operand.strides[axis];
     };
     const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
-    rows_.length = element_axis == no_axis ? 1 : nest_.axes[element_axis].size;
+    rows_.length = element_axis == no_axis ? Size(1) : nest_.axes[element_axis].size;
     rows_.position_step = stride(positions, row_axis);
     rows_.from_step = stride(x, row_axis) * bytes;
     rows_.to_step = stride(nest_.output, row_axis) * bytes;

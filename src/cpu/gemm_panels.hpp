@@ -5,7 +5,7 @@
 
 #include "cpu/gemm.hpp"
 #include "cpu/gemm_kernel.hpp"
-#include "tensor/ceil_div.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein::host {
 

@@ -10,6 +10,7 @@
 #include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
 #include "graph/verified.hpp"
+#include "nest/at_sizes.hpp"
 
 namespace ein::host {
 namespace {
@@ -66,8 +67,8 @@ namespace {
 /// on.
 bool copies_at_position(const LoopNest& nest) {
   if (!nest.is_gather() && !nest.writes_at_position()) return false;
-  const std::vector<std::int64_t>& strides = nest.inputs[1].strides;
-  return std::all_of(strides.begin(), strides.end(), [](std::int64_t s) { return s == 0; });
+  const std::vector<Size>& strides = nest.inputs[1].strides;
+  return std::all_of(strides.begin(), strides.end(), [](Size s) { return s == 0; });
 }
 
 }  // namespace
@@ -90,30 +91,47 @@ bool is_one_engine(const Schedule& schedule) {
          schedule.steps[0].parts[0].whole;
 }
 
-std::vector<std::int64_t> elements_of(std::span<const Program::Buffer> buffers) {
-  std::vector<std::int64_t> elements;
+std::vector<Size> elements_of(std::span<const Program::Buffer> buffers) {
+  std::vector<Size> elements;
   for (const Program::Buffer& buffer : buffers) elements.push_back(buffer.elements);
   return elements;
 }
 
+class EnginePlan final : public KernelPlan {
+ public:
+  explicit EnginePlan(const LoopNest& nest) : nest_(nest) {}
+  std::unique_ptr<Kernel> at(SizesAt& sizes) const override {
+    return make_engine(at_sizes(nest_, sizes));
+  }
+
+ private:
+  LoopNest nest_;
+};
+
 }  // namespace
 
-std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
-                                    std::span<const Program::Buffer> buffers) {
+std::unique_ptr<Kernel> KernelPlan::at_numbers() const {
+  const SizeValues none;
+  SizesAt sizes(none);
+  return at(sizes);
+}
+
+std::unique_ptr<const KernelPlan> plan_kernel(const LoopNest& nest,
+                                              std::span<const Program::Buffer> buffers) {
   for (const Target& target : {RowCode::target(), Target{}}) {
     const Schedule schedule = verified(choose(nest, target), elements_of(buffers));
-    if (is_one_engine(schedule)) return make_engine(nest);
-    if (auto kernel = make_kernel(schedule)) return kernel;
+    if (is_one_engine(schedule)) return std::make_unique<EnginePlan>(nest);
+    if (auto plan = plan_kernel(schedule)) return plan;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");
 }
 
-std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group) {
-  if (group.count == 1) return make_kernel(program.nests[group.first], program.buffers);
+std::unique_ptr<const KernelPlan> plan_kernel(const Program& program, const Program::Group& group) {
+  if (group.count == 1) return plan_kernel(program.nests[group.first], program.buffers);
   for (const Target& target : {RowCode::target(), Target{}}) {
     const Schedule schedule =
         verified(choose(program, group, target), elements_of(program.buffers));
-    if (auto kernel = make_kernel(schedule)) return kernel;
+    if (auto plan = plan_kernel(schedule)) return plan;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");
 }

@@ -7,6 +7,7 @@
 
 #include "backend/backend.hpp"
 #include "nest/nest.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein::host {
 
@@ -25,12 +26,28 @@ class Kernel {
 /// Bytes of a part of a workspace, so that the next part is aligned as well.
 constexpr std::size_t aligned_bytes(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Any nest, as its schedule says. `buffers` are the program's, if they are known.
-std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
-                                    std::span<const Program::Buffer> buffers = {});
+/// A nest or a group planned for all lengths: what is left is numbers. Thread-safe.
+class KernelPlan {
+ public:
+  virtual ~KernelPlan() = default;
+  /// The kernel for these sizes; it may outlive the plan.
+  virtual std::unique_ptr<Kernel> at(SizesAt& sizes) const = 0;
+  std::unique_ptr<Kernel> at_numbers() const;
+};
 
-/// One kernel for all nests of a group. Local buffers have no address.
-std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group);
+/// Any nest, as its schedule says. `buffers` are the program's, if they are known.
+std::unique_ptr<const KernelPlan> plan_kernel(const LoopNest& nest,
+                                              std::span<const Program::Buffer> buffers = {});
+inline std::unique_ptr<Kernel> make_kernel(const LoopNest& nest,
+                                           std::span<const Program::Buffer> buffers = {}) {
+  return plan_kernel(nest, buffers)->at_numbers();
+}
+
+/// All nests of a group as one kernel. Local buffers have no address.
+std::unique_ptr<const KernelPlan> plan_kernel(const Program& program, const Program::Group& group);
+inline std::unique_ptr<Kernel> make_kernel(const Program& program, const Program::Group& group) {
+  return plan_kernel(program, group)->at_numbers();
+}
 
 /// The schedules of all groups of a program.
 std::string to_string_of_schedules(const Program& program);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nest/nest.hpp"
-#include "tensor/ceil_div.hpp"
+#include "tensor/size_arithmetic.hpp"
 #include "tensor/small_array.hpp"
 
 namespace ein::host {
@@ -118,7 +118,7 @@ struct Cut {
   std::int64_t first(std::int64_t piece) const { return piece * step; }
   std::int64_t count(std::int64_t piece) const { return std::min(step, size - first(piece)); }
   std::int64_t stride(const LoopNest::Operand& operand) const {
-    return axis == no_axis ? 0 : operand.strides[axis];
+    return axis == no_axis ? Size(0) : operand.strides[axis];
   }
 };
 inline Cut cut(const LoopNest& nest, std::size_t axis, std::int64_t step) {

@@ -12,6 +12,7 @@
 #include <asmjit/x86.h>
 
 #include "cpu/vector_code.hpp"
+#include "graph/rewrite.hpp"
 #include "nest/combine.hpp"
 #include "tensor/fork.hpp"
 
@@ -29,7 +30,9 @@ constexpr std::int64_t vectors_in_run = 32;
 /// combining their lanes takes.
 constexpr std::int64_t longest_together = 4 * lanes - 1;
 
-bool can_read(DType dtype, std::int64_t step) {
+bool can_read(DType dtype, Size size) {
+  if (!size.is_number()) return false;
+  const std::int64_t step = size;
   if (dtype == DType::i64) return step == 0;
   return VectorCode::can_load(dtype) &&
          (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
@@ -56,8 +59,8 @@ bool can_combine(Combine combine) {
 
 std::int64_t vectors_of(std::int64_t length) { return (length + lanes - 1) / lanes; }
 
-std::int64_t bytes_to_next_row(const Schedule::Place& place) {
-  return place.row_step * static_cast<std::int64_t>(size_of(place.dtype));
+Size bytes_to_next_row(const Schedule::Place& place) {
+  return place.row_step * size_of(place.dtype);
 }
 
 /// An expression without repetitions: each step with the position of the first that is equal to it.
@@ -119,11 +122,15 @@ class Emitter {
     length_ = code_.newInt64();
     rows_ = code_.newInt64();
     index_ = code_.newIntPtr();
+    row_steps_ = code_.newIntPtr();
+    sizes_ = code_.newIntPtr();
     row_ = code_.newInt64();
     code_.mov(places_, x86::ptr(call, offsetof(RowCode::Call, places)));
     code_.mov(length_, x86::ptr(call, offsetof(RowCode::Call, length)));
     code_.mov(rows_, x86::ptr(call, offsetof(RowCode::Call, rows)));
     code_.mov(index_, x86::ptr(call, offsetof(RowCode::Call, index)));
+    code_.mov(row_steps_, x86::ptr(call, offsetof(RowCode::Call, row_steps)));
+    code_.mov(sizes_, x86::ptr(call, offsetof(RowCode::Call, sizes)));
     code_.xor_(row_, row_);
     vectors_.begin();
     if (RowCode::combines_rows(part_))
@@ -161,20 +168,31 @@ class Emitter {
 
   void move_by_rows(std::int64_t rows) {
     for (std::size_t p = 0; p < part_.places.size(); ++p) {
-      const std::int64_t bytes = rows * bytes_to_next_row(part_.places[p]);
-      if (bytes == 0) continue;
-      const x86::Gp by = code_.newInt64();
-      code_.mov(by, bytes);
-      code_.add(x86::qword_ptr(places_, static_cast<std::int32_t>(8 * p)), by);
+      if (always_equal(part_.places[p].row_step, 0)) continue;
+      code_.add(x86::qword_ptr(places_, static_cast<std::int32_t>(8 * p)), bytes_of_rows(p, rows));
     }
     code_.add(row_, rows);
+  }
+
+  x86::Gp bytes_of_rows(std::size_t place, std::int64_t rows) {
+    const Size bytes = bytes_to_next_row(part_.places[place]);
+    const x86::Gp by = code_.newInt64();
+    if (bytes.is_number()) {
+      code_.mov(by, static_cast<std::int64_t>(bytes) * rows);
+    } else {
+      code_.mov(by, x86::qword_ptr(row_steps_, static_cast<std::int32_t>(8 * place)));
+      if (rows != 1) code_.imul(by, by, rows);
+    }
+    return by;
   }
 
   /// Whether sixteen rows can be combined together, into sixteen results side by side: a sum or
   /// product of short rows, of values that do not change from row to row but along it.
   bool is_combined_together() const {
+    const auto step_is_number = [](const auto& place) { return place.row_step.is_number(); };
     if (part_.rows.nests.size() != 1 || part_.rows.length.loop >= 0 ||
-        part_.rows.length.size > longest_together)
+        !part_.rows.length.size.is_number() || part_.rows.length.size > longest_together ||
+        !std::all_of(part_.places.begin(), part_.places.end(), step_is_number))
       return false;
     const Schedule::RowNest& nest = part_.rows.nests[0];
     if (!nest.combine || !can_combine_together(*nest.combine) ||
@@ -233,9 +251,7 @@ class Emitter {
       combine_into(0, of_run[static_cast<std::size_t>(v)], lane);
     }
     for (std::size_t p = 0; p < part_.places.size(); ++p) {
-      const x86::Gp by = code_.newInt64();
-      code_.mov(by, bytes_to_next_row(part_.places[p]));
-      code_.add(address(p), by);
+      code_.add(address(p), bytes_of_rows(p, 1));
     }
     code_.add(row_, 1);
     code_.cmp(row_, run_end);
@@ -319,7 +335,7 @@ class Emitter {
   /// What a loop fetches ahead of the loop after it, some bytes beyond where it is itself.
   struct Ahead {
     std::size_t place;
-    std::int64_t bytes;
+    Size bytes;
   };
 
   /// What the loop after stage s is the first to read of the row, or that of the next row. The only
@@ -341,8 +357,8 @@ class Emitter {
     for (std::size_t n : stages[next].nests) {
       for (std::size_t p : part_.rows.nests[n].inputs) {
         const Schedule::Place& place = part_.places[p];
-        if (place.step == 0 || place.row_step == 0 || !touched.insert(p).second) continue;
-        result.push_back({p, is_next_row ? bytes_to_next_row(place) : 0});
+        if (place.step == 0 || always_equal(place.row_step, 0) || !touched.insert(p).second) continue;
+        result.push_back({p, is_next_row ? bytes_to_next_row(place) : Size(0)});
       }
     }
     return result;
@@ -402,12 +418,17 @@ class Emitter {
   }
 
   x86::Mem at(std::size_t p, const Lane& lane) {
+    const Size row_step = bytes_to_next_row(part_.places[p]);
+    return at(address(p), p, lane, lane.row == 0 ? 0 : lane.row * static_cast<std::int64_t>(row_step));
+  }
+  /// Of place p, so many bytes behind `base`.
+  x86::Mem at(const x86::Gp& base, std::size_t p, const Lane& lane, std::int64_t behind) {
     const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) *
                        (part_.places[p].step == 2 ? 2 : 1);
     const auto shift =
         static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
-    const auto to_row = static_cast<std::int32_t>(lane.row * bytes_to_next_row(part_.places[p]));
-    return x86::ptr(address(p), i_, shift, to_row + lane.unrolled * lanes * bytes);
+    return x86::ptr(base, i_, shift,
+                    static_cast<std::int32_t>(behind) + lane.unrolled * lanes * bytes);
   }
 
   Vector index(std::size_t axis, const Lane* lane) {
@@ -463,6 +484,14 @@ class Emitter {
       return result;
     }
     if (step.op == ScalarOp::index) return index(static_cast<std::size_t>(step.which), lane);
+    if (step.op == ScalarOp::size) {
+      const std::vector<Size> sizes = RowCode::sizes_of(part_);
+      const auto is_it = [&](Size size) { return always_equal(size, step.size); };
+      const auto found = std::find_if(sizes.begin(), sizes.end(), is_it);
+      const x86::Gp from = code_.newIntPtr();
+      code_.lea(from, x86::ptr(sizes_, static_cast<std::int32_t>(4 * (found - sizes.begin()))));
+      return vectors_.load_one(from, DType::f32);
+    }
     if (step.op == ScalarOp::add || step.op == ScalarOp::sub) {
       if (const auto product = single_product(e, step.args[0], lane))
         return multiply_add(e, *product, step.args[1], false, step.op == ScalarOp::sub, lane);
@@ -559,7 +588,13 @@ class Emitter {
       for (std::size_t p : part_.rows.nests[n].inputs) address(p);
       address(part_.rows.nests[n].output);
     }
-    for (const Ahead& next : ahead) address(next.place);
+    std::vector<x86::Gp> ahead_at;  // where what is ahead begins
+    for (const Ahead& next : ahead) {
+      ahead_at.push_back(address(next.place));
+      if (next.bytes.is_number()) continue;
+      ahead_at.back() = bytes_of_rows(next.place, 1);
+      code_.add(ahead_at.back(), address(next.place));
+    }
     const std::int64_t in_run = vectors_in_run * unroll * lanes;
     const bool has_runs = !combining.empty() && part_.rows.length.size > in_run;
     // Sums of each vector worked on side by side, and of all runs so far.
@@ -594,8 +629,10 @@ class Emitter {
     code_.bind(body);
     for (int u = 0; u < unroll; ++u) {
       Lane lane{.unrolled = u};
-      for (const Ahead& next : ahead)
-        code_.prefetcht0(at(next.place, lane).cloneAdjusted(next.bytes));
+      for (std::size_t a = 0; a < ahead.size(); ++a) {
+        const Size behind = ahead[a].bytes.is_number() ? ahead[a].bytes : Size(0);
+        code_.prefetcht0(at(ahead_at[a], ahead[a].place, lane, behind));
+      }
       emit_nests(stage, lane, sums);
     }
     code_.add(i_, unroll * lanes);
@@ -722,7 +759,7 @@ class Emitter {
   std::vector<Expression> bodies_;
   std::vector<std::optional<Expression>> epilogues_;
   std::map<std::pair<std::size_t, int>, bool> varies_;
-  x86::Gp places_, length_, rows_, index_, row_, i_;
+  x86::Gp places_, length_, rows_, index_, row_steps_, sizes_, row_, i_;
   Known of_row_;                                  // as it is before a loop along the row
   std::map<std::size_t, Vector> written_of_row_;  // values of the row as a whole, by place
   std::map<std::size_t, x86::Gp> addresses_;
@@ -754,10 +791,43 @@ bool is_supported(const Schedule::Part& part) {
   return true;
 }
 
+using Words = std::vector<std::int64_t>;
+
+/// All of a part that its code depends on.
+Words words_of(const Schedule::Part& part) {
+  Words words;
+  const auto add = [&](auto... values) { (words.push_back(static_cast<std::int64_t>(values)), ...); };
+  const auto add_expression = [&](const ScalarExpr& expr) {
+    for_each_word(expr, [&](std::int64_t word) { words.push_back(word); });
+  };
+  for (const Schedule::Place& place : part.places)
+    add(place.dtype, place.row_step.word(), place.step.word(), place.is_kept, place.streams);
+  bool combines = false;
+  for (const Schedule::RowNest& nest : part.rows.nests) {
+    add(nest.inputs.size());
+    for (const std::size_t input : nest.inputs) add(input);
+    add(nest.output, nest.combine ? static_cast<int>(*nest.combine) : -1, nest.over,
+        nest.is_scalar);
+    add_expression(nest.body);
+    add_expression(nest.epilogue);
+    combines |= nest.combine.has_value();
+  }
+  for (const Schedule::Rows::Axis& axis : part.rows.axes) add(axis.is_row, axis.is_along);
+  if (combines) add(part.rows.length.size.word(), part.rows.length.loop);
+  return words;
+}
+
 /// asmjit's allocator has a lock of its own, so one outside of it is what fork() can hold.
 struct Runtime {
   std::mutex mutex;
   asmjit::JitRuntime jit;
+  std::map<Words, std::weak_ptr<const RowCode>> codes;
+  std::size_t alive = 64;  // of `codes`, when that was last counted, or a few
+
+  void forget_dead() {
+    std::erase_if(codes, [](const auto& code) { return code.second.expired(); });
+    alive = std::max<std::size_t>(64, codes.size());
+  }
 };
 /// Outlives all code, that of static objects too.
 Runtime& runtime() { return made_once_with_lock<Runtime, StaticLock::machine_code>(); }
@@ -789,7 +859,7 @@ const Target& RowCode::target() {
 
 bool RowCode::combines_rows(const Schedule::Part& part) {
   const Schedule::Rows& rows = part.rows;
-  if (rows.nests.size() != 1 || rows.length.loop >= 0 ||
+  if (rows.nests.size() != 1 || rows.length.loop >= 0 || !rows.length.size.is_number() ||
       vectors_of(rows.length.size) > target().folded_registers)
     return false;
   const Schedule::RowNest& nest = rows.nests[0];
@@ -797,8 +867,27 @@ bool RowCode::combines_rows(const Schedule::Part& part) {
          part.places[nest.output].dtype == DType::f32;
 }
 
-std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
+std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
+  std::vector<Size> sizes;
+  for (const Schedule::RowNest& nest : part.rows.nests) {
+    for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
+      for (const ScalarStep& step : expr->steps) {
+        if (step.op == ScalarOp::size) sizes.push_back(step.size);
+      }
+    }
+  }
+  return sizes;
+}
+
+std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
   if (!missing().empty() || !is_supported(part)) return nullptr;
+  Words key = words_of(part);
+  {
+    const std::lock_guard lock(runtime().mutex);
+    if (const auto known = runtime().codes.find(key); known != runtime().codes.end()) {
+      if (auto code = known->second.lock()) return code;
+    }
+  }
   asmjit::CodeHolder holder;
   if (holder.init(runtime().jit.environment()) != asmjit::kErrorOk) return nullptr;
   x86::Compiler code(&holder);
@@ -807,7 +896,10 @@ std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
   void (*function)(const Call*) = nullptr;
   const std::lock_guard lock(runtime().mutex);
   if (runtime().jit.add(&function, &holder) != asmjit::kErrorOk) return nullptr;
-  return std::unique_ptr<const RowCode>(new RowCode(function));
+  const std::shared_ptr<const RowCode> made(new RowCode(function));
+  runtime().codes.insert_or_assign(std::move(key), made);
+  if (runtime().codes.size() > 2 * runtime().alive) runtime().forget_dead();
+  return made;
 }
 
 RowCode::~RowCode() {
@@ -823,7 +915,8 @@ namespace ein::host {
 
 std::string_view RowCode::missing() { return "ein was built without asmjit"; }
 bool RowCode::combines_rows(const Schedule::Part&) { return false; }
-std::unique_ptr<const RowCode> RowCode::compile(const Schedule::Part&) { return nullptr; }
+std::vector<Size> RowCode::sizes_of(const Schedule::Part&) { return {}; }
+std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part&) { return nullptr; }
 RowCode::~RowCode() = default;
 
 }  // namespace ein::host

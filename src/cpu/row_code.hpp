@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "schedule/choose.hpp"
 #include "schedule/schedule.hpp"
@@ -19,6 +20,9 @@ class RowCode {
     std::byte** places;         // addresses of the first row; changed by the call
     std::int64_t length, rows;  // both at least 1
     const std::int64_t* index;  // the first value of each axis index
+    /// Of each place, bytes from row to row: those that are formulas in the part are read.
+    const std::int64_t* row_steps = nullptr;
+    const float* sizes = nullptr;  // sizes_of(part)
   };
   RowCode(const RowCode&) = delete;
   RowCode& operator=(const RowCode&) = delete;
@@ -31,11 +35,13 @@ class RowCode {
   /// What the code has; nothing where all code is missing(). It computes in f32, and reads and
   /// writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads.
   static const Target& target();
+  /// The formulas that a part's expressions ask the value of, in the order in which a call has them.
+  static std::vector<Size> sizes_of(const Schedule::Part& part);
   /// Whether the part combines rows that are so short that their results stay in registers.
   static bool combines_rows(const Schedule::Part& part);
-  /// Of the part's rows. None where all code is missing(), the part has what the target has not, or
+  /// Of the part's rows, for all lengths; shared by parts that are alike. None where all code is missing(), the part has what the target has not, or
   /// combines rows otherwise.
-  static std::unique_ptr<const RowCode> compile(const Schedule::Part& part);
+  static std::shared_ptr<const RowCode> compile(const Schedule::Part& part);
 
  private:
   explicit RowCode(void (*function)(const Call*)) : function_(function) {}

@@ -88,12 +88,12 @@ class ScatterKernel final : public Kernel {
     std::sort(reduced.begin(), reduced.end(),
               [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
     is_in_place_ = std::is_same_v<T, SumOf<T>> || reduced.empty();
-    rows_.length = element_axis == no_axis ? 1 : nest_.axes[element_axis].size;
+    rows_.length = element_axis == no_axis ? Size(1) : nest_.axes[element_axis].size;
     double points = 1;
     for (std::size_t a : reduced) points *= static_cast<double>(nest_.axes[a].size);
     rows_.count = 1;
     rows_.size = size_;
-    rows_.value_element = element_axis == no_axis ? 0 : values.strides[element_axis];
+    rows_.value_element = element_axis == no_axis ? Size(0) : values.strides[element_axis];
     if (!reduced.empty()) {
       const std::size_t row_axis = reduced.back();
       reduced.pop_back();

@@ -9,6 +9,7 @@
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
 #include "cpu/strip_rows.hpp"
+#include "nest/at_sizes.hpp"
 #include "nest/combine.hpp"
 #include "tensor/small_array.hpp"
 
@@ -29,7 +30,7 @@ std::int64_t bytes(const Place& place) { return static_cast<std::int64_t>(size_o
 bool could_stream(const Part& part, std::size_t n) {
   const Schedule::RowNest& nest = part.rows.nests[n];
   const Place& place = part.places[nest.output];
-  if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || place.step != 1 ||
+  if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || !is_one(place.step) ||
       !place.is_kept)
     return false;
   if (place.row_step * bytes(place) % line_bytes != 0) return false;
@@ -104,7 +105,20 @@ Part several_at_once(const Part& part, std::int64_t rows) {
   return several;
 }
 
-/// The code of a part's rows.
+/// What row code wants to know of the lengths.
+struct RowNumbers {
+  std::vector<std::int64_t> row_steps;  // of each place, in bytes
+  std::vector<float> sizes;
+
+  RowNumbers(const Part& part, SizesAt& sizes_at) {
+    for (const Place& place : part.places)
+      row_steps.push_back(sizes_at(place.row_step) * bytes(place));
+    for (const Size size : RowCode::sizes_of(part))
+      sizes.push_back(static_cast<float>(sizes_at(size)));
+  }
+};
+
+/// The code of a part's rows, for all lengths.
 class RowsCode {
  public:
   /// Of a part of a step; is_ready() says whether there is code.
@@ -126,32 +140,47 @@ class RowsCode {
   bool is_ready() const { return code_ && (!is_in_runs_ || add_); }
   std::size_t places() const { return streaming_.places.size(); }
 
+  /// Of some lengths.
+  struct Numbers {
+    RowNumbers of_rows, of_streaming;
+    std::optional<RowNumbers> of_several;
+    std::size_t length;  // of a row
+  };
+  Numbers at(SizesAt& sizes) const {
+    Numbers numbers{{part_, sizes}, {streaming_, sizes}, {},
+                    static_cast<std::size_t>(sizes(part_.rows.length.size))};
+    if (several_) numbers.of_several.emplace(several_part_, sizes);
+    return numbers;
+  }
+
   /// `places`, of which those behind the part's are still free.
-  void run(Addresses& places, std::int64_t rows, std::int64_t length, std::int64_t* index) const {
-    if (is_in_runs_) return run_in_runs(places, rows, length, index);
+  void run(const Numbers& numbers, Addresses& places, std::int64_t rows, std::int64_t length,
+           std::int64_t* index) const {
+    if (is_in_runs_) return run_in_runs(numbers, places, rows, length, index);
     for (const auto& [p, number] : combines_)
       std::fill_n(reinterpret_cast<float*>(places[p]), length, number);
     const bool streams = streaming_code_ && are_aligned(places);
     if (streams) {
-      const std::size_t row = static_cast<std::size_t>(part_.rows.length.size),
-                        first = part_.places.size();
+      const std::size_t row = numbers.length, first = part_.places.size();
       float* beside = strip_scratch<float>(row * (places.size() - first));
       for (std::size_t p = first; p < places.size(); ++p, beside += row)
         places[p] = reinterpret_cast<std::byte*>(beside);
     }
-    (streams ? *streaming_code_ : *code_)({places.data(), length, rows, index});
+    const RowNumbers& of = streams ? numbers.of_streaming : numbers.of_rows;
+    (streams ? *streaming_code_ : *code_)(
+        {places.data(), length, rows, index, of.row_steps.data(), of.sizes.data()});
   }
 
  private:
   /// Bytes that a step reads and writes at a part's places.
-  static std::int64_t bytes_of(const Schedule::Step& step, const Part& part) {
-    std::int64_t all = 0;
+  static Size bytes_of(const Schedule::Step& step, const Part& part) {
+    Size all = 0;
     for (const Place& place : part.places) {
-      if (!place.is_kept || place.step == 0) continue;
-      std::int64_t elements = part.rows.length.loop < 0 ? part.rows.length.size : 1;
-      if (place.row_step != 0 && part.rows.rows.loop < 0) elements *= part.rows.rows.size;
+      if (!place.is_kept || always_equal(place.step, 0)) continue;
+      Size elements = part.rows.length.loop < 0 ? part.rows.length.size : Size(1);
+      if (!always_equal(place.row_step, 0) && part.rows.rows.loop < 0) elements *= part.rows.rows.size;
       for (std::size_t l = 0; l < step.loops.size(); ++l) {
-        if (place.strides[l] != 0) elements *= step.loops[l].size;
+        if (!always_equal(place.strides[l], 0)) elements *= step.loops[l].size;
       }
       all += elements * bytes(place);
     }
@@ -186,8 +215,10 @@ class RowsCode {
       return step.op == ScalarOp::index &&
              part.rows.axes[static_cast<std::size_t>(step.which)].is_row;
     };
-    if (std::none_of(nest.body.steps.begin(), nest.body.steps.end(), asks_row))
-      several_ = RowCode::compile(with_maps(several_at_once(part, rows_at_once)));
+    if (std::none_of(nest.body.steps.begin(), nest.body.steps.end(), asks_row)) {
+      several_part_ = with_maps(several_at_once(part, rows_at_once));
+      several_ = RowCode::compile(several_part_);
+    }
     Part add{.places = {{.step = 1}, {.step = 1}}};
     add.rows.length = part.rows.length;
     add.rows.nests = {
@@ -195,8 +226,8 @@ class RowsCode {
     add_ = RowCode::compile(add);
   }
 
-  void run_in_runs(Addresses& places, std::int64_t rows, std::int64_t length,
-                   std::int64_t* index) const {
+  void run_in_runs(const Numbers& numbers, Addresses& places, std::int64_t rows,
+                   std::int64_t length, std::int64_t* index) const {
     const auto [output, number] = combines_[0];
     auto* const result = reinterpret_cast<float*>(places[output]);
     float one_run[longest_run];
@@ -206,9 +237,9 @@ class RowsCode {
       const std::int64_t count = std::min(rows_in_run, rows - row),
                          together = several_ ? count / rows_at_once * rows_at_once : 0;
       if (together > 0)
-        run_rows(*several_, rows_at_once, places, row, together, length, into, index);
+        run_rows(*several_, rows_at_once, numbers, places, row, together, length, into, index);
       if (together < count)
-        run_rows(*code_, 1, places, row + together, count - together, length, into, index);
+        run_rows(*code_, 1, numbers, places, row + together, count - together, length, into, index);
       if (into == result) continue;
       std::byte* ends[] = {reinterpret_cast<std::byte*>(into),
                            reinterpret_cast<std::byte*>(result)};
@@ -217,48 +248,57 @@ class RowsCode {
   }
 
   /// By code that takes `at_once` of them; the only nest's inputs are all places but its output.
-  void run_rows(const RowCode& code, std::int64_t at_once, Addresses& places, std::int64_t row,
-                std::int64_t rows, std::int64_t length, float* into, std::int64_t* index) const {
+  void run_rows(const RowCode& code, std::int64_t at_once, const Numbers& numbers,
+                Addresses& places, std::int64_t row, std::int64_t rows, std::int64_t length,
+                float* into, std::int64_t* index) const {
     const Schedule::RowNest& nest = part_.rows.nests[0];
     const std::size_t inputs = nest.inputs.size() - 1;  // the last is the result so far
     Addresses of_rows(static_cast<std::size_t>(at_once) * inputs + 1);
     for (std::int64_t r = 0; r < at_once; ++r) {
       for (std::size_t i = 0; i < inputs; ++i) {
-        const Place& place = part_.places[nest.inputs[i]];
+        const std::size_t p = nest.inputs[i];
         of_rows[static_cast<std::size_t>(r) * inputs + i] =
-            places[nest.inputs[i]] + (row + r) * place.row_step * bytes(place);
+            places[p] + (row + r) * numbers.of_rows.row_steps[p];
       }
     }
     of_rows[of_rows.size() - 1] = reinterpret_cast<std::byte*>(into);
     for (std::size_t a = 0; a < part_.rows.axes.size(); ++a)
       index[a] += part_.rows.axes[a].is_row ? row : 0;
-    code({of_rows.data(), length, rows / at_once, index});
+    const RowNumbers& of = at_once > 1 ? *numbers.of_several : numbers.of_rows;
+    code({of_rows.data(), length, rows / at_once, index, of.row_steps.data(), of.sizes.data()});
     for (std::size_t a = 0; a < part_.rows.axes.size(); ++a)
       index[a] -= part_.rows.axes[a].is_row ? row : 0;
   }
 
   static constexpr std::size_t longest_run = 16384;  // elements of a row that is combined in runs
 
-  Part part_, streaming_;  // with maps
-  std::unique_ptr<const RowCode> code_, streaming_code_;
+  Part part_, streaming_, several_part_;  // with maps
+  std::shared_ptr<const RowCode> code_, streaming_code_;
   std::vector<std::pair<std::size_t, float>>
       combines_;  // places of rows that combine others, and what they begin as
   bool is_in_runs_ = false;
-  std::unique_ptr<const RowCode> several_, add_;  // add_: a run to the result so far
+  std::shared_ptr<const RowCode> several_, add_;  // add_: a run to the result so far
+};
+
+/// A schedule, and what code there is of each part's rows; none of other parts.
+struct Planned {
+  Schedule schedule;
+  std::vector<std::vector<std::unique_ptr<const RowsCode>>> code;  // of each step
 };
 
 class ScheduledKernel final : public Kernel {
  public:
-  explicit ScheduledKernel(const Schedule& schedule) : buffers_(schedule.buffers) {
-    for (const Schedule::Scratch& scratch : schedule.scratch) {
+  ScheduledKernel(std::shared_ptr<const Planned> planned, SizesAt& sizes)
+      : planned_(std::move(planned)), buffers_(planned_->schedule.buffers) {
+    for (const Schedule::Scratch& scratch : planned_->schedule.scratch) {
       std::size_t& all = scratch.of_thread ? thread_scratch_ : shared_;
       scratch_.push_back({all, scratch.of_thread});
-      all += aligned_bytes(static_cast<std::size_t>(scratch.elements) * size_of(scratch.dtype));
+      all += aligned_bytes(static_cast<std::size_t>(sizes(scratch.elements)) *
+                           size_of(scratch.dtype));
     }
-    for (const Schedule::Step& step : schedule.steps) steps_.push_back(step_of(step));
+    for (std::size_t s = 0; s < planned_->schedule.steps.size(); ++s)
+      steps_.push_back(step_of(planned_->schedule.steps[s], planned_->code[s], sizes));
   }
-
-  bool is_ready() const { return is_ready_; }
 
   std::size_t workspace_bytes(int threads) const override {
     std::size_t most = 0;
@@ -286,21 +326,39 @@ class ScheduledKernel final : public Kernel {
     std::vector<std::int64_t> strides;  // both in bytes
     std::int64_t row_step, step;        // in elements
   };
+  /// As in a schedule, in numbers.
+  struct Loop {
+    std::int64_t size, block;
+    bool is_serial;
+    std::int64_t pieces() const { return ceil_div(size, block); }
+    std::int64_t first(std::int64_t piece) const { return piece * block; }
+    std::int64_t count(std::int64_t piece) const { return std::min(block, size - first(piece)); }
+  };
+  struct Extent {
+    std::int64_t of_point = 1;  // how many for each point of a loop's piece; without one, all
+    int loop = -1;
+  };
   struct PartOf {
+    const Part* part;
     std::vector<PlaceOf> places;
-    Schedule::Rows rows;
-    std::optional<Schedule::Product> product;
-    std::unique_ptr<RowsCode> code;
+    Extent rows, length, depth;  // of rows or a product, whose columns are its length
+    const RowsCode* code = nullptr;
+    std::optional<RowsCode::Numbers> numbers;  // of the code
     std::unique_ptr<const StripRows> strips;
-    std::unique_ptr<Kernel> whole;
+    std::unique_ptr<Kernel> whole, rest;  // of a whole piece, and of a last one with fewer points
+    int cut_by = -1;                      // the loop that has such a one
     std::size_t inside;
     Schedule::Pieces pieces;
     bool asks_index = false;
   };
+  struct Mask {
+    std::size_t query, key;
+    std::int64_t reach;
+  };
   struct Step {
-    std::vector<Schedule::Loop> loops;
+    std::vector<Loop> loops;
     std::vector<PartOf> parts;
-    std::optional<Schedule::Mask> mask;
+    std::optional<Mask> mask;
     std::int64_t units = 1;
     std::size_t thread_bytes = 0;  // that each thread needs, if there are several units
   };
@@ -309,58 +367,103 @@ class ScheduledKernel final : public Kernel {
     bool of_thread;
   };
 
-  Step step_of(const Schedule::Step& step) {
+  Step step_of(const Schedule::Step& step,
+               std::span<const std::unique_ptr<const RowsCode>> code, SizesAt& sizes) const {
     Step result;
-    result.loops = step.loops;
-    result.units = step.units();
-    result.mask = step.mask;
+    for (const Schedule::Loop& loop : step.loops) {
+      result.loops.push_back({sizes(loop.size), sizes(loop.block), loop.is_serial});
+      if (!loop.is_serial) result.units *= result.loops.back().pieces();
+    }
+    if (step.mask) result.mask = {step.mask->query, step.mask->key, sizes(step.mask->reach)};
     bool uses_scratch = false;
     std::size_t most = 0;
-    for (const Part& part : step.parts) {
-      PartOf of;
-      of.rows = part.rows;
-      of.product = part.product;
-      of.inside = part.inside;
-      of.pieces = part.pieces;
+    for (std::size_t p = 0; p < step.parts.size(); ++p) {
+      const Part& part = step.parts[p];
+      result.parts.push_back(part_of(result, part, code[p].get(), sizes));
       for (const Place& place : part.places) {
         const auto buffer = static_cast<std::size_t>(place.buffer);
         uses_scratch |= buffer >= buffers_ && scratch_[buffer - buffers_].of_thread;
-        PlaceOf place_of{buffer, place.offset * bytes(place), {}, place.row_step, place.step};
-        for (std::int64_t stride : place.strides) place_of.strides.push_back(stride * bytes(place));
-        of.places.push_back(std::move(place_of));
       }
-      if (part.whole) {
-        LoopNest nest = *part.whole;
-        for (std::size_t o = 0; o < part.places.size(); ++o) {
-          LoopNest::Operand& operand = nest.operand(o);
-          operand.buffer = static_cast<int>(o);
-          operand.offset = 0;
-        }
-        of.whole = host::make_kernel(nest);
-        most = std::max(most, aligned_bytes(of.whole->workspace_bytes(1)));
-      } else if (part.rows.in_strips) {
-        of.strips = StripRows::make(part);
-      } else if (!part.product) {
-        of.code = std::make_unique<RowsCode>(step, part);
-        is_ready_ &= of.code->is_ready();
-      }
-      for (const Schedule::RowNest& nest : part.rows.nests)
-        of.asks_index |= asks_index(nest.body) || asks_index(nest.epilogue);
-      result.parts.push_back(std::move(of));
+      most = std::max(most, aligned_bytes(whole_bytes(result.parts.back(), 1)));
     }
     result.thread_bytes = (uses_scratch ? thread_scratch_ : 0) + most;
     return result;
+  }
+
+  static PartOf part_of(const Step& step, const Part& part, const RowsCode* code,
+                        SizesAt& sizes) {
+    PartOf of{.part = &part, .code = code, .inside = part.inside, .pieces = part.pieces};
+    const auto extent = [&](const Schedule::Extent& e) {
+      const std::int64_t block =
+          e.loop < 0 ? 1 : step.loops[static_cast<std::size_t>(e.loop)].block;
+      return Extent{sizes(e.size) / block, e.loop};
+    };
+    of.rows = extent(part.product ? part.product->rows : part.rows.rows);
+    of.length = extent(part.product ? part.product->columns : part.rows.length);
+    of.depth = part.product ? extent(part.product->depth) : Extent{};
+    for (const Place& place : part.places) {
+      PlaceOf place_of{static_cast<std::size_t>(place.buffer),
+                       sizes(place.offset) * bytes(place),
+                       {},
+                       sizes(place.row_step),
+                       sizes(place.step)};
+      for (const Size stride : place.strides)
+        place_of.strides.push_back(sizes(stride) * bytes(place));
+      of.places.push_back(std::move(place_of));
+    }
+    if (part.whole) {
+      add_whole(of, step, part, sizes);
+    } else if (part.rows.in_strips) {
+      Part numbers = part;
+      put_sizes(numbers, sizes);
+      of.strips = StripRows::make(numbers);
+    } else if (code) {
+      of.numbers = code->at(sizes);
+    }
+    for (const Schedule::RowNest& nest : part.rows.nests)
+      of.asks_index |= asks_index(nest.body) || asks_index(nest.epilogue);
+    return of;
+  }
+
+  static void add_whole(PartOf& of, const Step& step, const Part& part, SizesAt& sizes) {
+    LoopNest nest = at_sizes(*part.whole, sizes);
+    for (std::size_t o = 0; o < part.places.size(); ++o) {
+      LoopNest::Operand& operand = nest.operand(o);
+      operand.buffer = static_cast<int>(o);
+      operand.offset = 0;
+    }
+    LoopNest rest = nest;
+    for (std::size_t a = 0; a < part.loops.size(); ++a) {
+      if (part.loops[a] < 0) continue;
+      const Loop& loop = step.loops[static_cast<std::size_t>(part.loops[a])];
+      const std::int64_t left = loop.size % loop.block;
+      if (left == 0) continue;
+      of.cut_by = part.loops[a];
+      rest.axes[a].size = nest.axes[a].size / loop.block * left;
+    }
+    if (!part.loops.empty()) simplify(nest);  // the axis that was cut may be of one point now
+    of.whole = host::make_kernel(nest);
+    if (of.cut_by < 0) return;
+    simplify(rest);
+    of.rest = host::make_kernel(rest);
   }
 
   static std::int64_t parts(const Step& step, int threads) {
     return std::min<std::int64_t>(step.units, threads);
   }
 
+  static std::size_t whole_bytes(const PartOf& part, int threads) {
+    std::size_t most = 0;
+    for (const auto* kernel : {part.whole.get(), part.rest.get()})
+      most = std::max(most, kernel ? kernel->workspace_bytes(threads) : 0);
+    return most;
+  }
+
   std::size_t step_bytes(const Step& step, int threads) const {
     if (step.units > 1) return static_cast<std::size_t>(parts(step, threads)) * step.thread_bytes;
     std::size_t most = 0;
     for (const PartOf& part : step.parts)
-      most = std::max(most, part.whole ? part.whole->workspace_bytes(threads) : 0);
+      most = std::max(most, whole_bytes(part, threads));
     return thread_scratch_ + most;
   }
 
@@ -411,22 +514,24 @@ class ScheduledKernel final : public Kernel {
       for (std::size_t l = 0; l < pieces.size(); ++l) at += pieces[l] * place.strides[l];
       places[p] = at;
     }
-    if (part.product) return run_product(step, part, pieces, places);
+    if (part.part->product) return run_product(step, part, pieces, places);
     if (part.whole) {
-      return part.whole->run(
+      const bool is_rest = part.cut_by >= 0 && is_last(step, part.cut_by, pieces);
+      return (is_rest ? part.rest : part.whole)->run(
           {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
     }
-    SmallArray<std::int64_t, 16> index(part.asks_index ? part.rows.axes.size() : 0);
+    const Schedule::Rows& of_rows = part.part->rows;
+    SmallArray<std::int64_t, 16> index(part.asks_index ? of_rows.axes.size() : 0);
     for (std::size_t a = 0; a < index.size(); ++a) {
-      const int loop = part.rows.axes[a].loop;
+      const int loop = of_rows.axes[a].loop;
       index[a] = loop < 0 ? 0
                           : step.loops[static_cast<std::size_t>(loop)].first(
                                 pieces[static_cast<std::size_t>(loop)]);
     }
-    const std::int64_t rows = count(step, part.rows.rows, pieces),
-                       length = count(step, part.rows.length, pieces);
-    if (part.code) return part.code->run(places, rows, length, index.data());
-    const PlaceOf& place = part.places[part.rows.nests[0].output];
+    const std::int64_t rows = count(step, part.rows, pieces),
+                       length = count(step, part.length, pieces);
+    if (part.code) return part.code->run(*part.numbers, places, rows, length, index.data());
+    const PlaceOf& place = part.places[of_rows.nests[0].output];
     part.strips->run({{places.data(), places.size()},
                       rows,
                       length,
@@ -436,24 +541,28 @@ class ScheduledKernel final : public Kernel {
   }
 
   static void run_product(const Step& step, const PartOf& part, Pieces& pieces, Addresses& places) {
-    const std::int64_t rows = count(step, part.product->rows, pieces),
-                       columns = count(step, part.product->columns, pieces),
-                       depth = count(step, part.product->depth, pieces);
+    const std::int64_t rows = count(step, part.rows, pieces),
+                       columns = count(step, part.length, pieces),
+                       depth = count(step, part.depth, pieces);
     const auto matrix = [&](std::size_t p, std::int64_t of_rows, std::int64_t of_columns) {
       return MatrixRef<float>{reinterpret_cast<float*>(places[p]), of_rows, of_columns,
                               part.places[p].row_step, part.places[p].step};
     };
     gemm<float>(matrix(2, rows, columns), as_const(matrix(0, rows, depth)),
-                as_const(matrix(1, depth, columns)), part.product->adds);
+                as_const(matrix(1, depth, columns)), part.part->product->adds);
   }
   static MatrixRef<const float> as_const(const MatrixRef<float>& m) {
     return {m.data, m.rows, m.cols, m.row_stride, m.col_stride};
   }
 
-  static std::int64_t count(const Step& step, const Schedule::Extent& extent, Pieces& pieces) {
-    if (extent.loop < 0) return extent.size;
+  static std::int64_t count(const Step& step, const Extent& extent, Pieces& pieces) {
+    if (extent.loop < 0) return extent.of_point;
     const auto l = static_cast<std::size_t>(extent.loop);
-    return step.loops[l].count(pieces[l]);
+    return extent.of_point * step.loops[l].count(pieces[l]);
+  }
+  static bool is_last(const Step& step, int loop, Pieces& pieces) {
+    const auto l = static_cast<std::size_t>(loop);
+    return pieces[l] + 1 == step.loops[l].pieces();
   }
 
   std::byte* address(std::size_t buffer, const Run& run, std::byte* memory) const {
@@ -462,18 +571,40 @@ class ScheduledKernel final : public Kernel {
     return (scratch.of_thread ? memory : run.workspace) + scratch.at;
   }
 
+  std::shared_ptr<const Planned> planned_;
   std::size_t buffers_;
   std::vector<ScratchOf> scratch_;
   std::size_t shared_ = 0, thread_scratch_ = 0;  // bytes
   std::vector<Step> steps_;
-  bool is_ready_ = true;
+};
+
+class SchedulePlan final : public KernelPlan {
+ public:
+  explicit SchedulePlan(std::shared_ptr<const Planned> planned) : planned_(std::move(planned)) {}
+  std::unique_ptr<Kernel> at(SizesAt& sizes) const override {
+    return std::make_unique<ScheduledKernel>(planned_, sizes);
+  }
+
+ private:
+  std::shared_ptr<const Planned> planned_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_kernel(const Schedule& schedule) {
-  auto kernel = std::make_unique<ScheduledKernel>(schedule);
-  return kernel->is_ready() ? std::move(kernel) : nullptr;
+std::unique_ptr<const KernelPlan> plan_kernel(Schedule schedule) {
+  const auto planned = std::make_shared<Planned>();
+  planned->schedule = std::move(schedule);
+  for (const Schedule::Step& step : planned->schedule.steps) {
+    auto& code = planned->code.emplace_back();
+    for (const Part& part : step.parts) {
+      code.emplace_back();
+      if (part.whole || part.product || part.rows.in_strips) continue;
+      auto of_part = std::make_unique<const RowsCode>(step, part);
+      if (!of_part->is_ready()) return nullptr;
+      code.back() = std::move(of_part);
+    }
+  }
+  return std::make_unique<SchedulePlan>(planned);
 }
 
 }  // namespace ein::host

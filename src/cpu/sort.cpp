@@ -146,7 +146,7 @@ class SortKernel final : public Kernel {
 
 std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest) {
   std::unique_ptr<Kernel> kernel;
-  std::int64_t longest = 0;
+  Size longest = 0;
   for (const LoopNest::NestAxis& axis : nest.axes) longest = std::max(longest, axis.size);
   visit(nest.inputs[0].dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (sizeof(T) < 8) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpu/copy_kernels.hpp"
-#include "tensor/ceil_div.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein::host {
 

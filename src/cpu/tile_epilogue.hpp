@@ -46,6 +46,8 @@ class TileEpilogue {
       steps_.push_back(by_rows_ ? s.row : s.col);
       line_steps_.push_back(by_rows_ ? s.col : s.row);
     }
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      line_bytes_.push_back(line_steps_[i] * bytes(i));
     if constexpr (std::is_same_v<C, float>) code_ = RowCode::compile(lines());
   }
 
@@ -65,7 +67,7 @@ class TileEpilogue {
         place += outer[l] * strides_[i].outer[l];
       begin[i] += place * bytes(i);
     }
-    if (code_) return (*code_)({begin.data(), length, lines, nullptr});
+    if (code_) return (*code_)({begin.data(), length, lines, nullptr, line_bytes_.data()});
     C* const scratch = strip_scratch<C>(expr_.scratch_size());
     SmallArray<const std::byte*, 16> from(operands_.size());
     for (std::int64_t line = 0; line < lines; line += together) {
@@ -96,12 +98,14 @@ class TileEpilogue {
     return operands;
   }
 
+  /// Code that any distance between lines suits.
   Schedule::Part lines() const {
+    const Size line_step = Size::named("line step");
     Schedule::Part part;
     Schedule::RowNest nest{.body = expr_.expr()};
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       part.places.push_back(
-          {.dtype = operands_[i].dtype, .row_step = line_steps_[i], .step = steps_[i]});
+          {.dtype = operands_[i].dtype, .row_step = line_step, .step = steps_[i]});
       nest.inputs.push_back(i);
     }
     part.rows.nests.push_back(std::move(nest));
@@ -111,9 +115,10 @@ class TileEpilogue {
   std::vector<Strides> strides_;
   std::vector<LoopNest::Operand> operands_;
   StripExpr<C> expr_;
-  std::unique_ptr<const RowCode> code_;  // that does the same; may be none
+  std::shared_ptr<const RowCode> code_;  // that does the same; may be none
   bool by_rows_ = false;
   std::vector<std::int64_t> steps_, line_steps_;  // of each operand, along a line and between lines
+  std::vector<std::int64_t> line_bytes_;          // between lines
 };
 
 }  // namespace ein::host

@@ -266,6 +266,7 @@ bool VectorCode::has(ScalarOp op) {
     case ScalarOp::input:
     case ScalarOp::constant:
     case ScalarOp::index:
+    case ScalarOp::size:
     case ScalarOp::neg:
     case ScalarOp::abs:
     case ScalarOp::logical_not:

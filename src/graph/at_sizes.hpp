@@ -1,4 +1,4 @@
-// A graph whose sizes are formulas, for the lengths of a call.
+// What has formulas for sizes, for the lengths of a call.
 #pragma once
 
 #include <ein/graph.hpp>
@@ -6,11 +6,16 @@
 
 namespace ein {
 
-/// The shape with numbers in place of formulas.
-Shape at_sizes(const Shape& shape, const SizeValues& values);
+/// Puts numbers in place of formulas.
+void put_sizes(Shape& shape, SizesAt& sizes);
+void put_sizes(ScalarExpr& expr, SizesAt& sizes);
+void put_sizes(Graph& graph, SizesAt& sizes);
 
-/// The graph with numbers in place of formulas. An Error of kind `overflow` where a value has more
-/// than 2^63 - 1 bytes.
-Graph at_sizes(Graph graph, const SizeValues& values);
+/// The same of a copy.
+template <class T>
+T at_sizes(T of, SizesAt& sizes) {
+  put_sizes(of, sizes);
+  return of;
+}
 
 }  // namespace ein

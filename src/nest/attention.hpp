@@ -19,7 +19,7 @@ namespace ein {
 struct Attention {
   std::vector<LoopNest::NestAxis> axes;
   double scale = 1;                   // above 0
-  std::optional<std::int64_t> reach;  // at least 0; none: all keys are seen
+  std::optional<Size> reach;          // at least 0; none: all keys are seen
   LoopNest::Operand q, k, v, out;
   /// f32: log2 of the sum of exp(scores) of each query, for the gradients.
   std::optional<LoopNest::Operand> log_sums;

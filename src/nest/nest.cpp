@@ -70,13 +70,13 @@ void erase_axis(LoopNest& nest, std::size_t a) {
 
 }  // namespace
 
-void split(LoopNest::Operand& operand, std::size_t axis, std::int64_t inner) {
-  const std::int64_t stride = operand.strides[axis];
+void split(LoopNest::Operand& operand, std::size_t axis, Size inner) {
+  const Size stride = operand.strides[axis];
   operand.strides[axis] = stride * inner;
   operand.strides.insert(operand.strides.begin() + static_cast<std::ptrdiff_t>(axis) + 1, stride);
 }
 
-void split(LoopNest& nest, std::size_t axis, std::int64_t inner) {
+void split(LoopNest& nest, std::size_t axis, Size inner) {
   LoopNest::NestAxis part = nest.axes[axis];
   part.size = inner;
   nest.axes[axis].size /= inner;
@@ -123,10 +123,10 @@ void simplify(LoopNest& nest) {
         if (inner == outer || nest.axes[inner].reduced != nest.axes[outer].reduced) continue;
         if (nest.axes[inner].ordered || nest.axes[outer].ordered) continue;
         if (asks_index(nest, inner) || asks_index(nest, outer)) continue;
-        const std::int64_t size = nest.axes[inner].size;
+        const Size size = nest.axes[inner].size;
         bool joint = true;
         for_each_operand(nest, [&](const LoopNest::Operand& operand) {
-          joint &= operand.strides[outer] == operand.strides[inner] * size;
+          joint &= always_equal(operand.strides[outer], operand.strides[inner] * size);
         });
         if (!joint) continue;
         nest.axes[inner].size *= nest.axes[outer].size;
@@ -149,18 +149,18 @@ namespace {
 std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {
   std::string place;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (operand.strides[a] == 0) continue;
+    if (always_equal(operand.strides[a], 0)) continue;
     if (!place.empty()) place += " + ";
-    if (operand.strides[a] != 1) place += std::to_string(operand.strides[a]) + "·";
+    if (!is_one(operand.strides[a])) place += to_string(operand.strides[a]) + "·";
     place += nest.axes[a].name.find(' ') == std::string::npos ? nest.axes[a].name
                                                               : "(" + nest.axes[a].name + ")";
   }
   if (operand.is_indirect()) {
-    const std::int64_t stride = operand.indirection.stride;
-    place += (place.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") +
+    const Size stride = operand.indirection.stride;
+    place += (place.empty() ? "" : " + ") + (is_one(stride) ? "" : to_string(stride) + "·") +
              "x" + std::to_string(operand.indirection.positions);
   }
-  if (operand.offset != 0) place += (place.empty() ? "" : " + ") + std::to_string(operand.offset);
+  if (!always_equal(operand.offset, 0)) place += (place.empty() ? "" : " + ") + to_string(operand.offset);
   return "b" + std::to_string(operand.buffer) + "[" + (place.empty() ? "0" : place) + "]";
 }
 
@@ -180,8 +180,8 @@ std::string to_string(const LoopNest& nest) {
           axis.name.find(' ') == std::string::npos ? axis.name : "(" + axis.name + ")";
       const std::string verb = axis.ordered ? name_of(nest.along) : reduced ? "reduce" : "for";
       text += indent + verb + " " + name + " in " +
-              (axis.ordered && nest.reverse ? std::to_string(axis.size) + "..0"
-                                            : "0.." + std::to_string(axis.size)) +
+              (axis.ordered && nest.reverse ? to_string(axis.size) + "..0"
+                                            : "0.." + to_string(axis.size)) +
               "\n";
       indent += "  ";
     }
@@ -215,7 +215,7 @@ std::string to_string(const Program& program) {
             (b < program.input_count ? "input, "
              : buffer.is_local       ? "local, "
                                      : "") +
-            std::to_string(buffer.elements) + " " + std::string(name(buffer.dtype)) + "\n";
+            to_string(buffer.elements) + " " + std::string(name(buffer.dtype)) + "\n";
   }
   std::size_t group = 0;
   for (std::size_t n = 0; n < program.nests.size(); ++n) {
@@ -227,7 +227,8 @@ std::string to_string(const Program& program) {
           "the next " + std::to_string(g.count) + " together, " +
           (g.attention ? (g.attention->gradients ? "as the gradients of attention" : "as attention")
            : g.row_axes ? "row by row"
-                        : "in " + std::to_string(g.blocks) + " blocks") +
+                        : "in " + to_string(g.blocks) + " blocks" +
+                              (is_one(g.at_once) ? "" : ", " + to_string(g.at_once) + " at once")) +
           ":\n";
     }
     text += to_string(program.nests[n]);
@@ -235,7 +236,7 @@ std::string to_string(const Program& program) {
   for (const Program::Result& result : program.results) {
     text += "return b" + std::to_string(result.buffer) + " " + result.shape.to_string() +
             " strides " + result.strides.to_string() +
-            (result.offset ? " offset " + std::to_string(result.offset) : "") + "\n";
+            (always_equal(result.offset, 0) ? "" : " offset " + to_string(result.offset)) + "\n";
   }
   return text;
 }

@@ -27,7 +27,7 @@ namespace ein {
 struct LoopNest {
   struct NestAxis {
     std::string name;
-    std::int64_t size = 0;
+    Size size = 0;
     bool reduced = false;
     bool ordered = false;  // scanned or sorted along; kept
   };
@@ -35,10 +35,10 @@ struct LoopNest {
   /// or i32 in [0, size - length]; other values are an Error of kind `value`.
   struct Indirection {
     int positions = -1;  // none
-    std::int64_t stride = 0;
-    std::int64_t size = 0;    // of the axis
-    std::int64_t length = 1;  // of the slice of it that begins at a position
-    std::int64_t count() const { return size - length + 1; }  // of positions that there may be
+    Size stride = 0;
+    Size size = 0;    // of the axis
+    Size length = 1;  // of the slice of it that begins at a position
+    Size count() const { return size - length + 1; }  // of positions that there may be
     friend bool operator==(const Indirection&, const Indirection&) = default;
   };
   /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
@@ -46,8 +46,8 @@ struct LoopNest {
   struct Operand {
     int buffer = 0;
     DType dtype = DType::f32;
-    std::int64_t offset = 0;
-    std::vector<std::int64_t> strides{};  // one per axis
+    Size offset = 0;
+    std::vector<Size> strides{};  // one per axis
     Indirection indirection{};
     bool is_indirect() const { return indirection.positions >= 0; }
     friend bool operator==(const Operand&, const Operand&) = default;
@@ -112,8 +112,8 @@ void simplify(LoopNest& nest);
 
 /// Makes `axis` an outer axis and, behind it, an inner one of size `inner`, which divides its size;
 /// its index must not be asked for.
-void split(LoopNest& nest, std::size_t axis, std::int64_t inner);
-void split(LoopNest::Operand& operand, std::size_t axis, std::int64_t inner);
+void split(LoopNest& nest, std::size_t axis, Size inner);
+void split(LoopNest::Operand& operand, std::size_t axis, Size inner);
 
 /// The nest whose axis a is axis order[a] of this one.
 LoopNest in_order(const LoopNest& nest, const std::vector<std::size_t>& order);
@@ -136,16 +136,16 @@ struct Attention;  // nest/attention.hpp
 struct Program {
   /// Buffer i is input i for the first `input_count`; the others are allocated for a run.
   struct Buffer {
-    std::int64_t elements = 0;
+    Size elements = 0;
     DType dtype = DType::f32;
     bool is_local =
         false;  // only within the blocks of one group: no memory is wanted for all of it at once
     int memory = -1;  // the buffer whose memory it shares, if any
-    std::size_t bytes() const { return static_cast<std::size_t>(elements) * size_of(dtype); }
+    Size bytes() const { return elements * size_of(dtype); }
   };
   /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of
-  /// its axis axes[i] at a time. A single nest is run whole. Nests that are attention run as that
-  /// says.
+  /// its axis axes[i] at a time, or on `at_once` of them, the last time maybe on fewer. A single
+  /// nest is run whole. Nests that are attention run as that says.
   ///
   /// Or row by row: then all these nests have the same first `row_axes` axes, which none reduces,
   /// and either no others or the same others, all reduced or all kept. Of what the group writes
@@ -153,13 +153,14 @@ struct Program {
   /// nothing that one of them overwrites.
   struct Group {
     std::size_t first = 0, count = 1;
-    std::int64_t blocks = 1;
+    Size blocks = 1;
     std::vector<std::size_t> axes{};
     /// If not 0, every so many nests do the same as those before them, but to other tensors, one
     /// after the other on the same elements; of each other they are independent.
     std::size_t each = 0;
     std::optional<std::size_t> row_axes{};
     std::shared_ptr<const Attention> attention{};
+    Size at_once = 1;
   };
   /// A result is a view of a buffer, maybe of an input's.
   struct Result {
@@ -167,7 +168,7 @@ struct Program {
     DType dtype = DType::f32;
     Shape shape;
     Strides strides;
-    std::int64_t offset = 0;
+    Size offset = 0;
     /// Along an axis for each dimension.
     LoopNest::Operand operand() const {
       return {buffer, dtype, offset, {strides.begin(), strides.end()}};

@@ -6,6 +6,7 @@
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
 #include "tensor/compute_type.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {
@@ -112,7 +113,7 @@ class Verifier {
     require(nest.inputs.size() == 2 && nest.body.is_input() &&
                 nest.output.dtype == nest.inputs[0].dtype,
             "what is written at a position is an input as it is");
-    for (const std::int64_t stride : nest.inputs[1].strides)
+    for (const Size stride : nest.inputs[1].strides)
       require(stride == 0, "several positions of what is not combined");
   }
 
@@ -135,8 +136,8 @@ class Verifier {
     const Program::Buffer& buffer = program_.buffers[index(operand.buffer)];
     require(operand.dtype == buffer.dtype, "an operand of another dtype than its buffer");
     require(operand.strides.size() == axes.size(), "one stride per axis is wanted");
-    std::int64_t low = operand.offset, high = operand.offset;
-    const auto walk = [&](std::int64_t size, std::int64_t stride) {
+    Size low = operand.offset, high = operand.offset;
+    const auto walk = [&](Size size, Size stride) {
       (stride < 0 ? low : high) += (size - 1) * stride;
       return size > 0;
     };
@@ -152,7 +153,7 @@ class Verifier {
 
   void verify(const Program::Result& result, const std::vector<bool>& holds_values) const {
     std::vector<LoopNest::NestAxis> axes;
-    for (std::int64_t size : result.shape) axes.push_back({"", size});
+    for (const Size size : result.shape) axes.push_back({"", size});
     verify_place(result.operand(), axes);
     require(!program_.buffers[index(result.buffer)].is_local, "lies in a local buffer");
     require(holds_values[index(result.buffer)] || numel(result.shape) == 0,
@@ -192,7 +193,7 @@ class Verifier {
 
   void verify(const Program::Group& group) const {
     require(group.each == 0 || group.count % group.each == 0, "nests beyond a whole repetition");
-    require(group.blocks >= 1, "no blocks");
+    require(group.blocks >= 1 && group.at_once >= 1, "no blocks");
     require(group.axes.empty() ? group.blocks == 1 : group.axes.size() == group.count,
             "one axis per nest is wanted to cut it into blocks");
     const auto nest = [&](std::size_t i) -> const LoopNest& {
@@ -225,6 +226,9 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Program& program) { Verifier(program).run(); }
+void verify(const Program& program) {
+  const SizeScopePause pause;
+  Verifier(program).run();
+}
 
 }  // namespace ein

@@ -30,7 +30,7 @@ class Description {
       if (*std::next(at) % *at != 0) return false;
       axes_.push_back({*at, *std::next(at) / *at});
     }
-    if (axes_.front() != std::pair{std::int64_t{1}, match_.keys}) return false;
+    if (axes_.front() != std::pair{Size{1}, match_.keys}) return false;
     // Of those along which keys and values stand still, the one that is masked along, or the
     // longest.
     for (std::size_t i = 1; i < axes_.size(); ++i) {
@@ -48,14 +48,14 @@ class Description {
       ++a;
     return a;
   }
-  std::int64_t stride_of(const Part& part, std::size_t i) const {
+  Size stride_of(const Part& part, std::size_t i) const {
     const std::size_t a = axis_of(part, i);
     return part.operand->strides[a] * (axes_[i].first / part.matrix[a]);
   }
   bool is_reduced(const Part& part, std::size_t i) const {
     return nest(part.nest).axes[axis_of(part, i)].reduced;
   }
-  std::int64_t depth_of(const Part& part) const { return nest(part.nest).axes[part.depth].size; }
+  Size depth_of(const Part& part) const { return nest(part.nest).axes[part.depth].size; }
   bool sums_along_keys(const Part& part) const {
     for (std::size_t i = 0; i < axes_.size(); ++i) {
       if (is_reduced(part, i) != (i == 0)) return false;
@@ -103,7 +103,7 @@ class Description {
     for (std::size_t i = axes_.size(); i-- > 1;) {
       if (i != query_axis_) a.axes.push_back({"batch", axes_[i].second});
     }
-    const std::int64_t depth = depth_of(match_.q[0]), width = depth_of(match_.v[0]);
+    const Size depth = depth_of(match_.q[0]), width = depth_of(match_.v[0]);
     a.axes.push_back({"query", axes_[query_axis_].second});
     a.axes.push_back({"key", match_.keys});
     a.axes.push_back({"depth", depth});
@@ -159,7 +159,7 @@ class Description {
 
   const Program& program_;
   const Match& match_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes_;  // of the matrix: stride and size
+  std::vector<std::pair<Size, Size>> axes_;  // of the matrix: stride and size
   std::size_t query_axis_ = 0;
 };
 

@@ -7,20 +7,20 @@ namespace ein::attention {
 namespace {
 
 using Operand = LoopNest::Operand;
-using Strides = std::vector<std::int64_t>;
+using Strides = std::vector<Size>;
 
 bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
 /// Whether these strides visit a contiguous array of `elements` once, in units of `unit`.
-bool covers(const LoopNest& nest, const Strides& strides, std::int64_t unit,
-            std::int64_t elements) {
-  std::map<std::int64_t, std::int64_t> sizes;
+bool covers(const LoopNest& nest, const Strides& strides, Size unit,
+            Size elements) {
+  std::map<Size, Size> sizes;
   for (std::size_t a = 0; a < strides.size(); ++a) {
     if (strides[a] != 0 && !sizes.emplace(strides[a], nest.axes[a].size).second) return false;
   }
-  std::int64_t expected = unit;
+  Size expected = unit;
   for (const auto& [stride, size] : sizes) {
     if (stride != expected) return false;
     expected *= size;
@@ -68,7 +68,7 @@ class Matcher {
   // --- the matrix ---
 
   bool is_matrix(int buffer) const { return elements_of(buffer) == found_.elements; }
-  std::int64_t elements_of(int buffer) const {
+  Size elements_of(int buffer) const {
     return program_.buffers[static_cast<std::size_t>(buffer)].elements;
   }
 
@@ -232,11 +232,11 @@ class Matcher {
       matrix = input->strides;
       is_row = true;
     } else if (elements_of(p.output.buffer) * found_.keys == found_.elements) {
-      for (std::int64_t& stride : matrix) stride *= found_.keys;
+      for (Size& stride : matrix) stride *= found_.keys;
       is_row = true;
     }
     if (p.output.offset != 0 ||
-        !covers(p, matrix, is_row && !p.combine ? found_.keys : 1, found_.elements))
+        !covers(p, matrix, is_row && !p.combine ? found_.keys : Size(1), found_.elements))
       return false;
     if (is_row && !is_row_of(p, p.output, matrix)) return false;
     for (std::size_t a = 0; a < p.axes.size(); ++a) {

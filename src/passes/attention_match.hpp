@@ -24,7 +24,7 @@ struct Part {
   std::size_t nest = 0;
   const LoopNest::Operand* operand = nullptr;
   /// Strides of the matrix of scores along the nest's axes; 0 along the depth.
-  std::vector<std::int64_t> matrix;
+  std::vector<Size> matrix;
   std::size_t depth = 0;  // that axis
 };
 
@@ -36,15 +36,15 @@ struct Match {
   std::vector<std::size_t> finished;           // those that do more to a result behind it
   std::vector<int> locals;                     // buffers in between
 
-  std::int64_t keys = 0, elements = 0;  // of a row, and of all, of the matrix
+  Size keys = 0, elements = 0;  // of a row, and of all, of the matrix
   std::optional<Scores> scores;
   int total = -1, delta = -1;  // buffers of the values of that name, in f32
   std::optional<double> gradient_scale;
   std::vector<Part> q, k, v, dout;
   std::optional<Part> out, dq, dk, dv;
 
-  std::set<std::int64_t> boundaries;  // strides in the matrix at which axes begin and end
-  std::optional<std::pair<std::int64_t, std::int64_t>> query;  // of the mask: stride and size
+  std::set<Size> boundaries;  // strides in the matrix at which axes begin and end
+  std::optional<std::pair<Size, Size>> query;  // of the mask: stride and size
 };
 
 /// The attention that begins with the product of nest `first`; none if there is none, or if

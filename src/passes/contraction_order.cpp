@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "tensor/size_scope.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -26,7 +27,7 @@ struct AxisUse {
 std::vector<AxisUse> axis_uses(const Op& op) {
   std::vector<AxisUse> uses_of_axes;
   for (std::size_t a = 0; a < op.axes.size(); ++a) {
-    AxisUse use{static_cast<double>(op.axes[a].size), is_kept(op, static_cast<int>(a)), {}};
+    AxisUse use{static_cast<double>(about(op.axes[a].size)), is_kept(op, static_cast<int>(a)), {}};
     for (const Access& read : op.reads) use.in_operand.push_back(uses(read, static_cast<int>(a)));
     uses_of_axes.push_back(std::move(use));
   }

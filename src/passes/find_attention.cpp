@@ -81,7 +81,7 @@ void split_epilogue(Program& program, std::size_t n) {
   std::stable_sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) {
     return product.output.strides[a] < product.output.strides[b];
   });
-  std::int64_t elements = 1;
+  Size elements = 1;
   for (std::size_t a : kept) {
     between.strides[a] = elements;
     elements *= product.axes[a].size;

@@ -14,7 +14,7 @@ namespace {
 
 struct Layout {
   int buffer = -1;
-  std::int64_t offset = 0;
+  Size offset = 0;
   Strides strides;
 };
 
@@ -488,6 +488,15 @@ class Lowering {
     }
   }
 
+  /// Whether a place writes every element of its result, for all lengths.
+  static bool fills_result(const Op& op) {
+    Size points = 1;
+    for (const Axis& axis : op.axes) {
+      if (multiply_overflows(points, axis.size, points)) return false;
+    }
+    return always_equal(points, numel(op.shape));
+  }
+
   void lower_place(ValueId id) {
     const Op& op = graph_.op(id);
     allocate_result(id);
@@ -495,7 +504,7 @@ class Lowering {
       Op base = plain_op(OpKind::reindex, op.dtype, op.shape);
       base.reads = {base.write};
       copy(base, layout_of(op.inputs[1]), layout_of(id));
-    } else if (points(op) != Count(numel(op.shape))) {
+    } else if (!fills_result(op)) {
       const Op zeros = plain_op(OpKind::map, op.dtype, op.shape);
       LoopNest nest = nest_over(zeros);
       nest.body = Ex(0.0);

@@ -12,14 +12,14 @@ namespace ein {
 
 /// Alive from step `first` to step `last`, both included.
 struct Lifetime {
-  std::size_t bytes = 0;
+  Size bytes = 0;
   std::size_t first = 0;
   std::size_t last = 0;
 };
 
 struct Arena {
-  std::vector<std::size_t> offsets;  // of each value, multiples of 64
-  std::size_t bytes = 0;
+  std::vector<Size> offsets;  // of each value, multiples of 64
+  Size bytes = 0;
 };
 
 /// Places the largest values first, each at the lowest offset where it overlaps none that is alive
@@ -30,9 +30,9 @@ Arena plan_arena(const std::vector<Lifetime>& values);
 struct ProgramMemory {
   std::vector<int> results;  // buffers that hold results: each has memory of its own
   /// Buffers of intermediate values, and where they begin in the arena. Local ones have no place.
-  std::vector<std::pair<std::size_t, std::size_t>> intermediate;
-  std::size_t result_bytes = 0, arena_bytes = 0;
-  std::size_t unshared_bytes = 0;  // of all intermediate values, the local ones too
+  std::vector<std::pair<std::size_t, Size>> intermediate;
+  Size result_bytes = 0, arena_bytes = 0;
+  Size unshared_bytes = 0;  // of all intermediate values, the local ones too
 };
 ProgramMemory plan_memory(const Program& program);
 

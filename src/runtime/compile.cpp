@@ -9,7 +9,7 @@
 #include "graph/dot.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/compiled_program.hpp"
-#include "runtime/recording.hpp"
+#include "runtime/program_plan.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 
@@ -17,7 +17,7 @@ namespace ein {
 
 namespace detail {
 
-/// Programs and recordings beyond these many are dropped, that first which was used least recently.
+/// Programs and plans beyond these many are dropped, that first which was used least recently.
 constexpr std::size_t most_kept = 16;
 
 struct CompiledFunction::State final : engine::Releasable {
@@ -26,9 +26,9 @@ struct CompiledFunction::State final : engine::Releasable {
     std::span<const std::int64_t> signature;
     SizeValues lengths;
   };
-  struct Traced {
+  struct Planned {
     std::vector<std::int64_t> signature;
-    std::shared_ptr<const engine::Recording> recording;
+    std::shared_ptr<const engine::ProgramPlan> plan;
   };
   struct Entry {
     std::vector<std::int64_t> signature;
@@ -70,23 +70,29 @@ struct CompiledFunction::State final : engine::Releasable {
     return make_latest();
   }
 
+  /// The plan that holds for that call; null if there is none.
+  std::shared_ptr<const engine::ProgramPlan> find_plan(const Call& call) {
+    const NoForkLock lock(mutex);
+    const auto found = std::find_if(plans.begin(), plans.end(), [&](const Planned& known) {
+      return is_of(known, call) && known.plan->guards().hold(call.lengths);
+    });
+    if (found == plans.end()) return nullptr;
+    std::rotate(plans.begin(), found, found + 1);
+    return plans.front().plan;
+  }
   /// The recording that holds for that call; null if there is none.
   std::shared_ptr<const engine::Recording> find_recording(const Call& call) {
     const NoForkLock lock(mutex);
-    const auto found = std::find_if(recordings.begin(), recordings.end(), [&](const Traced& known) {
-      return std::equal(known.signature.begin(), known.signature.end(), call.signature.begin(),
-                        call.signature.end()) &&
-             known.recording->guards.hold(call.lengths);
+    const auto found = std::find_if(plans.begin(), plans.end(), [&](const Planned& known) {
+      return is_of(known, call) && known.plan->recording().guards.hold(call.lengths);
     });
-    if (found == recordings.end()) return nullptr;
-    std::rotate(recordings.begin(), found, found + 1);
-    return recordings.front().recording;
+    return found == plans.end() ? nullptr : found->plan->shared_recording();
   }
 
-  void keep(Traced traced) {
+  void keep(Planned planned) {
     const NoForkLock lock(mutex);
-    if (recordings.size() >= most_kept) recordings.pop_back();
-    recordings.insert(recordings.begin(), std::move(traced));
+    if (plans.size() >= most_kept) plans.pop_back();
+    plans.insert(plans.begin(), std::move(planned));
   }
 
   /// The types of a call's arguments; null where none has one.
@@ -104,12 +110,17 @@ struct CompiledFunction::State final : engine::Releasable {
   engine::Scratch scratch;
   std::mutex mutex;
   CallerMutex tracing;
-  std::vector<Entry> entries;      // the latest first
-  std::vector<Traced> recordings;  // the latest first
+  std::vector<Entry> entries;  // the latest first
+  std::vector<Planned> plans;  // the latest first
   std::vector<std::unique_ptr<const engine::ArgumentTypes>> types;
   std::shared_ptr<Program> latest;
 
  private:
+  static bool is_of(const Planned& known, const Call& call) {
+    return std::equal(known.signature.begin(), known.signature.end(), call.signature.begin(),
+                      call.signature.end());
+  }
+
   /// Only the latest program keeps the memory of its results.
   std::shared_ptr<Program> make_latest() {
     const std::shared_ptr<Program>& first = entries.front().program;
@@ -164,12 +175,17 @@ std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments argu
   // One trace at a time: what the function captured may change while it is traced.
   const std::lock_guard lock(state_->tracing);
   if (auto program = state_->find(call)) return program;
-  auto recording = types ? state_->find_recording(call) : nullptr;
-  if (!recording) {
-    recording = std::make_shared<const engine::Recording>(arguments, types, function, context);
-    if (types) state_->keep({signature, recording});
+  auto plan = types ? state_->find_plan(call) : nullptr;
+  if (!plan) {
+    auto recording = types ? state_->find_recording(call) : nullptr;
+    if (!recording)
+      recording = std::make_shared<const engine::Recording>(arguments, types, function, context);
+    const auto planned = std::make_shared<engine::ProgramPlan>(recording, call.lengths);
+    planned->load();
+    plan = planned;
+    if (types) state_->keep({signature, plan});
   }
-  auto made = std::make_shared<Program>(*recording, arguments, call.lengths);
+  auto made = std::make_shared<Program>(plan, arguments, call.lengths);
   made->load();
   return state_->keep({std::move(signature), std::move(call.lengths), std::move(made)});
 }
@@ -211,8 +227,8 @@ Program engine::lowered(const std::function<std::vector<Tensor>(std::span<const 
     return (*static_cast<const std::function<std::vector<Tensor>(std::span<const Tensor>)>*>(
         context))(x);
   };
-  const Recording recording(arguments, nullptr, call, &function);
-  return detail::CompiledFunction::Program(recording, arguments, {}, device).nests();
+  auto recording = std::make_shared<const Recording>(arguments, nullptr, call, &function);
+  return ProgramPlan(std::move(recording), {}, device).program();
 }
 
 }  // namespace ein

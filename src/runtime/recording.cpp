@@ -13,9 +13,10 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   Trace trace;
   std::vector<Tensor> traced;
   for (std::size_t k = 0; k < given.size(); ++k) {
-    traced.push_back(
-        types ? trace.argument(given[k], types->shape(k, given[k]), types->strides(k, given[k]))
-              : trace.argument(given[k], given[k].shape(), given[k].strides()));
+    const Shape shape = types ? types->shape(k, given[k]) : given[k].shape();
+    layouts.push_back({types ? types->strides(k, given[k]) : given[k].strides(),
+                       elements_before(given[k])});
+    traced.push_back(trace.argument(given[k], shape, layouts[k].strides));
   }
   if (types) trace.name_sizes(types->names());
   const std::vector<Tensor> results = function(context, traced);
@@ -29,7 +30,10 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
 
   std::vector<const Tensor*> inputs;
   for (const Tensor& x : given) inputs.push_back(&x);
-  for (const Tensor& x : state) inputs.push_back(&x);
+  for (const Tensor& x : state) {
+    inputs.push_back(&x);
+    layouts.push_back({x.strides(), elements_before(x)});
+  }
   device = !inputs.empty()   ? common_device("compile", inputs)
            : results.empty() ? cpu
                              : results.front().device();

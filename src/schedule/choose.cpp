@@ -52,23 +52,23 @@ class Chooser {
 
   /// Rows along the axis that the operands lie along: that of the output, or the one that is
   /// reduced.
-  bool append_along(const LoopNest& nest, std::int64_t least) {
+  bool append_along(const LoopNest& nest, Size least) {
     std::size_t along = no_axis, row = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (nest.axes[a].reduced != nest.combine.has_value()) continue;
       if (nest.combine && along != no_axis) return false;  // two axes are reduced
-      if (nest.combine || nest.output.strides[a] == 1) along = a;
+      if (nest.combine || is_one(nest.output.strides[a])) along = a;
     }
-    const std::int64_t points = points_of(nest);
+    const Size points = points_of(nest);
     if (along == no_axis || points < least || !lies_along(nest, along, target_)) return false;
-    const std::int64_t length = nest.axes[along].size, rows = points / length;
+    const Size length = nest.axes[along].size, rows = points / length;
     // The rows follow each other on the longest of the axes left.
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (a != along && (row == no_axis || nest.axes[a].size > nest.axes[row].size)) row = a;
     }
     if (least > 0 && length < target_.lanes && rows > 1) {  // would leave lanes empty
       if (!nest.combine || !target_.combines_together(*nest.combine) ||
-          nest.output.strides[row] != 1 || nest.axes[row].size < target_.lanes)
+          !is_one(nest.output.strides[row]) || nest.axes[row].size < target_.lanes)
         return false;
     }
     if (nest.combine && (length > target_.longest_combined_row ||
@@ -77,15 +77,15 @@ class Chooser {
     Walk walk{.along = along, .length = length, .row = row};
     if (row != no_axis)
       walk.rows = std::min(nest.axes[row].size,
-                           std::max<std::int64_t>(1, target_.elements_per_unit / length));
+                           std::max<Size>(1, target_.elements_per_unit / length));
     else if (!nest.combine)
-      walk.length = std::min(length, target_.elements_per_unit);
+      walk.length = std::min<Size>(length, target_.elements_per_unit);
     steps_.add(nest, nest.output, walk);
     return true;
   }
 
   bool append_pieces(const LoopNest& nest, std::size_t along) {
-    const std::int64_t length = std::min(nest.axes[along].size, target_.elements_per_unit / 2);
+    const Size length = std::min<Size>(nest.axes[along].size, target_.elements_per_unit / 2);
     const auto join = steps_.add_partials(nest, along, {.along = along, .length = length});
     if (join && !append_along(*join, 0)) steps_.add_strips(*join);
     return true;
@@ -93,14 +93,14 @@ class Chooser {
 
   /// Reductions whose kept axis lies side by side: row after row is combined into one row of
   /// results.
-  bool append_down(const LoopNest& nest, std::int64_t least) {
+  bool append_down(const LoopNest& nest, Size least) {
     if (!nest.combine) return false;
     std::size_t columns = no_axis, cut = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (nest.axes[a].reduced) {
         if (cut != no_axis) return false;
         cut = a;
-      } else if (nest.output.strides[a] == 1) {
+      } else if (is_one(nest.output.strides[a])) {
         columns = a;
       }
     }
@@ -109,14 +109,14 @@ class Chooser {
       return false;
     bool moves = false;
     for (const Operand& input : nest.inputs) {
-      const std::int64_t step = input.strides[columns];
-      if ((step != 0 && step != 1) || !target_.reads(input.dtype, step)) return false;
-      moves |= step == 1 && input.strides[cut] != 0;
+      const Size step = input.strides[columns];
+      if (!target_.reads(input.dtype, step) || (step != 0 && step != 1)) return false;
+      moves |= step == 1 && !always_equal(input.strides[cut], 0);
     }
     if (!moves) return false;
-    const std::int64_t columns_in_unit = std::min(nest.axes[columns].size, target_.most_columns);
-    const std::int64_t rows_in_unit =
-        std::clamp(4 * target_.elements_per_unit / columns_in_unit, target_.least_rows_in_unit,
+    const Size columns_in_unit = std::min<Size>(nest.axes[columns].size, target_.most_columns);
+    const Size rows_in_unit =
+        std::clamp<Size>(4 * target_.elements_per_unit / columns_in_unit, target_.least_rows_in_unit,
                    target_.most_rows_in_unit);
     const auto join = steps_.add_partials(nest, cut,
                                           {.along = columns,
@@ -144,28 +144,28 @@ class Chooser {
       }
     }
     if (cut == no_axis || columns == no_axis || asks_index(nest.body)) return false;
-    const std::int64_t width = nest.axes[columns].size, rows = nest.axes[cut].size;
+    const Size width = nest.axes[columns].size, rows = nest.axes[cut].size;
     bool moves = false;
     const auto is_read = [&](std::size_t i) { return reads(nest.body, i); };
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
       const Operand& input = nest.inputs[i];
-      const std::int64_t step = input.strides[columns];
+      const Size step = input.strides[columns];
       if (!is_read(i)) continue;
-      if ((step != 0 && step != 1) || input.strides[cut] != width * step ||
-          !target_.reads(input.dtype, step))
+      if (!target_.reads(input.dtype, step) || (step != 0 && step != 1) ||
+          !always_equal(input.strides[cut], width * step))
         return false;
       moves |= step == 1;
     }
     if (!moves || width > 4 * target_.lanes) return false;
-    const std::int64_t fold = target_.folded_registers * target_.lanes / width;
+    const Size fold = target_.folded_registers * target_.lanes / width;
     if (fold < 2) return false;
-    const std::int64_t folded_rows = rows / fold, left = rows % fold;
+    const Size folded_rows = rows / fold, left = rows % fold;
     // With fewer, what is left to reduce is nearly as much as there was.
     if (folded_rows < (width < target_.lanes ? 2 : 4)) return false;
 
     // All the rows that are left to reduce, beside each other: `fold` of them, then those left
     // over.
-    std::vector<std::pair<std::size_t, std::int64_t>> laid{{columns, (fold + left) * width}};
+    std::vector<std::pair<std::size_t, Size>> laid{{columns, (fold + left) * width}};
     for (std::size_t a = nest.axes.size(); a-- > 0;) {
       if (a != columns && a != cut) laid.push_back({a, nest.axes[a].size});
     }
@@ -208,7 +208,7 @@ class Chooser {
     // The axis along which the guide lies comes last: so what is turned is not across it any more.
     const std::size_t along = innermost(nest, guide);
     const auto is_before = [&](std::size_t a, std::size_t b) {
-      return a != along && (b == along || std::abs(guide.strides[a]) > std::abs(guide.strides[b]));
+      return a != along && (b == along || magnitude(guide.strides[a]) > magnitude(guide.strides[b]));
     };
     std::stable_sort(order.begin(), order.end(), is_before);
     std::optional<LoopNest> turned;
@@ -216,7 +216,7 @@ class Chooser {
       const Operand& input = nest.inputs[i];
       if (!lies_across(nest, input, guide)) continue;
       if (!turned) turned = nest;
-      std::vector<std::pair<std::size_t, std::int64_t>> laid;
+      std::vector<std::pair<std::size_t, Size>> laid;
       for (std::size_t k = order.size(); k-- > 0;) {
         if (input.strides[order[k]] != 0) laid.push_back({order[k], nest.axes[order[k]].size});
       }
@@ -246,7 +246,7 @@ class Chooser {
     std::size_t best = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (operand.strides[a] == 0 || nest.axes[a].size < 2) continue;
-      if (best == no_axis || std::abs(operand.strides[a]) < std::abs(operand.strides[best]))
+      if (best == no_axis || magnitude(operand.strides[a]) < magnitude(operand.strides[best]))
         best = a;
     }
     return best;
@@ -255,12 +255,12 @@ class Chooser {
   bool lies_across(const LoopNest& nest, const Operand& input, const Operand& guide) const {
     const std::size_t along = innermost(nest, guide), own = innermost(nest, input);
     if (input.is_indirect() || along == no_axis || own == no_axis || own == along) return false;
-    const auto bytes = static_cast<std::int64_t>(size_of(input.dtype));
+    const auto bytes = static_cast<Size>(size_of(input.dtype));
     return elements_of(nest, input) >= target_.least_turned_elements &&
            nest.axes[own].size >= target_.least_turned_size &&
            nest.axes[along].size >= target_.least_turned_size &&
-           std::abs(input.strides[own]) * bytes < target_.line_bytes &&
-           std::abs(input.strides[along]) * bytes >= target_.line_bytes;
+           magnitude(input.strides[own]) * bytes < target_.line_bytes &&
+           magnitude(input.strides[along]) * bytes >= target_.line_bytes;
   }
 
   const Target& target_;

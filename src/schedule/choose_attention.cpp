@@ -63,8 +63,8 @@ class StepBuilder {
 
   // --- loops ---
 
-  std::int64_t block(std::size_t axis) const {
-    const std::int64_t most = axis == axes_.query ? target_.queries_in_tile
+  Size block(std::size_t axis) const {
+    const Size most = axis == axes_.query ? target_.queries_in_tile
                               : axis == axes_.key ? target_.keys_in_tile
                                                   : 1;
     return std::min(most, axes_.of[axis].size);
@@ -96,7 +96,7 @@ class StepBuilder {
     Place place{.buffer = operand.buffer,
                 .dtype = operand.dtype,
                 .offset = operand.offset,
-                .strides = std::vector<std::int64_t>(step_.loops.size(), 0),
+                .strides = std::vector<Size>(step_.loops.size(), 0),
                 .row_step = operand.strides[rows],
                 .step = operand.strides[along]};
     for (std::size_t a = 0; a < loop_of_.size(); ++a) {
@@ -111,12 +111,12 @@ class StepBuilder {
     return place;
   }
   /// f32 of the thread: `rows` rows of `length`.
-  Place scratch(std::int64_t rows, std::int64_t length) {
+  Place scratch(Size rows, Size length) {
     const auto buffer = static_cast<int>(schedule_.buffers + schedule_.scratch.size());
     schedule_.scratch.push_back({rows * length, DType::f32, true});
     return {.buffer = buffer,
-            .strides = std::vector<std::int64_t>(step_.loops.size(), 0),
-            .row_step = rows == 1 ? 0 : length,
+            .strides = std::vector<Size>(step_.loops.size(), 0),
+            .row_step = rows == 1 ? Size(0) : length,
             .step = 1};
   }
   /// A value for each query of a piece.
@@ -164,7 +164,7 @@ class StepBuilder {
     part.pieces = Schedule::Pieces::cut;
     part.rows.axes = {{.loop = loop_of_[axes_.query], .is_along = true},
                       {.loop = loop_of_[axes_.key], .is_row = true}};
-    const Ex reach(static_cast<double>(*attention_.reach)),
+    const Ex reach = Ex::size(*attention_.reach),
         is_seen = Ex::apply(ScalarOp::le, Ex::index(1), Ex::index(0) + reach);
     ScalarExpr& body = part.rows.nests[0].body;
     body = Ex::apply(ScalarOp::where, is_seen, Ex::of(body), Ex(hidden));
@@ -206,8 +206,8 @@ class AttentionChooser {
       return std::move(schedule_);
     }
     delta();
-    std::int64_t heads = 1;
-    for (std::size_t a = 0; a < axes_.query; ++a) heads *= stands_still(a) ? 1 : axes_.of[a].size;
+    Size heads = 1;
+    for (std::size_t a = 0; a < axes_.query; ++a) heads *= stands_still(a) ? Size(1) : axes_.of[a].size;
     if (heads >= target_.least_heads) {
       gradients(true, true);
     } else {
@@ -311,7 +311,7 @@ class AttentionChooser {
     std::size_t inside = 0;
   };
   static Sum sum_of(StepBuilder& step, const Operand& result, std::size_t rows, std::size_t along,
-                    std::int64_t length, bool is_of_all) {
+                    Size length, bool is_of_all) {
     Sum sum{.rows = is_of_all ? step.all(rows) : step.piece(rows),
             .length = step.all(along),
             .inside = is_of_all ? 0 : step.inside(rows)};
@@ -322,7 +322,7 @@ class AttentionChooser {
     sum.all = all(sum.piece);
     if (result.dtype == DType::f32) return sum;
     sum.result = sum.all;
-    Operand scratch{.buffer = 0, .strides = std::vector<std::int64_t>(result.strides.size(), 0)};
+    Operand scratch{.buffer = 0, .strides = std::vector<Size>(result.strides.size(), 0)};
     scratch.buffer = step.scratch(sum.rows.size, length).buffer;
     scratch.strides[along] = 1;
     scratch.strides[rows] = length;
@@ -422,8 +422,8 @@ bool is_for_tiles(const Attention& attention, const Target& target) {
                                  ScalarOp::where, ScalarOp::exp, ScalarOp::log};
   if (!target.has_rows() || !std::all_of(std::begin(needed), std::end(needed), target.has))
     return false;
-  std::int64_t scores;
-  if (__builtin_mul_overflow(of[query].size, of[key].size, &scores) ||
+  Size scores;
+  if (multiply_overflows(of[query].size, of[key].size, scores) ||
       scores < target.least_score_bytes / static_cast<std::int64_t>(size_of(attention.q.dtype)))
     return false;
   const auto is_matrix = [&](const Operand& operand, std::size_t along) {

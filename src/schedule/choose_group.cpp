@@ -22,7 +22,8 @@ struct Member {
 
 /// The rows of a block.
 struct Block {
-  std::int64_t rows = 0, length = 0;  // no length: nothing but single elements so far
+  Size rows = 0, length = 0;  // no length: nothing but single elements so far
+  bool is_one_row = false;
 };
 
 /// How a member is rows of a block.
@@ -32,13 +33,13 @@ struct MemberRows {
   bool is_down = false;  // combines the rows into one
 };
 
-MemberRows rows_with(const Member& member, std::optional<std::size_t> row, std::int64_t row_scale,
+MemberRows rows_with(const Member& member, std::optional<std::size_t> row, Size row_scale,
                      std::optional<std::size_t> along) {
   MemberRows result{.places = member.places};
   for (std::size_t o = 0; o < result.places.size(); ++o) {
     const LoopNest::Operand& of = member.nest.operand(o);
-    result.places[o].row_step = row ? of.strides[*row] * row_scale : 0;
-    result.places[o].step = along ? of.strides[*along] : 0;
+    result.places[o].row_step = row ? of.strides[*row] * row_scale : Size(0);
+    result.places[o].step = along ? of.strides[*along] : Size(0);
   }
   return result;
 }
@@ -52,7 +53,8 @@ std::optional<MemberRows> rows_down(const Member& member, const Block& block,
   if (row == 3 || row == member.axis || !nest.combine || !nest.epilogue.steps.empty())
     return std::nullopt;
   const std::size_t along = 3 - row - member.axis;
-  if (block.rows != nest.axes[row].size || block.length != nest.axes[along].size)
+  if (!always_equal(block.rows, nest.axes[row].size) ||
+      !always_equal(block.length, nest.axes[along].size))
     return std::nullopt;
   if (nest.output.dtype != DType::f32 || !lies_along(nest, along, target)) return std::nullopt;
   MemberRows result = rows_with(member, row, 1, along);
@@ -65,34 +67,37 @@ std::optional<MemberRows> rows_of(const Member& member, Block& block, const Targ
   const LoopNest& nest = member.nest;
   if (!is_for_rows(nest, target) || asks_index(nest.body) || asks_index(nest.epilogue))
     return std::nullopt;
-  if (nest.axes.size() == 3 && nest.axes[member.axis].size == 1)
+  if (nest.axes.size() == 3 && is_one(nest.axes[member.axis].size))
     return rows_down(member, block, target);
   if (nest.axes.size() > 2) return std::nullopt;
-  const std::int64_t size = nest.axes[member.axis].size;
+  const Size size = nest.axes[member.axis].size;
   if (nest.axes.size() == 2) {
     const std::size_t along = 1 - member.axis;
     if (!lies_along(nest, along, target) || nest.axes[along].reduced != nest.combine.has_value())
       return std::nullopt;
-    if (block.length != 0 && (block.rows != size || block.length != nest.axes[along].size))
+    if (block.length != 0 && !(always_equal(block.rows, size) &&
+                               always_equal(block.length, nest.axes[along].size)))
       return std::nullopt;
     if (nest.combine && nest.axes[along].size > target.longest_combined_row) return std::nullopt;
-    block = {size, nest.axes[along].size};
+    block = {size, nest.axes[along].size, block.is_one_row};
     return rows_with(member, member.axis, 1, along);
   }
   if (nest.combine) return std::nullopt;
-  if (block.length != 0 && size == block.rows) {
+  if (block.length != 0 && always_equal(size, block.rows)) {
     MemberRows result = rows_with(member, 0, 1, std::nullopt);
     result.is_scalar = true;
     return result;
   }
-  if ((block.length != 0 && size != block.rows * block.length) || !lies_along(nest, 0, target))
+  if ((block.length != 0 && !always_equal(size, block.rows * block.length)) ||
+      !lies_along(nest, 0, target))
     return std::nullopt;
   return rows_with(member, 0, block.length, 0);
 }
 
 /// Whether what one writes another reads or writes elsewhere in the row.
 bool is_apart(const Place& a, const Place& b) {
-  return a.dtype != b.dtype || a.step != b.step || a.row_step != b.row_step || a.offset != b.offset;
+  return a.dtype != b.dtype || !always_equal(a.step, b.step) ||
+         !always_equal(a.row_step, b.row_step) || !always_equal(a.offset, b.offset);
 }
 
 /// The rows of a block of all members: as the first that has two axes says; else a block is one
@@ -103,7 +108,7 @@ Block block_of(std::span<const Member> members) {
     if (nest.axes.size() == 2)
       return {nest.axes[member.axis].size, nest.axes[1 - member.axis].size};
   }
-  return {1, members[0].nest.axes[members[0].axis].size};
+  return {1, members[0].nest.axes[members[0].axis].size, true};
 }
 
 /// How many of the first members can share rows of such blocks.
@@ -140,7 +145,7 @@ std::size_t count_together(std::span<const Member> members, const Target& target
     const Block block = block_of(members.first(end));
     const std::size_t count = count_with(members.first(end), block, target);
     if (count == end) return count;
-    if (count > 0 && block_of(members.first(count)).length == block.length) return count;
+    if (count > 0 && always_equal(block_of(members.first(count)).length, block.length)) return count;
   }
   return 0;
 }
@@ -157,7 +162,7 @@ class GroupChooser {
       for (int buffer : buffers_of(members_.back().nest)) ++uses_[buffer];
     }
     Schedule::Step step;
-    step.loops = {{"block", group_.blocks}};
+    step.loops = {{"block", group_.blocks, group_.at_once}};
     for (std::size_t i = 0; i < members_.size();) {
       const auto left = std::span<const Member>(members_).subspan(i);
       const std::size_t count = count_together(left, target_);
@@ -177,7 +182,8 @@ class GroupChooser {
 
   Member member(std::size_t i) {
     Member member{program_.nests[group_.first + i], group_.axes[i], {}, {}};
-    const std::int64_t length = member.nest.axes[member.axis].size /= group_.blocks;
+    Size& length = member.nest.axes[member.axis].size;
+    length = length / group_.blocks * group_.at_once;
     for (std::size_t o = 0; o <= member.nest.inputs.size(); ++o) {
       const LoopNest::Operand& of = member.nest.operand(o);
       const Program::Buffer& buffer = program_.buffers[static_cast<std::size_t>(of.buffer)];
@@ -189,7 +195,8 @@ class GroupChooser {
         const auto [found, is_new] = scratch_of_.try_emplace(
             of.buffer, static_cast<int>(schedule_.buffers + schedule_.scratch.size()));
         if (is_new)
-          schedule_.scratch.push_back({buffer.elements / group_.blocks, buffer.dtype, true});
+          schedule_.scratch.push_back(
+              {buffer.elements / group_.blocks * group_.at_once, buffer.dtype, true});
         place.buffer = found->second;
         place.strides = {0};
       }
@@ -199,11 +206,16 @@ class GroupChooser {
     return member;
   }
 
-  static Schedule::Part whole_part(const Member& member) {
+  Schedule::Part whole_part(const Member& member) const {
     Schedule::Part part;
     part.places = member.places;
     part.whole = member.nest;
-    simplify(*part.whole);  // the axis that was cut may be of one point now
+    if (is_one(group_.at_once)) {
+      simplify(*part.whole);  // the axis that was cut may be of one point now
+    } else {
+      part.loops.assign(part.whole->axes.size(), -1);
+      part.loops[member.axis] = 0;
+    }
     return part;
   }
 
@@ -246,6 +258,9 @@ class GroupChooser {
     }
     part.rows.rows = {block.rows};
     part.rows.length = {block.length};
+    // The last block may have fewer rows, or elements of its only one.
+    if (!is_one(group_.at_once))
+      (block.is_one_row ? part.rows.length : part.rows.rows).loop = 0;
     return part;
   }
 

@@ -13,8 +13,8 @@ namespace {
 
 using Operand = LoopNest::Operand;
 
-std::int64_t size_of_axis(const LoopNest& nest, std::size_t axis) {
-  return axis == no_axis ? 1 : nest.axes[axis].size;
+Size size_of_axis(const LoopNest& nest, std::size_t axis) {
+  return axis == no_axis ? Size(1) : nest.axes[axis].size;
 }
 
 /// Of the axes with `reduced` as given the best to walk in strips: one whose points are
@@ -22,7 +22,7 @@ std::int64_t size_of_axis(const LoopNest& nest, std::size_t axis) {
 std::size_t strip_axis(const LoopNest& nest, bool reduced, const Operand& operand) {
   std::size_t best = no_axis;
   const auto score = [&](std::size_t a) {
-    return operand.strides[a] == 1 ? INT64_MAX : nest.axes[a].size;
+    return operand.strides[a] == 1 ? Size(INT64_MAX) : nest.axes[a].size;
   };
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (nest.axes[a].reduced == reduced && (best == no_axis || score(a) >= score(best))) best = a;
@@ -33,12 +33,12 @@ std::size_t strip_axis(const LoopNest& nest, bool reduced, const Operand& operan
 /// The axis on which the rows of a map follow each other: of those that make rows along `along`
 /// a strip that is worth its overhead, the one with the closest neighbours in the result.
 std::size_t strip_rows(const LoopNest& nest, std::size_t along, const Target& target) {
-  const std::int64_t length = size_of_axis(nest, along);
+  const Size length = size_of_axis(nest, along);
   const auto elements = [&](std::size_t a) {
-    return std::min(nest.axes[a].size, std::max<std::int64_t>(1, target.strip / length)) * length;
+    return std::min(nest.axes[a].size, std::max<Size>(1, target.strip / length)) * length;
   };
   const auto is_better = [&](std::size_t a, std::size_t b) {
-    const std::int64_t enough = target.strip / 4;
+    const Size enough = target.strip / 4;
     if (elements(a) < enough || elements(b) < enough) return elements(a) > elements(b);
     return nest.output.strides[a] < nest.output.strides[b];
   };
@@ -59,10 +59,10 @@ bool is_narrow(const LoopNest& nest, const Target& target) {
 /// Whether a reduction's strips are along the axis that is reduced: else it is row after row that
 /// is combined.
 bool lies_along_cut(const LoopNest& nest, const Operand& guide, std::size_t cut, std::size_t kept) {
-  const std::int64_t of_cut = nest.axes[cut].size, of_kept = nest.axes[kept].size,
-                     step = std::abs(guide.strides[cut]), kept_step = std::abs(guide.strides[kept]);
+  const Size of_cut = nest.axes[cut].size, of_kept = nest.axes[kept].size,
+                     step = magnitude(guide.strides[cut]), kept_step = magnitude(guide.strides[kept]);
   // Sums of 8 are 1.6 times as fast along their rows, of 6 not always (4 million f64 and i64).
-  const std::int64_t least = nest.combine == Combine::sum ? 8 : 16;
+  const Size least = nest.combine == Combine::sum ? 8 : 16;
   const bool is_easy = step <= 1 && of_cut >= least, kept_is_easy = kept_step == 1;
   if (is_easy != kept_is_easy) return is_easy;
   if (!is_easy && step != kept_step && std::min(of_cut, of_kept) >= 16) return step < kept_step;
@@ -123,12 +123,12 @@ void Steps::add_strips(LoopNest nest) {
 
 void Steps::add_map_in_strips(const LoopNest& nest) {
   const std::size_t along = strip_axis(nest, false, nest.output);
-  const std::int64_t length = size_of_axis(nest, along), in_unit = target_.elements_per_unit;
+  const Size length = size_of_axis(nest, along), in_unit = target_.elements_per_unit;
   Walk walk{.along = along,
             .length = std::min(length, in_unit),
             .row = strip_rows(nest, along, target_),
             .in_strips = true};
-  walk.rows = std::clamp<std::int64_t>(in_unit / length, 1, size_of_axis(nest, walk.row));
+  walk.rows = std::clamp<Size>(in_unit / length, 1, size_of_axis(nest, walk.row));
   add(nest, nest.output, walk);
 }
 
@@ -136,23 +136,23 @@ void Steps::add_map_in_strips(const LoopNest& nest) {
 void Steps::add_reduction_in_strips(const LoopNest& nest, std::size_t cut) {
   const Operand& guide = guide_of(nest);
   const std::size_t kept = strip_axis(nest, false, guide);
-  const std::int64_t of_cut = size_of_axis(nest, cut), of_kept = size_of_axis(nest, kept);
+  const Size of_cut = size_of_axis(nest, cut), of_kept = size_of_axis(nest, kept);
   Walk walk{.along = cut, .length = of_cut, .row = kept, .rows = of_kept, .in_strips = true};
   const bool is_down = cut != no_axis && kept != no_axis && !lies_along_cut(nest, guide, cut, kept);
-  const std::int64_t points = points_of(nest), long_strip = 4 * target_.strip;
-  std::int64_t in_unit = target_.elements_per_unit / of_cut;
+  const Size points = points_of(nest), long_strip = 4 * target_.strip;
+  Size in_unit = target_.elements_per_unit / of_cut;
   if (is_down) {
     // Memory is read fastest in long pieces; but in shorter ones before the reduced axis is cut.
-    const std::int64_t of_few = points / of_cut / target_.few_units;
+    const Size of_few = points / of_cut / target_.few_units;
     in_unit = std::max(in_unit, of_few < target_.strip ? long_strip : std::min(of_few, long_strip));
   }
-  walk.rows = std::clamp<std::int64_t>(in_unit, 1, of_kept);
+  walk.rows = std::clamp<Size>(in_unit, 1, of_kept);
   // Few results of many elements: pieces of the reduced axis as well.
-  const std::int64_t units = points / of_cut / of_kept * ceil_div(of_kept, walk.rows);
-  std::int64_t pieces = 1;
+  const Size units = points / of_cut / of_kept * ceil_div(of_kept, walk.rows);
+  Size pieces = 1;
   if (units < target_.few_units && !nest.joins)
-    pieces = std::clamp<std::int64_t>(points / units / target_.elements_per_unit, 1,
-                                      std::min(target_.most_pieces, of_cut));
+    pieces = std::clamp<Size>(points / units / target_.elements_per_unit, 1,
+                                      std::min<Size>(target_.most_pieces, of_cut));
   walk.length = ceil_div(of_cut, pieces);
   if (pieces > 1 && walk.length > long_strip)
     walk.length = std::min(of_cut, ceil_div(walk.length, long_strip) * long_strip);
@@ -171,18 +171,18 @@ void Steps::add_reduction_in_strips(const LoopNest& nest, std::size_t cut) {
 void Steps::add_one_by_one(const LoopNest& nest) {
   const Operand& guide = guide_of(nest);
   const auto score = [&](std::size_t a) {
-    return guide.strides[a] == 1 && nest.axes[a].size >= 16 ? INT64_MAX : nest.axes[a].size;
+    return guide.strides[a] == 1 && nest.axes[a].size >= 16 ? Size(INT64_MAX) : nest.axes[a].size;
   };
   std::size_t first = no_axis;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (nest.axes[a].reduced && (first == no_axis || score(a) > score(first))) first = a;
   }
-  std::vector<std::pair<std::size_t, std::int64_t>> left;
+  std::vector<std::pair<std::size_t, Size>> left;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (a != first) left.push_back({a, nest.axes[a].size});
   }
   std::stable_sort(left.begin(), left.end(), [&](const auto& a, const auto& b) {
-    return std::abs(guide.strides[a.first]) < std::abs(guide.strides[b.first]);
+    return magnitude(guide.strides[a.first]) < magnitude(guide.strides[b.first]);
   });
   LoopNest of_first = nest;
   of_first.epilogue = {};

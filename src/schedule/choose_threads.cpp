@@ -280,7 +280,7 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
 
   Operand sums{.buffer = static_cast<int>(schedule.buffers),
                .dtype = nest.compute,
-               .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
+               .strides = std::vector<Size>(nest.axes.size(), 0)};
   sums.strides[rows.axes] = rows.count();
   std::int64_t stride = 1;
   for (std::size_t a = rows.axes; a-- > 0; stride *= nest.axes[a].size) sums.strides[a] = stride;
@@ -321,7 +321,7 @@ Schedule choose(const Program& program, const Program::Group& group, const GpuTa
       }
       place = {.buffer = found->second,
                .dtype = place.dtype,
-               .strides = std::vector<std::int64_t>(rows.axes, 0),
+               .strides = std::vector<Size>(rows.axes, 0),
                .is_kept = false};
     }
   }

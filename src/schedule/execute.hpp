@@ -281,7 +281,7 @@ inline std::int64_t count(const Schedule::Step& step, const Schedule::Extent& ex
                           const std::vector<std::int64_t>& pieces) {
   if (extent.loop < 0) return extent.size;
   const auto l = static_cast<std::size_t>(extent.loop);
-  return step.loops[l].count(pieces[l]);
+  return extent.size / step.loops[l].block * step.loops[l].count(pieces[l]);
 }
 
 /// One run of a part that is a product.
@@ -318,8 +318,8 @@ inline void run_whole(const Schedule::Step& step, const Schedule::Part& part,
   for (std::size_t a = 0; a < part.loops.size(); ++a) {
     if (part.loops[a] < 0) continue;
     const auto l = static_cast<std::size_t>(part.loops[a]);
-    first[a] = step.loops[l].first(pieces[l]);
-    nest.axes[a].size = step.loops[l].count(pieces[l]);
+    first[a] = nest.axes[a].size * pieces[l];
+    nest.axes[a].size = count(step, {nest.axes[a].size, part.loops[a]}, pieces);
   }
   const std::int64_t position = begin.back().element - part.places.back().offset;
   NestRun(nest, std::move(begin), memory, random, std::move(first), position).run();
@@ -388,7 +388,7 @@ class RowsRun {
     }
     Point index;
     for (const Schedule::Rows::Axis& axis : rows_.axes) {
-      std::int64_t at = axis.loop < 0 ? 0
+      std::int64_t at = axis.loop < 0 ? Size(0)
                                       : step_.loops[static_cast<std::size_t>(axis.loop)].first(
                                             pieces_[static_cast<std::size_t>(axis.loop)]);
       index.push_back(at + (axis.is_row ? row : 0) + (axis.is_along ? e : 0));

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "nest/dependences.hpp"
+#include "tensor/size_arithmetic.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {
@@ -16,10 +18,10 @@ using Group = Program::Group;
 /// How many nests may lie between those of a group.
 constexpr std::size_t most_passed_over = 4;
 
-std::int64_t points(const LoopNest& nest) {
-  std::int64_t n = 1;
+Size points(const LoopNest& nest) {
+  Size n = 1;
   for (const LoopNest::NestAxis& axis : nest.axes) {
-    if (__builtin_mul_overflow(n, axis.size, &n)) return 0;
+    if (multiply_overflows(n, axis.size, n)) return 0;
   }
   return n;
 }
@@ -30,41 +32,44 @@ bool is_cut_along(const ScalarExpr& expr, std::size_t axis) {
 
 /// Whether `length` points of an axis are a short piece of each of many lines of an operand.
 bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis,
-                std::int64_t length, const Target& target) {
-  const std::int64_t stride = std::abs(operand.strides[axis]);
+                Size length, const Target& target) {
+  const Size stride = magnitude(operand.strides[axis]);
   if (stride == 0 || stride * length >= target.least_run) return false;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a != axis && nest.axes[a].size > 1 && std::abs(operand.strides[a]) > stride) return true;
+    if (a != axis && nest.axes[a].size > 1 && magnitude(operand.strides[a]) > stride) return true;
   }
   return false;
 }
 
+/// Whether b divides a for all lengths.
+bool is_multiple(Size a, Size b) { return always_equal(a % b, 0); }
+
 /// How an operand's accesses fall into blocks: those of block k lie in pieces of `step` elements,
 /// of which every blocks-th belongs to it.
 struct Blocks {
-  std::int64_t step = 0;
+  Size step = 0;
   bool is_compact = false;  // one piece to a block, and the first begins at 0
 };
 
 std::optional<Blocks> blocks_of(const LoopNest& nest, const LoopNest::Operand& operand,
-                                std::size_t axis, std::int64_t blocks) {
-  const std::int64_t length = nest.axes[axis].size / blocks, stride = operand.strides[axis];
+                                std::size_t axis, Size blocks) {
+  const Size length = nest.axes[axis].size / blocks, stride = operand.strides[axis];
   if (operand.is_indirect() || stride <= 0) return std::nullopt;
-  std::int64_t step, period, reach = (length - 1) * stride;
-  if (__builtin_mul_overflow(length, stride, &step) ||
-      __builtin_mul_overflow(step, blocks, &period))
+  Size step, period, reach = (length - 1) * stride;
+  if (multiply_overflows(length, stride, step) || multiply_overflows(step, blocks, period))
     return std::nullopt;
   bool is_compact = operand.offset < step;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (a == axis || operand.strides[a] == 0) continue;
+    if (a == axis || always_equal(operand.strides[a], 0)) continue;
     if (operand.strides[a] < 0) return std::nullopt;
-    if (operand.strides[a] % period == 0) {
-      is_compact &= nest.axes[a].size == 1;
+    if (is_multiple(operand.strides[a], period)) {
+      is_compact &= is_one(nest.axes[a].size);
     } else {
       reach += (nest.axes[a].size - 1) * operand.strides[a];
     }
   }
-  if (operand.offset % period + reach >= step) return std::nullopt;
+  const Size within = is_multiple(operand.offset, period) ? Size(0) : operand.offset % period;
+  if (within + reach >= step) return std::nullopt;
   return Blocks{step, is_compact};
 }
 
@@ -81,30 +86,30 @@ std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
       nest.is_scatter())
     return std::nullopt;
   std::optional<std::size_t> result;
-  std::int64_t results = 1, reach = 0;
+  Size results = 1, reach = 0;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (!nest.axes[a].reduced) {
       results *= nest.axes[a].size;
-      reach += (nest.axes[a].size - 1) * std::abs(nest.output.strides[a]);
+      reach += (nest.axes[a].size - 1) * magnitude(nest.output.strides[a]);
     } else if (result) {
       return std::nullopt;
     } else {
       result = a;
     }
   }
-  return result && reach + 1 == results && is_cut_along(nest.body, *result) ? result : std::nullopt;
+  return result && always_equal(reach + 1, results) && is_cut_along(nest.body, *result) ? result : std::nullopt;
 }
 
 /// Nest n of a program, if its axis falls into so many blocks; `buffer` is to hold what the blocks
 /// give.
-std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t blocks, int buffer,
+std::optional<Halves> halve(const LoopNest& nest, std::size_t n, Size blocks, int buffer,
                             const Target& target) {
   const auto axis = axis_to_halve(nest);
-  if (!axis || nest.axes[*axis].size % blocks != 0) return std::nullopt;
+  if (!axis || !is_multiple(nest.axes[*axis].size, blocks)) return std::nullopt;
   const std::size_t cut = *axis;
-  const std::int64_t size = nest.axes[cut].size, length = size / blocks;
+  const Size size = nest.axes[cut].size, length = size / blocks;
   if (length < target.least_in_half || length > target.most_in_half) return std::nullopt;
-  const std::int64_t results = points(nest) / size;
+  const Size results = points(nest) / size;
   Halves halves{n, cut, nest, nest, {blocks * results, nest.compute}};
   LoopNest& first = halves.of_blocks;
   first.epilogue = {};
@@ -128,6 +133,11 @@ std::optional<Halves> halve(const LoopNest& nest, std::size_t n, std::int64_t bl
   return halves;
 }
 
+/// Into how many equal pieces nests are cut, and how many of them are a block.
+struct Blocking {
+  Size blocks, at_once;
+};
+
 /// A group of nests that may lie apart as yet.
 struct Found {
   Group group;
@@ -141,8 +151,11 @@ struct Found {
 class Grouping {
  public:
   Grouping(const Program& program, const Target& target, std::span<const int> memory,
-           std::size_t first, std::size_t end, std::int64_t blocks)
-      : program_(program), target_(target), dependences_(memory), group_{first, 0, blocks, {}} {
+           std::size_t first, std::size_t end, const Blocking& blocking)
+      : program_(program),
+        target_(target),
+        dependences_(memory),
+        group_{.first = first, .count = 0, .blocks = blocking.blocks, .at_once = blocking.at_once} {
     std::size_t passed_over = 0;
     for (std::size_t n = first; n < end && passed_over <= most_passed_over; ++n) {
       const LoopNest& nest = program.nests[n];
@@ -164,7 +177,8 @@ class Grouping {
     for (const auto& [buffer, use] : uses_) {
       if (static_cast<std::size_t>(buffer) >= program_.buffers.size()) continue;
       const bool is_whole =
-          use.step * group_.blocks == program_.buffers[static_cast<std::size_t>(buffer)].elements;
+          always_equal(use.step * group_.blocks,
+                       program_.buffers[static_cast<std::size_t>(buffer)].elements);
       if (use.is_written && use.is_cut && use.is_compact && is_whole) compact.push_back(buffer);
     }
     return {std::move(group_), std::move(members_), std::move(halves_), std::move(compact)};
@@ -173,7 +187,8 @@ class Grouping {
  private:
   struct Use {
     bool is_written = false, is_cut = true, is_compact = true;
-    std::int64_t step = -1;
+    bool is_known = false;  // how it is cut
+    Size step = 0;
   };
 
   int memory_of(int buffer) const { return dependences_.memory_of(buffer); }
@@ -190,7 +205,7 @@ class Grouping {
     if (nest.is_scatter() || !shares_memory(nest)) return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
-      if (cut.reduced || cut.ordered || cut.size == 0 || cut.size % group_.blocks != 0 ||
+      if (cut.reduced || cut.ordered || cut.size == 0 || !is_multiple(cut.size, group_.blocks) ||
           !is_cut_along(nest.body, axis))
         continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
@@ -204,7 +219,7 @@ class Grouping {
 
   /// A reduction over what others do block by block, of which the last half comes later.
   bool take_in_half(std::size_t n) {
-    if (members_.empty()) return false;
+    if (members_.empty() || !is_one(group_.at_once)) return false;
     auto halves = halve(program_.nests[n], n, group_.blocks,
                         static_cast<int>(program_.buffers.size() + halves_.size()), target_);
     if (!halves || !reads_along(halves->of_blocks, halves->axis) ||
@@ -220,13 +235,15 @@ class Grouping {
     return std::any_of(nest.inputs.begin(), nest.inputs.end(), [&](const LoopNest::Operand& input) {
       const auto use = uses_.find(memory_of(input.buffer));
       const auto blocks = blocks_of(nest, input, axis, group_.blocks);
-      return use != uses_.end() && use->second.is_cut && blocks && blocks->step == use->second.step;
+      return use != uses_.end() && use->second.is_cut && blocks &&
+             always_equal(blocks->step, use->second.step);
     });
   }
 
   bool take_in_along(const LoopNest& nest, std::size_t axis) {
     const auto is_cut_short = [&](const LoopNest::Operand& operand) {
-      return cuts_lines(nest, operand, axis, nest.axes[axis].size / group_.blocks, target_);
+      return cuts_lines(nest, operand, axis, nest.axes[axis].size / group_.blocks * group_.at_once,
+                        target_);
     };
     if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) ||
         is_cut_short(nest.output))
@@ -255,8 +272,8 @@ class Grouping {
             std::size_t axis, bool is_written) const {
     Use& use = uses[memory_of(operand.buffer)];
     const auto blocks = blocks_of(nest, operand, axis, group_.blocks);
-    use.is_cut = use.is_cut && blocks && (use.step < 0 || use.step == blocks->step);
-    if (blocks) use.step = blocks->step;
+    use.is_cut = use.is_cut && blocks && (!use.is_known || always_equal(use.step, blocks->step));
+    if (blocks) use.step = blocks->step, use.is_known = true;
     use.is_compact = use.is_compact && blocks && blocks->is_compact;
     use.is_written |= is_written;
   }
@@ -289,23 +306,37 @@ void bring_together(Program& program, const Found& found) {
   for (const Halves& halves : found.halves) program.nests.insert(at(to++), halves.of_all);
 }
 
-/// The numbers of blocks worth trying for a group that begins with `nest`, the best first: many
+/// Ways to cut that are worth trying for a group that begins with `nest`, the best first: many
 /// small blocks.
-std::vector<std::int64_t> block_counts(const LoopNest& nest, const Target& target) {
-  const std::int64_t all = points(nest),
-                     most = std::min(all / target.elements_per_block, target.most_blocks);
-  const std::int64_t least =
-      std::max<std::int64_t>(2, std::min(target.most_blocks, all / target.most_elements_per_block));
+std::vector<Blocking> blockings(const LoopNest& nest, const Target& target) {
+  const Size all = points(nest),
+             most = std::min<Size>(all / target.elements_per_block, target.most_blocks);
+  if (most < 2) return {};
+  const Size least =
+      std::max<Size>(2, std::min<Size>(target.most_blocks, all / target.most_elements_per_block));
+  std::vector<Blocking> found;
+  // Of sizes that are formulas: pieces of which there are always as many, several at once.
+  for (const LoopNest::NestAxis& axis : nest.axes) {
+    if (axis.reduced || axis.ordered || axis.size.is_number()) continue;
+    for (const Size factor : factors_of(axis.size)) {
+      const Size in_piece = all / factor,
+                 at_once = in_piece < target.elements_per_block
+                               ? ceil_div(Size(target.elements_per_block), in_piece)
+                               : Size(1);
+      if (at_once < factor) found.push_back({factor, at_once});
+    }
+  }
   std::vector<std::int64_t> counts;
   for (const LoopNest::NestAxis& axis : nest.axes) {
-    if (axis.reduced || axis.ordered) continue;
-    for (std::int64_t n = least; n <= std::min(most, axis.size); ++n) {
-      if (axis.size % n == 0) counts.push_back(n);
+    if (axis.reduced || axis.ordered || !axis.size.is_number()) continue;
+    for (std::int64_t n = 2; n <= std::min<Size>(axis.size, target.most_blocks); ++n) {
+      if (axis.size % n == 0 && n >= least && n <= most) counts.push_back(n);
     }
   }
   std::sort(counts.rbegin(), counts.rend());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  return counts;
+  for (const std::int64_t n : counts) found.push_back({n, 1});
+  return found;
 }
 
 bool is_used_by_group_alone(const Program& program, const Group& group, int buffer) {
@@ -322,9 +353,9 @@ bool is_used_by_group_alone(const Program& program, const Group& group, int buff
 /// Makes a group of nest `first` and others before nest `end`; returns how many nests it has.
 std::size_t add_group(Program& program, const Target& target, std::span<const int> kept,
                       std::span<const int> memory, std::size_t first, std::size_t end) {
-  Found best{{first, 1, 1, {}}, {first}, {}, {}};
-  for (std::int64_t blocks : block_counts(program.nests[first], target)) {
-    Grouping grouping(program, target, memory, first, end, blocks);
+  Found best{{.first = first}, {first}, {}, {}};
+  for (const Blocking& blocking : blockings(program.nests[first], target)) {
+    Grouping grouping(program, target, memory, first, end, blocking);
     if (grouping.count() > best.group.count) best = std::move(grouping).found();
   }
   bring_together(program, best);

@@ -42,7 +42,7 @@ bool is_joinable(const LoopNest& nest) {
 /// Whether rows as long and as many as those of a reduction suit a group.
 bool is_seed(const LoopNest& nest, const GpuTarget& target) {
   if (!is_joinable(nest) || !nest.reduces()) return false;
-  std::int64_t rows = 1, elements = 1, row_step = INT64_MAX, step = INT64_MAX;
+  Size rows = 1, elements = 1, row_step = INT64_MAX, step = INT64_MAX;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     const bool reduced = nest.axes[a].reduced;
     (reduced ? elements : rows) *= nest.axes[a].size;
@@ -240,7 +240,7 @@ class RowGroup {
                has_rest = within == axes_.size() - rows_;
     if (!has_all_rows || (within > 0 && !has_rest)) return false;
     const auto moved = [&](Operand& operand) {
-      std::vector<std::int64_t> strides(axes_.size(), 0);
+      std::vector<Size> strides(axes_.size(), 0);
       for (std::size_t a = 0; a < n.place.size(); ++a) strides[n.place[a]] = operand.strides[a];
       operand.strides = std::move(strides);
     };

@@ -28,7 +28,7 @@ bool lies_along(const LoopNest& nest, std::size_t along, const Target& target) {
   for (const LoopNest::Operand& input : nest.inputs) {
     if (!target.reads(input.dtype, input.strides[along])) return false;
   }
-  return nest.axes[along].reduced || nest.output.strides[along] == 1;
+  return nest.axes[along].reduced || is_one(nest.output.strides[along]);
 }
 
 }  // namespace ein

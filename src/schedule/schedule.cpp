@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "nest/at_sizes.hpp"
+
 namespace ein {
 namespace {
 
@@ -25,22 +27,22 @@ std::string show(const Schedule& schedule, const Step& step, const Schedule::Par
   if (p >= part.places.size()) return "no place";
   const Place& place = part.places[p];
   std::string at;
-  const auto add = [&](std::int64_t stride, const std::string& index) {
-    if (stride != 0)
-      at += (at.empty() ? "" : " + ") + (stride == 1 ? "" : std::to_string(stride) + "·") + index;
+  const auto add = [&](Size stride, const std::string& index) {
+    if (!always_equal(stride, 0))
+      at += (at.empty() ? "" : " + ") + (is_one(stride) ? "" : to_string(stride) + "·") + index;
   };
   for (std::size_t l = 0; l < place.strides.size(); ++l) add(place.strides[l], axis_of(step, l));
   if (!part.whole) {
     add(place.row_step, "row");
     add(place.step, "element");
   }
-  if (place.offset != 0) at += (at.empty() ? "" : " + ") + std::to_string(place.offset);
+  if (!always_equal(place.offset, 0)) at += (at.empty() ? "" : " + ") + to_string(place.offset);
   return name_of(schedule, place.buffer) + "[" + (at.empty() ? "0" : at) + "]" +
          (place.is_kept ? "" : " (in registers)");
 }
 
 std::string show(const Step& step, const Schedule::Extent& extent) {
-  return extent.loop < 0 ? std::to_string(extent.size)
+  return extent.loop < 0 ? to_string(extent.size)
                          : "the piece's " + axis_of(step, static_cast<std::size_t>(extent.loop));
 }
 
@@ -97,8 +99,8 @@ std::string show(const Schedule& schedule, const Step& step) {
   std::string text = "step";
   std::vector<std::string> serial;
   for (const Schedule::Loop& loop : step.loops) {
-    std::string of = loop.axis + " in 0.." + std::to_string(loop.size);
-    if (loop.block != 1) of += " by " + std::to_string(loop.block);
+    std::string of = loop.axis + " in 0.." + to_string(loop.size);
+    if (!is_one(loop.block)) of += " by " + to_string(loop.block);
     if (loop.is_serial)
       serial.push_back(of);
     else
@@ -106,7 +108,7 @@ std::string show(const Schedule& schedule, const Step& step) {
   }
   if (step.mask)
     text += ", where " + axis_of(step, step.mask->key) + " <= " + axis_of(step, step.mask->query) +
-            " + " + std::to_string(step.mask->reach);
+            " + " + to_string(step.mask->reach);
   if (const auto& threads = step.threads)
     text += ", each by " + std::to_string(threads->lanes) + " lanes, " +
             std::to_string(threads->width) + " elements at once" +
@@ -130,7 +132,7 @@ std::string show(const Schedule& schedule, const Step& step) {
 
 class Verifier {
  public:
-  Verifier(const Schedule& schedule, std::span<const std::int64_t> elements)
+  Verifier(const Schedule& schedule, std::span<const Size> elements)
       : schedule_(schedule), elements_(elements) {}
 
   void run() {
@@ -194,12 +196,12 @@ class Verifier {
           const Schedule::Part& maker = step.parts[before];
           const Place &made = maker.places.back(), &read = part.places[i];
           if (made.buffer != read.buffer) continue;
-          const std::vector<std::int64_t>&to = maker.whole->output.strides,
+          const std::vector<Size>&to = maker.whole->output.strides,
                 &from = part.whole->inputs[i].strides;
-          bool is_same = made.offset == read.offset && made.strides == read.strides;
+          bool is_own = made.offset == read.offset && made.strides == read.strides;
           for (std::size_t a = 0; a < std::max(to.size(), from.size()); ++a)
-            is_same &= (a < to.size() ? to[a] : 0) == (a < from.size() ? from[a] : 0);
-          require(is_same && !part.whole->inputs[i].is_indirect(),
+            is_own &= (a < to.size() ? to[a] : Size(0)) == (a < from.size() ? from[a] : Size(0));
+          require(is_own && !part.whole->inputs[i].is_indirect(),
                   "a lane reads what another one makes");
         }
       }
@@ -249,7 +251,7 @@ class Verifier {
     require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()),
             "rows of no elements");
     if (extent.loop >= 0)
-      require(extent.size == step.loops[static_cast<std::size_t>(extent.loop)].block,
+      require(extent.size % step.loops[static_cast<std::size_t>(extent.loop)].block == 0,
               "a block of another size");
   }
 
@@ -338,10 +340,12 @@ class Verifier {
     std::vector<Walk> walks = loops_of(step, place);
     for (const auto& [extent, point] : dimensions) {
       const auto l = static_cast<std::size_t>(extent.loop);
-      if (extent.loop >= 0 && place.strides[l] == point * step.loops[l].block) {
-        walks[l] = {step.loops[l].size, point};
-      } else if (extent.loop >= 0) {
-        walks.push_back({std::min(extent.size, step.loops[l].size), point});
+      if (extent.loop >= 0) {
+        const std::int64_t all = extent.size / step.loops[l].block * step.loops[l].size;
+        if (place.strides[l] == point * extent.size)
+          walks[l] = {all, point};
+        else
+          walks.push_back({std::min<std::int64_t>(extent.size, all), point});
       } else {
         walks.push_back({extent.size, point});
       }
@@ -386,7 +390,7 @@ class Verifier {
   }
 
   const Schedule& schedule_;
-  std::span<const std::int64_t> elements_;
+  std::span<const Size> elements_;
   std::vector<bool> written_;  // of scratch, so far
 };
 
@@ -396,14 +400,30 @@ std::string to_string(const Schedule& schedule) {
   std::string text;
   for (std::size_t s = 0; s < schedule.scratch.size(); ++s) {
     const Schedule::Scratch& scratch = schedule.scratch[s];
-    text += "s" + std::to_string(s) + ": " + std::to_string(scratch.elements) + " " +
+    text += "s" + std::to_string(s) + ": " + to_string(scratch.elements) + " " +
             std::string(name(scratch.dtype)) + (scratch.of_thread ? " of each thread\n" : "\n");
   }
   for (const Step& step : schedule.steps) text += show(schedule, step);
   return text;
 }
 
-void verify(const Schedule& schedule, std::span<const std::int64_t> elements) {
+void put_sizes(Schedule::Part& part, SizesAt& sizes) {
+  for (Place& place : part.places) {
+    for (Size* size : {&place.offset, &place.row_step, &place.step}) sizes.put(*size);
+    for (Size& stride : place.strides) sizes.put(stride);
+  }
+  std::vector<Schedule::Extent*> extents{&part.rows.rows, &part.rows.length};
+  if (part.product) extents = {&part.product->rows, &part.product->columns, &part.product->depth};
+  for (Schedule::Extent* extent : extents) sizes.put(extent->size);
+  for (Schedule::RowNest& nest : part.rows.nests) {
+    put_sizes(nest.body, sizes);
+    put_sizes(nest.epilogue, sizes);
+  }
+  if (part.whole) put_sizes(*part.whole, sizes);
+}
+
+void verify(const Schedule& schedule, std::span<const Size> elements) {
+  const SizeScopePause pause;
   try {
     Verifier(schedule, elements).run();
   } catch (const std::logic_error& error) {

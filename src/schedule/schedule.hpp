@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "nest/nest.hpp"
+#include "tensor/size_arithmetic.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 
@@ -22,7 +24,7 @@ namespace ein {
 struct Schedule {
   /// Memory beside the program's buffers.
   struct Scratch {
-    std::int64_t elements = 0;
+    Size elements = 0;
     DType dtype = DType::f32;
     bool of_thread = false;  // each thread has its own, and a unit finds nothing in it; else all
                              // share it for the whole run
@@ -32,16 +34,16 @@ struct Schedule {
   /// other.
   struct Loop {
     std::string axis;
-    std::int64_t size = 1, block = 1;
+    Size size = 1, block = 1;
     bool is_serial = false;
-    std::int64_t pieces() const { return size / block + (size % block != 0); }
-    std::int64_t first(std::int64_t piece) const { return piece * block; }
-    std::int64_t count(std::int64_t piece) const { return std::min(block, size - first(piece)); }
+    Size pieces() const { return ceil_div(size, block); }
+    Size first(Size piece) const { return piece * block; }
+    Size count(Size piece) const { return std::min(block, size - first(piece)); }
   };
-  /// How many: a number, or as many points as a piece has of one of the step's loops; then `size`
-  /// is the most.
+  /// How many: a number, or one for each point that a piece has of one of the step's loops, or
+  /// several; then `size` is that of a whole piece.
   struct Extent {
-    std::int64_t size = 1;
+    Size size = 1;
     int loop = -1;
   };
   /// Where a part's operand lies, in elements. Operands of a part that touch the same memory are
@@ -49,10 +51,10 @@ struct Schedule {
   struct Place {
     int buffer = 0;  // of the program; scratch s is number `buffers` + s
     DType dtype = DType::f32;
-    std::int64_t offset = 0;
-    std::vector<std::int64_t> strides{};  // of each loop of the step, from piece to piece
-    std::int64_t row_step = 0;            // from row to row
-    std::int64_t step = 0;                // from element to element of a row
+    Size offset = 0;
+    std::vector<Size> strides{};  // of each loop of the step, from piece to piece
+    Size row_step = 0;            // from row to row
+    Size step = 0;                // from element to element of a row
     bool is_kept =
         true;  // whether what is written is read later by others; else it may stay in registers
     bool streams =
@@ -109,8 +111,8 @@ struct Schedule {
     std::optional<Product> product{};
     std::optional<LoopNest> whole{};  // operand o lies at place o, from there as its strides say;
                                       // its buffer and offset are not read
-    std::vector<int> loops{};  // of each axis of `whole`: the loop of which it has a piece, or -1;
-                               // none where no axis has
+    std::vector<int> loops{};  // of each axis of `whole`: the loop whose pieces its size follows, as
+                               // an extent's does, or -1; none where no axis does
     std::size_t inside = 0;    // so many of the step's serial loops, the first ones
     Pieces pieces = Pieces::all;  // for which it is done
   };
@@ -118,7 +120,7 @@ struct Schedule {
   /// points are left out.
   struct Mask {
     std::size_t query, key;
-    std::int64_t reach = 0;
+    Size reach = 0;
   };
   /// How the threads of a GPU share a step's units. Those of a unit, its lanes, walk each of its
   /// nests in the same way: what one makes at a point the same thread has there.
@@ -135,9 +137,9 @@ struct Schedule {
     std::vector<Part> parts;
     std::optional<Mask> mask{};
     std::optional<Threads> threads{};
-    std::int64_t units() const {
-      std::int64_t units = 1;
-      for (const Loop& loop : loops) units *= loop.is_serial ? 1 : loop.pieces();
+    Size units() const {
+      Size units = 1;
+      for (const Loop& loop : loops) units *= loop.is_serial ? Size(1) : loop.pieces();
       return units;
     }
   };
@@ -155,10 +157,10 @@ struct Schedule {
 };
 
 /// Sets `pieces`, one for each loop, to those of a unit; serial loops are at their first.
-template <class Pieces>
-void begin_unit(const std::vector<Schedule::Loop>& loops, std::int64_t unit, Pieces& pieces) {
+template <class Loops, class Pieces>
+void begin_unit(const Loops& loops, std::int64_t unit, Pieces& pieces) {
   for (std::size_t l = loops.size(); l-- > 0;) {
-    const std::int64_t count = loops[l].is_serial ? 1 : loops[l].pieces();
+    const std::int64_t count = loops[l].is_serial ? 1 : static_cast<std::int64_t>(loops[l].pieces());
     pieces[l] = count == 1 ? 0 : unit % count;
     if (count != 1) unit /= count;
   }
@@ -202,10 +204,13 @@ void run_parts(const Step& step, Pieces& pieces, const F& run, std::size_t first
 
 std::string to_string(const Schedule& schedule);
 
+/// Puts numbers in place of formulas.
+void put_sizes(Schedule::Part& part, SizesAt& sizes);
+
 /// Throws std::logic_error for a schedule that is none: numbers of places, loops and steps that do
 /// not fit each other, accesses outside of a buffer, scratch that is read before it is written or
 /// by other units of its step, units that write the same element. `elements` of the program's
 /// buffers; empty where they are not known.
-void verify(const Schedule& schedule, std::span<const std::int64_t> elements = {});
+void verify(const Schedule& schedule, std::span<const Size> elements = {});
 
 }  // namespace ein

@@ -13,11 +13,11 @@ Steps::Steps(const LoopNest& nest, const Target& target) : target_(target) {
 }
 
 Steps::Operand Steps::scratch(DType dtype, std::size_t rank,
-                              const std::vector<std::pair<std::size_t, std::int64_t>>& axes) {
+                              const std::vector<std::pair<std::size_t, Size>>& axes) {
   Operand operand{.buffer = static_cast<int>(schedule_.buffers + schedule_.scratch.size()),
                   .dtype = dtype,
-                  .strides = std::vector<std::int64_t>(rank, 0)};
-  std::int64_t stride = 1;
+                  .strides = std::vector<Size>(rank, 0)};
+  Size stride = 1;
   for (const auto& [axis, size] : axes) {
     operand.strides[axis] = stride;
     stride *= size;
@@ -44,7 +44,7 @@ void Steps::add(const LoopNest& nest, const Operand& output, const Walk& walk) {
   rows.compute = nest.compute;
   rows.axes.resize(nest.axes.size());
   std::vector<std::size_t> looped;
-  const auto add_loop = [&](std::size_t axis, std::int64_t block) {
+  const auto add_loop = [&](std::size_t axis, Size block) {
     rows.axes[axis].loop = static_cast<int>(looped.size());
     looped.push_back(axis);
     step.loops.push_back({nest.axes[axis].name, nest.axes[axis].size, block});
@@ -52,7 +52,7 @@ void Steps::add(const LoopNest& nest, const Operand& output, const Walk& walk) {
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (a != walk.along && a != walk.row) add_loop(a, 1);
   }
-  const auto extent_of = [&](std::size_t axis, std::int64_t block) {
+  const auto extent_of = [&](std::size_t axis, Size block) {
     if (axis == no_axis || block == nest.axes[axis].size) return Schedule::Extent{block};
     add_loop(axis, block);
     return Schedule::Extent{block, rows.axes[axis].loop};
@@ -72,7 +72,7 @@ void Steps::add(const LoopNest& nest, const Operand& output, const Walk& walk) {
   for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
     const bool is_result = o == nest.inputs.size();
     const Operand& operand = is_result ? output : nest.inputs[o];
-    const auto stride = [&](std::size_t a) { return a == no_axis ? 0 : operand.strides[a]; };
+    const auto stride = [&](std::size_t a) { return a == no_axis ? Size(0) : operand.strides[a]; };
     Schedule::Place place{.buffer = operand.buffer,
                           .dtype = operand.dtype,
                           .offset = operand.offset,
@@ -80,7 +80,7 @@ void Steps::add(const LoopNest& nest, const Operand& output, const Walk& walk) {
                           .step = stride(walk.along)};
     for (std::size_t l = 0; l < looped.size(); ++l)
       place.strides.push_back(stride(looped[l]) * (is_result && nest.axes[looped[l]].reduced
-                                                       ? 1
+                                                       ? Size(1)
                                                        : step.loops[l].block));
     if (is_result && nest.combine)
       (walk.over == Schedule::Over::row ? place.step : place.row_step) = 0;
@@ -93,10 +93,10 @@ void Steps::add(const LoopNest& nest, const Operand& output, const Walk& walk) {
 }
 
 /// A unit does the inner loops itself, as long as it has not more elements than it should.
-void Steps::make_serial(Schedule::Step& step, std::int64_t elements) const {
+void Steps::make_serial(Schedule::Step& step, Size elements) const {
   for (std::size_t l = step.loops.size(); l-- > 0;) {
     Schedule::Loop& loop = step.loops[l];
-    if (__builtin_mul_overflow(elements, loop.pieces(), &elements) ||
+    if (multiply_overflows(elements, loop.pieces(), elements) ||
         elements > target_.elements_per_unit)
       return;
     loop.is_serial = true;
@@ -105,7 +105,7 @@ void Steps::make_serial(Schedule::Step& step, std::int64_t elements) const {
 
 std::optional<LoopNest> Steps::add_partials(const LoopNest& nest, std::size_t cut,
                                             const Walk& walk) {
-  const std::int64_t length = walk.along == cut ? walk.length : walk.rows,
+  const Size length = walk.along == cut ? walk.length : walk.rows,
                      pieces = ceil_div(nest.axes[cut].size, length);
   const std::size_t columns = walk.over == Schedule::Over::rows ? walk.along : no_axis;
   const bool is_done = pieces == 1 && nest.epilogue.steps.empty() &&
@@ -116,7 +116,7 @@ std::optional<LoopNest> Steps::add_partials(const LoopNest& nest, std::size_t cu
     return std::nullopt;
   }
   // What the pieces give, with the columns innermost and the pieces next to them.
-  std::vector<std::pair<std::size_t, std::int64_t>> laid;
+  std::vector<std::pair<std::size_t, Size>> laid;
   if (columns != no_axis) laid.push_back({columns, nest.axes[columns].size});
   laid.push_back({cut, pieces});
   for (std::size_t a = nest.axes.size(); a-- > 0;) {
@@ -135,14 +135,14 @@ std::optional<LoopNest> Steps::add_partials(const LoopNest& nest, std::size_t cu
   return join;
 }
 
-std::int64_t points_of(const LoopNest& nest) {
-  std::int64_t points = 1;
+Size points_of(const LoopNest& nest) {
+  Size points = 1;
   for (const LoopNest::NestAxis& axis : nest.axes) points *= axis.size;
   return points;
 }
 
-std::int64_t elements_of(const LoopNest& nest, const LoopNest::Operand& operand) {
-  std::int64_t elements = 1;
+Size elements_of(const LoopNest& nest, const LoopNest::Operand& operand) {
+  Size elements = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (operand.strides[a] != 0) elements *= nest.axes[a].size;
   }
@@ -163,7 +163,7 @@ bool reads(const ScalarExpr& expr, std::size_t input) {
 }
 
 LoopNest joined(const LoopNest& nest, const LoopNest::Operand& results, std::size_t cut,
-                std::int64_t size) {
+                Size size) {
   LoopNest join = nest;
   join.joins = true;
   join.axes[cut].size = size;
@@ -182,7 +182,7 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
   std::int64_t points = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (!nest.axes[a].reduced) continue;
-    if (nest.axes[a].size == 0 || nest.axes[a].size > target.most_window_points ||
+    if (!nest.axes[a].size.is_number() || nest.axes[a].size == 0 || nest.axes[a].size > target.most_window_points ||
         asks_index(nest.body, a))
       return std::nullopt;
     points *= nest.axes[a].size;
@@ -213,7 +213,7 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
                                           Ex::of(point == 0 ? value : map.body), Ex::of(value)));
     for (const LoopNest::Operand& input : nest.inputs) {
       map.inputs.push_back(input);
-      std::int64_t left = point;
+      Size left = point;
       for (std::size_t a = nest.axes.size(); a-- > 0;) {
         if (!nest.axes[a].reduced) continue;
         map.inputs.back().offset += left % nest.axes[a].size * input.strides[a];

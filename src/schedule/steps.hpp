@@ -10,7 +10,7 @@
 #include "nest/nest.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
-#include "tensor/ceil_div.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein {
 
@@ -20,9 +20,9 @@ inline constexpr std::size_t no_axis = static_cast<std::size_t>(-1);
 /// `rows` of them, or `length` elements of each.
 struct Walk {
   std::size_t along = no_axis;
-  std::int64_t length = 1;
+  Size length = 1;
   std::size_t row = no_axis;
-  std::int64_t rows = 1;
+  Size rows = 1;
   Schedule::Over over = Schedule::Over::row;
   bool in_strips = false;
 };
@@ -36,7 +36,7 @@ class Steps {
 
   /// Scratch that an operand of so many axes walks: these, with their sizes, the innermost first.
   Operand scratch(DType dtype, std::size_t rank,
-                  const std::vector<std::pair<std::size_t, std::int64_t>>& axes);
+                  const std::vector<std::pair<std::size_t, Size>>& axes);
 
   /// A nest left to the engine of its kind.
   void add_whole(const LoopNest& nest);
@@ -55,17 +55,17 @@ class Steps {
   void add_map_in_strips(const LoopNest& nest);
   void add_reduction_in_strips(const LoopNest& nest, std::size_t cut);
   void add_one_by_one(const LoopNest& nest);
-  void make_serial(Schedule::Step& step, std::int64_t elements) const;
+  void make_serial(Schedule::Step& step, Size elements) const;
 
   const Target& target_;
   Schedule schedule_;
 };
 
 /// The points of a nest.
-std::int64_t points_of(const LoopNest& nest);
+Size points_of(const LoopNest& nest);
 
 /// Elements that an operand walks.
-std::int64_t elements_of(const LoopNest& nest, const LoopNest::Operand& operand);
+Size elements_of(const LoopNest& nest, const LoopNest::Operand& operand);
 
 /// The operand whose order the others are to have: the result, or of a reduction the first of the
 /// largest inputs. A small one stands still along axes that the large ones lie along.
@@ -76,7 +76,7 @@ bool reads(const ScalarExpr& expr, std::size_t input);
 
 /// What combines `size` results of an earlier step, which combined parts of axis `cut`.
 LoopNest joined(const LoopNest& nest, const LoopNest::Operand& results, std::size_t cut,
-                std::int64_t size);
+                Size size);
 
 /// A reduction over so few points that it is a map of as many inputs as there are points.
 std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target);

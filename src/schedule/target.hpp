@@ -15,7 +15,7 @@ struct Target {
   /// what it writes side by side.
   bool (*has)(ScalarOp) = nullptr;
   bool (*combines)(Combine) = nullptr;
-  bool (*reads)(DType, std::int64_t step) = nullptr;
+  bool (*reads)(DType, Size step) = nullptr;
   bool (*writes)(DType) = nullptr;
   /// Whether rows shorter than a register are combined several together, into results side by side.
   bool (*combines_together)(Combine) = nullptr;

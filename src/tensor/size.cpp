@@ -1,8 +1,10 @@
 // Formulas of sizes: polynomials of named sizes and of quotients that do not divide.
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -68,6 +70,9 @@ Interval operator*(const Interval& x, const Interval& y) {
   return {*std::min_element(products, products + 4), *std::max_element(products, products + 4)};
 }
 
+/// Passes try each factor.
+constexpr std::size_t most_factors = 16;
+
 /// All formulas of the process. Equal ones have one word, so there are as many as programs differ.
 class Formulas {
  public:
@@ -90,8 +95,11 @@ class Formulas {
 
   Size of_atom(const Atom& atom) {
     const auto [found, is_new] = atom_of_.try_emplace(atom, static_cast<int>(atoms_.size()));
-    if (is_new) atoms_.push_back(atom);
-    return size_of({{{found->second}, 1}});
+    if (is_new) {
+      atoms_.push_back(atom);
+      sizes_of_atoms_.push_back(size_of({{{found->second}, 1}}));
+    }
+    return size_of_atom(found->second);
   }
 
   /// a + b, or a - b where `sign` is -1.
@@ -152,6 +160,33 @@ class Formulas {
     return sum;
   }
 
+  std::vector<Size> factors(Size formula) {
+    const Polynomial of = polynomial(formula);
+    std::int64_t content = 0;
+    Monomial common = of.begin()->first;
+    for (const auto& [monomial, coefficient] : of) {
+      content = std::gcd(content, coefficient);
+      Monomial both;
+      std::set_intersection(common.begin(), common.end(), monomial.begin(), monomial.end(),
+                            std::back_inserter(both));
+      common = std::move(both);
+    }
+    std::vector<Size> result;
+    const auto add_quotients = [&](const Polynomial& whole) {
+      for (std::int64_t by = 1; by <= content && result.size() < most_factors; ++by) {
+        if (content % by == 0) result.push_back(size_of(*divided(whole, {{{}, by}})));
+      }
+    };
+    add_quotients(of);
+    // Without one of the sizes that all terms have.
+    for (const int atom : common) {
+      const Polynomial rest = *divided(of, {{{atom}, 1}});
+      const bool is_number = rest.size() == 1 && rest.begin()->first.empty();
+      if (!is_number) add_quotients(rest);
+    }
+    return result;
+  }
+
   /// Of coefficient · size + constant with one named size: its word, coefficient and constant.
   struct Line {
     Size size;
@@ -191,6 +226,8 @@ class Formulas {
   std::mutex mutex;
 
  private:
+  Size size_of_atom(int atom) const { return sizes_of_atoms_[static_cast<std::size_t>(atom)]; }
+
   static std::size_t index_of(Size size) { return FormulaWords::index_of(size.word()); }
 
   template <class Make>
@@ -230,9 +267,9 @@ class Formulas {
         throw Error(ErrorKind::size, "a size is divided by " + show(atom.b) + " = 0");
       return evaluate(atom.a, values) / divisor;
     }
-    const std::int64_t word = words_.at({{{number}, 1}});
-    const auto found = std::find_if(values.begin(), values.end(),
-                                    [&](const auto& value) { return value.first.word() == word; });
+    const auto found = std::find_if(values.begin(), values.end(), [&](const auto& value) {
+      return always_equal(value.first, size_of_atom(number));
+    });
     if (found == values.end())
       throw Error(ErrorKind::value, "the size " + atom.name + " is not known here");
     return found->second;
@@ -245,9 +282,8 @@ class Formulas {
       if (a.low < 0 || b.low <= 0) return {-unbounded, unbounded};
       return {a.low / b.high, a.high / b.low};
     }
-    const std::int64_t word = words_.at({{{number}, 1}});
     for (const SizeGuards::Range& range : ranges) {
-      if (range.size.word() == word) return {range.low, range.high};
+      if (always_equal(range.size, size_of_atom(number))) return {range.low, range.high};
     }
     return {0, most};
   }
@@ -255,6 +291,7 @@ class Formulas {
   std::deque<Polynomial> polynomials_;
   std::map<Polynomial, std::int64_t> words_;
   std::deque<Atom> atoms_;
+  std::vector<Size> sizes_of_atoms_;
   std::map<Atom, int> atom_of_;
   std::map<std::tuple<char, std::int64_t, std::int64_t>, Size> results_;
 };
@@ -337,14 +374,14 @@ bool detail::is_equal(Size a, Size b) {
   return difference.is_number() ? difference.word() == 0
                                 : scope_for(difference).is_zero(difference);
 }
-std::int64_t detail::number_of(Size formula) { not_known(formula); }
+std::int64_t detail::number_of(Size formula) { return scope_for(formula).number_of(formula); }
 
 std::string to_string(Size size) {
   if (size.is_number()) return std::to_string(size.word());
   Formulas& all = all_formulas();
   const std::lock_guard lock(all.mutex);
   std::string text = all.show(size);
-  if (innermost) text += " = " + std::to_string(all.evaluate(size, innermost->values()));
+  if (innermost && innermost->is_traced()) text += " = " + std::to_string(all.evaluate(size, innermost->values()));
   return text;
 }
 
@@ -353,6 +390,28 @@ std::int64_t evaluate(Size formula, const SizeValues& values) {
   Formulas& all = all_formulas();
   const std::lock_guard lock(all.mutex);
   return all.evaluate(formula, values);
+}
+
+std::int64_t about(Size size) {
+  if (size.is_number()) return size.word();
+  const std::int64_t value = evaluate(size, scope_for(size).values());
+  const auto least = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
+  // Both comparisons, for the guards that they leave.
+  const bool is_large = size >= least, is_small = size < 2 * std::max<std::int64_t>(least, 1);
+  return is_large && is_small ? value : least;
+}
+
+std::vector<Size> factors_of(Size formula) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  return all.factors(formula);
+}
+
+std::int64_t SizesAt::operator()(Size formula) {
+  if (formula.is_number()) return formula.word();
+  const auto [known, is_new] = known_.try_emplace(formula.word(), 0);
+  if (is_new) known->second = evaluate(formula, values_);
+  return known->second;
 }
 
 bool SizeGuards::hold(const SizeValues& values) const {
@@ -376,8 +435,12 @@ std::string SizeGuards::to_string() const {
   return text;
 }
 
-SizeScope::SizeScope(SizeValues values)
-    : outer_(std::exchange(innermost, this)), values_(std::move(values)) {
+SizeScope::SizeScope(SizeValues values, Reading reading, SizeGuards known)
+    : outer_(std::exchange(innermost, this)),
+      values_(std::move(values)),
+      guards_(std::move(known)),
+      reading_(reading) {
+  if (!guards_.ranges.empty()) return;
   for (const auto& [size, value] : values_) guards_.ranges.push_back({size});
 }
 SizeScope::~SizeScope() { innermost = outer_; }
@@ -410,6 +473,13 @@ bool SizeScope::is_zero(Size formula) {
     keep_negative(all.sum(minus, Size(-1), 1));
   }
   return value == 0;
+}
+
+std::int64_t SizeScope::number_of(Size formula) {
+  if (reading_ == Reading::is_error) not_known(formula);
+  const std::int64_t number = evaluate(formula, values_);
+  if (!is_paused_) is_zero(formula - number);
+  return number;
 }
 
 /// With the lock of the formulas.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,27 @@ using SizeValues = std::vector<std::pair<Size, std::int64_t>>;
 /// What a formula is for these values; each name in it has one. An Error of kind `overflow` where
 /// that exceeds 63 bits.
 std::int64_t evaluate(Size formula, const SizeValues& values);
+
+/// For choices that only want to know how large a size is, about: its value for the lengths at hand,
+/// with a guard that it stays between two powers of 2.
+std::int64_t about(Size size);
+
+/// Formulas that divide this one for all lengths: itself first, few of them.
+std::vector<Size> factors_of(Size formula);
+
+/// Numbers in place of formulas, each of which is evaluated once.
+class SizesAt {
+ public:
+  explicit SizesAt(const SizeValues& values) : values_(values) {}
+  const SizeValues& values() const { return values_; }
+
+  std::int64_t operator()(Size formula);
+  void put(Size& size) { size = (*this)(size); }
+
+ private:
+  const SizeValues& values_;
+  std::unordered_map<std::int64_t, std::int64_t> known_;
+};
 
 /// For which values all comparisons of a scope have the same answers: a range for each named size,
 /// and formulas that have to stay below 0.
@@ -36,7 +58,12 @@ struct SizeGuards {
 /// each comparison whose answer depends on them becomes a guard.
 class SizeScope {
  public:
-  explicit SizeScope(SizeValues values);
+  /// What it is to read a formula as a number: an Error, for which length a function is traced is
+  /// none of its business; or a guard that it is this number, which passes may ask for.
+  enum class Reading : std::uint8_t { is_error, is_guard };
+  /// `known` holds already.
+  explicit SizeScope(SizeValues values, Reading reading = Reading::is_error,
+                     SizeGuards known = {});
   ~SizeScope();
   SizeScope(const SizeScope&) = delete;
   SizeScope& operator=(const SizeScope&) = delete;
@@ -45,8 +72,10 @@ class SizeScope {
   static SizeScope* active();
   const SizeValues& values() const { return values_; }
   const SizeGuards& guards() const { return guards_; }
+  bool is_traced() const { return reading_ == Reading::is_error; }
   bool is_negative(Size formula);
   bool is_zero(Size formula);
+  std::int64_t number_of(Size formula);
 
  private:
   friend class SizeScopePause;
@@ -55,6 +84,7 @@ class SizeScope {
   SizeScope* outer_;
   SizeValues values_;
   SizeGuards guards_;
+  Reading reading_;
   bool is_paused_ = false;
 };
 

@@ -20,7 +20,7 @@ inline Target small_target() {
   Target target;
   target.has = [](ScalarOp op) { return op != ScalarOp::pow; };
   target.combines = [](Combine) { return true; };
-  target.reads = [](DType dtype, std::int64_t step) {
+  target.reads = [](DType dtype, Size step) {
     return step == 0 || step == 1 || (step == 2 && dtype == DType::f32);
   };
   target.writes = [](DType dtype) { return is_floating(dtype); };
@@ -71,8 +71,8 @@ struct NestMemory {
     load_as(bytes[b].data() + element * size_of(dtypes[b]), dtypes[b], 1, &value, 1);
     return value;
   }
-  std::vector<std::int64_t> elements() const {
-    std::vector<std::int64_t> elements;
+  std::vector<Size> elements() const {
+    std::vector<Size> elements;
     for (const auto& buffer : values) elements.push_back(static_cast<std::int64_t>(buffer.size()));
     return elements;
   }
@@ -157,7 +157,7 @@ class RandomNest {
         dtypes_[static_cast<std::size_t>(pick(0, static_cast<int>(dtypes_.size()) - 1))];
     LoopNest::Operand operand{.dtype = dtype,
                               .offset = pick(0, 5),
-                              .strides = std::vector<std::int64_t>(nest.axes.size(), 0)};
+                              .strides = std::vector<Size>(nest.axes.size(), 0)};
     std::int64_t stride = !is_result && pick(0, 5) == 0 ? 2 : 1;
     for (std::size_t k = order.size(); k-- > 0;) {
       const LoopNest::NestAxis& axis = nest.axes[order[k]];
@@ -193,7 +193,7 @@ class RandomChain {
 
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
 
-  std::vector<std::int64_t> strides(Form form) const {
+  std::vector<Size> strides(Form form) const {
     switch (form) {
       case Form::matrix:
         return {columns_, 1};

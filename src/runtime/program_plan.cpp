@@ -1,0 +1,80 @@
+// A trace becomes a program, pass by pass.
+#include "runtime/program_plan.hpp"
+
+#include <algorithm>
+
+#include "graph/verified.hpp"
+#include "passes/simplify.hpp"
+#include "runtime/device.hpp"
+
+namespace ein::engine {
+namespace {
+
+/// With the values that are assigned as results after those of the function.
+Graph with_assigned_values(Graph graph) {
+  for (const Assignment& a : graph.assignments) graph.outputs.push_back(a.value);
+  return graph;
+}
+
+std::vector<AssignedInput> assigned_inputs(const Graph& graph,
+                                           std::span<const InputLayout> layouts) {
+  std::vector<AssignedInput> assigned;
+  const auto is_input = [](const Op& op) { return op.kind == OpKind::input; };
+  for (const Assignment& a : graph.assignments) {
+    const auto input = std::count_if(graph.ops.begin(), graph.ops.begin() + a.target, is_input);
+    assigned.push_back({static_cast<int>(input), layouts[static_cast<std::size_t>(input)]});
+  }
+  return assigned;
+}
+
+}  // namespace
+
+ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeValues& lengths,
+                         std::optional<Device> target)
+    : recording_(std::move(recording)), lengths_(lengths) {
+  SizeScope scope(lengths, SizeScope::Reading::is_guard, recording_->guards);
+  const std::vector<InputLayout>& layouts = recording_->layouts;
+  const std::vector<ResultPlace>& places = recording_->result_places;
+  const std::vector<int> shared = shared_memory();
+
+  graph_ = verified(simplify(recording_->graph));
+  graph_ = verified(order_contractions(graph_));
+  assigned_ = assigned_inputs(graph_, layouts);
+  program_ = lower(with_assigned_values(graph_), layouts);
+  place_results(program_, places);
+  assign_inputs(program_, assigned_, places, shared);
+  backend_of(target.value_or(recording_->device)).group(program_, shared);
+  memory_ = plan_memory(program_);
+  guards_ = scope.guards();
+}
+
+void ProgramPlan::load() {
+  SizeScope scope(lengths_, SizeScope::Reading::is_guard, guards_);
+  kernels_ = backend_of(recording_->device).plan(program_);
+  guards_ = scope.guards();
+}
+
+std::string ProgramPlan::print() const {
+  // It was made for lengths with the same answers.
+  const SizeScope scope(lengths_, SizeScope::Reading::is_guard, guards_);
+  const std::string guards = guards_.to_string();
+  return (guards.empty() ? "" : "for lengths where " + guards + "\n") + to_string(graph_) + "\n" +
+         to_string(program_) + "\n" + backend_of(recording_->device).describe(program_);
+}
+
+std::vector<int> ProgramPlan::shared_memory() const {
+  const std::vector<Tensor>& state = recording_->state;
+  const std::size_t arguments = recording_->arguments;
+  std::vector<int> memory(arguments + state.size());
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    memory[i] = static_cast<int>(i);
+    for (std::size_t other = arguments; other < i; ++other) {
+      if (state[other - arguments].storage() != state[i - arguments].storage()) continue;
+      memory[i] = static_cast<int>(other);
+      break;
+    }
+  }
+  return memory;
+}
+
+}  // namespace ein::engine

@@ -1,0 +1,54 @@
+// ProgramPlan: what passes make of a recording, for all lengths that its guards allow.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "passes/memory_plan.hpp"
+#include "passes/place_results.hpp"
+#include "runtime/recording.hpp"
+
+namespace ein::engine {
+
+class ProgramPlan {
+ public:
+  /// Decides for these lengths whatever passes ask. Groups are those of `target`, or of the
+  /// recording's device.
+  ProgramPlan(std::shared_ptr<const Recording> recording, const SizeValues& lengths,
+              std::optional<Device> target = {});
+
+  const Recording& recording() const { return *recording_; }
+  const std::shared_ptr<const Recording>& shared_recording() const { return recording_; }
+  const SizeGuards& guards() const { return guards_; }
+
+  const Graph& graph() const { return graph_; }
+  const Program& program() const { return program_; }
+  const ProgramMemory& memory() const { return memory_; }
+  /// Inputs that results are assigned to.
+  std::span<const AssignedInput> assigned() const { return assigned_; }
+
+  /// Plans its kernels, for the recording's device; this may add guards.
+  void load();
+  /// The kernels for these sizes, once it is loaded.
+  std::unique_ptr<const Kernels> kernels_at(SizesAt& sizes) const { return kernels_->at(sizes); }
+  std::string print() const;
+
+ private:
+  /// For each input the first that shares its memory, among tensors from outside.
+  std::vector<int> shared_memory() const;
+
+  std::shared_ptr<const Recording> recording_;
+  SizeValues lengths_;  // that it was made for
+  Graph graph_;
+  Program program_;
+  ProgramMemory memory_;
+  std::vector<AssignedInput> assigned_;
+  SizeGuards guards_;
+  std::unique_ptr<const KernelsPlan> kernels_;
+};
+
+}  // namespace ein::engine
