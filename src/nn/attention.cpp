@@ -52,7 +52,7 @@ KVCache Attention::make_cache(std::int64_t batch, std::int64_t room) const {
 namespace {
 
 /// Writes the keys or values of new positions behind the `length` old ones; all of them.
-Tensor extended(const Tensor& seen, std::int64_t length, const Tensor& added) {
+Tensor extended(const Tensor& seen, Size length, const Tensor& added) {
   const Slice added_positions = slice(length, length + added.shape()[2]);
   seen.at({all, all, added_positions}).copy_from(added);
   return seen.at({all, all, slice(0, added_positions.end)});
@@ -66,14 +66,14 @@ Tensor causal_mask(const Tensor& position, Size queries, Size keys) {
   return arange(keys, device) <= query.view({queries, 1});
 }
 
-void require_room(const KVCache& cache, std::int64_t length, const Tensor& keys) {
+void require_room(const KVCache& cache, Size length, const Tensor& keys) {
   const Shape room = cache.keys.shape(), wanted = keys.shape();
   const bool fits = room.rank() == 4 && cache.values.shape() == room && room[0] == wanted[0] &&
                     room[1] == wanted[1] && room[3] == wanted[3] && length >= 0 &&
                     length <= room[2] && wanted[2] <= room[2] - length;
   if (fits) return;
   throw Error(ErrorKind::shape, "Attention: keys of shape " + wanted.to_string() +
-                                    " do not fit behind " + std::to_string(length) +
+                                    " do not fit behind " + to_string(length) +
                                     " positions in a cache of shape " + room.to_string());
 }
 
@@ -83,7 +83,7 @@ Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position
   const Tensor split = rearrange(c_attn(x), "b s (n h d) -> n b h s d", "n"_a = 3, "h"_a = heads_);
   const Tensor q = split[0];
   Tensor k = split[1], v = split[2];
-  std::int64_t before = 0;
+  Size before = 0;
   if (position) {
     require_room(*cache, 0, k);
     const TensorSlice added = slice_of(*position, k.shape()[2]);

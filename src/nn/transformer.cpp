@@ -89,7 +89,7 @@ void require_tokens(const Tensor& tokens) {
 
 }  // namespace
 
-Tensor Transformer::embed(const Tensor& tokens, std::int64_t before) const {
+Tensor Transformer::embed(const Tensor& tokens, Size before) const {
   require_tokens(tokens);
   const Size positions = tokens.shape()[1];
   if (positions > config_.block_size - before) {
@@ -109,7 +109,7 @@ Tensor Transformer::logits(const Tensor& x) const {
 }
 
 Tensor Transformer::forward(const Tensor& tokens) const {
-  Tensor x = embed(tokens, 0);
+  Tensor x = embed(tokens, Size(0));
   for (const Block& block : transformer_.h) x = block(x);
   return logits(x);
 }

@@ -11,7 +11,7 @@ namespace ein::nn {
 /// itself.
 struct KVCache {
   Tensor keys, values;  ///< (batch, heads, room, dim of a head), the first `length` positions set
-  std::int64_t length = 0;
+  Size length = 0;
 };
 
 /// Each position looks at itself and those before it, with several heads (Vaswani et al. 2017): x
@@ -24,9 +24,9 @@ class Attention : public Layer {
   Attention(std::int64_t dim, std::int64_t heads, bool with_bias = true, double dropout = 0);
 
   Tensor forward(const Tensor& x) const override;
-  /// x are the positions after those in the cache, to which they are added; no gradient flows, and
-  /// a trace cannot record it. An Error of kind `shape` when the cache is for another batch or has
-  /// no room.
+  /// x are the positions after those in the cache, to which they are added; no gradient flows. An
+  /// Error of kind `shape` when the cache is for another batch or has no room. A trace records a
+  /// length that is a size of its arguments: set that in a copy, which shares keys and values.
   Tensor forward(const Tensor& x, KVCache& cache) const;
   /// The same, where `position`, a tensor of one i64 or i32, says how many positions the cache has;
   /// cache.length is neither read nor changed. All of the cache is looked at and what is not there

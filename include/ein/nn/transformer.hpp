@@ -61,8 +61,8 @@ class Transformer : public Layer {
   /// An empty cache for each block.
   std::vector<KVCache> make_cache(std::int64_t batch = 1) const;
   /// The logits after the last of these tokens, which come after those in the cache, and are added
-  /// to it: (batch, positions) -> (batch, vocab_size). No gradient flows, and a trace cannot record
-  /// it. An Error of kind `shape` when there are more than block_size in all, or none.
+  /// to it: (batch, positions) -> (batch, vocab_size). No gradient flows. An Error of kind `shape`
+  /// when there are more than block_size in all, or none. In a trace as Attention::forward.
   Tensor next_logits(const Tensor& tokens, std::vector<KVCache>& cache) const;
   /// The same, where `position`, a tensor of one i64 or i32, says how many positions the cache has:
   /// see Attention::forward. ein::compile can trace it.
@@ -80,7 +80,7 @@ class Transformer : public Layer {
     LayerNorm ln_f;
   };
   /// Token and position embeddings of tokens that come after `before` others, or at `positions`.
-  Tensor embed(const Tensor& tokens, std::int64_t before) const;
+  Tensor embed(const Tensor& tokens, Size before) const;
   Tensor embed(const Tensor& tokens, const Index& positions) const;
   void require_cache(const Tensor& tokens, const std::vector<KVCache>& cache) const;
   /// (batch, positions, dim) -> (batch, vocab_size)
