@@ -121,7 +121,8 @@ void Bench::measure(const Case& c, int threads) {
     if (c.beside) ratios.push_back(theirs.back() / ours.back());
   }
   const auto speed = [&](double seconds) {
-    return c.unit == "ns" ? seconds * 1e9 : c.work / seconds * 1e-9;
+    if (c.unit == "ns") return seconds * 1e9;
+    return c.unit == "us/token" ? seconds * 1e6 / c.work : c.work / seconds * 1e-9;
   };
   Row row{section_, c.title, c.peer,   c.unit, threads, speed(median(ours)),
           0,        0,       c.target, right,  true};

@@ -33,7 +33,7 @@ struct Case {
   std::string peer;  // what `beside` is; empty if there is none
   std::function<ein::Tensor()> ours;
   std::function<void()> beside;
-  /// Of one call: flop for "GFLOP/s", bytes for "GB/s"; unused for "ns".
+  /// Of one call: flop for "GFLOP/s", bytes for "GB/s", tokens for "us/token"; unused for "ns".
   double work = 0;
   std::string unit = "GFLOP/s";
   Target target{};
