@@ -11,7 +11,7 @@ LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 class Case:
     family: str
     name: str
-    op: str  # einsum, rearrange, repeat, reduce, small, fused, adamw, train
+    op: str  # einsum, rearrange, repeat, reduce, small, fused, adamw, train, decode
     shapes: list
     peers: tuple
     pattern: str = ""
@@ -294,16 +294,25 @@ def small():
     return cases
 
 
+MODEL = {"vocabulary": 65, "n_layer": 4, "n_head": 4, "n_embd": 128}  # of `ein train`
+
+
 def training():
     cases = []
     for dtype in ("f32", "bf16"):
-        more = {"vocabulary": 65, "block_size": 64, "n_layer": 4, "n_head": 4, "n_embd": 128, "dtype": dtype}
+        more = MODEL | {"block_size": 64, "dtype": dtype}
         cases.append(Case("training step", f"Transformer 4 x 128, batch 12 x 64, {dtype}", "train", [[12, 64]] * 2,
                           ("torch", "torch.compile"), more=more, data={0: ("below", 65), 1: ("below", 65)},
                           least={"torch": 2.0, "torch.compile": 1.2}, tolerance=1e-4 if dtype == "f32" else 1e-2))
     return cases
 
 
+def decoding():
+    """Token by token, with a cache that grows."""
+    return [Case("decoding", "Transformer 4 x 128, 256 tokens", "decode", [[256]], ("torch", "ein eager"),
+                 more=MODEL | {"block_size": 256}, data={0: ("below", 65)})]
+
+
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + attention() + chains() + gemm(quick) + tccg(flops)
-    return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + fused() + training()
+    return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + fused() + training() + decoding()

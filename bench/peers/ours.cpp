@@ -195,16 +195,27 @@ Subject optimizer_subject(const Tensors& inputs, bool is_compiled) {
           }};
 }
 
+namespace {
+
+/// The model of a case; writes its weights where the case says so.
+struct Model : ein::nn::Transformer {
+  explicit Model(const Json& c)
+      : Transformer({.vocab_size = c.at("vocabulary"),
+                     .block_size = c.at("block_size"),
+                     .n_layer = c.at("n_layer"),
+                     .n_head = c.at("n_head"),
+                     .n_embd = c.at("n_embd")}) {
+    if (c.contains("write_weights")) ein::save_safetensors(c.at("write_weights"), state_dict());
+  }
+};
+
+}  // namespace
+
 /// A step of the model of `ein train` on one batch of tokens and targets.
 Subject training_subject(const Json& c, const Tensors& inputs) {
-  const ein::nn::TransformerConfig config{.vocab_size = c.at("vocabulary"),
-                                          .block_size = c.at("block_size"),
-                                          .n_layer = c.at("n_layer"),
-                                          .n_head = c.at("n_head"),
-                                          .n_embd = c.at("n_embd")};
   ein::manual_seed(1337);
   struct State {
-    explicit State(const ein::nn::TransformerConfig& config) : model(config) {
+    explicit State(const Json& c) : model(c) {
       ein::optim::ParameterGroup decayed, others;
       for (const Tensor& p : model.parameters())
         (p.rank() >= 2 ? decayed : others).parameters.push_back(p);
@@ -214,12 +225,10 @@ Subject training_subject(const Json& c, const Tensors& inputs) {
           ein::optim::AdamOptions{
               .learning_rate = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1});
     }
-    ein::nn::Transformer model;
+    Model model;
     std::unique_ptr<ein::optim::AdamW> optimizer;
   };
-  const auto state = std::make_shared<State>(config);
-  if (c.contains("write_weights"))
-    ein::save_safetensors(c.at("write_weights"), state->model.state_dict());
+  const auto state = std::make_shared<State>(c);
   const auto dtype = ein::parse_dtype(c.value("dtype", "f32"));
   auto step = ein::compile([state, dtype](const Tensor& tokens, const Tensor& targets) {
     state->optimizer->zero_grad();
@@ -240,6 +249,43 @@ Subject training_subject(const Json& c, const Tensors& inputs) {
   Subject made = subject([=] { return (*kept)(inputs[0], inputs[1]); });
   made.flops = flops;
   return made;
+}
+
+/// All of a text, token by token; the logits after the last. Compiled, the function has the text so
+/// far as its argument, and looks at as much of the cache.
+Subject decoding_subject(const Json& c, const Tensors& inputs, bool is_compiled) {
+  ein::manual_seed(1337);
+  struct State {
+    explicit State(const Json& c) : model(c), cache(model.make_cache()) {}
+    Model model;
+    std::vector<ein::nn::KVCache> cache;
+  };
+  const auto state = std::make_shared<State>(c);
+  const Tensor text = inputs.at(0);
+  const std::int64_t length = text.numel();
+  if (!is_compiled) {
+    return subject([=] {
+      for (ein::nn::KVCache& block : state->cache) block.length = 0;
+      Tensor logits;
+      for (std::int64_t p = 0; p < length; ++p)
+        logits =
+            state->model.next_logits(text.at({ein::slice(p, p + 1)}).view({1, 1}), state->cache);
+      return logits;
+    });
+  }
+  auto next = ein::compile(
+      [state](const Tensor& so_far) {
+        const ein::Size before = ein::size_of(so_far, "t") - 1;
+        std::vector<ein::nn::KVCache> cache = state->cache;
+        for (ein::nn::KVCache& block : cache) block.length = before;
+        return state->model.next_logits(so_far.at({ein::slice(before)}).view({1, 1}), cache);
+      },
+      {"t"});
+  return subject([=, kept = std::make_shared<decltype(next)>(std::move(next))] {
+    Tensor logits;
+    for (std::int64_t p = 0; p < length; ++p) logits = (*kept)(text.at({ein::slice(0, p + 1)}));
+    return logits;
+  });
 }
 
 }  // namespace peers

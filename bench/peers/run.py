@@ -201,7 +201,7 @@ class Runner:
         row = {"family": case.family, "name": case.name, "pattern": case.pattern, "shapes": case.shapes, "threads": threads,
                "flops": case.flops, "bytes": case.bytes, "least": case.least, "times": {}, "ratios": {}, "failures": {}, "wrong": []}
         request = case.request()
-        if case.op == "train":
+        if case.op in ("train", "decode"):
             weights = str(self.scratch / "weights.safetensors")
             request |= {"write_weights": weights, "weights": weights}
         paths = self.write_inputs(case)

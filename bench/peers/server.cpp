@@ -40,6 +40,7 @@ Subject make(const Json& c, const Tensors& inputs, const std::string& who) {
   if (op == "fused") return fused_subject(c, inputs, who == "ein");
   if (op == "adamw") return optimizer_subject(inputs, who == "ein");
   if (op == "train") return training_subject(c, inputs);
+  if (op == "decode") return decoding_subject(c, inputs, who == "ein");
   return pattern_subject(c, inputs);
 }
 

@@ -43,6 +43,7 @@ Subject small_subject(const Json& c, const Tensors& inputs);
 Subject fused_subject(const Json& c, const Tensors& inputs, bool compiled);
 Subject optimizer_subject(const Tensors& inputs, bool compiled);
 Subject training_subject(const Json& c, const Tensors& inputs);
+Subject decoding_subject(const Json& c, const Tensors& inputs, bool compiled);
 Subject limit_subject(const Json& c, const Tensors& inputs, const std::string& who);
 
 /// Where each library of the limits was found, or why not.

@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
-FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "call overhead")
+FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "decoding", "call overhead")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "memcpy")
 
@@ -205,6 +205,8 @@ def each_case(rows, machine):
             note = speed(row, ours)
             if family == "training step":
                 note = f"{math.prod(row['shapes'][0]) / ours:.0f} tokens/s, MFU {mfu(row, machine):.2f}"
+            if family == "decoding":
+                note = f"{ours / math.prod(row['shapes'][0]) * 1e6:.0f} µs a token"
             name = row["name"] + " ~" * (row.get("waited", 0) > 0.1)
             out.append(line_of([name, row["threads"], time_text(ours), note, *(ratio_text(row, who) for who in everyone)]))
     return out

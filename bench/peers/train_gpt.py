@@ -31,11 +31,15 @@ class Attention(nn.Module):
         self.c_attn = nn.Linear(width, 3 * width, bias=bias)
         self.c_proj = nn.Linear(width, width, bias=bias)
 
-    def forward(self, x):
+    def forward(self, x, cache=None):
+        """With a cache, a list of the keys and values of positions before, x is the position after them, which is added."""
         batch, length, width = x.shape
         q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2)
                    for part in self.c_attn(x).split(width, dim=2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        if cache is not None:
+            k, v = (torch.cat(pair, 2) for pair in zip(cache, (k, v))) if cache else (k, v)
+            cache[:] = k, v
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=cache is None)
         return self.c_proj(y.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -58,8 +62,8 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(width, bias=bias)
         self.mlp = MLP(width, bias)
 
-    def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
+    def forward(self, x, cache=None):
+        x = x + self.attn(self.ln_1(x), cache)
         return x + self.mlp(self.ln_2(x))
 
 
@@ -90,6 +94,14 @@ class GPT(nn.Module):
             x = block(x)
         logits = self.lm_head(parts.ln_f(x))
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+    def next_logits(self, token, position, caches):
+        """Of a token (batch, 1) at that position; `caches` has a list for each block, empty at first."""
+        parts = self.transformer
+        x = parts.wte(token) + parts.wpe.weight[position]
+        for block, cache in zip(parts.h, caches):
+            x = block(x, cache)
+        return self.lm_head(parts.ln_f(x))[:, -1]
 
 
 def load_weights(model, path, layout):

@@ -82,6 +82,8 @@ class Torch:
             return self.adamw(who, inputs)
         if op == "train":
             return self.train(who, case, inputs)
+        if op == "decode":
+            return self.decode(case, inputs)
         (x,) = inputs
         if who == "einops":
             if op == "reduce":
@@ -156,8 +158,7 @@ class Torch:
         import train_gpt
         torch = self.torch
         tokens, targets = inputs
-        model = train_gpt.GPT(case["vocabulary"], case["block_size"], case["n_layer"], case["n_head"], case["n_embd"], True)
-        train_gpt.load_weights(model, case["weights"], "in-out")
+        model = self.model(case)
         parameters, optimizer = train_gpt.make_optimizer(model, 1e-3)
         model = torch.compile(model) if who == "torch.compile" else model
 
@@ -166,6 +167,24 @@ class Torch:
                 loss = model(tokens, targets)
             train_gpt.update(loss, parameters, optimizer)
             return loss.detach()
+        return run
+
+    def model(self, case):
+        import train_gpt
+        model = train_gpt.GPT(case["vocabulary"], case["block_size"], case["n_layer"], case["n_head"], case["n_embd"], True)
+        train_gpt.load_weights(model, case["weights"], "in-out")
+        return model
+
+    def decode(self, case, inputs):
+        """All of a text, token by token; the logits after the last."""
+        model, tokens = self.model(case), inputs[0].view(-1, 1, 1)
+
+        def run():
+            with self.torch.no_grad():
+                caches = [[] for _ in model.transformer.h]
+                for position, token in enumerate(tokens):
+                    logits = model.next_logits(token, position, caches)
+            return logits
         return run
 
     def arrays(self, result):
