@@ -21,6 +21,14 @@ void expect_same(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(a.to_vector<double>(), b.to_vector<double>());
 }
 
+/// Whether they are equal but for the order in which a few numbers were added.
+void expect_close(const Tensor& a, const Tensor& b) {
+  ASSERT_EQ(a.shape().to_string(), b.shape().to_string());
+  const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  for (std::size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(x[i], y[i], 4e-6 * std::max(1.0, std::abs(y[i])));
+}
+
 /// A compiled function with so many traces so far.
 template <class F>
 struct Counted {
@@ -177,7 +185,9 @@ TEST(Lengths, EveryOperation) {
       // By numbers alone, as eager calls do not know "s".
       const std::string type = "b=2 s=" + std::to_string(s) + " c=3";
       auto exact = compile(function, {type});
-      expect_same(f(x), exact(x));
+      // A plan for all lengths may add up a short axis in another order.
+      const Tensor want = exact(x);
+      exact.cost().model > 0 ? expect_close(f(x), want) : expect_same(f(x), want);
     }
     EXPECT_LE(traces, 2);  // maybe one more for 1
   }

@@ -11,11 +11,15 @@
 
 namespace ein {
 
+// What a graph is made of is equal where it is equal for all lengths.
+
 /// An elementary axis: a composite one such as (h d) is split before it comes here.
 struct Axis {
   std::string name;
   Size size = 0;
-  friend bool operator==(const Axis&, const Axis&) = default;
+  friend bool operator==(const Axis& a, const Axis& b) {
+    return a.name == b.name && always_equal(a.size, b.size);
+  }
 };
 
 /// The position along one dimension as an affine function of the axes: offset + Σ coefficient ·
@@ -25,11 +29,15 @@ struct DimIndex {
   struct Term {
     int axis = 0;
     Size coefficient = 1;
-    friend bool operator==(const Term&, const Term&) = default;
+    friend bool operator==(const Term& a, const Term& b) {
+      return a.axis == b.axis && always_equal(a.coefficient, b.coefficient);
+    }
   };
   Size offset = 0;
   std::vector<Term> terms;
-  friend bool operator==(const DimIndex&, const DimIndex&) = default;
+  friend bool operator==(const DimIndex& a, const DimIndex& b) {
+    return always_equal(a.offset, b.offset) && a.terms == b.terms;
+  }
 };
 
 /// Where an operation reads or writes a value: one DimIndex per dimension.

@@ -79,6 +79,12 @@ class Shape {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
+  /// Whether they are equal for all lengths.
+  friend bool always_equal(const Shape& a, const Shape& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](Size x, Size y) { return always_equal(x, y); });
+  }
+
   /// Written as Python writes a tuple: `()`, `(7,)`, `(2, 3)`.
   std::string to_string() const {
     std::string text = "(";

@@ -24,7 +24,7 @@ namespace {
 
 class CpuKernels final : public engine::Kernels {
  public:
-  explicit CpuKernels(std::vector<std::unique_ptr<Kernel>> kernels)
+  explicit CpuKernels(std::vector<std::shared_ptr<const Kernel>> kernels)
       : kernels_(std::move(kernels)) {}
   std::size_t workspace_bytes(int threads) const override {
     std::size_t most = 0;
@@ -36,23 +36,37 @@ class CpuKernels final : public engine::Kernels {
   }
 
  private:
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<std::shared_ptr<const Kernel>> kernels_;
 };
 
 class CpuKernelsPlan final : public engine::KernelsPlan {
  public:
   explicit CpuKernelsPlan(const Program& program) {
-    for (const Program::Group& group : program.groups)
-      plans_.push_back(plan_kernel(program, group));
+    const SizeScope* const scope = SizeScope::active();
+    const SizeValues values = scope ? scope->values() : SizeValues();
+    for (const Program::Group& group : program.groups) {
+      auto plan = plan_kernel(program, group);
+      SizesAt sizes(values);
+      std::shared_ptr<const Kernel> kernel = plan->at(sizes);
+      members_.push_back(sizes.has_met_formula() ? Member{std::move(plan), nullptr}
+                                                 : Member{nullptr, std::move(kernel)});
+    }
   }
   std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override {
-    std::vector<std::unique_ptr<Kernel>> kernels;
-    for (const auto& plan : plans_) kernels.push_back(plan->at(sizes));
+    std::vector<std::shared_ptr<const Kernel>> kernels;
+    kernels.reserve(members_.size());
+    for (const Member& member : members_)
+      kernels.push_back(member.kernel ? member.kernel : member.plan->at(sizes));
     return std::make_unique<CpuKernels>(std::move(kernels));
   }
 
  private:
-  std::vector<std::unique_ptr<const KernelPlan>> plans_;
+  /// A kernel that suits all lengths, or the plan of one that does not.
+  struct Member {
+    std::unique_ptr<const KernelPlan> plan;
+    std::shared_ptr<const Kernel> kernel;
+  };
+  std::vector<Member> members_;
 };
 
 class CpuBackend final : public engine::Backend {

@@ -1,5 +1,21 @@
 #include "cpu/row_code.hpp"
 
+namespace ein::host {
+
+std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
+  std::vector<Size> sizes;
+  for (const Schedule::RowNest& nest : part.rows.nests) {
+    for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
+      for (const ScalarStep& step : expr->steps) {
+        if (step.op == ScalarOp::size) sizes.push_back(step.size);
+      }
+    }
+  }
+  return sizes;
+}
+
+}  // namespace ein::host
+
 #if EIN_ASMJIT
 #include <algorithm>
 #include <array>
@@ -867,18 +883,6 @@ bool RowCode::combines_rows(const Schedule::Part& part) {
          part.places[nest.output].dtype == DType::f32;
 }
 
-std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
-  std::vector<Size> sizes;
-  for (const Schedule::RowNest& nest : part.rows.nests) {
-    for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
-      for (const ScalarStep& step : expr->steps) {
-        if (step.op == ScalarOp::size) sizes.push_back(step.size);
-      }
-    }
-  }
-  return sizes;
-}
-
 std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
   if (!missing().empty() || !is_supported(part)) return nullptr;
   Words key = words_of(part);
@@ -915,7 +919,6 @@ namespace ein::host {
 
 std::string_view RowCode::missing() { return "ein was built without asmjit"; }
 bool RowCode::combines_rows(const Schedule::Part&) { return false; }
-std::vector<Size> RowCode::sizes_of(const Schedule::Part&) { return {}; }
 std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part&) { return nullptr; }
 RowCode::~RowCode() = default;
 

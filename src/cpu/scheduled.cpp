@@ -280,10 +280,14 @@ class RowsCode {
   std::shared_ptr<const RowCode> several_, add_;  // add_: a run to the result so far
 };
 
-/// A schedule, and what code there is of each part's rows; none of other parts.
+/// A schedule, and what of its parts suits all lengths.
 struct Planned {
+  struct Rows {
+    std::unique_ptr<const RowsCode> code;
+    std::unique_ptr<const StripRows> strips;  // of expressions without formulas
+  };
   Schedule schedule;
-  std::vector<std::vector<std::unique_ptr<const RowsCode>>> code;  // of each step
+  std::vector<std::vector<Rows>> rows;  // of each part of each step
 };
 
 class ScheduledKernel final : public Kernel {
@@ -297,7 +301,7 @@ class ScheduledKernel final : public Kernel {
                            size_of(scratch.dtype));
     }
     for (std::size_t s = 0; s < planned_->schedule.steps.size(); ++s)
-      steps_.push_back(step_of(planned_->schedule.steps[s], planned_->code[s], sizes));
+      steps_.push_back(step_of(planned_->schedule.steps[s], planned_->rows[s], sizes));
   }
 
   std::size_t workspace_bytes(int threads) const override {
@@ -344,7 +348,9 @@ class ScheduledKernel final : public Kernel {
     Extent rows, length, depth;  // of rows or a product, whose columns are its length
     const RowsCode* code = nullptr;
     std::optional<RowsCode::Numbers> numbers;  // of the code
-    std::unique_ptr<const StripRows> strips;
+    const StripRows* strips = nullptr;
+    std::optional<StripRows::Steps> steps;  // of the strips
+    std::unique_ptr<const StripRows> own_strips;
     std::unique_ptr<Kernel> whole, rest;  // of a whole piece, and of a last one with fewer points
     int cut_by = -1;                      // the loop that has such a one
     std::size_t inside;
@@ -368,7 +374,7 @@ class ScheduledKernel final : public Kernel {
   };
 
   Step step_of(const Schedule::Step& step,
-               std::span<const std::unique_ptr<const RowsCode>> code, SizesAt& sizes) const {
+               std::span<const Planned::Rows> rows, SizesAt& sizes) const {
     Step result;
     for (const Schedule::Loop& loop : step.loops) {
       result.loops.push_back({sizes(loop.size), sizes(loop.block), loop.is_serial});
@@ -379,7 +385,7 @@ class ScheduledKernel final : public Kernel {
     std::size_t most = 0;
     for (std::size_t p = 0; p < step.parts.size(); ++p) {
       const Part& part = step.parts[p];
-      result.parts.push_back(part_of(result, part, code[p].get(), sizes));
+      result.parts.push_back(part_of(result, part, rows[p], sizes));
       for (const Place& place : part.places) {
         const auto buffer = static_cast<std::size_t>(place.buffer);
         uses_scratch |= buffer >= buffers_ && scratch_[buffer - buffers_].of_thread;
@@ -390,9 +396,13 @@ class ScheduledKernel final : public Kernel {
     return result;
   }
 
-  static PartOf part_of(const Step& step, const Part& part, const RowsCode* code,
+  static PartOf part_of(const Step& step, const Part& part, const Planned::Rows& rows,
                         SizesAt& sizes) {
-    PartOf of{.part = &part, .code = code, .inside = part.inside, .pieces = part.pieces};
+    PartOf of{.part = &part,
+              .code = rows.code.get(),
+              .strips = rows.strips.get(),
+              .inside = part.inside,
+              .pieces = part.pieces};
     const auto extent = [&](const Schedule::Extent& e) {
       const std::int64_t block =
           e.loop < 0 ? 1 : step.loops[static_cast<std::size_t>(e.loop)].block;
@@ -414,11 +424,15 @@ class ScheduledKernel final : public Kernel {
     if (part.whole) {
       add_whole(of, step, part, sizes);
     } else if (part.rows.in_strips) {
-      Part numbers = part;
-      put_sizes(numbers, sizes);
-      of.strips = StripRows::make(numbers);
-    } else if (code) {
-      of.numbers = code->at(sizes);
+      of.steps.emplace(part, sizes);
+      if (of.strips == nullptr) {
+        Part numbers = part;
+        put_sizes(numbers, sizes);
+        of.own_strips = StripRows::make(numbers);
+        of.strips = of.own_strips.get();
+      }
+    } else if (of.code) {
+      of.numbers = of.code->at(sizes);
     }
     for (const Schedule::RowNest& nest : part.rows.nests)
       of.asks_index |= asks_index(nest.body) || asks_index(nest.epilogue);
@@ -532,7 +546,8 @@ class ScheduledKernel final : public Kernel {
                        length = count(step, part.length, pieces);
     if (part.code) return part.code->run(*part.numbers, places, rows, length, index.data());
     const PlaceOf& place = part.places[of_rows.nests[0].output];
-    part.strips->run({{places.data(), places.size()},
+    part.strips->run({*part.steps,
+                      {places.data(), places.size()},
                       rows,
                       length,
                       {index.data(), index.size()},
@@ -595,13 +610,16 @@ std::unique_ptr<const KernelPlan> plan_kernel(Schedule schedule) {
   const auto planned = std::make_shared<Planned>();
   planned->schedule = std::move(schedule);
   for (const Schedule::Step& step : planned->schedule.steps) {
-    auto& code = planned->code.emplace_back();
+    auto& rows = planned->rows.emplace_back();
     for (const Part& part : step.parts) {
-      code.emplace_back();
-      if (part.whole || part.product || part.rows.in_strips) continue;
-      auto of_part = std::make_unique<const RowsCode>(step, part);
-      if (!of_part->is_ready()) return nullptr;
-      code.back() = std::move(of_part);
+      Planned::Rows& of_part = rows.emplace_back();
+      if (part.whole || part.product) continue;
+      if (part.rows.in_strips) {
+        if (RowCode::sizes_of(part).empty()) of_part.strips = StripRows::make(part);
+        continue;
+      }
+      of_part.code = std::make_unique<const RowsCode>(step, part);
+      if (!of_part.code->is_ready()) return nullptr;
     }
   }
   return std::make_unique<SchedulePlan>(planned);

@@ -190,14 +190,6 @@ class StripRowsIn final : public StripRows {
       if (part.rows.axes[a].is_along) axis_ = a;
       if (part.rows.axes[a].is_row) row_axis_ = a;
     }
-    for (const Operand& input : inputs_) {
-      steps_.push_back(input.step);
-      row_steps_.push_back(input.row_step);
-    }
-    steps_.resize(std::max<std::size_t>(1, steps_.size()));
-    row_steps_.resize(steps_.size());
-    const bool lies_on = steps_[0] == 1 && body_.is_plain_input();
-    longest_ = lies_on ? plain_strip_size : strip_size;
   }
 
   void run(const Call& call) const override {
@@ -214,17 +206,11 @@ class StripRowsIn final : public StripRows {
   struct Operand {
     std::size_t place;
     DType dtype;
-    std::int64_t row_step, step;
     std::int64_t element_bytes;
-
-    std::int64_t bytes(std::int64_t row, std::int64_t element) const {
-      return (row * row_step + element * step) * element_bytes;
-    }
   };
   static Operand operand(const Schedule::Part& part, std::size_t p) {
     const Schedule::Place& place = part.places[p];
-    return {p, place.dtype, place.row_step, place.step,
-            static_cast<std::int64_t>(size_of(place.dtype))};
+    return {p, place.dtype, static_cast<std::int64_t>(size_of(place.dtype))};
   }
   std::vector<Operand> operands(const Schedule::Part& part) const {
     std::vector<Operand> inputs;
@@ -256,11 +242,13 @@ class StripRowsIn final : public StripRows {
     Worker(const StripRowsIn& rows, const Call& call)
         : of_(rows),
           call_(call),
-          from_(rows.steps_.size()),
+          from_(call.steps.row.size() - 1),
+          longest_(call.steps.element[0] == 1 && rows.body_.is_plain_input() ? plain_strip_size
+                                                                              : strip_size),
           index_(rows.asks_index_ ? call.index.size() : 0),
           combine_(rows.nest_.combine.value_or(Combine::sum)) {
       const std::size_t cascade =
-          of_.nest_.combine ? Cascade<C>::scratch_size(static_cast<std::size_t>(of_.longest_)) : 0;
+          of_.nest_.combine ? Cascade<C>::scratch_size(static_cast<std::size_t>(longest_)) : 0;
       body_ = strip_scratch<C>(of_.body_.scratch_size() + of_.epilogue_.scratch_size() +
                                strip_size + cascade);
       epilogue_ = body_ + of_.body_.scratch_size();
@@ -274,8 +262,8 @@ class StripRowsIn final : public StripRows {
                          length = is_down ? call_.rows : call_.length;
       const std::int64_t at_once = lines == 1 || of_.draws_ ? 1 : lines_at_once(length);
       const Operand& out = of_.output_;
-      const std::int64_t step = is_down ? out.row_step : out.step,
-                         line_step = is_down ? out.step : out.row_step;
+      const std::int64_t step = is_down ? out_row_step() : out_step(),
+                         line_step = is_down ? out_step() : out_row_step();
       for (std::int64_t line = 0; line < lines; line += at_once) {
         const std::int64_t count = std::min(at_once, lines - line);
         const bool in_place =
@@ -283,7 +271,7 @@ class StripRowsIn final : public StripRows {
         for (std::int64_t first = 0; first < length; first += strip_size) {
           const Lines here{is_down ? first : line, is_down ? 0 : first, count,
                            std::min(strip_size, length - first), is_down};
-          std::byte* const to = call_.places[out.place] + out.bytes(here.row, here.element);
+          std::byte* const to = call_.places[out.place] + bytes(from_.size(), here.row, here.element);
           C* const into = in_place ? reinterpret_cast<C*>(to) : nullptr;
           const C* const values = evaluate(here, into);
           if (values != into)
@@ -294,10 +282,10 @@ class StripRowsIn final : public StripRows {
 
     void reduce_along() {
       const std::int64_t length = call_.length, at_once = std::min(strip_size, call_.rows),
-                         together = of_.longest_ > strip_size ? at_once : lines_at_once(length);
+                         together = longest_ > strip_size ? at_once : lines_at_once(length);
       for (std::int64_t row = 0; row < call_.rows; row += at_once) {
         const std::int64_t count = std::min(at_once, call_.rows - row);
-        if (length > of_.longest_) {
+        if (length > longest_) {
           for (std::int64_t r = 0; r < count; ++r) results_[r] = reduce_row(row + r);
         } else {
           for (std::int64_t r = 0; r < count; r += together)
@@ -308,14 +296,22 @@ class StripRowsIn final : public StripRows {
     }
 
     void reduce_down() {
-      for (std::int64_t first = 0; first < call_.length; first += of_.longest_) {
-        const std::int64_t length = std::min(of_.longest_, call_.length - first),
+      for (std::int64_t first = 0; first < call_.length; first += longest_) {
+        const std::int64_t length = std::min(longest_, call_.length - first),
                            together = std::min(call_.rows, lines_at_once(length));
         finish(combine_rows(first, length, together), first, length, false);
       }
     }
 
    private:
+    /// How far into operand o a point lies; the output is behind the inputs.
+    std::int64_t bytes(std::size_t o, std::int64_t row, std::int64_t element) const {
+      const Operand& operand = o < of_.inputs_.size() ? of_.inputs_[o] : of_.output_;
+      return (row * call_.steps.row[o] + element * call_.steps.element[o]) * operand.element_bytes;
+    }
+    std::int64_t out_step() const { return call_.steps.element.back(); }
+    std::int64_t out_row_step() const { return call_.steps.row.back(); }
+
     /// How many lines make a strip.
     static std::int64_t lines_at_once(std::int64_t length) {
       return std::max<std::int64_t>(1, strip_size / length);
@@ -324,8 +320,7 @@ class StripRowsIn final : public StripRows {
     /// The body's values.
     const C* evaluate(const Lines& lines, C* into = nullptr) {
       for (std::size_t i = 0; i < of_.inputs_.size(); ++i) {
-        const Operand& input = of_.inputs_[i];
-        from_[i] = call_.places[input.place] + input.bytes(lines.row, lines.element);
+        from_[i] = call_.places[of_.inputs_[i].place] + bytes(i, lines.row, lines.element);
       }
       return of_.body_.evaluate(at(lines), lines.size(), body_, into);
     }
@@ -338,19 +333,22 @@ class StripRowsIn final : public StripRows {
         if (of_.row_axis_ != none) index_[of_.row_axis_] += row;
       }
       const Operand& out = of_.output_;
-      typename StripExpr<C>::Place place{{from_.data(), from_.size()}, of_.steps_, of_.row_steps_};
+      typename StripExpr<C>::Place place{{from_.data(), from_.size()},
+                                         std::span(call_.steps.element).first(from_.size()),
+                                         std::span(call_.steps.row).first(from_.size())};
       place.row_length = lines.line();
       place.index = {index_.data(), index_.size()};
       place.strip_axis = of_.axis_, place.row_axis = of_.row_axis_;
       if (of_.draws_)
         place.position =
-            (call_.places[out.place] + out.bytes(row, element) - call_.first) / out.element_bytes;
-      place.position_step = out.step;
+            (call_.places[out.place] + bytes(from_.size(), row, element) - call_.first) /
+            out.element_bytes;
+      place.position_step = out_step();
       place.random = call_.random;
       if (is_down) {
         std::swap(place.steps, place.row_steps);
         std::swap(place.strip_axis, place.row_axis);
-        place.position_step = out.row_step;
+        place.position_step = out_row_step();
       }
       return place;
     }
@@ -382,9 +380,9 @@ class StripRowsIn final : public StripRows {
     void reduce_short(const Lines& rows, C* results) {
       const C* values = nullptr;
       std::int64_t step = rows.length;
-      if (of_.longest_ > strip_size) {  // combined where they lie
+      if (longest_ > strip_size) {  // combined where they lie
         values = evaluate({rows.row, 0, 1, rows.length});
-        step = of_.row_steps_[0];
+        step = call_.steps.row[0];
       } else {
         values = evaluate(rows);
       }
@@ -403,8 +401,8 @@ class StripRowsIn final : public StripRows {
         cascade.add(&value);
         partials = 0;
       };
-      for (std::int64_t first = 0; first < call_.length; first += of_.longest_) {
-        const std::int64_t length = std::min(of_.longest_, call_.length - first);
+      for (std::int64_t first = 0; first < call_.length; first += longest_) {
+        const std::int64_t length = std::min(longest_, call_.length - first);
         partial[partials++] = combine_strip(combine_, evaluate({row, first, 1, length}),
                                             static_cast<std::size_t>(length));
         if (partials == std::size(partial)) flush();
@@ -421,8 +419,7 @@ class StripRowsIn final : public StripRows {
         const std::int64_t n = std::min(strip_size, count - done), at_first = first + done;
         const Lines here{of_rows ? at_first : 0, of_rows ? 0 : at_first, 1, n, of_rows};
         for (std::size_t i = 1; i < of_.inputs_.size(); ++i) {
-          const Operand& input = of_.inputs_[i];
-          from_[i] = call_.places[input.place] + input.bytes(here.row, here.element);
+          from_[i] = call_.places[of_.inputs_[i].place] + bytes(i, here.row, here.element);
         }
         from_[0] = reinterpret_cast<const std::byte*>(values + done);
         typename StripExpr<C>::Place place = at(here);
@@ -432,14 +429,15 @@ class StripRowsIn final : public StripRows {
         place.steps = {steps.data(), steps.size()};
         const C* const results = of_.epilogue_.evaluate(place, here.size(), epilogue_);
         store_strip(results, here.size(), 0,
-                    call_.places[out.place] + out.bytes(here.row, here.element), out.dtype,
-                    of_rows ? out.row_step : out.step, 0);
+                    call_.places[out.place] + bytes(from_.size(), here.row, here.element), out.dtype,
+                    of_rows ? out_row_step() : out_step(), 0);
       }
     }
 
     const StripRowsIn& of_;
     const Call& call_;
     SmallArray<const std::byte*, 16> from_;
+    std::int64_t longest_;  // strip of a row that is combined
     SmallArray<std::int64_t, 16> index_;
     Combine combine_;
     C *body_, *epilogue_, *results_, *cascade_;
@@ -453,11 +451,21 @@ class StripRowsIn final : public StripRows {
   StripExpr<C> body_, epilogue_;
   bool asks_index_, draws_;
   std::size_t axis_ = none, row_axis_ = none;
-  std::vector<std::int64_t> steps_, row_steps_;  // of the inputs
-  std::int64_t longest_;                         // strip of a row that is combined
 };
 
 }  // namespace
+
+StripRows::Steps::Steps(const Schedule::Part& part, SizesAt& sizes) {
+  const Schedule::RowNest& nest = part.rows.nests[0];
+  for (const std::size_t input : nest.inputs) {
+    element.push_back(sizes(part.places[input].step));
+    row.push_back(sizes(part.places[input].row_step));
+  }
+  element.resize(std::max<std::size_t>(1, element.size()));
+  row.resize(element.size());
+  element.push_back(sizes(part.places[nest.output].step));
+  row.push_back(sizes(part.places[nest.output].row_step));
+}
 
 std::unique_ptr<const StripRows> StripRows::make(const Schedule::Part& part) {
   return visit_compute_type(part.rows.compute,

@@ -6,6 +6,11 @@
 
 namespace ein {
 
+bool always_equal(const std::vector<Size>& a, const std::vector<Size>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](Size x, Size y) { return always_equal(x, y); });
+}
+
 bool LoopNest::reduces() const {
   return std::any_of(axes.begin(), axes.end(), [](const NestAxis& axis) { return axis.reduced; });
 }

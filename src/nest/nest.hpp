@@ -12,6 +12,9 @@
 
 namespace ein {
 
+/// Whether they are equal for all lengths, as `==` of operands and places asks too.
+bool always_equal(const std::vector<Size>& a, const std::vector<Size>& b);
+
 /// For each point of the kept axes: evaluates `body` at each point of the reduced axes, combines
 /// the values (there is just one where nothing is reduced), applies `epilogue` and stores the
 /// result. What only the epilogue reads does not move along the reduced axes.
@@ -39,7 +42,10 @@ struct LoopNest {
     Size size = 0;    // of the axis
     Size length = 1;  // of the slice of it that begins at a position
     Size count() const { return size - length + 1; }  // of positions that there may be
-    friend bool operator==(const Indirection&, const Indirection&) = default;
+    friend bool operator==(const Indirection& a, const Indirection& b) {
+      return a.positions == b.positions && always_equal(a.stride, b.stride) &&
+             always_equal(a.size, b.size) && always_equal(a.length, b.length);
+    }
   };
   /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
   /// where the indirection adds.
@@ -50,7 +56,10 @@ struct LoopNest {
     std::vector<Size> strides{};  // one per axis
     Indirection indirection{};
     bool is_indirect() const { return indirection.positions >= 0; }
-    friend bool operator==(const Operand&, const Operand&) = default;
+    friend bool operator==(const Operand& a, const Operand& b) {
+      return a.buffer == b.buffer && a.dtype == b.dtype && always_equal(a.offset, b.offset) &&
+             always_equal(a.strides, b.strides) && a.indirection == b.indirection;
+    }
   };
   /// What happens along the ordered axis.
   enum class Along : std::uint8_t {

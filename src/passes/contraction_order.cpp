@@ -27,7 +27,9 @@ struct AxisUse {
 std::vector<AxisUse> axis_uses(const Op& op) {
   std::vector<AxisUse> uses_of_axes;
   for (std::size_t a = 0; a < op.axes.size(); ++a) {
-    AxisUse use{static_cast<double>(about(op.axes[a].size)), is_kept(op, static_cast<int>(a)), {}};
+    // Two operands have one order.
+    const std::int64_t size = op.inputs.size() > 2 ? about(op.axes[a].size) : 1;
+    AxisUse use{static_cast<double>(size), is_kept(op, static_cast<int>(a)), {}};
     for (const Access& read : op.reads) use.in_operand.push_back(uses(read, static_cast<int>(a)));
     uses_of_axes.push_back(std::move(use));
   }

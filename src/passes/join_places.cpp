@@ -23,7 +23,7 @@ std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
   for (std::size_t d = 0; d < op.write.size(); ++d) {
     const auto size = extent_of(op.write[d], op.axes);  // a range, each once
     if (!size || *size == 0) return std::nullopt;
-    if (*size == op.shape[d]) continue;
+    if (always_equal(*size, op.shape[d])) continue;
     if (slice) return std::nullopt;
     slice = Slice{id, d, op.write[d].offset, *size};
   }
@@ -52,7 +52,7 @@ std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
     const auto slice = slice_of(graph, op.inputs[i]);
     const Op& place = graph.op(op.inputs[i]);
     if (!slice || slice->dim != (slices.empty() ? slice->dim : slices[0].dim) ||
-        op.reads[i] != op.write || place.dtype != op.dtype || place.shape != op.shape)
+        op.reads[i] != op.write || place.dtype != op.dtype || !always_equal(place.shape, op.shape))
       return {};
     slices.push_back(*slice);
   }
@@ -60,10 +60,10 @@ std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
             [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
   Size end = 0;
   for (const Slice& slice : slices) {
-    if (slice.begin != end) return {};
+    if (!always_equal(slice.begin, end)) return {};
     end += slice.size;
   }
-  if (end != op.shape[slices[0].dim]) return {};
+  if (!always_equal(end, op.shape[slices[0].dim])) return {};
   return slices;
 }
 

@@ -15,9 +15,7 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const Size x = values[a].bytes, y = values[b].bytes;
-    if (always_equal(x, y)) return a < b;
-    return x > y || (a < b && x == y);
+    return values[a].bytes != values[b].bytes ? values[a].bytes > values[b].bytes : a < b;
   });
   struct Placed {
     Size offset, end;
@@ -72,19 +70,24 @@ ProgramMemory plan_memory(const Program& program) {
     memory.results.push_back(result.buffer);
     memory.result_bytes += program.buffers[b].bytes();
   }
-  std::vector<Lifetime> shared;
   for (std::size_t b = program.input_count; b < count; ++b) {
     if (lifetimes[b].first == never || holds_result[b]) continue;
     lifetimes[b].bytes = program.buffers[b].bytes();
     memory.unshared_bytes += lifetimes[b].bytes;
     if (program.buffers[b].is_local) continue;
-    shared.push_back(lifetimes[b]);
-    memory.intermediate.emplace_back(b, 0);
+    memory.intermediate.push_back({b, lifetimes[b]});
   }
-  const Arena arena = plan_arena(shared);
-  memory.arena_bytes = arena.bytes;
-  for (std::size_t i = 0; i < shared.size(); ++i) memory.intermediate[i].second = arena.offsets[i];
   return memory;
+}
+
+Arena arena_at(const ProgramMemory& memory, SizesAt& sizes) {
+  std::vector<Lifetime> lives;
+  lives.reserve(memory.intermediate.size());
+  for (const ProgramMemory::Intermediate& value : memory.intermediate) {
+    lives.push_back(value.life);
+    sizes.put(lives.back().bytes);
+  }
+  return plan_arena(lives);
 }
 
 }  // namespace ein

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nest/nest.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 
@@ -26,14 +27,21 @@ struct Arena {
 /// with it.
 Arena plan_arena(const std::vector<Lifetime>& values);
 
-/// Where the buffers of a grouped program that it allocates lie in a run.
+/// The buffers of a grouped program that it allocates.
 struct ProgramMemory {
   std::vector<int> results;  // buffers that hold results: each has memory of its own
-  /// Buffers of intermediate values, and where they begin in the arena. Local ones have no place.
-  std::vector<std::pair<std::size_t, Size>> intermediate;
-  Size result_bytes = 0, arena_bytes = 0;
+  /// Buffers of intermediate values that share an arena. Local ones have no place in it.
+  struct Intermediate {
+    std::size_t buffer;
+    Lifetime life;  // in groups
+  };
+  std::vector<Intermediate> intermediate;
+  Size result_bytes = 0;
   Size unshared_bytes = 0;  // of all intermediate values, the local ones too
 };
 ProgramMemory plan_memory(const Program& program);
+
+/// Where they lie in the arena, for sizes that are numbers.
+Arena arena_at(const ProgramMemory& memory, SizesAt& sizes);
 
 }  // namespace ein

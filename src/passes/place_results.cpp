@@ -32,7 +32,8 @@ LoopNest copy_out(Program& program, Program::Result& result) {
 
 /// Whether every element of `input` is read where and when `output` is written.
 bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
-  return input.offset == output.offset && input.strides == output.strides &&
+  return always_equal(input.offset, output.offset) &&
+         always_equal(input.strides, output.strides) &&
          input.dtype == output.dtype && !input.is_indirect() && !output.is_indirect();
 }
 
@@ -75,7 +76,7 @@ void write_parts_in_place(Program& program) {
                     [&](const Program::Result& result) { return result.buffer == from; });
     const auto at = program.nests.begin() + static_cast<std::ptrdiff_t>(n);
     if (from == to || is_input(program, from) || is_input(program, to) || is_result ||
-        elements(from) != elements(to) ||
+        !always_equal(elements(from), elements(to)) ||
         std::any_of(program.nests.begin(), at,
                     [&](const auto& nest) { return touches(nest, to); }) ||
         std::any_of(at + 1, program.nests.end(),
@@ -91,9 +92,10 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
                     std::span<const ResultPlace> places, std::span<const int> memory) {
   const Program::Result& value = program.results[r];
   const int buffer = value.buffer;
-  if (is_input(program, buffer) || value.offset != 0 || to.layout.offset != 0 ||
-      !(value.strides == to.layout.strides) ||
-      program.buffers[static_cast<std::size_t>(buffer)].elements != numel(value.shape))
+  if (is_input(program, buffer) || !always_equal(value.offset, 0) ||
+      !always_equal(to.layout.offset, 0) || !always_equal(value.strides, to.layout.strides) ||
+      !always_equal(program.buffers[static_cast<std::size_t>(buffer)].elements,
+                    numel(value.shape)))
     return false;
   const auto overwritten = [&](int b) {
     return is_input(program, b) &&

@@ -170,7 +170,8 @@ std::optional<ScalarExpr> with_indices_of(ScalarExpr expr,
   for (ScalarStep& step : expr.steps) {
     if (step.op != ScalarOp::index) continue;
     const DimIndex& value = axis_value[static_cast<std::size_t>(step.which)];
-    if (value.offset != 0 || value.terms.size() != 1 || value.terms[0].coefficient != 1)
+    if (!always_equal(value.offset, 0) || value.terms.size() != 1 ||
+        !is_one(value.terms[0].coefficient))
       return std::nullopt;
     step.which = value.terms[0].axis;
   }
@@ -290,7 +291,7 @@ class Simplifier {
     if (op.kind == OpKind::map) simplify_map(op);
     if (op.kind == OpKind::scatter) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
-      if (op.reads[0] == op.write && op.shape == to_.op(op.inputs[0]).shape) return op.inputs[0];
+      if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape)) return op.inputs[0];
       constant_to_map(op);
     }
     if (op.kind == OpKind::map && is_identity(op)) return op.inputs[0];
@@ -305,7 +306,7 @@ class Simplifier {
 
   bool is_identity(const Op& op) const {
     return op.expr.is_input() && op.reads[0] == op.write &&
-           op.shape == to_.op(op.inputs[0]).shape && op.dtype == to_.op(op.inputs[0]).dtype;
+           always_equal(op.shape, to_.op(op.inputs[0]).shape) && op.dtype == to_.op(op.inputs[0]).dtype;
   }
 
   /// The one number that a value consists of.

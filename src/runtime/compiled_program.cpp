@@ -21,6 +21,7 @@ CompiledFunction::Program::Program(std::shared_ptr<const engine::ProgramPlan> pl
       sizes_(lengths_),
       device_(plan_->recording().device),
       arguments_(arguments.size()) {
+  // All of them have to be numbers, whether they are allocated or not.
   for (const ein::Program::Buffer& buffer : plan_->program().buffers) sizes_(buffer.bytes());
   for (const ein::Program::Result& result : plan_->program().results)
     results_.push_back(at_sizes(result, sizes_));
@@ -51,9 +52,10 @@ void CompiledFunction::Program::note_memory(Arguments arguments) {
   memory_.results = bytes(memory.result_bytes);
   memory_.unshared = bytes(memory.unshared_bytes);
   // The workspace follows the arena in one block.
-  memory_.arena = ceil_div(bytes(memory.arena_bytes), workspace_alignment) * workspace_alignment;
-  for (const auto& [buffer, offset] : memory.intermediate)
-    arena_offsets_.emplace_back(buffer, bytes(offset));
+  const Arena arena = arena_at(memory, sizes_);
+  memory_.arena = ceil_div(bytes(arena.bytes), workspace_alignment) * workspace_alignment;
+  for (std::size_t i = 0; i < memory.intermediate.size(); ++i)
+    arena_offsets_.emplace_back(memory.intermediate[i].buffer, bytes(arena.offsets[i]));
   for (const int buffer : memory.results) {
     const auto b = static_cast<std::size_t>(buffer);
     kept_.emplace(buffer, Kept{bytes(plan_->program().buffers[b].bytes()), nullptr});

@@ -59,7 +59,11 @@ struct Schedule {
         true;  // whether what is written is read later by others; else it may stay in registers
     bool streams =
         false;  // f32 written past the caches: all vectors of its rows lie on 64-byte lines
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Place& a, const Place& b) {
+      return a.buffer == b.buffer && a.dtype == b.dtype && always_equal(a.offset, b.offset) &&
+             always_equal(a.strides, b.strides) && always_equal(a.row_step, b.row_step) &&
+             always_equal(a.step, b.step) && a.is_kept == b.is_kept && a.streams == b.streams;
+    }
   };
   /// What a combination runs over.
   enum class Over : std::uint8_t {

@@ -33,6 +33,8 @@ class SizesAt {
 
   std::int64_t operator()(Size formula);
   void put(Size& size) { size = (*this)(size); }
+  /// Whether any was asked for that is no number.
+  bool has_met_formula() const { return !known_.empty(); }
 
  private:
   const SizeValues& values_;
