@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <span>
 #include <vector>
 
 #include <ein/error.hpp>
@@ -11,6 +13,7 @@
 #include "cpu/kernel.hpp"
 #include "cpu/measure.hpp"
 #include "cpu/row_code.hpp"
+#include "graph/rewrite.hpp"
 #include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
 #include "schedule/choose.hpp"
@@ -18,55 +21,170 @@
 #include "tensor/fork.hpp"
 #include "tensor/memory_count.hpp"
 #include "tensor/processor.hpp"
+#include "tensor/small_array.hpp"
 
 namespace ein::host {
 namespace {
 
-class CpuKernels final : public engine::Kernels {
- public:
-  explicit CpuKernels(std::vector<std::shared_ptr<const Kernel>> kernels)
-      : kernels_(std::move(kernels)) {}
-  std::size_t workspace_bytes(int threads) const override {
-    std::size_t most = 0;
-    for (const auto& kernel : kernels_) most = std::max(most, kernel->workspace_bytes(threads));
-    return most;
-  }
-  void run(const Run& run) const override {
-    for (const auto& kernel : kernels_) kernel->run(run);
+/// A group of a program by itself: its buffers are numbered as it names them.
+struct Alone {
+  Program program;                // of one group
+  std::vector<int> buffers;       // their numbers in the whole program
+  std::vector<std::int64_t> key;  // all that a kernel of the group depends on
+
+  Alone(const Program& whole, const Program::Group& group) {
+    const auto first = whole.nests.begin() + static_cast<std::ptrdiff_t>(group.first);
+    program.nests.assign(first, first + static_cast<std::ptrdiff_t>(group.count));
+    program.groups = {group};
+    program.groups[0].first = 0;
+    for (LoopNest& nest : program.nests) {
+      for (std::size_t o = 0; o <= nest.inputs.size(); ++o)
+        nest.operand(o).buffer = own(whole, nest.operand(o).buffer);
+    }
+    program.input_count = program.buffers.size();
+    add_words(group);
+    for (const Program::Buffer& buffer : program.buffers)
+      add(buffer.elements.word(), buffer.dtype, buffer.is_local, buffer.memory);
+    for (const LoopNest& nest : program.nests) add_words(nest);
   }
 
  private:
-  std::vector<std::shared_ptr<const Kernel>> kernels_;
+  int own(const Program& whole, int buffer) {
+    const auto found = std::find(buffers.begin(), buffers.end(), buffer);
+    const auto number = static_cast<int>(found - buffers.begin());
+    if (found == buffers.end()) {
+      Program::Buffer of = whole.buffers[static_cast<std::size_t>(buffer)];
+      // Those that share memory have the number of the first of them here.
+      const int memory = of.memory < 0 ? buffer : of.memory;
+      const auto is_shared = [&](int other) {
+        const int theirs = whole.buffers[static_cast<std::size_t>(other)].memory;
+        return (theirs < 0 ? other : theirs) == memory;
+      };
+      const auto same = std::find_if(buffers.begin(), buffers.end(), is_shared);
+      of.memory = same == buffers.end() ? -1 : static_cast<int>(same - buffers.begin());
+      buffers.push_back(buffer);
+      program.buffers.push_back(of);
+    }
+    return number;
+  }
+
+  template <class... T>
+  void add(const T&... words) {
+    (key.push_back(static_cast<std::int64_t>(words)), ...);
+  }
+  void add_words(const Program::Group& group) {
+    add(group.count, group.blocks.word(), group.at_once.word(), group.axes.size());
+    for (const std::size_t axis : group.axes) add(axis);
+  }
+  void add_words(const LoopNest::Operand& operand) {
+    add(operand.buffer, operand.dtype, operand.offset.word(), operand.indirection.positions,
+        operand.indirection.stride.word(), operand.indirection.size.word(),
+        operand.indirection.length.word());
+    for (const Size stride : operand.strides) add(stride.word());
+  }
+  void add_words(const LoopNest& nest) {
+    add(nest.axes.size(), nest.inputs.size(), nest.combine ? static_cast<int>(*nest.combine) : -1,
+        nest.compute, nest.along, nest.reverse, nest.joins);
+    for (const LoopNest::NestAxis& axis : nest.axes)
+      add(axis.size.word(), axis.reduced, axis.ordered);
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) add_words(nest.operand(o));
+    for (const ScalarExpr* expr : {&nest.body, &nest.epilogue})
+      for_each_word(*expr, [&](std::int64_t word) { key.push_back(word); });
+  }
 };
 
+/// A kernel and the buffers of the program that it is for; none where they are the first ones.
+struct KernelOf {
+  std::shared_ptr<const Kernel> kernel;
+  std::span<const int> buffers;
+};
+
+class CpuKernels final : public engine::Kernels {
+ public:
+  CpuKernels(std::vector<KernelOf> kernels, std::shared_ptr<const void> owner)
+      : kernels_(std::move(kernels)), owner_(std::move(owner)) {}
+  std::size_t workspace_bytes(int threads) const override {
+    std::size_t most = 0;
+    for (const KernelOf& of : kernels_) most = std::max(most, of.kernel->workspace_bytes(threads));
+    return most;
+  }
+  void run(const Run& run) const override {
+    for (const KernelOf& of : kernels_) {
+      if (of.buffers.empty()) {
+        of.kernel->run(run);
+        continue;
+      }
+      SmallArray<std::byte*, 32> addresses(of.buffers.size());
+      for (std::size_t b = 0; b < of.buffers.size(); ++b)
+        addresses[b] = run.buffers[static_cast<std::size_t>(of.buffers[b])];
+      of.kernel->run({{addresses.data(), addresses.size()}, run.workspace, run.random, run.threads});
+    }
+  }
+
+ private:
+  std::vector<KernelOf> kernels_;
+  std::shared_ptr<const void> owner_;  // of the lists of buffers
+};
+
+/// Groups that do the same on other buffers share a plan, and their kernels.
 class CpuKernelsPlan final : public engine::KernelsPlan {
  public:
-  explicit CpuKernelsPlan(const Program& program) {
+  explicit CpuKernelsPlan(const Program& program) : shared_(std::make_shared<Shared>()) {
     const SizeScope* const scope = SizeScope::active();
     const SizeValues values = scope ? scope->values() : SizeValues();
+    std::map<std::vector<std::int64_t>, std::size_t> numbers;
     for (const Program::Group& group : program.groups) {
-      auto plan = plan_kernel(program, group);
-      SizesAt sizes(values);
-      std::shared_ptr<const Kernel> kernel = plan->at(sizes);
-      members_.push_back(sizes.has_met_formula() ? Member{std::move(plan), nullptr}
-                                                 : Member{nullptr, std::move(kernel)});
+      if (group.attention) {
+        shared_->groups.push_back({add(plan_kernel(program, group), values), {}});
+        continue;
+      }
+      Alone alone(program, group);
+      const auto [known, is_new] = numbers.try_emplace(std::move(alone.key), plans_.size());
+      if (is_new) add(plan_kernel(alone.program, alone.program.groups[0]), values);
+      if (are_first(alone.buffers)) alone.buffers.clear();
+      shared_->groups.push_back({known->second, std::move(alone.buffers)});
     }
   }
   std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override {
     std::vector<std::shared_ptr<const Kernel>> kernels;
-    kernels.reserve(members_.size());
-    for (const Member& member : members_)
-      kernels.push_back(member.kernel ? member.kernel : member.plan->at(sizes));
-    return std::make_unique<CpuKernels>(std::move(kernels));
+    kernels.reserve(plans_.size());
+    for (const Planned& planned : plans_)
+      kernels.push_back(planned.kernel ? planned.kernel : planned.plan->at(sizes));
+    std::vector<KernelOf> of_groups;
+    of_groups.reserve(shared_->groups.size());
+    for (const auto& [number, buffers] : shared_->groups)
+      of_groups.push_back({kernels[number], buffers});
+    return std::make_unique<CpuKernels>(std::move(of_groups), shared_);
   }
 
  private:
   /// A kernel that suits all lengths, or the plan of one that does not.
-  struct Member {
+  struct Planned {
     std::unique_ptr<const KernelPlan> plan;
     std::shared_ptr<const Kernel> kernel;
   };
-  std::vector<Member> members_;
+  /// For each group the number of its plan and its buffers.
+  struct Shared {
+    std::vector<std::pair<std::size_t, std::vector<int>>> groups;
+  };
+
+  static bool are_first(const std::vector<int>& buffers) {
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b] != static_cast<int>(b)) return false;
+    }
+    return true;
+  }
+
+  std::size_t add(std::unique_ptr<const KernelPlan> plan, const SizeValues& values) {
+    SizesAt sizes(values);
+    std::shared_ptr<const Kernel> kernel = plan->at(sizes);
+    plans_.push_back(sizes.has_met_formula() ? Planned{std::move(plan), nullptr}
+                                             : Planned{nullptr, std::move(kernel)});
+    return plans_.size() - 1;
+  }
+
+  std::vector<Planned> plans_;
+  std::shared_ptr<Shared> shared_;
 };
 
 class CpuBackend final : public engine::Backend {
