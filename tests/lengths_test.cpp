@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
@@ -111,6 +112,61 @@ TEST(Sizes, Formulas) {
   EXPECT_EQ((s * 6 % 3).word(), 0);
   EXPECT_THROW((void)(s < c), Error);
   EXPECT_THROW((void)static_cast<std::int64_t>(s), Error);
+}
+
+TEST(Lengths, OnePlanHoldsForARangeOfThem) {
+  auto f = compile(
+      [](const Tensor& x) {
+        return softmax(einsum(x, x, "b s c, b t c -> b s t") * 0.125, "b s [t]");
+      },
+      {"b=2 s c=64"});
+  std::set<std::string> plans;
+  for (std::int64_t s = 128; s <= 512; s += 3) {
+    f(randn({2, s, 64}));
+    plans.insert(f.print());
+  }
+  EXPECT_LE(plans.size(), 4u);
+  EXPECT_NE(plans.begin()->find("for lengths where"), std::string::npos) << *plans.begin();
+}
+
+TEST(Lengths, FormulasOfCostAndMemory) {
+  auto f = compile(
+      [](const Tensor& x) {
+        const Tensor scores = einsum(x, x, "b s c, b t c -> b s t") * 0.125;
+        return einsum(softmax(scores, "b s [t]"), x, "b s t, b t c -> b s c");
+      },
+      {"b s c=64"});
+  f(randn({2, 150, 64}));
+  CostOfLengths cost = f.cost_formula();
+  MemoryFormula memory = f.memory_formula();
+  std::string plan = f.print();
+  std::set<std::string> plans{plan};
+  // Two products, and of each score the scale, the maximum, a difference, an exponential, a sum and
+  // a quotient.
+  EXPECT_EQ(to_string(cost.matmul_only), "256·b·s·s");
+  EXPECT_EQ(to_string(cost.model), "262·b·s·s");
+  EXPECT_EQ(to_string(memory.results), "256·b·s");
+  for (std::int64_t n = 0; n < 100; ++n) {
+    const std::int64_t b = 1 + n % 4, s = 129 + n;
+    const std::initializer_list<AxisSize> at{{"b", b}, {"s", s}};
+    const auto count = [&](Size formula) { return Count(value_at(formula, at)); };
+    f(randn({b, s, 64}));
+    if (f.print() != plan) {
+      plan = f.print(), cost = f.cost_formula(), memory = f.memory_formula();
+      plans.insert(plan);
+    }
+    EXPECT_EQ(count(cost.model), f.cost().model);
+    EXPECT_EQ(count(cost.matmul_only), f.cost().matmul_only);
+    EXPECT_EQ(count(cost.strict()), f.cost().strict());
+    EXPECT_EQ(count(cost.bytes_read), f.cost().bytes_read);
+    EXPECT_EQ(count(cost.bytes_written), f.cost().bytes_written);
+    EXPECT_EQ(count(memory.arguments), Count(f.memory().arguments));
+    EXPECT_EQ(count(memory.results), Count(f.memory().results));
+    EXPECT_EQ(count(memory.arena), Count(f.memory().arena));
+    EXPECT_EQ(count(memory.unshared), Count(f.memory().unshared));
+  }
+  EXPECT_LE(plans.size(), 10u);
+  EXPECT_THROW(value_at(cost.model, {{"b", 2}}), Error);
 }
 
 TEST(Lengths, EveryOperation) {

@@ -133,10 +133,8 @@ RandomProgram random_program(std::mt19937& random) {
   for (int n = 0; n < 24; ++n) {
     const int kind = below(3) == 0 ? below(5) : 2 + below(2);
     const std::int64_t size = sizes[kind];
-    const std::vector<Size> moving = size > 0 ? std::vector<Size>{1}
-                                                      : std::vector<Size>{},
-                                    still = size > 0 ? std::vector<Size>{0}
-                                                     : std::vector<Size>{};
+    const std::vector<Size> moving = size > 0 ? std::vector<Size>{1} : std::vector<Size>{},
+                            still = size > 0 ? std::vector<Size>{0} : std::vector<Size>{};
     const auto offset = [&] { return std::int64_t{below(5) == 0 ? below(8) : 0}; };
     std::vector<LoopNest::Operand> inputs{at(buffer_of(kind), moving, offset()),
                                           at(buffer_of(0), still, below(2))};

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <ein/axis.hpp>
 #include <ein/cost.hpp>
 #include <ein/graph.hpp>
 #include <ein/results.hpp>
@@ -34,6 +35,17 @@ struct MemoryPlan {
   /// The most that it holds at one time.
   std::size_t peak() const { return arguments + state + results + arena + workspace; }
 };
+
+/// The same of all lengths for which the latest program's plan holds, as formulas of the sizes that
+/// types leave open. The arena's is that of lengths whose intermediate values have the same order
+/// of sizes. What kernels want beside, the workspace, is known for numbers alone.
+struct MemoryFormula {
+  Size arguments = 0, state = 0, results = 0, arena = 0, unshared = 0;
+};
+
+/// The value of a formula of open sizes: `value_at(f.cost_formula().model, {"s"_a = 128})`. An
+/// Error of kind `value` for a size that is not among them, of kind `overflow` beyond 63 bits.
+std::int64_t value_at(Size formula, std::initializer_list<AxisSize> sizes);
 
 namespace detail {
 
@@ -63,6 +75,8 @@ class CompiledFunction {
   const Graph& graph() const;
   const Cost& cost() const;
   const MemoryPlan& memory() const;
+  CostOfLengths cost_formula() const;
+  MemoryFormula memory_formula() const;
   const StepBill& bill() const;
   std::string print() const;
   std::string dot() const;
@@ -119,6 +133,10 @@ class Compiled {
   /// The cost of one run, counted from the loop nests that run.
   const Cost& cost() const { return compiled_.cost(); }
   const MemoryPlan& memory() const { return compiled_.memory(); }
+  /// Both as formulas of the sizes that types leave open, for all lengths that run by the same
+  /// plan: print() begins with what these are.
+  CostOfLengths cost_formula() const { return compiled_.cost_formula(); }
+  MemoryFormula memory_formula() const { return compiled_.memory_formula(); }
   /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
   const StepBill& bill() const { return compiled_.bill(); }
   /// The graph, the loop nests and, on the CPU, their schedules as text.

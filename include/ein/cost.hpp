@@ -45,7 +45,8 @@ inline constexpr auto transcendental_ops = [] {
   return ops;
 }();
 
-/// Operations on elements by class, and bytes. N is Count for numbers or Polynomial for formulas.
+/// Operations on elements by class, and bytes. N is Count for numbers, Polynomial for formulas in
+/// the names of axes, or Size for formulas in the lengths that a compiled function leaves open.
 ///
 /// A minimum, a maximum, an absolute value, a selection and a logical operation are each one
 /// comparison; a negation is an addition; conversions, moves and random bits are free. Bytes are of
@@ -79,6 +80,7 @@ struct Tally {
 
 using Cost = Tally<Count>;
 using CostFormula = Tally<Polynomial>;
+using CostOfLengths = Tally<Size>;
 
 /// The cost of one operation of a graph, and of all of them.
 Cost cost(const Graph& graph, ValueId id);

@@ -28,6 +28,7 @@ Tally<N>& Tally<N>::operator+=(const Tally& other) {
 
 template struct Tally<Count>;
 template struct Tally<Polynomial>;
+template struct Tally<Size>;
 
 namespace {
 

@@ -10,22 +10,22 @@ namespace {
 thread_local CostScope* innermost = nullptr;
 thread_local std::string label_path;
 
-}  // namespace
-
-Cost cost(const LoopNest& nest, const Program* of) {
-  Cost tally;
+/// In numbers or in formulas of lengths.
+template <class N>
+Tally<N> cost_of(const LoopNest& nest, const Program* of) {
+  Tally<N> tally;
   const auto reaches_memory = [&](const LoopNest::Operand& operand) {
     return !of || !of->buffers[static_cast<std::size_t>(operand.buffer)].is_local;
   };
   const auto product = [&](auto&& includes) {
-    Count n = 1;
+    N n = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (includes(a)) n *= Count(nest.axes[a].size);
+      if (includes(a)) n *= N(nest.axes[a].size);
     }
     return n;
   };
-  const Count tuples = product([](std::size_t) { return true; });
-  const Count results = product([&](std::size_t a) { return !nest.axes[a].reduced; });
+  const N tuples = product([](std::size_t) { return true; });
+  const N results = product([&](std::size_t a) { return !nest.axes[a].reduced; });
   for (const LoopNest::Operand& input : nest.inputs) {
     if (!reaches_memory(input)) continue;
     const auto moves = [&](std::size_t a) {
@@ -33,22 +33,20 @@ Cost cost(const LoopNest& nest, const Program* of) {
              (input.is_indirect() &&
               nest.inputs[static_cast<std::size_t>(input.indirection.positions)].strides[a] != 0);
     };
-    tally.bytes_read += product(moves) * Count(std::uint64_t{size_of(input.dtype)});
+    tally.bytes_read += product(moves) * N(std::uint64_t{size_of(input.dtype)});
   }
   if (reaches_memory(nest.output))
-    tally.bytes_written = results * Count(std::uint64_t{size_of(nest.output.dtype)});
+    tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);
-  const auto difference = [&](const Count& combined) {
-    return tuples == 0 ? Count(0) : tuples - combined;
-  };
+  const auto difference = [&](const N& combined) { return tuples == 0 ? N(0) : tuples - combined; };
   if (nest.is_scatter() && nest.combine) {
-    tally.bytes_written *= Count(nest.output.indirection.size);
+    tally.bytes_written *= N(nest.output.indirection.size);
     add_combination(tally, *nest.combine, tuples, tuples);
   } else if (nest.along == LoopNest::Along::scan) {
     add_combination(tally, *nest.combine, tuples,
                     difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
   } else if (nest.combine) {
-    add_combination(tally, *nest.combine, nest.joins ? Count(0) : tuples, difference(results));
+    add_combination(tally, *nest.combine, nest.joins ? N(0) : tuples, difference(results));
   }
   if (nest.along == LoopNest::Along::argsort) {
     for (const LoopNest::NestAxis& axis : nest.axes) {
@@ -60,9 +58,18 @@ Cost cost(const LoopNest& nest, const Program* of) {
   return tally;
 }
 
+}  // namespace
+
+Cost cost(const LoopNest& nest, const Program* of) { return cost_of<Count>(nest, of); }
+
 Cost cost(const Program& program) {
   Cost total;
   for (const LoopNest& nest : program.nests) total += cost(nest, &program);
+  return total;
+}
+CostOfLengths cost_of_lengths(const Program& program) {
+  CostOfLengths total;
+  for (const LoopNest& nest : program.nests) total += cost_of<Size>(nest, &program);
   return total;
 }
 

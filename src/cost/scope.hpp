@@ -11,6 +11,8 @@ namespace ein {
 /// The cost of the nests that a program runs. Bytes of its local buffers are not counted: they do
 /// not reach memory.
 Cost cost(const Program& program);
+/// The same as formulas, while a SizeScope answers for some lengths.
+CostOfLengths cost_of_lengths(const Program& program);
 /// Of a nest, of a program or by itself.
 Cost cost(const LoopNest& nest, const Program* of = nullptr);
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include <ein/cost.hpp>
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 
@@ -72,8 +73,9 @@ void add_combination(Tally<N>& tally, Combine combine, const N& tuples, const N&
 /// values: counted are ceil(log2 size) for each value, which no merge sort exceeds (Knuth, The Art
 /// of Computer Programming, vol. 3, 5.2.4).
 template <class N>
-void add_sort(Tally<N>& tally, const N& tuples, std::int64_t size) {
-  const std::int64_t rounds = size < 2 ? 0 : std::bit_width(static_cast<std::uint64_t>(size - 1));
+void add_sort(Tally<N>& tally, const N& tuples, Size size) {
+  const std::int64_t number = about(size - 1);
+  const std::int64_t rounds = number < 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(number));
   tally.compare += tuples * N(rounds);
   tally.model += tuples * N(rounds);
 }

@@ -93,6 +93,9 @@ struct Alone {
   }
 };
 
+/// Groups of more buffers share nothing: their addresses are passed on by each run.
+constexpr std::size_t most_shared_buffers = 64;
+
 /// A kernel and the buffers of the program that it is for; none where they are the first ones.
 struct KernelOf {
   std::shared_ptr<const Kernel> kernel;
@@ -114,10 +117,11 @@ class CpuKernels final : public engine::Kernels {
         of.kernel->run(run);
         continue;
       }
-      SmallArray<std::byte*, 32> addresses(of.buffers.size());
+      SmallArray<std::byte*, most_shared_buffers> addresses(of.buffers.size());
       for (std::size_t b = 0; b < of.buffers.size(); ++b)
         addresses[b] = run.buffers[static_cast<std::size_t>(of.buffers[b])];
-      of.kernel->run({{addresses.data(), addresses.size()}, run.workspace, run.random, run.threads});
+      of.kernel->run(
+          {{addresses.data(), addresses.size()}, run.workspace, run.random, run.threads});
     }
   }
 
@@ -134,11 +138,11 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
     const SizeValues values = scope ? scope->values() : SizeValues();
     std::map<std::vector<std::int64_t>, std::size_t> numbers;
     for (const Program::Group& group : program.groups) {
-      if (group.attention) {
+      Alone alone(program, group);
+      if (group.attention || alone.buffers.size() > most_shared_buffers) {
         shared_->groups.push_back({add(plan_kernel(program, group), values), {}});
         continue;
       }
-      Alone alone(program, group);
       const auto [known, is_new] = numbers.try_emplace(std::move(alone.key), plans_.size());
       if (is_new) add(plan_kernel(alone.program, alone.program.groups[0]), values);
       if (are_first(alone.buffers)) alone.buffers.clear();

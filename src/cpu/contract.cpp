@@ -82,7 +82,7 @@ std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& grou
 struct Part {
   bool packed = false;
   std::vector<Size> strides;  // per nest axis, of what the product reads or writes
-  std::int64_t bytes = 0;             // of the packed copy
+  std::int64_t bytes = 0;     // of the packed copy
   std::unique_ptr<Kernel>
       copy;  // between the packed copy (buffer 0), the operand (1) and the epilogue's (from 2 on)
 };
@@ -384,8 +384,7 @@ class ContractKernel final : public Kernel {
     simplify(copy);
     part.copy = make_kernel(copy);
   }
-  static bool joint_in(const LoopNest& nest, const Group& group,
-                       const std::vector<Size>& strides) {
+  static bool joint_in(const LoopNest& nest, const Group& group, const std::vector<Size>& strides) {
     return group.size <= 1 || (joint_stride(nest, group, {.strides = strides}).value_or(0) > 0);
   }
 

@@ -373,7 +373,8 @@ class Emitter {
     for (std::size_t n : stages[next].nests) {
       for (std::size_t p : part_.rows.nests[n].inputs) {
         const Schedule::Place& place = part_.places[p];
-        if (place.step == 0 || always_equal(place.row_step, 0) || !touched.insert(p).second) continue;
+        if (place.step == 0 || always_equal(place.row_step, 0) || !touched.insert(p).second)
+          continue;
         result.push_back({p, is_next_row ? bytes_to_next_row(place) : Size(0)});
       }
     }
@@ -435,7 +436,8 @@ class Emitter {
 
   x86::Mem at(std::size_t p, const Lane& lane) {
     const Size row_step = bytes_to_next_row(part_.places[p]);
-    return at(address(p), p, lane, lane.row == 0 ? 0 : lane.row * static_cast<std::int64_t>(row_step));
+    return at(address(p), p, lane,
+              lane.row == 0 ? 0 : lane.row * static_cast<std::int64_t>(row_step));
   }
   /// Of place p, so many bytes behind `base`.
   x86::Mem at(const x86::Gp& base, std::size_t p, const Lane& lane, std::int64_t behind) {
@@ -812,7 +814,9 @@ using Words = std::vector<std::int64_t>;
 /// All of a part that its code depends on.
 Words words_of(const Schedule::Part& part) {
   Words words;
-  const auto add = [&](auto... values) { (words.push_back(static_cast<std::int64_t>(values)), ...); };
+  const auto add = [&](auto... values) {
+    (words.push_back(static_cast<std::int64_t>(values)), ...);
+  };
   const auto add_expression = [&](const ScalarExpr& expr) {
     for_each_word(expr, [&](std::int64_t word) { words.push_back(word); });
   };

@@ -35,12 +35,13 @@ class RowCode {
   /// What the code has; nothing where all code is missing(). It computes in f32, and reads and
   /// writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads.
   static const Target& target();
-  /// The formulas that a part's expressions ask the value of, in the order in which a call has them.
+  /// The formulas that a part's expressions ask the value of, in the order in which a call has
+  /// them.
   static std::vector<Size> sizes_of(const Schedule::Part& part);
   /// Whether the part combines rows that are so short that their results stay in registers.
   static bool combines_rows(const Schedule::Part& part);
-  /// Of the part's rows, for all lengths; shared by parts that are alike. None where all code is missing(), the part has what the target has not, or
-  /// combines rows otherwise.
+  /// Of the part's rows, for all lengths; shared by parts that are alike. None where all code is
+  /// missing(), the part has what the target has not, or combines rows otherwise.
   static std::shared_ptr<const RowCode> compile(const Schedule::Part& part);
 
  private:

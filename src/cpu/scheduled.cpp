@@ -9,6 +9,7 @@
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
 #include "cpu/strip_rows.hpp"
+#include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/combine.hpp"
 #include "tensor/small_array.hpp"
@@ -147,7 +148,9 @@ class RowsCode {
     std::size_t length;  // of a row
   };
   Numbers at(SizesAt& sizes) const {
-    Numbers numbers{{part_, sizes}, {streaming_, sizes}, {},
+    Numbers numbers{{part_, sizes},
+                    {streaming_, sizes},
+                    {},
                     static_cast<std::size_t>(sizes(part_.rows.length.size))};
     if (several_) numbers.of_several.emplace(several_part_, sizes);
     return numbers;
@@ -167,8 +170,8 @@ class RowsCode {
         places[p] = reinterpret_cast<std::byte*>(beside);
     }
     const RowNumbers& of = streams ? numbers.of_streaming : numbers.of_rows;
-    (streams ? *streaming_code_ : *code_)(
-        {places.data(), length, rows, index, of.row_steps.data(), of.sizes.data()});
+    (streams ? *streaming_code_
+             : *code_)({places.data(), length, rows, index, of.row_steps.data(), of.sizes.data()});
   }
 
  private:
@@ -178,7 +181,8 @@ class RowsCode {
     for (const Place& place : part.places) {
       if (!place.is_kept || always_equal(place.step, 0)) continue;
       Size elements = part.rows.length.loop < 0 ? part.rows.length.size : Size(1);
-      if (!always_equal(place.row_step, 0) && part.rows.rows.loop < 0) elements *= part.rows.rows.size;
+      if (!always_equal(place.row_step, 0) && part.rows.rows.loop < 0)
+        elements *= part.rows.rows.size;
       for (std::size_t l = 0; l < step.loops.size(); ++l) {
         if (!always_equal(place.strides[l], 0)) elements *= step.loops[l].size;
       }
@@ -297,8 +301,8 @@ class ScheduledKernel final : public Kernel {
     for (const Schedule::Scratch& scratch : planned_->schedule.scratch) {
       std::size_t& all = scratch.of_thread ? thread_scratch_ : shared_;
       scratch_.push_back({all, scratch.of_thread});
-      all += aligned_bytes(static_cast<std::size_t>(sizes(scratch.elements)) *
-                           size_of(scratch.dtype));
+      all +=
+          aligned_bytes(static_cast<std::size_t>(sizes(scratch.elements)) * size_of(scratch.dtype));
     }
     for (std::size_t s = 0; s < planned_->schedule.steps.size(); ++s)
       steps_.push_back(step_of(planned_->schedule.steps[s], planned_->rows[s], sizes));
@@ -373,8 +377,8 @@ class ScheduledKernel final : public Kernel {
     bool of_thread;
   };
 
-  Step step_of(const Schedule::Step& step,
-               std::span<const Planned::Rows> rows, SizesAt& sizes) const {
+  Step step_of(const Schedule::Step& step, std::span<const Planned::Rows> rows,
+               SizesAt& sizes) const {
     Step result;
     for (const Schedule::Loop& loop : step.loops) {
       result.loops.push_back({sizes(loop.size), sizes(loop.block), loop.is_serial});
@@ -476,8 +480,7 @@ class ScheduledKernel final : public Kernel {
   std::size_t step_bytes(const Step& step, int threads) const {
     if (step.units > 1) return static_cast<std::size_t>(parts(step, threads)) * step.thread_bytes;
     std::size_t most = 0;
-    for (const PartOf& part : step.parts)
-      most = std::max(most, whole_bytes(part, threads));
+    for (const PartOf& part : step.parts) most = std::max(most, whole_bytes(part, threads));
     return thread_scratch_ + most;
   }
 
@@ -531,8 +534,9 @@ class ScheduledKernel final : public Kernel {
     if (part.part->product) return run_product(step, part, pieces, places);
     if (part.whole) {
       const bool is_rest = part.cut_by >= 0 && is_last(step, part.cut_by, pieces);
-      return (is_rest ? part.rest : part.whole)->run(
-          {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
+      return (is_rest ? part.rest : part.whole)
+          ->run(
+              {{places.data(), part.places.size()}, memory + thread_scratch_, run.random, threads});
     }
     const Schedule::Rows& of_rows = part.part->rows;
     SmallArray<std::int64_t, 16> index(part.asks_index ? of_rows.axes.size() : 0);
@@ -597,6 +601,7 @@ class SchedulePlan final : public KernelPlan {
  public:
   explicit SchedulePlan(std::shared_ptr<const Planned> planned) : planned_(std::move(planned)) {}
   std::unique_ptr<Kernel> at(SizesAt& sizes) const override {
+    if (verifies_passes()) verify(at_sizes(planned_->schedule, sizes));
     return std::make_unique<ScheduledKernel>(planned_, sizes);
   }
 

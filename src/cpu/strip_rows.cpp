@@ -244,7 +244,7 @@ class StripRowsIn final : public StripRows {
           call_(call),
           from_(call.steps.row.size() - 1),
           longest_(call.steps.element[0] == 1 && rows.body_.is_plain_input() ? plain_strip_size
-                                                                              : strip_size),
+                                                                             : strip_size),
           index_(rows.asks_index_ ? call.index.size() : 0),
           combine_(rows.nest_.combine.value_or(Combine::sum)) {
       const std::size_t cascade =
@@ -271,7 +271,8 @@ class StripRowsIn final : public StripRows {
         for (std::int64_t first = 0; first < length; first += strip_size) {
           const Lines here{is_down ? first : line, is_down ? 0 : first, count,
                            std::min(strip_size, length - first), is_down};
-          std::byte* const to = call_.places[out.place] + bytes(from_.size(), here.row, here.element);
+          std::byte* const to =
+              call_.places[out.place] + bytes(from_.size(), here.row, here.element);
           C* const into = in_place ? reinterpret_cast<C*>(to) : nullptr;
           const C* const values = evaluate(here, into);
           if (values != into)
@@ -429,8 +430,8 @@ class StripRowsIn final : public StripRows {
         place.steps = {steps.data(), steps.size()};
         const C* const results = of_.epilogue_.evaluate(place, here.size(), epilogue_);
         store_strip(results, here.size(), 0,
-                    call_.places[out.place] + bytes(from_.size(), here.row, here.element), out.dtype,
-                    of_rows ? out_row_step() : out_step(), 0);
+                    call_.places[out.place] + bytes(from_.size(), here.row, here.element),
+                    out.dtype, of_rows ? out_row_step() : out_step(), 0);
       }
     }
 

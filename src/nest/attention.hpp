@@ -18,8 +18,8 @@ namespace ein {
 /// stand still along an axis of the batch, which dk and dv are summed over.
 struct Attention {
   std::vector<LoopNest::NestAxis> axes;
-  double scale = 1;                   // above 0
-  std::optional<Size> reach;          // at least 0; none: all keys are seen
+  double scale = 1;           // above 0
+  std::optional<Size> reach;  // at least 0; none: all keys are seen
   LoopNest::Operand q, k, v, out;
   /// f32: log2 of the sum of exp(scores) of each query, for the gradients.
   std::optional<LoopNest::Operand> log_sums;

@@ -162,10 +162,11 @@ std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {
   }
   if (operand.is_indirect()) {
     const Size stride = operand.indirection.stride;
-    place += (place.empty() ? "" : " + ") + (is_one(stride) ? "" : to_string(stride) + "·") +
-             "x" + std::to_string(operand.indirection.positions);
+    place += (place.empty() ? "" : " + ") + (is_one(stride) ? "" : to_string(stride) + "·") + "x" +
+             std::to_string(operand.indirection.positions);
   }
-  if (!always_equal(operand.offset, 0)) place += (place.empty() ? "" : " + ") + to_string(operand.offset);
+  if (!always_equal(operand.offset, 0))
+    place += (place.empty() ? "" : " + ") + to_string(operand.offset);
   return "b" + std::to_string(operand.buffer) + "[" + (place.empty() ? "0" : place) + "]";
 }
 

@@ -14,8 +14,7 @@ bool is_float(DType dtype) {
 }
 
 /// Whether these strides visit a contiguous array of `elements` once, in units of `unit`.
-bool covers(const LoopNest& nest, const Strides& strides, Size unit,
-            Size elements) {
+bool covers(const LoopNest& nest, const Strides& strides, Size unit, Size elements) {
   std::map<Size, Size> sizes;
   for (std::size_t a = 0; a < strides.size(); ++a) {
     if (strides[a] != 0 && !sizes.emplace(strides[a], nest.axes[a].size).second) return false;

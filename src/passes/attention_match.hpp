@@ -43,7 +43,7 @@ struct Match {
   std::vector<Part> q, k, v, dout;
   std::optional<Part> out, dq, dk, dv;
 
-  std::set<Size> boundaries;  // strides in the matrix at which axes begin and end
+  std::set<Size> boundaries;                   // strides in the matrix at which axes begin and end
   std::optional<std::pair<Size, Size>> query;  // of the mask: stride and size
 };
 

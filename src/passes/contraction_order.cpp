@@ -8,8 +8,8 @@
 #include <ein/error.hpp>
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
-#include "tensor/size_scope.hpp"
 #include "tensor/compute_type.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {

@@ -28,8 +28,7 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
     auto at = placed.begin();
     for (; at != placed.end() && offset + value.bytes > at->offset; ++at) {
       const bool lives_beside = at->value.first <= value.last && value.first <= at->value.last;
-      if (lives_beside)
-        offset = std::max(offset, round_up(at->end, alignment));
+      if (lives_beside) offset = std::max(offset, round_up(at->end, alignment));
     }
     const Size end = offset + value.bytes;
     arena.offsets[v] = offset;

@@ -32,8 +32,7 @@ LoopNest copy_out(Program& program, Program::Result& result) {
 
 /// Whether every element of `input` is read where and when `output` is written.
 bool in_step(const LoopNest::Operand& input, const LoopNest::Operand& output) {
-  return always_equal(input.offset, output.offset) &&
-         always_equal(input.strides, output.strides) &&
+  return always_equal(input.offset, output.offset) && always_equal(input.strides, output.strides) &&
          input.dtype == output.dtype && !input.is_indirect() && !output.is_indirect();
 }
 
@@ -94,8 +93,7 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
   const int buffer = value.buffer;
   if (is_input(program, buffer) || !always_equal(value.offset, 0) ||
       !always_equal(to.layout.offset, 0) || !always_equal(value.strides, to.layout.strides) ||
-      !always_equal(program.buffers[static_cast<std::size_t>(buffer)].elements,
-                    numel(value.shape)))
+      !always_equal(program.buffers[static_cast<std::size_t>(buffer)].elements, numel(value.shape)))
     return false;
   const auto overwritten = [&](int b) {
     return is_input(program, b) &&

@@ -291,7 +291,8 @@ class Simplifier {
     if (op.kind == OpKind::map) simplify_map(op);
     if (op.kind == OpKind::scatter) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
-      if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape)) return op.inputs[0];
+      if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape))
+        return op.inputs[0];
       constant_to_map(op);
     }
     if (op.kind == OpKind::map && is_identity(op)) return op.inputs[0];
@@ -306,7 +307,8 @@ class Simplifier {
 
   bool is_identity(const Op& op) const {
     return op.expr.is_input() && op.reads[0] == op.write &&
-           always_equal(op.shape, to_.op(op.inputs[0]).shape) && op.dtype == to_.op(op.inputs[0]).dtype;
+           always_equal(op.shape, to_.op(op.inputs[0]).shape) &&
+           op.dtype == to_.op(op.inputs[0]).dtype;
   }
 
   /// The one number that a value consists of.

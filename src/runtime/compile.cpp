@@ -200,12 +200,20 @@ const CompiledFunction::Program& CompiledFunction::latest() const {
 const Graph& CompiledFunction::graph() const { return latest().graph(); }
 const Cost& CompiledFunction::cost() const { return latest().cost(); }
 const MemoryPlan& CompiledFunction::memory() const { return latest().memory(); }
+CostOfLengths CompiledFunction::cost_formula() const { return latest().plan().cost_formula(); }
+MemoryFormula CompiledFunction::memory_formula() const { return latest().plan().memory_formula(); }
 const StepBill& CompiledFunction::bill() const { return latest().bill(); }
 std::string CompiledFunction::print() const { return latest().print(); }
 std::string CompiledFunction::dot() const { return to_dot(latest().graph()); }
 std::string CompiledFunction::svg() const { return latest().svg(); }
 
 }  // namespace detail
+
+std::int64_t value_at(Size formula, std::initializer_list<AxisSize> sizes) {
+  SizeValues values;
+  for (const AxisSize& axis : sizes) values.emplace_back(Size::named(axis.name), axis.size);
+  return evaluate(formula, values);
+}
 
 Size size_of(const Tensor& x, std::string_view axis) {
   const engine::Trace* const trace = engine::Trace::active();

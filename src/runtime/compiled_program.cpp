@@ -6,11 +6,12 @@
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
+#include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
-#include "tensor/size_arithmetic.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein::detail {
 
@@ -21,6 +22,7 @@ CompiledFunction::Program::Program(std::shared_ptr<const engine::ProgramPlan> pl
       sizes_(lengths_),
       device_(plan_->recording().device),
       arguments_(arguments.size()) {
+  if (verifies_passes()) verify(at_sizes(plan_->program(), sizes_));
   // All of them have to be numbers, whether they are allocated or not.
   for (const ein::Program::Buffer& buffer : plan_->program().buffers) sizes_(buffer.bytes());
   for (const ein::Program::Result& result : plan_->program().results)
@@ -33,10 +35,9 @@ std::vector<InputRole> CompiledFunction::Program::roles_of_inputs() const {
   std::vector<InputRole> roles(arguments_, InputRole::argument);
   const auto assigned = plan_->assigned();
   for (std::size_t i = 0; i < state().size(); ++i) {
-    const bool is_assigned =
-        std::any_of(assigned.begin(), assigned.end(), [&](const AssignedInput& a) {
-          return a.input == static_cast<int>(arguments_ + i);
-        });
+    const bool is_assigned = std::any_of(
+        assigned.begin(), assigned.end(),
+        [&](const AssignedInput& a) { return a.input == static_cast<int>(arguments_ + i); });
     roles.push_back(plan_->recording().is_parameter[i] ? InputRole::parameter
                     : is_assigned                      ? InputRole::optimizer_state
                                                        : InputRole::constant);
@@ -53,7 +54,7 @@ void CompiledFunction::Program::note_memory(Arguments arguments) {
   memory_.unshared = bytes(memory.unshared_bytes);
   // The workspace follows the arena in one block.
   const Arena arena = arena_at(memory, sizes_);
-  memory_.arena = ceil_div(bytes(arena.bytes), workspace_alignment) * workspace_alignment;
+  memory_.arena = bytes(round_up(arena.bytes, engine::ProgramPlan::arena_alignment));
   for (std::size_t i = 0; i < memory.intermediate.size(); ++i)
     arena_offsets_.emplace_back(memory.intermediate[i].buffer, bytes(arena.offsets[i]));
   for (const int buffer : memory.results) {
@@ -109,8 +110,8 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
                          memory_.results + memory_.arena + memory_.workspace);
   std::shared_ptr<Storage> block = scratch.take(memory_.arena + memory_.workspace, device_);
   for (const auto& [buffer, offset] : arena_offsets_) addresses_[buffer] = block->data() + offset;
-  kernels_->run(
-      {addresses_, block->data() + memory_.arena, engine::take_streams(plan_->recording().streams), threads});
+  kernels_->run({addresses_, block->data() + memory_.arena,
+                 engine::take_streams(plan_->recording().streams), threads});
   scratch.give_back(std::move(block));
   for (const AssignedInput& assigned : plan_->assigned())
     state()[static_cast<std::size_t>(assigned.input) - arguments_].storage()->count_write();

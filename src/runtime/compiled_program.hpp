@@ -30,6 +30,7 @@ class CompiledFunction::Program {
   /// Frees results that nobody holds, unless a run goes on.
   void forget_results();
 
+  const engine::ProgramPlan& plan() const { return *plan_; }
   const Graph& graph() const { return accounts().graph; }
   const Cost& cost() const { return accounts().cost; }
   const StepBill& bill() const { return accounts().bill; }
@@ -38,8 +39,6 @@ class CompiledFunction::Program {
   std::string print() const { return plan_->print(); }
 
  private:
-  static constexpr std::size_t workspace_alignment = 256;  // of memory that a GPU's allocator gives
-
   /// What is counted of the program, in numbers.
   struct Accounts {
     Graph graph;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "cost/scope.hpp"
 #include "graph/verified.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein::engine {
 namespace {
@@ -60,6 +62,28 @@ std::string ProgramPlan::print() const {
   const std::string guards = guards_.to_string();
   return (guards.empty() ? "" : "for lengths where " + guards + "\n") + to_string(graph_) + "\n" +
          to_string(program_) + "\n" + backend_of(recording_->device).describe(program_);
+}
+
+CostOfLengths ProgramPlan::cost_formula() const {
+  const SizeScope scope(lengths_, SizeScope::Reading::is_guard, guards_);
+  return cost_of_lengths(program_);
+}
+
+MemoryFormula ProgramPlan::memory_formula() const {
+  const SizeScope scope(lengths_, SizeScope::Reading::is_guard, guards_);
+  MemoryFormula formula;
+  std::size_t input = 0;
+  for (const Op& op : recording_->graph.ops) {
+    if (op.kind == OpKind::input && input++ < recording_->arguments)
+      formula.arguments += numel(op.shape) * size_of(op.dtype);
+  }
+  for (const Tensor& x : recording_->state) formula.state += x.nbytes();
+  formula.results = memory_.result_bytes;
+  formula.unshared = memory_.unshared_bytes;
+  std::vector<Lifetime> lives;
+  for (const ProgramMemory::Intermediate& value : memory_.intermediate) lives.push_back(value.life);
+  formula.arena = round_up(plan_arena(lives).bytes, arena_alignment);
+  return formula;
 }
 
 std::vector<int> ProgramPlan::shared_memory() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/compile.hpp>
 #include "backend/backend.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/place_results.hpp"
@@ -36,6 +37,11 @@ class ProgramPlan {
   /// The kernels for these sizes, once it is loaded.
   std::unique_ptr<const Kernels> kernels_at(SizesAt& sizes) const { return kernels_->at(sizes); }
   std::string print() const;
+  CostOfLengths cost_formula() const;
+  MemoryFormula memory_formula() const;
+
+  /// The workspace follows the arena in one block, aligned as a GPU's allocator does.
+  static constexpr std::int64_t arena_alignment = 256;
 
  private:
   /// For each input the first that shares its memory, among tensors from outside.

@@ -14,8 +14,8 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   std::vector<Tensor> traced;
   for (std::size_t k = 0; k < given.size(); ++k) {
     const Shape shape = types ? types->shape(k, given[k]) : given[k].shape();
-    layouts.push_back({types ? types->strides(k, given[k]) : given[k].strides(),
-                       elements_before(given[k])});
+    layouts.push_back(
+        {types ? types->strides(k, given[k]) : given[k].strides(), elements_before(given[k])});
     traced.push_back(trace.argument(given[k], shape, layouts[k].strides));
   }
   if (types) trace.name_sizes(types->names());

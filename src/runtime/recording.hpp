@@ -16,8 +16,8 @@ struct Recording {
   Graph graph;  // of the arguments and the state
   std::size_t arguments = 0;
   std::vector<InputLayout> layouts;  // of the arguments and the state
-  std::vector<Tensor> state;       // tensors from outside that it uses
-  std::vector<bool> is_parameter;  // of the state
+  std::vector<Tensor> state;         // tensors from outside that it uses
+  std::vector<bool> is_parameter;    // of the state
   std::vector<ResultPlace> result_places;
   std::uint64_t streams = 0;
   Device device = cpu;

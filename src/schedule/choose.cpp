@@ -76,8 +76,8 @@ class Chooser {
       return append_pieces(nest, along);
     Walk walk{.along = along, .length = length, .row = row};
     if (row != no_axis)
-      walk.rows = std::min(nest.axes[row].size,
-                           std::max<Size>(1, target_.elements_per_unit / length));
+      walk.rows =
+          std::min(nest.axes[row].size, std::max<Size>(1, target_.elements_per_unit / length));
     else if (!nest.combine)
       walk.length = std::min<Size>(length, target_.elements_per_unit);
     steps_.add(nest, nest.output, walk);
@@ -116,8 +116,8 @@ class Chooser {
     if (!moves) return false;
     const Size columns_in_unit = std::min<Size>(nest.axes[columns].size, target_.most_columns);
     const Size rows_in_unit =
-        std::clamp<Size>(4 * target_.elements_per_unit / columns_in_unit, target_.least_rows_in_unit,
-                   target_.most_rows_in_unit);
+        std::clamp<Size>(4 * target_.elements_per_unit / columns_in_unit,
+                         target_.least_rows_in_unit, target_.most_rows_in_unit);
     const auto join = steps_.add_partials(nest, cut,
                                           {.along = columns,
                                            .length = columns_in_unit,
@@ -208,7 +208,8 @@ class Chooser {
     // The axis along which the guide lies comes last: so what is turned is not across it any more.
     const std::size_t along = innermost(nest, guide);
     const auto is_before = [&](std::size_t a, std::size_t b) {
-      return a != along && (b == along || magnitude(guide.strides[a]) > magnitude(guide.strides[b]));
+      return a != along &&
+             (b == along || magnitude(guide.strides[a]) > magnitude(guide.strides[b]));
     };
     std::stable_sort(order.begin(), order.end(), is_before);
     std::optional<LoopNest> turned;

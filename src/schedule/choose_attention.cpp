@@ -65,8 +65,8 @@ class StepBuilder {
 
   Size block(std::size_t axis) const {
     const Size most = axis == axes_.query ? target_.queries_in_tile
-                              : axis == axes_.key ? target_.keys_in_tile
-                                                  : 1;
+                      : axis == axes_.key ? target_.keys_in_tile
+                                          : 1;
     return std::min(most, axes_.of[axis].size);
   }
   bool is_serial(std::size_t axis) const {
@@ -165,7 +165,7 @@ class StepBuilder {
     part.rows.axes = {{.loop = loop_of_[axes_.query], .is_along = true},
                       {.loop = loop_of_[axes_.key], .is_row = true}};
     const Ex reach = Ex::size(*attention_.reach),
-        is_seen = Ex::apply(ScalarOp::le, Ex::index(1), Ex::index(0) + reach);
+             is_seen = Ex::apply(ScalarOp::le, Ex::index(1), Ex::index(0) + reach);
     ScalarExpr& body = part.rows.nests[0].body;
     body = Ex::apply(ScalarOp::where, is_seen, Ex::of(body), Ex(hidden));
     add(std::move(part));
@@ -207,7 +207,8 @@ class AttentionChooser {
     }
     delta();
     Size heads = 1;
-    for (std::size_t a = 0; a < axes_.query; ++a) heads *= stands_still(a) ? Size(1) : axes_.of[a].size;
+    for (std::size_t a = 0; a < axes_.query; ++a)
+      heads *= stands_still(a) ? Size(1) : axes_.of[a].size;
     if (heads >= target_.least_heads) {
       gradients(true, true);
     } else {

@@ -75,8 +75,8 @@ std::optional<MemberRows> rows_of(const Member& member, Block& block, const Targ
     const std::size_t along = 1 - member.axis;
     if (!lies_along(nest, along, target) || nest.axes[along].reduced != nest.combine.has_value())
       return std::nullopt;
-    if (block.length != 0 && !(always_equal(block.rows, size) &&
-                               always_equal(block.length, nest.axes[along].size)))
+    if (block.length != 0 &&
+        !(always_equal(block.rows, size) && always_equal(block.length, nest.axes[along].size)))
       return std::nullopt;
     if (nest.combine && nest.axes[along].size > target.longest_combined_row) return std::nullopt;
     block = {size, nest.axes[along].size, block.is_one_row};
@@ -145,7 +145,8 @@ std::size_t count_together(std::span<const Member> members, const Target& target
     const Block block = block_of(members.first(end));
     const std::size_t count = count_with(members.first(end), block, target);
     if (count == end) return count;
-    if (count > 0 && always_equal(block_of(members.first(count)).length, block.length)) return count;
+    if (count > 0 && always_equal(block_of(members.first(count)).length, block.length))
+      return count;
   }
   return 0;
 }
@@ -259,8 +260,7 @@ class GroupChooser {
     part.rows.rows = {block.rows};
     part.rows.length = {block.length};
     // The last block may have fewer rows, or elements of its only one.
-    if (!is_one(group_.at_once))
-      (block.is_one_row ? part.rows.length : part.rows.rows).loop = 0;
+    if (!is_one(group_.at_once)) (block.is_one_row ? part.rows.length : part.rows.rows).loop = 0;
     return part;
   }
 

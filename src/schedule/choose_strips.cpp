@@ -60,7 +60,7 @@ bool is_narrow(const LoopNest& nest, const Target& target) {
 /// is combined.
 bool lies_along_cut(const LoopNest& nest, const Operand& guide, std::size_t cut, std::size_t kept) {
   const Size of_cut = nest.axes[cut].size, of_kept = nest.axes[kept].size,
-                     step = magnitude(guide.strides[cut]), kept_step = magnitude(guide.strides[kept]);
+             step = magnitude(guide.strides[cut]), kept_step = magnitude(guide.strides[kept]);
   // Sums of 8 are 1.6 times as fast along their rows, of 6 not always (4 million f64 and i64).
   const Size least = nest.combine == Combine::sum ? 8 : 16;
   const bool is_easy = step <= 1 && of_cut >= least, kept_is_easy = kept_step == 1;
@@ -152,7 +152,7 @@ void Steps::add_reduction_in_strips(const LoopNest& nest, std::size_t cut) {
   Size pieces = 1;
   if (units < target_.few_units && !nest.joins)
     pieces = std::clamp<Size>(points / units / target_.elements_per_unit, 1,
-                                      std::min<Size>(target_.most_pieces, of_cut));
+                              std::min<Size>(target_.most_pieces, of_cut));
   walk.length = ceil_div(of_cut, pieces);
   if (pieces > 1 && walk.length > long_strip)
     walk.length = std::min(of_cut, ceil_div(walk.length, long_strip) * long_strip);

@@ -97,7 +97,9 @@ std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
       result = a;
     }
   }
-  return result && always_equal(reach + 1, results) && is_cut_along(nest.body, *result) ? result : std::nullopt;
+  return result && always_equal(reach + 1, results) && is_cut_along(nest.body, *result)
+             ? result
+             : std::nullopt;
 }
 
 /// Nest n of a program, if its axis falls into so many blocks; `buffer` is to hold what the blocks
@@ -176,9 +178,8 @@ class Grouping {
     std::vector<int> compact;
     for (const auto& [buffer, use] : uses_) {
       if (static_cast<std::size_t>(buffer) >= program_.buffers.size()) continue;
-      const bool is_whole =
-          always_equal(use.step * group_.blocks,
-                       program_.buffers[static_cast<std::size_t>(buffer)].elements);
+      const bool is_whole = always_equal(
+          use.step * group_.blocks, program_.buffers[static_cast<std::size_t>(buffer)].elements);
       if (use.is_written && use.is_cut && use.is_compact && is_whole) compact.push_back(buffer);
     }
     return {std::move(group_), std::move(members_), std::move(halves_), std::move(compact)};

@@ -422,6 +422,18 @@ void put_sizes(Schedule::Part& part, SizesAt& sizes) {
   if (part.whole) put_sizes(*part.whole, sizes);
 }
 
+void put_sizes(Schedule& schedule, SizesAt& sizes) {
+  for (Schedule::Scratch& scratch : schedule.scratch) sizes.put(scratch.elements);
+  for (Step& step : schedule.steps) {
+    for (Schedule::Loop& loop : step.loops) {
+      sizes.put(loop.size);
+      sizes.put(loop.block);
+    }
+    if (step.mask) sizes.put(step.mask->reach);
+    for (Schedule::Part& part : step.parts) put_sizes(part, sizes);
+  }
+}
+
 void verify(const Schedule& schedule, std::span<const Size> elements) {
   const SizeScopePause pause;
   try {

@@ -115,9 +115,9 @@ struct Schedule {
     std::optional<Product> product{};
     std::optional<LoopNest> whole{};  // operand o lies at place o, from there as its strides say;
                                       // its buffer and offset are not read
-    std::vector<int> loops{};  // of each axis of `whole`: the loop whose pieces its size follows, as
-                               // an extent's does, or -1; none where no axis does
-    std::size_t inside = 0;    // so many of the step's serial loops, the first ones
+    std::vector<int> loops{};  // of each axis of `whole`: the loop whose pieces its size follows,
+                               // as an extent's does, or -1; none where no axis does
+    std::size_t inside = 0;       // so many of the step's serial loops, the first ones
     Pieces pieces = Pieces::all;  // for which it is done
   };
   /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
@@ -164,7 +164,8 @@ struct Schedule {
 template <class Loops, class Pieces>
 void begin_unit(const Loops& loops, std::int64_t unit, Pieces& pieces) {
   for (std::size_t l = loops.size(); l-- > 0;) {
-    const std::int64_t count = loops[l].is_serial ? 1 : static_cast<std::int64_t>(loops[l].pieces());
+    const std::int64_t count =
+        loops[l].is_serial ? 1 : static_cast<std::int64_t>(loops[l].pieces());
     pieces[l] = count == 1 ? 0 : unit % count;
     if (count != 1) unit /= count;
   }
@@ -210,6 +211,7 @@ std::string to_string(const Schedule& schedule);
 
 /// Puts numbers in place of formulas.
 void put_sizes(Schedule::Part& part, SizesAt& sizes);
+void put_sizes(Schedule& schedule, SizesAt& sizes);
 
 /// Throws std::logic_error for a schedule that is none: numbers of places, loops and steps that do
 /// not fit each other, accesses outside of a buffer, scratch that is read before it is written or

@@ -106,7 +106,7 @@ void Steps::make_serial(Schedule::Step& step, Size elements) const {
 std::optional<LoopNest> Steps::add_partials(const LoopNest& nest, std::size_t cut,
                                             const Walk& walk) {
   const Size length = walk.along == cut ? walk.length : walk.rows,
-                     pieces = ceil_div(nest.axes[cut].size, length);
+             pieces = ceil_div(nest.axes[cut].size, length);
   const std::size_t columns = walk.over == Schedule::Over::rows ? walk.along : no_axis;
   const bool is_done = pieces == 1 && nest.epilogue.steps.empty() &&
                        nest.output.dtype == nest.compute &&
@@ -182,8 +182,8 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
   std::int64_t points = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (!nest.axes[a].reduced) continue;
-    if (!nest.axes[a].size.is_number() || nest.axes[a].size == 0 || nest.axes[a].size > target.most_window_points ||
-        asks_index(nest.body, a))
+    if (!nest.axes[a].size.is_number() || nest.axes[a].size == 0 ||
+        nest.axes[a].size > target.most_window_points || asks_index(nest.body, a))
       return std::nullopt;
     points *= nest.axes[a].size;
   }

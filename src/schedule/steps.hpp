@@ -75,8 +75,7 @@ const LoopNest::Operand& guide_of(const LoopNest& nest);
 bool reads(const ScalarExpr& expr, std::size_t input);
 
 /// What combines `size` results of an earlier step, which combined parts of axis `cut`.
-LoopNest joined(const LoopNest& nest, const LoopNest::Operand& results, std::size_t cut,
-                Size size);
+LoopNest joined(const LoopNest& nest, const LoopNest::Operand& results, std::size_t cut, Size size);
 
 /// A reduction over so few points that it is a map of as many inputs as there are points.
 std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target);

@@ -149,6 +149,15 @@ class Formulas {
     return narrow(sum);
   }
 
+  /// Where its value exceeds 63 bits, that is taken to be large: above 0 if the formula grows.
+  bool is_negative(Size size, const SizeValues& values, bool grows) const {
+    try {
+      return evaluate(size, values) < 0;
+    } catch (const Error&) {
+      return !grows;
+    }
+  }
+
   Interval interval(Size size, const std::vector<SizeGuards::Range>& ranges) const {
     if (size.is_number()) return {size.word(), size.word()};
     Interval sum{0, 0};
@@ -187,20 +196,41 @@ class Formulas {
     return result;
   }
 
-  /// Of coefficient · size + constant with one named size: its word, coefficient and constant.
-  struct Line {
-    Size size;
-    std::int64_t coefficient, constant;
+  /// Of the same sign, without factors that all terms have and that are at least 1.
+  Size with_same_sign(Size formula, const std::vector<SizeGuards::Range>& ranges) {
+    Polynomial of = polynomial(formula);
+    if (of.empty()) return formula;
+    for (const int atom : Monomial(of.begin()->first)) {
+      if (interval_of_atom(atom, ranges).low < 1) continue;
+      if (auto less = divided(of, {{{atom}, 1}})) of = *std::move(less);
+    }
+    return size_of(std::move(of));
+  }
+
+  /// The one named size of a formula that only grows, or only falls, as that grows.
+  struct Monotone {
+    Size size{};
+    bool grows = false;
   };
-  std::optional<Line> as_line(Size formula) {
-    const Polynomial of = polynomial(formula);
-    const auto constant = of.find({});
-    if (of.size() != (constant == of.end() ? 1u : 2u)) return std::nullopt;
-    const auto& [monomial, coefficient] = *of.rbegin();
-    if (monomial.size() != 1) return std::nullopt;
-    const Atom& atom = atoms_[static_cast<std::size_t>(monomial[0])];
-    if (atom.name.empty()) return std::nullopt;
-    return Line{of_atom(atom), coefficient, constant == of.end() ? 0 : constant->second};
+  std::optional<Monotone> as_monotone(Size formula,
+                                      const std::vector<SizeGuards::Range>& ranges) const {
+    std::optional<Monotone> result;
+    for (const auto& [monomial, coefficient] : polynomial(formula)) {
+      for (const int number : monomial) {
+        const Atom& atom = atoms_[static_cast<std::size_t>(number)];
+        if (interval_of_atom(number, ranges).low < 0) return std::nullopt;
+        Size size = size_of_atom(number);
+        if (atom.name.empty()) {
+          const auto inner = as_monotone(atom.a, ranges);
+          if (!atom.b.is_number() || atom.b < 1 || !inner || !inner->grows) return std::nullopt;
+          size = inner->size;
+        }
+        if (!result) result = Monotone{size, coefficient > 0};
+        if (!always_equal(result->size, size) || result->grows != coefficient > 0)
+          return std::nullopt;
+      }
+    }
+    return result;
   }
 
   std::string show(Size size) const {
@@ -214,11 +244,17 @@ class Formulas {
       const std::int64_t magnitude = std::abs(coefficient);
       text += text.empty() ? (coefficient < 0 ? "-" : "") : coefficient < 0 ? " - " : " + ";
       if (magnitude != 1 || monomial.empty()) text += std::to_string(magnitude);
-      for (std::size_t i = 0; i < monomial.size(); ++i) {
-        if (i > 0 || magnitude != 1) text += "·";
-        const Atom& atom = atoms_[static_cast<std::size_t>(monomial[i])];
-        text += !atom.name.empty() ? atom.name : "(" + show(atom.a) + ") / (" + show(atom.b) + ")";
+      std::vector<std::string> factors;  // names in order, then quotients
+      for (const int number : monomial) {
+        const Atom& atom = atoms_[static_cast<std::size_t>(number)];
+        factors.push_back(!atom.name.empty() ? atom.name
+                                             : "(" + show(atom.a) + ") / (" + show(atom.b) + ")");
       }
+      std::sort(factors.begin(), factors.end(), [](const std::string& a, const std::string& b) {
+        return (a[0] == '(') != (b[0] == '(') ? b[0] == '(' : a < b;
+      });
+      for (std::size_t i = 0; i < factors.size(); ++i)
+        text += (i > 0 || magnitude != 1 ? "·" : "") + factors[i];
     }
     return text;
   }
@@ -381,7 +417,8 @@ std::string to_string(Size size) {
   Formulas& all = all_formulas();
   const std::lock_guard lock(all.mutex);
   std::string text = all.show(size);
-  if (innermost && innermost->is_traced()) text += " = " + std::to_string(all.evaluate(size, innermost->values()));
+  if (innermost && innermost->is_traced())
+    text += " = " + std::to_string(all.evaluate(size, innermost->values()));
   return text;
 }
 
@@ -441,14 +478,25 @@ SizeScope::SizeScope(SizeValues values, Reading reading, SizeGuards known)
       guards_(std::move(known)),
       reading_(reading) {
   if (!guards_.ranges.empty()) return;
-  for (const auto& [size, value] : values_) guards_.ranges.push_back({size});
+  for (const auto& [size, value] : values_)
+    guards_.ranges.push_back({size, value < 0 ? INT64_MIN : 0});
 }
 SizeScope::~SizeScope() { innermost = outer_; }
 SizeScope* SizeScope::active() { return innermost; }
 
-bool SizeScope::is_negative(Size formula) {
+SizeGuards SizeScope::guards() const {
   Formulas& all = all_formulas();
   const std::lock_guard lock(all.mutex);
+  SizeGuards guards = guards_;
+  std::erase_if(guards.negative,
+                [&](Size formula) { return all.interval(formula, guards.ranges).high < 0; });
+  return guards;
+}
+
+bool SizeScope::is_negative(Size asked) {
+  Formulas& all = all_formulas();
+  const std::lock_guard lock(all.mutex);
+  const Size formula = all.with_same_sign(asked, guards_.ranges);
   const Interval interval = all.interval(formula, guards_.ranges);
   if (interval.high < 0) return true;
   if (interval.low >= 0) return false;
@@ -458,9 +506,10 @@ bool SizeScope::is_negative(Size formula) {
   return is_it;
 }
 
-bool SizeScope::is_zero(Size formula) {
+bool SizeScope::is_zero(Size asked) {
   Formulas& all = all_formulas();
   const std::lock_guard lock(all.mutex);
+  const Size formula = all.with_same_sign(asked, guards_.ranges);
   const Interval interval = all.interval(formula, guards_.ranges);
   if (interval.high < 0 || interval.low > 0) return false;
   if (interval.low == 0 && interval.high == 0) return true;
@@ -485,24 +534,30 @@ std::int64_t SizeScope::number_of(Size formula) {
 /// With the lock of the formulas.
 void SizeScope::keep_negative(Size formula) {
   if (is_paused_) return;
-  const auto line = all_formulas().as_line(formula);
-  if (!line) {
-    const auto same = [&](Size known) { return known.word() == formula.word(); };
+  const Formulas& all = all_formulas();
+  const auto monotone = all.as_monotone(formula, guards_.ranges);
+  if (!monotone) {
+    const auto same = [&](Size known) { return always_equal(known, formula); };
     if (std::none_of(guards_.negative.begin(), guards_.negative.end(), same))
       guards_.negative.push_back(formula);
     return;
   }
-  const auto range = std::find_if(guards_.ranges.begin(), guards_.ranges.end(), [&](const auto& r) {
-    return r.size.word() == line->size.word();
-  });
-  const auto floor_of = [](Wide a, Wide b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); };
-  if (line->coefficient > 0) {
-    const Wide highest = floor_of(-Wide{line->constant} - 1, line->coefficient);
-    range->high = static_cast<std::int64_t>(std::min<Wide>(range->high, highest));
-  } else {
-    const Wide lowest = floor_of(line->constant, -Wide{line->coefficient}) + 1;
-    range->low = static_cast<std::int64_t>(std::max<Wide>(range->low, lowest));
+  const auto is_of = [&](const auto& of) { return always_equal(of.size, monotone->size); };
+  SizeGuards::Range& range = *std::find_if(guards_.ranges.begin(), guards_.ranges.end(), is_of);
+  const auto i = static_cast<std::size_t>(&range - guards_.ranges.data());
+  SizeValues values = values_;
+  const auto is_negative_at = [&](std::int64_t value) {
+    values[i].second = value;
+    return all.is_negative(formula, values, monotone->grows);
+  };
+  // The last value beyond which the answer changes, between one that has it and one that may not.
+  std::int64_t good = values_[i].second, bad = monotone->grows ? range.high : range.low;
+  if (is_negative_at(bad)) return;
+  while (good + 1 < bad || bad + 1 < good) {
+    const std::int64_t middle = good + (bad - good) / 2;
+    (is_negative_at(middle) ? good : bad) = middle;
   }
+  (monotone->grows ? range.high : range.low) = good;
 }
 
 SizeScopePause::SizeScopePause() : scope_(innermost) {

@@ -18,8 +18,8 @@ using SizeValues = std::vector<std::pair<Size, std::int64_t>>;
 /// that exceeds 63 bits.
 std::int64_t evaluate(Size formula, const SizeValues& values);
 
-/// For choices that only want to know how large a size is, about: its value for the lengths at hand,
-/// with a guard that it stays between two powers of 2.
+/// For choices that only want to know how large a size is, about: its value for the lengths at
+/// hand, with a guard that it stays between two powers of 2.
 std::int64_t about(Size size);
 
 /// Formulas that divide this one for all lengths: itself first, few of them.
@@ -64,8 +64,7 @@ class SizeScope {
   /// none of its business; or a guard that it is this number, which passes may ask for.
   enum class Reading : std::uint8_t { is_error, is_guard };
   /// `known` holds already.
-  explicit SizeScope(SizeValues values, Reading reading = Reading::is_error,
-                     SizeGuards known = {});
+  explicit SizeScope(SizeValues values, Reading reading = Reading::is_error, SizeGuards known = {});
   ~SizeScope();
   SizeScope(const SizeScope&) = delete;
   SizeScope& operator=(const SizeScope&) = delete;
@@ -73,7 +72,8 @@ class SizeScope {
   /// The innermost of this thread, or null.
   static SizeScope* active();
   const SizeValues& values() const { return values_; }
-  const SizeGuards& guards() const { return guards_; }
+  /// Without those that follow from the ranges.
+  SizeGuards guards() const;
   bool is_traced() const { return reading_ == Reading::is_error; }
   bool is_negative(Size formula);
   bool is_zero(Size formula);

@@ -18,6 +18,8 @@ struct Verdict {
   /// Of the first run: what the outputs may be, and how far from a single number they are.
   std::vector<std::vector<Interval>> expected;
   std::int64_t elements = 0, points = 0;
+  /// Results of a program for any length that are right, and not those for these lengths alone.
+  std::int64_t reordered = 0;
 };
 /// Eager, compiled and interpreted; `threads` for the runs on another number of threads.
 Verdict check(const Program& program);

@@ -109,7 +109,7 @@ int run_campaign(int argc, char** argv) {
   if (!file.empty()) out.open(file);
   std::cout << "seeds " << first << ".." << last << std::endl;
   long wrong = 0, refused = 0, uncertain = 0;
-  std::int64_t elements = 0, points = 0;
+  std::int64_t elements = 0, points = 0, reordered = 0;
   for (std::uint64_t seed = first; seed <= last && wrong < most; ++seed) {
     const Program program = make_program(seed);
     if (shows) std::cout << to_cpp(program) << std::flush;
@@ -118,6 +118,7 @@ int run_campaign(int argc, char** argv) {
     uncertain += verdict.uncertain;
     elements += verdict.elements;
     points += verdict.points;
+    reordered += verdict.reordered;
     if (!verdict.wrong.empty()) {
       ++wrong;
       std::cout << "seed " << seed << ": " << verdict.wrong << std::endl;
@@ -129,7 +130,8 @@ int run_campaign(int argc, char** argv) {
   }
   std::cout << last - first + 1 << " programs, " << wrong << " wrong, " << refused
             << " refused by compile, " << uncertain << " depend on rounding; " << elements
-            << " elements, " << points << " of them exact\n";
+            << " elements, " << points << " of them exact; " << reordered
+            << " results for any length added up in another order\n";
   return wrong > 0 ? 1 : 0;
 }
 

@@ -155,9 +155,8 @@ class RandomNest {
   LoopNest::Operand operand(const std::vector<std::size_t>& order, bool repeats, bool is_result) {
     const DType dtype =
         dtypes_[static_cast<std::size_t>(pick(0, static_cast<int>(dtypes_.size()) - 1))];
-    LoopNest::Operand operand{.dtype = dtype,
-                              .offset = pick(0, 5),
-                              .strides = std::vector<Size>(nest.axes.size(), 0)};
+    LoopNest::Operand operand{
+        .dtype = dtype, .offset = pick(0, 5), .strides = std::vector<Size>(nest.axes.size(), 0)};
     std::int64_t stride = !is_result && pick(0, 5) == 0 ? 2 : 1;
     for (std::size_t k = order.size(); k-- > 0;) {
       const LoopNest::NestAxis& axis = nest.axes[order[k]];
