@@ -117,7 +117,7 @@ struct Schedule {
                                       // its buffer and offset are not read
     std::vector<int> loops{};  // of each axis of `whole`: the loop whose pieces its size follows,
                                // as an extent's does, or -1; none where no axis does
-    std::size_t inside = 0;       // so many of the step's serial loops, the first ones
+    std::size_t inside = 0;    // so many of the step's serial loops, the first ones
     Pieces pieces = Pieces::all;  // for which it is done
   };
   /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
