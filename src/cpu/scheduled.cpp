@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <stdexcept>
 
 #include "cpu/cache.hpp"
 #include "cpu/gemm.hpp"
@@ -456,6 +457,8 @@ class ScheduledKernel final : public Kernel {
       const Loop& loop = step.loops[static_cast<std::size_t>(part.loops[a])];
       const std::int64_t left = loop.size % loop.block;
       if (left == 0) continue;
+      if (of.cut_by >= 0 && of.cut_by != part.loops[a])
+        throw std::logic_error("kernel: a nest whose last pieces are shorter along two loops");
       of.cut_by = part.loops[a];
       rest.axes[a].size = nest.axes[a].size / loop.block * left;
     }
