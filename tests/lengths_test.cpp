@@ -1,6 +1,7 @@
 // Compiled functions for any length: one trace, and the same results as eager calls.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <set>
 

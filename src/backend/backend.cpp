@@ -31,8 +31,7 @@ constexpr Row row_of(Device::Kind kind) {
 }  // namespace
 
 std::unique_ptr<engine::Kernels> engine::Backend::compile(const Program& program) const {
-  const SizeValues none;
-  SizesAt sizes(none);
+  SizesAt sizes;
   return plan(program)->at(sizes);
 }
 

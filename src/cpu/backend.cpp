@@ -139,6 +139,7 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
     std::map<std::vector<std::int64_t>, std::size_t> numbers;
     for (const Program::Group& group : program.groups) {
       Alone alone(program, group);
+      // Attention reads buffers that its nests do not name.
       if (group.attention || alone.buffers.size() > most_shared_buffers) {
         shared_->groups.push_back({add(plan_kernel(program, group), values), {}});
         continue;

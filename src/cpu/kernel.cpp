@@ -111,8 +111,7 @@ class EnginePlan final : public KernelPlan {
 }  // namespace
 
 std::unique_ptr<Kernel> KernelPlan::at_numbers() const {
-  const SizeValues none;
-  SizesAt sizes(none);
+  SizesAt sizes;
   return at(sizes);
 }
 

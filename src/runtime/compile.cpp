@@ -84,9 +84,9 @@ struct CompiledFunction::State final : engine::Releasable {
   std::shared_ptr<const engine::Recording> find_recording(const Call& call) {
     const NoForkLock lock(mutex);
     const auto found = std::find_if(plans.begin(), plans.end(), [&](const Planned& known) {
-      return is_of(known, call) && known.plan->recording().guards.hold(call.lengths);
+      return is_of(known, call) && known.plan->recording()->guards.hold(call.lengths);
     });
-    return found == plans.end() ? nullptr : found->plan->shared_recording();
+    return found == plans.end() ? nullptr : found->plan->recording();
   }
 
   void keep(Planned planned) {

@@ -18,9 +18,8 @@ namespace ein::detail {
 CompiledFunction::Program::Program(std::shared_ptr<const engine::ProgramPlan> plan,
                                    Arguments arguments, const SizeValues& lengths)
     : plan_(std::move(plan)),
-      lengths_(lengths),
-      sizes_(lengths_),
-      device_(plan_->recording().device),
+      sizes_(lengths),
+      device_(plan_->recording()->device),
       arguments_(arguments.size()) {
   if (verifies_passes()) verify(at_sizes(plan_->program(), sizes_));
   // All of them have to be numbers, whether they are allocated or not.
@@ -38,9 +37,9 @@ std::vector<InputRole> CompiledFunction::Program::roles_of_inputs() const {
     const bool is_assigned = std::any_of(
         assigned.begin(), assigned.end(),
         [&](const AssignedInput& a) { return a.input == static_cast<int>(arguments_ + i); });
-    roles.push_back(plan_->recording().is_parameter[i] ? InputRole::parameter
-                    : is_assigned                      ? InputRole::optimizer_state
-                                                       : InputRole::constant);
+    roles.push_back(plan_->recording()->is_parameter[i] ? InputRole::parameter
+                    : is_assigned                       ? InputRole::optimizer_state
+                                                        : InputRole::constant);
   }
   return roles;
 }
@@ -66,7 +65,7 @@ void CompiledFunction::Program::note_memory(Arguments arguments) {
 const CompiledFunction::Program::Accounts& CompiledFunction::Program::accounts() const {
   const NoForkLock lock(accounts_mutex_);
   if (accounts_) return *accounts_;
-  SizesAt sizes(lengths_);
+  SizesAt sizes(sizes_.values());
   const ein::Program program = at_sizes(plan_->program(), sizes);
   Accounts made{at_sizes(plan_->graph(), sizes), ein::cost(program), step_bill(program)};
   for (std::size_t i = 0; i < state().size(); ++i) {
@@ -111,7 +110,7 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
   std::shared_ptr<Storage> block = scratch.take(memory_.arena + memory_.workspace, device_);
   for (const auto& [buffer, offset] : arena_offsets_) addresses_[buffer] = block->data() + offset;
   kernels_->run({addresses_, block->data() + memory_.arena,
-                 engine::take_streams(plan_->recording().streams), threads});
+                 engine::take_streams(plan_->recording()->streams), threads});
   scratch.give_back(std::move(block));
   for (const AssignedInput& assigned : plan_->assigned())
     state()[static_cast<std::size_t>(assigned.input) - arguments_].storage()->count_write();

@@ -51,10 +51,9 @@ class CompiledFunction::Program {
   void note_memory(Arguments arguments);
   /// No argument may share memory with what is assigned to.
   void require_apart(Arguments arguments) const;
-  const std::vector<Tensor>& state() const { return plan_->recording().state; }
+  const std::vector<Tensor>& state() const { return plan_->recording()->state; }
 
   std::shared_ptr<const engine::ProgramPlan> plan_;
-  SizeValues lengths_;
   SizesAt sizes_;
   Device device_;
   std::size_t arguments_;

@@ -22,8 +22,7 @@ class ProgramPlan {
   ProgramPlan(std::shared_ptr<const Recording> recording, const SizeValues& lengths,
               std::optional<Device> target = {});
 
-  const Recording& recording() const { return *recording_; }
-  const std::shared_ptr<const Recording>& shared_recording() const { return recording_; }
+  const std::shared_ptr<const Recording>& recording() const { return recording_; }
   const SizeGuards& guards() const { return guards_; }
 
   const Graph& graph() const { return graph_; }

@@ -28,7 +28,8 @@ std::vector<Size> factors_of(Size formula);
 /// Numbers in place of formulas, each of which is evaluated once.
 class SizesAt {
  public:
-  explicit SizesAt(const SizeValues& values) : values_(values) {}
+  /// Without values: of what has no formulas.
+  explicit SizesAt(SizeValues values = {}) : values_(std::move(values)) {}
   const SizeValues& values() const { return values_; }
 
   std::int64_t operator()(Size formula);
@@ -37,7 +38,7 @@ class SizesAt {
   bool has_met_formula() const { return !known_.empty(); }
 
  private:
-  const SizeValues& values_;
+  SizeValues values_;
   std::unordered_map<std::int64_t, std::int64_t> known_;
 };
 
@@ -60,8 +61,8 @@ struct SizeGuards {
 /// each comparison whose answer depends on them becomes a guard.
 class SizeScope {
  public:
-  /// What it is to read a formula as a number: an Error, for which length a function is traced is
-  /// none of its business; or a guard that it is this number, which passes may ask for.
+  /// What reading a formula as a number does: an Error, while a function is traced; a guard that it
+  /// is this number, while passes run.
   enum class Reading : std::uint8_t { is_error, is_guard };
   /// `known` holds already.
   explicit SizeScope(SizeValues values, Reading reading = Reading::is_error, SizeGuards known = {});
