@@ -20,6 +20,7 @@
 #include "support/row_code.hpp"
 #include "support/tensor_values.hpp"
 #include "tensor/convert.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein::host {
 namespace {
@@ -115,17 +116,17 @@ class RandomPart {
   }
 
   void check() {
-    const auto code = RowCode::compile(part_);
+    auto of_other_rows = RowCode::compile(with_other_rows()), code = RowCode::compile(part_);
     ASSERT_NE(code, nullptr);
+    shares_code_ = code == of_other_rows;
     Schedule schedule{.buffers = part_.places.size(), .scratch = {}, .steps = {{{}, {part_}}}};
     verify(schedule);
     DoubleBuffers want = values_;
     execute(schedule, want);
-    std::vector<std::byte*> places;
-    std::vector<std::vector<std::byte>> memory = memory_;
-    for (auto& m : memory) places.push_back(m.data());
-    const std::int64_t index[] = {0, 0};
-    (*code)({places.data(), length_, part_.rows.rows.size, index});
+    auto memory = run(*code);
+    // Code of its own gives the same bits.
+    of_other_rows = code = nullptr;
+    ASSERT_EQ(run(*RowCode::compile(part_)), memory) << to_string(schedule);
     for (const Schedule::RowNest& nest : part_.rows.nests) {
       const DType dtype = part_.places[nest.output].dtype;
       for (std::size_t i = 0; i < want[nest.output].size(); ++i) {
@@ -144,8 +145,33 @@ class RandomPart {
       }
     }
   }
+  bool shares_code() const { return shares_code_; }
 
  private:
+  std::vector<std::vector<std::byte>> run(const RowCode& code) const {
+    std::vector<std::vector<std::byte>> memory = memory_;
+    std::vector<std::byte*> places;
+    std::vector<std::int64_t> row_steps;
+    for (std::size_t p = 0; p < memory.size(); ++p) {
+      const Place& place = part_.places[p];
+      places.push_back(memory[p].data());
+      row_steps.push_back(place.row_step * static_cast<std::int64_t>(size_of(place.dtype)));
+    }
+    const std::int64_t index[] = {0, 0};
+    code({places.data(), length_, part_.rows.rows.size, index, row_steps.data()});
+    return memory;
+  }
+
+  /// As it is, but for the length of a row and the way to the next.
+  Schedule::Part with_other_rows() {
+    Schedule::Part part = part_;
+    part.rows.length = {pick(1, 4000)};
+    for (Place& place : part.places) {
+      if (place.row_step != 0) place.row_step += pick(1, 100);
+    }
+    return part;
+  }
+
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   DType any_dtype() {
     constexpr DType dtypes[] = {DType::f32, DType::f32, DType::f32, DType::bf16,
@@ -259,7 +285,7 @@ class RandomPart {
   Schedule::Part part_;
   std::vector<std::vector<std::byte>> memory_;  // of each place
   DoubleBuffers values_;
-  bool has_halves_ = false;
+  bool has_halves_ = false, shares_code_ = false;
 };
 
 TEST(RowCode, RandomParts) {
@@ -267,9 +293,42 @@ TEST(RowCode, RandomParts) {
   constexpr unsigned seed = 20261121;
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
+  int shared = 0;
   for (int i = 0; i < 1000 && !testing::Test::HasFatalFailure(); ++i) {
     SCOPED_TRACE(i);
-    RandomPart(random).check();
+    RandomPart part(random);
+    part.check();
+    shared += part.shares_code();
+  }
+  EXPECT_GT(shared, 400);
+}
+
+TEST(RowCode, OneForAllLengths) {
+  SKIP_WITHOUT_ROW_CODE;
+  /// The sum of each row.
+  const auto sums = [](Size length, Size row_step) {
+    Schedule::Part part =
+        part_of({{.row_step = row_step, .step = 1}, {.row_step = 1}},
+                {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, 0);
+    part.rows.length = {length};
+    part.rows.rows = {50};
+    return RowCode::compile(part);
+  };
+  const auto code = sums(100, 100);
+  EXPECT_EQ(sums(2048, 3000), code);
+  EXPECT_NE(sums(100, 0), code);      // the same row again and again
+  EXPECT_NE(sums(2049, 3000), code);  // of runs
+  // Sixteen rows of so few elements are added up at a time.
+  const auto of_short_rows = sums(30, 100);
+  EXPECT_NE(of_short_rows, code);
+  EXPECT_NE(sums(31, 100), of_short_rows);
+  EXPECT_NE(sums(30, 101), of_short_rows);
+  const Size s = Size::named("s");
+  for (const std::int64_t length : {100, 5000}) {
+    SizeScope scope({{s, length}}, SizeScope::Reading::is_guard);
+    EXPECT_EQ(sums(s, s) == code, length == 100);
+    EXPECT_EQ(sums(s, s), sums(length, length));
+    EXPECT_FALSE(scope.guards().hold({{s, 5100 - length}}));
   }
 }
 

@@ -20,7 +20,7 @@ class RowCode {
     std::byte** places;         // addresses of the first row; changed by the call
     std::int64_t length, rows;  // both at least 1
     const std::int64_t* index;  // the first value of each axis index
-    /// Of each place, bytes from row to row: those that are formulas in the part are read.
+    /// Of each place, bytes from row to row; none are read where all are 0.
     const std::int64_t* row_steps = nullptr;
     const float* sizes = nullptr;  // sizes_of(part)
   };
@@ -40,7 +40,8 @@ class RowCode {
   static std::vector<Size> sizes_of(const Schedule::Part& part);
   /// Whether the part combines rows that are so short that their results stay in registers.
   static bool combines_rows(const Schedule::Part& part);
-  /// Of the part's rows, for all lengths; shared by parts that are alike. None where all code is
+  /// Of the part's rows, for all lengths; shared by parts that differ in how long a row is and how
+  /// far it is to the next, unless several rows are worked on together. None where all code is
   /// missing(), the part has what the target has not, or combines rows otherwise.
   static std::shared_ptr<const RowCode> compile(const Schedule::Part& part);
 
