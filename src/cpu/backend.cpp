@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -138,16 +139,17 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
     const SizeValues values = scope ? scope->values() : SizeValues();
     std::map<std::vector<std::int64_t>, std::size_t> numbers;
     for (const Program::Group& group : program.groups) {
-      Alone alone(program, group);
       // Attention reads buffers that its nests do not name.
-      if (group.attention || alone.buffers.size() > most_shared_buffers) {
+      std::optional<Alone> alone;
+      if (!group.attention && program.groups.size() > 1) alone.emplace(program, group);
+      if (!alone || alone->buffers.size() > most_shared_buffers) {
         shared_->groups.push_back({add(plan_kernel(program, group), values), {}});
         continue;
       }
-      const auto [known, is_new] = numbers.try_emplace(std::move(alone.key), plans_.size());
-      if (is_new) add(plan_kernel(alone.program, alone.program.groups[0]), values);
-      if (are_first(alone.buffers)) alone.buffers.clear();
-      shared_->groups.push_back({known->second, std::move(alone.buffers)});
+      const auto [known, is_new] = numbers.try_emplace(std::move(alone->key), plans_.size());
+      if (is_new) add(plan_kernel(alone->program, alone->program.groups[0]), values);
+      if (are_first(alone->buffers)) alone->buffers.clear();
+      shared_->groups.push_back({known->second, std::move(alone->buffers)});
     }
   }
   std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override {

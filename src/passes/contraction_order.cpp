@@ -329,6 +329,9 @@ std::optional<std::size_t> operand_of_nothing(const Op& op) {
 }  // namespace
 
 Graph order_contractions(const Graph& graph, const OrderOptions& options) {
+  if (std::none_of(graph.ops.begin(), graph.ops.end(),
+                   [](const Op& op) { return op.kind == OpKind::contract; }))
+    return graph;
   Graph ordered;
   std::vector<ValueId> moved;
   for (const Op& op : graph.ops) {

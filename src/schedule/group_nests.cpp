@@ -355,7 +355,9 @@ bool is_used_by_group_alone(const Program& program, const Group& group, int buff
 std::size_t add_group(Program& program, const Target& target, std::span<const int> kept,
                       std::span<const int> memory, std::size_t first, std::size_t end) {
   Found best{{.first = first}, {first}, {}, {}};
-  for (const Blocking& blocking : blockings(program.nests[first], target)) {
+  const bool is_last = first + 1 == end;
+  for (const Blocking& blocking :
+       is_last ? std::vector<Blocking>() : blockings(program.nests[first], target)) {
     Grouping grouping(program, target, memory, first, end, blocking);
     if (grouping.count() > best.group.count) best = std::move(grouping).found();
   }
