@@ -1,4 +1,5 @@
-// Compiled functions whose arguments have another length in each call.
+// Compiled functions, and eager calls, whose arguments have another length in each call.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <random>
@@ -186,6 +187,88 @@ void training(Bench& bench) {
   row("training steps of lengths 48, 56, 72, 80", 8, 2);
 }
 
+/// Operands of 6400 shapes, one after the other, all in the same memory: more than plans are kept.
+class NewShapes {
+ public:
+  struct Operands {
+    Tensor x, positions;  // b s c, and below 64 for each b and s
+  };
+  NewShapes() {
+    for (std::int64_t s = 64; s < 164; ++s) {
+      for (std::int64_t c = 64; c < 128; ++c) shapes_.push_back(of(s, c));
+    }
+    std::shuffle(shapes_.begin(), shapes_.end(), std::mt19937(1337));
+  }
+  const Operands& next() { return shapes_[at_++ % shapes_.size()]; }
+  Operands mean() const { return of(113, 95); }
+
+ private:
+  Operands of(std::int64_t s, std::int64_t c) const {
+    return {elements_.at({ein::slice(0, 2 * s * c)}).view({2, s, c}),
+            positions_.at({ein::slice(0, 2 * s)}).view({2, s})};
+  }
+
+  Tensor elements_ = ein::randn({2 * 164 * 128});
+  Tensor positions_ = (ein::rand({2 * 164}) * 64).to(ein::DType::i64);
+  std::vector<Operands> shapes_;
+  std::size_t at_ = 0;
+};
+
+/// An eager call makes a plan for each shape, a compiled function puts numbers into one of a range.
+void new_shapes(Bench& bench) {
+  bench.section("Nanoseconds per eager call of a shape that was not met before");
+  const auto shapes = std::make_shared<NewShapes>();
+  const auto row = [&](const std::string& title, auto call) {
+    const auto compiled = kept(ein::compile(call, {"b=2 s c", "b=2 s"}));
+    bench.run({.title = title + ", a new shape",
+               .peer = "compiled for any length",
+               .ours =
+                   [=] {
+                     const NewShapes::Operands& of = shapes->next();
+                     return call(of.x, of.positions);
+                   },
+               .beside =
+                   [=] {
+                     const NewShapes::Operands& of = shapes->next();
+                     compiled(of.x, of.positions);
+                   },
+               .unit = "ns",
+               .expected = nullptr},
+              {1});
+    bench.run({.title = title + ", the same shape",
+               .peer = "",
+               .ours = [=, of = shapes->mean()] { return call(of.x, of.positions); },
+               .beside = nullptr,
+               .unit = "ns",
+               .expected = nullptr},
+              {1});
+  };
+  using X = const Tensor&;
+  const auto scores = [](X x, X) { return einsum(x, x, "b s c, b t c -> b s t"); };
+  const auto softmax_of_rows = [](X x, X) { return softmax(x, "b s [c]"); };
+  const auto norm = [](X x, X) { return layer_norm(x, "b s [c]"); };
+  const auto loss = [](X x, X positions) { return cross_entropy(x, positions, "b s [c], b s"); };
+  row("x + x", [](X x, X) { return x + x; });
+  row("transposition", [](X x, X) { return rearrange(x, "b s c -> b c s").clone(); });
+  row("gather", [](X x, X positions) { return gather(x, positions, "b [s] c, b t -> b t c"); });
+  row("sum of rows", [](X x, X) { return reduce(x, "b s c -> b s", "sum"); });
+  row("sum of columns", [](X x, X) { return reduce(x, "b s c -> b c", "sum"); });
+  row("scores", scores);
+  row("softmax", softmax_of_rows);
+  row("layer norm", norm);
+  row("cross entropy", loss);
+  const auto with_gradient = [&](const std::string& title, auto call) {
+    row(title + " and gradient", [=](X x, X positions) {
+      const Tensor of = x.detach().requires_grad(true), y = call(of, positions);
+      return ein::gradients(y, y.detach(), {&of, 1})[0];
+    });
+  };
+  with_gradient("scores", scores);
+  with_gradient("softmax", softmax_of_rows);
+  with_gradient("layer norm", norm);
+  with_gradient("cross entropy", loss);
+}
+
 }  // namespace
 
 void lengths(Bench& bench) {
@@ -211,6 +294,7 @@ void lengths(Bench& bench) {
             {1});
   decoding(bench);
   training(bench);
+  new_shapes(bench);
 }
 
 }  // namespace bench
