@@ -25,7 +25,9 @@ struct Batch {
 Batch batch_of(const Attention& a) {
   Batch batch;
   for (std::size_t i = 0; i + 4 < a.axes.size(); ++i) {
-    (a.k.strides[i] == 0 && a.v.strides[i] == 0 ? batch.still : batch.moving).push_back(i);
+    (always_equal(a.k.strides[i], 0) && always_equal(a.v.strides[i], 0) ? batch.still
+                                                                        : batch.moving)
+        .push_back(i);
     batch.all.push_back(i);
   }
   return batch;
@@ -107,16 +109,16 @@ class AttentionKernel : AttentionWriter {
     return all;
   }
 
-  std::int64_t kept_count() const { return kind_ == Kind::keys ? keys_ : queries_; }
-  std::int64_t tile_count() const { return ceil_div(kept_count(), tiles_.rows); }
+  Size kept_count() const { return kind_ == Kind::keys ? keys_ : queries_; }
+  Size tile_count() const { return ceil_div(kept_count(), tiles_.rows); }
   const AxisList& block_axes() const { return kind_ == Kind::keys ? batch_.moving : batch_.all; }
-  std::int64_t blocks() const { return tile_count() * size_of_axes(shape_, block_axes()); }
+  Size blocks() const { return tile_count() * size_of_axes(shape_, block_axes()); }
 
   void write_block() {
     w_.block_number("block");
     std::string tile = modulo("block", tile_count());
     // The queries that see most keys first: they take longest.
-    if (reach_ && kind_ != Kind::keys && tile_count() > 1)
+    if (reach_ && kind_ != Kind::keys && !is_one(tile_count()))
       tile = "(" + count(tile_count() - 1) + " - " + tile + ")";
     w_.line("const u32 kept_first = " + times(tile, tiles_.rows) + ";");
     w_.indices(shape_, block_axes(), divided("block", tile_count()));
@@ -130,7 +132,7 @@ class AttentionKernel : AttentionWriter {
   std::string row_place(const std::string& name, const std::string& query) const {
     const std::size_t axis = attention_.axes.size() - 4;
     return name + "_at[" + w_.index_type() + "(" + query + ")" +
-           (attention_.log_sums->strides[axis] == 1
+           (is_one(attention_.log_sums->strides[axis])
                 ? ""
                 : " * " + w_.number(attention_.log_sums->strides[axis])) +
            "]";
@@ -187,7 +189,8 @@ class AttentionKernel : AttentionWriter {
   /// Hides what a query does not see. `query` and `key` are of element r, n of the scores.
   void write_mask(const std::string& query, const std::string& key, const std::string& is_sure) {
     std::string hidden;
-    if (keys_ % tiles_.columns != 0 && kind_ != Kind::keys) hidden = key + " >= " + count(keys_);
+    if (kind_ != Kind::keys && !always_equal(keys_ % tiles_.columns, 0))
+      hidden = key + " >= " + count(keys_);
     if (reach_) {
       hidden += (hidden.empty() ? "" : " || ") + key + " > " + added(query, count(*reach_));
     }
@@ -301,8 +304,8 @@ class AttentionKernel : AttentionWriter {
     }
     for (const AttentionRows* rows : results()) write_base(*rows, batch_.moving);
     fetch_kept();
-    const std::int64_t groups = size_of_axes(shape_, batch_.still);
-    if (groups > 1) {
+    const Size groups = size_of_axes(shape_, batch_.still);
+    if (!is_one(groups)) {
       w_.open("for (u32 group = 0; group < " + count(groups) + "; ++group) {");
       w_.line("__syncthreads();");
     }
@@ -317,8 +320,9 @@ class AttentionKernel : AttentionWriter {
       // Queries before these see none of the block's keys.
       const std::string tile = count(tiles_.columns), reach = count(*reach_);
       const std::string least =
-          *reach_ == 0 ? "kept_first"
-                       : "(kept_first > " + reach + " ? kept_first - " + reach + " : 0u)";
+          always_equal(*reach_, 0)
+              ? "kept_first"
+              : "(kept_first > " + reach + " ? kept_first - " + reach + " : 0u)";
       w_.line("const u32 begin = " + least + " / " + tile + " * " + tile + ";");
       begin = "begin";
       sure = "kept_first + " + count(tiles_.rows - 1) + " <= " + added("first", reach);
@@ -332,7 +336,7 @@ class AttentionKernel : AttentionWriter {
     if (dv_) write_accumulation("dv_sum", "s", *dout_);
     if (dk_) write_accumulation("dk_sum", "ds", q_);
     close_tiles();
-    if (groups > 1) w_.close();
+    if (!is_one(groups)) w_.close();
     // Keys that no query sees have waited for nothing yet.
     if (tiles_.by_mma && reach_ && keys_ > queries_ + *reach_) {
       w_.line("commit_copies();");
@@ -356,8 +360,8 @@ class AttentionKernel : AttentionWriter {
 
   Kind kind_;
   Batch batch_;
-  std::int64_t queries_ = 0, keys_ = 0;
-  std::optional<std::int64_t> reach_;
+  Size queries_ = 0, keys_ = 0;
+  std::optional<Size> reach_;
   AttentionRows q_, k_, v_;
   std::optional<AttentionRows> dout_, out_, dq_, dk_, dv_;
 };
@@ -377,7 +381,7 @@ AttentionTiles tiles_for(const Attention& a, const Context& context, Kind kind) 
   const std::int64_t depth = a.axes[query_axis + 2].size, width = a.axes[query_axis + 3].size,
                      widest = std::max(depth, width);
   AttentionTiles tiles{.by_mma = true, .threads = 128, .each = 1, .rows = 64, .columns = 64};
-  std::int64_t blocks = ceil_div(a.axes[query_axis + (kind == Kind::keys)].size, 128);
+  Size blocks = ceil_div(a.axes[query_axis + (kind == Kind::keys)].size, 128);
   for (std::size_t i = 0; i < query_axis; ++i) blocks *= a.axes[i].size;
   if (blocks >= context.target.busy_blocks && widest <= (kind == Kind::keys ? 64 : 128)) {
     tiles.each = 2;

@@ -17,8 +17,9 @@ struct AttentionRows {
   std::string name;
   const LoopNest::Operand* operand = nullptr;
   bool is_kept = false;  // by the block; otherwise they come by tiles
-  std::int64_t count = 0, width = 0;
-  std::int64_t step = 0, width_step = 0;  // strides
+  Size count = 0;
+  std::int64_t width = 0;
+  Size step = 0, width_step = 0;  // strides
 };
 
 /// How a block's work is cut. A thread has `row_slots` times `column_slots` elements of a tile of

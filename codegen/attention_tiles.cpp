@@ -1,6 +1,5 @@
 // Products of tiles in attention.
 #include <algorithm>
-#include <cstdlib>
 
 #include "codegen/attention.hpp"
 #include "codegen/expression.hpp"
@@ -18,13 +17,11 @@ std::string text(std::int64_t value) { return std::to_string(value); }
 std::int64_t padded(std::int64_t width) { return ceil_div(width, step) * step; }
 
 bool is_narrow(const Attention& a) {
-  constexpr double limit = 1 << 30;
+  // The last tile of an axis goes beyond its end.
+  std::vector<LoopNest::NestAxis> axes = a.axes;
+  for (LoopNest::NestAxis& axis : axes) axis.size += 128;
   const auto fits = [&](const LoopNest::Operand& operand) {
-    double reach = 0;
-    for (std::size_t i = 0; i < a.axes.size(); ++i)
-      reach += std::abs(static_cast<double>(operand.strides[i])) *
-               static_cast<double>(a.axes[i].size + 128);
-    return reach < limit;
+    return has_narrow_places(operand, axes);
   };
   bool all = fits(a.q) && fits(a.k) && fits(a.v) && fits(a.out);
   if (a.log_sums) all = all && fits(*a.log_sums);
@@ -148,17 +145,18 @@ void AttentionWriter::write_base(const AttentionRows& rows, const AxisList& axes
 
 std::string AttentionWriter::place(const AttentionRows& rows, const std::string& row,
                                    const std::string& column) const {
-  const auto term = [&](const std::string& index, std::int64_t stride) -> std::string {
-    if (stride == 0) return "0";
+  const auto term = [&](const std::string& index, Size stride) -> std::string {
+    if (always_equal(stride, 0)) return "0";
     const std::string value = w_.index_type() + "(" + index + ")";
-    return stride == 1 ? value : value + " * " + w_.number(stride);
+    return is_one(stride) ? value : value + " * " + w_.number(stride);
   };
   return added(term(row, rows.step), term(column, rows.width_step));
 }
 
 bool AttentionWriter::has_packs(const AttentionRows& rows) const {
   const LoopNest::Operand& operand = *rows.operand;
-  if (rows.width_step != 1 || operand.offset % pack != 0 || rows.width % pack != 0) return false;
+  if (!is_one(rows.width_step) || operand.offset % pack != 0 || rows.width % pack != 0)
+    return false;
   for (std::size_t a = 0; a + 2 < operand.strides.size(); ++a) {
     if (operand.strides[a] % pack != 0) return false;
   }
@@ -213,7 +211,8 @@ void AttentionWriter::write_product(const std::string& scores, const AttentionRo
   w_.open("for (u32 d_first = 0; d_first < " + count(a.width) + "; d_first += 16u) {");
   for (const AttentionRows* rows : {&a, &b}) {
     const std::int64_t length = rows->is_kept ? tiles_.rows : tiles_.columns;
-    const bool along = rows->width_step != 0 && std::abs(rows->width_step) <= std::abs(rows->step);
+    const bool along =
+        !always_equal(rows->width_step, 0) && magnitude(rows->width_step) <= magnitude(rows->step);
     w_.open_unrolled(loop("u32", "t", "threadIdx.x", count(16 * length), count(tiles_.threads)));
     w_.line(along ? "const u32 d = t % 16u, r = t / 16u;"
                   : "const u32 r = t % " + count(length) + ", d = t / " + count(length) + ";");
@@ -292,7 +291,7 @@ void AttentionWriter::write_result(const AttentionRows& to, const std::string& s
                                    const std::string& factor) {
   const std::int64_t slots = tiles_.slots_of(to.width);
   const bool is_ragged = tiles_.by_mma ? padded(to.width) != to.width : slots * side != to.width;
-  bool has_pairs = tiles_.by_mma && to.width_step == 1 && to.operand->offset % 2 == 0;
+  bool has_pairs = tiles_.by_mma && is_one(to.width_step) && to.operand->offset % 2 == 0;
   for (std::size_t a = 0; a + 2 < to.operand->strides.size(); ++a)
     has_pairs = has_pairs && to.operand->strides[a] % 2 == 0;
   const DType dtype = to.operand->dtype;

@@ -2,8 +2,8 @@
 #include "codegen/contract.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
-#include <cstdlib>
 #include <iterator>
 
 namespace ein::codegen {
@@ -12,7 +12,8 @@ namespace {
 ContractRoles roles_of(const LoopNest& nest) {
   ContractRoles roles;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    const bool in_a = nest.inputs[0].strides[a] != 0, in_b = nest.inputs[1].strides[a] != 0;
+    const bool in_a = !always_equal(nest.inputs[0].strides[a], 0),
+               in_b = !always_equal(nest.inputs[1].strides[a], 0);
     (nest.axes[a].reduced ? roles.depth
      : in_a == in_b       ? roles.batch
      : in_a               ? roles.rows
@@ -24,7 +25,7 @@ ContractRoles roles_of(const LoopNest& nest) {
   roles.rows = by_stride(std::move(roles.rows), nest.output);
   roles.columns = by_stride(std::move(roles.columns), nest.output);
   const auto step = [&](const AxisList& axes) {
-    return axes.empty() ? INT64_MAX : std::abs(nest.output.strides[axes.back()]);
+    return axes.empty() ? Size(INT64_MAX) : magnitude(nest.output.strides[axes.back()]);
   };
   // Neighbouring threads store neighbouring columns.
   if (step(roles.rows) < step(roles.columns)) {
@@ -42,7 +43,7 @@ ContractRoles roles_of(const LoopNest& nest) {
 void write_place(Writer& w, const LoopNest& nest, const std::string& function,
                  const std::string& argument, const AxisList& axes,
                  const LoopNest::Operand& operand) {
-  w.open("const auto " + function + " = [](" + w.unsigned_type() + " " + argument + ") -> " +
+  w.open("const auto " + function + " = [&](" + w.unsigned_type() + " " + argument + ") -> " +
          w.index_type() + " {");
   w.indices(nest, axes, argument);
   w.line("return " + w.place(operand, axes) + ";");
@@ -53,13 +54,13 @@ void write_place(Writer& w, const LoopNest& nest, const std::string& function,
 /// those.
 struct Pieces {
   LoopNest products, sum;
-  std::size_t bytes = 0;  // of workspace
+  Size bytes = 0;  // of workspace
 };
 
 Pieces cut_depth(const LoopNest& nest, const ContractRoles& roles, std::int64_t pieces) {
   Pieces cut{nest, {}, 0};
   const std::size_t axis = roles.depth.front(), piece = nest.axes.size();
-  const std::int64_t length = nest.axes[axis].size / pieces;
+  const Size length = nest.axes[axis].size / pieces;
   cut.products.axes[axis].size = length;
   cut.products.axes.push_back({"piece", pieces});
   cut.products.inputs.resize(2);
@@ -72,14 +73,14 @@ Pieces cut_depth(const LoopNest& nest, const ContractRoles& roles, std::int64_t 
   AxisList kept;
   for (const AxisList* role : {&roles.batch, &roles.rows, &roles.columns})
     kept.insert(kept.end(), role->begin(), role->end());
-  std::int64_t stride = 1;
+  Size stride = 1;
   kept = by_stride(std::move(kept), nest.output);
   kept.insert(kept.begin(), piece);
   for (std::size_t i = kept.size(); i-- > 0;) {
     cut.products.output.strides[kept[i]] = stride;
     stride *= cut.products.axes[kept[i]].size;
   }
-  cut.bytes = static_cast<std::size_t>(stride) * size_of(nest.compute);
+  cut.bytes = stride * size_of(nest.compute);
 
   cut.sum = cut.products;
   cut.sum.axes[axis].size = 1;
@@ -145,16 +146,14 @@ bool is_contraction(const LoopNest& nest) {
 }
 
 bool has_narrow_indices(const LoopNest& nest, const ContractRoles& roles) {
-  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
-  return is_narrow_up_to(
-      nest, std::max({real(roles.m) * real(roles.n) * real(roles.batches), real(roles.k)}));
+  return is_narrow(std::array{roles.m, roles.n, roles.batches}) && is_narrow(std::array{roles.k}) &&
+         has_narrow_places(nest);
 }
 
 bool is_along_depth(const LoopNest& nest, const ContractRoles& roles, std::size_t input) {
   const auto step = [&](const AxisList& axes) {
-    return axes.empty()
-               ? INT64_MAX
-               : std::max<std::int64_t>(1, std::abs(nest.inputs[input].strides[axes.back()]));
+    return axes.empty() ? Size(INT64_MAX)
+                        : std::max<Size>(1, magnitude(nest.inputs[input].strides[axes.back()]));
   };
   return step(roles.depth) < step(input == roles.a ? roles.rows : roles.columns);
 }
@@ -164,17 +163,17 @@ void write_tile_origin(Writer& w, const LoopNest& nest, const ContractRoles& rol
   // Rows of tiles that are gone through column by column: what all multiprocessors work on at a
   // time is about square.
   const std::int64_t together = tile.n > tile.m ? 16 : 8;
-  const std::int64_t m_tiles = ceil_div(roles.m, tile.m), n_tiles = ceil_div(roles.n, tile.n);
+  const Size m_tiles = ceil_div(roles.m, tile.m), n_tiles = ceil_div(roles.n, tile.n);
   const std::string type = "const " + w.unsigned_type();
   if (m_tiles <= together) {
     w.line(type + " m_first = " + times(modulo(number, m_tiles), tile.m) + ";");
     w.line(type + " n_first = " + times(modulo(divided(number, m_tiles), n_tiles), tile.n) + ";");
   } else {
-    const std::int64_t group = together * n_tiles, rest = m_tiles % together;
+    const Size group = together * n_tiles, rest = m_tiles % together;
     w.line(type + " tile = " + modulo(number, m_tiles * n_tiles) +
            ", group = " + divided("tile", group) + ";");
     std::string rows = count(together);
-    if (rest != 0) {
+    if (!always_equal(rest, 0)) {
       w.line("const u32 rows = group < " + count(m_tiles / together) + " ? " + rows + " : " +
              count(rest) + ";");
       rows = "rows";

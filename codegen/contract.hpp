@@ -14,8 +14,8 @@ namespace ein::codegen {
 /// one whose axes lie closer together in the result.
 struct ContractRoles {
   AxisList batch, rows, columns, depth;
-  std::int64_t m = 1, n = 1, k = 1, batches = 1;  // points of rows, columns, depth and batch
-  std::size_t a = 0, b = 1;                       // inputs
+  Size m = 1, n = 1, k = 1, batches = 1;  // points of rows, columns, depth and batch
+  std::size_t a = 0, b = 1;               // inputs
 };
 
 /// How a block works on its part of the result.
@@ -26,7 +26,7 @@ struct Tile {
   std::int64_t stages = 1;                // how many of those are in shared memory
   std::int64_t warps_m = 1, warps_n = 1;  // by mma: what the warps have of it
 
-  std::int64_t count(const ContractRoles& roles) const {
+  Size count(const ContractRoles& roles) const {
     return roles.batches * ceil_div(roles.m, m) * ceil_div(roles.n, n);
   }
 };
@@ -52,7 +52,7 @@ struct ContractSide {
   std::string base;  // where the batch begins: a or b
   std::string name;  // of the index of a row or column: m or n
   const AxisList& axes;
-  std::int64_t count;   // of all rows or columns
+  Size count;           // of all rows or columns
   std::int64_t length;  // of those in a tile
 
   /// The place of row or column `at` and depth `k` in the operand, from `base` on.

@@ -1,5 +1,6 @@
 // Which tiles a contraction is cut into.
 #include <algorithm>
+#include <bit>
 
 #include "codegen/contract.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 bool has_much_shared_memory(int sm) { return sm == 80 || sm == 87 || (sm >= 90 && sm < 120); }
 
 /// Elements to a thread along one side.
-std::int64_t per_thread(std::int64_t count) {
+std::int64_t per_thread(Size count) {
   return count > 512 ? 8 : count > 32 ? 4 : count > 16 ? 2 : 1;
 }
 
@@ -67,11 +68,16 @@ std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const T
   // The second kernel has no second operand.
   const std::vector<std::size_t> read = epilogue_inputs(nest);
   if (roles.depth.empty() || std::count(read.begin(), read.end(), std::size_t{1}) > 0) return 1;
-  const std::int64_t axis_size = nest.axes[roles.depth.front()].size;
-  std::int64_t pieces =
-      std::min({busy_blocks / tile.count(roles), roles.k / least_depth, axis_size});
-  while (pieces > 1 && axis_size % pieces != 0) --pieces;
-  return std::max<std::int64_t>(pieces, 1);
+  const Size tiles = tile.count(roles), axis_size = nest.axes[roles.depth.front()].size;
+  if (tiles > busy_blocks / 2 || roles.k < 2 * least_depth) return 1;
+  std::int64_t pieces = std::min(busy_blocks / at_most(tiles), at_least(roles.k) / least_depth);
+  if (pieces > axis_size) pieces = at_least(axis_size);
+  // Of an open axis by powers of 2 alone, which few lengths tell apart.
+  if (!axis_size.is_number())
+    pieces = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(pieces)));
+  while (pieces > 1 && axis_size % pieces != 0)
+    pieces = axis_size.is_number() ? pieces - 1 : pieces / 2;
+  return pieces;
 }
 
 std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
@@ -81,7 +87,7 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
   // From large to small: what a tile's blocks must be at least, in multiprocessors, to be chosen.
   struct Candidate {
     Tile tile;
-    double busy;
+    std::int64_t busy;
   };
   std::vector<Candidate> candidates;
   const bool has_wgmma = target.sm == 90 && target.accelerated &&
@@ -89,25 +95,25 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
   for (const std::int64_t n : {256, 128}) {
     const Tile tile{Tile::By::wgmma, 128, n, 2 * row, 4, 2, 1};
     if (has_wgmma && has_tensor_maps(nest, roles, tile))
-      candidates.push_back({tile, n == 256 ? 1.0 : 0.5});
+      candidates.push_back({tile, n == 256 ? target.sms : (target.sms + 1) / 2});
   }
   using enum Tile::By;
-  constexpr double never = 1e300;
+  constexpr std::int64_t never = INT64_MAX;
   // 8-bit floats that are multiplied as 16-bit floats take too many registers for the largest.
   const bool is_tiny = row == 64;
   if (!is_tiny) candidates.push_back({{mma, 128, 256, row, 3, 2, 4}, never});
   if (!is_tiny && has_much_shared_memory(target.sm))
     candidates.push_back({{mma, 128, 128, 2 * row, 3, 2, 4}, never});
-  candidates.push_back({{mma, 128, 128, row, 4, 2, 4}, 1.0});
+  candidates.push_back({{mma, 128, 128, row, 4, 2, 4}, target.sms});
   candidates.push_back({{mma, 128, 64, row, 4, 4, 2}, never});
   candidates.push_back({{mma, 64, 128, row, 4, 2, 4}, never});
-  candidates.push_back({{mma, 64, 64, row, 4, 2, 4}, 0.0});
+  candidates.push_back({{mma, 64, 64, row, 4, 2, 4}, 0});
 
   const auto chosen =
       std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
-        const std::int64_t blocks =
+        const Size blocks =
             candidate.tile.count(roles) * pieces_of(nest, roles, candidate.tile, target);
-        return static_cast<double>(blocks) >= candidate.busy * target.sms;
+        return blocks >= candidate.busy;
       });
   std::vector<Tile> tiles{chosen->tile};
   for (const Candidate& candidate : candidates) {

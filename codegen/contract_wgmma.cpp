@@ -58,8 +58,8 @@ std::optional<Boxes> boxes_of(const LoopNest& nest, const ContractRoles& roles, 
   }
   bool fits = operand.offset * size % 16 == 0;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (operand.strides[a] == 0 || a == boxes.axes[0]) continue;
-    const std::int64_t stride = operand.strides[a];
+    if (always_equal(operand.strides[a], 0) || a == boxes.axes[0]) continue;
+    const Size stride = operand.strides[a];
     fits &= stride > 0 && stride < (std::int64_t{1} << 40) / size && stride * size % 16 == 0;
     if (a != boxes.axes[1]) {
       boxes.axes.push_back(a);
@@ -67,7 +67,7 @@ std::optional<Boxes> boxes_of(const LoopNest& nest, const ContractRoles& roles, 
     }
   }
   for (std::size_t a : boxes.axes)
-    fits &= operand.strides[a] != 0 && nest.axes[a].size < std::int64_t{1} << 31;
+    fits &= !always_equal(operand.strides[a], 0) && nest.axes[a].size < std::int64_t{1} << 31;
   fits &= static_cast<std::int64_t>(boxes.axes.size()) <= most_dimensions;
   return fits ? std::optional(boxes) : std::nullopt;
 }
@@ -163,7 +163,7 @@ class WgmmaWriter {
     write_result();
     w_.close();
 
-    KernelSource kernel = w_.finish(std::min<std::int64_t>(tile_.count(roles_), sms_));
+    KernelSource kernel = w_.finish(std::min<Size>(tile_.count(roles_), sms_));
     kernel.shared_bytes =
         static_cast<std::size_t>(out_begin() + 4 * consumers * part_rows * part_row * 4);
     return kernel;
@@ -185,9 +185,8 @@ class WgmmaWriter {
                   .strides = {},
                   .box = boxes.extents};
     for (std::size_t a : boxes.axes) {
-      map.sizes.push_back(static_cast<std::uint64_t>(nest_.axes[a].size));
-      if (a != boxes.axes[0])
-        map.strides.push_back(static_cast<std::uint64_t>(operand.strides[a] * size));
+      map.sizes.push_back(nest_.axes[a].size);
+      if (a != boxes.axes[0]) map.strides.push_back(operand.strides[a] * size);
     }
     return map;
   }

@@ -1,7 +1,5 @@
 // Copies. Where neighbours in the source are not neighbours in the result, tiles go through shared
 // memory, so that both sides are walked along their neighbours.
-#include <cstdlib>
-
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
 
@@ -12,8 +10,9 @@ namespace {
 std::size_t innermost(const LoopNest& nest, const LoopNest::Operand& operand) {
   std::size_t best = no_axis;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (nest.axes[a].size == 1 || operand.strides[a] == 0) continue;
-    if (best == no_axis || std::abs(operand.strides[a]) < std::abs(operand.strides[best])) best = a;
+    if (is_one(nest.axes[a].size) || always_equal(operand.strides[a], 0)) continue;
+    if (best == no_axis || magnitude(operand.strides[a]) < magnitude(operand.strides[best]))
+      best = a;
   }
   return best;
 }
@@ -23,10 +22,10 @@ Kernels emit_transpose(const LoopNest& nest, const Context& context, std::size_t
   const std::size_t bytes = size_of(nest.output.dtype);
   const std::int64_t side = bytes <= 2 ? 64 : 32;  // a row of a tile is at least 64 bytes
   const std::string tile = std::to_string(side), step = std::to_string(block_threads / side);
-  const std::string from_size = std::to_string(nest.axes[from_axis].size);
-  const std::string to_size = std::to_string(nest.axes[to_axis].size);
-  const std::int64_t from_tiles = ceil_div(nest.axes[from_axis].size, side);
-  const std::int64_t to_tiles = ceil_div(nest.axes[to_axis].size, side);
+  const std::string from_size = text_of(nest.axes[from_axis].size);
+  const std::string to_size = text_of(nest.axes[to_axis].size);
+  const Size from_tiles = ceil_div(nest.axes[from_axis].size, side);
+  const Size to_tiles = ceil_div(nest.axes[to_axis].size, side);
   const AxisList others = by_stride(other_axes(nest, {from_axis, to_axis}), nest.output);
 
   Writer writer("transpose_" + std::string(name(nest.output.dtype)) + context.suffix, block_threads,

@@ -4,6 +4,7 @@
 
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein::codegen {
 
@@ -17,6 +18,26 @@ bool writes_nothing(const LoopNest& nest) {
 }
 
 }  // namespace
+
+std::array<unsigned, 3> KernelSource::grid() const {
+  constexpr std::int64_t most = std::int64_t{1} << 30;
+  const std::int64_t count = blocks;
+  return {static_cast<unsigned>(std::min(count, most)),
+          static_cast<unsigned>(ceil_div(count, most)), 1};
+}
+
+void put_sizes(KernelSource& kernel, SizesAt& sizes) {
+  sizes.put(kernel.blocks);
+  sizes.put(kernel.workspace_bytes);
+  for (TensorMap& map : kernel.maps) {
+    sizes.put(map.offset);
+    for (Size& size : map.sizes) sizes.put(size);
+    for (Size& stride : map.strides) sizes.put(stride);
+  }
+  for (auto* all : {&kernel.offsets, &kernel.table.numbers, &kernel.sizes}) {
+    for (Size& size : *all) sizes.put(size);
+  }
+}
 
 std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
                                std::string_view suffix) {

@@ -11,6 +11,7 @@
 #include "nest/nest.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein::codegen {
 
@@ -22,11 +23,12 @@ inline constexpr int workspace_buffer = -1;
 /// are swizzled by 128 bytes.
 struct TensorMap {
   int buffer = 0;
-  std::int64_t offset = 0;  // in bytes
+  Size offset = 0;  // in bytes
   DType dtype = DType::bf16;
-  std::vector<std::uint64_t> sizes;
-  std::vector<std::uint64_t> strides;  // in bytes, of all dimensions but the first
-  std::vector<std::uint32_t> box;      // of a tile
+  std::vector<Size> sizes;
+  std::vector<Size> strides;       // in bytes, of all dimensions but the first
+  std::vector<std::uint32_t> box;  // of a tile
+  friend bool operator==(const TensorMap&, const TensorMap&) = default;
 };
 /// As a kernel takes it (CUtensorMap).
 using EncodedTensorMap = std::array<std::uint64_t, 16>;
@@ -40,7 +42,11 @@ using EncodedTensorMap = std::array<std::uint64_t, 16>;
 ///   further on. Buffers and the workspace must be aligned to 16 bytes; text relies on that, and on
 ///   the offsets only modulo 16.
 /// - if `checks_positions`, a pointer to a Fault, which is zeros before the launch;
-/// - for each of `streams` its seed and its stream, unsigned 64-bit integers.
+/// - for each of `streams` its seed and its stream, unsigned 64-bit integers;
+/// - for each of `sizes` its value, an integer of 32 or 64 bits.
+///
+/// Of nests whose sizes are formulas it is for all lengths, and put_sizes makes numbers of what a
+/// launch has to know.
 struct KernelSource {
   /// What a kernel leaves when a position lies outside its axis; of several one.
   struct Fault {
@@ -67,24 +73,32 @@ struct KernelSource {
   /// What a kernel looks up: pointers to so many of the first buffers, and integers.
   struct Table {
     std::size_t pointers = 0;
-    std::vector<std::uint64_t> numbers{};
+    std::vector<Size> numbers{};
   };
 
   std::string name;              // extern "C"
   std::string text;              // a complete translation unit
   std::size_t kernel_begin = 0;  // where in `text` the vocabulary ends and the kernel begins
-  unsigned grid[3] = {1, 1, 1};
-  unsigned block[3] = {1, 1, 1};
-  std::size_t shared_bytes = 0;     // dynamic
-  std::size_t workspace_bytes = 0;  // what the kernels of a nest share has the largest of these
+  Size blocks = 1;
+  std::array<unsigned, 3> block{1, 1, 1};
+  std::size_t shared_bytes = 0;  // dynamic
+  Size workspace_bytes = 0;      // what the kernels of a nest share has the largest of these
   std::vector<TensorMap> maps;
   std::vector<int> buffers;
-  std::vector<std::int64_t> offsets;
+  std::vector<Size> offsets;
   std::vector<Pointer> pointers;
   Table table{};
   bool checks_positions = false;
   std::vector<Stream> streams;
+  std::vector<Size> sizes;  // formulas, each of which the text knows by an argument
+
+  /// The blocks as a grid. A dimension other than x is short; x holds all that indices of 32 bits
+  /// can count.
+  std::array<unsigned, 3> grid() const;
 };
+
+/// With the numbers of a call in place of formulas.
+void put_sizes(KernelSource& kernel, SizesAt& sizes);
 
 /// The kernels that do what `nest` says, to be launched one after another; none if nothing is to be
 /// written. Names end with `suffix`, so that kernels of several nests can share a translation unit.

@@ -126,6 +126,9 @@ std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compu
       case ScalarOp::constant:
         values.push_back(literal(compute, step.real, step.integer));
         continue;
+      case ScalarOp::size:
+        values.push_back(converted(writer.value_of(step.size), DType::i64, compute));
+        continue;
       case ScalarOp::index:
         values.push_back(type + "(" +
                          (static_cast<std::size_t>(step.which) == element.moved_axis

@@ -43,19 +43,20 @@ class ManyWriter {
   KernelSource write(const std::string& suffix) {
     const LoopNest& first = nests_[0];
     const std::int64_t width = pack_width();
-    const bool narrow = std::all_of(nests_.begin(), nests_.end(), is_narrow);
+    const bool narrow = std::all_of(nests_.begin(), nests_.end(),
+                                    [](const LoopNest& nest) { return is_narrow(nest); });
     Writer w("many_" + std::string(name(first.output.dtype)) + suffix, block_threads, narrow);
     std::vector<const Slot*> in_table;
     for (Slot& slot : slots_) {
       if (!slot.is_local && !slot.is_same) in_table.push_back(&slot);
     }
-    std::vector<std::uint64_t> elements, first_blocks;
-    std::int64_t blocks = 0;
+    std::vector<Size> elements, first_blocks;
+    Size blocks = 0;
     for (std::size_t t = 0; t < tensors_; ++t) {
       const LoopNest& nest = nests_[t * each_];
-      const std::int64_t count = nest.axes.empty() ? Size(1) : nest.axes[0].size;
-      elements.push_back(static_cast<std::uint64_t>(count));
-      first_blocks.push_back(static_cast<std::uint64_t>(blocks));
+      const Size count = nest.axes.empty() ? Size(1) : nest.axes[0].size;
+      elements.push_back(count);
+      first_blocks.push_back(blocks);
       blocks += ceil_div(ceil_div(count, width), block_threads);
     }
     w.table(tensors_, in_table.size());
@@ -105,14 +106,15 @@ class ManyWriter {
     const bool moves = !nests_[nest].axes.empty() && first.strides[0] != 0;
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Operand& other = *slots_[s].operands[0];
-      if (other.buffer == first.buffer && other.offset == first.offset && slots_[s].moves == moves)
+      if (other.buffer == first.buffer && always_equal(other.offset, first.offset) &&
+          slots_[s].moves == moves)
         return s;
     }
     Slot slot{.operands = {}, .moves = moves};
     for (std::size_t t = 0; t < tensors_; ++t) {
       const Operand& here = operand(t, nest, input);
       slot.operands.push_back(&here);
-      slot.is_same &= here.buffer == first.buffer && here.offset == first.offset;
+      slot.is_same &= here.buffer == first.buffer && always_equal(here.offset, first.offset);
     }
     slot.is_same &= !moves;
     slot.is_local = program.buffers[static_cast<std::size_t>(first.buffer)].is_local;

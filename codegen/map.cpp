@@ -41,7 +41,7 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
   writer.output(nest, type);
   if (is_indirect) writer.fault();
 
-  const std::int64_t elements = size_of_axes(nest, axes);
+  const Size elements = size_of_axes(nest, axes);
   writer.thread_number("element", block_threads, pack.width);
   writer.line("if (element >= " + count(elements) + ") return;");
   writer.indices(nest, axes, "element");

@@ -50,8 +50,9 @@ class RowsWriter {
   };
 
   bool has_narrow_indices() const {
-    return lines() * plan_.lanes < 1 << 30 &&
-           std::all_of(group_.nests.begin(), group_.nests.end(), is_narrow);
+    return is_narrow(std::array{lines(), Size(plan_.lanes)}) &&
+           std::all_of(group_.nests.begin(), group_.nests.end(),
+                       [](const LoopNest& nest) { return is_narrow(nest); });
   }
 
   // --- names ---
@@ -65,8 +66,9 @@ class RowsWriter {
   // --- rows ---
 
   /// Rows, or their pieces.
-  std::int64_t lines() const { return plan_.rows * plan_.pieces; }
-  bool is_whole() const { return lines() % plan_.rows_per_block() == 0; }
+  Size lines() const { return plan_.rows * plan_.pieces; }
+  bool is_cut() const { return !is_one(plan_.pieces); }
+  bool is_whole() const { return always_equal(lines() % plan_.rows_per_block(), 0); }
   std::string if_row() const { return is_whole() ? "" : "if (is_row) "; }
 
   void begin() {
@@ -88,7 +90,7 @@ class RowsWriter {
       w_.line("const bool is_row = number < " + count(lines()) + ";");
       line = "is_row ? number : " + count(lines() - 1);
     }
-    if (plan_.pieces == 1) {
+    if (!is_cut()) {
       w_.line(type + " row = " + line + ";");
     } else {
       const std::string piece = count(plan_.piece), n = elements();
@@ -114,7 +116,7 @@ class RowsWriter {
     const std::string result = named("r", m);
     w_.line("const " + type_of(m) + " " + result + " = " + rounded(m, value) + ";");
     if (group_.is_local[m]) return;
-    const std::string place = plan_.pieces > 1 ? "line" : w_.place(nest(m).output, group_.row_axes);
+    const std::string place = is_cut() ? "line" : w_.place(nest(m).output, group_.row_axes);
     w_.line(std::string("if (lane == 0") + (is_whole() ? "" : " && is_row") + ") " + named("y", m) +
             "[" + place + "] = " + converted(result, nest(m).compute, nest(m).output.dtype) + ";");
   }
@@ -199,9 +201,9 @@ class RowsWriter {
   std::string elements() const { return count(plan_.elements); }
   /// Of a lane's elements.
   std::string lane_begin() const {
-    return added(plan_.pieces == 1 ? "0u" : "begin", times("lane", plan_.width));
+    return added(is_cut() ? "begin" : "0u", times("lane", plan_.width));
   }
-  std::string end() const { return plan_.pieces == 1 ? elements() : "end"; }
+  std::string end() const { return is_cut() ? "end" : elements(); }
   /// From an element of a lane to its next.
   std::int64_t step() const { return plan_.lanes * plan_.width; }
 
@@ -209,7 +211,7 @@ class RowsWriter {
     w_.open_unrolled("for (int p = 0; p < " + std::to_string(plan_.packs) + "; ++p) {");
     w_.line("const " + w_.unsigned_type() + " e = " + added("p * " + count(step()), lane_begin()) +
             ";");
-    const bool is_ragged = step() * plan_.packs != plan_.elements;
+    const bool is_ragged = !always_equal(plan_.elements, step() * plan_.packs);
     if (is_ragged) w_.open("if (e < " + elements() + ") {");
     write_element(pass);
     if (is_ragged) w_.close();
@@ -242,7 +244,8 @@ class RowsWriter {
   }
   /// Whether a thread stores a whole pack with one access.
   bool is_stored_at_once(const Pass& pass, std::size_t m) const {
-    return plan_.width > 1 && is_stored(pass, m) && nest(m).output.strides[group_.axes.back()] == 1;
+    return plan_.width > 1 && is_stored(pass, m) &&
+           is_one(nest(m).output.strides[group_.axes.back()]);
   }
 
   /// One pack at `e`: loads, the nests in order, stores.
@@ -298,7 +301,7 @@ class RowsWriter {
 /// The name of a step's kernel, by what it does.
 std::string kind_of(const RowsGroup& group, const RowsPlan& plan) {
   if (group.nests.size() > 1) return "rows_";
-  if (plan.pieces > 1) return "reduce_parts_";
+  if (!is_one(plan.pieces)) return "reduce_parts_";
   const LoopNest& nest = group.nests.front();
   if (!nest.inputs.empty() && nest.inputs[0].buffer == workspace_buffer) return "reduce_finish_";
   return plan.by_rows ? "reduce_rows_" : "reduce_columns_";

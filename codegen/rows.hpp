@@ -40,9 +40,9 @@ const LoopNest::Operand* positions_of(const LoopNest& nest, const LoopNest::Oper
 struct RowsPlan : Schedule::Threads {
   RowsPlan(const RowsGroup& group, const Schedule::Step& step);
 
-  std::int64_t rows, elements;         // of each row
-  std::int64_t pieces = 1, piece = 1;  // of a row, and elements of each
-  std::int64_t packs = 1;              // of each lane
+  Size rows, elements;         // of each row
+  Size pieces = 1, piece = 1;  // of a row, and elements of each
+  std::int64_t packs = 1;      // of each lane, if they are unrolled
   std::int64_t rows_per_block() const { return threads / lanes; }
 };
 

@@ -62,8 +62,11 @@ const LoopNest::Operand* positions_of(const LoopNest& nest, const LoopNest::Oper
 RowsPlan::RowsPlan(const RowsGroup& group, const Schedule::Step& step)
     : Schedule::Threads(*step.threads),
       rows(size_of_axes(*group.whole, group.row_axes)),
-      elements(size_of_axes(*group.whole, group.axes)),
-      packs(ceil_div(elements, lanes * width)) {
+      elements(size_of_axes(*group.whole, group.axes)) {
+  if (is_unrolled) {
+    const Size most = ceil_div(elements, lanes * width);
+    packs = most.is_number() ? most.word() : power_of_two_above(most);
+  }
   if (step.loops.size() == group.row_axes.size()) return;
   const Schedule::Loop& loop = step.loops.back();
   pieces = loop.pieces();

@@ -24,7 +24,8 @@ RowsReader::RowsReader(Writer& writer, const RowsGroup& group, const RowsPlan& p
 
 std::size_t RowsReader::pointer(const Operand& operand) {
   const auto found = std::find_if(pointers_.begin(), pointers_.end(), [&](const Operand* p) {
-    return p->buffer == operand.buffer && p->offset == operand.offset && p->dtype == operand.dtype;
+    return p->buffer == operand.buffer && always_equal(p->offset, operand.offset) &&
+           p->dtype == operand.dtype;
   });
   if (found != pointers_.end()) return static_cast<std::size_t>(found - pointers_.begin());
   w_.pointer("const " + element_type(operand.dtype), input_name(pointers_.size()), operand);
@@ -47,8 +48,7 @@ void RowsReader::declare_arguments() {
     const Operand& y = group_.nests[m].output;
     const std::string type = element_type(y.dtype), name = "y" + std::to_string(m);
     if (y.buffer == workspace_buffer)
-      w_.workspace(type, name, 0,
-                   static_cast<std::size_t>(plan_.rows * plan_.pieces) * size_of(y.dtype));
+      w_.workspace(type, name, 0, plan_.rows * plan_.pieces * size_of(y.dtype));
     else if (!group_.is_local[m])
       w_.pointer(type, name, y);
   }
@@ -80,24 +80,25 @@ std::string RowsReader::pack() const {
 }
 
 std::string RowsReader::place_of_j(const Operand& operand) const {
-  const std::int64_t stride = plan_.width > 1 ? operand.strides[group_.axes.back()] : Size(0);
+  const Size stride = plan_.width > 1 ? operand.strides[group_.axes.back()] : Size(0);
   const std::string place = w_.place(operand);
-  return stride == 0 ? place : added(place, stride == 1 ? "j" : "j * " + w_.number(stride));
+  if (always_equal(stride, 0)) return place;
+  return added(place, is_one(stride) ? "j" : "j * " + w_.number(stride));
 }
 
 /// Whether a thread has several elements of a source at a time, an array of them.
 bool RowsReader::is_pack(const RowsSource& source) const {
   const std::size_t axis = group_.axes.back();
   return source.is_many && plan_.width > 1 &&
-         (source.operand->strides[axis] != 0 ||
-          (source.positions && source.positions->strides[axis] != 0));
+         (!always_equal(source.operand->strides[axis], 0) ||
+          (source.positions && !always_equal(source.positions->strides[axis], 0)));
 }
 
 /// Whether it reads these with one access.
 bool RowsReader::is_at_once(const RowsSource& source) const {
   const std::size_t axis = group_.axes.back();
-  return source.operand->strides[axis] == 1 &&
-         (!source.positions || source.positions->strides[axis] == 0);
+  return is_one(source.operand->strides[axis]) &&
+         (!source.positions || always_equal(source.positions->strides[axis], 0));
 }
 
 // --- loads ---

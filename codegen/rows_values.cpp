@@ -11,20 +11,21 @@ using Operand = LoopNest::Operand;
 
 bool moves_along(const Operand& operand, const AxisList& axes) {
   return std::any_of(axes.begin(), axes.end(), [&](std::size_t a) {
-    return a < operand.strides.size() && operand.strides[a] != 0;
+    return a < operand.strides.size() && !always_equal(operand.strides[a], 0);
   });
 }
 
 bool is_same(const Operand* a, const Operand* b) {
   if (!a || !b) return a == b;
   // Those of a nest with one value per row have no strides within it.
-  const auto is_still = [](std::int64_t s) { return s == 0; };
+  const auto is_still = [](Size s) { return always_equal(s, 0); };
   const std::size_t rank = std::min(a->strides.size(), b->strides.size());
   const auto rest = static_cast<std::ptrdiff_t>(rank);
-  return a->buffer == b->buffer && a->dtype == b->dtype && a->offset == b->offset &&
-         a->indirection.stride == b->indirection.stride &&
-         a->indirection.size == b->indirection.size &&
-         std::equal(a->strides.begin(), a->strides.begin() + rest, b->strides.begin()) &&
+  return a->buffer == b->buffer && a->dtype == b->dtype && always_equal(a->offset, b->offset) &&
+         always_equal(a->indirection.stride, b->indirection.stride) &&
+         always_equal(a->indirection.size, b->indirection.size) &&
+         std::equal(a->strides.begin(), a->strides.begin() + rest, b->strides.begin(),
+                    [](Size x, Size y) { return always_equal(x, y); }) &&
          std::all_of(a->strides.begin() + rest, a->strides.end(), is_still) &&
          std::all_of(b->strides.begin() + rest, b->strides.end(), is_still);
 }

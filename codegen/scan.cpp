@@ -8,9 +8,9 @@ namespace ein::codegen {
 
 Kernels emit_scan(const LoopNest& nest, const Context& context) {
   const std::size_t axis = ordered_axis(nest);
-  const std::int64_t size = nest.axes[axis].size;
+  const Size size = nest.axes[axis].size;
   const AxisList others = by_stride(other_axes(nest, {axis}), nest.inputs[0]);
-  const std::int64_t lines = size_of_axes(nest, others);
+  const Size lines = size_of_axes(nest, others);
   // A thread alone reads along its line; neighbours then read side by side if their lines lie so.
   constexpr std::int64_t long_line = 256, many_lines = 8192;
   const bool by_blocks =

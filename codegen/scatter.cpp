@@ -46,18 +46,18 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
   };
   std::sort(points.begin(), points.end(),
             [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
-  const std::int64_t line_count = size_of_axes(nest, lines), row_size = size_of_axes(nest, row);
-  const std::int64_t point_count = size_of_axes(nest, points), size = nest.output.indirection.size;
+  const Size line_count = size_of_axes(nest, lines), row_size = size_of_axes(nest, row);
+  const Size point_count = size_of_axes(nest, points), size = nest.output.indirection.size;
 
   const bool narrow = is_narrow(nest);
   const std::string number = narrow ? "u32" : "u64",
                     entry = "Entry<" + number + ", " + number + ">";
   const std::size_t entry_bytes = narrow ? 8 : 16;
-  const auto total = static_cast<std::size_t>(line_count * point_count);
+  const Size total = line_count * point_count;
   // Positions, and one more for those that are outside.
-  const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size)));
+  const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(about(size))));
   const bool is_swapped = ceil_div(bits, 4) % 2 == 1;
-  const std::string type(name(nest.output.dtype)), count = std::to_string(point_count);
+  const std::string type(name(nest.output.dtype)), points_text = text_of(point_count);
   const std::string threads = std::to_string(block_threads);
   Kernels kernels;
   if (point_count > 0) {
@@ -69,18 +69,16 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
     w.block_number("line");
     w.indices(nest, lines, "line");
     w.line(entry + "* const entries = memory + line * " + w.number(point_count) + ";");
-    w.open("for (" + number + " point = threadIdx.x; point < " + count + "u; point += " + threads +
-           "u) {");
+    w.open("for (" + number + " point = threadIdx.x; point < " + count(point_count) +
+           "; point += " + threads + "u) {");
     w.indices(nest, points, "point");
     w.line("const i64 position = " + input_name(by) + "[" + w.place(positions) + "];");
-    w.line("const bool inside = is_inside(position, " + std::to_string(size) + ", fault);");
-    w.line("entries[point] = {inside ? " + number + "(position) : " + std::to_string(size) +
-           "u, point};");
+    w.line("const bool inside = is_inside(position, " + text_of(size) + ", fault);");
+    w.line("entries[point] = {inside ? " + number + "(position) : " + count(size) + ", point};");
     w.close();
     w.line("__syncthreads();");
-    w.line("sorted<" + threads + ">(entries, entries + " +
-           w.number(static_cast<std::int64_t>(total)) + ", " + count + ", " + std::to_string(bits) +
-           ", counts, totals);");
+    w.line("sorted<" + threads + ">(entries, entries + " + w.number(total) + ", " + points_text +
+           ", " + std::to_string(bits) + ", counts, totals);");
     kernels.push_back(w.finish(line_count));
   }
   // What is stored with few bits is summed with more.
@@ -89,18 +87,18 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
   const std::string verb(combine == Combine::sum ? "add" : name(combine));
   Writer w("scatter_" + verb + "_" + type + context.suffix, block_threads, narrow);
   w.input(nest, 0, element_type(values.dtype));
-  w.workspace("const " + entry, "memory", is_swapped ? total * entry_bytes : 0, 0);
+  w.workspace("const " + entry, "memory", is_swapped ? total * entry_bytes : Size(0), 0);
   w.output(nest, element_type(nest.output.dtype));
   w.thread_number("element", block_threads);
-  w.line("if (element >= " + std::to_string(line_count * size * row_size) + "u) return;");
-  w.indices(nest, row, line_count * size == 1 ? "element" : modulo("element", row_size));
+  w.line("if (element >= " + count(line_count * size * row_size) + ") return;");
+  w.indices(nest, row, is_one(line_count * size) ? "element" : modulo("element", row_size));
   w.line("const " + number + " position = " + modulo(divided("element", row_size), size) +
          ", line = " + divided("element", row_size * size) + ";");
   w.indices(nest, lines, "line");
   w.line("const " + entry + "* const entries = memory + line * " + w.number(point_count) + ";");
   w.line(element_type(sum) + " sum = " + nothing(combine, nest.output.dtype) + ";");
-  w.open("for (" + number + " i = first_of(entries, " + number + "(" + count +
-         "), position); i < " + count + "u && entries[i].key == position; ++i) {");
+  w.open("for (" + number + " i = first_of(entries, " + number + "(" + points_text +
+         "), position); i < " + count(point_count) + " && entries[i].key == position; ++i) {");
   w.line("const " + number + " point = entries[i].place;");
   w.indices(nest, points, "point");
   w.line(

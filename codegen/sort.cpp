@@ -7,9 +7,9 @@ namespace ein::codegen {
 
 Kernels emit_sort(const LoopNest& nest, const Context& context) {
   const std::size_t axis = ordered_axis(nest);
-  const std::int64_t size = nest.axes[axis].size;
+  const Size size = nest.axes[axis].size;
   const AxisList others = other_axes(nest, {axis});
-  const std::int64_t lines = size_of_axes(nest, others);
+  const Size lines = size_of_axes(nest, others);
   const DType dtype = nest.inputs[0].dtype;
   constexpr std::int64_t short_line = 128;
   const bool counts = size <= short_line;
@@ -19,7 +19,7 @@ Kernels emit_sort(const LoopNest& nest, const Context& context) {
            block_threads, narrow);
   declare_inputs(w, nest, false);
   w.output(nest, "i64");
-  const std::string index = axis_name(axis), end = std::to_string(size);
+  const std::string index = axis_name(axis), end = text_of(size);
   const std::string element = "x0[" + w.place(nest.inputs[0]) + "]";
   // As a number whose key is known; short integers, bool and the small floats have none of their
   // own.
@@ -40,7 +40,7 @@ Kernels emit_sort(const LoopNest& nest, const Context& context) {
            " { return " + key + "; };");
     w.line("const " + key_type + " key = key_at(own);");
     w.line(w.index_type() + " " + index + " = 0;");
-    w.open("for (u32 other = 0; other < " + end + "u; ++other) {");
+    w.open("for (u32 other = 0; other < " + count(size) + "; ++other) {");
     w.line("const " + key_type + " k = key_at(other);");
     w.line(index + " += k < key || (k == key && other < own);");
     w.close();
@@ -50,8 +50,7 @@ Kernels emit_sort(const LoopNest& nest, const Context& context) {
   const std::string place = narrow ? "u32" : "u64",
                     entry = "Entry<" + key_type + ", " + place + ">";
   const std::size_t entry_bytes = is_wide || !narrow ? 16 : 8;
-  const std::size_t bytes = 2 * static_cast<std::size_t>(lines * size) * entry_bytes;
-  w.workspace(entry, "memory", 0, bytes);
+  w.workspace(entry, "memory", 0, 2 * lines * size * entry_bytes);
   const std::string threads = std::to_string(block_threads);
   w.line("__shared__ Shared<" + place + "> counts[16 * " + threads + "], totals[16];");
   w.block_number("line");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cstdlib>
+#include <utility>
 
 #include "codegen/vocabulary.hpp"
 
@@ -21,8 +21,8 @@ std::string element_type(DType dtype) {
 
 std::string moved_type(std::size_t bytes) { return "u" + std::to_string(8 * bytes); }
 
-std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes) {
-  std::int64_t n = 1;
+Size size_of_axes(const LoopNest& nest, const AxisList& axes) {
+  Size n = 1;
   for (std::size_t a : axes) n *= nest.axes[a].size;
   return n;
 }
@@ -41,39 +41,71 @@ std::size_t ordered_axis(const LoopNest& nest) {
   return axis;
 }
 
-bool is_narrow(const LoopNest& nest) {
-  double points = 1;
-  for (const LoopNest::NestAxis& axis : nest.axes) points *= static_cast<double>(axis.size);
-  return is_narrow_up_to(nest, points);
+namespace {
+// Far enough below 2^31 that a block's worth of threads beyond the end does no harm.
+constexpr std::int64_t narrow_limit = 1 << 30;
+}  // namespace
+
+bool is_narrow(std::span<const Size> sizes) {
+  Size product = 1;
+  for (Size size : sizes) {
+    // Factors so small that their product does not overflow.
+    if (!(size < narrow_limit)) return false;
+    product *= size;
+    if (!(product < narrow_limit)) return false;
+  }
+  return true;
 }
 
-bool is_narrow_up_to(const LoopNest& nest, double most) {
-  // Far enough below 2^31 that a block's worth of threads beyond the end does no harm.
-  constexpr double limit = 1 << 30;
-  const auto reach = [&](const LoopNest::Operand& operand) {
-    double sum = std::abs(static_cast<double>(operand.indirection.stride)) *
-                 static_cast<double>(operand.indirection.size);
-    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      sum += std::abs(static_cast<double>(operand.strides[a])) *
-             static_cast<double>(nest.axes[a].size);
-    }
-    return sum;
+bool has_narrow_places(const LoopNest::Operand& operand, std::span<const LoopNest::NestAxis> axes) {
+  Size reach = 0;
+  const auto add = [&](Size stride, Size size) {
+    if (always_equal(stride, 0)) return true;
+    const Size factors[] = {magnitude(stride), size};
+    if (!is_narrow(factors)) return false;
+    reach += factors[0] * size;
+    return true;
   };
-  return most < limit && reach(nest.output) < limit &&
-         std::all_of(nest.inputs.begin(), nest.inputs.end(),
-                     [&](const LoopNest::Operand& input) { return reach(input) < limit; });
+  if (!add(operand.indirection.stride, operand.indirection.size)) return false;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (!add(operand.strides[a], axes[a].size)) return false;
+  }
+  return reach < narrow_limit;
 }
 
-std::string divided(const std::string& value, std::int64_t n) {
-  return n == 1 ? value : value + " / " + count(n);
+bool has_narrow_places(const LoopNest& nest) {
+  return has_narrow_places(nest.output, nest.axes) &&
+         std::all_of(nest.inputs.begin(), nest.inputs.end(), [&](const LoopNest::Operand& input) {
+           return has_narrow_places(input, nest.axes);
+         });
 }
 
-std::string modulo(const std::string& value, std::int64_t n) {
-  return n == 1 ? "0u" : value + " % " + count(n);
+bool is_narrow(const LoopNest& nest) {
+  std::vector<Size> sizes;
+  for (const LoopNest::NestAxis& axis : nest.axes) sizes.push_back(axis.size);
+  return is_narrow(sizes) && has_narrow_places(nest);
 }
 
-std::string times(const std::string& value, std::int64_t n) {
-  return n == 1 || value == "0u" ? value : value + " * " + count(n);
+namespace {
+/// In the text of a formula, about its number.
+constexpr char mark = '$';
+}  // namespace
+
+std::string text_of(Size value) {
+  const std::string word = std::to_string(value.word());
+  return value.is_number() ? word : mark + word + mark;
+}
+
+std::string divided(const std::string& value, Size n) {
+  return is_one(n) ? value : value + " / " + count(n);
+}
+
+std::string modulo(const std::string& value, Size n) {
+  return is_one(n) ? "0u" : value + " % " + count(n);
+}
+
+std::string times(const std::string& value, Size n) {
+  return is_one(n) || value == "0u" ? value : value + " * " + count(n);
 }
 
 std::string added(const std::string& a, const std::string& b) {
@@ -89,7 +121,7 @@ std::string loop(const std::string& type, const std::string& name, const std::st
 
 AxisList by_stride(AxisList axes, const LoopNest::Operand& operand) {
   std::sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
-    const std::int64_t x = std::abs(operand.strides[a]), y = std::abs(operand.strides[b]);
+    const Size x = magnitude(operand.strides[a]), y = magnitude(operand.strides[b]);
     return x != y ? x > y : a < b;
   });
   return axes;
@@ -104,7 +136,7 @@ bool is_apart(const KernelSource& kernel, std::size_t p, std::span<const int> me
   for (std::size_t q = 0; q < kernel.buffers.size(); ++q) {
     if (q == p || memory_of(kernel.buffers[q]) != own) continue;
     // Parts of the workspace that begin at different places do not overlap.
-    if (own == workspace_buffer && kernel.offsets[q] != kernel.offsets[p]) continue;
+    if (own == workspace_buffer && !always_equal(kernel.offsets[q], kernel.offsets[p])) continue;
     if (kernel.pointers[p].is_written || kernel.pointers[q].is_written) return false;
   }
   return !kernel.pointers[p].is_written ||
@@ -132,8 +164,7 @@ Writer::Writer(std::string name, unsigned threads, bool narrow, unsigned blocks)
   kernel_.block[0] = threads;
 }
 
-void Writer::argument(const std::string& type, const std::string& name, int buffer,
-                      std::int64_t offset) {
+void Writer::argument(const std::string& type, const std::string& name, int buffer, Size offset) {
   pointers_.push_back({.argument = arguments_.size()});
   kernel_.pointers.push_back({.is_written = !type.starts_with("const ")});
   arguments_.push_back(type + "* " + name);
@@ -155,16 +186,14 @@ void Writer::output(const LoopNest& nest, const std::string& type) {
   pointer(type, "y", nest.output);
 }
 
-void Writer::workspace(const std::string& type, const std::string& name, std::size_t offset,
-                       std::size_t bytes) {
-  argument(type, name, workspace_buffer, static_cast<std::int64_t>(offset));
+void Writer::workspace(const std::string& type, const std::string& name, Size offset, Size bytes) {
+  argument(type, name, workspace_buffer, offset);
   kernel_.workspace_bytes = std::max(kernel_.workspace_bytes, offset + bytes);
 }
 
 void Writer::pointer(const std::string& type, const std::string& name,
                      const LoopNest::Operand& operand) {
-  argument(type, name, operand.buffer,
-           operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+  argument(type, name, operand.buffer, operand.offset * size_of(operand.dtype));
 }
 
 void Writer::fault() {
@@ -182,11 +211,11 @@ void Writer::table_entry(const LoopNest::Operand& operand) {
   pointers_.push_back({});
   kernel_.pointers.push_back({.is_written = true});  // as far as is known here
   kernel_.buffers.push_back(operand.buffer);
-  kernel_.offsets.push_back(operand.offset * static_cast<std::int64_t>(size_of(operand.dtype)));
+  kernel_.offsets.push_back(operand.offset * size_of(operand.dtype));
 }
 
-void Writer::table_numbers(const std::vector<std::uint64_t>& numbers) {
-  std::vector<std::uint64_t>& all = kernel_.table.numbers;
+void Writer::table_numbers(const std::vector<Size>& numbers) {
+  std::vector<Size>& all = kernel_.table.numbers;
   all.insert(all.end(), numbers.begin(), numbers.end());
 }
 
@@ -217,20 +246,21 @@ void Writer::close(const std::string& text) {
   line(text);
 }
 
-std::string Writer::number(std::int64_t value) const {
-  return std::to_string(value) + (narrow_ ? "" : "ll");
+std::string Writer::number(Size value) const {
+  if (!value.is_number()) return index_ + "(" + text_of(value) + ")";
+  return text_of(value) + (narrow_ ? "" : "ll");
 }
 
 void Writer::indices(const LoopNest& nest, const AxisList& axes, const std::string& linear) {
-  std::int64_t below = 1;
+  Size below = 1;
   bool is_whole = false;  // an axis further out cannot move
   for (std::size_t i = axes.size(); i-- > 0;) {
-    const std::int64_t size = nest.axes[axes[i]].size;
+    const Size size = nest.axes[axes[i]].size;
     std::string value = "0";
-    if (size > 1 && !is_whole) {
+    if (!is_one(size) && !is_whole) {
       const bool is_outermost =
           std::all_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(i),
-                      [&](std::size_t a) { return nest.axes[a].size == 1; });
+                      [&](std::size_t a) { return is_one(nest.axes[a].size); });
       value = divided(linear, below);
       if (!is_outermost) value = modulo(value, size);
       is_whole = is_outermost;
@@ -257,13 +287,13 @@ void Writer::block_number(const std::string& name) {
 std::string Writer::place(const LoopNest::Operand& operand, const AxisList& axes) const {
   std::string sum;
   for (std::size_t a : axes) {
-    const std::int64_t stride = operand.strides[a];
-    if (stride == 0) continue;
+    const Size stride = operand.strides[a];
+    if (always_equal(stride, 0)) continue;
     if (!sum.empty()) sum += stride < 0 ? " - " : " + ";
     if (sum.empty() && stride < 0) sum += "-";
     sum += axis_name(a);
-    const std::int64_t size = stride < 0 ? -stride : stride;
-    if (size != 1) sum += " * " + number(size);
+    const Size size = magnitude(stride);
+    if (!is_one(size)) sum += " * " + number(size);
   }
   return sum.empty() ? "0" : sum;
 }
@@ -285,11 +315,38 @@ void Writer::restrict_pointers() {
   }
 }
 
-KernelSource Writer::finish(std::int64_t blocks) {
-  // A dimension of the grid other than x is short; x holds all that narrow indices can count.
-  constexpr std::int64_t most = std::int64_t{1} << 30;
-  kernel_.grid[0] = static_cast<unsigned>(std::min(blocks, most));
-  kernel_.grid[1] = static_cast<unsigned>(ceil_div(blocks, most));
+std::string Writer::size_argument(Size size, const std::string& type) {
+  std::size_t number = 0;
+  const auto argument = [&] { return "const " + type + " size" + std::to_string(number); };
+  while (number < kernel_.sizes.size() && !(always_equal(kernel_.sizes[number], size) &&
+                                            size_arguments_[number] == argument()))
+    ++number;
+  if (number == kernel_.sizes.size()) {
+    kernel_.sizes.push_back(size);
+    size_arguments_.push_back(argument());
+  }
+  return "size" + std::to_string(number);
+}
+
+/// Names the formulas in the text; their arguments come last.
+void Writer::name_sizes() {
+  std::string text;
+  for (std::string_view rest = body_;;) {
+    const std::size_t begin = rest.find(mark);
+    text += rest.substr(0, begin);
+    if (begin == rest.npos) break;
+    const std::size_t end = rest.find(mark, begin + 1);
+    const Size size = Size::of_word(std::stoll(std::string(rest.substr(begin + 1, end))));
+    text += size_argument(size, unsigned_type());
+    rest.remove_prefix(end + 1);
+  }
+  body_ = std::move(text);
+  arguments_.insert(arguments_.end(), size_arguments_.begin(), size_arguments_.end());
+}
+
+KernelSource Writer::finish(Size blocks) {
+  kernel_.blocks = blocks;
+  name_sizes();
   restrict_pointers();
   std::string text =
       "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel_.block[0]) +

@@ -20,12 +20,15 @@ std::string element_type(DType dtype);
 /// The type of elements that are only moved, of so many bytes.
 std::string moved_type(std::size_t bytes);
 
-/// Whether the indices, and the places in every operand, are sure to fit into 32 bits.
+/// Whether indices of so many points, the product of these, are sure to fit into 32 bits.
+bool is_narrow(std::span<const Size> sizes);
+/// The same of the places in an operand, or in every operand of a nest.
+bool has_narrow_places(const LoopNest::Operand& operand, std::span<const LoopNest::NestAxis> axes);
+bool has_narrow_places(const LoopNest& nest);
+/// Of both, for the points of a nest.
 bool is_narrow(const LoopNest& nest);
-/// The same where `most` is more than any index that is computed with.
-bool is_narrow_up_to(const LoopNest& nest, double most);
 
-std::int64_t size_of_axes(const LoopNest& nest, const AxisList& axes);
+Size size_of_axes(const LoopNest& nest, const AxisList& axes);
 
 /// All axes of a nest but these.
 AxisList other_axes(const LoopNest& nest, std::initializer_list<std::size_t> but);
@@ -37,13 +40,17 @@ AxisList by_stride(AxisList axes, const LoopNest::Operand& operand);
 
 inline std::string axis_name(std::size_t axis) { return "i" + std::to_string(axis); }
 inline std::string input_name(std::size_t input) { return "x" + std::to_string(input); }
-/// An unsigned literal.
-inline std::string count(std::int64_t value) { return std::to_string(value) + "u"; }
+
+/// A number; or for a formula a word that stands for the argument with its value, until the kernel
+/// is finished.
+std::string text_of(Size value);
+/// Unsigned.
+inline std::string count(Size value) { return text_of(value) + (value.is_number() ? "u" : ""); }
 
 /// `value`, an unsigned expression, divided by `n`, modulo it, and times it.
-std::string divided(const std::string& value, std::int64_t n);
-std::string modulo(const std::string& value, std::int64_t n);
-std::string times(const std::string& value, std::int64_t n);
+std::string divided(const std::string& value, Size n);
+std::string modulo(const std::string& value, Size n);
+std::string times(const std::string& value, Size n);
 /// `a + b`, of which a 0 is left out.
 std::string added(const std::string& a, const std::string& b);
 
@@ -72,15 +79,14 @@ class Writer {
   void input(const LoopNest& nest, std::size_t input, const std::string& type);
   void output(const LoopNest& nest, const std::string& type);
   /// Scratch memory `offset` bytes into the nest's, of which `bytes` are used from there on.
-  void workspace(const std::string& type, const std::string& name, std::size_t offset,
-                 std::size_t bytes);
+  void workspace(const std::string& type, const std::string& name, Size offset, Size bytes);
   /// An operand by another name; `type` is that of its elements.
   void pointer(const std::string& type, const std::string& name, const LoopNest::Operand& operand);
   void fault();
   /// The first argument: entries for each of some tensors, and numbers for each.
   void table(std::size_t tensors, std::size_t entries);
   void table_entry(const LoopNest::Operand& operand);
-  void table_numbers(const std::vector<std::uint64_t>& numbers);
+  void table_numbers(const std::vector<Size>& numbers);
   /// The number of the stream: seedN and streamN are its arguments.
   std::size_t stream(const KernelSource::Stream& stream);
 
@@ -99,7 +105,9 @@ class Writer {
   const std::string& index_type() const { return index_; }
   std::string unsigned_type() const { return narrow_ ? "u32" : "u64"; }
   /// An integer of the index type, written so that arithmetic with it stays there.
-  std::string number(std::int64_t value) const;
+  std::string number(Size value) const;
+  /// A formula that may be negative, as i64.
+  std::string value_of(Size formula) { return size_argument(formula, "i64"); }
   /// Declares the index of each axis at point number `linear`, an unsigned product or quotient, of
   /// their product; the last axis is the innermost.
   void indices(const LoopNest& nest, const AxisList& axes, const std::string& linear);
@@ -112,17 +120,19 @@ class Writer {
   std::string place(const LoopNest::Operand& operand) const;
 
   /// The kernel, launched with so many blocks.
-  KernelSource finish(std::int64_t blocks);
+  KernelSource finish(Size blocks);
 
  private:
-  void argument(const std::string& type, const std::string& name, int buffer, std::int64_t offset);
+  void argument(const std::string& type, const std::string& name, int buffer, Size offset);
   void restrict_pointers();
+  std::string size_argument(Size size, const std::string& type);
+  void name_sizes();
 
   KernelSource kernel_;
   std::string index_;
   bool narrow_;
   unsigned blocks_;
-  std::vector<std::string> arguments_;
+  std::vector<std::string> arguments_, size_arguments_;
   struct Pointer {
     std::optional<std::size_t> argument{};  // none in a table
   };

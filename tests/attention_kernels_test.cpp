@@ -71,7 +71,7 @@ void expect_right(const CompiledProgram& c, double tolerance) {
   std::size_t workspace_bytes = 16;
   for (const KernelSource& kernel : kernels) {
     host.add(kernel);
-    workspace_bytes = std::max(workspace_bytes, kernel.workspace_bytes);
+    workspace_bytes = std::max<std::size_t>(workspace_bytes, kernel.workspace_bytes);
   }
   ASSERT_EQ(host.build(compiler), "");
   std::vector<std::shared_ptr<Storage>> storages;

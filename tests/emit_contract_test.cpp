@@ -112,7 +112,7 @@ TEST_F(EmitContractTest, ChosenBySize) {
   };
   // Groups of rows of tiles, the last of which is short.
   for (std::int64_t n : {1792, 1795}) einsum("m k, k n -> m n", {1280, 20}, {20, n});
-  EXPECT_EQ(cases_[0].kernels[0][0].grid[0], 10u * 14u);
+  EXPECT_EQ(cases_[0].kernels[0][0].grid()[0], 10u * 14u);
   EXPECT_EQ(einsum("k m, k n -> m n", {3072, 70}, {3072, 70}).kernels.at(0).size(), 2u);
   check_all();
 }

@@ -513,7 +513,7 @@ TEST(GoldenRowsTest, TextIsWhatItWas) {
   const auto check = [](const std::string& name, DType dtype) {
     const Program p = traced_rows(name, false, {8, 64, 768}, dtype).program;
     const KernelSource kernel = codegen::emit(p, p.groups.at(0)).at(0);
-    const std::string text = "// grid " + std::to_string(kernel.grid[0]) + ", 1, 1, block " +
+    const std::string text = "// grid " + std::to_string(kernel.grid()[0]) + ", 1, 1, block " +
                              std::to_string(kernel.block[0]) + ", 1, 1\n" +
                              kernel.text.substr(kernel.kernel_begin) + "\n";
     const std::string path =

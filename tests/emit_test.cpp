@@ -700,10 +700,10 @@ TEST(GoldenTest, TextIsWhatItWas) {
       if (program.name != form) continue;
       std::string text;
       for (const KernelSource& kernel : emitted(program.program, {})) {
-        const auto three = [](const unsigned* n) {
+        const auto three = [](const std::array<unsigned, 3>& n) {
           return std::to_string(n[0]) + ", " + std::to_string(n[1]) + ", " + std::to_string(n[2]);
         };
-        text += "// grid " + three(kernel.grid) + ", block " + three(kernel.block) + "\n" +
+        text += "// grid " + three(kernel.grid()) + ", block " + three(kernel.block) + "\n" +
                 kernel.text.substr(kernel.kernel_begin) + "\n";
       }
       const std::string path = folder + form + "_" + std::string(name(dtype)) + ".cu";

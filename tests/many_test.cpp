@@ -313,8 +313,8 @@ TEST(Many, TablesFitIntoAKernelsParameters) {
   std::size_t blocks = 0, wanted = 0;
   for (const codegen::KernelSource& launch : units.launches) {
     EXPECT_LE(8 * (launch.buffers.size() + launch.table.numbers.size()), 4096u);
-    EXPECT_EQ(launch.grid[1] * launch.grid[2], 1u);
-    blocks += launch.grid[0];
+    EXPECT_EQ(launch.grid()[1] * launch.grid()[2], 1u);
+    blocks += launch.grid()[0];
   }
   for (std::size_t t = 0; t < 300; ++t)
     wanted += (5 + 37 * t + 1023) / 1024;  // four elements a thread

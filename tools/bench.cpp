@@ -123,7 +123,7 @@ class OnGpu {
     }
     std::size_t workspace = sizeof(codegen::KernelSource::Fault);
     for (const codegen::KernelSource& kernel : kernels_.sources)
-      workspace = std::max(workspace, kernel.workspace_bytes);
+      workspace = std::max<std::size_t>(workspace, kernel.workspace_bytes);
     workspace_ = std::make_unique<gpu::DeviceMemory>(driver_, device, workspace);
     if (kernels_.sources.empty()) return;
     const auto cache = gpu::CubinCache::of_user();

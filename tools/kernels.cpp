@@ -61,7 +61,7 @@ Kernels in_one_unit(std::vector<codegen::KernelSource> sources) {
 
 namespace {
 
-std::string extents(const unsigned (&size)[3]) {
+std::string extents(const std::array<unsigned, 3>& size) {
   return std::to_string(size[0]) + ", " + std::to_string(size[1]) + ", " + std::to_string(size[2]);
 }
 
@@ -69,7 +69,7 @@ std::string extents(const unsigned (&size)[3]) {
 
 std::string launch_of(const codegen::KernelSource& kernel) {
   std::string text =
-      "// grid (" + extents(kernel.grid) + "), block (" + extents(kernel.block) + ")";
+      "// grid (" + extents(kernel.grid()) + "), block (" + extents(kernel.block) + ")";
   if (kernel.shared_bytes > 0)
     text += ", " + std::to_string(kernel.shared_bytes) + " bytes of shared memory";
   text += "; on";

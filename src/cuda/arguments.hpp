@@ -25,6 +25,7 @@ class Arguments {
     std::function<codegen::EncodedTensorMap(const codegen::TensorMap&, std::uint64_t address)>
         encode{};
   };
+  /// Of a kernel whose sizes are numbers.
   void set(const codegen::KernelSource& kernel, const Memory& memory);
 
   const std::vector<std::uint64_t>& words() const { return words_; }

@@ -12,7 +12,6 @@
 #include "cuda/launches.hpp"
 #include "cuda/settings.hpp"
 #include "graph/verified.hpp"
-#include "nest/at_sizes.hpp"
 #include "passes/find_attention.hpp"
 #include "schedule/choose_threads.hpp"
 #include "schedule/group_many.hpp"
@@ -26,19 +25,6 @@ namespace {
 std::uint64_t address(const std::byte* of_device) {
   return reinterpret_cast<std::uint64_t>(of_device);
 }
-
-/// Kernels know numbers alone: they are made for each length.
-class CudaPlan final : public engine::KernelsPlan {
- public:
-  CudaPlan(const Program& program, Gpu& gpu) : program_(program), gpu_(gpu) {}
-  std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override {
-    return std::make_unique<Launches>(at_sizes(program_, sizes), gpu_);
-  }
-
- private:
-  Program program_;
-  Gpu& gpu_;
-};
 
 class CudaBackend final : public engine::Backend {
  public:
@@ -56,7 +42,7 @@ class CudaBackend final : public engine::Backend {
     verified(program);
   }
   std::unique_ptr<const engine::KernelsPlan> plan(const Program& program) const override {
-    return std::make_unique<CudaPlan>(program, gpu());
+    return std::make_unique<LaunchPlan>(program, gpu());
   }
   std::string describe(const Program& program) const override {
     std::string text;

@@ -212,13 +212,15 @@ codegen::EncodedTensorMap Driver::encode(int device, const codegen::TensorMap& m
   const DriverFunctions& cuda = on(device);
   const int type = map.dtype == DType::bf16 ? map_bf16 : map.dtype == DType::f16 ? map_f16 : map_u8;
   const std::vector<unsigned> steps(map.sizes.size(), 1);
+  const std::vector<std::uint64_t> sizes(map.sizes.begin(), map.sizes.end()),
+      strides(map.strides.begin(), map.strides.end());
   // A local with the alignment could be built in the place of the result, which has none.
   struct alignas(tensor_map_alignment) Aligned {
     codegen::EncodedTensorMap map{};
   } encoded;
   check(cuda,
         cuda.encode_tiled(&encoded.map, type, static_cast<unsigned>(map.sizes.size()),
-                          reinterpret_cast<void*>(address), map.sizes.data(), map.strides.data(),
+                          reinterpret_cast<void*>(address), sizes.data(), strides.data(),
                           map.box.data(), steps.data(), 0, swizzle_128_bytes, promote_256_bytes, 0),
         device, "cuTensorMapEncodeTiled");
   return encoded.map;

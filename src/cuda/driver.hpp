@@ -145,6 +145,10 @@ struct Launch {
   std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::size_t shared_bytes = 0;  ///< dynamic
 };
+/// Of a loaded kernel, as the source says, whose sizes are numbers.
+inline Launch launch_of(void* kernel, const codegen::KernelSource& source) {
+  return {kernel, source.grid(), source.block, source.shared_bytes};
+}
 
 /// Kernels loaded on a device.
 class Module : OfDevice {
@@ -156,10 +160,8 @@ class Module : OfDevice {
   /// The kernel of this name, ready for launches with up to so many bytes of dynamic shared memory.
   /// It lives as long as the module.
   void* kernel(const std::string& name, std::size_t shared_bytes) const;
-  /// As the kernel wants to be launched.
   Launch launch_of(const codegen::KernelSource& source) const {
-    return {kernel(source.name, source.shared_bytes), std::to_array(source.grid),
-            std::to_array(source.block), source.shared_bytes};
+    return gpu::launch_of(kernel(source.name, source.shared_bytes), source);
   }
 
  private:
@@ -191,8 +193,8 @@ class LaunchGraph : OfDevice {
   void add(const Launch& launch, std::span<void* const> arguments);
   /// After the last one.
   void finish();
-  /// Gives launch number `index`, which stays as it was otherwise, other arguments: from the next
-  /// start on.
+  /// Gives launch number `index`, of the same kernel, another grid and other arguments: from the
+  /// next start on.
   void set(std::size_t index, const Launch& launch, std::span<void* const> arguments);
   void* get() const { return ready_; }
 

@@ -1,13 +1,16 @@
 #include "cuda/launches.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <mutex>
+#include <utility>
 
 #include <ein/error.hpp>
 
 #include "codegen/units.hpp"
 #include "cuda/settings.hpp"
 #include "cuda/tuner.hpp"
+#include "graph/at_sizes.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::gpu {
@@ -18,65 +21,95 @@ constexpr std::size_t least_for_graph = 8;
 
 }  // namespace
 
-/// The launches as a graph, with the arguments that it has.
-struct Launches::Replay {
+/// The launches of a plan as a CUDA graph, with the grids and arguments that it has. It is made
+/// when the plan runs for the second time; other lengths are other arguments.
+struct Replay {
   std::mutex mutex;
   bool is_first = true, fails = false;
   std::unique_ptr<LaunchGraph> graph;
-  std::vector<std::vector<std::uint64_t>> words;  // of each kernel
-  struct Encoded {
+  struct Map {
+    codegen::TensorMap of;
     std::uint64_t address = 0;
-    codegen::EncodedTensorMap map{};
+    codegen::EncodedTensorMap encoded{};
   };
-  std::map<const codegen::TensorMap*, Encoded> maps{};  // as the last run had them
+  struct Kernel {
+    std::array<unsigned, 3> grid{};
+    std::vector<std::uint64_t> words;
+    std::vector<Map> maps;
+  };
+  std::vector<Kernel> kernels;
 };
 
-Launches::Launches(const Program& program, Gpu& gpu) : gpu_(gpu) {
-  GpuTarget target = gpu.target();
-  target.tf32 = settings().tf32;
-  codegen::Emission emission;
-  if (settings().tunes) {
-    emission = [&](const auto&... group) { return Tuner(gpu).emit(group...); };
+struct LoadedKernels {
+  LoadedKernels(const Program& program, Gpu& gpu) : gpu(gpu) {
+    GpuTarget target = gpu.target();
+    target.tf32 = settings().tf32;
+    codegen::Emission emission;
+    if (settings().tunes) {
+      emission = [&](const auto&... group) { return Tuner(gpu).emit(group...); };
+    }
+    codegen::Units units =
+        codegen::emit_units(program, target, codegen::kernels_per_unit, emission);
+    modules = gpu.load(units.texts);
+    for (std::size_t i = 0; i < units.launches.size(); ++i) {
+      codegen::KernelSource& source = units.launches[i];
+      functions.push_back(modules[units.unit_of[i]]->kernel(source.name, source.shared_bytes));
+      checks_positions |= source.checks_positions;
+      sources.push_back(std::move(source));
+    }
   }
-  codegen::Units units = codegen::emit_units(program, target, codegen::kernels_per_unit, emission);
-  modules_ = gpu.load(units.texts);
-  for (std::size_t i = 0; i < units.launches.size(); ++i) {
-    codegen::KernelSource& source = units.launches[i];
-    const Launch launch = modules_[units.unit_of[i]]->launch_of(source);
-    workspace_bytes_ = std::max(workspace_bytes_, source.workspace_bytes);
-    checks_positions_ |= source.checks_positions;
-    kernels_.push_back({launch, std::move(source)});
-  }
-  if (kernels_.size() >= least_for_graph) replay_ = std::make_unique<Replay>();
+
+  Gpu& gpu;
+  std::vector<std::shared_ptr<Module>> modules;  // keep the kernels valid
+  std::vector<void*> functions;
+  std::vector<codegen::KernelSource> sources;  // of each function, with formulas
+  bool checks_positions = false;               // whether a kernel does
+  Replay replay;
+};
+
+LaunchPlan::LaunchPlan(const Program& program, Gpu& gpu)
+    : kernels_(std::make_shared<LoadedKernels>(program, gpu)) {}
+
+std::unique_ptr<engine::Kernels> LaunchPlan::at(SizesAt& sizes) const {
+  return std::make_unique<Launches>(kernels_, sizes);
 }
 
-Launches::~Launches() = default;
+Launches::Launches(std::shared_ptr<LoadedKernels> kernels, SizesAt& sizes)
+    : loaded_(std::move(kernels)) {
+  for (std::size_t k = 0; k < loaded_->sources.size(); ++k) {
+    codegen::KernelSource source = at_sizes(loaded_->sources[k], sizes);
+    workspace_bytes_ = std::max(workspace_bytes_, static_cast<std::size_t>(source.workspace_bytes));
+    kernels_.push_back({launch_of(loaded_->functions[k], source), std::move(source)});
+  }
+}
 
 Arguments::Memory Launches::memory_of(const engine::Run& run) const {
-  return {run.buffers, run.workspace, checks_positions_ ? gpu_.fault() : 0, run.random,
-          gpu_.driver().encoder(gpu_.index())};
+  Gpu& gpu = loaded_->gpu;
+  return {run.buffers, run.workspace, loaded_->checks_positions ? gpu.fault() : 0, run.random,
+          gpu.driver().encoder(gpu.index())};
 }
 
 void Launches::run(const engine::Run& run) const {
-  if (replay_ && replay(run)) return;
+  if (kernels_.size() >= least_for_graph && replay(run)) return;
   const Arguments::Memory memory = memory_of(run);
   Arguments arguments;
   for (const Kernel& kernel : kernels_) {
     arguments.set(kernel.source, memory);
-    gpu_.stream().launch(kernel.launch, arguments.addresses());
+    loaded_->gpu.stream().launch(kernel.launch, arguments.addresses());
   }
 }
 
 void Launches::require_success(std::string_view call) const {
-  if (!checks_positions_) return;
-  if (const auto fault = gpu_.take_fault())
+  if (!loaded_->checks_positions) return;
+  if (const auto fault = loaded_->gpu.take_fault())
     throw Error(ErrorKind::value, std::string(call) + ": " + to_string(*fault));
 }
 
-/// Starts the graph, made at the second run, with the arguments of this one. Whether it did: what
-/// fails here is left to single launches, and to the errors that those meet.
+/// Starts the plan's graph with the lengths and arguments of this run. Whether it did: what fails
+/// here is left to single launches, and to the errors that those meet.
 bool Launches::replay(const engine::Run& run) const {
-  Replay& replay = *replay_;
+  Replay& replay = loaded_->replay;
+  Gpu& gpu = loaded_->gpu;
   const NoForkLock lock(replay.mutex);
   if (replay.fails) return false;
   if (replay.is_first) {
@@ -86,29 +119,36 @@ bool Launches::replay(const engine::Run& run) const {
   try {
     const bool is_new = !replay.graph;
     if (is_new) {
-      replay.graph = std::make_unique<LaunchGraph>(gpu_.driver(), gpu_.index());
-      replay.words.resize(kernels_.size());
+      replay.graph = std::make_unique<LaunchGraph>(gpu.driver(), gpu.index());
+      replay.kernels.resize(kernels_.size());
     }
     Arguments::Memory memory = memory_of(run);
-    memory.encode = [&replay, encode = memory.encode](const codegen::TensorMap& map,
-                                                      std::uint64_t address) {
-      const auto [last, is_new] = replay.maps.try_emplace(&map);
-      if (is_new || last->second.address != address) last->second = {address, encode(map, address)};
-      return last->second.map;
+    std::vector<Replay::Map>* maps = nullptr;  // of the kernel at hand
+    std::size_t next = 0;
+    memory.encode = [&, encode = memory.encode](const codegen::TensorMap& map,
+                                                std::uint64_t address) {
+      if (next == maps->size()) maps->emplace_back();
+      Replay::Map& last = (*maps)[next++];
+      if (last.address != address || !(last.of == map)) last = {map, address, encode(map, address)};
+      return last.encoded;
     };
     Arguments arguments;
     for (std::size_t k = 0; k < kernels_.size(); ++k) {
       const Kernel& kernel = kernels_[k];
+      Replay::Kernel& last = replay.kernels[k];
+      maps = &last.maps;
+      next = 0;
       arguments.set(kernel.source, memory);
       if (is_new) {
         replay.graph->add(kernel.launch, arguments.addresses());
-      } else if (replay.words[k] != arguments.words()) {
+      } else if (last.words != arguments.words() || last.grid != kernel.launch.grid) {
         replay.graph->set(k, kernel.launch, arguments.addresses());
       }
-      replay.words[k] = arguments.words();
+      last.words = arguments.words();
+      last.grid = kernel.launch.grid;
     }
     if (is_new) replay.graph->finish();
-    gpu_.stream().launch(*replay.graph);
+    gpu.stream().launch(*replay.graph);
     return true;
   } catch (const Error&) {
     replay.fails = true;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -12,12 +11,23 @@
 
 namespace ein::gpu {
 
-/// Emitted, compiled and loaded once, launched any number of times. Many kernels become a CUDA
-/// graph when they are launched for the second time. Thread-safe.
+/// The kernels of a program: emitted, compiled and loaded once. Sizes that are formulas are
+/// arguments.
+struct LoadedKernels;
+
+class LaunchPlan final : public engine::KernelsPlan {
+ public:
+  LaunchPlan(const Program& program, Gpu& gpu);
+  std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override;
+
+ private:
+  std::shared_ptr<LoadedKernels> kernels_;
+};
+
+/// The kernels of a plan for the lengths of a call, launched any number of times. Thread-safe.
 class Launches final : public engine::Kernels {
  public:
-  Launches(const Program& program, Gpu& gpu);
-  ~Launches() override;
+  Launches(std::shared_ptr<LoadedKernels> kernels, SizesAt& sizes);
 
   std::size_t workspace_bytes(int /*threads*/) const override { return workspace_bytes_; }
   /// On buffers and a workspace that are aligned to 16 bytes.
@@ -30,16 +40,12 @@ class Launches final : public engine::Kernels {
     Launch launch;
     codegen::KernelSource source;
   };
-  struct Replay;
   Arguments::Memory memory_of(const engine::Run& run) const;
   bool replay(const engine::Run& run) const;
 
-  Gpu& gpu_;
-  std::vector<std::shared_ptr<Module>> modules_;  // keep the kernels valid
+  std::shared_ptr<LoadedKernels> loaded_;
   std::vector<Kernel> kernels_;
   std::size_t workspace_bytes_ = 0;
-  bool checks_positions_ = false;  // whether a kernel does
-  std::unique_ptr<Replay> replay_;
 };
 
 }  // namespace ein::gpu

@@ -13,6 +13,7 @@
 #include "codegen/writer.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
+#include "nest/at_sizes.hpp"
 
 namespace ein::gpu {
 namespace {
@@ -49,9 +50,9 @@ class Scratch {
     std::map<int, std::size_t> bytes;
     std::map<int, DType> dtypes;
     const auto add = [&](const LoopNest::Operand& operand) {
-      std::int64_t end = operand.offset + 1;
+      Size end = operand.offset + 1;
       for (std::size_t a = 0; a < nest.axes.size(); ++a)
-        end += std::max<std::int64_t>(0, operand.strides[a]) * (nest.axes[a].size - 1);
+        end += std::max<Size>(0, operand.strides[a]) * (nest.axes[a].size - 1);
       std::size_t& most = bytes[operand.buffer];
       most = std::max(most, static_cast<std::size_t>(end) * size_of(operand.dtype));
       dtypes[operand.buffer] = operand.dtype;
@@ -135,7 +136,10 @@ Source key_of(Gpu& gpu, const std::vector<codegen::Alternative>& alternatives) {
   for (const codegen::Alternative& alternative : alternatives) {
     key.text += alternative.name + "\n";
     for (const codegen::KernelSource& kernel : alternative.kernels)
-      key.text += std::to_string(kernel.grid[0]) + "\n" + kernel.text.substr(kernel.kernel_begin);
+      key.text += to_string(kernel.blocks) + "\n" + kernel.text.substr(kernel.kernel_begin);
+    for (const codegen::KernelSource& kernel : alternative.kernels) {
+      for (Size size : kernel.sizes) key.text += to_string(size) + "\n";
+    }
   }
   return key;
 }
@@ -144,12 +148,13 @@ Source key_of(Gpu& gpu, const std::vector<codegen::Alternative>& alternatives) {
 
 std::size_t Tuner::time_all(const LoopNest& nest,
                             const std::vector<codegen::Alternative>& alternatives) {
-  std::size_t workspace_bytes = 0, fastest = 0;
+  std::size_t fastest = 0;
+  Size workspace_bytes = 0;
   for (const codegen::Alternative& alternative : alternatives) {
     for (const codegen::KernelSource& kernel : alternative.kernels)
       workspace_bytes = std::max(workspace_bytes, kernel.workspace_bytes);
   }
-  const Scratch scratch(gpu_, nest, workspace_bytes);
+  const Scratch scratch(gpu_, nest, static_cast<std::size_t>(workspace_bytes));
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < alternatives.size(); ++i) {
     const double seconds = seconds_of(gpu_, alternatives[i], scratch.memory());
@@ -182,10 +187,15 @@ std::vector<codegen::KernelSource> Tuner::emit(const Program& program, const Pro
                                                const GpuTarget& target, std::string_view suffix) {
   if (group.count == 1 && group.each == 0) {
     const LoopNest& nest = program.nests[group.first];
-    const std::vector<codegen::Alternative> all = codegen::alternatives(nest, target);
+    std::vector<codegen::Alternative> all = codegen::alternatives(nest, target);
     if (all.size() > 1) {
-      codegen::Alternative chosen =
-          std::move(codegen::alternatives(nest, target, suffix)[fastest(nest, all)]);
+      // For a plan of many lengths those are timed that it is made for.
+      SizesAt sizes(SizeScope::active() ? SizeScope::active()->values() : SizeValues{});
+      for (codegen::Alternative& alternative : all) {
+        for (codegen::KernelSource& kernel : alternative.kernels) put_sizes(kernel, sizes);
+      }
+      codegen::Alternative chosen = std::move(
+          codegen::alternatives(nest, target, suffix)[fastest(at_sizes(nest, sizes), all)]);
       for (codegen::KernelSource& kernel : chosen.kernels)
         codegen::unrestrict_shared(kernel, codegen::memory_of(program));
       return std::move(chosen.kernels);

@@ -15,11 +15,6 @@ namespace {
 using Operand = LoopNest::Operand;
 using Threads = Schedule::Threads;
 
-std::int64_t power_of_two(std::int64_t least) {
-  return static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(1, least))));
-}
-
 /// Nests that have their first `rows` axes in common, those of the rows. Some have others, which
 /// are those within a row.
 struct Rows {
@@ -32,8 +27,8 @@ struct Rows {
     return *std::find_if(nests.begin(), nests.end(),
                          [&](const LoopNest& nest) { return is_within(nest); });
   }
-  std::int64_t count() const { return size(0, axes); }
-  std::int64_t elements() const { return size(axes, whole().axes.size()); }
+  Size count() const { return size(0, axes); }
+  Size elements() const { return size(axes, whole().axes.size()); }
 
   /// Calls f with the nest and the operand for each operand in memory of nests within the row.
   template <class F>
@@ -49,8 +44,8 @@ struct Rows {
   }
 
  private:
-  std::int64_t size(std::size_t first, std::size_t end) const {
-    std::int64_t size = 1;
+  Size size(std::size_t first, std::size_t end) const {
+    Size size = 1;
     for (std::size_t a = first; a < end; ++a) size *= whole().axes[a].size;
     return size;
   }
@@ -70,12 +65,12 @@ class Layout {
   Threads of_group() {
     Threads threads = begin();
     if (threads.by_rows) {
-      const std::int64_t n = elements_;
+      const Size n = elements_;
       const std::int64_t most =
-          std::min(power_of_two(ceil_div(n, threads.width)), target_.most_threads);
-      const std::int64_t good = power_of_two(ceil_div(n, 16));
+          power_of_two_above(ceil_div(n, threads.width), target_.most_threads);
       // A warp needs no barrier.
-      threads.lanes = std::min(n <= 1024 ? std::min(good, target_.warp) : good, most);
+      threads.lanes =
+          power_of_two_above(ceil_div(n, 16), n <= 1024 ? std::min(target_.warp, most) : most);
       while (threads.lanes < std::min(most, target_.threads) &&
              count_ * threads.lanes < target_.busy_threads)
         threads.lanes *= 2;
@@ -91,8 +86,8 @@ class Layout {
   Threads of_reduction() {
     Threads threads = begin();
     if (threads.by_rows)
-      threads.lanes =
-          std::clamp<std::int64_t>(power_of_two(elements_ / threads.width) / 4, 1, threads.threads);
+      threads.lanes = std::max<std::int64_t>(
+          power_of_two_above(elements_ / threads.width, 4 * threads.threads) / 4, 1);
     threads.is_unrolled = of_lane(threads) <= target_.most_unrolled_alone;
     return threads;
   }
@@ -106,29 +101,30 @@ class Layout {
       threads.width = widest_pack();
       return threads;
     }
-    threads.lanes = std::clamp<std::int64_t>(power_of_two(elements_) / 16, 1, 8);
+    threads.lanes = std::max<std::int64_t>(power_of_two_above(elements_, 128) / 16, 1);
     while (threads.lanes < threads.threads && threads.threads / threads.lanes / 2 >= count_)
       threads.lanes *= 2;
     return threads;
   }
 
   /// The elements of a lane.
-  std::int64_t of_lane(const Threads& threads) const {
+  Size of_lane(const Threads& threads) const {
     return ceil_div(elements_, threads.lanes * threads.width) * threads.width;
   }
 
   /// The step in memory from an element to its next along some axes, of what moves along the most.
-  std::int64_t step_along(std::size_t first, std::size_t end) const {
+  Size step_along(std::size_t first, std::size_t end) const {
     const Operand* guide = nullptr;
-    std::int64_t most = 0;
+    Size most = 0;
     rows_.each_in_memory([&](const LoopNest& nest, const Operand& operand) {
-      const std::int64_t elements = ein::elements_of(nest, operand);
+      const Size elements = ein::elements_of(nest, operand);
       if (elements > most) guide = &operand;
       most = std::max(most, elements);
     });
-    std::int64_t step = INT64_MAX;
+    Size step = INT64_MAX;
     for (std::size_t a = first; a < end; ++a) {
-      if (guide && guide->strides[a] != 0) step = std::min(step, std::abs(guide->strides[a]));
+      if (guide && !always_equal(guide->strides[a], 0))
+        step = std::min(step, magnitude(guide->strides[a]));
     }
     return step;
   }
@@ -151,7 +147,7 @@ class Layout {
 
   const Rows& rows_;
   const GpuTarget& target_;
-  std::int64_t count_ = rows_.count(), elements_ = rows_.elements();
+  Size count_ = rows_.count(), elements_ = rows_.elements();
 };
 
 /// A step whose units are rows, with the nests as its parts.
@@ -189,7 +185,7 @@ LoopNest with_rows(const LoopNest& nest) {
   for (std::size_t a = 0; a < order.size(); ++a) order[a] = a;
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (nest.axes[a].reduced != nest.axes[b].reduced) return nest.axes[b].reduced;
-    const std::int64_t x = std::abs(by.strides[a]), y = std::abs(by.strides[b]);
+    const Size x = magnitude(by.strides[a]), y = magnitude(by.strides[b]);
     if ((x == 0) != (y == 0)) return x == 0;
     return x != y ? x > y : a < b;
   });
@@ -214,6 +210,7 @@ LoopNest with_long_axis(const LoopNest& nest, std::int64_t pieces) {
   for (std::size_t a = first; a < nest.axes.size(); ++a) {
     if (nest.axes[a].size > nest.axes[longest].size) longest = a;
   }
+  if (!nest.axes[longest].size.is_number()) return nest;
   const std::int64_t size = nest.axes[longest].size;
   std::int64_t inner = size / pieces;
   while (inner > 0 && (size % inner != 0 || inner % 16 != 0)) --inner;
@@ -264,25 +261,29 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
   Rows rows = rows_of(nest);
   Threads threads = Layout(rows, target).of_reduction();
   // Few results of many elements.
-  const std::int64_t blocks = ceil_div(rows.count(), threads.threads / threads.lanes),
-                     of_lane = rows.elements() / threads.lanes / threads.width;
-  const std::int64_t wanted = std::min(target.busy_blocks / blocks, of_lane / target.run_length);
+  const Size blocks = ceil_div(rows.count(), threads.threads / threads.lanes),
+             of_lane = rows.elements() / threads.lanes / threads.width;
+  const std::int64_t wanted =
+      of_lane < 2 * target.run_length || blocks > target.busy_blocks / 2
+          ? 0
+          : std::min(target.busy_blocks / at_most(blocks), at_least(of_lane) / target.run_length);
   if (wanted < 2) {
     schedule.steps = {step_of(rows, threads)};
     return schedule;
   }
   nest = with_long_axis(nest, wanted);
   rows = rows_of(nest);
-  const std::int64_t size = nest.axes[rows.axes].size,
-                     unit = rows.axes + 1 == nest.axes.size() ? threads.width : 1;
-  const std::int64_t block = (size / unit < 2 * wanted ? 1 : ceil_div(size / unit, wanted)) * unit,
-                     pieces = ceil_div(size, block);
+  const Size size = nest.axes[rows.axes].size;
+  const std::int64_t unit = rows.axes + 1 == nest.axes.size() ? threads.width : 1;
+  const std::int64_t block =
+      (size / unit < 2 * wanted ? 1 : ceil_div(at_least(size / unit), wanted)) * unit;
+  const Size pieces = ceil_div(size, block);
 
   Operand sums{.buffer = static_cast<int>(schedule.buffers),
                .dtype = nest.compute,
                .strides = std::vector<Size>(nest.axes.size(), 0)};
   sums.strides[rows.axes] = rows.count();
-  std::int64_t stride = 1;
+  Size stride = 1;
   for (std::size_t a = rows.axes; a-- > 0; stride *= nest.axes[a].size) sums.strides[a] = stride;
   schedule.scratch = {{rows.count() * pieces, nest.compute}};
   schedule.steps = {step_of_pieces(nest, rows, threads, block, sums)};
@@ -314,9 +315,9 @@ Schedule choose(const Program& program, const Program::Group& group, const GpuTa
       const auto [found, is_new] = scratch_of.try_emplace(
           place.buffer, static_cast<int>(schedule.buffers + schedule.scratch.size()));
       if (is_new) {
-        std::int64_t reach = 1;
+        Size reach = 1;
         for (std::size_t a = rows.axes; a < nest.axes.size(); ++a)
-          reach += (nest.axes[a].size - 1) * std::abs(nest.output.strides[a]);
+          reach += (nest.axes[a].size - 1) * magnitude(nest.output.strides[a]);
         schedule.scratch.push_back({reach, buffer.dtype, true});
       }
       place = {.buffer = found->second,

@@ -23,10 +23,15 @@ using Operand = LoopNest::Operand;
 const Operand* guide(const LoopNest& nest) {
   const auto is_full = [&](const Operand& operand) {
     return !operand.is_indirect() && std::all_of(operand.strides.begin(), operand.strides.end(),
-                                                 [](std::int64_t s) { return s > 0; });
+                                                 [](Size s) { return s > 0; });
   };
   const auto found = std::find_if(nest.inputs.begin(), nest.inputs.end(), is_full);
   return found == nest.inputs.end() ? nullptr : &*found;
+}
+
+/// Whether `whole`, for all lengths, is a multiple of `part`, and more than that once.
+bool divides(Size part, Size whole) {
+  return !always_equal(part, whole) && always_equal(whole % part, 0);
 }
 
 /// Whether a nest could be in any group. What updates parameters goes with its like (group_many).
@@ -121,10 +126,10 @@ class RowGroup {
   int memory_of(int buffer) const { return dependences_.memory_of(buffer); }
   bool is_many(const LoopNest& nest) const {
     return std::any_of(nest.output.strides.begin() + static_cast<std::ptrdiff_t>(rows_),
-                       nest.output.strides.end(), [](std::int64_t s) { return s != 0; });
+                       nest.output.strides.end(), [](Size s) { return !always_equal(s, 0); });
   }
 
-  bool split_axis(std::size_t axis, std::int64_t inner) {
+  bool split_axis(std::size_t axis, Size inner) {
     for (LoopNest& nest : nests_) {
       if (asks_index(nest, axis)) return false;
       split(nest, axis, inner);
@@ -154,21 +159,19 @@ class RowGroup {
     for (;;) {
       std::size_t axis = nowhere;
       for (std::size_t a = 0; a < n.place.size(); ++a) {
-        if (n.place[a] != nowhere || n.nest.operand(o).strides[a] == 0) continue;
+        if (n.place[a] != nowhere || always_equal(n.nest.operand(o).strides[a], 0)) continue;
         if (axis == nowhere || n.nest.operand(o).strides[a] < n.nest.operand(o).strides[axis])
           axis = a;
       }
       if (axis == nowhere) return true;
-      const std::int64_t stride = n.nest.operand(o).strides[axis], size = n.nest.axes[axis].size;
+      const Size stride = n.nest.operand(o).strides[axis], size = n.nest.axes[axis].size;
       if (stride < 0) return false;
       std::size_t same = nowhere, coarser = nowhere;
       for (std::size_t g = 0; g < axes_.size(); ++g) {
-        const std::int64_t s = known_[k].strides[g];
+        const Size s = known_[k].strides[g];
         if (n.has(g) || s <= 0) continue;
-        if (s == stride) same = g;
-        if (s < stride && stride % s == 0 && axes_[g].size % (stride / s) == 0 &&
-            axes_[g].size > stride / s)
-          coarser = g;
+        if (always_equal(s, stride)) same = g;
+        if (divides(s, stride) && divides(stride / s, axes_[g].size)) coarser = g;
       }
       if (same == nowhere) {
         if (coarser == nowhere ||
@@ -176,14 +179,14 @@ class RowGroup {
           return false;
         continue;
       }
-      const std::int64_t of_group = axes_[same].size;
-      if (size == of_group) {
+      const Size of_group = axes_[same].size;
+      if (always_equal(size, of_group)) {
         n.place[axis] = same;
-      } else if (size % of_group == 0) {
+      } else if (divides(of_group, size)) {
         if (asks_index(n.nest, axis)) return false;
         split(n.nest, axis, of_group);
         n.place.insert(n.place.begin() + static_cast<std::ptrdiff_t>(axis) + 1, same);
-      } else if (of_group % size == 0) {
+      } else if (divides(size, of_group)) {
         if (!split_group_axis(n, same, size)) return false;
         n.place[axis] = same + 1;
       } else {
@@ -192,7 +195,7 @@ class RowGroup {
     }
   }
 
-  bool split_group_axis(Newcomer& n, std::size_t axis, std::int64_t inner) {
+  bool split_group_axis(Newcomer& n, std::size_t axis, Size inner) {
     for (std::size_t& p : n.place) {
       if (p != nowhere && p > axis) ++p;
     }
@@ -207,7 +210,8 @@ class RowGroup {
     for (std::size_t o = 0; o < order.size(); ++o) order[o] = o;
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       const auto still = [&](std::size_t o) {
-        return std::count(n.nest.operand(o).strides.begin(), n.nest.operand(o).strides.end(), 0);
+        return std::count_if(n.nest.operand(o).strides.begin(), n.nest.operand(o).strides.end(),
+                             [](Size stride) { return always_equal(stride, 0); });
       };
       return still(a) != still(b) ? still(a) < still(b) : a < b;
     });
@@ -264,7 +268,8 @@ class RowGroup {
       }
       const Operand& written = nests_[writer->second].output;
       if (input.is_indirect() || input.buffer != written.buffer || input.dtype != written.dtype ||
-          input.offset != written.offset || input.strides != written.strides) {
+          !always_equal(input.offset, written.offset) ||
+          !always_equal(input.strides, written.strides)) {
         return false;
       }
     }
@@ -285,7 +290,7 @@ class RowGroup {
   void remember(const LoopNest& nest) {
     const auto keep = [&](const Operand& operand) {
       const bool is_known = std::any_of(known_.begin(), known_.end(), [&](const Operand& k) {
-        return k.buffer == operand.buffer && k.strides == operand.strides;
+        return k.buffer == operand.buffer && always_equal(k.strides, operand.strides);
       });
       if (!is_known) known_.push_back(operand);
     };

@@ -438,6 +438,19 @@ std::int64_t about(Size size) {
   return is_large && is_small ? value : least;
 }
 
+std::int64_t at_most(Size size) {
+  return size.is_number() ? size.word() : power_of_two_above(size);
+}
+std::int64_t at_least(Size size) {
+  return size.is_number() ? size.word() : power_of_two_above(size + 1) / 2;
+}
+
+std::int64_t power_of_two_above(Size size, std::int64_t most) {
+  if (size <= 1) return 1;
+  if (size > most / 2) return most;
+  return 2 * static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(about(size - 1))));
+}
+
 std::vector<Size> factors_of(Size formula) {
   Formulas& all = all_formulas();
   const std::lock_guard lock(all.mutex);

@@ -21,6 +21,13 @@ std::int64_t evaluate(Size formula, const SizeValues& values);
 /// For choices that only want to know how large a size is, about: its value for the lengths at
 /// hand, with a guard that it stays between two powers of 2.
 std::int64_t about(Size size);
+/// The same, but a number that the size does not exceed, or that does not exceed the size, for all
+/// lengths that the guard allows; of a number itself.
+std::int64_t at_most(Size size);
+std::int64_t at_least(Size size);
+/// The least power of 2 that is not below a size, but at most `most`, itself one; with a guard that
+/// it stays so.
+std::int64_t power_of_two_above(Size size, std::int64_t most = std::int64_t{1} << 62);
 
 /// Formulas that divide this one for all lengths: itself first, few of them.
 std::vector<Size> factors_of(Size formula);

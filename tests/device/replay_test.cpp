@@ -1,6 +1,5 @@
 // How often a compiled function's work is started: one by one at first, then as one graph, and the
 // update of many parameters in few kernels.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,6 +11,7 @@
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
 #include <ein/optim.hpp>
+#include "support/fake_counts.hpp"
 
 namespace ein {
 namespace {
@@ -21,11 +21,8 @@ namespace {
 struct Counts {
   int launches = 0, kernels = 0, tensor_maps = 0;
   static Counts now() {
-    const auto ask = [](const char* function) {
-      void* const library = ::dlopen(EIN_FAKE_CUDA, RTLD_NOW);
-      return reinterpret_cast<int (*)()>(::dlsym(library, function))();
-    };
-    return {ask("fake_cuda_launches"), ask("fake_cuda_kernels"), ask("fake_cuda_tensor_maps")};
+    return {test::fake_count("launches"), test::fake_count("kernels"),
+            test::fake_count("tensor_maps")};
   }
   Counts since(const Counts& before) const {
     return {launches - before.launches, kernels - before.kernels, tensor_maps - before.tensor_maps};

@@ -1,5 +1,4 @@
 // How many kernels rows take: a softmax, a norm, a loss with its gradient.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,15 +8,12 @@
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
+#include "support/fake_counts.hpp"
 
 namespace ein {
 namespace {
 
-/// The kernels that the stand-in for the driver has run.
-int kernels_run() {
-  void* const library = ::dlopen(EIN_FAKE_CUDA, RTLD_NOW);
-  return reinterpret_cast<int (*)()>(::dlsym(library, "fake_cuda_kernels"))();
-}
+int kernels_run() { return test::fake_count("kernels"); }
 
 class OneKernel : public testing::Test {
  protected:

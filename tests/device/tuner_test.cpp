@@ -1,5 +1,4 @@
 // The choice among the ways to do a contraction, and what a user may ask of them.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +10,7 @@
 
 #include "cuda/tuner.hpp"
 #include "support/emitted_nests.hpp"
+#include "support/fake_counts.hpp"
 
 namespace ein::test {
 namespace {
@@ -22,10 +22,7 @@ class TunerTest : public testing::Test {
   void SetUp() override {
     if (std::getenv("EIN_TEST_GPU")) GTEST_SKIP() << "the stand-in for the driver counts";
   }
-  static int launches() {
-    void* const library = ::dlopen(EIN_FAKE_CUDA, RTLD_NOW);
-    return reinterpret_cast<int (*)()>(::dlsym(library, "fake_cuda_launches"))();
-  }
+  static int launches() { return test::fake_count("launches"); }
 };
 
 TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
@@ -40,7 +37,7 @@ TEST_F(TunerTest, TakesTheFastestAndRemembersIt) {
   const auto threads = [&](std::size_t i) {
     unsigned sum = 0;
     for (const codegen::KernelSource& kernel : all[i].kernels)
-      sum += kernel.grid[0] * kernel.grid[1] * kernel.block[0];
+      sum += kernel.grid()[0] * kernel.grid()[1] * kernel.block[0];
     return sum;
   };
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -159,7 +159,7 @@ class EmitTest : public testing::Test {
     for (const auto& nest : c.kernels) {
       std::size_t workspace_bytes = 0;
       for (const KernelSource& kernel : nest)
-        workspace_bytes = std::max(workspace_bytes, kernel.workspace_bytes);
+        workspace_bytes = std::max<std::size_t>(workspace_bytes, kernel.workspace_bytes);
       const Fresh workspace(workspace_bytes);
       for (const KernelSource& kernel : nest) {
         const std::string wrong =

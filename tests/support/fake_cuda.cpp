@@ -77,6 +77,7 @@ struct Instance {
 };
 long launches = 0, kernels = 0;  // calls that start work, and kernels that ran
 long tensor_maps = 0;            // encoded
+long modules = 0, graphs = 0;    // loaded, instantiated
 struct Module {
   int device;
   void* library = nullptr;  // of kernels for the host
@@ -104,6 +105,8 @@ int fake_cuda_retained() { return retained; }
 int fake_cuda_launches() { return static_cast<int>(launches); }
 int fake_cuda_kernels() { return static_cast<int>(kernels); }
 int fake_cuda_tensor_maps() { return static_cast<int>(tensor_maps); }
+int fake_cuda_modules() { return static_cast<int>(modules); }
+int fake_cuda_graphs() { return static_cast<int>(graphs); }
 
 int cuInit(unsigned) {
   FAILS(cuInit);
@@ -271,6 +274,7 @@ int cuModuleLoadData(void** module, const void* image) {
                   "ELF",
                   4) != 0)
     return 200;
+  ++modules;
   auto* const made = new Module{current};
   const char* const rest = static_cast<const char*>(image) + ein::test::minimal_cubin().size();
   constexpr std::size_t mark = sizeof ein::test::host_kernels - 1;
@@ -379,6 +383,7 @@ int cuGraphAddKernelNode_v2(void** node, void* graph, void* const* before, std::
 int cuGraphInstantiateWithFlags(void** instance, void* graph, unsigned long long flags) {
   NEEDS_CONTEXT(cuGraphInstantiateWithFlags);
   if (flags != 0) return invalid_value;
+  ++graphs;
   auto* const made = new Instance{current};
   for (const auto& node : static_cast<Graph*>(graph)->nodes) made->nodes.push_back(*node);
   return hold(*instance = made);

@@ -71,10 +71,12 @@ class KernelsOnHost {
     const char* wrong_map = nullptr;
     const auto encode = [&](const codegen::TensorMap& map, std::uint64_t address) {
       HostTensorMap encoded;
+      const std::vector<std::uint64_t> sizes(map.sizes.begin(), map.sizes.end()),
+          strides(map.strides.begin(), map.strides.end());
       const char* const wrong =
           encode_host_tensor_map(encoded, static_cast<std::uint32_t>(size_of(map.dtype)),
                                  static_cast<std::uint32_t>(map.sizes.size()), address,
-                                 map.sizes.data(), map.strides.data(), map.box.data());
+                                 sizes.data(), strides.data(), map.box.data());
       if (wrong) wrong_map = wrong;
       return std::bit_cast<codegen::EncodedTensorMap>(encoded);
     };
@@ -88,8 +90,8 @@ class KernelsOnHost {
          {"__syncthreads", "__shfl", "combine_lanes", "combine_rows", "scan_block", "sorted<"}) {
       fibres |= text.find(word) != std::string::npos;
     }
-    const std::string wrong =
-        launches_.at(kernel.name)(kernel.grid, kernel.block, fibres, arguments.addresses().data());
+    const std::string wrong = launches_.at(kernel.name)(kernel.grid().data(), kernel.block.data(),
+                                                        fibres, arguments.addresses().data());
     if (!wrong.empty()) return wrong;
     const auto used = reinterpret_cast<std::size_t (*)()>(::dlsym(library_, "used_shared_bytes"))();
     if (used <= kernel.shared_bytes) return {};
