@@ -25,6 +25,7 @@
 #include "support/attention_step.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/nvrtc.hpp"
+#include "support/open_sizes.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::test {
@@ -44,11 +45,13 @@ CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& f
 }
 
 std::vector<KernelSource> kernels_of(const Program& program, const std::string& suffix,
-                                     const GpuTarget& target = {}) {
+                                     const GpuTarget& target = {}, bool is_open = false) {
   std::vector<KernelSource> kernels;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    for (KernelSource& kernel :
-         codegen::emit(program, program.groups[g], target, suffix + "_" + std::to_string(g)))
+    const auto emit = [&](const Program& of) {
+      return codegen::emit(of, of.groups[g], target, suffix + "_" + std::to_string(g));
+    };
+    for (KernelSource& kernel : is_open ? test::emitted_open(program, emit) : emit(program))
       kernels.push_back(std::move(kernel));
   }
   return kernels;
@@ -62,11 +65,11 @@ bool has_memory_for(const Program& program, std::int64_t elements) {
   return false;
 }
 
-/// Runs the kernels on the host and compares every result with the interpreter's. Errors may be as
-/// large as `tolerance` times the largest element.
-void expect_right(const CompiledProgram& c, double tolerance) {
+/// Runs the kernels, whose sizes may be arguments, on the host and compares every result with the
+/// interpreter's. Errors may be as large as `tolerance` times the largest element.
+void expect_right(const CompiledProgram& c, double tolerance, bool is_open) {
   const std::string compiler = host_compiler();
-  const std::vector<KernelSource> kernels = kernels_of(c.program, "");
+  const std::vector<KernelSource> kernels = kernels_of(c.program, "", {}, is_open);
   KernelsOnHost host;
   std::size_t workspace_bytes = 16;
   for (const KernelSource& kernel : kernels) {
@@ -111,6 +114,10 @@ void expect_right(const CompiledProgram& c, double tolerance) {
     }
     EXPECT_LE(worst, tolerance * scale) << "result " << r << " of scale " << scale;
   }
+}
+
+void expect_right(const CompiledProgram& c, double tolerance) {
+  for (const bool is_open : {false, true}) expect_right(c, tolerance, is_open);
 }
 
 double tolerance_of(DType dtype) {
@@ -385,10 +392,13 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
     const std::vector<Tensor> tensors(4, zeros(shape_of(c.layout.q, c.sizes), dtype));
     const CompiledProgram step = compiled(tensors, step_of(c));
     const std::string suffix = "_" + std::string(name(dtype)) + "_" + std::to_string(depth);
-    for (const KernelSource& kernel : kernels_of(step.program, suffix, {sm, true})) {
-      text += kernel.text.substr(kernel.kernel_begin);
-      EXPECT_LE(kernel.shared_bytes, 99u << 10) << kernel.name;
-      ++count;
+    for (const bool is_open : {false, true}) {
+      for (const KernelSource& kernel :
+           kernels_of(step.program, suffix + (is_open ? "_open" : ""), {sm, true}, is_open)) {
+        text += kernel.text.substr(kernel.kernel_begin);
+        EXPECT_LE(kernel.shared_bytes, 99u << 10) << kernel.name;
+        ++count;
+      }
     }
   };
   add(DType::f32, 64);
@@ -399,11 +409,12 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
   const auto kernels = gpu::kernels_of(cubin);
   EXPECT_EQ(kernels.size(), count);
   for (const gpu::KernelResources& kernel : kernels) {
+    const int most = kernel.name.find("_open") != std::string::npos ? test::spilled_sizes : 0;
     if (kernel.spills) {
-      EXPECT_EQ(kernel.spills->stored, 0)
+      EXPECT_LE(kernel.spills->stored, most)
           << kernel.name << " with " << kernel.registers << " registers";
     }
-    EXPECT_EQ(kernel.stack_bytes, 0) << kernel.name;
+    EXPECT_LE(kernel.stack_bytes, most) << kernel.name;
   }
 }
 

@@ -97,10 +97,12 @@ class EmitRowsTest : public EmitTest {
     Traced t = traced(function, arguments);
     Case c{std::move(t.graph), std::move(t.inputs), tolerance};
     c.program = std::move(t.program);
-    for (const Program::Group& group : c.program.groups) {
-      c.kernels.push_back(codegen::emit(
-          c.program, group, {},
-          "_" + std::to_string(cases_.size()) + "_" + std::to_string(c.kernels.size())));
+    for (std::size_t g = 0; g < c.program.groups.size(); ++g) {
+      const auto emit = [&](const Program& of) {
+        return codegen::emit(of, of.groups[g], {},
+                             "_" + std::to_string(cases_.size()) + "_" + std::to_string(g));
+      };
+      c.kernels.push_back(is_open() ? emitted_open(c.program, emit) : emit(c.program));
       for (const KernelSource& kernel : c.kernels.back()) {
         host_.add(kernel);
         if (device_) device_->add(kernel);

@@ -172,7 +172,7 @@ TEST(Lengths, FormulasOfCostAndMemory) {
 }
 
 TEST(Lengths, EveryOperation) {
-  for (const auto& [name, function] : functions_of_lengths()) {
+  for (const auto& [name, function] : test::functions_of_lengths()) {
     SCOPED_TRACE(name);
     int traces = 0;
     auto f = compile(

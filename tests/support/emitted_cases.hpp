@@ -15,6 +15,7 @@
 #include "support/kernels_on_device.hpp"
 #include "support/kernels_on_host.hpp"
 #include "support/one_op.hpp"
+#include "support/open_sizes.hpp"
 
 namespace ein::test {
 using Random = std::mt19937_64;
@@ -109,6 +110,9 @@ class EmitTest : public testing::Test {
     return codegen::emit(nest, {}, suffix);
   }
 
+  /// The sizes of every second case are arguments of its kernels.
+  bool is_open() const { return cases_.size() % 2 == 1; }
+
   Case& add(Graph graph, std::vector<Tensor> inputs, Tolerance tolerance = {},
             const Emission& emission = emit_plainly) {
     Case c{std::move(graph), std::move(inputs), tolerance};
@@ -116,8 +120,11 @@ class EmitTest : public testing::Test {
     for (const Tensor& x : c.inputs) layouts.push_back({x.strides(), x.offset()});
     c.program = lower(c.graph, layouts);
     for (const LoopNest& nest : c.program.nests) {
-      c.kernels.push_back(emission(
-          nest, "_" + std::to_string(cases_.size()) + "_" + std::to_string(c.kernels.size())));
+      const auto emit = [&](const LoopNest& of) {
+        return emission(
+            of, "_" + std::to_string(cases_.size()) + "_" + std::to_string(c.kernels.size()));
+      };
+      c.kernels.push_back(is_open() ? emitted_open(nest, emit) : emit(nest));
       for (const KernelSource& kernel : c.kernels.back()) {
         host_.add(kernel);
         if (device_) device_->add(kernel);
