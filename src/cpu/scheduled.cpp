@@ -349,15 +349,16 @@ class ScheduledKernel final : public Kernel {
   };
   struct PartOf {
     const Part* part;
-    std::vector<PlaceOf> places;
-    Extent rows, length, depth;  // of rows or a product, whose columns are its length
+    std::vector<PlaceOf> places{};
+    Extent rows{}, length{}, depth{};  // of rows or a product, whose columns are its length
     const RowsCode* code = nullptr;
-    std::optional<RowsCode::Numbers> numbers;  // of the code
+    std::optional<RowsCode::Numbers> numbers{};  // of the code
     const StripRows* strips = nullptr;
-    std::optional<StripRows::Steps> steps;  // of the strips
-    std::unique_ptr<const StripRows> own_strips;
-    std::unique_ptr<Kernel> whole, rest;  // of a whole piece, and of a last one with fewer points
-    int cut_by = -1;                      // the loop that has such a one
+    std::optional<StripRows::Steps> steps{};  // of the strips
+    std::unique_ptr<const StripRows> own_strips{};
+    std::unique_ptr<Kernel> whole{},
+        rest{};       // of a whole piece, and of a last one with fewer points
+    int cut_by = -1;  // the loop that has such a one
     std::size_t inside;
     Schedule::Pieces pieces;
     bool asks_index = false;

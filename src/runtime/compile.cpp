@@ -217,9 +217,11 @@ std::int64_t value_at(Size formula, std::initializer_list<AxisSize> sizes) {
 
 Size size_of(const Tensor& x, std::string_view axis) {
   const engine::Trace* const trace = engine::Trace::active();
-  const std::optional<Size> size = trace ? trace->size_named(axis) : std::nullopt;
-  const auto is_it = [&](Size of_x) { return size && of_x.word() == size->word(); };
-  if (std::any_of(x.shape().begin(), x.shape().end(), is_it)) return *size;
+  if (const std::optional<Size> size = trace ? trace->size_named(axis) : std::nullopt) {
+    for (const Size of_x : x.shape()) {
+      if (always_equal(of_x, *size)) return of_x;
+    }
+  }
   const std::string name(axis);
   throw Error(ErrorKind::axis_argument,
               "size_of: the tensor of shape " + x.shape().to_string() + " has no axis '" + name +

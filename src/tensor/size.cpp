@@ -28,7 +28,7 @@ struct FormulaWords {
 
 namespace {
 
-using Wide = __int128;
+__extension__ using Wide = __int128;
 
 constexpr Wide most = INT64_MAX;
 
@@ -226,7 +226,7 @@ class Formulas {
           size = inner->size;
         }
         if (!result) result = Monotone{size, coefficient > 0};
-        if (!always_equal(result->size, size) || result->grows != coefficient > 0)
+        if (!always_equal(result->size, size) || result->grows != (coefficient > 0))
           return std::nullopt;
       }
     }

@@ -1,0 +1,210 @@
+// Kernels whose sizes are arguments, as plans for an interpreter of PTX that shares nothing with
+// this project: kernels, memory, launches, and what they ought to leave. Written to the folder
+// EIN_PTX_PLANS by scripts/interpret-kernels.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include <ein/ein.hpp>
+#include <ein/npy.hpp>
+#include "backend/backend.hpp"
+#include "codegen/vocabulary.hpp"
+#include "support/attention_cases.hpp"
+#include "support/emitted_nests.hpp"
+#include "support/open_sizes.hpp"
+#include "support/tensor_values.hpp"
+
+namespace ein::test {
+namespace {
+
+namespace fs = std::filesystem;
+using codegen::KernelSource;
+
+std::string buffer_name(int buffer) {
+  return buffer == codegen::workspace_buffer ? "\"workspace\""
+                                             : "\"b" + std::to_string(buffer) + "\"";
+}
+
+/// The items between commas.
+template <class Items>
+std::string list(const Items& items) {
+  std::string text;
+  for (const auto& item : items) {
+    std::ostringstream one;
+    if constexpr (std::is_same_v<std::decay_t<decltype(item)>, Size>)
+      one << static_cast<std::int64_t>(item);
+    else
+      one << item;
+    text += (text.empty() ? "" : ", ") + one.str();
+  }
+  return text;
+}
+
+std::string pointer_of(const KernelSource& kernel, std::size_t i) {
+  return "{\"buffer\": " + buffer_name(kernel.buffers[i]) +
+         ", \"offset\": " + list(std::vector<Size>{kernel.offsets[i]}) + "}";
+}
+
+/// A kernel's launch. It has no table and draws no random numbers.
+std::string launch_of(const KernelSource& kernel) {
+  std::vector<std::string> parameters;
+  for (const codegen::TensorMap& map : kernel.maps) {
+    parameters.push_back("{\"tensor_map\": {\"buffer\": " + buffer_name(map.buffer) +
+                         ", \"offset\": " + list(std::vector<Size>{map.offset}) +
+                         ", \"dtype\": \"" + std::string(name(map.dtype)) + "\", \"sizes\": [" +
+                         list(map.sizes) + "], \"strides_bytes\": [" + list(map.strides) +
+                         "], \"box\": [" + list(map.box) + "], \"swizzle\": 128}}");
+  }
+  for (std::size_t i = 0; i < kernel.buffers.size(); ++i)
+    parameters.push_back(pointer_of(kernel, i));
+  if (kernel.checks_positions) parameters.push_back("{\"buffer\": \"fault\"}");
+  for (std::size_t s = 0; s < kernel.sizes.size(); ++s) {
+    const bool is_short =
+        kernel.text.find("const u32 size" + std::to_string(s)) != std::string::npos;
+    parameters.push_back("{\"value\": " + list(std::vector<Size>{kernel.sizes[s]}) +
+                         ", \"bytes\": " + (is_short ? "4" : "8") + "}");
+  }
+  return "{\"kernel\": \"" + kernel.name + "\", \"grid\": [" + list(kernel.grid()) +
+         "], \"block\": [" + list(kernel.block) +
+         "], \"shared_bytes\": " + std::to_string(kernel.shared_bytes) + ", \"params\": [" +
+         list(parameters) + "]}";
+}
+
+struct Result {
+  std::string buffer;
+  DType dtype;
+  Shape shape;
+  Values values;
+  double tolerance = 0;
+};
+
+/// The plan of a program on these inputs in a folder of its own.
+void write(const std::string& name_of_plan, const Program& program,
+           const std::vector<Tensor>& inputs, const std::vector<Values>& want, double tolerance,
+           const GpuTarget& target) {
+  const fs::path folder = fs::path(std::getenv("EIN_PTX_PLANS")) / name_of_plan;
+  fs::create_directories(folder);
+  std::vector<KernelSource> kernels;
+  for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    for (KernelSource& kernel : emitted_open(program, [&](const Program& of) {
+           return codegen::emit(of, of.groups[g], target, "_" + std::to_string(g));
+         }))
+      kernels.push_back(std::move(kernel));
+  }
+  std::string text = codegen::vocabulary();
+  std::vector<std::string> buffers{"{\"name\": \"fault\", \"bytes\": 32, \"fill\": 0}"}, launches,
+      results;
+  std::int64_t workspace = 16;
+  for (const KernelSource& kernel : kernels) {
+    EXPECT_FALSE(kernel.sizes.empty()) << kernel.name;
+    text += kernel.text.substr(kernel.kernel_begin);
+    workspace = std::max<std::int64_t>(workspace, kernel.workspace_bytes);
+    launches.push_back(launch_of(kernel));
+  }
+  buffers.push_back("{\"name\": \"workspace\", \"bytes\": " + std::to_string(workspace) + "}");
+  for (std::size_t b = 0; b < program.buffers.size(); ++b) {
+    if (program.buffers[b].is_local) continue;
+    const std::string file = "b" + std::to_string(b) + ".npy";
+    const std::int64_t bytes = program.buffers[b].bytes();
+    if (b < inputs.size()) {
+      const Tensor as_bytes = empty({bytes}, DType::u8);
+      std::memcpy(as_bytes.raw_data(), inputs[b].raw_data(), static_cast<std::size_t>(bytes));
+      save_npy((folder / file).string(), as_bytes);
+    }
+    buffers.push_back("{\"name\": \"b" + std::to_string(b) +
+                      "\", \"bytes\": " + std::to_string(bytes) +
+                      (b < inputs.size() ? ", \"file\": \"" + file + "\"" : "") + "}");
+  }
+  for (std::size_t r = 0; r < program.results.size(); ++r) {
+    const Program::Result& result = program.results[r];
+    ASSERT_EQ(to_string(result.offset), "0");
+    // As it lies in memory: results are whole buffers.
+    ASSERT_TRUE(result.strides == contiguous_strides(result.shape)) << to_string(program);
+    const std::string file = "want" + std::to_string(r) + ".npy";
+    save_npy((folder / file).string(), make_tensor(want[r], result.shape, DType::f64));
+    results.push_back("{\"buffer\": \"b" + std::to_string(result.buffer) + "\", \"dtype\": \"" +
+                      std::string(name(result.dtype)) + "\", \"shape\": [" + list(result.shape) +
+                      "], \"expect\": \"" + file + "\", \"rtol\": " + std::to_string(tolerance) +
+                      ", \"atol\": " + std::to_string(tolerance) + "}");
+  }
+  std::ofstream(folder / "kernels.cu") << text;
+  std::ofstream(folder / "plan.json")
+      << "{\"arch\": \"sm_" << target.sm << (target.accelerated ? "a" : "")
+      << "\", \"cu\": \"kernels.cu\",\n\"buffers\": [" << list(buffers) << "],\n\"launches\": ["
+      << list(launches) << "],\n\"results\": [" << list(results) << "]}\n";
+}
+
+class PtxPlans : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::getenv("EIN_PTX_PLANS")) GTEST_SKIP() << "EIN_PTX_PLANS is no folder";
+  }
+
+  /// Of what a function of tensors becomes on a GPU.
+  static void add(const std::string& name, const Function& function,
+                  const std::vector<Tensor>& arguments, double tolerance = 1e-5,
+                  const GpuTarget& target = {.sm = 80, .accelerated = false}) {
+    const CompiledProgram c = compiled(
+        arguments, function,
+        [](Program& program, std::span<const int>) { engine::backend_of(cuda).group(program); });
+    std::vector<Values> values;
+    for (const Tensor& x : c.inputs) values.push_back(get_values(x));
+    write(name, c.program, c.inputs, Interpreter<>::run(c.graph, values), tolerance, target);
+  }
+};
+
+TEST_F(PtxPlans, AreWritten) {
+  using namespace literals;
+  using Tensors = std::vector<Tensor>;
+  using Arguments = std::span<const Tensor>;
+  const auto of_x = [](auto f) { return [f](Arguments x) { return Tensors{f(x[0])}; }; };
+  // So small a GPU that few tiles keep it busy.
+  const GpuTarget hopper{.sm = 90, .accelerated = true, .sms = 2};
+  const auto halves = [](const Shape& shape, DType dtype) {
+    return ((rand(shape) * 9.0).to(DType::i32).to(DType::f32) * 0.5 - 2.0).to(dtype);
+  };
+  manual_seed(3);
+  const auto product = [](const char* pattern) {
+    return [pattern](Arguments x) { return Tensors{einsum(x[0], x[1], RuntimeText{pattern})}; };
+  };
+  const auto rows = product("m k, k n -> m n"), columns = product("m k, n k -> m n");
+  add("product_f32", rows, {halves({70, 36}, DType::f32), halves({36, 75}, DType::f32)});
+  add("product_bf16", rows, {halves({72, 48}, DType::bf16), halves({48, 88}, DType::bf16)}, 0.01);
+  add("product_wgmma", columns, {halves({264, 256}, DType::bf16), halves({136, 256}, DType::bf16)},
+      0.01, hopper);
+  add("product_in_pieces", rows, {halves({18, 600}, DType::f32), halves({600, 20}, DType::f32)});
+  add("softmax", of_x([](const Tensor& x) { return softmax(x, "b [s]"); }), {randn({5, 300})});
+  add("layer_norm", of_x([](const Tensor& x) { return layer_norm(x, "b [s]"); }),
+      {randn({3, 2100})});
+  add("sum_of_all", of_x([](const Tensor& x) { return reduce(x, "b s -> ", "sum"); }),
+      {halves({70, 1001}, DType::f32)});
+  add("columns", of_x([](const Tensor& x) { return reduce(x, "b s -> s", "max"); }),
+      {randn({300, 41})});
+  add("transposed",
+      of_x([](const Tensor& x) { return rearrange(x, "(b s) d -> (s b) d", "b"_a = 2); }),
+      {randn({90, 67})});
+  add("cumsum", of_x([](const Tensor& x) { return cumsum(x, "b [s]"); }),
+      {halves({3, 700}, DType::f32)});
+  add("sorted", of_x([](const Tensor& x) { return sort(x, "b [s]").positions; }),
+      {randn({2, 300})});
+  add("gathered", [](Arguments x) { return Tensors{gather(x[0], x[1], "[v] d, n -> n d")}; },
+      {randn({11, 24}), (rand({37}) * 11).to(DType::i64)});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    add(
+        "attention_" + std::string(name(dtype)),
+        [](Arguments x) {
+          const Tensor scores = einsum(x[0], x[1], "b q d, b k d -> b q k") * 0.25;
+          return Tensors{einsum(softmax(tril(scores, 0, -INFINITY), "b q [k]"), x[2],
+                                "b q k, b k d -> b q d")};
+        },
+        {halves({2, 70, 16}, dtype), halves({2, 70, 16}, dtype), halves({2, 70, 16}, dtype)},
+        dtype == DType::bf16 ? 0.03 : 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace ein::test
