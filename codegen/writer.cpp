@@ -318,8 +318,8 @@ void Writer::restrict_pointers() {
 std::string Writer::size_argument(Size size, const std::string& type) {
   std::size_t number = 0;
   const auto argument = [&] { return "const " + type + " size" + std::to_string(number); };
-  while (number < kernel_.sizes.size() && !(always_equal(kernel_.sizes[number], size) &&
-                                            size_arguments_[number] == argument()))
+  while (number < kernel_.sizes.size() &&
+         !(always_equal(kernel_.sizes[number], size) && size_arguments_[number] == argument()))
     ++number;
   if (number == kernel_.sizes.size()) {
     kernel_.sizes.push_back(size);

@@ -14,7 +14,13 @@ Pack pack_along(const LoopNest& nest, std::size_t axis,
     largest = std::max(largest, size_of(operand->dtype));
   }
   const bool is_alone = nest.axes.size() == 1 && ragged;
-  for (int width = static_cast<int>(16 / largest); width > 1; width /= 2) {
+  const auto is_open = [](Size size) { return !size.is_number(); };
+  bool asks_length = is_open(nest.axes[axis].size);
+  for (const LoopNest::Operand* operand : operands)
+    asks_length |= is_open(operand->offset) || is_open(operand->indirection.stride) ||
+                   std::any_of(operand->strides.begin(), operand->strides.end(), is_open);
+  // Of open sizes the widest or none: that makes two plans, and more would not be worth theirs.
+  for (int width = static_cast<int>(16 / largest); width > 1; width = asks_length ? 1 : width / 2) {
     const bool is_whole = nest.axes[axis].size % width == 0;
     if (!is_whole && !(is_alone && nest.axes[axis].size > width)) continue;
     const bool fits = std::all_of(operands.begin(), operands.end(), [&](const auto* operand) {
