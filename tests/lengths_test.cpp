@@ -423,6 +423,25 @@ TEST(Lengths, ProgramsAreLimited) {
   const std::size_t before = memory_allocated();
   for (std::int64_t n = 1; n <= 200; ++n) f(x.at({slice(0, n)}));
   EXPECT_EQ(memory_allocated(), before);
+
+  int traces = 0;
+  auto of_shapes = compile([&](const Tensor& x) {
+    ++traces;
+    return x + 1.0;
+  });
+  const auto call_all = [&] {
+    const int first = traces;
+    for (std::int64_t n = 1; n <= 3; ++n) of_shapes(x.at({slice(0, n)}));
+    return traces - first;
+  };
+  EXPECT_EQ(call_all(), 3);
+  EXPECT_EQ(call_all(), 0);
+  of_shapes.keep_at_most(2);
+  EXPECT_EQ(call_all(), 3);
+  of_shapes.keep_at_most(3);
+  EXPECT_EQ(call_all(), 1);
+  EXPECT_EQ(call_all(), 0);
+  EXPECT_THROW(of_shapes.keep_at_most(0), Error);
 }
 
 }  // namespace

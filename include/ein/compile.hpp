@@ -49,9 +49,9 @@ std::int64_t value_at(Size formula, std::initializer_list<AxisSize> sizes);
 
 namespace detail {
 
-/// The programs of one function, of which 16 are kept: one for each signature, which is the dtypes,
-/// shapes and strides of its arguments, and the NoGrad and the Autocast around the call; and for
-/// each of the lengths that types leave open.
+/// The programs of one function, of which some are kept: one for each signature, which is the
+/// dtypes, shapes and strides of its arguments, and the NoGrad and the Autocast around the call;
+/// and for each of the lengths that types leave open.
 class CompiledFunction {
  public:
   using Arguments = std::span<const Tensor>;
@@ -69,6 +69,7 @@ class CompiledFunction {
   std::vector<Tensor> run(Arguments arguments, Types types, Function function, const void* context);
   /// Makes the program that run() would use.
   void prepare(Arguments arguments, Types types, Function function, const void* context);
+  void keep_at_most(std::size_t programs);
   /// The program that ran last; an Error of kind `value` before there is one.
   const Program& latest() const;
 
@@ -127,6 +128,10 @@ class Compiled {
     const std::array<Tensor, sizeof...(X)> given{arguments...};
     compiled_.prepare(given, types<X...>(), function<sizeof...(X)>(), &f_);
   }
+
+  /// Keeps at most so many programs, and as many plans: 16 where this is not called; those that
+  /// were used longest ago go. An Error of kind `value` for 0.
+  void keep_at_most(std::size_t programs) { compiled_.keep_at_most(programs); }
 
   /// The graph after all passes, with the assignments that it makes.
   const Graph& graph() const { return compiled_.graph(); }

@@ -17,9 +17,6 @@ namespace ein {
 
 namespace detail {
 
-/// Programs and plans beyond these many are dropped, that first which was used least recently.
-constexpr std::size_t most_kept = 16;
-
 struct CompiledFunction::State final : engine::Releasable {
   /// What a call is for: a signature, and lengths that it leaves open.
   struct Call {
@@ -65,7 +62,7 @@ struct CompiledFunction::State final : engine::Releasable {
 
   std::shared_ptr<Program> keep(Entry entry) {
     const NoForkLock lock(mutex);
-    if (entries.size() >= most_kept) entries.pop_back();
+    while (entries.size() >= most_kept) entries.pop_back();
     entries.insert(entries.begin(), std::move(entry));
     return make_latest();
   }
@@ -91,7 +88,7 @@ struct CompiledFunction::State final : engine::Releasable {
 
   void keep(Planned planned) {
     const NoForkLock lock(mutex);
-    if (plans.size() >= most_kept) plans.pop_back();
+    while (plans.size() >= most_kept) plans.pop_back();
     plans.insert(plans.begin(), std::move(planned));
   }
 
@@ -109,6 +106,7 @@ struct CompiledFunction::State final : engine::Releasable {
 
   engine::Scratch scratch;
   std::mutex mutex;
+  std::size_t most_kept = 16;  // programs, and plans
   CallerMutex tracing;
   std::vector<Entry> entries;  // the latest first
   std::vector<Planned> plans;  // the latest first
@@ -133,6 +131,14 @@ CompiledFunction::CompiledFunction() : state_(std::make_unique<State>()) {}
 CompiledFunction::~CompiledFunction() = default;
 CompiledFunction::CompiledFunction(CompiledFunction&&) noexcept = default;
 CompiledFunction& CompiledFunction::operator=(CompiledFunction&&) noexcept = default;
+
+void CompiledFunction::keep_at_most(std::size_t programs) {
+  if (programs == 0) throw Error(ErrorKind::value, "compile: at least 1 program has to be kept");
+  const NoForkLock lock(state_->mutex);
+  state_->most_kept = programs;
+  if (state_->entries.size() > programs) state_->entries.resize(programs);
+  if (state_->plans.size() > programs) state_->plans.resize(programs);
+}
 
 std::vector<Tensor> CompiledFunction::run(Arguments arguments, Types types, Function function,
                                           const void* context) {
