@@ -214,7 +214,8 @@ class NewShapes {
   std::size_t at_ = 0;
 };
 
-/// An eager call makes a plan for each shape, a compiled function puts numbers into one of a range.
+/// An eager call of sums makes a plan for each shape; others, as a compiled function, put numbers
+/// into one of a range.
 void new_shapes(Bench& bench) {
   bench.section("Nanoseconds per eager call of a shape that was not met before");
   const auto shapes = std::make_shared<NewShapes>();

@@ -59,15 +59,14 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
   add(key, KeyKind::map);
   key.add(static_cast<std::int64_t>(compute) << 8 | static_cast<std::int64_t>(to));
   for_each_word(formula, [&](std::int64_t word) { key.add(word); });
-  key.add(operands);
-  const auto build = [&] {
+  const auto build = [&](Operands like) {
     Graph graph;
-    const Shape shape = broadcast_shape(what, operands);
+    const Shape shape = broadcast_shape(what, like);
     checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
     Op op = plain_op(OpKind::map, to, shape);
     op.expr = formula;
     op.compute = compute;
-    for (const Tensor* operand : operands) {
+    for (const Tensor* operand : like) {
       op.inputs.push_back(static_cast<ValueId>(graph.ops.size()));
       op.reads.push_back(broadcast_access(operand->shape(), shape));
       graph.ops.push_back(

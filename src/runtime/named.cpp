@@ -26,13 +26,12 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   key.add(std::bit_cast<std::int64_t>(options.eps));
   key.add(options.k);
   key.add(call.pattern, call.sizes);
-  key.add(call.operands);
-  const auto build = [&] {
+  const auto build = [&](engine::Operands like) {
     const CallPattern parsed(call.op, call.pattern);
     PatternCall written{
         .op = call.op, .pattern = parsed.pattern, .sizes = call.sizes, .named = options};
     written.is_checked = call.pattern.is_checked();
-    return build_graph(written, types_of(call.operands));
+    return build_graph(written, types_of(like));
   };
   const auto what = [&] {
     return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";

@@ -17,8 +17,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
   key.add(call.pattern, call.sizes);
   for (const Shape& shape : call.packed_shapes) key.add(shape);
-  key.add(operands);
-  const auto build = [&] {
+  const auto build = [&](engine::Operands like) {
     const CallPattern parsed(call.op, call.pattern);
     return build_graph({call.op,
                         parsed.pattern,
@@ -29,7 +28,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
                         call.pattern.is_checked(),
                         {},
                         call.dtype},
-                       types_of(operands));
+                       types_of(like));
   };
   const auto what = [&] {
     const bool reduces = call.op == Operation::reduce;

@@ -11,8 +11,10 @@
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
+#include "nest/at_sizes.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
+#include "runtime/range_plan.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
@@ -45,9 +47,12 @@ Device common_device(const std::string& call, Operands operands) {
 }
 
 Executable::Executable(Program lowered, Device device)
-    : program(grouped(std::move(lowered), device)),
-      cost(ein::cost(program)),
-      kernels(backend_of(device).compile(program)) {
+    : Executable(grouped(std::move(lowered), device), nullptr) {
+  kernels = backend_of(device).compile(program);
+}
+
+Executable::Executable(Program grouped, std::unique_ptr<const Kernels> made)
+    : program(std::move(grouped)), kernels(std::move(made)) {
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     if (!program.buffers[b].is_local) buffer_bytes += program.buffers[b].bytes();
   }
@@ -72,12 +77,38 @@ Plan::Plan(std::string call, Program program, Device device)
       executable_(std::make_unique<Executable>(std::move(program), device)),
       made_(executable_.get()) {}
 
+Plan::Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
+           std::unique_ptr<const Executable> executable)
+    : call_(of_formulas->call_),
+      of_formulas_(std::move(of_formulas)),
+      values_(std::move(values)),
+      device_(of_formulas_->device_),
+      executable_(std::move(executable)),
+      made_(executable_.get()) {}
+
+const Graph& Plan::graph() const {
+  if (!of_formulas_) return graph_;
+  const NoForkLock lock(mutex_);
+  return known_graph();
+}
+
+const Graph& Plan::known_graph() const {
+  if (of_formulas_ && graph_.ops.empty()) {
+    SizesAt sizes(values_);
+    graph_ = at_sizes(of_formulas_->graph_, sizes);
+  }
+  return graph_;
+}
+
+Program Plan::lowered() const {
+  return lower(verified(order_contractions(graph(), options_)), layouts_);
+}
+
 const Executable& Plan::executable() const {
   if (const Executable* made = made_.load(std::memory_order_acquire)) return *made;
   const NoForkLock lock(mutex_);
   if (!executable_) {
-    const Graph ordered = verified(order_contractions(graph_, options_));
-    executable_ = std::make_unique<Executable>(lower(ordered, layouts_), device_);
+    executable_ = std::make_unique<Executable>(lowered(), device_);
     made_.store(executable_.get(), std::memory_order_release);
   }
   return *executable_;
@@ -89,8 +120,9 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   for (const auto& known : backward_) {
     if (known->wanted == wanted) return *known;
   }
-  const std::vector<bool> given(graph_.outputs.size(), true);
-  autograd::Vjp vjp = autograd::vjp(graph_, wanted, given);
+  const Graph& graph = known_graph();
+  const std::vector<bool> given(graph.outputs.size(), true);
+  autograd::Vjp vjp = autograd::vjp(graph, wanted, given);
   vjp.graph = verified(simplify(vjp.graph));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();
@@ -115,7 +147,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   const int threads = num_threads();
   const std::size_t workspace_bytes = executable.kernels->workspace_bytes(threads);
   if (CostRecorder::is_active())
-    CostRecorder::record(plan.call(), executable.cost, executable.buffer_bytes + workspace_bytes);
+    CostRecorder::record(plan.call(), cost(program), executable.buffer_bytes + workspace_bytes);
   std::shared_ptr<Storage> workspace;
   if (workspace_bytes > 0) workspace = backend.allocate(workspace_bytes);
   executable.kernels->run(
@@ -216,62 +248,91 @@ std::uint64_t hash_of(std::span<const std::int64_t> words) {
   return even ^ (odd << 1 | odd >> 63);
 }
 
+template <class T>
 struct Entry {
   std::vector<std::int64_t> words;
-  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<T> value;
   bool holds(std::span<const std::int64_t> key) const {
     return std::equal(words.begin(), words.end(), key.begin(), key.end());
   }
 };
 
-/// All plans of the process, by hash.
-class PlanCache {
+/// At most so many values, by hash.
+template <class T, std::size_t most>
+class Entries {
  public:
-  std::shared_ptr<const Plan> find(std::uint64_t hash, std::span<const std::int64_t> words) {
-    const std::lock_guard lock(mutex);
+  std::shared_ptr<T> find(std::uint64_t hash, std::span<const std::int64_t> words) const {
     const auto [begin, end] = entries_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {
-      if (it->second.holds(words)) return it->second.plan;
+      if (it->second.holds(words)) return it->second.value;
     }
     return nullptr;
   }
-  void keep(std::uint64_t hash, Entry entry) {
-    Entries old;  // let go of without the lock
-    const std::lock_guard lock(mutex);
-    if (entries_.size() >= most_plans) old.swap(entries_);
+  /// What had to go, to be let go of without the lock.
+  [[nodiscard]] Entries keep(std::uint64_t hash, Entry<T> entry) {
+    Entries old;
+    if (entries_.size() >= most) std::swap(old, *this);
     entries_.emplace(hash, std::move(entry));
+    return old;
   }
 
-  std::mutex mutex;  // no shared_mutex: its owner's thread has another number in a child of fork()
-
  private:
-  using Entries = std::unordered_multimap<std::uint64_t, Entry>;
-  static constexpr std::size_t most_plans = 4096;
-  Entries entries_;
+  std::unordered_multimap<std::uint64_t, Entry<T>> entries_;
+};
+
+/// All plans of the process.
+struct PlanCache {
+  std::mutex mutex;  // no shared_mutex: its owner's thread has another number in a child of fork()
+  Entries<const Plan, 4096> plans;
+  Entries<RangePlans, 256> ranges;
 };
 
 PlanCache& plan_cache() { return made_once_with_lock<PlanCache, StaticLock::plan_cache>(); }
 
 /// The plans that this thread used last, found without a lock.
-Entry& recent_entry(std::uint64_t hash) {
-  thread_local Entry recent[64];
+Entry<const Plan>& recent_entry(std::uint64_t hash) {
+  thread_local Entry<const Plan> recent[64];
   return recent[hash % std::size(recent)];
+}
+
+template <class T>
+Entry<T> entry_of(const PlanKey& key, std::shared_ptr<T> value) {
+  return {{key.words().begin(), key.words().end()}, std::move(value)};
 }
 
 }  // namespace
 
 std::shared_ptr<const Plan> find_plan(const PlanKey& key) {
   const std::uint64_t hash = hash_of(key.words());
-  Entry& recent = recent_entry(hash);
-  if (recent.plan && recent.holds(key.words())) return recent.plan;
-  auto plan = plan_cache().find(hash, key.words());
-  if (plan) recent = {{key.words().begin(), key.words().end()}, plan};
+  Entry<const Plan>& recent = recent_entry(hash);
+  if (recent.value && recent.holds(key.words())) return recent.value;
+  PlanCache& cache = plan_cache();
+  std::unique_lock lock(cache.mutex);
+  auto plan = cache.plans.find(hash, key.words());
+  lock.unlock();
+  if (plan) recent = entry_of(key, plan);
   return plan;
 }
 
 void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan) {
   const std::uint64_t hash = hash_of(key.words());
-  plan_cache().keep(hash, {{key.words().begin(), key.words().end()}, std::move(plan)});
+  auto entry = entry_of(key, std::move(plan));
+  PlanCache& cache = plan_cache();
+  std::unique_lock lock(cache.mutex);
+  const auto old = cache.plans.keep(hash, std::move(entry));
+  lock.unlock();
+}
+
+std::shared_ptr<RangePlans> range_plans(const PlanKey& kind) {
+  const std::uint64_t hash = hash_of(kind.words());
+  PlanCache& cache = plan_cache();
+  std::unique_lock lock(cache.mutex);
+  auto plans = cache.ranges.find(hash, kind.words());
+  if (plans) return plans;
+  plans = std::make_shared<RangePlans>();
+  const auto old = cache.ranges.keep(hash, entry_of(kind, plans));
+  lock.unlock();
+  return plans;
 }
 
 }  // namespace ein::engine

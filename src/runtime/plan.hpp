@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <ein/cost.hpp>
@@ -27,9 +29,9 @@ using Operands = std::span<const Tensor* const>;
 /// A program with its kernels for a device.
 struct Executable {
   Executable(Program lowered, Device device);
+  Executable(Program grouped, std::unique_ptr<const Kernels> made);
 
   Program program;
-  Cost cost;  // of the nests
   std::unique_ptr<const Kernels> kernels;
   /// Bytes of the buffers that a run allocates; its workspace comes on top.
   std::size_t buffer_bytes = 0;
@@ -57,17 +59,27 @@ class Plan : public std::enable_shared_from_this<Plan> {
   Plan(std::string call, Graph graph, Device device);
   /// Without a graph: what is neither traced nor differentiated.
   Plan(std::string call, Program program, Device device);
+  /// Of one whose sizes are formulas, for these values.
+  Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
+       std::unique_ptr<const Executable> executable);
 
   const std::string& call() const { return call_; }  // for people
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const;
   Device device() const { return device_; }
+  /// What its graph is lowered to, for no device yet.
+  Program lowered() const;
   /// Made when it is first wanted.
   const Executable& executable() const;
   const Backward& backward(const std::vector<bool>& wanted) const;
 
  private:
+  /// With the lock.
+  const Graph& known_graph() const;
+
   std::string call_;
-  Graph graph_;
+  mutable Graph graph_;  // of formulas, when it is first wanted
+  std::shared_ptr<const Plan> of_formulas_;
+  SizeValues values_;
   Device device_;
   std::vector<InputLayout> layouts_;
   OrderOptions options_;
@@ -114,22 +126,45 @@ enum class KeyKind : std::int64_t {
 };
 inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
 
+class RangePlans;
+/// Those kept under the key of a kind of call, or new ones.
+std::shared_ptr<RangePlans> range_plans(const PlanKey& kind);
+
 /// The plan kept under a key, or null. Thread-safe.
 std::shared_ptr<const Plan> find_plan(const PlanKey& key);
 /// Keeps a plan under a key. The number of plans is bounded; old ones are dropped.
 void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan);
 
-/// The plan under `key`; if there is none, the one of the graph that `build` returns, kept. call()
-/// says what it computes.
+/// Makes a call's plan, for operands like these.
+using MakePlan = std::function<std::shared_ptr<const Plan>(Operands)>;
+/// The plan of a call that has these words before its operands, from a plan for a range of sizes;
+/// null where its shape has a plan of its own. See range_plan.hpp.
+std::shared_ptr<const Plan> plan_of_range(std::span<const std::int64_t> words, Operands operands,
+                                          const MakePlan& make);
+
+/// The plan under `key` and the operands; if there is none, the one of the graph that `build`
+/// returns, kept. call() says what it computes. A build(operands) may be asked for operands of
+/// other shapes, a build() knows one.
 template <class Call, class Build>
-std::shared_ptr<const Plan> plan_for(const PlanKey& key, Operands operands, Call&& call,
-                                     Build&& build, const OrderOptions& options = {}) {
+std::shared_ptr<const Plan> plan_for(PlanKey& key, Operands operands, Call&& call, Build&& build,
+                                     const OrderOptions& options = {}) {
+  constexpr bool is_of_any_shape = std::is_invocable_v<Build&, Operands>;
+  const auto make = [&](Operands like) {
+    if constexpr (is_of_any_shape)
+      return std::make_shared<const Plan>(call(), build(like), like, options);
+    else
+      return std::make_shared<const Plan>(call(), build(), like, options);
+  };
   // What depends on lengths is built anew by each trace, which is to know what was compared.
-  if (SizeScope::active()) return std::make_shared<const Plan>(call(), build(), operands, options);
+  if (SizeScope::active()) return make(operands);
+  const std::size_t count = key.words().size();
+  key.add(operands);
   if (auto plan = find_plan(key)) return plan;
   // build() and the passes may call operations, which use the thread's key.
   const std::vector<std::int64_t> words(key.words().begin(), key.words().end());
-  auto plan = std::make_shared<const Plan>(call(), build(), operands, options);
+  std::shared_ptr<const Plan> plan;
+  if constexpr (is_of_any_shape) plan = plan_of_range({words.data(), count}, operands, make);
+  if (!plan) plan = make(operands);
   PlanKey again;
   for (std::int64_t word : words) again.add(word);
   keep_plan(again, plan);

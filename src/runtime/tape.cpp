@@ -120,7 +120,6 @@ class CallNode final : public Node {
     PlanKey key;
     add(key, KeyKind::backward);
     key.add(backward.number);
-    key.add(operands);
     const auto plan = plan_for(
         key, operands, [&] { return "backward of " + plan_->call(); },
         [&] { return backward.vjp.graph; });

@@ -23,7 +23,6 @@ Tensor view_by_graph(const char* what, engine::PlanKey& key, const Tensor& x, Vi
                      const Tensor* position = nullptr) {
   const Tensor* const both[] = {&x, position};
   const engine::Operands operands(both, position ? 2 : 1);
-  key.add(operands);
   const auto build = [&] {
     Graph graph;
     for (const Tensor* operand : operands) {
