@@ -139,7 +139,7 @@ bool RangePlans::may_make() {
 
 void RangePlans::keep(std::shared_ptr<const RangePlan> made) {
   const NoForkLock lock(mutex_);
-  if (made->is_sound())
+  if (made && made->is_sound())
     plans_.push_back(std::move(made));
   else
     attempts_ = most_attempts;
@@ -167,9 +167,11 @@ std::shared_ptr<const Plan> RangePlans::plan(const OpenSizes& open, Operands ope
   auto range = find(open.values());
   if (!range) {
     if (!may_make()) return nullptr;
-    range = std::make_shared<const RangePlan>(open, operands, make);
+    // Of numbers that is soon known.
+    if (has_bits_of_numbers(make(operands)->lowered()))
+      range = std::make_shared<const RangePlan>(open, operands, make);
     keep(range);
-    if (!range->is_sound()) return nullptr;
+    if (!range || !range->is_sound()) return nullptr;
   }
   auto plan = range->at(open.values());
   if (plan && verifies_passes()) verify(*plan, *make(operands));

@@ -58,6 +58,7 @@ class RangePlans {
  private:
   std::shared_ptr<const RangePlan> find(const SizeValues& values);
   bool may_make();
+  /// None, or one that is not sound: there will be no others.
   void keep(std::shared_ptr<const RangePlan> made);
 
   /// Guards that are met too seldom pay for no more.
