@@ -38,7 +38,13 @@ class ManyWriter {
     for (const Slot& slot : slots_) entries += !slot.is_local && !slot.is_same;
     return 8 * entries;
   }
-  std::size_t bytes_beside() const { return 8 * slots_.size(); }
+  std::size_t bytes_beside() const {
+    std::size_t sizes = 0;
+    for (const LoopNest& nest : nests_.first(each_)) {
+      for (const ScalarStep& step : nest.body.steps) sizes += step.op == ScalarOp::size;
+    }
+    return 8 * (slots_.size() + sizes);
+  }
 
   KernelSource write(const std::string& suffix) {
     const LoopNest& first = nests_[0];

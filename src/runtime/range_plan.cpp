@@ -16,6 +16,15 @@ namespace {
 
 constexpr std::int64_t least_open = 3;
 
+/// The names of sizes, of which more stay numbers.
+const std::vector<Size>& names() {
+  return made_once([] {
+    std::vector<Size> names;
+    for (int i = 0; i < 32; ++i) names.push_back(Size::named("n" + std::to_string(i)));
+    return names;
+  });
+}
+
 }  // namespace
 
 bool OpenSizes::add(PlanKey& kind, Operands operands) {
@@ -46,7 +55,8 @@ Size OpenSizes::name_of(Size size) {
   for (const auto& [name, value] : values_) {
     if (value == size) return name;
   }
-  values_.emplace_back(Size::named("n" + std::to_string(values_.size())), size);
+  if (values_.size() == names().size()) return size;
+  values_.emplace_back(names()[values_.size()], size);
   return values_.back().first;
 }
 

@@ -6,20 +6,20 @@ contract_mma_bf16(const bf16* __restrict__ x0, const bf16* __restrict__ x1, bf16
   const u32 block = blockIdx.x;
   const u32 m_first = block % 4u * 64u;
   const u32 n_first = block / 4u % 3u * 64u;
-  const auto a_m = [](u32 m) -> int {
+  const auto a_m = [&](u32 m) -> int {
     const int i0 = m;
     return i0 * 130;
   };
-  const auto a_k = [](u32 k) -> int {
+  const auto a_k = [&](u32 k) -> int {
     const int i1 = k;
     return i1;
   };
   const bf16* const a = x0;
-  const auto b_n = [](u32 n) -> int {
+  const auto b_n = [&](u32 n) -> int {
     const int i2 = n;
     return i2;
   };
-  const auto b_k = [](u32 k) -> int {
+  const auto b_k = [&](u32 k) -> int {
     const int i1 = k;
     return i1 * 150;
   };

@@ -8,20 +8,20 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
   const u32 n_first = block / 2u % 2u * 64u;
   const int i2 = block / 4u % 3u;
   const int i0 = block / 4u / 3u;
-  const auto a_m = [](u32 m) -> int {
+  const auto a_m = [&](u32 m) -> int {
     const int i1 = m;
     return i1 * 48;
   };
-  const auto a_k = [](u32 k) -> int {
+  const auto a_k = [&](u32 k) -> int {
     const int i3 = k;
     return i3;
   };
   const float* const a = x0 + i0 * 3120 + i2 * 16;
-  const auto b_n = [](u32 n) -> int {
+  const auto b_n = [&](u32 n) -> int {
     const int i4 = n;
     return i4 * 48;
   };
-  const auto b_k = [](u32 k) -> int {
+  const auto b_k = [&](u32 k) -> int {
     const int i3 = k;
     return i3;
   };
