@@ -1,6 +1,7 @@
 // Kernels whose sizes are arguments, as plans for an interpreter of PTX that shares nothing with
-// this project: kernels, memory, launches, and what they ought to leave. Written to the folder
-// EIN_PTX_PLANS by scripts/interpret-kernels.
+// this project: kernels, memory, launches, and what they ought to leave. scripts/interpret-kernels
+// has them written to the folder EIN_PTX_PLANS and runs them; otherwise each is written and checked
+// here: no size is left in the text, and each argument has its parameter.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "support/attention_cases.hpp"
 #include "support/emitted_nests.hpp"
 #include "support/open_sizes.hpp"
+#include "support/scratch.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::test {
@@ -36,7 +38,7 @@ std::string list(const Items& items) {
   for (const auto& item : items) {
     std::ostringstream one;
     if constexpr (std::is_same_v<std::decay_t<decltype(item)>, Size>)
-      one << static_cast<std::int64_t>(item);
+      one << to_string(item);
     else
       one << item;
     text += (text.empty() ? "" : ", ") + one.str();
@@ -46,7 +48,7 @@ std::string list(const Items& items) {
 
 std::string pointer_of(const KernelSource& kernel, std::size_t i) {
   return "{\"buffer\": " + buffer_name(kernel.buffers[i]) +
-         ", \"offset\": " + list(std::vector<Size>{kernel.offsets[i]}) + "}";
+         ", \"offset\": " + to_string(kernel.offsets[i]) + "}";
 }
 
 /// A kernel's launch. It has no table and draws no random numbers.
@@ -54,10 +56,10 @@ std::string launch_of(const KernelSource& kernel) {
   std::vector<std::string> parameters;
   for (const codegen::TensorMap& map : kernel.maps) {
     parameters.push_back("{\"tensor_map\": {\"buffer\": " + buffer_name(map.buffer) +
-                         ", \"offset\": " + list(std::vector<Size>{map.offset}) +
-                         ", \"dtype\": \"" + std::string(name(map.dtype)) + "\", \"sizes\": [" +
-                         list(map.sizes) + "], \"strides_bytes\": [" + list(map.strides) +
-                         "], \"box\": [" + list(map.box) + "], \"swizzle\": 128}}");
+                         ", \"offset\": " + to_string(map.offset) + ", \"dtype\": \"" +
+                         std::string(name(map.dtype)) + "\", \"sizes\": [" + list(map.sizes) +
+                         "], \"strides_bytes\": [" + list(map.strides) + "], \"box\": [" +
+                         list(map.box) + "], \"swizzle\": 128}}");
   }
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i)
     parameters.push_back(pointer_of(kernel, i));
@@ -65,7 +67,7 @@ std::string launch_of(const KernelSource& kernel) {
   for (std::size_t s = 0; s < kernel.sizes.size(); ++s) {
     const bool is_short =
         kernel.text.find("const u32 size" + std::to_string(s)) != std::string::npos;
-    parameters.push_back("{\"value\": " + list(std::vector<Size>{kernel.sizes[s]}) +
+    parameters.push_back("{\"value\": " + to_string(kernel.sizes[s]) +
                          ", \"bytes\": " + (is_short ? "4" : "8") + "}");
   }
   return "{\"kernel\": \"" + kernel.name + "\", \"grid\": [" + list(kernel.grid()) +
@@ -74,19 +76,28 @@ std::string launch_of(const KernelSource& kernel) {
          list(parameters) + "]}";
 }
 
-struct Result {
-  std::string buffer;
-  DType dtype;
-  Shape shape;
-  Values values;
-  double tolerance = 0;
-};
+/// That the kernel has sizes as arguments, a parameter for each argument, and names for all.
+void expect_complete(const KernelSource& kernel) {
+  EXPECT_FALSE(kernel.sizes.empty()) << kernel.name;
+  EXPECT_EQ(kernel.text.find('$', kernel.kernel_begin), std::string::npos) << kernel.text;
+  const std::size_t begin = kernel.text.find(kernel.name + "(", kernel.kernel_begin),
+                    end = kernel.text.find(") {", begin);
+  ASSERT_NE(end, std::string::npos) << kernel.name;
+  std::size_t parameters = 1;
+  int inside = 0;  // of a type's own brackets
+  for (std::size_t at = begin; at < end; ++at) {
+    const char c = kernel.text[at];
+    inside += (c == '<') - (c == '>');
+    parameters += c == ',' && inside == 0;
+  }
+  EXPECT_EQ(parameters, kernel.maps.size() + kernel.buffers.size() + kernel.checks_positions +
+                            kernel.sizes.size())
+      << kernel.text.substr(begin, end - begin);
+}
 
 /// The plan of a program on these inputs in a folder of its own.
-void write(const std::string& name_of_plan, const Program& program,
-           const std::vector<Tensor>& inputs, const std::vector<Values>& want, double tolerance,
-           const GpuTarget& target) {
-  const fs::path folder = fs::path(std::getenv("EIN_PTX_PLANS")) / name_of_plan;
+void write(const fs::path& folder, const Program& program, const std::vector<Tensor>& inputs,
+           const std::vector<Values>& want, double tolerance, const GpuTarget& target) {
   fs::create_directories(folder);
   std::vector<KernelSource> kernels;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
@@ -100,7 +111,7 @@ void write(const std::string& name_of_plan, const Program& program,
       results;
   std::int64_t workspace = 16;
   for (const KernelSource& kernel : kernels) {
-    EXPECT_FALSE(kernel.sizes.empty()) << kernel.name;
+    expect_complete(kernel);
     text += kernel.text.substr(kernel.kernel_begin);
     workspace = std::max<std::int64_t>(workspace, kernel.workspace_bytes);
     launches.push_back(launch_of(kernel));
@@ -140,21 +151,25 @@ void write(const std::string& name_of_plan, const Program& program,
 
 class PtxPlans : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::getenv("EIN_PTX_PLANS")) GTEST_SKIP() << "EIN_PTX_PLANS is no folder";
-  }
-
   /// Of what a function of tensors becomes on a GPU.
-  static void add(const std::string& name, const Function& function,
-                  const std::vector<Tensor>& arguments, double tolerance = 1e-5,
-                  const GpuTarget& target = {.sm = 80, .accelerated = false}) {
+  void add(const std::string& name, const Function& function, const std::vector<Tensor>& arguments,
+           double tolerance = 1e-5, const GpuTarget& target = {.sm = 80, .accelerated = false}) {
     const CompiledProgram c = compiled(
         arguments, function,
         [](Program& program, std::span<const int>) { engine::backend_of(cuda).group(program); });
     std::vector<Values> values;
     for (const Tensor& x : c.inputs) values.push_back(get_values(x));
-    write(name, c.program, c.inputs, Interpreter<>::run(c.graph, values), tolerance, target);
+    write(folder() / name, c.program, c.inputs, Interpreter<>::run(c.graph, values), tolerance,
+          target);
   }
+
+ private:
+  /// That of the interpreter, or one that goes with the test.
+  fs::path folder() const {
+    const char* const wanted = std::getenv("EIN_PTX_PLANS");
+    return wanted ? wanted : scratch_.path("");
+  }
+  ScratchDirectory scratch_;
 };
 
 TEST_F(PtxPlans, AreWritten) {

@@ -78,7 +78,6 @@ Launches::Launches(std::shared_ptr<LoadedKernels> kernels, SizesAt& sizes)
     : loaded_(std::move(kernels)) {
   for (std::size_t k = 0; k < loaded_->sources.size(); ++k) {
     codegen::KernelSource source = at_sizes(loaded_->sources[k], sizes);
-    if (source.blocks == 0) continue;  // nothing to do for these lengths
     workspace_bytes_ = std::max(workspace_bytes_, static_cast<std::size_t>(source.workspace_bytes));
     kernels_.push_back({launch_of(loaded_->functions[k], source), std::move(source)});
   }
@@ -91,8 +90,7 @@ Arguments::Memory Launches::memory_of(const engine::Run& run) const {
 }
 
 void Launches::run(const engine::Run& run) const {
-  const bool is_whole = kernels_.size() == loaded_->sources.size();
-  if (is_whole && kernels_.size() >= least_for_graph && replay(run)) return;
+  if (kernels_.size() >= least_for_graph && replay(run)) return;
   const Arguments::Memory memory = memory_of(run);
   Arguments arguments;
   for (const Kernel& kernel : kernels_) {

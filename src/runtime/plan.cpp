@@ -114,6 +114,13 @@ const Executable& Plan::executable() const {
   return *executable_;
 }
 
+const Cost& Plan::cost() const {
+  const Program& program = executable().program;
+  const NoForkLock lock(mutex_);
+  if (!cost_) cost_ = ein::cost(program);
+  return *cost_;
+}
+
 const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   static std::atomic<std::int64_t> count{0};
   const NoForkLock lock(mutex_);
@@ -147,7 +154,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   const int threads = num_threads();
   const std::size_t workspace_bytes = executable.kernels->workspace_bytes(threads);
   if (CostRecorder::is_active())
-    CostRecorder::record(plan.call(), cost(program), executable.buffer_bytes + workspace_bytes);
+    CostRecorder::record(plan.call(), plan.cost(), executable.buffer_bytes + workspace_bytes);
   std::shared_ptr<Storage> workspace;
   if (workspace_bytes > 0) workspace = backend.allocate(workspace_bytes);
   executable.kernels->run(

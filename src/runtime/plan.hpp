@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
   Program lowered() const;
   /// Made when it is first wanted.
   const Executable& executable() const;
+  /// Of the nests; counted when it is first wanted.
+  const Cost& cost() const;
   const Backward& backward(const std::vector<bool>& wanted) const;
 
  private:
@@ -86,6 +89,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Executable> executable_;
   mutable std::atomic<const Executable*> made_{nullptr};  // the same, found without the lock
+  mutable std::optional<Cost> cost_;
   mutable std::vector<std::unique_ptr<const Backward>> backward_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <ein/autograd.hpp>
@@ -69,6 +71,24 @@ TEST_F(Replay, StartsAtOnceFromTheSecondRunOn) {
   // Nothing was written over.
   for (std::size_t run = 0; run < 5; ++run)
     EXPECT_TRUE(all_close(kept[2 * run + 1].to(cpu), chain(kept[2 * run].to(cpu)), 1e-6, 1e-6));
+}
+
+TEST_F(Replay, OtherLengthsAreOtherArguments) {
+  auto f = compile([](const Tensor& x) { return chain(x); }, {"i=5 j"});
+  const int graphs = test::fake_count("graphs");
+  std::set<std::string> plans;
+  for (int run = 0; run < 24; ++run) {
+    const Tensor x = randn({5, 260 + 4 * run}), there = x.to(cuda);
+    f.prepare(there);
+    Tensor result;
+    const Counts counts = counts_of([&] { result = f(there); });
+    EXPECT_GE(counts.kernels, 8);
+    EXPECT_EQ(counts.launches, run == 0 ? counts.kernels : 1) << run;
+    EXPECT_TRUE(all_close(result.to(cpu), chain(x), 1e-6, 1e-6)) << run;
+    plans.insert(f.print());
+  }
+  EXPECT_EQ(plans.size(), 1u);
+  EXPECT_EQ(test::fake_count("graphs") - graphs, 1);
 }
 
 TEST_F(Replay, RandomNumbersGoOn) {

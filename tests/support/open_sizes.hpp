@@ -14,7 +14,7 @@
 namespace ein::test {
 
 /// Gives each number but 0 and 1 a name; equal ones have the same.
-class OpenSizes {
+class NamedNumbers {
  public:
   const SizeValues& values() const { return values_; }
 
@@ -73,7 +73,7 @@ inline constexpr int spilled_sizes = 32;
 /// numbers.
 template <class T, class Emit>
 std::vector<codegen::KernelSource> emitted_open(T of, const Emit& emit) {
-  OpenSizes open;
+  NamedNumbers open;
   open.open(of);
   std::vector<codegen::KernelSource> kernels;
   {
