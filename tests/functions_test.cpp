@@ -23,7 +23,6 @@
 #include <ein/elementwise.hpp>
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
-#include "cpu/vector_code.hpp"
 #include "nest/interpret.hpp"
 #include "nest/random.hpp"
 #include "support/row_code.hpp"
@@ -307,12 +306,12 @@ struct Engine {
   Run<C> run;
 };
 
-Run<float> row_code(ScalarOp op) {
+Run<float> row_code(ScalarOp op, host::Isa isa) {
   Schedule::Part part;
   part.places = {{.step = 1}, {.step = 1}};
   part.rows.nests = {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}};
   part.rows.length = {static_cast<std::int64_t>(batch)};
-  const std::shared_ptr<const host::RowCode> code = host::RowCode::compile(part);
+  const std::shared_ptr<const host::RowCode> code = host::RowCode::compile(part, isa);
   return [code](const float* in, float* out, std::size_t n) {
     alignas(64) float from[batch], to[batch];
     std::copy_n(in, n, from);
@@ -351,8 +350,11 @@ std::vector<Engine<C>> engines(ScalarOp op) {
                                    host::apply<C>(op, in, nullptr, nullptr, out, n);
                                  }}};
   if constexpr (std::is_same_v<C, float>) {
-    if (host::RowCode::missing().empty() && host::VectorCode::has(op))
-      result.push_back({"row code", row_code(op)});
+    for (const host::Isa isa : test::isas_with_row_code()) {
+      const auto has = host::RowCode::target(isa).has;
+      if (has(op))
+        result.push_back({"row code " + std::string(host::name(isa)), row_code(op, isa)});
+    }
   } else {
     result.push_back({"interpreter", interpreter(op)});
   }

@@ -28,6 +28,17 @@ namespace {
 using Place = Schedule::Place;
 using test::apply_exactly;
 
+/// The instructions that code is made of.
+Isa tested = Isa::baseline;
+
+class RowCodeOf : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override { tested = GetParam(); }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RowCodeOf);
+INSTANTIATE_TEST_SUITE_P(, RowCodeOf, testing::ValuesIn(test::isas_with_row_code()),
+                         [](const auto& isa) { return std::string(name(isa.param)); });
+
 /// A part of these places and nests, with rows of `length`.
 Schedule::Part part_of(std::vector<Place> places, std::vector<Schedule::RowNest> nests,
                        std::int64_t length) {
@@ -47,7 +58,7 @@ std::vector<float> run_op(ScalarOp op, const std::vector<float>& in) {
   std::vector<float> out(in.size());
   std::byte* places[] = {reinterpret_cast<std::byte*>(const_cast<float*>(in.data())),
                          reinterpret_cast<std::byte*>(out.data())};
-  (*RowCode::compile(part))({places, n, 1, nullptr});
+  (*RowCode::compile(part, tested))({places, n, 1, nullptr});
   return out;
 }
 
@@ -64,8 +75,7 @@ double units_in_last_place(float got, double want) {
                   static_cast<double>(std::numeric_limits<float>::denorm_min()));
 }
 
-TEST(RowCode, FunctionsOverTheirWholeRange) {
-  SKIP_WITHOUT_ROW_CODE;
+TEST_P(RowCodeOf, FunctionsOverTheirWholeRange) {
   struct Case {
     ScalarOp op;
     double units;  // the most that results may be off
@@ -104,19 +114,21 @@ class RandomPart {
     length_ = pick(0, 3) == 0 ? pick(1, 20) : pick(0, 3) == 0 ? pick(1900, 5000) : pick(17, 400);
     part_.rows.length = {length_};
     const bool over_rows =
-        length_ <= RowCode::target().folded_registers * RowCode::target().lanes && pick(0, 2) == 0;
+        length_ <= RowCode::target(tested).folded_registers * RowCode::target(tested).lanes &&
+        pick(0, 2) == 0;
     part_.rows.rows = {over_rows || length_ < 100 ? pick(1, over_rows ? 100 : 40) : pick(1, 5)};
     part_.rows.axes = {{.is_row = true}, {.is_along = true}};
     for (int i = pick(1, 4); i > 0; --i) {
       const DType dtype = any_dtype();
       const int step = pick(0, 5);
-      add_place(dtype, RowCode::target().reads(dtype, step) ? step : 1, pick(0, 3) == 0);
+      add_place(dtype, RowCode::target(tested).reads(dtype, step) ? step : 1, pick(0, 3) == 0);
     }
     for (int i = over_rows ? 1 : pick(1, 5); i > 0; --i) add_nest(over_rows);
   }
 
   void check() {
-    auto of_other_rows = RowCode::compile(with_other_rows()), code = RowCode::compile(part_);
+    auto of_other_rows = RowCode::compile(with_other_rows(), tested),
+         code = RowCode::compile(part_, tested);
     ASSERT_NE(code, nullptr);
     shares_code_ = code == of_other_rows;
     Schedule schedule{.buffers = part_.places.size(), .scratch = {}, .steps = {{{}, {part_}}}};
@@ -126,7 +138,7 @@ class RandomPart {
     auto memory = run(*code);
     // Code of its own gives the same bits.
     of_other_rows = code = nullptr;
-    ASSERT_EQ(run(*RowCode::compile(part_)), memory) << to_string(schedule);
+    ASSERT_EQ(run(*RowCode::compile(part_, tested)), memory) << to_string(schedule);
     for (const Schedule::RowNest& nest : part_.rows.nests) {
       const DType dtype = part_.places[nest.output].dtype;
       for (std::size_t i = 0; i < want[nest.output].size(); ++i) {
@@ -288,8 +300,7 @@ class RandomPart {
   bool has_halves_ = false, shares_code_ = false;
 };
 
-TEST(RowCode, RandomParts) {
-  SKIP_WITHOUT_ROW_CODE;
+TEST_P(RowCodeOf, RandomParts) {
   constexpr unsigned seed = 20261121;
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
@@ -303,8 +314,7 @@ TEST(RowCode, RandomParts) {
   EXPECT_GT(shared, 400);
 }
 
-TEST(RowCode, OneForAllLengths) {
-  SKIP_WITHOUT_ROW_CODE;
+TEST_P(RowCodeOf, OneForAllLengths) {
   /// The sum of each row.
   const auto sums = [](Size length, Size row_step) {
     Schedule::Part part =
@@ -312,13 +322,14 @@ TEST(RowCode, OneForAllLengths) {
                 {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, 0);
     part.rows.length = {length};
     part.rows.rows = {50};
-    return RowCode::compile(part);
+    return RowCode::compile(part, tested);
   };
   const auto code = sums(100, 100);
-  EXPECT_EQ(sums(2048, 3000), code);
-  EXPECT_NE(sums(100, 0), code);      // the same row again and again
-  EXPECT_NE(sums(2049, 3000), code);  // of runs
-  // Sixteen rows of so few elements are added up at a time.
+  const std::int64_t run = 32 * 4 * RowCode::target(tested).lanes;
+  EXPECT_EQ(sums(run, 3000), code);
+  EXPECT_NE(sums(100, 0), code);         // the same row again and again
+  EXPECT_NE(sums(run + 1, 3000), code);  // of runs
+  // As many rows of so few elements as a vector has lanes are added up at a time.
   const auto of_short_rows = sums(30, 100);
   EXPECT_NE(of_short_rows, code);
   EXPECT_NE(sums(31, 100), of_short_rows);
@@ -332,8 +343,7 @@ TEST(RowCode, OneForAllLengths) {
   }
 }
 
-TEST(RowCode, ExtremesKeepNaN) {
-  SKIP_WITHOUT_ROW_CODE;
+TEST_P(RowCodeOf, ExtremesKeepNaN) {
   for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
     for (std::size_t n : {1u, 15u, 70u, 300u}) {
       for (std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
@@ -346,15 +356,14 @@ TEST(RowCode, ExtremesKeepNaN) {
             {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}}, length);
         std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
                                reinterpret_cast<std::byte*>(&out)};
-        (*RowCode::compile(part))({places, length, 1, nullptr});
+        (*RowCode::compile(part, tested))({places, length, 1, nullptr});
         EXPECT_TRUE(std::isnan(out)) << n << ' ' << at;
       }
     }
   }
 }
 
-TEST(RowCode, ExtremesOfRowsKeepNaNInItsColumn) {
-  SKIP_WITHOUT_ROW_CODE;
+TEST_P(RowCodeOf, ExtremesOfRowsKeepNaNInItsColumn) {
   constexpr std::int64_t rows = 40, columns = 20;
   for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
     for (std::size_t at : {0u, 17u, 650u, 799u}) {
@@ -370,16 +379,15 @@ TEST(RowCode, ExtremesOfRowsKeepNaNInItsColumn) {
       part.rows.rows = {rows};
       std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
                              reinterpret_cast<std::byte*>(out.data())};
-      (*RowCode::compile(part))({places, columns, rows, nullptr});
+      (*RowCode::compile(part, tested))({places, columns, rows, nullptr});
       for (std::size_t c = 0; c < out.size(); ++c)
         EXPECT_EQ(std::isnan(out[c]), c == at % columns) << at << ' ' << c;
     }
   }
 }
 
-TEST(RowCode, LongSumsLoseLittle) {
-  SKIP_WITHOUT_ROW_CODE;
-  const std::int64_t length = RowCode::target().longest_combined_row;
+TEST_P(RowCodeOf, LongSumsLoseLittle) {
+  const std::int64_t length = RowCode::target(tested).longest_combined_row;
   std::vector<float> in(static_cast<std::size_t>(length));
   std::mt19937 random(1);
   double want = 0;
@@ -390,24 +398,25 @@ TEST(RowCode, LongSumsLoseLittle) {
       {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
   std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
                          reinterpret_cast<std::byte*>(&out)};
-  (*RowCode::compile(part))({places, length, 1, nullptr});
+  (*RowCode::compile(part, tested))({places, length, 1, nullptr});
   EXPECT_NEAR(out, want, want * 3e-7);
 }
 
-TEST(RowCode, WhatItLacksIsNotCompiled) {
+TEST_P(RowCodeOf, WhatItLacksIsNotCompiled) {
   const auto part = part_of(
       {{.step = 1}, {.step = 1}},
       {{.inputs = {0}, .output = 1, .body = Ex::apply(ScalarOp::pow, Ex::input(0), Ex::input(0))}},
       64);
-  EXPECT_EQ(RowCode::compile(part), nullptr);
+  EXPECT_EQ(RowCode::compile(part, tested), nullptr);
   const auto copy = [](Place from, Place to) {
     return part_of({std::move(from), std::move(to)},
                    {{.inputs = {0}, .output = 1, .body = Ex::input(0)}}, 64);
   };
-  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::f64, .step = 1}, {.step = 1})), nullptr);
-  EXPECT_EQ(RowCode::compile(copy({.step = 3}, {.step = 1})), nullptr);
-  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::bf16, .step = 2}, {.step = 1})), nullptr);
-  EXPECT_EQ(RowCode::compile(copy({.step = 1}, {.step = 2})), nullptr);  // written
+  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::f64, .step = 1}, {.step = 1}), tested), nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.step = 3}, {.step = 1}), tested), nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::bf16, .step = 2}, {.step = 1}), tested),
+            nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.step = 1}, {.step = 2}), tested), nullptr);  // written
 }
 
 void expect_near(const Tensor& got, const Tensor& want) {
@@ -419,6 +428,7 @@ void expect_near(const Tensor& got, const Tensor& want) {
 
 /// Chains whose nests share rows, compiled, against the same calls in double precision one by one.
 TEST(RowCode, CompiledChains) {
+  SKIP_WITHOUT_ROW_CODE;
   manual_seed(5);
   for (const auto& [rows, columns] :
        {std::pair{300, 333}, {64, 1024}, {2048, 65}, {7, 5000}, {4096, 16}}) {
@@ -443,6 +453,7 @@ TEST(RowCode, CompiledChains) {
 /// Results too large for the caches, which are written past them, while the next nests read them
 /// too.
 TEST(RowCode, LargeResults) {
+  SKIP_WITHOUT_ROW_CODE;
   manual_seed(6);
   const Tensor x = randn({4096, 768}), y = randn({4096, 768}), w = randn({768}), b = randn({768});
   const auto both = [](const Tensor& x, const Tensor& y, const Tensor& w, const Tensor& b) {

@@ -15,6 +15,7 @@
 #include "cuda/nvrtc.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
+#include "tensor/processor.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -26,6 +27,9 @@ constexpr const char* examples = R"(Examples:
 
 The processors' peaks and bandwidth are measured, once, which takes about a second. A GPU's peaks
 are what its datasheet promises, without sparsity. A device that is missing is no error.
+
+EIN_ISA=v2, v3 or v4 allows the machine code that is made at run time no more than that level of
+x86-64: v3 has AVX2, v4 AVX-512; of v2 none is made.
 
 EIN_CUDA_DRIVER and EIN_NVRTC name the libraries of the driver and of NVRTC, where those that the
 system finds are not the right ones.
@@ -89,6 +93,7 @@ std::string devices(bool json_is_wanted) {
   table.add({"cpu", cpu.name + (cores > 0 ? " on " + std::to_string(cores) +
                                                 (cores == 1 ? " core" : " cores")
                                           : "")});
+  table.add({"", "machine code at run time: " + std::string(host::name(host::isa()))});
   const std::string cache_list = caches();
   table.add({"", with_prefix(cpu.memory, "B") + " of memory" +
                      (cache_list.empty() ? "" : "; caches " + cache_list)});
@@ -99,6 +104,7 @@ std::string devices(bool json_is_wanted) {
   json.add("cpu.name", cpu.name);
   json.add("cpu.cores", Count(cores));
   json.add("cpu.threads", Count(num_threads()));
+  json.add("cpu.instructions", std::string(host::name(host::isa())));
   json.add("cpu.memory", cpu.memory);
   json.add("cpu.flops.bf16", *cpu.peak(DType::bf16));
   json.add("cpu.flops.f32", *cpu.peak(DType::f32));

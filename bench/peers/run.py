@@ -43,6 +43,13 @@ PLACES = {"ein": "ein", "torch": "torch", "numpy": "numpy", "jax": "jax", "torch
           "oneDNN": "limits", "memcpy": "limits", BEFORE: "before"}
 
 
+# How each library is held to the instructions of a level of x86-64.
+LEVELS = {"v2": {"EIN_ISA": "v2", "ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+                 "OPENBLAS_CORETYPE": "Nehalem", "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"},
+          "v3": {"EIN_ISA": "v3", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+                 "OPENBLAS_CORETYPE": "Haswell", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"}}
+
+
 class Failure(Exception):
     pass
 
@@ -68,8 +75,9 @@ class Process:
         environment |= {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
                         "NPROC": count, "JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(self.options.out / "inductor")
+        environment |= LEVELS.get(self.options.isa, {})
         if self.threads == 1:
-            environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+            environment["XLA_FLAGS"] = environment.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
         openblas = sorted((pathlib.Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas*"))
         if openblas:  # the same library that NumPy calls
             environment.setdefault("EIN_OPENBLAS", str(openblas[0]))
@@ -286,6 +294,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Results: OUT/peers.md and OUT/peers.json.")
     parser.add_argument("--server", default="build/bench/ein_peer_server", help="ein's side")
     parser.add_argument("--before", help="ein's side of another build, as one more contender: what a change gained or cost")
+    parser.add_argument("--isa", choices=sorted(LEVELS), help="hold ein and its peers to the instructions of a level of x86-64")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds, all threads only, no torch.compile")
     parser.add_argument("--only", action="append", default=[], help="cases whose family or name contains this; may be repeated")

@@ -1,26 +1,21 @@
-// Functions of one element: their steps in plain C++, without branches, so that compilers vectorise
-// them in strips, and the constants, which the vector code for AVX-512 shares (vector_functions.cpp
-// takes the same steps). Errors that are named are those of the polynomials; docs/functions.md has
-// those of results.
+// Functions of one element: their steps, without branches, and the constants. V is a float or a
+// double, so that compilers vectorise loops of them, or an `Emitted` vector (emitted.hpp), of which
+// the steps make machine code at run time. Errors that are named are those of the polynomials;
+// docs/functions.md has those of results.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 namespace ein::host::functions {
 
-/// The polynomial with these coefficients of x^0, x^1, ...
-template <class C, std::size_t n>
-inline C polynomial(C x, const std::array<C, n>& coefficients) {
-  C sum = coefficients[n - 1];
-  for (std::size_t i = n - 1; i-- > 0;) sum = coefficients[i] + x * sum;
-  return sum;
-}
 template <class C>
 struct Constants;
 
@@ -447,36 +442,107 @@ struct Constants<double> {
        7.036849662500664e-19}};
 };
 
+/// The number in a V.
+template <class V>
+struct NumberOf {
+  using type = typename V::Number;
+};
+template <>
+struct NumberOf<float> {
+  using type = float;
+};
+template <>
+struct NumberOf<double> {
+  using type = double;
+};
+template <class V>
+using Number = typename NumberOf<V>::type;
+template <class V>
+using ConstantsOf = Constants<Number<V>>;
+template <class V>
+inline constexpr bool is_float = sizeof(Number<V>) == sizeof(float);
+
+// --- steps of one number; emitted.hpp has the same of vectors ---
+
+/// x · y + z and z - x · y, rounded once where the processor can.
+template <std::floating_point C>
+inline C multiply_add(C x, C y, C z) {
+  return x * y + z;
+}
+template <std::floating_point C>
+inline C minus_product(C x, C y, C z) {
+  return z - x * y;
+}
+
 /// |size| with the sign of x.
-template <class C>
+template <std::floating_point C>
 inline C with_sign_of(C size, C x) {
   using K = Constants<C>;
   using Bits = typename K::Bits;
   return std::bit_cast<C>((std::bit_cast<Bits>(size) & ~K::sign) |
                           (std::bit_cast<Bits>(x) & K::sign));
 }
-template <class C>
-inline C size_of_number(C x) {
+template <std::floating_point C>
+inline C magnitude(C x) {
   using K = Constants<C>;
   return std::bit_cast<C>(std::bit_cast<typename K::Bits>(x) & ~K::sign);
 }
 
 /// x to half of its bits: the products of two such numbers are exact.
-template <class C>
+template <std::floating_point C>
 inline C upper_half(C x) {
   using K = Constants<C>;
   return std::bit_cast<C>((std::bit_cast<typename K::Bits>(x) + K::half_unit) & K::upper_half);
 }
 
-/// x, or `most` where x is larger; NaN stays.
-template <class C>
+/// x · y + z rounded once, or nearly so, where z is small beside x · y.
+template <std::floating_point C>
+inline C product_and(C x, C y, C z) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return std::fma(x, y, z);
+#else
+  const C upper_x = upper_half(x), upper_y = upper_half(y);
+  return upper_x * upper_y + (upper_x * (y - upper_y) + ((x - upper_x) * y + z));
+#endif
+}
+/// x · x - square, where `square` is that product rounded.
+template <std::floating_point C>
+inline C rest_of_square(C x, C square) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return std::fma(x, x, -square);
+#else
+  const C upper = upper_half(x);
+  return (upper * upper - square) + (x - upper) * (x + upper);
+#endif
+}
+
+/// x, or the bound where x is beyond it; NaN stays.
+template <std::floating_point C>
 inline C at_most(C x, C most) {
   return x > most ? most : x;
 }
+template <std::floating_point C>
+inline C at_least(C x, C least) {
+  return x < least ? least : x;
+}
 
-/// value·2^k, as products with two that are normal.
-template <class C>
-inline C scaled(C value, typename Constants<C>::Integer k) {
+/// A selection of which compilers make no branch.
+template <std::floating_point C>
+inline C choose(bool condition, C yes, C no) {
+  using Bits = typename Constants<C>::Bits;
+  const Bits mask = -static_cast<Bits>(condition);
+  return std::bit_cast<C>((std::bit_cast<Bits>(yes) & mask) | (std::bit_cast<Bits>(no) & ~mask));
+}
+
+/// A whole number k; `shifted` has it in its lowest bits.
+template <class V>
+struct Whole {
+  V number, shifted;
+};
+
+/// value · 2^k, as products with two powers that are normal.
+template <std::floating_point C>
+inline C scaled_by(C value, typename Constants<C>::Integer k) {
   using K = Constants<C>;
   using Bits = typename K::Bits;
   const auto two_to = [](typename K::Integer e) {
@@ -486,181 +552,255 @@ inline C scaled(C value, typename Constants<C>::Integer k) {
   const typename K::Integer half = k >> 1;
   return value * two_to(half) * two_to(k - half);
 }
-
-/// 2^k·(1 + p) = e^(x - correction) in parts, where p = main + rest; x between exp_least and
-/// exp_most, or NaN.
-template <class C>
-struct ExpParts {
-  C main, rest, p;
-  typename Constants<C>::Integer k;
-
-  explicit ExpParts(C x, C correction = 0) {
-    using K = Constants<C>;
-    using Bits = typename K::Bits;
-    const C shifted = x * K::log2_e + K::to_integer;
-    const C whole = shifted - K::to_integer;
-    const C low = whole * K::ln2_low + correction;
-    main = x - whole * K::ln2_high;
-    const C r = main - low;
-    rest = r * r * polynomial(r, K::exp) - low;
-    p = main + rest;
-    k = static_cast<typename K::Integer>(std::bit_cast<Bits>(shifted) -
-                                         std::bit_cast<Bits>(K::to_integer));
-  }
-};
-
-template <class C>
-inline C exp(C x) {
+template <std::floating_point C>
+inline typename Constants<C>::Integer integer_of(const Whole<C>& k) {
   using K = Constants<C>;
-  const C below = at_most(x, K::exp_most);
-  const ExpParts<C> parts(below < K::exp_least ? K::exp_least : below);
-  return scaled(C(1) + parts.p, parts.k);
+  using Bits = typename K::Bits;
+  return static_cast<typename K::Integer>(std::bit_cast<Bits>(k.shifted) -
+                                          std::bit_cast<Bits>(K::to_integer));
+}
+/// value · 2^k and value · 2^-k.
+template <std::floating_point C>
+inline C scaled(C value, const Whole<C>& k) {
+  return scaled_by(value, integer_of(k));
+}
+template <std::floating_point C>
+inline C scaled_down(C value, const Whole<C>& k) {
+  return scaled_by(value, -integer_of(k));
 }
 
-/// A selection of which compilers make no branch.
-template <class C>
-inline C choose(bool condition, C yes, C no) {
-  using Bits = typename Constants<C>::Bits;
-  const Bits mask = -static_cast<Bits>(condition);
-  return std::bit_cast<C>((std::bit_cast<Bits>(yes) & mask) | (std::bit_cast<Bits>(no) & ~mask));
+/// 2^-k.
+template <std::floating_point C>
+inline C power_down(const Whole<C>& k) {
+  return scaled_down(C(1), k);
 }
 
-/// x = m·2^e with m from log_least to twice that: log x = e·ln 2 + log1p(m - 1). What is exact is
-/// added last.
-template <class C>
-inline C log(C x) {
+/// x = (1 + f) · 2^e with 1 + f from log_least to twice that. `is_whole_range`: also of 0, infinity
+/// and negative numbers f and e are such that log x follows.
+template <class V>
+struct Split {
+  V f, e;
+  bool is_whole_range;
+};
+template <std::floating_point C>
+inline Split<C> split(C x) {
   using K = Constants<C>;
   using Bits = typename K::Bits;
   using Integer = typename K::Integer;
-  using Limits = std::numeric_limits<C>;
-  const bool is_subnormal = x < Limits::min();
+  const bool is_subnormal = x < std::numeric_limits<C>::min();
   const C normal = x * choose(is_subnormal, C(Bits{1} << (K::mantissa_bits + 1)), C(1));
   // Without signs, as those of negative numbers would overflow.
   const auto bits =
       static_cast<Integer>(std::bit_cast<Bits>(normal) - std::bit_cast<Bits>(K::log_least));
   const Integer whole = bits >> K::mantissa_bits;
-  const C f = std::bit_cast<C>(std::bit_cast<Bits>(normal) -
-                               (static_cast<Bits>(whole) << K::mantissa_bits)) -
-              C(1);
-  const C e = static_cast<C>(whole) - choose(is_subnormal, C(K::mantissa_bits + 1), C(0));
-  const C half_square = C(0.5) * f * f;
-  C result;
-  if constexpr (sizeof(C) == 4) {
-    result = (((f * f * f * polynomial(f, K::log) + e * K::log_ln2_low) - half_square) + f) +
-             e * K::log_ln2_high;
+  return {std::bit_cast<C>(std::bit_cast<Bits>(normal) -
+                           (static_cast<Bits>(whole) << K::mantissa_bits)) -
+              C(1),
+          static_cast<C>(whole) - choose(is_subnormal, C(K::mantissa_bits + 1), C(0)), false};
+}
+
+/// Of a table, the number at a place.
+template <std::floating_point C, std::size_t n>
+inline C look_up(const C (&numbers)[n], typename Constants<C>::Integer place) {
+  return numbers[place];
+}
+/// The last five bits of x.
+inline std::int32_t last_bits(float x) { return std::bit_cast<std::int32_t>(x) & 31; }
+/// The piece of `tail` that s is in, and where it begins.
+template <std::floating_point C>
+inline typename Constants<C>::Integer tail_place(C s) {
+  return Constants<C>::tail_place(std::bit_cast<typename Constants<C>::Bits>(s));
+}
+template <std::floating_point C>
+inline C tail_begin(C s) {
+  using K = Constants<C>;
+  return std::bit_cast<C>(std::bit_cast<typename K::Bits>(s) & K::tail_begin);
+}
+
+// --- the functions ---
+
+/// The polynomial with these coefficients of x^0, x^1, ...
+template <class V, std::size_t n>
+inline V polynomial(const V& x, const std::array<Number<V>, n>& coefficients) {
+  V sum = multiply_add(x, coefficients[n - 1], coefficients[n - 2]);
+  for (std::size_t i = n - 2; i-- > 0;) sum = multiply_add(std::move(sum), x, coefficients[i]);
+  return sum;
+}
+
+/// 2^k · (1 + p) = e^(x - correction / 2); x between exp_least and exp_most, or NaN.
+template <class V>
+struct ExpParts {
+  Whole<V> k;
+  V main, rest, p;  // p = main + rest; of floats only p is made
+};
+template <class V, class... Correction>
+inline ExpParts<V> exp_parts(const V& x, const Correction&... correction) {
+  using K = ConstantsOf<V>;
+  const V shifted = multiply_add(x, K::log2_e, K::to_integer);
+  const V whole = shifted - K::to_integer;
+  V high = minus_product(whole, K::ln2_high, x);
+  if constexpr (is_float<V>) {
+    ((high = minus_product(correction, Number<V>(0.5), std::move(high))), ...);
+    const V r = minus_product(whole, K::ln2_low, std::move(high));
+    const V p = multiply_add(polynomial(r, K::exp), r * r, r);
+    return {{whole, shifted}, p, p, p};
   } else {
-    const C s = f / (C(2) + f), square = s * s;
-    result = e * K::ln2_high -
-             ((half_square -
-               (s * (half_square + square * polynomial(square, K::log)) + e * K::ln2_low)) -
-              f);
+    V low = whole * K::ln2_low;
+    ((low = multiply_add(correction, Number<V>(0.5), std::move(low))), ...);
+    const V r = high - low;
+    const V rest = multiply_add(polynomial(r, K::exp), r * r, -low);
+    return {{whole, shifted}, high, rest, high + rest};
   }
+}
+
+template <class V>
+inline V exp(const V& x) {
+  using K = ConstantsOf<V>;
+  const auto parts = exp_parts(at_least(at_most(x, K::exp_most), K::exp_least));
+  return scaled(parts.p + Number<V>(1), parts.k);
+}
+
+/// x = m·2^e with m from log_least to twice that: log x = e·ln 2 + log1p(m - 1). What is exact is
+/// added last.
+template <class V>
+inline V log(const V& x) {
+  using C = Number<V>;
+  using K = Constants<C>;
+  using Limits = std::numeric_limits<C>;
+  const Split<V> parts = split(x);
+  const V &f = parts.f, &e = parts.e;
+  const V square = f * f;
+  V result = [&] {
+    if constexpr (is_float<V>) {
+      V sum = multiply_add(polynomial(f, K::log), square * f, e * K::log_ln2_low);
+      sum = minus_product(square, C(0.5), std::move(sum)) + f;
+      return multiply_add(e, K::log_ln2_high, std::move(sum));
+    } else {
+      const V s = f / (f + C(2)), s_square = s * s, half_square = square * C(0.5);
+      const V near = multiply_add(polynomial(s_square, K::log), s_square, half_square);
+      const V low = multiply_add(s, near, e * K::ln2_low);
+      return multiply_add(e, K::ln2_high, -((half_square - low) - f));
+    }
+  }();
+  if (parts.is_whole_range) return result;
   result = choose(x == C(0), -Limits::infinity(), result);
   result = choose(x < C(0), Limits::quiet_NaN(), result);
   return choose(x < Limits::infinity(), result, x);  // NaN stays
 }
 
 /// Near 0, x + x³·p(x²); elsewhere 1 - 2 / (e^2|x| + 1) with the sign of x.
-template <class C>
-inline C tanh(C x) {
+template <class V>
+inline V tanh(const V& x) {
+  using C = Number<V>;
   using K = Constants<C>;
-  const C size = size_of_number(x), square = x * x;
-  const C far = C(1) - C(2) / (exp(size + size) + C(1));
-  const C near = size + size * square * polynomial(square, K::tanh);
-  return with_sign_of(size > K::tanh_near ? far : near, x);
+  const V size = magnitude(x), square = x * x;
+  const V far = C(1) - C(2) / (exp(size + size) + C(1));
+  const V near = multiply_add(polynomial(square, K::tanh), square * size, size);
+  return with_sign_of(choose(size > K::tanh_near, far, near), x);
 }
 
-inline float erf(float x) {
-  using K = Constants<float>;
-  const float size = size_of_number(x);
-  const float piece = size + K::to_eighths;
-  const float t = size - (piece - K::to_eighths);
-  const std::int32_t place = std::bit_cast<std::int32_t>(piece) & 31;
-  float sum = K::erf[4][place];
-  for (std::size_t i = 4; i-- > 1;) sum = K::erf[i][place] + t * sum;
-  sum = (size > K::erf_near ? K::erf[0][place] : size) + t * sum;
-  return with_sign_of(size > K::erf_last ? 1.F : sum, x);
+/// Of floats alone.
+template <class V>
+inline V erf(const V& x) {
+  using K = ConstantsOf<V>;
+  const V size = magnitude(x);
+  const V piece = size + K::to_eighths;
+  const V t = size - (piece - K::to_eighths);
+  const auto place = last_bits(piece);
+  V sum = look_up(K::erf[4], place);
+  for (std::size_t i = 4; i-- > 1;)
+    sum = multiply_add(std::move(sum), t, look_up(K::erf[i], place));
+  const V first = choose(size > K::erf_near, look_up(K::erf[0], place), size);
+  sum = multiply_add(std::move(sum), t, first);
+  return with_sign_of(choose(size > K::erf_last, 1.F, sum), x);
 }
-
 inline double erf(double x) { return std::erf(x); }
 
 /// factor / (1 + e^t) = 2^-k·factor / (2^-k + 1 + p) for t >= 0: nothing overflows, and each step
 /// rises or falls with t.
-template <class C>
-struct LogisticTail {
-  C size;
-
-  explicit LogisticTail(C x) : size(at_most(size_of_number(x), Constants<C>::gate_last)) {}
-  C times(C factor) const {
-    const ExpParts<C> parts(size);
-    const C power = scaled(C(1), -parts.k), sum = C(1) + power;
-    const C lost = sizeof(C) == 4 ? C(0) : power - (sum - C(1));  // floats do well without
-    return scaled(factor / (sum + (parts.p + lost)), -parts.k);
+template <class V, class Factor>
+inline V logistic_tail(const V& t, const Factor& factor) {
+  using C = Number<V>;
+  const auto parts = exp_parts(t);
+  const V power = power_down(parts.k);
+  const V sum = power + C(1);
+  if constexpr (is_float<V>) {  // floats do well without what that lost
+    return scaled_down(factor / (sum + parts.p), parts.k);
+  } else {
+    const V lost = power - (sum - C(1));
+    return scaled_down(factor / (sum + (parts.p + lost)), parts.k);
   }
-};
+}
 
-template <class C>
-inline C sigmoid(C x) {
-  const C tail = LogisticTail<C>(x).times(C(1));
-  return x < C(0) ? tail : C(1) - tail;
+template <class V>
+inline V sigmoid(const V& x) {
+  using C = Number<V>;
+  const V tail = logistic_tail(at_most(magnitude(x), ConstantsOf<V>::gate_last), C(1));
+  return choose(x < C(0), tail, C(1) - tail);
+}
+
+/// x where it is positive or NaN, else -0.
+template <class V>
+inline V positive_part(const V& x) {
+  return at_least(x, Number<V>(-0.0));
 }
 
 /// x·sigmoid(x) = x - x·sigmoid(-x); at -infinity its limit, -0.
-template <class C>
-inline C silu(C x) {
-  const LogisticTail<C> tail(x);
-  return (x < C(0) ? C(-0.0) : x) - tail.times(tail.size);
+template <class V>
+inline V silu(const V& x) {
+  const V size = at_most(magnitude(x), ConstantsOf<V>::gate_last);
+  return positive_part(x) - logistic_tail(size, size);
 }
 
 /// Φ(-t) = e^(-t²/2)·tail(t) for t >= 0, still to be scaled. The square is the sum of two numbers:
 /// the error of one would be as many times larger as it is large itself. Doubles have nothing
 /// rounded that is as large as the result.
-template <class C>
+template <class V>
 struct NormalTail {
-  C size, upper;  // t, and the first half of its bits
-  C first, rest;  // the sum of these is to be scaled
-  typename Constants<C>::Integer k;
+  V size;         // t
+  V first, rest;  // the sum of these is to be scaled
+  Whole<V> k;
 };
-template <class C>
-inline NormalTail<C> normal_tail(C x) {
+template <class V>
+inline NormalTail<V> normal_tail(const V& x) {
+  using C = Number<V>;
   using K = Constants<C>;
-  using Bits = typename K::Bits;
-  const C t = at_most(size_of_number(x), K::tail_last);
-  const C upper = upper_half(t);
-  const ExpParts<C> parts(upper * upper * C(-0.5), (t - upper) * (t + upper) * C(0.5));
-  const Bits s = std::bit_cast<Bits>(t + C(1));
-  const typename K::Integer place = K::tail_place(s);
-  const C distance = t - (std::bit_cast<C>(s & K::tail_begin) - C(1));
+  const V t = at_most(magnitude(x), K::tail_last);
+  const V square = t * t;
+  const auto parts = exp_parts(square * C(-0.5), rest_of_square(t, square));
+  const V s = t + C(1);
+  const auto place = tail_place(s);
+  const V distance = t - (tail_begin(s) - C(1));
   constexpr std::size_t last = std::size(K::tail) - 1;
-  C sum = K::tail[last][place];
-  for (std::size_t i = last; i-- > 1;) sum = K::tail[i][place] + distance * sum;
-  const C first = K::tail[0][place];
-  if constexpr (sizeof(C) == 4) {
-    sum *= distance;
-    return {t, upper, first, first * parts.p + (sum + sum * parts.p), parts.k};
+  V sum = look_up(K::tail[last], place);
+  for (std::size_t i = last; i-- > 1;)
+    sum = multiply_add(std::move(sum), distance, look_up(K::tail[i], place));
+  const V first = look_up(K::tail[0], place);
+  if constexpr (is_float<V>) {
+    sum = std::move(sum) * distance;
+    return {t, first, multiply_add(first, parts.p, multiply_add(sum, parts.p, sum)), parts.k};
   } else {
-    const C power = upper_half(C(1) + parts.main),
+    const V power = upper_half(parts.main + C(1)),
             more = (parts.main - (power - C(1))) + parts.rest;
-    return {t, upper, first * power, first * more + sum * (power + more), parts.k};
+    return {t, first * power, multiply_add(first, more, sum * (power + more)), parts.k};
   }
 }
 
 /// Φ(x).
-template <class C>
-inline C normal_cdf(C x) {
-  const NormalTail<C> tail = normal_tail(x);
-  const C below = scaled(tail.first + tail.rest, tail.k);
-  return x > C(0) ? C(1) - below : below;
+template <class V>
+inline V normal_cdf(const V& x) {
+  using C = Number<V>;
+  const NormalTail<V> tail = normal_tail(x);
+  const V below = scaled(tail.first + tail.rest, tail.k);
+  return choose(x > C(0), C(1) - below, below);
 }
 
 /// x·Φ(x) = x - x·Φ(-x); at -infinity its limit, -0.
-template <class C>
-inline C gelu(C x) {
-  const NormalTail<C> tail = normal_tail(x);
-  const C half = upper_half(tail.first), lower = tail.size - tail.upper;
-  const C below = tail.upper * half +
-                  (tail.upper * (tail.first - half) + (lower * tail.first + tail.size * tail.rest));
-  return (x < C(0) ? C(-0.0) : x) - scaled(below, tail.k);
+template <class V>
+inline V gelu(const V& x) {
+  const NormalTail<V> tail = normal_tail(x);
+  return positive_part(x) -
+         scaled(product_and(tail.size, tail.first, tail.size * tail.rest), tail.k);
 }
 
 }  // namespace ein::host::functions

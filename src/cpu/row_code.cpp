@@ -20,12 +20,13 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
 #include <utility>
 
-#include <asmjit/x86.h>
+#include <asmjit/core.h>
 
 #include "cpu/vector_code.hpp"
 #include "graph/rewrite.hpp"
@@ -35,10 +36,12 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 namespace ein::host {
 namespace {
 
-namespace x86 = asmjit::x86;
-using Vector = VectorCode::Vector;
+using Int = Assembler::Int;
+using Vector = Assembler::Vector;
+using Mask = Assembler::Mask;
+using Address = Assembler::Address;
+using Tail = Assembler::Tail;
 
-constexpr int lanes = 16;
 /// So many vectors of a row that is combined are worked on side by side: several sums hide the time
 /// that an addition takes. The same for all nests, so that a sum does not depend on what shares its
 /// loop.
@@ -46,16 +49,35 @@ constexpr int sums_side_by_side = 4;
 /// Partial sums of a row are themselves summed after so many vectors each, as in the strips'
 /// cascade.
 constexpr std::int64_t vectors_in_run = 32;
-/// Rows of up to so many elements are combined sixteen together; longer ones hide the time that
-/// combining their lanes takes.
-constexpr std::int64_t longest_together = 4 * lanes - 1;
+/// Rows of fewer than so many vectors are combined together, as many as a vector has lanes; longer
+/// ones hide the time that combining their lanes takes.
+constexpr std::int64_t vectors_together = 4;
+
+int lanes_of(Isa isa) { return Assembler::vector_bytes(isa) / 4; }
+
+bool can_load(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+    case DType::bf16:
+    case DType::f16:
+    case DType::i32:
+    case DType::u8:
+    case DType::boolean:
+      return true;
+    default:
+      return false;
+  }
+}
+bool can_store(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+}
+bool has_code(ScalarOp op) { return has_vector_code(op, DType::f32); }
 
 bool can_read(DType dtype, Size size) {
   if (!size.is_number()) return false;
   const std::int64_t step = size;
   if (dtype == DType::i64) return step == 0;
-  return VectorCode::can_load(dtype) &&
-         (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
+  return can_load(dtype) && (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
 }
 
 /// The others look for NaN, row by row.
@@ -77,18 +99,18 @@ bool can_combine(Combine combine) {
   return false;
 }
 
-std::int64_t vectors_of(std::int64_t length) { return (length + lanes - 1) / lanes; }
+std::int64_t vectors_of(std::int64_t length, int lanes) { return (length + lanes - 1) / lanes; }
 
 Size bytes_to_next_row(const Schedule::Place& place) {
   return place.row_step * size_of(place.dtype);
 }
 
-/// Whether sixteen rows can be combined together, into sixteen results side by side: a sum or
-/// product of short rows, of values that do not change from row to row but along it.
-bool combines_together(const Schedule::Part& part) {
+/// Whether as many rows as a vector has lanes can be combined together, into results side by side:
+/// a sum or product of short rows, of values that do not change from row to row but along it.
+bool combines_together(const Schedule::Part& part, int lanes) {
   const auto step_is_number = [](const auto& place) { return place.row_step.is_number(); };
   if (part.rows.nests.size() != 1 || part.rows.length.loop >= 0 ||
-      !part.rows.length.size.is_number() || part.rows.length.size > longest_together ||
+      !part.rows.length.size.is_number() || part.rows.length.size >= vectors_together * lanes ||
       !std::all_of(part.places.begin(), part.places.end(), step_is_number))
     return false;
   const Schedule::RowNest& nest = part.rows.nests[0];
@@ -108,15 +130,19 @@ bool combines_together(const Schedule::Part& part) {
 
 /// Whether the code knows the part's numbers, as it works on several rows together. Other code
 /// reads from the call how long a row is and how far it is to the next, and suits them all.
-bool knows_numbers(const Schedule::Part& part) {
-  return RowCode::combines_rows(part) || combines_together(part);
+bool knows_numbers(const Schedule::Part& part, Isa isa) {
+  return RowCode::combines_rows(part, isa) || combines_together(part, lanes_of(isa));
 }
 
 /// Elements of a row that make a run.
-constexpr std::int64_t elements_in_run = vectors_in_run * sums_side_by_side * lanes;
+constexpr std::int64_t elements_in_run(int lanes) {
+  return vectors_in_run * sums_side_by_side * lanes;
+}
 
 /// Whether a row is so long that runs of it are combined first.
-bool has_runs(const Schedule::Part& part) { return part.rows.length.size > elements_in_run; }
+bool has_runs(const Schedule::Part& part, int lanes) {
+  return part.rows.length.size > elements_in_run(lanes);
+}
 
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
@@ -157,8 +183,13 @@ struct Stage {
 
 class Emitter {
  public:
-  Emitter(const Schedule::Part& part, x86::Compiler& code)
-      : part_(part), knows_numbers_(knows_numbers(part)), code_(code), vectors_(code) {
+  Emitter(const Schedule::Part& part, Isa isa, Assembler& code)
+      : part_(part),
+        combines_rows_(RowCode::combines_rows(part, isa)),
+        combines_together_(combines_together(part, code.lanes())),
+        knows_numbers_(combines_rows_ || combines_together_),
+        code_(code),
+        lanes_(code.lanes()) {
     for (const Schedule::RowNest& nest : part.rows.nests) {
       bodies_.emplace_back(nest.body);
       epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt
@@ -167,43 +198,31 @@ class Emitter {
   }
 
   void emit() {
-    asmjit::FuncNode* const function = code_.addFunc(asmjit::FuncSignatureT<void, const void*>());
-    function->frame().setAvxEnabled();
-    function->frame().setAvx512Enabled();
-    function->frame().setAvxCleanup();
-    const x86::Gp call = code_.newIntPtr();
-    function->setArg(0, call);
-    places_ = code_.newIntPtr();
-    length_ = code_.newInt64();
-    rows_ = code_.newInt64();
-    index_ = code_.newIntPtr();
-    sizes_ = code_.newIntPtr();
-    row_ = code_.newInt64();
-    code_.mov(places_, x86::ptr(call, offsetof(RowCode::Call, places)));
-    code_.mov(length_, x86::ptr(call, offsetof(RowCode::Call, length)));
-    code_.mov(rows_, x86::ptr(call, offsetof(RowCode::Call, rows)));
-    code_.mov(index_, x86::ptr(call, offsetof(RowCode::Call, index)));
-    code_.mov(sizes_, x86::ptr(call, offsetof(RowCode::Call, sizes)));
-    code_.xor_(row_, row_);
+    const Int call = code_.begin();
+    places_ = code_.load_int(call, offsetof(RowCode::Call, places));
+    length_ = code_.load_int(call, offsetof(RowCode::Call, length));
+    rows_ = code_.load_int(call, offsetof(RowCode::Call, rows));
+    index_ = code_.load_int(call, offsetof(RowCode::Call, index));
+    sizes_ = code_.load_int(call, offsetof(RowCode::Call, sizes));
+    row_ = zero();
     read_row_steps(call);
-    vectors_.begin();
-    if (RowCode::combines_rows(part_))
+    code_.begin_constants();
+    if (combines_rows_)
       emit_rows_combined();
     else
       emit_rows();
     if (std::any_of(part_.places.begin(), part_.places.end(),
                     [](const Schedule::Place& place) { return place.streams; }))
-      code_.sfence();
-    code_.endFunc();
+      code_.finish_streaming();
+    code_.end();
   }
 
  private:
   void emit_rows() {
-    const asmjit::Label next_row = code_.newLabel(), end = code_.newLabel();
-    if (combines_together(part_)) {
+    const asmjit::Label next_row = code_.new_label(), end = code_.new_label();
+    if (combines_together_) {
       emit_rows_together();
-      code_.cmp(row_, rows_);
-      code_.jge(end);
+      code_.jump_if_not_less(row_, rows_, end);
     }
     code_.bind(next_row);
     written_of_row_.clear();
@@ -215,74 +234,69 @@ class Emitter {
         emit_loop(in_order[s], first_read_after(in_order, s));
     }
     move_by_rows(1);
-    code_.cmp(row_, rows_);
-    code_.jl(next_row);
+    code_.jump_if_less(row_, rows_, next_row);
     code_.bind(end);
   }
 
   /// They stay in registers: sums of rows of 130 elements take a third less time than where they
   /// are read from memory for each row.
-  void read_row_steps(const x86::Gp& call) {
-    const x86::Gp row_steps = code_.newIntPtr();
-    code_.mov(row_steps, x86::ptr(call, offsetof(RowCode::Call, row_steps)));
+  void read_row_steps(const Int& call) {
+    const Int row_steps = code_.load_int(call, offsetof(RowCode::Call, row_steps));
     for (std::size_t p = 0; p < part_.places.size(); ++p) {
-      x86::Gp& bytes = bytes_to_next_row_.emplace_back();
+      Int& bytes = bytes_to_next_row_.emplace_back();
       const Size row_step = part_.places[p].row_step;
       if (knows_numbers_ ? row_step.is_number() : always_equal(row_step, 0)) continue;
-      bytes = code_.newInt64();
-      code_.mov(bytes, x86::qword_ptr(row_steps, static_cast<std::int32_t>(8 * p)));
+      bytes = code_.load_int(row_steps, static_cast<std::int64_t>(8 * p));
     }
   }
 
   void move_by_rows(std::int64_t rows) {
     for (std::size_t p = 0; p < part_.places.size(); ++p) {
       if (always_equal(part_.places[p].row_step, 0)) continue;
-      code_.add(x86::qword_ptr(places_, static_cast<std::int32_t>(8 * p)), bytes_of_rows(p, rows));
+      code_.add_to_memory(places_, static_cast<std::int64_t>(8 * p), bytes_of_rows(p, rows));
     }
     code_.add(row_, rows);
   }
 
   /// Bytes from a row to one so many rows on: the next one, unless the code knows the numbers.
-  x86::Gp bytes_of_rows(std::size_t place, std::int64_t rows) {
-    if (bytes_to_next_row_[place].isValid()) return bytes_to_next_row_[place];
-    const x86::Gp by = code_.newInt64();
-    code_.mov(by, static_cast<std::int64_t>(bytes_to_next_row(part_.places[place])) * rows);
-    return by;
+  Int bytes_of_rows(std::size_t place, std::int64_t rows) {
+    if (bytes_to_next_row_[place].reg.isValid()) return bytes_to_next_row_[place];
+    return integer(static_cast<std::int64_t>(bytes_to_next_row(part_.places[place])) * rows);
   }
 
+  Int integer(std::int64_t value) {
+    const Int x = code_.new_int();
+    code_.set(x, value);
+    return x;
+  }
+  Int zero() { return integer(0); }
+
   /// Of what is in the last vector of a row of fixed length; none where it is full.
-  std::optional<x86::KReg> mask_of_last() {
-    const std::int64_t in_last = part_.rows.length.size % lanes;
+  std::optional<Tail> tail_of_last() {
+    const std::int64_t in_last = part_.rows.length.size % lanes_;
     if (in_last == 0) return std::nullopt;
-    const x86::Gp bits = code_.newInt32();
-    const x86::KReg mask = code_.newKw();
-    code_.mov(bits, (1 << in_last) - 1);
-    code_.kmovw(mask, bits);
-    return mask;
+    return code_.tail(integer(in_last));
   }
 
   /// Results, and those of a run of rows, stay in registers: what is read is all that moves.
   void emit_rows_combined() {
     const Schedule::RowNest& nest = part_.rows.nests[0];
-    const auto vectors = static_cast<int>(vectors_of(part_.rows.length.size));
-    const std::optional<x86::KReg> mask = mask_of_last();
+    const auto vectors = static_cast<int>(vectors_of(part_.rows.length.size, lanes_));
+    const std::optional<Tail> tail = tail_of_last();
     const auto lane_of = [&](int v) {
-      return Lane{.unrolled = v, .mask = mask && v + 1 == vectors ? &*mask : nullptr};
+      return Lane{.unrolled = v, .tail = tail && v + 1 == vectors ? &*tail : nullptr};
     };
     std::vector<Vector> results, of_run;
     for (int v = 0; v < vectors; ++v) {
       results.push_back(start(0));
       of_run.push_back(start(0));
     }
-    i_ = code_.newInt64();
-    code_.xor_(i_, i_);
+    i_ = zero();
     for (std::size_t p = 0; p < part_.places.size(); ++p) address(p);
-    const x86::Gp run_end = code_.newInt64();
-    const asmjit::Label next_run = code_.newLabel(), next_row = code_.newLabel();
+    const Int run_end = code_.new_int();
+    const asmjit::Label next_run = code_.new_label(), next_row = code_.new_label();
     code_.bind(next_run);
-    code_.lea(run_end, x86::ptr(row_, static_cast<std::int32_t>(vectors_in_run)));
-    code_.cmp(run_end, rows_);
-    code_.cmovg(run_end, rows_);
+    begin_run(run_end, row_, vectors_in_run, rows_);
     code_.bind(next_row);
     of_row_ = {};
     emit_of_row(0);
@@ -294,51 +308,53 @@ class Emitter {
       code_.add(address(p), bytes_of_rows(p, 1));
     }
     code_.add(row_, 1);
-    code_.cmp(row_, run_end);
-    code_.jl(next_row);
+    code_.jump_if_less(row_, run_end, next_row);
     for (std::size_t v = 0; v < results.size(); ++v) {
       merge(0, results[v], of_run[v], nullptr);
-      code_.vmovaps(of_run[v], vectors_.constant_vector(identity<float>(*nest.combine)));
+      code_.set(of_run[v], code_.constant(identity<double>(*nest.combine)));
     }
-    code_.cmp(row_, rows_);
-    code_.jl(next_run);
+    code_.jump_if_less(row_, rows_, next_run);
     for (int v = 0; v < vectors; ++v) {
       const Lane lane = lane_of(v);
-      vectors_.store(at(nest.output, lane), DType::f32, results[static_cast<std::size_t>(v)],
-                     lane.mask);
+      code_.store(at(nest.output, lane), DType::f32, results[static_cast<std::size_t>(v)],
+                  lane.tail);
     }
+  }
+
+  /// end = begin + count, or `most` if that is less.
+  void begin_run(const Int& end, const Int& begin, std::int64_t count, const Int& most) {
+    code_.set(end, begin);
+    code_.add(end, count);
+    code_.lower_to(end, most);
   }
 
   void emit_rows_together() {
     const Schedule::RowNest& nest = part_.rows.nests[0];
-    const std::int64_t vectors = vectors_of(part_.rows.length.size);
-    const x86::Gp last = code_.newInt64();
-    const std::optional<x86::KReg> mask = mask_of_last();
-    i_ = code_.newInt64();
-    code_.xor_(i_, i_);
-    const asmjit::Label next = code_.newLabel(), end = code_.newLabel();
+    const std::int64_t vectors = vectors_of(part_.rows.length.size, lanes_);
+    const Int left = code_.new_int();
+    const std::optional<Tail> tail = tail_of_last();
+    i_ = zero();
+    const asmjit::Label next = code_.new_label(), end = code_.new_label();
     code_.bind(next);
-    code_.mov(last, rows_);
-    code_.sub(last, row_);
-    code_.cmp(last, lanes);
-    code_.jl(end);
+    code_.set(left, rows_);
+    code_.subtract(left, row_);
+    code_.jump_if_less(left, lanes_, end);
     begin_stage();
     emit_of_row(0);
     for (std::size_t p : nest.inputs) address(p);
     std::vector<Vector> sums;
-    for (int r = 0; r < lanes; ++r) {
+    for (int r = 0; r < lanes_; ++r) {
       sums.push_back(start(0));
       for (int v = 0; v < vectors; ++v) {
-        Lane lane{.unrolled = v, .row = r, .mask = mask && v + 1 == vectors ? &*mask : nullptr};
+        Lane lane{.unrolled = v, .row = r, .tail = tail && v + 1 == vectors ? &*tail : nullptr};
         combine_into(0, sums.back(), lane);
       }
     }
-    const Vector all = vectors_.combine_lanes_of(*nest.combine, sums);
+    const Vector all = code_.combine_lanes_of(*nest.combine, sums);
     const Vector result = epilogues_[0] ? epilogue(0, all) : all;
-    vectors_.store(x86::ptr(address(nest.output)), part_.places[nest.output].dtype, result,
-                   nullptr);
-    move_by_rows(lanes);
-    code_.jmp(next);
+    code_.store({address(nest.output)}, part_.places[nest.output].dtype, result, nullptr);
+    move_by_rows(lanes_);
+    code_.jump(next);
     code_.bind(end);
     begin_stage();
   }
@@ -418,7 +434,7 @@ class Emitter {
     Known known{};
     int unrolled = 0;
     int row = 0;  // of those that are worked on together
-    const x86::KReg* mask = nullptr;
+    const Tail* tail = nullptr;
   };
 
   using Sums = std::map<std::size_t, std::vector<Vector>>;  // of a nest
@@ -449,56 +465,39 @@ class Emitter {
     return result;
   }
 
-  x86::Gp address(std::size_t place) {
+  Int address(std::size_t place) {
     const auto [found, is_new] = addresses_.try_emplace(place);
-    if (is_new) {
-      found->second = code_.newIntPtr();
-      code_.mov(found->second, x86::ptr(places_, static_cast<std::int32_t>(8 * place)));
-    }
+    if (is_new) found->second = code_.load_int(places_, static_cast<std::int64_t>(8 * place));
     return found->second;
   }
 
-  x86::Mem at(std::size_t p, const Lane& lane) {
+  Address at(std::size_t p, const Lane& lane) {
     const Size row_step = bytes_to_next_row(part_.places[p]);
     return at(address(p), p, lane,
               lane.row == 0 ? 0 : lane.row * static_cast<std::int64_t>(row_step));
   }
   /// Of place p, so many bytes behind `base`.
-  x86::Mem at(const x86::Gp& base, std::size_t p, const Lane& lane, std::int64_t behind) {
+  Address at(const Int& base, std::size_t p, const Lane& lane, std::int64_t behind) {
     const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) *
                        (part_.places[p].step == 2 ? 2 : 1);
     const auto shift =
         static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
-    return x86::ptr(base, i_, shift,
-                    static_cast<std::int32_t>(behind) + lane.unrolled * lanes * bytes);
+    return {base, i_, shift, static_cast<std::int32_t>(behind) + lane.unrolled * lanes_ * bytes};
   }
 
   Vector index(std::size_t axis, const Lane* lane) {
-    const bool is_along = part_.rows.axes[axis].is_along && lane;
-    const x86::Gp value = code_.newInt64();
-    code_.mov(value, x86::ptr(index_, static_cast<std::int32_t>(8 * axis)));
+    const Int value = code_.load_int(index_, static_cast<std::int64_t>(8 * axis));
     if (part_.rows.axes[axis].is_row) code_.add(value, row_);
-    const Vector result = code_.newZmm();
-    if (is_along) {
-      static constexpr std::int32_t ramp[lanes] = {0, 1, 2,  3,  4,  5,  6,  7,
-                                                   8, 9, 10, 11, 12, 13, 14, 15};
-      code_.add(value, i_);
-      code_.add(value, lane->unrolled * lanes);
-      code_.vpbroadcastd(result, value.r32());
-      code_.vpaddd(result, result,
-                   code_.newConst(asmjit::ConstPoolScope::kLocal, ramp, sizeof ramp));
-    } else {
-      code_.vpbroadcastd(result, value.r32());
-    }
-    code_.vcvtdq2ps(result, result);
-    return result;
+    if (!part_.rows.axes[axis].is_along || !lane) return code_.number(value);
+    code_.add(value, i_);
+    code_.add(value, lane->unrolled * lanes_);
+    return code_.count_from(value);
   }
 
   /// The value of a step: of the whole row where it does not vary, else at `lane`.
   Vector value(std::size_t e, int s, Lane* lane) {
     const ScalarStep& step = expression(e).step(s);
-    if (step.op == ScalarOp::constant)
-      return vectors_.constant_vector(static_cast<float>(step.real));
+    if (step.op == ScalarOp::constant) return code_.constant(step.real);
     const bool is_of_row = !varies(e, s);
     Known& known = is_of_row ? of_row_ : lane->known;
     if (const auto found = known.steps.find({e, s}); found != known.steps.end())
@@ -518,10 +517,9 @@ class Emitter {
       const auto written = written_of_row_.find(p);
       if (!lane && written != written_of_row_.end()) return written->second;
       const Schedule::Place& place = part_.places[p];
-      const Vector result = !lane ? vectors_.load_one(address(p), place.dtype)
-                            : place.step == 2
-                                ? vectors_.load_every_other(at(p, *lane), lane->mask)
-                                : vectors_.load(at(p, *lane), place.dtype, lane->mask);
+      const Vector result = !lane             ? code_.load_one(address(p), place.dtype)
+                            : place.step == 2 ? code_.load_every_other(at(p, *lane), lane->tail)
+                                              : code_.load(at(p, *lane), place.dtype, lane->tail);
       known.places.insert_or_assign(p, result);
       return result;
     }
@@ -530,9 +528,8 @@ class Emitter {
       const std::vector<Size> sizes = RowCode::sizes_of(part_);
       const auto is_it = [&](Size size) { return always_equal(size, step.size); };
       const auto found = std::find_if(sizes.begin(), sizes.end(), is_it);
-      const x86::Gp from = code_.newIntPtr();
-      code_.lea(from, x86::ptr(sizes_, static_cast<std::int32_t>(4 * (found - sizes.begin()))));
-      return vectors_.load_one(from, DType::f32);
+      const auto place = static_cast<std::int32_t>(found - sizes.begin());
+      return code_.load_one(code_.address({.base = sizes_, .displacement = 4 * place}), DType::f32);
     }
     if (step.op == ScalarOp::add || step.op == ScalarOp::sub) {
       if (const auto product = single_product(e, step.args[0], lane))
@@ -542,10 +539,10 @@ class Emitter {
     }
     if (step.op == ScalarOp::where) {
       const ScalarStep& condition = expression(e).step(step.args[0]);
-      if (VectorCode::is_comparison(condition.op)) {
+      if (is_comparison(condition.op)) {
         const Vector x = value(e, condition.args[0], lane), y = value(e, condition.args[1], lane);
         const Vector yes = value(e, step.args[1], lane), no = value(e, step.args[2], lane);
-        return vectors_.select(vectors_.compare(condition.op, x, y), yes, no);
+        return code_.select(code_.compare(condition.op, x, y), yes, no);
       }
     }
     Vector args[3];
@@ -558,7 +555,7 @@ class Emitter {
     Known& known = lane ? lane->known : of_row_;
     if (const auto found = known.results.find(key); found != known.results.end())
       return found->second;
-    return known.results[key] = vectors_.apply(step.op, args[0], args[1], args[2]);
+    return known.results[key] = emit_operation(code_, step.op, args[0], args[1], args[2]);
   }
 
   /// A product that only one step reads, which may then take its factors: it is rounded once less.
@@ -572,7 +569,7 @@ class Emitter {
                       bool minus_other, Lane* lane) {
     const Vector x = value(e, product.args[0], lane), y = value(e, product.args[1], lane),
                  z = value(e, other, lane);
-    return vectors_.multiply_add(x, y, z, minus_product, minus_other);
+    return code_.multiply_add(x, y, z, minus_product, minus_other);
   }
 
   /// Computes all that does not vary along the row before the loop.
@@ -607,8 +604,7 @@ class Emitter {
   /// Stores a value of the row as a whole.
   void store_one(std::size_t n, const Vector& value) {
     const std::size_t p = part_.rows.nests[n].output;
-    written_of_row_.insert_or_assign(p,
-                                     vectors_.store_one(address(p), part_.places[p].dtype, value));
+    written_of_row_.insert_or_assign(p, code_.store_one(address(p), part_.places[p].dtype, value));
   }
 
   int unrolling(const Stage& stage) const {
@@ -628,90 +624,77 @@ class Emitter {
       for (std::size_t p : part_.rows.nests[n].inputs) address(p);
       address(part_.rows.nests[n].output);
     }
-    std::vector<x86::Gp> ahead_at;  // where what is ahead begins
+    std::vector<Int> ahead_at;  // where what is ahead begins
     for (const Ahead& next : ahead) {
       ahead_at.push_back(address(next.place));
       if (!next.is_next_row) continue;
-      ahead_at.back() = code_.newIntPtr();
-      code_.lea(ahead_at.back(), x86::ptr(address(next.place), bytes_of_rows(next.place, 1)));
+      ahead_at.back() =
+          code_.address({.base = address(next.place), .index = bytes_of_rows(next.place, 1)});
     }
-    const bool in_runs = !combining.empty() && has_runs(part_);
+    const bool in_runs = !combining.empty() && has_runs(part_, lanes_);
     // Sums of each vector worked on side by side, and of all runs so far.
     Sums sums;
     std::map<std::size_t, Vector> totals;
     found_nan_.clear();
     for (std::size_t n : combining) {
       if (is_extreme(n)) {
-        found_nan_[n] = code_.newKw();
-        code_.kxorw(found_nan_[n], found_nan_[n], found_nan_[n]);
+        found_nan_[n] = code_.none();
       }
       if (in_runs) totals[n] = start(n);
       for (int u = 0; u < unroll; ++u) sums[n].push_back(start(n));
     }
-    i_ = code_.newInt64();
-    code_.xor_(i_, i_);
-    const x86::Gp whole = code_.newInt64();
-    code_.mov(whole, length_);
-    code_.and_(whole, -unroll * lanes);
-    const asmjit::Label body = code_.newLabel(), rest = code_.newLabel(), end = code_.newLabel();
-    code_.cmp(i_, whole);
-    code_.jge(rest);
-    x86::Gp run_end;
-    const asmjit::Label next_run = code_.newLabel();
+    i_ = zero();
+    const Int whole = code_.new_int();
+    code_.set(whole, length_);
+    code_.round_down(whole, static_cast<std::uint32_t>(
+                                std::countr_zero(static_cast<unsigned>(unroll * lanes_))));
+    const asmjit::Label body = code_.new_label(), rest = code_.new_label(), end = code_.new_label();
+    code_.jump_if_not_less(i_, whole, rest);
+    Int run_end;
+    const asmjit::Label next_run = code_.new_label();
     if (in_runs) {
-      run_end = code_.newInt64();
+      run_end = code_.new_int();
       code_.bind(next_run);
-      code_.lea(run_end, x86::ptr(i_, static_cast<std::int32_t>(elements_in_run)));
-      code_.cmp(run_end, whole);
-      code_.cmovg(run_end, whole);
+      begin_run(run_end, i_, elements_in_run(lanes_), whole);
     }
     code_.bind(body);
     for (int u = 0; u < unroll; ++u) {
       Lane lane{.unrolled = u};
       for (std::size_t a = 0; a < ahead.size(); ++a)
-        code_.prefetcht0(at(ahead_at[a], ahead[a].place, lane, 0));
+        code_.prefetch(at(ahead_at[a], ahead[a].place, lane, 0));
       emit_nests(stage, lane, sums);
     }
-    code_.add(i_, unroll * lanes);
-    code_.cmp(i_, in_runs ? run_end : whole);
-    code_.jl(body);
+    code_.add(i_, unroll * lanes_);
+    code_.jump_if_less(i_, in_runs ? run_end : whole, body);
     if (in_runs) {
       for (std::size_t n : combining) {
         for (const Vector& sum : sums[n]) {
-          vectors_.combine(*part_.rows.nests[n].combine, totals[n], sum, nullptr);
-          code_.vmovaps(sum,
-                        vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine)));
+          code_.combine(*part_.rows.nests[n].combine, totals[n], sum, nullptr);
+          code_.set(sum, code_.constant(identity<double>(*part_.rows.nests[n].combine)));
         }
       }
-      code_.cmp(i_, whole);
-      code_.jl(next_run);
+      code_.jump_if_less(i_, whole, next_run);
     }
     code_.bind(rest);
-    code_.cmp(i_, length_);
-    code_.jge(end);
-    const asmjit::Label rest_body = code_.newLabel();
+    code_.jump_if_not_less(i_, length_, end);
+    const asmjit::Label rest_body = code_.new_label();
     code_.bind(rest_body);
-    const x86::Gp left = code_.newInt64(), bits = code_.newInt64();
-    code_.mov(left, length_);
-    code_.sub(left, i_);
-    code_.mov(bits, -1);
-    code_.bzhi(bits, bits, left);  // fewer than 128 are left
-    const x86::KReg mask = code_.newKw();
-    code_.kmovw(mask, bits.r32());
-    Lane lane{.mask = &mask};
+    const Int left = code_.new_int();
+    code_.set(left, length_);
+    code_.subtract(left, i_);
+    const Tail tail = code_.tail(left);
+    Lane lane{.tail = &tail};
     emit_nests(stage, lane, sums);
-    code_.add(i_, lanes);
-    code_.cmp(i_, length_);
-    code_.jl(rest_body);
+    code_.add(i_, lanes_);
+    code_.jump_if_less(i_, length_, rest_body);
     code_.bind(end);
     for (std::size_t n : combining) {
       const Combine how = *part_.rows.nests[n].combine;
       const Vector all = sums[n][0];
-      for (std::size_t u = 1; u < sums[n].size(); ++u)
-        vectors_.combine(how, all, sums[n][u], nullptr);
-      if (in_runs) vectors_.combine(how, all, totals[n], nullptr);
-      vectors_.combine_lanes(how, all);
-      if (is_extreme(n)) vectors_.put_nan(all, found_nan_[n]);
+      for (std::size_t u = 1; u < sums[n].size(); ++u) code_.combine(how, all, sums[n][u], nullptr);
+      if (in_runs) code_.combine(how, all, totals[n], nullptr);
+      code_.combine_lanes(how, all);
+      if (is_extreme(n)) put_nan(all, found_nan_[n]);
       store_one(n, epilogues_[n] ? epilogue(n, all) : all);
     }
   }
@@ -721,7 +704,14 @@ class Emitter {
            part_.rows.nests[n].combine == Combine::min;
   }
   Vector start(std::size_t n) {
-    return vectors_.copy(vectors_.constant_vector(identity<float>(*part_.rows.nests[n].combine)));
+    return code_.copy(code_.constant(identity<double>(*part_.rows.nests[n].combine)));
+  }
+  /// NaN where one was found.
+  void put_nan(const Vector& all, const Mask& found) {
+    const asmjit::Label none = code_.new_label();
+    code_.jump_if_none(found, none);
+    code_.set(all, code_.constant(std::numeric_limits<double>::quiet_NaN()));
+    code_.bind(none);
   }
 
   /// Of a combined value, input 0 of the epilogue; the others are values of the row.
@@ -741,22 +731,22 @@ class Emitter {
     if (const auto product =
             how == Combine::sum ? single_product(n, expr.value, &lane) : std::nullopt) {
       const Vector x = value(n, product->args[0], &lane), y = value(n, product->args[1], &lane);
-      vectors_.add_product(sum, x, y, lane.mask);
+      code_.add_product(sum, x, y, lane.tail);
       return;
     }
     const Vector x = value(n, expr.value, &lane);
-    merge(n, sum, x, lane.mask);
+    merge(n, sum, x, lane.tail);
     if (is_extreme(n) && part_.rows.nests[n].over == Schedule::Over::row)
-      vectors_.note_nan(found_nan_[n], x, lane.mask);
+      code_.note(found_nan_[n], code_.is_nan(x), lane.tail);
   }
 
   /// acc = acc combined with x. Of rows NaN stays in its lane; along a row it is noted instead.
-  void merge(std::size_t n, const Vector& acc, const Vector& x, const x86::KReg* mask) {
+  void merge(std::size_t n, const Vector& acc, const Vector& x, const Tail* tail) {
     const Schedule::RowNest& nest = part_.rows.nests[n];
     if (is_extreme(n) && nest.over == Schedule::Over::rows)
-      code_.vmovaps(acc, vectors_.apply(scalar_op(*nest.combine), acc, x, acc));
+      code_.set(acc, emit_operation(code_, scalar_op(*nest.combine), acc, x, acc));
     else
-      vectors_.combine(*nest.combine, acc, x, mask);
+      code_.combine(*nest.combine, acc, x, tail);
   }
 
   void emit_nests(const Stage& stage, Lane& lane, Sums& sums) {
@@ -769,12 +759,12 @@ class Emitter {
       }
       const Vector result = value(n, expr.value, &lane);
       const Schedule::Place& place = part_.places[nest.output];
-      if (place.streams && !lane.mask) {
-        code_.vmovntps(at(nest.output, lane), result);
+      if (place.streams && !lane.tail) {
+        code_.stream(at(nest.output, lane), result);
         lane.known.places.insert_or_assign(nest.output, result);
       } else if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
         lane.known.places.insert_or_assign(
-            nest.output, vectors_.store(at(nest.output, lane), place.dtype, result, lane.mask));
+            nest.output, code_.store(at(nest.output, lane), place.dtype, result, lane.tail));
       } else {
         lane.known.places.insert_or_assign(nest.output, result);
       }
@@ -791,41 +781,40 @@ class Emitter {
   }
 
   const Schedule::Part& part_;
-  bool knows_numbers_;
-  x86::Compiler& code_;
-  VectorCode vectors_;
+  bool combines_rows_, combines_together_, knows_numbers_;
+  Assembler& code_;
+  int lanes_;
   std::vector<Expression> bodies_;
   std::vector<std::optional<Expression>> epilogues_;
   std::map<std::pair<std::size_t, int>, bool> varies_;
-  x86::Gp places_, length_, rows_, index_, sizes_, row_, i_;
-  std::vector<x86::Gp> bytes_to_next_row_;        // of each place, where the code reads them
+  Int places_, length_, rows_, index_, sizes_, row_, i_;
+  std::vector<Int> bytes_to_next_row_;            // of each place, where the code reads them
   Known of_row_;                                  // as it is before a loop along the row
   std::map<std::size_t, Vector> written_of_row_;  // values of the row as a whole, by place
-  std::map<std::size_t, x86::Gp> addresses_;
-  std::map<std::size_t, x86::KReg>
+  std::map<std::size_t, Int> addresses_;
+  std::map<std::size_t, Mask>
       found_nan_;  // among the values of which a nest takes the largest or smallest
 };
 
 bool has_code_for(const ScalarExpr& expr) {
   return std::all_of(expr.steps.begin(), expr.steps.end(),
-                     [](const ScalarStep& step) { return VectorCode::has(step.op); });
+                     [](const ScalarStep& step) { return has_code(step.op); });
 }
 
-bool is_supported(const Schedule::Part& part) {
+bool is_supported(const Schedule::Part& part, Isa isa) {
   for (const Schedule::RowNest& nest : part.rows.nests) {
     if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
     const Schedule::Place& output = part.places[nest.output];
-    if (!VectorCode::can_store(output.dtype) ||
-        (!nest.combine && !nest.is_scalar && output.step != 1))
+    if (!can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1))
       return false;
     for (std::size_t p : nest.inputs) {
       if (!can_read(part.places[p].dtype, part.places[p].step)) return false;
     }
     if (!nest.combine) continue;
     if (!can_combine(*nest.combine) ||
-        part.rows.length.size > RowCode::target().longest_combined_row)
+        part.rows.length.size > RowCode::target(isa).longest_combined_row)
       return false;
-    if (nest.over == Schedule::Over::rows && !RowCode::combines_rows(part)) return false;
+    if (nest.over == Schedule::Over::rows && !RowCode::combines_rows(part, isa)) return false;
   }
   return true;
 }
@@ -833,15 +822,15 @@ bool is_supported(const Schedule::Part& part) {
 using Words = std::vector<std::int64_t>;
 
 /// All of a part that its code depends on.
-Words words_of(const Schedule::Part& part) {
-  Words words;
+Words words_of(const Schedule::Part& part, Isa isa) {
+  Words words{static_cast<std::int64_t>(isa)};
   const auto add = [&](auto... values) {
     (words.push_back(static_cast<std::int64_t>(values)), ...);
   };
   const auto add_expression = [&](const ScalarExpr& expr) {
     for_each_word(expr, [&](std::int64_t word) { words.push_back(word); });
   };
-  const bool knows = knows_numbers(part);
+  const bool knows = knows_numbers(part, isa);
   for (const Schedule::Place& place : part.places)
     add(place.dtype, knows ? place.row_step.word() : !always_equal(place.row_step, 0),
         place.step.word(), place.is_kept, place.streams);
@@ -856,7 +845,7 @@ Words words_of(const Schedule::Part& part) {
     combines |= nest.combine.has_value();
   }
   for (const Schedule::Rows::Axis& axis : part.rows.axes) add(axis.is_row, axis.is_along);
-  add(knows ? part.rows.length.size.word() : combines && has_runs(part), knows);
+  add(knows ? part.rows.length.size.word() : combines && has_runs(part, lanes_of(isa)), knows);
   return words;
 }
 
@@ -877,42 +866,51 @@ Runtime& runtime() { return made_once_with_lock<Runtime, StaticLock::machine_cod
 
 }  // namespace
 
-std::string_view RowCode::missing() {
-  const bool has_avx512 = made_once([] {
-    const auto& features = asmjit::CpuInfo::host().features().x86();
-    return features.hasAVX512_F() && features.hasAVX512_BW() && features.hasAVX512_DQ() &&
-           features.hasAVX512_VL() && features.hasBMI2();
-  });
-  return has_avx512 ? "" : "this processor lacks AVX-512";
+std::string_view RowCode::missing(Isa isa) {
+  return Assembler::has(isa) ? "" : "no machine code is made for these instructions";
 }
 
-const Target& RowCode::target() {
-  return made_once([] {
-    Target target;
-    if (!missing().empty()) return target;
-    target.has = VectorCode::has;
-    target.combines = can_combine;
-    target.reads = can_read;
-    target.writes = VectorCode::can_store;
-    target.combines_together = can_combine_together;
-    target.lanes = lanes;
-    return target;
-  });
+namespace {
+
+Target make_target(Isa isa) {
+  Target target;
+  target.has = has_code;
+  target.combines = can_combine;
+  target.reads = can_read;
+  target.writes = can_store;
+  target.combines_together = can_combine_together;
+  target.lanes = lanes_of(isa);
+  target.folded_registers = Assembler::registers(isa) / 4;
+  return target;
 }
 
-bool RowCode::combines_rows(const Schedule::Part& part) {
+}  // namespace
+
+const Target& RowCode::target(Isa isa) {
+  switch (isa) {
+    case Isa::v3:
+      return made_once([] { return make_target(Isa::v3); });
+    case Isa::v4:
+    case Isa::v4_bf16:
+      return made_once([] { return make_target(Isa::v4); });
+    default:
+      return made_once([] { return Target(); });
+  }
+}
+
+bool RowCode::combines_rows(const Schedule::Part& part, Isa isa) {
   const Schedule::Rows& rows = part.rows;
   if (rows.nests.size() != 1 || rows.length.loop >= 0 || !rows.length.size.is_number() ||
-      vectors_of(rows.length.size) > target().folded_registers)
+      vectors_of(rows.length.size, lanes_of(isa)) > target(isa).folded_registers)
     return false;
   const Schedule::RowNest& nest = rows.nests[0];
   return nest.combine && nest.over == Schedule::Over::rows &&
          part.places[nest.output].dtype == DType::f32;
 }
 
-std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
-  if (!missing().empty() || !is_supported(part)) return nullptr;
-  Words key = words_of(part);
+std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa isa) {
+  if (!missing(isa).empty() || !is_supported(part, isa)) return nullptr;
+  Words key = words_of(part, isa);
   {
     const std::lock_guard lock(runtime().mutex);
     if (const auto known = runtime().codes.find(key); known != runtime().codes.end()) {
@@ -921,9 +919,9 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part) {
   }
   asmjit::CodeHolder holder;
   if (holder.init(runtime().jit.environment()) != asmjit::kErrorOk) return nullptr;
-  x86::Compiler code(&holder);
-  Emitter(part, code).emit();
-  if (code.finalize() != asmjit::kErrorOk) return nullptr;
+  const std::unique_ptr<Assembler> code = Assembler::make(isa, DType::f32, holder);
+  Emitter(part, isa, *code).emit();
+  if (code->compiler().finalize() != asmjit::kErrorOk) return nullptr;
   void (*function)(const Call*) = nullptr;
   const std::lock_guard lock(runtime().mutex);
   if (runtime().jit.add(&function, &holder) != asmjit::kErrorOk) return nullptr;
@@ -944,9 +942,12 @@ RowCode::~RowCode() {
 
 namespace ein::host {
 
-std::string_view RowCode::missing() { return "ein was built without asmjit"; }
-bool RowCode::combines_rows(const Schedule::Part&) { return false; }
-std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part&) { return nullptr; }
+std::string_view RowCode::missing(Isa) { return "ein was built without asmjit"; }
+const Target& RowCode::target(Isa) {
+  return made_once([] { return Target(); });
+}
+bool RowCode::combines_rows(const Schedule::Part&, Isa) { return false; }
+std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part&, Isa) { return nullptr; }
 RowCode::~RowCode() = default;
 
 }  // namespace ein::host

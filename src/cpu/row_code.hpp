@@ -11,6 +11,7 @@
 #include "schedule/choose.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
+#include "tensor/processor.hpp"
 
 namespace ein::host {
 
@@ -30,20 +31,22 @@ class RowCode {
 
   void operator()(const Call& call) const { function_(&call); }
 
+  // Of the instructions that are used here, or of others of this architecture.
+
   /// Why there is no code here at all: the processor, or how ein was built; empty where there is.
-  static std::string_view missing();
+  static std::string_view missing(Isa isa = host::isa());
   /// What the code has; nothing where all code is missing(). It computes in f32, and reads and
   /// writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads.
-  static const Target& target();
+  static const Target& target(Isa isa = host::isa());
   /// The formulas that a part's expressions ask the value of, in the order in which a call has
   /// them.
   static std::vector<Size> sizes_of(const Schedule::Part& part);
   /// Whether the part combines rows that are so short that their results stay in registers.
-  static bool combines_rows(const Schedule::Part& part);
+  static bool combines_rows(const Schedule::Part& part, Isa isa = host::isa());
   /// Of the part's rows, for all lengths; shared by parts that differ in how long a row is and how
   /// far it is to the next, unless several rows are worked on together. None where all code is
   /// missing(), the part has what the target has not, or combines rows otherwise.
-  static std::shared_ptr<const RowCode> compile(const Schedule::Part& part);
+  static std::shared_ptr<const RowCode> compile(const Schedule::Part& part, Isa isa = host::isa());
 
  private:
   explicit RowCode(void (*function)(const Call*)) : function_(function) {}

@@ -1,0 +1,261 @@
+// Emitted: numbers of code that is being made, with which functions.hpp writes down its steps.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "cpu/assembler.hpp"
+#include "cpu/functions.hpp"
+
+namespace ein::host {
+
+/// A vector in code that is being made, of numbers of type C (float or double). A value that is an
+/// rvalue is not used again: its register may hold the result.
+template <class C>
+class Emitted {
+ public:
+  using Number = C;
+  using Op = Assembler::Arithmetic;
+
+  Emitted(Assembler& code, const Assembler::Vector& vector) : code_(&code), vector_(vector) {}
+
+  Assembler& code() const { return *code_; }
+  const Assembler::Vector& vector() const { return vector_; }
+  Assembler::Operand operand() const& { return {vector_}; }
+  Assembler::Operand operand() && { return {vector_, true}; }
+
+  friend Emitted operator+(const Emitted& x, const Emitted& y) { return x.with(Op::add, y); }
+  friend Emitted operator-(const Emitted& x, const Emitted& y) { return x.with(Op::subtract, y); }
+  friend Emitted operator*(const Emitted& x, const Emitted& y) { return x.with(Op::multiply, y); }
+  friend Emitted operator/(const Emitted& x, const Emitted& y) { return x.with(Op::divide, y); }
+  friend Emitted operator+(const Emitted& x, C y) { return x.with(Op::add, y); }
+  friend Emitted operator+(C x, const Emitted& y) { return y + x; }
+  friend Emitted operator-(const Emitted& x, C y) { return x.with(Op::subtract, y); }
+  friend Emitted operator-(C x, const Emitted& y) {
+    return {y.code(), y.code().apply(Op::subtract, Assembler::Operand(x), y.operand())};
+  }
+  friend Emitted operator*(const Emitted& x, C y) { return x.with(Op::multiply, y); }
+  friend Emitted operator*(C x, const Emitted& y) { return y * x; }
+  friend Emitted operator/(C x, const Emitted& y) {
+    return {y.code(), y.code().apply(Op::divide, Assembler::Operand(x), y.operand())};
+  }
+  friend Emitted operator-(const Emitted& x) { return x.with_bits(Op::bit_xor, sign_bit); }
+
+  /// Comparisons give masks.
+  friend Assembler::Mask operator<(const Emitted& x, C y) { return x.compare(ScalarOp::lt, y); }
+  friend Assembler::Mask operator>(const Emitted& x, C y) { return x.compare(ScalarOp::gt, y); }
+  friend Assembler::Mask operator==(const Emitted& x, C y) { return x.compare(ScalarOp::eq, y); }
+
+  Emitted with(Op op, const Emitted& y) const {
+    return {*code_, code_->apply(op, operand(), y.operand())};
+  }
+  Emitted with(Op op, C y) const {
+    return {*code_, code_->apply(op, operand(), Assembler::Operand(y))};
+  }
+  Emitted with_bits(Op op, std::uint64_t bits) const {
+    return {*code_, code_->apply(op, operand(), Assembler::Operand::of_bits(bits))};
+  }
+  static constexpr std::uint64_t sign_bit = std::uint64_t{1} << (8 * sizeof(C) - 1);
+
+ private:
+  Assembler::Mask compare(ScalarOp op, C y) const {
+    return code_->compare(op, vector_, Assembler::Operand(y));
+  }
+  Assembler* code_;
+  Assembler::Vector vector_;
+};
+
+// --- the steps of functions.hpp ---
+
+template <class C>
+inline Assembler::Operand operand_of(const Emitted<C>& x) {
+  return x.operand();
+}
+template <class C>
+inline Assembler::Operand operand_of(Emitted<C>&& x) {
+  return std::move(x).operand();
+}
+inline Assembler::Operand operand_of(float x) { return Assembler::Operand(x); }
+inline Assembler::Operand operand_of(double x) { return Assembler::Operand(x); }
+
+template <class T>
+inline constexpr bool is_emitted = false;
+template <class C>
+inline constexpr bool is_emitted<Emitted<C>> = true;
+
+template <class X, class... Rest>
+auto& code_of(const X& x, const Rest&... rest) {
+  if constexpr (is_emitted<X>)
+    return x.code();
+  else
+    return code_of(rest...);
+}
+template <class... T>
+struct FirstEmitted;
+template <class C, class... Rest>
+struct FirstEmitted<Emitted<C>, Rest...> {
+  using type = Emitted<C>;
+};
+template <class T, class... Rest>
+struct FirstEmitted<T, Rest...> : FirstEmitted<Rest...> {};
+template <class... T>
+using EmittedOf = typename FirstEmitted<std::remove_cvref_t<T>...>::type;
+
+template <class X, class Y, class Z>
+EmittedOf<X, Y, Z> multiply_add(X&& x, Y&& y, Z&& z) {
+  Assembler& code = code_of(x, y, z);
+  return {code, code.multiply_add(operand_of(std::forward<X>(x)), operand_of(std::forward<Y>(y)),
+                                  operand_of(std::forward<Z>(z)), false, false)};
+}
+template <class X, class Y, class Z>
+EmittedOf<X, Y, Z> minus_product(X&& x, Y&& y, Z&& z) {
+  Assembler& code = code_of(x, y, z);
+  return {code, code.multiply_add(operand_of(std::forward<X>(x)), operand_of(std::forward<Y>(y)),
+                                  operand_of(std::forward<Z>(z)), true, false)};
+}
+
+template <class X, class Y, class Z>
+EmittedOf<X, Y, Z> product_and(X&& x, Y&& y, Z&& z) {
+  return multiply_add(std::forward<X>(x), std::forward<Y>(y), std::forward<Z>(z));
+}
+template <class C>
+Emitted<C> rest_of_square(const Emitted<C>& x, const Emitted<C>& square) {
+  Assembler& code = x.code();
+  return {code, code.multiply_add(x.operand(), x.operand(), square.operand(), false, true)};
+}
+
+template <class C>
+Emitted<C> with_sign_of(const Emitted<C>& size, const Emitted<C>& x) {
+  return {x.code(), x.code().with_sign_of(size.vector(), x.vector())};
+}
+template <class C>
+Emitted<C> magnitude(const Emitted<C>& x) {
+  return x.with_bits(Assembler::Arithmetic::bit_and, ~Emitted<C>::sign_bit);
+}
+template <class C>
+Emitted<C> upper_half(const Emitted<C>& x) {
+  using K = functions::Constants<C>;
+  return x.with_bits(Assembler::Arithmetic::integer_add, K::half_unit)
+      .with_bits(Assembler::Arithmetic::bit_and, K::upper_half);
+}
+// Where x is NaN, these take the second operand.
+template <class C>
+Emitted<C> at_most(const Emitted<C>& x, C most) {
+  Assembler& code = x.code();
+  return {code, code.apply(Assembler::Arithmetic::least, operand_of(most), x.operand())};
+}
+template <class C>
+Emitted<C> at_least(const Emitted<C>& x, C least) {
+  Assembler& code = x.code();
+  return {code, code.apply(Assembler::Arithmetic::largest, operand_of(least), x.operand())};
+}
+
+template <class Yes, class No>
+EmittedOf<Yes, No> choose(const Assembler::Mask& mask, const Yes& yes, const No& no) {
+  Assembler& code = code_of(yes, no);
+  const auto vector = [&](const auto& value) {
+    if constexpr (is_emitted<std::remove_cvref_t<decltype(value)>>)
+      return value.vector();
+    else
+      return code.constant(value);
+  };
+  const Assembler::Vector y = vector(yes), n = vector(no);
+  return {code, code.select(mask, y, n)};
+}
+
+/// value · 2^k of whole numbers k: where there is no instruction, as products with two powers that
+/// are normal.
+template <class C>
+Emitted<C> scaled_by(const Emitted<C>& value, const Emitted<C>& number, const Emitted<C>& integer) {
+  using K = functions::Constants<C>;
+  using Op = Assembler::Arithmetic;
+  Assembler& code = value.code();
+  if (code.has_scale()) return {code, code.scale(value.vector(), number.vector())};
+  const Emitted<C> half(code, code.shift_right_signed(integer.vector(), 1));
+  const auto two_to = [&](const Emitted<C>& e) {
+    return Emitted<C>(
+        code, code.shift_left(
+                  e.with_bits(Op::integer_add, static_cast<typename K::Bits>(K::bias)).vector(),
+                  K::mantissa_bits));
+  };
+  return value * two_to(half) * two_to(integer.with(Op::integer_subtract, half));
+}
+template <class C>
+Emitted<C> scaled(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
+  if (value.code().has_scale()) return scaled_by(value, k.number, k.number);
+  using K = functions::Constants<C>;
+  return scaled_by(value, k.number,
+                   k.shifted.with_bits(Assembler::Arithmetic::integer_subtract,
+                                       std::bit_cast<typename K::Bits>(K::to_integer)));
+}
+template <class C>
+Emitted<C> scaled_down(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
+  if (value.code().has_scale()) return scaled_by(value, -k.number, k.number);
+  using K = functions::Constants<C>;
+  Assembler& code = value.code();
+  const Emitted<C> integer(
+      code, code.apply(Assembler::Arithmetic::integer_subtract,
+                       Assembler::Operand::of_bits(std::bit_cast<typename K::Bits>(K::to_integer)),
+                       k.shifted.operand()));
+  return scaled_by(value, k.number, integer);
+}
+template <class C>
+Emitted<C> power_down(const functions::Whole<Emitted<C>>& k) {
+  Assembler& code = k.number.code();
+  return scaled_down(Emitted<C>(code, code.constant(1)), k);
+}
+
+template <class C>
+functions::Split<Emitted<C>> split(const Emitted<C>& x) {
+  using K = functions::Constants<C>;
+  using Bits = typename K::Bits;
+  using Op = Assembler::Arithmetic;
+  Assembler& code = x.code();
+  if (code.has_split()) {
+    Assembler::Vector m, e;
+    code.split(x.vector(), m, e);
+    return {Emitted<C>(code, m) - C(1), {code, e}, true};
+  }
+  const Assembler::Mask is_subnormal = x < std::numeric_limits<C>::min();
+  const auto constant = [&](C value) { return Emitted<C>(code, code.constant(value)); };
+  const Emitted<C> normal =
+      x * choose(is_subnormal, constant(C(Bits{1} << (K::mantissa_bits + 1))), constant(1));
+  const Emitted<C> bits =
+      normal.with_bits(Op::integer_subtract, std::bit_cast<Bits>(C(K::log_least)));
+  const Emitted<C> whole(code, code.shift_right_signed(bits.vector(), K::mantissa_bits));
+  const Emitted<C> exponent(code, code.shift_left(whole.vector(), K::mantissa_bits));
+  const Emitted<C> e =
+      whole.with_bits(Op::integer_add, std::bit_cast<Bits>(C(K::to_integer))) - K::to_integer;
+  return {normal.with(Op::integer_subtract, exponent) - C(1),
+          e - choose(is_subnormal, constant(C(K::mantissa_bits + 1)), constant(0)), false};
+}
+
+template <class C, std::size_t n>
+Emitted<C> look_up(const C (&numbers)[n], const Emitted<C>& place) {
+  return {place.code(), place.code().look_up(numbers, static_cast<int>(n), place.vector())};
+}
+inline Emitted<float> last_bits(const Emitted<float>& x) { return x; }
+template <class C>
+Emitted<C> tail_place(const Emitted<C>& s) {
+  using K = functions::Constants<C>;
+  using Op = Assembler::Arithmetic;
+  Assembler& code = s.code();
+  if constexpr (sizeof(C) == 4) {
+    return {code, code.shift_right(s.vector(), K::tail_shift)};
+  } else {
+    // NaN is in the last piece.
+    const Emitted<C> number(code,
+                            code.apply(Op::least, s.operand(), operand_of(C(K::tail_last + 1))));
+    return Emitted<C>(code, code.shift_right(number.vector(), K::tail_shift))
+        .with_bits(Op::integer_subtract, static_cast<std::uint64_t>(K::bias) << 3);
+  }
+}
+template <class C>
+Emitted<C> tail_begin(const Emitted<C>& s) {
+  return s.with_bits(Assembler::Arithmetic::bit_and, functions::Constants<C>::tail_begin);
+}
+
+}  // namespace ein::host
