@@ -485,6 +485,7 @@ class X86Assembler final : public Assembler {
       code_.vpermt2ps(result, vec(places), table(bytes + 64));
       return {result};
     }
+    if (!wide_ && !is_f64() && count == 32) return look_up_by_eights(bytes, places);
     const x86::Gp base = code_.newIntPtr();
     code_.mov(base, reinterpret_cast<std::uintptr_t>(numbers));
     x86::Vec at = vec(places);
@@ -713,6 +714,28 @@ class X86Assembler final : public Assembler {
     return vec(x.vector);
   }
 
+  /// Of 32 floats, eight at a time, and of these by the next bits of the place. A gather takes
+  /// several times as long.
+  Vector look_up_by_eights(const std::byte* numbers, const Vector& places) {
+    if (bits_of_.id != places.id()) {
+      bits_of_.id = places.id();
+      bits_of_.third = shift_left(places, 28);
+      bits_of_.fourth = shift_left(places, 27);
+    }
+    const auto eight = [&](std::size_t which) {
+      const x86::Vec result = new_vec();
+      code_.emit(Id::kIdVpermps, result, vec(places),
+                 code_.newConst(asmjit::ConstPoolScope::kLocal, numbers + 32 * which, 32));
+      return result;
+    };
+    const x86::Vec low = eight(0), high = eight(2);
+    // The sign decides, which is bit 3 of the place, then bit 4.
+    blend(low, low, eight(1), vec(bits_of_.third));
+    blend(high, high, eight(3), vec(bits_of_.third));
+    blend(low, low, high, vec(bits_of_.fourth));
+    return {low};
+  }
+
   template <class To, class From>
   void emit_masked(Id id, const Tail* tail, const To& to, const From& from) {
     if (tail && wide_) {
@@ -920,6 +943,11 @@ class X86Assembler final : public Assembler {
   std::map<const void*, x86::Vec> tables_;
   x86::KReg every_other_;
   x86::Mem staging_;
+  /// Places with their bits 3 and 4 as signs.
+  struct {
+    std::uint32_t id = ~0U;
+    Vector third{}, fourth{};
+  } bits_of_;
 };
 
 }  // namespace

@@ -166,41 +166,32 @@ EmittedOf<Yes, No> choose(const Assembler::Mask& mask, const Yes& yes, const No&
   return {code, code.select(mask, y, n)};
 }
 
-/// value · 2^k of whole numbers k: where there is no instruction, as products with two powers that
-/// are normal.
+/// value · 2^k, where there is no instruction, as products with two powers that are normal;
+/// `biased` is k + 2 · bias.
 template <class C>
-Emitted<C> scaled_by(const Emitted<C>& value, const Emitted<C>& number, const Emitted<C>& integer) {
-  using K = functions::Constants<C>;
-  using Op = Assembler::Arithmetic;
+Emitted<C> scaled_by(const Emitted<C>& value, const Emitted<C>& biased) {
   Assembler& code = value.code();
-  if (code.has_scale()) return {code, code.scale(value.vector(), number.vector())};
-  const Emitted<C> half(code, code.shift_right_signed(integer.vector(), 1));
-  const auto two_to = [&](const Emitted<C>& e) {
-    return Emitted<C>(
-        code, code.shift_left(
-                  e.with_bits(Op::integer_add, static_cast<typename K::Bits>(K::bias)).vector(),
-                  K::mantissa_bits));
+  const auto power = [&](const Emitted<C>& exponent) {
+    return Emitted<C>(code,
+                      code.shift_left(exponent.vector(), functions::Constants<C>::mantissa_bits));
   };
-  return value * two_to(half) * two_to(integer.with(Op::integer_subtract, half));
+  const Emitted<C> half(code, code.shift_right(biased.vector(), 1));
+  return value * power(half) * power(biased.with(Assembler::Arithmetic::integer_subtract, half));
 }
 template <class C>
 Emitted<C> scaled(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
-  if (value.code().has_scale()) return scaled_by(value, k.number, k.number);
-  using K = functions::Constants<C>;
-  return scaled_by(value, k.number,
-                   k.shifted.with_bits(Assembler::Arithmetic::integer_subtract,
-                                       std::bit_cast<typename K::Bits>(K::to_integer)));
+  Assembler& code = value.code();
+  if (code.has_scale()) return {code, code.scale(value.vector(), k.number.vector())};
+  return scaled_by(value, k.shifted.with_bits(Assembler::Arithmetic::integer_subtract,
+                                              functions::Constants<C>::biased_from));
 }
 template <class C>
 Emitted<C> scaled_down(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
-  if (value.code().has_scale()) return scaled_by(value, -k.number, k.number);
-  using K = functions::Constants<C>;
   Assembler& code = value.code();
-  const Emitted<C> integer(
-      code, code.apply(Assembler::Arithmetic::integer_subtract,
-                       Assembler::Operand::of_bits(std::bit_cast<typename K::Bits>(K::to_integer)),
-                       k.shifted.operand()));
-  return scaled_by(value, k.number, integer);
+  if (code.has_scale()) return {code, code.scale(value.vector(), (-k.number).vector())};
+  const auto from = Assembler::Operand::of_bits(functions::Constants<C>::biased_down_from);
+  return scaled_by(value, Emitted<C>(code, code.apply(Assembler::Arithmetic::integer_subtract, from,
+                                                      k.shifted.operand())));
 }
 template <class C>
 Emitted<C> power_down(const functions::Whole<Emitted<C>>& k) {

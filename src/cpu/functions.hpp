@@ -28,6 +28,9 @@ struct Constants<float> {
   static constexpr Integer bias = 127;
   static constexpr float to_integer =
       12582912;  // 1.5 · 2^23: adding it rounds to a whole number, in the lowest bits
+  // The bits of k + to_integer less these are k + 2 · bias, and these less them -k + 2 · bias.
+  static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias,
+                        biased_down_from = std::bit_cast<Bits>(to_integer) + 2 * bias;
   static constexpr Bits upper_half = 0xFFFFF000U,
                         half_unit = 0x800U;  // the bits of x that give an exact square
   // e^x: infinite beyond, 0 below.
@@ -172,6 +175,9 @@ struct Constants<double> {
   static constexpr int mantissa_bits = 52;
   static constexpr Integer bias = 1023;
   static constexpr double to_integer = 6755399441055744.0;  // 1.5 · 2^52
+  // The bits of k + to_integer less these are k + 2 · bias, and these less them -k + 2 · bias.
+  static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias,
+                        biased_down_from = std::bit_cast<Bits>(to_integer) + 2 * bias;
   static constexpr Bits upper_half = 0xFFFFFFFFF8000000U, half_unit = 0x4000000U;
   static constexpr double exp_most = 710, exp_least = -746, gate_last = 760;
   static constexpr double log2_e = 1.4426950408889634;
@@ -540,35 +546,27 @@ struct Whole {
   V number, shifted;
 };
 
-/// value · 2^k, as products with two powers that are normal.
+/// value · 2^k, as products with two powers that are normal; `biased` is k + 2 · bias.
 template <std::floating_point C>
-inline C scaled_by(C value, typename Constants<C>::Integer k) {
+inline C scaled_by(C value, typename Constants<C>::Bits biased) {
   using K = Constants<C>;
-  using Bits = typename K::Bits;
-  const auto two_to = [](typename K::Integer e) {
-    return std::bit_cast<C>((static_cast<Bits>(e) + static_cast<Bits>(K::bias))
-                            << K::mantissa_bits);
+  const auto power = [](typename K::Bits exponent) {
+    return std::bit_cast<C>(exponent << K::mantissa_bits);
   };
-  const typename K::Integer half = k >> 1;
-  return value * two_to(half) * two_to(k - half);
-}
-template <std::floating_point C>
-inline typename Constants<C>::Integer integer_of(const Whole<C>& k) {
-  using K = Constants<C>;
-  using Bits = typename K::Bits;
-  return static_cast<typename K::Integer>(std::bit_cast<Bits>(k.shifted) -
-                                          std::bit_cast<Bits>(K::to_integer));
+  const typename K::Bits half = biased >> 1;
+  return value * power(half) * power(biased - half);
 }
 /// value · 2^k and value · 2^-k.
 template <std::floating_point C>
 inline C scaled(C value, const Whole<C>& k) {
-  return scaled_by(value, integer_of(k));
+  using K = Constants<C>;
+  return scaled_by(value, std::bit_cast<typename K::Bits>(k.shifted) - K::biased_from);
 }
 template <std::floating_point C>
 inline C scaled_down(C value, const Whole<C>& k) {
-  return scaled_by(value, -integer_of(k));
+  using K = Constants<C>;
+  return scaled_by(value, K::biased_down_from - std::bit_cast<typename K::Bits>(k.shifted));
 }
-
 /// 2^-k.
 template <std::floating_point C>
 inline C power_down(const Whole<C>& k) {
