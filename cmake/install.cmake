@@ -6,8 +6,8 @@ if(EIN_NATIVE AND NOT EIN_INSTALL_NATIVE)
     set(allowed "$ENV{EIN_INSTALL_NATIVE}")
     if(NOT allowed)
       message(FATAL_ERROR "this build of ein is for this machine's processor alone (EIN_NATIVE=ON), so it is not "
-                          "installed. Configure with -D EIN_NATIVE=OFF, as the preset 'portable' does, or, if it "
-                          "is to run only here, with -D EIN_INSTALL_NATIVE=ON.")
+                          "installed. Configure with -D EIN_NATIVE=OFF or, if it is to run only "
+                          "here, with -D EIN_INSTALL_NATIVE=ON.")
     endif()]] ALL_COMPONENTS)
 endif()
 

@@ -1,73 +1,133 @@
-# ein_kernels: the code that runs over elements, compiled for the instructions of one processor with EIN_NATIVE.
-# All else is plain code of the architecture, and asks `require_processor` (src/tensor/processor.hpp) before it calls
-# a kernel. `ein_kernel_objects` lists what becomes part of the library.
+# The code that runs over elements. `ein_kernel_objects` lists what of it becomes part of the library:
 #
-# Where GNU ld and objcopy are at hand, these objects are one, together with what they use of a static asmjit, and
-# only ein's own functions are visible in it. Inline functions of Eigen, of the standard library and of our headers
-# that were compiled for AVX-512 would else be merged with those of a program that is compiled for any processor. It also
-# makes a static asmjit fit for a shared library: it is not position independent only in how it names `stderr`.
-set(kernel_sources ${ein_sources})
-list(FILTER kernel_sources INCLUDE REGEX "/src/(cpu/.*|nest/random|tensor/(convert|kernel_features))\\.cpp$")
-list(FILTER kernel_sources EXCLUDE REGEX "/src/cpu/(backend|parallel)\\.cpp$")
-list(REMOVE_ITEM ein_sources ${kernel_sources})
+# - src/cpu/level/ is compiled once for each instruction set of the architecture, or with EIN_NATIVE for this machine's
+#   processor alone. The objects of an instruction set become one, in which only its table is visible
+#   (src/cpu/level.hpp): inline functions of Eigen, of the standard library and of our headers that were compiled for
+#   AVX-512 would else be merged with those of others. This takes GNU ld and objcopy. Without them there is one
+#   instruction set: the architecture's baseline, or this machine's with EIN_NATIVE.
+# - What makes machine code becomes one object together with what it uses of a static asmjit, in which only ein's own
+#   functions are visible: programs may use an asmjit of their own. It also makes a static asmjit fit for a shared
+#   library: it is not position independent only in how it names `stderr`.
+# - The other engines of src/cpu/ are plain code of the architecture.
+set(folder ${CMAKE_CURRENT_SOURCE_DIR}/src/cpu)
+set(level_sources ${ein_sources})
+list(FILTER level_sources INCLUDE REGEX "/src/cpu/level/")
+set(code_sources ${folder}/assembler.cpp ${folder}/assembler_x86.cpp ${folder}/row_code.cpp ${folder}/vector_code.cpp)
+set(engine_sources ${ein_sources})
+list(FILTER engine_sources INCLUDE REGEX "/src/cpu/[^/]*\\.cpp$")
+list(FILTER engine_sources EXCLUDE REGEX "/src/cpu/(backend|parallel)\\.cpp$")
+list(REMOVE_ITEM engine_sources ${code_sources})
+list(REMOVE_ITEM ein_sources ${level_sources} ${code_sources} ${engine_sources})
 
-add_library(ein_kernels OBJECT ${kernel_sources})
-target_compile_features(ein_kernels PUBLIC cxx_std_20)
-set_target_properties(ein_kernels PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
-target_include_directories(ein_kernels PRIVATE
-  ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/grammar
-  ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(ein_kernels PRIVATE Threads::Threads Eigen3::Eigen taocpp::pegtl ein_native_options)
-# A fused multiply-add would give other random numbers on other machines.
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/nest/random.cpp PROPERTIES
-                            COMPILE_OPTIONS -ffp-contract=off SKIP_PRECOMPILE_HEADERS ON)
-# Without errno to set, a loop of square roots becomes vector code.
-set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/cpu/strip.cpp PROPERTIES
-                            COMPILE_OPTIONS -fno-math-errno SKIP_PRECOMPILE_HEADERS ON)
+# A library of objects that are part of ein; `target_objects` of them.
+function(add_kernels name)
+  add_library(${name} OBJECT ${ARGN})
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${name} PRIVATE
+    ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/grammar
+    ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/generated)
+  target_link_libraries(${name} PRIVATE Threads::Threads Eigen3::Eigen taocpp::pegtl ein_build_options)
+endfunction()
+macro(append_objects name)
+  # A precompiled header is no object.
+  list(APPEND ein_kernel_objects $<FILTER:$<TARGET_OBJECTS:${name}>,EXCLUDE,\\.[gp]ch$>)
+endmacro()
 
-set(asmjit_archive "")
-if(TARGET asmjit::asmjit)
-  target_compile_definitions(ein_kernels PRIVATE EIN_ASMJIT=1)
-  target_link_libraries(ein_kernels PRIVATE asmjit::asmjit)
-  get_target_property(asmjit_type asmjit::asmjit TYPE)
-  if(asmjit_type STREQUAL STATIC_LIBRARY)
-    set(asmjit_archive $<TARGET_FILE:asmjit::asmjit>)
-  endif()
-endif()
-
-set(ein_kernel_objects $<FILTER:$<TARGET_OBJECTS:ein_kernels>,EXCLUDE,\\.[gp]ch$>)  # no precompiled header
-
-set(merge_kernels OFF)
+set(merges_kernels OFF)
 if(CMAKE_SYSTEM_NAME STREQUAL Linux AND CMAKE_LINKER AND CMAKE_OBJCOPY AND CMAKE_NM AND NOT EIN_SANITIZE
    AND NOT EIN_FUZZ AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION AND NOT CMAKE_CXX_FLAGS MATCHES "-flto")
   execute_process(COMMAND ${CMAKE_LINKER} --help OUTPUT_VARIABLE linker_help ERROR_QUIET)
   if(linker_help MATCHES "--force-group-allocation")
-    set(merge_kernels ON)
+    set(merges_kernels ON)
   endif()
 endif()
-if(merge_kernels)
-  set(merged ${CMAKE_CURRENT_BINARY_DIR}/$<CONFIG>/ein_kernels.o)
+
+# The objects of library `name` become NAME.o, in which what matches `visible` is visible. `hidden` is an archive to be
+# put in, of which nothing is.
+macro(append_merged name visible hidden)
+  set(merged ${CMAKE_CURRENT_BINARY_DIR}/$<CONFIG>/${name}.o)
   set(merge_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/merge_objects.cmake)
-  # Templates of namespace ein::host with their instances in one file, which tests call: a name and its length.
-  set(visible "^_ZNK?3ein4host(4gemm|5apply|12bf16_product|15blocked_product|9StripExpr)I")
+  set(objects $<FILTER:$<TARGET_OBJECTS:${name}>,EXCLUDE,\\.[gp]ch$>)
   add_custom_command(
     OUTPUT ${merged}
     COMMAND ${CMAKE_COMMAND} -D linker=${CMAKE_LINKER} -D objcopy=${CMAKE_OBJCOPY} -D nm=${CMAKE_NM}
-            -D "archive=${asmjit_archive}" -D "objects=${ein_kernel_objects}" -D "visible=${visible}"
-            -D output=${merged}
+            -D "archive=${hidden}" -D "objects=${objects}" -D "visible=${visible}" -D output=${merged}
             -P ${merge_script}
-    DEPENDS ein_kernels ${ein_kernel_objects} ${merge_script}
-    COMMENT "Merging the kernels into one object"
+    DEPENDS ${name} ${objects} ${merge_script}
+    COMMENT "Merging ${name} into one object"
     VERBATIM)
-  set(ein_kernel_objects ${merged})
   set_source_files_properties(${merged} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-  set(link_asmjit OFF)
-  if(TARGET asmjit::asmjit AND NOT asmjit_archive)
-    set(link_asmjit ON)
-  endif()
+  list(APPEND ein_kernel_objects ${merged})
+endmacro()
+
+# --- instruction sets ---
+
+set(x86_64 OFF)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(x86_64 ON)
+endif()
+if(EIN_NATIVE)
+  set(levels native)
+elseif(x86_64 AND merges_kernels)
+  set(levels baseline v2 v3 v4 v4_bf16)
 else()
-  set(link_asmjit OFF)
-  if(TARGET asmjit::asmjit)
+  set(levels baseline)
+endif()
+set(flags_of_native -march=native)
+foreach(level v2 v3 v4)
+  set(flags_of_${level} -march=x86-64-${level})
+endforeach()
+set(flags_of_v4_bf16 -march=x86-64-v4 -mavx512bf16)
+
+set(list_of_levels "")
+foreach(level ${levels})
+  string(APPEND list_of_levels "EIN_LEVEL_OF(${level})\n")
+  add_kernels(ein_level_${level} ${level_sources})
+  # Eigen's functions have names of their own for each instruction set, too.
+  target_compile_definitions(ein_level_${level} PRIVATE EIN_LEVEL=${level} Eigen=Eigen_${level})
+  target_compile_options(ein_level_${level} PRIVATE ${flags_of_${level}})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12.3)
+    # Its own AVX-512 intrinsics start from deliberately undefined vectors (GCC bug 105593).
+    target_compile_options(ein_level_${level} PRIVATE -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
+  if(merges_kernels)
+    string(LENGTH ${level} length)
+    append_merged(ein_level_${level} "^_ZN3ein4host${length}${level}(5level|13bf16_products)E$" "")
+  else()
+    append_objects(ein_level_${level})
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT generated/ein_levels.hpp CONTENT "${list_of_levels}" @ONLY)
+
+# A fused multiply-add would give other random numbers on other machines.
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/nest/random.cpp ${folder}/level/random.cpp PROPERTIES
+                            COMPILE_OPTIONS -ffp-contract=off SKIP_PRECOMPILE_HEADERS ON)
+# Without errno to set, a loop of square roots becomes vector code.
+set_source_files_properties(${folder}/level/strip_loops.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
+
+# --- machine code made at run time ---
+
+add_kernels(ein_row_code ${code_sources})
+set(link_asmjit OFF)
+set(asmjit_archive "")
+if(TARGET asmjit::asmjit)
+  target_compile_definitions(ein_row_code PRIVATE EIN_ASMJIT=1)
+  target_link_libraries(ein_row_code PRIVATE asmjit::asmjit)
+  get_target_property(asmjit_type asmjit::asmjit TYPE)
+  if(merges_kernels AND asmjit_type STREQUAL STATIC_LIBRARY)
+    set(asmjit_archive $<TARGET_FILE:asmjit::asmjit>)
+  else()
     set(link_asmjit ON)
   endif()
 endif()
+if(asmjit_archive)
+  append_merged(ein_row_code "" "${asmjit_archive}")
+else()
+  append_objects(ein_row_code)
+endif()
+
+# --- other engines ---
+
+add_kernels(ein_engines ${engine_sources})
+append_objects(ein_engines)

@@ -1,6 +1,6 @@
-# Makes one object of several and of what they use of a static library. Left visible are the functions and variables
-# of the objects themselves; hidden are all that is inline, which several of them may hold, and the library's.
-# `visible` is a regular expression for what is inline to linkers but is not to be hidden.
+# Makes one object of several. If `visible` is given, that regular expression says which of their symbols are left
+# visible. Else the functions and variables of the objects themselves are; hidden are all that is inline, which several
+# of them may hold, and those of the static library `archive`, of which what they use is put in.
 #   cmake -D linker= -D objcopy= -D nm= -D objects= -D archive= -D visible= -D output= -P merge_objects.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -21,8 +21,17 @@ cmake_path(GET output PARENT_PATH folder)
 file(MAKE_DIRECTORY ${folder})
 # A group is what linkers merge by its name. None is left, so nothing is merged with another library's code.
 run(${linker} -r --force-group-allocation -o ${output}.all ${objects} ${archive})
-symbols(hidden ${output}.all "WVu")
-list(FILTER hidden EXCLUDE REGEX "${visible}")
+if(visible)
+  symbols(hidden ${output}.all "A-Zuvw")
+  set(shown "${hidden}")
+  list(FILTER shown INCLUDE REGEX "${visible}")
+  list(FILTER hidden EXCLUDE REGEX "${visible}")
+  if(NOT shown)
+    message(FATAL_ERROR "${output} has nothing that matches ${visible}")
+  endif()
+else()
+  symbols(hidden ${output}.all "WVu")
+endif()
 if(archive)
   symbols(of_library ${archive} "TBDRC")
   list(APPEND hidden ${of_library})

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "cpu/gemm.hpp"
-#include "cpu/gemm_bf16.hpp"
-#include "cpu/gemm_blocks.hpp"
+#include "cpu/level.hpp"
 
 namespace ein::host {
 namespace {
@@ -159,8 +158,8 @@ TYPED_TEST(GemmTest, EverySizeAroundATileLyingInEveryWay) {
       const std::int64_t k = any(sizes);
       const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
       expect_product<TypeParam>(gemm<TypeParam>, m, n, k, c, a, b, random() % 2 == 0, random);
-      expect_product<TypeParam>(blocked_product<TypeParam>, m, n, k, c, a, b, random() % 2 == 0,
-                                random);
+      expect_product<TypeParam>(level().products<TypeParam>().blocked, m, n, k, c, a, b,
+                                random() % 2 == 0, random);
     }
   }
 }
@@ -279,8 +278,6 @@ TEST(GemmIntegersTest, Wrap) {
   }
 }
 
-#if EIN_HAS_BF16_PRODUCTS
-
 /// Values are small integers, so that sums in f32 are exact, and one in bf16 is rounded once.
 template <class C>
 void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies, Lie a_lies,
@@ -292,7 +289,10 @@ void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_l
   Matrix<C> c(m, n, c_lies, random);
   const Matrix<C> before = c;
   const Finished finished(m, n);
-  bf16_product<C>(c.ref(), a.ref(), b.ref(), accumulate, finished);
+  if constexpr (std::is_same_v<C, float>)
+    bf16_products()->to_f32(c.ref(), a.ref(), b.ref(), accumulate, finished);
+  else
+    bf16_products()->to_bf16(c.ref(), a.ref(), b.ref(), accumulate, finished);
   finished.expect_each_once();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < m; ++i) {
@@ -306,7 +306,13 @@ void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_l
   EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
 }
 
-TEST(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
+class GemmBf16Test : public testing::Test {
+  void SetUp() override {
+    if (!bf16_products()) GTEST_SKIP() << "no products of bf16 here";
+  }
+};
+
+TEST_F(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   std::mt19937_64 random(8);
   const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
   const std::int64_t sizes[] = {0,  1,  2,  3,  7,  11, 12, 13, 15, 16, 17,
@@ -320,7 +326,7 @@ TEST(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   }
 }
 
-TEST(GemmBf16Test, EveryCombinationOfWaysToLie) {
+TEST_F(GemmBf16Test, EveryCombinationOfWaysToLie) {
   std::mt19937_64 random(9);
   const std::int64_t sizes[][3] = {{4, 4, 4},   {37, 53, 41}, {64, 64, 32}, {1, 40, 50},
                                    {40, 1, 51}, {1, 1, 70},   {111, 35, 66}};
@@ -337,7 +343,7 @@ TEST(GemmBf16Test, EveryCombinationOfWaysToLie) {
 }
 
 // Past the blocks of depth and columns, and past the panels of a that are packed together.
-TEST(GemmBf16Test, SeveralBlocks) {
+TEST_F(GemmBf16Test, SeveralBlocks) {
   std::mt19937_64 random(10);
   const std::int64_t sizes[][3] = {
       {150, 20, 700}, {30, 200, 2048}, {13, 1100, 300}, {131, 530, 257}, {3, 2000, 3}};
@@ -353,7 +359,7 @@ TEST(GemmBf16Test, SeveralBlocks) {
     expect_bf16_product<float>(20, 150, k, Lie::rows, Lie::rows, Lie::columns, true, random);
 }
 
-TEST(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
+TEST_F(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
   std::mt19937_64 random(11);
   for (Lie lie : {Lie::rows, Lie::columns, Lie::neither}) {
     for (std::int64_t k : {21, 22}) {
@@ -364,7 +370,7 @@ TEST(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
       a.ref().data[4 * a.ref().row_stride] = convert<bf16>(std::numeric_limits<float>::infinity());
       b.ref().data[3 * b.ref().row_stride + 36 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
       for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
-      bf16_product<bf16>(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false);
+      bf16_products()->to_bf16(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false, {});
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
           EXPECT_EQ(std::isnan(value_of(c(i, j))), j == 36) << i << ' ' << j;
@@ -374,8 +380,6 @@ TEST(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
     }
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace ein::host

@@ -1,21 +1,17 @@
 // ein devices: what this machine computes on, and what is missing.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cctype>
-#include <fstream>
 #include <memory>
-#include <set>
 
 #include <ein/hardware.hpp>
 #include <ein/parallel.hpp>
 
+#include "cpu/level.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/nvrtc.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
-#include "tensor/processor.hpp"
+#include "tensor/system.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -28,43 +24,22 @@ constexpr const char* examples = R"(Examples:
 The processors' peaks and bandwidth are measured, once, which takes about a second. A GPU's peaks
 are what its datasheet promises, without sparsity. A device that is missing is no error.
 
-EIN_ISA=v2, v3 or v4 allows the machine code that is made at run time no more than that level of
-x86-64: v3 has AVX2, v4 AVX-512; of v2 none is made.
+EIN_ISA=v2, v3 or v4 allows no more than that level of x86-64: v2 has SSE4.2, v3 AVX2, v4 AVX-512.
 
 EIN_CUDA_DRIVER and EIN_NVRTC name the libraries of the driver and of NVRTC, where those that the
 system finds are not the right ones.
 
 Exit code: 0.)";
 
-/// The cores that the system counts; 0 where it does not tell.
-int core_count() {
-  std::ifstream file("/proc/cpuinfo");
-  std::set<std::string> cores;
-  std::string package;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("physical id")) package = line;
-    if (line.starts_with("core id")) cores.insert(package + line);
-  }
-  return static_cast<int>(cores.size());
-}
-
-/// "L1 48K, L2 1M, L3 32M": what the first processor reads data through; empty where the system
-/// does not tell.
+/// "L1 48KiB, L2 1MiB, L3 32MiB": what the first processor reads data through.
 std::string caches() {
   std::string list;
-  for (int i = 0;; ++i) {
-    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
-    std::string level, type, size;
-    if (!(std::ifstream(folder + "level") >> level)) return list;
-    if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
-    if (!(std::ifstream(folder + "size") >> size) || size.empty()) continue;
-    std::string digits = size.substr(0, size.size() - 1);
-    const bool is_whole_mega = size.back() == 'K' && digits.size() < 9 &&
-                               std::all_of(digits.begin(), digits.end(), ::isdigit) &&
-                               !digits.empty() && std::stol(digits) % 1024 == 0;
-    if (is_whole_mega) size = std::to_string(std::stol(digits) / 1024) + "M";
-    list += (list.empty() ? "L" : ", L") + level + " " + size + "iB";
+  for (const system::Cache& cache : system::data_caches()) {
+    const bool is_mega = cache.bytes % (1 << 20) == 0;
+    list += (list.empty() ? "L" : ", L") + std::to_string(cache.level) + " " +
+            std::to_string(cache.bytes >> (is_mega ? 20 : 10)) + (is_mega ? "MiB" : "KiB");
   }
+  return list;
 }
 
 /// "989.5 TFLOP/s bf16 (tensor cores), 67 TFLOP/s f32": those of them that there are.
@@ -89,11 +64,12 @@ std::string devices(bool json_is_wanted) {
   Table table({false, false});
   Json json;
   const Hardware cpu = measured_cpu();
-  const int cores = core_count();
+  const int cores = system::cores();
   table.add({"cpu", cpu.name + (cores > 0 ? " on " + std::to_string(cores) +
                                                 (cores == 1 ? " core" : " cores")
                                           : "")});
-  table.add({"", "machine code at run time: " + std::string(host::name(host::isa()))});
+  table.add({"", "instructions: " + std::string(host::name(host::isa())) + ", kernels of " +
+                     std::string(host::name(host::level().isa))});
   const std::string cache_list = caches();
   table.add({"", with_prefix(cpu.memory, "B") + " of memory" +
                      (cache_list.empty() ? "" : "; caches " + cache_list)});

@@ -83,6 +83,7 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
     case ScalarOp::input:
     case ScalarOp::constant:
     case ScalarOp::index:
+    case ScalarOp::size:
     case ScalarOp::uniform:
     case ScalarOp::normal:
       return;

@@ -4,11 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tensor/fork.hpp"
-
-#if defined(__linux__)
-#include <unistd.h>
-#endif
+#include "tensor/system.hpp"
 
 namespace ein::host {
 
@@ -18,12 +14,8 @@ inline constexpr std::int64_t line_bytes = 64;
 /// socket, so it is bounded by what a die of the time has.
 inline std::int64_t last_level_cache_bytes() {
   constexpr std::int64_t bound = std::int64_t{32} << 20;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  const std::int64_t reported =
-      made_once([] { return static_cast<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE)); });
-  if (reported > 0) return std::min(reported, bound);
-#endif
-  return bound;
+  const std::int64_t reported = system::cache_bytes(3);
+  return reported > 0 ? std::min(reported, bound) : bound;
 }
 
 }  // namespace ein::host

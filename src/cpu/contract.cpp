@@ -14,8 +14,8 @@
 
 #include <ein/shape.hpp>
 #include "cpu/gemm.hpp"
-#include "cpu/gemm_bf16.hpp"
 #include "cpu/kernel.hpp"
+#include "cpu/level.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/scheduled.hpp"
@@ -292,11 +292,7 @@ class ContractKernel final : public Kernel {
   }
 
   /// A product as large as the whole sum may be rounded to the type of the factors as it is stored.
-#if EIN_HAS_BF16_PRODUCTS
   static constexpr std::int64_t most_terms = std::is_same_v<In, bf16> ? most_bf16_terms : 0;
-#else
-  static constexpr std::int64_t most_terms = 0;
-#endif
 
   /// Whether results of products with `terms` multiply-adds can be written where the result lies.
   bool can_store(const LoopNest& nest, std::int64_t terms) const {
@@ -308,7 +304,7 @@ class ContractKernel final : public Kernel {
     const auto r = joint_stride(nest, rows, operands_[operand]),
                c = joint_stride(nest, columns, operands_[operand]);
     if (!r || !c || *r <= 0 || *c <= 0) return false;
-    return gemm_takes_any_strides<Number> || has_unit_stride(nest, rows, columns, operand);
+    return gemm_takes_any_strides<Number>() || has_unit_stride(nest, rows, columns, operand);
   }
 
   bool has_unit_stride(const LoopNest& nest, const Group& rows, const Group& columns,
@@ -534,12 +530,10 @@ class ContractKernel final : public Kernel {
   template <class Out>
   static void one_product(const MatrixRef<Out>& c, const MatrixRef<const Factor>& a,
                           const MatrixRef<const Factor>& b, bool accumulate, const Finish& finish) {
-#if EIN_HAS_BF16_PRODUCTS
     if constexpr (std::is_same_v<In, bf16>)
-      return bf16_product(c, a, b, accumulate, finish);
+      bf16_product(c, a, b, accumulate, finish);
     else
-#endif
-      return gemm(c, a, b, accumulate, finish);
+      gemm(c, a, b, accumulate, finish);
   }
 
   template <class Out>
@@ -579,20 +573,16 @@ bool is_better_reduced(const LoopNest& nest) {
   return converts || longest_run < 32;
 }
 
-#if EIN_HAS_BF16_PRODUCTS
 bool has_bf16_factors(const LoopNest& nest) {
   return nest.inputs[0].dtype == DType::bf16 && nest.inputs[1].dtype == DType::bf16;
 }
-#endif
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
   if (is_better_reduced(nest)) return make_kernel(choose_in_strips(nest, Target()));
-#if EIN_HAS_BF16_PRODUCTS
-  if (nest.compute == DType::f32 && has_bf16_factors(nest))
+  if (nest.compute == DType::f32 && has_bf16_factors(nest) && multiplies_bf16())
     return std::make_unique<ContractKernel<float, bf16>>(nest);
-#endif
   return visit_compute_type(nest.compute,
                             [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
                               return std::make_unique<ContractKernel<C>>(nest);

@@ -1,8 +1,11 @@
-// Matrix products on operands as they lie.
+// Matrix products on operands as they lie, by one of two engines: Eigen, which has every type and
+// processor, and products in blocks of our own, of floating-point numbers.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
+
+#include <ein/dtype.hpp>
 
 namespace ein::host {
 
@@ -52,10 +55,16 @@ class Finish {
   bool is_transposed_ = false;
 };
 
+/// Whether Eigen computes all matrix products: EIN_PRODUCTS=eigen in the environment, read once.
+/// Throws an Error (`value`) for any other word there.
+bool products_are_by_eigen();
+
 /// Whether gemm takes matrices of any strides. Otherwise one stride of each must be 1, or belong to
 /// a dimension of size <= 1.
 template <class C>
-inline constexpr bool gemm_takes_any_strides = std::is_floating_point_v<C>;
+bool gemm_takes_any_strides() {
+  return std::is_floating_point_v<C> && !products_are_by_eigen();
+}
 
 /// c = a · b, or c += a · b, on the calling thread; c must not overlap the others. C is float,
 /// double or std::uint64_t (integers wrap). `finish` is called for parts of c, while they are in
@@ -67,5 +76,18 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
 /// A dot product, in lanes side by side, of the same types.
 template <class C>
 C dot(const C* a, const C* b, std::int64_t n);
+
+/// Whether bf16_product can be called: by the processor, EIN_ISA and EIN_PRODUCTS.
+bool multiplies_bf16();
+/// Results in bf16 have at most so many terms; longer sums are to be in float, and rounded when
+/// complete.
+inline constexpr std::int64_t most_bf16_terms = 2048;
+/// c = a · b, or c += a · b, on the calling thread, of any strides. C is float or bf16. Sums are in
+/// f32, pair by pair: VDPBF16PS, which takes subnormal numbers for 0 (Intel 64 and IA-32
+/// Architectures Software Developer's Manual, volume 2). A result in bf16 is rounded once, and
+/// cannot be accumulated to. `finish`: see gemm.
+template <class C>
+void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
+                  const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish = {});
 
 }  // namespace ein::host

@@ -1,5 +1,4 @@
 // The micro-benchmark of this machine's processors, and the file that remembers what it found.
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,55 +16,21 @@
 #include <utility>
 #include <vector>
 
-#if defined(__AVX512BF16__)
-#include <immintrin.h>
-#endif
-
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 
+#include "cpu/level.hpp"
 #include "cpu/measure.hpp"
 #include "cpu/parallel.hpp"
 #include "io/file.hpp"
 #include "io/xxh64.hpp"
-#include "tensor/memory_count.hpp"
+#include "tensor/system.hpp"
 
 namespace ein {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr std::size_t vector_bytes = 64;
-#elif defined(__AVX__)
-constexpr std::size_t vector_bytes = 32;
-#else
-constexpr std::size_t vector_bytes = 16;
-#endif
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-constexpr bool has_fma = true;
-#else
-constexpr bool has_fma = false;
-#endif
 /// Changes when the benchmark does, so that older files are measured anew.
-constexpr int measurement_version = 2;
-
-template <class T>
-struct VectorOf {
-  typedef T Type __attribute__((vector_size(vector_bytes)));
-};
-
-/// More than latency times units of any processor (4 · 2 or 5 · 2), and few enough for 16
-/// registers.
-constexpr std::size_t chains = 12;
-
-template <class T, std::size_t... I>
-T multiply_add(std::int64_t steps, std::index_sequence<I...>) {
-  using Vector = typename VectorOf<T>::Type;
-  // x tends to 1, so the values neither overflow nor become subnormal.
-  const Vector decay = Vector{} + T(0.75), rest = Vector{} + T(0.25);
-  std::array<Vector, chains> x{(Vector{} + T(I))...};
-  for (std::int64_t step = 0; step < steps; ++step) ((x[I] = x[I] * decay + rest), ...);
-  return (x[I][0] + ...);
-}
+constexpr int measurement_version = 3;
 
 /// The compiler must compute it.
 template <class T>
@@ -79,74 +44,27 @@ double seconds_now(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-template <class T>
-struct MultiplyAdds {
-  static constexpr double flops = 2.0 * (vector_bytes / sizeof(T));  // of one instruction
-  static T run(std::int64_t steps) {
-    return multiply_add<T>(steps, std::make_index_sequence<chains>());
-  }
-};
-
-#if defined(__AVX512BF16__)
-/// Sums of products of pairs, in f32.
-template <>
-struct MultiplyAdds<bf16> {
-  static constexpr double flops = 4.0 * (vector_bytes / sizeof(float));
-  static float run(std::int64_t steps) { return run(steps, std::make_index_sequence<chains>()); }
-
- private:
-  template <std::size_t... I>
-  static float run(std::int64_t steps, std::index_sequence<I...>) {
-    const __m512bh small = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0x1p-10F), _mm512_set1_ps(0x1p-10F));
-    __m512 x[chains] = {_mm512_set1_ps(static_cast<float>(I))...};
-    for (std::int64_t step = 0; step < steps; ++step)
-      ((x[I] = _mm512_dpbf16_ps(x[I], small, small)), ...);
-    return (x[I][0] + ...);
-  }
-};
-#else
-/// They compute in f32.
-template <>
-struct MultiplyAdds<bf16> : MultiplyAdds<float> {};
-#endif
-
 /// FLOP/s of all threads: of several runs the best, of each run the slowest thread, by the time
 /// that it had a processor. So another program's share of the machine does not count.
-template <class T>
-double measure_flops(int threads) {
+double measure_flops(double (*multiply_add)(std::int64_t), int threads) {
   constexpr std::int64_t steps = 500'000;
-  std::vector<double> seconds(static_cast<std::size_t>(threads));
+  std::vector<double> seconds(static_cast<std::size_t>(threads)), flops(seconds.size());
   double best = INFINITY;
   for (int run = 0; run < 25; ++run) {
     host::parallel_for(threads, [&](std::int64_t part) {
       const double begin = seconds_now(CLOCK_THREAD_CPUTIME_ID);
-      keep(MultiplyAdds<T>::run(steps));
+      flops[static_cast<std::size_t>(part)] = multiply_add(steps);
       seconds[static_cast<std::size_t>(part)] = seconds_now(CLOCK_THREAD_CPUTIME_ID) - begin;
     });
     best = std::min(best, *std::max_element(seconds.begin(), seconds.end()));
   }
-  return MultiplyAdds<T>::flops * steps * chains * threads / std::max(best, 1e-9);
-}
-
-std::uint64_t checksum(const std::byte* from, std::size_t bytes) {
-  typedef std::uint64_t Vector __attribute__((vector_size(vector_bytes), aligned(8), may_alias));
-  Vector sums[8] = {};
-  const std::size_t block = 8 * vector_bytes;
-  for (std::size_t at = 0; at + block <= bytes; at += block) {
-    const auto* v = reinterpret_cast<const Vector*>(from + at);
-    for (std::size_t i = 0; i < 8; ++i) sums[i] += v[i];
-  }
-  std::uint64_t sum = 0;
-  for (const Vector& v : sums) {
-    for (std::size_t lane = 0; lane < vector_bytes / sizeof sum; ++lane) sum += v[lane];
-  }
-  return sum;
+  return flops[0] * threads / std::max(best, 1e-9);
 }
 
 /// Twice the largest cache, for each of two arrays, but little of the memory.
 std::size_t array_bytes() {
-  const double cache = static_cast<double>(::sysconf(_SC_LEVEL3_CACHE_SIZE));
-  const double most = std::max(physical_memory() / 16, 0x1p24);
+  const double cache = static_cast<double>(system::cache_bytes(3));
+  const double most = std::max(system::physical_memory() / 16, 0x1p24);
   return static_cast<std::size_t>(std::min(std::max(2 * cache, 0x1p26), most));
 }
 
@@ -170,7 +88,7 @@ using Array = std::unique_ptr<std::byte[], decltype(&std::free)>;
 /// In large pages where there are any: small ones take longer to fill than to measure.
 Array make_array(std::size_t bytes) {
   Array array(static_cast<std::byte*>(std::aligned_alloc(part_bytes, bytes)), &std::free);
-  if (array) ::madvise(array.get(), bytes, MADV_HUGEPAGE);
+  if (array) system::prefer_large_pages(array.get(), bytes);
   return array;
 }
 
@@ -188,23 +106,16 @@ void measure_bandwidth(CpuLimits& limits) {
     std::memset(from.get() + offset(part), 1, part_bytes);
     std::memset(to.get() + offset(part), 2, part_bytes);
   });
-  const double read_seconds = best_seconds(
-      count, [&](std::int64_t part) { keep(checksum(from.get() + offset(part), part_bytes)); });
+  const host::Level& level = host::level();
+  const double read_seconds = best_seconds(count, [&](std::int64_t part) {
+    keep(level.checksum(from.get() + offset(part), part_bytes));
+  });
   const double copy_seconds = best_seconds(count, [&](std::int64_t part) {
     std::memcpy(to.get() + offset(part), from.get() + offset(part), part_bytes);
     keep(to[offset(part)]);
   });
   limits.read = static_cast<double>(bytes) / read_seconds;
   limits.copy = 2 * static_cast<double>(bytes) / copy_seconds;
-}
-
-std::string processor_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
 }
 
 // --- the file ---
@@ -224,8 +135,10 @@ constexpr std::pair<std::string_view, double CpuLimits::*> rates[] = {{"f32 ", &
 /// What must be the same for a measurement to hold.
 std::string key_of(const std::string& model, int threads) {
   return "ein cpu limits " + std::to_string(measurement_version) + "\nprocessor " + model +
-         "\nthreads " + std::to_string(threads) + "\nvectors " + std::to_string(vector_bytes) +
-         (has_fma ? " fma" : "") + "\n";
+         "\nthreads " + std::to_string(threads) + "\nvectors " +
+         std::to_string(host::level().vector_bytes) +
+         (host::level().has_multiply_add ? " fma" : "") + (host::bf16_products() ? " bf16" : "") +
+         "\n";
 }
 
 }  // namespace
@@ -298,11 +211,14 @@ void save(const std::string& path, const CpuLimits& limits) {
 
 CpuLimits measure_cpu() {
   CpuLimits limits;
-  limits.model = processor_model();
+  limits.model = system::processor_model();
   limits.threads = num_threads();
-  limits.f32 = measure_flops<float>(limits.threads);
-  limits.f64 = measure_flops<double>(limits.threads);
-  limits.bf16 = measure_flops<bf16>(limits.threads);
+  const host::Level& level = host::level();
+  limits.f32 = measure_flops(level.multiply_add_f32, limits.threads);
+  limits.f64 = measure_flops(level.multiply_add_f64, limits.threads);
+  // Without instructions for bf16 it is computed in f32.
+  const host::Bf16Products* const bf16 = host::bf16_products();
+  limits.bf16 = bf16 ? measure_flops(bf16->multiply_add, limits.threads) : limits.f32;
   measure_bandwidth(limits);
   return limits;
 }
@@ -311,7 +227,7 @@ Hardware host::measured_cpu() { return measured_cpu(measure_cpu); }
 
 Hardware host::measured_cpu(CpuLimits (*measure)()) {
   CpuLimits limits;
-  limits.model = processor_model();
+  limits.model = system::processor_model();
   limits.threads = num_threads();
   const std::string directory = private_directory();
   const std::string name =
@@ -333,7 +249,7 @@ Hardware host::measured_cpu(CpuLimits (*measure)()) {
   cpu.peaks.push_back({DType::bf16, TensorCores::no, limits.bf16});
   cpu.peaks.push_back({DType::f64, TensorCores::no, limits.f64});
   cpu.bandwidth = std::max(limits.read, limits.copy);
-  cpu.memory = physical_memory();
+  cpu.memory = system::physical_memory();
   cpu.source = "measured on this machine";
   return cpu;
 }

@@ -1,4 +1,4 @@
-// What `measured_cpu` returns, measured by code that is compiled as the kernels are.
+// What `measured_cpu` returns.
 #pragma once
 
 #include <string>
@@ -8,7 +8,6 @@
 
 namespace ein::host {
 
-/// Wants require_processor() before it.
 Hardware measured_cpu();
 /// The same, with what is called where no file has what it finds.
 Hardware measured_cpu(CpuLimits (*measure)());

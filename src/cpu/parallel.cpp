@@ -3,8 +3,6 @@
 // its cache.
 #include "cpu/parallel.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -19,6 +17,7 @@
 #include <ein/error.hpp>
 
 #include "tensor/fork.hpp"
+#include "tensor/system.hpp"
 
 namespace ein {
 namespace {
@@ -153,12 +152,6 @@ class Pool {
   std::exception_ptr failure_;
 };
 
-int available_processors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return 1;
-}
-
 struct SharedPool {
   SharedPool(int count, SharedPool* in_parent) : threads(count), of_parent(in_parent) {}
 
@@ -172,8 +165,9 @@ struct SharedPool {
 
 /// At exit, other threads may still work.
 SharedPool& shared_pool() {
-  auto& current = made_once(
-      [] { return std::atomic<SharedPool*>(new SharedPool(available_processors(), nullptr)); });
+  auto& current = made_once([] {
+    return std::atomic<SharedPool*>(new SharedPool(system::available_processors(), nullptr));
+  });
   SharedPool* shared = current;
   while (shared->generation != fork_generation()) {
     auto of_child = std::make_unique<SharedPool>(shared->threads, shared);

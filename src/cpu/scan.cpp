@@ -99,9 +99,7 @@ class ScanKernel final : public Kernel {
     for (std::int64_t i = 0; i < size_; ++i) {
       C* row = i == 0 ? last : values;
       load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.lane_step), row, lanes);
-      if (i > 0) {
-        for (std::size_t l = 0; l < lanes; ++l) last[l] = combined<op>(last[l], values[l]);
-      }
+      if (i > 0) apply(scalar_op(op), last, values, values, last, lanes);
       store_from(last, lanes, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.lane_step));
     }
   }

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cpu/level.hpp"
 #include "cpu/parallel.hpp"
 
 namespace ein::host {
@@ -130,12 +131,14 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
   };
   streams_ = stream;
 
-  if (run > widest_copied_element || !std::has_single_bit(static_cast<std::uint64_t>(run))) {
-    kernel_ = copy_runs_kernel(run);
+  if (run > level().copies.widest_element ||
+      !std::has_single_bit(static_cast<std::uint64_t>(run))) {
+    kernel_ = level().copies.runs(run);
     const bool lines = run % line_bytes == 0 && whole_lines_but_for({});
     stream = streams_ = stream || (lines && stream_lines);
     if (stream && (lines || run >= shortest_streamed_run)) {
-      stream_with(streaming_runs_kernel(run), run >= shortest_streamed_run ? 1 : line_bytes);
+      stream_with(level().copies.streaming_runs(run),
+                  run >= shortest_streamed_run ? 1 : line_bytes);
     } else {
       staged_ = permuted && (stream || run < line_bytes);
     }
@@ -148,7 +151,7 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
     return runs_reach;
   }
 
-  const CopyKernels& kernels = copy_kernels(run);
+  const CopyKernels& kernels = level().copies.kernels(run);
   const int64_t step = line_bytes / run;
   const auto packs = [&](const Axis& few, const Axis& many) {
     return run <= 8 && few.size >= 2 && few.size <= 4 && many.size >= step && j.src == run;
@@ -183,7 +186,7 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
   }
 
   granule_ = step;
-  if ((stream || stream_lines) && copy_vector_bytes == line_bytes && i.size % step == 0 &&
+  if ((stream || stream_lines) && level().vector_bytes == line_bytes && i.size % step == 0 &&
       whole_lines_but_for({1})) {
     streams_ = true;
     kernel_ = kernels.transpose_writing;
@@ -362,7 +365,7 @@ void StridedCopy::run(std::byte* dst, const std::byte* src, int64_t part) const 
       at.block[grid_[g]] = 0;
     }
   }
-  if (streams_) finish_streaming();
+  if (streams_) level().copies.finish_streaming();
 }
 
 int64_t StridedCopy::extent(std::size_t a, const Position& at) const {
@@ -406,10 +409,10 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
   for (std::size_t a = 0; a < row_axes_; ++a) row.run *= extent(a, at);
   const Loops rows{rows_, &Axis::dst, &Axis::staged};
   // By the time that the rows are written, the lines that they share with others are there.
-  if (streams_) run_loops(dst, dst, row, fetch_row_ends, rows, at);
+  if (streams_) run_loops(dst, dst, row, level().copies.fetch_row_ends, rows, at);
   run_loops(stage, src, box, kernel_, {inner_, &Axis::staged, &Axis::src}, at);
   if (fetches_as_it_writes_) return write_and_fetch(dst, stage, row, src, at);
-  run_loops(dst, stage, row, copy_rows_kernel(streams_), rows, at);
+  run_loops(dst, stage, row, level().copies.rows(streams_), rows, at);
 }
 
 // Reading and writing memory at the same time. Between two rows of this tile, it fetches some of
@@ -417,13 +420,13 @@ void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Po
 void StridedCopy::write_and_fetch(std::byte* dst, const std::byte* stage, const CopyBox& row,
                                   const std::byte* src, const Position& at) const {
   const Axis &i = axes_[i_], &j = axes_[j_];
-  const BoxKernel write = copy_rows_kernel(true);
+  const BoxKernel write = level().copies.rows(true);
   const int64_t ahead = distance_to_next(at, &Axis::src), rows = extent(j_, at),
                 src_rows = extent(i_, at);
   int64_t fetched = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t goal = (r + 1) * src_rows / rows;
-    fetch_rows(src + fetched * i.src, ahead, goal - fetched, i.src, rows * j.src);
+    level().copies.fetch_rows(src + fetched * i.src, ahead, goal - fetched, i.src, rows * j.src);
     fetched = goal;
     write(dst + r * j.dst, stage + r * j.staged, row);
   }

@@ -9,184 +9,26 @@
 #include <type_traits>
 #include <utility>
 
-#include "cpu/functions.hpp"
+#include "cpu/level.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/small_array.hpp"
 
 namespace ein::host {
-namespace {
-
-/// Integer arithmetic wraps, as two's complement machines do.
-template <class C, class F>
-C wrapping(C a, C b, F f) {
-  if constexpr (std::is_integral_v<C>) {
-    using Unsigned = std::make_unsigned_t<C>;
-    return static_cast<C>(f(static_cast<Unsigned>(a), static_cast<Unsigned>(b)));
-  } else {
-    return f(a, b);
-  }
-}
-
-template <class C>
-C integer_power(C base, C exponent) {
-  if constexpr (std::is_signed_v<C>) {
-    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-  }
-  std::uint64_t result = 1;
-  for (auto factor = static_cast<std::uint64_t>(base); exponent > 0;
-       exponent >>= 1, factor *= factor) {
-    if (exponent & 1) result *= factor;
-  }
-  return static_cast<C>(result);
-}
-
-/// With the sign of the divisor; of 0, 0.
-template <class C>
-C integer_remainder(C a, C b) {
-  if constexpr (std::is_unsigned_v<C>) {
-    return b == 0 ? 0 : a % b;
-  } else {
-    if (b == 0 || b == -1) return 0;
-    const C r = a % b;
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-  }
-}
-
-/// By less than 0, or by all bits and more: nothing of x is left but its sign.
-template <class C>
-C shifted_left(C x, C by) {
-  return static_cast<std::uint64_t>(by) < 64 ? static_cast<C>(static_cast<std::uint64_t>(x) << by)
-                                             : C(0);
-}
-template <class C>
-C shifted_right(C x, C by) {
-  const bool fits = static_cast<std::uint64_t>(by) < 64;
-  if constexpr (std::is_unsigned_v<C>)
-    return fits ? x >> by : C(0);
-  else
-    return x >> (fits ? by : 63);
-}
-
-template <class C>
-C plus(C x, C y) {
-  return wrapping(x, y, [](auto u, auto v) { return u + v; });
-}
-template <class C>
-C minus(C x, C y) {
-  return wrapping(x, y, [](auto u, auto v) { return u - v; });
-}
-template <class C>
-C times(C x, C y) {
-  return wrapping(x, y, [](auto u, auto v) { return u * v; });
-}
-template <class C>
-C power(C x, C y) {
-  if constexpr (std::is_integral_v<C>)
-    return integer_power(x, y);
-  else
-    return std::pow(x, y);
-}
-/// With the sign of the divisor; integers give 0 for a divisor of 0.
-template <class C>
-C rest(C x, C y) {
-  if constexpr (std::is_integral_v<C>) {
-    return integer_remainder(x, y);
-  } else {
-    const C r = std::fmod(x, y);
-    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-  }
-}
-
-/// `out` is `a` or apart from it, and never a table that f reads: no element waits for another.
-template <class C, class F>
-void each(const C* a, C* out, std::size_t n, F f) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#elif defined(__GNUC__)
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
-}
-template <class C, class F>
-void each(const C* a, const C* b, C* out, std::size_t n, F f) {
-  if (a == out) {
-    // The other loop would be right as well, but compilers vectorise it for operands apart only.
-    for (std::size_t i = 0; i < n; ++i) out[i] = f(out[i], b[i]);
-  } else {
-    for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
-  }
-}
-template <class C, class F>
-void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
-  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
-}
-
-/// Calls run(f) with the operation as a function of two numbers; false for one that has none.
-template <class C, class Run>
-bool with_binary(ScalarOp op, Run&& run) {
-  switch (op) {
-#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
-                   cuda)                                                                      \
-  case ScalarOp::name:                                                                        \
-    run([](C x, C y) -> C { return host; });                                                  \
-    return true;
-#define EIN_BINARY_OF_FLOATS(name, text, cost, function, result, reference, host, adjoint_a, \
-                             adjoint_b, cuda)                                                \
-  case ScalarOp::name:                                                                       \
-    if constexpr (std::is_floating_point_v<C>) run([](C x, C y) -> C { return host; });      \
-    return std::is_floating_point_v<C>;
-#define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, \
-                               adjoint_b, cuda)                                                \
-  case ScalarOp::name:                                                                         \
-    if constexpr (std::is_integral_v<C>) run([](C x, C y) -> C { return host; });              \
-    return std::is_integral_v<C>;
-#include <ein/binary_functions.hpp>
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n) {
-  const C zero(0);
-  if (with_binary<C>(op, [&](auto f) { each(a, b, out, n, f); })) return;
-  switch (op) {
-    case ScalarOp::neg:
-      // Not 0 - x, which is 0 where x is.
-      if constexpr (std::is_floating_point_v<C>)
-        return each(a, out, n, [](C x) { return -x; });
-      else
-        return each(a, out, n, [](C x) { return minus(C(0), x); });
-    case ScalarOp::abs:
-      return each(a, out, n, [](C x) {
-        if constexpr (std::is_unsigned_v<C>)
-          return x;
-        else if constexpr (std::is_integral_v<C>)
-          return x < 0 ? minus(C(0), x) : x;
-        else
-          return std::abs(x);
-      });
-    case ScalarOp::logical_not:
-      return each(a, out, n, [=](C x) { return C(x == zero); });
-    case ScalarOp::where:
-      return each(a, b, c, out, n, [=](C x, C y, C z) { return x != zero ? y : z; });
-    default:
-      break;
-  }
-  if constexpr (std::is_floating_point_v<C>) {
-    switch (op) {
-#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
-  case ScalarOp::name:                                     \
-    return each(a, out, n, [](C x) { return host; });
-#include <ein/scalar_functions.hpp>
-      default:
-        break;
-    }
-  }
-  throw std::logic_error("strip: an operation without a kernel");
+  level().strips<C>().apply(op, a, b, c, out, n);
+}
+template <class C>
+void apply_by_rows(ScalarOp op, RowArgument<C> (&args)[3], int arity, C* out, std::size_t rows,
+                   std::size_t row, C* spare) {
+  level().strips<C>().apply_by_rows(op, args, arity, out, rows, row, spare);
+}
+template <class C>
+void combine_strips(Combine combine, const C* values, std::int64_t step, std::size_t n,
+                    std::int64_t count, C* results) {
+  level().strips<C>().combine_strips(combine, values, step, n, count, results);
 }
 
 template <class C>
@@ -266,75 +108,6 @@ struct StripExpr<C>::Shape {
     return extent == Extent::all ? n : extent == Extent::rows ? rows : 1;
   }
 };
-
-namespace {
-
-/// Each value of `from` as a row of `row` elements.
-template <class C>
-void spread(const C* from, std::size_t step, std::size_t rows, std::size_t row, C* out) {
-  for (std::size_t r = 0; r < rows; ++r) std::fill_n(out + r * row, row, from[r * step]);
-}
-
-/// An argument of an operation over rows: a value for each element, or one that holds for a row.
-template <class C>
-struct RowArgument {
-  const C* data;
-  bool is_whole;
-  std::size_t step;  // from row to row
-};
-
-template <class C, class F>
-void each_row(const RowArgument<C>& a, const RowArgument<C>& b, C* out, std::size_t rows,
-              std::size_t row, F f) {
-  for (std::size_t r = 0; r < rows; ++r, out += row) {
-    const C *x = a.data + r * a.step, *y = b.data + r * b.step;
-    if (!b.is_whole) {
-      const C value = *y;
-      for (std::size_t i = 0; i < row; ++i) out[i] = f(x[i], value);
-    } else {
-      const C value = *x;
-      for (std::size_t i = 0; i < row; ++i) out[i] = f(value, y[i]);
-    }
-  }
-}
-
-template <class C>
-void where_row(const RowArgument<C>& condition, const RowArgument<C>& a, const RowArgument<C>& b,
-               C* out, std::size_t rows, std::size_t row) {
-  for (std::size_t r = 0; r < rows; ++r, out += row) {
-    const C *c = condition.data + r * condition.step, *x = a.data + r * a.step,
-            *y = b.data + r * b.step;
-    const C one_x = *x, one_y = *y;
-    if (a.is_whole && b.is_whole) {
-      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? x[i] : y[i];
-    } else if (a.is_whole) {
-      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? x[i] : one_y;
-    } else if (b.is_whole) {
-      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? one_x : y[i];
-    } else {
-      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? one_x : one_y;
-    }
-  }
-}
-
-/// An operation some of whose arguments have one value for each row; at least one has all.
-template <class C>
-void apply_by_rows(ScalarOp op, RowArgument<C> (&args)[3], int arity, C* out, std::size_t rows,
-                   std::size_t row, C* spare) {
-  if (op == ScalarOp::where && args[0].is_whole)
-    return where_row(args[0], args[1], args[2], out, rows, row);
-  if (arity == 2 &&
-      with_binary<C>(op, [&](auto f) { each_row(args[0], args[1], out, rows, row, f); }))
-    return;
-  for (int i = 0; i < arity; ++i, spare += strip_size) {
-    if (args[i].is_whole) continue;
-    spread(args[i].data, args[i].step, rows, row, spare);
-    args[i].data = spare;
-  }
-  apply(op, args[0].data, args[1].data, args[2].data, out, rows * row);
-}
-
-}  // namespace
 
 template <class C>
 typename StripExpr<C>::Value StripExpr<C>::load(const Place& place, std::size_t input,
@@ -497,11 +270,14 @@ C* strip_scratch(std::size_t elements) {
   return memory.data();
 }
 
-#define EIN_INSTANTIATE(C)                                                            \
-  template class StripExpr<C>;                                                        \
-  template void apply<C>(ScalarOp, const C*, const C*, const C*, C*, std::size_t);    \
-  template void store_strip<C>(const C*, std::size_t, std::size_t, std::byte*, DType, \
-                               std::int64_t, std::int64_t);                           \
+#define EIN_INSTANTIATE(C)                                                                         \
+  template class StripExpr<C>;                                                                     \
+  template void apply<C>(ScalarOp, const C*, const C*, const C*, C*, std::size_t);                 \
+  template void apply_by_rows<C>(ScalarOp, RowArgument<C>(&)[3], int, C*, std::size_t,             \
+                                 std::size_t, C*);                                                 \
+  template void combine_strips<C>(Combine, const C*, std::int64_t, std::size_t, std::int64_t, C*); \
+  template void store_strip<C>(const C*, std::size_t, std::size_t, std::byte*, DType,              \
+                               std::int64_t, std::int64_t);                                        \
   template C* strip_scratch<C>(std::size_t);
 EIN_INSTANTIATE(float)
 EIN_INSTANTIATE(double)

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cpu/strip.hpp"
+#include "cpu/strip_loops.hpp"
 #include "nest/combine.hpp"
 #include "schedule/target.hpp"
 #include "tensor/compute_type.hpp"
@@ -21,102 +22,6 @@ namespace {
 
 static_assert(Target().strip == strip_size);
 
-/// The sum of `lanes` numbers, which is a power of two, by halves. The recursion unrolls it.
-template <std::size_t lanes, class C>
-C sum_lanes(C* lane) {
-  if constexpr (lanes == 1) {
-    return lane[0];
-  } else {
-    for (std::size_t l = 0; l < lanes / 2; ++l) lane[l] += lane[l + lanes / 2];
-    return sum_lanes<lanes / 2>(lane);
-  }
-}
-
-/// An input that needs no evaluation is combined in longer strips: memory that is read without a
-/// break past the end of a page comes twice as fast.
-constexpr std::int64_t plain_strip_size = 4 * strip_size;
-
-/// The sum of a strip, of a long one in 32 lanes side by side, each in runs of 32. Inlined into a
-/// loop the lanes do not stay in registers.
-template <class C>
-[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
-  using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;  // integers wrap
-  constexpr std::size_t lanes = 32, run = 32 * lanes;
-  if (n < 8 * lanes)
-    return static_cast<C>(
-        Eigen::Map<const Eigen::Array<C, Eigen::Dynamic, 1>>(values, static_cast<Eigen::Index>(n))
-            .template cast<Number>()
-            .sum());
-  const auto add_run = [&](Number* lane, std::size_t i) {
-    const std::size_t end = std::min(n, i + run);
-    for (; i + lanes <= end; i += lanes) {
-      for (std::size_t l = 0; l < lanes; ++l) lane[l] += static_cast<Number>(values[i + l]);
-    }
-    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += static_cast<Number>(values[i]);
-  };
-  Number total[lanes] = {};
-  add_run(total, 0);
-  for (std::size_t i = run; i < n; i += run) {
-    Number lane[lanes] = {};
-    add_run(lane, i);
-    for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
-  }
-  return static_cast<C>(sum_lanes<lanes>(total));
-}
-
-/// The largest of a strip, or the smallest; NaN if there is one.
-template <Combine combine, class C>
-C extreme_of_strip(const C* values, std::size_t n) {
-  constexpr std::size_t lanes = 32;
-  const auto pick = [](C a, C b) {
-    return a != a || (combine == Combine::max ? a > b : a < b) ? a : b;
-  };
-  C lane[lanes];
-  std::fill_n(lane, lanes, identity<C>(combine));
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    for (std::size_t l = 0; l < lanes; ++l) lane[l] = pick(values[i + l], lane[l]);
-  }
-  for (std::size_t l = 0; i < n; ++i, ++l) lane[l] = pick(values[i], lane[l]);
-  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
-    for (std::size_t l = 0; l < half; ++l) lane[l] = pick(lane[l + half], lane[l]);
-  }
-  return lane[0];
-}
-
-/// A strip that no other way is for, by halves.
-template <class C>
-C combine_by_halves(Combine combine, const C* values, std::size_t n) {
-  C half[plain_strip_size / 2 + 1];
-  if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
-    half[0] = identity<C>(combine);
-    apply(scalar_op(combine), half, values, values, half, 1);
-    return half[0];
-  }
-  for (; n > 1; n = (n + 1) / 2, values = half) {
-    const C* upper = values + (n + 1) / 2;
-    apply(scalar_op(combine), values, upper, upper, half, n / 2);
-    if (n % 2 == 1) half[n / 2] = values[n / 2];
-  }
-  return half[0];
-}
-
-/// Strips of n numbers, `step` apart, to one number each.
-template <class C>
-void combine_strips(Combine combine, const C* values, std::int64_t step, std::size_t n,
-                    std::int64_t count, C* results) {
-  const auto each = [&](const auto& combined) {
-    for (std::int64_t r = 0; r < count; ++r) results[r] = combined(values + r * step);
-  };
-  if (combine == Combine::max)
-    each([=](const C* strip) { return extreme_of_strip<Combine::max>(strip, n); });
-  else if (combine == Combine::min)
-    each([=](const C* strip) { return extreme_of_strip<Combine::min>(strip, n); });
-  else if (combine == Combine::sum)
-    each([=](const C* strip) { return sum_strip(strip, n); });
-  else
-    each([=](const C* strip) { return combine_by_halves(combine, strip, n); });
-}
 template <class C>
 C combine_strip(Combine combine, const C* values, std::size_t n) {
   C result;

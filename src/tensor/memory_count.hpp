@@ -31,8 +31,6 @@ struct HostMemory {
   MemoryCount reserved;
 };
 HostMemory& host_memory();
-/// Bytes that the machine has.
-double physical_memory();
 /// Gives blocks that are kept to be used again back to the system.
 void release_host_memory();
 

@@ -1,6 +1,3 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <mutex>
@@ -12,17 +9,13 @@
 #include "tensor/memory_count.hpp"
 #include "tensor/size_class.hpp"
 #include "tensor/spin_lock.hpp"
+#include "tensor/system.hpp"
 
 namespace ein {
 
 HostMemory& host_memory() {
   static HostMemory memory;  // trivially destroyed: it serves until the end
   return memory;
-}
-
-double physical_memory() {
-  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 namespace {
@@ -100,9 +93,7 @@ class BlockCache {
     const bool is_large = bytes >= 2 * page;
     void* const block = std::aligned_alloc(is_large ? page : size_class::alignment,
                                            is_large ? (bytes + page - 1) / page * page : bytes);
-#if defined(MADV_HUGEPAGE)
-    if (block && is_large) ::madvise(block, bytes, MADV_HUGEPAGE);
-#endif
+    if (block && is_large) system::prefer_large_pages(block, bytes);
     return static_cast<std::byte*>(block);
   }
 

@@ -6,7 +6,7 @@
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
 #include "io/file.hpp"
-#include "tensor/memory_count.hpp"
+#include "tensor/system.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {
@@ -102,7 +102,7 @@ void Run::require_memory() const {
                rows = static_cast<double>(tokenizer_->vocabulary_size() + options_.block_size);
   constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
   const double bytes = kept * (rows * width + layers * 12 * width * width);
-  const double memory = physical_memory();
+  const double memory = system::physical_memory();
   if (bytes <= memory) return;
   char text[128];
   std::snprintf(text, sizeof text,

@@ -1,49 +1,41 @@
-# What of the kernels, which are compiled for one processor, the rest of a program sees.   cmake -D archive= -D nm= -P symbols.cmake
+# What of the kernels the rest of a program sees.   cmake -D archive= -D nm= -P symbols.cmake
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${nm} --demangle ${archive} OUTPUT_VARIABLE text ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," text "${text}")
-string(FIND "${text}" "\nein_kernels.o:\n" begin)
-if(begin EQUAL -1)
-  message(FATAL_ERROR "${archive} has no ein_kernels.o")
-endif()
-string(SUBSTRING "${text}" ${begin} -1 kernels)
-string(FIND "${kernels}" "\n\n" end)  # nm leaves a line between objects
-string(SUBSTRING "${kernels}" 0 ${end} kernels)
-string(REPLACE "${kernels}" "" others "${text}")
 
-# Nothing inline is visible: neither weak symbols, but for those of namespace ein::host that no other object has, nor
-# unique ones, but for asmjit's, which are data.
-string(REGEX MATCHALL "\n[0-9a-f]+ [WVu] [^\n]*" inline "${kernels}")
-list(FILTER inline EXCLUDE REGEX " u .*asmjit::")
-foreach(line IN LISTS inline)
-  string(REGEX REPLACE "^\n[0-9a-f]+ [WVu] " "" name "${line}")
-  string(FIND "${others}" " W ${name}\n" at)
-  if(NOT name MATCHES "^(void )?ein::host::" OR NOT at EQUAL -1)
-    message(FATAL_ERROR "visible, and compiled for one processor: ${name}")
+# The visible symbols of an object of the archive, as lines of nm.
+function(visible_of object result)
+  string(FIND "${text}" "\n${object}:\n" begin)
+  if(begin EQUAL -1)
+    message(FATAL_ERROR "${archive} has no ${object}")
+  endif()
+  string(SUBSTRING "${text}" ${begin} -1 symbols)
+  string(FIND "${symbols}" "\n\n" end)  # nm leaves a line between objects
+  string(SUBSTRING "${symbols}" 0 ${end} symbols)
+  string(REGEX MATCHALL "\n[0-9a-f]+ [A-TV-Zuvw] [^\n]*" visible "${symbols}")
+  set(${result} "${visible}" PARENT_SCOPE)
+endfunction()
+
+# Of the kernels of an instruction set the table alone.
+string(REGEX MATCHALL "\nein_level_[a-z0-9_]+\\.o:\n" objects "${text}")
+if(NOT objects)
+  message(FATAL_ERROR "${archive} has no kernels")
+endif()
+foreach(object IN LISTS objects)
+  string(REGEX REPLACE "\nein_level_(.*)\\.o:\n" "\\1" level "${object}")
+  visible_of(ein_level_${level}.o visible)
+  list(FILTER visible EXCLUDE REGEX " [RD] ein::host::${level}::(level|bf16_products)$")
+  if(visible)
+    message(FATAL_ERROR "visible, and compiled for ${level} alone: ${visible}")
   endif()
 endforeach()
-string(REGEX MATCHALL "\n[0-9a-f]+ [TDRB] [^\n]*" visible "${kernels}")
+
+# Of what makes machine code nothing that is inline, and nothing of asmjit, but for its unique symbols, which are data.
+visible_of(ein_row_code.o visible)
 set(not_ours "${visible}")
-list(FILTER not_ours EXCLUDE REGEX " ein::")
+list(FILTER not_ours EXCLUDE REGEX " [BDRT] (ein::|[a-z]+ info for ein::|vtable for ein::)| u .*asmjit::")
 if(NOT visible OR not_ours)
-  message(FATAL_ERROR "the kernels show what is not ein's:${not_ours}")
-endif()
-
-# What the others call of them is known to come after require_processor().
-set(called "")
-foreach(line IN LISTS visible)
-  string(REGEX REPLACE "^\n[0-9a-f]+ [TDRB] " "" name "${line}")
-  string(FIND "${others}" " U ${name}\n" at)
-  if(NOT at EQUAL -1)
-    list(APPEND called "${name}")
-  endif()
-endforeach()
-list(SORT called)
-set(known "ein::host::RowCode::target(ein::host::Isa)" "ein::host::kernel_features" "ein::host::measured_cpu()"
-    "ein::host::plan_kernel(ein::Program const&, ein::Program::Group const&)" "ein::host::to_string_of_schedules[abi:cxx11](ein::Program const&)"
-    "ein::random::normal_cdf(double)")
-if(NOT called STREQUAL known)
-  message(FATAL_ERROR "called of the kernels: ${called}\nknown to come after require_processor(): ${known}")
+  message(FATAL_ERROR "ein_row_code.o shows what is not ein's:${not_ours}")
 endif()
 
 # A function's static whose first call is under way in another thread stays half done in a child of fork(): made_once()
@@ -54,7 +46,7 @@ string(REGEX MATCHALL "guard variable for [^\n]*" guards "${text}")
 if(NOT guards)
   message(FATAL_ERROR "${nm} names no guard variable")
 endif()
-list(FILTER guards EXCLUDE REGEX "\\| *TLS *\\|| Eigen::internal::manage_caching_sizes")
+list(FILTER guards EXCLUDE REGEX "\\| *TLS *\\|| Eigen_[a-z0-9_]+::internal::manage_caching_sizes")
 if(guards)
   message(FATAL_ERROR "not safe beside fork(), use made_once(): ${guards}")
 endif()

@@ -1,17 +1,18 @@
-#include "cpu/gemm_bf16.hpp"
+// Matrix products of bf16 without copies in f32, on processors that multiply pairs of them.
+#include "cpu/level/kernels.hpp"
 
-#if EIN_HAS_BF16_PRODUCTS
+#if defined(__AVX512BF16__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 
 #include <immintrin.h>
 
 #include <algorithm>
 #include <type_traits>
 
-#include "cpu/gemm_kernel.hpp"
-#include "cpu/gemm_pack.hpp"
-#include "cpu/gemm_panels.hpp"
+#include "cpu/level/gemm_kernel.hpp"
+#include "cpu/level/gemm_pack.hpp"
+#include "cpu/level/gemm_panels.hpp"
 
-namespace ein::host {
+namespace ein::host::EIN_LEVEL {
 namespace {
 
 constexpr std::int64_t width = vector_width<float>, columns = tile_columns<float>;
@@ -318,19 +319,37 @@ bool is_better_turned(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
   return c.col_stride != 1 && c.row_stride == 1;
 }
 
-}  // namespace
-
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
   run_product<PairProduct<C>>(c, a, b, accumulate, finish, is_better_turned<C>);
 }
 
-template void bf16_product(const MatrixRef<float>&, const MatrixRef<const bf16>&,
-                           const MatrixRef<const bf16>&, bool, const Finish&);
-template void bf16_product(const MatrixRef<bf16>&, const MatrixRef<const bf16>&,
-                           const MatrixRef<const bf16>&, bool, const Finish&);
+/// Sums of products of pairs, in f32.
+double multiply_add(std::int64_t steps) {
+  constexpr int chains = 12;
+  const __m512bh small = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0x1p-10F), _mm512_set1_ps(0x1p-10F));
+  Vector<float> x[chains];
+  repeat<chains>([&](auto i) { x[i] = Vector<float>{} + static_cast<float>(i); });
+  for (std::int64_t step = 0; step < steps; ++step) {
+    repeat<chains>(
+        [&](auto i) { x[i] = (Vector<float>)_mm512_dpbf16_ps((__m512)x[i], small, small); });
+  }
+  repeat<chains>([&](auto i) { keep(x[i]); });
+  return 4.0 * vector_width<float> * chains * static_cast<double>(steps);
+}
 
-}  // namespace ein::host
+}  // namespace
+
+const Bf16Products bf16_table{bf16_product<float>, bf16_product<bf16>, multiply_add};
+const Bf16Products* const bf16_products = &bf16_table;
+
+}  // namespace ein::host::EIN_LEVEL
+
+#else
+
+namespace ein::host::EIN_LEVEL {
+const Bf16Products* const bf16_products = nullptr;
+}
 
 #endif

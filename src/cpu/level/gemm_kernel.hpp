@@ -9,15 +9,9 @@
 #include <immintrin.h>
 #endif
 
-namespace ein::host {
+#include "cpu/level/kernels.hpp"
 
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64, vector_registers = 32;
-#elif defined(__AVX2__)
-inline constexpr int vector_bytes = 32, vector_registers = 16;
-#else
-inline constexpr int vector_bytes = 16, vector_registers = 16;
-#endif
+namespace ein::host::EIN_LEVEL {
 
 template <class T>
 struct VectorOf {
@@ -187,4 +181,4 @@ constexpr TileTable<T> make_tile_table() {
 template <class T>
 inline constexpr TileTable<T> tile_table = make_tile_table<T>();
 
-}  // namespace ein::host
+}  // namespace ein::host::EIN_LEVEL

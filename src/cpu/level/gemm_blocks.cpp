@@ -1,12 +1,12 @@
-#include "cpu/gemm_blocks.hpp"
+#include "cpu/level/kernels.hpp"
 
 #include <algorithm>
 
-#include "cpu/gemm_kernel.hpp"
-#include "cpu/gemm_pack.hpp"
-#include "cpu/gemm_panels.hpp"
+#include "cpu/level/gemm_kernel.hpp"
+#include "cpu/level/gemm_pack.hpp"
+#include "cpu/level/gemm_panels.hpp"
 
-namespace ein::host {
+namespace ein::host::EIN_LEVEL {
 namespace {
 
 /// A block of b stays in the second-level cache while all of a meets it; one panel of it (a tile
@@ -256,4 +256,4 @@ template void blocked_product(const MatrixRef<float>&, const MatrixRef<const flo
 template void blocked_product(const MatrixRef<double>&, const MatrixRef<const double>&,
                               const MatrixRef<const double>&, bool, const Finish&);
 
-}  // namespace ein::host
+}  // namespace ein::host::EIN_LEVEL

@@ -3,11 +3,10 @@
 
 #include <memory>
 
-#include "cpu/gemm.hpp"
-#include "cpu/gemm_kernel.hpp"
+#include "cpu/level/gemm_kernel.hpp"
 #include "tensor/size_arithmetic.hpp"
 
-namespace ein::host {
+namespace ein::host::EIN_LEVEL {
 
 /// Each thread's own, allocated when it first needs it.
 template <class Scratch>
@@ -64,4 +63,4 @@ void run_product(const MatrixRef<C>& c, const MatrixRef<const In>& a, const Matr
   }
 }
 
-}  // namespace ein::host
+}  // namespace ein::host::EIN_LEVEL

@@ -1,4 +1,4 @@
-#include "cpu/copy_kernels.hpp"
+// The inner loops of StridedCopy.
 
 #include <algorithm>
 #include <array>
@@ -7,15 +7,16 @@
 #include <type_traits>
 #include <utility>
 
+#include "cpu/level/kernels.hpp"
+
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
-namespace ein::host {
+namespace ein::host::EIN_LEVEL {
 namespace {
 
 using std::int64_t;
-constexpr int vector_bytes = copy_vector_bytes;
 
 // The widest vector in which one instruction moves any `element` anywhere.
 constexpr int permute_bytes(int element) {
@@ -619,4 +620,4 @@ void finish_streaming() {
 #endif
 }
 
-}  // namespace ein::host
+}  // namespace ein::host::EIN_LEVEL

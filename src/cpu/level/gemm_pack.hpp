@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "cpu/gemm_kernel.hpp"
+#include "cpu/level/gemm_kernel.hpp"
 
-namespace ein::host {
+namespace ein::host::EIN_LEVEL {
 
 /// Copies at most 2 · most elements: two pieces of a constant size, which may overlap, take less
 /// than a call of memcpy.
@@ -121,4 +121,4 @@ void pack_rows(const T* from, std::int64_t row_stride, std::int64_t col_stride, 
   }
 }
 
-}  // namespace ein::host
+}  // namespace ein::host::EIN_LEVEL

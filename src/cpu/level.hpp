@@ -1,0 +1,132 @@
+// Level: the kernels that are compiled ahead, once for each instruction set, and which of them run.
+//
+// Their sources are those of src/cpu/level/, in a namespace of their own for each instruction set.
+// All else is plain code of the architecture, and reaches them through level() alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <ein/dtype.hpp>
+#include "cpu/copy_kernels.hpp"
+#include "cpu/gemm.hpp"
+#include "cpu/strip_loops.hpp"
+#include "nest/combine.hpp"
+#include "nest/nest.hpp"
+#include "tensor/processor.hpp"
+
+namespace ein::host {
+
+/// The kernels of one instruction set.
+struct Level {
+  Isa isa;  // that the compiler was given
+  /// What the compiler was allowed to use, by its names, and a null pointer; empty texts between.
+  const char* const* features;
+  int vector_bytes;
+  bool has_multiply_add;  // in one instruction
+
+  struct Copies {
+    /// The widest cell, a power of two bytes, that `kernels` is for.
+    int widest_element;
+    const CopyKernels& (*kernels)(std::int64_t element_bytes);
+    /// For larger cells, and those of other sizes.
+    BoxKernel (*runs)(std::int64_t run);
+    /// The same with streaming stores, which go around the caches.
+    BoxKernel (*streaming_runs)(std::int64_t run);
+    /// Of any lengths, known only when it runs.
+    BoxKernel (*rows)(bool streaming);
+    /// Prefetches, to be written, the lines that a row of `run` bytes covers only in part.
+    BoxKernel fetch_row_ends;
+    /// Prefetches what lies `distance` from `rows` rows of `bytes` bytes, which may be outside of
+    /// any array.
+    void (*fetch_rows)(const std::byte* src, std::int64_t distance, std::int64_t rows,
+                       std::int64_t stride, std::int64_t bytes);
+    /// Streaming stores are weakly ordered; this makes them visible before what the caller stores
+    /// next.
+    void (*finish_streaming)();
+  } copies;
+
+  /// Matrix products: see gemm.hpp. C is float, double or std::uint64_t.
+  template <class C>
+  struct Products {
+    C (*dot)(const C* a, const C* b, std::int64_t n);
+    /// Computes a small product of matrices that need no preparation; false for any other.
+    bool (*small)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                  bool accumulate);
+    /// By Eigen, of matrices that have a unit stride each.
+    void (*eigen)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                  bool accumulate);
+    /// In blocks that stay in the caches, of any strides. None of integers.
+    void (*blocked)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                    bool accumulate, const Finish& finish);
+  };
+  Products<float> f32_products;
+  Products<double> f64_products;
+  Products<std::uint64_t> integer_products;
+
+  /// Loops over a strip: see strip.hpp, strip_loops.hpp and convert.hpp.
+  template <class C>
+  struct Strips {
+    decltype(host::apply<C>)* apply;
+    decltype(host::apply_by_rows<C>)* apply_by_rows;
+    decltype(host::combine_strips<C>)* combine_strips;
+    void (*load_as)(const void* src, DType from, std::ptrdiff_t stride, C* dst, std::size_t n);
+    void (*store_from)(const C* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
+  };
+  Strips<float> f32_strips;
+  Strips<double> f64_strips;
+  Strips<std::int64_t> i64_strips;
+  Strips<std::uint64_t> u64_strips;
+
+  /// See nest/random.hpp.
+  void (*fill_uniform)(std::uint64_t seed, std::uint64_t stream, std::uint64_t first_index,
+                       std::size_t n, double* out);
+  void (*fill_normal)(std::uint64_t seed, std::uint64_t stream, std::uint64_t first_index,
+                      std::size_t n, double* out);
+
+  /// Multiplies and adds `steps` times in independent chains; the result says how many
+  /// floating-point operations that was.
+  double (*multiply_add_f32)(std::int64_t steps);
+  double (*multiply_add_f64)(std::int64_t steps);
+  /// Reads memory.
+  std::uint64_t (*checksum)(const std::byte* from, std::size_t bytes);
+
+  template <class C>
+  const Products<C>& products() const {
+    if constexpr (std::is_same_v<C, float>)
+      return f32_products;
+    else if constexpr (std::is_same_v<C, double>)
+      return f64_products;
+    else
+      return integer_products;
+  }
+  template <class C>
+  const Strips<C>& strips() const {
+    if constexpr (std::is_same_v<C, float>)
+      return f32_strips;
+    else if constexpr (std::is_same_v<C, double>)
+      return f64_strips;
+    else if constexpr (std::is_same_v<C, std::int64_t>)
+      return i64_strips;
+    else
+      return u64_strips;
+  }
+};
+
+/// Those that run here: the best of this processor that EIN_ISA allows, chosen once. Throws what
+/// isa() does, and an Error (`device`) where the library was compiled for another processor alone.
+const Level& level();
+
+/// Products of bf16 by instructions that multiply pairs of them.
+struct Bf16Products {
+  void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
+                 const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+  void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
+                  const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+  /// As Level::multiply_add_f32.
+  double (*multiply_add)(std::int64_t steps);
+};
+/// A null pointer where the processor, EIN_ISA or the compiler has no such instructions.
+const Bf16Products* bf16_products();
+
+}  // namespace ein::host

@@ -1,0 +1,350 @@
+// Loops over strips: operations on elements, and combinations of them.
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+#include "cpu/functions.hpp"
+#include "cpu/level/kernels.hpp"
+#include "nest/random.hpp"
+
+namespace ein::host::EIN_LEVEL {
+namespace {
+
+/// Integer arithmetic wraps, as two's complement machines do.
+template <class C, class F>
+C wrapping(C a, C b, F f) {
+  if constexpr (std::is_integral_v<C>) {
+    using Unsigned = std::make_unsigned_t<C>;
+    return static_cast<C>(f(static_cast<Unsigned>(a), static_cast<Unsigned>(b)));
+  } else {
+    return f(a, b);
+  }
+}
+
+template <class C>
+C integer_power(C base, C exponent) {
+  if constexpr (std::is_signed_v<C>) {
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+  }
+  std::uint64_t result = 1;
+  for (auto factor = static_cast<std::uint64_t>(base); exponent > 0;
+       exponent >>= 1, factor *= factor) {
+    if (exponent & 1) result *= factor;
+  }
+  return static_cast<C>(result);
+}
+
+/// With the sign of the divisor; of 0, 0.
+template <class C>
+C integer_remainder(C a, C b) {
+  if constexpr (std::is_unsigned_v<C>) {
+    return b == 0 ? 0 : a % b;
+  } else {
+    if (b == 0 || b == -1) return 0;
+    const C r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  }
+}
+
+/// By less than 0, or by all bits and more: nothing of x is left but its sign.
+template <class C>
+C shifted_left(C x, C by) {
+  return static_cast<std::uint64_t>(by) < 64 ? static_cast<C>(static_cast<std::uint64_t>(x) << by)
+                                             : C(0);
+}
+template <class C>
+C shifted_right(C x, C by) {
+  const bool fits = static_cast<std::uint64_t>(by) < 64;
+  if constexpr (std::is_unsigned_v<C>)
+    return fits ? x >> by : C(0);
+  else
+    return x >> (fits ? by : 63);
+}
+
+template <class C>
+C plus(C x, C y) {
+  return wrapping(x, y, [](auto u, auto v) { return u + v; });
+}
+template <class C>
+C minus(C x, C y) {
+  return wrapping(x, y, [](auto u, auto v) { return u - v; });
+}
+template <class C>
+C times(C x, C y) {
+  return wrapping(x, y, [](auto u, auto v) { return u * v; });
+}
+template <class C>
+C power(C x, C y) {
+  if constexpr (std::is_integral_v<C>)
+    return integer_power(x, y);
+  else
+    return std::pow(x, y);
+}
+/// With the sign of the divisor; integers give 0 for a divisor of 0.
+template <class C>
+C rest(C x, C y) {
+  if constexpr (std::is_integral_v<C>) {
+    return integer_remainder(x, y);
+  } else {
+    const C r = std::fmod(x, y);
+    return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  }
+}
+
+/// `out` is `a` or apart from it, and never a table that f reads: no element waits for another.
+template <class C, class F>
+void each(const C* a, C* out, std::size_t n, F f) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#elif defined(__GNUC__)
+#pragma GCC ivdep
+#endif
+  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
+}
+template <class C, class F>
+void each(const C* a, const C* b, C* out, std::size_t n, F f) {
+  if (a == out) {
+    // The other loop would be right as well, but compilers vectorise it for operands apart only.
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(out[i], b[i]);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
+  }
+}
+template <class C, class F>
+void each(const C* a, const C* b, const C* c, C* out, std::size_t n, F f) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i], b[i], c[i]);
+}
+
+/// Calls run(f) with the operation as a function of two numbers; false for one that has none.
+template <class C, class Run>
+bool with_binary(ScalarOp op, Run&& run) {
+  switch (op) {
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  case ScalarOp::name:                                                                        \
+    run([](C x, C y) -> C { return host; });                                                  \
+    return true;
+#define EIN_BINARY_OF_FLOATS(name, text, cost, function, result, reference, host, adjoint_a, \
+                             adjoint_b, cuda)                                                \
+  case ScalarOp::name:                                                                       \
+    if constexpr (std::is_floating_point_v<C>) run([](C x, C y) -> C { return host; });      \
+    return std::is_floating_point_v<C>;
+#define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, \
+                               adjoint_b, cuda)                                                \
+  case ScalarOp::name:                                                                         \
+    if constexpr (std::is_integral_v<C>) run([](C x, C y) -> C { return host; });              \
+    return std::is_integral_v<C>;
+#include <ein/binary_functions.hpp>
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+template <class C>
+void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n) {
+  const C zero(0);
+  if (with_binary<C>(op, [&](auto f) { each(a, b, out, n, f); })) return;
+  switch (op) {
+    case ScalarOp::neg:
+      // Not 0 - x, which is 0 where x is.
+      if constexpr (std::is_floating_point_v<C>)
+        return each(a, out, n, [](C x) { return -x; });
+      else
+        return each(a, out, n, [](C x) { return minus(C(0), x); });
+    case ScalarOp::abs:
+      return each(a, out, n, [](C x) {
+        if constexpr (std::is_unsigned_v<C>)
+          return x;
+        else if constexpr (std::is_integral_v<C>)
+          return x < 0 ? minus(C(0), x) : x;
+        else
+          return std::abs(x);
+      });
+    case ScalarOp::logical_not:
+      return each(a, out, n, [=](C x) { return C(x == zero); });
+    case ScalarOp::where:
+      return each(a, b, c, out, n, [=](C x, C y, C z) { return x != zero ? y : z; });
+    default:
+      break;
+  }
+  if constexpr (std::is_floating_point_v<C>) {
+    switch (op) {
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  case ScalarOp::name:                                     \
+    return each(a, out, n, [](C x) { return host; });
+#include <ein/scalar_functions.hpp>
+      default:
+        break;
+    }
+  }
+  throw std::logic_error("strip: an operation without a kernel");
+}
+
+namespace {
+
+template <class C, class F>
+void each_row(const RowArgument<C>& a, const RowArgument<C>& b, C* out, std::size_t rows,
+              std::size_t row, F f) {
+  for (std::size_t r = 0; r < rows; ++r, out += row) {
+    const C *x = a.data + r * a.step, *y = b.data + r * b.step;
+    if (!b.is_whole) {
+      const C value = *y;
+      for (std::size_t i = 0; i < row; ++i) out[i] = f(x[i], value);
+    } else {
+      const C value = *x;
+      for (std::size_t i = 0; i < row; ++i) out[i] = f(value, y[i]);
+    }
+  }
+}
+
+template <class C>
+void where_row(const RowArgument<C>& condition, const RowArgument<C>& a, const RowArgument<C>& b,
+               C* out, std::size_t rows, std::size_t row) {
+  for (std::size_t r = 0; r < rows; ++r, out += row) {
+    const C *c = condition.data + r * condition.step, *x = a.data + r * a.step,
+            *y = b.data + r * b.step;
+    const C one_x = *x, one_y = *y;
+    if (a.is_whole && b.is_whole) {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? x[i] : y[i];
+    } else if (a.is_whole) {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? x[i] : one_y;
+    } else if (b.is_whole) {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? one_x : y[i];
+    } else {
+      for (std::size_t i = 0; i < row; ++i) out[i] = c[i] != C(0) ? one_x : one_y;
+    }
+  }
+}
+
+}  // namespace
+
+template <class C>
+void apply_by_rows(ScalarOp op, RowArgument<C> (&args)[3], int arity, C* out, std::size_t rows,
+                   std::size_t row, C* spare) {
+  if (op == ScalarOp::where && args[0].is_whole)
+    return where_row(args[0], args[1], args[2], out, rows, row);
+  if (arity == 2 &&
+      with_binary<C>(op, [&](auto f) { each_row(args[0], args[1], out, rows, row, f); }))
+    return;
+  for (int i = 0; i < arity; ++i, spare += strip_size) {
+    if (args[i].is_whole) continue;
+    spread(args[i].data, args[i].step, rows, row, spare);
+    args[i].data = spare;
+  }
+  apply(op, args[0].data, args[1].data, args[2].data, out, rows * row);
+}
+
+namespace {
+
+/// The sum of `lanes` numbers, which is a power of two, by halves. The recursion unrolls it.
+template <std::size_t lanes, class C>
+C sum_lanes(C* lane) {
+  if constexpr (lanes == 1) {
+    return lane[0];
+  } else {
+    for (std::size_t l = 0; l < lanes / 2; ++l) lane[l] += lane[l + lanes / 2];
+    return sum_lanes<lanes / 2>(lane);
+  }
+}
+
+/// The sum of a strip, of a long one in 32 lanes side by side, each in runs of 32. Inlined into a
+/// loop the lanes do not stay in registers.
+template <class C>
+[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
+  using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;  // integers wrap
+  constexpr std::size_t lanes = 32, run = 32 * lanes;
+  if (n < 8 * lanes)
+    return static_cast<C>(
+        Eigen::Map<const Eigen::Array<C, Eigen::Dynamic, 1>>(values, static_cast<Eigen::Index>(n))
+            .template cast<Number>()
+            .sum());
+  const auto add_run = [&](Number* lane, std::size_t i) {
+    const std::size_t end = std::min(n, i + run);
+    for (; i + lanes <= end; i += lanes) {
+      for (std::size_t l = 0; l < lanes; ++l) lane[l] += static_cast<Number>(values[i + l]);
+    }
+    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += static_cast<Number>(values[i]);
+  };
+  Number total[lanes] = {};
+  add_run(total, 0);
+  for (std::size_t i = run; i < n; i += run) {
+    Number lane[lanes] = {};
+    add_run(lane, i);
+    for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
+  }
+  return static_cast<C>(sum_lanes<lanes>(total));
+}
+
+/// The largest of a strip, or the smallest; NaN if there is one.
+template <Combine combine, class C>
+C extreme_of_strip(const C* values, std::size_t n) {
+  constexpr std::size_t lanes = 32;
+  const auto pick = [](C a, C b) {
+    return a != a || (combine == Combine::max ? a > b : a < b) ? a : b;
+  };
+  C lane[lanes];
+  std::fill_n(lane, lanes, identity<C>(combine));
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::size_t l = 0; l < lanes; ++l) lane[l] = pick(values[i + l], lane[l]);
+  }
+  for (std::size_t l = 0; i < n; ++i, ++l) lane[l] = pick(values[i], lane[l]);
+  for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+    for (std::size_t l = 0; l < half; ++l) lane[l] = pick(lane[l + half], lane[l]);
+  }
+  return lane[0];
+}
+
+/// A strip that no other way is for, by halves.
+template <class C>
+C combine_by_halves(Combine combine, const C* values, std::size_t n) {
+  C half[plain_strip_size / 2 + 1];
+  if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
+    half[0] = identity<C>(combine);
+    apply(scalar_op(combine), half, values, values, half, 1);
+    return half[0];
+  }
+  for (; n > 1; n = (n + 1) / 2, values = half) {
+    const C* upper = values + (n + 1) / 2;
+    apply(scalar_op(combine), values, upper, upper, half, n / 2);
+    if (n % 2 == 1) half[n / 2] = values[n / 2];
+  }
+  return half[0];
+}
+
+}  // namespace
+
+template <class C>
+void combine_strips(Combine combine, const C* values, std::int64_t step, std::size_t n,
+                    std::int64_t count, C* results) {
+  const auto each = [&](const auto& combined) {
+    for (std::int64_t r = 0; r < count; ++r) results[r] = combined(values + r * step);
+  };
+  if (combine == Combine::max)
+    each([=](const C* strip) { return extreme_of_strip<Combine::max>(strip, n); });
+  else if (combine == Combine::min)
+    each([=](const C* strip) { return extreme_of_strip<Combine::min>(strip, n); });
+  else if (combine == Combine::sum)
+    each([=](const C* strip) { return sum_strip(strip, n); });
+  else
+    each([=](const C* strip) { return combine_by_halves(combine, strip, n); });
+}
+
+#define EIN_INSTANTIATE(C)                                                             \
+  template void apply<C>(ScalarOp, const C*, const C*, const C*, C*, std::size_t);     \
+  template void apply_by_rows<C>(ScalarOp, RowArgument<C>(&)[3], int, C*, std::size_t, \
+                                 std::size_t, C*);                                     \
+  template void combine_strips<C>(Combine, const C*, std::int64_t, std::size_t, std::int64_t, C*);
+EIN_INSTANTIATE(float)
+EIN_INSTANTIATE(double)
+EIN_INSTANTIATE(std::int64_t)
+EIN_INSTANTIATE(std::uint64_t)
+#undef EIN_INSTANTIATE
+
+}  // namespace ein::host::EIN_LEVEL

@@ -1,0 +1,114 @@
+#include "tensor/system.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <set>
+
+#include "tensor/fork.hpp"
+
+// EIN_PLAIN_POSIX leaves out what Linux has more, so that what other systems get can be compiled.
+#if defined(__linux__) && !defined(EIN_PLAIN_POSIX)
+#define EIN_HAS_LINUX 1
+#include <sched.h>
+#include <sys/mman.h>
+#else
+#define EIN_HAS_LINUX 0
+#endif
+
+namespace ein::system {
+
+double physical_memory() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+#if EIN_HAS_LINUX
+
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+int cores() {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> cores;
+  std::string package;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("physical id")) package = line;
+    if (line.starts_with("core id")) cores.insert(package + line);
+  }
+  return static_cast<int>(cores.size());
+}
+
+int available_processors() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return 1;
+}
+
+namespace {
+
+/// "48K" as 49152; 0 for what is no such text.
+std::int64_t bytes_of(const std::string& text) {
+  std::size_t end = 0;
+  std::int64_t bytes = 0;
+  for (; end < text.size() && end < 9 && std::isdigit(static_cast<unsigned char>(text[end])); ++end)
+    bytes = 10 * bytes + (text[end] - '0');
+  const std::string unit = text.substr(end);
+  return unit == "K" ? bytes << 10 : unit == "M" ? bytes << 20 : unit.empty() ? bytes : 0;
+}
+
+std::vector<Cache> find_caches() {
+  std::vector<Cache> caches;
+  for (int i = 0;; ++i) {
+    const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    std::string type, size;
+    int level = 0;
+    if (!(std::ifstream(folder + "level") >> level)) return caches;
+    if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
+    if (!(std::ifstream(folder + "size") >> size) || bytes_of(size) == 0) continue;
+    caches.push_back({level, bytes_of(size)});
+  }
+}
+
+}  // namespace
+
+void prefer_large_pages(void* begin, std::size_t bytes) { ::madvise(begin, bytes, MADV_HUGEPAGE); }
+
+#else
+
+std::string processor_model() { return "unknown processor"; }
+
+int cores() { return 0; }
+
+int available_processors() {
+  return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+namespace {
+std::vector<Cache> find_caches() { return {}; }
+}  // namespace
+
+void prefer_large_pages(void*, std::size_t) {}
+
+#endif
+
+const std::vector<Cache>& data_caches() {
+  return made_once([] { return find_caches(); });
+}
+
+std::int64_t cache_bytes(int level) {
+  for (const Cache& cache : data_caches()) {
+    if (cache.level == level) return cache.bytes;
+  }
+  return 0;
+}
+
+}  // namespace ein::system

@@ -1,0 +1,34 @@
+// What the operating system tells of the machine, and what is asked of it that POSIX lacks. A port
+// to another system is a branch of system.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ein::system {
+
+/// "AMD EPYC 9R45", or "unknown processor".
+std::string processor_model();
+/// The cores, not counting hardware threads; 0 where the system does not tell.
+int cores();
+/// How many processors this process may use, at least 1.
+int available_processors();
+/// Bytes of memory.
+double physical_memory();
+
+/// A cache that the first processor reads data through.
+struct Cache {
+  int level;
+  std::int64_t bytes;
+};
+/// From the first level on; empty where the system does not tell.
+const std::vector<Cache>& data_caches();
+/// Bytes of the cache of that level; 0 where the system does not tell.
+std::int64_t cache_bytes(int level);
+
+/// Asks for large pages from an address that is a multiple of one on. No more than a wish.
+void prefer_large_pages(void* begin, std::size_t bytes);
+
+}  // namespace ein::system
