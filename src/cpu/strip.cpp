@@ -1,6 +1,5 @@
 #include "cpu/strip.hpp"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +7,7 @@
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cpu/level.hpp"
 #include "nest/random.hpp"
@@ -264,10 +264,13 @@ void store_strip(const C* values, std::size_t n, std::size_t row_length, std::by
 
 template <class C>
 C* strip_scratch(std::size_t elements) {
-  thread_local Eigen::Array<C, Eigen::Dynamic, 1> memory;
-  if (memory.size() < static_cast<Eigen::Index>(elements))
-    memory.resize(static_cast<Eigen::Index>(elements));
-  return memory.data();
+  struct alignas(64) Line {
+    C elements[64 / sizeof(C)];
+  };
+  thread_local std::vector<Line> memory;
+  constexpr std::size_t of_a_line = std::size(Line{}.elements);
+  if (memory.size() * of_a_line <= elements) memory.resize(elements / of_a_line + 1);
+  return memory.data()->elements;
 }
 
 #define EIN_INSTANTIATE(C)                                                                         \

@@ -4,7 +4,6 @@
 // logarithm of the number of elements.
 #include "cpu/strip_rows.hpp"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <type_traits>

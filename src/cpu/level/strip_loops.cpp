@@ -1,5 +1,4 @@
 // Loops over strips: operations on elements, and combinations of them.
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -253,17 +252,12 @@ C sum_lanes(C* lane) {
   }
 }
 
-/// The sum of a strip, of a long one in 32 lanes side by side, each in runs of 32. Inlined into a
-/// loop the lanes do not stay in registers.
-template <class C>
-[[gnu::noinline]] C sum_strip(const C* values, std::size_t n) {
+/// The sum of a strip in `lanes` side by side, each in runs of 32, wherever the strip lies in
+/// memory. Inlined into a loop the lanes do not stay in registers.
+template <std::size_t lanes, class C>
+[[gnu::noinline]] C sum_in_lanes(const C* values, std::size_t n) {
   using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;  // integers wrap
-  constexpr std::size_t lanes = 32, run = 32 * lanes;
-  if (n < 8 * lanes)
-    return static_cast<C>(
-        Eigen::Map<const Eigen::Array<C, Eigen::Dynamic, 1>>(values, static_cast<Eigen::Index>(n))
-            .template cast<Number>()
-            .sum());
+  constexpr std::size_t run = 32 * lanes;
   const auto add_run = [&](Number* lane, std::size_t i) {
     const std::size_t end = std::min(n, i + run);
     for (; i + lanes <= end; i += lanes) {
@@ -279,6 +273,11 @@ template <class C>
     for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
   }
   return static_cast<C>(sum_lanes<lanes>(total));
+}
+
+template <class C>
+C sum_strip(const C* values, std::size_t n) {
+  return n < 64 ? sum_in_lanes<8>(values, n) : sum_in_lanes<32>(values, n);
 }
 
 /// The largest of a strip, or the smallest; NaN if there is one.
