@@ -278,10 +278,15 @@ TEST(GemmIntegersTest, Wrap) {
   }
 }
 
+template <class C>
+using ProductOfBf16 = void (*)(const MatrixRef<C>&, const MatrixRef<const bf16>&,
+                               const MatrixRef<const bf16>&, bool, const Finish&);
+
 /// Values are small integers, so that sums in f32 are exact, and one in bf16 is rounded once.
 template <class C>
-void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies, Lie a_lies,
-                         Lie b_lies, bool accumulate, std::mt19937_64& random) {
+void expect_bf16_product(ProductOfBf16<C> product, std::int64_t m, std::int64_t n, std::int64_t k,
+                         Lie c_lies, Lie a_lies, Lie b_lies, bool accumulate,
+                         std::mt19937_64& random) {
   SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying "
                                   << static_cast<int>(c_lies) << static_cast<int>(a_lies)
                                   << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
@@ -289,10 +294,7 @@ void expect_bf16_product(std::int64_t m, std::int64_t n, std::int64_t k, Lie c_l
   Matrix<C> c(m, n, c_lies, random);
   const Matrix<C> before = c;
   const Finished finished(m, n);
-  if constexpr (std::is_same_v<C, float>)
-    bf16_products()->to_f32(c.ref(), a.ref(), b.ref(), accumulate, finished);
-  else
-    bf16_products()->to_bf16(c.ref(), a.ref(), b.ref(), accumulate, finished);
+  product(c.ref(), a.ref(), b.ref(), accumulate, finished);
   finished.expect_each_once();
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < m; ++i) {
@@ -320,8 +322,9 @@ TEST_F(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   for (std::int64_t m : sizes) {
     for (std::int64_t n : sizes) {
       const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
-      expect_bf16_product<float>(m, n, any(sizes), c, a, b, random() % 2 == 0, random);
-      expect_bf16_product<bf16>(m, n, any(sizes), c, a, b, false, random);
+      expect_bf16_product<float>(bf16_products()->to_f32, m, n, any(sizes), c, a, b,
+                                 random() % 2 == 0, random);
+      expect_bf16_product<bf16>(bf16_products()->to_bf16, m, n, any(sizes), c, a, b, false, random);
     }
   }
 }
@@ -334,8 +337,9 @@ TEST_F(GemmBf16Test, EveryCombinationOfWaysToLie) {
     for (Lie c : ways_to_lie) {
       for (Lie a : ways_to_lie) {
         for (Lie b : ways_to_lie) {
-          expect_bf16_product<float>(m, n, k, c, a, b, random() % 2 == 0, random);
-          expect_bf16_product<bf16>(m, n, k, c, a, b, false, random);
+          expect_bf16_product<float>(bf16_products()->to_f32, m, n, k, c, a, b, random() % 2 == 0,
+                                     random);
+          expect_bf16_product<bf16>(bf16_products()->to_bf16, m, n, k, c, a, b, false, random);
         }
       }
     }
@@ -351,12 +355,14 @@ TEST_F(GemmBf16Test, SeveralBlocks) {
     for (Lie a : ways_to_lie) {
       const Lie b = ways_to_lie[random() % std::size(ways_to_lie)],
                 c = ways_to_lie[random() % std::size(ways_to_lie)];
-      expect_bf16_product<float>(m, n, k, c, a, b, random() % 2 == 0, random);
-      expect_bf16_product<bf16>(m, n, k, c, a, b, false, random);
+      expect_bf16_product<float>(bf16_products()->to_f32, m, n, k, c, a, b, random() % 2 == 0,
+                                 random);
+      expect_bf16_product<bf16>(bf16_products()->to_bf16, m, n, k, c, a, b, false, random);
     }
   }
   for (std::int64_t k : {2049, 2050, 6001})
-    expect_bf16_product<float>(20, 150, k, Lie::rows, Lie::rows, Lie::columns, true, random);
+    expect_bf16_product<float>(bf16_products()->to_f32, 20, 150, k, Lie::rows, Lie::rows,
+                               Lie::columns, true, random);
 }
 
 TEST_F(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
@@ -375,6 +381,60 @@ TEST_F(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
         for (std::int64_t j = 0; j < n; ++j) {
           EXPECT_EQ(std::isnan(value_of(c(i, j))), j == 36) << i << ' ' << j;
           EXPECT_EQ(std::isinf(value_of(c(i, j))), i == 4 && j != 36) << i << ' ' << j;
+        }
+      }
+    }
+  }
+}
+
+// On every processor, past the chunks of columns and the pieces of depth too.
+TEST(FewRowsTest, LyingInEveryWay) {
+  std::mt19937_64 random(13);
+  const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
+  const std::int64_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 65, 100, 511, 1030, 2500};
+  const Lie of_weights[] = {Lie::rows, Lie::columns, Lie::rows_with_gap, Lie::columns_with_gap};
+  const auto check = [&](std::int64_t rows, std::int64_t n, std::int64_t k) {
+    const bool is_turned = random() % 2 == 0, accumulate = random() % 2 == 0;
+    const std::int64_t m = is_turned ? n : rows, columns = is_turned ? rows : n;
+    const Lie c = any(ways_to_lie), w = any(of_weights), x = any(ways_to_lie);
+    const Lie a = is_turned ? w : x, b = is_turned ? x : w;
+    expect_product<float>(level().f32_products.few_rows, m, columns, k, c, a, b, accumulate,
+                          random);
+    expect_product<double>(level().f64_products.few_rows, m, columns, k, c, a, b, accumulate,
+                           random);
+    const auto& of_bf16 = level().few_rows_of_bf16;
+    expect_bf16_product<float>(of_bf16.to_f32, m, columns, k, c, a, b, accumulate, random);
+    expect_bf16_product<bf16>(of_bf16.to_bf16, m, columns, k, c, a, b, false, random);
+  };
+  for (std::int64_t rows = 1; rows <= most_few_rows; ++rows) {
+    for (std::int64_t n : sizes) {
+      check(rows, n, any(sizes));
+      check(rows, n, any(sizes));
+    }
+  }
+  for (std::int64_t rows : {1, 7, 16}) {
+    for (int tries = 0; tries < 4; ++tries) check(rows, 37, 300'001 / rows);
+  }
+}
+
+// Neighbours of a row of weights, and of rows, are not to be multiplied by zeros.
+TEST(FewRowsTest, InfinitiesGoWhereTheyBelong) {
+  std::mt19937_64 random(14);
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (Lie lie : {Lie::rows, Lie::columns}) {
+    for (std::int64_t k : {21, 22}) {
+      const std::int64_t m = 3, n = 37;
+      Matrix<bf16> a(m, k, lie, random), b(k, n, lie, random);
+      Matrix<float> c(m, n, Lie::rows, random);
+      for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
+      a.ref().data[a.ref().row_stride] = convert<bf16>(infinity);
+      b.ref().data[3 * b.ref().row_stride + 30 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
+      level().few_rows_of_bf16.to_f32(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(),
+                                      false, {});
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          EXPECT_EQ(std::isnan(c(i, j)), j == 30) << i << ' ' << j;
+          EXPECT_EQ(std::isinf(c(i, j)), i == 1 && j != 30) << i << ' ' << j;
         }
       }
     }

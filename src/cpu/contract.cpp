@@ -4,8 +4,9 @@
 // (in b and the result) or depth (summed). One axis of each of the last three makes a matrix
 // product, if strides allow, and so do several that lie side by side; the remaining ones are loops
 // around it. Where no choice gives products large enough to be worth it, or a dtype must be
-// converted, an operand is first packed. Where the processor multiplies bf16, such operands are not
-// converted, and results that are complete are rounded as they are stored.
+// converted, an operand is first packed. Where the processor multiplies bf16, or one operand has
+// few rows, such operands are not converted, and results that are complete are rounded as they are
+// stored.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -124,6 +125,9 @@ class ContractKernel final : public Kernel {
     is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() &&
               !epilogue_;
   }
+
+  /// Whether the products need no other kernel than that of few rows.
+  bool has_few_rows() const { return is_empty_ || host::has_few_rows(c_, a_, b_); }
 
   std::size_t workspace_bytes(int threads) const override {
     std::size_t bytes = 0, most = 0;
@@ -581,8 +585,10 @@ bool has_bf16_factors(const LoopNest& nest) {
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
   if (is_better_reduced(nest)) return make_kernel(choose_in_strips(nest, Target()));
-  if (nest.compute == DType::f32 && has_bf16_factors(nest) && multiplies_bf16())
-    return std::make_unique<ContractKernel<float, bf16>>(nest);
+  if (nest.compute == DType::f32 && has_bf16_factors(nest) && !products_are_by_eigen()) {
+    auto kernel = std::make_unique<ContractKernel<float, bf16>>(nest);
+    if (multiplies_bf16() || kernel->has_few_rows()) return kernel;
+  }
   return visit_compute_type(nest.compute,
                             [&]<class C>(std::type_identity<C>) -> std::unique_ptr<Kernel> {
                               return std::make_unique<ContractKernel<C>>(nest);

@@ -9,15 +9,6 @@
 #include "tensor/fork.hpp"
 
 namespace ein::host {
-namespace {
-
-template <class C>
-bool has_unit_stride(const MatrixRef<C>& m) {
-  return m.is_column_major() || m.is_row_major();
-}
-
-}  // namespace
-
 bool products_are_by_eigen() {
   return made_once([] {
     const char* const text = std::getenv("EIN_PRODUCTS");
@@ -38,12 +29,9 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
   if (products_are_by_eigen()) {
     products.eigen(c, a, b, accumulate);
   } else if (!products.small(c, a, b, accumulate)) {
-    // Products with a vector read each element once: nothing to keep in registers or to pack.
-    const bool with_vector = c.rows <= 1 || c.cols <= 1;
-    if (products.blocked &&
-        (!with_vector || !has_unit_stride(c) || !has_unit_stride(a) || !has_unit_stride(b))) {
-      return products.blocked(c, a, b, accumulate, finish);
-    }
+    if (products.few_rows && has_few_rows(c, a, b))
+      return products.few_rows(c, a, b, accumulate, finish);
+    if (products.blocked) return products.blocked(c, a, b, accumulate, finish);
     products.eigen(c, a, b, accumulate);
   }
   if (finish) finish(0, c.rows, 0, c.cols);
@@ -68,12 +56,16 @@ bool multiplies_bf16() { return bf16_products() && !products_are_by_eigen(); }
 template <>
 void bf16_product(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  bf16_products()->to_f32(c, a, b, accumulate, finish);
+  const bool has_few = has_few_rows(c, a, b);
+  const auto product = has_few ? level().few_rows_of_bf16.to_f32 : bf16_products()->to_f32;
+  product(c, a, b, accumulate, finish);
 }
 template <>
 void bf16_product(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  bf16_products()->to_bf16(c, a, b, accumulate, finish);
+  const bool has_few = has_few_rows(c, a, b);
+  const auto product = has_few ? level().few_rows_of_bf16.to_bf16 : bf16_products()->to_bf16;
+  product(c, a, b, accumulate, finish);
 }
 
 }  // namespace ein::host

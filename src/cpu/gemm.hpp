@@ -77,15 +77,30 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
 template <class C>
 C dot(const C* a, const C* b, std::int64_t n);
 
-/// Whether bf16_product can be called: by the processor, EIN_ISA and EIN_PRODUCTS.
+/// So many rows are few: their products read each weight once, as it lies.
+inline constexpr std::int64_t most_few_rows = 16;
+/// Whether c has few rows, and columns of b are weights that are neighbours along a side.
+template <class C, class In>
+bool has_few_rows(const MatrixRef<C>& c, const MatrixRef<In>& b) {
+  return c.rows <= most_few_rows && (b.row_stride == 1 || b.col_stride == 1);
+}
+/// The same, or so of the transposed product.
+template <class C, class In>
+bool has_few_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return false;
+  return has_few_rows(c, b) || has_few_rows(c.transposed(), a.transposed());
+}
+
+/// Whether bf16_product takes products that do not have few rows: by the processor, EIN_ISA and
+/// EIN_PRODUCTS.
 bool multiplies_bf16();
 /// Results in bf16 have at most so many terms; longer sums are to be in float, and rounded when
 /// complete.
 inline constexpr std::int64_t most_bf16_terms = 2048;
 /// c = a · b, or c += a · b, on the calling thread, of any strides. C is float or bf16. Sums are in
-/// f32, pair by pair: VDPBF16PS, which takes subnormal numbers for 0 (Intel 64 and IA-32
-/// Architectures Software Developer's Manual, volume 2). A result in bf16 is rounded once, and
-/// cannot be accumulated to. `finish`: see gemm.
+/// f32; where the processor multiplies bf16, pair by pair by VDPBF16PS, which takes subnormal
+/// numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). A result
+/// in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm.
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish = {});

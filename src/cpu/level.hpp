@@ -59,10 +59,20 @@ struct Level {
     /// In blocks that stay in the caches, of any strides. None of integers.
     void (*blocked)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
                     bool accumulate, const Finish& finish);
+    /// Of what has_few_rows. None of integers.
+    void (*few_rows)(const MatrixRef<C>& c, const MatrixRef<const C>& a,
+                     const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
   };
   Products<float> f32_products;
   Products<double> f64_products;
   Products<std::uint64_t> integer_products;
+  /// Of bf16 that has_few_rows: see bf16_product.
+  struct FewRowsOfBf16 {
+    void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
+                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+    void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
+                    const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+  } few_rows_of_bf16;
 
   /// Loops over a strip: see strip.hpp, strip_loops.hpp and convert.hpp.
   template <class C>

@@ -46,6 +46,11 @@ void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 template <class C>
 void blocked_product(const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
+/// c = a · b, or c += a · b. (C, In) are (float, float), (double, double), (float, bf16) or
+/// (bf16, bf16); the last cannot be accumulated to.
+template <class C, class In>
+void few_rows_product(const MatrixRef<C>& c, const MatrixRef<const In>& a,
+                      const MatrixRef<const In>& b, bool accumulate, const Finish& finish);
 extern const Bf16Products* const bf16_products;
 
 template <class C>

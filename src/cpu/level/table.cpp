@@ -37,10 +37,11 @@ constexpr const char* features[] = {
 
 template <class C>
 constexpr Level::Products<C> products{dot<C>, small_product<C>, eigen_product<C>,
-                                      blocked_product<C>};
+                                      blocked_product<C>, few_rows_product<C, C>};
 template <>
 constexpr Level::Products<std::uint64_t> products<std::uint64_t>{
-    dot<std::uint64_t>, small_product<std::uint64_t>, eigen_product<std::uint64_t>, nullptr};
+    dot<std::uint64_t>, small_product<std::uint64_t>, eigen_product<std::uint64_t>, nullptr,
+    nullptr};
 
 template <class C>
 constexpr Level::Strips<C> strips{apply<C>, apply_by_rows<C>, combine_strips<C>, load_elements<C>,
@@ -59,6 +60,7 @@ constexpr Level level{
     .f32_products = products<float>,
     .f64_products = products<double>,
     .integer_products = products<std::uint64_t>,
+    .few_rows_of_bf16 = {few_rows_product<float, bf16>, few_rows_product<bf16, bf16>},
     .f32_strips = strips<float>,
     .f64_strips = strips<double>,
     .i64_strips = strips<std::int64_t>,
