@@ -112,6 +112,28 @@ def gemm(quick):
         add("i k, k j -> i j", {"i": i, "j": j, "k": k}, family="GEMM, tall and wide")
     for b, i, j, k in ((4096, 16, 16, 16), (1024, 32, 32, 32), (256, 64, 64, 64), (64, 128, 128, 128), (16, 512, 512, 64)):
         add("b i k, b k j -> b i j", {"b": b, "i": i, "j": j, "k": k}, batch=b, family="GEMM, batched")
+    for size in (3, 4):
+        for batch in (4096, 1 << 18):
+            sizes = {"b": batch, "i": size, "j": size, "k": size}
+            cases.append(einsum("GEMM, batched", "b i k, b k j -> b i j", sizes, limits=("Eigen, fixed size",),
+                                least={"Eigen, fixed size": 1.0}))
+    return cases
+
+
+def few_rows():
+    """Products of few rows with weights in either order."""
+    cases = []
+    for dtype, size in (("f32", 4), ("f64", 8), ("bf16", 2)):
+        for order in ("m k, n k -> m n", "m k, k n -> m n"):
+            for rows in (1, 2, 3, 4, 8, 16):
+                data = {i: ("f64",) for i in range(2)} if dtype == "f64" else {}
+                case = einsum("few rows", order, {"m": rows, "n": 4096, "k": 4096}, ("torch",), f"{dtype}  {order}  {rows}",
+                              data=data, limits=("processor",), least={"torch": 1.0, "processor": 0.85})
+                case.more |= {"dtype": dtype, "flops": case.flops}
+                case.bytes *= size / 4
+                if dtype == "bf16":  # the result is in it, too
+                    case.tolerance = 1e-2
+                cases.append(case)
     return cases
 
 
@@ -314,5 +336,5 @@ def decoding():
 
 
 def all_cases(quick=False, flops=1e11):
-    contractions = other_products() + attention() + chains() + gemm(quick) + tccg(flops)
+    contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
     return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + fused() + training() + decoding()

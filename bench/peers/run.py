@@ -40,7 +40,8 @@ BEFORE = "ein before"  # another build of ein's side
 # In whose process each contender runs; the order in which results are trusted.
 PLACES = {"ein": "ein", "torch": "torch", "numpy": "numpy", "jax": "jax", "torch.compile": "torch", "torch fused": "torch",
           "opt_einsum": "torch", "einops": "torch", "ein eager": "ein", "Eigen": "limits", "OpenBLAS": "limits",
-          "oneDNN": "limits", "memcpy": "limits", BEFORE: "before"}
+          "oneDNN": "limits", "memcpy": "limits", "processor": "limits", "Eigen, fixed size": "limits", BEFORE: "before"}
+NO_RESULT = ("memcpy", "processor")  # limits that compute something else
 
 
 # How each library is held to the instructions of a level of x86-64.
@@ -240,12 +241,12 @@ class Runner:
     def compare(self, case, row, shapes, samples):
         known = [who for who in PLACES if who in samples and who not in ("ein", "ein eager", BEFORE)]
         own_data = case.limits if case.more.get("gemm", {}).get("own_data") else ()
-        known = [who for who in known if who not in own_data and who != "memcpy"]
+        known = [who for who in known if who not in own_data and who not in NO_RESULT]
         if not known:
             return
         reference = known[0]
         for who in samples:
-            if who in own_data or who == "memcpy":
+            if who in own_data or who in NO_RESULT:
                 continue
             same = samples[who].shape == samples[reference].shape and shapes[who] == shapes[reference]
             if same:

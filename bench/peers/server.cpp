@@ -33,15 +33,25 @@ Clocks time(const Subject& subject, std::int64_t calls) {
   return {seconds_of(CLOCK_MONOTONIC) - wall, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - processor};
 }
 
+/// The inputs, their f32 as the case's dtype, where it names one that .npy does not have.
+Tensors in_dtype(const Json& c, Tensors inputs) {
+  const std::string dtype = c.value("dtype", "");
+  for (ein::Tensor& input : inputs) {
+    if (!dtype.empty() && input.dtype() == ein::DType::f32)
+      input = input.to(ein::parse_dtype(dtype).value());
+  }
+  return inputs;
+}
+
 Subject make(const Json& c, const Tensors& inputs, const std::string& who) {
   const std::string op = c.at("op");
-  if (who != "ein" && who != "ein eager") return limit_subject(c, inputs, who);
+  if (who != "ein" && who != "ein eager") return limit_subject(c, in_dtype(c, inputs), who);
   if (op == "small") return small_subject(c, inputs);
-  if (op == "fused") return fused_subject(c, inputs, who == "ein");
-  if (op == "adamw") return optimizer_subject(inputs, who == "ein");
+  if (op == "fused") return fused_subject(c, in_dtype(c, inputs), who == "ein");
+  if (op == "adamw") return optimizer_subject(in_dtype(c, inputs), who == "ein");
   if (op == "train") return training_subject(c, inputs);
   if (op == "decode") return decoding_subject(c, inputs, who == "ein");
-  return pattern_subject(c, inputs);
+  return pattern_subject(c, in_dtype(c, inputs));
 }
 
 /// The elements by which results are compared, in f64: all of a small one, else those that run.py's

@@ -8,7 +8,7 @@ import sys
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
 FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "decoding", "call overhead")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
-ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "memcpy")
+ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "Eigen, fixed size", "memcpy", "processor")
 
 
 MOST = 20  # what a ratio above counts for in a mean: no single case should carry it
@@ -86,6 +86,8 @@ def asked(rows):
     moves = [row for row in rows if row["family"] == "rearrangements"]
     stays = [row for row in moves if row["least"].get("memcpy") == 0.8]
     turns = [row for row in moves if row["least"].get("memcpy") == 0.6]
+    few = [row for row in rows if row["family"] == "few rows"]
+    tiny = [row for row in rows if "Eigen, fixed size" in row["least"]]
     chains = [row for row in rows if row["family"] == "fused chains"]
     small = [row for row in rows if row["family"] == "call overhead" and "torch" in row["least"]]
     step = [row for row in rows if row["family"] == "training step"]
@@ -99,6 +101,9 @@ def asked(rows):
         Asked("Rearrangements whose innermost axis stays, beside memcpy", stays, "memcpy", None, 0.8),
         Asked("Rearrangements whose innermost axis moves, beside memcpy", turns, "memcpy", None, 0.6),
         Asked("Rearrangements beside permute().contiguous()", moves, "torch", None, 1.0),
+        Asked("Products of few rows beside torch.einsum", few, "torch", None, 1.0),
+        Asked("Products of few rows beside the longer of reading and multiplying", few, "processor", None, 0.85),
+        Asked("Batches of 3 x 3 and 4 x 4 beside Eigen's loop of fixed size", tiny, "Eigen, fixed size", None, 1.0),
         Asked("Fused chains beside PyTorch eager", chains, "torch", None, 1.5),
         Asked("Fused chains beside torch.compile", chains, "torch.compile", None, 1.0),
         Asked("einsum of 4 x 4 beside torch.einsum", small, "torch", None, 20),

@@ -64,6 +64,8 @@ class Torch:
 
     def make(self, who, case, inputs):
         op, pattern, name, torch = case["op"], case["pattern"], case["name"], self.torch
+        if case.get("dtype") == "bf16" and op != "train":
+            inputs = [x.to(torch.bfloat16) if x.is_floating_point() else x for x in inputs]
         if op == "small":
             if who == "einops":
                 if name.startswith("einsum"):
@@ -188,7 +190,8 @@ class Torch:
         return run
 
     def arrays(self, result):
-        return [x.detach().numpy() for x in (result if isinstance(result, (list, tuple)) else [result])]
+        results = [x.detach() for x in (result if isinstance(result, (list, tuple)) else [result])]
+        return [(x.float() if x.dtype == self.torch.bfloat16 else x).numpy() for x in results]
 
 
 class Jax:
