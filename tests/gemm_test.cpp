@@ -268,6 +268,54 @@ TYPED_TEST(GemmTest, RoundsAsWellAsAPlainSum) {
   }
 }
 
+// Of every size, in rows or columns or with gaps, one behind the other or apart.
+TYPED_TEST(GemmTest, ManyTinyProducts) {
+  std::mt19937_64 random(15);
+  for (std::int64_t m = 1; m <= most_tiny; ++m) {
+    for (std::int64_t n = 1; n <= most_tiny; ++n) {
+      for (std::int64_t k = 1; k <= most_tiny; ++k) {
+        for (const std::int64_t gap : {0, 0, 3}) {
+          const std::int64_t count = 5;
+          const auto matrices = [&](std::int64_t rows, std::int64_t cols) {
+            std::vector<TypeParam> values(static_cast<std::size_t>(count * (rows * cols + gap)));
+            for (TypeParam& x : values)
+              x = static_cast<TypeParam>(static_cast<int>(random() % 17) - 8);
+            return values;
+          };
+          const bool turned[] = {gap > 0 && random() % 2 == 0, gap > 0 && random() % 2 == 0,
+                                 gap > 0 && random() % 2 == 0};
+          const std::vector<TypeParam> a = matrices(m, k), b = matrices(k, n);
+          std::vector<TypeParam> c = matrices(m, n);
+          const std::vector<TypeParam> before = c;
+          const auto ref = [](auto* data, std::int64_t rows, std::int64_t cols, bool is_turned) {
+            return MatrixRef<std::remove_pointer_t<decltype(data)>>{
+                data, rows, cols, is_turned ? 1 : cols, is_turned ? rows : 1};
+          };
+          const auto left = ref(a.data(), m, k, turned[0]), right = ref(b.data(), k, n, turned[1]);
+          const auto result = ref(c.data(), m, n, turned[2]);
+          const std::int64_t steps[] = {m * k + gap, k * n + gap, m * n + gap};
+          tiny_products<TypeParam>(result, left, right, steps, count);
+          std::vector<TypeParam> expected = before;
+          for (std::int64_t p = 0; p < count; ++p) {
+            for (std::int64_t i = 0; i < m; ++i) {
+              for (std::int64_t j = 0; j < n; ++j) {
+                TypeParam sum{};
+                for (std::int64_t l = 0; l < k; ++l) {
+                  sum += left.data[p * steps[0] + i * left.row_stride + l * left.col_stride] *
+                         right.data[p * steps[1] + l * right.row_stride + j * right.col_stride];
+                }
+                expected[static_cast<std::size_t>(p * steps[2] + i * result.row_stride +
+                                                  j * result.col_stride)] = sum;
+              }
+            }
+          }
+          ASSERT_EQ(c, expected) << m << " x " << n << " x " << k << ", gap " << gap;
+        }
+      }
+    }
+  }
+}
+
 TEST(GemmIntegersTest, Wrap) {
   std::mt19937_64 random(7);
   for (const auto [m, n, k] : {std::array{3, 4, 5}, {33, 20, 40}}) {

@@ -122,6 +122,9 @@ class ContractKernel final : public Kernel {
     }
     set_product(nest, roles, plan.m, plan.n, plan.k);
     if (!nest.epilogue.steps.empty() && !parts_[2].packed) set_epilogue(nest, plan.m, plan.n);
+    is_tiny_ = std::is_floating_point_v<C> && std::is_same_v<C, In> && !rounds_ &&
+               m_ <= most_tiny && n_ <= most_tiny && k_ >= 1 && k_ <= most_tiny &&
+               !outer_.empty() && sums_.empty() && !epilogue_ && !products_are_by_eigen();
     is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() &&
               !epilogue_;
   }
@@ -479,8 +482,28 @@ class ContractKernel final : public Kernel {
     }
     parallel_for((products_ + group - 1) / group, [&](std::int64_t part) {
       const std::int64_t end = std::min(products_, (part + 1) * group);
+      if constexpr (std::is_floating_point_v<C> && std::is_same_v<C, In> &&
+                    std::is_same_v<Out, C>) {
+        if (is_tiny_) return multiply_tiny(a, b, c, part * group, end);
+      }
       for (std::int64_t p = part * group; p < end; ++p) product(buffers, a, b, c, p, 0, 1);
     });
+  }
+
+  /// Products [begin, end), which are tiny.
+  void multiply_tiny(const Factor* a, const Factor* b, Number* c, std::int64_t begin,
+                     std::int64_t end) const {
+    const OuterLoop& inner = outer_.back();
+    while (begin < end) {
+      const std::int64_t count = std::min(end - begin, inner.size - begin % inner.size);
+      std::int64_t at[3] = {0, 0, 0};
+      advance(outer_, begin, at);
+      tiny_products<Number>({c + at[2], m_, n_, c_.row_stride, c_.col_stride},
+                            {a + at[0], m_, k_, a_.row_stride, a_.col_stride},
+                            {b + at[1], k_, n_, b_.row_stride, b_.col_stride}, inner.strides,
+                            count);
+      begin += count;
+    }
   }
 
   /// Cut `cut` of `cuts` of product `p`.
@@ -552,7 +575,8 @@ class ContractKernel final : public Kernel {
   std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
   bool is_empty_ = false, rounds_ = false;
-  bool is_dot_ = false;  // each product is that of two vectors that lie side by side
+  bool is_tiny_ = false;  // there are many products of tiny matrices, and nothing else
+  bool is_dot_ = false;   // each product is that of two vectors that lie side by side
   std::int64_t m_ = 1, n_ = 1, k_ = 1;
   MatrixRef<Number> a_{}, b_{}, c_{};  // without addresses
   std::vector<OuterLoop> outer_, sums_;

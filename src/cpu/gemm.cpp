@@ -9,6 +9,38 @@
 #include "tensor/fork.hpp"
 
 namespace ein::host {
+namespace {
+
+template <class C>
+bool has_unit_stride(const MatrixRef<C>& m) {
+  return m.is_column_major() || m.is_row_major();
+}
+
+/// Whether the kernel of few rows is faster than that in blocks, which packs weights and rows. Of
+/// weights side by side along the columns it has nothing to gain in the second-level cache; along
+/// the depth, that packing them pays takes rows to share it, in a product that is not too large.
+template <class C, class In>
+bool is_faster_by_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
+  if (!has_few_rows(c, a, b)) return false;
+  const bool is_turned = has_few_columns(c, a, b);
+  const std::int64_t rows = is_turned ? c.cols : c.rows;
+  const std::int64_t weights = is_turned ? a.rows * a.cols : b.rows * b.cols;
+  const bool along_depth = is_turned ? a.col_stride == 1 : b.row_stride == 1;
+  if (along_depth) return weights >= 256 * rows * rows;
+  constexpr std::int64_t cached_bytes = 2 << 20;
+  return weights >= cached_bytes / static_cast<std::int64_t>(sizeof(In));
+}
+
+/// Whether Eigen's product with a vector is faster than one in blocks.
+template <class C>
+bool is_faster_by_eigen(const MatrixRef<C>& c, const MatrixRef<const C>& a,
+                        const MatrixRef<const C>& b) {
+  return (c.rows <= 1 || c.cols <= 1) && c.rows * c.cols * a.cols >= 128 * 128 &&
+         has_unit_stride(c) && has_unit_stride(a) && has_unit_stride(b);
+}
+
+}  // namespace
+
 bool products_are_by_eigen() {
   return made_once([] {
     const char* const text = std::getenv("EIN_PRODUCTS");
@@ -29,9 +61,10 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
   if (products_are_by_eigen()) {
     products.eigen(c, a, b, accumulate);
   } else if (!products.small(c, a, b, accumulate)) {
-    if (products.few_rows && has_few_rows(c, a, b))
+    if (products.few_rows && is_faster_by_rows(c, a, b))
       return products.few_rows(c, a, b, accumulate, finish);
-    if (products.blocked) return products.blocked(c, a, b, accumulate, finish);
+    if (products.blocked && !is_faster_by_eigen(c, a, b))
+      return products.blocked(c, a, b, accumulate, finish);
     products.eigen(c, a, b, accumulate);
   }
   if (finish) finish(0, c.rows, 0, c.cols);
@@ -51,20 +84,31 @@ EIN_INSTANTIATE(double)
 EIN_INSTANTIATE(std::uint64_t)
 #undef EIN_INSTANTIATE
 
+template <class C>
+void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                   const std::int64_t (&steps)[3], std::int64_t count) {
+  level().products<C>().tiny(c, a, b, steps, count);
+}
+template void tiny_products(const MatrixRef<float>&, const MatrixRef<const float>&,
+                            const MatrixRef<const float>&, const std::int64_t (&)[3], std::int64_t);
+template void tiny_products(const MatrixRef<double>&, const MatrixRef<const double>&,
+                            const MatrixRef<const double>&, const std::int64_t (&)[3],
+                            std::int64_t);
+
 bool multiplies_bf16() { return bf16_products() && !products_are_by_eigen(); }
 
 template <>
 void bf16_product(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  const bool has_few = has_few_rows(c, a, b);
-  const auto product = has_few ? level().few_rows_of_bf16.to_f32 : bf16_products()->to_f32;
+  const bool by_rows = !bf16_products() || is_faster_by_rows(c, a, b);
+  const auto product = by_rows ? level().few_rows_of_bf16.to_f32 : bf16_products()->to_f32;
   product(c, a, b, accumulate, finish);
 }
 template <>
 void bf16_product(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  const bool has_few = has_few_rows(c, a, b);
-  const auto product = has_few ? level().few_rows_of_bf16.to_bf16 : bf16_products()->to_bf16;
+  const bool by_rows = !bf16_products() || is_faster_by_rows(c, a, b);
+  const auto product = by_rows ? level().few_rows_of_bf16.to_bf16 : bf16_products()->to_bf16;
   product(c, a, b, accumulate, finish);
 }
 

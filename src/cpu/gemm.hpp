@@ -73,6 +73,14 @@ template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish = {});
 
+/// Matrices of at most so many rows and columns are tiny: a call takes longer than their product.
+inline constexpr std::int64_t most_tiny = 4;
+/// `count` products c = a · b of tiny matrices, each `steps` elements (of a, b and c) behind the
+/// one before. C is float or double.
+template <class C>
+void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                   const std::int64_t (&steps)[3], std::int64_t count);
+
 /// A dot product, in lanes side by side, of the same types.
 template <class C>
 C dot(const C* a, const C* b, std::int64_t n);
@@ -89,6 +97,12 @@ template <class C, class In>
 bool has_few_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
   if (c.rows == 0 || c.cols == 0 || a.cols == 0) return false;
   return has_few_rows(c, b) || has_few_rows(c.transposed(), a.transposed());
+}
+/// Of such a product, whether the weights are a, and the rows columns of b.
+template <class C, class In>
+bool has_few_columns(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
+  const bool can = has_few_rows(c.transposed(), a.transposed());
+  return can && (c.rows > c.cols || !has_few_rows(c, b));
 }
 
 /// Whether bf16_product takes products that do not have few rows: by the processor, EIN_ISA and

@@ -62,6 +62,9 @@ struct Level {
     /// Of what has_few_rows. None of integers.
     void (*few_rows)(const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
+    /// Of many tiny matrices: see gemm.hpp. None of integers.
+    void (*tiny)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                 const std::int64_t (&steps)[3], std::int64_t count);
   };
   Products<float> f32_products;
   Products<double> f64_products;

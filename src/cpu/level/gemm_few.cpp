@@ -559,10 +559,10 @@ template <class C, class In>
 void few_rows_product(const MatrixRef<C>& c, const MatrixRef<const In>& a,
                       const MatrixRef<const In>& b, bool accumulate, const Finish& finish) {
   using Factors = typename FactorsOf<In>::type;
-  const MatrixRef<C> ct = c.transposed();
-  const MatrixRef<const In> at = a.transposed(), bt = b.transposed();
-  if (!has_few_rows(c, b) || (c.rows > c.cols && has_few_rows(ct, at))) {
-    FewRowsProduct<Factors, C>(ct, bt, at, accumulate, finish.transposed()).run();
+  if (has_few_columns(c, a, b)) {
+    FewRowsProduct<Factors, C>(c.transposed(), b.transposed(), a.transposed(), accumulate,
+                               finish.transposed())
+        .run();
   } else {
     FewRowsProduct<Factors, C>(c, a, b, accumulate, finish).run();
   }

@@ -46,6 +46,9 @@ void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 template <class C>
 void blocked_product(const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
+template <class C>
+void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
+                   const std::int64_t (&steps)[3], std::int64_t count);
 /// c = a · b, or c += a · b. (C, In) are (float, float), (double, double), (float, bf16) or
 /// (bf16, bf16); the last cannot be accumulated to.
 template <class C, class In>

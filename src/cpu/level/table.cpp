@@ -36,12 +36,17 @@ constexpr const char* features[] = {
     nullptr};
 
 template <class C>
-constexpr Level::Products<C> products{dot<C>, small_product<C>, eigen_product<C>,
-                                      blocked_product<C>, few_rows_product<C, C>};
+constexpr Level::Products<C> products{
+    dot<C>,          small_product<C>, eigen_product<C>, blocked_product<C>, few_rows_product<C, C>,
+    tiny_products<C>};
 template <>
 constexpr Level::Products<std::uint64_t> products<std::uint64_t>{
-    dot<std::uint64_t>, small_product<std::uint64_t>, eigen_product<std::uint64_t>, nullptr,
-    nullptr};
+    .dot = dot<std::uint64_t>,
+    .small = small_product<std::uint64_t>,
+    .eigen = eigen_product<std::uint64_t>,
+    .blocked = nullptr,
+    .few_rows = nullptr,
+    .tiny = nullptr};
 
 template <class C>
 constexpr Level::Strips<C> strips{apply<C>, apply_by_rows<C>, combine_strips<C>, load_elements<C>,
