@@ -64,7 +64,7 @@ TEST(AttentionSchedules, OfRandomCases) {
   for_seeds(150, [&](unsigned seed) {
     const AttentionCase c = random_case(seed, 12);
     Target target = with_small_tiles(small_target(), seed);
-    target.reads = [](DType, Size step) { return step == 0 || step == 1; };
+    target.reads = [](DType, Size step, DType) { return step == 0 || step == 1; };
     const CompiledProgram step = grouped_for(c, seed, target);
     const Program& program = step.program;
     DoubleBuffers want;

@@ -306,16 +306,18 @@ struct Engine {
   Run<C> run;
 };
 
-Run<float> row_code(ScalarOp op, host::Isa isa) {
+template <class C>
+Run<C> row_code(ScalarOp op, host::Isa isa) {
   Schedule::Part part;
-  part.places = {{.step = 1}, {.step = 1}};
+  part.rows.compute = dtype_of<C>;
+  part.places = {{.dtype = dtype_of<C>, .step = 1}, {.dtype = dtype_of<C>, .step = 1}};
   part.rows.nests = {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}};
   part.rows.length = {static_cast<std::int64_t>(batch)};
   const std::shared_ptr<const host::RowCode> code = host::RowCode::compile(part, isa);
-  return [code](const float* in, float* out, std::size_t n) {
-    alignas(64) float from[batch], to[batch];
+  return [code](const C* in, C* out, std::size_t n) {
+    alignas(64) C from[batch], to[batch];
     std::copy_n(in, n, from);
-    std::fill(from + n, from + batch, 1.F);
+    std::fill(from + n, from + batch, C(1));
     std::byte* places[] = {reinterpret_cast<std::byte*>(from), reinterpret_cast<std::byte*>(to)};
     (*code)({places, static_cast<std::int64_t>(batch), 1, nullptr});
     std::copy_n(to, n, out);
@@ -349,15 +351,11 @@ std::vector<Engine<C>> engines(ScalarOp op) {
   std::vector<Engine<C>> result{{"strips", [op](const C* in, C* out, std::size_t n) {
                                    host::apply<C>(op, in, nullptr, nullptr, out, n);
                                  }}};
-  if constexpr (std::is_same_v<C, float>) {
-    for (const host::Isa isa : test::isas_with_row_code()) {
-      const auto has = host::RowCode::target(isa).has;
-      if (has(op))
-        result.push_back({"row code " + std::string(host::name(isa)), row_code(op, isa)});
-    }
-  } else {
-    result.push_back({"interpreter", interpreter(op)});
+  for (const host::Isa isa : test::isas_with_row_code()) {
+    if (host::RowCode::target(isa).has(op, dtype_of<C>))
+      result.push_back({"row code " + std::string(host::name(isa)), row_code<C>(op, isa)});
   }
+  if constexpr (std::is_same_v<C, double>) result.push_back({"interpreter", interpreter(op)});
   return result;
 }
 
@@ -566,26 +564,32 @@ TEST(Functions, SlowManyDoubles) {
   constexpr std::uint64_t seed = 20261124;
   std::cout << "seed " << seed << '\n';
   for (const Function& f : functions()) {
-    const Engine<double> engine = engines<double>(f.op)[0];
-    std::vector<Found<double>> found(static_cast<std::size_t>(parts));
+    std::vector<Engine<double>> all = engines<double>(f.op);
+    all.pop_back();  // the interpreter
+    std::vector<std::vector<Found<double>>> found(static_cast<std::size_t>(parts),
+                                                  std::vector<Found<double>>(all.size()));
     in_threads(parts, [&](std::int64_t part) {
       std::mt19937_64 random(seed + static_cast<std::uint64_t>(part));
       std::vector<double> points = some_points<double>(random, part_size);
       std::sort(points.begin(), points.end());
       long double wanted[batch];
-      double before = std::numeric_limits<double>::quiet_NaN();
+      std::vector<double> before(all.size(), std::numeric_limits<double>::quiet_NaN());
       for (std::size_t i = 0; i < points.size(); i += batch) {
         const std::size_t n = std::min(batch, points.size() - i);
         for (std::size_t j = 0; j < n; ++j)
           wanted[j] = f.wider(static_cast<long double>(points[i + j]));
-        measure(f, engine.run, points.data() + i, wanted, n, before,
-                found[static_cast<std::size_t>(part)]);
+        for (std::size_t e = 0; e < all.size(); ++e) {
+          measure(f, all[e].run, points.data() + i, wanted, n, before[e],
+                  found[static_cast<std::size_t>(part)][e]);
+        }
       }
     });
-    Found<double> whole;
-    for (const Found<double>& part : found) whole.merge(part);
-    print_row(f, engine, whole);
-    expect_right(f, engine, whole);
+    for (std::size_t e = 0; e < all.size(); ++e) {
+      Found<double> whole;
+      for (const auto& part : found) whole.merge(part[e]);
+      print_row(f, all[e], whole);
+      expect_right(f, all[e], whole);
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ein/autograd.hpp>
@@ -28,24 +29,45 @@ namespace {
 using Place = Schedule::Place;
 using test::apply_exactly;
 
-/// The instructions that code is made of.
+/// The instructions that code is made of, and the type that it computes in.
 Isa tested = Isa::baseline;
+DType computed = DType::f32;
 
-class RowCodeOf : public testing::TestWithParam<Isa> {
+class RowCodeOf : public testing::TestWithParam<std::tuple<Isa, DType>> {
  protected:
-  void SetUp() override { tested = GetParam(); }
+  void SetUp() override { std::tie(tested, computed) = GetParam(); }
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RowCodeOf);
-INSTANTIATE_TEST_SUITE_P(, RowCodeOf, testing::ValuesIn(test::isas_with_row_code()),
-                         [](const auto& isa) { return std::string(name(isa.param)); });
+INSTANTIATE_TEST_SUITE_P(, RowCodeOf,
+                         testing::Combine(testing::ValuesIn(test::isas_with_row_code()),
+                                          testing::Values(DType::f32, DType::f64)),
+                         [](const auto& of) {
+                           return std::string(name(std::get<0>(of.param))) + "_" +
+                                  std::string(name(std::get<1>(of.param)));
+                         });
 
-/// A part of these places and nests, with rows of `length`.
+/// Calls f(C()) with the type that is computed in.
+template <class F>
+void with_computed(const F& f) {
+  computed == DType::f64 ? f(double()) : f(float());
+}
+
+std::byte* bytes_of(const auto& values) {
+  return reinterpret_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(values.data())));
+}
+
+/// A part of these places and nests, with rows of `length`; places of f32 are of what is computed
+/// in.
 Schedule::Part part_of(std::vector<Place> places, std::vector<Schedule::RowNest> nests,
                        std::int64_t length) {
   Schedule::Part part;
   part.places = std::move(places);
+  for (Place& place : part.places) {
+    if (place.dtype == DType::f32) place.dtype = computed;
+  }
   part.rows.nests = std::move(nests);
   part.rows.length = {length};
+  part.rows.compute = computed;
   return part;
 }
 
@@ -76,6 +98,7 @@ double units_in_last_place(float got, double want) {
 }
 
 TEST_P(RowCodeOf, FunctionsOverTheirWholeRange) {
+  if (computed == DType::f64) GTEST_SKIP() << "functions_test.cpp has those of f64";
   struct Case {
     ScalarOp op;
     double units;  // the most that results may be off
@@ -113,15 +136,17 @@ class RandomPart {
   explicit RandomPart(std::mt19937& random) : random_(random) {
     length_ = pick(0, 3) == 0 ? pick(1, 20) : pick(0, 3) == 0 ? pick(1900, 5000) : pick(17, 400);
     part_.rows.length = {length_};
-    const bool over_rows =
-        length_ <= RowCode::target(tested).folded_registers * RowCode::target(tested).lanes &&
-        pick(0, 2) == 0;
+    part_.rows.compute = computed;
+    const bool over_rows = length_ <= RowCode::target(tested).folded_registers *
+                                          RowCode::target(tested).lanes(computed) &&
+                           pick(0, 2) == 0;
     part_.rows.rows = {over_rows || length_ < 100 ? pick(1, over_rows ? 100 : 40) : pick(1, 5)};
     part_.rows.axes = {{.is_row = true}, {.is_along = true}};
     for (int i = pick(1, 4); i > 0; --i) {
       const DType dtype = any_dtype();
       const int step = pick(0, 5);
-      add_place(dtype, RowCode::target(tested).reads(dtype, step) ? step : 1, pick(0, 3) == 0);
+      add_place(dtype, RowCode::target(tested).reads(dtype, step, computed) ? step : 1,
+                pick(0, 3) == 0);
     }
     for (int i = over_rows ? 1 : pick(1, 5); i > 0; --i) add_nest(over_rows);
   }
@@ -142,12 +167,12 @@ class RandomPart {
     for (const Schedule::RowNest& nest : part_.rows.nests) {
       const DType dtype = part_.places[nest.output].dtype;
       for (std::size_t i = 0; i < want[nest.output].size(); ++i) {
-        float got;
+        double got;
         load_as(memory[nest.output].data() + i * size_of(dtype), dtype, 1, &got, 1);
         const double w = want[nest.output][i];
         // bf16 has 8 bits, of which several nests may lose some; indices are numbers up to 50, and
         // are squared.
-        const double tolerance = has_halves_ ? 0.05 : 2e-4;
+        const double tolerance = has_halves_ ? 0.05 : is_exact_ ? 1e-12 : 2e-4;
         ASSERT_TRUE(
             got == w ||
             (std::isfinite(w) && std::abs(got - w) <= tolerance * std::max(1.0, std::abs(w))) ||
@@ -186,9 +211,9 @@ class RandomPart {
 
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   DType any_dtype() {
-    constexpr DType dtypes[] = {DType::f32, DType::f32, DType::f32, DType::bf16,
-                                DType::f16, DType::i32, DType::u8,  DType::boolean};
-    return dtypes[pick(0, 7)];
+    const DType dtypes[] = {computed,   computed,  computed,       DType::bf16, DType::f16,
+                            DType::i32, DType::u8, DType::boolean, DType::f32,  DType::i64};
+    return dtypes[pick(0, computed == DType::f64 ? 9 : 7)];
   }
   std::size_t add_place(DType dtype, std::int64_t step, bool stands_still) {
     has_halves_ |= dtype == DType::bf16 || dtype == DType::f16;
@@ -203,12 +228,11 @@ class RandomPart {
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements) * size_of(dtype));
     std::vector<double> values;
     for (std::int64_t i = 0; i < elements; ++i) {
-      const bool is_whole = dtype == DType::i32 || dtype == DType::u8 || dtype == DType::boolean;
+      const bool is_whole = is_integral(dtype);
       const double value = is_whole ? pick(0, dtype == DType::boolean ? 1 : 3)
                                     : std::uniform_real_distribution<double>(0.5, 1.5)(random_);
-      const auto number = static_cast<float>(value);
-      store_from(&number, 1, bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1);
-      float stored;
+      store_from(&value, 1, bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1);
+      double stored;
       load_as(bytes.data() + static_cast<std::size_t>(i) * size_of(dtype), dtype, 1, &stored, 1);
       values.push_back(stored);
     }
@@ -248,7 +272,9 @@ class RandomPart {
       case 10: {
         constexpr ScalarOp functions[] = {ScalarOp::erf, ScalarOp::sigmoid, ScalarOp::silu,
                                           ScalarOp::normal_cdf, ScalarOp::gelu};
-        return Ex::apply(functions[pick(0, 4)], a * 0.5);
+        const ScalarOp function = functions[pick(0, 4)];
+        return Ex::apply(
+            RowCode::target(tested).has(function, computed) ? function : ScalarOp::silu, a * 0.5);
       }
       case 11:
         return Ex::apply(ScalarOp::exp, Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::abs, a)));
@@ -283,11 +309,14 @@ class RandomPart {
     }
     if (over_rows) {
       nest.over = Schedule::Over::rows;
-      nest.output = add_place(DType::f32, 1, true);
+      nest.output = add_place(computed, 1, true);
       part_.rows.nests = {std::move(nest)};
       return;
     }
-    const DType dtype = pick(0, 4) == 0 ? (pick(0, 1) == 0 ? DType::bf16 : DType::f16) : DType::f32;
+    constexpr DType narrower[] = {DType::bf16, DType::f16, DType::f32};
+    const DType dtype =
+        pick(0, 4) == 0 ? narrower[pick(0, computed == DType::f64 ? 2 : 1)] : computed;
+    is_exact_ &= dtype == DType::f64;
     nest.output = add_place(dtype, nest.is_scalar || combines ? 0 : 1, false);
     part_.rows.nests.push_back(std::move(nest));
   }
@@ -297,7 +326,7 @@ class RandomPart {
   Schedule::Part part_;
   std::vector<std::vector<std::byte>> memory_;  // of each place
   DoubleBuffers values_;
-  bool has_halves_ = false, shares_code_ = false;
+  bool has_halves_ = false, is_exact_ = computed == DType::f64, shares_code_ = false;
 };
 
 TEST_P(RowCodeOf, RandomParts) {
@@ -325,15 +354,16 @@ TEST_P(RowCodeOf, OneForAllLengths) {
     return RowCode::compile(part, tested);
   };
   const auto code = sums(100, 100);
-  const std::int64_t run = 32 * 4 * RowCode::target(tested).lanes;
+  const std::int64_t run = 32 * 4 * RowCode::target(tested).lanes(computed);
   EXPECT_EQ(sums(run, 3000), code);
   EXPECT_NE(sums(100, 0), code);         // the same row again and again
   EXPECT_NE(sums(run + 1, 3000), code);  // of runs
   // As many rows of so few elements as a vector has lanes are added up at a time.
-  const auto of_short_rows = sums(30, 100);
+  const std::int64_t is_short = 4 * RowCode::target(tested).lanes(computed) - 2;
+  const auto of_short_rows = sums(is_short, 100);
   EXPECT_NE(of_short_rows, code);
-  EXPECT_NE(sums(31, 100), of_short_rows);
-  EXPECT_NE(sums(30, 101), of_short_rows);
+  EXPECT_NE(sums(is_short + 1, 100), of_short_rows);
+  EXPECT_NE(sums(is_short, 101), of_short_rows);
   const Size s = Size::named("s");
   for (const std::int64_t length : {100, 5000}) {
     SizeScope scope({{s, length}}, SizeScope::Reading::is_guard);
@@ -344,62 +374,159 @@ TEST_P(RowCodeOf, OneForAllLengths) {
 }
 
 TEST_P(RowCodeOf, ExtremesKeepNaN) {
-  for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
-    for (std::size_t n : {1u, 15u, 70u, 300u}) {
-      for (std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
-        std::vector<float> in(n, 1.F);
-        in[at] = NAN;
-        float out = 0;
-        const auto length = static_cast<std::int64_t>(n);
-        const Schedule::Part part = part_of(
-            {{.step = 1}, {}},
-            {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}}, length);
-        std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
-                               reinterpret_cast<std::byte*>(&out)};
-        (*RowCode::compile(part, tested))({places, length, 1, nullptr});
-        EXPECT_TRUE(std::isnan(out)) << n << ' ' << at;
+  with_computed([&]<class C>(C) {
+    for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
+      for (std::size_t n : {1u, 15u, 70u, 300u}) {
+        for (std::size_t at : {std::size_t{0}, n / 2, n - 1}) {
+          std::vector<C> in(n, 1);
+          in[at] = NAN;
+          C out = 0;
+          const auto length = static_cast<std::int64_t>(n);
+          const Schedule::Part part = part_of(
+              {{.step = 1}, {}},
+              {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = combine}}, length);
+          std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
+                                 reinterpret_cast<std::byte*>(&out)};
+          (*RowCode::compile(part, tested))({places, length, 1, nullptr});
+          EXPECT_TRUE(std::isnan(out)) << n << ' ' << at;
+        }
       }
     }
-  }
+  });
 }
 
 TEST_P(RowCodeOf, ExtremesOfRowsKeepNaNInItsColumn) {
   constexpr std::int64_t rows = 40, columns = 20;
-  for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
-    for (std::size_t at : {0u, 17u, 650u, 799u}) {
-      std::vector<float> in(rows * columns, 1.F), out(columns);
-      in[at] = NAN;
-      Schedule::Part part = part_of({{.row_step = columns, .step = 1}, {.step = 1}},
-                                    {{.inputs = {0},
-                                      .output = 1,
-                                      .body = Ex::input(0),
-                                      .combine = combine,
-                                      .over = Schedule::Over::rows}},
-                                    columns);
-      part.rows.rows = {rows};
-      std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
-                             reinterpret_cast<std::byte*>(out.data())};
-      (*RowCode::compile(part, tested))({places, columns, rows, nullptr});
-      for (std::size_t c = 0; c < out.size(); ++c)
-        EXPECT_EQ(std::isnan(out[c]), c == at % columns) << at << ' ' << c;
+  with_computed([&]<class C>(C) {
+    for (Combine combine : {Combine::max, Combine::min, Combine::sum}) {
+      for (std::size_t at : {0u, 17u, 650u, 799u}) {
+        std::vector<C> in(rows * columns, 1), out(columns);
+        in[at] = NAN;
+        Schedule::Part part = part_of({{.row_step = columns, .step = 1}, {.step = 1}},
+                                      {{.inputs = {0},
+                                        .output = 1,
+                                        .body = Ex::input(0),
+                                        .combine = combine,
+                                        .over = Schedule::Over::rows}},
+                                      columns);
+        part.rows.rows = {rows};
+        std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
+                               reinterpret_cast<std::byte*>(out.data())};
+        (*RowCode::compile(part, tested))({places, columns, rows, nullptr});
+        for (std::size_t c = 0; c < out.size(); ++c)
+          EXPECT_EQ(std::isnan(out[c]), c == at % columns) << at << ' ' << c;
+      }
     }
-  }
+  });
 }
 
 TEST_P(RowCodeOf, LongSumsLoseLittle) {
   const std::int64_t length = RowCode::target(tested).longest_combined_row;
-  std::vector<float> in(static_cast<std::size_t>(length));
-  std::mt19937 random(1);
-  double want = 0;
-  for (float& x : in) want += x = std::uniform_real_distribution<float>(0, 1)(random);
-  float out = 0;
-  const Schedule::Part part = part_of(
-      {{.step = 1}, {}},
-      {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
-  std::byte* places[] = {reinterpret_cast<std::byte*>(in.data()),
-                         reinterpret_cast<std::byte*>(&out)};
-  (*RowCode::compile(part, tested))({places, length, 1, nullptr});
-  EXPECT_NEAR(out, want, want * 3e-7);
+  with_computed([&]<class C>(C) {
+    std::vector<C> in(static_cast<std::size_t>(length));
+    std::mt19937 random(1);
+    long double want = 0;
+    for (C& x : in) want += x = std::uniform_real_distribution<C>(0, 1)(random);
+    C out = 0;
+    const Schedule::Part part = part_of(
+        {{.step = 1}, {}},
+        {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
+    std::byte* places[] = {bytes_of(in), reinterpret_cast<std::byte*>(&out)};
+    (*RowCode::compile(part, tested))({places, length, 1, nullptr});
+    EXPECT_LE(std::abs(out - want), want * 2.5L * std::numeric_limits<C>::epsilon());
+  });
+}
+
+/// Numbers of every size and kind, and in f64 those near which bf16, f16 and f32 round.
+template <class C>
+std::vector<C> numbers_of_all_kinds(std::size_t count) {
+  using Bits = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
+  std::mt19937_64 random(7);
+  std::vector<C> numbers{C(0), C(-0.0), C(INFINITY), C(-INFINITY), C(NAN), C(1), C(-1)};
+  const auto add = [&](double x) { numbers.push_back(static_cast<C>(x)); };
+  while (numbers.size() < count) {
+    const Bits bits = static_cast<Bits>(random());
+    numbers.push_back(std::bit_cast<C>(bits));
+    // Of a few bits, half-way between two of a narrower type, and next to that.
+    const int exponent = static_cast<int>(random() % 300) - 155;
+    const double few = std::ldexp(static_cast<double>(random() % (1 << 12)), exponent);
+    const double many = std::ldexp(static_cast<double>((random() % (1 << 25)) | 1), exponent);
+    for (const double x : {few, many}) {
+      for (const double near : {x, std::nextafter(x, 0.0), std::nextafter(x, INFINITY)})
+        add(random() % 2 == 0 ? near : -near);
+    }
+  }
+  return numbers;
+}
+
+/// Element for element what `convert` gives, also in tails, where nothing else may be touched.
+TEST_P(RowCodeOf, Conversions) {
+  const auto copy = [](DType from, DType to) {
+    return part_of({{.dtype = from, .step = 1}, {.dtype = to, .step = 1}},
+                   {{.inputs = {0}, .output = 1, .body = Ex::input(0)}}, 64);
+  };
+  with_computed([&]<class C>(C) {
+    const std::vector<C> numbers = numbers_of_all_kinds<C>(20000);
+    const auto same = [](C a, C b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64,
+                              DType::i32, DType::u8, DType::boolean}) {
+      SCOPED_TRACE(name(dtype));
+      const std::size_t size = size_of(dtype);
+      Schedule::Part load = copy(dtype, computed), store = copy(computed, dtype);
+      load.places[0].dtype = store.places[1].dtype = dtype;
+      const auto loads = RowCode::compile(load, tested), stores = RowCode::compile(store, tested);
+      ASSERT_EQ(loads != nullptr, RowCode::target(tested).reads(dtype, 1, computed));
+      ASSERT_EQ(stores != nullptr, RowCode::target(tested).writes(dtype, computed));
+      // Of any bits, in pieces of every length.
+      std::vector<std::byte> bytes(20000 * size);
+      std::mt19937 random(8);
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+      std::vector<C> got(20000 + 64), want(20000);
+      load_as(bytes.data(), dtype, 1, want.data(), want.size());
+      for (std::size_t i = 0, n = 1; loads && i + n <= want.size(); i += n, n = n % 70 + 1) {
+        std::fill(got.begin(), got.end(), C(7));
+        std::byte* places[] = {bytes.data() + i * size, bytes_of(got)};
+        (*loads)({places, static_cast<std::int64_t>(n), 1, nullptr});
+        for (std::size_t j = 0; j < n; ++j)
+          ASSERT_TRUE(same(got[j], want[i + j])) << got[j] << " and not " << want[i + j];
+        ASSERT_EQ(got[n], C(7));
+      }
+      std::vector<std::byte> stored(numbers.size() * size), rounded(stored.size());
+      store_from(numbers.data(), numbers.size(), rounded.data(), dtype, 1);
+      for (std::size_t i = 0, n = 1; stores && i + n <= numbers.size(); i += n, n = n % 70 + 1) {
+        std::fill(stored.begin(), stored.end(), std::byte(0x55));
+        std::byte* places[] = {bytes_of(numbers) + i * sizeof(C), stored.data()};
+        (*stores)({places, static_cast<std::int64_t>(n), 1, nullptr});
+        for (std::size_t j = 0; j < n; ++j)
+          ASSERT_EQ(std::memcmp(stored.data() + j * size, rounded.data() + (i + j) * size, size), 0)
+              << std::hexfloat << numbers[i + j];
+        ASSERT_TRUE((n * size) == stored.size() || stored[n * size] == std::byte(0x55));
+      }
+      if (!loads || !stores) continue;
+      // Rounded to the dtype and read again in the same loop, and element by element.
+      for (const bool is_scalar : {false, true}) {
+        Schedule::Part both = part_of({{}, {}, {}},
+                                      {{.inputs = {0}, .output = 1, .body = Ex::input(0)},
+                                       {.inputs = {1}, .output = 2, .body = Ex::input(0)}},
+                                      static_cast<std::int64_t>(numbers.size()));
+        for (Place& place : both.places) (is_scalar ? place.row_step : place.step) = 1;
+        for (Schedule::RowNest& nest : both.rows.nests) nest.is_scalar = is_scalar;
+        both.places[1].dtype = dtype;
+        std::vector<C> again(numbers.size()), exact(numbers.size());
+        load_as(rounded.data(), dtype, 1, exact.data(), exact.size());
+        std::byte* places[] = {bytes_of(numbers), stored.data(), bytes_of(again)};
+        const std::int64_t steps[] = {static_cast<std::int64_t>(sizeof(C)),
+                                      static_cast<std::int64_t>(size),
+                                      static_cast<std::int64_t>(sizeof(C))};
+        const auto n = static_cast<std::int64_t>(numbers.size());
+        (*RowCode::compile(both, tested))(
+            {places, is_scalar ? 1 : n, is_scalar ? n : 1, nullptr, steps});
+        ASSERT_EQ(stored, rounded) << is_scalar;
+        for (std::size_t i = 0; i < again.size(); ++i)
+          ASSERT_TRUE(same(again[i], exact[i])) << again[i] << " and not " << exact[i];
+      }
+    }
+  });
 }
 
 TEST_P(RowCodeOf, WhatItLacksIsNotCompiled) {
@@ -412,7 +539,11 @@ TEST_P(RowCodeOf, WhatItLacksIsNotCompiled) {
     return part_of({std::move(from), std::move(to)},
                    {{.inputs = {0}, .output = 1, .body = Ex::input(0)}}, 64);
   };
-  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::f64, .step = 1}, {.step = 1}), tested), nullptr);
+  EXPECT_EQ(RowCode::compile(copy({.dtype = DType::u64, .step = 1}, {.step = 1}), tested), nullptr);
+  EXPECT_EQ(
+      RowCode::compile(copy({.dtype = DType::f64, .step = 1}, {.step = 1}), tested) == nullptr,
+      computed == DType::f32);
+  EXPECT_EQ(RowCode::compile(copy({.step = 1}, {.dtype = DType::i64, .step = 1}), tested), nullptr);
   EXPECT_EQ(RowCode::compile(copy({.step = 3}, {.step = 1}), tested), nullptr);
   EXPECT_EQ(RowCode::compile(copy({.dtype = DType::bf16, .step = 2}, {.step = 1}), tested),
             nullptr);

@@ -52,8 +52,9 @@ TEST(Schedules, OfRandomNests) {
   std::size_t of_rows = 0, of_steps = 0, down = 0, folded = 0;
   test::for_seeds(18000, [&](unsigned seed) {
     std::mt19937 random(seed);
-    const RandomNest random_nest(random, 70, 1500, seed % 5 == 0, many);
-    const LoopNest& nest = random_nest.nest;
+    RandomNest random_nest(random, 70, 1500, seed % 5 == 0, many);
+    LoopNest& nest = random_nest.nest;
+    if (seed % 3 == 0) nest.compute = DType::f64;
     const Schedule schedule = choose(nest, target);
     ASSERT_NO_THROW(verify(schedule, random_nest.memory.elements()))
         << to_string(nest) << to_string(schedule);
@@ -86,7 +87,7 @@ TEST(Schedules, OfRandomGroups) {
   std::size_t groups = 0, together = 0;
   test::for_seeds(2000, [&](unsigned seed) {
     std::mt19937 random(seed);
-    RandomChain chain(random, 4 << (seed % 3), 5 + static_cast<int>(seed % 29));
+    RandomChain chain(random, 4 << (seed % 3), 5 + static_cast<int>(seed % 29), seed % 2 == 0);
     DoubleBuffers want = chain.memory.values;
     for (const LoopNest& nest : chain.program.nests) execute(nest, want);
     Program& program = chain.program;
@@ -160,15 +161,17 @@ double tolerance_of(const LoopNest& nest) {
 
 TEST(Schedules, CodeOfRandomNests) {
   SKIP_WITHOUT_ROW_CODE;
-  std::size_t of_rows = 0;
+  std::size_t of_rows = 0, of_wide_rows = 0;
   test::for_seeds(1000, [&](unsigned seed) {
     std::mt19937 random(seed);
-    const bool is_long = seed % 20 == 0;
-    const RandomNest random_nest(random, is_long ? 80000 : 600, 1 << 17, is_long, floats);
-    const LoopNest& nest = random_nest.nest;
+    const bool is_long = seed % 20 == 0, is_wide = seed % 3 == 0;
+    RandomNest random_nest(random, is_long ? 80000 : 600, 1 << 17, is_long,
+                           is_wide ? std::span<const DType>(many) : floats);
+    LoopNest& nest = random_nest.nest;
+    if (is_wide) nest.compute = DType::f64;
     const Schedule schedule = choose(nest, host::RowCode::target());
     if (!of_code(schedule)) return;
-    ++of_rows;
+    ++(is_wide ? of_wide_rows : of_rows);
     DoubleBuffers want = random_nest.memory.values;
     execute(nest, want);
     std::vector<std::unique_ptr<host::Kernel>> kernels;
@@ -176,7 +179,9 @@ TEST(Schedules, CodeOfRandomNests) {
     expect_runs(kernels, random_nest.memory, nest.output.buffer, want, tolerance_of(nest),
                 to_string(nest) + to_string(schedule));
   });
-  EXPECT_GT(of_rows, test::seeds_or(1000) / 10);
+  std::cout << of_rows << " of rows in f32, " << of_wide_rows << " in f64\n";
+  EXPECT_GT(of_rows, test::seeds_or(1000) / 15);
+  EXPECT_GT(of_wide_rows, test::seeds_or(1000) / 30);
 }
 
 TEST(Schedules, StripsOfRandomNests) {
@@ -212,7 +217,7 @@ TEST(Schedules, CodeOfRandomGroups) {
   test::for_seeds(150, [&](unsigned seed) {
     std::mt19937 random(seed);
     const int rows = 128 << (seed % 2);
-    RandomChain chain(random, rows, static_cast<int>(20000 / rows + seed % 37));
+    RandomChain chain(random, rows, static_cast<int>(20000 / rows + seed % 37), seed % 3 == 0);
     DoubleBuffers want = chain.memory.values;
     for (const LoopNest& nest : chain.program.nests) execute(nest, want);
     Program& program = chain.program;
@@ -228,16 +233,18 @@ TEST(Schedules, CodeOfRandomGroups) {
       const Program::Buffer& buffer = program.buffers[chain.memory.bytes.size()];
       chain.memory.add(random, buffer.dtype, buffer.elements);
     }
-    // Numbers of bf16 have 8 bits, those of f32 24: what is left of a difference has the errors of
-    // what it was made of.
+    // Numbers of bf16 have 8 bits, those of f32 24, of f64 53: what is left of a difference has the
+    // errors of what it was made of.
     double largest = 1;
-    bool has_halves = false;
+    bool has_halves = false, has_floats = false;
     for (std::size_t b = 0; b < chain.memory.values.size(); ++b) {
       has_halves |= chain.memory.dtypes[b] == DType::bf16;
+      has_floats |= chain.memory.dtypes[b] == DType::f32;
       for (double value : b < want.size() ? want[b] : std::vector<double>())
         largest = std::max(largest, std::abs(value));
     }
-    expect_runs(kernels, chain.memory, last, want, (has_halves ? 0.02 : 1e-5) * largest, text);
+    const double error = has_halves ? 0.02 : has_floats ? 1e-5 : 1e-13;
+    expect_runs(kernels, chain.memory, last, want, error * largest, text);
   });
 }
 

@@ -256,19 +256,28 @@ def reductions_of_eight_bytes():
     return cases
 
 
-def fused():
+def fused(dtype="f32"):
     """Forward, and forward and backward."""
     cases = []
-    peers = ("torch", "torch.compile", "jax", "ein eager")
+    family = "fused chains" if dtype == "f32" else f"fused chains of {dtype}"
+    peers = ("torch", "torch.compile", "jax", "ein eager") if dtype == "f32" else ("torch", "torch.compile")
     least = {"torch": 1.5, "torch.compile": 1.0}
+    size = {"f64": 8, "f32": 4, "bf16": 2}[dtype]
+    rest = {"least": least}
+    if dtype == "bf16":  # f32 on the way
+        rest |= {"tolerance": 3e-2}
+
+    def data(operands):
+        return {i: ("f64",) for i in range(operands)} if dtype == "f64" else {}
 
     def add(name, title, pattern, operands, results, flow=None):
         for backward in (False, True):
             # bytes as if every operand were read once and every result written once
             shapes = operands + (results if backward else [])
             numbers = sum(map(math.prod, operands + results)) + (sum(map(math.prod, results + operands)) if backward else 0)
-            cases.append(Case("fused chains", f"{title}{', backward' if backward else ''}", "fused", shapes, peers, pattern,
-                              more={"name": name, "backward": backward}, bytes=4 * numbers, least=least))
+            cases.append(Case(family, f"{title}{', backward' if backward else ''}", "fused", shapes, peers, pattern,
+                              more={"name": name, "backward": backward, "dtype": dtype}, data=data(len(shapes)),
+                              bytes=size * numbers, **rest))
 
     for shape, pattern in (([8, 12, 256, 256], "b h q [k]"), ([4096, 1024], "b [v]"), ([64, 32000], "b [v]")):
         add("softmax", f"softmax {' '.join(map(str, shape))}", pattern, [shape], [shape])
@@ -284,20 +293,20 @@ def fused():
         add("gelu", f"GELU {text}", "", [x], [x])
         add("bias_gelu", f"bias + GELU {text}", "", [x, [x[-1]]], [x])
     for rows, words in ((768, 65), (2048, 8192)):
-        case = Case("fused chains", f"cross-entropy {rows} {words}, backward", "fused", [[rows, words], [rows]], peers, "b [v], b",
-                    more={"name": "cross_entropy", "backward": True}, data={1: ("below", words)}, bytes=8 * rows * words,
-                    least=least)
+        case = Case(family, f"cross-entropy {rows} {words}, backward", "fused", [[rows, words], [rows]], peers, "b [v], b",
+                    more={"name": "cross_entropy", "backward": True, "dtype": dtype}, data=data(1) | {1: ("below", words)},
+                    bytes=2 * size * rows * words, **rest)
         cases.append(dataclasses.replace(case, name=f"cross-entropy {rows} {words}", more=case.more | {"backward": False},
-                                         bytes=4 * rows * words))
+                                         bytes=size * rows * words))
         cases.append(case)
     # The attention of nn::Attention: causal, no matrix of scores in memory.
-    for x in ([8, 12, 1024, 64], [8, 12, 256, 64], [1, 8, 4096, 64]):
+    for x in ([8, 12, 1024, 64], [8, 12, 256, 64], [1, 8, 4096, 64]) if dtype == "f32" else ():
         add("attention", f"causal attention {' '.join(map(str, x))}", "", [x] * 3, [x])
     width = 384
     layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
     shapes = [shape for inner, outer in layers for shape in ([inner, outer], [outer])] * 2
-    cases.append(Case("fused chains", "AdamW, 16 tensors of 3.5 M", "adamw", shapes * 2, peers + ("torch fused",),
-                      bytes=28 * sum(map(math.prod, shapes)), least=least))
+    cases.append(Case(family, "AdamW, 16 tensors of 3.5 M", "adamw", shapes * 2, peers + ("torch fused",),
+                      more={"dtype": dtype}, data=data(2 * len(shapes)), bytes=7 * size * sum(map(math.prod, shapes)), **rest))
     return cases
 
 
@@ -337,4 +346,5 @@ def decoding():
 
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
-    return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + fused() + training() + decoding()
+    chains_of_maps = fused() + fused("f64") + fused("bf16")
+    return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + chains_of_maps + training() + decoding()

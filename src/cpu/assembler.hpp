@@ -122,14 +122,15 @@ class Assembler {
 
   /// The first `count` lanes, or all where that is more.
   virtual Tail tail(const Int& count) = 0;
-  /// Elements side by side, of f32, bf16, f16, i32, u8, bool or the type `compute`; those outside
-  /// of the tail, if there is one, are 0 and are not touched.
+  /// Elements side by side, of f32, bf16, f16, i32, u8, bool, or in code of f64 also f64 and i64;
+  /// those outside of the tail, if there is one, are 0 and are not touched.
   virtual Vector load(const Address& from, DType dtype, const Tail* tail) = 0;
   /// The same of elements of type `compute` that lie two apart; those between are not touched.
   virtual Vector load_every_other(const Address& from, const Tail* tail) = 0;
   /// One element, also an i64 or f64, in all lanes.
   virtual Vector load_one(const Int& from, DType dtype) = 0;
-  /// To elements side by side, those of the tail; returns what a load would give.
+  /// To elements side by side, those of the tail, of the type `compute`, f32, bf16 or f16, rounded
+  /// once; returns what a load would give.
   virtual Vector store(const Address& to, DType dtype, const Vector& value, const Tail* tail) = 0;
   /// Past the caches, to an address that is a multiple of vector_bytes().
   virtual void stream(const Address& to, const Vector& value) = 0;

@@ -127,6 +127,7 @@ class X86Assembler final : public Assembler {
   }
 
   Vector load(const Address& at, DType dtype, const Tail* tail) override {
+    if (dtype == DType::i64) return {load_i64(at, tail)};
     const x86::Mem from = tail && !wide_ && is_narrow(dtype) ? staged(at, dtype, *tail) : mem(at);
     const Tail* const masked = tail && !wide_ && is_narrow(dtype) ? nullptr : tail;
     const x86::Vec raw = half_if(is_f64() && dtype != DType::f64);
@@ -297,11 +298,20 @@ class X86Assembler final : public Assembler {
         emit_masked(move(), tail, mem(at), x);
       return value;
     }
+    if (dtype == DType::f32) {
+      const x86::Vec floats = to_f32(x);
+      if (tail && !wide_)
+        code_.emit(Id::kIdVmaskmovps, mem(at), mask_for(dtype, tail), floats);
+      else
+        emit_masked(Id::kIdVmovups, tail, mem(at), floats);
+      return {to_f64(floats)};
+    }
     const auto [halves, again] = halved(x, dtype);
     if (wide_) {
       emit_masked(Id::kIdVmovdqu16, tail, mem(at), halves);
     } else if (!tail) {
-      code_.vmovdqu(mem(at), halves.as<x86::Xmm>());
+      is_f64() ? code_.vmovq(mem(at), halves.as<x86::Xmm>())
+               : code_.vmovdqu(mem(at), halves.as<x86::Xmm>());
     } else {
       const x86::Mem stage = staging();
       code_.vmovdqu(stage, halves.as<x86::Xmm>());
@@ -320,8 +330,9 @@ class X86Assembler final : public Assembler {
   Vector store_one(const Int& to, DType dtype, const Vector& value) override {
     const x86::Vec x = vec(value);
     if (dtype == DType::f32) {
-      code_.vmovss(x86::dword_ptr(gp(to)), x.xmm());
-      return value;
+      const x86::Vec floats = is_f64() ? to_f32(x) : x;
+      code_.vmovss(x86::dword_ptr(gp(to)), floats.xmm());
+      return is_f64() ? Vector{to_f64(floats)} : value;
     }
     if (dtype == DType::f64) {
       code_.vmovsd(x86::qword_ptr(gp(to)), x.xmm());
@@ -636,9 +647,12 @@ class X86Assembler final : public Assembler {
   static x86::Vec vec(const Vector& x) { return x.reg.as<x86::Vec>(); }
   static x86::Vec vec(const Mask& x) { return x.reg.as<x86::Vec>(); }
   static x86::KReg k(const Mask& x) { return x.reg.as<x86::KReg>(); }
-  static x86::Mem mem(const Address& a) {
-    return a.index.reg.isValid() ? x86::ptr(gp(a.base), gp(a.index), a.shift, a.displacement)
-                                 : x86::ptr(gp(a.base), a.displacement);
+  x86::Mem mem(const Address& a) {
+    if (!a.index.reg.isValid()) return x86::ptr(gp(a.base), a.displacement);
+    if (a.shift <= 3) return x86::ptr(gp(a.base), gp(a.index), a.shift, a.displacement);
+    const x86::Gp twice = code_.newInt64();  // the processor takes shifts up to 3
+    code_.lea(twice, x86::ptr(gp(a.index), gp(a.index)));
+    return x86::ptr(gp(a.base), twice, a.shift - 1, a.displacement);
   }
   int width() const { return static_cast<int>(size_of(compute())); }
   static bool is_narrow(DType dtype) { return size_of(dtype) < 4; }
@@ -849,32 +863,97 @@ class X86Assembler final : public Assembler {
     code_.vcvtps2pd(result, x);
     return result;
   }
+  x86::Vec to_f32(const x86::Vec& x) {
+    const x86::Vec result = half_if(true);
+    code_.vcvtpd2ps(result, x);
+    return result;
+  }
+  /// Of f64 alone: i64 side by side.
+  x86::Vec load_i64(const Address& at, const Tail* tail) {
+    const x86::Vec result = new_vec();
+    if (wide_) {
+      emit_masked(Id::kIdVcvtqq2pd, tail, result, mem(at));
+      return result;
+    }
+    if (tail)
+      code_.vpmaskmovq(result, vec(tail->mask), mem(at));
+    else
+      code_.vmovdqu(result.as<x86::Ymm>(), mem(at));
+    // Its halves as the last bits of 2^52 and of 2^84, the upper one with its sign turned: both are
+    // exact, and so is the sum of what is above 2^32 and -2^84 - 2^63 - 2^52.
+    const auto bits_of = [](double x) { return std::bit_cast<std::uint64_t>(x); };
+    const Vector number{result};
+    const Vector low =
+        apply(Arithmetic::bit_or, apply(Arithmetic::bit_and, number, Operand::of_bits(0xFFFFFFFFU)),
+              Operand::of_bits(bits_of(0x1p52)));
+    const Vector high = apply(Arithmetic::bit_xor, shift_right(number, 32),
+                              Operand::of_bits(bits_of(0x1p84) | 0x80000000U));
+    return vec(apply(Arithmetic::add,
+                     apply(Arithmetic::subtract, high, Operand(0x1p84 + 0x1p63 + 0x1p52)), low));
+  }
+  /// The lower halves of lanes of 64 bits, side by side.
+  x86::Vec lower_halves(const x86::Vec& x) {
+    if (wide_) {
+      const x86::Ymm packed = code_.newYmm();
+      code_.vpmovqd(packed, x);
+      return packed;
+    }
+    const x86::Ymm packed = code_.newYmm();
+    static constexpr std::uint32_t even[8] = {0, 2, 4, 6, 0, 2, 4, 6};
+    code_.vpermd(packed, table(even).as<x86::Ymm>(), x.as<x86::Ymm>());
+    return packed.xmm();
+  }
   /// The tail's mask for elements of a dtype: those of half the bytes have one of half the bytes.
   x86::Vec mask_for(DType dtype, const Tail* tail) {
     const x86::Vec mask = vec(tail->mask);
-    if (!is_f64() || dtype == DType::f64) return mask;
-    const x86::Ymm packed = code_.newYmm();
-    static constexpr std::uint32_t even[8] = {0, 2, 4, 6, 0, 2, 4, 6};
-    code_.vpermd(packed, table(even).as<x86::Ymm>(), mask.as<x86::Ymm>());
-    return packed.xmm();
+    return is_f64() && dtype != DType::f64 ? lower_halves(mask) : mask;
+  }
+  /// An f64 with 14 bits, the last of them set where any behind it is: of bf16 and f16 this has the
+  /// same nearest one, and an f32 holds all that they tell apart.
+  Vector rounded_to_odd(const Vector& x) {
+    constexpr std::uint64_t last_bit = std::uint64_t{1} << 39, behind = last_bit - 1;
+    const Vector carry =
+        apply(Arithmetic::integer_add, apply(Arithmetic::bit_and, x, Operand::of_bits(behind)),
+              Operand::of_bits(behind));
+    const Vector sticky = apply(Arithmetic::bit_and, carry, Operand::of_bits(last_bit));
+    return apply(Arithmetic::bit_and, apply(Arithmetic::bit_or, x, sticky),
+                 Operand::of_bits(~behind));
   }
 
   /// In bf16 or f16, and as what a load of that would give.
   std::pair<x86::Vec, x86::Vec> halved(const x86::Vec& x, DType dtype) {
-    const x86::Vec again = new_vec(), halves = half_if(true);
+    const x86::Vec floats = is_f64() ? to_f32(vec(rounded_to_odd({x}))) : x;
+    x86::Vec halves = half_if(true);
+    if (is_f64()) halves = code_.newXmm();
     if (dtype == DType::f16) {
-      code_.emit(Id::kIdVcvtps2ph, halves, x, asmjit::Imm(0));
+      const x86::Vec again = half_if(is_f64());
+      code_.emit(Id::kIdVcvtps2ph, halves, floats, asmjit::Imm(0));
       code_.emit(Id::kIdVcvtph2ps, again, halves);
-      return {halves, again};
+      return {halves, is_f64() ? to_f64(again) : again};
     }
-    // The nearest bf16, halves to even, in the upper half of each lane; NaN stays NaN.
+    // The nearest bf16, halves to even, in the upper half of the lower 32 bits of each lane; NaN
+    // stays NaN.
     const auto constant_of = [](std::uint32_t bits) { return Operand::of_bits(bits); };
-    const Vector value{x};
+    Vector value{floats};
+    if (is_f64()) {
+      value = {new_vec()};
+      code_.vpmovzxdq(vec(value), floats);
+    }
     const Vector odd = apply(Arithmetic::bit_and, shift_right(value, 16), constant_of(1));
     const Vector rounded = apply(Arithmetic::integer_add,
                                  apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)), odd);
     const Vector quiet = apply(Arithmetic::bit_or, value, constant_of(0x00400000U));
-    const Vector upper = shift_right(select(is_nan(value), quiet, rounded), 16);
+    const Vector upper = shift_right(select(is_nan({x}), quiet, rounded), 16);
+    if (is_f64()) {
+      if (wide_) {
+        code_.vpmovqw(halves, vec(upper));
+      } else {
+        const x86::Vec packed = lower_halves(vec(upper));
+        code_.vpackusdw(halves, packed, packed);
+      }
+      return {halves, to_f64(lower_halves(vec(shift_left(upper, 16))))};
+    }
+    const x86::Vec again = new_vec();
     if (wide_) {
       code_.vpmovdw(halves, vec(upper));
     } else {

@@ -53,10 +53,15 @@ constexpr std::int64_t vectors_in_run = 32;
 /// ones hide the time that combining their lanes takes.
 constexpr std::int64_t vectors_together = 4;
 
-int lanes_of(Isa isa) { return Assembler::vector_bytes(isa) / 4; }
+int lanes_of(Isa isa, DType compute) {
+  return Assembler::vector_bytes(isa) / static_cast<int>(size_of(compute));
+}
 
-bool can_load(DType dtype) {
+bool can_load(DType dtype, DType compute) {
   switch (dtype) {
+    case DType::f64:
+    case DType::i64:
+      return compute == DType::f64;
     case DType::f32:
     case DType::bf16:
     case DType::f16:
@@ -68,16 +73,15 @@ bool can_load(DType dtype) {
       return false;
   }
 }
-bool can_store(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+bool can_store(DType dtype, DType compute) {
+  return dtype == compute || dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
 }
-bool has_code(ScalarOp op) { return has_vector_code(op, DType::f32); }
 
-bool can_read(DType dtype, Size size) {
+bool can_read(DType dtype, Size size, DType compute) {
   if (!size.is_number()) return false;
   const std::int64_t step = size;
-  if (dtype == DType::i64) return step == 0;
-  return can_load(dtype) && (step == 0 || step == 1 || (step == 2 && dtype == DType::f32));
+  if (dtype == DType::i64 && step == 0) return true;
+  return can_load(dtype, compute) && (step == 0 || step == 1 || (step == 2 && dtype == compute));
 }
 
 /// The others look for NaN, row by row.
@@ -131,7 +135,8 @@ bool combines_together(const Schedule::Part& part, int lanes) {
 /// Whether the code knows the part's numbers, as it works on several rows together. Other code
 /// reads from the call how long a row is and how far it is to the next, and suits them all.
 bool knows_numbers(const Schedule::Part& part, Isa isa) {
-  return RowCode::combines_rows(part, isa) || combines_together(part, lanes_of(isa));
+  return RowCode::combines_rows(part, isa) ||
+         combines_together(part, lanes_of(isa, part.rows.compute));
 }
 
 /// Elements of a row that make a run.
@@ -316,7 +321,7 @@ class Emitter {
     code_.jump_if_less(row_, rows_, next_run);
     for (int v = 0; v < vectors; ++v) {
       const Lane lane = lane_of(v);
-      code_.store(at(nest.output, lane), DType::f32, results[static_cast<std::size_t>(v)],
+      code_.store(at(nest.output, lane), code_.compute(), results[static_cast<std::size_t>(v)],
                   lane.tail);
     }
   }
@@ -529,7 +534,7 @@ class Emitter {
       const auto is_it = [&](Size size) { return always_equal(size, step.size); };
       const auto found = std::find_if(sizes.begin(), sizes.end(), is_it);
       const auto place = static_cast<std::int32_t>(found - sizes.begin());
-      return code_.load_one(code_.address({.base = sizes_, .displacement = 4 * place}), DType::f32);
+      return code_.load_one(code_.address({.base = sizes_, .displacement = 8 * place}), DType::f64);
     }
     if (step.op == ScalarOp::add || step.op == ScalarOp::sub) {
       if (const auto product = single_product(e, step.args[0], lane))
@@ -762,7 +767,7 @@ class Emitter {
       if (place.streams && !lane.tail) {
         code_.stream(at(nest.output, lane), result);
         lane.known.places.insert_or_assign(nest.output, result);
-      } else if (place.is_kept || is_read_later(stage, n) || place.dtype != DType::f32) {
+      } else if (place.is_kept || is_read_later(stage, n) || place.dtype != code_.compute()) {
         lane.known.places.insert_or_assign(
             nest.output, code_.store(at(nest.output, lane), place.dtype, result, lane.tail));
       } else {
@@ -796,19 +801,20 @@ class Emitter {
       found_nan_;  // among the values of which a nest takes the largest or smallest
 };
 
-bool has_code_for(const ScalarExpr& expr) {
+bool has_code_for(const ScalarExpr& expr, DType compute) {
   return std::all_of(expr.steps.begin(), expr.steps.end(),
-                     [](const ScalarStep& step) { return has_code(step.op); });
+                     [&](const ScalarStep& step) { return has_vector_code(step.op, compute); });
 }
 
 bool is_supported(const Schedule::Part& part, Isa isa) {
+  const DType compute = part.rows.compute;
   for (const Schedule::RowNest& nest : part.rows.nests) {
-    if (!has_code_for(nest.body) || !has_code_for(nest.epilogue)) return false;
+    if (!has_code_for(nest.body, compute) || !has_code_for(nest.epilogue, compute)) return false;
     const Schedule::Place& output = part.places[nest.output];
-    if (!can_store(output.dtype) || (!nest.combine && !nest.is_scalar && output.step != 1))
+    if (!can_store(output.dtype, compute) || (!nest.combine && !nest.is_scalar && output.step != 1))
       return false;
     for (std::size_t p : nest.inputs) {
-      if (!can_read(part.places[p].dtype, part.places[p].step)) return false;
+      if (!can_read(part.places[p].dtype, part.places[p].step, compute)) return false;
     }
     if (!nest.combine) continue;
     if (!can_combine(*nest.combine) ||
@@ -823,7 +829,7 @@ using Words = std::vector<std::int64_t>;
 
 /// All of a part that its code depends on.
 Words words_of(const Schedule::Part& part, Isa isa) {
-  Words words{static_cast<std::int64_t>(isa)};
+  Words words{static_cast<std::int64_t>(isa), static_cast<std::int64_t>(part.rows.compute)};
   const auto add = [&](auto... values) {
     (words.push_back(static_cast<std::int64_t>(values)), ...);
   };
@@ -845,7 +851,9 @@ Words words_of(const Schedule::Part& part, Isa isa) {
     combines |= nest.combine.has_value();
   }
   for (const Schedule::Rows::Axis& axis : part.rows.axes) add(axis.is_row, axis.is_along);
-  add(knows ? part.rows.length.size.word() : combines && has_runs(part, lanes_of(isa)), knows);
+  add(knows ? part.rows.length.size.word()
+            : combines && has_runs(part, lanes_of(isa, part.rows.compute)),
+      knows);
   return words;
 }
 
@@ -874,12 +882,12 @@ namespace {
 
 Target make_target(Isa isa) {
   Target target;
-  target.has = has_code;
+  target.has = has_vector_code;
   target.combines = can_combine;
   target.reads = can_read;
   target.writes = can_store;
   target.combines_together = can_combine_together;
-  target.lanes = lanes_of(isa);
+  target.register_bytes = Assembler::vector_bytes(isa);
   target.folded_registers = Assembler::registers(isa) / 4;
   return target;
 }
@@ -901,11 +909,11 @@ const Target& RowCode::target(Isa isa) {
 bool RowCode::combines_rows(const Schedule::Part& part, Isa isa) {
   const Schedule::Rows& rows = part.rows;
   if (rows.nests.size() != 1 || rows.length.loop >= 0 || !rows.length.size.is_number() ||
-      vectors_of(rows.length.size, lanes_of(isa)) > target(isa).folded_registers)
+      vectors_of(rows.length.size, lanes_of(isa, rows.compute)) > target(isa).folded_registers)
     return false;
   const Schedule::RowNest& nest = rows.nests[0];
   return nest.combine && nest.over == Schedule::Over::rows &&
-         part.places[nest.output].dtype == DType::f32;
+         part.places[nest.output].dtype == rows.compute;
 }
 
 std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa isa) {
@@ -919,7 +927,7 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa 
   }
   asmjit::CodeHolder holder;
   if (holder.init(runtime().jit.environment()) != asmjit::kErrorOk) return nullptr;
-  const std::unique_ptr<Assembler> code = Assembler::make(isa, DType::f32, holder);
+  const std::unique_ptr<Assembler> code = Assembler::make(isa, part.rows.compute, holder);
   Emitter(part, isa, *code).emit();
   if (code->compiler().finalize() != asmjit::kErrorOk) return nullptr;
   void (*function)(const Call*) = nullptr;

@@ -23,7 +23,7 @@ class RowCode {
     const std::int64_t* index;  // the first value of each axis index
     /// Of each place, bytes from row to row; none are read where all are 0.
     const std::int64_t* row_steps = nullptr;
-    const float* sizes = nullptr;  // sizes_of(part)
+    const double* sizes = nullptr;  // sizes_of(part)
   };
   RowCode(const RowCode&) = delete;
   RowCode& operator=(const RowCode&) = delete;
@@ -35,8 +35,9 @@ class RowCode {
 
   /// Why there is no code here at all: the processor, or how ein was built; empty where there is.
   static std::string_view missing(Isa isa = host::isa());
-  /// What the code has; nothing where all code is missing(). It computes in f32, and reads and
-  /// writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads.
+  /// What the code has; nothing where all code is missing(). It computes in f32 or f64, and reads
+  /// and writes narrower floats as well; of i32, u8, bool and single i64 it reads, in f64 also of
+  /// i64 side by side.
   static const Target& target(Isa isa = host::isa());
   /// The formulas that a part's expressions ask the value of, in the order in which a call has
   /// them.

@@ -32,7 +32,7 @@ std::int64_t bytes(const Place& place) { return static_cast<std::int64_t>(size_o
 bool could_stream(const Part& part, std::size_t n) {
   const Schedule::RowNest& nest = part.rows.nests[n];
   const Place& place = part.places[nest.output];
-  if (nest.combine || nest.is_scalar || place.dtype != DType::f32 || !is_one(place.step) ||
+  if (nest.combine || nest.is_scalar || place.dtype != part.rows.compute || !is_one(place.step) ||
       !place.is_kept)
     return false;
   if (place.row_step * bytes(place) % line_bytes != 0) return false;
@@ -56,7 +56,7 @@ void stream(Part& part, std::size_t n) {
   };
   if (std::none_of(nests.begin(), nests.end(), reads)) return;
   const std::size_t beside = part.places.size();
-  part.places.push_back({.step = 1, .is_kept = false});
+  part.places.push_back({.dtype = part.rows.compute, .step = 1, .is_kept = false});
   for (Schedule::RowNest& nest : nests)
     std::replace(nest.inputs.begin(), nest.inputs.end(), p, beside);
   nests[n].output = beside;
@@ -110,13 +110,13 @@ Part several_at_once(const Part& part, std::int64_t rows) {
 /// What row code wants to know of the lengths.
 struct RowNumbers {
   std::vector<std::int64_t> row_steps;  // of each place, in bytes
-  std::vector<float> sizes;
+  std::vector<double> sizes;
 
   RowNumbers(const Part& part, SizesAt& sizes_at) {
     for (const Place& place : part.places)
       row_steps.push_back(sizes_at(place.row_step) * bytes(place));
     for (const Size size : RowCode::sizes_of(part))
-      sizes.push_back(static_cast<float>(sizes_at(size)));
+      sizes.push_back(static_cast<double>(sizes_at(size)));
   }
 };
 
@@ -130,7 +130,7 @@ class RowsCode {
     if (RowCode::combines_rows(part)) return;
     for (const Schedule::RowNest& nest : part.rows.nests) {
       if (nest.combine && nest.over == Schedule::Over::rows)
-        combines_.push_back({nest.output, identity<float>(*nest.combine)});
+        combines_.push_back({nest.output, identity<double>(*nest.combine)});
     }
     if (part.rows.nests.size() == 1 && combines_.size() == 1) make_code_of_runs(part);
     // Where all that is read and written is more than the cache holds, results leave it before they
@@ -160,13 +160,21 @@ class RowsCode {
   /// `places`, of which those behind the part's are still free.
   void run(const Numbers& numbers, Addresses& places, std::int64_t rows, std::int64_t length,
            std::int64_t* index) const {
-    if (is_in_runs_) return run_in_runs(numbers, places, rows, length, index);
+    part_.rows.compute == DType::f64 ? run_in<double>(numbers, places, rows, length, index)
+                                     : run_in<float>(numbers, places, rows, length, index);
+  }
+
+ private:
+  template <class C>
+  void run_in(const Numbers& numbers, Addresses& places, std::int64_t rows, std::int64_t length,
+              std::int64_t* index) const {
+    if (is_in_runs_) return run_in_runs<C>(numbers, places, rows, length, index);
     for (const auto& [p, number] : combines_)
-      std::fill_n(reinterpret_cast<float*>(places[p]), length, number);
+      std::fill_n(reinterpret_cast<C*>(places[p]), length, static_cast<C>(number));
     const bool streams = streaming_code_ && are_aligned(places);
     if (streams) {
       const std::size_t row = numbers.length, first = part_.places.size();
-      float* beside = strip_scratch<float>(row * (places.size() - first));
+      C* beside = strip_scratch<C>(row * (places.size() - first));
       for (std::size_t p = first; p < places.size(); ++p, beside += row)
         places[p] = reinterpret_cast<std::byte*>(beside);
     }
@@ -175,7 +183,6 @@ class RowsCode {
              : *code_)({places.data(), length, rows, index, of.row_steps.data(), of.sizes.data()});
   }
 
- private:
   /// Bytes that a step reads and writes at a part's places.
   static Size bytes_of(const Schedule::Step& step, const Part& part) {
     Size all = 0;
@@ -224,27 +231,32 @@ class RowsCode {
       several_part_ = with_maps(several_at_once(part, rows_at_once));
       several_ = RowCode::compile(several_part_);
     }
-    Part add{.places = {{.step = 1}, {.step = 1}}};
+    const Place row{.dtype = part.rows.compute, .step = 1};
+    Part add{.places = {row, row}};
     add.rows.length = part.rows.length;
+    add.rows.compute = part.rows.compute;
     add.rows.nests = {
         {.inputs = {0, 1}, .output = 1, .body = combined(*nest.combine, Ex::input(0), 1)}};
     add_ = RowCode::compile(add);
   }
 
+  template <class C>
   void run_in_runs(const Numbers& numbers, Addresses& places, std::int64_t rows,
                    std::int64_t length, std::int64_t* index) const {
     const auto [output, number] = combines_[0];
-    auto* const result = reinterpret_cast<float*>(places[output]);
-    float one_run[longest_run];
+    auto* const result = reinterpret_cast<C*>(places[output]);
+    C one_run[longest_run];
     for (std::int64_t row = 0; row < rows; row += rows_in_run) {
-      float* const into = row == 0 ? result : one_run;
-      std::fill_n(into, length, number);
+      C* const into = row == 0 ? result : one_run;
+      std::fill_n(into, length, static_cast<C>(number));
       const std::int64_t count = std::min(rows_in_run, rows - row),
                          together = several_ ? count / rows_at_once * rows_at_once : 0;
       if (together > 0)
-        run_rows(*several_, rows_at_once, numbers, places, row, together, length, into, index);
+        run_rows(*several_, rows_at_once, numbers, places, row, together, length,
+                 reinterpret_cast<std::byte*>(into), index);
       if (together < count)
-        run_rows(*code_, 1, numbers, places, row + together, count - together, length, into, index);
+        run_rows(*code_, 1, numbers, places, row + together, count - together, length,
+                 reinterpret_cast<std::byte*>(into), index);
       if (into == result) continue;
       std::byte* ends[] = {reinterpret_cast<std::byte*>(into),
                            reinterpret_cast<std::byte*>(result)};
@@ -255,7 +267,7 @@ class RowsCode {
   /// By code that takes `at_once` of them; the only nest's inputs are all places but its output.
   void run_rows(const RowCode& code, std::int64_t at_once, const Numbers& numbers,
                 Addresses& places, std::int64_t row, std::int64_t rows, std::int64_t length,
-                float* into, std::int64_t* index) const {
+                std::byte* into, std::int64_t* index) const {
     const Schedule::RowNest& nest = part_.rows.nests[0];
     const std::size_t inputs = nest.inputs.size() - 1;  // the last is the result so far
     Addresses of_rows(static_cast<std::size_t>(at_once) * inputs + 1);
@@ -266,7 +278,7 @@ class RowsCode {
             places[p] + (row + r) * numbers.of_rows.row_steps[p];
       }
     }
-    of_rows[of_rows.size() - 1] = reinterpret_cast<std::byte*>(into);
+    of_rows[of_rows.size() - 1] = into;
     for (std::size_t a = 0; a < part_.rows.axes.size(); ++a)
       index[a] += part_.rows.axes[a].is_row ? row : 0;
     const RowNumbers& of = at_once > 1 ? *numbers.of_several : numbers.of_rows;
@@ -279,7 +291,7 @@ class RowsCode {
 
   Part part_, streaming_, several_part_;  // with maps
   std::shared_ptr<const RowCode> code_, streaming_code_;
-  std::vector<std::pair<std::size_t, float>>
+  std::vector<std::pair<std::size_t, double>>
       combines_;  // places of rows that combine others, and what they begin as
   bool is_in_runs_ = false;
   std::shared_ptr<const RowCode> several_, add_;  // add_: a run to the result so far

@@ -48,7 +48,7 @@ class TileEpilogue {
     }
     for (std::size_t i = 0; i < operands_.size(); ++i)
       line_bytes_.push_back(line_steps_[i] * bytes(i));
-    if constexpr (std::is_same_v<C, float>) code_ = RowCode::compile(lines());
+    code_ = RowCode::compile(lines());
   }
 
   /// On rows [row, row + rows) of columns [col, col + cols) of the product `c`, at the indices
@@ -108,6 +108,7 @@ class TileEpilogue {
           {.dtype = operands_[i].dtype, .row_step = line_step, .step = steps_[i]});
       nest.inputs.push_back(i);
     }
+    part.rows.compute = dtype_of<C>;
     part.rows.nests.push_back(std::move(nest));
     return part;
   }

@@ -8,6 +8,7 @@
 namespace ein::host {
 
 bool has_vector_code(ScalarOp op, DType compute) {
+  if (!is_floating(compute)) return false;
   switch (op) {
     case ScalarOp::input:
     case ScalarOp::constant:

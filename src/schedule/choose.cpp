@@ -21,7 +21,8 @@ bool is_empty(const LoopNest& nest) {
 
 class Chooser {
  public:
-  Chooser(const LoopNest& nest, const Target& target) : target_(target), steps_(nest, target) {}
+  Chooser(const LoopNest& nest, const Target& target)
+      : target_(target), lanes_(target.lanes(nest.compute)), steps_(nest, target) {}
 
   Schedule run(const LoopNest& nest) {
     // Copies, products and what positions or order matter to have engines of their own.
@@ -66,9 +67,9 @@ class Chooser {
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (a != along && (row == no_axis || nest.axes[a].size > nest.axes[row].size)) row = a;
     }
-    if (least > 0 && length < target_.lanes && rows > 1) {  // would leave lanes empty
+    if (least > 0 && length < lanes_ && rows > 1) {  // would leave lanes empty
       if (!nest.combine || !target_.combines_together(*nest.combine) ||
-          !is_one(nest.output.strides[row]) || nest.axes[row].size < target_.lanes)
+          !is_one(nest.output.strides[row]) || nest.axes[row].size < lanes_)
         return false;
     }
     if (nest.combine && (length > target_.longest_combined_row ||
@@ -105,12 +106,12 @@ class Chooser {
       }
     }
     if (cut == no_axis || columns == no_axis || points_of(nest) < least ||
-        nest.axes[columns].size < target_.lanes)
+        nest.axes[columns].size < lanes_)
       return false;
     bool moves = false;
     for (const Operand& input : nest.inputs) {
       const Size step = input.strides[columns];
-      if (!target_.reads(input.dtype, step) || (step != 0 && step != 1)) return false;
+      if (!target_.reads(input.dtype, step, nest.compute) || (step != 0 && step != 1)) return false;
       moves |= step == 1 && !always_equal(input.strides[cut], 0);
     }
     if (!moves) return false;
@@ -151,17 +152,17 @@ class Chooser {
       const Operand& input = nest.inputs[i];
       const Size step = input.strides[columns];
       if (!is_read(i)) continue;
-      if (!target_.reads(input.dtype, step) || (step != 0 && step != 1) ||
+      if (!target_.reads(input.dtype, step, nest.compute) || (step != 0 && step != 1) ||
           !always_equal(input.strides[cut], width * step))
         return false;
       moves |= step == 1;
     }
-    if (!moves || width > 4 * target_.lanes) return false;
-    const Size fold = target_.folded_registers * target_.lanes / width;
+    if (!moves || width > 4 * lanes_) return false;
+    const Size fold = target_.folded_registers * lanes_ / width;
     if (fold < 2) return false;
     const Size folded_rows = rows / fold, left = rows % fold;
     // With fewer, what is left to reduce is nearly as much as there was.
-    if (folded_rows < (width < target_.lanes ? 2 : 4)) return false;
+    if (folded_rows < (width < lanes_ ? 2 : 4)) return false;
 
     // All the rows that are left to reduce, beside each other: `fold` of them, then those left
     // over.
@@ -169,7 +170,7 @@ class Chooser {
     for (std::size_t a = nest.axes.size(); a-- > 0;) {
       if (a != columns && a != cut) laid.push_back({a, nest.axes[a].size});
     }
-    Operand sums = steps_.scratch(DType::f32, nest.axes.size(), laid);
+    Operand sums = steps_.scratch(nest.compute, nest.axes.size(), laid);
 
     LoopNest folded = nest;
     folded.epilogue = {};
@@ -265,6 +266,7 @@ class Chooser {
   }
 
   const Target& target_;
+  std::int64_t lanes_;  // of a register
   Steps steps_;
 };
 

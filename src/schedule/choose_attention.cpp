@@ -407,10 +407,10 @@ class AttentionChooser {
 
 /// Whether code for rows reads or writes an operand along an axis.
 bool is_read(const Operand& operand, std::size_t along, const Target& target) {
-  return target.reads(operand.dtype, operand.strides[along]);
+  return target.reads(operand.dtype, operand.strides[along], DType::f32);
 }
 bool is_written(const Operand& operand, std::size_t along, const Target& target) {
-  return operand.strides[along] == 1 && target.writes(operand.dtype);
+  return operand.strides[along] == 1 && target.writes(operand.dtype, DType::f32);
 }
 
 }  // namespace
@@ -421,8 +421,8 @@ bool is_for_tiles(const Attention& attention, const Target& target) {
   constexpr ScalarOp needed[] = {ScalarOp::mul,   ScalarOp::sub, ScalarOp::add,
                                  ScalarOp::div,   ScalarOp::max, ScalarOp::le,
                                  ScalarOp::where, ScalarOp::exp, ScalarOp::log};
-  if (!target.has_rows() || !std::all_of(std::begin(needed), std::end(needed), target.has))
-    return false;
+  const auto has = [&](ScalarOp op) { return target.has(op, DType::f32); };
+  if (!target.has_rows() || !std::all_of(std::begin(needed), std::end(needed), has)) return false;
   Size scores;
   if (multiply_overflows(of[query].size, of[key].size, scores) ||
       scores < target.least_score_bytes / static_cast<std::int64_t>(size_of(attention.q.dtype)))

@@ -56,7 +56,7 @@ std::optional<MemberRows> rows_down(const Member& member, const Block& block,
   if (!always_equal(block.rows, nest.axes[row].size) ||
       !always_equal(block.length, nest.axes[along].size))
     return std::nullopt;
-  if (nest.output.dtype != DType::f32 || !lies_along(nest, along, target)) return std::nullopt;
+  if (nest.output.dtype != nest.compute || !lies_along(nest, along, target)) return std::nullopt;
   MemberRows result = rows_with(member, row, 1, along);
   result.is_down = true;
   return result;
@@ -122,7 +122,7 @@ std::size_t count_with(std::span<const Member> members, Block block, const Targe
   std::size_t count = 0;
   for (const Member& member : members) {
     const auto rows = rows_of(member, block, target);
-    if (!rows) break;
+    if (!rows || member.nest.compute != members[0].nest.compute) break;
     const std::size_t inputs = member.nest.inputs.size();
     bool fits = uses.size() + inputs + 1 <= most_places;
     for (std::size_t o = 0; o <= inputs; ++o) {
@@ -259,6 +259,7 @@ class GroupChooser {
     }
     part.rows.rows = {block.rows};
     part.rows.length = {block.length};
+    part.rows.compute = members[0].nest.compute;
     // The last block may have fewer rows, or elements of its only one.
     if (!is_one(group_.at_once)) (block.is_one_row ? part.rows.length : part.rows.rows).loop = 0;
     return part;

@@ -284,7 +284,7 @@ class Verifier {
   void check_rows(const Step& step, const Schedule::Part& part) {
     const Schedule::Rows& rows = part.rows;
     require(!rows.nests.empty(), "rows without nests");
-    require(rows.in_strips || rows.compute == DType::f32, "code computes in f32");
+    require(rows.in_strips || is_floating(rows.compute), "code computes in f32 or f64");
     for (const Schedule::Extent& extent : {rows.rows, rows.length}) check_extent(step, extent);
     for (const Schedule::Rows::Axis& axis : rows.axes)
       require(axis.loop < static_cast<int>(step.loops.size()), "no such loop");

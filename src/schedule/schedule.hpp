@@ -57,8 +57,7 @@ struct Schedule {
     Size step = 0;                // from element to element of a row
     bool is_kept =
         true;  // whether what is written is read later by others; else it may stay in registers
-    bool streams =
-        false;  // f32 written past the caches: all vectors of its rows lie on 64-byte lines
+    bool streams = false;  // written past the caches: all vectors of its rows lie on 64-byte lines
     friend bool operator==(const Place& a, const Place& b) {
       return a.buffer == b.buffer && a.dtype == b.dtype && always_equal(a.offset, b.offset) &&
              always_equal(a.strides, b.strides) && always_equal(a.row_step, b.row_step) &&
@@ -82,8 +81,8 @@ struct Schedule {
     bool is_scalar = false;  // one value for each row, from one value of each input
   };
   /// Nests over the same rows: row after row, in each row nest after nest, all elements side by
-  /// side. Code is made for them, in f32 in registers, or they are evaluated in strips: step after
-  /// step on about a thousand elements.
+  /// side. Code is made for them, in f32 or f64 in registers, or they are evaluated in strips: step
+  /// after step on about a thousand elements.
   struct Rows {
     Extent rows, length;
     std::vector<RowNest> nests;

@@ -10,18 +10,21 @@ namespace ein {
 /// A target without functions has no code for rows: maps and reductions are then evaluated in
 /// strips. Sizes are in elements.
 struct Target {
-  /// Code for rows, in f32: the functions of an element and the combinations it has, whether it
-  /// reads elements `step` apart along a row (or one value that holds for the row: step 0), and
-  /// what it writes side by side.
-  bool (*has)(ScalarOp) = nullptr;
+  /// Code for rows that computes in f32 or f64: the functions of an element and the combinations it
+  /// has, whether it reads elements `step` apart along a row (or one value that holds for the row:
+  /// step 0), and what it writes side by side.
+  bool (*has)(ScalarOp, DType compute) = nullptr;
   bool (*combines)(Combine) = nullptr;
-  bool (*reads)(DType, Size step) = nullptr;
-  bool (*writes)(DType) = nullptr;
+  bool (*reads)(DType, Size step, DType compute) = nullptr;
+  bool (*writes)(DType, DType compute) = nullptr;
   /// Whether rows shorter than a register are combined several together, into results side by side.
   bool (*combines_together)(Combine) = nullptr;
   bool has_rows() const { return has != nullptr; }
 
-  std::int64_t lanes = 16;    // f32 in a register
+  std::int64_t register_bytes = 64;
+  std::int64_t lanes(DType compute) const {
+    return register_bytes / static_cast<std::int64_t>(size_of(compute));
+  }
   std::int64_t strip = 1024;  // elements that are evaluated together, where there is no code
   std::int64_t line_bytes = 64;
 
@@ -34,7 +37,7 @@ struct Target {
   /// A reduction with fewer rows than this is cut into pieces of each row, so that several threads
   /// share it.
   std::int64_t least_rows = 8;
-  /// Longer rows are not combined in one go: sums in f32 would lose too much.
+  /// Longer rows are not combined in one go: sums would lose too much.
   std::int64_t longest_combined_row = 65536;
   /// Results at a time where rows are combined: they stay near, and a row is read in long pieces.
   std::int64_t most_columns = 16384;

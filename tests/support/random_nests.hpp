@@ -18,14 +18,14 @@ namespace ein::test {
 /// a processor.
 inline Target small_target() {
   Target target;
-  target.has = [](ScalarOp op) { return op != ScalarOp::pow; };
+  target.has = [](ScalarOp op, DType) { return op != ScalarOp::pow; };
   target.combines = [](Combine) { return true; };
-  target.reads = [](DType dtype, Size step) {
-    return step == 0 || step == 1 || (step == 2 && dtype == DType::f32);
+  target.reads = [](DType dtype, Size step, DType compute) {
+    return step == 0 || step == 1 || (step == 2 && dtype == compute);
   };
-  target.writes = [](DType dtype) { return is_floating(dtype); };
+  target.writes = [](DType dtype, DType) { return is_floating(dtype); };
   target.combines_together = [](Combine combine) { return combine == Combine::sum; };
-  target.lanes = 4;
+  target.register_bytes = 16;
   target.strip = 16;
   target.few_units = 3, target.most_pieces = 5;
   target.least_points = 8;
@@ -53,10 +53,12 @@ struct NestMemory {
     std::vector<std::byte> of_bytes(static_cast<std::size_t>(elements) * size_of(dtype));
     std::vector<double> of_values;
     for (std::int64_t i = 0; i < elements; ++i) {
-      const float value = std::uniform_real_distribution<float>(-1, 1)(random);
+      const double value = dtype == DType::f64
+                               ? std::uniform_real_distribution<double>(-1, 1)(random)
+                               : std::uniform_real_distribution<float>(-1, 1)(random);
       std::byte* const at = of_bytes.data() + static_cast<std::size_t>(i) * size_of(dtype);
       store_from(&value, 1, at, dtype, 1);
-      float stored;
+      double stored;
       load_as(at, dtype, 1, &stored, 1);
       of_values.push_back(stored);
     }
@@ -173,14 +175,14 @@ class RandomNest {
 };
 
 /// Nests one after the other over a matrix: maps, reductions of its rows and its columns, what
-/// follows on them.
+/// follows on them. With `wide` most are of f64, some between them of f32.
 class RandomChain {
  public:
   Program program;
   NestMemory memory;
 
-  RandomChain(std::mt19937& random, int rows, int columns)
-      : random_(random), rows_(rows), columns_(columns) {
+  RandomChain(std::mt19937& random, int rows, int columns, bool wide = false)
+      : random_(random), rows_(rows), columns_(columns), wide_(wide) {
     program.input_count = static_cast<std::size_t>(pick(1, 3));
     for (std::size_t i = 0; i < program.input_count; ++i)
       add_value(pick(0, 4) == 0 ? Form::row_values : Form::matrix);
@@ -207,7 +209,9 @@ class RandomChain {
     const std::int64_t elements = form == Form::matrix       ? rows_ * columns_
                                   : form == Form::row_values ? rows_
                                                              : columns_;
-    const DType dtype = form == Form::matrix && pick(0, 5) == 0 ? DType::bf16 : DType::f32;
+    const DType dtype = form == Form::matrix && pick(0, 5) == 0 ? DType::bf16
+                        : wide_ && pick(0, 4) > 0               ? DType::f64
+                                                                : DType::f32;
     program.buffers.push_back({elements, dtype});
     forms_.push_back(form);
     return memory.add(random_, dtype, elements);
@@ -251,11 +255,15 @@ class RandomChain {
     }
     nest.output = operand(add_value(form));
     nest.output.strides.resize(nest.axes.size());
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
+      if (nest.operand(o).dtype == DType::f64) nest.compute = DType::f64;
+    }
     program.nests.push_back(std::move(nest));
   }
 
   std::mt19937& random_;
   std::int64_t rows_, columns_;
+  bool wide_;
   std::vector<Form> forms_;  // of each buffer
 };
 
