@@ -193,7 +193,7 @@ TEST(Schedules, StripsOfRandomNests) {
                            many);
     LoopNest& nest = random_nest.nest;
     if (seed % 3 == 0) nest.compute = DType::f64;
-    const Schedule schedule = choose_in_strips(nest, Target());
+    const Schedule schedule = choose_as_reduction(nest, Target());
     std::string text = to_string(nest) + to_string(schedule);
     ASSERT_NO_THROW(verify(schedule, random_nest.memory.elements())) << text;
     DoubleBuffers want = random_nest.memory.values, got = want;

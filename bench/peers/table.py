@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
-FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "fused chains", "training step", "decoding", "call overhead")
+FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "few rows", "fused chains", "fused chains of f64", "fused chains of bf16", "training step", "decoding", "call overhead")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "Eigen, fixed size", "memcpy", "processor")
 
@@ -89,6 +89,7 @@ def asked(rows):
     few = [row for row in rows if row["family"] == "few rows"]
     tiny = [row for row in rows if "Eigen, fixed size" in row["least"]]
     chains = [row for row in rows if row["family"] == "fused chains"]
+    others = [row for row in rows if row["family"].startswith("fused chains of")]
     small = [row for row in rows if row["family"] == "call overhead" and "torch" in row["least"]]
     step = [row for row in rows if row["family"] == "training step"]
     lines = [
@@ -106,6 +107,7 @@ def asked(rows):
         Asked("Batches of 3 x 3 and 4 x 4 beside Eigen's loop of fixed size", tiny, "Eigen, fixed size", None, 1.0),
         Asked("Fused chains beside PyTorch eager", chains, "torch", None, 1.5),
         Asked("Fused chains beside torch.compile", chains, "torch.compile", None, 1.0),
+        Asked("Fused chains of f64 and bf16 beside PyTorch eager", others, "torch", None, 1.5),
         Asked("einsum of 4 x 4 beside torch.einsum", small, "torch", None, 20),
         Asked("einsum of 4 x 4 beside einops.einsum", small, "einops", None, 20),
         Asked("Training step beside PyTorch eager", step, "torch", None, 2.0),

@@ -19,6 +19,7 @@
 #include "cpu/level.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
 #include "cpu/tile_epilogue.hpp"
 #include "schedule/choose.hpp"
@@ -608,7 +609,7 @@ bool has_bf16_factors(const LoopNest& nest) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
-  if (is_better_reduced(nest)) return make_kernel(choose_in_strips(nest, Target()));
+  if (is_better_reduced(nest)) return make_kernel(choose_as_reduction(nest, RowCode::target()));
   if (nest.compute == DType::f32 && has_bf16_factors(nest) && !products_are_by_eigen()) {
     auto kernel = std::make_unique<ContractKernel<float, bf16>>(nest);
     if (multiplies_bf16() || kernel->has_few_rows()) return kernel;

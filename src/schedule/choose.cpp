@@ -29,9 +29,14 @@ class Chooser {
     const bool is_plain = !nest.is_gather() && !nest.is_scatter() &&
                           nest.along == LoopNest::Along::nothing && !nest.sums_products() &&
                           !(nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype);
-    if (!is_plain) {
-      steps_.add_whole(nest);
-    } else if (is_empty(nest)) {
+    if (is_plain) return run_plain(nest);
+    steps_.add_whole(nest);
+    return std::move(steps_).take();
+  }
+
+  /// A map or a reduction.
+  Schedule run_plain(const LoopNest& nest) {
+    if (is_empty(nest)) {
       steps_.add_strips(nest);
     } else if (!append_rows(nest)) {
       const auto turned = turn(nest);
@@ -274,6 +279,10 @@ class Chooser {
 
 Schedule choose(const LoopNest& nest, const Target& target) {
   return Chooser(nest, target).run(nest);
+}
+
+Schedule choose_as_reduction(const LoopNest& nest, const Target& target) {
+  return Chooser(nest, target).run_plain(nest);
 }
 
 }  // namespace ein

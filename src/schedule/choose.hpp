@@ -15,8 +15,8 @@ namespace ein {
 /// The schedule of one nest, over the program's buffers.
 Schedule choose(const LoopNest& nest, const Target& target);
 
-/// Of a map or a reduction, in strips alone.
-Schedule choose_in_strips(const LoopNest& nest, const Target& target);
+/// The same, of sums of products as of other reductions.
+Schedule choose_as_reduction(const LoopNest& nest, const Target& target);
 
 /// Of the nests of a group, in blocks, or as the attention that it is.
 Schedule choose(const Program& program, const Program::Group& group, const Target& target);

@@ -195,10 +195,4 @@ void Steps::add_one_by_one(const LoopNest& nest) {
   }
 }
 
-Schedule choose_in_strips(const LoopNest& nest, const Target& target) {
-  Steps steps(nest, target);
-  steps.add_strips(nest);
-  return std::move(steps).take();
-}
-
 }  // namespace ein
