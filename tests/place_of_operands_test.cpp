@@ -63,8 +63,8 @@ TEST(PlaceOfOperands, ChangesNoBit) {
       return std::int64_t{1} + random() % most[random() % std::size(most)];
     };
     const std::int64_t b = 1 + random() % 4, s = size(), t = size(), c = size();
-    const DType dtype =
-        (const DType[]){DType::f32, DType::f32, DType::f64, DType::bf16}[random() % 4];
+    const DType dtypes[] = {DType::f32, DType::f32, DType::f64, DType::bf16};
+    const DType dtype = dtypes[random() % std::size(dtypes)];
     const Tensor x = randn({b, s, c}).to(dtype), y = randn({b, t, c}).to(dtype);
     const std::int64_t offset_x = 1 + random() % 31, offset_y = 1 + random() % 31;
     const Tensor moved_x = at_offset(x, offset_x), moved_y = at_offset(y, offset_y);
