@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long attack bench bench-peers bench-compile asan fuzz format check-format clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines attack bench bench-peers bench-compile asan fuzz format check-format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -15,6 +15,7 @@ help:
 	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
 	@echo 'make test     build everything and run the tests, some minutes'
 	@echo 'make test-long   run the tests that take long'
+	@echo 'make test-arm    build for AArch64 and run the tests of the CPU under QEMU; make test-arm-engines a few of them'
 	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
@@ -48,6 +49,18 @@ test-long:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release-long -j $(JOBS)
+
+test-arm:
+	scripts/install-dependencies test arm
+	cmake --preset arm
+	cmake --build --preset arm -j $(JOBS) --target ein_tests ein_command
+	ctest --preset arm -j $(JOBS)
+
+test-arm-engines:
+	scripts/install-dependencies test arm
+	cmake --preset arm
+	cmake --build --preset arm -j $(JOBS) --target ein_engine_tests
+	ctest --preset arm-engines -j $(JOBS)
 
 attack:
 	scripts/install-dependencies peers

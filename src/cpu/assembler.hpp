@@ -135,6 +135,7 @@ class Assembler {
   /// Past the caches, to an address that is a multiple of vector_bytes().
   virtual void stream(const Address& to, const Vector& value) = 0;
   virtual Vector store_one(const Int& to, DType dtype, const Vector& value) = 0;
+  /// Where there is an instruction for it.
   virtual void prefetch(const Address& at) = 0;
 
   // --- numbers ---
@@ -153,8 +154,8 @@ class Assembler {
     subtract,
     multiply,
     divide,
-    least,    ///< x, or y where y is less or NaN; of zeros x or y
-    largest,  ///< x, or y where y is larger or NaN; of zeros x or y
+    least,    ///< x where x < y, else y
+    largest,  ///< x where x > y, else y
     bit_and,
     bit_or,
     bit_xor,
@@ -226,7 +227,11 @@ class Assembler {
   asmjit::BaseNode* entry_ = nullptr;
 };
 
-/// Of x86-64: AVX-512 if `wide`, else AVX2.
+#if defined(__aarch64__)
+std::unique_ptr<Assembler> make_neon_assembler(DType compute, asmjit::CodeHolder& holder);
+#elif defined(__x86_64__)
+/// AVX-512 if `wide`, else AVX2.
 std::unique_ptr<Assembler> make_x86_assembler(bool wide, DType compute, asmjit::CodeHolder& holder);
+#endif
 
 }  // namespace ein::host

@@ -1,13 +1,12 @@
 // AVX2 with FMA, and AVX-512.
-#if EIN_ASMJIT
+#include "cpu/assembler.hpp"
+#if EIN_ASMJIT && defined(__x86_64__)
 #include <array>
 #include <limits>
 #include <map>
 #include <stdexcept>
 
 #include <asmjit/x86.h>
-
-#include "cpu/assembler.hpp"
 
 namespace ein::host {
 namespace {

@@ -889,20 +889,23 @@ Target make_target(Isa isa) {
   target.combines_together = can_combine_together;
   target.register_bytes = Assembler::vector_bytes(isa);
   target.folded_registers = Assembler::registers(isa) / 4;
+  // More than 128 runs would lose too much of a sum.
+  target.longest_combined_row =
+      std::min(target.longest_combined_row, 128 * elements_in_run(target.register_bytes / 8));
   return target;
 }
 
 }  // namespace
 
 const Target& RowCode::target(Isa isa) {
+  if (!Assembler::has(isa)) return made_once([] { return Target(); });
   switch (isa) {
+    case Isa::neon:
+      return made_once([] { return make_target(Isa::neon); });
     case Isa::v3:
       return made_once([] { return make_target(Isa::v3); });
-    case Isa::v4:
-    case Isa::v4_bf16:
-      return made_once([] { return make_target(Isa::v4); });
     default:
-      return made_once([] { return Target(); });
+      return made_once([] { return make_target(Isa::v4); });
   }
 }
 

@@ -9,7 +9,7 @@
 
 #ifndef EIN_LEVEL
 #error \
-    "EIN_LEVEL is the name of the instruction set that this is compiled for: see cmake/levels.cmake"
+    "EIN_LEVEL is the name of the instruction set that this is compiled for: see cmake/kernels.cmake"
 #endif
 
 namespace ein::host::EIN_LEVEL {
