@@ -52,6 +52,8 @@ test-long:
 
 test-arm:
 	scripts/install-dependencies test arm
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target ein_command
 	cmake --preset arm
 	cmake --build --preset arm -j $(JOBS) --target ein_tests ein_command
 	ctest --preset arm -j $(JOBS)
