@@ -185,11 +185,6 @@ class ContractKernel final : public Kernel {
 
   // --- planning ---
 
-  /// At least 1. Of views whose elements repeat, more than an integer holds.
-  static double multiply_adds(std::int64_t m, std::int64_t n, std::int64_t k) {
-    return std::max(1.0, static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
-  }
-
   /// The groups that make the matrix product, and which operands have to be packed for it.
   struct Plan {
     Group m, n, k;
@@ -458,36 +453,30 @@ class ContractKernel final : public Kernel {
     }
   }
 
-  /// About so many multiply-adds are worth handing to another thread.
-  static constexpr double work_per_part = 1 << 18;
-
   template <class Out>
   void multiply(std::span<std::byte* const> buffers, const Factor* a, const Factor* b,
                 Out* c) const {
     const double work = multiply_adds(m_, n_, k_) * static_cast<double>(sum_count_);
+    // All threads at each product, which takes some work for each, or each product by one thread.
     const std::int64_t threads = num_threads();
-    // Enough products go to the threads whole; few large ones are cut along their longer side.
-    if (products_ < 4 * threads && work > work_per_part) {
-      const std::int64_t most = std::max<std::int64_t>(1, std::max(m_, n_) / 16);
-      const auto cuts = static_cast<std::int64_t>(
-          std::min(static_cast<double>(std::min(threads, most)), work / work_per_part));
-      parallel_for(products_ * cuts, [&](std::int64_t part) {
-        product(buffers, a, b, c, part / cuts, part % cuts, cuts);
-      });
+    const double shared = static_cast<double>(products_) *
+                          (work / static_cast<double>(threads) + least_multiply_adds);
+    if (shared < static_cast<double>(ceil_div(products_, threads)) * work) {
+      for (std::int64_t p = 0; p < products_; ++p) product(buffers, a, b, c, p);
       return;
     }
     std::int64_t group = products_;
-    if (work * static_cast<double>(products_) > work_per_part) {
-      const auto worthwhile_group = static_cast<std::int64_t>(work_per_part / work) + 1;
+    if (work * static_cast<double>(products_) > least_multiply_adds) {
+      const auto worthwhile_group = static_cast<std::int64_t>(least_multiply_adds / work) + 1;
       group = std::max<std::int64_t>(1, std::min(products_ / (4 * threads), worthwhile_group));
     }
-    parallel_for((products_ + group - 1) / group, [&](std::int64_t part) {
+    parallel_for(ceil_div(products_, group), [&](std::int64_t part) {
       const std::int64_t end = std::min(products_, (part + 1) * group);
       if constexpr (std::is_floating_point_v<C> && std::is_same_v<C, In> &&
                     std::is_same_v<Out, C>) {
         if (is_tiny_) return multiply_tiny(a, b, c, part * group, end);
       }
-      for (std::int64_t p = part * group; p < end; ++p) product(buffers, a, b, c, p, 0, 1);
+      for (std::int64_t p = part * group; p < end; ++p) product(buffers, a, b, c, p);
     });
   }
 
@@ -507,10 +496,10 @@ class ContractKernel final : public Kernel {
     }
   }
 
-  /// Cut `cut` of `cuts` of product `p`.
+  /// Product `p`.
   template <class Out>
   void product(std::span<std::byte* const> buffers, const Factor* a, const Factor* b, Out* c,
-               std::int64_t p, std::int64_t cut, std::int64_t cuts) const {
+               std::int64_t p) const {
     std::int64_t at[3] = {0, 0, 0};
     advance(outer_, p, at);
     if constexpr (!std::is_same_v<In, bf16>) {
@@ -522,35 +511,16 @@ class ContractKernel final : public Kernel {
     for (std::int64_t s = 0; s < sum_count_; ++s) {
       std::int64_t from[3] = {at[0], at[1], at[2]};
       advance(sums_, s, from);
-      MatrixRef<const Factor> left{a + from[0], a_.rows, a_.cols, a_.row_stride, a_.col_stride};
-      MatrixRef<const Factor> right{b + from[1], b_.rows, b_.cols, b_.row_stride, b_.col_stride};
-      MatrixRef<Out> to{c + from[2], c_.rows, c_.cols, c_.row_stride, c_.col_stride};
-      const bool by_rows = m_ >= n_;
-      std::int64_t first = 0;
-      if (cuts > 1) {
-        const std::int64_t length = by_rows ? m_ : n_;
-        // Whole vectors of the micro-kernel, so that only the last cut has a ragged edge.
-        const auto edge = [&](std::int64_t i) {
-          return i == cuts ? length : length * i / cuts / 16 * 16;
-        };
-        const std::int64_t begin = edge(cut), count = edge(cut + 1) - begin;
-        first = begin;
-        if (by_rows) {
-          left = left.rows_from(begin, count);
-          to = to.rows_from(begin, count);
-        } else {
-          right = right.transposed().rows_from(begin, count).transposed();
-          to = to.transposed().rows_from(begin, count).transposed();
-        }
-      }
+      const MatrixRef<const Factor> left{a + from[0], m_, k_, a_.row_stride, a_.col_stride};
+      const MatrixRef<const Factor> right{b + from[1], k_, n_, b_.row_stride, b_.col_stride};
+      const MatrixRef<Out> to{c + from[2], m_, n_, c_.row_stride, c_.col_stride};
       if (!epilogue_ || s + 1 < sum_count_) {
         one_product(to, left, right, s > 0, {});
         continue;
       }
-      const std::int64_t first_row = by_rows ? first : 0, first_col = by_rows ? 0 : first;
       one_product(to, left, right, s > 0,
                   [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
-                    finish(buffers, c + from[2], p, first_row + row, rows, first_col + col, cols);
+                    finish(buffers, c + from[2], p, row, rows, col, cols);
                   });
     }
   }

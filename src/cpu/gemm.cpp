@@ -1,11 +1,13 @@
 #include "cpu/gemm.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include <ein/error.hpp>
 #include "cpu/level.hpp"
+#include "cpu/parallel.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::host {
@@ -39,6 +41,38 @@ bool is_faster_by_eigen(const MatrixRef<C>& c, const MatrixRef<const C>& a,
          has_unit_stride(c) && has_unit_stride(a) && has_unit_stride(b);
 }
 
+/// product(c, a, b, finish), or so of pieces of it along its longer side that threads share out: of
+/// engines that work on one thread.
+template <class C, class In, class Product>
+void by_pieces(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
+               const Finish& finish, const Product& product) {
+  const std::int64_t longer = std::max(c.rows, c.cols);
+  // Whole vectors of the kernels, so that only the last piece has a ragged edge.
+  constexpr std::int64_t step = 16;
+  const double worthwhile = multiply_adds(c.rows, c.cols, a.cols) / least_multiply_adds;
+  const auto pieces = static_cast<std::int64_t>(
+      std::min({static_cast<double>(longer / step), 4.0 * num_threads(), worthwhile}));
+  if (pieces <= 1 || !runs_in_parallel()) return product(c, a, b, finish);
+  parallel_for(pieces, [&](std::int64_t piece) {
+    const auto edge = [&](std::int64_t i) {
+      return i == pieces ? longer : longer * i / pieces / step * step;
+    };
+    const std::int64_t begin = edge(piece), count = edge(piece + 1) - begin;
+    const bool of_rows = c.rows >= c.cols;
+    const auto finish_piece = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
+                                  std::int64_t cols) {
+      finish(of_rows ? begin + row : row, rows, of_rows ? col : begin + col, cols);
+    };
+    const Finish done = finish ? Finish(finish_piece) : Finish();
+    if (of_rows) {
+      product(c.rows_from(begin, count), a.rows_from(begin, count), b, done);
+    } else {
+      product(c.transposed().rows_from(begin, count).transposed(), a,
+              b.transposed().rows_from(begin, count).transposed(), done);
+    }
+  });
+}
+
 }  // namespace
 
 bool products_are_by_eigen() {
@@ -58,16 +92,23 @@ template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish) {
   const Level::Products<C>& products = level().products<C>();
-  if (products_are_by_eigen()) {
-    products.eigen(c, a, b, accumulate);
-  } else if (!products.small(c, a, b, accumulate)) {
-    if (products.few_rows && is_faster_by_rows(c, a, b))
-      return products.few_rows(c, a, b, accumulate, finish);
-    if (products.blocked && !is_faster_by_eigen(c, a, b))
-      return products.blocked(c, a, b, accumulate, finish);
-    products.eigen(c, a, b, accumulate);
+  const bool by_eigen = products_are_by_eigen() || !products.blocked;
+  if (!by_eigen && products.small(c, a, b, accumulate)) {
+    if (finish) finish(0, c.rows, 0, c.cols);
+  } else if (!by_eigen && is_faster_by_rows(c, a, b)) {
+    by_pieces(c, a, b, finish,
+              [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+                products.few_rows(to, left, right, accumulate, done);
+              });
+  } else if (!by_eigen && !is_faster_by_eigen(c, a, b)) {
+    products.blocked(c, a, b, accumulate, finish);
+  } else {
+    by_pieces(c, a, b, finish,
+              [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+                products.eigen(to, left, right, accumulate);
+                if (done) done(0, to.rows, 0, to.cols);
+              });
   }
-  if (finish) finish(0, c.rows, 0, c.cols);
 }
 
 template <class C>
@@ -102,14 +143,20 @@ void bf16_product(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
   const bool by_rows = !bf16_products() || is_faster_by_rows(c, a, b);
   const auto product = by_rows ? level().few_rows_of_bf16.to_f32 : bf16_products()->to_f32;
-  product(c, a, b, accumulate, finish);
+  by_pieces(c, a, b, finish,
+            [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+              product(to, left, right, accumulate, done);
+            });
 }
 template <>
 void bf16_product(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
   const bool by_rows = !bf16_products() || is_faster_by_rows(c, a, b);
   const auto product = by_rows ? level().few_rows_of_bf16.to_bf16 : bf16_products()->to_bf16;
-  product(c, a, b, accumulate, finish);
+  by_pieces(c, a, b, finish,
+            [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+              product(to, left, right, accumulate, done);
+            });
 }
 
 }  // namespace ein::host

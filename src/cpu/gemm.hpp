@@ -2,6 +2,7 @@
 // processor, and products in blocks of our own, of floating-point numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -55,6 +56,14 @@ class Finish {
   bool is_transposed_ = false;
 };
 
+/// At least 1. Of views whose elements repeat, more than an integer holds.
+inline double multiply_adds(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
+  return std::max(1.0, static_cast<double>(rows) * static_cast<double>(cols) *
+                           static_cast<double>(depth));
+}
+/// So many are worth handing to another thread.
+inline constexpr double least_multiply_adds = 1 << 18;
+
 /// Whether Eigen computes all matrix products: EIN_PRODUCTS=eigen in the environment, read once.
 /// Throws an Error (`value`) for any other word there.
 bool products_are_by_eigen();
@@ -66,9 +75,9 @@ bool gemm_takes_any_strides() {
   return std::is_floating_point_v<C> && !products_are_by_eigen();
 }
 
-/// c = a · b, or c += a · b, on the calling thread; c must not overlap the others. C is float,
-/// double or std::uint64_t (integers wrap). `finish` is called for parts of c, while they are in
-/// the first-level cache, and not again for what it has seen.
+/// c = a · b, or c += a · b, on the pool's threads too (parallel.hpp); c must not overlap the others.
+/// C is float, double or std::uint64_t (integers wrap). `finish` is called for parts of c, while
+/// they are in the first-level cache, by any thread, and not again for what it has seen.
 template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish = {});
@@ -111,7 +120,7 @@ bool multiplies_bf16();
 /// Results in bf16 have at most so many terms; longer sums are to be in float, and rounded when
 /// complete.
 inline constexpr std::int64_t most_bf16_terms = 2048;
-/// c = a · b, or c += a · b, on the calling thread, of any strides. C is float or bf16. Sums are in
+/// c = a · b, or c += a · b, on the pool's threads too, of any strides. C is float or bf16. Sums are in
 /// f32; where the processor multiplies bf16, pair by pair by VDPBF16PS, which takes subnormal
 /// numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). A result
 /// in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm.

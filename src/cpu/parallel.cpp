@@ -53,11 +53,12 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   /// False if another call has the pool.
-  bool run(std::int64_t parts, const host::Task& task) {
+  bool run(std::int64_t parts, const host::Task& task, std::int64_t most) {
     const std::unique_lock lock(calling_, std::try_to_lock);
     if (!lock) return false;
     const NoFork no_fork;  // for the workers, too
     task_ = &task;
+    most_ = most;
     const auto count = static_cast<std::int64_t>(ranges_.size());
     for (std::int64_t i = 0; i < count; ++i) {
       Range& range = ranges_[static_cast<std::size_t>(i)];
@@ -131,14 +132,17 @@ class Pool {
   void work(std::size_t me) {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       Range& range = ranges_[(me + i) % ranges_.size()];
-      for (std::int64_t part;
-           (part = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
+      std::int64_t next = range.next.load(std::memory_order_relaxed);
+      while (next < range.end) {
+        const std::int64_t end = next + std::clamp<std::int64_t>((range.end - next) / 2, 1, most_);
+        if (!range.next.compare_exchange_weak(next, end, std::memory_order_relaxed)) continue;
         try {
-          (*task_)(part);
+          (*task_)(next, end);
         } catch (...) {
           const std::lock_guard lock(failing_);
           if (!failure_) failure_ = std::current_exception();
         }
+        next = range.next.load(std::memory_order_relaxed);
       }
     }
   }
@@ -149,6 +153,7 @@ class Pool {
   std::atomic<bool> stopping_{false};
   std::mutex calling_, failing_;
   const host::Task* task_ = nullptr;  // there until the last part is done
+  std::int64_t most_ = 1;
   std::exception_ptr failure_;
 };
 
@@ -215,13 +220,15 @@ void set_num_threads(int threads) {
 
 namespace host {
 
-void parallel_for(std::int64_t parts, const Task& task) {
-  if (parts > 1 && !inside_a_part && num_threads() > 1) {
+void parallel_for(std::int64_t parts, const Task& task, std::int64_t most) {
+  if (parts > 1 && runs_in_parallel()) {
     const std::shared_ptr<Pool> pool = current_pool();
-    if (pool && pool->run(parts, task)) return;
+    if (pool && pool->run(parts, task, most)) return;
   }
-  for (std::int64_t part = 0; part < parts; ++part) task(part);
+  task(0, parts);
 }
+
+bool runs_in_parallel() { return !inside_a_part && num_threads() > 1; }
 
 }  // namespace host
 }  // namespace ein

@@ -192,9 +192,9 @@ struct Scratch {
 };
 
 template <class C>
-class PairProduct : PanelProduct<C, bf16, Scratch> {
-  using Base = PanelProduct<C, bf16, Scratch>;
-  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_, Base::scratch_;
+class PairProduct : PanelProduct<C, bf16> {
+  using Base = PanelProduct<C, bf16>;
+  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_;
   using Base::a_at, Base::first_row;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
@@ -306,6 +306,7 @@ class PairProduct : PanelProduct<C, bf16, Scratch> {
     }
   }
 
+  Scratch& scratch_ = thread_scratch<Scratch>();
   std::int64_t pairs_ = 0;  // of the block of b
 };
 

@@ -1,34 +1,17 @@
 #include "cpu/level/kernels.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include <ein/parallel.hpp>
 
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_panels.hpp"
+#include "cpu/parallel.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {
-
-/// A block of b stays in the second-level cache while all of a meets it; one panel of it (a tile
-/// wide) and one of a (a tile high) stay in the first.
-constexpr std::int64_t block_depth = 256, block_panels = 16;
-
-/// So many panels of a are packed together at most: where columns of a lie side by side, a few
-/// depths of each in turn, since a panel alone would read a part of each cache line.
-constexpr std::int64_t packed_panels = 12, packed_depth = 16;
-
-/// In a large product it is panels of a that stay in the second-level cache, while b's, in the
-/// third, meet them one after the other: a is read and packed less often. Twice as deep, it reads
-/// and writes the result half as often.
-constexpr std::int64_t large_panels = 64, large_depth = 2 * block_depth,
-                       large_packed_panels = packed_panels / 2;
-template <class T>
-bool is_large(const MatrixRef<const T>& a, std::int64_t cols) {
-  // Otherwise each block of b reads rows of a as they lie, but has anything else packed anew.
-  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;
-  return a.rows >= 512 && a.cols > 2 * block_depth &&
-         cols > blocks * block_panels * tile_columns<T>;
-}
 
 /// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
 constexpr std::int64_t few_tiles = 8;
@@ -36,17 +19,36 @@ constexpr std::int64_t few_tiles = 8;
 /// Up to so many rows of a read b too rarely for its packing to pay.
 constexpr std::int64_t few_rows = 128;
 
-template <class T>
-struct Scratch {
-  alignas(64) T a[packed_panels * tile_rows * block_depth + vector_width<T>];
-  alignas(64) T c[tile_rows * tile_columns<T>];
-  alignas(64) T b[large_depth * large_panels * tile_columns<T>];
+/// Where columns of a lie side by side, so many depths of each panel are packed in turn: a panel
+/// alone would read a part of each cache line.
+constexpr std::int64_t packed_depth = 16;
+
+inline long env(const char* name, long other) { const char* t = std::getenv(name); return t ? std::atol(t) : other; }
+
+/// How a product is cut into blocks.
+struct Blocking {
+  std::int64_t depth, columns;  // of a block of b; columns of whole tiles
+  std::int64_t group;           // panels of a that are packed together
+  bool keeps_a;                 // it is the panels of a that stay in the second-level cache
 };
 
 template <class T>
-class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
-  using Base = PanelProduct<T, T, Scratch<T>>;
-  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_, Base::scratch_;
+Blocking blocking_of(const MatrixRef<const T>& a, std::int64_t cols) {
+  static const long D = env("G_D", 256), P = env("G_P", 16), LP = env("G_LP", 64), LD = env("G_LD", 512), G = env("G_G", 12), LG = env("G_LG", 6), LM = env("G_LM", 512);
+  static const long KA = env("G_KA", 1);
+  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;
+  const bool large = a.rows >= LM && a.cols > 2 * D && cols > blocks * P * tile_columns<T>;
+  if (large) return {LD, LP * tile_columns<T>, LG, KA == 1};
+  return {D, P * tile_columns<T>, G, false};
+}
+
+struct OfB {};
+struct OfA {};
+
+template <class T>
+class BlockedProduct : PanelProduct<T, T> {
+  using Base = PanelProduct<T, T>;
+  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_;
   using Base::a_at, Base::first_row;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
@@ -54,22 +56,20 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
   using Base::Base;
 
   void run(bool accumulate) {
-    const bool large = is_large(a_, c_.cols);
-    const std::int64_t depths = ceil_div(a_.cols, large ? large_depth : block_depth);
-    group_ = large ? large_packed_panels : packed_panels;
-    const std::int64_t most_columns = (large ? large_panels : block_panels) * columns;
-    for (std::int64_t j = 0; j < c_.cols; j += most_columns) {
+    const std::int64_t depths = ceil_div(a_.cols, blocking_.depth);
+    packed_b_ = thread_buffer<T, OfB>(
+        std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) *
+        ceil_div(a_.cols, depths));
+    for (column_ = 0; column_ < c_.cols; column_ += blocking_.columns) {
+      cols_ = std::min(c_.cols - column_, blocking_.columns);
       for (std::int64_t d = 0; d < depths; ++d) {
-        column_ = j;
-        cols_ = std::min(c_.cols - j, most_columns);
         first_k_ = a_.cols * d / depths;
         depth_ = a_.cols * (d + 1) / depths - first_k_;
-        pack_b();
-        if (large) {
-          multiply_large(accumulate || d > 0, d + 1 == depths);
-        } else {
-          multiply_block(accumulate || d > 0, d + 1 == depths);
-        }
+        accumulate_ = accumulate || d > 0;
+        is_last_ = d + 1 == depths;
+        if (!(b_.col_stride == 1 && reads_b_ && takes(cols_ % columns)))
+          parallel_for(ceil_div(cols_, columns), [&](std::int64_t panel) { pack_b(panel); }, 8);
+        multiply_block();
       }
     }
   }
@@ -92,67 +92,88 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
   }
   bool reads_b(std::int64_t cols) const { return reads_b_ && takes(cols); }
 
-  void pack_b() {
-    for (std::int64_t j = 0; j < cols_; j += columns) {
-      const std::int64_t cols = std::min(columns, cols_ - j);
-      if (reads_b(cols)) continue;
-      pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, scratch_.b + j * depth_,
-                ceil_div(cols, width) * width);
-    }
+  void pack_b(std::int64_t panel) const {
+    const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
+    if (reads_b(cols)) return;
+    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, packed_b_ + j * depth_,
+              ceil_div(cols, width) * width);
   }
 
-  /// All rows of the product with the block of b, which are complete with the last.
-  void multiply_block(bool accumulate, bool is_last) {
-    const bool packs = packs_a();
-    for (std::int64_t p = 0; p < panels_; ++p) {
-      if (packs && p % group_ == 0) pack_a(p, std::min(p + group_, panels_));
-      const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-      multiply_panel(row, rows, packs ? packed_a(p) : nullptr, accumulate);
-      if (finish_ && is_last) finish_(row, rows, column_, cols_);
+  /// All rows of the product with the block of b. Units of work are panels of rows, by chunks of
+  /// columns where there are few panels.
+  void multiply_block() const {
+    const std::int64_t tiles = ceil_div(cols_, columns);
+    std::int64_t chunks = 1;
+    if (runs_in_parallel()) {
+      const std::int64_t wanted = 8 * num_threads();
+      chunks = std::clamp<std::int64_t>(ceil_div(wanted, panels_), 1, ceil_div(tiles, 4));
     }
+    parallel_for(
+        chunks * panels_,
+        [&](std::int64_t begin, std::int64_t end) {
+          while (begin < end) {
+            const std::int64_t chunk = begin / panels_, first = begin % panels_;
+            const std::int64_t last = std::min(panels_, first + (end - begin));
+            multiply_panels(first, last, tiles * chunk / chunks * columns,
+                            std::min(cols_, tiles * (chunk + 1) / chunks * columns));
+            begin += last - first;
+          }
+        },
+        blocking_.group);
   }
 
-  /// The same, of several panels of a with one of b after the other.
-  void multiply_large(bool accumulate, bool is_last) {
-    for (std::int64_t first = 0; first < panels_; first += group_) {
-      const std::int64_t end = std::min(panels_, first + group_);
-      pack_a(first, end);
-      for (std::int64_t j = 0; j < cols_; j += columns) {
-        const std::int64_t cols = std::min(columns, cols_ - j);
-        for (std::int64_t p = first; p < end; ++p) {
-          const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-          Tile<T> tile = tile_of(row, rows, packed_a(p), accumulate);
+  /// Panels [first, last) of rows by columns [from, to) of the block.
+  void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from,
+                       std::int64_t to) const {
+    const bool packs = packs_a(to - from);
+    const std::int64_t group = blocking_.group, panel_size = tile_rows * depth_;
+    T* const packed =
+        packs ? thread_buffer<T, OfA>(std::min(group, last - first) * panel_size + width) : nullptr;
+    for (; first < last; first += group) {
+      const std::int64_t end = std::min(last, first + group);
+      if (packs) pack_a(first, end, packed);
+      const auto multiply = [&](std::int64_t p, std::int64_t begin_column, std::int64_t end_column) {
+        const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+        Tile<T> tile = tile_of(row, rows, packs ? packed + (p - first) * panel_size : nullptr);
+        for (std::int64_t j = begin_column; j < end_column; j += columns)
           multiply_columns(tile, row, rows, j);
+      };
+      if (blocking_.keeps_a) {
+        for (std::int64_t j = from; j < to; j += columns) {
+          const std::int64_t end_column = std::min(to, j + columns);
+          for (std::int64_t p = first; p < end; ++p) multiply(p, j, end_column);
+          finish(first, end, j, end_column);
         }
-        if (finish_ && is_last) {
-          finish_(first_row(first), first_row(end) - first_row(first), column_ + j, cols);
+      } else {
+        for (std::int64_t p = first; p < end; ++p) {
+          multiply(p, from, to);
+          finish(p, p + 1, from, to);
         }
       }
     }
   }
 
-  /// Rows [row, row + rows) of the product with the block of b; `packed` are those of a, if they
-  /// are.
-  void multiply_panel(std::int64_t row, std::int64_t rows, const T* packed, bool accumulate) {
-    Tile<T> tile = tile_of(row, rows, packed, accumulate);
-    for (std::int64_t j = 0; j < cols_; j += columns) multiply_columns(tile, row, rows, j);
+  /// Of panels [first, end) and columns [from, to) of the block, if they are complete.
+  void finish(std::int64_t first, std::int64_t end, std::int64_t from, std::int64_t to) const {
+    if (finish_ && is_last_)
+      finish_(first_row(first), first_row(end) - first_row(first), column_ + from, to - from);
   }
 
-  Tile<T> tile_of(std::int64_t row, std::int64_t rows, const T* packed, bool accumulate) const {
+  Tile<T> tile_of(std::int64_t row, std::int64_t rows, const T* packed) const {
     Tile<T> tile;
     tile.depth = depth_;
     tile.a = packed ? packed : a_at(row);
     tile.a_row_stride = packed ? 1 : a_.row_stride;
     tile.a_col_stride = packed ? rows : a_.col_stride;
-    tile.accumulate = accumulate;
+    tile.accumulate = accumulate_;
     return tile;
   }
 
   /// Of the columns from `j` on as many as make a tile.
-  void multiply_columns(Tile<T>& tile, std::int64_t row, std::int64_t rows, std::int64_t j) {
+  void multiply_columns(Tile<T>& tile, std::int64_t row, std::int64_t rows, std::int64_t j) const {
     const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
     const bool reads = reads_b(cols);
-    tile.b = reads ? b_at(j) : scratch_.b + j * depth_;
+    tile.b = reads ? b_at(j) : packed_b_ + j * depth_;
     tile.b_row_stride = reads ? b_.row_stride : vectors * width;
     tile.last = first_lanes(cols - (vectors - 1) * width);
     const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
@@ -160,16 +181,22 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
     multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1][cols % width == 0]);
   }
 
-  /// Rows of a are read one line after the other. Of columns each tile reads a part of a line here
-  /// and there anew, and of what lies otherwise not even that.
-  bool packs_a() const {
-    return a_.col_stride != 1 && cols_ > (a_.row_stride == 1 ? few_tiles : 1) * columns;
+  /// Rows of a are read one line after the other, unless they push each other out of the
+  /// first-level cache. Of columns each tile reads a part of a line here and there anew, and of
+  /// what lies otherwise not even that.
+  bool packs_a(std::int64_t cols) const {
+    static const long W = env("G_W", 8);
+    if (blocking_.keeps_a) return true;
+    if (a_.col_stride == 1) {
+      if (W == 0 || a_.rows == 1) return false;
+      return cols > few_tiles * columns && a_.row_stride * static_cast<std::int64_t>(sizeof(T)) % 4096 == 0;
+    }
+    return cols > (a_.row_stride == 1 ? few_tiles : 1) * columns;
   }
 
-  T* packed_a(std::int64_t p) const { return scratch_.a + p % group_ * tile_rows * depth_; }
-
   /// Panels [first, end) of the rows of a become columns side by side.
-  void pack_a(std::int64_t first, std::int64_t end) {
+  void pack_a(std::int64_t first, std::int64_t end, T* packed) const {
+    const auto packed_a = [&](std::int64_t p) { return packed + (p - first) * tile_rows * depth_; };
     if (a_.col_stride == 1) {
       for (std::int64_t p = first; p < end; ++p) {
         const std::int64_t row = first_row(p);
@@ -210,7 +237,7 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
   }
 
   /// The tile `c` of the result, through a copy where it has no rows that the micro-kernel takes.
-  void multiply(Tile<T>& tile, const MatrixRef<T>& c, void (*multiply)(const Tile<T>&)) {
+  static void multiply(Tile<T>& tile, const MatrixRef<T>& c, void (*multiply)(const Tile<T>&)) {
     const bool has_rows = c.col_stride == 1;
     if (has_rows && takes(c.cols)) {
       tile.c = c.data;
@@ -218,7 +245,8 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
       if (tile.accumulate) fetch_rows(c);
       return multiply(tile);
     }
-    tile.c = scratch_.c;
+    alignas(64) T whole_rows[tile_rows * columns];
+    tile.c = whole_rows;
     tile.c_row_stride = columns;
     const auto copy = [&](T* from, std::int64_t from_row, std::int64_t from_col, T* to,
                           std::int64_t to_row, std::int64_t to_col) {
@@ -230,14 +258,16 @@ class BlockedProduct : PanelProduct<T, T, Scratch<T>> {
         }
       }
     };
-    if (tile.accumulate) copy(c.data, c.row_stride, c.col_stride, scratch_.c, columns, 1);
+    if (tile.accumulate) copy(c.data, c.row_stride, c.col_stride, whole_rows, columns, 1);
     multiply(tile);
-    copy(scratch_.c, columns, 1, c.data, c.row_stride, c.col_stride);
+    copy(whole_rows, columns, 1, c.data, c.row_stride, c.col_stride);
   }
 
-  std::int64_t group_ = 0;  // so many panels of a are packed together
-  const bool reads_b_ =     // as it lies, where the micro-kernel takes it
+  const Blocking blocking_ = blocking_of<T>(a_, c_.cols);
+  const bool reads_b_ =  // as it lies, where the micro-kernel takes it
       b_.col_stride == 1 && c_.rows <= rows_that_read(b_.row_stride);
+  T* packed_b_ = nullptr;  // of the thread that calls
+  bool accumulate_ = false, is_last_ = false;  // of the block
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 
 #include "cpu/level/gemm_kernel.hpp"
 #include "tensor/size_arithmetic.hpp"
@@ -15,9 +16,27 @@ Scratch& thread_scratch() {
   return *own;
 }
 
+/// At least `count` numbers of the calling thread's own, at the beginning of a cache line. They are
+/// its until it asks again, by the same `Tag`.
+template <class T, class Tag>
+T* thread_buffer(std::int64_t count) {
+  struct Free {
+    void operator()(T* numbers) const { ::operator delete[](numbers, std::align_val_t(64)); }
+  };
+  thread_local std::unique_ptr<T[], Free> own;
+  thread_local std::int64_t size = 0;
+  if (count > size) {
+    size = 0;
+    own.reset();
+    own.reset(static_cast<T*>(::operator new[](static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
+    size = count;
+  }
+  return own.get();
+}
+
 /// A product whose rows are cut into panels as high as a tile, or nearly so, and that meet one
 /// block of b after the other.
-template <class C, class In, class Scratch>
+template <class C, class In>
 class PanelProduct {
  public:
   PanelProduct(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
@@ -26,8 +45,7 @@ class PanelProduct {
         a_(a),
         b_(b),
         finish_(finish),
-        panels_(ceil_div(c.rows, tile_rows)),
-        scratch_(thread_scratch<Scratch>()) {}
+        panels_(ceil_div(c.rows, tile_rows)) {}
 
  protected:
   /// Where panel `p` of the rows begins.
@@ -40,7 +58,6 @@ class PanelProduct {
   const MatrixRef<const In> a_, b_;
   const Finish& finish_;
   const std::int64_t panels_;  // of rows
-  Scratch& scratch_;
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
 };
 
