@@ -1,4 +1,4 @@
-// The matrix product of one thread, on operands that lie in every way.
+// Matrix products, on operands that lie in every way.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include <ein/parallel.hpp>
 
 #include "cpu/gemm.hpp"
 #include "cpu/level.hpp"
@@ -114,14 +116,10 @@ class Finished {
   mutable std::vector<int> times_;
 };
 
-template <class T>
-using Product = void (*)(const MatrixRef<T>&, const MatrixRef<const T>&, const MatrixRef<const T>&,
-                         bool, const Finish&);
-
 /// Values are small integers, so that every order of summation gives the same result.
-template <class T>
-void expect_product(Product<T> product, std::int64_t m, std::int64_t n, std::int64_t k, Lie c_lies,
-                    Lie a_lies, Lie b_lies, bool accumulate, std::mt19937_64& random) {
+template <class T, class Product>
+void expect_product(const Product& product, std::int64_t m, std::int64_t n, std::int64_t k,
+                    Lie c_lies, Lie a_lies, Lie b_lies, bool accumulate, std::mt19937_64& random) {
   SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying "
                                   << static_cast<int>(c_lies) << static_cast<int>(a_lies)
                                   << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
@@ -143,6 +141,12 @@ void expect_product(Product<T> product, std::int64_t m, std::int64_t n, std::int
   EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
 }
 
+/// The product in blocks on a machine with such caches.
+template <class T>
+auto in_blocks(const Caches& caches) {
+  return [=](const auto&... arguments) { level().products<T>().blocked(caches, arguments...); };
+}
+
 template <class T>
 class GemmTest : public testing::Test {};
 using Types = testing::Types<float, double>;
@@ -158,8 +162,8 @@ TYPED_TEST(GemmTest, EverySizeAroundATileLyingInEveryWay) {
       const std::int64_t k = any(sizes);
       const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
       expect_product<TypeParam>(gemm<TypeParam>, m, n, k, c, a, b, random() % 2 == 0, random);
-      expect_product<TypeParam>(level().products<TypeParam>().blocked, m, n, k, c, a, b,
-                                random() % 2 == 0, random);
+      expect_product<TypeParam>(in_blocks<TypeParam>(caches()), m, n, k, c, a, b, random() % 2 == 0,
+                                random);
     }
   }
 }
@@ -216,6 +220,54 @@ TYPED_TEST(GemmTest, LargeBlocks) {
     for (std::int64_t l = 0; l < k; ++l) sum += x(i, l) * y(l, j);
     ASSERT_EQ(z(i, j), sum) << i << ' ' << j;
   }
+}
+
+// Of caches of all sizes, on one thread and on several.
+TYPED_TEST(GemmTest, BlocksForOtherCaches) {
+  const int threads = num_threads();
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const auto between = [&](std::int64_t least, std::int64_t most) {
+      return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least));
+    };
+    Caches other;
+    other.l1_way = std::int64_t{64} << random() % 7;
+    other.l1 = other.l1_way * between(1, 13);
+    other.l2 = other.l1 * between(1, 10);
+    other.l3 = other.l2 * between(1, 40);
+    set_num_threads(static_cast<int>(between(1, 4)));
+    // Enough for several threads, and sometimes for panels of a that stay.
+    const std::int64_t m = between(30, 700), n = between(30, 300), k = 600'000 / (m * n) + 1;
+    const auto any = [&] { return ways_to_lie[random() % std::size(ways_to_lie)]; };
+    const Lie c = any(), a = any(), b = any();
+    expect_product<TypeParam>(in_blocks<TypeParam>(other), m, n, k, c, a, b, random() % 2 == 0,
+                              random);
+  }
+  set_num_threads(threads);
+}
+
+// With numbers that do round.
+TYPED_TEST(GemmTest, SameBitsOnAnyNumberOfThreads) {
+  const int threads = num_threads();
+  std::mt19937_64 random(16);
+  std::normal_distribution<double> normal;
+  const std::int64_t sizes[][3] = {{130, 90, 700}, {40, 1500, 300}, {520, 600, 400}, {20, 70, 900}};
+  for (const auto& [m, n, k] : sizes) {
+    std::vector<TypeParam> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
+        first;
+    for (TypeParam& x : a) x = static_cast<TypeParam>(normal(random));
+    for (TypeParam& x : b) x = static_cast<TypeParam>(normal(random));
+    for (int count : {1, 2, 3, 5}) {
+      set_num_threads(count);
+      std::vector<TypeParam> c(static_cast<std::size_t>(m * n));
+      gemm<TypeParam>({c.data(), m, n, n, 1}, {a.data(), m, k, k, 1}, {b.data(), k, n, n, 1},
+                      false);
+      if (first.empty()) first = c;
+      EXPECT_EQ(c, first) << m << " x " << n << " x " << k << " on " << count << " threads";
+    }
+  }
+  set_num_threads(threads);
 }
 
 TYPED_TEST(GemmTest, NoDepthIsZeroOrNothingAdded) {

@@ -19,8 +19,9 @@ bool has_unit_stride(const MatrixRef<C>& m) {
 }
 
 /// Whether the kernel of few rows is faster than that in blocks, which packs weights and rows. Of
-/// weights side by side along the columns it has nothing to gain in the second-level cache; along
-/// the depth, that packing them pays takes rows to share it, in a product that is not too large.
+/// weights side by side along the columns it has nothing to gain in or near the second-level cache;
+/// along the depth, that packing them pays takes rows to share it, in a product that is not too
+/// large.
 template <class C, class In>
 bool is_faster_by_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
   if (!has_few_rows(c, a, b)) return false;
@@ -29,8 +30,7 @@ bool is_faster_by_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const Matr
   const std::int64_t weights = is_turned ? a.rows * a.cols : b.rows * b.cols;
   const bool along_depth = is_turned ? a.col_stride == 1 : b.row_stride == 1;
   if (along_depth) return weights >= 256 * rows * rows;
-  constexpr std::int64_t cached_bytes = 2 << 20;
-  return weights >= cached_bytes / static_cast<std::int64_t>(sizeof(In));
+  return weights >= 2 * caches().l2 / static_cast<std::int64_t>(sizeof(In));
 }
 
 /// Whether Eigen's product with a vector is faster than one in blocks.
@@ -101,7 +101,7 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
                 products.few_rows(to, left, right, accumulate, done);
               });
   } else if (!by_eigen && !is_faster_by_eigen(c, a, b)) {
-    products.blocked(c, a, b, accumulate, finish);
+    products.blocked(caches(), c, a, b, accumulate, finish);
   } else {
     by_pieces(c, a, b, finish,
               [&](const auto& to, const auto& left, const auto& right, const Finish& done) {

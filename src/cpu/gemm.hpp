@@ -58,10 +58,10 @@ class Finish {
 
 /// At least 1. Of views whose elements repeat, more than an integer holds.
 inline double multiply_adds(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
-  return std::max(1.0, static_cast<double>(rows) * static_cast<double>(cols) *
-                           static_cast<double>(depth));
+  return std::max(
+      1.0, static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth));
 }
-/// So many are worth handing to another thread.
+/// So many are worth handing to another thread: some microseconds' work.
 inline constexpr double least_multiply_adds = 1 << 18;
 
 /// Whether Eigen computes all matrix products: EIN_PRODUCTS=eigen in the environment, read once.
@@ -75,9 +75,9 @@ bool gemm_takes_any_strides() {
   return std::is_floating_point_v<C> && !products_are_by_eigen();
 }
 
-/// c = a · b, or c += a · b, on the pool's threads too (parallel.hpp); c must not overlap the others.
-/// C is float, double or std::uint64_t (integers wrap). `finish` is called for parts of c, while
-/// they are in the first-level cache, by any thread, and not again for what it has seen.
+/// c = a · b, or c += a · b, on the pool's threads too (parallel.hpp); c must not overlap the
+/// others. C is float, double or std::uint64_t (integers wrap). `finish` is called for parts of c,
+/// while they are in the first-level cache, by any thread, and not again for what it has seen.
 template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish = {});
@@ -120,10 +120,10 @@ bool multiplies_bf16();
 /// Results in bf16 have at most so many terms; longer sums are to be in float, and rounded when
 /// complete.
 inline constexpr std::int64_t most_bf16_terms = 2048;
-/// c = a · b, or c += a · b, on the pool's threads too, of any strides. C is float or bf16. Sums are in
-/// f32; where the processor multiplies bf16, pair by pair by VDPBF16PS, which takes subnormal
-/// numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). A result
-/// in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm.
+/// c = a · b, or c += a · b, on the pool's threads too, of any strides. C is float or bf16. Sums
+/// are in f32; where the processor multiplies bf16, pair by pair by VDPBF16PS, which takes
+/// subnormal numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual, volume
+/// 2). A result in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm.
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish = {});

@@ -117,8 +117,8 @@ std::unique_ptr<Kernel> KernelPlan::at_numbers() const {
 
 std::unique_ptr<const KernelPlan> plan_kernel(const LoopNest& nest,
                                               std::span<const Program::Buffer> buffers) {
-  for (const Target& target : {RowCode::target(), Target{}}) {
-    const Schedule schedule = verified(choose(nest, target), elements_of(buffers));
+  for (const Target* target : {&RowCode::target(), &RowCode::target_without_code()}) {
+    const Schedule schedule = verified(choose(nest, *target), elements_of(buffers));
     if (is_one_engine(schedule)) return std::make_unique<EnginePlan>(nest);
     if (auto plan = plan_kernel(schedule)) return plan;
   }
@@ -127,9 +127,9 @@ std::unique_ptr<const KernelPlan> plan_kernel(const LoopNest& nest,
 
 std::unique_ptr<const KernelPlan> plan_kernel(const Program& program, const Program::Group& group) {
   if (group.count == 1) return plan_kernel(program.nests[group.first], program.buffers);
-  for (const Target& target : {RowCode::target(), Target{}}) {
+  for (const Target* target : {&RowCode::target(), &RowCode::target_without_code()}) {
     const Schedule schedule =
-        verified(choose(program, group, target), elements_of(program.buffers));
+        verified(choose(program, group, *target), elements_of(program.buffers));
     if (auto plan = plan_kernel(schedule)) return plan;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");

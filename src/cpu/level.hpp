@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include <ein/dtype.hpp>
+#include "cpu/cache.hpp"
 #include "cpu/copy_kernels.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/strip_loops.hpp"
@@ -56,9 +57,10 @@ struct Level {
     /// By Eigen, of matrices that have a unit stride each.
     void (*eigen)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
                   bool accumulate);
-    /// In blocks that stay in the caches, of any strides. None of integers.
-    void (*blocked)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
-                    bool accumulate, const Finish& finish);
+    /// In blocks that stay in the caches, of any strides, on the pool's threads too. None of
+    /// integers.
+    void (*blocked)(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const C>& a,
+                    const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
     /// Of what has_few_rows. None of integers.
     void (*few_rows)(const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);

@@ -24,12 +24,6 @@ namespace {
 
 thread_local bool inside_a_part = false;
 
-void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /// Some tens of microseconds, as long as the pieces between two calls often take; then a thread
 /// sleeps.
 constexpr int spins = 1000;
@@ -98,7 +92,7 @@ class Pool {
     std::uint32_t state;
     for (int spin = 0; !holds(state = state_); ++spin) {
       if (spin < spins) {
-        pause();
+        host::pause();
       } else {
         state_.wait(state);
       }

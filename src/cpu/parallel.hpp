@@ -34,6 +34,13 @@ class Task {
 /// waits long for another. Inside a part, and while another thread's call has the pool, the calling
 /// thread does all parts at once. The first exception of a part is thrown again here.
 void parallel_for(std::int64_t parts, const Task& task, std::int64_t most = 1);
+/// For a loop that waits for another thread.
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
 /// Whether parallel_for shares parts out among threads here.
 bool runs_in_parallel();
 

@@ -1,6 +1,17 @@
 #include "cpu/row_code.hpp"
 
+#include "cpu/cache.hpp"
+#include "tensor/fork.hpp"
+
 namespace ein::host {
+
+const Target& RowCode::target_without_code() {
+  return made_once([] {
+    Target target;
+    target.fit(caches().l2);
+    return target;
+  });
+}
 
 std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
   std::vector<Size> sizes;
@@ -881,7 +892,7 @@ std::string_view RowCode::missing(Isa isa) {
 namespace {
 
 Target make_target(Isa isa) {
-  Target target;
+  Target target = RowCode::target_without_code();
   target.has = has_vector_code;
   target.combines = can_combine;
   target.reads = can_read;
@@ -898,7 +909,7 @@ Target make_target(Isa isa) {
 }  // namespace
 
 const Target& RowCode::target(Isa isa) {
-  if (!Assembler::has(isa)) return made_once([] { return Target(); });
+  if (!Assembler::has(isa)) return target_without_code();
   switch (isa) {
     case Isa::neon:
       return made_once([] { return make_target(Isa::neon); });
@@ -954,9 +965,7 @@ RowCode::~RowCode() {
 namespace ein::host {
 
 std::string_view RowCode::missing(Isa) { return "ein was built without asmjit"; }
-const Target& RowCode::target(Isa) {
-  return made_once([] { return Target(); });
-}
+const Target& RowCode::target(Isa) { return target_without_code(); }
 bool RowCode::combines_rows(const Schedule::Part&, Isa) { return false; }
 std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part&, Isa) { return nullptr; }
 RowCode::~RowCode() = default;

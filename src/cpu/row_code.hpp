@@ -39,6 +39,8 @@ class RowCode {
   /// and writes narrower floats as well; of i32, u8, bool and single i64 it reads, in f64 also of
   /// i64 side by side.
   static const Target& target(Isa isa = host::isa());
+  /// Of this machine, for schedules that run in strips.
+  static const Target& target_without_code();
   /// The formulas that a part's expressions ask the value of, in the order in which a call has
   /// them.
   static std::vector<Size> sizes_of(const Schedule::Part& part);

@@ -10,6 +10,8 @@ namespace ein {
 /// A target without functions has no code for rows: maps and reductions are then evaluated in
 /// strips. Sizes are in elements.
 struct Target {
+  constexpr Target() { fit(1 << 20); }
+
   /// Code for rows that computes in f32 or f64: the functions of an element and the combinations it
   /// has, whether it reads elements `step` apart along a row (or one value that holds for the row:
   /// step 0), and what it writes side by side.
@@ -30,17 +32,14 @@ struct Target {
 
   /// Fewer points are done before code is compiled for them.
   std::int64_t least_points = 2048;
-  /// Of a unit, about: fewer cost more in calls than they share out. A reduction in strips that
-  /// would have fewer units than `few_units` is cut into at most `most_pieces`.
-  std::int64_t elements_per_unit = 32768;
+  /// A reduction in strips that would have fewer units than `few_units` is cut into at most
+  /// `most_pieces`.
   std::int64_t few_units = 16, most_pieces = 64;
   /// A reduction with fewer rows than this is cut into pieces of each row, so that several threads
   /// share it.
   std::int64_t least_rows = 8;
   /// Longer rows are not combined in one go: sums would lose too much.
   std::int64_t longest_combined_row = 65536;
-  /// Results at a time where rows are combined: they stay near, and a row is read in long pieces.
-  std::int64_t most_columns = 16384;
   /// Rows of a unit where rows are combined: 32 runs of 32 are summed, and then those sums.
   std::int64_t least_rows_in_unit = 32, most_rows_in_unit = 32 * 32;
   /// Rows of at most so many registers are combined without leaving them, and those of at most four
@@ -48,13 +47,8 @@ struct Target {
   std::int64_t folded_registers = 8;
   /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
   std::int64_t most_window_points = 16, most_window_inputs = 32;
-  /// An operand with fewer elements stays in the second-level cache however it is walked; shorter
-  /// axes are not worth turning.
-  std::int64_t least_turned_elements = 1 << 15, least_turned_size = 16;
-
-  /// Blocks of fewer elements cost more in calls than they save in memory traffic, those of more
-  /// leave the cache.
-  std::int64_t elements_per_block = 8192, most_elements_per_block = 16 * 8192;
+  /// Shorter axes are not worth turning.
+  std::int64_t least_turned_size = 16;
   std::int64_t most_blocks = 1024;
   /// Shorter pieces of memory, one here and one there, come slowly.
   std::int64_t least_run = 256;
@@ -62,12 +56,39 @@ struct Target {
   /// what they read; of more a plain sum would lose precision.
   std::int64_t least_in_half = 8, most_in_half = 128;
 
-  /// Attention: of a tile of scores. Two tiles, their rows and columns of the operands, and the
-  /// sums stay in the second-level cache.
-  std::int64_t queries_in_tile = 128, keys_in_tile = 128;
-  /// Where all scores of a head have fewer bytes, they stay in the second-level cache, and
-  /// gradients need not compute them again (bench/peers: from 256 x 256 f32 on tiles are as fast).
-  std::int64_t least_score_bytes = 1 << 18;
+  // Sizes that follow from the second-level cache: see `fit`.
+
+  /// Of a unit, about: fewer cost more in calls than they share out.
+  std::int64_t elements_per_unit;
+  /// Results at a time where rows are combined: they stay near, and a row is read in long pieces.
+  std::int64_t most_columns;
+  /// An operand with fewer elements stays in the cache however it is walked.
+  std::int64_t least_turned_elements;
+  /// Blocks of fewer elements cost more in calls than they save in memory traffic, those of more
+  /// leave the cache.
+  std::int64_t elements_per_block, most_elements_per_block;
+  /// Attention: of a tile of scores.
+  std::int64_t queries_in_tile, keys_in_tile;
+  /// Where all scores of a head have fewer bytes, they stay in the cache, and gradients need not
+  /// compute them again.
+  std::int64_t least_score_bytes;
+
+  /// Sets them for a second-level cache of `bytes`. Elements are taken to have 4 bytes. The shares
+  /// are those that were fastest with 1 MiB, on Zen 4 and Zen 5 (bench/peers).
+  constexpr void fit(std::int64_t bytes) {
+    elements_per_unit = least_turned_elements = bytes / 32;  // an eighth of the cache
+    most_columns = bytes / 64;
+    elements_per_block = bytes / 128;  // a 32nd to a half
+    most_elements_per_block = bytes / 8;
+    // Two tiles, their rows and columns of the operands, and the sums have room.
+    queries_in_tile = keys_in_tile = 32;
+    while (64 * 4 * queries_in_tile * queries_in_tile <= bytes) {
+      queries_in_tile *= 2;
+      keys_in_tile *= 2;
+    }
+    least_score_bytes = bytes / 4;
+  }
+
   /// Of fewer heads, gradients of queries and of keys are computed apart, each in many units.
   std::int64_t least_heads = 16;
 };

@@ -323,7 +323,12 @@ bool is_better_turned(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  run_product<PairProduct<C>>(c, a, b, accumulate, finish, is_better_turned<C>);
+  run_product(
+      c, a, b, finish,
+      [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+        PairProduct<C>(to, left, right, done).run(accumulate);
+      },
+      is_better_turned<C>);
 }
 
 /// Sums of products of pairs, in f32.

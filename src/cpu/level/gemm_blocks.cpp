@@ -1,10 +1,12 @@
 #include "cpu/level/kernels.hpp"
 
 #include <algorithm>
-#include <cstdlib>
+#include <atomic>
+#include <numeric>
 
 #include <ein/parallel.hpp>
 
+#include "cpu/cache.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_panels.hpp"
@@ -23,27 +25,61 @@ constexpr std::int64_t few_rows = 128;
 /// alone would read a part of each cache line.
 constexpr std::int64_t packed_depth = 16;
 
-inline long env(const char* name, long other) { const char* t = std::getenv(name); return t ? std::atol(t) : other; }
-
 /// How a product is cut into blocks.
 struct Blocking {
   std::int64_t depth, columns;  // of a block of b; columns of whole tiles
   std::int64_t group;           // panels of a that are packed together
-  bool keeps_a;                 // it is the panels of a that stay in the second-level cache
+  bool keeps_a;  // it is panels of a that stay in the second-level cache, not the block of b
 };
 
+/// Those of a machine.
+struct Blockings {
+  Caches caches;
+  Blocking usual, large;
+};
+
+/// One panel of b, a tile wide, fits in the first-level cache; more than 256 deep it gained nothing
+/// on Zen 4 and Zen 5. The block of b takes half of the second, and the panels of a that meet it
+/// next a seventh.
+///
+/// In a large product the block of b takes an eighth of the last level, and its panels meet those
+/// of a: so a is read and packed less often. It is twice as deep, so that the result is read and
+/// written half as often.
 template <class T>
-Blocking blocking_of(const MatrixRef<const T>& a, std::int64_t cols) {
-  static const long D = env("G_D", 256), P = env("G_P", 16), LP = env("G_LP", 64), LD = env("G_LD", 512), G = env("G_G", 12), LG = env("G_LG", 6), LM = env("G_LM", 512);
-  static const long KA = env("G_KA", 1);
-  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;
-  const bool large = a.rows >= LM && a.cols > 2 * D && cols > blocks * P * tile_columns<T>;
-  if (large) return {LD, LP * tile_columns<T>, LG, KA == 1};
-  return {D, P * tile_columns<T>, G, false};
+Blockings blockings_of(const Caches& caches) {
+  constexpr std::int64_t size = sizeof(T), most_depth = 256, step = 16;
+  const auto whole = [](std::int64_t number, std::int64_t unit) {
+    return std::max(number / unit, std::int64_t{1}) * unit;
+  };
+  const auto blocking = [&](std::int64_t depth, std::int64_t block_bytes, bool keeps_a) {
+    return Blocking{depth, whole(block_bytes / (depth * size), tile_columns<T>),
+                    whole(caches.l2 / 7 / (tile_rows * depth * size), 1), keeps_a};
+  };
+  const std::int64_t depth =
+      std::min(most_depth, whole(caches.l1 / (tile_columns<T> * size), step));
+  return {caches, blocking(depth, caches.l2 / 2, false),
+          blocking(2 * depth, std::max(caches.l3 / 8, caches.l2 / 2), true)};
 }
 
-struct OfB {};
+template <class T>
+const Blocking& blocking_of(const Caches& caches, const MatrixRef<const T>& a, std::int64_t cols) {
+  thread_local Blockings known{};  // some divisions are as long as a small product
+  if (known.caches != caches) known = blockings_of<T>(caches);
+  // Otherwise each block of b reads rows of a as they lie, but has anything else packed anew.
+  const std::int64_t blocks = a.col_stride == 1 ? 2 : 1;
+  const bool is_large =
+      a.rows >= 512 && a.cols > 2 * known.usual.depth && cols > blocks * known.usual.columns;
+  return is_large ? known.large : known.usual;
+}
+
+/// Whether the first-level cache has places for `rows` lines, `stride` bytes apart.
+bool has_places(const Caches& caches, std::int64_t rows, std::int64_t stride) {
+  return rows * std::gcd(stride, caches.l1_way) <= caches.l1;
+}
+
+/// Whose memory a thread packs into.
 struct OfA {};
+struct OfB {};
 
 template <class T>
 class BlockedProduct : PanelProduct<T, T> {
@@ -53,13 +89,15 @@ class BlockedProduct : PanelProduct<T, T> {
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
  public:
-  using Base::Base;
+  BlockedProduct(const Caches& caches, const MatrixRef<T>& c, const MatrixRef<const T>& a,
+                 const MatrixRef<const T>& b, const Finish& finish)
+      : Base(c, a, b, finish), caches_(caches) {}
 
   void run(bool accumulate) {
     const std::int64_t depths = ceil_div(a_.cols, blocking_.depth);
-    packed_b_ = thread_buffer<T, OfB>(
-        std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) *
-        ceil_div(a_.cols, depths));
+    packed_b_ =
+        thread_buffer<T, OfB>(std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) *
+                              ceil_div(a_.cols, depths));
     for (column_ = 0; column_ < c_.cols; column_ += blocking_.columns) {
       cols_ = std::min(c_.cols - column_, blocking_.columns);
       for (std::int64_t d = 0; d < depths; ++d) {
@@ -67,8 +105,6 @@ class BlockedProduct : PanelProduct<T, T> {
         depth_ = a_.cols * (d + 1) / depths - first_k_;
         accumulate_ = accumulate || d > 0;
         is_last_ = d + 1 == depths;
-        if (!(b_.col_stride == 1 && reads_b_ && takes(cols_ % columns)))
-          parallel_for(ceil_div(cols_, columns), [&](std::int64_t panel) { pack_b(panel); }, 8);
         multiply_block();
       }
     }
@@ -77,11 +113,11 @@ class BlockedProduct : PanelProduct<T, T> {
  private:
   static constexpr std::int64_t width = vector_width<T>, columns = tile_columns<T>;
 
-  /// Rows at such a distance compete for one place in a first-level cache; narrow vectors leave the
-  /// micro-kernel too little time to fetch them from the second again and again.
-  static std::int64_t rows_that_read(std::int64_t b_row_stride) {
-    const bool compete = b_row_stride * static_cast<std::int64_t>(sizeof(T)) % 4096 == 0;
-    return compete && vector_bytes < 64 ? tile_rows : few_rows;
+  /// Up to how many rows of a read b as it lies. Narrow vectors leave the micro-kernel too little
+  /// time to fetch rows that push each other out of the first-level cache from the second.
+  std::int64_t rows_that_read() const {
+    const auto stride = b_.row_stride * static_cast<std::int64_t>(sizeof(T));
+    return stride % caches_.l1_way == 0 && vector_bytes < 64 ? tile_rows : few_rows;
   }
 
   /// Whether the micro-kernel takes rows of `cols` columns as they lie.
@@ -92,34 +128,42 @@ class BlockedProduct : PanelProduct<T, T> {
   }
   bool reads_b(std::int64_t cols) const { return reads_b_ && takes(cols); }
 
-  void pack_b(std::int64_t panel) const {
-    const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
-    if (reads_b(cols)) return;
-    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, packed_b_ + j * depth_,
-              ceil_div(cols, width) * width);
+  /// Packs the block of b together with the other threads, and waits until it is whole.
+  void pack_b() {
+    const std::int64_t panels = reads_b(cols_ % columns) ? 0 : ceil_div(cols_, columns);
+    if (packed_panels_.load(std::memory_order_acquire) == panels) return;
+    for (std::int64_t panel; (panel = next_panel_.fetch_add(1, std::memory_order_relaxed)) < panels;
+         packed_panels_.fetch_add(1, std::memory_order_release)) {
+      const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
+      if (reads_b(cols)) continue;
+      pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, packed_b_ + j * depth_,
+                ceil_div(cols, width) * width);
+    }
+    while (packed_panels_.load(std::memory_order_acquire) < panels) pause();
   }
 
   /// All rows of the product with the block of b. Units of work are panels of rows, by chunks of
   /// columns where there are few panels.
-  void multiply_block() const {
-    const std::int64_t tiles = ceil_div(cols_, columns);
-    std::int64_t chunks = 1;
-    if (runs_in_parallel()) {
-      const std::int64_t wanted = 8 * num_threads();
-      chunks = std::clamp<std::int64_t>(ceil_div(wanted, panels_), 1, ceil_div(tiles, 4));
+  void multiply_block() {
+    next_panel_.store(0, std::memory_order_relaxed);
+    packed_panels_.store(0, std::memory_order_relaxed);
+    if (!is_shared_) {
+      pack_b();
+      return multiply_panels(0, panels_, 0, cols_);
     }
-    parallel_for(
-        chunks * panels_,
-        [&](std::int64_t begin, std::int64_t end) {
-          while (begin < end) {
-            const std::int64_t chunk = begin / panels_, first = begin % panels_;
-            const std::int64_t last = std::min(panels_, first + (end - begin));
-            multiply_panels(first, last, tiles * chunk / chunks * columns,
-                            std::min(cols_, tiles * (chunk + 1) / chunks * columns));
-            begin += last - first;
-          }
-        },
-        blocking_.group);
+    const std::int64_t tiles = ceil_div(cols_, columns), wanted = 8 * num_threads();
+    const auto chunks = std::clamp<std::int64_t>(ceil_div(wanted, panels_), 1, ceil_div(tiles, 4));
+    const auto units = [&](std::int64_t begin, std::int64_t end) {
+      pack_b();
+      while (begin < end) {
+        const std::int64_t chunk = begin / panels_, first = begin % panels_;
+        const std::int64_t last = std::min(panels_, first + (end - begin));
+        multiply_panels(first, last, tiles * chunk / chunks * columns,
+                        std::min(cols_, tiles * (chunk + 1) / chunks * columns));
+        begin += last - first;
+      }
+    };
+    parallel_for(chunks * panels_, units, blocking_.group);
   }
 
   /// Panels [first, last) of rows by columns [from, to) of the block.
@@ -132,7 +176,8 @@ class BlockedProduct : PanelProduct<T, T> {
     for (; first < last; first += group) {
       const std::int64_t end = std::min(last, first + group);
       if (packs) pack_a(first, end, packed);
-      const auto multiply = [&](std::int64_t p, std::int64_t begin_column, std::int64_t end_column) {
+      const auto multiply = [&](std::int64_t p, std::int64_t begin_column,
+                                std::int64_t end_column) {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
         Tile<T> tile = tile_of(row, rows, packs ? packed + (p - first) * panel_size : nullptr);
         for (std::int64_t j = begin_column; j < end_column; j += columns)
@@ -181,17 +226,14 @@ class BlockedProduct : PanelProduct<T, T> {
     multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1][cols % width == 0]);
   }
 
-  /// Rows of a are read one line after the other, unless they push each other out of the
+  /// Rows of a are read one line after the other, if they do not push each other out of the
   /// first-level cache. Of columns each tile reads a part of a line here and there anew, and of
   /// what lies otherwise not even that.
   bool packs_a(std::int64_t cols) const {
-    static const long W = env("G_W", 8);
     if (blocking_.keeps_a) return true;
-    if (a_.col_stride == 1) {
-      if (W == 0 || a_.rows == 1) return false;
-      return cols > few_tiles * columns && a_.row_stride * static_cast<std::int64_t>(sizeof(T)) % 4096 == 0;
-    }
-    return cols > (a_.row_stride == 1 ? few_tiles : 1) * columns;
+    if (cols <= (a_.row_stride == 1 || a_.col_stride == 1 ? few_tiles : 1) * columns) return false;
+    return a_.col_stride != 1 || !has_places(caches_, std::min<std::int64_t>(tile_rows, c_.rows),
+                                             a_.row_stride * static_cast<std::int64_t>(sizeof(T)));
   }
 
   /// Panels [first, end) of the rows of a become columns side by side.
@@ -263,27 +305,37 @@ class BlockedProduct : PanelProduct<T, T> {
     copy(whole_rows, columns, 1, c.data, c.row_stride, c.col_stride);
   }
 
-  const Blocking blocking_ = blocking_of<T>(a_, c_.cols);
+  const Caches& caches_;
+  const Blocking& blocking_ = blocking_of<T>(caches_, a_, c_.cols);
   const bool reads_b_ =  // as it lies, where the micro-kernel takes it
-      b_.col_stride == 1 && c_.rows <= rows_that_read(b_.row_stride);
-  T* packed_b_ = nullptr;  // of the thread that calls
-  bool accumulate_ = false, is_last_ = false;  // of the block
+      b_.col_stride == 1 && c_.rows <= rows_that_read();
+  const bool is_shared_ =  // by threads
+      multiply_adds(c_.rows, c_.cols, a_.cols) >= 2 * least_multiply_adds && runs_in_parallel();
+  T* packed_b_ = nullptr;                                       // of the thread that calls
+  std::atomic<std::int64_t> next_panel_{0}, packed_panels_{0};  // of the block of b
+  bool accumulate_ = false, is_last_ = false;                   // of the block
 };
 
 }  // namespace
 
 template <class T>
-void blocked_product(const MatrixRef<T>& c, const MatrixRef<const T>& a,
+void blocked_product(const Caches& caches, const MatrixRef<T>& c, const MatrixRef<const T>& a,
                      const MatrixRef<const T>& b, bool accumulate, const Finish& finish) {
-  run_product<BlockedProduct<T>>(c, a, b, accumulate, finish,
-                                 [](const auto& to, const auto&, const auto&) {
-                                   return to.col_stride != 1 && to.row_stride == 1;
-                                 });
+  run_product(
+      c, a, b, finish,
+      [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+        BlockedProduct<T>(caches, to, left, right, done).run(accumulate);
+      },
+      [](const auto& to, const auto&, const auto&) {
+        return to.col_stride != 1 && to.row_stride == 1;
+      });
 }
 
-template void blocked_product(const MatrixRef<float>&, const MatrixRef<const float>&,
-                              const MatrixRef<const float>&, bool, const Finish&);
-template void blocked_product(const MatrixRef<double>&, const MatrixRef<const double>&,
-                              const MatrixRef<const double>&, bool, const Finish&);
+#define EIN_INSTANTIATE(T)                                                                     \
+  template void blocked_product(const Caches&, const MatrixRef<T>&, const MatrixRef<const T>&, \
+                                const MatrixRef<const T>&, bool, const Finish&);
+EIN_INSTANTIATE(float)
+EIN_INSTANTIATE(double)
+#undef EIN_INSTANTIATE
 
 }  // namespace ein::host::EIN_LEVEL

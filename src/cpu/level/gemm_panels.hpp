@@ -28,7 +28,8 @@ T* thread_buffer(std::int64_t count) {
   if (count > size) {
     size = 0;
     own.reset();
-    own.reset(static_cast<T*>(::operator new[](static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
+    own.reset(static_cast<T*>(
+        ::operator new[](static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
     size = count;
   }
   return own.get();
@@ -41,11 +42,7 @@ class PanelProduct {
  public:
   PanelProduct(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
                const Finish& finish)
-      : c_(c),
-        a_(a),
-        b_(b),
-        finish_(finish),
-        panels_(ceil_div(c.rows, tile_rows)) {}
+      : c_(c), a_(a), b_(b), finish_(finish), panels_(ceil_div(c.rows, tile_rows)) {}
 
  protected:
   /// Where panel `p` of the rows begins.
@@ -57,26 +54,25 @@ class PanelProduct {
   const MatrixRef<C> c_;
   const MatrixRef<const In> a_, b_;
   const Finish& finish_;
-  const std::int64_t panels_;  // of rows
+  const std::int64_t panels_;                                     // of rows
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the block of b
 };
 
-/// c = a · b or c += a · b by a `Product`, of the transposed matrices where is_better_turned(c, a,
-/// b).
-template <class Product, class C, class In, class Choice>
+/// product(c, a, b, finish), or that of the transposed matrices where is_better_turned(c, a, b).
+template <class C, class In, class Product, class Choice>
 void run_product(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
-                 bool accumulate, const Finish& finish, const Choice& is_better_turned) {
+                 const Finish& finish, const Product& product, const Choice& is_better_turned) {
   if (c.rows == 0 || c.cols == 0) return;
   if (a.cols == 0) {
     // An operand without elements may have no address to start from.
     const In zero{};
     const MatrixRef<const In> column{&zero, c.rows, 1, 0, 0}, row{&zero, 1, c.cols, 0, 0};
-    return run_product<Product>(c, column, row, accumulate, finish, is_better_turned);
+    return run_product(c, column, row, finish, product, is_better_turned);
   }
   if (is_better_turned(c, a, b)) {
-    Product(c.transposed(), b.transposed(), a.transposed(), finish.transposed()).run(accumulate);
+    product(c.transposed(), b.transposed(), a.transposed(), finish.transposed());
   } else {
-    Product(c, a, b, finish).run(accumulate);
+    product(c, a, b, finish);
   }
 }
 

@@ -44,7 +44,7 @@ template <class C>
 void eigen_product(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
                    bool accumulate);
 template <class C>
-void blocked_product(const MatrixRef<C>& c, const MatrixRef<const C>& a,
+void blocked_product(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
 template <class C>
 void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
