@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "cpu/cache.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_panels.hpp"
@@ -17,13 +18,9 @@ namespace {
 
 constexpr std::int64_t width = vector_width<float>, columns = tile_columns<float>;
 
-/// A block of b, at most so many numbers and columns, stays in the second-level cache while all of
-/// a meets it.
-constexpr std::int64_t block_numbers = 1 << 18, block_columns = 512,
-                       block_pairs = most_bf16_terms / 2;
-
-/// At least one panel of a is packed at a time, and as many as have this many pairs.
-constexpr std::int64_t packed_pairs = tile_rows * block_pairs * 4;
+/// A block of b has at most so many columns, so many pairs deep, and takes at most half of the
+/// second-level cache while all of a meets it.
+constexpr std::int64_t block_columns = 512, block_pairs = most_bf16_terms / 2;
 
 /// Two neighbours along the depth.
 using Pair = std::uint32_t;
@@ -185,26 +182,26 @@ void pack_pairs(const MatrixRef<const bf16>& m, Pair* to, std::int64_t padded) {
   }
 }
 
-struct Scratch {
-  alignas(64) Pair a[packed_pairs];
-  alignas(64) float c[tile_rows * columns];
-  alignas(64) Pair b[block_numbers / 2];
-};
-
 template <class C>
-class PairProduct : PanelProduct<C, bf16> {
-  using Base = PanelProduct<C, bf16>;
-  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_;
-  using Base::a_at, Base::first_row;
+class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
+  using Base = PanelProduct<PairProduct, C, bf16>;
+  friend Base;
+  using Base::a_, Base::b_, Base::c_, Base::panels_;
+  using Base::a_at, Base::first_row, Base::finish;
+  using Base::accumulate_, Base::is_last_;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
  public:
   using Base::Base;
 
   void run(bool accumulate) {
+    constexpr std::int64_t pair_bytes = sizeof(Pair);
     const std::int64_t pairs = ceil_div(a_.cols, 2), depths = ceil_div(pairs, block_pairs);
-    const std::int64_t fit = block_numbers / 2 / ceil_div(pairs, depths) / columns * columns;
-    const std::int64_t most_columns = std::min(block_columns, fit);
+    const std::int64_t deepest = ceil_div(pairs, depths);
+    const std::int64_t fit = caches().l2 / 2 / pair_bytes / deepest / columns * columns;
+    const std::int64_t most_columns = std::clamp(fit, columns, block_columns);
+    packed_b_ = thread_buffer<Pair, OfB>(
+        std::min(most_columns, ceil_div(c_.cols, columns) * columns) * deepest);
     for (column_ = 0; column_ < c_.cols; column_ += most_columns) {
       cols_ = std::min(c_.cols - column_, most_columns);
       for (std::int64_t d = 0; d < depths; ++d) {
@@ -212,92 +209,84 @@ class PairProduct : PanelProduct<C, bf16> {
         pairs_ = pairs * (d + 1) / depths - first;
         first_k_ = 2 * first;
         depth_ = std::min(a_.cols - first_k_, 2 * pairs_);
-        pack_b();
-        const bool packs = a_.col_stride != 1 || depth_ % 2 != 0;
-        const std::int64_t together = packed_pairs / (tile_rows * pairs_);
-        for (std::int64_t p = 0; p < panels_; ++p) {
-          const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-          if (packs) {
-            if (p % together == 0) pack_a(p, std::min(p + together, panels_));
-            const Pair* const from = scratch_.a + p % together * tile_rows * pairs_;
-            multiply_panel(row, rows, reinterpret_cast<const bf16*>(from), 2, 2 * rows,
-                           accumulate || d > 0);
-          } else {
-            multiply_panel(row, rows, a_at(row), a_.row_stride, 2, accumulate || d > 0);
-          }
-          if (finish_ && d + 1 == depths) finish_(row, rows, column_, cols_);
-        }
+        accumulate_ = accumulate || d > 0;
+        is_last_ = d + 1 == depths;
+        // Panels of a that are packed together take a seventh of the cache.
+        group_ = std::max<std::int64_t>(1, caches().l2 / 7 / (tile_rows * pairs_ * pair_bytes));
+        this->multiply_block(true, group_);
       }
     }
   }
 
  private:
-  void pack_b() {
-    const MatrixRef<const bf16> block{b_.data + first_k_ * b_.row_stride + column_ * b_.col_stride,
-                                      depth_, cols_, b_.row_stride, b_.col_stride};
-    pack(block, ceil_div(cols_, columns), scratch_.b, [&](std::int64_t panel) {
-      const std::int64_t first = panel * columns, cols = std::min(columns, cols_ - first);
-      return Panel{first, cols, first * pairs_, ceil_div(cols, width) * width};
-    });
+  void pack_panel(std::int64_t panel) const {
+    const std::int64_t first = panel * columns, cols = std::min(columns, cols_ - first);
+    pack_pairs({b_.data + first_k_ * b_.row_stride + (column_ + first) * b_.col_stride, depth_,
+                cols, b_.row_stride, b_.col_stride},
+               packed_b_ + first * pairs_, ceil_div(cols, width) * width);
   }
 
-  /// Panels [first, end) of rows of a.
-  void pack_a(std::int64_t first, std::int64_t end) {
-    const std::int64_t row = first_row(first);
-    const MatrixRef<const bf16> block{a_at(row), depth_, first_row(end) - row, a_.col_stride,
-                                      a_.row_stride};
-    pack(block, end - first, scratch_.a, [&](std::int64_t panel) {
-      const std::int64_t begin = first_row(first + panel),
-                         rows = first_row(first + panel + 1) - begin;
-      return Panel{begin - row, rows, panel * tile_rows * pairs_, rows};
-    });
-  }
-
-  /// Columns [first, first + count) of a block go to place `to`, as rows of `padded` pairs.
-  struct Panel {
-    std::int64_t first, count, to, padded;
-  };
-
-  /// Panels of a block one after the other; a few depths of each in turn where that would read
-  /// parts of cache lines.
-  template <class PanelAt>
-  void pack(const MatrixRef<const bf16>& block, std::int64_t panels, Pair* to,
-            const PanelAt& panel_at) {
-    const std::int64_t step =
-        block.col_stride == 1 && panel_at(0).count < columns ? 32 : block.rows;
-    for (std::int64_t k = 0; k < block.rows; k += step) {
-      for (std::int64_t p = 0; p < panels; ++p) {
-        const Panel panel = panel_at(p);
-        const bf16* const from = block.data + k * block.row_stride + panel.first * block.col_stride;
-        pack_pairs(
-            {from, std::min(step, block.rows - k), panel.count, block.row_stride, block.col_stride},
-            to + panel.to + k / 2 * panel.padded, panel.padded);
+  void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from,
+                       std::int64_t to) const {
+    const bool packs = a_.col_stride != 1 || depth_ % 2 != 0;
+    const std::int64_t panel_pairs = tile_rows * pairs_;
+    Pair* const packed =
+        packs ? thread_buffer<Pair, OfA>(std::min(group_, last - first) * panel_pairs) : nullptr;
+    for (; first < last; first += group_) {
+      const std::int64_t end = std::min(last, first + group_);
+      if (packs) pack_a(first, end, packed);
+      for (std::int64_t p = first; p < end; ++p) {
+        const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+        if (packs) {
+          multiply_panel(row, rows,
+                         reinterpret_cast<const bf16*>(packed + (p - first) * panel_pairs), 2,
+                         2 * rows, from, to);
+        } else {
+          multiply_panel(row, rows, a_at(row), a_.row_stride, 2, from, to);
+        }
+        finish(p, p + 1, from, to);
       }
     }
   }
 
-  /// Rows [row, row + rows) of the product with the block of b. The pairs of a lie at `a`.
+  /// Panels [first, end) of rows of a. A few depths of each in turn where one panel would read
+  /// parts of cache lines.
+  void pack_a(std::int64_t first, std::int64_t end, Pair* packed) const {
+    const std::int64_t step = a_.row_stride == 1 ? 32 : depth_;
+    for (std::int64_t k = 0; k < depth_; k += step) {
+      for (std::int64_t p = first; p < end; ++p) {
+        const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+        pack_pairs({a_at(row) + k * a_.col_stride, std::min(step, depth_ - k), rows, a_.col_stride,
+                    a_.row_stride},
+                   packed + (p - first) * tile_rows * pairs_ + k / 2 * rows, rows);
+      }
+    }
+  }
+
+  /// Rows [row, row + rows) of the product with columns [from, to) of the block of b. The pairs of
+  /// a lie at `a`.
   void multiply_panel(std::int64_t row, std::int64_t rows, const bf16* a, std::int64_t row_stride,
-                      std::int64_t pair_stride, bool accumulate) {
-    for (std::int64_t j = 0; j < cols_; j += columns) {
+                      std::int64_t pair_stride, std::int64_t from, std::int64_t to_column) const {
+    for (std::int64_t j = from; j < to_column; j += columns) {
       const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
-      const Pair* const b = scratch_.b + j * pairs_;
+      const Pair* const b = packed_b_ + j * pairs_;
       const __mmask16 last = first_lanes(cols - (vectors - 1) * width);
       C* const c = c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride;
       if (c_.col_stride == 1) {
         pair_tile_table<C>.multiply[rows - 1][vectors - 1](
-            {pairs_, a, row_stride, pair_stride, b, c, c_.row_stride, last, accumulate});
+            {pairs_, a, row_stride, pair_stride, b, c, c_.row_stride, last, accumulate_});
         continue;
       }
       // No rows of c: through a copy.
+      alignas(64) float whole_rows[tile_rows * columns];
       pair_tile_table<float>.multiply[rows - 1][vectors - 1](
-          {pairs_, a, row_stride, pair_stride, b, scratch_.c, columns, last, false});
+          {pairs_, a, row_stride, pair_stride, b, whole_rows, columns, last, false});
       for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t l = 0; l < cols; ++l) {
           C& to = c[i * c_.row_stride + l * c_.col_stride];
-          const float sum = scratch_.c[i * columns + l];
+          const float sum = whole_rows[i * columns + l];
           if constexpr (std::is_same_v<C, float>) {
-            to = accumulate ? to + sum : sum;
+            to = accumulate_ ? to + sum : sum;
           } else {
             to = convert<bf16>(sum);
           }
@@ -306,8 +295,8 @@ class PairProduct : PanelProduct<C, bf16> {
     }
   }
 
-  Scratch& scratch_ = thread_scratch<Scratch>();
-  std::int64_t pairs_ = 0;  // of the block of b
+  Pair* packed_b_ = nullptr;            // of the thread that calls
+  std::int64_t pairs_ = 0, group_ = 0;  // deep is the block of b; panels of a packed together
 };
 
 /// Results have to lie in rows. Of a product with a vector it is the matrix that counts: it is read

@@ -1,16 +1,12 @@
 #include "cpu/level/kernels.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
-
-#include <ein/parallel.hpp>
 
 #include "cpu/cache.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_panels.hpp"
-#include "cpu/parallel.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {
@@ -77,15 +73,13 @@ bool has_places(const Caches& caches, std::int64_t rows, std::int64_t stride) {
   return rows * std::gcd(stride, caches.l1_way) <= caches.l1;
 }
 
-/// Whose memory a thread packs into.
-struct OfA {};
-struct OfB {};
-
 template <class T>
-class BlockedProduct : PanelProduct<T, T> {
-  using Base = PanelProduct<T, T>;
-  using Base::a_, Base::b_, Base::c_, Base::finish_, Base::panels_;
-  using Base::a_at, Base::first_row;
+class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
+  using Base = PanelProduct<BlockedProduct, T, T>;
+  friend Base;
+  using Base::a_, Base::b_, Base::c_, Base::panels_, Base::columns;
+  using Base::a_at, Base::first_row, Base::finish;
+  using Base::accumulate_, Base::is_last_;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
  public:
@@ -105,13 +99,13 @@ class BlockedProduct : PanelProduct<T, T> {
         depth_ = a_.cols * (d + 1) / depths - first_k_;
         accumulate_ = accumulate || d > 0;
         is_last_ = d + 1 == depths;
-        multiply_block();
+        this->multiply_block(!reads_b(cols_ % columns), blocking_.group);
       }
     }
   }
 
  private:
-  static constexpr std::int64_t width = vector_width<T>, columns = tile_columns<T>;
+  static constexpr std::int64_t width = vector_width<T>;
 
   /// Up to how many rows of a read b as it lies. Narrow vectors leave the micro-kernel too little
   /// time to fetch rows that push each other out of the first-level cache from the second.
@@ -128,42 +122,11 @@ class BlockedProduct : PanelProduct<T, T> {
   }
   bool reads_b(std::int64_t cols) const { return reads_b_ && takes(cols); }
 
-  /// Packs the block of b together with the other threads, and waits until it is whole.
-  void pack_b() {
-    const std::int64_t panels = reads_b(cols_ % columns) ? 0 : ceil_div(cols_, columns);
-    if (packed_panels_.load(std::memory_order_acquire) == panels) return;
-    for (std::int64_t panel; (panel = next_panel_.fetch_add(1, std::memory_order_relaxed)) < panels;
-         packed_panels_.fetch_add(1, std::memory_order_release)) {
-      const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
-      if (reads_b(cols)) continue;
-      pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, packed_b_ + j * depth_,
-                ceil_div(cols, width) * width);
-    }
-    while (packed_panels_.load(std::memory_order_acquire) < panels) pause();
-  }
-
-  /// All rows of the product with the block of b. Units of work are panels of rows, by chunks of
-  /// columns where there are few panels.
-  void multiply_block() {
-    next_panel_.store(0, std::memory_order_relaxed);
-    packed_panels_.store(0, std::memory_order_relaxed);
-    if (!is_shared_) {
-      pack_b();
-      return multiply_panels(0, panels_, 0, cols_);
-    }
-    const std::int64_t tiles = ceil_div(cols_, columns), wanted = 8 * num_threads();
-    const auto chunks = std::clamp<std::int64_t>(ceil_div(wanted, panels_), 1, ceil_div(tiles, 4));
-    const auto units = [&](std::int64_t begin, std::int64_t end) {
-      pack_b();
-      while (begin < end) {
-        const std::int64_t chunk = begin / panels_, first = begin % panels_;
-        const std::int64_t last = std::min(panels_, first + (end - begin));
-        multiply_panels(first, last, tiles * chunk / chunks * columns,
-                        std::min(cols_, tiles * (chunk + 1) / chunks * columns));
-        begin += last - first;
-      }
-    };
-    parallel_for(chunks * panels_, units, blocking_.group);
+  void pack_panel(std::int64_t panel) const {
+    const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
+    if (reads_b(cols)) return;
+    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, packed_b_ + j * depth_,
+              ceil_div(cols, width) * width);
   }
 
   /// Panels [first, last) of rows by columns [from, to) of the block.
@@ -196,12 +159,6 @@ class BlockedProduct : PanelProduct<T, T> {
         }
       }
     }
-  }
-
-  /// Of panels [first, end) and columns [from, to) of the block, if they are complete.
-  void finish(std::int64_t first, std::int64_t end, std::int64_t from, std::int64_t to) const {
-    if (finish_ && is_last_)
-      finish_(first_row(first), first_row(end) - first_row(first), column_ + from, to - from);
   }
 
   Tile<T> tile_of(std::int64_t row, std::int64_t rows, const T* packed) const {
@@ -309,11 +266,7 @@ class BlockedProduct : PanelProduct<T, T> {
   const Blocking& blocking_ = blocking_of<T>(caches_, a_, c_.cols);
   const bool reads_b_ =  // as it lies, where the micro-kernel takes it
       b_.col_stride == 1 && c_.rows <= rows_that_read();
-  const bool is_shared_ =  // by threads
-      multiply_adds(c_.rows, c_.cols, a_.cols) >= 2 * least_multiply_adds && runs_in_parallel();
-  T* packed_b_ = nullptr;                                       // of the thread that calls
-  std::atomic<std::int64_t> next_panel_{0}, packed_panels_{0};  // of the block of b
-  bool accumulate_ = false, is_last_ = false;                   // of the block
+  T* packed_b_ = nullptr;  // of the thread that calls
 };
 
 }  // namespace
