@@ -1,6 +1,5 @@
 // ein bench: how long a pattern takes on this machine.
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
+#include "io/number.hpp"
 #include "kernels.hpp"
 #include "passes/contraction_order.hpp"
 #include "report.hpp"
@@ -187,11 +187,9 @@ class OnGpu {
 std::optional<int> gpu_of(const std::string& device) {
   if (device == "cpu") return std::nullopt;
   if (device == "cuda") return 0;
-  int number = -1;
-  const char* const end = device.data() + device.size();
   if (device.starts_with("cuda:")) {
-    const auto [stop, error] = std::from_chars(device.data() + 5, end, number);
-    if (error == std::errc() && stop == end && number >= 0) return number;
+    const auto number = io::number_of<int>(std::string_view(device).substr(5));
+    if (number && *number >= 0) return number;
   }
   throw UsageError("bench: --device '" + device +
                    "' is neither cpu nor cuda nor, of several GPUs, cuda:1");

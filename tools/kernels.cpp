@@ -1,6 +1,5 @@
 #include "kernels.hpp"
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "call.hpp"
 #include "codegen/vocabulary.hpp"
 #include "io/file.hpp"
+#include "io/number.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
 
@@ -27,11 +27,10 @@ GpuTarget target_of(const std::string& arch) {
   GpuTarget target;
   target.accelerated = digits.ends_with('a');
   if (target.accelerated) digits.remove_suffix(1);
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), target.sm);
-  if (!has_prefix || error != std::errc() || end != digits.data() + digits.size()) {
+  const auto sm = io::number_of<int>(digits);
+  if (!has_prefix || !sm)
     throw UsageError("--arch: '" + arch + "' is no architecture such as sm_80, sm_90a or sm_100a");
-  }
+  target.sm = *sm;
   if (target.sm < 80) throw UsageError("--arch: kernels are made for sm_80 and newer, not " + arch);
   return target;
 }

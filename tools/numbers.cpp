@@ -14,11 +14,9 @@ DType training_dtype(const std::string& word) {
 Device device_named(const std::string& word) {
   if (word == "cpu") return cpu;
   if (word == "cuda") return cuda;
-  int index = 0;
-  const char* const end = word.data() + word.size();
   if (word.starts_with("cuda:")) {
-    const auto [stop, error] = std::from_chars(word.data() + 5, end, index);
-    if (error == std::errc() && stop == end && index >= 0) return cuda(index);
+    const auto index = io::number_of<int>(std::string_view(word).substr(5));
+    if (index && *index >= 0) return cuda(*index);
   }
   throw Error(ErrorKind::value, "--device: '" + word + "' is none of cpu, cuda, cuda:1 ...");
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <ein/dtype.hpp>
 #include <ein/error.hpp>
 
+#include "io/number.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -25,11 +27,12 @@ class Numbers {
     add_word(app, name, word, description)->default_str(shown(value));
     readers_.push_back([&word, &value, name] {
       if (word.empty()) return;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (error != std::errc() || end != word.data() + word.size()) {
+      const std::optional<T> number = io::number_of<T>(word);
+      if (!number) {
         throw Error(ErrorKind::value, name + ": '" + word + "' is no " +
                                           (std::is_integral_v<T> ? "whole number" : "number"));
       }
+      value = *number;
     });
   }
   void read() const {

@@ -7,23 +7,19 @@
 #include <iterator>
 
 #include "call.hpp"
+#include "io/number.hpp"
 
 namespace ein::command {
 
 double positive_number(const std::string& option, const std::string& word) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) ||
-      value <= 0) {
+  const auto number = io::number_of<double>(word);
+  if (!number || *number <= 0)
     throw UsageError(option + ": '" + word + "' is not a positive number");
-  }
-  return value;
+  return *number;
 }
 
 std::int64_t whole_number(const std::string& option, const std::string& word) {
-  std::int64_t digits = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), digits);
-  if (error == std::errc() && end == word.data() + word.size() && digits > 0) return digits;
+  if (const auto digits = io::number_of<std::int64_t>(word); digits && *digits > 0) return *digits;
   const double value = positive_number(option, word);
   if (value != std::floor(value))
     throw UsageError(option + ": '" + word + "' is not a whole number");

@@ -23,6 +23,7 @@
 #include "cpu/measure.hpp"
 #include "cpu/parallel.hpp"
 #include "io/file.hpp"
+#include "io/number.hpp"
 #include "io/xxh64.hpp"
 #include "tensor/system.hpp"
 
@@ -154,11 +155,12 @@ namespace {
 /// Reads "name 1.5e9\n" off the front.
 bool take(std::string_view& text, std::string_view name, double& value) {
   if (!text.starts_with(name)) return false;
-  const char* const end = text.data() + text.size();
-  const auto [after, error] = std::from_chars(text.data() + name.size(), end, value);
-  if (error != std::errc() || after == end || *after != '\n' || !std::isfinite(value) || value <= 0)
-    return false;
-  text.remove_prefix(static_cast<std::size_t>(after + 1 - text.data()));
+  const std::size_t end = text.find('\n');
+  if (end == text.npos) return false;
+  const auto number = io::number_of<double>(text.substr(name.size(), end - name.size()));
+  if (!number || *number <= 0) return false;
+  value = *number;
+  text.remove_prefix(end + 1);
   return true;
 }
 

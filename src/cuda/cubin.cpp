@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <string_view>
 
 #include <ein/error.hpp>
+
+#include "io/number.hpp"
 
 namespace ein::gpu {
 namespace {
@@ -182,10 +183,7 @@ std::optional<std::int64_t> number_before(std::string_view line, std::string_vie
   if (end == line.npos) return std::nullopt;
   std::size_t begin = end;
   while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
-  std::int64_t number = 0;
-  const auto [after, error] = std::from_chars(line.data() + begin, line.data() + end, number);
-  if (error != std::errc() || after != line.data() + end) return std::nullopt;
-  return number;
+  return io::number_of<std::int64_t>(line.substr(begin, end - begin));
 }
 
 /// "Function properties for NAME", and on the next line the figures.

@@ -1,7 +1,6 @@
 #include "cuda/nvrtc.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "cuda/driver.hpp"
 #include "cuda/shared_library.hpp"
 #include "io/file.hpp"
+#include "io/number.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::gpu {
@@ -132,18 +132,16 @@ const Nvrtc& needed() {
 /// sm_90, sm_90a, sm_100f.
 void check_architecture(const Nvrtc& nvrtc, const std::string& arch) {
   std::string_view digits = arch;
-  int sm = 0;
   const bool has_prefix = digits.starts_with("sm_");
   if (has_prefix) digits.remove_prefix(3);
   if (digits.ends_with('a') || digits.ends_with('f')) digits.remove_suffix(1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), sm);
-  if (!has_prefix || error != std::errc() || end != digits.data() + digits.size() || sm <= 0 ||
-      digits.front() == '0') {
+  const auto sm = io::number_of<int>(digits);
+  if (!has_prefix || !sm || *sm <= 0 || digits.front() == '0') {
     throw Error(ErrorKind::value, "no architecture is called " + io::in_quotes(arch) +
                                       "; they are sm_80, sm_90a, sm_100a and the like");
   }
   const std::vector<int>& known = nvrtc.architectures;
-  if (known.empty() || std::binary_search(known.begin(), known.end(), sm)) return;
+  if (known.empty() || std::binary_search(known.begin(), known.end(), *sm)) return;
   std::string list;
   for (const int each : known) list += (list.empty() ? "sm_" : ", sm_") + std::to_string(each);
   throw Error(ErrorKind::value, "NVRTC " + to_string(nvrtc.version) + " does not compile for " +

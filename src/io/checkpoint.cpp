@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -15,6 +14,7 @@
 
 #include "io/file.hpp"
 #include "io/manifest.hpp"
+#include "io/number.hpp"
 #include "io/safetensors_header.hpp"
 #include "io/xxh64.hpp"
 
@@ -104,12 +104,10 @@ std::int64_t take_step(const io::InputFile& file, Metadata& metadata) {
   const auto node = metadata.extract(step_key);
   if (node.empty()) return 0;
   const std::string& text = node.mapped();
-  std::int64_t step = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0) {
+  const auto step = io::number_of<std::int64_t>(text);
+  if (!step || *step < 0)
     file.fail("has the step " + io::in_quotes(text) + ", which is no whole number");
-  }
-  return step;
+  return *step;
 }
 
 /// `entry` is what the manifest says of the file, if it does.

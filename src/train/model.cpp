@@ -1,8 +1,8 @@
 #include "train/model.hpp"
 
-#include <charconv>
-
 #include <ein/error.hpp>
+
+#include "io/number.hpp"
 
 namespace ein::training {
 
@@ -38,10 +38,8 @@ Metadata describe(const nn::TransformerConfig& config, const Tokenizer& tokenize
 }
 
 std::int64_t number(const Checkpoint& checkpoint, const std::string& key) {
-  const std::string& digits = text(checkpoint, key);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc() && end == digits.data() + digits.size() && value >= 0) return value;
+  const auto value = io::number_of<std::int64_t>(text(checkpoint, key));
+  if (value && *value >= 0) return *value;
   throw Error(ErrorKind::file,
               "\"" + checkpoint.path + "\" has no whole number under \"" + key + "\"");
 }
