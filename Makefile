@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines attack bench bench-peers bench-compile asan fuzz format check-format clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm attack bench bench-peers bench-compile asan fuzz format check-format clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -16,6 +16,8 @@ help:
 	@echo 'make test     build everything and run the tests, some minutes'
 	@echo 'make test-long   run the tests that take long'
 	@echo 'make test-arm    build for AArch64 and run the tests of the CPU under QEMU; make test-arm-engines a few of them'
+	@echo 'make function-errors  measure functions on all f32 numbers and write the tables of docs/functions.md, about an hour;'
+	@echo '              make function-errors-arm on a part of them on an emulated AArch64'
 	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
@@ -63,6 +65,18 @@ test-arm-engines:
 	cmake --preset arm
 	cmake --build --preset arm -j $(JOBS) --target ein_engine_tests
 	ctest --preset arm-engines -j $(JOBS)
+
+function-errors:
+	scripts/install-dependencies test
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target ein_function_errors
+	build/tests/ein_function_errors --write docs/functions.md
+
+function-errors-arm:
+	scripts/install-dependencies test arm
+	cmake --preset arm
+	cmake --build --preset arm -j $(JOBS) --target ein_function_errors
+	qemu-aarch64 -L /usr/aarch64-linux-gnu build-arm/tests/ein_function_errors --one-in 251 --doubles 1000000 --write docs/functions.md
 
 attack:
 	scripts/install-dependencies peers

@@ -47,19 +47,20 @@ struct Chosen {
   const Bf16Products* bf16;
 };
 
-/// The best that isa() allows; where the build has none so low, its lowest.
-Chosen choose_level() {
-  const struct {
-    const Level* level;
-    const Bf16Products* bf16;
-  } all[] = {
+std::vector<Chosen> all_levels() {
+  return {
 #define EIN_LEVEL_OF(name) {&name::level, name::bf16_products},
 #include "ein_levels.hpp"
 #undef EIN_LEVEL_OF
   };
-  Chosen chosen{all[0].level, all[0].bf16};
-  for (const auto& [level, bf16] : all) {
-    if (level->isa <= isa()) chosen = {level, bf16};
+}
+
+/// The best that isa() allows; where the build has none so low, its lowest.
+Chosen choose_level() {
+  const std::vector<Chosen> all = all_levels();
+  Chosen chosen = all[0];
+  for (const Chosen& other : all) {
+    if (other.level->isa <= isa()) chosen = other;
   }
   if (const std::string lacks = missing(chosen.level->features); !lacks.empty()) {
     throw Error(
@@ -78,6 +79,13 @@ const Chosen& chosen() {
 }  // namespace
 
 const Level& level() { return *chosen().level; }
+std::vector<const Level*> levels_here() {
+  std::vector<const Level*> here;
+  for (const Chosen& one : all_levels()) {
+    if (missing(one.level->features).empty()) here.push_back(one.level);
+  }
+  return here;
+}
 const Bf16Products* bf16_products() { return isa() == Isa::v4_bf16 ? chosen().bf16 : nullptr; }
 
 }  // namespace ein::host

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <ein/dtype.hpp>
 #include "cpu/cache.hpp"
@@ -131,6 +132,8 @@ struct Level {
 /// Those that run here: the best of this processor that EIN_ISA allows, chosen once. Throws what
 /// isa() does, and an Error (`device`) where the library was compiled for another processor alone.
 const Level& level();
+/// All of this build that this processor can run, the lowest first.
+std::vector<const Level*> levels_here();
 
 /// Products of bf16 by instructions that multiply pairs of them.
 struct Bf16Products {
