@@ -11,13 +11,14 @@ LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 class Case:
     family: str
     name: str
-    op: str  # einsum, rearrange, repeat, reduce, small, fused, adamw, train, decode
+    op: str  # einsum, rearrange, repeat, reduce, elements, small, fused, adamw, train, decode
     shapes: list
     peers: tuple
     pattern: str = ""
     sizes: dict = dataclasses.field(default_factory=dict)
     more: dict = dataclasses.field(default_factory=dict)  # what else the workers want to know
-    # By operand, where it is not f32 of a normal distribution: integers ("below", n), f32 that are ("positive",), or ("f64",).
+    # By operand, where it is not f32 of a normal distribution: integers ("below", n) or ("below", n, dtype), f32 that are
+    # ("positive",), or a float ("f64",) or ("f16",).
     data: dict = dataclasses.field(default_factory=dict)
     flops: float = 0  # of one call, for GFLOP/s
     bytes: float = 0  # read and written, for GB/s
@@ -256,6 +257,51 @@ def reductions_of_eight_bytes():
     return cases
 
 
+BYTES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "i8": 1, "u8": 1, "bool": 1}
+FLOATS = ("f64", "f32", "bf16", "f16")
+
+
+def dtypes():
+    """What people reach for in each dtype, in the first-level caches, in those behind, and in memory."""
+    cases = []
+    shapes = ((64, 64), (512, 512), (2048, 4096))
+
+    def add(dtype, title, pattern, shape, more, operands=1, mask=False, result=None):
+        is_float = dtype in FLOATS
+        kind = {"f64": ("f64",), "f16": ("f16",), "bf16": ("positive",), "f32": ("normal",)}.get(dtype) or ("below", 2 if dtype == "bool" else 100, dtype)
+        if is_float and title.startswith("sum"):
+            kind = {"bf16": ("positive",), "f32": ("positive",)}.get(dtype, kind)
+        data = {i: kind for i in range(operands)} | ({operands: ("below", 2, "bool")} if mask else {})
+        more = more | ({"dtype": "bf16"} if dtype == "bf16" else {})
+        numbers = math.prod(shape)
+        bytes_ = numbers * (operands * BYTES[dtype] + mask + (BYTES[result] if result else 0))
+        peers = ("torch",) if "bf16" in (dtype, result) else ("torch", "numpy")
+        tolerance = {"bf16": 1e-2, "f16": 1e-2}.get(dtype, 1e-4) if is_float else 1e-2 if result in ("bf16", "f16") else 1e-6
+        text = f"{dtype} {title}  {' '.join(map(str, shape))}"
+        cases.append(Case("dtypes", text, more.pop("op", "elements"), [list(shape)] * (operands + mask), peers, pattern, more=more,
+                          data=data, bytes=bytes_, least={"torch": 0.9}, tolerance=tolerance))
+
+    for dtype in BYTES:
+        for shape in shapes:
+            binary = ("logical_and",) if dtype == "bool" else ("add", "mul", "maximum")
+            for name in binary:
+                add(dtype, name, "", shape, {"name": name}, 2, result=dtype)
+            add(dtype, "less", "", shape, {"name": "less"}, 2, result="bool")
+            add(dtype, "where", "", shape, {"name": "where"}, 2, True, result=dtype)
+            others = {"f32": ("f64", "bf16", "f16", "i32", "u8", "bool"), "i64": ("f32", "i32", "f64"), "i32": ("f32", "i64", "i8"),
+                      "bf16": ("f32",), "f16": ("f32", "bf16"), "f64": ("f32", "i64"), "bool": ("f32", "i64")}.get(dtype, ("f32", "i32", "bool"))
+            for to in others:
+                add(dtype, f"to {to}", "", shape, {"name": "to", "to": to}, result=to)
+            for reduction in ("any", "all", "sum") if dtype == "bool" else ("sum", "max", "mean"):
+                for pattern in ("a b -> a", "a b -> b", "a b ->"):
+                    add(dtype, f"{reduction} {pattern}", pattern, shape, {"op": "reduce", "reduction": reduction})
+            add(dtype, "turned", "a b -> b a", shape, {"op": "rearrange"}, result=dtype)
+            if dtype != "bool":
+                add(dtype, "argmax", "a [b]", shape, {"name": "argmax"})
+            add(dtype, "cumsum", "a [b]", shape, {"name": "cumsum"}, result=dtype if dtype in FLOATS else "i64")
+    return cases
+
+
 def fused(dtype="f32"):
     """Forward, and forward and backward."""
     cases = []
@@ -347,4 +393,4 @@ def decoding():
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
     chains_of_maps = fused() + fused("f64") + fused("bf16")
-    return small() + permutations() + reductions() + reductions_of_eight_bytes() + contractions + chains_of_maps + training() + decoding()
+    return small() + permutations() + reductions() + reductions_of_eight_bytes() + dtypes() + contractions + chains_of_maps + training() + decoding()

@@ -45,13 +45,37 @@ Subject pattern_subject(const Json& c, const Tensors& inputs) {
     state->sizes.push_back({name, sizes.at(name).get<std::int64_t>()});
   state->inputs = inputs;
   for (const Tensor& x : state->inputs) state->operands.push_back(&x);
-  return subject([state] {
+  // The mean of integers is that of f32: whoever wants it says so.
+  const bool casts = state->reduction == ein::Reduction::mean && is_integral(inputs[0].dtype());
+  return subject([state, casts] {
     const ein::detail::PatternArgument pattern{std::string_view(state->pattern)};
+    Tensor cast;
+    if (casts) {
+      cast = state->inputs[0].to(ein::DType::f32);
+      return ein::detail::run_one({state->op, pattern, {&cast}, state->sizes, state->reduction});
+    }
     // A view moves nothing; what is compared is the elements in their new order.
     return ein::detail::run_one(
                {state->op, pattern, state->operands, state->sizes, state->reduction})
         .contiguous();
   });
+}
+
+/// An operation on elements, or along rows.
+Subject element_subject(const Json& c, const Tensors& x) {
+  const std::string name = c.at("name");
+  if (name == "to")
+    return subject([=, to = *ein::parse_dtype(c.at("to").get<std::string>())] { return x[0].to(to); });
+  if (name == "where") return subject([=] { return ein::where(x[2], x[0], x[1]); });
+  if (name == "argmax") return subject([=] { return ein::argmax(x[0], "a [b]"); });
+  if (name == "cumsum") return subject([=] { return ein::cumsum(x[0], "a [b]"); });
+  static const std::map<std::string, Tensor (*)(ein::Operand, ein::Operand)> binary{
+      {"add", ein::add},
+      {"mul", ein::mul},
+      {"maximum", ein::maximum},
+      {"less", ein::less},
+      {"logical_and", ein::logical_and}};
+  return subject([=, f = binary.at(name)] { return f(x[0], x[1]); });
 }
 
 Subject small_subject(const Json& c, const Tensors& inputs) {

@@ -3,6 +3,12 @@
 import math
 import string
 
+import numpy as np
+
+# NumPy's dtypes by ein's names; it has no bf16.
+NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
+         "i8": np.int8, "u8": np.uint8, "bool": np.bool_}
+
 
 def einsum_letters(pattern):
     """"b s1 h, b s2 h -> b s1 s2" as "abc,adc->abd"."""

@@ -32,6 +32,7 @@ import numpy as np
 
 import cases as all_of
 import table
+from patterns import NUMPY
 
 HERE = pathlib.Path(__file__).parent
 SAMPLE = {"most": 1 << 18, "step": 2654435761}  # elements compared of each result, and the stride that picks them
@@ -192,9 +193,14 @@ class Runner:
         paths = []
         for i, shape in enumerate(case.shapes):
             kind, *most = case.data.get(i, ("normal",))
-            array = random.integers(0, *most, shape) if kind == "below" else random.standard_normal(shape, np.float64 if kind == "f64" else np.float32)
+            if kind == "below":
+                array = random.integers(0, most[0], shape, NUMPY.get(most[1]) if len(most) > 1 else np.int64)
+            else:
+                array = random.standard_normal(shape, np.float64 if kind == "f64" else np.float32)
             if kind == "positive":
                 array = np.abs(array)
+            elif kind == "f16":
+                array = (np.abs(array) / 256).astype(np.float16)  # 8 million of them can be summed
             paths.append(str(self.scratch / f"{i}.npy"))
             np.save(paths[-1], array)
         return paths

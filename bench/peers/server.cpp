@@ -46,6 +46,7 @@ Tensors in_dtype(const Json& c, Tensors inputs) {
 Subject make(const Json& c, const Tensors& inputs, const std::string& who) {
   const std::string op = c.at("op");
   if (who != "ein" && who != "ein eager") return limit_subject(c, in_dtype(c, inputs), who);
+  if (op == "elements") return element_subject(c, in_dtype(c, inputs));
   if (op == "small") return small_subject(c, inputs);
   if (op == "fused") return fused_subject(c, in_dtype(c, inputs), who == "ein");
   if (op == "adamw") return optimizer_subject(in_dtype(c, inputs), who == "ein");

@@ -39,6 +39,7 @@ Subject subject(F f) {
 // there is none.
 
 Subject pattern_subject(const Json& c, const Tensors& inputs);
+Subject element_subject(const Json& c, const Tensors& inputs);
 Subject small_subject(const Json& c, const Tensors& inputs);
 Subject fused_subject(const Json& c, const Tensors& inputs, bool compiled);
 Subject optimizer_subject(const Tensors& inputs, bool compiled);

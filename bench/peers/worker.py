@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from patterns import Steps, einsum_letters
+from patterns import NUMPY, Steps, einsum_letters
 
 
 class Numpy:
@@ -29,6 +29,8 @@ class Numpy:
                     "rearrange (a view)": lambda: inputs[0].transpose(2, 1, 0)}.get(case["name"]) or self.einsum(pattern, inputs)
         if op == "einsum":
             return self.einsum(pattern, inputs)
+        if op == "elements":
+            return self.elements(case, *inputs)
         (x,) = inputs
         steps = Steps(pattern, x.shape, case["sizes"])
         if op == "reduce":
@@ -38,6 +40,18 @@ class Numpy:
             return lambda: np.ascontiguousarray(np.broadcast_to(
                 x.reshape(steps.split).transpose(steps.order).reshape(steps.unsqueezed), steps.spread)).reshape(steps.final)
         return lambda: np.ascontiguousarray(x.reshape(steps.split).transpose(steps.order)).reshape(steps.final)
+
+    def elements(self, case, x, *more):
+        name = case["name"]
+        if name == "to":
+            dtype = NUMPY[case["to"]]
+            return lambda: x.astype(dtype)
+        if name == "where":
+            return lambda: np.where(more[1], x, more[0])
+        if name in ("argmax", "cumsum"):
+            return lambda: getattr(np, name)(x, -1)
+        function = getattr(np, {"mul": "multiply"}.get(name, name))
+        return lambda: function(x, *more)
 
     def einsum(self, pattern, inputs):
         text = einsum_letters(pattern)
@@ -78,6 +92,8 @@ class Torch:
             return direct or self.einsum(who, pattern, inputs)
         if op == "einsum":
             return self.einsum(who, pattern, inputs)
+        if op == "elements":
+            return self.elements(case, *inputs)
         if op == "fused":
             return self.fused(who, case, inputs)
         if op == "adamw":
@@ -93,12 +109,25 @@ class Torch:
             return lambda: getattr(self.einops, op)(x, pattern, **case["sizes"]).contiguous()
         steps = Steps(pattern, x.shape, case["sizes"])
         if op == "reduce":
-            reduce = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}[case["reduction"]]
-            return lambda: reduce(x.view(steps.split), dim=steps.reduced)
+            reduction = case["reduction"]
+            reduce = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "any": torch.any, "all": torch.all}[reduction]
+            dtype = {"dtype": torch.float32} if reduction == "mean" and not x.is_floating_point() else {}
+            return lambda: reduce(x.view(steps.split), dim=steps.reduced, **dtype)
         if steps.repeats:
             return lambda: (x.view(steps.split).permute(steps.order).view(steps.unsqueezed).expand(steps.spread)
                             .contiguous().view(steps.final))
         return lambda: x.view(steps.split).permute(steps.order).contiguous().view(steps.final)
+
+    def elements(self, case, x, *more):
+        name, torch = case["name"], self.torch
+        if name == "to":
+            dtype = torch.bfloat16 if case["to"] == "bf16" else torch.from_numpy(np.empty(0, NUMPY[case["to"]])).dtype
+            return lambda: x.to(dtype)
+        if name == "where":
+            return lambda: torch.where(more[1], x, more[0])
+        if name in ("argmax", "cumsum"):
+            return lambda: getattr(torch, name)(x, -1)
+        return lambda: getattr(torch, name)(x, *more)
 
     def einsum(self, who, pattern, inputs):
         text = einsum_letters(pattern)
