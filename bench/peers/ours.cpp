@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
@@ -11,6 +10,7 @@
 #include <ein/nn/transformer.hpp>
 #include <ein/optim.hpp>
 #include <ein/safetensors.hpp>
+#include "../training_step.hpp"
 #include "subject.hpp"
 
 namespace peers {
@@ -221,52 +221,29 @@ Subject optimizer_subject(const Tensors& inputs, bool is_compiled) {
 
 namespace {
 
-/// The model of a case; writes its weights where the case says so.
-struct Model : ein::nn::Transformer {
-  explicit Model(const Json& c)
-      : Transformer({.vocab_size = c.at("vocabulary"),
-                     .block_size = c.at("block_size"),
-                     .n_layer = c.at("n_layer"),
-                     .n_head = c.at("n_head"),
-                     .n_embd = c.at("n_embd")}) {
-    if (c.contains("write_weights")) ein::save_safetensors(c.at("write_weights"), state_dict());
-  }
-};
+ein::nn::TransformerConfig config_of(const Json& c) {
+  return {.vocab_size = c.at("vocabulary"),
+          .block_size = c.at("block_size"),
+          .n_layer = c.at("n_layer"),
+          .n_head = c.at("n_head"),
+          .n_embd = c.at("n_embd")};
+}
+
+/// Writes the weights of a case's model where the case says so.
+void write_weights(const Json& c, const ein::nn::Transformer& model) {
+  if (c.contains("write_weights")) ein::save_safetensors(c.at("write_weights"), model.state_dict());
+}
 
 }  // namespace
 
 /// A step of the model of `ein train` on one batch of tokens and targets.
 Subject training_subject(const Json& c, const Tensors& inputs) {
   ein::manual_seed(1337);
-  struct State {
-    explicit State(const Json& c) : model(c) {
-      ein::optim::ParameterGroup decayed, others;
-      for (const Tensor& p : model.parameters())
-        (p.rank() >= 2 ? decayed : others).parameters.push_back(p);
-      others.weight_decay = 0;
-      optimizer = std::make_unique<ein::optim::AdamW>(
-          std::vector{decayed, others},
-          ein::optim::AdamOptions{
-              .learning_rate = 1e-3, .betas = {0.9, 0.99}, .weight_decay = 0.1});
-    }
-    Model model;
-    std::unique_ptr<ein::optim::AdamW> optimizer;
-  };
-  const auto state = std::make_shared<State>(c);
-  const auto dtype = ein::parse_dtype(c.value("dtype", "f32"));
-  auto step = ein::compile([state, dtype](const Tensor& tokens, const Tensor& targets) {
-    state->optimizer->zero_grad();
-    Tensor loss;
-    {
-      const ein::Autocast autocast(*dtype);
-      loss = cross_entropy(state->model(tokens), targets, "b s [v], b s");
-    }
-    loss.backward();
-    const ein::NoGrad no_grad;
-    ein::clip_grad_norm(state->optimizer->parameters(), 1.0);
-    state->optimizer->step();
-    return loss.detach();
-  });
+  const auto state = std::make_shared<bench::TrainingStep>(
+      config_of(c), *ein::parse_dtype(c.value("dtype", "f32")));
+  write_weights(c, state->model());
+  auto step = ein::compile(
+      [state](const Tensor& tokens, const Tensor& targets) { return (*state)(tokens, targets); });
   step.prepare(inputs.at(0), inputs.at(1));
   const double flops = step.cost().model.approximate();
   const auto kept = std::make_shared<decltype(step)>(std::move(step));
@@ -280,8 +257,10 @@ Subject training_subject(const Json& c, const Tensors& inputs) {
 Subject decoding_subject(const Json& c, const Tensors& inputs, bool is_compiled) {
   ein::manual_seed(1337);
   struct State {
-    explicit State(const Json& c) : model(c), cache(model.make_cache()) {}
-    Model model;
+    explicit State(const Json& c) : model(config_of(c)), cache(model.make_cache()) {
+      write_weights(c, model);
+    }
+    ein::nn::Transformer model;
     std::vector<ein::nn::KVCache> cache;
   };
   const auto state = std::make_shared<State>(c);
