@@ -17,6 +17,8 @@ TEST(SystemTest, TellsWhatAMachineMayHave) {
     level = cache.level;
     EXPECT_GE(cache.bytes, 1 << 10);
     EXPECT_EQ(cache_bytes(cache.level), cache.bytes);
+    EXPECT_GE(cache.ways, 0);
+    EXPECT_LE(cache.ways, cache.bytes);
   }
   EXPECT_EQ(cache_bytes(level + 1), 0);
 }

@@ -1,8 +1,9 @@
-// What is known of the processor's caches.
+// What is known of the processor's caches. Sizes of blocks and tiles are computed from it, by a rule
+// that is written where they are used.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "tensor/system.hpp"
 
@@ -10,12 +11,23 @@ namespace ein::host {
 
 inline constexpr std::int64_t line_bytes = 64;
 
-/// What one core can use of the last-level cache. Some systems report the sum over all dies of a
-/// socket, so it is bounded by what a die of the time has.
-inline std::int64_t last_level_cache_bytes() {
-  constexpr std::int64_t bound = std::int64_t{32} << 20;
-  const std::int64_t reported = system::cache_bytes(3);
-  return reported > 0 ? std::min(reported, bound) : bound;
-}
+/// Bytes of the data caches that one core reads through. All are positive, and what the system
+/// tells: they are not measured, so that results never depend on the noise of a measurement.
+struct Caches {
+  std::int64_t l1, l2;
+  /// What one core can use of the last level; that of level 2 where it is the last.
+  std::int64_t l3;
+  /// Of level 1, divided by its ways: addresses that far apart compete for the same places, of
+  /// which there are l1 / l1_way.
+  std::int64_t l1_way;
+
+  friend bool operator==(const Caches&, const Caches&) = default;
+};
+
+/// From what the system tells of each; what it does not tell is as in common processors.
+Caches caches_of(std::span<const system::Cache> told);
+
+/// Of this machine, asked for once.
+const Caches& caches();
 
 }  // namespace ein::host

@@ -33,7 +33,7 @@ struct StreamFrom {
 // way to memory. One thread gets little more of the last-level cache than of memory where it also
 // reads much; this is measured.
 StreamFrom default_stream_from() {
-  const int64_t cache = last_level_cache_bytes();
+  const int64_t cache = caches().l3;
   return num_threads() > 1 ? StreamFrom{cache, cache} : StreamFrom{cache / 8 * 7, cache / 2};
 }
 

@@ -65,17 +65,41 @@ std::int64_t bytes_of(const std::string& text) {
   return unit == "K" ? bytes << 10 : unit == "M" ? bytes << 20 : unit.empty() ? bytes : 0;
 }
 
-std::vector<Cache> find_caches() {
+std::vector<Cache> find_caches_in_sysfs() {
   std::vector<Cache> caches;
   for (int i = 0;; ++i) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
     std::string type, size;
     int level = 0;
+    std::int64_t ways = 0;
     if (!(std::ifstream(folder + "level") >> level)) return caches;
     if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
     if (!(std::ifstream(folder + "size") >> size) || bytes_of(size) == 0) continue;
-    caches.push_back({level, bytes_of(size)});
+    std::ifstream(folder + "ways_of_associativity") >> ways;
+    caches.push_back({level, bytes_of(size), std::max<std::int64_t>(ways, 0)});
   }
+}
+
+/// Where /sys is not mounted. 0 or -1 of sysconf is "not known".
+std::vector<Cache> find_caches_by_sysconf() {
+  std::vector<Cache> caches;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  constexpr int names[][2] = {{_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL1_DCACHE_ASSOC},
+                              {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL2_CACHE_ASSOC},
+                              {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL3_CACHE_ASSOC}};
+  int level = 0;
+  for (const auto& [size, associativity] : names) {
+    ++level;
+    const std::int64_t bytes = ::sysconf(size), ways = ::sysconf(associativity);
+    if (bytes > 0) caches.push_back({level, bytes, std::max<std::int64_t>(ways, 0)});
+  }
+#endif
+  return caches;
+}
+
+std::vector<Cache> find_caches() {
+  std::vector<Cache> caches = find_caches_in_sysfs();
+  return caches.empty() ? find_caches_by_sysconf() : caches;
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ double physical_memory();
 struct Cache {
   int level;
   std::int64_t bytes;
+  std::int64_t ways;  // lines that may lie in one set of it; 0 where the system does not tell
 };
 /// From the first level on; empty where the system does not tell.
 const std::vector<Cache>& data_caches();
