@@ -28,8 +28,8 @@ Caches caches_of(std::span<const system::Cache> told) {
   Caches caches = common;
   if (l1.bytes > 0) {
     caches.l1 = l1.bytes;
-    caches.l1_way = l1.ways > 0 ? std::max(l1.bytes / l1.ways, line_bytes)
-                                : std::min(common.l1_way, l1.bytes);
+    caches.l1_way =
+        l1.ways > 0 ? std::max(l1.bytes / l1.ways, line_bytes) : std::min(common.l1_way, l1.bytes);
   }
   if (l2.bytes > 0) caches.l2 = caches.l3 = l2.bytes;
   if (l3.bytes > 0) caches.l3 = l3.bytes;

@@ -1,5 +1,5 @@
-// What is known of the processor's caches. Sizes of blocks and tiles are computed from it, by a rule
-// that is written where they are used.
+// What is known of the processor's caches. Sizes of blocks and tiles are computed from it, by a
+// rule that is written where they are used.
 #pragma once
 
 #include <cstdint>

@@ -135,8 +135,7 @@ class RowsCode {
     if (part.rows.nests.size() == 1 && combines_.size() == 1) make_code_of_runs(part);
     // Where all that is read and written is more than the cache holds, results leave it before they
     // are read again, and each line of them would first be read.
-    if (code_ && !is_in_runs_ && bytes_of(step, part) >= caches().l3)
-      make_streaming_code();
+    if (code_ && !is_in_runs_ && bytes_of(step, part) >= caches().l3) make_streaming_code();
   }
 
   bool is_ready() const { return code_ && (!is_in_runs_ || add_); }
