@@ -192,7 +192,10 @@ class Runner:
         paths = []
         for i, shape in enumerate(case.shapes):
             kind, *most = case.data.get(i, ("normal",))
-            array = random.integers(0, *most, shape) if kind == "below" else random.standard_normal(shape, np.float64 if kind == "f64" else np.float32)
+            if kind in ("below", "i8"):
+                array = random.integers(0, *most, shape) if kind == "below" else random.integers(-128, 128, shape, np.int8)
+            else:
+                array = random.standard_normal(shape, np.float64 if kind == "f64" else np.float32)
             if kind == "positive":
                 array = np.abs(array)
             paths.append(str(self.scratch / f"{i}.npy"))
