@@ -79,7 +79,7 @@ struct StridedCopy::Limits {
   int64_t stage;
   // Lines whose addresses differ by multiples of `way` compete for the ways. A third of these may
   // be asked for beside other lines, two thirds by a square alone. [4 KiB, 4, 8]
-  int64_t way, some_in_a_place, many_in_a_place;
+  int64_t way, many_in_a_place, some_in_a_place;
   // A matrix of which level 1 keeps most. [64 KiB]
   int64_t small_matrix;
   // Of what is written: level 2 holds enough of smaller copies, and prefetching would only delay
@@ -89,13 +89,13 @@ struct StridedCopy::Limits {
   int64_t longest_run;
 
   explicit Limits(const Caches& caches)
-      : tile(caches.l1 / 3),
-        fetched_tile(caches.l1 / 6),
+      : tile(power_of_two(caches.l1) / 2),
+        fetched_tile(tile / 2),
         stage(std::min(6 * tile, largest_stage)),
         way(caches.l1_way),
-        some_in_a_place(std::max<int64_t>(caches.l1 / way / 3, 1)),
-        many_in_a_place(std::max<int64_t>(caches.l1 / way * 2 / 3, 1)),
-        small_matrix(caches.l1 / 3 * 4),
+        many_in_a_place(power_of_two(caches.l1 / way)),
+        some_in_a_place(ceil_div(many_in_a_place, 2)),
+        small_matrix(4 * tile),
         fetch_from(4 * caches.l2),
         longest_run(std::max(caches.l2 / 8 / line_bytes, int64_t{1}) * line_bytes) {}
 
@@ -116,6 +116,9 @@ struct StridedCopy::Limits {
   Reach streaming_long_runs() const { return {row(16), row(256)}; }
 
  private:
+  static int64_t power_of_two(int64_t most) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+  }
   // So many lines where a tile has 256 of them.
   int64_t row(int64_t lines) const {
     return std::max<int64_t>(lines * tile / (256 * line_bytes), 1) * line_bytes;
