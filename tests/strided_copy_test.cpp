@@ -62,14 +62,14 @@ class StridedCopyTest : public testing::Test {
   // loops leave there. The source's buffer ends with its last element, so that sanitizers see
   // overreads.
   void check(const Axes& axes, std::size_t element, std::size_t dst_offset, std::size_t src_offset,
-             std::int64_t stream_from) {
+             std::int64_t stream_from, const Caches& caches = host::caches()) {
     const Bytes src = noise(src_offset + span(axes, &CopyAxis::src_stride) * element);
     Bytes dst = noise(2 * guard_bytes + dst_offset + span(axes, &CopyAxis::dst_stride) * element);
     Bytes expected = dst;
     naive_copy(axes, 0, expected.data() + guard_bytes + dst_offset, src.data() + src_offset,
                element);
 
-    const StridedCopy copy(axes, element, stream_from);
+    const StridedCopy copy(axes, element, stream_from, caches);
     std::vector<std::int64_t> parts(static_cast<std::size_t>(copy.parts()));
     std::iota(parts.begin(), parts.end(), 0);
     std::shuffle(parts.begin(), parts.end(), random);
@@ -84,7 +84,9 @@ class StridedCopyTest : public testing::Test {
     }
     ADD_FAILURE() << "seed " << seed << ": axes" << text.str() << ", element " << element
                   << ", offsets " << dst_offset << " and " << src_offset << ", stream from "
-                  << stream_from << ", parts " << copy.parts() << ": first wrong byte "
+                  << stream_from << ", caches " << caches.l1 << " (ways of " << caches.l1_way
+                  << "), " << caches.l2 << ", " << caches.l3 << ", parts " << copy.parts()
+                  << ": first wrong byte "
                   << at - static_cast<std::ptrdiff_t>(guard_bytes + dst_offset);
   }
 
@@ -145,6 +147,35 @@ TEST_F(StridedCopyTest, TransposesBatchesOfMatrices) {
     const std::int64_t c = columns < 5 ? columns : (columns + multiple - 1) / multiple * multiple;
     check({{batch, r * c, r * c}, {r, 1, c}, {c, r, 1}}, random_element(), random_offset(),
           random_offset(), uniform(0, 1) == 0 ? always_stream : never_stream);
+  }
+}
+
+// The rules that make tiles of sizes of caches hold for any of them: none to speak of, those of a
+// small core, more than there are.
+TEST_F(StridedCopyTest, AgreesWithPlainLoopsWhateverTheCaches) {
+  const Caches each[] = {
+      {.l1 = 64, .l2 = 64, .l3 = 64, .l1_way = 64},
+      {.l1 = 1 << 10, .l2 = 4 << 10, .l3 = 16 << 10, .l1_way = 256},
+      {.l1 = 24 << 10, .l2 = 512 << 10, .l3 = 2 << 20, .l1_way = 4 << 10},
+      {.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 32 << 20, .l1_way = 32 << 10},
+      {.l1 = 48 << 10, .l2 = 2 << 20, .l3 = 32 << 20, .l1_way = 4 << 10},
+      {.l1 = 192 << 10, .l2 = 16 << 20, .l3 = 16 << 20, .l1_way = 12345},
+      {.l1 = 4 << 20, .l2 = 256 << 20, .l3 = std::int64_t{4} << 30, .l1_way = 1 << 20}};
+  for (int trial = 0; trial < 3000 && !HasFailure(); ++trial) {
+    const Caches& caches = each[uniform(0, std::size(each) - 1)];
+    const std::size_t element = random_element();
+    Axes axes = random_axes(trial % 20 == 0 ? 1'500'000 : trial % 4 == 0 ? 60'000 : 3'000);
+    if (trial % 3 == 0) {  // matrices, whose rows may all fall into the same places
+      const std::int64_t rows = uniform(1, 300), columns = uniform(1, 300),
+                         gap = uniform(0, 2) * uniform(0, 40);
+      const std::int64_t to = uniform(0, 1) == 0 ? rows + gap : 512, from = columns + gap;
+      axes = {{rows, 1, from}, {columns, to, 1}};
+    }
+    check(axes, element, random_offset(), random_offset(),
+          trial % 5 == 0   ? -1
+          : trial % 2 == 0 ? always_stream
+                           : never_stream,
+          caches);
   }
 }
 

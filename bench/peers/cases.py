@@ -226,6 +226,23 @@ def permutations():
     return cases
 
 
+def small_permutations():
+    """Matrices and images that the caches of levels 1 and 2 hold, of elements of each size."""
+    cases = []
+    for dtype, size in (("i8", 1), ("bf16", 2), ("f32", 4), ("f64", 8)):
+        for pattern, shape in (*(("i j -> j i", (side, side)) for side in (64, 128, 256, 512)), ("i j -> j i", (100, 60)),
+                               ("i j -> j i", (65, 127)), ("i j -> j i", (1000, 33)), ("i j -> j i", (33, 1000)),
+                               ("b i j -> b j i", (16, 50, 70)), ("b i j -> b j i", (32, 32, 32)), ("h w c -> c h w", (64, 64, 3)),
+                               ("b s h d -> b h s d", (2, 32, 4, 64))):
+            more = {"dtype": dtype} if dtype == "bf16" else {}
+            data = {"i8": {0: ("below", 127, "i8")}, "f64": {0: ("f64",)}}.get(dtype, {})
+            least = {"torch": 1.0, "memcpy": 0.8 if pattern.startswith("b s h d") else 0.6}
+            cases.append(Case("small rearrangements", f"{dtype}  {pattern}  {' '.join(map(str, shape))}", "rearrange", [list(shape)],
+                              ("torch",), pattern, more=more, data=data, bytes=2 * size * math.prod(shape), limits=("memcpy",),
+                              least=least, tolerance=0))
+    return cases
+
+
 def reductions():
     cases = []
     for reduction, pattern, shape in (
@@ -393,4 +410,4 @@ def decoding():
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
     chains_of_maps = fused() + fused("f64") + fused("bf16")
-    return small() + permutations() + reductions() + reductions_of_eight_bytes() + dtypes() + contractions + chains_of_maps + training() + decoding()
+    return small() + permutations() + small_permutations() + reductions() + reductions_of_eight_bytes() + dtypes() + contractions + chains_of_maps + training() + decoding()

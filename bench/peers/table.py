@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
-FAMILIES = CONTRACTIONS + ("rearrangements", "repeats", "reductions", "reductions of 8 bytes", "dtypes", "few rows", "fused chains", "fused chains of f64", "fused chains of bf16", "training step", "decoding", "call overhead")
+FAMILIES = CONTRACTIONS + ("rearrangements", "small rearrangements", "repeats", "reductions", "reductions of 8 bytes", "dtypes", "few rows", "fused chains", "fused chains of f64", "fused chains of bf16", "training step", "decoding", "call overhead")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
 ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "Eigen, fixed size", "memcpy", "processor")
 

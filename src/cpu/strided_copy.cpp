@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cpu/level.hpp"
+#include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
 
 namespace ein::host {
@@ -32,9 +33,8 @@ struct StreamFrom {
 // Several threads are faster in the caches as long as these hold everything, since they share the
 // way to memory. One thread gets little more of the last-level cache than of memory where it also
 // reads much; this is measured.
-StreamFrom default_stream_from() {
-  const int64_t cache = caches().l3;
-  return num_threads() > 1 ? StreamFrom{cache, cache} : StreamFrom{cache / 8 * 7, cache / 2};
+StreamFrom default_stream_from(int64_t l3) {
+  return num_threads() > 1 ? StreamFrom{l3, l3} : StreamFrom{l3 / 8 * 7, l3 / 2};
 }
 
 // About `target`, such that the blocks of an axis are alike.
@@ -48,30 +48,83 @@ int64_t balanced_block(int64_t size, int64_t target, int64_t granule) {
 
 // --- planning ---
 
-// Sizes in bytes, measured on Zen 5. A tile covers at least `dst` bytes in a row of the destination
-// and `src` of the source, where there are as many.
+// A tile covers at least `dst` bytes in a row of the destination and `src` of the source, where
+// there are as many.
 struct StridedCopy::Reach {
   int64_t dst, src;
 };
-constexpr StridedCopy::Reach cached_reach{1024, 64}, diagonal_reach{1024, 512},
-    long_rows_reach{4096, 128}, long_source_rows_reach{1024, 1024}, staged_reach{512, 128},
-    crowded_reach{512, 256}, streaming_reach{1024, 128}, streaming_staged_reach{2048, 64},
-    runs_reach{256, 256}, streaming_runs_reach{512, 4 << 10},
-    streaming_long_runs_reach{1024, 16 << 10};
-constexpr int64_t tile_bytes = 16 << 10, fetched_tile_bytes = 8 << 10;
-// Smaller copies find enough in the level-2 cache, and prefetching would only delay them.
-constexpr int64_t fetch_from = 4 << 20;
-constexpr int64_t longest_run = 128 << 10;
-constexpr int64_t shortest_streamed_run = 256;
-constexpr int64_t shortest_staged_row = 128;
-constexpr int64_t stage_bytes = 96 << 10;
-constexpr int64_t part_bytes = 128 << 10;
-// Addresses this far apart share the same few places in the level-1 cache.
-constexpr int64_t way_bytes = 4096, some_lines_in_a_place = 4, many_lines_in_a_place = 8;
-// The processor foresees what is next in rows of this length.
-constexpr int64_t long_row = 2048;
-// A matrix of which the level-1 cache keeps most.
-constexpr int64_t small_matrix = 64 << 10;
+
+constexpr int64_t page_bytes = 4096;
+// Prefetchers of processors follow a row to the end of its page at most: from half a page on, most
+// of a row is foreseen.
+constexpr int64_t long_row = page_bytes / 2;
+// The ends of a run share their lines with others and are written through the caches. With four
+// lines, at least three of five are streamed.
+constexpr int64_t shortest_streamed_run = 4 * line_bytes;
+// A row is copied twice for the sake of its whole lines: at least one.
+constexpr int64_t shortest_staged_row = 2 * line_bytes;
+// On a thread's stack.
+constexpr int64_t largest_stage = 96 << 10;
+// Taking a piece from the pool takes a thread less than a tenth of the time to copy so much.
+constexpr int64_t part_bytes = elements_per_part * int64_t{sizeof(float)};
+
+// Sizes in bytes, in parts of the caches. The parts were measured with 48 KiB in 12 ways, 1 MiB and
+// 32 MiB (Zen 5), and give what is in brackets there; with 32 KiB in 8 ways (Zen 4) the same parts
+// are faster than the same sizes: bench/results/2026-11-24-copies.md.
+struct StridedCopy::Limits {
+  // What a tile reads and writes takes two thirds of level 1, and so it does with the next tile's,
+  // if that is prefetched. [16 KiB, 8 KiB]
+  int64_t tile, fetched_tile;
+  // On the stage rows lie apart, but six times a tile is mostly gaps. [96 KiB]
+  int64_t stage;
+  // Lines whose addresses differ by multiples of `way` compete for the ways. A third of these may
+  // be asked for beside other lines, two thirds by a square alone. [4 KiB, 4, 8]
+  int64_t way, many_in_a_place, some_in_a_place;
+  // A matrix of which level 1 keeps most. [64 KiB]
+  int64_t small_matrix;
+  // Of what is written: level 2 holds enough of smaller copies, and prefetching would only delay
+  // them. [4 MiB]
+  int64_t fetch_from;
+  // A piece of a run that level 2 holds with its source several times. [128 KiB]
+  int64_t longest_run;
+
+  explicit Limits(const Caches& caches)
+      : tile(power_of_two(caches.l1) / 2),
+        fetched_tile(tile / 2),
+        stage(std::min(6 * tile, largest_stage)),
+        way(caches.l1_way),
+        many_in_a_place(power_of_two(caches.l1 / way)),
+        some_in_a_place(ceil_div(many_in_a_place, 2)),
+        small_matrix(4 * tile),
+        fetch_from(4 * caches.l2),
+        longest_run(std::max(caches.l2 / 8 / line_bytes, int64_t{1}) * line_bytes) {}
+
+  // A row of 16 lines, of as many elements of 4 bytes as a line has, is a tile.
+  Reach cached() const { return {row(16), line_bytes}; }
+  Reach diagonal() const { return {row(16), row(8)}; }
+  Reach long_rows() const { return {row(64), 2 * line_bytes}; }
+  Reach long_source_rows() const { return {row(16), row(16)}; }
+  Reach staged() const { return {row(8), 2 * line_bytes}; }
+  Reach crowded() const { return {row(8), row(4)}; }
+  Reach streaming() const { return {row(16), 2 * line_bytes}; }
+  // Squares of narrow elements are wide: fewer rows of them fit level 1.
+  Reach streaming_staged(int64_t step) const {
+    return {std::min(row(32), tile * 2 / step), line_bytes};
+  }
+  Reach runs() const { return {row(4), row(4)}; }
+  Reach streaming_runs() const { return {row(8), row(64)}; }
+  Reach streaming_long_runs() const { return {row(16), row(256)}; }
+
+ private:
+  static int64_t power_of_two(int64_t most) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+  }
+  // So many lines where a tile has 256 of them.
+  int64_t row(int64_t lines) const {
+    return std::max<int64_t>(lines * tile / (256 * line_bytes), 1) * line_bytes;
+  }
+};
+
 constexpr std::size_t max_axes = 66;  // 63 of size 2 span all of memory
 
 // Not cleared: that would cost more than many a small copy.
@@ -80,7 +133,7 @@ struct StridedCopy::Position {
 };
 
 StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
-                         std::int64_t stream_from) {
+                         std::int64_t stream_from, const Caches& caches) {
   assert(std::has_single_bit(element_size) && element_size <= 8);
   const auto element = static_cast<int64_t>(element_size);
   int64_t total_bytes = element, read_bytes = element;
@@ -110,14 +163,16 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   assert(axes_.size() <= max_axes);
 
   const StreamFrom from =
-      stream_from < 0 ? default_stream_from() : StreamFrom{stream_from, stream_from};
-  fetches_ = total_bytes >= fetch_from;
-  choose_blocks(choose_kernels(total_bytes + read_bytes >= from.any, 2 * read_bytes >= from.lines));
-  if (staged_ && !plan_stage()) staged_ = false;
+      stream_from < 0 ? default_stream_from(caches.l3) : StreamFrom{stream_from, stream_from};
+  const Limits limits(caches);
+  fetches_ = total_bytes >= limits.fetch_from;
+  choose_blocks(limits, choose_kernels(limits, total_bytes + read_bytes >= from.any,
+                                       2 * read_bytes >= from.lines));
+  if (staged_ && !plan_stage(limits.stage)) staged_ = false;
   plan_loops(total_bytes);
 }
 
-auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
+auto StridedCopy::choose_kernels(const Limits& limits, bool stream, bool stream_lines) -> Reach {
   const Axis& i = axes_[1];
   for (std::size_t a = 3; a < axes_.size(); ++a) {
     if (axes_[a].src != 0 && (axes_[j_].src == 0 || axes_[a].src < axes_[j_].src)) j_ = a;
@@ -145,10 +200,10 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
     // Neither streamed writes nor those to the stage wait for anything, so reading is in order.
     if (streaming_ != nullptr || staged_) std::swap(i_, j_);
     if (streaming_ != nullptr) {
-      return run < shortest_streamed_run ? streaming_runs_reach : streaming_long_runs_reach;
+      return run < shortest_streamed_run ? limits.streaming_runs() : limits.streaming_long_runs();
     }
-    if (staged_) return stream ? streaming_staged_reach : staged_reach;
-    return runs_reach;
+    if (staged_) return stream ? limits.streaming_staged(1) : limits.staged();
+    return limits.runs();
   }
 
   const CopyKernels& kernels = level().copies.kernels(run);
@@ -165,11 +220,11 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
     } else {
       staged_ = stream;
     }
-    return staged_ ? streaming_staged_reach : stream ? streaming_reach : cached_reach;
+    return staged_ ? limits.streaming_staged(1) : stream ? limits.streaming() : limits.cached();
   };
 
   kernel_ = kernels.elements;
-  if (i.size == 1 || i.dst != run) return cached_reach;
+  if (i.size == 1 || i.dst != run) return limits.cached();
   if (packs(i, j) && j.dst == i.size * run) {
     return pack(i.src == 0 ? Pack::repeat : Pack::zip, i.size, j_);
   }
@@ -177,12 +232,12 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
   if (i.src == 0 && kernels.fill != nullptr) {
     kernel_ = kernels.fill;
     if (stream && i.size * run >= shortest_streamed_run) stream_with(kernels.fill_streaming, run);
-    return stream ? streaming_reach : cached_reach;
+    return stream ? limits.streaming() : limits.cached();
   }
   if (j.src != run) {
     staged_ = permuted;
-    if (!staged_) return cached_reach;
-    return stream ? streaming_staged_reach : staged_reach;
+    if (!staged_) return limits.cached();
+    return stream ? limits.streaming_staged(1) : limits.staged();
   }
 
   granule_ = step;
@@ -191,30 +246,29 @@ auto StridedCopy::choose_kernels(bool stream, bool stream_lines) -> Reach {
     streams_ = true;
     kernel_ = kernels.transpose_writing;
     stream_with(kernels.transpose_streaming, line_bytes);
-    return streaming_reach;
+    return limits.streaming();
   }
-  const int64_t in_a_place = most_in_a_place(step, j.dst, way_bytes);
+  const int64_t in_a_place = most_in_a_place(step, j.dst, limits.way);
   if (!stream) {
-    if (const auto reach = choose_order(kernels, in_a_place)) return *reach;
+    if (const auto reach = choose_order(limits, kernels, in_a_place)) return *reach;
   }
   // Half the lines of a square in one place: they push each other out before they are full.
-  const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, many_lines_in_a_place);
+  const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, limits.many_in_a_place);
   staged_ = stream || crowded || i.size * run < line_bytes;
-  const bool read_rows = staged_ || (!stream && i.src % way_bytes == 0);
+  const bool read_rows = staged_ || (!stream && i.src % limits.way == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
-  // Squares of narrow elements are wide: fewer rows of them fit the level-1 cache.
-  if (stream) return {std::min(streaming_staged_reach.dst, tile_bytes * 2 / step), line_bytes};
+  if (stream) return limits.streaming_staged(step);
   // Whole lines of more of each source row; the tile still fits the level-1 cache, and prefetching
   // only delays it. Measured for elements of 4 bytes; others gain nothing.
   if (crowded && run == 4) {
     fetches_ = false;
-    return crowded_reach;
+    return limits.crowded();
   }
-  return read_rows ? staged_reach : cached_reach;
+  return read_rows ? limits.staged() : limits.cached();
 }
 
 // Of a transpose through the caches where its strides or sizes say which order is best.
-auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place)
+auto StridedCopy::choose_order(const Limits& limits, const CopyKernels& kernels, int64_t in_a_place)
     -> std::optional<Reach> {
   const Axis &i = axes_[1], &j = axes_[j_];
   const int64_t run = axes_[0].size, step = line_bytes / run;
@@ -226,19 +280,19 @@ auto StridedCopy::choose_order(const CopyKernels& kernels, int64_t in_a_place)
   // Each line belongs to one square, so it is enough that it stays in the level-1 cache for that
   // one. Of narrow matrices this is slower where the level-2 cache has them.
   const bool whole_squares = i.src % line_bytes == 0 && j.dst % line_bytes == 0;
-  const bool small = i.size * j.size * run <= small_matrix;
+  const bool small = i.size * j.size * run <= limits.small_matrix;
   const int64_t least = (fetches_ ? 1 : 3) * step;
-  if (whole_squares && in_a_place <= many_lines_in_a_place &&
-      (small || in_a_place >= some_lines_in_a_place) && i.size >= least && j.size >= least) {
-    return choose(kernels.transpose_diagonal, diagonal_reach);
+  if (whole_squares && in_a_place <= limits.many_in_a_place &&
+      (small || in_a_place >= limits.some_in_a_place) && i.size >= least && j.size >= least) {
+    return choose(kernels.transpose_diagonal, limits.diagonal());
   }
-  if (in_a_place > some_lines_in_a_place || i.src % way_bytes == 0 || j.size < step)
+  if (in_a_place > limits.some_in_a_place || i.src % limits.way == 0 || j.size < step)
     return std::nullopt;
-  if (i.size * run >= long_row) return choose(kernels.transpose_writing, long_rows_reach);
+  if (i.size * run >= long_row) return choose(kernels.transpose_writing, limits.long_rows());
   // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a
   // time.
   if (fetches_ && run > 1 && whole_squares && i.size >= step && j.size * run >= long_row) {
-    return choose(kernels.transpose_reading, long_source_rows_reach);
+    return choose(kernels.transpose_reading, limits.long_source_rows());
   }
   return std::nullopt;
 }
@@ -261,13 +315,13 @@ std::vector<std::size_t> StridedCopy::sorted_axes(int64_t Axis::*stride) const {
   return sorted;
 }
 
-void StridedCopy::choose_blocks(Reach reach) {
+void StridedCopy::choose_blocks(const Limits& limits, Reach reach) {
   const auto widen = [&](std::size_t a, int64_t target) {
     const int64_t granule = a == i_ || a == j_ ? granule_ : 1;
     axes_[a].block = std::max(axes_[a].block, balanced_block(axes_[a].size, target, granule));
     return axes_[a].block;
   };
-  axes_[0].block = balanced_block(axes_[0].size, longest_run, line_bytes);
+  axes_[0].block = balanced_block(axes_[0].size, limits.longest_run, line_bytes);
   int64_t reached = axes_[0].block;
   for (std::size_t a = 1; a < axes_.size() && reached < reach.dst; ++a) {
     reached *= widen(a, ceil_div(reach.dst, reached));
@@ -278,7 +332,7 @@ void StridedCopy::choose_blocks(Reach reach) {
     if (axes_[a].src != 0) reached *= widen(a, ceil_div(reach.src, reached));
   }
   const bool direct = !staged_ && streaming_ == nullptr;
-  const int64_t goal = fetches_ && direct ? fetched_tile_bytes : tile_bytes;
+  const int64_t goal = fetches_ && direct ? limits.fetched_tile : limits.tile;
   int64_t tile = 1;
   for (const Axis& axis : axes_) tile *= axis.block;
   for (std::size_t a = 1; a < axes_.size() && tile < goal; ++a) {
@@ -289,7 +343,7 @@ void StridedCopy::choose_blocks(Reach reach) {
 
 // Lays a tile out on the stage: rows that are contiguous in the destination too, and between them a
 // line that keeps them from competing for the same places in the cache.
-bool StridedCopy::plan_stage() {
+bool StridedCopy::plan_stage(int64_t largest) {
   int64_t row = axes_[0].block, contiguous = axes_[0].size;
   bool whole = row == contiguous;
   axes_[0].staged = 1;
@@ -307,7 +361,7 @@ bool StridedCopy::plan_stage() {
     next *= axes_[a].block;
     if (axes_[a].block > 1) rows_.insert(rows_.begin(), a);
   }
-  return row >= shortest_staged_row && next <= stage_bytes;
+  return row >= shortest_staged_row && next <= largest;
 }
 
 void StridedCopy::plan_loops(int64_t total_bytes) {
@@ -397,7 +451,7 @@ void StridedCopy::run_tile(std::byte* dst, const std::byte* src, const Position&
 }
 
 void StridedCopy::run_staged_tile(std::byte* dst, const std::byte* src, const Position& at) const {
-  alignas(line_bytes) std::byte stage[stage_bytes];
+  alignas(line_bytes) std::byte stage[largest_stage];
   CopyBox box = box_;
   box.run = extent(0, at);
   box.count_i = extent(i_, at);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/cache.hpp"
 #include "cpu/copy_kernels.hpp"
 #include "tensor/size_arithmetic.hpp"
 
@@ -25,8 +26,10 @@ class StridedCopy {
  public:
   /// `element_size` in bytes: 1, 2, 4 or 8. Any number of axes in any order. What reads and writes
   /// at least `stream_from` bytes writes around the caches; by default, what these could not hold,
-  /// or not well enough for one thread.
-  StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1);
+  /// or not well enough for one thread. Tiles are made for `caches`; the result does not depend on
+  /// them.
+  StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size, std::int64_t stream_from = -1,
+              const Caches& caches = host::caches());
 
   /// Number of pieces of similar work, about 128 KiB each, that may run at the same time: 1 for
   /// a small copy, 0 where an axis has size 0.
@@ -35,9 +38,9 @@ class StridedCopy {
   /// Copies piece `part` of parts(). Thread-safe; does not allocate.
   void run(std::byte* dst, const std::byte* src, std::int64_t part) const;
 
-  struct Reach;
-
  private:
+  struct Reach;
+  struct Limits;
   struct Axis {
     std::int64_t size, dst, src;  // strides in bytes
     std::int64_t block = 1;       // how much of it a tile covers
@@ -50,12 +53,13 @@ class StridedCopy {
     std::int64_t Axis::*dst, Axis::*src;
   };
 
-  Reach choose_kernels(bool stream, bool stream_lines);
-  std::optional<Reach> choose_order(const CopyKernels& kernels, std::int64_t in_a_place);
+  Reach choose_kernels(const Limits& limits, bool stream, bool stream_lines);
+  std::optional<Reach> choose_order(const Limits& limits, const CopyKernels& kernels,
+                                    std::int64_t in_a_place);
   bool whole_lines_but_for(std::initializer_list<std::size_t> exempt) const;
   std::vector<std::size_t> sorted_axes(std::int64_t Axis::*stride) const;
-  void choose_blocks(Reach reach);
-  bool plan_stage();
+  void choose_blocks(const Limits& limits, Reach reach);
+  bool plan_stage(std::int64_t largest);
   void plan_loops(std::int64_t total_bytes);
 
   std::int64_t extent(std::size_t axis, const Position& at) const;

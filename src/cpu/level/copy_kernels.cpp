@@ -297,31 +297,91 @@ template <int count, class V>
 // The least vector that holds both a lane of 16 bytes and an element.
 constexpr int lane_bytes(int element) { return std::max(16, element); }
 
+// One vector of lanes that lie `stride` apart, put together as they are loaded: compilers do this
+// by a shuffle of registers instead, of which there are fewer units.
+template <class V, int lane>
+[[gnu::always_inline]] inline V load_lanes(const std::byte* p, int64_t stride) {
+#if defined(__AVX2__)
+  const auto at = [&](int k) { return (__m128i)load<Vector<8, 16>>(p + k * stride); };
+#endif
+  if constexpr (sizeof(V) == lane) {
+    return load<V>(p);
+#if defined(__AVX2__)
+  } else if constexpr (sizeof(V) == 32) {
+    return (V)_mm256_inserti128_si256(_mm256_castsi128_si256(at(0)), at(1), 1);
+#endif
+#if defined(__AVX512F__)
+  } else if constexpr (lane == 32) {
+    const auto low = (__m256i)load<Vector<8, 32>>(p),
+               high = (__m256i)load<Vector<8, 32>>(p + stride);
+    return (V)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  } else {
+    __m512i v = _mm512_castsi128_si512(at(0));
+    v = _mm512_inserti32x4(v, at(1), 1);
+    v = _mm512_inserti32x4(v, at(2), 2);
+    return (V)_mm512_inserti32x4(v, at(3), 3);
+#endif
+  }
+}
+
+// As many rows as a vector has elements, as many columns as a lane has. The source is prefetched
+// from `ahead` on.
+template <int element, int width, bool streaming, bool fetch_src, bool fetch_dst>
+[[gnu::always_inline]] inline void transpose_columns(std::byte* dst, const std::byte* src,
+                                                     const CopyBox& box, int64_t ahead) {
+  using V = Vector<element, width>;
+  constexpr int lane = lane_bytes(element), per_lane = lane / element, lanes = width / lane;
+  const int64_t lane_step = per_lane * box.src_i;
+  V rows[per_lane];
+  for (int k = 0; k < per_lane; ++k) {
+    for (int l = 0; fetch_src && l < lanes; ++l) prefetch(src + l * lane_step, ahead);
+    rows[k] = load_lanes<V, lane>(src, lane_step);
+    src += box.src_i;
+    keep_in_register(src);
+  }
+  transpose_in_lanes<per_lane>(rows);
+#pragma GCC unroll 16  // else the rows are put into memory for it
+  for (int k = 0; k < per_lane; ++k) {
+    store<streaming>(dst, rows[k]);
+    if constexpr (fetch_dst && !streaming) prefetch_to_write(dst, box.dst_ahead);
+    dst += box.dst_j;
+    keep_in_register(dst);
+  }
+}
+
 // A square of width / element elements a side.
 template <int element, int width, bool streaming, bool fetch>
 [[gnu::always_inline]] inline void transpose_square(std::byte* dst, const std::byte* src,
                                                     const CopyBox& box) {
   using V = Vector<element, width>;
-  constexpr int per_lane = lane_bytes(element) / element, lanes = width / lane_bytes(element);
-  V rows[lanes][per_lane];
+  constexpr int lane = lane_bytes(element), per_lane = lane / element, lanes = width / lane;
   const int64_t src_ahead = box.src_ahead + width - 1;
-  for (int lane = 0; lane < lanes; ++lane) {
+  if constexpr (lanes * per_lane > vector_registers) {
+    transpose_columns<element, width, streaming, fetch, fetch>(dst, src, box, src_ahead);
+    for (int l = 1; l < lanes; ++l) {
+      transpose_columns<element, width, streaming, false, fetch>(dst + l * per_lane * box.dst_j,
+                                                                 src + l * lane, box, src_ahead);
+    }
+    return;
+  }
+  V rows[lanes][per_lane];
+  for (int l = 0; l < lanes; ++l) {
     for (int k = 0; k < per_lane; ++k) {
       const std::byte* row = src + k * box.src_i;
       if constexpr (fetch) prefetch(row, src_ahead);
-      rows[lane][k] = load<V>(row);
+      rows[l][k] = load<V>(row);
     }
-    transpose_in_lanes<per_lane>(rows[lane]);
+    transpose_in_lanes<per_lane>(rows[l]);
     src += per_lane * box.src_i;
     keep_in_register(src);
   }
   for (int k = 0; k < per_lane; ++k) {
     V column[lanes];
-    for (int lane = 0; lane < lanes; ++lane) column[lane] = rows[lane][k];
+    for (int l = 0; l < lanes; ++l) column[l] = rows[l][k];
     transpose_lanes<lanes>(column);
-    for (int lane = 0; lane < lanes; ++lane) {
-      std::byte* to = dst + lane * per_lane * box.dst_j;
-      store<streaming>(to, column[lane]);
+    for (int l = 0; l < lanes; ++l) {
+      std::byte* to = dst + l * per_lane * box.dst_j;
+      store<streaming>(to, column[l]);
       if constexpr (fetch && !streaming) prefetch_to_write(to, box.dst_ahead);
     }
     dst += box.dst_j;
@@ -335,53 +395,25 @@ template <int lane, class V>
   store(p, __builtin_shufflevector((L)v, (L)v, 2 * lane, 2 * lane + 1));
 }
 
-// One vector of lanes of 16 bytes that lie `stride` apart.
-template <class V>
-[[gnu::always_inline]] inline V load_lanes(const std::byte* p, int64_t stride) {
-  using L = Vector<8, 16>;
-  const auto pair = [&](const std::byte* at) {
-    return __builtin_shufflevector(load<L>(at), load<L>(at + stride), 0, 1, 2, 3);
-  };
-  if constexpr (sizeof(V) == 16) {
-    return load<V>(p);
-  } else if constexpr (sizeof(V) == 32) {
-    return (V)pair(p);
-  } else {
-    return (V)__builtin_shufflevector(pair(p), pair(p + 2 * stride), 0, 1, 2, 3, 4, 5, 6, 7);
-  }
-}
-
-// As many squares side by side as a vector has lanes: along i, as many rows as a vector has
-// elements and as many columns as a lane has; along j the other way round.
-template <int element, bool along_i, bool streaming, bool fetch>
-[[gnu::always_inline]] inline void transpose_band(std::byte* dst, const std::byte* src,
+// As many rows as a lane has elements, as many columns as a vector has.
+template <int element, bool fetch>
+[[gnu::always_inline]] inline void transpose_rows(std::byte* dst, const std::byte* src,
                                                   const CopyBox& box) {
   using V = Vector<element, vector_bytes>;
   constexpr int per_lane = 16 / element, lanes = vector_bytes / 16;
   V rows[per_lane];
   for (int k = 0; k < per_lane; ++k) {
     const std::byte* row = src + k * box.src_i;
-    if constexpr (along_i) {
-      for (int lane = 0; fetch && lane < lanes; ++lane) {
-        prefetch(row + lane * per_lane * box.src_i, box.src_ahead + 15);
-      }
-      rows[k] = load_lanes<V>(row, per_lane * box.src_i);
-    } else {
-      if constexpr (fetch) prefetch(row, box.src_ahead + vector_bytes - 1);
-      rows[k] = load<V>(row);
-    }
+    if constexpr (fetch) prefetch(row, box.src_ahead + vector_bytes - 1);
+    rows[k] = load<V>(row);
   }
   transpose_in_lanes<per_lane>(rows);
   for (int k = 0; k < per_lane; ++k) {
     std::byte* to = dst + k * box.dst_j;
-    if constexpr (along_i) {
-      store<streaming>(to, rows[k]);
-    } else {
-      [&]<int... lane>(std::integer_sequence<int, lane...>) {
-        (store_lane<lane>(to + lane * per_lane * box.dst_j, rows[k]), ...);
-      }
-      (std::make_integer_sequence<int, lanes>{});
+    [&]<int... lane>(std::integer_sequence<int, lane...>) {
+      (store_lane<lane>(to + lane * per_lane * box.dst_j, rows[k]), ...);
     }
+    (std::make_integer_sequence<int, lanes>{});
   }
 }
 
@@ -419,6 +451,8 @@ template <Order order, int64_t height, int64_t width, class Tile>
   }
 }
 
+// Squares, and at the ends of both axes what is narrower and wide enough: half squares, or as many
+// rows or columns as a lane has elements. It overlaps a square.
 template <int element, Order order, bool fetch, int width = vector_bytes>
 void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
   constexpr int64_t side = width / element, per_lane = lane_bytes(element) / element;
@@ -430,22 +464,45 @@ void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
     };
   };
   if (narrow >= side) {
-    for_tiles<order, side, side>(box, at([&](std::byte* d, const std::byte* s) {
+    const int64_t rest_i = box.count_i % side, rest_j = box.count_j % side;
+    CopyBox whole = box;
+    whole.count_i -= rest_i;
+    whole.count_j -= rest_j;
+    for_tiles<order, side, side>(whole, at([&](std::byte* d, const std::byte* s) {
                                    transpose_square<element, width, streaming, fetch>(d, s, box);
                                  }));
+    const auto wide_enough = [&](int64_t rest) {
+      return rest > side / 2 || width == 16 ? side : rest > per_lane ? side / 2 : per_lane;
+    };
+    const auto finish = [&](int64_t i, int64_t j, int64_t count_i, int64_t count_j) {
+      CopyBox end = box;
+      end.count_i = count_i;
+      end.count_j = count_j;
+      transpose_box<element, order, fetch, width>(dst + j * box.dst_j + i * element,
+                                                  src + i * box.src_i + j * element, end);
+    };
+    if (rest_j != 0) {
+      const int64_t count = wide_enough(rest_j);
+      finish(0, box.count_j - count, box.count_i, count);
+    }
+    if (rest_i != 0) {
+      const int64_t count = wide_enough(rest_i);
+      finish(box.count_i - count, 0, count, whole.count_j);
+    }
     return;
   }
   if constexpr (width == vector_bytes && width > 16 && element <= 8) {
-    if (narrow >= per_lane && wide >= side) {
+    const bool half_squares = side / 2 > per_lane && narrow >= side / 2 && box.count_i < side;
+    if (narrow >= per_lane && wide >= side && !half_squares) {
       if (box.count_i >= side) {
-        for_tiles<order, side, per_lane>(box, at([&](std::byte* d, const std::byte* s) {
-                                           transpose_band<element, true, streaming, fetch>(d, s,
-                                                                                           box);
-                                         }));
+        for_tiles<order, side, per_lane>(
+            box, at([&](std::byte* d, const std::byte* s) {
+              transpose_columns<element, width, streaming, fetch, false>(d, s, box,
+                                                                         box.src_ahead + 15);
+            }));
       } else {
         for_tiles<order, per_lane, side>(box, at([&](std::byte* d, const std::byte* s) {
-                                           transpose_band<element, false, streaming, fetch>(d, s,
-                                                                                            box);
+                                           transpose_rows<element, fetch>(d, s, box);
                                          }));
       }
       return;
