@@ -252,7 +252,9 @@ TYPED_TEST(GemmTest, SameBitsOnAnyNumberOfThreads) {
   const int threads = num_threads();
   std::mt19937_64 random(16);
   std::normal_distribution<double> normal;
-  const std::int64_t sizes[][3] = {{130, 90, 700}, {40, 1500, 300}, {520, 600, 400}, {20, 70, 900}};
+  const std::int64_t sizes[][3] = {{130, 90, 700}, {40, 1500, 300}, {520, 600, 400},
+                                   {20, 70, 900},  {1, 4001, 333},  {2999, 1, 401},
+                                   {5, 3003, 211}, {2500, 16, 77}};
   for (const auto& [m, n, k] : sizes) {
     std::vector<TypeParam> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
         first;
