@@ -65,7 +65,8 @@ Subject pattern_subject(const Json& c, const Tensors& inputs) {
 Subject element_subject(const Json& c, const Tensors& x) {
   const std::string name = c.at("name");
   if (name == "to")
-    return subject([=, to = *ein::parse_dtype(c.at("to").get<std::string>())] { return x[0].to(to); });
+    return subject(
+        [=, to = *ein::parse_dtype(c.at("to").get<std::string>())] { return x[0].to(to); });
   if (name == "where") return subject([=] { return ein::where(x[2], x[0], x[1]); });
   if (name == "argmax") return subject([=] { return ein::argmax(x[0], "a [b]"); });
   if (name == "cumsum") return subject([=] { return ein::cumsum(x[0], "a [b]"); });
