@@ -52,7 +52,8 @@ Subject pattern_subject(const Json& c, const Tensors& inputs) {
     Tensor cast;
     if (casts) {
       cast = state->inputs[0].to(ein::DType::f32);
-      return ein::detail::run_one({state->op, pattern, {&cast}, state->sizes, state->reduction});
+      const Tensor* const operands[] = {&cast};
+      return ein::detail::run_one({state->op, pattern, operands, state->sizes, state->reduction});
     }
     // A view moves nothing; what is compared is the elements in their new order.
     return ein::detail::run_one(
