@@ -183,8 +183,8 @@ void pack_pairs(const MatrixRef<const bf16>& m, Pair* to, std::int64_t padded) {
 }
 
 template <class C>
-class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
-  using Base = PanelProduct<PairProduct, C, bf16>;
+class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
+  using Base = PanelProduct<PairProduct, C, bf16, Pair>;
   friend Base;
   using Base::a_, Base::b_, Base::c_, Base::panels_;
   using Base::a_at, Base::first_row, Base::finish;
@@ -200,8 +200,8 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
     const std::int64_t deepest = ceil_div(pairs, depths);
     const std::int64_t fit = caches().l2 / 2 / pair_bytes / deepest / columns * columns;
     const std::int64_t most_columns = std::clamp(fit, columns, block_columns);
-    packed_b_ = thread_buffer<Pair, OfB>(
-        std::min(most_columns, ceil_div(c_.cols, columns) * columns) * deepest);
+    const std::int64_t numbers =
+        std::min(most_columns, ceil_div(c_.cols, columns) * columns) * deepest;
     for (column_ = 0; column_ < c_.cols; column_ += most_columns) {
       cols_ = std::min(c_.cols - column_, most_columns);
       for (std::int64_t d = 0; d < depths; ++d) {
@@ -213,21 +213,22 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
         is_last_ = d + 1 == depths;
         // Panels of a that are packed together take a seventh of the cache.
         group_ = std::max<std::int64_t>(1, caches().l2 / 7 / (tile_rows * pairs_ * pair_bytes));
-        this->multiply_block(true, group_);
+        this->multiply_block({numbers, false}, group_);
       }
     }
   }
 
  private:
-  void pack_panel(std::int64_t panel) const {
+  void pack_panel(std::int64_t panel, Pair* block) const {
     const std::int64_t first = panel * columns, cols = std::min(columns, cols_ - first);
     pack_pairs({b_.data + first_k_ * b_.row_stride + (column_ + first) * b_.col_stride, depth_,
                 cols, b_.row_stride, b_.col_stride},
-               packed_b_ + first * pairs_, ceil_div(cols, width) * width);
+               block + first * pairs_, ceil_div(cols, width) * width);
   }
 
-  void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from,
-                       std::int64_t to) const {
+  void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to,
+                       const Pair* block) const {
+    struct OfA {};
     const bool packs = a_.col_stride != 1 || depth_ % 2 != 0;
     const std::int64_t panel_pairs = tile_rows * pairs_;
     Pair* const packed =
@@ -240,9 +241,9 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
         if (packs) {
           multiply_panel(row, rows,
                          reinterpret_cast<const bf16*>(packed + (p - first) * panel_pairs), 2,
-                         2 * rows, from, to);
+                         2 * rows, from, to, block);
         } else {
-          multiply_panel(row, rows, a_at(row), a_.row_stride, 2, from, to);
+          multiply_panel(row, rows, a_at(row), a_.row_stride, 2, from, to, block);
         }
         finish(p, p + 1, from, to);
       }
@@ -266,10 +267,11 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
   /// Rows [row, row + rows) of the product with columns [from, to) of the block of b. The pairs of
   /// a lie at `a`.
   void multiply_panel(std::int64_t row, std::int64_t rows, const bf16* a, std::int64_t row_stride,
-                      std::int64_t pair_stride, std::int64_t from, std::int64_t to_column) const {
+                      std::int64_t pair_stride, std::int64_t from, std::int64_t to_column,
+                      const Pair* block) const {
     for (std::int64_t j = from; j < to_column; j += columns) {
       const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
-      const Pair* const b = packed_b_ + j * pairs_;
+      const Pair* const b = block + j * pairs_;
       const __mmask16 last = first_lanes(cols - (vectors - 1) * width);
       C* const c = c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride;
       if (c_.col_stride == 1) {
@@ -295,7 +297,6 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16> {
     }
   }
 
-  Pair* packed_b_ = nullptr;            // of the thread that calls
   std::int64_t pairs_ = 0, group_ = 0;  // deep is the block of b; panels of a packed together
 };
 

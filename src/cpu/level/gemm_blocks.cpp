@@ -74,12 +74,12 @@ bool has_places(const Caches& caches, std::int64_t rows, std::int64_t stride) {
 }
 
 template <class T>
-class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
-  using Base = PanelProduct<BlockedProduct, T, T>;
+class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
+  using Base = PanelProduct<BlockedProduct, T, T, T>;
   friend Base;
   using Base::a_, Base::b_, Base::c_, Base::panels_, Base::columns;
   using Base::a_at, Base::first_row, Base::finish;
-  using Base::accumulate_, Base::is_last_;
+  using Base::accumulate_, Base::is_last_, Base::threads_;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
  public:
@@ -89,9 +89,8 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
 
   void run(bool accumulate) {
     const std::int64_t depths = ceil_div(a_.cols, blocking_.depth);
-    packed_b_ =
-        thread_buffer<T, OfB>(std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) *
-                              ceil_div(a_.cols, depths));
+    const std::int64_t numbers = std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) *
+                                 ceil_div(a_.cols, depths);
     for (column_ = 0; column_ < c_.cols; column_ += blocking_.columns) {
       cols_ = std::min(c_.cols - column_, blocking_.columns);
       for (std::int64_t d = 0; d < depths; ++d) {
@@ -99,7 +98,8 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
         depth_ = a_.cols * (d + 1) / depths - first_k_;
         accumulate_ = accumulate || d > 0;
         is_last_ = d + 1 == depths;
-        this->multiply_block(!reads_b(cols_ % columns), blocking_.group);
+        this->multiply_block({reads_b(cols_ % columns) ? 0 : numbers, blocking_.keeps_a},
+                             blocking_.group);
       }
     }
   }
@@ -122,16 +122,17 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
   }
   bool reads_b(std::int64_t cols) const { return reads_b_ && takes(cols); }
 
-  void pack_panel(std::int64_t panel) const {
+  void pack_panel(std::int64_t panel, T* block) const {
     const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
     if (reads_b(cols)) return;
-    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, packed_b_ + j * depth_,
+    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, block + j * depth_,
               ceil_div(cols, width) * width);
   }
 
   /// Panels [first, last) of rows by columns [from, to) of the block.
-  void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from,
-                       std::int64_t to) const {
+  void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to,
+                       const T* block) const {
+    struct OfA {};
     const bool packs = packs_a(to - from);
     const std::int64_t group = blocking_.group, panel_size = tile_rows * depth_;
     T* const packed =
@@ -144,7 +145,7 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
         Tile<T> tile = tile_of(row, rows, packs ? packed + (p - first) * panel_size : nullptr);
         for (std::int64_t j = begin_column; j < end_column; j += columns)
-          multiply_columns(tile, row, rows, j);
+          multiply_columns(tile, row, rows, j, block);
       };
       if (blocking_.keeps_a) {
         for (std::int64_t j = from; j < to; j += columns) {
@@ -172,10 +173,11 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
   }
 
   /// Of the columns from `j` on as many as make a tile.
-  void multiply_columns(Tile<T>& tile, std::int64_t row, std::int64_t rows, std::int64_t j) const {
+  void multiply_columns(Tile<T>& tile, std::int64_t row, std::int64_t rows, std::int64_t j,
+                        const T* block) const {
     const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
     const bool reads = reads_b(cols);
-    tile.b = reads ? b_at(j) : packed_b_ + j * depth_;
+    tile.b = reads ? b_at(j) : block + j * depth_;
     tile.b_row_stride = reads ? b_.row_stride : vectors * width;
     tile.last = first_lanes(cols - (vectors - 1) * width);
     const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
@@ -265,8 +267,7 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T> {
   const Caches& caches_;
   const Blocking& blocking_ = blocking_of<T>(caches_, a_, c_.cols);
   const bool reads_b_ =  // as it lies, where the micro-kernel takes it
-      b_.col_stride == 1 && c_.rows <= rows_that_read();
-  T* packed_b_ = nullptr;  // of the thread that calls
+      b_.col_stride == 1 && c_.rows <= threads_ * rows_that_read();
 };
 
 }  // namespace

@@ -41,25 +41,24 @@ T* thread_buffer(std::int64_t count) {
   return own.get();
 }
 
-/// Whose memory a thread packs into.
-struct OfA {};
-struct OfB {};
-
 /// A product whose rows are cut into panels as high as a tile, or nearly so, that meet one block of
 /// b after the other. The threads of the pool do each block together, if the product is worth it.
+/// What is to stay in a core's own caches is packed by its thread; a block of b that is for the
+/// last level, which cores share, is packed once, by all.
 ///
-/// A Product has `pack_panel(i)`, which packs the columns of tile i of the block of b, and
-/// `multiply_panels(first, last, from, to)`: panels [first, last) of rows by columns [from, to) of
-/// the block. Many threads call both at once.
-template <class Product, class C, class In>
+/// A Product has `pack_panel(i, block)`, which packs the columns of tile i into their place in a
+/// packed block of b, and `multiply_panels(first, last, from, to, block)`: panels [first, last) of
+/// rows by columns [from, to) of the block. Many threads call both at once. `Packed` are the
+/// numbers of a packed block.
+template <class Product, class C, class In, class Packed>
 class PanelProduct {
  public:
   PanelProduct(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
                const Finish& finish)
-      : c_(c), a_(a), b_(b), finish_(finish), panels_(ceil_div(c.rows, tile_rows)) {}
+      : c_(c), a_(a), b_(b), finish_(finish) {}
 
  protected:
-  /// Of the results.
+  /// Of a tile.
   static constexpr std::int64_t columns =
       tile_columns<std::conditional_t<sizeof(C) == 8, C, float>>;
 
@@ -69,27 +68,41 @@ class PanelProduct {
     return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
   }
 
-  /// All rows of the product with the block of b, of which tiles are packed if that is so. Units of
-  /// work are panels of rows, by chunks of columns where there are few panels; a thread takes up to
-  /// `group` of them at once.
-  void multiply_block(bool packs_b, std::int64_t group) {
+  /// How a block of b is packed: `numbers` in all, by all threads together or by each; 0 if it is
+  /// read as it lies.
+  struct Packing {
+    std::int64_t numbers;
+    bool together;
+  };
+
+  /// All rows of the product with the block of b. Units of work are panels of rows, by chunks of
+  /// columns where there are few panels; a thread takes up to `group` of them at once.
+  void multiply_block(const Packing& packing, std::int64_t group) {
     const std::int64_t tiles = ceil_div(cols_, columns);
-    tiles_to_pack_ = packs_b ? tiles : 0;
+    if (threads_ == 1) {
+      Packed* const block = packing.numbers > 0 ? buffer_for_b(packing.numbers) : nullptr;
+      pack(block, 0, tiles);
+      return product().multiply_panels(0, panels_, 0, cols_, block);
+    }
+    Packed* const shared =
+        packing.numbers > 0 && packing.together ? buffer_for_b(packing.numbers) : nullptr;
     next_to_pack_.store(0, std::memory_order_relaxed);
     packed_.store(0, std::memory_order_relaxed);
-    if (!is_shared_) {
-      pack_b();
-      return product().multiply_panels(0, panels_, 0, cols_);
-    }
-    const std::int64_t wanted = 8 * num_threads();
-    const auto chunks = std::clamp<std::int64_t>(ceil_div(wanted, panels_), 1, ceil_div(tiles, 4));
+    const std::int64_t chunks =
+        std::clamp<std::int64_t>(ceil_div(8 * threads_, panels_), 1, ceil_div(tiles, 4));
+    const std::uint64_t first_ticket = next_ticket.fetch_add(static_cast<std::uint64_t>(chunks));
     const auto units = [&](std::int64_t begin, std::int64_t end) {
-      pack_b();
+      if (shared) pack_together(shared, tiles);
       while (begin < end) {
         const std::int64_t chunk = begin / panels_, first = begin % panels_;
         const std::int64_t last = std::min(panels_, first + (end - begin));
-        product().multiply_panels(first, last, tiles * chunk / chunks * columns,
-                                  std::min(cols_, tiles * (chunk + 1) / chunks * columns));
+        const std::int64_t from = tiles * chunk / chunks, to = tiles * (chunk + 1) / chunks;
+        const Packed* block = shared;
+        if (packing.numbers > 0 && !shared)
+          block = own_block(packing.numbers, from, to,
+                            first_ticket + static_cast<std::uint64_t>(chunk));
+        product().multiply_panels(first, last, from * columns, std::min(cols_, to * columns),
+                                  block);
         begin += last - first;
       }
     };
@@ -105,29 +118,52 @@ class PanelProduct {
   const MatrixRef<C> c_;
   const MatrixRef<const In> a_, b_;
   const Finish& finish_;
-  const std::int64_t panels_;  // of rows
+  const std::int64_t threads_ =
+      multiply_adds(c_.rows, c_.cols, a_.cols) >= 2 * least_multiply_adds && runs_in_parallel()
+          ? num_threads()
+          : 1;
+  /// Of rows: few of them as many for each thread.
+  const std::int64_t panels_ = c_.rows < 8 * threads_ * tile_rows && c_.rows >= threads_
+                                   ? ceil_div(ceil_div(c_.rows, tile_rows), threads_) * threads_
+                                   : ceil_div(c_.rows, tile_rows);
   // The block of b, whether its products are added to c, and whether they make c complete.
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;
   bool accumulate_ = false, is_last_ = false;
 
  private:
   Product& product() { return static_cast<Product&>(*this); }
-
-  /// Packs what is left of the block of b, and waits until others have packed theirs.
-  void pack_b() {
-    if (packed_.load(std::memory_order_acquire) == tiles_to_pack_) return;
-    for (std::int64_t i;
-         (i = next_to_pack_.fetch_add(1, std::memory_order_relaxed)) < tiles_to_pack_;
-         packed_.fetch_add(1, std::memory_order_release)) {
-      product().pack_panel(i);
-    }
-    while (packed_.load(std::memory_order_acquire) < tiles_to_pack_) pause();
+  static Packed* buffer_for_b(std::int64_t numbers) {
+    struct OfB {};
+    return thread_buffer<Packed, OfB>(numbers);
   }
 
-  const bool is_shared_ =
-      multiply_adds(c_.rows, c_.cols, a_.cols) >= 2 * least_multiply_adds && runs_in_parallel();
-  std::int64_t tiles_to_pack_ = 0;
-  std::atomic<std::int64_t> next_to_pack_{0}, packed_{0};
+  void pack(Packed* block, std::int64_t first, std::int64_t last) {
+    for (; block && first < last; ++first) product().pack_panel(first, block);
+  }
+
+  /// The calling thread's own block, in which tiles [first, last) are packed. It may be so from the
+  /// call before: each ticket is for one chunk of one block of one product.
+  const Packed* own_block(std::int64_t numbers, std::int64_t first, std::int64_t last,
+                          std::uint64_t ticket) {
+    thread_local std::uint64_t packed = 0;
+    Packed* const block = buffer_for_b(numbers);
+    if (packed != ticket) pack(block, first, last);
+    packed = ticket;
+    return block;
+  }
+
+  /// Packs what others have not begun to, and waits until they have done theirs.
+  void pack_together(Packed* block, std::int64_t tiles) {
+    if (packed_.load(std::memory_order_acquire) == tiles) return;
+    for (std::int64_t i; (i = next_to_pack_.fetch_add(1, std::memory_order_relaxed)) < tiles;
+         packed_.fetch_add(1, std::memory_order_release)) {
+      product().pack_panel(i, block);
+    }
+    while (packed_.load(std::memory_order_acquire) < tiles) pause();
+  }
+
+  static inline std::atomic<std::uint64_t> next_ticket{1};
+  std::atomic<std::int64_t> next_to_pack_{0}, packed_{0};  // tiles of a shared block
 };
 
 /// product(c, a, b, finish), or that of the transposed matrices where is_better_turned(c, a, b).
