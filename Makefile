@@ -1,10 +1,11 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm attack bench bench-peers bench-compile asan fuzz format check-format clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm attack bench bench-peers bench-compile asan fuzz format check-format check-compilers clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
+COMPILERS ?=
 PEERS_ARGS ?=
 EIN_PEERS ?= .cache/peers
 FUZZ_SECONDS ?= 60
@@ -25,6 +26,8 @@ help:
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each, FUZZ_TARGETS="npy log")'
 	@echo 'make format   format the sources with clang-format; make check-format says whether they are'
+	@echo 'make check-compilers   read all sources with GCC and Clang, libstdc++ and libc++, C++20 and C++23; about an hour'
+	@echo '                       (COMPILERS="libc++-c++23 --paths ^src/" a part)'
 	@echo 'make clean    remove every build folder'
 	@echo 'make deps     install what is missing to build ein, with apt-get'
 	@echo 'JOBS=n        compile and test n at a time            (as many as there are cores)'
@@ -121,6 +124,10 @@ format:
 check-format:
 	scripts/install-dependencies format
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
+
+check-compilers:
+	scripts/install-dependencies test compilers
+	scripts/check-compilers $(COMPILERS) --jobs $(JOBS)
 
 clean:
 	rm -rf build build-*/

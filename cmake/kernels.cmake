@@ -35,10 +35,21 @@ macro(append_objects name)
   list(APPEND ein_kernel_objects $<FILTER:$<TARGET_OBJECTS:${name}>,EXCLUDE,\\.[gp]ch$>)
 endmacro()
 
+# CMake's own may be LLVM's, which it prefers for Clang.
+if(CMAKE_CROSSCOMPILING)
+  set(EIN_LD "${CMAKE_LINKER}")
+  set(EIN_OBJCOPY "${CMAKE_OBJCOPY}")
+  set(EIN_NM "${CMAKE_NM}")
+else()
+  find_program(EIN_LD NAMES ld.bfd ld)
+  find_program(EIN_OBJCOPY objcopy)
+  find_program(EIN_NM nm)
+  mark_as_advanced(EIN_LD EIN_OBJCOPY EIN_NM)
+endif()
 set(merges_kernels OFF)
-if(CMAKE_SYSTEM_NAME STREQUAL Linux AND CMAKE_LINKER AND CMAKE_OBJCOPY AND CMAKE_NM AND NOT EIN_SANITIZE
+if(CMAKE_SYSTEM_NAME STREQUAL Linux AND EIN_LD AND EIN_OBJCOPY AND EIN_NM AND NOT EIN_SANITIZE
    AND NOT EIN_FUZZ AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION AND NOT CMAKE_CXX_FLAGS MATCHES "-flto")
-  execute_process(COMMAND ${CMAKE_LINKER} --help OUTPUT_VARIABLE linker_help ERROR_QUIET)
+  execute_process(COMMAND ${EIN_LD} --help OUTPUT_VARIABLE linker_help ERROR_QUIET)
   if(linker_help MATCHES "--force-group-allocation")
     set(merges_kernels ON)
   endif()
@@ -52,7 +63,7 @@ macro(append_merged name visible hidden)
   set(objects $<FILTER:$<TARGET_OBJECTS:${name}>,EXCLUDE,\\.[gp]ch$>)
   add_custom_command(
     OUTPUT ${merged}
-    COMMAND ${CMAKE_COMMAND} -D linker=${CMAKE_LINKER} -D objcopy=${CMAKE_OBJCOPY} -D nm=${CMAKE_NM}
+    COMMAND ${CMAKE_COMMAND} -D linker=${EIN_LD} -D objcopy=${EIN_OBJCOPY} -D nm=${EIN_NM}
             -D "archive=${hidden}" -D "objects=${objects}" -D "visible=${visible}" -D output=${merged}
             -P ${merge_script}
     DEPENDS ${name} ${objects} ${merge_script}

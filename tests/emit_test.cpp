@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include <ein/create.hpp>
+
 #include "cpu/kernel.hpp"
 #include "support/emitted_cases.hpp"
 #include "support/random_slices.hpp"

@@ -61,8 +61,8 @@ struct Widened {
   using In = bf16;
   using Sum = float;
   using Row = float;
-  static constexpr int width = vector_width<float>, numbers = 2 * width, dot_parts = 2,
-                       column_parts = 2, depths = 1;
+  [[maybe_unused]] static constexpr int width = vector_width<float>, numbers = 2 * width,
+                                        dot_parts = 2, column_parts = 2, depths = 1;
   using Factors = Vector<float>;
 
   template <int part>
