@@ -245,12 +245,14 @@ auto StridedCopy::choose_kernels(const Limits& limits, const Place& place) -> Re
   }
 
   granule_ = step;
-  if ((stream || place.lines_beyond_caches) && level().vector_bytes == line_bytes &&
-      i.size % step == 0 && keeps_alignment(line_bytes, {1})) {
-    streams_ = true;
-    kernel_ = kernels.transpose_writing;
-    stream_with(kernels.transpose_streaming, line_bytes);
-    return limits.streaming();
+  if ((stream || place.lines_beyond_caches) && i.size % step == 0 &&
+      keeps_alignment(line_bytes, {1})) {
+    stream = streams_ = true;
+    if (level().vector_bytes == line_bytes) {
+      kernel_ = kernels.transpose_writing;
+      stream_with(kernels.transpose_streaming, line_bytes);
+      return limits.streaming();
+    }  // narrower vectors make lines on the stage
   }
   const int64_t in_a_place = most_in_a_place(step, j.dst, limits.way);
   if (!stream) {
