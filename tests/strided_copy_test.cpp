@@ -291,6 +291,18 @@ TEST_F(StridedCopyTest, RepeatsAlongAnyAxis) {
   }
 }
 
+// Pairs and quadruples are filled as one element, at which not every row begins.
+TEST_F(StridedCopyTest, RepeatsCellsInRowsThatAreNotAlignedToThem) {
+  for (const std::size_t element : {1u, 2u, 4u, 8u}) {
+    for (const std::int64_t cell : {2, 4}) {
+      for (const std::int64_t stream_from : {always_stream, never_stream}) {
+        check({{42, 200 * cell + 1, cell}, {200, cell, 0}, {cell, 1, 1}}, element, 0, 0,
+              stream_from);
+      }
+    }
+  }
+}
+
 TEST_F(StridedCopyTest, CopiesLongRunsOfOddLengths) {
   for (const std::int64_t stream_from : {always_stream, never_stream}) {
     check({{9'123'457, 1, 1}}, 1, 5, 3, stream_from);

@@ -165,14 +165,15 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   const StreamFrom from =
       stream_from < 0 ? default_stream_from(caches.l3) : StreamFrom{stream_from, stream_from};
   const Limits limits(caches);
+  const int64_t moved = total_bytes + read_bytes;
   fetches_ = total_bytes >= limits.fetch_from;
-  choose_blocks(limits, choose_kernels(limits, total_bytes + read_bytes >= from.any,
-                                       2 * read_bytes >= from.lines));
+  const Place place{moved >= from.any, 2 * read_bytes >= from.lines, moved <= caches.l2};
+  choose_blocks(limits, choose_kernels(limits, place));
   if (staged_ && !plan_stage(limits.stage)) staged_ = false;
   plan_loops(total_bytes);
 }
 
-auto StridedCopy::choose_kernels(const Limits& limits, bool stream, bool stream_lines) -> Reach {
+auto StridedCopy::choose_kernels(const Limits& limits, const Place& place) -> Reach {
   const Axis& i = axes_[1];
   for (std::size_t a = 3; a < axes_.size(); ++a) {
     if (axes_[a].src != 0 && (axes_[j_].src == 0 || axes_[a].src < axes_[j_].src)) j_ = a;
@@ -184,18 +185,20 @@ auto StridedCopy::choose_kernels(const Limits& limits, bool stream, bool stream_
     streaming_ = kernel;
     stream_alignment_ = static_cast<std::uintptr_t>(alignment);
   };
-  streams_ = stream;
+  bool stream = streams_ = place.beyond_caches;
+  // Parts of lines are put together on a stage; in level 2 they are as well written in place.
+  const bool is_far = !place.in_level_2;
 
   if (run > level().copies.widest_element ||
       !std::has_single_bit(static_cast<std::uint64_t>(run))) {
     kernel_ = level().copies.runs(run);
-    const bool lines = run % line_bytes == 0 && whole_lines_but_for({});
-    stream = streams_ = stream || (lines && stream_lines);
+    const bool lines = run % line_bytes == 0 && keeps_alignment(line_bytes, {});
+    stream = streams_ = stream || (lines && place.lines_beyond_caches);
     if (stream && (lines || run >= shortest_streamed_run)) {
       stream_with(level().copies.streaming_runs(run),
                   run >= shortest_streamed_run ? 1 : line_bytes);
     } else {
-      staged_ = permuted && (stream || run < line_bytes);
+      staged_ = permuted && (stream || (run < line_bytes && is_far));
     }
     // Neither streamed writes nor those to the stage wait for anything, so reading is in order.
     if (streaming_ != nullptr || staged_) std::swap(i_, j_);
@@ -215,7 +218,7 @@ auto StridedCopy::choose_kernels(const Limits& limits, bool stream, bool stream_
     const auto& pair = kernels.packed[static_cast<int>(pack)][count - 2];
     kernel_ = pair[0];
     granule_ = step;
-    if (stream && whole_lines_but_for({1, many})) {
+    if (stream && keeps_alignment(line_bytes, {1, many})) {
       stream_with(pair[1], line_bytes);
     } else {
       staged_ = stream;
@@ -231,22 +234,25 @@ auto StridedCopy::choose_kernels(const Limits& limits, bool stream, bool stream_
   if (packs(j, i) && i.src == j.size * run) return pack(Pack::unzip, j.size, 1);
   if (i.src == 0 && kernels.fill != nullptr) {
     kernel_ = kernels.fill;
-    if (stream && i.size * run >= shortest_streamed_run) stream_with(kernels.fill_streaming, run);
+    if (stream && i.size * run >= shortest_streamed_run && keeps_alignment(run, {}))
+      stream_with(kernels.fill_streaming, run);
     return stream ? limits.streaming() : limits.cached();
   }
   if (j.src != run) {
-    staged_ = permuted;
+    staged_ = permuted && (stream || is_far);
     if (!staged_) return limits.cached();
     return stream ? limits.streaming_staged(1) : limits.staged();
   }
 
   granule_ = step;
-  if ((stream || stream_lines) && level().vector_bytes == line_bytes && i.size % step == 0 &&
-      whole_lines_but_for({1})) {
-    streams_ = true;
-    kernel_ = kernels.transpose_writing;
-    stream_with(kernels.transpose_streaming, line_bytes);
-    return limits.streaming();
+  if ((stream || place.lines_beyond_caches) && i.size % step == 0 &&
+      keeps_alignment(line_bytes, {1})) {
+    stream = streams_ = true;
+    if (level().vector_bytes == line_bytes) {
+      kernel_ = kernels.transpose_writing;
+      stream_with(kernels.transpose_streaming, line_bytes);
+      return limits.streaming();
+    }  // narrower vectors make lines on the stage
   }
   const int64_t in_a_place = most_in_a_place(step, j.dst, limits.way);
   if (!stream) {
@@ -254,7 +260,7 @@ auto StridedCopy::choose_kernels(const Limits& limits, bool stream, bool stream_
   }
   // Half the lines of a square in one place: they push each other out before they are full.
   const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, limits.many_in_a_place);
-  staged_ = stream || crowded || i.size * run < line_bytes;
+  staged_ = stream || crowded || (i.size * run < line_bytes && is_far);
   const bool read_rows = staged_ || (!stream && i.src % limits.way == 0);
   kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
   if (stream) return limits.streaming_staged(step);
@@ -297,11 +303,12 @@ auto StridedCopy::choose_order(const Limits& limits, const CopyKernels& kernels,
   return std::nullopt;
 }
 
-// Whether steps along all other axes keep the destination's alignment to lines.
-bool StridedCopy::whole_lines_but_for(std::initializer_list<std::size_t> exempt) const {
+// Whether steps along all other axes keep the destination's alignment.
+bool StridedCopy::keeps_alignment(int64_t alignment,
+                                  std::initializer_list<std::size_t> exempt) const {
   for (std::size_t a = 1; a < axes_.size(); ++a) {
     const bool checked = std::find(exempt.begin(), exempt.end(), a) == exempt.end();
-    if (checked && axes_[a].dst % line_bytes != 0) return false;
+    if (checked && axes_[a].dst % alignment != 0) return false;
   }
   return true;
 }

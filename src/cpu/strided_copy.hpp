@@ -41,6 +41,9 @@ class StridedCopy {
  private:
   struct Reach;
   struct Limits;
+  struct Place {  // where what is read and written lies; of a result of whole lines, its source
+    bool beyond_caches, lines_beyond_caches, in_level_2;
+  };
   struct Axis {
     std::int64_t size, dst, src;  // strides in bytes
     std::int64_t block = 1;       // how much of it a tile covers
@@ -53,10 +56,10 @@ class StridedCopy {
     std::int64_t Axis::*dst, Axis::*src;
   };
 
-  Reach choose_kernels(const Limits& limits, bool stream, bool stream_lines);
+  Reach choose_kernels(const Limits& limits, const Place& place);
   std::optional<Reach> choose_order(const Limits& limits, const CopyKernels& kernels,
                                     std::int64_t in_a_place);
-  bool whole_lines_but_for(std::initializer_list<std::size_t> exempt) const;
+  bool keeps_alignment(std::int64_t alignment, std::initializer_list<std::size_t> exempt) const;
   std::vector<std::size_t> sorted_axes(std::int64_t Axis::*stride) const;
   void choose_blocks(const Limits& limits, Reach reach);
   bool plan_stage(std::int64_t largest);

@@ -451,12 +451,14 @@ template <Order order, int64_t height, int64_t width, class Tile>
   }
 }
 
-// Squares, and at the ends of both axes what is narrower and wide enough: half squares, or as many
-// rows or columns as a lane has elements. It overlaps a square.
+// Squares; the last one of a row or column overlaps the one before. Where squares are large and
+// less than half of one is left, it is half squares, or as many rows or columns as a lane has
+// elements.
 template <int element, Order order, bool fetch, int width = vector_bytes>
 void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
   constexpr int64_t side = width / element, per_lane = lane_bytes(element) / element;
   constexpr bool streaming = order == Order::streaming && width == line_bytes;
+  constexpr bool has_ends = side > 16;  // smaller ones take no longer than another call
   const auto [narrow, wide] = std::minmax(box.count_i, box.count_j);
   const auto at = [&](auto&& tile) {
     return [&, tile](int64_t i, int64_t j) {
@@ -464,35 +466,39 @@ void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
     };
   };
   if (narrow >= side) {
-    const int64_t rest_i = box.count_i % side, rest_j = box.count_j % side;
+    const auto rest_of = [](int64_t count) {
+      return has_ends && count % side <= side / 2 ? count % side : 0;
+    };
+    const int64_t rest_i = rest_of(box.count_i), rest_j = rest_of(box.count_j);
     CopyBox whole = box;
     whole.count_i -= rest_i;
     whole.count_j -= rest_j;
     for_tiles<order, side, side>(whole, at([&](std::byte* d, const std::byte* s) {
                                    transpose_square<element, width, streaming, fetch>(d, s, box);
                                  }));
-    const auto wide_enough = [&](int64_t rest) {
-      return rest > side / 2 || width == 16 ? side : rest > per_lane ? side / 2 : per_lane;
-    };
-    const auto finish = [&](int64_t i, int64_t j, int64_t count_i, int64_t count_j) {
-      CopyBox end = box;
-      end.count_i = count_i;
-      end.count_j = count_j;
-      transpose_box<element, order, fetch, width>(dst + j * box.dst_j + i * element,
-                                                  src + i * box.src_i + j * element, end);
-    };
-    if (rest_j != 0) {
-      const int64_t count = wide_enough(rest_j);
-      finish(0, box.count_j - count, box.count_i, count);
-    }
-    if (rest_i != 0) {
-      const int64_t count = wide_enough(rest_i);
-      finish(box.count_i - count, 0, count, whole.count_j);
+    if constexpr (has_ends) {
+      const auto finish = [&](int64_t i, int64_t j, int64_t count_i, int64_t count_j) {
+        CopyBox end = box;
+        end.count_i = count_i;
+        end.count_j = count_j;
+        transpose_box<element, order, fetch, width>(dst + j * box.dst_j + i * element,
+                                                    src + i * box.src_i + j * element, end);
+      };
+      const auto wide_enough = [](int64_t rest) { return rest > per_lane ? side / 2 : per_lane; };
+      if (rest_j != 0) {
+        const int64_t count = wide_enough(rest_j);
+        finish(0, box.count_j - count, box.count_i, count);
+      }
+      if (rest_i != 0) {
+        const int64_t count = wide_enough(rest_i);
+        finish(box.count_i - count, 0, count, whole.count_j);
+      }
     }
     return;
   }
   if constexpr (width == vector_bytes && width > 16 && element <= 8) {
-    const bool half_squares = side / 2 > per_lane && narrow >= side / 2 && box.count_i < side;
+    const bool half_squares =
+        has_ends && side / 2 > per_lane && narrow >= side / 2 && box.count_i < side;
     if (narrow >= per_lane && wide >= side && !half_squares) {
       if (box.count_i >= side) {
         for_tiles<order, side, per_lane>(
