@@ -40,6 +40,11 @@ inline bool precedes(double a, double b) {
   return a < b || (a == b && std::signbit(a) && !std::signbit(b));
 }
 
+/// Where a function is defined, NaN elsewhere; and values that it does not leave.
+struct Bounds {
+  double from = -INFINITY, to = INFINITY, least = -INFINITY, most = INFINITY;
+};
+
 class Interval {
  public:
   Interval() = default;
@@ -491,10 +496,6 @@ class Interval {
     x.nan_ |= nan;
     return x;
   }
-  /// Where a function is defined, NaN elsewhere; and values that it does not leave.
-  struct Bounds {
-    double from = -INFINITY, to = INFINITY, least = -INFINITY, most = INFINITY;
-  };
   /// Of an increasing function (or a decreasing one) with an error of so many units in the last
   /// place, where it is not exact.
   template <class F>
