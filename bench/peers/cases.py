@@ -5,6 +5,7 @@ import math
 
 EINSUM_PEERS = ("torch", "numpy", "jax")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
+LONG_FAMILIES = ("dtypes",)  # so many cases that they are run where `--only` names them
 
 
 @dataclasses.dataclass

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cpu/cache.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/parallel.hpp"
@@ -143,7 +144,7 @@ class ScatterKernel final : public Kernel {
   /// Cuts the positions of long rows into ranges, whose sums stay in the cache. Each range reads
   /// all positions, which is little beside a long row. `points` are those that a line adds.
   void choose_parts(double points) {
-    constexpr double cached_bytes = 1 << 19;
+    const double cached_bytes = static_cast<double>(caches().l2) / 2;
     constexpr std::int64_t most_parts = 16;
     const auto lines = static_cast<double>(lines_.count());
     const double sums = static_cast<double>(size_) * static_cast<double>(rows_.length);
