@@ -300,7 +300,7 @@ constexpr int lane_bytes(int element) { return std::max(16, element); }
 // One vector of lanes that lie `stride` apart, put together as they are loaded: compilers do this
 // by a shuffle of registers instead, of which there are fewer units.
 template <class V, int lane>
-[[gnu::always_inline]] inline V load_lanes(const std::byte* p, int64_t stride) {
+[[gnu::always_inline]] inline V load_lanes(const std::byte* p, [[maybe_unused]] int64_t stride) {
 #if defined(__AVX2__)
   const auto at = [&](int k) { return (__m128i)load<Vector<8, 16>>(p + k * stride); };
 #endif
