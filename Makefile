@@ -1,10 +1,11 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm attack bench bench-peers bench-compile asan fuzz format check-format check-compilers clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm attack attack-numpy bench bench-peers bench-compile asan fuzz format check-format check-compilers clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
+CALLS ?= 0..99999
 COMPILERS ?=
 PEERS_ARGS ?=
 EIN_PEERS ?= .cache/peers
@@ -20,6 +21,7 @@ help:
 	@echo 'make function-errors  measure functions on all f32 numbers and write the tables of docs/functions.md, about an hour;'
 	@echo '              make function-errors-arm on a part of them on an emulated AArch64'
 	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
+	@echo 'make attack-numpy   single random calls beside NumPy, and the table of docs/numpy.md   (CALLS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
@@ -79,16 +81,26 @@ function-errors-arm:
 	scripts/install-dependencies test arm
 	cmake --preset arm
 	cmake --build --preset arm -j $(JOBS) --target ein_function_errors
-	qemu-aarch64 -L /usr/aarch64-linux-gnu build-arm/tests/ein_function_errors --one-in 251 --doubles 1000000 --write docs/functions.md
+	qemu-aarch64 -L /usr/aarch64-linux-gnu build-arm/tests/ein_function_errors --one-in 10007 --doubles 100000 --write docs/functions.md
 
-attack:
+# The campaign and what it is compared with.
+define attack_tools
 	scripts/install-dependencies peers
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target ein_attack
 	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
 	$(EIN_PEERS)/bin/python -m pip install --quiet -r tests/attack/requirements.txt
+endef
+
+attack:
+	$(attack_tools)
 	build/tests/ein_attack --seeds $(SEEDS) --write build/attack.jsonl
 	$(EIN_PEERS)/bin/python tests/attack/peers.py build/attack.jsonl
+
+attack-numpy:
+	$(attack_tools)
+	build/tests/ein_attack --calls $(CALLS) --write build/calls.jsonl
+	$(EIN_PEERS)/bin/python tests/attack/numpy_calls.py build/calls.jsonl --write docs/numpy.md
 
 bench: deps
 	cmake --preset release -D EIN_BENCH=ON

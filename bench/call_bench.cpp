@@ -1,6 +1,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <ein/call.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 #include <ein/grammar/parse.hpp>
 #include "eigen.hpp"

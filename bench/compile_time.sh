@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # What ein costs a compiler: seconds to compile `#include <ein/ein.hpp>` alone, and with 100 different
-# literal patterns. Each is the median of 5 runs, of the clock and of the processor's time.
-# usage: bench/compile_time.sh [compiler]        default: g++; always -std=c++20 -O0
+# literal patterns; always -std=c++20 -O0. Each is the median of 5 runs, of the clock and of the
+# processor's time.
+# usage: bench/compile_time.sh [compiler]                  default: g++
+#        bench/compile_time.sh --beside COMMIT [compiler]  the headers of another commit too
+# Beside another commit the two are compiled by turns, 9 times each. What is printed is the least of
+# the user's times, which other work on the machine lengthens the least, and their ratio.
 set -euo pipefail
 
-compiler=${1:-g++}
 root=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+
+beside=
+if [[ ${1:-} == --beside ]]; then
+  beside=${2:?--beside takes a commit}
+  shift 2
+fi
+compiler=${1:-g++}
 
 include() { printf '#include <ein/ein.hpp>\nusing namespace ein::literals;\n'; }
 include >"$scratch/include.cpp"
@@ -23,17 +33,36 @@ include >"$scratch/include.cpp"
   printf '}\n'
 } >"$scratch/patterns.cpp"
 
+# Compiles a file with the headers of a checkout: real, user's and system's seconds.
 TIMEFORMAT='%R %U %S'
+seconds() {
+  { time "$compiler" -std=c++20 -O0 -I "$2/include" -I "$2/grammar" -c -o /dev/null "$1" 2>&3; } 3>&2 2>&1
+}
+
 measure() {
-  for _ in 1 2 3 4 5; do
-    { time "$compiler" -std=c++20 -O0 -I "$root/include" -I "$root/grammar" -c -o /dev/null "$1" 2>&3; } 3>&2 2>&1
-  done | awk '{print $1, $2 + $3}' >"$scratch/times"
+  for _ in 1 2 3 4 5; do seconds "$1" "$root"; done | awk '{print $1, $2 + $3}' >"$scratch/times"
   local clock processor
   clock=$(sort -n "$scratch/times" | awk 'NR == 3 {print $1}')
   processor=$(sort -n -k2,2 "$scratch/times" | awk 'NR == 3 {print $2}')
   printf '%-34s %.2f s   processor %.2f s\n' "$2" "$clock" "$processor"
 }
 
+compare() {
+  for _ in {1..9}; do
+    for checkout in "$scratch/other" "$root"; do seconds "$1" "$checkout"; done | awk '{print $2}' | paste -s
+  done | awk -v what="$2" '
+    NR == 1 || $1 < old {old = $1}
+    NR == 1 || $2 < new {new = $2}
+    END {printf "%-34s user %.2f s   before %.2f s   ratio %.2f\n", what, new, old, new / old}'
+}
+
 "$compiler" --version | head -n 1
-measure "$scratch/include.cpp" '#include <ein/ein.hpp>'
-measure "$scratch/patterns.cpp" 'and 100 different literal patterns'
+if [[ $beside ]]; then
+  mkdir "$scratch/other"  # without what `git worktree` would leave if this is stopped
+  git -C "$root" archive "$beside" include grammar | tar -x -C "$scratch/other"
+  act=compare
+else
+  act=measure
+fi
+"$act" "$scratch/include.cpp" '#include <ein/ein.hpp>'
+"$act" "$scratch/patterns.cpp" 'and 100 different literal patterns'

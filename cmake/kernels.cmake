@@ -8,7 +8,7 @@
 # - What makes machine code becomes one object together with what it uses of a static asmjit, in which only ein's own
 #   functions are visible: programs may use an asmjit of their own. It also makes a static asmjit fit for a shared
 #   library: it is not position independent only in how it names `stderr`.
-# - The other engines of src/cpu/ are plain code of the architecture.
+# - The other engines of src/cpu/ are plain code of the architecture, and so are the decompositions of src/linalg/.
 set(folder ${CMAKE_CURRENT_SOURCE_DIR}/src/cpu)
 set(level_sources ${ein_sources})
 list(FILTER level_sources INCLUDE REGEX "/src/cpu/level/")
@@ -18,7 +18,9 @@ set(engine_sources ${ein_sources})
 list(FILTER engine_sources INCLUDE REGEX "/src/cpu/[^/]*\\.cpp$")
 list(FILTER engine_sources EXCLUDE REGEX "/src/cpu/(backend|parallel)\\.cpp$")
 list(REMOVE_ITEM engine_sources ${code_sources})
-list(REMOVE_ITEM ein_sources ${level_sources} ${code_sources} ${engine_sources})
+set(linalg_sources ${ein_sources})
+list(FILTER linalg_sources INCLUDE REGEX "/src/linalg/")
+list(REMOVE_ITEM ein_sources ${level_sources} ${code_sources} ${engine_sources} ${linalg_sources})
 
 # A library of objects that are part of ein; `target_objects` of them.
 function(add_kernels name)
@@ -28,7 +30,7 @@ function(add_kernels name)
   target_include_directories(${name} PRIVATE
     ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/grammar
     ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/generated)
-  target_link_libraries(${name} PRIVATE Threads::Threads Eigen3::Eigen taocpp::pegtl ein_build_options)
+  target_link_libraries(${name} PRIVATE Threads::Threads Eigen3::Eigen ein_build_options)
 endfunction()
 macro(append_objects name)
   # A precompiled header is no object.
@@ -117,8 +119,9 @@ file(CONFIGURE OUTPUT generated/ein_levels.hpp CONTENT "${list_of_levels}" @ONLY
 # A fused multiply-add would give other random numbers on other machines.
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/nest/random.cpp ${folder}/level/random.cpp PROPERTIES
                             COMPILE_OPTIONS -ffp-contract=off SKIP_PRECOMPILE_HEADERS ON)
-# Without errno to set, a loop of square roots becomes vector code.
-set_source_files_properties(${folder}/level/strip_loops.cpp PROPERTIES COMPILE_OPTIONS -fno-math-errno)
+# Without errno to set, a loop of square roots becomes vector code; without exceptions to raise, so do roundings.
+set_source_files_properties(${folder}/level/strip_loops.cpp ${folder}/level/convert.cpp PROPERTIES
+                            COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
 
 # --- machine code made at run time ---
 
@@ -140,6 +143,16 @@ if(asmjit_archive)
 else()
   append_objects(ein_row_code)
 endif()
+
+# --- decompositions ---
+
+# Programs may use an Eigen of their own, compiled with other flags.
+add_kernels(ein_linalg ${linalg_sources})
+target_compile_definitions(ein_linalg PRIVATE Eigen=Eigen_ein_linalg)
+append_objects(ein_linalg)
+# Its templates take three times as long to compile with -O3.
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/linalg/decompose.cpp PROPERTIES
+                            COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 
 # --- other engines ---
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ein/error.hpp>
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
 #include "tensor/size_arithmetic.hpp"
@@ -42,6 +43,11 @@ void put_sizes(KernelSource& kernel, SizesAt& sizes) {
 std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
                                std::string_view suffix) {
   const Context context{target, std::string(suffix)};
+  if (nest.is_matrix()) {
+    throw Error(ErrorKind::device, std::string(name(nest.function)) +
+                                       ": runs on the CPU alone; copy the operands there first, "
+                                       "with .to(ein::cpu)");
+  }
   if (writes_nothing(nest)) return {};
   if (nest.is_scatter() && nest.combine) return emit_scatter(nest, context);
   if (nest.along == LoopNest::Along::scan) return emit_scan(nest, context);

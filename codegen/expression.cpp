@@ -27,6 +27,9 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
   const auto is_true = [&](const std::string& x) { return x + " != " + zero; };
   const auto library = [&](const char* function) { return call(function, compute, arguments); };
   const auto own = [&](const std::string& function) { return function + "(" + arguments + ")"; };
+  const auto through = [&](DType dtype) {
+    return converted(converted(a, compute, dtype), dtype, compute);
+  };
   const auto infix = [&](const char* sign) { return a + sign + b; };
   const auto arithmetic = [&](const char* sign, const char* wrapping) {
     return is_wrapped(compute) ? own(wrapping) : infix(sign);

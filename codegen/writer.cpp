@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <stdexcept>
 #include <utility>
 
 #include "codegen/vocabulary.hpp"
@@ -14,9 +15,12 @@ std::string element_type(DType dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
   case DType::dtype:                                                \
     return cuda;
+#define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype:                                                  \
+    break;
 #include <ein/dtypes.hpp>
   }
-  __builtin_unreachable();
+  throw std::logic_error("element_type: kernels have no complex numbers");
 }
 
 std::string moved_type(std::size_t bytes) { return "u" + std::to_string(8 * bytes); }

@@ -1,9 +1,32 @@
 #include <ein/grammar/parse.hpp>
 
+#include <iterator>
+
 #include <tao/pegtl.hpp>
+
+#include <ein/grammar/table.hpp>
+#include "reflect.hpp"
 
 namespace ein::grammar {
 namespace {
+
+template <class List, class Array>
+constexpr bool are_equal(const List& list, const Array& array) {
+  if (list.size() != std::size(array)) return false;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!(list[i] == array[i])) return false;
+  }
+  return true;
+}
+
+constexpr bool is_of_the_rules() {
+  Reflection rules;
+  return rules.add<rules::pattern>() == table::pattern &&
+         rules.add<rules::shape_spec>() == table::shape_spec &&
+         are_equal(rules.nodes, table::nodes) && are_equal(rules.parts, table::parts) &&
+         are_equal(rules.ranges, table::ranges);
+}
+static_assert(is_of_the_rules(), "table.hpp is old: run scripts/make-grammar-table");
 
 struct Stop {};  // the mistake is in the Reading
 
@@ -11,12 +34,11 @@ template <class Rule>
 struct action : tao::pegtl::nothing<Rule> {};
 
 template <class Rule>
-requires HasEvent<Rule, Reading>
-struct action<Rule> {
+requires(event_of<Rule> != Event::none) struct action<Rule> {
   template <class Input>
   static void apply(const Input& in, Reading& reading) {
     const auto begin = static_cast<std::uint32_t>(in.begin() - reading.text.data());
-    on(Rule{}, reading, {begin, begin + static_cast<std::uint32_t>(in.size())});
+    on(event_of<Rule>, reading, {begin, begin + static_cast<std::uint32_t>(in.size())});
     if (reading.mistake) throw Stop{};
   }
 };

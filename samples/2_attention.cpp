@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 
 namespace {

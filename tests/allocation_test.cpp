@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include <ein/linalg.hpp>
 #include <ein/nn.hpp>
 #include <ein/optim.hpp>
 
@@ -129,12 +131,43 @@ TEST_F(Allocation, NoneInACompiledTrainingStep) {
   }
 }
 
+// x ~ N(x, p) moves by f and is seen as h x.
+TEST_F(Allocation, NoneInAStepOfAKalmanFilter) {
+  for (int threads : {1, 2}) {
+    set_num_threads(threads);
+    const Tensor x = zeros({100, 4}), p = eye(4).view({1, 4, 4}) + zeros({100, 4, 4}),
+                 f = eye(4) + 0.01, h = eye(4).at({slice(0, 2)}).contiguous(), noise = eye(4) * 0.1;
+    auto step = compile([&](const Tensor& seen) {
+      const Tensor moved = einsum(f, x, "i j, b j -> b i"),
+                   spread = einsum(f, p, f, "i j, b j k, l k -> b i l") + noise,
+                   hp = einsum(h, spread, "o i, b i j -> b o j"),
+                   s = einsum(hp, h, "b o j, u j -> b o u") + eye(2),
+                   gain = solve(s, hp, "b [o u], b [o] j -> b [u] j"),
+                   off = seen - einsum(h, moved, "o i, b i -> b o");
+      x.copy_from(moved + einsum(gain, off, "b o j, b o -> b j"));
+      p.copy_from(spread - einsum(gain, hp, "b o i, b o j -> b i j"));
+    });
+    const Tensor seen = randn({100, 2});
+    EXPECT_EQ(allocations_of([&] { step(seen); }), 0) << threads << " threads";
+    EXPECT_TRUE(std::isfinite(reduce(p, "b i j ->", "sum").item()));
+  }
+}
+
 TEST_F(Allocation, OfAResultOnlyItsHandle) {
   auto f =
       compile([](const Tensor& x) { return softmax(einsum(x, x, "i k, j k -> i j"), "i [j]"); });
   const Tensor x = randn({64, 32});
   // The list of results, and what a tensor is: its shape, strides and so on.
   EXPECT_LE(allocations_of([&] { f(x); }), 2);
+}
+
+TEST_F(Allocation, NoneForSumsThatGoWhereTheyBelong) {
+  const Tensor a = randn({64, 48}), b = randn({48, 96}), c = zeros({64, 96});
+  EXPECT_EQ(allocations_of([&] { einsum_into(c, a, b, "i k, k j -> i j"); }), 0);
+  // What holds the block for the sums, which is one that was used before.
+  EXPECT_LE(allocations_of([&] { einsum_into(c, a, b, "i k, k j -> i j", 1, 1); }), 1);
+  auto step = compile([&](const Tensor& x) { einsum_into(c, x, b, "i k, k j -> i j", 0.5, 1); });
+  EXPECT_EQ(allocations_of([&] { step(a); }), 0);
 }
 
 }  // namespace

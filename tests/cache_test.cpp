@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
+
+#include "support/expect_error.hpp"
 
 namespace ein::host {
 namespace {
@@ -48,6 +51,16 @@ TEST(CacheTest, EachLevelHoldsTheOneBefore) {
     EXPECT_GE(caches.l2, caches.l1);
     EXPECT_GE(caches.l3, caches.l2);
   }
+}
+
+TEST(CacheTest, SizesCanBeNamed) {
+  EXPECT_EQ(caches_of(caches_named("48K,512K,16M")),
+            (Caches{.l1 = 48 * kib, .l2 = 512 * kib, .l3 = 16 * mib, .l1_way = 4 * kib}));
+  for (const char* text : {",", "48K", "48K,512K", "48,512,16", "48K,512K,16M,", "48K,512K,16G",
+                           "48K;512K;16M", "0K,512K,16M", "-48K,512K,16M", "48K,512K,9999999999M",
+                           "99999999999999999999K,512K,16M", " 48K,512K,16M"})
+    test::expect_error([&] { caches_named(text); }, ErrorKind::value,
+                       {"'" + std::string(text) + "'", "EIN_CACHES", "32K,512K,16M"});
 }
 
 }  // namespace

@@ -506,7 +506,7 @@ TEST_F(Cli, EmitEveryOperation) {
 
 TEST_F(Cli, EmitErrors) {
   expect_fails(2, {"emit", "nets", "einsum", "a -> a", "--shape", "3"},
-               "unknown form 'nets'; it may be graph, nest, cuda or cubin");
+               "unknown form 'nets'; it may be graph, svg, nest, cuda or cubin");
   expect_fails(2, {"emit", "graph", "einsum", "a -> a"}, "emit needs --shape");
   expect_fails(2, {"emit", "graph", "parse_shape", "a", "--shape", "3"},
                "parse_shape computes nothing");

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 #include "nest/interpret.hpp"
 

@@ -53,6 +53,13 @@ TEST(CostCommand, Json) {
   EXPECT_EQ(member(json, "ordered.flops.model"), std::nullopt);
 }
 
+TEST(CostCommand, ComplexNumbersCountEightFlopsForAMultiplyAdd) {
+  const std::vector<std::string> complex = with(linear, {"--dtype", "c64"});
+  EXPECT_EQ(member(text_of(with(complex, {"--json"})), "flops.matmul_only"),
+            std::to_string(8 * 1024 * 256 * 64));
+  expect_holds(text_of(with(complex, {"--device", "h100-sxm"})), {"c64", "-> (1024, 64)\n", "f32"});
+}
+
 TEST(CostCommand, JsonIsExactBeyond64Bits) {
   const std::string json =
       text_of({"cost", "einsum", "i k, k j -> i j", "--shape", "1000000000,1000000000", "--shape",

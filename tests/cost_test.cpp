@@ -7,7 +7,9 @@
 #include <random>
 #include <string>
 
+#include <ein/call.hpp>
 #include <ein/compile.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 
 #include "cost/scope.hpp"
@@ -70,6 +72,8 @@ struct Counted {
   friend Counted name(Counted a) { return function(ScalarOp::name, reference::name(a.value)); }
 #define EIN_ROUNDING(name, exact, host, adjoint, cuda) \
   friend Counted name(Counted a) { return ++done.compare, Counted(reference::name(a.value)); }
+#define EIN_CONVERSION(name, exact, host, adjoint, cuda) \
+  friend Counted name(Counted a) { return a; }
 #include <ein/scalar_functions.hpp>
   friend Counted atan2(Counted a, Counted b) {
     return function(ScalarOp::atan2, std::atan2(a.value, b.value));

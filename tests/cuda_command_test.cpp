@@ -218,7 +218,7 @@ TEST_F(CudaCommand, EmitMistakes) {
     expect_fails(2, {"emit", form, "einsum", "a -> a"}, "emit needs --shape");
     expect_fails(2, {"emit", form, "einsum", "a b -> a", "--shape", "3"}, "operand 1 has 1 axis");
   }
-  expect_fails(2, product("nest", {"-o", "x"}), "-o is for cuda and cubin, not for nest");
+  expect_fails(2, product("nest", {"-o", "x"}), "-o is for svg, cuda and cubin, not for nest");
   expect_fails(1, product("cuda", {"-o", scratch.path("no/such/folder.cu")}), "cannot be written");
   expect_fails(1, product("cuda", {"-o", scratch.path().string()}), "it is a directory");
 }

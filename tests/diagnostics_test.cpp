@@ -1220,6 +1220,38 @@ softmax: the pattern has no axis in brackets
 argmax: one name or number is wanted in brackets: argmax goes along one axis
   b [h  w]
     ^^^^^^)"},
+      {rows_and_columns_in_brackets_are_wanted, inverse, "b i [j]", 1, {}, ErrorKind::pattern, R"(
+inverse: two names are wanted in brackets, the rows and the columns of a matrix
+  b i [j]
+      ^^^
+  help: inverse(x, "b [i j]"))"},
+      {rows_and_columns_in_brackets_are_wanted, solve, "n m, n -> m", 2, {}, ErrorKind::pattern, R"(
+solve: two names are wanted in brackets, the rows and the columns of a matrix
+  n m, n -> m
+  ^^^
+  help: solve(a, b, "[n m], [n] k -> [m] k"))"},
+      {rows_in_brackets_are_wanted, solve, "[n m], [k] -> [m]", 2, {}, ErrorKind::pattern, R"(
+solve: the second operand has the rows of the matrix in brackets, '[n]'
+  [n m], [k] -> [m]
+   ^     ^^^)"},
+      {columns_in_brackets_are_wanted, solve, "[n m], [n] -> m", 2, {}, ErrorKind::pattern, R"(
+solve: the result has the columns of the matrix in brackets, '[m]'
+  [n m], [n] -> m
+     ^         ^^)"},
+      {axis_in_brackets_is_elsewhere, solve, "[n m], [n] -> [n]", 2, {}, ErrorKind::pattern, R"(
+solve: axis 'n' is the rows of the matrix, which the result lacks
+  [n m], [n] -> [n]
+   ^             ^
+  help: give one of the two another name)"},
+      {axis_in_brackets_is_elsewhere, solve, "[n m], [n] m -> [m]", 2, {}, ErrorKind::pattern, R"(
+solve: axis 'm' is the columns of the matrix, which the result has
+  [n m], [n] m -> [m]
+     ^       ^
+  help: give one of the two another name)"},
+      {two_axes_in_brackets_are_wanted, tril, "b [i] j", 1, {}, ErrorKind::pattern, R"(
+tril: two names or numbers are wanted in brackets: tril is of rows and columns
+  b [i] j
+    ^^^)"},
       {axis_in_brackets_is_elsewhere, gather, "[v] d, b -> b v d", 2, {}, ErrorKind::pattern, R"(
 gather: axis 'v' in brackets is the first operand's alone
   [v] d, b -> b v d

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <ein/autograd.hpp>
+#include <ein/call.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include "runtime/range_plan.hpp"

@@ -82,7 +82,7 @@ TEST(Eigen, DtypesOfScalars) {
   static_assert(EigenScalar<f16> && EigenScalar<const bf16> && EigenScalar<Eigen::half>);
   static_assert(!EigenScalar<f8e4m3> && !EigenScalar<f8e5m2> && EigenScalar<std::int8_t>);
   static_assert(EigenScalar<const std::uint64_t> && !EigenScalar<char>);
-  static_assert(!EigenDense<Eigen::MatrixXcf> && !EigenDense<Tensor>);
+  static_assert(EigenDense<Eigen::MatrixXcf> && !EigenDense<Tensor>);
   static_assert(std::is_same_v<decltype(as_vector<f16>(Tensor()))::Scalar, Eigen::half>);
 }
 

@@ -564,6 +564,32 @@ TEST(Elementwise, ClampWantsAnInterval) {
                "clamp: wants low <= high, got low = 9007199254740993, high = 9007199254740992");
 }
 
+TEST(Elementwise, ClampTakesTensorsAsBounds) {
+  const Tensor x = floats({-5, 0.25, 5});
+  EXPECT_EQ(ein::clamp(x, floats({-1, 1, 6}), 7).to_vector<double>(), (Values{-1, 1, 6}));
+  EXPECT_EQ(ein::clamp(x, -2, floats({-3, 0, 9})).to_vector<double>(), (Values{-3, 0, 5}));
+  // One beyond the other: the upper. NaN: NaN.
+  EXPECT_EQ(ein::clamp(x, floats({2}), floats({1})).to_vector<double>(), (Values{1, 1, 1}));
+  for (const double value : ein::clamp(x, floats({nan}), 1).to_vector<double>())
+    EXPECT_TRUE(std::isnan(value));
+  for (const double value : ein::clamp(x, 0, floats({nan})).to_vector<double>())
+    EXPECT_TRUE(std::isnan(value));
+  EXPECT_TRUE(std::isnan(ein::clamp(floats({nan}), floats({0}), 1).to_vector<double>()[0]));
+  // They broadcast, and dtypes promote.
+  EXPECT_EQ(ein::clamp(x, zeros({2, 1}), 1).shape(), (Shape{2, 3}));
+  EXPECT_EQ(ein::clamp(arange(3), ones({}, DType::i32), 1).dtype(), DType::i64);
+  EXPECT_EQ(ein::clamp(arange(3), ones({}), 1).dtype(), DType::f32);
+  // The gradient goes to x from low to high, both included, as PyTorch's, and else to the bound.
+  const Tensor values = from_vector<double>({-5, -1, 0, 1, 5}).requires_grad(true),
+               low = full({5}, -1, DType::f64).requires_grad(true),
+               high = full({5}, 1, DType::f64).requires_grad(true);
+  const Tensor results = ein::clamp(values, low, high);
+  results.backward(ones({5}, DType::f64));
+  EXPECT_EQ(values.grad().to_vector<double>(), (Values{0, 1, 1, 1, 0}));
+  EXPECT_EQ(low.grad().to_vector<double>(), (Values{1, 0, 0, 0, 0}));
+  EXPECT_EQ(high.grad().to_vector<double>(), (Values{0, 0, 0, 0, 1}));
+}
+
 TEST(Elementwise, TrianglesOfEveryDiagonal) {
   for (const Shape& shape : {Shape{4, 4}, Shape{3, 5}, Shape{5, 3}, Shape{2, 2, 3}, Shape{1, 1},
                              Shape{0, 3}, Shape{2, 0}}) {

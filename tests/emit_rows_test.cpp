@@ -7,6 +7,7 @@
 
 #include <ein/autograd.hpp>
 #include <ein/ein.hpp>
+#include <ein/graph.hpp>
 #include <ein/nn.hpp>
 #include "backend/backend.hpp"
 #include "cuda/cubin.hpp"

@@ -305,7 +305,7 @@ RandomCall random_call(std::mt19937_64& random, bool gathers) {
   if (!gathers && !other.empty() && below(4) == 0)
     other.pop_back();  // values that are the same along an axis
 
-  const DType dtype = all_dtypes[below(std::size(all_dtypes))];
+  const DType dtype = real_dtypes[below(std::size(real_dtypes))];
   const DType position_dtype = below(2) == 0 ? DType::i64 : DType::i32;
   Op op{.kind = gathers ? OpKind::gather : OpKind::scatter,
         .dtype = dtype,

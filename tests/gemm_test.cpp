@@ -103,7 +103,8 @@ class Finished {
   Finished(std::int64_t rows, std::int64_t cols)
       : cols_(cols), times_(static_cast<std::size_t>(rows * cols), 0) {}
 
-  void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
+  void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols,
+                  const float* /*sums*/ = nullptr) const {
     for (std::int64_t i = row; i < row + rows; ++i) {
       for (std::int64_t j = col; j < col + cols; ++j)
         ++times_[static_cast<std::size_t>(i * cols_ + j)];
@@ -393,21 +394,41 @@ void expect_bf16_product(ProductOfBf16<C> product, std::int64_t m, std::int64_t 
                                   << static_cast<int>(c_lies) << static_cast<int>(a_lies)
                                   << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
   const Matrix<bf16> a(m, k, a_lies, random), b(k, n, b_lies, random);
-  Matrix<C> c(m, n, c_lies, random);
-  const Matrix<C> before = c;
-  const Finished finished(m, n);
-  product(c.ref(), a.ref(), b.ref(), accumulate, finished);
-  finished.expect_each_once();
-  std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      float sum = accumulate ? value_of(before(i, j)) : 0;
-      for (std::int64_t l = 0; l < k; ++l) sum += value_of(a(i, l)) * value_of(b(l, j));
-      wrong += value_of(c(i, j)) != value_of(convert<C>(sum));
+  const Matrix<C> before(m, n, c_lies, random);
+  const auto expect = [&](const Matrix<C>& c) {
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        float sum = accumulate ? value_of(before(i, j)) : 0;
+        for (std::int64_t l = 0; l < k; ++l) sum += value_of(a(i, l)) * value_of(b(l, j));
+        wrong += value_of(c(i, j)) != value_of(convert<C>(sum));
+      }
     }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
+  };
+  Matrix<C> plain = before;
+  product(plain.ref(), a.ref(), b.ref(), accumulate, {});
+  expect(plain);
+  for (const Order order : {Order::row_major, Order::column_major}) {
+    Matrix<C> c = before;
+    const Finished finished(m, n);
+    const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
+                            std::int64_t cols, const float* sums) {
+      finished(row, rows, col, cols);
+      EXPECT_EQ(sums != nullptr, (std::is_same_v<C, bf16>));
+      const MatrixRef<C> to = c.ref();
+      for (std::int64_t i = 0; sums && i < rows; ++i) {
+        for (std::int64_t j = 0; j < cols; ++j) {
+          to.data[(row + i) * to.row_stride + (col + j) * to.col_stride] =
+              convert<C>(sums[order == Order::row_major ? i * cols + j : j * rows + i]);
+        }
+      }
+    };
+    product(c.ref(), a.ref(), b.ref(), accumulate, Finish(finish, order));
+    finished.expect_each_once();
+    expect(c);
   }
-  EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
 }
 
 class GemmBf16Test : public testing::Test {

@@ -386,7 +386,7 @@ class Maker {
       add(what + (" " + name_of(k)) + " \"" + pattern + "\"",
           [=](const Tensors& x) { return f(x[k], pattern); });
     };
-    switch (below(7)) {
+    switch (below(16)) {
       case 0:
         return step("softmax",
                     [](const Tensor& x, const std::string& p) { return softmax(x, runtime(p)); });
@@ -405,6 +405,37 @@ class Maker {
       case 4:
         return step("sort", [](const Tensor& x, const std::string& p) {
           return sort(x, runtime(p)).values;
+        });
+      case 5:
+      case 6:
+        return step("flip",
+                    [](const Tensor& x, const std::string& p) { return flip(x, runtime(p)); });
+      case 7:
+        return step("roll",
+                    [](const Tensor& x, const std::string& p) { return roll(x, runtime(p), 2); });
+      case 8:
+        if (all_[k].numel() * 4 > most_elements) return add_function();
+        return step("pad", [](const Tensor& x, const std::string& p) {
+          return pad(x, runtime(p), 1, 2, 0.5);
+        });
+      case 9:
+        if (all_[k].numel() * 4 > most_elements) return add_function();
+        return step("pad, wrap", [](const Tensor& x, const std::string& p) {
+          return pad(x, runtime(p), 1, 1, PadMode::wrap);
+        });
+      case 10:
+        if (all_[k].numel() * 4 > most_elements) return add_function();
+        return step("pad, replicate", [](const Tensor& x, const std::string& p) {
+          return pad(x, runtime(p), 1, 2, PadMode::replicate);
+        });
+      case 11:
+        if (all_[k].numel() * 5 > most_elements) return add_function();
+        return step("from_diagonal", [](const Tensor& x, const std::string& p) {
+          return from_diagonal(x, runtime(p), 1);
+        });
+      case 12:
+        return step("quantile", [](const Tensor& x, const std::string& p) {
+          return quantile(x, runtime(p), {0.3, 1});
         });
       default:
         return step("cumsum",

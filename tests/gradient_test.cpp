@@ -364,6 +364,41 @@ EIN_GRADIENTS(
         {"sort", {{3, 4}}, [](X x) { return sort(x[0], "a [b]").values; }},
         {"sort, descending", {{3, 4}}, [](X x) { return sort(x[0], "[a] b", true).values; }},
         {"top_k", {{3, 4}}, [](X x) { return top_k(x[0], "a [b]", 2).values; }},
+        {"median", {{3, 4}}, [](X x) { return median(x[0], "a [b]"); }},
+        {"quantile", {{3, 4}}, [](X x) { return quantile(x[0], "[a] b", 0.3); }},
+        {"quantiles",
+         {{3, 4}},
+         [](X x) {
+           return quantile(x[0], "a [b]", {0, 0.3, 0.9});
+         }},
+        {"flip", {{3, 4}}, [](X x) { return flip(x[0], "a [b]"); }},
+        {"flip of two axes", {{2, 3, 2}}, [](X x) { return flip(x[0], "[a] b [c]") * x[0]; }},
+        {"roll",
+         {{3, 4}},
+         [](X x) {
+           return roll(x[0], "[a b]", {1, -2}) * x[0];
+         }},
+        {"pad",
+         {{2, 3}},
+         [](X x) {
+           return pad(x[0], "[a b]", 1, {0, 2}, 0.5);
+         }},
+        {"pad, reflect",
+         {{2, 3}},
+         [](X x) { return pad(x[0], "a [b]", 2, 1, PadMode::reflect) * pad(x[0], "a [b]", 2, 1); }},
+        {"pad, replicate",
+         {{2, 3}},
+         [](X x) { return exp(pad(x[0], "[a b]", 2, 1, PadMode::replicate)); }},
+        {"pad, wrap", {{2, 3}}, [](X x) { return pad(x[0], "[a b]", 1, 2, PadMode::wrap); }},
+        {"tril", {{3, 2, 4}}, [](X x) { return tril(x[0], "[i] b [j]", 1, 0.5); }},
+        {"triu", {{3, 4}}, [](X x) { return triu(x[0], "[i j]", -1); }},
+        {"diagonal", {{3, 2, 4}}, [](X x) { return diagonal(x[0], "[i] b [j]", 1); }},
+        {"from_diagonal",
+         {{2, 3}},
+         [](X x) { return from_diagonal(x[0], "b [i]", -1) + from_diagonal(x[0], "b [i]", 1); }},
+        {"clamp by tensors",
+         {{3, 4}, {4}, {3, 1}},
+         [](X x) { return clamp(x[0], x[1] - 0.5, x[2] + 0.5); }},
         {"embedding",
          {{4, 3}},
          [](X x) {

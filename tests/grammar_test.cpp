@@ -12,6 +12,7 @@
 
 #include "ein/grammar/match.hpp"
 #include "ein/grammar/parse.hpp"
+#include "grammar/rules.hpp"
 
 namespace {
 

@@ -109,7 +109,7 @@ TYPED_TEST(Integer, BecomesEveryDtypeAndComesBack) {
   using T = TypeParam;
   const std::vector<T> a = numbers<T>(300);
   const Tensor x = from_vector(a, {300});
-  for (DType to : all_dtypes) {
+  for (DType to : real_dtypes) {
     visit(to, [&]<class To>(std::type_identity<To>) {
       const std::vector<To> got = x.to(to).to_vector<To>();
       for (std::size_t i = 0; i < a.size(); ++i) {

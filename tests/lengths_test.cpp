@@ -7,6 +7,7 @@
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 #include <ein/memory.hpp>
 #include <ein/typed.hpp>

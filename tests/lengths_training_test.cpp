@@ -8,6 +8,7 @@
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 #include <ein/memory.hpp>
 #include <ein/nn/init.hpp>

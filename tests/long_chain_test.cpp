@@ -8,6 +8,7 @@
 
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include <ein/graph.hpp>
 #include <ein/scalar_expr.hpp>
 #include "passes/lower.hpp"
 #include "passes/simplify.hpp"

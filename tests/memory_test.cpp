@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ein/compile.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 
 namespace ein {

@@ -2,6 +2,7 @@
 // alone: diagnostics_test.cpp.
 #include <gtest/gtest.h>
 
+#include <ein/call.hpp>
 #include <ein/ein.hpp>
 
 namespace ein {

@@ -57,15 +57,7 @@ TEST(NamedOrderTest, AgreesWithPlainLoops) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   for (int round = 0; round < 300; ++round) {
-    const std::size_t axis = random() % 3;
-    Shape shape;
-    std::vector<bool> marked(3, false);
-    std::string pattern;
-    for (std::size_t d = 0; d < 3; ++d) {
-      shape.push_back(1 + static_cast<std::int64_t>(random() % 9));
-      marked[d] = d == axis;
-      pattern += d == axis ? std::string(" [") + "abc"[d] + "]" : std::string(" ") + "abc"[d];
-    }
+    const auto [axis, shape, marked, pattern] = test::MarkedAxis::random(random);
     constexpr DType dtypes[] = {DType::f64,  DType::f32, DType::f16,
                                 DType::bf16, DType::i64, DType::i32};
     const DType dtype = dtypes[random() % 6];

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/complex.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/npy.hpp>
@@ -172,12 +173,30 @@ TEST_F(Npy, SpecialValuesKeepTheirBits) {
                                                   (std::uint64_t{1} << 53) + 1}));
 }
 
+TEST_F(Npy, ComplexNumbers) {
+  for (const DType dtype : {DType::c64, DType::c128}) {
+    const std::string code = dtype == DType::c64 ? "c8" : "c16";
+    for (const char* const order : {"", "_fortran", "_big"}) {
+      SCOPED_TRACE(code + order);
+      const Tensor x = load_npy(fixture(code + "_matrix" + order));
+      EXPECT_EQ(x.dtype(), dtype);
+      EXPECT_EQ(x.shape(), (Shape{2, 3}));
+      const auto values = x.to(DType::c128).to_vector<std::complex<double>>();
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        const auto number = static_cast<double>(k);
+        EXPECT_EQ(values[k], std::complex<double>((number - 5) * 0.75, number));
+      }
+      save_npy(path("x.npy"), x);
+      EXPECT_EQ(read_bytes(path("x.npy")), read_bytes(fixture(code + "_matrix")));
+    }
+  }
+}
+
 TEST_F(Npy, RefusesOtherDtypesByName) {
   const std::map<std::string, std::string> names = {
-      {"c8", "complex"},           {"c16", "complex"},  {"S3", "byte strings"},
-      {"U3", "strings"},           {"V2", "bfloat16"},  {"M8", "dates"},
-      {"m8", "time differences"},  {"f16", "extended"}, {"O", "pickle"},
-      {"structured", "structured"}};
+      {"c32", "extended complex"}, {"S3", "byte strings"}, {"U3", "strings"},
+      {"V2", "bfloat16"},          {"M8", "dates"},        {"m8", "time differences"},
+      {"f16", "extended"},         {"O", "pickle"},        {"structured", "structured"}};
   for (const auto& [code, word] : names) {
     SCOPED_TRACE(code);
     expect_refused(read_bytes(fixture("refused_" + code)), word);

@@ -116,7 +116,7 @@ TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
   const GpuTarget target{number(), GetParam().back() == 'a'};
   std::string text = codegen::vocabulary();
   std::size_t count = 0;
-  for (DType dtype : all_dtypes) {
+  for (DType dtype : real_dtypes) {
     std::size_t p = 0;
     for (const NamedProgram& form : programs_of_every_form(dtype)) {
       std::string suffix("_");

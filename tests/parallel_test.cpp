@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -107,6 +108,78 @@ TEST_F(ParallelTest, GroupsFollowTheNumberOfThreads) {
     EXPECT_EQ(f.memory().workspace, memory_of_one * static_cast<std::size_t>(threads))
         << "each thread has memory of its own";
   }
+}
+
+TEST_F(ParallelTest, LimitsAreOfTheThreadThatMakesThem) {
+  set_num_threads(4);
+  {
+    const ThreadLimit two(2);
+    EXPECT_EQ(num_threads(), 2);
+    {
+      const ThreadLimit more(3);
+      EXPECT_EQ(num_threads(), 2) << "the lowest holds";
+      const ThreadLimit one(1);
+      EXPECT_EQ(num_threads(), 1);
+    }
+    EXPECT_EQ(num_threads(), 2);
+    int of_another = 0;
+    std::thread([&] { of_another = num_threads(); }).join();
+    EXPECT_EQ(of_another, 4);
+    set_num_threads(8);
+    EXPECT_EQ(num_threads(), 2);
+    set_num_threads(1);
+    EXPECT_EQ(num_threads(), 1);
+  }
+  set_num_threads(4);
+  EXPECT_EQ(num_threads(), 4);
+  for (int threads : {0, -1, 1025}) {
+    try {
+      const ThreadLimit limit(threads);
+      ADD_FAILURE() << "no Error for " << threads;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::value);
+      EXPECT_NE(std::string(error.what()).find("ThreadLimit: " + std::to_string(threads)),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(ParallelTest, NoMoreThreadsThanTheLimitWork) {
+  set_num_threads(4);
+  for (int limit : {4, 2, 1, 3, 2, 4}) {
+    const ThreadLimit guard(limit);
+    for (int call = 0; call < 50; ++call) {
+      std::mutex mutex;
+      std::set<std::thread::id> at_work;
+      std::vector<std::atomic<int>> runs(97);
+      host::parallel_for(97, [&](std::int64_t part) {
+        ++runs[static_cast<std::size_t>(part)];
+        const std::lock_guard lock(mutex);
+        at_work.insert(std::this_thread::get_id());
+      });
+      for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1);
+      EXPECT_LE(at_work.size(), static_cast<std::size_t>(limit));
+    }
+  }
+}
+
+TEST_F(ParallelTest, ThreadsWithLimitsOfTheirOwnCallAtOnce) {
+  set_num_threads(4);
+  const Tensor x = rand({64, 3000});
+  const std::vector<double> expected = get_values(reduce(x, "a b -> b", "sum"));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> users;
+  for (int user = 0; user < 6; ++user) {
+    users.emplace_back([&, user] {
+      for (int round = 0; round < 40; ++round) {
+        const ThreadLimit guard(1 + (user + round) % 4);
+        wrong += get_values(reduce(x, "a b -> b", "sum")) != expected;
+      }
+    });
+  }
+  for (std::thread& user : users) user.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 /// What one user does in a loop; the patterns are shared by all, so that they meet in the plan

@@ -5,6 +5,7 @@
 #include <random>
 
 #include <ein/compile.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 #include "support/expect_error.hpp"
 #include "support/seeds.hpp"

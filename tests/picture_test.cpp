@@ -10,6 +10,7 @@
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include <ein/graph.hpp>
 #include <ein/optim.hpp>
 #include "graph/layers.hpp"
 #include "graph/svg.hpp"

@@ -132,7 +132,7 @@ TEST(RearrangeTest, ChainsOfViewsStayViews) {
 }
 
 TEST(RearrangeTest, EveryDtype) {
-  for (DType dtype : all_dtypes) {
+  for (DType dtype : real_dtypes) {
     Values values{0, 1, 1, 0, 1, 0};
     const Tensor x = make_tensor(values, {2, 3}, dtype);
     EXPECT_EQ(get_values(rearrange(x, "a b -> (b a)")), (Values{0, 0, 1, 1, 1, 0}));

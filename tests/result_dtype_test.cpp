@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <ein/autograd.hpp>
+#include <ein/call.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 

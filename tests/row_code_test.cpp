@@ -16,6 +16,7 @@
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include "cpu/strip.hpp"
 #include "schedule/execute.hpp"
 #include "support/exact_steps.hpp"
 #include "support/row_code.hpp"
@@ -531,6 +532,31 @@ TEST_P(RowCodeOf, Conversions) {
           ASSERT_TRUE(same(again[i], exact[i])) << again[i] << " and not " << exact[i];
       }
     }
+  });
+}
+
+/// Rounding as a step gives what storing an element and loading it gives, in strips too.
+TEST_P(RowCodeOf, RoundedSteps) {
+  with_computed([&]<class C>(C) {
+    const std::vector<C> numbers = numbers_of_all_kinds<C>(20000);
+    const auto n = static_cast<std::int64_t>(numbers.size());
+    const auto expect = [&]<class T>(ScalarOp op, T) {
+      const auto code = RowCode::compile(
+          part_of({{.step = 1}, {.step = 1}},
+                  {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}}, n),
+          tested);
+      std::vector<C> got(numbers.size()), in_strips(numbers.size());
+      std::byte* places[] = {bytes_of(numbers), bytes_of(got)};
+      (*code)({places, n, 1, nullptr});
+      apply<C>(op, numbers.data(), nullptr, nullptr, in_strips.data(), numbers.size());
+      std::vector<C> want;
+      for (const C x : numbers) want.push_back(convert<C>(convert<T>(x)));
+      EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(C)), 0) << info(op).name;
+      EXPECT_EQ(std::memcmp(in_strips.data(), want.data(), want.size() * sizeof(C)), 0)
+          << info(op).name;
+    };
+    expect(ScalarOp::as_bf16, bf16());
+    expect(ScalarOp::as_f16, f16());
   });
 }
 

@@ -344,7 +344,7 @@ TEST_F(SafetensorsTest, Dtypes) {
   const auto refuse = [&](const std::string& value, const std::string& reason) {
     refuse_tensor("\"dtype\":" + value + ",\"shape\":[1],\"data_offsets\":[0,4]", reason);
   };
-  for (const std::string name : {"f32", "F8", "F4", "C64", "", "F32 "}) {
+  for (const std::string name : {"f32", "F8", "F4", "C128", "", "F32 "}) {
     refuse('"' + name + '"', "the dtype '" + name + "', which ein lacks; it has F64 F32 F16");
   }
   refuse("32", "a number as its dtype");

@@ -21,8 +21,18 @@ constexpr std::int64_t always_stream = 0, never_stream = std::int64_t{1} << 62;
 // Elements from the first to the last that the axes reach.
 std::size_t span(const Axes& axes, std::int64_t CopyAxis::*stride) {
   std::int64_t last = 0;
-  for (const CopyAxis& axis : axes) last += std::max<std::int64_t>(axis.size - 1, 0) * axis.*stride;
+  for (const CopyAxis& axis : axes)
+    last += std::max<std::int64_t>(axis.size - 1, 0) * std::abs(axis.*stride);
   return static_cast<std::size_t>(last + 1);
+}
+
+// Elements of the source before the first one.
+std::size_t before(const Axes& axes) {
+  std::int64_t elements = 0;
+  for (const CopyAxis& axis : axes)
+    elements -=
+        std::max<std::int64_t>(axis.size - 1, 0) * std::min<std::int64_t>(axis.src_stride, 0);
+  return static_cast<std::size_t>(elements);
 }
 
 void naive_copy(const Axes& axes, std::size_t depth, std::byte* dst, const std::byte* src,
@@ -66,15 +76,15 @@ class StridedCopyTest : public testing::Test {
     const Bytes src = noise(src_offset + span(axes, &CopyAxis::src_stride) * element);
     Bytes dst = noise(2 * guard_bytes + dst_offset + span(axes, &CopyAxis::dst_stride) * element);
     Bytes expected = dst;
-    naive_copy(axes, 0, expected.data() + guard_bytes + dst_offset, src.data() + src_offset,
-               element);
+    const std::byte* const from = src.data() + src_offset + before(axes) * element;
+    naive_copy(axes, 0, expected.data() + guard_bytes + dst_offset, from, element);
 
     const StridedCopy copy(axes, element, stream_from, caches);
     std::vector<std::int64_t> parts(static_cast<std::size_t>(copy.parts()));
     std::iota(parts.begin(), parts.end(), 0);
     std::shuffle(parts.begin(), parts.end(), random);
     for (const std::int64_t part : parts) {
-      copy.run(dst.data() + guard_bytes + dst_offset, src.data() + src_offset, part);
+      copy.run(dst.data() + guard_bytes + dst_offset, from, part);
     }
     if (dst == expected) return;
     const auto at = std::mismatch(dst.begin(), dst.end(), expected.begin()).first - dst.begin();
@@ -122,10 +132,16 @@ class StridedCopyTest : public testing::Test {
     }
     std::shuffle(axes.begin(), axes.end(), random);
     set_strides(axes, &CopyAxis::dst_stride, uniform(0, 2) == 0 ? 30 : 0);
-    set_strides(axes, &CopyAxis::src_stride, uniform(0, 2) == 0 ? 30 : 0);
+    if (uniform(0, 3) == 0) {
+      for (CopyAxis& axis : axes) axis.src_stride = axis.dst_stride;  // runs, maybe reversed
+    } else {
+      set_strides(axes, &CopyAxis::src_stride, uniform(0, 2) == 0 ? 30 : 0);
+    }
+    const bool from_the_end = uniform(0, 3) == 0;
     for (CopyAxis& axis : axes) {
       if (uniform(0, 7) == 0) axis.src_stride = 0;
       if (uniform(0, 31) == 0) axis.src_stride = uniform(0, 100);  // diagonals, windows
+      if (from_the_end && uniform(0, 1) == 0) axis.src_stride = -axis.src_stride;
     }
     return axes;
   }
@@ -266,6 +282,33 @@ TEST_F(StridedCopyTest, ReversesManyAxesLargeEnoughToPrefetch) {
   }
 }
 
+// Rows that are read from their ends, of elements and of cells of several, alone, with gaps, and
+// within a repeated or reversed axis.
+TEST_F(StridedCopyTest, ReversesRunsOfEveryLength) {
+  for (std::int64_t length = 1; length <= 300 && !HasFailure(); ++length) {
+    for (const std::size_t element : {1u, 2u, 4u, 8u}) {
+      for (const std::int64_t cell : {1, 2, 3, 4}) {
+        const std::int64_t rows = uniform(1, 6), run = length * cell, gap = uniform(0, 1) * 5;
+        const std::int64_t from_row = uniform(-1, 1) * (run + gap);
+        check({{rows, run + gap, from_row}, {length, cell, -cell}, {cell, 1, 1}}, element,
+              random_offset(), random_offset(), uniform(0, 1) == 0 ? always_stream : never_stream);
+      }
+    }
+  }
+}
+
+TEST_F(StridedCopyTest, ReversesLongRuns) {
+  for (const std::size_t element : {1u, 2u, 4u, 8u}) {
+    for (const std::int64_t stream_from : {always_stream, never_stream}) {
+      check({{1'000'003, 1, -1}}, element, random_offset(), random_offset(), stream_from);
+      check({{500, 2000, 2000}, {2000, 1, -1}}, element, 0, 0, stream_from);
+      check({{7, 100'009, -200'009}, {100'009, 1, -1}}, element, 0, random_offset(), stream_from);
+      // An offset that is no multiple of the element.
+      check({{300'001, 1, -1}}, element, 1, 3, stream_from);
+    }
+  }
+}
+
 TEST_F(StridedCopyTest, MovesCellsOfAnySize) {
   for (std::int64_t cell = 1; cell <= 300 && !HasFailure(); ++cell) {
     const std::int64_t a = uniform(1, 20), b = uniform(1, 20);
@@ -327,7 +370,8 @@ TEST_F(StridedCopyTest, CopiesNothingWhereAnAxisIsEmpty) {
 }
 
 TEST_F(StridedCopyTest, CutsLargeCopiesIntoPiecesOf128Kibibytes) {
-  const auto parts = [](const Axes& axes) { return StridedCopy(axes, 4).parts(); };
+  const Caches of_1_mib{.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 32 << 20, .l1_way = 4 << 10};
+  const auto parts = [&](const Axes& axes) { return StridedCopy(axes, 4, -1, of_1_mib).parts(); };
   EXPECT_EQ(parts({{64, 1, 64}, {64, 64, 1}}), 1);
   EXPECT_EQ(parts({{16 << 20, 1, 1}}), 512);                  // one run
   EXPECT_EQ(parts({{4096, 1, 4096}, {4096, 4096, 1}}), 512);  // transpose

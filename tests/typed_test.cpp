@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <ein/call.hpp>
 #include <ein/ein.hpp>
 #include <ein/pattern_message.hpp>
 #include "ein/grammar/match.hpp"

@@ -11,14 +11,15 @@
 #include <ein/hardware.hpp>
 #include <ein/parallel.hpp>
 
-#include "call.hpp"
 #include "cost/scope.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
 #include "io/number.hpp"
 #include "kernels.hpp"
+#include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"
+#include "program.hpp"
 #include "report.hpp"
 #include "runtime/plan.hpp"
 #include "subcommands.hpp"
@@ -62,13 +63,12 @@ Tensor operand(const OperandType& type) {
 
 constexpr double seconds_to_spend = 1;
 
-Times on_cpu(const Call& call, std::span<const OperandType> types) {
+Times on_cpu(const Graph& graph, std::span<const OperandType> types) {
   std::vector<Tensor> operands;
   for (const OperandType& type : types) operands.push_back(operand(type));
   std::vector<const Tensor*> addresses;
   for (const Tensor& x : operands) addresses.push_back(&x);
-  const auto plan = std::make_shared<const engine::Plan>("bench", build_graph(call.get(), types),
-                                                         addresses, OrderOptions());
+  const auto plan = std::make_shared<const engine::Plan>("bench", graph, addresses, OrderOptions());
   Times times{"cpu, " + std::to_string(num_threads()) + " threads", measured_cpu()};
   const auto once = [&] {
     const auto begin = std::chrono::steady_clock::now();
@@ -251,9 +251,9 @@ std::string bench(const BenchWords& words) {
   const std::optional<int> gpu = gpu_of(words.device);
   const std::vector<OperandType> types = operands_of(words.call);
   if (types.empty()) throw UsageError("bench needs --shape, once for each operand");
-  const Call call(words.call, types.size());
-  if (call.op() == Operation::parse_shape) throw UsageError("bench: parse_shape computes nothing");
-  const Graph graph = build_graph(call.get(), types);
+  const Computation computation(words.call, types.size());
+  if (computation.computes_nothing()) throw UsageError("bench: parse_shape computes nothing");
+  const Graph graph = without_complex(computation.graph(types), "bench");
   const Program program = program_of(graph, types);
   if (program.nests.empty())
     return "nothing to time: the results are empty, or views of the operands\n";
@@ -262,7 +262,7 @@ std::string bench(const BenchWords& words) {
   const Cost of_graph = cost(order_contractions(graph));
   if (words.alternatives) return bench_alternatives(*gpu, program, types, of_graph, words.tf32);
   Times times =
-      gpu ? OnGpu(*gpu, program, types, words.tf32).time(seconds_to_spend) : on_cpu(call, types);
+      gpu ? OnGpu(*gpu, program, types, words.tf32).time(seconds_to_spend) : on_cpu(graph, types);
   return report(std::move(times), of_graph, types[0].dtype, words.json);
 }
 

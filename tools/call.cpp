@@ -1,27 +1,50 @@
 #include "call.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
+#include <type_traits>
 
+#include "io/number.hpp"
+#include "program.hpp"
 #include "words.hpp"
 
 namespace ein::command {
 namespace {
 
-constexpr Operation operations[] = {Operation::einsum,     Operation::reduce, Operation::rearrange,
-                                    Operation::repeat,     Operation::pack,   Operation::unpack,
-                                    Operation::parse_shape};
 constexpr const char* reduction_names =
     "sum, mean, max, min, prod, any, all, logsumexp, var or std";
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-Operation operation_of(const std::string& word) {
-  for (Operation op : operations) {
-    if (name(op) == word) return op;
+/// The names of all operations.
+std::string operation_names() {
+  std::string names;
+  for (int i = 0; i < operation_count; ++i) {
+    names += i == 0 ? "" : i + 1 < operation_count ? ", " : " or ";
+    names += name(static_cast<Operation>(i));
   }
-  throw UsageError("unknown operation " + in_quotes(word) +
-                   "; it may be einsum, reduce, rearrange, repeat, pack, unpack or parse_shape");
+  return names;
+}
+
+/// An option that some operations read, as it was written; empty where it was not given.
+struct Option {
+  const char* name;
+  const std::string& word;
+};
+
+/// A UsageError for an option that this operation does not read.
+void refuse(const Option& option, Operation op, std::initializer_list<Operation> readers) {
+  if (option.word.empty() || std::find(readers.begin(), readers.end(), op) != readers.end()) return;
+  std::string list;
+  for (const Operation reader : readers)
+    list += (list.empty()                     ? ""
+             : reader == *(readers.end() - 1) ? " and "
+                                              : ", ") +
+            std::string(name(reader));
+  throw UsageError(std::string(option.name) + " is for " + list + ", not for " +
+                   std::string(name(op)));
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -72,9 +95,9 @@ AxisSize axis_size_of(const std::string& word) {
 }  // namespace
 
 void add_call(CLI::App& app, CallWords& words) {
-  add_word(app, "OP", words.op, "einsum, reduce, rearrange, repeat, pack, unpack or parse_shape")
+  add_word(app, "OP", words.op, operation_names() + "; or " + program_word)->required();
+  add_word(app, "PATTERN", words.pattern, "such as 'b s (h d) -> b h s d'; the file of a program")
       ->required();
-  add_word(app, "PATTERN", words.pattern, "such as 'b s (h d) -> b h s d'")->required();
   add_words(app, "--axis", words.axes,
             "the size of an axis that the shapes do not tell, such as h=8")
       ->type_name("NAME=SIZE");
@@ -83,39 +106,99 @@ void add_call(CLI::App& app, CallWords& words) {
   add_words(app, "--packed", words.packed,
             "for unpack: the shape of a piece under '*'; one size may be -1")
       ->type_name("SHAPE");
+  add_word(app, "--eps", words.eps,
+           "for norms: added to the variance; 1e-5 without, 1e-6 for rms_norm")
+      ->type_name("NUMBER");
+  add_word(app, "-k", words.k, "for top_k: how many")->type_name("NUMBER");
+  add_words(app, "--number", words.numbers,
+            "for roll: a shift; for pad: how many before, and as often, how many after; for "
+            "triangles and diagonals: which; for histogram: how many bins")
+      ->type_name("NUMBER");
+  add_words(app, "--real", words.reals,
+            "for quantile: which; for histogram: where the bins begin, and where they end")
+      ->type_name("NUMBER");
+  app.add_flag("--descending", words.descending, "for sort: the greatest first");
+  add_word(app, "--as", words.as, "the dtype of the result, where the operation can have another")
+      ->type_name("DTYPE");
 }
 
 void add_operands(CLI::App& app, CallWords& words) {
   add_words(app, "--shape", words.shapes,
             "the shape of an operand, such as 2,3,64; '' for a scalar")
       ->type_name("SHAPE");
-  add_word(app, "--dtype", words.dtype, "their dtype, f32 without: " + list_dtypes())
+  add_words(app, "--dtype", words.dtypes,
+            "their dtype, f32 without; or once for each: " + list_dtypes())
       ->type_name("DTYPE");
 }
 
+DType dtype_of_word(const char* option, const std::string& word, const std::string& may_be) {
+  if (const std::optional<DType> dtype = parse_dtype(word)) return *dtype;
+  throw UsageError(std::string(option) + ": unknown dtype " + in_quotes(word) + "; it may be " +
+                   may_be);
+}
+
+Operation operation_of(const std::string& word) {
+  for (int i = 0; i < operation_count; ++i) {
+    if (name(static_cast<Operation>(i)) == word) return static_cast<Operation>(i);
+  }
+  throw UsageError("unknown operation " + in_quotes(word) + "; it may be " + operation_names() +
+                   "; or " + program_word + ", of a file");
+}
+
+std::optional<std::size_t> positions_operand(Operation op) {
+  switch (op) {
+    case Operation::one_hot:
+      return 0;
+    case Operation::gather:
+    case Operation::scatter_add:
+    case Operation::scatter_prod:
+    case Operation::scatter_max:
+    case Operation::scatter_min:
+    case Operation::cross_entropy:
+      return 1;
+    default:
+      return std::nullopt;
+  }
+}
+
+DType dtype_of(const CallWords& words) {
+  return words.dtypes.empty() ? DType::f32 : dtype_of_word("--dtype", words.dtypes.front());
+}
+
 std::vector<OperandType> operands_of(const CallWords& words) {
-  const std::optional<DType> dtype = parse_dtype(words.dtype);
-  if (!dtype)
-    throw UsageError("--dtype: unknown dtype " + in_quotes(words.dtype) + "; it may be " +
-                     list_dtypes());
+  const DType first = dtype_of(words);
+  const std::size_t shapes = words.shapes.size(), dtypes = words.dtypes.size();
+  if (dtypes > 1 && shapes > 0 && dtypes != shapes) {
+    throw UsageError("--dtype is given " + std::to_string(dtypes) + " times, --shape " +
+                     std::to_string(shapes) + (shapes == 1 ? " time" : " times") +
+                     "; it is given once for all operands, or once for each");
+  }
+  const std::optional<std::size_t> positions =
+      words.op == program_word ? std::nullopt : positions_operand(operation_of(words.op));
   std::vector<OperandType> operands;
-  for (const std::string& word : words.shapes) {
-    operands.push_back({shape_of("--shape", word, 0), *dtype});
-    checked_numel(operands.back().shape, static_cast<std::int64_t>(size_of(*dtype)));
+  for (std::size_t k = 0; k < shapes; ++k) {
+    const DType dtype = dtypes > 1       ? dtype_of_word("--dtype", words.dtypes[k])
+                        : positions == k ? DType::i64
+                                         : first;
+    operands.push_back({shape_of("--shape", words.shapes[k], 0), dtype});
+    checked_numel(operands.back().shape, static_cast<std::int64_t>(size_of(dtype)));
   }
   return operands;
 }
 
 Call::Call(const CallWords& words, std::size_t operand_count) {
   read(words);
-  const bool takes_many = op() == Operation::einsum || op() == Operation::pack;
   const bool takes_one = op() == Operation::unpack || op() == Operation::parse_shape;
   if (takes_one && operand_count != 1) {
     throw UsageError(std::string(name(op())) + " takes one operand, there are " +
                      std::to_string(operand_count));
   }
-  call_.stacked = !takes_many && operand_count > 1;
-  check(call_.stacked ? 1 : operand_count);
+  const bool is_stackable =
+      op() == Operation::reduce || op() == Operation::rearrange || op() == Operation::repeat;
+  call_.stacked = is_stackable && operand_count > 1;
+  // What the pattern does not describe, the weights of a norm, build_graph() checks.
+  const bool has_weights = op() == Operation::layer_norm || op() == Operation::rms_norm;
+  check(call_.stacked || has_weights ? 1 : operand_count);
   if (op() == Operation::unpack && packed_.empty()) {
     throw UsageError("unpack needs --packed, once for each piece");
   }
@@ -137,15 +220,52 @@ void Call::read(const CallWords& words) {
                        reduction_names);
     }
     call_.reduction = *reduction;
-  } else if (!words.by.empty()) {
-    throw UsageError("--by is for reduce, not for " + words.op);
   }
-  if (op() != Operation::unpack && !words.packed.empty()) {
-    throw UsageError("--packed is for unpack, not for " + words.op);
-  }
+  refuse({"--by", words.by}, op(), {Operation::reduce});
+  refuse({"--eps", words.eps}, op(), {Operation::layer_norm, Operation::rms_norm});
+  refuse({"-k", words.k}, op(), {Operation::top_k});
+  refuse({"--number", words.numbers.empty() ? "" : "given"}, op(),
+         {Operation::roll, Operation::pad, Operation::tril, Operation::triu, Operation::diagonal,
+          Operation::from_diagonal, Operation::histogram});
+  refuse({"--real", words.reals.empty() ? "" : "given"}, op(),
+         {Operation::quantile, Operation::histogram});
+  refuse({"--descending", words.descending ? "given" : ""}, op(), {Operation::sort});
+  refuse({"--packed", words.packed.empty() ? "" : "given"}, op(), {Operation::unpack});
+  refuse({"--as", words.as}, op(),
+         {Operation::einsum, Operation::cumsum, Operation::cumprod, Operation::scatter_add,
+          Operation::scatter_prod, Operation::one_hot});
   const bool takes_sizes =
       op() != Operation::pack && op() != Operation::unpack && op() != Operation::parse_shape;
   if (!takes_sizes && !words.axes.empty()) throw UsageError("--axis is not for " + words.op);
+  call_.named.eps = op() == Operation::rms_norm ? 1e-6 : 1e-5;
+  if (!words.eps.empty()) {
+    const std::optional<double> eps = io::number_of<double>(words.eps);
+    if (!eps || !(*eps >= 0))
+      throw UsageError("--eps: " + in_quotes(words.eps) + " is no number of 0 or more");
+    call_.named.eps = *eps;
+  }
+  const auto read_numbers = [](const char* option, const std::vector<std::string>& of, auto& to) {
+    for (const std::string& word : of) {
+      const auto number =
+          io::number_of<std::conditional_t<std::is_same_v<decltype(&to), std::vector<double>*>,
+                                           double, std::int64_t>>(word);
+      if (!number) throw UsageError(std::string(option) + ": " + in_quotes(word) + " is no number");
+      to.push_back(*number);
+    }
+  };
+  read_numbers("--number", words.numbers, numbers_);
+  read_numbers("--real", words.reals, reals_);
+  call_.named.numbers = numbers_;
+  call_.named.reals = reals_;
+  call_.named.keeps_axis = reals_.size() > 1;
+  if (op() == Operation::pad) call_.named.k = static_cast<std::int64_t>(numbers_.size() / 2);
+  if (op() == Operation::top_k) {
+    if (words.k.empty()) throw UsageError("top_k needs -k, how many");
+    call_.named.k = size_of_text(words.k, 0, "-k");
+  }
+  call_.named.descending = words.descending;
+  if (!words.as.empty()) call_.named.dtype = call_.dtype = dtype_of_word("--as", words.as);
+  if (op() == Operation::one_hot && !call_.named.dtype) call_.named.dtype = DType::f32;
   for (const std::string& word : words.axes) sizes_.push_back(axis_size_of(word));
   for (const std::string& word : words.packed) packed_.push_back(shape_of("--packed", word, -1));
   call_.sizes = sizes_;
@@ -166,6 +286,10 @@ void Call::check(std::size_t operand_count) const {
 
 std::size_t Call::result_count() const {
   if (op() == Operation::parse_shape) return 0;
+  if (op() == Operation::svd) return 3;
+  if (op() == Operation::sort || op() == Operation::top_k || op() == Operation::qr ||
+      op() == Operation::eigh)
+    return 2;
   return op() == Operation::unpack ? packed_.size() : 1;
 }
 

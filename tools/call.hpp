@@ -1,6 +1,7 @@
 // The call that the command line describes.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -28,17 +29,29 @@ struct CallWords {
   std::vector<std::string> axes;
   std::string by;
   std::vector<std::string> packed;
+  std::string eps, k, as;
+  std::vector<std::string> numbers, reals;
+  bool descending = false;
   std::vector<std::string> shapes;
-  std::string dtype = "f32";
+  std::vector<std::string> dtypes;
 };
 
-/// Adds OP, PATTERN, --axis, --by and --packed.
+/// Adds OP, PATTERN and the options that say more of a call: --axis, --by, --packed, --eps, -k,
+/// --descending, --number, --real and --as.
 void add_call(CLI::App& app, CallWords& words);
 /// Adds --shape and --dtype.
 void add_operands(CLI::App& app, CallWords& words);
 
-/// The operands that --shape and --dtype describe. A UsageError for a word that is no shape or
-/// dtype, an Error for a shape that no tensor can have.
+/// The operation of that name, or a UsageError.
+Operation operation_of(const std::string& word);
+/// The dtype of that name; a UsageError that lists those that `may_be`, where there is none.
+DType dtype_of_word(const char* option, const std::string& word,
+                    const std::string& may_be = list_dtypes());
+/// The first dtype that --dtype names, f32 without; a UsageError for a word that is none.
+DType dtype_of(const CallWords& words);
+/// The operands that --shape and --dtype describe. One dtype is that of all operands but those that
+/// are positions, which are i64 then. A UsageError for a word that is no shape or dtype, and for a
+/// number of dtypes that does not fit; an Error for a shape that no tensor can have.
 std::vector<OperandType> operands_of(const CallWords& words);
 
 /// A call, its pattern read and checked.
@@ -64,8 +77,13 @@ class Call {
   grammar::Reading reading_;
   std::vector<AxisSize> sizes_;
   std::vector<Shape> packed_;
+  std::vector<Size> numbers_;
+  std::vector<double> reals_;
   PatternCall call_;
 };
+
+/// The operand of a call that is positions along an axis; none of most operations.
+std::optional<std::size_t> positions_operand(Operation op);
 
 /// "batch=2 h=5", the result of parse_shape.
 std::string sizes_line(const grammar::Pattern& pattern, const Shape& shape);

@@ -1,7 +1,8 @@
 // ein check: is this pattern right, and what shape does it make?
 #include <memory>
 
-#include "call.hpp"
+#include "passes/complex.hpp"
+#include "program.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 
@@ -34,19 +35,21 @@ Exit code: 0, or 2 for a mistake in the call, the pattern or the shapes.)";
 std::string check(const CallWords& words) {
   const std::vector<OperandType> operands = operands_of(words);
   if (operands.empty()) {
-    const Call call(words);
+    const Computation computation(words);
     return "ok\n";
   }
-  const Call call(words, operands.size());
-  if (call.op() == Operation::parse_shape) return sizes_line(call.get().pattern, operands[0].shape);
+  const Computation computation(words, operands.size());
+  const Call* const call = computation.call();
+  if (computation.computes_nothing()) return sizes_line(call->get().pattern, operands[0].shape);
 
-  const Graph graph = build_graph(call.get(), operands);
+  const Graph graph = computation.graph(operands);
+  without_complex(graph, "check");  // an Error where complex numbers lack an operation
   std::string output;
   for (ValueId result : graph.outputs) output += graph.op(result).shape.to_string() + "\n";
-  if (call.op() == Operation::pack) {
+  if (call && call->op() == Operation::pack) {
     std::vector<Shape> shapes;
     for (const OperandType& operand : operands) shapes.push_back(operand.shape);
-    output += packed_line(packed_shapes(call.get().pattern, shapes));
+    output += packed_line(packed_shapes(call->get().pattern, shapes));
   }
   return output;
 }

@@ -5,10 +5,11 @@
 
 #include <ein/hardware.hpp>
 
-#include "call.hpp"
 #include "cost/scope.hpp"
+#include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "program.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
@@ -22,11 +23,14 @@ constexpr const char* examples = R"(Examples:
   ein cost einsum 'i j, j k, k l -> i l' --shape 9,100 --shape 100,100 --shape 100,2
   ein cost reduce 'b c -> b' --shape 64,1000 --by logsumexp --device cpu
   ein cost einsum 'b q d, b k d -> b q k'        no --shape: formulas in the axes
+  ein cost gather '[v] d, b s -> b s d' --shape 50257,768 --shape 4,1024
+  ein cost program attention.ein --shape 8,512,64 --shape 8,512,64 --shape 8,512,64
   ein cost einsum 'i k, k j -> i j' --shape 64,64 --shape 64,64 --peak 60e12 --bandwidth 2e12
 
 model        a multiply-add is 2, any other operation on an element 1
 strict       what really happens: a sum of K numbers is K - 1 additions
 matmul only  the part of model that is sums of products
+estimated    the part of both that is a textbook's formula, of decompositions
 bytes        each operation reads every element that it uses once and writes its result once
 
 --device is cpu, measured on this machine, or one of the table of promised dense peaks; f32 is its
@@ -81,6 +85,8 @@ std::vector<Entry> entries_of(const Bill& bill) {
   add("flops.strict", "strict", f.strict(), [](const Cost& c) { return c.strict(); });
   add("flops.matmul_only", "matmul only", f.matmul_only,
       [](const Cost& c) { return c.matmul_only; });
+  if (!f.estimated.is_zero())
+    add("flops.estimated", "estimated", f.estimated, [](const Cost& c) { return c.estimated; });
   add("mul", "mul", f.mul, [](const Cost& c) { return c.mul; });
   add("add", "add", f.add, [](const Cost& c) { return c.add; });
   add("div", "div", f.div, [](const Cost& c) { return c.div; });
@@ -119,10 +125,17 @@ std::string table_of(const Bill& bill) {
 /// The call on operands made up for the pattern, where no shapes are given: axes have the size 2
 /// where --axis says nothing, and an ellipsis is one of them. A formula does not depend on sizes.
 Graph graph_without_shapes(CallWords words) {
-  if (words.op == name(Operation::pack) || words.op == name(Operation::unpack)) {
+  // The estimates of decompositions are numbers, of sizes that are known.
+  const bool is_estimated =
+      words.op != program_word &&
+      grammar::form_of(operation_of(words.op)).brackets == grammar::Form::matrix_of_the_input;
+  if (words.op == name(Operation::pack) || words.op == name(Operation::unpack) ||
+      words.op == program_word || is_estimated) {
     throw UsageError("cost " + words.op + " needs --shape, once for each operand");
   }
   const grammar::Reading reading = grammar::parse_pattern(words.pattern);
+  const grammar::Form form = grammar::form_of(operation_of(words.op));
+  const bool takes_sizes = form.has_groups || form.brackets == grammar::Form::axis_of_the_output;
   for (const grammar::Term& term : reading.buffer.terms) {
     if (term.kind == grammar::TermKind::unnamed) {
       throw UsageError("cost: '_' has no name to stand in a formula; name it or give --shape");
@@ -133,7 +146,7 @@ Graph graph_without_shapes(CallWords words) {
     const bool is_given =
         std::any_of(words.axes.begin(), words.axes.end(),
                     [&](const std::string& size) { return size.starts_with(axis); });
-    if (!is_given) words.axes.push_back(axis + "2");
+    if (!is_given && takes_sizes) words.axes.push_back(axis + "2");
   }
   const Call call(words);
   const grammar::Pattern& pattern = call.get().pattern;
@@ -143,6 +156,7 @@ Graph graph_without_shapes(CallWords words) {
     for (const AxisSize& size : call.get().sizes) {
       if (size.name == pattern.name_of(term)) return size.size;
     }
+    if (term.kind == grammar::TermKind::name) return 2;
     return 1;  // a group, whose members follow
   };
   std::vector<OperandType> operands;
@@ -157,7 +171,8 @@ Graph graph_without_shapes(CallWords words) {
       }
       shape.push_back(extent);
     }
-    operands.push_back({shape, *parse_dtype(words.dtype)});
+    const bool is_positions = positions_operand(call.op()) == operands.size();
+    operands.push_back({shape, is_positions ? DType::i64 : dtype_of(words)});
   }
   return build_graph(call.get(), operands);
 }
@@ -239,7 +254,7 @@ std::string json_of(const CostWords& words, const std::vector<Bill>& bills,
   Json json;
   json.add("op", words.call.op);
   json.add("pattern", words.call.pattern);
-  json.add("dtype", words.call.dtype);
+  json.add("dtype", name(dtype_of(words.call)));
   for (const Bill& bill : bills) {
     const std::string prefix = &bill == &bills.front() ? "" : "ordered.";
     json.add(prefix + "formula", bill.written(bill.formula.model));
@@ -275,7 +290,8 @@ std::string text_of(const CostWords& words, const std::string& operands,
                     const std::optional<Limit>& limit, TensorCores units) {
   std::string text = words.call.op + " '" + words.call.pattern + "'";
   if (!words.call.by.empty()) text += " by " + words.call.by;
-  text += "\n" + words.call.dtype + (operands.empty() ? "" : " " + operands) + "\n";
+  text += "\n" + std::string(name(dtype_of(words.call))) +
+          (operands.empty() ? "" : " " + operands) + "\n";
   for (const Bill& bill : bills) text += "\n" + table_of(bill);
   if (run && run->bytes() > 0) {
     Table table({false, false});
@@ -286,20 +302,21 @@ std::string text_of(const CostWords& words, const std::string& operands,
         {"intensity", shown(run->model.approximate() / run->bytes().approximate()) + " FLOP/byte"});
     text += "\n" + table.text();
   }
-  if (limit) text += "\n" + limit_text(*limit, *parse_dtype(words.call.dtype), units);
+  if (limit) text += "\n" + limit_text(*limit, real_dtype(dtype_of(words.call)), units);
   return text;
 }
 
 std::string cost_command(const CostWords& words) {
   const std::vector<OperandType> operands = operands_of(words.call);
   const bool has_sizes = !operands.empty();
-  const DType dtype = *parse_dtype(words.call.dtype);
+  const DType dtype = real_dtype(dtype_of(words.call));  // of the arithmetic
   const TensorCores units = words.tensor_cores ? TensorCores::yes : usual_units(dtype);
   if (words.call.op == name(Operation::parse_shape)) {
     throw UsageError("cost: parse_shape computes nothing");
   }
-  const Graph graph = has_sizes ? build_graph(Call(words.call, operands.size()).get(), operands)
-                                : graph_without_shapes(words.call);
+  const Graph written = has_sizes ? Computation(words.call, operands.size()).graph(operands)
+                                  : graph_without_shapes(words.call);
+  const Graph graph = without_complex(written, "cost");
 
   std::vector<Bill> bills{bill_of("", graph, has_sizes)};
   std::optional<Cost> run;
@@ -325,7 +342,7 @@ std::string cost_command(const CostWords& words) {
     }
   }
   if (words.json) return json_of(words, bills, run, limit);
-  return text_of(words, has_sizes ? operand_list(operands, graph) : "", bills, run, limit, units);
+  return text_of(words, has_sizes ? operand_list(operands, written) : "", bills, run, limit, units);
 }
 
 }  // namespace

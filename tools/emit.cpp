@@ -5,10 +5,12 @@
 
 #include <ein/cost.hpp>
 
-#include "call.hpp"
 #include "cuda/cubin_cache.hpp"
+#include "graph/svg.hpp"
 #include "kernels.hpp"
+#include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"
+#include "program.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
@@ -19,12 +21,14 @@ namespace {
 constexpr const char* examples = R"(Examples:
   ein emit graph einsum 'b q d, b k d -> b q k' --shape 2,5,64 --shape 2,7,64
   ein emit graph einsum 'i j, j k, k l -> i l' --shape 9,100 --shape 100,100 --shape 100,2
+  ein emit svg softmax 'b h q [k]' --shape 2,8,64,64 -o softmax.svg
   ein emit nest rearrange 'b s (h d) -> b h s d' --shape 2,128,512 --axis h=8
   ein emit nest reduce 'b c -> b' --shape 64,1000 --by logsumexp
   ein emit cuda einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --dtype bf16
   ein emit cubin reduce 'b c -> b' --shape 64,1000 --by sum --arch sm_80 -o sum.cubin
 
 graph  the operations on named axes, and the floating-point operations they cost
+svg    the same as a picture that browsers show
 nest   the loops that run: contractions in their best order, operands without gaps
 cuda   the CUDA kernels of these loops, with how they are launched; to a file with the vocabulary
        that they are written in, ready for a compiler
@@ -93,18 +97,24 @@ std::string emit_cubin(const Kernels& kernels, const EmitWords& words) {
 std::string emit(const EmitWords& words) {
   const std::string& form = words.form;
   const bool makes_kernels = form == "cuda" || form == "cubin";
-  if (form != "graph" && form != "nest" && !makes_kernels) {
-    throw UsageError("emit: unknown form '" + form + "'; it may be graph, nest, cuda or cubin");
+  if (form != "graph" && form != "svg" && form != "nest" && !makes_kernels) {
+    throw UsageError("emit: unknown form '" + form +
+                     "'; it may be graph, svg, nest, cuda or cubin");
   }
-  if (!makes_kernels && !words.output.empty())
-    throw UsageError("emit: -o is for cuda and cubin, not for " + form);
+  if (form != "svg" && !makes_kernels && !words.output.empty())
+    throw UsageError("emit: -o is for svg, cuda and cubin, not for " + form);
   const GpuTarget target = target_of(words.arch);
   const std::vector<OperandType> operands = operands_of(words.call);
   if (operands.empty()) throw UsageError("emit needs --shape, once for each operand");
-  const Call call(words.call, operands.size());
-  if (call.op() == Operation::parse_shape) throw UsageError("emit: parse_shape computes nothing");
-  const Graph graph = build_graph(call.get(), operands);
+  const Computation computation(words.call, operands.size());
+  if (computation.computes_nothing()) throw UsageError("emit: parse_shape computes nothing");
+  const Graph graph = without_complex(computation.graph(operands), "emit");
   if (form == "graph") return emit_graph(graph);
+  if (form == "svg") {
+    if (words.output.empty()) return to_svg(graph);
+    save(words.output, to_svg(graph));
+    return "";
+  }
   const Program program = program_of(graph, operands);
   if (form == "nest") {
     std::string output = to_string(program);
@@ -121,13 +131,13 @@ void add_emit(CLI::App& app, std::string& output) {
   CLI::App* command = app.add_subcommand(
       "emit", "Print what a pattern becomes: its graph, the loops that run, CUDA kernels");
   const auto words = std::make_shared<EmitWords>();
-  add_word(*command, "FORM", words->form, "graph, nest, cuda or cubin")->required();
+  add_word(*command, "FORM", words->form, "graph, svg, nest, cuda or cubin")->required();
   add_call(*command, words->call);
   add_operands(*command, words->call);
   add_word(*command, "--arch", words->arch,
            "the GPU's architecture: sm_80, sm_90a (the default), sm_100a ...")
       ->type_name("ARCH");
-  add_word(*command, "-o,--output", words->output, "for cuda and cubin: the file to write")
+  add_word(*command, "-o,--output", words->output, "for svg, cuda and cubin: the file to write")
       ->type_name("FILE");
   command->footer(examples);
   command->callback([words, &output] { output = emit(*words); });

@@ -22,9 +22,8 @@ More of them: ein napkin train --help, ein napkin fit --help, ein napkin transfo
 
 Exit code: 0, or 2 for a mistake in the call; 1 for the rest.)";
 
-DType dtype_of_word(const std::string& word) {
-  if (const auto dtype = parse_dtype(word)) return *dtype;
-  throw UsageError("--dtype: unknown dtype '" + word + "'; it may be " + list_dtypes(is_floating));
+DType floating_dtype_of(const std::string& word) {
+  return dtype_of_word("--dtype", word, list_dtypes(is_floating));
 }
 
 Count count_of(const std::string& option, const std::string& word) {
@@ -52,7 +51,7 @@ std::string train(const TrainWords& words) {
   const Count parameters = count_of("--params", words.params);
   const Count tokens = count_of("--tokens", words.tokens);
   const std::int64_t devices = whole_number("--count", words.count);
-  const DType dtype = dtype_of_word(words.dtype);
+  const DType dtype = floating_dtype_of(words.dtype);
   Hardware device;
   device.name = device.source = "given";
   if (!words.device.empty()) device = hardware_named(words.device);

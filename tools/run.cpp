@@ -5,8 +5,8 @@
 
 #include <ein/npy.hpp>
 
-#include "call.hpp"
 #include "io/file.hpp"
+#include "program.hpp"
 #include "runtime/plan.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
@@ -25,8 +25,20 @@ constexpr const char* examples = R"(Examples:
   ein run pack 'b *' x.npy y.npy -o packed.npy
   ein run unpack 'b *' packed.npy --packed 3 --packed 4,5 -o x.npy -o y.npy
   ein run parse_shape 'batch _ h' x.npy
+  ein run softmax 'b h q [k]' scores.npy -o weights.npy
+  ein run layer_norm 'b s [c]' x.npy weight.npy bias.npy --eps 1e-6 -o y.npy
+  ein run top_k 'b [v]' logits.npy -k 5 -o values.npy -o positions.npy
+  ein run program attention.ein q.npy k.npy v.npy -o y.npy
 
-Results have the dtype of the files. They are written once all of them are computed.
+A program is a file whose lines are calls: RESULT = OP 'PATTERN' OPERANDS, between a line of inputs
+and one of outputs. It is compiled as a whole:
+  inputs q k v
+  s = einsum 'b h q d, b h k d -> b h q k' q k
+  p = softmax 'b h q [k]' s
+  y = einsum 'b h q k, b h k d -> b h q d' p v
+  outputs y
+
+Results have the dtype of the files, or that of --as. They are written once all of them are computed.
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
 
 std::string shown(const Tensor& x) {
@@ -39,11 +51,12 @@ void save(const std::vector<Tensor>& results, const std::vector<std::string>& pa
   for (std::size_t i = 0; i < paths.size(); ++i) save_npy(paths[i], results[i]);
 }
 
-void check_outputs(const Call& call, const std::vector<std::string>& outputs) {
+void check_outputs(const std::string& op, std::size_t results,
+                   const std::vector<std::string>& outputs) {
   if (outputs.empty()) return;
-  if (call.result_count() != outputs.size()) {
-    throw UsageError(std::string(name(call.op())) + " has " + std::to_string(call.result_count()) +
-                     (call.result_count() == 1 ? " result" : " results") + ", -o is given " +
+  if (results != outputs.size()) {
+    throw UsageError(op + " has " + std::to_string(results) +
+                     (results == 1 ? " result" : " results") + ", -o is given " +
                      std::to_string(outputs.size()) + (outputs.size() == 1 ? " time" : " times"));
   }
   std::set<fs::path> places;
@@ -56,8 +69,9 @@ void check_outputs(const Call& call, const std::vector<std::string>& outputs) {
 
 std::string run(const CallWords& words, const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs) {
-  const Call call(words, inputs.size());
-  check_outputs(call, outputs);
+  const Computation computation(words, inputs.size());
+  const Call* const call = computation.call();
+  check_outputs(words.op, computation.result_count(), outputs);
   std::vector<Tensor> operands;
   std::vector<const Tensor*> addresses;
   std::vector<OperandType> types;
@@ -68,10 +82,10 @@ std::string run(const CallWords& words, const std::vector<std::string>& inputs,
     types.push_back({operand.shape(), operand.dtype()});
     shapes.push_back(operand.shape());
   }
-  if (call.op() == Operation::parse_shape) return sizes_line(call.get().pattern, shapes[0]);
+  if (computation.computes_nothing()) return sizes_line(call->get().pattern, shapes[0]);
 
-  const auto plan = std::make_shared<const engine::Plan>("run", build_graph(call.get(), types),
-                                                         addresses, OrderOptions());
+  const auto plan = std::make_shared<const engine::Plan>("run", computation.graph(types), addresses,
+                                                         OrderOptions());
   const std::vector<Tensor> results = engine::run(*plan, addresses);
   std::string output;
   if (outputs.empty()) {
@@ -79,8 +93,8 @@ std::string run(const CallWords& words, const std::vector<std::string>& inputs,
   } else {
     save(results, outputs);
   }
-  if (call.op() == Operation::pack)
-    output += packed_line(packed_shapes(call.get().pattern, shapes));
+  if (call && call->op() == Operation::pack)
+    output += packed_line(packed_shapes(call->get().pattern, shapes));
   return output;
 }
 

@@ -19,7 +19,7 @@ class Case:
     sizes: dict = dataclasses.field(default_factory=dict)
     more: dict = dataclasses.field(default_factory=dict)  # what else the workers want to know
     # By operand, where it is not f32 of a normal distribution: integers ("below", n) or ("below", n, dtype), f32 that are
-    # ("positive",), or a float ("f64",) or ("f16",).
+    # ("positive",), a float ("f64",) or ("f16",), or complex ("c64",) or ("c128",).
     data: dict = dataclasses.field(default_factory=dict)
     flops: float = 0  # of one call, for GFLOP/s
     bytes: float = 0  # read and written, for GB/s
@@ -91,6 +91,31 @@ def tccg(limit):
     # The compute-bound third: the most FLOPs for each byte.
     for case in sorted(cases, key=lambda case: case.flops / case.bytes)[-len(cases) // 3:]:
         case.limits = LIBRARIES
+    return cases
+
+
+def complex_numbers(limit):
+    """Products and contractions of c64 and c128; NumPy's are OpenBLAS's cgemm and zgemm."""
+    cases = []
+
+    def add(dtype, case):
+        case.data = {i: (dtype,) for i in range(len(case.shapes))}
+        case.name = f"{dtype}  {case.name}"
+        case.flops *= 4
+        case.bytes *= 2 if dtype == "c64" else 4
+        case.tolerance = 1e-4 if dtype == "c64" else 1e-10
+        cases.append(case)
+
+    for dtype in ("c64", "c128"):
+        for size in (64, 128, 256, 512, 1024):
+            for pattern in ("i k, k j -> i j", "i k, j k -> i j") if size >= 256 else ("i k, k j -> i j",):
+                least = {"numpy": 0.9} if size >= 512 else {}
+                add(dtype, einsum("complex", pattern, {"i": size, "j": size, "k": size}, ("torch", "numpy"), least=least))
+        for rows in (1, 4, 16):
+            add(dtype, einsum("complex", "i k, k j -> i j", {"i": rows, "j": 1024, "k": 1024}, ("torch", "numpy")))
+    for case in tccg(limit / 4):
+        case.family, case.peers, case.limits, case.more = "complex, TCCG", ("torch", "numpy"), (), {}
+        add("c128", case)
     return cases
 
 
@@ -411,4 +436,5 @@ def decoding():
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
     chains_of_maps = fused() + fused("f64") + fused("bf16")
-    return small() + permutations() + small_permutations() + reductions() + reductions_of_eight_bytes() + dtypes() + contractions + chains_of_maps + training() + decoding()
+    numbers = dtypes() + complex_numbers(flops)
+    return small() + permutations() + small_permutations() + reductions() + reductions_of_eight_bytes() + numbers + contractions + chains_of_maps + training() + decoding()

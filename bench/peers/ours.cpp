@@ -5,6 +5,7 @@
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
+#include <ein/cost.hpp>
 #include <ein/ein.hpp>
 #include <ein/named.hpp>
 #include <ein/nn/transformer.hpp>

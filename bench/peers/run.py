@@ -195,6 +195,9 @@ class Runner:
             kind, *most = case.data.get(i, ("normal",))
             if kind == "below":
                 array = random.integers(0, most[0], shape, NUMPY.get(most[1]) if len(most) > 1 else np.int64)
+            elif kind in ("c64", "c128"):
+                parts = random.standard_normal((*shape, 2), np.float32 if kind == "c64" else np.float64)
+                array = parts.view(np.complex64 if kind == "c64" else np.complex128)[..., 0]
             else:
                 array = random.standard_normal(shape, np.float64 if kind == "f64" else np.float32)
             if kind == "positive":

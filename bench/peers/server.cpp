@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include <ein/complex.hpp>
 #include <ein/ein.hpp>
 #include <ein/hardware.hpp>
 #include <ein/npy.hpp>
@@ -60,7 +61,9 @@ Subject make(const Json& c, const Tensors& inputs, const std::string& who) {
 ein::Tensor sample(const Tensors& results, std::size_t most, std::uint64_t step) {
   std::vector<double> all;
   for (const ein::Tensor& result : results) {
-    const std::vector<double> values = result.to_vector<double>();
+    const bool is_complex = ein::is_complex(result.dtype());
+    const std::vector<double> values =
+        (is_complex ? ein::view_as_real(result) : result).to_vector<double>();
     const std::size_t count = std::min(values.size(), most);
     for (std::uint64_t i = 0; i < count; ++i)
       all.push_back(values[values.size() <= most ? i : i * step % values.size()]);

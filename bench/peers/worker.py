@@ -313,6 +313,8 @@ def sample(arrays, most, step):
     picked = []
     for array in arrays:
         flat = np.ascontiguousarray(array).reshape(-1)
+        if np.iscomplexobj(flat):  # the parts in turn
+            flat = flat.view(flat.real.dtype)
         if flat.size > most:
             flat = flat[np.arange(most, dtype=np.uint64) * np.uint64(step) % np.uint64(flat.size)]
         picked.append(flat.astype(np.float64))

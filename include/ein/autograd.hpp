@@ -121,4 +121,68 @@ auto checkpoint(F f, const X&... x) {
                          detail::tensor_function<F>(std::index_sequence_for<X...>()), arguments));
 }
 
+namespace detail {
+
+template <class F, class Vjp>
+struct CustomFunctions {
+  F f;
+  Vjp vjp;
+
+  /// Of `arguments` tensors: the cotangents of the results, the results, the arguments.
+  template <class Result, std::size_t... I>
+  static TensorFunction pull_back(std::index_sequence<I...>) {
+    return [](const void* context, std::span<const Tensor> all) -> std::vector<Tensor> {
+      const auto& functions = *static_cast<const CustomFunctions*>(context);
+      const std::size_t results = (all.size() - sizeof...(I)) / 2;
+      const auto list = [&](std::size_t first) {
+        const auto part = all.subspan(first, results);
+        return from_list<Result>(std::vector<Tensor>(part.begin(), part.end()));
+      };
+      const auto x = all.subspan(2 * results);
+      return as_list(functions.vjp(list(0), list(results), x[I]...));
+    };
+  }
+  template <std::size_t... I>
+  static TensorFunction call(std::index_sequence<I...>) {
+    return [](const void* context, std::span<const Tensor> x) -> std::vector<Tensor> {
+      return as_list(static_cast<const CustomFunctions*>(context)->f(x[I]...));
+    };
+  }
+};
+
+/// `functions` is kept for the backward pass.
+std::vector<Tensor> custom(std::shared_ptr<const void> functions, TensorFunction call,
+                           TensorFunction pull_back, std::span<const Tensor> x);
+
+}  // namespace detail
+
+/// A function with a gradient of one's own: `custom(f, vjp)(x...)` is f(x...), whose calls are not
+/// remembered. The backward pass calls `vjp(cotangent, result, x...)` for the cotangents of the
+/// arguments, each of its argument's shape and dtype:
+///
+///     auto clipped = custom([](const Tensor& x) { return x; },
+///                           [](const Tensor& g, const Tensor&, const Tensor&) {
+///                             return clamp(g, -1, 1);
+///                           });
+///
+/// f returns a Tensor, or a std::vector or std::array of them, of which vjp then gets as many
+/// cotangents and results. vjp returns one Tensor for one argument, else a std::vector or a
+/// std::array with one for each; what stands for an argument that takes no gradient is not read.
+/// Where vjp is made of ein's functions, gradients can be differentiated again, and ein::compile
+/// traces both. backward() gives an Error of kind `shape` or `dtype` for other cotangents, of kind
+/// `value` for another number of them, and when an argument or a result was written to since.
+template <class F, class Vjp>
+auto custom(F f, Vjp vjp) {
+  using Functions = detail::CustomFunctions<F, Vjp>;
+  return [functions = std::make_shared<const Functions>(std::move(f), std::move(vjp))](
+             const std::convertible_to<Tensor> auto&... x) {
+    using Result = decltype(functions->f(static_cast<const Tensor&>(x)...));
+    constexpr std::make_index_sequence<sizeof...(x)> count;
+    const std::array<Tensor, sizeof...(x)> arguments{x...};
+    return detail::from_list<Result>(detail::custom(functions, Functions::call(count),
+                                                    Functions::template pull_back<Result>(count),
+                                                    arguments));
+  };
+}
+
 }  // namespace ein

@@ -2,7 +2,6 @@
 // run time.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +24,9 @@ template <std::size_t N>
 struct FixedString {
   char text[N] = {};
   constexpr FixedString() = default;
-  consteval FixedString(const char (&literal)[N]) { std::copy_n(literal, N, text); }
+  consteval FixedString(const char (&literal)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = literal[i];
+  }
   constexpr std::string_view view() const { return {text, N - 1}; }
 };
 

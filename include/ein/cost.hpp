@@ -22,6 +22,7 @@ inline constexpr CountedOp counted_ops[] = {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   {ScalarOp::name, CostClass::transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda)
+#define EIN_CONVERSION(name, reference, host, adjoint, cuda)
 #include <ein/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
@@ -52,7 +53,9 @@ inline constexpr auto transcendental_ops = [] {
 /// comparison; a negation is an addition; conversions, moves and random bits are free. Bytes are of
 /// distinct elements: each operation reads every element that it uses once, and writes its result
 /// once. Positions are taken to be distinct: a gather reads as many elements as it makes. An
-/// argsort is counted as ceil(log2 n) comparisons for each of n values.
+/// argsort is counted as ceil(log2 n) comparisons for each of n values. Decompositions and
+/// solutions of linear systems are counted by textbooks' formulas, half of it as multiplications
+/// and half as additions; `estimated` says how much of the counts that is.
 template <class N>
 struct Tally {
   N mul{}, add{}, div{}, compare{};
@@ -64,6 +67,8 @@ struct Tally {
   N model{};
   /// The part of `model` that is contractions which sum something.
   N matmul_only{};
+  /// The part of `model` and of strict() that is no count but an estimate.
+  N estimated{};
 
   /// The operations that really happen: K - 1 additions for a sum of K numbers.
   N strict() const {

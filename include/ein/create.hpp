@@ -2,8 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <ein/error.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {
@@ -30,12 +37,125 @@ Tensor arange(Scalar end, Device device = cpu);
 /// The n × n identity matrix.
 Tensor eye(Size n, DType dtype = DType::f32, Device device = cpu);
 
-/// The values in row-major order; an Error of kind `shape` when there are not numel(shape) of them.
+/// The values, row by row unless another order is named; an Error of kind `shape` when there are
+/// not numel(shape) of them.
 template <class T>
-Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device = cpu);
+Tensor from_vector(const std::vector<T>& values, const Shape& shape, Order order = Order::row_major,
+                   Device device = cpu);
+template <class T>
+Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
+  return from_vector(values, shape, Order::row_major, device);
+}
 template <class T>
 Tensor from_vector(const std::vector<T>& values, Device device = cpu) {
   return from_vector(values, Shape{static_cast<std::int64_t>(values.size())}, device);
+}
+
+namespace detail {
+
+template <class T, std::size_t N>
+Tensor borrowed(std::span<T, N> elements, const Shape& shape, const Strides& strides,
+                std::shared_ptr<void> owner) {
+  auto storage = Storage::wrap(const_cast<std::remove_const_t<T>*>(elements.data()),
+                               elements.size_bytes(), std::move(owner), std::is_const_v<T>);
+  return Tensor(std::move(storage), dtype_of<T>, shape, strides);
+}
+
+}  // namespace detail
+
+/// Elements side by side that outlive the object that names them: a std::span, or a std::vector,
+/// std::array or array that the caller keeps.
+template <class R>
+concept BorrowedElements = std::ranges::contiguous_range<R> && std::ranges::borrowed_range<R> &&
+    std::ranges::sized_range<R> && Element<std::ranges::range_value_t<R>>;
+
+/// Memory of the caller as a tensor, without a copy: element (i0, i1, ...) is
+/// `elements[Σ strides[d]·i_d]`; without strides they follow each other row by row. `owner` keeps
+/// the memory alive as long as a tensor views it; where it is null, the caller does. Of const
+/// elements the tensor is read-only. An Error of kind `shape` when strides are negative or reach
+/// outside the elements.
+template <BorrowedElements R>
+Tensor from_span(R&& elements, const Shape& shape, const Strides& strides,
+                 std::shared_ptr<void> owner = nullptr) {
+  return detail::borrowed(std::span(elements), shape, strides, std::move(owner));
+}
+template <BorrowedElements R>
+Tensor from_span(R&& elements, const Shape& shape, std::shared_ptr<void> owner = nullptr) {
+  return detail::borrowed(std::span(elements), shape, contiguous_strides(shape), std::move(owner));
+}
+
+namespace detail {
+
+/// Numbers in nested braces, of which rows are as long as the first one.
+template <class T>
+struct Nested {
+  std::vector<T> values;
+  Shape shape;
+
+  /// Rows of dimension `depth`.
+  template <class Row>
+  void add(std::initializer_list<Row> rows, std::size_t depth = 0) {
+    const auto size = static_cast<std::int64_t>(rows.size());
+    if (depth == shape.rank()) {
+      shape.push_back(size);
+    } else if (shape[depth] != size) {
+      ragged(depth, size);
+    }
+    for (const Row& row : rows) {
+      if constexpr (std::is_same_v<Row, T>) {
+        values.push_back(row);
+      } else {
+        add(row, depth + 1);
+      }
+    }
+  }
+  [[noreturn]] void ragged(std::size_t depth, std::int64_t size) const {
+    throw Error(ErrorKind::shape, "tensor: dimension " + std::to_string(depth) + " has rows of " +
+                                      to_string(shape[depth]) + " and of " + std::to_string(size) +
+                                      "; all are to be equally long");
+  }
+};
+
+/// The dtype of numbers that are written down: i64 for int, f32 for double, as arange has them;
+/// others keep theirs.
+template <Element T>
+inline constexpr DType dtype_of_literals = std::is_same_v<T, int>      ? DType::i64
+                                           : std::is_same_v<T, double> ? DType::f32
+                                                                       : dtype_of<T>;
+
+template <class T, class Rows>
+Tensor tensor_of(std::initializer_list<Rows> rows, DType dtype, Device device) {
+  Nested<T> nested;
+  nested.add(rows);
+  return from_vector(nested.values, nested.shape).to(dtype).to(device);
+}
+
+}  // namespace detail
+
+/// Numbers as they are written: `tensor({1, 2, 3})`, `tensor({{1.0, 2.0}, {3.0, 4.0}})`, up to four
+/// deep. All are of one C++ type: whole ones make i64, doubles f32, unless a dtype is named; other
+/// types keep theirs. An Error of kind `shape` where rows differ in length.
+template <Element T>
+Tensor tensor(std::initializer_list<T> values, DType dtype = detail::dtype_of_literals<T>,
+              Device device = cpu) {
+  return detail::tensor_of<T>(values, dtype, device);
+}
+template <Element T>
+Tensor tensor(std::initializer_list<std::initializer_list<T>> rows,
+              DType dtype = detail::dtype_of_literals<T>, Device device = cpu) {
+  return detail::tensor_of<T>(rows, dtype, device);
+}
+template <Element T>
+Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> rows,
+              DType dtype = detail::dtype_of_literals<T>, Device device = cpu) {
+  return detail::tensor_of<T>(rows, dtype, device);
+}
+template <Element T>
+Tensor tensor(
+    std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>>
+        rows,
+    DType dtype = detail::dtype_of_literals<T>, Device device = cpu) {
+  return detail::tensor_of<T>(rows, dtype, device);
 }
 
 // Random numbers are a function of the seed, the number of random tensors made since it was set,

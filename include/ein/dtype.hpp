@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -15,11 +16,18 @@ namespace ein {
 /// The table of dtypes.hpp.
 enum class DType : std::uint8_t {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) dtype,
+#define EIN_COMPLEX EIN_DTYPE
 #include <ein/dtypes.hpp>
 };
 
 /// Every dtype, in the order of the table.
 inline constexpr DType all_dtypes[] = {
+#define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) DType::dtype,
+#define EIN_COMPLEX EIN_DTYPE
+#include <ein/dtypes.hpp>
+};
+/// Those that kernels compute with: all but c64 and c128, whose elements are pairs of f32 and f64.
+inline constexpr DType real_dtypes[] = {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) DType::dtype,
 #include <ein/dtypes.hpp>
 };
@@ -47,6 +55,18 @@ struct f8e5m2 {
 
 namespace detail {
 
+/// std::complex<float>, std::complex<double>, or another type that is a real part followed by an
+/// imaginary one. <ein/complex.hpp> has the header of the former; this one does not need it.
+template <class T>
+concept ComplexNumber = requires(const T& x) {
+  typename T::value_type;
+  { x.real() } -> std::convertible_to<typename T::value_type>;
+  { x.imag() } -> std::convertible_to<typename T::value_type>;
+  requires std::is_same_v<typename T::value_type, float> ||
+      std::is_same_v<typename T::value_type, double>;
+  requires sizeof(T) == 2 * sizeof(typename T::value_type);
+};
+
 template <class T>
 consteval std::optional<DType> find_dtype() {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
@@ -55,9 +75,11 @@ consteval std::optional<DType> find_dtype() {
   // `long` and `long long` are both 64 bits on most machines, and only one of them is std::int64_t.
   if (std::is_same_v<T, long long> && sizeof(long long) == 8) return DType::i64;
   if (std::is_same_v<T, unsigned long long> && sizeof(unsigned long long) == 8) return DType::u64;
+  if constexpr (ComplexNumber<T>) return sizeof(T) == 8 ? DType::c64 : DType::c128;
   return std::nullopt;
 }
 
+/// Of complex ones <ein/complex.hpp> says it.
 template <DType dtype>
 struct FindElement;
 #define EIN_DTYPE(dtype, element, text, npy, safetensors, cuda, typed) \
@@ -67,16 +89,20 @@ struct FindElement;
   };
 #include <ein/dtypes.hpp>
 
+enum class NumberKind : std::uint8_t { floating, integral, complex };
+
 /// What a row of the table says beside the types.
 struct DTypeRow {
   std::string_view text, npy, safetensors;
-  bool is_floating;
+  NumberKind kind;
 };
 inline constexpr DTypeRow dtype_rows[] = {
 #define EIN_FLOATING(dtype, type, text, npy, safetensors, cuda, typed) \
-  {text, npy, safetensors, true},
+  {text, npy, safetensors, NumberKind::floating},
 #define EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed) \
-  {text, npy, safetensors, false},
+  {text, npy, safetensors, NumberKind::integral},
+#define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
+  {text, npy, safetensors, NumberKind::complex},
 #include <ein/dtypes.hpp>
 };
 constexpr const DTypeRow& row_of(DType dtype) {
@@ -86,6 +112,7 @@ constexpr const DTypeRow& row_of(DType dtype) {
 }  // namespace detail
 
 /// The C++ types of elements: those of the table (dtypes.hpp), long long and unsigned long long.
+/// What has the members and the layout of std::complex counts as that.
 template <class T>
 concept Element = detail::find_dtype<std::remove_cv_t<T>>()
 .has_value();
@@ -98,21 +125,24 @@ inline constexpr DType dtype_of = *detail::find_dtype<std::remove_cv_t<T>>();
 template <DType dtype>
 using ElementOf = typename detail::FindElement<dtype>::type;
 
-/// Calls `f` with a `std::type_identity<T>` of the dtype's C++ type and returns what it returns.
+namespace detail {
+[[noreturn]] void not_real(DType dtype);
+}
+
+/// Calls `f` with a `std::type_identity<T>` of the C++ type of a real dtype and returns what it
+/// returns; a std::logic_error for a complex one.
 template <class F>
 constexpr decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
   case DType::dtype:                                                \
     return f(std::type_identity<type>{});
+#define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
+  case DType::dtype:                                                  \
+    break;
 #include <ein/dtypes.hpp>
   }
-  __builtin_unreachable();
-}
-
-/// Bytes per element.
-constexpr std::size_t size_of(DType dtype) {
-  return visit(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
+  detail::not_real(dtype);
 }
 
 /// The dtype's `text` of the table: "f64", ..., "bool".
@@ -121,12 +151,39 @@ constexpr std::string_view name(DType dtype) { return detail::row_of(dtype).text
 /// The dtype of that `name`, if there is one.
 std::optional<DType> parse_dtype(std::string_view name);
 
-constexpr bool is_floating(DType dtype) { return detail::row_of(dtype).is_floating; }
+/// Whether it is a floating-point number, and no complex one.
+constexpr bool is_floating(DType dtype) {
+  return detail::row_of(dtype).kind == detail::NumberKind::floating;
+}
 /// Whether it is an integer or bool.
-constexpr bool is_integral(DType dtype) { return !is_floating(dtype); }
+constexpr bool is_integral(DType dtype) {
+  return detail::row_of(dtype).kind == detail::NumberKind::integral;
+}
+constexpr bool is_complex(DType dtype) {
+  return detail::row_of(dtype).kind == detail::NumberKind::complex;
+}
+/// Whether gradients flow through it: floating-point and complex numbers.
+constexpr bool has_gradients(DType dtype) { return !is_integral(dtype); }
+/// The dtype of the parts of a complex number; of a real one, itself.
+constexpr DType real_dtype(DType dtype) {
+  return dtype == DType::c64 ? DType::f32 : dtype == DType::c128 ? DType::f64 : dtype;
+}
+/// The complex dtype whose parts hold all numbers of `dtype`: c128 for f64, c64 for narrower floats
+/// and integers, itself for a complex one.
+constexpr DType complex_dtype(DType dtype) {
+  if (is_complex(dtype)) return dtype;
+  return dtype == DType::f64 ? DType::c128 : DType::c64;
+}
+
+/// Bytes per element.
+constexpr std::size_t size_of(DType dtype) {
+  const std::size_t parts = is_complex(dtype) ? 2 : 1;
+  return parts * visit(real_dtype(dtype), []<class T>(std::type_identity<T>) { return sizeof(T); });
+}
 /// Whether it is bool or an integer without a sign.
 constexpr bool is_unsigned(DType dtype) {
-  return visit(dtype, []<class T>(std::type_identity<T>) { return std::is_unsigned_v<T>; });
+  return visit(real_dtype(dtype),
+               []<class T>(std::type_identity<T>) { return std::is_unsigned_v<T>; });
 }
 
 /// The names of all dtypes, or of those that `wanted` holds for, as a sentence has them: "f64, f32
@@ -150,7 +207,8 @@ Finfo finfo(DType dtype);
 /// takes the integer's; integers take the narrowest that holds all of both, as NumPy does: u8 and
 /// i8 make i16, u32 and i32 make i64. None holds u64 and an integer with a sign, which is an Error
 /// of kind `dtype`. A float beside an integer keeps its dtype; f64 over f32 over 16-bit over 8-bit
-/// floats; two different floats of 16 bits, or of 8, make f32.
+/// floats; two different floats of 16 bits, or of 8, make f32. A complex dtype beside a real one is
+/// c128 if that is f64, else keeps its own.
 DType promote(DType a, DType b);
 
 namespace detail {

@@ -5,13 +5,15 @@
 //   EIN_INTEGRAL(dtype, type, text, npy, safetensors, cuda, typed)
 //   EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed)   what those two are that you do
 //       not define
+//   EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed)   nothing unless you define it:
+//       kernels know real numbers alone
 //
 //   dtype        of DType
 //   type         of an element in C++
 //   text         what name() says and parse_dtype() reads
 //   npy          NumPy's code, which .npy files have behind the byte order; "" where NumPy has no
 //                such type
-//   safetensors  the format's name
+//   safetensors  the format's name; "" where it has none
 //   cuda         of an element in the text of our kernels; codegen/vocabulary/elements.cpp declares
 //                what CUDA C++ lacks
 //   typed        of tensors that name their axes: Float<"b c">
@@ -23,6 +25,9 @@
 #endif
 #ifndef EIN_INTEGRAL
 #define EIN_INTEGRAL EIN_DTYPE
+#endif
+#ifndef EIN_COMPLEX
+#define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed)
 #endif
 // clang-format off
 EIN_FLOATING(f64, double, "f64", "f8", "F64", "double", Double)
@@ -40,7 +45,10 @@ EIN_INTEGRAL(u32, std::uint32_t, "u32", "u4", "U32", "u32", UInt32)
 EIN_INTEGRAL(u16, std::uint16_t, "u16", "u2", "U16", "u16", UInt16)
 EIN_INTEGRAL(u8, std::uint8_t, "u8", "u1", "U8", "u8", Byte)
 EIN_INTEGRAL(boolean, bool, "bool", "b1", "BOOL", "boolean", Bool)
+EIN_COMPLEX(c64, std::complex<float>, "c64", "c8", "C64", "", ComplexFloat)
+EIN_COMPLEX(c128, std::complex<double>, "c128", "c16", "", "", ComplexDouble)
 // clang-format on
+#undef EIN_COMPLEX
 #undef EIN_INTEGRAL
 #undef EIN_FLOATING
 #undef EIN_DTYPE

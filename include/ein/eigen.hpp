@@ -52,8 +52,6 @@ static_assert(sizeof(Eigen::half) == sizeof(f16) && sizeof(Eigen::bfloat16) == s
 /// none. Without an owner the caller keeps them alive.
 inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape shape,
                          Strides strides, std::shared_ptr<void> owner) {
-  static char nobody;
-  if (!owner) owner = std::shared_ptr<void>(std::shared_ptr<void>(), &nobody);
   const auto element_size = static_cast<std::int64_t>(size_of(dtype));
   std::int64_t elements = checked_numel(shape, element_size) == 0 ? 0 : 1;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
@@ -74,7 +72,7 @@ inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape sh
 }  // namespace detail
 
 /// Eigen's scalar types that ein has a dtype for: double, float, Eigen::half (f16), Eigen::bfloat16
-/// (bf16), bool and the integers of 8 to 64 bits.
+/// (bf16), std::complex of float and double, bool and the integers of 8 to 64 bits.
 template <class T>
 concept EigenScalar = Element<typename detail::FromEigen<std::remove_cv_t<T>>::type> && requires {
   typename detail::ToEigen<std::remove_cv_t<T>>::type;

@@ -16,7 +16,8 @@ class Operand {
   Operand(const Tensor& tensor) : tensor_(&tensor), number_(0) {}
   Operand(Scalar number) : number_(number) {}
   template <class T>
-  requires(std::is_arithmetic_v<T>) Operand(T number) : number_(number) {}
+  requires(std::is_arithmetic_v<T> || detail::ComplexNumber<T>) Operand(T number)
+      : number_(number) {}
   const Tensor* tensor() const { return tensor_; }
   Scalar number() const { return number_; }
 
@@ -30,8 +31,8 @@ Tensor sub(Operand a, Operand b);
 Tensor mul(Operand a, Operand b);
 Tensor div(Operand a, Operand b);
 Tensor pow(Operand base, Operand exponent);
-/// What is left of a after whole b, with the sign of b, as Python's % and PyTorch's remainder; NaN,
-/// or 0 for integers, where b is 0.
+/// What is left of a after whole b, with the sign of b, or 0 with that of a, as PyTorch's
+/// remainder; NaN, or 0 for integers, where b is 0.
 Tensor remainder(Operand a, Operand b);
 Tensor atan2(Operand y, Operand x);  ///< the angle of the point (x, y), from -π to π
 Tensor hypot(Operand a, Operand b);  ///< √(a² + b²), without overflow in between
@@ -100,8 +101,10 @@ Tensor relu(const Tensor& x);     ///< max(x, 0)
 /// limit, -0.
 Tensor gelu(const Tensor& x);
 Tensor silu(const Tensor& x);  ///< x · sigmoid(x); at -infinity its limit, -0
-/// min(max(x, low), high). An Error of kind `value` unless low <= high.
-Tensor clamp(const Tensor& x, Scalar low, Scalar high);
+/// min(max(x, low), high), NaN where any of them is; bounds are tensors, which broadcast, or
+/// numbers, an Error of kind `value` unless low <= high. Of tensors with low > high it is high. The
+/// gradient goes to x from low to high, both included, and else to the bound that x is beyond.
+Tensor clamp(const Tensor& x, Operand low, Operand high);
 
 /// The upper triangle of the matrices in the last two axes: elements with column - row < diagonal
 /// are `otherwise`. An Error of kind `dtype` for a fraction in an integer tensor.

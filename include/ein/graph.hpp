@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ein/dtype.hpp>
+#include <ein/matrix_function.hpp>
 #include <ein/scalar_expr.hpp>
 #include <ein/shape.hpp>
 
@@ -24,7 +25,7 @@ struct Axis {
 
 /// The position along one dimension as an affine function of the axes: offset + Σ coefficient ·
 /// index. A plain axis is one term, the composite (h d) is D·h + d, a diagonal uses one axis in two
-/// dimensions, a broadcast dimension has no term, a slice has offset and step.
+/// dimensions, a broadcast dimension has no term, a slice has offset and step, a flip goes by -1.
 struct DimIndex {
   struct Term {
     int axis = 0;
@@ -61,6 +62,7 @@ enum class OpKind : std::uint8_t {
   scan,     ///< one input, combined cumulatively along `axis`
   argsort,  ///< one input: the i64 positions along `axis` that put it in order; equal elements keep
             ///< theirs
+  matrix,   ///< `function` of the matrices that `roles` says the first input has
 };
 
 /// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
@@ -94,6 +96,8 @@ struct Op {
   Combine combine = Combine::sum;  // reduce, scan, scatter
   int dim = 0;   // concat, place; gather, scatter: that dimension has no terms but those of a slice
   int axis = 0;  // scan, argsort: one of `axes`
+  MatrixFunction function = MatrixFunction::inverse;  // matrix
+  std::vector<MatrixAxis> roles{};                    // matrix: one per axis; else none
   bool reverse = false;     // scan: from the end; argsort: the greatest first
   bool detached = false;    // a constant to differentiation: no output depends on it, as on the
                             // maximum in a softmax

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -17,6 +19,25 @@
 
 namespace ein {
 
+/// A number for each axis in brackets, in the order of the pattern; a single one is that of each.
+class PerAxis {
+ public:
+  PerAxis(std::convertible_to<Size> auto number) : numbers_{Size(number)} {}
+  PerAxis(std::initializer_list<Size> numbers) : numbers_(numbers) {}
+  PerAxis(std::vector<Size> numbers) : numbers_(std::move(numbers)) {}
+  std::span<const Size> numbers() const { return numbers_; }
+
+ private:
+  std::vector<Size> numbers_;
+};
+
+/// What `pad` puts around a tensor, where that is not one value.
+enum class PadMode : std::uint8_t {
+  reflect,    ///< its elements in reverse order, without the one at the edge: c b | a b c | b a
+  replicate,  ///< the one at the edge: a a | a b c | c c
+  wrap        ///< those from the other end: b c | a b c | a b
+};
+
 namespace detail {
 
 /// What a call says beside its pattern, operands and axis sizes; each operation reads its own.
@@ -24,7 +45,13 @@ struct NamedOptions {
   double eps = 0;
   std::int64_t k = 0;
   bool descending = false;
-  std::optional<DType> dtype{};  // of the result, where the call says it
+  std::optional<DType> dtype{};     // of the result, where the call says it
+  std::span<const Size> numbers{};  // shifts; before and, as many, after; diagonal; samples, bins
+  std::span<const double> reals{};  // quantiles; where the bins begin and end
+  bool keeps_axis = false;          // several quantiles
+  bool right = false;               // behind equal elements
+  std::optional<PadMode> pad_mode{};
+  Scalar otherwise = 0;  // what is padded with; the rest of a triangle
 };
 
 struct NamedCall {
@@ -104,6 +131,111 @@ Sorted sort(const Tensor& x, const detail::NamedPattern1<Operation::sort>& patte
 /// is from 0 to the axis's size.
 Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pattern,
              std::int64_t k);
+
+/// The element that as many are below as are above along the axis in brackets, which the result
+/// lacks: `median(x, "b [s]")`, the mean of two where their number is even. It is quantile(x, ..,
+/// 0.5).
+Tensor median(const Tensor& x, const detail::NamedPattern1<Operation::median>& pattern);
+/// The element at q · (size - 1) in order along the axis in brackets, between two of them by linear
+/// interpolation, as NumPy's and PyTorch's default: `quantile(x, "b [s]", 0.9)`. NaN where an
+/// element is NaN. Of floats in x's dtype; of bool and integers f32, computed in f64. The gradient
+/// goes to the two elements, by their weights. Errors: kind value unless 0 <= q <= 1; reduction
+/// over no elements.
+Tensor quantile(const Tensor& x, const detail::NamedPattern1<Operation::quantile>& pattern,
+                double q);
+/// The same for several q, along which the axis in brackets then lies: "b [s]" of (2, 100) and
+/// {0.1, 0.5, 0.9} give (2, 3).
+Tensor quantile(const Tensor& x, const detail::NamedPattern1<Operation::quantile>& pattern,
+                const std::vector<double>& q);
+
+// --- where elements lie ---
+//
+// The results have x's dtype, and gradients flow back to the elements that were moved.
+
+/// x in reverse order along the axes in brackets: `flip(x, "b [s] c")`.
+Tensor flip(const Tensor& x, const detail::NamedPattern1<Operation::flip>& pattern);
+/// Each element `shift` places further on along the axes in brackets, and those beyond the end at
+/// the beginning: `roll(x, "b [s] c", 1)`, `roll(x, "[h] [w]", {1, -2})`. An Error of kind `arity`
+/// for another number of shifts than 1 or that of the axes.
+Tensor roll(const Tensor& x, const detail::NamedPattern1<Operation::roll>& pattern,
+            const PerAxis& shifts);
+/// x with `before` and `after` elements more along the axes in brackets, which are `value`:
+/// `pad(x, "b [s] c", 0, 3)` of (2, 5, 4) is (2, 8, 4), `pad(x, "b [h w]", 1, {1, 2})`. Errors:
+/// kind arity for another number than 1 or that of the axes; value for less than 0; dtype for a
+/// value that x's dtype lacks.
+Tensor pad(const Tensor& x, const detail::NamedPattern1<Operation::pad>& pattern,
+           const PerAxis& before, const PerAxis& after, Scalar value = 0);
+/// The same with elements of x. An Error of kind `value` for more than x has of them: its size by
+/// `wrap`, one less by `reflect`, none by `replicate` along an axis without elements.
+Tensor pad(const Tensor& x, const detail::NamedPattern1<Operation::pad>& pattern,
+           const PerAxis& before, const PerAxis& after, PadMode mode);
+
+/// The lower triangle of matrices, whose rows and columns are the axes in brackets, in this order:
+/// `tril(x, "b [i j]")`. Elements with column - row > diagonal are `otherwise`. An Error of kind
+/// `dtype` for one that x's dtype lacks.
+Tensor tril(const Tensor& x, const detail::NamedPattern1<Operation::tril>& pattern,
+            Size diagonal = 0, Scalar otherwise = 0);
+/// The upper triangle: elements with column - row < diagonal are `otherwise`.
+Tensor triu(const Tensor& x, const detail::NamedPattern1<Operation::triu>& pattern,
+            Size diagonal = 0, Scalar otherwise = 0);
+/// The elements with column - row = offset, as a view: `diagonal(x, "b [i j]")` of (2, 3, 4) is
+/// (2, 3). They lie where the rows were; the result has no columns. Of offset 0 it is
+/// einsum(x, "b i i -> b i"), which wants square matrices.
+Tensor diagonal(const Tensor& x, const detail::NamedPattern1<Operation::diagonal>& pattern,
+                Size offset = 0);
+/// Square matrices with the axis in brackets at column - row = offset and zeros elsewhere; rows and
+/// columns lie where it was: `from_diagonal(x, "b [i] c")` of (2, 3, 4) is (2, 3, 3, 4).
+Tensor from_diagonal(const Tensor& x,
+                     const detail::NamedPattern1<Operation::from_diagonal>& pattern,
+                     Size offset = 0);
+
+// --- draws ---
+//
+// From the next stream of random numbers, as rand() does: the same on any number of threads, and
+// others at each run of a compiled function.
+
+/// 1 with the probability that p holds, else 0, in p's dtype. Errors: kind dtype unless p is
+/// floating-point; value for one outside [0, 1], unless a compiled function computes it.
+Tensor bernoulli(const Tensor& p);
+/// The i64 positions of `samples` draws along the axis in brackets, each with a probability
+/// proportional to its element, with replacement: `multinomial(p, "b [c]", 5)` of (2, 10) is (2,
+/// 5). In a compiled function a row that sums up to 0, NaN or infinity gives positions of -1.
+/// Errors: kind dtype unless floating-point; value for fewer than 0 samples, for a negative element
+/// or for such a row; reduction for draws from no elements.
+Tensor multinomial(const Tensor& probabilities,
+                   const detail::NamedPattern1<Operation::multinomial>& pattern, Size samples);
+
+// --- in order, and counted ---
+
+/// How many elements along the axis in brackets of `sorted`, which are in order, come before each
+/// value: where it would go to keep the order. `right`: behind equal elements, else before. NaN is
+/// the greatest. The result (i64) has all other axes of both, in any order:
+///
+///     searchsorted(edges, x, "[e], b s -> b s")
+///
+/// Errors: kind dtype unless both have the same dtype.
+Tensor searchsorted(const Tensor& sorted, const Tensor& values,
+                    const detail::NamedPattern2<Operation::searchsorted>& pattern,
+                    bool right = false);
+/// How many elements (i64) along the axis in brackets lie in each of `bins` equal parts of
+/// [low, high], as NumPy's histogram: `histogram(x, "b [s]", 10, 0, 1)` of (2, 100) is (2, 10). An
+/// edge belongs to the bin that begins there, `high` to the last; what lies outside, and NaN, to
+/// none. Errors: kind value unless bins >= 1, and low < high are finite.
+Tensor histogram(const Tensor& x, const detail::NamedPattern1<Operation::histogram>& pattern,
+                 Size bins, double low, double high);
+
+// The sizes of these results are data, so in a function that ein::compile traces they are an Error
+// of kind `value`.
+
+/// The i64 positions of the elements that are not 0, in row-major order, one along each axis of x:
+/// (count, rank).
+Tensor nonzero(const Tensor& x);
+/// The different elements of x in order, NaN last and once; of each element of x the i64 position
+/// of its value among them; and how often each value is there (i64).
+struct Unique {
+  Tensor values, positions, counts;
+};
+Unique unique(const Tensor& x);
 
 // --- positions ---
 //

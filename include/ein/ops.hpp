@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -319,6 +320,51 @@ Tensor einsum(
                              arguments...);
 }
 
+// --- einsum into a tensor that is there ---
+
+namespace detail {
+void run_into(const Tensor& c, const PatternArgument& pattern,
+              std::span<const Tensor* const> operands, double alpha, double beta);
+}
+
+/// c = alpha · einsum(operands) + beta · c, in c's memory: `einsum_into(c, a, b, "i k, k j -> i
+/// j")` overwrites c; with alpha 1 and beta 1 it adds to it. c has the result's shape, in any
+/// strides. Where beta is 0, c is not read, and the sums are written where they belong; else they
+/// are computed apart first. All is computed in f64 where c or an operand is f64, else in f32, or
+/// in integers for a c of integers, and rounded to c's dtype once. An operand that shares memory
+/// with c is copied first. In a function that ein::compile traces it is an assignment to c, which
+/// must be a tensor from outside.
+///
+/// Errors: those of einsum; kind `shape` unless c has the result's shape; `dtype` where c holds
+/// integers and an operand does not; `value` where alpha or beta is then no integer, where
+/// gradients flow, and where c cannot be written to.
+template <TensorArgument A>
+void einsum_into(const Tensor& c, const A& a,
+                 std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A>>> pattern,
+                 double alpha = 1, double beta = 0) {
+  const Tensor* const operands[] = {&a};
+  detail::run_into(c, pattern, operands, alpha, beta);
+}
+template <TensorArgument A, TensorArgument B>
+void einsum_into(const Tensor& c, const A& a, const B& b,
+                 std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B>>> pattern,
+                 double alpha = 1, double beta = 0) {
+  const Tensor* const operands[] = {&a, &b};
+  detail::run_into(c, pattern, operands, alpha, beta);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C>
+void einsum_into(
+    const Tensor& c, const A& a, const B& b, const C& d,
+    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<A, B, C>>> pattern,
+    double alpha = 1, double beta = 0) {
+  const Tensor* const operands[] = {&a, &b, &d};
+  detail::run_into(c, pattern, operands, alpha, beta);
+}
+/// Operands known at run time only.
+void einsum_into(const Tensor& c, std::span<const Tensor> operands,
+                 const PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>>& pattern,
+                 double alpha = 1, double beta = 0);
+
 /// `einsum(x, y, "b s1 h, b s2 h -> b s1 s2"_p)`: with typed operands, any number of them, the
 /// result is typed.
 template <class... Arguments>
@@ -410,6 +456,13 @@ auto repeat(const X& x, const S&... arguments) {
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 
+namespace detail {
+/// combine(context, a, b) of neighbours.
+Tensor reduce_by(const Tensor& x, const PatternArgument& pattern, std::span<const AxisSize> sizes,
+                 Tensor (*combine)(const void* context, const Tensor& a, const Tensor& b),
+                 const void* context);
+}  // namespace detail
+
 /// `reduce(x, "b c (h 2) (w 2) -> b c h w", "max")`: combines over the axes that the output lacks.
 /// The result has x's dtype; "sum" and "prod" of bool and integers are i64. `ein::as(dtype)` at the
 /// end says another.
@@ -418,6 +471,27 @@ Tensor reduce(const X& x,
               std::type_identity_t<PatternFor<Operation::reduce, detail::Types<X>, S...>> pattern,
               std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
   return detail::run_on<1>(Operation::reduce, pattern, reduction.reduction(), {&x}, arguments...);
+}
+
+/// A reduction of one's own: `combine(a, b)` of two tensors of one shape gives that of each pair of
+/// elements. It must be associative, not commutative: a comes before b, in the row-major order of
+/// the axes that the output lacks.
+///
+///     reduce(x, "b s -> b", [](const Tensor& a, const Tensor& b) { return a + b - a * b; })
+///
+/// Neighbours are combined, then what that gave, and so on: n - 1 combinations for n elements, in
+/// about log2 n calls, and the rounding error grows with log2 n. Gradients are those of combine,
+/// and a function that ein::compile traces holds its operations for the length that x has. Errors:
+/// kind `reduction` over no elements; `shape` where combine gives another shape.
+template <TensorArgument X, class F, AxisArgument... S>
+requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const Tensor&> Tensor reduce(
+    const X& x, std::type_identity_t<PatternFor<Operation::reduce, detail::Types<X>, S...>> pattern,
+    F combine, const S&... sizes) {
+  const auto call = [](const void* f, const Tensor& a, const Tensor& b) -> Tensor {
+    return (*static_cast<const F*>(f))(a, b);
+  };
+  const std::array<AxisSize, sizeof...(S)> given{AxisSize(sizes)...};
+  return detail::reduce_by(x, pattern, given, call, &combine);
 }
 template <CallArgument... S>
 Tensor reduce(
@@ -452,10 +526,19 @@ struct Packed {
 /// one.
 Packed pack(std::span<const Tensor> xs,
             const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern);
+inline Packed pack(std::initializer_list<Tensor> xs,
+                   const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern) {
+  return pack(std::span(xs.begin(), xs.size()), pattern);
+}
 
 /// The reverse of pack: one tensor per shape, each a view of x. One size may be -1: what is left.
 std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes,
                            const PatternFor<Operation::unpack, detail::Types<Tensor>>& pattern);
+inline std::vector<Tensor> unpack(
+    const Tensor& x, std::initializer_list<Shape> packed_shapes,
+    const PatternFor<Operation::unpack, detail::Types<Tensor>>& pattern) {
+  return unpack(x, std::span(packed_shapes.begin(), packed_shapes.size()), pattern);
+}
 
 /// Sizes by name, in the order of the pattern.
 class NamedSizes {

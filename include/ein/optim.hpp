@@ -14,6 +14,8 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,8 +45,58 @@ class ParameterGroups {
   std::vector<ParameterGroup> groups_;
 };
 
-/// How one kind of optimizer updates a parameter.
-class Rule;
+/// A tensor of state that each parameter has, of its shape.
+struct StateTensor {
+  std::string name;
+  double initial = 0;  ///< of all elements
+};
+
+/// How one kind of optimizer updates a parameter. One of your own:
+///
+///     class SignRule : public optim::Rule {
+///      public:
+///       SignRule() : Rule("Sign", {}) {}
+///       std::vector<Tensor> update(const Values& v) const override {
+///         return {v.p - v.numbers[0] * where(v.g > 0, 1, -1)};
+///       }
+///     };
+///     struct Sign : optim::Optimizer {
+///       Sign(const optim::ParameterGroups& parameters, double learning_rate)
+///           : Optimizer(parameters, learning_rate, 0, std::make_unique<SignRule>()) {}
+///     };
+class Rule {
+ public:
+  /// The optimizer's name, for messages.
+  Rule(std::string optimizer, std::vector<StateTensor> state)
+      : optimizer_(std::move(optimizer)), state_(std::move(state)) {}
+  virtual ~Rule() = default;
+
+  const std::string& optimizer() const { return optimizer_; }
+  const std::vector<StateTensor>& state() const { return state_; }
+
+  /// Numbers of this step for a group of parameters, from numbers in f64; `step` counts from 1.
+  /// They are computed once for all of the group; here: the learning rate.
+  virtual std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
+                                      double weight_decay) const;
+
+  /// What an update reads. All have one dtype: f32, or f64 for parameters in f64.
+  struct Values {
+    const Tensor& p;                  ///< the parameter, or its master copy
+    const Tensor& g;                  ///< its gradient
+    std::span<const Tensor> state;    ///< in the order of state()
+    std::span<const Tensor> numbers;  ///< without axes, in the order of numbers()
+    double weight_decay;              ///< of the group
+  };
+  /// The new parameter, then its new state. Made of values alone: nothing is written.
+  virtual std::vector<Tensor> update(const Values& values) const = 0;
+
+ private:
+  std::string optimizer_;
+  std::vector<StateTensor> state_;
+};
+
+/// g + weight_decay · p: decay as a part of the gradient, that of weight_decay/2 · |p|².
+Tensor decayed_gradient(const Rule::Values& values);
 
 /// What all optimizers share. Copies of a parameter's handle are the same parameter; one that has
 /// values of another model loaded into it afterwards needs load_state_dict(), too, where it has a
@@ -77,8 +129,8 @@ class Optimizer {
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// Errors: kind value for no or repeated parameters and for options outside their domain, dtype
-  /// for parameters that are not floating-point.
+  /// Errors: kind value for no or repeated parameters, for options outside their domain and for a
+  /// rule whose states share a name, dtype for parameters that are not floating-point.
   Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay,
             std::unique_ptr<const Rule> rule);
 

@@ -74,7 +74,7 @@ constexpr grammar::GivenSize static_size() {
 template <Operation Op, class... Operands, class... Sizes>
 constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>,
                                          Types<Sizes...>, grammar::InferredType* result) {
-  std::vector<std::string_view> names;
+  grammar::List<std::string_view> names;
   (..., (is_named<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
   constexpr bool any_number = (std::is_same_v<Operands, AnyNumber> || ...);
   const std::size_t count = any_number ? pattern.inputs().size() : sizeof...(Operands);
@@ -84,11 +84,11 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
   if constexpr ((OperandType<Operands>::is_typed || ...)) {
     const grammar::SpecReading axes[] = {static_axes<Operands>()...};
     const int dtypes[] = {static_dtype<Operands>()...};
-    std::vector<grammar::OperandSpec> specs;
+    grammar::List<grammar::OperandSpec> specs;
     for (std::size_t k = 0; k < sizeof...(Operands); ++k) {
       specs.push_back({dtypes[k] >= 0 ? &axes[k] : nullptr, dtypes[k]});
     }
-    const std::vector<grammar::GivenSize> given{static_size<Sizes>()...};
+    const grammar::List<grammar::GivenSize> given{static_size<Sizes>()...};
     const grammar::InferredType type = grammar::infer_type(pattern, specs, given);
     if (result) *result = type;
     return type.mistake;

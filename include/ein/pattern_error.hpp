@@ -4,7 +4,6 @@
 // constexpr: the compiler stops there, names the function, and shows the line of its declaration.
 #pragma once
 
-#include <algorithm>
 #include <string_view>
 
 #include <ein/grammar/mistake.hpp>
@@ -48,10 +47,14 @@ void packed_axes_are_missing(Place);      // * stands for the axes that are pack
 void packed_axes_are_repeated(Place);     // one * per pattern
 void group_is_not_allowed(Place);
 void number_is_not_allowed(Place);
-void ellipsis_is_not_allowed(Place);         // * stands for any number of axes
-void brackets_are_not_allowed(Place);        // [ ] is for softmax, gather and their like
-void brackets_are_missing(Place);            // put the axis of the operation in [ ]
-void one_axis_in_brackets_is_wanted(Place);  // the operation goes along one axis
+void ellipsis_is_not_allowed(Place);                  // * stands for any number of axes
+void brackets_are_not_allowed(Place);                 // [ ] is for softmax, gather and their like
+void brackets_are_missing(Place);                     // put the axis of the operation in [ ]
+void one_axis_in_brackets_is_wanted(Place);           // the operation goes along one axis
+void rows_and_columns_in_brackets_are_wanted(Place);  // the names of a matrix: [i j]
+void rows_in_brackets_are_wanted(Place);              // of the second operand: those of the matrix
+void columns_in_brackets_are_wanted(Place);           // of the result: those of the matrix
+void two_axes_in_brackets_are_wanted(Place);          // the operation is of rows and columns
 
 // The axes
 void ellipsis_is_repeated(Place);                    // one ... per side
@@ -85,7 +88,7 @@ void reduction_wants_a_floating_point_dtype(Place);  // cast first: x.to(ein::DT
 void reduction_is_unknown(Place);  // sum mean max min prod any all logsumexp var std
 
 constexpr Place place_of(const grammar::Mistake& mistake, std::string_view text) {
-  const std::size_t begin = std::min(std::size_t{mistake.span.begin}, text.size());
+  const std::size_t begin = mistake.span.begin < text.size() ? mistake.span.begin : text.size();
   return text.substr(begin, mistake.span.end - mistake.span.begin);
 }
 

@@ -2,6 +2,7 @@
 // and for compilers that can print a composed text.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <ein/axis.hpp>
@@ -239,6 +240,21 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::one_axis_in_brackets_is_wanted:
       return {ErrorKind::pattern,
               "one name or number is wanted in brackets: " + op_name + " goes along one axis"};
+    case Complaint::rows_and_columns_in_brackets_are_wanted:
+      return {ErrorKind::pattern,
+              "two names are wanted in brackets, the rows and the columns of a matrix",
+              op == Operation::solve || op == Operation::lstsq
+                  ? "help: " + op_name + "(a, b, \"[n m], [n] k -> [m] k\")"
+                  : "help: " + op_name + "(x, \"b [i j]\")"};
+    case Complaint::rows_in_brackets_are_wanted:
+      return {ErrorKind::pattern, "the second operand has the rows of the matrix in brackets, '[" +
+                                      Text(read.text_of(mistake.other)) + "]'"};
+    case Complaint::columns_in_brackets_are_wanted:
+      return {ErrorKind::pattern, "the result has the columns of the matrix in brackets, '[" +
+                                      Text(read.text_of(mistake.other)) + "]'"};
+    case Complaint::two_axes_in_brackets_are_wanted:
+      return {ErrorKind::pattern, "two names or numbers are wanted in brackets: " + op_name +
+                                      " is of rows and columns"};
     case Complaint::ellipsis_is_repeated:
       return {ErrorKind::pattern, "a second '...' on one side"};
     case Complaint::ellipsis_is_inside_a_group_of_an_input:
@@ -273,6 +289,10 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern,
               form_of(op).brackets == Form::axis_of_the_output
                   ? "axis " + here + " in brackets is new: no operand has it"
+              : form_of(op).brackets == Form::matrix_of_the_input
+                  ? mistake.span.begin < read.output().span.begin
+                        ? "axis " + here + " is the columns of the matrix, which the result has"
+                        : "axis " + here + " is the rows of the matrix, which the result lacks"
                   : "axis " + here + " in brackets is the first operand's alone",
               "help: give one of the two another name"};
     case Complaint::axis_size_is_not_of_the_pattern: {

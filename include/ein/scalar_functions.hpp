@@ -4,6 +4,10 @@
 //   EIN_FUNCTION(name, reference, host, adjoint, cuda)    counted as a function of its own
 //   EIN_ROUNDING(name, reference, host, adjoint, cuda)    counted as a comparison; EIN_FUNCTION
 //                                                         where you do not define it
+//   EIN_CONVERSION(name, reference, host, adjoint, cuda)  of passes alone: a value as a dtype would
+//                                                         have stored it. Not counted, as casts are
+//                                                         not; EIN_FUNCTION where you do not define
+//                                                         it
 //
 //   name       of ScalarOp and in messages; `Tensor name(const Tensor&)` where elementwise.hpp
 //              declares it
@@ -13,12 +17,15 @@
 //   adjoint    of the argument, an Ex: `g` is the adjoint of the value, `a` the argument, `v` the
 //              value
 //   cuda       library("sin") for sinf(a) and sin(a), own("silu") for silu(a), of the vocabulary of
-//              our kernels
+//              our kernels, through(DType::bf16) for a as a bf16 and back
 #ifndef EIN_FUNCTION
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda)
 #endif
 #ifndef EIN_ROUNDING
 #define EIN_ROUNDING EIN_FUNCTION
+#endif
+#ifndef EIN_CONVERSION
+#define EIN_CONVERSION EIN_FUNCTION
 #endif
 // clang-format off
 // The processor's own roots, which round correctly.
@@ -67,6 +74,10 @@ EIN_ROUNDING(floor, std::floor(a), std::floor(x), Ex(0.0), library("floor"))
 EIN_ROUNDING(ceil, std::ceil(a), std::ceil(x), Ex(0.0), library("ceil"))
 EIN_ROUNDING(round, std::nearbyint(a), std::nearbyint(x), Ex(0.0), library("rint"))
 EIN_ROUNDING(trunc, std::trunc(a), std::trunc(x), Ex(0.0), library("trunc"))
+// The interpreter rounds no result to a floating-point dtype, so it does not round here.
+EIN_CONVERSION(as_bf16, a, convert<C>(convert<bf16>(x)), g, through(DType::bf16))
+EIN_CONVERSION(as_f16, a, convert<C>(convert<f16>(x)), g, through(DType::f16))
 // clang-format on
+#undef EIN_CONVERSION
 #undef EIN_ROUNDING
 #undef EIN_FUNCTION

@@ -1,7 +1,6 @@
 // Shape: the sizes (or the strides) of a tensor's dimensions.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -20,18 +19,15 @@ class Shape {
   Shape() = default;
   Shape(std::initializer_list<Size> values) : Shape(std::span(values.begin(), values.size())) {}
   explicit Shape(std::span<const Size> values) { assign(values); }
-  explicit Shape(std::span<const std::int64_t> values) {
-    resize(values.size());
-    std::copy(values.begin(), values.end(), begin());
-  }
+  explicit Shape(std::span<const std::int64_t> values) { assign(values); }
   Shape(std::size_t rank, Size value) {
     resize(rank);
-    std::fill(begin(), end(), value);
+    for (Size& size : *this) size = value;
   }
   Shape(const Shape& other) { assign(other); }
   Shape(Shape&& other) noexcept
       : heap_(std::move(other.heap_)), size_(other.size_), capacity_(other.capacity_) {
-    std::copy_n(other.inline_, inline_capacity, inline_);
+    copy(other.inline_, inline_capacity, inline_);
     other.size_ = 0;
     other.capacity_ = inline_capacity;
   }
@@ -43,7 +39,7 @@ class Shape {
     heap_ = std::move(other.heap_);
     size_ = other.size_;
     capacity_ = other.capacity_;
-    std::copy_n(other.inline_, inline_capacity, inline_);
+    copy(other.inline_, inline_capacity, inline_);
     other.size_ = 0;
     other.capacity_ = inline_capacity;
     return *this;
@@ -67,7 +63,7 @@ class Shape {
 
   void resize(std::size_t rank) {
     reserve(rank);
-    if (rank > size_) std::fill(data() + size_, data() + rank, 0);
+    for (std::size_t i = size_; i < rank; ++i) data()[i] = 0;
     size_ = static_cast<std::uint32_t>(rank);
   }
   void push_back(Size value) {
@@ -76,13 +72,12 @@ class Shape {
   }
 
   friend bool operator==(const Shape& a, const Shape& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    return are_equal(a, b, [](Size x, Size y) { return x == y; });
   }
 
   /// Whether they are equal for all lengths.
   friend bool always_equal(const Shape& a, const Shape& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](Size x, Size y) { return always_equal(x, y); });
+    return are_equal(a, b, [](Size x, Size y) { return always_equal(x, y); });
   }
 
   /// Written as Python writes a tuple: `()`, `(7,)`, `(2, 3)`.
@@ -101,14 +96,30 @@ class Shape {
   void reserve(std::size_t rank) {
     if (rank <= capacity_) return;
     auto grown = std::make_unique<Size[]>(rank);
-    std::copy_n(data(), size_, grown.get());
+    copy(data(), size_, grown.get());
     heap_ = std::move(grown);
     capacity_ = static_cast<std::uint32_t>(rank);
   }
-  void assign(std::span<const Size> values) {
+  template <class T>
+  void assign(std::span<const T> values) {
     reserve(values.size());
-    std::copy(values.begin(), values.end(), data());
+    copy(values.data(), values.size(), data());
     size_ = static_cast<std::uint32_t>(values.size());
+  }
+  void assign(const Shape& other) { assign(std::span<const Size>(other.data(), other.size())); }
+
+  // <algorithm> takes a compiler longer than all of this file.
+  template <class T>
+  static void copy(const T* from, std::size_t count, Size* to) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
+  }
+  template <class AreEqual>
+  static bool are_equal(const Shape& a, const Shape& b, const AreEqual& are_equal) {
+    if (a.size_ != b.size_) return false;
+    for (std::size_t i = 0; i < a.size_; ++i) {
+      if (!are_equal(a[i], b[i])) return false;
+    }
+    return true;
   }
 
   std::unique_ptr<Size[]> heap_;
@@ -131,7 +142,12 @@ inline Size numel(const Shape& shape) {
 /// bytes) exceeds 2^63 - 1, or of kind `shape` if a size is negative.
 Size checked_numel(const Shape& shape, std::int64_t element_size = 1);
 
-/// The strides of a row-major array without gaps.
-Strides contiguous_strides(const Shape& shape);
+/// How a matrix's elements follow each other in memory: row by row, as C and NumPy have them, or
+/// column by column, as Fortran, BLAS and Eigen do. With more dimensions, the last or the first one
+/// is the closest.
+enum class Order : std::uint8_t { row_major, column_major };
+
+/// The strides of an array without gaps.
+Strides contiguous_strides(const Shape& shape, Order order = Order::row_major);
 
 }  // namespace ein

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -22,7 +23,8 @@ class Storage {
  public:
   /// Allocates; an ein::Error of kind `memory` when the machine has no more.
   static std::shared_ptr<Storage> allocate(std::size_t bytes);
-  /// Wraps memory that `owner` keeps alive (a mapped file, an Eigen matrix, ...).
+  /// Wraps memory that `owner` keeps alive (a mapped file, an Eigen matrix, ...), or, where that is
+  /// null, the caller, as long as a tensor views it.
   static std::shared_ptr<Storage> wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
                                        bool read_only = false);
 
@@ -62,7 +64,8 @@ class Storage {
 };
 
 /// A number given where a tensor could stand: `x + 1`, `x.fill(0.5)`. It takes the tensor's dtype,
-/// except that a fraction beside an integer tensor makes the result f32.
+/// except that a fraction beside an integer tensor makes the result f32, and a complex number
+/// beside a real tensor c64, or c128 beside f64.
 class Scalar {
  public:
   Scalar(bool v) : real_(v), integer_(v), integral_(true) {}
@@ -75,6 +78,8 @@ class Scalar {
       integral_ = !large_;
     }
   }
+  template <detail::ComplexNumber T>
+  Scalar(T v) : real_(v.real()), integer_(0), integral_(false), imag_(v.imag()), complex_(true) {}
   /// A size, maybe one that only a call knows.
   Scalar(Size v)
       : real_(v.is_number() ? static_cast<double>(v.word()) : 0),
@@ -82,6 +87,8 @@ class Scalar {
         integral_(true),
         formula_(v.is_number() ? Size() : v) {}
   double real() const { return real_; }
+  bool is_complex() const { return complex_; }
+  double imag() const { return imag_; }
   /// The exact value; only meaningful when `is_integer()`.
   std::int64_t integer() const { return integer_; }
   /// Whether it was given as an integer; one of 2^63 or more counts as a fraction, but beside u64.
@@ -98,6 +105,8 @@ class Scalar {
   std::int64_t integer_;
   bool integral_;
   bool large_ = false;
+  double imag_ = 0;
+  bool complex_ = false;
   Size formula_{};
 };
 
@@ -246,13 +255,28 @@ class Tensor {
     return at(std::span(indices.begin(), indices.size()));
   }
   Tensor at(std::span<const Index> indices) const;
+  /// The same: `x(1, 2)` is a tensor of one element, `x(1)` and `x(ein::all, 2)` a row and a
+  /// column; `x(1, 2) = 5` writes.
+  template <class... Indices>
+  requires(sizeof...(Indices) > 0 && (std::convertible_to<const Indices&, Index> && ...)) Tensor
+  operator()(const Indices&... indices) const {
+    return at({Index(indices)...});
+  }
+#if defined(__cpp_multidimensional_subscript)
+  /// The same in C++23. C++20 reads `x[1, 2]` as x[2], and warns.
+  template <class... Indices>
+  requires(sizeof...(Indices) > 1 && (std::convertible_to<const Indices&, Index> && ...)) Tensor
+  operator[](const Indices&... indices) const {
+    return at({Index(indices)...});
+  }
+#endif
 
   /// The only element's value; an Error of kind `shape` when there is not exactly one.
   template <class T = double>
   T item() const;
-  /// All elements in row-major order, converted to T.
+  /// All elements, converted to T.
   template <class T>
-  std::vector<T> to_vector() const;
+  std::vector<T> to_vector(Order order = Order::row_major) const;
 
   /// Sets every element. Writing to a read-only storage, or through a view in which elements
   /// overlap (a repeated axis), is an Error of kind `value`.

@@ -4,7 +4,6 @@
 // that have this name together), and sums and products of sizes such as `heads*d` or `n+1`.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,14 +122,14 @@ struct ResultAxes {
     if (type.mistake || !type.is_known || found.size() >= capacity) return;
     is_known = true;
     size = found.size();
-    std::copy(found.begin(), found.end(), text);
+    for (std::size_t i = 0; i < size; ++i) text[i] = found[i];
   }
 };
 
 template <const ResultAxes& Axes>
 consteval auto fixed_string() {
   FixedString<Axes.size + 1> text;
-  std::copy_n(Axes.text, Axes.size, text.text);
+  for (std::size_t i = 0; i < Axes.size; ++i) text.text[i] = Axes.text[i];
   return text;
 }
 

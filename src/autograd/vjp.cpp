@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autograd/derivative.hpp"
+#include "autograd/matrix.hpp"
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 
@@ -207,6 +208,8 @@ class Builder {
         return pull_scan(op, id, g);
       case OpKind::argsort:
         return;
+      case OpKind::matrix:
+        return pull_matrices(op, id, g);
     }
     throw std::logic_error("vjp: an operation without a rule");
   }
@@ -522,6 +525,15 @@ class Builder {
       case Combine::any:
       case Combine::all:
         return;
+    }
+  }
+
+  void pull_matrices(const Op& op, ValueId result, const Points& g) {
+    std::vector<bool> wanted;
+    for (ValueId input : op.inputs) wanted.push_back(matters(input));
+    const std::vector<Points> sent = pull_matrix(graph_, op, result, g.id, wanted);
+    for (std::size_t k = 0; k < sent.size(); ++k) {
+      if (sent[k].id != none) give(op, k, sent[k], op.axes);
     }
   }
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "cost/tally.hpp"
+#include "graph/build.hpp"
 
 namespace ein {
 
@@ -23,6 +24,7 @@ Tally<N>& Tally<N>::operator+=(const Tally& other) {
   bytes_written += other.bytes_written;
   model += other.model;
   matmul_only += other.matmul_only;
+  estimated += other.estimated;
   return *this;
 }
 
@@ -117,6 +119,18 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
     case OpKind::argsort:
       add_sort(tally, tuples, op.axes[static_cast<std::size_t>(op.axis)].size);
       return tally;
+    case OpKind::matrix: {
+      const auto has = [&](MatrixAxis role) {
+        return [&, role](int a) { return op.roles[static_cast<std::size_t>(a)] == role; };
+      };
+      Size right = 1;
+      for (std::size_t a = 0; a < op.axes.size(); ++a) {
+        if (op.roles[a] == MatrixAxis::right) right *= op.axes[a].size;
+      }
+      add_matrix(tally, op.function, product(has(MatrixAxis::batch)), rows_of(op), columns_of(op),
+                 right);
+      return tally;
+    }
     case OpKind::reindex:
     case OpKind::place:
     case OpKind::gather:

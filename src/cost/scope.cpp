@@ -10,6 +10,24 @@ namespace {
 thread_local CostScope* innermost = nullptr;
 thread_local std::string label_path;
 
+/// `tally` has what is read.
+template <class N>
+Tally<N> cost_of_matrices(const LoopNest& nest, Tally<N> tally) {
+  N matrices = 1, written = 1;
+  Size rows = 1, columns = 1, right = 1;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    const LoopNest::NestAxis& axis = nest.axes[a];
+    if (axis.role == MatrixAxis::batch) matrices *= N(axis.size);
+    if (axis.role == MatrixAxis::rows) rows = axis.size;
+    if (axis.role == MatrixAxis::columns) columns = axis.size;
+    if (axis.role == MatrixAxis::right) right *= axis.size;
+    if (nest.output.strides[a] != 0) written *= N(axis.size);
+  }
+  tally.bytes_written = written * N(std::uint64_t{size_of(nest.output.dtype)});
+  add_matrix(tally, nest.function, matrices, rows, columns, right);
+  return tally;
+}
+
 /// In numbers or in formulas of lengths.
 template <class N>
 Tally<N> cost_of(const LoopNest& nest, const Program* of) {
@@ -35,6 +53,7 @@ Tally<N> cost_of(const LoopNest& nest, const Program* of) {
     };
     tally.bytes_read += product(moves) * N(std::uint64_t{size_of(input.dtype)});
   }
+  if (nest.is_matrix()) return cost_of_matrices(nest, std::move(tally));
   if (reaches_memory(nest.output))
     tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);

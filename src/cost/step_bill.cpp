@@ -63,7 +63,11 @@ void add_line(std::string& text, const std::string& name, const Cost& cost) {
   if (cost == Cost{}) return;
   add_line(text, name,
            to_string(cost.model) + " FLOPs, " + to_string(cost.matmul_only) +
-               " of them in contractions; " + to_string(cost.bytes()) + " bytes moved");
+               " of them in contractions" +
+               (cost.estimated == Count(0)
+                    ? ""
+                    : ", " + to_string(cost.estimated) + " an estimate of decompositions") +
+               "; " + to_string(cost.bytes()) + " bytes moved");
 }
 
 }  // namespace

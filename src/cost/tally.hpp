@@ -3,10 +3,12 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 
 #include <ein/cost.hpp>
+#include "linalg/function.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein {
@@ -78,6 +80,21 @@ void add_sort(Tally<N>& tally, const N& tuples, Size size) {
   const std::int64_t rounds = number < 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(number));
   tally.compare += tuples * N(rounds);
   tally.model += tuples * N(rounds);
+}
+
+/// Adds a function of so many matrices of rows × columns, with `right` columns of a second operand:
+/// an estimate. As the terms have fractions, that of one matrix is a number in formulas, too.
+template <class N>
+void add_matrix(Tally<N>& tally, MatrixFunction function, const N& matrices, Size rows,
+                Size columns, Size right) {
+  const double flops = linalg::estimated_flops(function, static_cast<double>(about(rows)),
+                                               static_cast<double>(about(columns)),
+                                               static_cast<double>(about(right)));
+  const auto whole = static_cast<std::int64_t>(std::min(std::round(flops), 9e18));
+  tally.mul += matrices * N(whole / 2);
+  tally.add += matrices * N(whole - whole / 2);
+  tally.model += matrices * N(whole);
+  tally.estimated += matrices * N(whole);
 }
 
 }  // namespace ein

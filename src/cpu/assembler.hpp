@@ -140,6 +140,9 @@ class Assembler {
 
   // --- numbers ---
 
+  /// What a store as f32, bf16 or f16 and a load of it would give.
+  virtual Vector rounded(const Vector& x, DType dtype) = 0;
+
   virtual Vector copy(const Vector& x) = 0;
   virtual void set(const Vector& x, const Vector& y) = 0;
   /// A number in all lanes. The register holds for the whole function: it is not to be changed.
@@ -180,9 +183,11 @@ class Assembler {
   /// NaN. Where there are instructions for it.
   virtual bool has_split() const { return false; }
   virtual void split(const Vector& /*x*/, Vector& /*m*/, Vector& /*e*/) {}
-  /// numbers[place] for places, as integers in the lanes, from 0 on; `count` is 32 or that of the
-  /// table. If it is 32, the last five bits of a place count alone.
+  /// numbers[place] for places, as integers in the lanes, from 0 on; `count` is that of the table.
+  /// If it is 8 or 32, of floats, the last three or five bits of a place count alone.
   virtual Vector look_up(const void* numbers, int count, const Vector& places) = 0;
+  /// Whether tables of 32 floats are as fast as tables of 8.
+  virtual bool looks_up_32() const { return false; }
 
   // --- masks ---
 

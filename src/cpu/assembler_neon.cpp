@@ -219,6 +219,10 @@ class NeonAssembler final : public Assembler {
 
   // --- numbers ---
 
+  Vector rounded(const Vector& x, DType dtype) override {
+    return {converted(vec(x), dtype).second};
+  }
+
   Vector copy(const Vector& x) override { return {copy(vec(x))}; }
   void set(const Vector& x, const Vector& y) override { code_.mov(vec(x).b16(), vec(y).b16()); }
 
@@ -341,6 +345,7 @@ class NeonAssembler final : public Assembler {
   }
 
   Vector look_up(const void* numbers, int count, const Vector& places) override {
+    if (!is_f64() && count == 8) return look_up_in_eight(numbers, places);
     const Int base = new_int();
     code_.mov(gp(base), reinterpret_cast<std::uintptr_t>(numbers));
     const a64::Vec result = code_.newVecQ();
@@ -583,6 +588,28 @@ class NeonAssembler final : public Assembler {
         code_.ins(to.d(place), bits);
     }
   }
+  /// By the bytes of the 8 numbers, of which 16 are a table: TBL gives 0 for a byte outside of it.
+  Vector look_up_in_eight(const void* numbers, const Vector& places) {
+    if (bytes_of_.id != places.id()) {
+      const a64::Vec low = code_.newVecQ(), high = code_.newVecQ();
+      code_.and_(low.b16(), vec(places).b16(), repeated(7).b16());
+      code_.mul(low.s4(), low.s4(), repeated(0x04040404U).s4());
+      code_.add(low.s4(), low.s4(), repeated(0x03020100U).s4());
+      code_.sub(high.b16(), low.b16(), repeated(0x10101010U).b16());
+      bytes_of_ = {places.id(), low, high};
+    }
+    const Int base = new_int();
+    code_.mov(gp(base), reinterpret_cast<std::uintptr_t>(numbers));
+    const a64::Vec first = code_.newVecQ(), second = code_.newVecQ();
+    const a64::Vec of_first = code_.newVecQ(), of_second = code_.newVecQ(),
+                   result = code_.newVecQ();
+    code_.ldr(first, a64::ptr(gp(base)));
+    code_.ldr(second, a64::ptr(gp(base), 16));
+    code_.tbl(of_first.b16(), first.b16(), bytes_of_.first.b16());
+    code_.tbl(of_second.b16(), second.b16(), bytes_of_.second.b16());
+    code_.orr(result.b16(), of_first.b16(), of_second.b16());
+    return {result};
+  }
   void take_lane(const a64::Gp& to, const a64::Vec& from, int lane) {
     const auto place = static_cast<unsigned>(lane);
     is_f64() ? code_.umov(to, from.d(place)) : code_.umov(to.w(), from.s(place));
@@ -668,6 +695,10 @@ class NeonAssembler final : public Assembler {
   a64::Compiler code_;
   std::map<std::uint64_t, a64::Vec> constants_;
   a64::Vec ramp_;
+  struct {
+    std::uint32_t id = UINT32_MAX;
+    a64::Vec first, second;
+  } bytes_of_;  // where the last places that were looked up are in the two halves of a table
 };
 
 }  // namespace

@@ -346,6 +346,14 @@ class X86Assembler final : public Assembler {
 
   // --- numbers ---
 
+  Vector rounded(const Vector& x, DType dtype) override {
+    if (dtype == compute()) return x;
+    if (dtype == DType::f32) return {to_f64(to_f32(vec(x)))};
+    if (dtype == DType::bf16 && !is_f64())
+      return apply(Arithmetic::bit_and, upper_bf16(x, is_nan(x)), Operand::of_bits(0xFFFF0000U));
+    return {halved(vec(x), dtype).second};
+  }
+
   Vector copy(const Vector& x) override {
     const x86::Vec y = new_vec();
     code_.vmovaps(y, vec(x));
@@ -496,6 +504,7 @@ class X86Assembler final : public Assembler {
       return {result};
     }
     if (!wide_ && !is_f64() && count == 32) return look_up_by_eights(bytes, places);
+    if (!wide_ && !is_f64() && count == 8) return look_up_in_eight(bytes, places);
     const x86::Gp base = code_.newIntPtr();
     code_.mov(base, reinterpret_cast<std::uintptr_t>(numbers));
     x86::Vec at = vec(places);
@@ -515,6 +524,8 @@ class X86Assembler final : public Assembler {
     }
     return {result};
   }
+
+  bool looks_up_32() const override { return wide_; }
 
   // --- masks ---
 
@@ -729,6 +740,12 @@ class X86Assembler final : public Assembler {
 
   /// Of 32 floats, eight at a time, and of these by the next bits of the place. A gather takes
   /// several times as long.
+  Vector look_up_in_eight(const std::byte* numbers, const Vector& places) {
+    const x86::Vec result = new_vec();
+    code_.emit(Id::kIdVpermps, result, vec(places),
+               code_.newConst(asmjit::ConstPoolScope::kLocal, numbers, 32));
+    return {result};
+  }
   Vector look_up_by_eights(const std::byte* numbers, const Vector& places) {
     if (bits_of_.id != places.id()) {
       bits_of_.id = places.id();
@@ -736,10 +753,7 @@ class X86Assembler final : public Assembler {
       bits_of_.fourth = shift_left(places, 27);
     }
     const auto eight = [&](std::size_t which) {
-      const x86::Vec result = new_vec();
-      code_.emit(Id::kIdVpermps, result, vec(places),
-                 code_.newConst(asmjit::ConstPoolScope::kLocal, numbers + 32 * which, 32));
-      return result;
+      return vec(look_up_in_eight(numbers + 32 * which, places));
     };
     const x86::Vec low = eight(0), high = eight(2);
     // The sign decides, which is bit 3 of the place, then bit 4.
@@ -919,6 +933,17 @@ class X86Assembler final : public Assembler {
                  Operand::of_bits(~behind));
   }
 
+  /// Of f32 numbers the nearest bf16, halves to even, in the upper half of the lower 32 bits of
+  /// each lane; what is behind it is of no use. NaN stays NaN.
+  Vector upper_bf16(const Vector& value, const Mask& nan) {
+    const auto constant_of = [](std::uint32_t bits) { return Operand::of_bits(bits); };
+    const Vector odd = apply(Arithmetic::bit_and, shift_right(value, 16), constant_of(1));
+    const Vector nearest = apply(Arithmetic::integer_add,
+                                 apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)), odd);
+    const Vector quiet = apply(Arithmetic::bit_or, value, constant_of(0x00400000U));
+    return select(nan, quiet, nearest);
+  }
+
   /// In bf16 or f16, and as what a load of that would give.
   std::pair<x86::Vec, x86::Vec> halved(const x86::Vec& x, DType dtype) {
     const x86::Vec floats = is_f64() ? to_f32(vec(rounded_to_odd({x}))) : x;
@@ -930,19 +955,12 @@ class X86Assembler final : public Assembler {
       code_.emit(Id::kIdVcvtph2ps, again, halves);
       return {halves, is_f64() ? to_f64(again) : again};
     }
-    // The nearest bf16, halves to even, in the upper half of the lower 32 bits of each lane; NaN
-    // stays NaN.
-    const auto constant_of = [](std::uint32_t bits) { return Operand::of_bits(bits); };
     Vector value{floats};
     if (is_f64()) {
       value = {new_vec()};
       code_.vpmovzxdq(vec(value), floats);
     }
-    const Vector odd = apply(Arithmetic::bit_and, shift_right(value, 16), constant_of(1));
-    const Vector rounded = apply(Arithmetic::integer_add,
-                                 apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)), odd);
-    const Vector quiet = apply(Arithmetic::bit_or, value, constant_of(0x00400000U));
-    const Vector upper = shift_right(select(is_nan({x}), quiet, rounded), 16);
+    const Vector upper = shift_right(upper_bf16(value, is_nan({x})), 16);
     if (is_f64()) {
       if (wide_) {
         code_.vpmovqw(halves, vec(upper));

@@ -84,9 +84,13 @@ struct Alone {
   }
   void add_words(const LoopNest& nest) {
     add(nest.axes.size(), nest.inputs.size(), nest.combine ? static_cast<int>(*nest.combine) : -1,
-        nest.compute, nest.along, nest.reverse, nest.joins);
-    for (const LoopNest::NestAxis& axis : nest.axes)
-      add(axis.size.word(), axis.reduced, axis.ordered);
+        nest.compute, nest.along, nest.reverse, nest.joins, nest.function);
+    for (const LoopNest::NestAxis& axis : nest.axes) {
+      add(axis.size.word(), axis.reduced, axis.ordered, axis.role);
+      if (!nest.is_matrix()) continue;
+      add(axis.name.size());  // which errors say
+      for (const char c : axis.name) add(c);
+    }
     for (std::size_t o = 0; o <= nest.inputs.size(); ++o) add_words(nest.operand(o));
     for (const ScalarExpr* expr : {&nest.body, &nest.epilogue})
       for_each_word(*expr, [&](std::int64_t word) { key.push_back(word); });

@@ -1,6 +1,10 @@
 #include "cpu/cache.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <ein/error.hpp>
+#include <string>
 
 #include "tensor/fork.hpp"
 
@@ -14,6 +18,9 @@ constexpr Caches common{.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 32 << 20, .l1_way
 // Some systems report the sum over all dies of a socket, so the last level is bounded by what a die
 // of the time has.
 constexpr std::int64_t largest_die = 32 << 20;
+
+// Beyond any that is made.
+constexpr std::int64_t largest_cache = std::int64_t{1} << 32;
 
 }  // namespace
 
@@ -38,8 +45,33 @@ Caches caches_of(std::span<const system::Cache> told) {
   return caches;
 }
 
+std::vector<system::Cache> caches_named(std::string_view text) {
+  const auto refuse = [&] {
+    throw Error(ErrorKind::value,
+                "EIN_CACHES is '" + std::string(text) +
+                    "', not the sizes of data caches\n"
+                    "  help: write three, of levels 1, 2 and 3, as in '32K,512K,16M'");
+  };
+  std::vector<system::Cache> caches;
+  const char *at = text.data(), *const end = at + text.size();
+  for (int level = 1; level <= 3; ++level) {
+    if (level > 1 && (at == end || *at++ != ',')) refuse();
+    std::int64_t number = 0;
+    at = std::from_chars(at, end, number).ptr;
+    const int shift = at == end ? 0 : *at == 'K' ? 10 : *at == 'M' ? 20 : 0;
+    if (shift == 0 || number < 1 || number > largest_cache >> shift) refuse();
+    ++at;
+    caches.push_back({level, number << shift, 0});
+  }
+  if (at != end) refuse();
+  return caches;
+}
+
 const Caches& caches() {
-  return made_once([] { return caches_of(system::data_caches()); });
+  return made_once([] {
+    const char* const text = std::getenv("EIN_CACHES");
+    return caches_of(text && *text ? caches_named(text) : system::data_caches());
+  });
 }
 
 }  // namespace ein::host

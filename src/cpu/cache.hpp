@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "tensor/system.hpp"
 
@@ -27,7 +29,11 @@ struct Caches {
 /// From what the system tells of each; what it does not tell is as in common processors.
 Caches caches_of(std::span<const system::Cache> told);
 
-/// Of this machine, asked for once.
+/// What a text as "32K,512K,16M" says of levels 1, 2 and 3. An Error of kind `value` for others.
+std::vector<system::Cache> caches_named(std::string_view text);
+
+/// Of this machine, asked for once; or what EIN_CACHES says in the environment, to see what is
+/// chosen for another processor.
 const Caches& caches();
 
 }  // namespace ein::host

@@ -5,8 +5,8 @@
 // product, if strides allow, and so do several that lie side by side; the remaining ones are loops
 // around it. Where no choice gives products large enough to be worth it, or a dtype must be
 // converted, an operand is first packed. Where the processor multiplies bf16, or one operand has
-// few rows, such operands are not converted, and results that are complete are rounded as they are
-// stored.
+// few rows, such operands are not converted, and sums that are complete are rounded as they are
+// stored, by the epilogue if there is one.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -277,7 +277,7 @@ class ContractKernel final : public Kernel {
       const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
       const double copied = copied_cost * elements_of(nest, o) + copy_cost,
                    lying = products * lying_cost(nest, plan, o);
-      const bool fits = o == 2 ? can_store(nest, k.size == depth ? depth : most_terms + 1) &&
+      const bool fits = o == 2 ? can_store(k.size == depth ? depth : most_terms + 1) &&
                                      has_even_epilogue(nest, rows, columns)
                                : operands_[o].dtype == dtypes[o];
       plan.packs[o] = !fits || !is_matrix(nest, rows, columns, o) || copied < lying;
@@ -298,9 +298,9 @@ class ContractKernel final : public Kernel {
   static constexpr std::int64_t most_terms = std::is_same_v<In, bf16> ? most_bf16_terms : 0;
 
   /// Whether results of products with `terms` multiply-adds can be written where the result lies.
-  bool can_store(const LoopNest& nest, std::int64_t terms) const {
+  bool can_store(std::int64_t terms) const {
     if (operands_[2].dtype == dtypes[2]) return true;
-    return operands_[2].dtype == dtypes[0] && terms <= most_terms && nest.epilogue.steps.empty();
+    return operands_[2].dtype == dtypes[0] && terms <= most_terms;
   }
 
   bool is_matrix(const LoopNest& nest, const Group& rows, const Group& columns, int operand) const {
@@ -431,13 +431,15 @@ class ContractKernel final : public Kernel {
   }
 
   void set_epilogue(const LoopNest& nest, const Group& m, const Group& n) {
-    std::vector<typename TileEpilogue<C>::Strides> strides{{c_.row_stride, c_.col_stride}};
-    for (const LoopNest::Operand& operand : finish_operands_) {
-      strides.push_back(
-          {joint_stride(nest, m, operand).value(), joint_stride(nest, n, operand).value()});
+    std::vector<typename TileEpilogue<C>::Strides> strides;
+    const auto add = [&](const LoopNest::Operand& operand, std::int64_t row, std::int64_t col) {
+      strides.push_back({row, col});
       for (const OuterLoop& loop : outer_)
         strides.back().outer.push_back(operand.strides[loop.axis]);
-    }
+    };
+    add(operands_[2], c_.row_stride, c_.col_stride);
+    for (const LoopNest::Operand& operand : finish_operands_)
+      add(operand, joint_stride(nest, m, operand).value(), joint_stride(nest, n, operand).value());
     epilogue_.emplace(nest, std::move(strides));
   }
 
@@ -518,10 +520,14 @@ class ContractKernel final : public Kernel {
         one_product(to, left, right, s > 0, {});
         continue;
       }
-      one_product(to, left, right, s > 0,
-                  [&](std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
-                    finish(buffers, c + from[2], p, row, rows, col, cols);
-                  });
+      const auto finish_part = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
+                                   std::int64_t cols, const float* sums) {
+        // Sums are in f32, as C is then.
+        C* const part =
+            sums ? reinterpret_cast<C*>(const_cast<float*>(sums)) : reinterpret_cast<C*>(to.data);
+        finish(buffers, part, p, row, rows, col, cols);
+      };
+      one_product(to, left, right, s > 0, Finish(finish_part, epilogue_->order()));
     }
   }
 
@@ -534,12 +540,11 @@ class ContractKernel final : public Kernel {
       gemm(c, a, b, accumulate, finish);
   }
 
-  template <class Out>
-  void finish(std::span<std::byte* const> buffers, Out* c, std::int64_t p, std::int64_t row,
+  void finish(std::span<std::byte* const> buffers, C* c, std::int64_t p, std::int64_t row,
               std::int64_t rows, std::int64_t col, std::int64_t cols) const {
     SmallArray<std::int64_t, 16> outer(outer_.size());
     for (std::size_t l = outer_.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
-    epilogue_->run(buffers, outer, reinterpret_cast<C*>(c), row, rows, col, cols);
+    epilogue_->run(buffers, outer, c, row, rows, col, cols);
   }
 
   LoopNest::Operand operands_[3];                   // a, b, c

@@ -26,6 +26,7 @@ enum class Pack { zip, unzip, repeat };
 /// For cells of one size.
 struct CopyKernels {
   BoxKernel elements, fill, fill_streaming;
+  BoxKernel reverse, reverse_streaming;  // source stride minus a cell along i
   BoxKernel transpose_writing, transpose_reading, transpose_streaming, transpose_diagonal;
   BoxKernel packed[3][3][2];  // [pack][count - 2][streaming]
 };

@@ -229,24 +229,34 @@ Emitted<C> look_up(const C (&numbers)[n], const Emitted<C>& place) {
   return {place.code(), place.code().look_up(numbers, static_cast<int>(n), place.vector())};
 }
 inline Emitted<float> last_bits(const Emitted<float>& x) { return x; }
-template <class C>
-Emitted<C> tail_place(const Emitted<C>& s) {
+template <class Tail, class C>
+Emitted<C> tail_piece(const Emitted<C>& s) {
   using K = functions::Constants<C>;
   using Op = Assembler::Arithmetic;
   Assembler& code = s.code();
   if constexpr (sizeof(C) == 4) {
-    return {code, code.shift_right(s.vector(), K::tail_shift)};
+    return {code, code.shift_right(s.vector(), Tail::shift)};
   } else {
     // NaN is in the last piece.
     const Emitted<C> number(code,
                             code.apply(Op::least, s.operand(), operand_of(C(K::tail_last + 1))));
-    return Emitted<C>(code, code.shift_right(number.vector(), K::tail_shift))
+    return Emitted<C>(code, code.shift_right(number.vector(), Tail::shift))
         .with_bits(Op::integer_subtract, static_cast<std::uint64_t>(K::bias) << 3);
   }
 }
-template <class C>
-Emitted<C> tail_begin(const Emitted<C>& s) {
-  return s.with_bits(Assembler::Arithmetic::bit_and, functions::Constants<C>::tail_begin);
+template <class Tail, class C>
+Emitted<C> tail_place(const Emitted<C>& s) {
+  const Emitted<C> begin = s.with_bits(Assembler::Arithmetic::bit_and, Tail::begin);
+  return Tail::middle == 0 ? begin : begin.with_bits(Assembler::Arithmetic::bit_or, Tail::middle);
+}
+template <class F>
+auto with_tail(const Emitted<float>& x, const F& f) {
+  using K = functions::Constants<float>;
+  return x.code().looks_up_32() ? f(K::LongTail()) : f(K::ShortTail());
+}
+template <class F>
+auto with_tail(const Emitted<double>&, const F& f) {
+  return f(functions::Constants<double>::Tail());
 }
 
 }  // namespace ein::host

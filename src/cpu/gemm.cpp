@@ -60,10 +60,10 @@ void by_pieces(const MatrixRef<C>& c, const MatrixRef<const In>& a, const Matrix
     const std::int64_t begin = edge(piece), count = edge(piece + 1) - begin;
     const bool of_rows = c.rows >= c.cols;
     const auto finish_piece = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
-                                  std::int64_t cols) {
-      finish(of_rows ? begin + row : row, rows, of_rows ? col : begin + col, cols);
+                                  std::int64_t cols, const float* sums) {
+      finish(of_rows ? begin + row : row, rows, of_rows ? col : begin + col, cols, sums);
     };
-    const Finish done = finish ? Finish(finish_piece) : Finish();
+    const Finish done = finish ? Finish(finish_piece, finish.order()) : Finish();
     if (of_rows) {
       product(c.rows_from(begin, count), a.rows_from(begin, count), b, done);
     } else {

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <ein/dtype.hpp>
+#include <ein/shape.hpp>
 
 namespace ein::host {
 
@@ -26,34 +27,50 @@ struct MatrixRef {
 };
 
 /// A reference to what is to be done with a part of a product that is ready, for the time of one
-/// call: rows [row, row + rows) of columns [col, col + cols).
+/// call: rows [row, row + rows) of columns [col, col + cols). Of results in bf16 it gets the part's
+/// sums in f32, one row after the other or one column after the other, and writes the results
+/// itself; other parts lie in the result, and `sums` is null.
 class Finish {
  public:
   Finish() = default;
   template <class F>
-  Finish(const F& f)
+  Finish(const F& f, Order order = Order::row_major)
       : object_(&f),
         call_([](const void* object, std::int64_t row, std::int64_t rows, std::int64_t col,
-                 std::int64_t cols) { (*static_cast<const F*>(object))(row, rows, col, cols); }) {}
+                 std::int64_t cols, const float* sums) {
+          (*static_cast<const F*>(object))(row, rows, col, cols, sums);
+        }),
+        order_(order) {}
   explicit operator bool() const { return call_; }
-  void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
+  /// How the sums of a part lie.
+  Order order() const { return order_; }
+  void operator()(std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols,
+                  const float* sums = nullptr) const {
     if (is_transposed_) {
-      call_(object_, col, cols, row, rows);
+      call_(object_, col, cols, row, rows, sums);
     } else {
-      call_(object_, row, rows, col, cols);
+      call_(object_, row, rows, col, cols, sums);
     }
   }
   /// The same for the transposed product.
   Finish transposed() const {
     Finish result = *this;
     result.is_transposed_ = !is_transposed_;
+    result.order_ = order_ == Order::row_major ? Order::column_major : Order::row_major;
     return result;
+  }
+  /// Where the sums of such a part go.
+  MatrixRef<float> sums_at(float* data, std::int64_t rows, std::int64_t cols) const {
+    return order_ == Order::row_major ? MatrixRef<float>{data, rows, cols, cols, 1}
+                                      : MatrixRef<float>{data, rows, cols, 1, rows};
   }
 
  private:
   const void* object_ = nullptr;
-  void (*call_)(const void*, std::int64_t, std::int64_t, std::int64_t, std::int64_t) = nullptr;
+  void (*call_)(const void*, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                const float*) = nullptr;
   bool is_transposed_ = false;
+  Order order_ = Order::row_major;
 };
 
 /// At least 1. Of views whose elements repeat, more than an integer holds.
@@ -94,7 +111,7 @@ void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 template <class C>
 C dot(const C* a, const C* b, std::int64_t n);
 
-/// So many rows are few: their products read each weight once, as it lies.
+/// So many rows are few: their products read each weight from memory once.
 inline constexpr std::int64_t most_few_rows = 16;
 /// Whether c has few rows, and columns of b are weights that are neighbours along a side.
 template <class C, class In>
@@ -123,7 +140,8 @@ inline constexpr std::int64_t most_bf16_terms = 2048;
 /// c = a · b, or c += a · b, on the pool's threads too, of any strides. C is float or bf16. Sums
 /// are in f32; where the processor multiplies bf16, pair by pair by VDPBF16PS, which takes
 /// subnormal numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual, volume
-/// 2). A result in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm.
+/// 2). A result in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm; that of
+/// results in bf16 writes them.
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish = {});

@@ -74,6 +74,7 @@ bool copies_at_position(const LoopNest& nest) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
+  if (nest.is_matrix()) return make_matrix_kernel(nest);
   if (copies_at_position(nest)) return make_copy_kernel(nest);
   if (nest.is_gather()) return make_gather_kernel(nest);
   if (nest.is_scatter()) return make_scatter_kernel(nest);

@@ -62,5 +62,6 @@ std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);    // is_gathe
 std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);   // is_scatter()
 std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);      // Along::scan
 std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);      // Along::argsort
+std::unique_ptr<Kernel> make_matrix_kernel(const LoopNest& nest);    // is_matrix()
 
 }  // namespace ein::host

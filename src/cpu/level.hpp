@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include <ein/dtype.hpp>
@@ -89,10 +90,9 @@ struct Level {
     void (*load_as)(const void* src, DType from, std::ptrdiff_t stride, C* dst, std::size_t n);
     void (*store_from)(const C* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
   };
-  Strips<float> f32_strips;
-  Strips<double> f64_strips;
-  Strips<std::int64_t> i64_strips;
-  Strips<std::uint64_t> u64_strips;
+  std::tuple<Strips<float>, Strips<double>, Strips<std::int8_t>, Strips<std::int16_t>,
+             Strips<std::int32_t>, Strips<std::int64_t>, Strips<std::uint64_t>>
+      all_strips;
 
   /// See nest/random.hpp.
   void (*fill_uniform)(std::uint64_t seed, std::uint64_t stream, std::uint64_t first_index,
@@ -118,14 +118,7 @@ struct Level {
   }
   template <class C>
   const Strips<C>& strips() const {
-    if constexpr (std::is_same_v<C, float>)
-      return f32_strips;
-    else if constexpr (std::is_same_v<C, double>)
-      return f64_strips;
-    else if constexpr (std::is_same_v<C, std::int64_t>)
-      return i64_strips;
-    else
-      return u64_strips;
+    return std::get<Strips<C>>(all_strips);
   }
 };
 

@@ -23,6 +23,8 @@ namespace ein {
 namespace {
 
 thread_local bool inside_a_part = false;
+constexpr int most_threads = 1024;
+thread_local int thread_limit = most_threads;
 
 /// Some tens of microseconds, as long as the pieces between two calls often take; then a thread
 /// sleeps.
@@ -46,14 +48,15 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// False if another call has the pool.
-  bool run(std::int64_t parts, const host::Task& task, std::int64_t most) {
+  /// On at most so many threads; false if another call has the pool.
+  bool run(std::int64_t parts, const host::Task& task, std::int64_t most, int threads) {
     const std::unique_lock lock(calling_, std::try_to_lock);
     if (!lock) return false;
     const NoFork no_fork;  // for the workers, too
     task_ = &task;
     most_ = most;
-    const auto count = static_cast<std::int64_t>(ranges_.size());
+    const auto count = std::min<std::int64_t>(static_cast<std::int64_t>(ranges_.size()), threads);
+    count_.store(static_cast<std::size_t>(count), std::memory_order_relaxed);
     for (std::int64_t i = 0; i < count; ++i) {
       Range& range = ranges_[static_cast<std::size_t>(i)];
       range.next.store(parts * i / count, std::memory_order_relaxed);
@@ -109,6 +112,10 @@ class Pool {
         return ((now & is_open) && call_of(now) != last) || stopping_;
       });
       if (stopping_) return;
+      if (me >= count_.load(std::memory_order_relaxed)) {  // this call does without
+        if (state_ == state) last = call_of(state);
+        continue;
+      }
       if (!state_.compare_exchange_weak(state, state + 1)) continue;
       last = call_of(state);
       work(me);
@@ -124,8 +131,9 @@ class Pool {
   }
 
   void work(std::size_t me) {
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      Range& range = ranges_[(me + i) % ranges_.size()];
+    const std::size_t count = count_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < count; ++i) {
+      Range& range = ranges_[(me + i) % count];
       std::int64_t next = range.next.load(std::memory_order_relaxed);
       while (next < range.end) {
         const std::int64_t end = next + std::clamp<std::int64_t>((range.end - next) / 2, 1, most_);
@@ -142,6 +150,7 @@ class Pool {
   }
 
   std::vector<Range> ranges_;
+  std::atomic<std::size_t> count_{0};  // threads of the call: the first of them
   std::vector<std::thread> workers_;
   std::atomic<std::uint32_t> state_{0};
   std::atomic<bool> stopping_{false};
@@ -198,13 +207,26 @@ std::shared_ptr<Pool> current_pool() {
 
 }  // namespace
 
-int num_threads() { return shared_pool().threads; }
+namespace {
+
+void require_possible(const char* call, int threads) {
+  if (threads >= 1 && threads <= most_threads) return;
+  throw Error(ErrorKind::value, std::string(call) + ": " + std::to_string(threads) +
+                                    " is not between 1 and " + std::to_string(most_threads));
+}
+
+}  // namespace
+
+int num_threads() { return std::min<int>(shared_pool().threads, thread_limit); }
+
+ThreadLimit::ThreadLimit(int threads) : before_(thread_limit) {
+  require_possible("ThreadLimit", threads);
+  thread_limit = std::min(before_, threads);
+}
+ThreadLimit::~ThreadLimit() { thread_limit = before_; }
 
 void set_num_threads(int threads) {
-  if (threads < 1 || threads > 1024) {
-    throw Error(ErrorKind::value,
-                "set_num_threads: " + std::to_string(threads) + " is not between 1 and 1024");
-  }
+  require_possible("set_num_threads", threads);
   auto pool = std::make_shared<Pool>(threads);  // says now when the system has not so many
   SharedPool& shared = shared_pool();
   const std::lock_guard lock(shared.mutex);
@@ -217,7 +239,7 @@ namespace host {
 void parallel_for(std::int64_t parts, const Task& task, std::int64_t most) {
   if (parts > 1 && runs_in_parallel()) {
     const std::shared_ptr<Pool> pool = current_pool();
-    if (pool && pool->run(parts, task, most)) return;
+    if (pool && pool->run(parts, task, most, num_threads())) return;
   }
   task(0, parts);
 }

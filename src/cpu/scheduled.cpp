@@ -456,12 +456,21 @@ class ScheduledKernel final : public Kernel {
     return of;
   }
 
+  /// How many elements an operand reaches back from its first point.
+  static std::int64_t elements_before(const LoopNest& nest, const LoopNest::Operand& operand) {
+    std::int64_t elements = 0;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+      elements -= std::min<std::int64_t>(operand.strides[a], 0) * (nest.axes[a].size - 1);
+    return std::max<std::int64_t>(elements, 0);
+  }
+
   static void add_whole(PartOf& of, const Step& step, const Part& part, SizesAt& sizes) {
     LoopNest nest = at_sizes(*part.whole, sizes);
     for (std::size_t o = 0; o < part.places.size(); ++o) {
       LoopNest::Operand& operand = nest.operand(o);
       operand.buffer = static_cast<int>(o);
-      operand.offset = 0;
+      operand.offset = elements_before(nest, operand);
+      of.places[o].offset -= operand.offset * static_cast<std::int64_t>(size_of(operand.dtype));
     }
     LoopNest rest = nest;
     for (std::size_t a = 0; a < part.loops.size(); ++a) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -138,7 +139,7 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
   const auto element = static_cast<int64_t>(element_size);
   int64_t total_bytes = element, read_bytes = element;
   for (const CopyAxis& axis : axes) {
-    assert(axis.size >= 0 && axis.dst_stride >= 0 && axis.src_stride >= 0);
+    assert(axis.size >= 0 && axis.dst_stride >= 0);
     if (axis.size == 0) return;
   }
   for (const CopyAxis& axis : axes) {
@@ -176,11 +177,13 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::size_t element_size,
 auto StridedCopy::choose_kernels(const Limits& limits, const Place& place) -> Reach {
   const Axis& i = axes_[1];
   for (std::size_t a = 3; a < axes_.size(); ++a) {
-    if (axes_[a].src != 0 && (axes_[j_].src == 0 || axes_[a].src < axes_[j_].src)) j_ = a;
+    if (axes_[a].src != 0 &&
+        (axes_[j_].src == 0 || std::abs(axes_[a].src) < std::abs(axes_[j_].src)))
+      j_ = a;
   }
   const Axis& j = axes_[j_];
   const int64_t run = axes_[0].size;
-  const bool permuted = j.src != 0 && j.src < i.src;
+  const bool permuted = j.src != 0 && std::abs(j.src) < std::abs(i.src);
   const auto stream_with = [&](BoxKernel kernel, int64_t alignment) {
     streaming_ = kernel;
     stream_alignment_ = static_cast<std::uintptr_t>(alignment);
@@ -237,6 +240,13 @@ auto StridedCopy::choose_kernels(const Limits& limits, const Place& place) -> Re
     if (stream && i.size * run >= shortest_streamed_run && keeps_alignment(run, {}))
       stream_with(kernels.fill_streaming, run);
     return stream ? limits.streaming() : limits.cached();
+  }
+  if (i.src == -run && kernels.reverse != nullptr) {
+    kernel_ = kernels.reverse;
+    granule_ = step;
+    if (stream && i.size * run >= shortest_streamed_run && keeps_alignment(run, {}))
+      stream_with(kernels.reverse_streaming, run);
+    return stream ? limits.streaming_long_runs() : limits.cached();
   }
   if (j.src != run) {
     staged_ = permuted && (stream || is_far);
@@ -317,7 +327,7 @@ std::vector<std::size_t> StridedCopy::sorted_axes(int64_t Axis::*stride) const {
   std::vector<std::size_t> sorted(axes_.size() - 1);
   std::iota(sorted.begin(), sorted.end(), std::size_t{1});
   std::sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(axes_[a].*stride, a) < std::pair(axes_[b].*stride, b);
+    return std::pair(std::abs(axes_[a].*stride), a) < std::pair(std::abs(axes_[b].*stride), b);
   });
   return sorted;
 }

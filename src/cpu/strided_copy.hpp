@@ -13,8 +13,8 @@
 
 namespace ein::host {
 
-/// One loop of a copy. Strides are in elements and never negative; the source's may be 0
-/// (broadcast).
+/// One loop of a copy. Strides are in elements; the source's may be 0 (broadcast) or negative (from
+/// its end), the destination's are not negative.
 struct CopyAxis {
   std::int64_t size, dst_stride, src_stride;
 };

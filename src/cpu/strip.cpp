@@ -66,7 +66,7 @@ StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operan
 
 template <class C>
 bool StripExpr<C>::is_plain_input() const {
-  return expr_.is_input() && expr_.steps[0].which == 0 && input_dtypes_[0] == dtype_of<C>;
+  return expr_.is_input() && expr_.steps[0].which == 0 && holds<C>(input_dtypes_[0]);
 }
 
 namespace {
@@ -90,7 +90,7 @@ constexpr std::size_t short_row = 16;
 
 template <class C>
 void load_row(const std::byte* from, DType dtype, std::int64_t step, C* out, std::size_t n) {
-  if (step == 1 && dtype == dtype_of<C>) {
+  if (step == 1 && holds<C>(dtype)) {
     std::memcpy(out, from, n * sizeof(C));
     return;
   }
@@ -110,8 +110,8 @@ struct StripExpr<C>::Shape {
 };
 
 template <class C>
-typename StripExpr<C>::Value StripExpr<C>::load(const Place& place, std::size_t input,
-                                                const Shape& shape, C* out) const {
+typename StripExpr<C>::Value StripExpr<C>::load(const StripPlace& place, std::size_t input,
+                                                const Shape& shape, C* slot, C* into) const {
   const std::byte* from = place.inputs[input];
   const DType dtype = input_dtypes_[input];
   const bool is_column = place.row_length == 1;
@@ -120,20 +120,21 @@ typename StripExpr<C>::Value StripExpr<C>::load(const Place& place, std::size_t 
   const std::size_t n = shape.n, row = shape.row;
   if (step == 0) {
     const bool is_one = row_step == 0;
-    if (!is_one && row_step == 1 && dtype == dtype_of<C>)
+    if (!is_one && row_step == 1 && holds<C>(dtype))
       return {reinterpret_cast<const C*>(from), Extent::rows};
-    load_as(from, dtype, static_cast<std::ptrdiff_t>(is_one ? 1 : row_step), out,
+    load_as(from, dtype, static_cast<std::ptrdiff_t>(is_one ? 1 : row_step), slot,
             is_one ? 1 : shape.rows);
-    return {out, is_one ? Extent::one : Extent::rows};
+    return {slot, is_one ? Extent::one : Extent::rows};
   }
+  C* const out = into ? into : slot;
   if (row >= n || row_step == step * static_cast<std::int64_t>(row)) {
-    if (step == 1 && dtype == dtype_of<C>) return {reinterpret_cast<const C*>(from), Extent::all};
+    if (step == 1 && holds<C>(dtype)) return {reinterpret_cast<const C*>(from), Extent::all};
     load_as(from, dtype, static_cast<std::ptrdiff_t>(step), out, n);
   } else if (row_step == 0) {
     load_row(from, dtype, step, out, row);
     for (std::size_t filled = row; filled < n; filled *= 2)
       std::copy_n(out, std::min(filled, n - filled), out + filled);
-  } else if (row < short_row && dtype == dtype_of<C>) {
+  } else if (row < short_row && holds<C>(dtype)) {
     const auto* elements = reinterpret_cast<const C*>(from);
     if (step == 1) {
       gather_short_rows(elements, row, row_step, out, n / row,
@@ -155,7 +156,7 @@ typename StripExpr<C>::Value StripExpr<C>::load(const Place& place, std::size_t 
 }
 
 template <class C>
-typename StripExpr<C>::Value StripExpr<C>::index(const Place& place, std::size_t axis,
+typename StripExpr<C>::Value StripExpr<C>::index(const StripPlace& place, std::size_t axis,
                                                  const Shape& shape, C* out) const {
   const std::int64_t first = place.index[axis];
   const auto count_up = [&](C* to, std::size_t n) {
@@ -172,7 +173,8 @@ typename StripExpr<C>::Value StripExpr<C>::index(const Place& place, std::size_t
 }
 
 template <class C>
-void StripExpr<C>::draw(const Place& place, const ScalarStep& step, std::size_t n, C* out) const {
+void StripExpr<C>::draw(const StripPlace& place, const ScalarStep& step, std::size_t n,
+                        C* out) const {
   double numbers[strip_size];
   const bool is_normal = step.op == ScalarOp::normal;
   const auto fill = is_normal ? random::fill_normal : random::fill_uniform;
@@ -190,7 +192,7 @@ void StripExpr<C>::draw(const Place& place, const ScalarStep& step, std::size_t 
 }
 
 template <class C>
-const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C* into) const {
+const C* StripExpr<C>::evaluate(const StripPlace& place, std::size_t n, C* scratch, C* into) const {
   // Rows of one element are one row in the other direction.
   const bool has_rows = place.row_length > 1;
   const Shape shape{n, has_rows ? n / place.row_length : 1, has_rows ? place.row_length : n};
@@ -199,13 +201,15 @@ const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C
   for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
     const ScalarStep& step = expr_.steps[s];
     C* const slot = scratch + slot_[s] * static_cast<std::size_t>(strip_size);
+    const bool is_last = into && s + 1 == expr_.steps.size();
     Value& value = values[s];
     switch (step.op) {
       case ScalarOp::constant:
         value = {&constants_[s], Extent::one};
         continue;
       case ScalarOp::input:
-        value = load(place, static_cast<std::size_t>(step.which), shape, slot);
+        value = load(place, static_cast<std::size_t>(step.which), shape, slot,
+                     is_last ? into : nullptr);
         continue;
       case ScalarOp::index:
         value = index(place, static_cast<std::size_t>(step.which), shape, slot);
@@ -225,7 +229,7 @@ const C* StripExpr<C>::evaluate(const Place& place, std::size_t n, C* scratch, C
       most = std::max(most, extent);
       least = std::min(least, extent);
     }
-    C* const out = s + 1 == expr_.steps.size() && into && most == Extent::all ? into : slot;
+    C* const out = is_last && most == Extent::all ? into : slot;
     value = {out, most};
     RowArgument<C> args[3] = {};
     // Where no argument has all, those that have one for each row do.
@@ -282,10 +286,7 @@ C* strip_scratch(std::size_t elements) {
   template void store_strip<C>(const C*, std::size_t, std::size_t, std::byte*, DType,              \
                                std::int64_t, std::int64_t);                                        \
   template C* strip_scratch<C>(std::size_t);
-EIN_INSTANTIATE(float)
-EIN_INSTANTIATE(double)
-EIN_INSTANTIATE(std::int64_t)
-EIN_INSTANTIATE(std::uint64_t)
+EIN_STRIP_TYPES(EIN_INSTANTIATE)
 #undef EIN_INSTANTIATE
 
 }  // namespace ein::host

@@ -10,6 +10,7 @@
 
 #include "cpu/strip.hpp"
 #include "cpu/strip_loops.hpp"
+#include "cpu/strip_type.hpp"
 #include "nest/combine.hpp"
 #include "schedule/target.hpp"
 #include "tensor/compute_type.hpp"
@@ -20,13 +21,6 @@ namespace ein::host {
 namespace {
 
 static_assert(Target().strip == strip_size);
-
-template <class C>
-C combine_strip(Combine combine, const C* values, std::size_t n) {
-  C result;
-  combine_strips(combine, values, 0, n, 1, &result);
-  return result;
-}
 
 /// Combines any number of strips of the same length, in a cascade.
 template <class C>
@@ -78,11 +72,13 @@ class Cascade {
   std::size_t top_ = 0;
 };
 
-template <class C>
+/// The body in B, and so many of its values combined as that allows; all else in C.
+template <class B, class C>
 class StripRowsIn final : public StripRows {
  public:
-  explicit StripRowsIn(const Schedule::Part& part)
+  StripRowsIn(const Schedule::Part& part, const StripType& type)
       : nest_(part.rows.nests[0]),
+        most_(type.most),
         output_(operand(part, nest_.output)),
         inputs_(operands(part)),
         body_(nest_.body, dtypes(false)),
@@ -90,6 +86,9 @@ class StripRowsIn final : public StripRows {
                   dtypes(true)),
         asks_index_(asks_index(nest_.body) || asks_index(nest_.epilogue)),
         draws_(draws(nest_.body)) {
+    // 0 and 1 as bytes are bool as it is stored.
+    if (type.is_truth && output_.dtype == DType::boolean && !nest_.combine)
+      output_.dtype = DType::i8;
     for (std::size_t a = 0; a < part.rows.axes.size(); ++a) {
       if (part.rows.axes[a].is_along) axis_ = a;
       if (part.rows.axes[a].is_row) row_axis_ = a;
@@ -151,13 +150,21 @@ class StripRowsIn final : public StripRows {
                                                                              : strip_size),
           index_(rows.asks_index_ ? call.index.size() : 0),
           combine_(rows.nest_.combine.value_or(Combine::sum)) {
-      const std::size_t cascade =
-          of_.nest_.combine ? Cascade<C>::scratch_size(static_cast<std::size_t>(longest_)) : 0;
-      body_ = strip_scratch<C>(of_.body_.scratch_size() + of_.epilogue_.scratch_size() +
-                               strip_size + cascade);
-      epilogue_ = body_ + of_.body_.scratch_size();
+      const bool combines = of_.nest_.combine.has_value();
+      const auto longest = static_cast<std::size_t>(combines ? longest_ : 0);
+      const std::size_t of_epilogue = combines ? of_.epilogue_.scratch_size() + strip_size : 0,
+                        of_body = of_.body_.scratch_size() + Cascade<B>::scratch_size(longest);
+      if constexpr (is_one_type) {
+        body_ = strip_scratch<B>(of_body + of_epilogue);
+        epilogue_ = body_ + of_body;
+      } else {
+        body_ = strip_scratch<B>(of_body + strip_size);
+        narrow_results_ = body_ + of_body;
+        epilogue_ = strip_scratch<C>(of_epilogue + Cascade<C>::scratch_size(1) + 2 * longest);
+        totals_ = epilogue_ + of_epilogue;
+      }
+      cascade_ = body_ + of_.body_.scratch_size();
       results_ = epilogue_ + of_.epilogue_.scratch_size();
-      cascade_ = results_ + strip_size;
     }
 
     void map() {
@@ -171,14 +178,14 @@ class StripRowsIn final : public StripRows {
       for (std::int64_t line = 0; line < lines; line += at_once) {
         const std::int64_t count = std::min(at_once, lines - line);
         const bool in_place =
-            out.dtype == dtype_of<C> && step == 1 && (count == 1 || line_step == length);
+            holds<B>(out.dtype) && step == 1 && (count == 1 || line_step == length);
         for (std::int64_t first = 0; first < length; first += strip_size) {
           const Lines here{is_down ? first : line, is_down ? 0 : first, count,
                            std::min(strip_size, length - first), is_down};
           std::byte* const to =
               call_.places[out.place] + bytes(from_.size(), here.row, here.element);
-          C* const into = in_place ? reinterpret_cast<C*>(to) : nullptr;
-          const C* const values = evaluate(here, into);
+          B* const into = in_place ? reinterpret_cast<B*>(to) : nullptr;
+          const B* const values = evaluate(here, into);
           if (values != into)
             store_strip(values, here.size(), here.line(), to, out.dtype, step, line_step);
         }
@@ -202,9 +209,8 @@ class StripRowsIn final : public StripRows {
 
     void reduce_down() {
       for (std::int64_t first = 0; first < call_.length; first += longest_) {
-        const std::int64_t length = std::min(longest_, call_.length - first),
-                           together = std::min(call_.rows, lines_at_once(length));
-        finish(combine_rows(first, length, together), first, length, false);
+        const std::int64_t length = std::min(longest_, call_.length - first);
+        finish(combine_rows(first, length), first, length, false);
       }
     }
 
@@ -223,14 +229,14 @@ class StripRowsIn final : public StripRows {
     }
 
     /// The body's values.
-    const C* evaluate(const Lines& lines, C* into = nullptr) {
+    const B* evaluate(const Lines& lines, B* into = nullptr) {
       for (std::size_t i = 0; i < of_.inputs_.size(); ++i) {
         from_[i] = call_.places[of_.inputs_[i].place] + bytes(i, lines.row, lines.element);
       }
       return of_.body_.evaluate(at(lines), lines.size(), body_, into);
     }
 
-    typename StripExpr<C>::Place at(const Lines& lines) {
+    StripPlace at(const Lines& lines) {
       const auto& [row, element, count, length, is_down] = lines;
       if (of_.asks_index_) {
         std::copy(call_.index.begin(), call_.index.end(), index_.begin());
@@ -238,9 +244,9 @@ class StripRowsIn final : public StripRows {
         if (of_.row_axis_ != none) index_[of_.row_axis_] += row;
       }
       const Operand& out = of_.output_;
-      typename StripExpr<C>::Place place{{from_.data(), from_.size()},
-                                         std::span(call_.steps.element).first(from_.size()),
-                                         std::span(call_.steps.row).first(from_.size())};
+      StripPlace place{{from_.data(), from_.size()},
+                       std::span(call_.steps.element).first(from_.size()),
+                       std::span(call_.steps.row).first(from_.size())};
       place.row_length = lines.line();
       place.index = {index_.data(), index_.size()};
       place.strip_axis = of_.axis_, place.row_axis = of_.row_axis_;
@@ -258,22 +264,41 @@ class StripRowsIn final : public StripRows {
       return place;
     }
 
-    /// The rows' elements from `first` on, so many rows to a strip, combined into one row.
-    const C* combine_rows(std::int64_t first, std::int64_t length, std::int64_t together) {
-      const C* from = cascade_;
-      if (together == call_.rows && together > 1) {
-        from = evaluate({0, first, together, length});
+    /// The rows' elements from `first` on combined into one row.
+    const C* combine_rows(std::int64_t first, std::int64_t length) {
+      if constexpr (is_one_type) {
+        return combine_rows(0, call_.rows, first, length);
       } else {
-        Cascade<C> cascade(combine_, static_cast<std::size_t>(together * length), cascade_);
-        for (std::int64_t row = 0; row < call_.rows; row += together) {
-          const Lines lines{row, first, std::min(together, call_.rows - row), length};
+        const auto n = static_cast<std::size_t>(length);
+        for (std::int64_t row = 0; row < call_.rows; row += of_.most_) {
+          const B* const some =
+              combine_rows(row, std::min(of_.most_, call_.rows - row), first, length);
+          std::copy_n(some, n, row == 0 ? totals_ : totals_ + n);
+          if (row > 0) apply(scalar_op(combine_), totals_, totals_ + n, totals_, totals_, n);
+          if (call_.rows - row <= of_.most_) break;
+        }
+        return totals_;
+      }
+    }
+
+    /// The same of so many rows.
+    const B* combine_rows(std::int64_t first_row, std::int64_t count, std::int64_t first,
+                          std::int64_t length) {
+      const B* from = cascade_;
+      const std::int64_t together = std::min(count, lines_at_once(length)), end = first_row + count;
+      if (together == count && together > 1) {
+        from = evaluate({first_row, first, together, length});
+      } else {
+        Cascade<B> cascade(combine_, static_cast<std::size_t>(together * length), cascade_);
+        for (std::int64_t row = first_row; row < end; row += together) {
+          const Lines lines{row, first, std::min(together, end - row), length};
           cascade.add(evaluate(lines), lines.size());
         }
         from = cascade.result();
       }
       // The strip's rows by halves.
       for (std::int64_t rows = together; rows > 1; rows = (rows + 1) / 2, from = cascade_) {
-        const C* const upper = from + (rows + 1) / 2 * length;
+        const B* const upper = from + (rows + 1) / 2 * length;
         apply(scalar_op(combine_), from, upper, upper, cascade_,
               static_cast<std::size_t>(rows / 2 * length));
         if (rows % 2 == 1 && from != cascade_)
@@ -283,7 +308,7 @@ class StripRowsIn final : public StripRows {
     }
 
     void reduce_short(const Lines& rows, C* results) {
-      const C* values = nullptr;
+      const B* values = nullptr;
       std::int64_t step = rows.length;
       if (longest_ > strip_size) {  // combined where they lie
         values = evaluate({rows.row, 0, 1, rows.length});
@@ -291,25 +316,40 @@ class StripRowsIn final : public StripRows {
       } else {
         values = evaluate(rows);
       }
-      combine_strips(combine_, values, step, static_cast<std::size_t>(rows.length), rows.count,
-                     results);
+      combine(values, step, rows.length, rows.count, results);
+    }
+
+    void combine(const B* values, std::int64_t step, std::int64_t length, std::int64_t count,
+                 C* results) {
+      const auto n = static_cast<std::size_t>(length);
+      if constexpr (is_one_type) {
+        combine_strips(combine_, values, step, n, count, results);
+      } else {
+        combine_strips(combine_, values, step, n, count, narrow_results_);
+        std::copy_n(narrow_results_, count, results);
+      }
     }
 
     C reduce_row(std::int64_t row) {
       // The cascade is for numbers one at a time too slow a way to combine them, so strips of them
       // come between.
-      Cascade<C> cascade(combine_, 1, cascade_);
+      C* memory;
+      if constexpr (is_one_type)
+        memory = cascade_;
+      else
+        memory = totals_;
+      Cascade<C> cascade(combine_, 1, memory);
       C partial[strip_size];
       std::size_t partials = 0;
       const auto flush = [&] {
-        const C value = combine_strip(combine_, partial, partials);
+        C value;
+        combine_strips(combine_, partial, 0, partials, 1, &value);
         cascade.add(&value);
         partials = 0;
       };
       for (std::int64_t first = 0; first < call_.length; first += longest_) {
         const std::int64_t length = std::min(longest_, call_.length - first);
-        partial[partials++] = combine_strip(combine_, evaluate({row, first, 1, length}),
-                                            static_cast<std::size_t>(length));
+        combine(evaluate({row, first, 1, length}), 0, length, 1, &partial[partials++]);
         if (partials == std::size(partial)) flush();
       }
       if (partials > 0) flush();
@@ -327,7 +367,7 @@ class StripRowsIn final : public StripRows {
           from_[i] = call_.places[of_.inputs_[i].place] + bytes(i, here.row, here.element);
         }
         from_[0] = reinterpret_cast<const std::byte*>(values + done);
-        typename StripExpr<C>::Place place = at(here);
+        StripPlace place = at(here);
         SmallArray<std::int64_t, 16> steps(place.steps.size());
         std::copy(place.steps.begin(), place.steps.end(), steps.begin());
         steps[0] = 1;  // the combined values lie side by side
@@ -345,15 +385,19 @@ class StripRowsIn final : public StripRows {
     std::int64_t longest_;  // strip of a row that is combined
     SmallArray<std::int64_t, 16> index_;
     Combine combine_;
-    C *body_, *epilogue_, *results_, *cascade_;
+    B *body_, *cascade_, *narrow_results_ = nullptr;
+    C *epilogue_, *results_, *totals_ = nullptr;
   };
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr bool is_one_type = std::is_same_v<B, C>;
 
   Schedule::RowNest nest_;
+  std::int64_t most_;  // values that may be combined in B
   Operand output_;
   std::vector<Operand> inputs_;
-  StripExpr<C> body_, epilogue_;
+  StripExpr<B> body_;
+  StripExpr<C> epilogue_;
   bool asks_index_, draws_;
   std::size_t axis_ = none, row_axis_ = none;
 };
@@ -373,10 +417,17 @@ StripRows::Steps::Steps(const Schedule::Part& part, SizesAt& sizes) {
 }
 
 std::unique_ptr<const StripRows> StripRows::make(const Schedule::Part& part) {
-  return visit_compute_type(part.rows.compute,
-                            [&]<class C>(std::type_identity<C>) -> std::unique_ptr<StripRows> {
-                              return std::make_unique<StripRowsIn<C>>(part);
-                            });
+  const StripType type = strip_type(part);
+  using Rows = std::unique_ptr<const StripRows>;
+  const auto narrow = [&]<class B>(std::type_identity<B>) -> Rows {
+    return std::make_unique<StripRowsIn<B, std::int64_t>>(part, type);
+  };
+  if (type.dtype == DType::i8) return narrow(std::type_identity<std::int8_t>{});
+  if (type.dtype == DType::i16) return narrow(std::type_identity<std::int16_t>{});
+  if (type.dtype == DType::i32) return narrow(std::type_identity<std::int32_t>{});
+  return visit_compute_type(type.dtype, [&]<class C>(std::type_identity<C>) -> Rows {
+    return std::make_unique<StripRowsIn<C, C>>(part, type);
+  });
 }
 
 }  // namespace ein::host

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/gemm.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
@@ -25,7 +26,8 @@ inline ScalarExpr finishing_expr(ScalarExpr epilogue) {
   return epilogue;
 }
 
-/// A nest's epilogue on a rectangle of rows and columns, in place.
+/// A nest's epilogue on a rectangle of rows and columns of products: in place, or from their sums
+/// to the nest's result.
 template <class C>
 class TileEpilogue {
  public:
@@ -35,24 +37,32 @@ class TileEpilogue {
     std::vector<std::int64_t> outer{};
   };
 
-  /// `strides`: of the products, then of the nest's inputs from 2 on.
+  /// `strides`: of the nest's result, then of its inputs from 2 on. It is in place where the result
+  /// is of type C.
   TileEpilogue(const LoopNest& nest, std::vector<Strides> strides)
       : strides_(std::move(strides)),
         operands_(operands(nest)),
+        result_(nest.output.dtype == dtype_of<C> ? 0 : operands_.size() - 1),
         expr_(finishing_expr(nest.epilogue), operands_) {
     // Along what lies side by side in the result.
     by_rows_ = strides_[0].row == 1 && strides_[0].col != 1;
+    if (!is_in_place()) {
+      const Strides of_result = std::exchange(strides_[0], {1, 1});  // sums follow each other
+      strides_.push_back(of_result);
+    }
     for (const Strides& s : strides_) {
       steps_.push_back(by_rows_ ? s.row : s.col);
       line_steps_.push_back(by_rows_ ? s.col : s.row);
     }
-    for (std::size_t i = 0; i < operands_.size(); ++i)
-      line_bytes_.push_back(line_steps_[i] * bytes(i));
     code_ = RowCode::compile(lines());
   }
 
-  /// On rows [row, row + rows) of columns [col, col + cols) of the product `c`, at the indices
-  /// `outer` of the loops around it.
+  bool is_in_place() const { return result_ == 0; }
+  /// How the sums of a part are to lie.
+  Order order() const { return by_rows_ ? Order::column_major : Order::row_major; }
+
+  /// On rows [row, row + rows) of columns [col, col + cols) of a product, at the indices `outer` of
+  /// the loops around it. In place `c` is the product; otherwise it is the sums of this part.
   void run(std::span<std::byte* const> buffers, std::span<const std::int64_t> outer, C* c,
            std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
     const std::int64_t lines = by_rows_ ? cols : rows, length = by_rows_ ? rows : cols;
@@ -60,29 +70,34 @@ class TileEpilogue {
     const std::int64_t together =
         pieces > 1 ? 1 : std::max<std::int64_t>(1, strip_size / std::max<std::int64_t>(1, length));
     SmallArray<std::byte*, 16> begin(operands_.size());
+    SmallArray<std::int64_t, 16> line_steps(operands_.size()), line_bytes(operands_.size());
     for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const bool is_sums = i == 0 && !is_in_place();
+      line_steps[i] = is_sums ? length : line_steps_[i];
+      line_bytes[i] = line_steps[i] * bytes(i);
       begin[i] = i == 0 ? reinterpret_cast<std::byte*>(c) : base(operands_[i], buffers);
+      if (is_sums) continue;
       std::int64_t place = row * strides_[i].row + col * strides_[i].col;
       for (std::size_t l = 0; i > 0 && l < outer.size(); ++l)
         place += outer[l] * strides_[i].outer[l];
       begin[i] += place * bytes(i);
     }
-    if (code_) return (*code_)({begin.data(), length, lines, nullptr, line_bytes_.data()});
+    if (code_) return (*code_)({begin.data(), length, lines, nullptr, line_bytes.data()});
     C* const scratch = strip_scratch<C>(expr_.scratch_size());
     SmallArray<const std::byte*, 16> from(operands_.size());
     for (std::int64_t line = 0; line < lines; line += together) {
       const std::int64_t count = std::min(together, lines - line);
       for (std::int64_t p = 0; p < pieces; ++p) {
         const std::int64_t first = length * p / pieces, n = length * (p + 1) / pieces - first;
-        for (std::size_t i = 0; i < operands_.size(); ++i) {
-          from[i] = begin[i] + (line * line_steps_[i] + first * steps_[i]) * bytes(i);
-        }
+        const auto at = [&](std::size_t i) {
+          return begin[i] + (line * line_steps[i] + first * steps_[i]) * bytes(i);
+        };
+        for (std::size_t i = 0; i < operands_.size(); ++i) from[i] = at(i);
         const auto values = static_cast<std::size_t>(n * count),
                    line_length = static_cast<std::size_t>(n);
-        const C* results =
-            expr_.evaluate({from, steps_, line_steps_, line_length}, values, scratch);
-        std::byte* const to = begin[0] + (line * line_steps_[0] + first * steps_[0]) * bytes(0);
-        store_strip(results, values, line_length, to, dtype_of<C>, steps_[0], line_steps_[0]);
+        const C* results = expr_.evaluate({from, steps_, line_steps, line_length}, values, scratch);
+        store_strip(results, values, line_length, at(result_), operands_[result_].dtype,
+                    steps_[result_], line_steps_[result_]);
       }
     }
   }
@@ -92,9 +107,11 @@ class TileEpilogue {
     return static_cast<std::int64_t>(size_of(operands_[operand].dtype));
   }
 
+  /// The products, the nest's inputs from 2 on, and the result if it is not in place.
   static std::vector<LoopNest::Operand> operands(const LoopNest& nest) {
     std::vector<LoopNest::Operand> operands(nest.inputs.begin() + 1, nest.inputs.end());
     operands[0] = {.dtype = dtype_of<C>};
+    if (nest.output.dtype != dtype_of<C>) operands.push_back(nest.output);
     return operands;
   }
 
@@ -102,11 +119,11 @@ class TileEpilogue {
   Schedule::Part lines() const {
     const Size line_step = Size::named("line step");
     Schedule::Part part;
-    Schedule::RowNest nest{.body = expr_.expr()};
+    Schedule::RowNest nest{.output = result_, .body = expr_.expr()};
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       part.places.push_back(
           {.dtype = operands_[i].dtype, .row_step = line_step, .step = steps_[i]});
-      nest.inputs.push_back(i);
+      if (i == 0 || i != result_) nest.inputs.push_back(i);
     }
     part.rows.compute = dtype_of<C>;
     part.rows.nests.push_back(std::move(nest));
@@ -115,11 +132,11 @@ class TileEpilogue {
 
   std::vector<Strides> strides_;
   std::vector<LoopNest::Operand> operands_;
+  std::size_t result_;  // of the operands
   StripExpr<C> expr_;
   std::shared_ptr<const RowCode> code_;  // that does the same; may be none
   bool by_rows_ = false;
   std::vector<std::int64_t> steps_, line_steps_;  // of each operand, along a line and between lines
-  std::vector<std::int64_t> line_bytes_;          // between lines
 };
 
 }  // namespace ein::host

@@ -41,6 +41,8 @@ bool has_vector_code(ScalarOp op, DType compute) {
     case ScalarOp::logical_and:
     case ScalarOp::logical_or:
     case ScalarOp::where:
+    case ScalarOp::as_bf16:
+    case ScalarOp::as_f16:
       return true;
     case ScalarOp::erf:
       return compute == DType::f32;
@@ -115,6 +117,10 @@ Vector emit_in(Assembler& code, ScalarOp op, const Vector& x, const Vector& y, c
     }
     case ScalarOp::where:
       return code.select(code.compare(ScalarOp::ne, x, zero), y, z);
+    case ScalarOp::as_bf16:
+      return code.rounded(x, DType::bf16);
+    case ScalarOp::as_f16:
+      return code.rounded(x, DType::f16);
     default:
       break;
   }

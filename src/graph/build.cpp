@@ -1,5 +1,6 @@
 #include "graph/build.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -69,6 +70,13 @@ Ex points_of(std::span<const Size> sizes) {
   return formula.is_number() ? Ex(points) : Ex::size(formula * static_cast<std::int64_t>(points));
 }
 
+bool goes_backwards(const Access& access) {
+  return std::any_of(access.begin(), access.end(), [](const DimIndex& dim) {
+    return std::any_of(dim.terms.begin(), dim.terms.end(),
+                       [](const DimIndex::Term& term) { return goes_backwards(term); });
+  });
+}
+
 Size length_of(const DimIndex& dim, const std::vector<Axis>& axes) {
   Size last = dim.offset;
   for (const DimIndex::Term& term : dim.terms)
@@ -79,6 +87,30 @@ Size length_of(const DimIndex& dim, const std::vector<Axis>& axes) {
 bool is_at_position(const Op& op) {
   return op.kind == OpKind::gather ? op.reads[0][static_cast<std::size_t>(op.dim)] != DimIndex{}
                                    : op.kind == OpKind::place && op.inputs.size() == 3;
+}
+
+namespace {
+Size size_of_role(const Op& op, MatrixAxis role) {
+  const auto found = std::find(op.roles.begin(), op.roles.end(), role);
+  return op.axes[static_cast<std::size_t>(found - op.roles.begin())].size;
+}
+}  // namespace
+
+Size rows_of(const Op& op) { return size_of_role(op, MatrixAxis::rows); }
+Size columns_of(const Op& op) { return size_of_role(op, MatrixAxis::columns); }
+
+Size packed_size(MatrixFunction function, Size rows, Size columns) {
+  const Size r = always_equal(rows, columns) || rows <= columns ? rows : columns;
+  switch (function) {
+    case MatrixFunction::qr:
+      return rows * r + r * columns;
+    case MatrixFunction::svd:
+      return rows * r + r + r * columns;
+    case MatrixFunction::eigh:
+      return rows + rows * columns;
+    default:
+      return 0;
+  }
 }
 
 Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place, DType dtype) {
@@ -115,6 +147,10 @@ void drop_unused_axes(Op& op) {
       for (DimIndex::Term& term : dim.terms) rename(term.axis);
     }
   };
+  for (std::size_t a = 0; a < op.roles.size(); ++a) {
+    if (renamed[a] >= 0) op.roles[static_cast<std::size_t>(renamed[a])] = op.roles[a];
+  }
+  if (!op.roles.empty()) op.roles.resize(kept.size());
   op.axes = std::move(kept);
   for (Access& read : op.reads) rename_all(read);
   rename_all(op.write);
@@ -135,7 +171,33 @@ bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& a
   return true;
 }
 
-Op move_op(const NamedValue& from, const std::vector<Axis>& axes, const Place& to, DType dtype) {
+namespace {
+
+/// The same points in reverse order along an axis.
+void turn_round(Access& access, int axis, Size size) {
+  for (DimIndex& dim : access) {
+    for (DimIndex::Term& term : dim.terms) {
+      if (term.axis != axis) continue;
+      dim.offset += term.coefficient * (size - 1);
+      term.coefficient = -term.coefficient;
+    }
+  }
+}
+
+}  // namespace
+
+Op move_op(NamedValue from, const std::vector<Axis>& axes, Place to, DType dtype) {
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    Access along;  // of this axis alone
+    for (const DimIndex& dim : to.access) {
+      for (const DimIndex::Term& term : dim.terms) {
+        if (term.axis == static_cast<int>(a)) along.push_back({0, {term}});
+      }
+    }
+    if (!goes_backwards(along)) continue;
+    turn_round(from.access, static_cast<int>(a), axes[a].size);
+    turn_round(to.access, static_cast<int>(a), axes[a].size);
+  }
   Op op =
       op_of(covers(to.access, to.shape, axes) ? OpKind::reindex : OpKind::place, {from}, to, dtype);
   op.axes = axes;

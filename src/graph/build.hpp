@@ -50,6 +50,10 @@ Op op_of(OpKind kind, const std::vector<NamedValue>& inputs, const Place& place,
 /// An operation with an axis for each dimension of its result.
 Op plain_op(OpKind kind, DType dtype, const Shape& shape);
 
+/// Whether an access goes from the end of a dimension to its beginning along an axis.
+inline bool goes_backwards(const DimIndex::Term& term) { return term.coefficient < 0; }
+bool goes_backwards(const Access& access);
+
 /// How many elements of a dimension there are up to the last that an access meets.
 Size length_of(const DimIndex& dim, const std::vector<Axis>& axes);
 
@@ -57,12 +61,17 @@ Size length_of(const DimIndex& dim, const std::vector<Axis>& axes);
 /// last input.
 bool is_at_position(const Op& op);
 
+// Of a matrix function: the sizes of its matrices, and of the packed parts of its result.
+Size rows_of(const Op& op);
+Size columns_of(const Op& op);
+Size packed_size(MatrixFunction function, Size rows, Size columns);
+
 /// Whether an access meets each element of a value of `shape` exactly once.
 bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
 
 /// Moves, at each point of `axes`, an element of a value to its place in another: a reindex where
-/// that is all of the result, else a place.
-Op move_op(const NamedValue& from, const std::vector<Axis>& axes, const Place& to, DType dtype);
+/// that is all of the result, else a place. Where that went backwards, its read does.
+Op move_op(NamedValue from, const std::vector<Axis>& axes, Place to, DType dtype);
 
 /// Drops the axes that neither a read nor the write uses, and numbers the others anew.
 void drop_unused_axes(Op& op);

@@ -13,7 +13,7 @@ namespace ein {
 std::string_view name(OpKind kind) {
   constexpr std::string_view names[] = {"input",   "map",    "contract", "reduce",
                                         "reindex", "concat", "place",    "gather",
-                                        "scatter", "scan",   "argsort"};
+                                        "scatter", "scan",   "argsort",  "matrix"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -99,6 +99,7 @@ std::string to_string(const Op& op) {
   std::string text(name(op.kind));
   if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
     text += " " + std::string(name(op.combine));
+  if (op.kind == OpKind::matrix) text = name(op.function);
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
     text += (i ? ", %" : " %") + std::to_string(op.inputs[i]);
   if (op.kind == OpKind::map) text += " " + to_string(op.expr);
@@ -181,6 +182,8 @@ class Verifier {
     if (scatters)
       require(op.combine != Combine::any && op.combine != Combine::all, "no scatter of any or all");
     if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
+    if (op.kind == OpKind::matrix) return verify_matrix(op);
+    require(op.roles.empty(), "roles of axes beside no function of matrices");
     if (op.kind == OpKind::contract) {
       require(!op.inputs.empty(), "contract without operands");
     }
@@ -225,17 +228,17 @@ class Verifier {
         require(op.kind == OpKind::gather && op.reads.size() == 2 && is_one_element(op.reads[1]),
                 "an axis moves along the dimension of the positions");
       }
-      Size last = access[d].offset;
+      Size first = access[d].offset, last = access[d].offset;
       bool empty = false;
       for (const DimIndex::Term& term : access[d].terms) {
         require(term.axis >= 0 && static_cast<std::size_t>(term.axis) < op.axes.size(),
                 "an axis does not exist");
-        require(term.coefficient >= 0, "negative coefficient");
         const Size size = op.axes[static_cast<std::size_t>(term.axis)].size;
         empty |= size == 0;
-        last += term.coefficient * (size - 1);
+        (goes_backwards(term) ? first : last) += term.coefficient * (size - 1);
       }
-      require(access[d].offset >= 0 && (empty || last < shape[d]), "an access leaves its value");
+      require(access[d].offset >= 0 && (empty || (first >= 0 && last < shape[d])),
+              "an access leaves its value");
     }
   }
 
@@ -273,8 +276,11 @@ class Verifier {
       for (const DimIndex& dim : op.write) {
         std::vector<DimIndex::Term> unknown;
         for (const DimIndex::Term& term : dim.terms) {
-          if (term.coefficient > 0 && !known[static_cast<std::size_t>(term.axis)])
+          if (term.coefficient != 0 && !known[static_cast<std::size_t>(term.axis)])
             unknown.push_back(term);
+        }
+        for (DimIndex::Term& term : unknown) {
+          if (goes_backwards(term)) term.coefficient = -term.coefficient;
         }
         std::sort(unknown.begin(), unknown.end(),
                   [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
@@ -313,6 +319,54 @@ class Verifier {
     require(op.axis >= 0 && static_cast<std::size_t>(op.axis) < op.axes.size(), "no such axis");
     if (op.kind == OpKind::argsort) return require(op.dtype == DType::i64, "places are i64");
     require(op.combine != Combine::any && op.combine != Combine::all, "no scan of any or all");
+  }
+
+  void verify_matrix(const Op& op) const {
+    const MatrixFunctionInfo& row = info(op.function);
+    require(op.inputs.size() == row.operands, "another number of inputs is wanted");
+    require(op.roles.size() == op.axes.size(), "one role per axis is wanted");
+    require(op.dtype == DType::f32 || op.dtype == DType::f64, "matrices are of f32 or f64");
+    for (ValueId input : op.inputs)
+      require(graph_.op(input).dtype == op.dtype, "matrices of another dtype than the result");
+    Size rows = 0, columns = 0;
+    int counts[static_cast<std::size_t>(MatrixAxis::packed) + 1] = {};
+    const bool has_right = row.operands == 2;
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      const auto axis = static_cast<int>(a);
+      const MatrixAxis role = op.roles[a];
+      ++counts[static_cast<std::size_t>(role)];
+      const bool of_first = uses(op.reads[0], axis),
+                 of_second = has_right && uses(op.reads[1], axis), is_kept = ein::is_kept(op, axis);
+      const bool is_matrix_kept = !row.is_packed && op.function != MatrixFunction::det;
+      switch (role) {
+        case MatrixAxis::batch:
+          require(of_first && is_kept, "an axis of the batch is lost");
+          break;
+        case MatrixAxis::rows:
+          rows = op.axes[a].size;
+          require(of_first && of_second == has_right && is_kept == (is_matrix_kept && !has_right),
+                  "rows that the function has not");
+          break;
+        case MatrixAxis::columns:
+          columns = op.axes[a].size;
+          require(of_first && !of_second && is_kept == is_matrix_kept,
+                  "columns that the function has not");
+          break;
+        case MatrixAxis::right:
+          require(has_right && !of_first && of_second && is_kept, "a right side that is none");
+          break;
+        case MatrixAxis::packed:
+          require(!of_first && !of_second && is_kept &&
+                      op.axes[a].size == packed_size(op.function, rows_of(op), columns_of(op)),
+                  "a packed dimension of another size than the parts");
+          break;
+      }
+    }
+    const auto count = [&](MatrixAxis role) { return counts[static_cast<std::size_t>(role)]; };
+    require(count(MatrixAxis::rows) == 1 && count(MatrixAxis::columns) == 1,
+            "one axis of rows and one of columns are wanted");
+    require(count(MatrixAxis::packed) == (row.is_packed ? 1 : 0), "parts of what has none");
+    require(!row.is_square || rows == columns, "a square matrix is wanted");
   }
 
   void verify_expr(const Op& op) const {

@@ -1,6 +1,7 @@
 #include "graph/named.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace ein {
@@ -21,9 +22,10 @@ Solved NamedBuild::checked() const {
   require_valid(call_, operands_.size());
   // The pattern does not name the weights of a norm.
   const std::size_t described = call_.pattern.inputs().size();
-  const std::size_t weights = call_.op == Operation::layer_norm ? 2
-                              : call_.op == Operation::rms_norm ? 1
-                                                                : 0;
+  const std::size_t weights = call_.op == Operation::layer_norm    ? 2
+                              : call_.op == Operation::rms_norm    ? 1
+                              : call_.op == Operation::multinomial ? 1  // what it draws by
+                                                                   : 0;
   if (operands_.size() != described && operands_.size() != described + weights) {
     fail(ErrorKind::arity, name(call_.op),
          std::string(name(call_.op)) + " takes " + std::to_string(described) +
@@ -106,6 +108,29 @@ Place NamedBuild::marked() const {
   return place;
 }
 
+std::vector<std::size_t> NamedBuild::marked_dims() const {
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < solved_.reads[0].size(); ++d) {
+    const std::vector<DimIndex::Term>& terms = solved_.reads[0][d].terms;
+    if (!terms.empty() && solved_.marked[static_cast<std::size_t>(terms[0].axis)])
+      dims.push_back(d);
+  }
+  return dims;
+}
+
+std::vector<Size> NamedBuild::of_each_axis(std::span<const Size> numbers,
+                                           std::string_view what) const {
+  const std::size_t axes = marked_dims().size();
+  if (numbers.size() == 1) return std::vector<Size>(axes, numbers[0]);
+  if (numbers.size() != axes) {
+    complain(ErrorKind::arity,
+             std::to_string(numbers.size()) + " " + std::string(what) + " for " + count_axes(axes) +
+                 " in brackets",
+             marks_of_brackets(), "give one for each axis, or one for all");
+  }
+  return {numbers.begin(), numbers.end()};
+}
+
 int NamedBuild::marked_axis() const {
   const auto found = std::find(solved_.marked.begin(), solved_.marked.end(), 1);
   return static_cast<int>(found - solved_.marked.begin());
@@ -141,6 +166,28 @@ NamedValue NamedBuild::reduce(Combine how, const NamedValue& from, const Place& 
   return add(std::move(op));
 }
 
+NamedValue NamedBuild::reindex(const NamedValue& from, const Place& place, std::vector<Axis> axes) {
+  Op op = op_of(OpKind::reindex, {from}, place, graph_.op(from.id).dtype);
+  op.axes = std::move(axes);
+  return add(std::move(op));
+}
+
+NamedValue NamedBuild::concat(const std::vector<NamedValue>& parts, std::size_t dim,
+                              const Place& place) {
+  if (parts.size() == 1) return parts[0];
+  Op op{.kind = OpKind::concat, .dtype = graph_.op(parts[0].id).dtype, .shape = place.shape};
+  for (const NamedValue& part : parts) op.inputs.push_back(part.id);
+  op.dim = static_cast<int>(dim);
+  return {add(std::move(op)).id, place.access};
+}
+
+NamedValue NamedBuild::argsort(bool descending) {
+  Op op = op_of(OpKind::argsort, {operand(0)}, full(), DType::i64);
+  op.axis = marked_axis();
+  op.reverse = descending;
+  return add(std::move(op));
+}
+
 NamedValue NamedBuild::stationary(const NamedValue& value) {
   const Op& of = graph_.op(value.id);
   Op op = op_of(OpKind::reindex, {value}, {value.access, of.shape}, of.dtype);
@@ -168,7 +215,34 @@ NamedValue NamedBuild::add(Op op) {
   return {append(graph_, std::move(op)), access};
 }
 
-Graph NamedBuild::finish(std::initializer_list<NamedValue> results) {
+std::string show(Scalar number) {
+  if (const auto formula = number.formula()) return to_string(*formula);
+  if (number.is_integer()) return std::to_string(number.integer());
+  if (number.is_large_integer())
+    return std::to_string(static_cast<std::uint64_t>(number.integer()));
+  return show(number.real());
+}
+std::string show(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", number);
+  return text;
+}
+
+Ex element(const NamedBuild& b, Scalar value, DType dtype) {
+  const bool is_large = value.is_large_integer() && dtype == DType::u64;
+  const bool is_whole = value.is_integer() || is_large;
+  const bool is_negative = value.is_integer() && value.integer() < 0;
+  if (value.is_complex())
+    b.complain(ErrorKind::dtype, "a complex number stands where a real one is wanted");
+  if (is_integral(dtype) && (!is_whole || (is_negative && dtype == DType::u64))) {
+    b.complain(ErrorKind::dtype, std::string(name(dtype)) + " cannot hold " + show(value));
+  }
+  if (const auto formula = value.formula()) return Ex::size(*formula);
+  if (is_large) return Ex::unsigned_integer(static_cast<std::uint64_t>(value.integer()));
+  return is_whole ? Ex::integer(value.integer()) : Ex(value.real());
+}
+
+Graph NamedBuild::finish(std::span<const NamedValue> results) {
   for (const NamedValue& result : results) graph_.outputs.push_back(result.id);
   verify(graph_);
   return std::move(graph_);
@@ -200,6 +274,26 @@ Graph build_named_graph(const PatternCall& call, std::span<const OperandType> op
       {Operation::scatter_max, build_scatter, Combine::max},
       {Operation::scatter_min, build_scatter, Combine::min},
       {Operation::one_hot, build_one_hot},
+      {Operation::inverse, build_matrix},
+      {Operation::det, build_matrix},
+      {Operation::cholesky, build_matrix},
+      {Operation::solve, build_matrix},
+      {Operation::lstsq, build_matrix},
+      {Operation::qr, build_matrix},
+      {Operation::svd, build_matrix},
+      {Operation::eigh, build_matrix},
+      {Operation::flip, build_flip},
+      {Operation::roll, build_roll},
+      {Operation::pad, build_pad},
+      {Operation::tril, build_triangle},
+      {Operation::triu, build_triangle},
+      {Operation::diagonal, build_diagonal},
+      {Operation::from_diagonal, build_from_diagonal},
+      {Operation::median, build_quantile},
+      {Operation::quantile, build_quantile},
+      {Operation::multinomial, build_multinomial},
+      {Operation::searchsorted, build_searchsorted},
+      {Operation::histogram, build_histogram},
   };
   for (const auto& [op, build, how] : rows) {
     if (op != call.op) continue;

@@ -50,6 +50,13 @@ class NamedBuild {
   int marked_dim(const Access& access) const;
   /// The dimensions of the first operand that are in brackets.
   Place marked() const;
+  /// The numbers of these dimensions.
+  std::vector<std::size_t> marked_dims() const;
+  /// What the call says of each of these axes, numbers that it has once or once for each; an Error
+  /// for another number of `what`.
+  std::vector<Size> of_each_axis(std::span<const Size> numbers, std::string_view what) const;
+  /// The one number that the call says: which diagonal, how many samples or bins.
+  Size number() const { return call_.named.numbers.empty() ? Size(0) : call_.named.numbers[0]; }
   /// The number of elements along all axes in brackets.
   std::vector<Size> marked_sizes() const;
 
@@ -65,6 +72,12 @@ class NamedBuild {
                          : map({value}, Ex::input(0), place, dtype, conversion_type(from, dtype));
   }
   NamedValue reduce(Combine how, const NamedValue& from, const Place& place, DType dtype);
+  /// `from` in other places.
+  NamedValue reindex(const NamedValue& from, const Place& place, std::vector<Axis> axes);
+  /// Values that lie one behind the other along dimension `dim` of `place`.
+  NamedValue concat(const std::vector<NamedValue>& parts, std::size_t dim, const Place& place);
+  /// The positions along the axis in brackets that put the first operand in order.
+  NamedValue argsort(bool descending);
   /// x at positions along the dimension that the axis in brackets has in x.
   NamedValue gather(const NamedValue& x, const NamedValue& positions, const Place& place,
                     std::vector<Axis> axes);
@@ -84,7 +97,10 @@ class NamedBuild {
   /// The terms in brackets, with their sizes.
   std::vector<Mark> marks_of_brackets() const;
 
-  Graph finish(std::initializer_list<NamedValue> results);
+  Graph finish(std::span<const NamedValue> results);
+  Graph finish(std::initializer_list<NamedValue> results) {
+    return finish({results.begin(), results.size()});
+  }
 
  private:
   Solved checked() const;
@@ -110,5 +126,22 @@ Graph build_top_k(NamedBuild&);
 Graph build_gather(NamedBuild&);  // positions.cpp
 Graph build_scatter(NamedBuild&);
 Graph build_one_hot(NamedBuild&);
+Graph build_matrix(NamedBuild&);  // matrix.cpp
+Graph build_flip(NamedBuild&);    // shift.cpp
+Graph build_roll(NamedBuild&);
+Graph build_pad(NamedBuild&);
+Graph build_triangle(NamedBuild&);  // triangle.cpp
+Graph build_diagonal(NamedBuild&);
+Graph build_from_diagonal(NamedBuild&);
+Graph build_quantile(NamedBuild&);     // quantile.cpp
+Graph build_multinomial(NamedBuild&);  // search.cpp
+Graph build_searchsorted(NamedBuild&);
+Graph build_histogram(NamedBuild&);
+
+/// A number as a person writes it.
+std::string show(Scalar number);
+std::string show(double number);
+/// A number as an element of `dtype`; an Error of the call where it has none such.
+Ex element(const NamedBuild& b, Scalar value, DType dtype);
 
 }  // namespace ein

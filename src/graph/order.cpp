@@ -2,17 +2,6 @@
 #include "graph/named.hpp"
 
 namespace ein {
-namespace {
-
-/// The positions along the axis that put x in order.
-NamedValue argsort(NamedBuild& b, bool descending) {
-  Op op = op_of(OpKind::argsort, {b.operand(0)}, b.full(), DType::i64);
-  op.axis = b.marked_axis();
-  op.reverse = descending;
-  return b.add(std::move(op));
-}
-
-}  // namespace
 
 /// The least position at which x equals the maximum. NaN equals nothing, but the maximum is NaN
 /// only if an element is.
@@ -45,7 +34,7 @@ Graph build_scan(NamedBuild& b) {
 }
 
 Graph build_sort(NamedBuild& b) {
-  const NamedValue positions = argsort(b, b.call().named.descending);
+  const NamedValue positions = b.argsort(b.call().named.descending);
   return b.finish({b.gather(b.operand(0), positions, b.full(), b.solved().axes), positions});
 }
 
@@ -62,9 +51,7 @@ Graph build_top_k(NamedBuild& b) {
   place.shape[static_cast<std::size_t>(b.marked_dim(place.access))] = k;
   std::vector<Axis> axes = b.solved().axes;
   axes[static_cast<std::size_t>(axis)].size = k;
-  Op first = op_of(OpKind::reindex, {argsort(b, true)}, place, DType::i64);
-  first.axes = axes;
-  const NamedValue positions = b.add(std::move(first));
+  const NamedValue positions = b.reindex(b.argsort(true), place, axes);
   return b.finish({b.gather(b.operand(0), positions, place, axes), positions});
 }
 

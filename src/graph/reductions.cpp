@@ -61,7 +61,7 @@ class Build {
                  DType dtype) {
     Op op = op_of(OpKind::map, inputs, place, dtype);
     op.expr = formula;
-    op.compute = wide_;
+    op.compute = compute_type(wide_);
     return add(std::move(op));
   }
   NamedValue add(Op op) {
@@ -159,10 +159,12 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
 void require_defined(Reduction reduction, DType dtype, const Solved& solved,
                      const grammar::Pattern& pattern, const Shape& shape) {
   const std::string what(name(reduction));
-  if (wants_floating(reduction) && !is_floating(dtype)) {
+  const bool is_defined = is_floating(dtype) || (is_complex(dtype) && reduction == Reduction::mean);
+  if (wants_floating(reduction) && !is_defined) {
     fail(ErrorKind::dtype, "reduce",
          what + " of " + std::string(ein::name(dtype)) + " is not defined", pattern.text, {},
-         {"help: cast first, x.to(ein::DType::f32)"});
+         {is_complex(dtype) ? "help: use ein::real(x), ein::imag(x) or ein::abs(x)"
+                            : "help: cast first, x.to(ein::DType::f32)"});
   }
   const bool has_identity = reduction != Reduction::max && reduction != Reduction::min;
   if (has_identity || numel(solved.shape) == 0) return;

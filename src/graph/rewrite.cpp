@@ -73,8 +73,21 @@ bool have_equal_points(const Op& a, const Op& b) {
 
 }  // namespace
 
+bool can_round(DType compute, DType dtype) {
+  return dtype == compute ||
+         (is_floating(compute) && (dtype == DType::bf16 || dtype == DType::f16));
+}
+
+ScalarExpr rounded(ScalarExpr expr, DType compute, DType dtype) {
+  if (dtype == compute) return expr;
+  const int value = static_cast<int>(expr.steps.size()) - 1;
+  expr.steps.push_back(
+      {.op = dtype == DType::bf16 ? ScalarOp::as_bf16 : ScalarOp::as_f16, .args = {value, -1, -1}});
+  return expr;
+}
+
 bool can_compute(const Op& map, const Op& reader, DType compute) {
-  return map.compute == compute && map.dtype == compute && !draws(map.expr) &&
+  return map.compute == compute && can_round(compute, map.dtype) && !draws(map.expr) &&
          writes_plainly(map) && have_equal_points(map, reader);
 }
 

@@ -46,8 +46,14 @@ bool writes_plainly(const Op& op);
 /// The points of the space that `op` goes over.
 Count points(const Op& op);
 
+/// Whether an expression in type `compute` can round a value to what `dtype` would have stored.
+bool can_round(DType compute, DType dtype);
+
+/// The value of `expr`, in type `compute`, as `dtype` would have stored it.
+ScalarExpr rounded(ScalarExpr expr, DType compute, DType dtype);
+
 /// Whether `reader`, which computes in `compute`, can compute `map` where it reads it: with the
-/// same numbers, and no element more often than `map` does.
+/// same numbers once they are rounded, and no element more often than `map` does.
 bool can_compute(const Op& map, const Op& reader, DType compute);
 
 /// Where each axis of `op`, which writes plainly, lies for a reader of its value.

@@ -16,6 +16,7 @@ const ScalarOpInfo& info(ScalarOp op) {
       {"neg", 1, addition},     {"abs", 1, comparison}, {"not", 1, comparison},
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) {#name, 1, transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) {#name, 1, comparison},
+#define EIN_CONVERSION(name, reference, host, adjoint, cuda) {#name, 1, none},
 #include <ein/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \

@@ -30,6 +30,7 @@ constexpr Style styles[] = {
     {"elementwise", "#dff2df", "#4d9a50"},
     {"reduction, scan, sort", "#f6dcec", "#a8477f"},
     {"gather, scatter", "#d7f0ee", "#2e8a83"},
+    {"function of matrices", "#e4e0f7", "#6a55b0"},
     {"moves", "#f4f1e4", "#a39a6b"},
     {"result, assignment", "#ffffff", "#444444"},
 };
@@ -42,14 +43,16 @@ enum StyleId {
   elementwise,
   reduction,
   indirect,
+  matrices,
   moves,
   end
 };
 
 StyleId style_of(OpKind kind) {
-  constexpr StyleId by_kind[] = {argument, elementwise, contraction, reduction, moves,    moves,
-                                 moves,    indirect,    indirect,    reduction, reduction};
-  static_assert(std::size(by_kind) == static_cast<std::size_t>(OpKind::argsort) + 1);
+  constexpr StyleId by_kind[] = {argument, elementwise, contraction, reduction,
+                                 moves,    moves,       moves,       indirect,
+                                 indirect, reduction,   reduction,   matrices};
+  static_assert(std::size(by_kind) == static_cast<std::size_t>(OpKind::matrix) + 1);
   return by_kind[static_cast<std::size_t>(kind)];
 }
 /// The first styles are those of inputs, in the order of the roles.
@@ -127,7 +130,8 @@ Box box_of(const Graph& graph, ValueId id) {
           style_of(op.kind),
           op.phase};
   box.is_operation = op.kind != OpKind::input;
-  std::string head = name_of_value + " " + std::string(name(op.kind)), what;
+  const std::string_view kind = op.kind == OpKind::matrix ? name(op.function) : name(op.kind);
+  std::string head = name_of_value + " " + std::string(kind), what;
   if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
     head += " " + std::string(name(op.combine));
   if (op.kind == OpKind::map) {

@@ -98,14 +98,6 @@ void swap_elements(std::byte* data, std::size_t bytes, std::size_t element_size)
   if (element_size == 8) swap_all<std::uint64_t>(data, bytes);
 }
 
-Strides column_major_strides(const Shape& shape) {
-  Shape reversed = shape;
-  std::reverse(reversed.begin(), reversed.end());
-  Strides strides = contiguous_strides(reversed);
-  std::reverse(strides.begin(), strides.end());
-  return strides;
-}
-
 }  // namespace
 
 Tensor load_npy(const std::string& path, NpyOptions options) {
@@ -116,9 +108,9 @@ Tensor load_npy(const std::string& path, NpyOptions options) {
 
   const std::shared_ptr<std::byte> mapping = options.mmap && !header.swapped ? file.map() : nullptr;
   auto storage = io::read_elements(file, mapping, preamble.data_begin, bytes, header.dtype);
-  if (header.swapped) swap_elements(storage->data(), bytes, size_of(header.dtype));
-  Strides strides =
-      header.fortran_order ? column_major_strides(header.shape) : contiguous_strides(header.shape);
+  if (header.swapped) swap_elements(storage->data(), bytes, size_of(real_dtype(header.dtype)));
+  Strides strides = contiguous_strides(
+      header.shape, header.fortran_order ? Order::column_major : Order::row_major);
   return Tensor(std::move(storage), header.dtype, std::move(header.shape), std::move(strides));
 }
 

@@ -31,7 +31,7 @@ std::string describe_unsupported(std::string_view code) {
   };
   if (code == "f12" || code == "f16") return "an extended float, save x.astype(np.float64)";
   static constexpr std::array kinds = {
-      Named{"c", "complex, save x.real and x.imag"},
+      Named{"c", "an extended complex number, save x.astype(np.complex128)"},
       Named{"O", "Python objects, which take a pickle to load; save x.astype(np.float32)"},
       Named{"S", "byte strings, save the bytes with x.view(np.uint8)"},
       Named{"a", "byte strings, save the bytes with x.view(np.uint8)"},

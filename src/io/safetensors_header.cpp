@@ -21,10 +21,14 @@ constexpr std::string_view metadata_key = "__metadata__";
 
 std::string_view format_name(DType dtype) { return detail::row_of(dtype).safetensors; }
 
+bool has_format_name(DType dtype) { return !format_name(dtype).empty(); }
+
 std::string format_names() {
   std::string names;
-  for (const DType dtype : all_dtypes)
-    names += (names.empty() ? "" : " ") + std::string(format_name(dtype));
+  for (const DType dtype : all_dtypes) {
+    if (has_format_name(dtype))
+      names += (names.empty() ? "" : " ") + std::string(format_name(dtype));
+  }
   return names;
 }
 
@@ -61,7 +65,7 @@ class HeaderBuilder {
     }
     if (place_ != Place::tensor || field_ != dtype) unwanted("a string");
     for (const DType known : all_dtypes) {
-      if (format_name(known) == value) {
+      if (has_format_name(known) && format_name(known) == value) {
         entry_.dtype = known;
         return true;
       }
@@ -273,6 +277,10 @@ SafetensorsLayout layout_safetensors(std::string_view caller, const StateDict& t
   for (const auto* named : order) {
     const auto& [name, tensor] = *named;
     if (name == metadata_key) fail(ErrorKind::value, "no tensor may be named __metadata__");
+    if (!has_format_name(tensor.dtype())) {
+      fail(ErrorKind::dtype, "the format has no " + std::string(ein::name(tensor.dtype())) +
+                                 ", which tensor " + in_quotes(name) + " holds");
+    }
     const std::int64_t begin = end;
     if (__builtin_add_overflow(end, static_cast<std::int64_t>(tensor.nbytes()), &end)) {
       fail(ErrorKind::overflow, "the tensors have more than 2^63 - 1 bytes");

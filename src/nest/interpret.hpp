@@ -16,6 +16,7 @@
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
 #include "graph/build.hpp"
+#include "linalg/reference.hpp"
 #include "nest/nest.hpp"
 #include "nest/random.hpp"
 
@@ -268,6 +269,8 @@ class Interpreter {
         return scan(op);
       case OpKind::argsort:
         return argsort(op);
+      case OpKind::matrix:
+        return matrix(op);
       default:
         break;
     }
@@ -419,6 +422,65 @@ class Interpreter {
       for (at[axis] = 0; at[axis] < size; ++at[axis]) {
         const auto place_of = static_cast<double>(line[static_cast<std::size_t>(at[axis])].second);
         result[place(op.write, op.shape, at)] = Number(place_of);
+      }
+    });
+    values_.push_back(std::move(result));
+  }
+
+  void matrix(const Op& op) {
+    using namespace reference;
+    Values result(static_cast<std::size_t>(numel(op.shape)), Number(0));
+    const auto axes_of = [&](MatrixAxis role) {  // those of others have one index
+      std::vector<Axis> axes = op.axes;
+      for (std::size_t a = 0; a < axes.size(); ++a) {
+        if (op.roles[a] != role) axes[a].size = 1;
+      }
+      return axes;
+    };
+    const auto axis_of = [&](MatrixAxis role) {
+      return static_cast<std::size_t>(std::find(op.roles.begin(), op.roles.end(), role) -
+                                      op.roles.begin());
+    };
+    const std::size_t rows = axis_of(MatrixAxis::rows), columns = axis_of(MatrixAxis::columns);
+    linalg::MatrixSizes sizes{op.axes[rows].size, op.axes[columns].size, 0};
+    std::vector<Point> right;
+    if (op.inputs.size() > 1)
+      for_each_point(axes_of(MatrixAxis::right), [&](const Point& at) { right.push_back(at); });
+    sizes.right = static_cast<std::int64_t>(right.size());
+    const auto [outer, inner] = linalg::result_axes(op.function);
+    for_each_point(axes_of(MatrixAxis::batch), [&](Point at) {
+      const auto element = [&](std::size_t i) {
+        return value_of(input(op, i)[place(op.reads[i], input_shape(op, i), at)]);
+      };
+      std::vector<double> a, b;
+      for (at[rows] = 0; at[rows] < sizes.rows; ++at[rows]) {
+        for (at[columns] = 0; at[columns] < sizes.columns; ++at[columns]) a.push_back(element(0));
+        at[columns] = 0;
+        for (const Point& point : right) {
+          Point all = at;
+          for (std::size_t axis = 0; axis < all.size(); ++axis) all[axis] += point[axis];
+          std::swap(all, at);
+          b.push_back(element(1));
+          std::swap(all, at);
+        }
+      }
+      at[rows] = 0;
+      const std::vector<double> values = linalg::reference(op.function, sizes, a, b);
+      const std::int64_t inner_size = linalg::size_along(op.function, sizes, inner);
+      for (std::int64_t e = 0; e < static_cast<std::int64_t>(values.size()); ++e) {
+        Point all = at;
+        const auto put = [&](MatrixAxis role, std::int64_t index) {
+          if (role == MatrixAxis::right) {
+            for (std::size_t axis = 0; axis < all.size(); ++axis)
+              all[axis] += right[static_cast<std::size_t>(index)][axis];
+          } else if (role != MatrixAxis::batch) {
+            all[axis_of(role)] = index;
+          }
+        };
+        put(outer, e / inner_size);
+        put(inner, e % inner_size);
+        result[place(op.write, op.shape, all)] =
+            stored(op.dtype, Number(values[static_cast<std::size_t>(e)]));
       }
     });
     values_.push_back(std::move(result));

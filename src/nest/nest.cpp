@@ -104,6 +104,8 @@ LoopNest in_order(const LoopNest& nest, const std::vector<std::size_t>& order) {
 }
 
 void simplify(LoopNest& nest) {
+  // Matrices keep their axes; the others name the matrix that an error is about.
+  if (nest.is_matrix()) return;
   // Where there is nothing to read or write, strides and the other sizes may be anything, too large
   // to compute with, even.
   for (std::size_t empty = 0; empty < nest.axes.size(); ++empty) {
@@ -170,8 +172,20 @@ std::string show(const LoopNest::Operand& operand, const LoopNest& nest) {
   return "b" + std::to_string(operand.buffer) + "[" + (place.empty() ? "0" : place) + "]";
 }
 
-const char* name_of(LoopNest::Along along) {
-  return along == LoopNest::Along::scan ? "scan" : "sort";
+std::string_view verb_of(const LoopNest& nest, const LoopNest::NestAxis& axis) {
+  switch (axis.ordered ? nest.along : LoopNest::Along::nothing) {
+    case LoopNest::Along::scan:
+      return "scan";
+    case LoopNest::Along::argsort:
+      return "sort";
+    case LoopNest::Along::matrix:
+      return axis.role == MatrixAxis::rows      ? "rows"
+             : axis.role == MatrixAxis::columns ? "columns"
+                                                : "packed";
+    case LoopNest::Along::nothing:
+      return axis.reduced ? "reduce" : "for";
+  }
+  return "";
 }
 
 }  // namespace
@@ -184,8 +198,7 @@ std::string to_string(const LoopNest& nest) {
       if (axis.reduced != reduced) continue;
       const std::string name =
           axis.name.find(' ') == std::string::npos ? axis.name : "(" + axis.name + ")";
-      const std::string verb = axis.ordered ? name_of(nest.along) : reduced ? "reduce" : "for";
-      text += indent + verb + " " + name + " in " +
+      text += indent + std::string(verb_of(nest, axis)) + " " + name + " in " +
               (axis.ordered && nest.reverse ? to_string(axis.size) + "..0"
                                             : "0.." + to_string(axis.size)) +
               "\n";
@@ -203,6 +216,10 @@ std::string to_string(const LoopNest& nest) {
   }
   if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
   if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
+  if (nest.is_matrix()) {
+    value = std::string(name(nest.function)) + " of " + value;
+    if (nest.inputs.size() > 1) value += " and x1";
+  }
   const std::string sign = !nest.is_scatter() || !nest.combine ? " = "
                            : nest.combine == Combine::sum
                                ? " += "

@@ -27,12 +27,15 @@ bool always_equal(const std::vector<Size>& a, const std::vector<Size>& b);
 /// - An indirect output without a combine is written to: input 0 replaces what lies from one
 ///   position on, and the rest stays as it is. Nothing is reduced.
 /// - Along its one ordered axis a nest may scan or argsort (see Along).
+/// - A matrix function is computed of each matrix of input 0, along two ordered axes; a third is
+///   that of packed results. The output moves along some of them.
 struct LoopNest {
   struct NestAxis {
     std::string name;
     Size size = 0;
     bool reduced = false;
-    bool ordered = false;  // scanned or sorted along; kept
+    bool ordered = false;                 // scanned or sorted along, or of matrices; kept
+    MatrixAxis role = MatrixAxis::batch;  // in a function of matrices
   };
   /// Moves an operand by `stride` elements for each unit of the value of input `positions`, an i64
   /// or i32 in [0, size - length]; other values are an Error of kind `value`.
@@ -67,6 +70,7 @@ struct LoopNest {
     scan,     ///< each result combines the values up to its own
     argsort,  ///< each result is the place, along the axis, of the value that comes there in
               ///< ascending order; equal values keep their order, and NaN counts as the greatest
+    matrix,   ///< results are `function` of the matrices
   };
   std::vector<NestAxis> axes;
   std::vector<Operand> inputs;
@@ -79,6 +83,7 @@ struct LoopNest {
       DType::f32;  // f64, f32, i64 or u64: the type of every step and of the combination
   Along along = Along::nothing;
   bool reverse = false;  // scan: from the end; argsort: in descending order
+  MatrixFunction function = MatrixFunction::inverse;  // matrix
 
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
   OpKind kind = OpKind::map;  // of the graph's operation that it computes, whose work is counted as
@@ -89,6 +94,7 @@ struct LoopNest {
   bool is_copy() const;        // the body is its one input, and nothing is combined
   bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others
                                // are the epilogue's
+  bool is_matrix() const { return along == Along::matrix; }
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
   bool writes_at_position() const { return is_scatter() && !combine; }

@@ -66,8 +66,12 @@ class Verifier {
       reduces |= axis.reduced;
     }
     const bool scans = nest.along == LoopNest::Along::scan;
-    require(ordered == (nest.along == LoopNest::Along::nothing ? 0 : 1),
-            "one ordered axis is wanted to scan or sort, and else none");
+    if (nest.is_matrix()) {
+      verify_matrix(nest);
+    } else {
+      require(ordered == (nest.along == LoopNest::Along::nothing ? 0 : 1),
+              "one ordered axis is wanted to scan or sort, and else none");
+    }
     require(nest.combine || !(reduces || scans), "values meet, and nothing says how they combine");
     require(nest.combine || nest.epilogue.steps.empty(), "an epilogue of what is not combined");
     require(is_compute_type(nest.compute), "no compute type");
@@ -93,6 +97,30 @@ class Verifier {
         require(!nest.axes[a].reduced || read.strides[a] == 0,
                 "what an epilogue reads moves along a reduced axis");
     }
+  }
+
+  void verify_matrix(const LoopNest& nest) const {
+    const MatrixFunctionInfo& row = info(nest.function);
+    require(nest.inputs.size() == row.operands && nest.body.is_input() && !nest.combine,
+            "a function of matrices has other inputs");
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o)
+      require(nest.operand(o).dtype == nest.compute && !nest.operand(o).is_indirect(),
+              "matrices of another dtype than they are computed in");
+    int counts[static_cast<std::size_t>(MatrixAxis::packed) + 1] = {};
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+      const MatrixAxis role = nest.axes[a].role;
+      ++counts[static_cast<std::size_t>(role)];
+      const bool is_loop = role == MatrixAxis::batch || role == MatrixAxis::right;
+      require(!nest.axes[a].reduced && nest.axes[a].ordered == !is_loop,
+              "the axes of matrices are ordered");
+      require(role != MatrixAxis::right || (row.operands == 2 && (is_one(nest.axes[a].size) ||
+                                                                  nest.inputs[0].strides[a] == 0)),
+              "a matrix moves along the right sides");
+    }
+    const auto count = [&](MatrixAxis role) { return counts[static_cast<std::size_t>(role)]; };
+    require(count(MatrixAxis::rows) == 1 && count(MatrixAxis::columns) == 1 &&
+                count(MatrixAxis::packed) == (row.is_packed ? 1 : 0),
+            "rows and columns are wanted, and parts where there are some");
   }
 
   void verify(const LoopNest& nest, const Operand& operand) const {

@@ -45,6 +45,51 @@ void write(const Tensor& to, const Tensor& value, const Tensor* skip) {
   to.copy_from(skip ? where(*skip, to, value) : value);
 }
 
+std::string text_of(const Tensor& x) {
+  return std::string(name(x.dtype())) + " " + x.shape().to_string();
+}
+
+void require_names(const Rule& rule) {
+  for (std::size_t i = 0; i < rule.state().size(); ++i) {
+    const std::string& name = rule.state()[i].name;
+    bool is_taken = name == "master";
+    for (std::size_t j = 0; j < i; ++j) is_taken |= rule.state()[j].name == name;
+    if (is_taken)
+      throw Error(ErrorKind::value,
+                  rule.optimizer() + ": the name of the state \"" + name + "\" is taken");
+  }
+}
+
+/// What a rule made of a parameter and its state: as many tensors, of the same shapes and dtype.
+/// One that is a view of what is to be written is copied.
+std::vector<Tensor> updated_values(const Rule& rule, const Rule::Values& now) {
+  std::vector<Tensor> values = rule.update(now);
+  if (values.size() != 1 + now.state.size()) {
+    throw Error(ErrorKind::value, rule.optimizer() + ": its rule returned " +
+                                      std::to_string(values.size()) +
+                                      " tensors; the parameter and its states are " +
+                                      std::to_string(1 + now.state.size()));
+  }
+  const auto old_value = [&](std::size_t i) { return i == 0 ? now.p : now.state[i - 1]; };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Tensor old = old_value(i);
+    if (!(values[i].shape() == old.shape()) || values[i].dtype() != old.dtype()) {
+      throw Error(values[i].shape() == old.shape() ? ErrorKind::dtype : ErrorKind::shape,
+                  rule.optimizer() + ": its rule returned " + text_of(values[i]) + " for the " +
+                      (i == 0 ? "parameter" : "state \"" + rule.state()[i - 1].name + "\"") +
+                      ", which is " + text_of(old));
+    }
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      if (!values[i].storage() || !values[i].same_storage(old_value(j))) continue;
+      values[i] = values[i].clone();
+      break;
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
 void require_not_negative(const char* optimizer, const char* option, double value) {
@@ -63,6 +108,10 @@ Tensor decayed_gradient(const Rule::Values& values) {
   return values.weight_decay == 0 ? values.g : values.g + values.weight_decay * values.p;
 }
 
+std::vector<Tensor> Rule::numbers(const Tensor& learning_rate, const Tensor&, double) const {
+  return {learning_rate};
+}
+
 Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay,
                      std::unique_ptr<const Rule> rule)
     : rule_(std::move(rule)),
@@ -71,6 +120,7 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
   const char* name = rule_->optimizer().c_str();
   require_not_negative(name, "learning_rate", learning_rate);
   require_not_negative(name, "weight_decay", weight_decay);
+  require_names(*rule_);
   if (!step_.storage()) {
     throw Error(ErrorKind::value, rule_->optimizer() +
                                       ": its state outlives a step; make it outside of the "
@@ -141,8 +191,8 @@ void Optimizer::step(const Tensor* skip) {
         for (const Tensor& number : exact) rounded.push_back(number.to(DType::f32));
       }
       const Tensor g = slot.parameter.grad().to(slot.updated.dtype());
-      const std::vector<Tensor> values = rule_->update(
-          {slot.updated, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
+      const std::vector<Tensor> values = updated_values(
+          *rule_, {slot.updated, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
       for (std::size_t i = 0; i < slot.state.size(); ++i) write(slot.state[i], values[i + 1], skip);
       write(slot.updated, values[0], skip);
       if (slot.has_master()) write(slot.parameter, values[0].to(slot.parameter.dtype()), skip);

@@ -163,6 +163,10 @@ Value evaluate(const ScalarExpr& expr, const std::vector<Value>& inputs,
       case ScalarOp::index:
         value = indices[which];
         break;
+      case ScalarOp::as_bf16:
+      case ScalarOp::as_f16:
+        value = arg(0);  // what is between the products stays in f32
+        break;
       case ScalarOp::neg:
         value = times(Value::constant(-1), arg(0));
         break;

@@ -15,7 +15,7 @@ namespace ein {
 namespace {
 
 /// Operands are numbered 0, 1, ...; step i makes operand n + i of the two that it names.
-using Order = std::vector<std::pair<int, int>>;
+using PairOrder = std::vector<std::pair<int, int>>;
 
 /// Which operands have each axis, with its size.
 struct AxisUse {
@@ -64,7 +64,7 @@ class ExactOrder {
     }
   }
 
-  Order find() {
+  PairOrder find() {
     const unsigned all = (1u << n_) - 1;
     cost_.assign(all + 1, std::numeric_limits<double>::infinity());
     left_.assign(all + 1, 0);
@@ -84,7 +84,7 @@ class ExactOrder {
       }
     }
     if (cost_[all] == std::numeric_limits<double>::infinity()) fail_limit(limit_);
-    Order order;
+    PairOrder order;
     emit(all, order);
     return order;
   }
@@ -127,7 +127,7 @@ class ExactOrder {
     for (const Use& use : axes_) elements *= is_kept(use, set) ? use.size : 1;
     return elements > static_cast<double>(limit_);
   }
-  int emit(unsigned set, Order& order) const {
+  int emit(unsigned set, PairOrder& order) const {
     if ((set & (set - 1)) == 0) return std::countr_zero(set);
     const int left = emit(left_[set], order);
     const int right = emit(set ^ left_[set], order);
@@ -142,7 +142,7 @@ class ExactOrder {
   std::vector<unsigned> left_;
 };
 
-Order greedy_order(const Op& op, const OrderOptions& options) {
+PairOrder greedy_order(const Op& op, const OrderOptions& options) {
   std::vector<AxisUse> axes = axis_uses(op);
   std::vector<int> alive(op.inputs.size());
   for (std::size_t i = 0; i < alive.size(); ++i) alive[i] = static_cast<int>(i);
@@ -153,7 +153,7 @@ Order greedy_order(const Op& op, const OrderOptions& options) {
     return use.in_output || std::any_of(alive.begin(), alive.end(),
                                         [&](int o) { return o != a && o != b && has(use, o); });
   };
-  Order order;
+  PairOrder order;
   while (alive.size() > 1) {
     double best = std::numeric_limits<double>::infinity();
     std::pair<int, int> pair;
@@ -201,7 +201,7 @@ class Rewrite {
     for (ValueId value : values) wide_ = common_compute_type(graph.op(value).dtype, wide_);
   }
 
-  ValueId run(const Order& order) {
+  ValueId run(const PairOrder& order) {
     for (std::size_t i = 0; i < operands_.size(); ++i) sum_private_axes(i);
     for (std::size_t i = 0; i < order.size(); ++i) contract(order[i], i + 1 == order.size());
     return operands_.back().value;
@@ -349,8 +349,9 @@ Graph order_contractions(const Graph& graph, const OrderOptions& options) {
       continue;
     }
     if (op.kind == OpKind::contract && op.inputs.size() > 1) {
-      const Order order = op.inputs.size() <= max_exact_operands ? ExactOrder(op, options).find()
-                                                                 : greedy_order(op, options);
+      const PairOrder order = op.inputs.size() <= max_exact_operands
+                                  ? ExactOrder(op, options).find()
+                                  : greedy_order(op, options);
       moved.push_back(Rewrite(ordered, op, inputs, options.max_intermediate).run(order));
       continue;
     }

@@ -96,6 +96,7 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from, const 
 }  // namespace
 
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
+  if (goes_backwards(op.reads[0])) return std::nullopt;  // strides of tensors do not
   // A length is asked whether it is 1 only where that could make a view of what is none.
   if (auto view = view_of(op, from, is_one)) return view;
   return view_of(op, from, [](Size size) { return size == 1; });
@@ -195,9 +196,9 @@ class Lowering {
         std::find(map.inputs.begin(), map.inputs.end(), id) - map.inputs.begin());
     // Work is counted under the phase that it belongs to.
     if (op.kind == OpKind::contract && op.phase != map.phase) return false;
-    return op.dtype == map.compute && compute_type(op) == map.compute && op.shape == map.shape &&
-           !draws(map.expr) && !asks_index(map.expr) && map.reads[input] == map.write &&
-           writes_plainly(map) && writes_plainly(op);
+    return can_round(map.compute, op.dtype) && compute_type(op) == map.compute &&
+           op.shape == map.shape && !draws(map.expr) && !asks_index(map.expr) &&
+           map.reads[input] == map.write && writes_plainly(map) && writes_plainly(op);
   }
 
   /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.
@@ -217,7 +218,7 @@ class Lowering {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         deeper.push_back({op.inputs[i], composed(op.reads[i], axis_value)});
       }
-      const ScalarExpr value = inline_maps(op.expr, deeper);
+      const ScalarExpr value = rounded(inline_maps(op.expr, deeper), op.compute, op.dtype);
       std::vector<ScalarExpr> shifted;
       for (std::size_t i = 0; i < deeper.size(); ++i)
         shifted.push_back(Ex::input(static_cast<int>(all.size() + i)));
@@ -394,6 +395,8 @@ class Lowering {
       case OpKind::scan:
       case OpKind::argsort:
         return lower_ordered(id);
+      case OpKind::matrix:
+        return lower_matrix(id);
       case OpKind::contract:
       case OpKind::reduce:
         return lower_compute(id, combined_expr(op), op);
@@ -442,7 +445,7 @@ class Lowering {
     std::vector<ScalarExpr> values;
     for (const Read& read : reads) {
       if (&graph_.op(read.value) == &computed) {
-        values.push_back(Ex::input(0));
+        values.push_back(rounded(Ex::input(0), map.compute, computed.dtype));
         continue;
       }
       values.push_back(Ex::input(static_cast<int>(nest.inputs.size())));
@@ -564,6 +567,19 @@ class Lowering {
     nest.reverse = op.reverse;
     nest.along = op.kind == OpKind::scan ? LoopNest::Along::scan : LoopNest::Along::argsort;
     if (op.kind == OpKind::scan) nest.combine = op.combine;
+    add(std::move(nest));
+  }
+
+  void lower_matrix(ValueId id) {
+    const Op& op = graph_.op(id);
+    LoopNest nest = plain_nest(id);
+    nest.along = LoopNest::Along::matrix;
+    nest.function = op.function;
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      nest.axes[a].reduced = false;
+      nest.axes[a].role = op.roles[a];
+      nest.axes[a].ordered = op.roles[a] != MatrixAxis::batch && op.roles[a] != MatrixAxis::right;
+    }
     add(std::move(nest));
   }
 

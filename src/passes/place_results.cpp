@@ -112,7 +112,9 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
     const bool writes = nest.output.buffer == buffer;
     for (const LoopNest::Operand& input : nest.inputs) {
       if (!overwritten(input.buffer)) continue;
-      const bool follows = is_written || (writes && (nest.combine || !in_step(input, nest.output)));
+      const bool follows =
+          is_written ||
+          (writes && (nest.combine || nest.is_matrix() || !in_step(input, nest.output)));
       if (follows) return false;
     }
     is_written |= writes;

@@ -38,7 +38,9 @@ Words words_of(const Op& op) {
               op.dim,
               op.axis,
               op.reverse,
+              static_cast<std::int64_t>(op.function),
               op.again};
+  for (const MatrixAxis role : op.roles) words.push_back(static_cast<std::int64_t>(role));
   words.push_back(static_cast<std::int64_t>(op.shape.rank()));
   for (Size size : op.shape) words.push_back(size.word());
   words.push_back(static_cast<std::int64_t>(op.inputs.size()));
@@ -215,8 +217,9 @@ class MapFusion {
   }
 
   /// At most one step per element, of one operand as large as the result: as quick to compute as to
-  /// read.
+  /// read. What is rounded takes less memory than what it is computed of, and some steps.
   bool is_trivial(const Op& op) const {
+    if (op.dtype != op.compute) return false;
     std::int64_t steps = 0, large = 0;
     for (const ScalarStep& step : op.expr.steps) {
       steps += info(step.op).arity > 0;
@@ -254,7 +257,8 @@ class MapFusion {
         inputs.push_back(producer.inputs[j]);
         reads.push_back(composed(producer.reads[j], axis_value));
       }
-      inner.push_back(substitute(*with_indices_of(producer.expr, axis_value), shifted));
+      inner.push_back(rounded(substitute(*with_indices_of(producer.expr, axis_value), shifted),
+                              producer.compute, producer.dtype));
     }
     if (!fused) return;
     op.expr = substitute(op.expr, inner);
@@ -288,6 +292,7 @@ class Simplifier {
     if (original.kind == OpKind::input) return add(original);
     Op op = original;
     for (ValueId& input : op.inputs) input = place(input);
+    if (op.kind == OpKind::map || op.kind == OpKind::reindex) read_parts(op);
     if (op.kind == OpKind::map) simplify_map(op);
     if (op.kind == OpKind::scatter) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
@@ -303,6 +308,35 @@ class Simplifier {
     Phase& phase = to_.ops[static_cast<std::size_t>(known->second)].phase;
     if (phase == Phase::update) phase = op.phase;
     return known->second;
+  }
+
+  /// One position of a concatenation is read from the part that has it: the real or the imaginary
+  /// parts of complex numbers.
+  void read_parts(Op& op) const {
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      for (const Op* from = &to_.op(op.inputs[i]); from->kind == OpKind::concat;
+           from = &to_.op(op.inputs[i])) {
+        DimIndex& at = op.reads[i][static_cast<std::size_t>(from->dim)];
+        if (!at.terms.empty() || !at.offset.is_number()) break;
+        const std::optional<std::pair<ValueId, std::int64_t>> part =
+            part_at(*from, at.offset.word());
+        if (!part) break;
+        op.inputs[i] = part->first;
+        at.offset = part->second;
+      }
+    }
+  }
+  /// The part of a concatenation that has this position, and the position in it; none where that
+  /// depends on lengths.
+  std::optional<std::pair<ValueId, std::int64_t>> part_at(const Op& concat,
+                                                          std::int64_t position) const {
+    for (const ValueId part : concat.inputs) {
+      const Size size = to_.op(part).shape[static_cast<std::size_t>(concat.dim)];
+      if (!size.is_number()) break;
+      if (position < size.word()) return std::pair(part, position);
+      position -= size.word();
+    }
+    return std::nullopt;
   }
 
   bool is_identity(const Op& op) const {

@@ -8,6 +8,7 @@
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
+#include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/random_state.hpp"
 #include "tensor/fork.hpp"
@@ -96,7 +97,8 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
   const NoForkLock lock(mutex_);
   const int threads = num_threads();
   memory_.workspace = kernels_->workspace_bytes(threads);
-  for (std::size_t i = 0; i < arguments_; ++i) addresses_[i] = engine::address_of(arguments[i]);
+  for (std::size_t i = 0; i < arguments_; ++i)
+    addresses_[i] = engine::address_of(engine::as_real(arguments[i]));
   require_apart(arguments);
   // A result that somebody still holds keeps its memory.
   for (auto& [buffer, kept] : kept_) {
@@ -118,13 +120,15 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
   for (const ein::Program::Result& result : results_) {
     const auto b = static_cast<std::size_t>(result.buffer);
     if (b < plan_->program().input_count) {
-      const Tensor& from = b < arguments_ ? arguments[b] : state()[b - arguments_];
+      const Tensor from = b < arguments_ ? engine::as_real(arguments[b]) : state()[b - arguments_];
       results.emplace_back(view_of(from.storage(), result.dtype, result.shape, result.strides,
                                    from.offset() - engine::elements_before(from) + result.offset));
     } else {
       results.emplace_back(view_of(kept_.at(result.buffer).storage, result.dtype, result.shape,
                                    result.strides, result.offset));
     }
+    if (plan_->recording()->is_complex[results.size() - 1])
+      results.back() = engine::as_complex(results.back());
   }
   return results;
 }

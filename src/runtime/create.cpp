@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <ein/complex.hpp>
 #include <ein/error.hpp>
 #include "backend/backend.hpp"
 #include "nest/random.hpp"
@@ -45,6 +46,15 @@ Tensor empty(const Shape& shape, DType dtype, Device device) {
 }
 
 Tensor full(const Shape& shape, Scalar value, DType dtype, Device device) {
+  if (value.is_complex()) {
+    if (!is_complex(dtype)) {
+      throw Error(ErrorKind::dtype, "full: " + std::string(name(dtype)) +
+                                        " has no imaginary part\n  help: name c64 or c128");
+    }
+    const DType part = real_dtype(dtype);
+    return complex(full(shape, value.real(), part, device),
+                   full(shape, value.imag(), part, device));
+  }
   return engine::fill_new(constant(value), shape, compute_type_for(value, dtype), dtype, device);
 }
 Tensor zeros(const Shape& shape, DType dtype, Device device) {

@@ -8,6 +8,7 @@
 #include <ein/hardware.hpp>
 #include <ein/memory.hpp>
 #include "backend/backend.hpp"
+#include "runtime/complex.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/memory_count.hpp"
@@ -38,7 +39,7 @@ class MoveNode final : public engine::Node {
 
   engine::MaybeTensors pull_back(const engine::MaybeTensors& cotangents,
                                  const std::vector<bool>&) const override {
-    return {with_zeros(cotangents).front().to(from_)};
+    return {engine::as_real(with_zeros(cotangents).front()).to(from_)};
   }
 
  private:

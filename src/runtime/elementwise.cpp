@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include <ein/autocast.hpp>
+#include <ein/complex.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
+#include <ein/named.hpp>
 #include <ein/ops.hpp>
+#include "graph/named.hpp"
 #include "runtime/map.hpp"
 
 namespace ein {
@@ -24,6 +26,8 @@ class Arguments {
   Ex add(const Operand& operand) {
     if (!operand.tensor()) {
       const Scalar number = operand.number();
+      if (number.is_complex())
+        throw Error(ErrorKind::dtype, "a complex number stands where a real one is wanted");
       numbers_fractional_ |= !number.is_integer() && !number.is_large_integer();
       has_large_number_ |= number.is_large_integer();
       if (number.is_integer() && number.integer() < 0) negative_ = number.integer();
@@ -74,16 +78,6 @@ Tensor run(std::string_view what, const Arguments& arguments, const Ex& formula,
   return engine::map(what, formula, arguments.operands(), compute_type(dtype), to);
 }
 
-std::string show(Scalar number) {
-  if (const auto formula = number.formula()) return to_string(*formula);
-  if (number.is_integer()) return std::to_string(number.integer());
-  if (number.is_large_integer())
-    return std::to_string(static_cast<std::uint64_t>(number.integer()));
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", number.real());
-  return text;
-}
-
 void require_whole(std::string_view what, const Operand& a, const Operand& b) {
   for (const Operand* operand : {&a, &b}) {
     const bool is_whole =
@@ -97,8 +91,18 @@ void require_whole(std::string_view what, const Operand& a, const Operand& b) {
   }
 }
 
+/// A complex number as a tensor, beside another operand.
+std::optional<Tensor> complex_tensor(const Operand& number, const Operand& beside) {
+  if (number.tensor() || !number.number().is_complex()) return std::nullopt;
+  const Tensor* const x = beside.tensor();
+  return full({}, number.number(), complex_dtype(x ? x->dtype() : DType::f32),
+              x ? x->device() : cpu);
+}
+
 Tensor binary(std::string_view what, ScalarOp op, const Operand& a, const Operand& b,
               Result result) {
+  if (const auto x = complex_tensor(a, b)) return binary(what, op, *x, b, result);
+  if (const auto x = complex_tensor(b, a)) return binary(what, op, a, *x, result);
   if (result == Result::bits) require_whole(what, a, b);
   Arguments arguments;
   const Ex left = arguments.add(a);
@@ -116,10 +120,6 @@ Tensor unary(std::string_view what, const Tensor& x, Result result, Formula form
 Tensor function(std::string_view what, ScalarOp op, const Tensor& x) {
   return unary(what, x, Result::floating, [&](const Ex& e) { return Ex::apply(op, e); });
 }
-
-/// x, or `low` where x is below: min and max share the slope of a tie, this keeps that of x.
-Ex at_least(const Ex& x, const Ex& low) { return where(Ex::apply(ScalarOp::lt, x, low), low, x); }
-Ex at_most(const Ex& x, const Ex& high) { return where(Ex::apply(ScalarOp::gt, x, high), high, x); }
 
 }  // namespace
 
@@ -141,6 +141,10 @@ Tensor logical_not(const Tensor& x) {
 }
 
 Tensor where(const Tensor& condition, Operand a, Operand b) {
+  if (const auto x = complex_tensor(a, b.tensor() ? b : Operand(condition)))
+    return where(condition, *x, b);
+  if (const auto x = complex_tensor(b, a.tensor() ? a : Operand(condition)))
+    return where(condition, a, *x);
   Arguments arguments;
   const Ex left = arguments.add(a);
   const Ex right = arguments.add(b);
@@ -157,6 +161,11 @@ Tensor operator-(const Tensor& x) {
   return unary("neg", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::neg, e); });
 }
 Tensor abs(const Tensor& x) {
+  if (is_complex(x.dtype())) {
+    const Tensor* const operand = &x;
+    return engine::map("abs", Ex::apply(ScalarOp::abs, Ex::input(0)), {&operand, 1},
+                       compute_type(x.dtype()), real_dtype(x.dtype()));
+  }
   return unary("abs", x, Result::same, [](const Ex& e) { return Ex::apply(ScalarOp::abs, e); });
 }
 namespace {
@@ -171,6 +180,7 @@ Tensor rounded(std::string_view what, ScalarOp op, const Tensor& x) {
   Tensor name(const Tensor& x) { return function(#name, ScalarOp::name, x); }
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) \
   Tensor name(const Tensor& x) { return rounded(#name, ScalarOp::name, x); }
+#define EIN_CONVERSION(name, reference, host, adjoint, cuda)
 #include <ein/scalar_functions.hpp>
 
 Tensor sign(const Tensor& x) {
@@ -186,9 +196,9 @@ namespace {
 template <class Formula>
 Tensor question(std::string_view what, const Tensor& x, bool of_integers, Formula formula) {
   const auto answer = [&](const Ex& e) {
-    return is_floating(x.dtype()) ? formula(e)
-           : of_integers          ? Ex::apply(ScalarOp::eq, e, e)
-                                  : Ex::apply(ScalarOp::ne, e, e);
+    return !is_integral(x.dtype()) ? formula(e)
+           : of_integers           ? Ex::apply(ScalarOp::eq, e, e)
+                                   : Ex::apply(ScalarOp::ne, e, e);
   };
   return unary(what, x, Result::boolean, answer);
 }
@@ -202,6 +212,8 @@ Tensor isinf(const Tensor& x) {
   });
 }
 Tensor isfinite(const Tensor& x) {
+  // The absolute value of finite parts may overflow.
+  if (is_complex(x.dtype())) return isfinite(real(x)) && isfinite(imag(x));
   return question("isfinite", x, true, [](const Ex& e) {
     return Ex::apply(ScalarOp::lt, Ex::apply(ScalarOp::abs, e), Ex(INFINITY));
   });
@@ -213,56 +225,48 @@ Tensor relu(const Tensor& x) {
     return where(Ex::apply(ScalarOp::le, e, zero), zero, e);
   });
 }
-Tensor clamp(const Tensor& x, Scalar low, Scalar high) {
-  const bool whole = low.is_integer() && high.is_integer();
-  if (whole ? low.integer() > high.integer() : !(low.real() <= high.real())) {
-    throw Error(ErrorKind::value,
-                "clamp: wants low <= high, got low = " + show(low) + ", high = " + show(high));
+Tensor clamp(const Tensor& x, Operand low, Operand high) {
+  if (!low.tensor() && !high.tensor()) {
+    const Scalar a = low.number(), b = high.number();
+    const bool whole = a.is_integer() && b.is_integer();
+    if (whole ? a.integer() > b.integer() : !(a.real() <= b.real())) {
+      throw Error(ErrorKind::value,
+                  "clamp: wants low <= high, got low = " + show(a) + ", high = " + show(b));
+    }
   }
   Arguments arguments;
   const Ex element = arguments.add(x);
-  const Ex raised = at_least(element, arguments.add(low));
-  return run("clamp", arguments, at_most(raised, arguments.add(high)), Result::same);
+  const auto bound = [&](const Operand& operand, ScalarOp beyond, const Ex& value) {
+    const Ex limit = arguments.add(operand);
+    const Ex is_beyond = Ex::apply(beyond, value, limit);
+    const bool may_be_nan = operand.tensor() && is_floating(operand.tensor()->dtype());
+    const Ex is_nan = Ex::apply(ScalarOp::ne, limit, limit);
+    const Ex takes_limit =
+        may_be_nan ? Ex::apply(ScalarOp::logical_or, is_beyond, is_nan) : is_beyond;
+    return where(takes_limit, limit, value);
+  };
+  // Not min and max, which share the slope of a tie: that is x's.
+  const Ex raised = bound(low, ScalarOp::lt, element);
+  return run("clamp", arguments, bound(high, ScalarOp::gt, raised), Result::same);
 }
 
 namespace {
 
-/// x where `compare(column - row, diagonal)` holds.
-Tensor triangle(const char* what, const Tensor& x, Size diagonal, Scalar otherwise,
-                ScalarOp compare) {
-  if (x.rank() < 2) {
-    throw Error(ErrorKind::rank,
-                std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
-  }
-  const bool is_large = otherwise.is_large_integer() && x.dtype() == DType::u64;
-  const bool is_negative =
-      otherwise.is_integer() && otherwise.integer() < 0 && x.dtype() == DType::u64;
-  if (is_integral(x.dtype()) && ((!otherwise.is_integer() && !is_large) || is_negative)) {
-    throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(x.dtype())) +
-                                      " cannot hold " + show(otherwise));
-  }
-  const auto row = static_cast<int>(x.rank()) - 2;
-  const Ex distance = Ex::index(row + 1) - Ex::index(row);
-  const Ex kept = Ex::apply(compare, distance, Ex::size(diagonal));
-  const Ex rest =
-      otherwise.is_integer() || is_large ? Ex::integer(otherwise.integer()) : Ex(otherwise.real());
-  const Ex value = where(kept, Ex::input(0), rest);
-  // Positions beyond 2^24 are not exact in f32.
-  const bool small = x.shape()[x.rank() - 1] < (1 << 24) && x.shape()[x.rank() - 2] < (1 << 24);
-  // Distances may be below 0. That of u64 is a choice of bits.
-  const DType compute = is_integral(x.dtype()) ? DType::i64 : compute_type(x.dtype());
-  const Tensor* operand = &x;
-  return engine::map(what, value, {&operand, 1},
-                     compute == DType::f32 && !small ? DType::f64 : compute, x.dtype());
+void require_matrices(const char* what, const Tensor& x) {
+  if (x.rank() >= 2) return;
+  throw Error(ErrorKind::rank,
+              std::string(what) + ": wants at least 2 axes, got shape " + x.shape().to_string());
 }
 
 }  // namespace
 
 Tensor triu(const Tensor& x, Size diagonal, Scalar otherwise) {
-  return triangle("triu", x, diagonal, otherwise, ScalarOp::ge);
+  require_matrices("triu", x);
+  return triu(x, "... [i j]", diagonal, otherwise);
 }
 Tensor tril(const Tensor& x, Size diagonal, Scalar otherwise) {
-  return triangle("tril", x, diagonal, otherwise, ScalarOp::le);
+  require_matrices("tril", x);
+  return tril(x, "... [i j]", diagonal, otherwise);
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -307,6 +311,13 @@ bool all_close(const Tensor& a, const Tensor& b, double relative, double absolut
   };
   if (a.dtype() == DType::u64) return are_close(std::type_identity<std::uint64_t>{});
   if (is_integral(a.dtype())) return are_close(std::type_identity<std::int64_t>{});
+  if (is_complex(a.dtype())) {
+    const auto x = a.to(DType::c128).to_vector<std::complex<double>>(),
+               y = b.to(DType::c128).to_vector<std::complex<double>>();
+    return std::equal(x.begin(), x.end(), y.begin(), [&](auto u, auto v) {
+      return u == v || (std::isfinite(std::abs(v)) && is_close(std::abs(u - v), std::abs(v)));
+    });
+  }
   const std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
   return std::equal(x.begin(), x.end(), y.begin(), [&](double u, double v) {
     return u == v || (std::isfinite(v) && is_close(std::abs(u - v), v));

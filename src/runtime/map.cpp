@@ -5,6 +5,7 @@
 #include <ein/error.hpp>
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/trace.hpp"
 
@@ -99,6 +100,8 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
 }
 
 void copy(const Tensor& from, const Tensor& to) {
+  if (is_complex(from.dtype()) != is_complex(to.dtype())) return copy(from.to(to.dtype()), to);
+  if (is_complex(to.dtype())) return copy(as_real(from), as_real(to));
   if (Trace* trace = Trace::active()) return trace->assign(to, from);
   PlanKey key;
   add(key, KeyKind::copy);

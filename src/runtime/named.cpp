@@ -25,6 +25,17 @@ std::vector<Tensor> run_named(const NamedCall& written) {
           static_cast<std::int64_t>(call.operands.size()) << 32);
   key.add(std::bit_cast<std::int64_t>(options.eps));
   key.add(options.k);
+  key.add((options.keeps_axis ? 1 : 0) | (options.right ? 2 : 0) |
+          (options.pad_mode ? static_cast<std::int64_t>(*options.pad_mode) + 1 : 0) << 2);
+  key.add(options.otherwise.formula() ? options.otherwise.formula()->word()
+                                      : options.otherwise.integer());
+  key.add(std::bit_cast<std::int64_t>(options.otherwise.real()));
+  key.add((options.otherwise.is_integer() ? 1 : 0) |
+          (options.otherwise.is_large_integer() ? 2 : 0));
+  key.add(static_cast<std::int64_t>(options.numbers.size()));
+  for (Size number : options.numbers) key.add(number.word());
+  key.add(static_cast<std::int64_t>(options.reals.size()));
+  for (double real : options.reals) key.add(std::bit_cast<std::int64_t>(real));
   key.add(call.pattern, call.sizes);
   const auto build = [&](engine::Operands like) {
     const CallPattern parsed(call.op, call.pattern);
@@ -80,6 +91,8 @@ EIN_OF_PATTERN(cumsum)
 EIN_OF_PATTERN(cumprod)
 EIN_OF_PATTERN(cummax)
 EIN_OF_PATTERN(cummin)
+EIN_OF_PATTERN(flip)
+EIN_OF_PATTERN(median)
 #undef EIN_OF_PATTERN
 
 Tensor cumsum(const Tensor& x, const NamedPattern1<Operation::cumsum>& pattern, ResultDType dtype) {
@@ -111,6 +124,70 @@ Sorted sort(const Tensor& x, const NamedPattern1<Operation::sort>& pattern, bool
 }
 Sorted top_k(const Tensor& x, const NamedPattern1<Operation::top_k>& pattern, std::int64_t k) {
   return run_sort(Operation::top_k, pattern, x, {.k = k});
+}
+
+Tensor quantile(const Tensor& x, const NamedPattern1<Operation::quantile>& pattern, double q) {
+  return run_one(Operation::quantile, pattern, {&x}, {.reals = {&q, 1}});
+}
+Tensor quantile(const Tensor& x, const NamedPattern1<Operation::quantile>& pattern,
+                const std::vector<double>& q) {
+  return run_one(Operation::quantile, pattern, {&x}, {.reals = q, .keeps_axis = true});
+}
+
+// --- where elements lie ---
+
+Tensor roll(const Tensor& x, const NamedPattern1<Operation::roll>& pattern, const PerAxis& shifts) {
+  return run_one(Operation::roll, pattern, {&x}, {.numbers = shifts.numbers()});
+}
+
+namespace {
+Tensor run_pad(const Tensor& x, const detail::PatternArgument& pattern, const PerAxis& before,
+               const PerAxis& after, detail::NamedOptions options) {
+  std::vector<Size> numbers(before.numbers().begin(), before.numbers().end());
+  numbers.insert(numbers.end(), after.numbers().begin(), after.numbers().end());
+  options.k = static_cast<std::int64_t>(before.numbers().size());
+  options.numbers = numbers;
+  return run_one(Operation::pad, pattern, {&x}, options);
+}
+}  // namespace
+
+Tensor pad(const Tensor& x, const NamedPattern1<Operation::pad>& pattern, const PerAxis& before,
+           const PerAxis& after, Scalar value) {
+  return run_pad(x, pattern, before, after, {.otherwise = value});
+}
+Tensor pad(const Tensor& x, const NamedPattern1<Operation::pad>& pattern, const PerAxis& before,
+           const PerAxis& after, PadMode mode) {
+  return run_pad(x, pattern, before, after, {.pad_mode = mode});
+}
+
+Tensor tril(const Tensor& x, const NamedPattern1<Operation::tril>& pattern, Size diagonal,
+            Scalar otherwise) {
+  return run_one(Operation::tril, pattern, {&x},
+                 {.numbers = {&diagonal, 1}, .otherwise = otherwise});
+}
+Tensor triu(const Tensor& x, const NamedPattern1<Operation::triu>& pattern, Size diagonal,
+            Scalar otherwise) {
+  return run_one(Operation::triu, pattern, {&x},
+                 {.numbers = {&diagonal, 1}, .otherwise = otherwise});
+}
+Tensor diagonal(const Tensor& x, const NamedPattern1<Operation::diagonal>& pattern, Size offset) {
+  return run_one(Operation::diagonal, pattern, {&x}, {.numbers = {&offset, 1}});
+}
+Tensor from_diagonal(const Tensor& x, const NamedPattern1<Operation::from_diagonal>& pattern,
+                     Size offset) {
+  return run_one(Operation::from_diagonal, pattern, {&x}, {.numbers = {&offset, 1}});
+}
+
+// --- in order, and counted ---
+
+Tensor searchsorted(const Tensor& sorted, const Tensor& values,
+                    const NamedPattern2<Operation::searchsorted>& pattern, bool right) {
+  return run_one(Operation::searchsorted, pattern, {&sorted, &values}, {.right = right});
+}
+Tensor histogram(const Tensor& x, const NamedPattern1<Operation::histogram>& pattern, Size bins,
+                 double low, double high) {
+  const double range[] = {low, high};
+  return run_one(Operation::histogram, pattern, {&x}, {.numbers = {&bins, 1}, .reals = range});
 }
 
 Tensor one_hot(const Tensor& positions, const NamedPattern1<Operation::one_hot>& pattern,

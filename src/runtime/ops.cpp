@@ -1,6 +1,7 @@
 #include <ein/call.hpp>
 #include <ein/ops.hpp>
 
+#include "passes/complex.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
 
@@ -64,14 +65,15 @@ Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shap
   }
   std::vector<AxisSize> sizes;
   for (const auto& [name, size] : options.sizes) sizes.push_back({name, size});
-  return build_graph({.op = op,
-                      .pattern = parsed.pattern,
-                      .sizes = sizes,
-                      .reduction = options.reduction,
-                      .packed_shapes = options.packed_shapes,
-                      .named = {.dtype = options.result},
-                      .dtype = options.result},
-                     types);
+  const Graph graph = build_graph({.op = op,
+                                   .pattern = parsed.pattern,
+                                   .sizes = sizes,
+                                   .reduction = options.reduction,
+                                   .packed_shapes = options.packed_shapes,
+                                   .named = {.dtype = options.result},
+                                   .dtype = options.result},
+                                  types);
+  return without_complex(graph, "graph_of");
 }
 
 Packed pack(std::span<const Tensor> xs,

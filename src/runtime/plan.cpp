@@ -12,7 +12,9 @@
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
+#include "passes/complex.hpp"
 #include "passes/simplify.hpp"
+#include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/range_plan.hpp"
 #include "runtime/tape.hpp"
@@ -58,18 +60,26 @@ Executable::Executable(Program grouped, std::unique_ptr<const Kernels> made)
   }
 }
 
-Plan::Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options)
+Plan::Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options)
     : call_(std::move(call)),
-      graph_(std::move(graph)),
-      device_(common_device(call_, operands)),
+      graph_(without_complex(graph, call_, options)),
+      device_(device),
       options_(options) {
+  if (!has_complex(graph)) return;
+  for (const ValueId output : graph.outputs)
+    complex_results_.push_back(ein::is_complex(graph.op(output).dtype));
+}
+
+Plan::Plan(std::string call, const Graph& graph, Operands operands, const OrderOptions& options)
+    : Plan(call, graph, common_device(call, operands), options) {
   // The rest of the offsets is added to the buffers' addresses, so that equal views share a plan.
-  for (const Tensor* operand : operands)
+  const RealOperands real(operands);
+  for (const Tensor* operand : real.operands())
     layouts_.push_back({operand->strides(), elements_before(*operand)});
 }
 
-Plan::Plan(std::string call, Graph graph, Device device)
-    : call_(std::move(call)), graph_(std::move(graph)), device_(device) {}
+Plan::Plan(std::string call, const Graph& graph, Device device)
+    : Plan(std::move(call), graph, device, {}) {}
 
 Plan::Plan(std::string call, Program program, Device device)
     : call_(std::move(call)),
@@ -82,6 +92,7 @@ Plan::Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
     : call_(of_formulas->call_),
       of_formulas_(std::move(of_formulas)),
       values_(std::move(values)),
+      complex_results_(of_formulas_->complex_results_),
       device_(of_formulas_->device_),
       executable_(std::move(executable)),
       made_(executable_.get()) {}
@@ -178,13 +189,20 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
 
 }  // namespace
 
-std::vector<Tensor> run(const Plan& plan, Operands operands) {
+std::vector<Tensor> run(const Plan& plan, Operands given) {
+  const RealOperands real(given);
+  const Operands operands = real.operands();
   Trace* const trace = Trace::active();
   std::vector<Tensor> results =
       trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
   const bool flows = std::any_of(operands.begin(), operands.end(),
                                  [](const Tensor* x) { return x->requires_grad(); });
   if (flows && grad_is_enabled()) remember_call(plan, operands, results);
+  if (plan.has_complex_results()) {
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      if (plan.is_complex(r)) results[r] = as_complex(results[r]);
+    }
+  }
   return results;
 }
 

@@ -54,10 +54,11 @@ struct Backward {
 /// What a call means, its graph; and how it runs on operands that lie as those it was made for.
 class Plan : public std::enable_shared_from_this<Plan> {
  public:
-  /// An Error of kind `device` when they lie on several devices.
-  Plan(std::string call, Graph graph, Operands operands, const OrderOptions& options);
+  /// An Error of kind `device` when they lie on several devices. Complex numbers of the graph
+  /// become pairs.
+  Plan(std::string call, const Graph& graph, Operands operands, const OrderOptions& options);
   /// Without operands.
-  Plan(std::string call, Graph graph, Device device);
+  Plan(std::string call, const Graph& graph, Device device);
   /// Without a graph: what is neither traced nor differentiated.
   Plan(std::string call, Program program, Device device);
   /// Of one whose sizes are formulas, for these values.
@@ -67,6 +68,10 @@ class Plan : public std::enable_shared_from_this<Plan> {
   const std::string& call() const { return call_; }  // for people
   const Graph& graph() const;
   Device device() const { return device_; }
+  /// Whether any of the results, and whether this one, is complex to the caller. Programs have
+  /// pairs of real numbers.
+  bool has_complex_results() const { return !complex_results_.empty(); }
+  bool is_complex(std::size_t result) const { return complex_results_[result]; }
   /// What its graph is lowered to, for no device yet.
   Program lowered() const;
   /// Made when it is first wanted.
@@ -76,6 +81,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   const Backward& backward(const std::vector<bool>& wanted) const;
 
  private:
+  Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options);
   /// With the lock.
   const Graph& known_graph() const;
 
@@ -83,6 +89,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   mutable Graph graph_;  // of formulas, when it is first wanted
   std::shared_ptr<const Plan> of_formulas_;
   SizeValues values_;
+  std::vector<bool> complex_results_;  // empty where none is
   Device device_;
   std::vector<InputLayout> layouts_;
   OrderOptions options_;
@@ -94,7 +101,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
 };
 
 /// The results of a call: computed; or, while a function is traced, values of its graph. Remembered
-/// for the backward pass where gradients flow.
+/// for the backward pass where gradients flow. Kernels, tape and trace see complex tensors as real
+/// ones.
 std::vector<Tensor> run(const Plan& plan, Operands operands);
 
 /// What a plan depends on, as a list of words. Kept per thread: one key at a time.
@@ -126,7 +134,9 @@ enum class KeyKind : std::int64_t {
   view = -4,
   slice = -5,
   broadcast = -6,
-  slice_at = -7
+  slice_at = -7,
+  einsum_into = -8,
+  reduce_by = -9
 };
 inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
 

@@ -1,5 +1,6 @@
 #include "runtime/recording.hpp"
 
+#include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/trace.hpp"
 
@@ -14,12 +15,14 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   std::vector<Tensor> traced;
   for (std::size_t k = 0; k < given.size(); ++k) {
     const Shape shape = types ? types->shape(k, given[k]) : given[k].shape();
+    const Strides strides = types ? types->strides(k, given[k]) : given[k].strides();
     layouts.push_back(
-        {types ? types->strides(k, given[k]) : given[k].strides(), elements_before(given[k])});
-    traced.push_back(trace.argument(given[k], shape, layouts[k].strides));
+        {real_strides(given[k].dtype(), strides), elements_before(as_real(given[k]))});
+    traced.push_back(trace.argument(given[k], shape, strides));
   }
   if (types) trace.name_sizes(types->names());
   const std::vector<Tensor> results = function(context, traced);
+  for (const Tensor& result : results) is_complex.push_back(ein::is_complex(result.dtype()));
   graph = trace.finish(results);
   verify(graph);
   state = trace.captured();

@@ -19,6 +19,8 @@ struct Recording {
   std::vector<Tensor> state;         // tensors from outside that it uses
   std::vector<bool> is_parameter;    // of the state
   std::vector<ResultPlace> result_places;
+  std::vector<bool>
+      is_complex;  // of the results: pairs of the graph that are numbers to the caller
   std::uint64_t streams = 0;
   Device device = cpu;
   SizeGuards guards;

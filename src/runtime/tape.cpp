@@ -9,6 +9,7 @@
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
+#include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
 #include "runtime/walk.hpp"
 
@@ -62,8 +63,9 @@ std::vector<Tensor> Node::with_zeros(const MaybeTensors& cotangents) const {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const bool came = i < cotangents.size() && cotangents[i];
-    all.push_back(came ? *cotangents[i]
-                       : zeros(results_[i].shape, results_[i].dtype, results_[i].device));
+    all.push_back(!came ? zeros(results_[i].shape, results_[i].dtype, results_[i].device)
+                  : is_complex(results_[i].dtype) ? as_complex(*cotangents[i])
+                                                  : *cotangents[i]);
   }
   return all;
 }
@@ -151,7 +153,7 @@ class AliasNode final : public Node {
 
 void attach(const std::shared_ptr<Node>& node, std::span<const Tensor> results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (is_floating(results[i].dtype())) attach(node, i, results[i]);
+    if (has_gradients(results[i].dtype())) attach(node, i, results[i]);
   }
 }
 void attach(const std::shared_ptr<Node>& node, std::size_t place, const Tensor& result) {
@@ -180,6 +182,12 @@ Tensor unit_cotangent(const char* what, const Tensor& result) {
     throw Error(ErrorKind::shape,
                 std::string(what) + ": a tensor of shape " + result.shape().to_string() +
                     " is no scalar; give a cotangent of its shape, or reduce it first");
+  }
+  if (is_complex(result.dtype())) {
+    throw Error(ErrorKind::dtype,
+                std::string(what) + ": the result is " + std::string(name(result.dtype())) +
+                    ", and only real numbers have a direction in which they grow"
+                    "\n  help: take ein::real or ein::abs of it, or give a cotangent");
   }
   return ones(result.shape(), result.dtype(), result.device());
 }
@@ -223,9 +231,9 @@ const Tensor& Tensor::requires_grad(bool wanted) const {
                 "requires_grad: the tensor of shape " + shape().to_string() +
                     " was computed from others; detach() it first, or ask for retain_grad()");
   }
-  if (wanted && !is_floating(dtype())) {
-    throw Error(ErrorKind::dtype,
-                "requires_grad: " + std::string(name(dtype())) + " is not a floating-point dtype");
+  if (wanted && !has_gradients(dtype())) {
+    throw Error(ErrorKind::dtype, "requires_grad: " + std::string(name(dtype())) +
+                                      " is not a floating-point or complex dtype");
   }
   if (!wanted)
     state = nullptr;
@@ -245,7 +253,7 @@ void Tensor::backward(const Tensor& cotangent) const {
   const NoGrad no_grad;
   const engine::TracePhase phase(Phase::backward);
   engine::Walk walk({this, 1}, {});
-  walk.send(*this, cotangent);
+  walk.send(*this, engine::as_real(cotangent));
   walk.run();
   for (const auto& [state, gradient] : walk.found()) {
     // A gradient of its own: cotangents may be views of each other, or of what the caller holds.
@@ -258,7 +266,8 @@ void Tensor::backward(const Tensor& cotangent) const {
 }
 
 Tensor Tensor::grad() const {
-  if (has_grad()) return *data_->grad->grad;
+  if (has_grad())
+    return is_complex(dtype()) ? engine::as_complex(*data_->grad->grad) : *data_->grad->grad;
   throw Error(
       ErrorKind::value,
       "grad: the tensor of shape " + shape().to_string() + " has no gradient: " +
@@ -273,7 +282,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
     throw Error(ErrorKind::value, "set_grad: the tensor of shape " + shape().to_string() +
                                       " does not require a gradient");
   engine::require_cotangent("set_grad", *this, gradient);
-  data_->grad->grad = gradient.detach();
+  data_->grad->grad = engine::as_real(gradient).detach();
   if (engine::Trace* trace = engine::Trace::active()) trace->forget_later(data_->grad);
 }
 void Tensor::zero_grad() const {
@@ -316,12 +325,14 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent,
   const std::unique_ptr<NoGrad> scope(create_graph ? new EnableGrad : new NoGrad);
   const engine::TracePhase phase(Phase::backward);
   engine::Walk walk({&result, 1}, targets);
-  walk.send(result, cotangent);
+  walk.send(result, engine::as_real(cotangent));
   walk.run();
   std::vector<Tensor> found;
   for (const Tensor& input : inputs) {
     const Tensor* gradient = walk.find(input.impl().grad.get());
-    found.push_back(gradient ? *gradient : zeros(input.shape(), input.dtype(), input.device()));
+    found.push_back(!gradient ? zeros(input.shape(), input.dtype(), input.device())
+                    : is_complex(input.dtype()) ? engine::as_complex(*gradient)
+                                                : *gradient);
   }
   return found;
 }

@@ -59,12 +59,12 @@ class Node {
   /// Later calls have greater numbers.
   std::uint64_t number() const { return number_; }
   /// The cotangents of the wanted operands, some of which may be missing (zero), from those of the
-  /// results.
+  /// results. Those of complex tensors come and go as real ones.
   virtual MaybeTensors pull_back(const MaybeTensors& cotangents,
                                  const std::vector<bool>& wanted) const = 0;
 
  protected:
-  /// The cotangents of all results.
+  /// The cotangents of all results, of their dtypes.
   std::vector<Tensor> with_zeros(const MaybeTensors& cotangents) const;
 
   struct Type {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ein/autograd.hpp>
+#include <ein/complex.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
@@ -13,106 +14,22 @@
 #include "runtime/device.hpp"
 #include "runtime/map.hpp"
 #include "runtime/trace.hpp"
+#include "runtime/writes.hpp"
 
 namespace ein {
 namespace {
 
-/// Whether two elements of `x` share memory.
-bool overlaps_itself(const Tensor& x) {
-  struct Dim {
-    Size stride, size;
-  };
-  std::vector<Dim> dims;
-  Size last = 0;
-  for (std::size_t d = 0; d < x.rank(); ++d) {
-    if (x.shape()[d] == 0) return false;
-    if (x.shape()[d] == 1) continue;
-    dims.push_back({x.strides()[d], x.shape()[d]});
-    last += x.strides()[d] * (x.shape()[d] - 1);
-  }
-  if (x.numel() > last + 1) return true;
-  // Each dimension that steps over all the smaller ones together keeps them apart.
-  std::sort(dims.begin(), dims.end(),
-            [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
-  Size reach = 0;
-  const bool nested = std::all_of(dims.begin(), dims.end(), [&](const Dim& dim) {
-    const bool steps_over = dim.stride > reach;
-    reach += dim.stride * (dim.size - 1);
-    return steps_over;
-  });
-  if (nested) return false;
-  // Interleaved dimensions: look at each element's place.
-  std::vector<bool> seen(static_cast<std::size_t>(last) + 1);
-  std::vector<std::int64_t> at(dims.size(), 0);
-  std::int64_t place = 0;
-  for (std::int64_t n = x.numel(); n > 0; --n) {
-    if (seen[static_cast<std::size_t>(place)]) return true;
-    seen[static_cast<std::size_t>(place)] = true;
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      place += dims[d].stride;
-      if (++at[d] < dims[d].size) break;
-      place -= at[d] * dims[d].stride;
-      at[d] = 0;
-    }
-  }
-  return false;
-}
-
-void require_writable(const Tensor& x, const char* what) {
-  const engine::Trace* const trace = engine::Trace::active();
-  const bool is_view_of_state = trace && trace->is_view_of_state(x);
-  if (!x.storage() && !is_view_of_state) engine::Trace::refuse_write(x, what);
-  if (is_view_of_state ? trace->is_read_only(x) : x.storage()->read_only())
-    throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");
-  if (!overlaps_itself(x)) return;
-  throw Error(ErrorKind::value, std::string(what) + ": elements of the tensor of shape " +
-                                    x.shape().to_string() + " and strides " +
-                                    x.strides().to_string() + " share memory; write to a clone()");
-}
-
-/// Whether the bytes that two tensors span overlap.
-bool may_overlap(const Tensor& a, const Tensor& b) {
-  if (a.numel() == 0 || b.numel() == 0) return false;
-  // As numbers: pointers into different storages have no order.
-  const auto range = [](const Tensor& x) {
-    std::int64_t last = 0;
-    for (std::size_t d = 0; d < x.rank(); ++d) last += x.strides()[d] * (x.shape()[d] - 1);
-    const auto begin = reinterpret_cast<std::uintptr_t>(engine::first_element(x));
-    return std::pair(begin, begin + static_cast<std::uintptr_t>(last + 1) * x.element_size());
-  };
-  const auto [a_begin, a_end] = range(a);
-  const auto [b_begin, b_end] = range(b);
-  return a_begin < b_end && b_begin < a_end;
-}
-
 /// The same elements in a tensor of its own: a call like any other where gradients flow or a
 /// function is traced.
 Tensor converted(const char* what, const Tensor& x, DType dtype) {
-  if (engine::Trace::active() || (x.requires_grad() && grad_is_enabled())) {
+  const bool gains_parts = is_complex(dtype) != is_complex(x.dtype());
+  if (engine::Trace::active() || gains_parts || (x.requires_grad() && grad_is_enabled())) {
     const Tensor* operand = &x;
     return engine::map(what, Ex::input(0), {&operand, 1}, conversion_type(x.dtype(), dtype), dtype);
   }
   Tensor copy = empty(x.shape(), dtype, x.device());
   engine::copy(x, copy);
   return copy;
-}
-
-void require_no_flow(const Tensor& x, const char* what) {
-  if (!x.requires_grad() || !grad_is_enabled()) return;
-  throw Error(
-      ErrorKind::value,
-      std::string(what) + ": gradients flow through the tensor of shape " + x.shape().to_string() +
-          ", and a write would be lost to them\n  help: write inside a scope of ein::NoGrad");
-}
-
-void require_no_flow_from(const Tensor& source, const Tensor& target) {
-  if (!source.requires_grad() || !grad_is_enabled()) return;
-  throw Error(ErrorKind::value,
-              "copy_from: gradients flow through the source of shape " +
-                  source.shape().to_string() + ", and the tensor of shape " +
-                  target.shape().to_string() +
-                  " that is written to would not pass them on\n"
-                  "  help: copy from source.detach(), or write inside a scope of ein::NoGrad");
 }
 
 }  // namespace
@@ -126,8 +43,8 @@ Tensor Tensor::to(DType wanted) const {
 }
 
 void Tensor::fill(Scalar value) const {
-  require_no_flow(*this, "fill");
-  require_writable(*this, "fill");
+  engine::require_no_flow(*this, "fill");
+  engine::require_writable(*this, "fill");
   const Tensor one = full({}, value, dtype(), device());
   if (engine::Trace::active()) return engine::copy(engine::broadcast(one, shape()), *this);
   engine::copy(Tensor(one.storage(), dtype(), shape(), Strides(rank(), 0)), *this);
@@ -135,22 +52,36 @@ void Tensor::fill(Scalar value) const {
 }
 
 void Tensor::copy_from(const Tensor& given) const {
-  require_no_flow(*this, "copy_from");
-  require_no_flow_from(given, *this);
+  engine::require_no_flow(*this, "copy_from");
+  engine::require_no_flow_from(given, *this, "copy_from");
   const Tensor source = given.to(device());
-  require_writable(*this, "copy_from");
+  engine::require_writable(*this, "copy_from");
   if (!(source.shape() == shape())) {
     throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() +
                                       ", the tensor " + shape().to_string());
   }
   if (engine::Trace::active()) return engine::copy(source.to(dtype()), *this);
-  engine::copy(may_overlap(source, *this) ? source.clone() : source, *this);
+  engine::copy(engine::may_overlap(source, *this) ? source.clone() : source, *this);
   storage()->count_write();
 }
 
+namespace {
+
+Tensor with_axes_reversed(const Tensor& x) {
+  if (!x.storage()) detail::no_elements_yet(x.shape());
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  std::reverse(shape.begin(), shape.end());
+  std::reverse(strides.begin(), strides.end());
+  return Tensor(detail::view_of(x.storage(), x.dtype(), shape, strides, x.offset()));
+}
+
+}  // namespace
+
 template <class T>
-std::vector<T> Tensor::to_vector() const {
-  const Tensor values = to(cpu).to(dtype_of<T>).contiguous();
+std::vector<T> Tensor::to_vector(Order order) const {
+  const Tensor here = to(cpu).to(dtype_of<T>);
+  const Tensor values = (order == Order::row_major ? here : with_axes_reversed(here)).contiguous();
   if constexpr (std::is_same_v<T, bool>) {
     // Memory that others wrote may hold bytes that are no bool.
     const auto* bytes = static_cast<const std::uint8_t*>(values.raw_data());
@@ -174,7 +105,7 @@ T Tensor::item() const {
 }
 
 template <class T>
-Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
+Tensor from_vector(const std::vector<T>& values, const Shape& shape, Order order, Device device) {
   if (checked_numel(shape, sizeof(T)) != static_cast<std::int64_t>(values.size())) {
     throw Error(ErrorKind::shape, "from_vector: shape " + shape.to_string() + " wants " +
                                       to_string(numel(shape)) + " values, got " +
@@ -182,13 +113,17 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device devi
   }
   const Tensor x = empty(shape, dtype_of<T>);
   std::copy(values.begin(), values.end(), x.data<T>());
-  return x.to(device);
+  if (order == Order::row_major) return x.to(device);
+  return Tensor(x.storage(), x.dtype(), shape, contiguous_strides(shape, order))
+      .contiguous()
+      .to(device);
 }
 
+#define EIN_COMPLEX EIN_DTYPE
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
-  template std::vector<type> Tensor::to_vector<type>() const;       \
+  template std::vector<type> Tensor::to_vector<type>(Order) const;  \
   template type Tensor::item<type>() const;                         \
-  template Tensor from_vector<type>(const std::vector<type>&, const Shape&, Device);
+  template Tensor from_vector<type>(const std::vector<type>&, const Shape&, Order, Device);
 #include <ein/dtypes.hpp>
 
 // --- text ---
@@ -199,6 +134,10 @@ std::string element_text(const Tensor& x) {
   if (x.dtype() == DType::boolean) return x.item<bool>() ? "true" : "false";
   if (x.dtype() == DType::u64) return std::to_string(x.item<std::uint64_t>());
   if (is_integral(x.dtype())) return std::to_string(x.item<std::int64_t>());
+  if (is_complex(x.dtype())) {
+    const std::string b = element_text(imag(x));
+    return element_text(real(x)) + (b.starts_with('-') ? "" : "+") + b + "i";
+  }
   if (std::isnan(x.item())) return "nan";  // whatever its sign
   char text[32];
   std::snprintf(text, sizeof text, x.dtype() == DType::f64 ? "%.10g" : "%.6g", x.item());

@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/tape.hpp"
 
@@ -89,9 +90,13 @@ Tensor Trace::traced(ValueId id, Device device) const {
 }
 
 Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& strides) {
-  const ValueId id = append(graph_, {.kind = OpKind::input, .dtype = like.dtype(), .shape = shape});
-  views_[id] = {id, {strides, elements_before(like)}, -1, id};
-  return traced(id, like.device());
+  const Tensor real = as_real(like);
+  const ValueId id = append(
+      graph_,
+      {.kind = OpKind::input, .dtype = real.dtype(), .shape = real_shape(like.dtype(), shape)});
+  views_[id] = {id, {real_strides(like.dtype(), strides), elements_before(real)}, -1, id};
+  const Tensor argument = traced(id, like.device());
+  return is_complex(like.dtype()) ? as_complex(argument) : argument;
 }
 
 std::optional<Size> Trace::size_named(std::string_view name) const {
@@ -361,7 +366,9 @@ void Trace::refuse_write(const Tensor& x, const char* what) {
                                     "  help: use the new value in its place");
 }
 
-Graph Trace::finish(std::span<const Tensor> results) {
+Graph Trace::finish(std::span<const Tensor> given) {
+  std::vector<Tensor> results;
+  for (const Tensor& result : given) results.push_back(as_real(result));
   for (const Tensor& result : results) graph_.outputs.push_back(value_of(result));
   for (std::size_t i = 0; i < captured_.size(); ++i) {
     if (current_[i] != captured_ids_[i])

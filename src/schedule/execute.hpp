@@ -147,6 +147,7 @@ class NestRun {
     if (nest_.is_scatter() && nest_.combine) return scatter();
     if (nest_.along == LoopNest::Along::scan) return scan();
     if (nest_.along == LoopNest::Along::argsort) return argsort();
+    if (nest_.is_matrix()) return matrix();
     each(kept_, [&] { store(finish(combine_reduced())); });
   }
 
@@ -258,6 +259,34 @@ class NestRun {
       for (at_[along()] = 0; at_[along()] < size; ++at_[along()])
         store(static_cast<double>(order[static_cast<std::size_t>(at_[along()])]));
       at_[along()] = 0;
+    });
+  }
+
+  void matrix() {
+    std::vector<std::size_t> batch, right, rows, columns, packed;
+    for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
+      std::vector<std::size_t>* const by_role[] = {&batch, &rows, &columns, &right, &packed};
+      by_role[static_cast<std::size_t>(nest_.axes[a].role)]->push_back(a);
+    }
+    each(batch, [&] {
+      linalg::MatrixSizes sizes{nest_.axes[rows[0]].size, nest_.axes[columns[0]].size, 0};
+      std::vector<double> a, b;
+      each(rows, [&] { each(columns, [&] { a.push_back(input(0)); }); });
+      if (nest_.inputs.size() > 1) {
+        each(rows, [&] { each(right, [&] { b.push_back(input(1)); }); });
+        each(right, [&] { ++sizes.right; });
+      }
+      const std::vector<double> values = linalg::reference(nest_.function, sizes, a, b);
+      const auto axes_of = [&](MatrixAxis role) {
+        return role == MatrixAxis::batch     ? std::vector<std::size_t>()
+               : role == MatrixAxis::rows    ? rows
+               : role == MatrixAxis::columns ? columns
+               : role == MatrixAxis::right   ? right
+                                             : packed;
+      };
+      const auto [outer, inner] = linalg::result_axes(nest_.function);
+      std::size_t next = 0;
+      each(axes_of(outer), [&] { each(axes_of(inner), [&] { store(values[next++]); }); });
     });
   }
 

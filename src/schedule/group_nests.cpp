@@ -203,7 +203,8 @@ class Grouping {
   }
 
   bool take_in(const LoopNest& nest) {
-    if (nest.is_scatter() || !shares_memory(nest)) return false;
+    // The errors of a function of matrices name indices, which blocks would change.
+    if (nest.is_scatter() || nest.is_matrix() || !shares_memory(nest)) return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
       if (cut.reduced || cut.ordered || cut.size == 0 || !is_multiple(cut.size, group_.blocks) ||
@@ -316,23 +317,28 @@ std::vector<Blocking> blockings(const LoopNest& nest, const Target& target) {
   const Size least =
       std::max<Size>(2, std::min<Size>(target.most_blocks, all / target.most_elements_per_block));
   std::vector<Blocking> found;
-  // Of sizes that are formulas: pieces of which there are always as many, several at once.
+  const auto is_cut = [](const LoopNest::NestAxis& axis) { return !axis.reduced && !axis.ordered; };
+  // As many pieces as a factor of an axis has, several at once; the last block may have fewer.
+  const auto add_several_at_once = [&](Size factor) {
+    const Size in_piece = all / factor,
+               at_once = in_piece < target.elements_per_block
+                             ? ceil_div(Size(target.elements_per_block), in_piece)
+                             : Size(1);
+    if (at_once < factor) found.push_back({factor, at_once});
+  };
   for (const LoopNest::NestAxis& axis : nest.axes) {
-    if (axis.reduced || axis.ordered || axis.size.is_number()) continue;
-    for (const Size factor : factors_of(axis.size)) {
-      const Size in_piece = all / factor,
-                 at_once = in_piece < target.elements_per_block
-                               ? ceil_div(Size(target.elements_per_block), in_piece)
-                               : Size(1);
-      if (at_once < factor) found.push_back({factor, at_once});
-    }
+    if (!is_cut(axis) || axis.size.is_number()) continue;
+    for (const Size factor : factors_of(axis.size)) add_several_at_once(factor);
   }
   std::vector<std::int64_t> counts;
   for (const LoopNest::NestAxis& axis : nest.axes) {
-    if (axis.reduced || axis.ordered || !axis.size.is_number()) continue;
+    if (!is_cut(axis) || !axis.size.is_number()) continue;
+    const std::size_t before = counts.size();
     for (std::int64_t n = 2; n <= std::min<Size>(axis.size, target.most_blocks); ++n) {
       if (axis.size % n == 0 && n >= least && n <= most) counts.push_back(n);
     }
+    // A length that has no such factor, as a prime.
+    if (counts.size() == before) add_several_at_once(axis.size);
   }
   std::sort(counts.rbegin(), counts.rend());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());

@@ -6,10 +6,10 @@
 namespace ein {
 
 /// The type in which elements of `dtype` are computed: f64, f32, i64, or u64 for u64, whose order,
-/// quotients and values as floats i64 lacks.
+/// quotients and values as floats i64 lacks; that of its parts for a complex one.
 constexpr DType compute_type(DType dtype) {
   if (is_integral(dtype)) return dtype == DType::u64 ? dtype : DType::i64;
-  return dtype == DType::f64 ? DType::f64 : DType::f32;
+  return real_dtype(dtype) == DType::f64 ? DType::f64 : DType::f32;
 }
 /// Whether things are computed in `dtype`.
 constexpr bool is_compute_type(DType dtype) { return compute_type(dtype) == dtype; }
@@ -21,13 +21,18 @@ constexpr decltype(auto) visit_compute_type(DType compute, F&& f) {
   if (compute == DType::u64) return f(std::type_identity<std::uint64_t>{});
   return f(std::type_identity<float>{});
 }
-/// The type in which elements of `from` become elements of `to`, rounded once.
+/// The type in which elements of `from` become elements of `to`, rounded once: integers on their
+/// way to floats are f32 where it has them all, or where f32 is what they become.
 constexpr DType conversion_type(DType from, DType to) {
-  return is_integral(from) && is_floating(to) ? DType::f64 : compute_type(from);
+  if (!is_integral(from) || is_integral(to)) return compute_type(from);
+  const std::size_t bytes = size_of(from);
+  const bool is_for_f32 = bytes < 4 || (bytes == 4 && to == DType::f32);
+  return is_for_f32 && to != DType::f64 ? DType::f32 : DType::f64;
 }
 /// The type in which elements of dtypes `a` and `b`, both floating or both not, are computed
 /// together.
 constexpr DType common_compute_type(DType a, DType b) {
+  if (is_complex(a) || is_complex(b)) return promote(a, b);
   return a == DType::f64 || a == DType::u64 ? a : compute_type(b);
 }
 /// The dtype of a combination of elements of `from` that is to become `to`: `to` itself, but where

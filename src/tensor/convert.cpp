@@ -11,10 +11,7 @@ namespace ein {
   void store_from(const C* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) { \
     host::level().strips<C>().store_from(src, n, dst, to, stride);                           \
   }
-EIN_CONVERSIONS(float)
-EIN_CONVERSIONS(double)
-EIN_CONVERSIONS(std::int64_t)
-EIN_CONVERSIONS(std::uint64_t)
+EIN_STRIP_TYPES(EIN_CONVERSIONS)
 #undef EIN_CONVERSIONS
 
 }  // namespace ein

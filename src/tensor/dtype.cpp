@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ detail::FloatFormat format_of_dtype(DType dtype) {
 }
 
 }  // namespace
+
+void detail::not_real(DType dtype) {
+  throw std::logic_error("visit: " + std::string(name(dtype)) + " is no real dtype");
+}
 
 std::optional<DType> parse_dtype(std::string_view text) {
   const auto found = std::ranges::find(all_dtypes, text, [](DType dtype) { return name(dtype); });
@@ -76,7 +81,7 @@ DType promote_integers(DType a, DType b) {
   const DType with_sign = is_unsigned(a) ? b : a, without = is_unsigned(a) ? a : b;
   // The least with a sign that has more bits than `without`.
   std::optional<DType> least;
-  for (const DType dtype : all_dtypes) {
+  for (const DType dtype : real_dtypes) {
     if (is_floating(dtype) || is_unsigned(dtype) || size_of(dtype) <= size_of(without)) continue;
     if (!least || size_of(dtype) < size_of(*least)) least = dtype;
   }
@@ -88,6 +93,10 @@ DType promote_integers(DType a, DType b) {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) {
+    const bool is_wide = real_dtype(a) == DType::f64 || real_dtype(b) == DType::f64;
+    return is_wide ? DType::c128 : DType::c64;
+  }
   if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
   if (is_integral(a)) return promote_integers(a, b);
   if (size_of(a) == size_of(b)) return DType::f32;

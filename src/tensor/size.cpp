@@ -429,6 +429,13 @@ std::int64_t evaluate(Size formula, const SizeValues& values) {
   return all.evaluate(formula, values);
 }
 
+std::int64_t number_at_hand(Size size) {
+  if (size.is_number()) return size.word();
+  const std::int64_t number = evaluate(size, scope_for(size).values());
+  scope_for(size).is_zero(size - number);
+  return number;
+}
+
 std::int64_t about(Size size) {
   if (size.is_number()) return size.word();
   const std::int64_t value = evaluate(size, scope_for(size).values());

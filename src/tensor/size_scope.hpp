@@ -98,6 +98,10 @@ class SizeScope {
   bool is_paused_ = false;
 };
 
+/// The number that a size is at the lengths at hand. A guard that it is this number is made: what
+/// is built of it holds for no others.
+std::int64_t number_at_hand(Size size);
+
 /// While it lives, comparisons make no guards: what only checks decides nothing.
 class SizeScopePause {
  public:

@@ -35,10 +35,12 @@ Size checked_numel(const Shape& shape, std::int64_t element_size) {
   return has_formulas ? numel(shape) : Size(elements);
 }
 
-Strides contiguous_strides(const Shape& shape) {
-  Strides strides(shape.rank(), 1);
+Strides contiguous_strides(const Shape& shape, Order order) {
+  const std::size_t rank = shape.rank();
+  Strides strides(rank, 1);
   Size stride = 1;
-  for (std::size_t d = shape.rank(); d-- > 0;) {
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::size_t d = order == Order::row_major ? rank - 1 - i : i;
     strides[d] = stride;
     // Formulas are not asked whether they are 0: an empty tensor has no elements to find.
     if (shape[d].word() != 0) stride *= shape[d];
@@ -63,10 +65,11 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
                                      " axes, not " + std::to_string(shape.rank()));
   }
   const auto bytes = static_cast<std::int64_t>(size_of(dtype));
-  if (reinterpret_cast<std::uintptr_t>(storage->data()) & static_cast<std::uintptr_t>(bytes - 1)) {
+  const std::size_t alignment = size_of(real_dtype(dtype));
+  if (reinterpret_cast<std::uintptr_t>(storage->data()) % alignment != 0) {
     throw Error(ErrorKind::value, "a tensor of " + std::string(name(dtype)) +
-                                      " wants memory that is aligned to " + std::to_string(bytes) +
-                                      " bytes; copy it first");
+                                      " wants memory that is aligned to " +
+                                      std::to_string(alignment) + " bytes; copy it first");
   }
   const std::int64_t n = checked_numel(shape, bytes);
   const auto complain = [&] {

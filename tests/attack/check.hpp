@@ -17,6 +17,8 @@ struct Verdict {
   bool refused = false, uncertain = false;
   /// Of the first run: what the outputs may be, and how far from a single number they are.
   std::vector<std::vector<Interval>> expected;
+  /// What the eager call gave then.
+  std::vector<Tensor> results;
   std::int64_t elements = 0, points = 0;
   /// Results of a program for any length that are right, and not those for these lengths alone.
   std::int64_t reordered = 0;

@@ -41,12 +41,13 @@ std::vector<Tensor> run(const Program& program, std::span<const Tensor> argument
   return outputs;
 }
 
-Maker::Maker(std::uint64_t seed) : random_(seed * 0x9E3779B97F4A7C15u + 1) {
+Maker::Maker(std::uint64_t seed, bool is_single)
+    : random_(seed * 0x9E3779B97F4A7C15u + 1), is_single_(is_single) {
   program_.seed = seed;
   constexpr DType usual[] = {DType::f32,     DType::f32,    DType::f32,   DType::f32, DType::f64,
                              DType::bf16,    DType::f16,    DType::i64,   DType::i32, DType::u8,
                              DType::boolean, DType::f8e4m3, DType::f8e5m2};
-  dtype_ = chance(90) ? one_of(usual) : one_of(all_dtypes);
+  dtype_ = !is_single && chance(90) ? one_of(usual) : one_of(real_dtypes);
   flavour_ = static_cast<int>(below(4));
 }
 
@@ -54,19 +55,30 @@ std::int64_t Maker::size() {
   constexpr std::int64_t small[] = {1, 1, 2, 2, 3, 3, 4, 5, 7, 8},
                          edges[] = {15, 16, 17, 31, 32, 33, 63, 64, 65},
                          large[] = {127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025};
-  const std::int64_t kind = below(100);
+  const std::int64_t kind = below(is_single_ ? 78 : 100);
   return kind < 4 ? 0 : kind < 76 ? one_of(small) : kind < 95 ? one_of(edges) : one_of(large);
 }
 
-DType Maker::any_dtype() { return chance(60) ? dtype_ : one_of(all_dtypes); }
+DType Maker::any_dtype() { return !is_single_ && chance(60) ? dtype_ : one_of(real_dtypes); }
 
 Scalar Maker::number(DType beside) {
   constexpr int whole[] = {0, 0, 1, 1, 2, 2, 3, -1, -2, 7, 100};
   constexpr double fractions[] = {0.5,  0.1,  -0.0,  0.0,   1.5, -3.25,
                                   1e-3, 1e10, -1e10, 1e-40, 1.0, 2.0};
   constexpr double special[] = {INFINITY, -INFINITY, NAN};
+  constexpr std::int64_t beyond[] = {127,  128,   255,    300,
+                                     -129, 70000, -40000, std::int64_t{1} << 40};
+  if (is_single_ && chance(10)) return Scalar(one_of(beyond));
   if (chance(is_floating(beside) ? 40 : 90)) return Scalar(one_of(whole));
   return Scalar(chance(8) ? one_of(special) : one_of(fractions));
+}
+
+/// A limit of the range of integers, or a number near it, as far as doubles hold it.
+double Maker::extreme(DType dtype) {
+  const double limit = std::ldexp(1.0, static_cast<int>(8 * size_of(dtype)) - 1);
+  const double step = std::max(1.0, std::ldexp(limit, -52));
+  const double candidates[] = {-limit, -limit + step, limit - step, limit / 2, -limit / 2, -step};
+  return one_of(candidates);  // a negative one without a sign is 2^bits more
 }
 
 Values Maker::values(const Input& input) {
@@ -82,6 +94,8 @@ Values Maker::values(const Input& input) {
       x = static_cast<double>(below(input.below));
     else if (input.dtype == DType::boolean)
       x = static_cast<double>(below(2));
+    else if (is_single_ && !is_floating(input.dtype) && chance(8))
+      x = extreme(input.dtype);
     else if (is_unsigned(input.dtype))
       x = static_cast<double>(below(chance(90) ? 5 : 256));
     else if (!is_floating(input.dtype))
@@ -134,9 +148,9 @@ void Maker::assign(int state) {
 
 int Maker::like(const Shape& shape, DType dtype) {
   const int found =
-      chance(60) ? value([&](int v) { return this->shape(v) == shape && this->dtype(v) == dtype; })
+      reuses(60) ? value([&](int v) { return this->shape(v) == shape && this->dtype(v) == dtype; })
                  : -1;
-  return found >= 0 ? found : input(shape, dtype);
+  return found >= 0 ? found : input(shape, rather(dtype));
 }
 
 int Maker::beside(int other) {
@@ -149,7 +163,7 @@ int Maker::beside(int other) {
     }
     return true;
   };
-  const int found = chance(65) ? value(fits) : -1;
+  const int found = reuses(65) ? value(fits) : -1;
   if (found >= 0) return found;
   Shape made;
   const std::size_t skipped =
@@ -233,36 +247,57 @@ std::vector<std::string> Maker::some(const std::vector<Axis>& axes, int percent)
   return names;
 }
 
+const Operation& Maker::some_operation() {
+  const std::vector<Operation>& all = operations();
+  const auto weight = [&](const Operation& op) { return is_single_ ? is_in_numpy(op) : op.weight; };
+  std::int64_t weights = 0;
+  for (const Operation& op : all) weights += weight(op);
+  std::int64_t ticket = below(weights);
+  std::size_t chosen = 0;
+  while ((ticket -= weight(all[chosen])) >= 0) ++chosen;
+  return all[chosen];
+}
+
 Program Maker::make() {
   Shape first;
+  const std::int64_t most_elements = is_single_ ? 100 : 60000;
   for (std::int64_t d = below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
-    first.push_back(numel(first) > 2000 ? 1 + below(3) : size());
+    first.push_back(numel(first) > most_elements / 30 ? 1 + below(3) : size());
   input(first, dtype_);
-  int all_weights = 0;
-  for (const Operation& op : operations()) all_weights += op.weight;
-  const std::int64_t wanted = 1 + below(chance(80) ? 6 : 14);
-  const EnableGrad enabled;
-  for (std::int64_t tries = 0, made = 0; tries < 60 && made < wanted; ++tries) {
-    std::int64_t ticket = below(all_weights);
-    const Operation* op = operations().data();
-    while ((ticket -= op->weight) >= 0) ++op;
+  const std::int64_t wanted = is_single_ ? 1 : 1 + below(chance(80) ? 6 : 14);
+  std::optional<EnableGrad> enabled;
+  if (!is_single_) enabled.emplace();
+  for (std::int64_t tries = 0, made = 0; (is_single_ || tries < 60) && made < wanted; ++tries) {
     const Program program = program_;
     const std::size_t count = values_.size();
-    Step step{.op = op};
+    Step step{.op = &some_operation()};
+    const Operation* op = step.op;
     try {
       if (op->make(*this, step) && program_.inputs.size() < 10) {
         std::vector<Tensor> args;
         for (int arg : step.args) args.push_back(values_[static_cast<std::size_t>(arg)]);
         Tensor result = op->run(step, args);
-        if (result.numel() <= 60000) {
+        const bool is_small = std::all_of(
+            program_.inputs.begin(), program_.inputs.end(),
+            [&](const Input& given) { return !is_single_ || numel(given.shape) <= 400; });
+        if (is_small && result.numel() <= most_elements) {
           if (op->writes) assign(step.args[0]);
           add(std::move(step), std::move(result));
           ++made;
           continue;
         }
       }
-    } catch (const Error&) {
-      // Not defined for these operands.
+    } catch (const Error& error) {
+      // Not defined for these operands: of dtypes and values, a single call that NumPy may take.
+      const ErrorKind kind = error.kind();
+      if (is_single_ &&
+          (kind == ErrorKind::dtype || kind == ErrorKind::value || kind == ErrorKind::reduction)) {
+        program_.error = kind;
+        program_.steps.push_back(std::move(step));
+        program_.types.emplace_back();
+        program_.outputs = {static_cast<int>(program_.types.size()) - 1};
+        return std::move(program_);
+      }
     }
     program_ = program;
     values_.resize(count);
@@ -282,5 +317,6 @@ Program Maker::make() {
 }
 
 Program make_program(std::uint64_t seed) { return Maker(seed).make(); }
+Program make_call(std::uint64_t seed) { return Maker(seed, true).make(); }
 
 }  // namespace ein::attack

@@ -111,6 +111,8 @@ class Interval {
   }
   /// As an element of `dtype` of the operation's result holds it.
   Interval stored(DType dtype) const {
+    // Of matrices no bound is known here: their functions may cancel as much as they like.
+    if (context().kind == OpKind::matrix) return anything();
     Interval x = *this;
     if (context().sums || context().multiplies) x = combined();
     if (context().sums && x.has_numbers()) {
@@ -123,7 +125,11 @@ class Interval {
     const bool is_product =
         dtype == DType::f32 && context().compute == DType::f32 && context().kind == OpKind::map;
     if (dtype == DType::f64 || is_product) return x.fresh();
-    return x.with_nan(Interval(in_dtype(x.low_, dtype), in_dtype(x.high_, dtype)));
+    return x.as(dtype);
+  }
+  /// Rounded to a floating-point dtype.
+  Interval as(DType dtype) const {
+    return with_nan(Interval(in_dtype(low_, dtype), in_dtype(high_, dtype)));
   }
 
   friend Interval operator+(const Interval& a, const Interval& b) {
@@ -252,6 +258,8 @@ class Interval {
   friend Interval cos(const Interval& a) { return a.wave(std::cos); }
   friend Interval tan(const Interval& a) { return a.at_point(std::tan); }
   friend Interval cosh(const Interval& a) { return a.dipping(std::cosh, 0); }
+  friend Interval as_bf16(const Interval& a) { return a.as(DType::bf16); }
+  friend Interval as_f16(const Interval& a) { return a.as(DType::f16); }
   friend Interval floor(const Interval& a) {
     return a.mapped(0, [](double v) { return Interval(std::floor(v)); });
   }
@@ -278,6 +286,7 @@ class Interval {
   }
   template <class F>
   friend Interval on_bits(const Interval& a, const Interval& b, F f) {
+    if (a.magnitude_ > 0x1p53 || b.magnitude_ > 0x1p53) return anything();
     return whole(
         at_points(a, b, 0, [f](double x, double y) { return reference::on_bits(x, y, f); }));
   }
@@ -617,8 +626,9 @@ class Interval {
     const Interval all = limits(dtype);
     const double least = all.low_, most = all.high_;
     if (is_integral(context().compute)) {
+      if (std::max(std::abs(low_), std::abs(high_)) > 0x1p53) return all;
       if (low_ >= least && high_ <= most) return fresh();
-      if (low_ != high_ || std::abs(low_) > 0x1p53) return all;
+      if (low_ != high_) return all;
       const double wrapped = in_integer(static_cast<std::int64_t>(low_), dtype);
       return std::abs(wrapped) > 0x1p53 ? all : Interval(wrapped);
     }

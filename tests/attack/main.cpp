@@ -1,6 +1,7 @@
-// ein_attack --seeds A..B [--write FILE] [--most N] [--show SEED]: random programs, each in every
-// way that it can be run. --write leaves what the programs that held are and give, for peers.py.
-// Exits with 1 where one did not hold.
+// ein_attack --seeds A..B | --calls A..B | --show SEED | --show-call SEED [--write FILE] [--most
+// N]: random programs, or single calls, each in every way that it can be run. --write leaves what
+// the programs that held are and give, for peers.py and numpy_calls.py. Exits with 1 where one did
+// not hold.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "check.hpp"
+#include "support/tensor_values.hpp"
 
 namespace ein::attack {
 namespace {
@@ -21,18 +23,29 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 /// Doubles as the hexadecimal digits of their bytes.
+std::string digits_of(const void* bytes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    constexpr char digits[] = "0123456789abcdef";
+    const unsigned char byte = static_cast<const unsigned char*>(bytes)[i];
+    text += {digits[byte >> 4], digits[byte & 15]};
+  }
+  return text;
+}
 template <class List, class F>
 std::string bytes_of(const List& list, F&& value) {
   std::string text = "\"";
   for (const auto& entry : list) {
     const double x = value(entry);
-    unsigned char bytes[sizeof x];
-    std::memcpy(bytes, &x, sizeof x);
-    for (unsigned char byte : bytes) {
-      constexpr char digits[] = "0123456789abcdef";
-      text += {digits[byte >> 4], digits[byte & 15]};
-    }
+    text += digits_of(&x, sizeof x);
   }
+  return text + "\"";
+}
+/// Of a tensor's elements in its dtype.
+std::string bytes_of(const Tensor& x) {
+  std::string text = "\"";
+  test::for_each_element(
+      x, [&](const std::byte* at, std::size_t) { text += digits_of(at, x.element_size()); });
   return text + "\"";
 }
 std::string list_of(const Shape& shape) {
@@ -47,6 +60,11 @@ bool is_small(const Program& program, const Verdict& verdict) {
   for (const Input& input : program.inputs) elements += input.runs[0].size();
   for (const auto& output : verdict.expected) elements += 3 * output.size();
   return elements < 8000;
+}
+
+/// Of those that a single call may be.
+std::string name_of(ErrorKind error) {
+  return error == ErrorKind::dtype ? "dtype" : error == ErrorKind::value ? "value" : "reduction";
 }
 
 /// One line of JSON: the program, its first run's inputs, and what its outputs may be.
@@ -70,16 +88,17 @@ std::string line_of(const Program& program, const Verdict& verdict) {
     text += "}";
   }
   text += "], \"outputs\": [";
-  for (std::size_t o = 0; o < program.outputs.size(); ++o) {
+  for (std::size_t o = 0; o < verdict.expected.size(); ++o) {
     const auto& expected = verdict.expected[o];
     text +=
         std::string(o > 0 ? ", " : "") + "{\"value\": " + std::to_string(program.outputs[o]) +
         ", \"low\": " + bytes_of(expected, [](const Interval& x) { return x.low(); }) +
         ", \"high\": " + bytes_of(expected, [](const Interval& x) { return x.high(); }) +
         ", \"nan\": " + bytes_of(expected, [](const Interval& x) { return x.nan() ? 1.0 : 0.0; }) +
-        "}";
+        ", \"result\": " + bytes_of(verdict.results[o]) + "}";
   }
-  return text + "]}\n";
+  return text + "], \"error\": " + (program.error ? quoted(name_of(*program.error)) : "null") +
+         "}\n";
 }
 
 int run_campaign(int argc, char** argv) {
@@ -87,9 +106,11 @@ int run_campaign(int argc, char** argv) {
   long most = 5;
   std::string file;
   bool shows = false;
+  Program (*make)(std::uint64_t) = make_program;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i], value = argv[i + 1];
-    if (option == "--seeds") {
+    if (option == "--calls" || option == "--show-call") make = make_call;
+    if (option == "--seeds" || option == "--calls") {
       const std::size_t dots = value.find("..");
       first = last = std::stoull(value);
       if (dots != std::string::npos) last = std::stoull(value.substr(dots + 2));
@@ -97,11 +118,12 @@ int run_campaign(int argc, char** argv) {
       file = value;
     } else if (option == "--most") {
       most = std::stol(value);
-    } else if (option == "--show") {
+    } else if (option == "--show" || option == "--show-call") {
       first = last = std::stoull(value);
       shows = true;
     } else {
-      std::cerr << "usage: ein_attack --seeds A..B [--write FILE] [--most N] [--show SEED]\n";
+      std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --show SEED | --show-call SEED "
+                   "[--write FILE] [--most N]\n";
       return 2;
     }
   }
@@ -111,7 +133,7 @@ int run_campaign(int argc, char** argv) {
   long wrong = 0, refused = 0, uncertain = 0;
   std::int64_t elements = 0, points = 0, reordered = 0;
   for (std::uint64_t seed = first; seed <= last && wrong < most; ++seed) {
-    const Program program = make_program(seed);
+    const Program program = make(seed);
     if (shows) std::cout << to_cpp(program) << std::flush;
     const Verdict verdict = check(program);
     refused += verdict.refused;
@@ -122,9 +144,10 @@ int run_campaign(int argc, char** argv) {
     if (!verdict.wrong.empty()) {
       ++wrong;
       std::cout << "seed " << seed << ": " << verdict.wrong << std::endl;
-      const Program less = shrunk(program);
+      const Program less = program.error ? program : shrunk(program);
       std::cout << "shrunk: " << check(less).wrong << "\n" << to_cpp(less) << std::endl;
-    } else if (out.is_open() && !verdict.expected.empty() && is_small(program, verdict)) {
+    } else if (out.is_open() && (program.error || !verdict.expected.empty()) &&
+               is_small(program, verdict)) {
       out << line_of(program, verdict);
     }
   }

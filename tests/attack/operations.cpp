@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <ein/autocast.hpp>
+#include <ein/linalg.hpp>
 
 #include "program.hpp"
 
@@ -67,17 +68,16 @@ Operation unary(const std::string& name, int weight = 3, bool peers_have_it = tr
           weight};
 }
 template <Tensor (*F)(Operand, Operand)>
-void add_binary(std::vector<Operation>& table, const std::string& name, int weight,
-                bool peers_have_it = true) {
-  const std::string cpp = "ein::" + name, peer = peers_have_it ? name : "";
+void add_binary(std::vector<Operation>& table, const std::string& name, int weight) {
+  const std::string cpp = "ein::" + name;
   table.push_back({name, make_binary, [](const Step&, Args x) { return F(x[0], x[1]); },
-                   cpp + "($0, $1)", peer.empty() ? "" : peer + "($0, $1)", weight});
+                   cpp + "($0, $1)", name + "($0, $1)", weight});
   table.push_back({name + " number", make_beside_number,
                    [](const Step& s, Args x) { return F(x[0], s.numbers[0]); }, cpp + "($0, $n0)",
-                   peer.empty() ? "" : peer + "($0, $n0)", weight / 2});
+                   name + "($0, $n0)", weight / 2});
   table.push_back({"number " + name, make_beside_number,
                    [](const Step& s, Args x) { return F(s.numbers[0], x[0]); }, cpp + "($n0, $0)",
-                   peer.empty() ? "" : peer + "($n0, $0)", weight / 3});
+                   name + "($n0, $0)", std::max(weight / 3, 1)});
 }
 
 // --- patterns ---
@@ -92,6 +92,7 @@ std::vector<std::string> words(const std::string& text) {
 /// Now and then, `...` in place of an axis, or of two in a row, that every side has or lacks alike;
 /// and another dtype for the result.
 void vary(Maker& maker, Step& step, bool has_dtype) {
+  if (maker.is_single()) return;
   if (has_dtype && maker.chance(8)) step.as = maker.any_dtype();
   if (!maker.chance(12)) return;
   std::vector<std::string> pattern = words(std::regex_replace(step.pattern, std::regex(","), " ,"));
@@ -144,7 +145,7 @@ bool make_einsum(Maker& maker, Step& step) {
                                : maker.size());
       }
       if (numel(shape) > 20000) return false;
-      other = maker.input(shape, maker.dtype(first));
+      other = maker.input(shape, maker.rather(maker.dtype(first)));
     }
     step.pattern += ", " + maker.side(maker.shape(other), axes, step, true, true);
     step.args.push_back(other);
@@ -231,6 +232,53 @@ bool make_softmax(Maker& maker, Step& step) {
 }
 bool make_order(Maker& maker, Step& step) {
   return make_bracketed(maker, step, maker.value(), false);
+}
+bool make_moved(Maker& maker, Step& step) {
+  if (!make_bracketed(maker, step, maker.value(), true)) return false;
+  step.whole = {maker.below(9) - 4};
+  return true;
+}
+bool make_padded(Maker& maker, Step& step) {
+  const int x = maker.value();
+  if (!make_bracketed(maker, step, x, true)) return false;
+  if (numel(maker.shape(x)) > most_points / 16) return false;
+  const bool is_small = step.whole[0] < 4;  // of one of the axes
+  step.whole = {maker.below(4), maker.below(4)};
+  step.numbers = {maker.number(maker.dtype(x))};
+  return !is_small || maker.chance(50);
+}
+bool make_with_diagonal(Maker& maker, Step& step) {
+  const int x = maker.value();
+  if (!make_bracketed(maker, step, x, false)) return false;
+  const std::int64_t size = step.whole[0] + 4;
+  step.whole = {maker.below(7) - 3};
+  return numel(maker.shape(x)) * size * 4 < most_points;
+}
+bool make_diagonal(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() > 1; });
+  if (x < 0) return false;
+  const auto rank = static_cast<std::int64_t>(maker.shape(x).rank());
+  const std::int64_t first = maker.below(rank - 1);
+  for (std::int64_t d = 0; d < rank; ++d) {
+    step.pattern += (d > 0 ? " " : "") + std::string(d == first ? "[" : "") +
+                    static_cast<char>('a' + d) + (d == first + 1 ? "]" : "");
+  }
+  step.whole = {maker.below(7) - 3};
+  return take(step, {x});
+}
+bool make_quantile(Maker& maker, Step& step) {
+  constexpr double fractions[] = {0, 0.25, 0.5, 0.3, 1};
+  step.numbers = {maker.one_of(fractions)};
+  return make_order(maker, step) && step.whole[0] > 0;
+}
+bool make_histogram(Maker& maker, Step& step) {
+  if (!make_order(maker, step)) return false;
+  step.whole = {1 + maker.below(8)};
+  return true;
+}
+bool make_searchsorted(Maker& maker, Step& step) {
+  const int x = maker.value([&](int v) { return maker.shape(v).rank() == 1; });
+  return x >= 0 && take(step, {x, maker.like({maker.size()}, maker.dtype(x))});
 }
 bool make_top_k(Maker& maker, Step& step) {
   if (!make_order(maker, step)) return false;
@@ -539,9 +587,50 @@ bool make_clamp(Maker& maker, Step& step) {
     std::swap(step.numbers[0], step.numbers[1]);
   return take(step, {x});
 }
+bool make_clamp_by_tensors(Maker& maker, Step& step) {
+  const int x = maker.value();
+  return take(step, {x, maker.beside(x), maker.like({}, maker.dtype(x))});
+}
 bool make_matrix(Maker& maker, Step& step) {
   return take(step, {maker.value([&](int v) { return maker.shape(v).rank() == 2; })});
 }
+/// Matrices of n rows and m columns, "[n m]", or a batch of them.
+bool make_matrices(Maker& maker, Step& step, bool are_square, bool may_be_many) {
+  constexpr std::int64_t sizes[] = {0, 1, 2, 2, 3, 3, 4, 5, 8};
+  const std::int64_t rows = maker.one_of(sizes), columns = are_square ? rows : maker.one_of(sizes);
+  const bool are_many = may_be_many && maker.chance(40);
+  step.pattern = are_many ? "b [n m]" : "[n m]";
+  const Shape shape = are_many ? Shape{1 + maker.below(3), rows, columns} : Shape{rows, columns};
+  return take(step, {maker.input(shape, maker.rather(maker.chance(50) ? DType::f32 : DType::f64))});
+}
+bool make_square(Maker& maker, Step& step) { return make_matrices(maker, step, true, true); }
+bool make_rectangle(Maker& maker, Step& step) { return make_matrices(maker, step, false, true); }
+/// A matrix and right-hand sides, maybe a single one without an axis.
+bool make_right_sides(Maker& maker, Step& step) {
+  const int a = step.args[0];
+  const Shape of = maker.shape(a);
+  const bool has_batch = of.rank() > 2;
+  Shape right;
+  for (std::size_t d = 0; d + 1 < of.rank(); ++d) right.push_back(of[d]);
+  const std::string batch = has_batch ? "b " : "";
+  const std::string columns = has_batch || maker.chance(50) ? " k" : "";
+  if (!columns.empty()) right.push_back(1 + maker.below(3));
+  step.pattern += ", " + batch + "[n]" + columns + " -> " + batch + "[m]" + columns;
+  return take(step, {a, maker.like(right, maker.dtype(a))});
+}
+bool make_solve(Maker& maker, Step& step) {
+  return make_matrices(maker, step, true, true) && make_right_sides(maker, step);
+}
+bool make_lstsq(Maker& maker, Step& step) {  // NumPy's takes one matrix
+  return make_matrices(maker, step, false, false) && make_right_sides(maker, step);
+}
+bool make_range(Maker& maker, Step& step) {
+  step.numbers = {maker.below(9) - 4, maker.below(40) - 10, 1 + maker.below(3)};
+  if (maker.chance(40)) step.numbers[0] = 0.5 * static_cast<double>(maker.below(9));
+  if (maker.chance(30)) step.numbers[2] = 0.25 * static_cast<double>(1 + maker.below(9));
+  return true;
+}
+
 bool make_triangle(Maker& maker, Step& step) {
   const int x = maker.value([&](int v) { return maker.shape(v).rank() > 1; });
   if (x < 0) return false;
@@ -587,14 +676,14 @@ std::vector<Operation> make_table() {
   add_binary<mul>(t, "mul", 12);
   add_binary<div>(t, "div", 6);
   add_binary<pow>(t, "pow", 3);
-  add_binary<atan2>(t, "atan2", 2, false);
-  add_binary<hypot>(t, "hypot", 2, false);
-  add_binary<remainder>(t, "remainder", 2, false);
-  add_binary<bitwise_and>(t, "bitwise_and", 2, false);
-  add_binary<bitwise_or>(t, "bitwise_or", 2, false);
-  add_binary<bitwise_xor>(t, "bitwise_xor", 2, false);
-  add_binary<left_shift>(t, "left_shift", 2, false);
-  add_binary<right_shift>(t, "right_shift", 2, false);
+  add_binary<atan2>(t, "atan2", 2);
+  add_binary<hypot>(t, "hypot", 2);
+  add_binary<remainder>(t, "remainder", 2);
+  add_binary<bitwise_and>(t, "bitwise_and", 2);
+  add_binary<bitwise_or>(t, "bitwise_or", 2);
+  add_binary<bitwise_xor>(t, "bitwise_xor", 2);
+  add_binary<left_shift>(t, "left_shift", 2);
+  add_binary<right_shift>(t, "right_shift", 2);
   add_binary<minimum>(t, "minimum", 3);
   add_binary<maximum>(t, "maximum", 3);
   add_binary<less>(t, "less", 3);
@@ -635,7 +724,7 @@ std::vector<Operation> make_table() {
   t.push_back(unary<isnan>("isnan", 1));
   t.push_back(unary<isinf>("isinf", 1));
   t.push_back(unary<isfinite>("isfinite", 1));
-  t.push_back(unary<bitwise_not>("bitwise_not", 1, false));
+  t.push_back(unary<bitwise_not>("bitwise_not", 1));
   t.push_back(unary<relu>("relu"));
   t.push_back(unary<gelu>("gelu"));
   t.push_back(unary<silu>("silu"));
@@ -644,6 +733,8 @@ std::vector<Operation> make_table() {
                "where($0, $1, $2)"});
   t.push_back({"clamp", make_clamp, EIN_NAMED(clamp(x[0], s.numbers[0], s.numbers[1])),
                "ein::clamp($0, $n0, $n1)", "clamp($0, $n0, $n1)", 2});
+  t.push_back({"clamp by tensors", make_clamp_by_tensors, EIN_NAMED(clamp(x[0], x[1], x[2])),
+               "ein::clamp($0, $1, $2)", "clamp($0, $1, $2)", 2});
   t.push_back(EIN_TRIANGLE(triu));
   t.push_back(EIN_TRIANGLE(tril));
   t.push_back({"cast", make_cast, EIN_NAMED(x[0].to(s.dtype)), "$0.to(ein::DType::$d)",
@@ -714,6 +805,38 @@ std::vector<Operation> make_table() {
                "ein::sort($0, $p).positions", "argsort($0, $p)", 2});
   t.push_back({"top_k", make_top_k, EIN_NAMED(top_k(x[0], runtime(s.pattern), s.whole[0]).values),
                "ein::top_k($0, $p, $w0).values", "top_k($0, $p, $w0)", 2});
+  t.push_back(EIN_OF_PATTERN(flip, make_moved, 2));
+  t.push_back(named("roll", make_moved, EIN_NAMED(roll(x[0], runtime(s.pattern), s.whole[0])),
+                    "($0, $p, $w0)", 2));
+  t.push_back(named("pad", make_padded,
+                    EIN_NAMED(pad(x[0], runtime(s.pattern), s.whole[0], s.whole[1], s.numbers[0])),
+                    "($0, $p, $w0, $w1, $n0)", 2));
+#define EIN_PAD(mode)                                                               \
+  {"pad by " #mode,                                                                 \
+   make_padded,                                                                     \
+   EIN_NAMED(pad(x[0], runtime(s.pattern), s.whole[0], s.whole[1], PadMode::mode)), \
+   "ein::pad($0, $p, $w0, $w1, ein::PadMode::" #mode ")",                           \
+   "pad_by($0, $p, $w0, $w1, \"" #mode "\")",                                       \
+   1}
+  t.push_back(EIN_PAD(reflect));
+  t.push_back(EIN_PAD(replicate));
+  t.push_back(EIN_PAD(wrap));
+  t.push_back(named("diagonal", make_diagonal,
+                    EIN_NAMED(diagonal(x[0], runtime(s.pattern), s.whole[0])), "($0, $p, $w0)", 2));
+  t.push_back(named("from_diagonal", make_with_diagonal,
+                    EIN_NAMED(from_diagonal(x[0], runtime(s.pattern), s.whole[0])), "($0, $p, $w0)",
+                    2));
+  t.push_back(named("quantile", make_quantile,
+                    EIN_NAMED(quantile(x[0], runtime(s.pattern), s.numbers[0].real())),
+                    "($0, $p, $n0)", 2));
+  t.push_back(EIN_OF_PATTERN(median, make_order, 1));
+  t.push_back(named("histogram", make_histogram,
+                    EIN_NAMED(histogram(x[0], runtime(s.pattern), s.whole[0], -2, 3)),
+                    "($0, $p, $w0, -2, 3)", 1));
+  t.push_back({"searchsorted", make_searchsorted,
+               EIN_NAMED(searchsorted(sort(x[0], "[v]").values, x[1], "[v], n -> n")),
+               "ein::searchsorted(ein::sort($0, \"[v]\").values, $1, \"[v], n -> n\")",
+               "searchsorted($0, $1)", 1});
   t.push_back({"gather", make_gather, EIN_NAMED(gather(x[0], x[1], runtime(s.pattern))),
                "ein::gather($0, $1, $p)", "gather($0, $1, $p)", 4});
   t.push_back(EIN_SCATTER(scatter_add, 4));
@@ -732,6 +855,39 @@ std::vector<Operation> make_table() {
   t.push_back({"dropout", make_dropout, EIN_NAMED(dropout(x[0], s.numbers[0].real())),
                "ein::dropout($0, $n0)", "", 1});
 
+  // Of matrices.
+#define EIN_OF_MATRICES(name, make, part)                                         \
+  t.push_back({#name #part, make, EIN_NAMED(name(x[0], runtime(s.pattern)) part), \
+               "ein::" #name "($0, $p)" #part, #name "($0)" #part, 1})
+  EIN_OF_MATRICES(inverse, make_square, );
+  EIN_OF_MATRICES(det, make_square, );
+  EIN_OF_MATRICES(qr, make_rectangle, .q);
+  EIN_OF_MATRICES(qr, make_rectangle, .r);
+  EIN_OF_MATRICES(svd, make_rectangle, .u);
+  EIN_OF_MATRICES(svd, make_rectangle, .s);
+  EIN_OF_MATRICES(svd, make_rectangle, .vt);
+  EIN_OF_MATRICES(eigh, make_square, .values);
+  EIN_OF_MATRICES(eigh, make_square, .vectors);
+  t.push_back({"cholesky", make_square,
+               EIN_NAMED(cholesky(x[0] * x[0] + 8 * eye(x[0].shape().back(), x[0].dtype()),
+                                  runtime(s.pattern))),
+               "ein::cholesky($0 * $0 + 8 * ein::eye($0.shape().back(), $0.dtype()), $p)",
+               "cholesky($0)", 1});
+  t.push_back({"solve", make_solve, EIN_NAMED(solve(x[0], x[1], runtime(s.pattern))),
+               "ein::solve($0, $1, $p)", "solve($0, $1)", 1});
+  t.push_back({"lstsq", make_lstsq, EIN_NAMED(lstsq(x[0], x[1], runtime(s.pattern))),
+               "ein::lstsq($0, $1, $p)", "lstsq($0, $1)", 1});
+
+  // Whose results' sizes are data.
+  t.push_back(
+      {"nonzero", make_unary, EIN_NAMED(nonzero(x[0])), "ein::nonzero($0)", "nonzero($0)", 0});
+#define EIN_UNIQUE(part)                                                  \
+  t.push_back({"unique." #part, make_unary, EIN_NAMED(unique(x[0]).part), \
+               "ein::unique($0)." #part, "unique($0)." #part, 0})
+  EIN_UNIQUE(values);
+  EIN_UNIQUE(positions);
+  EIN_UNIQUE(counts);
+
   // New tensors.
   t.push_back({"randn", make_random, EIN_NAMED(randn(shape_of(s), s.dtype)),
                "ein::randn({$w}, ein::DType::$d)", "", 1});
@@ -748,6 +904,9 @@ std::vector<Operation> make_table() {
                  return true;
                },
                EIN_NAMED(arange(s.whole[0])), "ein::arange($w0)", "arange($w0)", 1});
+  t.push_back({"arange from to", make_range,
+               EIN_NAMED(arange(s.numbers[0], s.numbers[1], s.numbers[2])),
+               "ein::arange($n0, $n1, $n2)", "arange_from($n0, $n1, $n2)", 1});
   t.push_back({"eye",
                [](Maker& maker, Step& step) {
                  step.whole = {maker.below(9)};
@@ -788,6 +947,24 @@ std::vector<Operation> make_table() {
 }
 
 }  // namespace
+
+bool is_in_numpy(const Operation& op) {
+  constexpr std::string_view others[] = {"erf",           "sigmoid",
+                                         "relu",          "gelu",
+                                         "silu",          "softmax",
+                                         "log_softmax",   "layer_norm",
+                                         "rms_norm",      "layer_norm with weights",
+                                         "mse_loss",      "cross_entropy",
+                                         "checkpoint",    "detach",
+                                         "gradient",      "one_hot",
+                                         "rsqrt",         "contiguous",
+                                         "from_diagonal", "scatter_add",
+                                         "scatter_prod",  "scatter_max",
+                                         "scatter_min",   "reduce logsumexp",
+                                         "slice_of",      "clone"};
+  return !op.peer.empty() && !op.writes &&
+         std::find(std::begin(others), std::end(others), op.name) == std::end(others);
+}
 
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> table = make_table();

@@ -31,10 +31,12 @@ struct Operation {
   /// where no peer has it.
   std::string cpp;
   std::string peer;
-  int weight = 4;       // how often it is chosen
+  int weight = 4;       // how often it is chosen for a program; 0: for single calls alone
   bool writes = false;  // to its first argument, a state, which is its value
 };
 const std::vector<Operation>& operations();
+/// Whether NumPy has it, as a function or by indexing, and not just a formula for its values.
+bool is_in_numpy(const Operation& op);
 
 /// One value of a program: an input, or the result of a call on earlier values.
 struct Step {
@@ -67,6 +69,8 @@ struct Program {
   std::vector<Step> steps;
   std::vector<Type> types;   // of the steps' values
   std::vector<int> outputs;  // steps
+  /// The last step, which has no value, is this Error. Of single calls alone.
+  std::optional<ErrorKind> error{};
   bool differentiates() const;
   std::size_t run_count() const { return inputs.empty() ? 1 : inputs.front().runs.size(); }
 };
@@ -80,14 +84,19 @@ std::string to_cpp(const Program& program);
 std::vector<std::string> to_peer(const Program& program);
 
 Program make_program(std::uint64_t seed);
+/// A single call that NumPy has, every operation and dtype as often as any other, small tensors;
+/// maybe on dtypes or values that are an Error.
+Program make_call(std::uint64_t seed);
 
 using Random = std::mt19937_64;
 
 /// What a row of the table asks for while a program grows.
 class Maker {
  public:
-  explicit Maker(std::uint64_t seed);
+  explicit Maker(std::uint64_t seed, bool is_single = false);
   Program make();
+  /// Whether the program is a single call.
+  bool is_single() const { return is_single_; }
 
   std::int64_t below(std::int64_t n) {
     return n <= 1 ? 0 : std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
@@ -116,8 +125,9 @@ class Maker {
   int value() {
     return value([](int) { return true; });
   }
+  /// One of floats; for a single call of any dtype, as others are an Error that is wanted.
   int floating() {
-    return value([&](int v) { return is_floating(dtype(v)); });
+    return value([&](int v) { return is_single_ || is_floating(dtype(v)); });
   }
   int input(const Shape& shape, DType dtype, std::int64_t positions_below = 0,
             bool is_state = false);
@@ -134,6 +144,8 @@ class Maker {
 
   std::int64_t size();
   DType any_dtype();
+  /// `dtype`; for a single call now and then another.
+  DType rather(DType dtype) { return is_single_ && chance(25) ? any_dtype() : dtype; }
   Scalar number(DType beside);
 
   /// A side of a pattern for this shape: names for its dimensions, some of them split. Appends to
@@ -150,6 +162,10 @@ class Maker {
 
  private:
   Values values(const Input& input);
+  double extreme(DType dtype);
+  const Operation& some_operation();
+  /// Whether an operand is an earlier value; of a single call that would be its other operand.
+  bool reuses(int percent) { return chance(is_single_ ? 10 : percent); }
   int input_kind(int value) const;  // 0: none
   void add(Step step, Tensor value);
 
@@ -159,6 +175,7 @@ class Maker {
   std::vector<bool> is_stale_;
   DType dtype_ = DType::f32;
   int flavour_ = 0;
+  bool is_single_;
 };
 
 }  // namespace ein::attack

@@ -8,9 +8,11 @@
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
+#include <ein/complex.hpp>
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
 #include <ein/optim.hpp>
+#include "support/expect_error.hpp"
 
 namespace ein {
 namespace {
@@ -54,6 +56,16 @@ TEST(OnDevice, RandomNumbersAreTheSame) {
   }
 }
 
+TEST(OnDevice, LinearAlgebraIsOfTheCpu) {
+  const Tensor m = eye(2, DType::f32, cuda);
+  const std::vector<std::string> words{"inverse: operand 1 lies on cuda:0",
+                                       "copy it there first, x.to(ein::cpu)"};
+  test::expect_error([&] { inverse(m, "[i j]"); }, ErrorKind::device, words);
+  auto f = compile([](const Tensor& x) { return inverse(x, "[i j]"); });
+  test::expect_error([&] { f(m); }, ErrorKind::device, words);
+  EXPECT_EQ(inverse(m.to(cpu), "[i j]").to_vector<float>(), (std::vector<float>{1, 0, 0, 1}));
+}
+
 TEST(OnDevice, Elementwise) {
   const Tensor a = randn({6, 50}), b = randn({50});
   expect_equal("a + b", {a, b}, [](Operands x) { return x[0] + x[1]; });
@@ -72,6 +84,37 @@ TEST(OnDevice, Elementwise) {
       return x[0].at({slice(1, 5), slice(begin, begin + 40)}) +
              x[1].at({slice(4 - begin, 44 - begin)});
     });
+  }
+}
+
+TEST(OnDevice, ComplexNumbers) {
+  for (const DType part : {DType::f32, DType::f64}) {
+    const double tolerance = part == DType::f32 ? 1e-5 : 1e-13;
+    const Tensor a = complex(randn({6, 20}, part), randn({6, 20}, part)),
+                 b = complex(randn({20, 8}, part), randn({20, 8}, part)),
+                 row = complex(randn({1, 20}, part), randn({1, 20}, part));
+    const auto same = [&](const std::string& what, const Operands& operands,
+                          const std::function<Tensor(Operands)>& call) {
+      expect_equal(what, operands, call, tolerance);
+    };
+    same("product", {a, b}, [](Operands x) { return einsum(x[0], x[1], "m k, k n -> m n"); });
+    same("one row", {row, repeat(b, "k n -> k (n r)", AxisSize{"r", 40})},
+         [](Operands x) { return einsum(x[0], x[1], "m k, k n -> m n"); });
+    if (part == DType::f64) continue;
+    same("by elements", {a, a}, [](Operands x) { return einsum(x[0], x[1], "m k, m k -> k m"); });
+    same("a * row / a", {a, row}, [](Operands x) { return x[0] * x[1] / (x[0] + 1); });
+    same("exp", {a}, [](Operands x) { return exp(x[0]); });
+    same("abs", {a}, [](Operands x) { return abs(x[0]); });
+    same("conj", {a}, [](Operands x) { return conj(x[0]); });
+    same("sum", {a}, [](Operands x) { return reduce(x[0], "m k -> k", Reduction::sum); });
+    same("flip", {a}, [](Operands x) { return flip(x[0], "m [k]"); });
+    same("gradient", {a, b}, [](Operands x) {
+      const Tensor leaf = x[0].clone().requires_grad(true);
+      const Tensor y = einsum(leaf, x[1], "m k, k n -> m n");
+      reduce(abs(y), "m n ->", Reduction::sum).backward();
+      return leaf.grad();
+    });
+    same("view", {a}, [](Operands x) { return x[0].at({slice(1, 5), slice(3, 10)}) * 2; });
   }
 }
 
@@ -188,6 +231,53 @@ TEST(OnDevice, NamedOperations) {
   expect_equal(
       "cross_entropy", {x, targets},
       [](Operands x) { return cross_entropy(x[0], x[1], "b [v], b"); }, 1e-5);
+}
+
+TEST(OnDevice, EverydayOperations) {
+  const Tensor x = randn({5, 33, 4});
+  expect_equal("flip", {x}, [](Operands x) { return flip(x[0], "[a] b [c]"); });
+  expect_equal("flip of rows", {x}, [](Operands x) { return flip(x[0], "a [b] c"); });
+  expect_equal("roll", {x}, [](Operands x) { return roll(x[0], "a [b c]", {5, -1}); });
+  expect_equal("pad", {x}, [](Operands x) { return pad(x[0], "a [b c]", {1, 2}, 3, -1); });
+  expect_equal("pad, reflect", {x},
+               [](Operands x) { return pad(x[0], "a [b] c", 7, 3, PadMode::reflect); });
+  expect_equal("tril", {x}, [](Operands x) { return tril(x[0], "a [b c]", -1); });
+  expect_equal("diagonal", {x}, [](Operands x) { return diagonal(x[0], "[a b] c", 2) * 2; });
+  expect_equal("from_diagonal", {x}, [](Operands x) { return from_diagonal(x[0], "a b [c]"); });
+  expect_equal("clamp", {x, x[1]}, [](Operands x) { return clamp(x[0], x[1] - 1, x[1]); });
+  expect_equal(
+      "quantile", {x},
+      [](Operands x) {
+        return quantile(x[0], "a [b] c", {0.2, 0.5});
+      },
+      1e-6);
+  expect_equal(
+      "median", {x}, [](Operands x) { return median(x[0], "a [b] c"); }, 1e-6);
+  const Tensor edges = sort(randn({4, 20}), "c [e]").values;
+  expect_equal("searchsorted", {edges, x},
+               [](Operands x) { return searchsorted(x[0], x[1], "c [e], a b c -> a b c"); });
+  expect_equal("histogram", {x}, [](Operands x) { return histogram(x[0], "a [b] c", 6, -2, 2); });
+  expect_equal("nonzero", {x}, [](Operands x) { return nonzero(x[0] > 0.5); });
+  expect_equal("unique", {x}, [](Operands x) { return unique(round(x[0])).positions; });
+  const auto seeded = [](auto&& draw) {
+    return [draw](Operands x) {
+      manual_seed(11);
+      return draw(x);
+    };
+  };
+  expect_equal("bernoulli", {sigmoid(x)}, seeded([](Operands x) { return bernoulli(x[0]); }));
+  expect_equal("multinomial", {exp(x)},
+               seeded([](Operands x) { return multinomial(x[0], "a [b] c", 9); }));
+  const auto gradient = [](Operands x) {
+    x[0].requires_grad(true);
+    const Tensor y =
+        pad(roll(flip(x[0], "a [b] c"), "[a] b c", 2), "a b [c]", 1, 1, PadMode::reflect);
+    reduce(y * y, "a b c ->", Reduction::sum).backward();
+    const Tensor gradient = x[0].grad();
+    x[0].zero_grad();
+    return gradient;
+  };
+  expect_equal("gradient", {x}, gradient, 1e-5);
 }
 
 TEST(OnDevice, Gradients) {

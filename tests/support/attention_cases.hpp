@@ -14,6 +14,7 @@
 
 #include <ein/autograd.hpp>
 #include <ein/ein.hpp>
+#include <ein/graph.hpp>
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
 #include "passes/contraction_order.hpp"

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <ein/shape.hpp>
@@ -30,6 +31,26 @@ inline std::vector<std::vector<std::size_t>> rows_along(const Shape& shape,
   }
   return result;
 }
+
+/// Three axes a, b and c of 1 to 9 elements, one of them in brackets.
+struct MarkedAxis {
+  std::size_t axis = 0;
+  Shape shape;
+  std::vector<bool> marked;
+  std::string pattern;  // " a [b] c"
+
+  template <class Random>
+  static MarkedAxis random(Random& random) {
+    MarkedAxis one{random() % 3, {}, {}, {}};
+    for (std::size_t d = 0; d < 3; ++d) {
+      one.shape.push_back(1 + static_cast<std::int64_t>(random() % 9));
+      one.marked.push_back(d == one.axis);
+      const std::string name(1, "abc"[d]);
+      one.pattern += one.marked[d] ? " [" + name + "]" : " " + name;
+    }
+    return one;
+  }
+};
 
 /// A tensor in some random layout, of values that its dtype holds, between -4 and 4.
 template <class Random>

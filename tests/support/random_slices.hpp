@@ -23,7 +23,7 @@ struct RandomSlice {
     };
     std::vector<int> order;
     Op op{.kind = gathers ? OpKind::gather : OpKind::place,
-          .dtype = all_dtypes[below(std::size(all_dtypes))]};
+          .dtype = real_dtypes[below(std::size(real_dtypes))]};
     for (std::int64_t a = 1 + below(4); a > 0; --a) {
       order.push_back(static_cast<int>(op.axes.size()));
       op.axes.push_back({std::string(1, static_cast<char>('a' + op.axes.size())), 1 + below(9)});

@@ -34,16 +34,42 @@ enum class Operation : std::uint8_t {
   scatter_min,
   one_hot,
   cross_entropy,
+  flip,
+  roll,
+  pad,
+  tril,
+  triu,
+  diagonal,
+  from_diagonal,
+  median,
+  quantile,
+  multinomial,
+  searchsorted,
+  histogram,
+  // with a matrix in brackets
+  inverse,
+  det,
+  cholesky,
+  solve,
+  lstsq,
+  qr,
+  svd,
+  eigh,
 };
-inline constexpr int operation_count = static_cast<int>(Operation::cross_entropy) + 1;
+inline constexpr int operation_count = static_cast<int>(Operation::eigh) + 1;
 
 constexpr std::string_view name(Operation op) {
   constexpr std::string_view names[] = {
-      "einsum",      "reduce",       "rearrange",   "repeat",       "pack",        "unpack",
-      "parse_shape", "softmax",      "log_softmax", "layer_norm",   "rms_norm",    "argmax",
-      "argmin",      "cumsum",       "cumprod",     "cummax",       "cummin",      "sort",
-      "top_k",       "gather",       "scatter_add", "scatter_prod", "scatter_max", "scatter_min",
-      "one_hot",     "cross_entropy"};
+      "einsum",        "reduce",       "rearrange",     "repeat",      "pack",
+      "unpack",        "parse_shape",  "softmax",       "log_softmax", "layer_norm",
+      "rms_norm",      "argmax",       "argmin",        "cumsum",      "cumprod",
+      "cummax",        "cummin",       "sort",          "top_k",       "gather",
+      "scatter_add",   "scatter_prod", "scatter_max",   "scatter_min", "one_hot",
+      "cross_entropy", "flip",         "roll",          "pad",         "tril",
+      "triu",          "diagonal",     "from_diagonal", "median",      "quantile",
+      "multinomial",   "searchsorted", "histogram",     "inverse",     "det",
+      "cholesky",      "solve",        "lstsq",         "qr",          "svd",
+      "eigh"};
   static_assert(std::size(names) == operation_count);
   return names[static_cast<std::size_t>(op)];
 }
@@ -57,7 +83,10 @@ struct Form {
     no_brackets,
     axes_of_the_input,
     axis_of_the_input,
-    axis_of_the_output
+    two_axes_of_the_input,
+    axis_of_the_output,
+    matrix_of_the_input,  // its rows and columns; of a second operand the rows, of the output the
+                          // columns
   };
   std::size_t operands = 1;  // any_number: as many as the call has
   Arrow has_arrow = no_arrow;
@@ -68,6 +97,7 @@ struct Form {
   constexpr bool marks_one_axis() const {
     return brackets == axis_of_the_input || brackets == axis_of_the_output;
   }
+  constexpr bool marks_two_axes() const { return brackets == two_axes_of_the_input; }
 };
 
 constexpr Form form_of(Operation op) {
@@ -86,7 +116,14 @@ constexpr Form form_of(Operation op) {
     case Operation::log_softmax:
     case Operation::layer_norm:
     case Operation::rms_norm:
+    case Operation::flip:
+    case Operation::roll:
+    case Operation::pad:
       return {1, Form::no_arrow, false, Form::axes_of_the_input};
+    case Operation::tril:
+    case Operation::triu:
+    case Operation::diagonal:
+      return {1, Form::no_arrow, false, Form::two_axes_of_the_input};
     case Operation::argmax:
     case Operation::argmin:
     case Operation::cumsum:
@@ -95,6 +132,11 @@ constexpr Form form_of(Operation op) {
     case Operation::cummin:
     case Operation::sort:
     case Operation::top_k:
+    case Operation::from_diagonal:
+    case Operation::median:
+    case Operation::quantile:
+    case Operation::multinomial:
+    case Operation::histogram:
       return {1, Form::no_arrow, false, Form::axis_of_the_input};
     case Operation::gather:
       return {2, Form::arrow, true, Form::axis_of_the_input};
@@ -105,8 +147,20 @@ constexpr Form form_of(Operation op) {
       return {2, Form::arrow, true, Form::axis_of_the_output};
     case Operation::one_hot:
       return {1, Form::arrow, true, Form::axis_of_the_output};
+    case Operation::searchsorted:
+      return {2, Form::arrow, false, Form::axis_of_the_input};
     case Operation::cross_entropy:
       return {2, Form::maybe_arrow, false, Form::axis_of_the_input};
+    case Operation::inverse:
+    case Operation::det:
+    case Operation::cholesky:
+    case Operation::qr:
+    case Operation::svd:
+    case Operation::eigh:
+      return {1, Form::no_arrow, false, Form::matrix_of_the_input};
+    case Operation::solve:
+    case Operation::lstsq:
+      return {2, Form::arrow, false, Form::matrix_of_the_input};
   }
   return {};
 }
@@ -224,9 +278,11 @@ class Checker {
 
   constexpr void check_brackets() {
     if (mistake_) return;
+    if (form_.brackets == Form::matrix_of_the_input) return check_matrices();
     const bool in_output = form_.brackets == Form::axis_of_the_output;
     const Side& home = in_output ? pattern_.output() : pattern_.sides[0];
     const Term* found = nullptr;
+    std::size_t count = 0;
     for (const Side& side : pattern_.sides) {
       for (const Term& term : terms_of(side)) {
         if (!term.marked) continue;
@@ -237,13 +293,19 @@ class Checker {
         if (form_.marks_one_axis() && (found || !is_axis)) {
           complain(Complaint::one_axis_in_brackets_is_wanted, brackets_around(term));
         }
+        if (form_.marks_two_axes() && (count == 2 || !is_axis)) {
+          complain(Complaint::two_axes_in_brackets_are_wanted, brackets_around(term));
+        }
         const bool is_one = term.kind == TermKind::number && !is_axis;
         if (is_one) complain(Complaint::number_is_not_allowed, term.span);
         found = &term;
+        ++count;
       }
     }
     if (form_.brackets == Form::no_brackets || mistake_) return;
     if (!found) return complain(Complaint::brackets_are_missing, home.span);
+    if (form_.marks_two_axes() && count == 1)
+      return complain(Complaint::two_axes_in_brackets_are_wanted, brackets_around(*found));
     if (found->kind != TermKind::name) return;
     for (const Side& side : pattern_.sides) {
       const Term* other = &side == &home ? nullptr : find(side, pattern_.name_of(*found));
@@ -251,6 +313,41 @@ class Checker {
     }
     const bool is_known = more_given_ || is_given(pattern_.name_of(*found));
     if (in_output && !is_known) complain(Complaint::axis_size_is_missing, found->span);
+  }
+
+  /// In brackets are names: two of the first operand, the first of them in the second operand too,
+  /// and the second in the output.
+  constexpr void check_matrices() {
+    const Side& home = pattern_.sides[0];
+    const Term *rows = nullptr, *columns = nullptr;
+    for (const Term& term : terms_of(home)) {
+      if (!term.marked) continue;
+      if (columns || term.kind != TermKind::name)
+        complain(Complaint::rows_and_columns_in_brackets_are_wanted, brackets_around(term));
+      (rows ? columns : rows) = &term;
+    }
+    if (!columns) {
+      complain(Complaint::rows_and_columns_in_brackets_are_wanted,
+               rows ? brackets_around(*rows) : home.span);
+    }
+    for (std::size_t s = 1; s < pattern_.sides.size() && !mistake_; ++s) {
+      const Side& side = pattern_.sides[s];
+      const bool is_output = pattern_.has_arrow && s + 1 == pattern_.sides.size();
+      const Term &wanted = is_output ? *columns : *rows, &other = is_output ? *rows : *columns;
+      if (const Term* found = find(side, pattern_.name_of(other)))
+        complain(Complaint::axis_in_brackets_is_elsewhere, found->span, other.span);
+      const Complaint complaint = is_output ? Complaint::columns_in_brackets_are_wanted
+                                            : Complaint::rows_in_brackets_are_wanted;
+      const Term* marked = nullptr;
+      for (const Term& term : terms_of(side)) {
+        if (!term.marked) continue;
+        const bool is_it = term.kind == TermKind::name && !marked &&
+                           pattern_.name_of(term) == pattern_.name_of(wanted);
+        if (!is_it) complain(complaint, brackets_around(term), wanted.span);
+        marked = &term;
+      }
+      if (!marked) complain(complaint, side.span, wanted.span);
+    }
   }
 
   constexpr void check_ellipsis_is_bare(const Side& side) {
@@ -289,7 +386,9 @@ class Checker {
     }
     bool output_ellipsis = false;
     const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat ||
-                           op_ == Operation::gather || op_ == Operation::one_hot;
+                           op_ == Operation::gather || op_ == Operation::one_hot ||
+                           op_ == Operation::solve || op_ == Operation::lstsq ||
+                           op_ == Operation::searchsorted;
     const bool may_add_numbers = op_ == Operation::repeat || op_ == Operation::einsum;
     for (const Term& term : terms_of(output)) {
       if (term.marked) continue;
@@ -344,7 +443,7 @@ class Checker {
   /// argument, from a dimension of its own in some input, or from another group.
   constexpr void check_solvable() {
     if (mistake_ || !form_.has_groups || more_given_) return;
-    std::vector<char> known(pattern_.terms.size(), 0);
+    List<char> known(pattern_.terms.size(), 0);
     const auto learn = [&](const Term& found) {
       for (std::size_t i = 0; i < known.size(); ++i) {
         const Term& term = pattern_.terms[i];

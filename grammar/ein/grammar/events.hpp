@@ -1,9 +1,9 @@
-// What each rule adds to the Pattern, and what is said when the text does not match. Shared by both
-// matchers, so that they agree on accept, reject and place.
+// What each rule of a pattern adds to the Pattern, and what is said when the text does not match.
+// Shared by both matchers, so that they agree on accept, reject and place.
 #pragma once
 
+#include <ein/grammar/event.hpp>
 #include <ein/grammar/mistake.hpp>
-#include <ein/grammar/rules.hpp>
 
 namespace ein::grammar {
 
@@ -39,11 +39,6 @@ struct Reading {
   }
 };
 
-// One overload per rule that means something; `span` is the text it matched.
-constexpr void on(rules::name, Reading& r, SourceSpan span) { r.add(TermKind::name, span); }
-constexpr void on(rules::ellipsis, Reading& r, SourceSpan span) { r.add(TermKind::ellipsis, span); }
-constexpr void on(rules::unnamed, Reading& r, SourceSpan span) { r.add(TermKind::unnamed, span); }
-constexpr void on(rules::packed, Reading& r, SourceSpan span) { r.add(TermKind::packed, span); }
 /// The value of a text of digits; -1 when it exceeds 63 bits.
 constexpr std::int64_t parse_number(std::string_view digits) {
   std::int64_t value = 0;
@@ -54,39 +49,61 @@ constexpr std::int64_t parse_number(std::string_view digits) {
   }
   return value;
 }
-constexpr void on(rules::number, Reading& r, SourceSpan span) {
+
+constexpr void add_number(Reading& r, SourceSpan span) {
   const std::int64_t value = parse_number(r.text.substr(span.begin, span.end - span.begin));
   if (value < 0) return r.complain(Complaint::number_is_too_large, span);
   if (value == 0) return r.complain(Complaint::number_is_zero, span);
   r.add(TermKind::number, span, value);
 }
-constexpr void on(rules::open, Reading& r, SourceSpan span) {
+constexpr void open_group(Reading& r, SourceSpan span) {
   if (r.depth == max_group_depth) return r.complain(Complaint::groups_are_nested_too_deeply, span);
   r.open_groups[r.depth++] = static_cast<std::uint32_t>(r.buffer.terms.size());
   r.add(TermKind::group, span);
 }
-constexpr void on(rules::close, Reading& r, SourceSpan span) {
+constexpr void close_group(Reading& r, SourceSpan span) {
   Term& group = r.buffer.terms[r.open_groups[--r.depth]];
   group.span.end = span.end;
   group.next = static_cast<std::uint32_t>(r.buffer.terms.size());
 }
-constexpr void on(rules::open_bracket, Reading& r, SourceSpan span) {
-  r.in_brackets = true;
-  r.bracket = span;
-  r.bracket_first = static_cast<std::uint32_t>(r.buffer.terms.size());
-}
-constexpr void on(rules::close_bracket, Reading& r, SourceSpan) { r.in_brackets = false; }
-constexpr void on(rules::comma, Reading& r, SourceSpan span) { r.end_side(span.begin, span.end); }
-constexpr void on(rules::arrow, Reading& r, SourceSpan span) {
-  r.end_side(span.begin, span.end);
-  r.buffer.has_arrow = true;
-}
-constexpr void on(rules::pattern, Reading& r, SourceSpan span) { r.end_side(span.end, span.end); }
 
-template <class Rule, class Reading>
-concept HasEvent = requires(Reading& r) {
-  on(Rule{}, r, SourceSpan{});
-};
+/// A rule of a pattern has matched; `span` is the text.
+constexpr void on(Event event, Reading& r, SourceSpan span) {
+  switch (event) {
+    case Event::name:
+      return r.add(TermKind::name, span);
+    case Event::ellipsis:
+      return r.add(TermKind::ellipsis, span);
+    case Event::unnamed:
+      return r.add(TermKind::unnamed, span);
+    case Event::packed:
+      return r.add(TermKind::packed, span);
+    case Event::number:
+      return add_number(r, span);
+    case Event::open:
+      return open_group(r, span);
+    case Event::close:
+      return close_group(r, span);
+    case Event::open_bracket:
+      r.in_brackets = true;
+      r.bracket = span;
+      r.bracket_first = static_cast<std::uint32_t>(r.buffer.terms.size());
+      return;
+    case Event::close_bracket:
+      r.in_brackets = false;
+      return;
+    case Event::comma:
+      return r.end_side(span.begin, span.end);
+    case Event::arrow:
+      r.end_side(span.begin, span.end);
+      r.buffer.has_arrow = true;
+      return;
+    case Event::pattern:
+      return r.end_side(span.end, span.end);
+    default:
+      return;
+  }
+}
 
 constexpr bool is_word_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);

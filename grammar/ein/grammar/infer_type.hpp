@@ -146,7 +146,7 @@ class TypeInference {
   constexpr void take_operand(std::size_t k) {
     const SpecReading& spec = *operands_[k].axes;
     const Side& side = pattern_.inputs()[k];
-    std::vector<std::uint32_t> terms;
+    List<std::uint32_t> terms;
     std::size_t ellipsis_at = SIZE_MAX;
     for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
       if (pattern_.terms[i].kind == TermKind::ellipsis)
@@ -171,10 +171,10 @@ class TypeInference {
     }
     // How many dimensions can be told from the left, and how many from the right.
     const std::size_t left =
-        std::min(open_pattern ? ellipsis_at : terms.size(), open_type ? open_at : dims);
+        lesser(open_pattern ? ellipsis_at : terms.size(), open_type ? open_at : dims);
     const std::size_t right_terms = open_pattern ? terms.size() - ellipsis_at : terms.size();
     const std::size_t right_dims = open_type ? dims - open_at : dims;
-    const std::size_t right = open_pattern || open_type ? std::min(right_terms, right_dims) : 0;
+    const std::size_t right = open_pattern || open_type ? lesser(right_terms, right_dims) : 0;
     for (std::size_t d = 0; d < left; ++d) take_dim(terms[d], type_of(spec, spec.dims[d]));
     for (std::size_t d = 0; d < right; ++d) {
       take_dim(terms[terms.size() - 1 - d], type_of(spec, spec.dims[spec.dims.size() - 1 - d]));
@@ -229,13 +229,13 @@ class TypeInference {
   constexpr void take_ellipsis(const SpecReading& spec, std::size_t k, std::size_t first,
                                std::size_t last, bool exact) {
     if (!exact) ellipsis_is_open_ = true;
-    std::vector<Text> texts;
-    std::vector<AxisType> types;
+    List<Text> texts;
+    List<AxisType> types;
     bool has_variadic = false;
     for (std::size_t d = first; d < last; ++d) {
       const SpecDim& dim = spec.dims[d];
       has_variadic |= dim.kind == SpecDim::open || dim.kind == SpecDim::variadic;
-      texts.emplace_back();
+      texts.push_back({});
       if (dim.kind == SpecDim::variadic) texts.back().add("*");
       texts.back().add(spec.text_of(dim.span));
       types.push_back(type_of(spec, dim));
@@ -358,11 +358,11 @@ class TypeInference {
   const Pattern& pattern_;
   std::span<const OperandSpec> operands_;
   std::span<const GivenSize> given_;
-  std::vector<int> axis_of_;
-  std::vector<Axis> axes_;
-  std::vector<GroupUse> groups_;
-  std::vector<Text> ellipsis_texts_;
-  std::vector<AxisType> ellipsis_types_;
+  List<int> axis_of_;
+  List<Axis> axes_;
+  List<GroupUse> groups_;
+  List<Text> ellipsis_texts_;
+  List<AxisType> ellipsis_types_;
   bool has_ellipsis_ = false;
   bool ellipsis_has_variadic_ = false;
   bool ellipsis_is_open_ = false;

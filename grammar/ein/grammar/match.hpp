@@ -1,122 +1,91 @@
-// The constexpr matcher: walks the PEGTL rule types of rules.hpp without PEGTL's input classes,
-// which are not constexpr.
+// The constexpr matcher: walks the rules of the grammar as data.
 #pragma once
 
 #include <ein/grammar/events.hpp>
+#include <ein/grammar/table.hpp>
 
 namespace ein::grammar {
 
 namespace detail {
 
-namespace peg = tao::pegtl::internal;
-
-/// `Reading` is what the rules' events fill: a `text`, a `mistake`, and overloads of on(Rule,
+/// `Reading` is what the rules' events fill: a `text`, a `mistake`, and overloads of on(Event,
 /// Reading&, SourceSpan) and explain_failure(const Reading&, place).
 template <class Reading>
 class Matcher {
  public:
   constexpr explicit Matcher(Reading& reading) : reading_(reading) {}
 
-  /// Whether Rule matches at the current place; if so, moves past it and applies its event.
-  template <class Rule>
-  constexpr bool match() {
+  /// Whether the rule matches at the current place; if so, moves past it and applies its event. One
+  /// call for each level of rules: compilers bound the depth of calls.
+  constexpr bool match(std::uint16_t rule) {
+    const Node& node = table::nodes[rule];
     const std::uint32_t begin = at_;
-    if (!walk(static_cast<typename Rule::rule_t*>(nullptr)) || reading_.mistake) {
+    bool found = false;
+    switch (node.construct) {
+      case Construct::sor:
+        for (std::uint16_t i = node.first; i < node.last && !found && !reading_.mistake; ++i)
+          found = match(table::parts[i]);
+        break;
+      case Construct::eof:
+        found = at_ == reading_.text.size();
+        break;
+      case Construct::string:
+        found = take_string(node);
+        break;
+      case Construct::byte:
+        found = at_ < reading_.text.size() &&
+                take(node, {static_cast<unsigned char>(reading_.text[at_]), 1});
+        break;
+      case Construct::code_point:
+        found = at_ < reading_.text.size() && take(node, decode_utf8(reading_.text, at_));
+        break;
+      default:  // all parts, one after the other: once, or as often as they match
+        const bool repeats = node.construct == Construct::star || node.construct == Construct::plus;
+        for (bool goes_on = true; goes_on;) {
+          const std::uint32_t from = at_;
+          std::uint16_t i = node.first;
+          while (i < node.last && match(table::parts[i])) ++i;
+          const bool all = i == node.last;
+          found |= all;
+          goes_on = all && repeats;
+          // Where a must fails is where the mistake is.
+          if (!all && node.construct == Construct::must && !reading_.mistake)
+            reading_.mistake = explain_failure(reading_, at_);
+          if (!all) at_ = from;
+        }
+        if (node.construct == Construct::star || node.construct == Construct::opt) found = true;
+        if (node.construct == Construct::not_at) found = !found;
+        if (node.construct == Construct::at || node.construct == Construct::not_at) at_ = begin;
+    }
+    if (!found || reading_.mistake) {
       at_ = begin;
       return false;
     }
-    if constexpr (HasEvent<Rule, Reading>) {
-      on(Rule{}, reading_, {begin, at_});
-      return !reading_.mistake;
-    }
-    return true;
+    if (node.event == Event::none) return true;
+    on(node.event, reading_, {begin, at_});
+    return !reading_.mistake;
   }
 
  private:
-  // One overload per PEGTL construct that the grammar uses.
-  template <class... Rules>
-  constexpr bool walk(peg::seq<Rules...>*) {
-    return (match<Rules>() && ...);
-  }
-  template <class... Rules>
-  constexpr bool walk(peg::sor<Rules...>*) {
-    return ((!reading_.mistake && match<Rules>()) || ...);
-  }
-  template <class Rule>
-  constexpr bool walk(peg::star<Rule>*) {
-    while (match<Rule>()) {
+  constexpr bool take_string(const Node& node) {
+    const std::uint32_t length = node.last - node.first;
+    if (reading_.text.size() - at_ < length) return false;
+    for (std::uint32_t i = 0; i < length; ++i) {
+      if (static_cast<unsigned char>(reading_.text[at_ + i]) != table::ranges[node.first + i].low)
+        return false;
     }
+    at_ += length;
     return true;
   }
-  template <class Rule>
-  constexpr bool walk(peg::plus<Rule>*) {
-    if (!match<Rule>()) return false;
-    while (match<Rule>()) {
+
+  constexpr bool take(const Node& node, CodePoint c) {
+    if (c.length == 0) return false;
+    for (std::uint16_t i = node.first; i < node.last; ++i) {
+      if (c.value < table::ranges[i].low || c.value > table::ranges[i].high) continue;
+      at_ += c.length;
+      return true;
     }
-    return true;
-  }
-  template <class Rule>
-  constexpr bool walk(peg::opt<Rule>*) {
-    match<Rule>();
-    return true;
-  }
-  template <class Rule>
-  constexpr bool walk(peg::at<Rule>*) {
-    return looks_like<Rule>();
-  }
-  template <class Rule>
-  constexpr bool walk(peg::not_at<Rule>*) {
-    return !looks_like<Rule>();
-  }
-  template <class Rule>
-  constexpr bool walk(peg::must<Rule>*) {
-    if (match<Rule>()) return true;
-    if (!reading_.mistake) reading_.mistake = explain_failure(reading_, at_);
     return false;
-  }
-  template <class Condition, class... Rules>
-  constexpr bool walk(peg::if_must<false, Condition, Rules...>*) {
-    return match<Condition>() && match<peg::must<Rules...>>();
-  }
-  constexpr bool walk(peg::eof*) { return at_ == reading_.text.size(); }
-  template <char... Cs>
-  constexpr bool walk(peg::string<Cs...>*) {
-    constexpr char wanted[] = {Cs...};
-    if (reading_.text.substr(at_, sizeof...(Cs)) != std::string_view(wanted, sizeof...(Cs)))
-      return false;
-    at_ += sizeof...(Cs);
-    return true;
-  }
-  template <peg::result_on_found R, class Peek, typename Peek::data_t... Cs>
-  constexpr bool walk(peg::one<R, Peek, Cs...>* rule) {
-    return step<Peek>(rule);
-  }
-  template <peg::result_on_found R, class Peek, typename Peek::data_t Lo, typename Peek::data_t Hi>
-  constexpr bool walk(peg::range<R, Peek, Lo, Hi>* rule) {
-    return step<Peek>(rule);
-  }
-  template <class Peek, typename Peek::data_t... Cs>
-  constexpr bool walk(peg::ranges<Peek, Cs...>* rule) {
-    return step<Peek>(rule);
-  }
-
-  // A rule for one character knows by itself which it accepts.
-  template <class Peek, class Rule>
-  constexpr bool step(Rule*) {
-    if (at_ == reading_.text.size()) return false;
-    CodePoint c{static_cast<unsigned char>(reading_.text[at_]), 1};
-    if constexpr (std::is_same_v<Peek, peg::peek_utf8>) c = decode_utf8(reading_.text, at_);
-    if (c.length == 0 || !Rule::test(static_cast<typename Peek::data_t>(c.value))) return false;
-    at_ += c.length;
-    return true;
-  }
-
-  template <class Rule>
-  constexpr bool looks_like() {
-    const std::uint32_t begin = at_;
-    const bool found = match<Rule>();
-    at_ = begin;
-    return found;
   }
 
   Reading& reading_;
@@ -131,7 +100,7 @@ constexpr Reading match_pattern(std::string_view text) {
   if (text.size() > max_pattern_bytes) {
     reading.complain(Complaint::pattern_is_too_long, {0, 0});
   } else {
-    detail::Matcher(reading).template match<rules::pattern>();
+    detail::Matcher(reading).match(table::pattern);
   }
   return reading;
 }

@@ -47,6 +47,10 @@ namespace ein::grammar {
   X(brackets_are_not_allowed)                    \
   X(brackets_are_missing)                        \
   X(one_axis_in_brackets_is_wanted)              \
+  X(rows_and_columns_in_brackets_are_wanted)     \
+  X(rows_in_brackets_are_wanted)                 \
+  X(columns_in_brackets_are_wanted)              \
+  X(two_axes_in_brackets_are_wanted)             \
   /* The axes */                                 \
   X(ellipsis_is_repeated)                        \
   X(ellipsis_is_inside_a_group_of_an_input)      \

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
+
+#include <ein/grammar/list.hpp>
 
 namespace ein {
 
@@ -147,8 +148,8 @@ struct Pattern {
 
 /// The arrays of a Pattern while it is read, and afterwards its owner.
 struct PatternBuffer {
-  std::vector<Term> terms;
-  std::vector<Side> sides;
+  List<Term> terms;
+  List<Side> sides;
   bool has_arrow = false;
 
   constexpr Pattern pattern(std::string_view text) const { return {text, terms, sides, has_arrow}; }

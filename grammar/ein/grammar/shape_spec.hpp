@@ -6,34 +6,6 @@
 
 namespace ein::grammar {
 
-namespace rules {
-
-struct spec_name : name {};
-struct spec_number : number {};
-struct spec_unnamed : unnamed {};
-struct spec_open : ellipsis {};
-struct spec_variadic : peg::seq<peg::ascii::one<'*'>, name> {};
-
-// A size: sums and products of names and numbers, written without blanks.
-struct spec_sum;
-struct spec_atom : peg::sor<spec_name, spec_number,
-                            peg::if_must<peg::ascii::one<'('>, spec_sum, peg::ascii::one<')'>>> {};
-struct spec_times : peg::if_must<peg::ascii::one<'*'>, spec_atom> {};
-struct spec_product : peg::seq<spec_atom, peg::star<spec_times>> {};
-struct spec_plus : peg::if_must<peg::ascii::one<'+'>, spec_product> {};
-struct spec_minus : peg::if_must<peg::ascii::one<'-'>, spec_product> {};
-struct spec_sum : peg::seq<spec_product, peg::star<peg::sor<spec_plus, spec_minus>>> {};
-struct spec_fixed_size : number {};
-struct spec_size
-    : peg::seq<spec_sum, peg::opt<peg::if_must<peg::ascii::one<'='>, spec_fixed_size>>> {};
-
-struct spec_end : peg::sor<peg::ascii::space, peg::eof> {};
-struct spec_dim : peg::seq<peg::sor<spec_open, spec_variadic, spec_unnamed, spec_size>,
-                           peg::must<peg::at<spec_end>>> {};
-struct shape_spec : peg::must<white_space, peg::star<spec_dim, white_space>, peg::eof> {};
-
-}  // namespace rules
-
 /// One dimension of a type. A size is a program in reverse Polish notation over names and numbers.
 struct SpecStep {
   enum Kind : std::uint8_t { name, number, plus, minus, times } kind = number;
@@ -50,8 +22,8 @@ struct SpecDim {
 /// A type's axes, read or while they are read.
 struct SpecReading {
   std::string_view text;
-  std::vector<SpecDim> dims{};
-  std::vector<SpecStep> steps{};
+  List<SpecDim> dims{};
+  List<SpecStep> steps{};
   Mistake mistake{};
   std::uint32_t first_step = 0;
   std::int64_t fixed = -1;
@@ -83,25 +55,7 @@ constexpr std::int64_t number_at(SpecReading& r, SourceSpan span) {
   if (value < 0) r.mistake = {Complaint::number_is_too_large, span, {}, 0};
   return value;
 }
-constexpr void on(rules::spec_name, SpecReading& r, SourceSpan span) {
-  r.steps.push_back({SpecStep::name, span, 0});
-}
-constexpr void on(rules::spec_number, SpecReading& r, SourceSpan span) {
-  r.steps.push_back({SpecStep::number, span, number_at(r, span)});
-}
-constexpr void on(rules::spec_times, SpecReading& r, SourceSpan span) {
-  r.steps.push_back({SpecStep::times, span, 0});
-}
-constexpr void on(rules::spec_plus, SpecReading& r, SourceSpan span) {
-  r.steps.push_back({SpecStep::plus, span, 0});
-}
-constexpr void on(rules::spec_minus, SpecReading& r, SourceSpan span) {
-  r.steps.push_back({SpecStep::minus, span, 0});
-}
-constexpr void on(rules::spec_fixed_size, SpecReading& r, SourceSpan span) {
-  r.fixed = number_at(r, span);
-}
-constexpr void on(rules::spec_size, SpecReading& r, SourceSpan span) {
+constexpr void add_size(SpecReading& r, SourceSpan span) {
   const SpecStep& only = r.steps.back();
   if (r.steps.size() == r.first_step + 1 && only.kind == SpecStep::number) {
     if (r.fixed >= 0) r.mistake = {Complaint::type_is_malformed, span, {}, 0};  // "4=5"
@@ -109,19 +63,43 @@ constexpr void on(rules::spec_size, SpecReading& r, SourceSpan span) {
   }
   r.add(SpecDim::size, span);
 }
-constexpr void on(rules::spec_unnamed, SpecReading& r, SourceSpan span) {
-  r.add(SpecDim::unnamed, span);
-}
-constexpr void on(rules::spec_open, SpecReading& r, SourceSpan span) { r.add(SpecDim::open, span); }
-constexpr void on(rules::spec_variadic, SpecReading& r, SourceSpan span) {
-  r.add(SpecDim::variadic, {span.begin + 1, span.end});
-}
-constexpr void on(rules::shape_spec, SpecReading& r, SourceSpan) {
+constexpr void require_one_open_dim(SpecReading& r) {
   const SpecDim* open = nullptr;
   for (const SpecDim& dim : r.dims) {
     if (dim.kind != SpecDim::open && dim.kind != SpecDim::variadic) continue;
     if (open) r.mistake = {Complaint::ellipsis_is_repeated, dim.span, open->span, 0};
     open = &dim;
+  }
+}
+
+/// A rule of a type's axes has matched; `span` is the text.
+constexpr void on(Event event, SpecReading& r, SourceSpan span) {
+  switch (event) {
+    case Event::spec_name:
+      return r.steps.push_back({SpecStep::name, span, 0});
+    case Event::spec_number:
+      return r.steps.push_back({SpecStep::number, span, number_at(r, span)});
+    case Event::spec_times:
+      return r.steps.push_back({SpecStep::times, span, 0});
+    case Event::spec_plus:
+      return r.steps.push_back({SpecStep::plus, span, 0});
+    case Event::spec_minus:
+      return r.steps.push_back({SpecStep::minus, span, 0});
+    case Event::spec_fixed_size:
+      r.fixed = number_at(r, span);
+      return;
+    case Event::spec_size:
+      return add_size(r, span);
+    case Event::spec_unnamed:
+      return r.add(SpecDim::unnamed, span);
+    case Event::spec_open:
+      return r.add(SpecDim::open, span);
+    case Event::spec_variadic:
+      return r.add(SpecDim::variadic, {span.begin + 1, span.end});
+    case Event::shape_spec:
+      return require_one_open_dim(r);
+    default:
+      return;
   }
 }
 constexpr Mistake explain_failure(const SpecReading& r, std::uint32_t at) {
@@ -135,7 +113,7 @@ constexpr SpecReading read_shape_spec(std::string_view text) {
   if (text.size() > max_pattern_bytes) {
     reading.mistake = {Complaint::pattern_is_too_long, {0, 0}, {}, 0};
   } else {
-    detail::Matcher(reading).template match<rules::shape_spec>();
+    detail::Matcher(reading).match(table::shape_spec);
   }
   return reading;
 }

@@ -2,8 +2,6 @@
 // a compiler can print a composed text, compile-time ones are the same.
 #pragma once
 
-#include <algorithm>
-
 #include <ein/grammar/events.hpp>
 #include <ein/grammar/text.hpp>
 
@@ -28,10 +26,9 @@ constexpr bool is_control(char32_t c) {
 class ShownLine {
  public:
   constexpr explicit ShownLine(std::string_view text) {
-    column_of_byte_.reserve(text.size());
     for (std::size_t i = 0; i < text.size();) {
       const CodePoint c = decode_utf8(text, i);
-      const std::uint32_t length = std::max(1u, c.length);
+      const std::uint32_t length = c.length > 0 ? c.length : 1;
       for (std::uint32_t byte = 0; byte < length; ++byte) column_of_byte_.push_back(columns_);
       ++columns_;
       if (c.length == 0) {
@@ -53,13 +50,13 @@ class ShownLine {
 
  private:
   Text line_;
-  std::vector<std::size_t> column_of_byte_;
+  List<std::size_t> column_of_byte_;
   std::size_t columns_ = 0;
 };
 
 constexpr bool is_free(std::string_view line, std::size_t column, std::size_t size) {
   const std::size_t begin = column > 0 ? column - 1 : 0;
-  const std::size_t end = std::min(line.size(), column + size + 1);
+  const std::size_t end = lesser(line.size(), column + size + 1);
   for (std::size_t i = begin; i < end; ++i) {
     if (line[i] != ' ') return false;
   }
@@ -73,19 +70,19 @@ constexpr bool is_free(std::string_view line, std::size_t column, std::size_t si
 constexpr Text show_pattern(std::string_view pattern, std::span<const Mark> marks) {
   const detail::ShownLine shown(pattern);
   Text carets;
-  std::vector<Text> labels;  // as many lines as it takes for labels not to touch
+  List<Text> labels;  // as many lines as it takes for labels not to touch
   for (const Mark& mark : marks) {
     const std::size_t begin = shown.column(mark.span.begin);
-    const std::size_t end = std::max(begin + 1, shown.column(mark.span.end));
+    const std::size_t end = greater(begin + 1, shown.column(mark.span.end));
     for (std::size_t column = begin; column < end; ++column) carets.put(column, "^");
     if (mark.label.empty()) continue;
     const std::size_t middle = begin + (end - begin) / 2;
-    const std::size_t column = middle + 2 - std::min(middle + 2, mark.label.size() / 2);
-    auto line = std::find_if(labels.begin(), labels.end(), [&](const Text& label) {
-      return detail::is_free(label.view(), column, mark.label.size());
-    });
-    if (line == labels.end()) line = labels.insert(labels.end(), Text());
-    line->put(column, mark.label.view());
+    const std::size_t column = middle + 2 - lesser(middle + 2, mark.label.size() / 2);
+    std::size_t line = 0;
+    while (line < labels.size() && !detail::is_free(labels[line].view(), column, mark.label.size()))
+      ++line;
+    if (line == labels.size()) labels.push_back({});
+    labels[line].put(column, mark.label.view());
   }
   const Text line = "  " + shown.line();
   Text text = line.view().substr(0, line.view().find_last_not_of(' ') + 1);

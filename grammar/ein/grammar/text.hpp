@@ -6,9 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
+
+#include <ein/grammar/list.hpp>
 
 namespace ein::grammar {
+
+// Those of <algorithm>, which takes a compiler longer than all of the grammar.
+constexpr std::size_t lesser(std::size_t a, std::size_t b) { return b < a ? b : a; }
+constexpr std::size_t greater(std::size_t a, std::size_t b) { return a < b ? b : a; }
 
 class Text {
  public:
@@ -20,9 +25,7 @@ class Text {
 
   constexpr void add(char c) { chars_.push_back(c); }
   constexpr void add(const char* more) { add(std::string_view(more)); }
-  constexpr void add(std::string_view more) {
-    chars_.insert(chars_.end(), more.begin(), more.end());
-  }
+  constexpr void add(std::string_view more) { chars_.add(more.data(), more.size()); }
   constexpr void add(std::int64_t number) {
     char digits[20] = {};
     std::size_t first = sizeof(digits);
@@ -36,7 +39,7 @@ class Text {
   }
   /// Writes over what stands at `begin`, behind blanks where the text is shorter.
   constexpr void put(std::size_t begin, std::string_view text) {
-    if (chars_.size() < begin + text.size()) chars_.resize(begin + text.size(), ' ');
+    while (chars_.size() < begin + text.size()) chars_.push_back(' ');
     for (std::size_t i = 0; i < text.size(); ++i) chars_[begin + i] = text[i];
   }
   friend constexpr Text operator+(Text a, const Text& b) {
@@ -55,7 +58,7 @@ class Text {
   friend constexpr bool operator==(const Text& a, const Text& b) { return a.view() == b.view(); }
 
  private:
-  std::vector<char> chars_;
+  List<char> chars_;
 };
 
 constexpr Text number_text(std::int64_t number) {

@@ -1,9 +1,14 @@
 // Bulk conversion: see tensor/convert.hpp.
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "cpu/level/independent.hpp"
 #include "cpu/level/kernels.hpp"
+#include "tensor/convert.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {
@@ -13,24 +18,96 @@ namespace {
 template <class T>
 using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
+// Before AVX-512 x86 has no vector code between floats and integers of 64 bits, so these are made
+// of halves of 32.
+#if defined(__SSE4_1__) && !defined(__AVX512DQ__)
+constexpr bool converts_halves = true;
+#else
+constexpr bool converts_halves = false;
+#endif
+
+/// The nearest double: both halves as numbers behind a large power of two, and one sum, which
+/// rounds.
+inline double double_of(std::int64_t x) {
+  const auto bits = static_cast<std::uint64_t>(x) ^ (std::uint64_t{1} << 63);  // x + 2^63
+  const auto low =
+      std::bit_cast<double>((bits & 0xffffffffu) | std::bit_cast<std::uint64_t>(0x1p52));
+  const auto high = std::bit_cast<double>((bits >> 32) | std::bit_cast<std::uint64_t>(0x1p84));
+  return (high - (0x1p84 + 0x1p63 + 0x1p52)) + low;
+}
+
+/// As truncate_to<std::int64_t>.
+inline std::int64_t truncated(double x) {
+  const bool is_in_range = x >= -0x1p63 && x < 0x1p63;
+  const double whole = std::trunc(is_in_range ? x : 0), high = std::floor(whole * 0x1p-32),
+               low = whole - high * 0x1p32;
+  // Beside so large a number the last bits are those of a whole number.
+  const auto low_bits = std::bit_cast<std::uint64_t>(low + 0x1p52) & 0xffffffffu,
+             high_bits = std::bit_cast<std::uint64_t>(high + 0x1.8p52) << 32;
+  auto result = static_cast<std::int64_t>(high_bits | low_bits);
+  result = x >= 0x1p63 ? std::numeric_limits<std::int64_t>::max() : result;
+  return x < -0x1p63 ? std::numeric_limits<std::int64_t>::min() : result;
+}
+
+/// convert<To>(x), in steps that there is vector code for.
+template <class To, class From>
+To converted(From x) {
+  constexpr bool is_float = std::is_same_v<From, float> || std::is_same_v<From, double>;
+  if constexpr (converts_halves && std::is_same_v<From, std::int64_t> &&
+                std::is_same_v<To, double>) {
+    return double_of(x);
+  } else if constexpr (converts_halves && is_float && std::is_same_v<To, std::int64_t>) {
+    return truncated(static_cast<double>(x));
+  } else {
+    return convert<To>(x);
+  }
+}
+
+// The index has a sign: GCC 12 makes no vector code of bytes by one without.
+
 template <class From, class To>
 void load_loop(const std::byte* src, std::ptrdiff_t step, To* __restrict dst, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
+  EIN_INDEPENDENT
+  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n); ++i) {
     Stored<From> element;
-    std::memcpy(&element, src + static_cast<std::ptrdiff_t>(i) * step, sizeof element);
+    std::memcpy(&element, src + i * step, sizeof element);
     if constexpr (std::is_same_v<From, bool>) {
-      dst[i] = convert<To>(std::min(element, std::uint8_t{1}));
+      dst[i] = converted<To>(std::min(element, std::uint8_t{1}));
     } else {
-      dst[i] = convert<To>(element);
+      dst[i] = converted<To>(element);
     }
   }
 }
 
-template <class From, class To>
-void store_loop(const From* __restrict src, std::size_t n, std::byte* dst, std::ptrdiff_t step) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const To element = convert<To>(src[i]);
-    std::memcpy(dst + static_cast<std::ptrdiff_t>(i) * step, &element, sizeof element);
+/// Each to(element).
+template <class From, class F>
+void store_loop(const From* __restrict src, std::size_t n, std::byte* dst, std::ptrdiff_t step,
+                F to) {
+  EIN_INDEPENDENT
+  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n); ++i) {
+    const auto element = to(src[i]);
+    std::memcpy(dst + i * step, &element, sizeof element);
+  }
+}
+
+template <class To, class From>
+void store_loop(const From* src, std::size_t n, std::byte* dst, std::ptrdiff_t step) {
+  if constexpr (std::is_same_v<From, double> && std::is_integral_v<To> && sizeof(To) < 4 &&
+                !std::is_same_v<To, bool>) {
+    // There is vector code from f64 to integers of 32 bits, and from those to fewer.
+    using Limits = std::numeric_limits<To>;
+    std::int32_t wide[256];
+    for (std::size_t first = 0; first < n; first += std::size(wide)) {
+      const std::size_t count = std::min(n - first, std::size(wide));
+      store_loop<std::int32_t>(src + first, count, reinterpret_cast<std::byte*>(wide),
+                               sizeof wide[0]);
+      store_loop(
+          wide, count, dst + static_cast<std::ptrdiff_t>(first) * step, step, [](std::int32_t x) {
+            return static_cast<To>(std::clamp<std::int32_t>(x, Limits::min(), Limits::max()));
+          });
+    }
+  } else {
+    store_loop(src, n, dst, step, [](From x) { return converted<To>(x); });
   }
 }
 
@@ -59,11 +136,11 @@ void store_elements(const From* src, std::size_t n, void* dst, DType to, std::pt
   visit(to, [&]<class To>(std::type_identity<To>) {
     constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(To));
     if (stride != 1) {
-      store_loop<From, To>(src, n, bytes, stride * size);
+      store_loop<To>(src, n, bytes, stride * size);
     } else if constexpr (std::is_same_v<From, To>) {
       std::memcpy(dst, src, n * sizeof(To));
     } else {
-      store_loop<From, To>(src, n, bytes, size);
+      store_loop<To>(src, n, bytes, size);
     }
   });
 }
@@ -71,10 +148,7 @@ void store_elements(const From* src, std::size_t n, void* dst, DType to, std::pt
 #define EIN_INSTANTIATE(C)                                                             \
   template void load_elements<C>(const void*, DType, std::ptrdiff_t, C*, std::size_t); \
   template void store_elements<C>(const C*, std::size_t, void*, DType, std::ptrdiff_t);
-EIN_INSTANTIATE(float)
-EIN_INSTANTIATE(double)
-EIN_INSTANTIATE(std::int64_t)
-EIN_INSTANTIATE(std::uint64_t)
+EIN_STRIP_TYPES(EIN_INSTANTIATE)
 #undef EIN_INSTANTIATE
 
 }  // namespace ein::host::EIN_LEVEL

@@ -232,6 +232,98 @@ void fill_runs(std::byte* dst, const std::byte* src, const CopyBox& given) {
   }
 }
 
+// --- reversed runs ---
+
+// Lane k of `count` cells of `words` lanes each, the last cell first.
+constexpr int reversed_index(int count, int words, int k) {
+  return (count - 1 - k / words) * words + k % words;
+}
+
+template <int words, class V, int... k>
+[[gnu::always_inline]] inline V reverse_words(const V& v, std::integer_sequence<int, k...>) {
+  constexpr int count = int{sizeof...(k)} / words;
+  return __builtin_shufflevector(v, v, reversed_index(count, words, k)...);
+}
+
+// The lanes of 16 bytes stay where they are.
+template <class V, int... k>
+[[gnu::always_inline]] inline V reverse_in_lanes(const V& v, std::integer_sequence<int, k...>) {
+  constexpr int per_lane = int{sizeof...(k)} * 16 / int{sizeof(V)};
+  return __builtin_shufflevector(v, v,
+                                 (k - k % per_lane + reversed_index(per_lane, 1, k % per_lane))...);
+}
+
+// The elements of a vector, the last one first.
+template <int element, class V>
+[[gnu::always_inline]] inline V reversed(const V& v) {
+  constexpr int width = sizeof(V);
+  using Words = Vector<8, width>;
+  constexpr auto words = std::make_integer_sequence<int, width / 8>{};
+  if constexpr (element >= 8) {
+    return (V)reverse_words<element / 8>((Words)v, words);
+#if defined(__SSE2__) && !defined(__SSSE3__)  // which moves bytes by shifts, 16 bits by halves
+  } else if constexpr (element == 1) {
+    const auto pairs = (Vector<2, width>)v;
+    return (V)reversed<2>(pairs << 8 | pairs >> 8);
+  } else if constexpr (element == 2) {
+    const V low = __builtin_shufflevector(v, v, 3, 2, 1, 0, 4, 5, 6, 7);
+    return (V)reverse_words<1>((Words)__builtin_shufflevector(low, low, 0, 1, 2, 3, 7, 6, 5, 4),
+                               words);
+#endif
+  } else {
+    constexpr auto elements = std::make_integer_sequence<int, width / element>{};
+    if constexpr (width <= permute_bytes(element)) return reverse_words<1>(v, elements);
+    return (V)reverse_words<2>((Words)reverse_in_lanes(v, elements), words);
+  }
+}
+
+// Source stride -element along i: what is written lies in order, and is read backwards. The vector
+// of `width` bytes that goes to k.
+template <int element, int width>
+[[gnu::always_inline]] inline Vector<element, width> load_reversed(const std::byte* src,
+                                                                   int64_t k) {
+  return reversed<element>(load<Vector<element, width>>(src + element - width - k));
+}
+
+template <int element, int width>
+[[gnu::always_inline]] inline void reverse_vectors(std::byte* dst, const std::byte* src,
+                                                   int64_t n) {
+  int64_t k = 0;
+#pragma GCC unroll 4
+  for (; k <= n - width; k += width) store(dst + k, load_reversed<element, width>(src, k));
+  if (k < n) store(dst + n - width, load_reversed<element, width>(src, n - width));
+}
+
+template <int element>
+void reverse_run(std::byte* dst, const std::byte* src, int64_t n) {
+  if (n >= vector_bytes) return reverse_vectors<element, vector_bytes>(dst, src, n);
+  if (n >= 16) return reverse_vectors<element, 16>(dst, src, n);
+  for (int64_t k = 0; k < n; k += element) std::memcpy(dst + k, src - k, element);
+}
+
+// As StreamedRun: whole lines, and nothing else of them.
+template <int element>
+void reverse_streamed_run(std::byte* dst, const std::byte* src, int64_t n) {
+  int64_t k = static_cast<int64_t>(-reinterpret_cast<std::uintptr_t>(dst) % line_bytes);
+  if (n < k + line_bytes) return reverse_run<element>(dst, src, n);
+  reverse_run<element>(dst, src, k);
+  for (; k <= n - line_bytes; k += line_bytes) {
+    for (int part = 0; part < line_bytes; part += vector_bytes) {
+      store<true>(dst + k + part, load_reversed<element, vector_bytes>(src, k + part));
+    }
+  }
+  reverse_run<element>(dst + k, src - k, n - k);
+}
+
+template <int element, bool streaming>
+void reverse_runs(std::byte* dst, const std::byte* src, const CopyBox& given) {
+  const CopyBox box = given;
+  for (int64_t j = 0; j < box.count_j; ++j, dst += box.dst_j, src += box.src_j) {
+    streaming ? reverse_streamed_run<element>(dst, src, box.count_i * element)
+              : reverse_run<element>(dst, src, box.count_i * element);
+  }
+}
+
 // --- transposes in registers ---
 
 // The compiler would keep the addresses of all rows, which are more than there are registers.
@@ -618,6 +710,8 @@ constexpr CopyKernels kernels_of() {
   if constexpr (element <= 16) {
     kernels.fill = fill_runs<element, false>;
     kernels.fill_streaming = fill_runs<element, true>;
+    kernels.reverse = reverse_runs<element, false>;
+    kernels.reverse_streaming = reverse_runs<element, true>;
   }
   if constexpr (element <= 8) {
     [&]<int... count>(std::integer_sequence<int, count...>) {

@@ -186,7 +186,7 @@ template <class C>
 class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
   using Base = PanelProduct<PairProduct, C, bf16, Pair>;
   friend Base;
-  using Base::a_, Base::b_, Base::c_, Base::panels_;
+  using Base::a_, Base::b_, Base::c_, Base::panels_, Base::finish_;
   using Base::a_at, Base::first_row, Base::finish;
   using Base::accumulate_, Base::is_last_;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
@@ -238,13 +238,23 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
       if (packs) pack_a(first, end, packed);
       for (std::int64_t p = first; p < end; ++p) {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-        if (packs) {
-          multiply_panel(row, rows,
-                         reinterpret_cast<const bf16*>(packed + (p - first) * panel_pairs), 2,
-                         2 * rows, from, to, block);
-        } else {
-          multiply_panel(row, rows, a_at(row), a_.row_stride, 2, from, to, block);
+        const PairRows a =
+            packs ? PairRows{reinterpret_cast<const bf16*>(packed + (p - first) * panel_pairs), 2,
+                             2 * rows}
+                  : PairRows{a_at(row), a_.row_stride, 2};
+        if constexpr (std::is_same_v<C, bf16>) {
+          if (finish_) {
+            struct OfSums {};
+            const MatrixRef<float> sums = finish_.sums_at(
+                thread_buffer<float, OfSums>(tile_rows * block_columns), rows, to - from);
+            multiply_panel(sums, a, from, block);
+            finish(p, p + 1, from, to, sums.data);
+            continue;
+          }
         }
+        multiply_panel<C>({c_.data + row * c_.row_stride + (column_ + from) * c_.col_stride, rows,
+                           to - from, c_.row_stride, c_.col_stride},
+                          a, from, block);
         finish(p, p + 1, from, to);
       }
     }
@@ -264,30 +274,36 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
     }
   }
 
-  /// Rows [row, row + rows) of the product with columns [from, to) of the block of b. The pairs of
-  /// a lie at `a`.
-  void multiply_panel(std::int64_t row, std::int64_t rows, const bf16* a, std::int64_t row_stride,
-                      std::int64_t pair_stride, std::int64_t from, std::int64_t to_column,
+  /// The pairs of a panel of a.
+  struct PairRows {
+    const bf16* data;
+    std::int64_t row_stride, pair_stride;
+  };
+
+  /// c = a · b, or c += a · b, of the columns of the block of b that begin at `from`.
+  template <class T>
+  void multiply_panel(const MatrixRef<T>& c, const PairRows& a, std::int64_t from,
                       const Pair* block) const {
-    for (std::int64_t j = from; j < to_column; j += columns) {
-      const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
-      const Pair* const b = block + j * pairs_;
+    for (std::int64_t j = 0; j < c.cols; j += columns) {
+      const std::int64_t cols = std::min(columns, c.cols - j), vectors = ceil_div(cols, width);
+      const Pair* const b = block + (from + j) * pairs_;
       const __mmask16 last = first_lanes(cols - (vectors - 1) * width);
-      C* const c = c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride;
-      if (c_.col_stride == 1) {
-        pair_tile_table<C>.multiply[rows - 1][vectors - 1](
-            {pairs_, a, row_stride, pair_stride, b, c, c_.row_stride, last, accumulate_});
+      T* const to_tile = c.data + j * c.col_stride;
+      if (c.col_stride == 1) {
+        pair_tile_table<T>.multiply[c.rows - 1][vectors - 1]({pairs_, a.data, a.row_stride,
+                                                              a.pair_stride, b, to_tile,
+                                                              c.row_stride, last, accumulate_});
         continue;
       }
       // No rows of c: through a copy.
       alignas(64) float whole_rows[tile_rows * columns];
-      pair_tile_table<float>.multiply[rows - 1][vectors - 1](
-          {pairs_, a, row_stride, pair_stride, b, whole_rows, columns, last, false});
-      for (std::int64_t i = 0; i < rows; ++i) {
+      pair_tile_table<float>.multiply[c.rows - 1][vectors - 1](
+          {pairs_, a.data, a.row_stride, a.pair_stride, b, whole_rows, columns, last, false});
+      for (std::int64_t i = 0; i < c.rows; ++i) {
         for (std::int64_t l = 0; l < cols; ++l) {
-          C& to = c[i * c_.row_stride + l * c_.col_stride];
+          T& to = to_tile[i * c.row_stride + l * c.col_stride];
           const float sum = whole_rows[i * columns + l];
-          if constexpr (std::is_same_v<C, float>) {
+          if constexpr (std::is_same_v<T, float>) {
             to = accumulate_ ? to + sum : sum;
           } else {
             to = convert<bf16>(sum);

@@ -110,9 +110,10 @@ class PanelProduct {
   }
 
   /// Of panels [first, end) and columns [from, to) of the block, if they are complete.
-  void finish(std::int64_t first, std::int64_t end, std::int64_t from, std::int64_t to) const {
+  void finish(std::int64_t first, std::int64_t end, std::int64_t from, std::int64_t to,
+              const float* sums = nullptr) const {
     if (finish_ && is_last_)
-      finish_(first_row(first), first_row(end) - first_row(first), column_ + from, to - from);
+      finish_(first_row(first), first_row(end) - first_row(first), column_ + from, to - from, sums);
   }
 
   const MatrixRef<C> c_;

@@ -7,25 +7,33 @@
 #include <utility>
 
 #include "cpu/functions.hpp"
+#include "cpu/level/independent.hpp"
 #include "cpu/level/kernels.hpp"
 #include "nest/random.hpp"
+#include "tensor/convert.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {
 
+/// Integers as bits. Those of less than 32 would become int in arithmetic, which may overflow.
+template <class C>
+using Bits = std::conditional_t<(sizeof(C) < sizeof(int)), unsigned, std::make_unsigned_t<C>>;
+template <class C>
+constexpr int bits_of = 8 * static_cast<int>(sizeof(C));
+
 /// Integer arithmetic wraps, as two's complement machines do.
 template <class C, class F>
 C wrapping(C a, C b, F f) {
-  if constexpr (std::is_integral_v<C>) {
-    using Unsigned = std::make_unsigned_t<C>;
-    return static_cast<C>(f(static_cast<Unsigned>(a), static_cast<Unsigned>(b)));
-  } else {
+  if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(f(static_cast<Bits<C>>(a), static_cast<Bits<C>>(b)));
+  else
     return f(a, b);
-  }
 }
 
 template <class C>
 C integer_power(C base, C exponent) {
+  if constexpr (sizeof(C) < 8)
+    return static_cast<C>(integer_power(std::int64_t{base}, std::int64_t{exponent}));
   if constexpr (std::is_signed_v<C>) {
     if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
   }
@@ -42,6 +50,14 @@ template <class C>
 C integer_remainder(C a, C b) {
   if constexpr (std::is_unsigned_v<C>) {
     return b == 0 ? 0 : a % b;
+  } else if constexpr (sizeof(C) < 8) {
+    // No processor has vector code for %. Rounded to f64 no fraction of 32-bit integers becomes the
+    // next whole number.
+    const int divisor = b == 0 || b == -1 ? 1 : b;  // of which the remainder is 0
+    const auto quotient =
+        static_cast<std::int32_t>(static_cast<double>(a) / static_cast<double>(divisor));
+    const int r = a - quotient * divisor;
+    return static_cast<C>(r != 0 && (r < 0) != (divisor < 0) ? r + divisor : r);
   } else {
     if (b == 0 || b == -1) return 0;
     const C r = a % b;
@@ -52,16 +68,16 @@ C integer_remainder(C a, C b) {
 /// By less than 0, or by all bits and more: nothing of x is left but its sign.
 template <class C>
 C shifted_left(C x, C by) {
-  return static_cast<std::uint64_t>(by) < 64 ? static_cast<C>(static_cast<std::uint64_t>(x) << by)
-                                             : C(0);
+  return static_cast<Bits<C>>(by) < bits_of<C> ? static_cast<C>(static_cast<Bits<C>>(x) << by)
+                                               : C(0);
 }
 template <class C>
 C shifted_right(C x, C by) {
-  const bool fits = static_cast<std::uint64_t>(by) < 64;
+  const bool fits = static_cast<Bits<C>>(by) < bits_of<C>;
   if constexpr (std::is_unsigned_v<C>)
     return fits ? x >> by : C(0);
   else
-    return x >> (fits ? by : 63);
+    return static_cast<C>(x >> (fits ? by : bits_of<C> - 1));
 }
 
 template <class C>
@@ -101,11 +117,7 @@ C rest(C x, C y) {
 /// `out` is `a` or apart from it, and never a table that f reads: no element waits for another.
 template <class C, class F>
 void each(const C* a, C* out, std::size_t n, F f) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#elif defined(__GNUC__)
-#pragma GCC ivdep
-#endif
+  EIN_INDEPENDENT
   for (std::size_t i = 0; i < n; ++i) out[i] = f(a[i]);
 }
 template <class C, class F>
@@ -260,7 +272,8 @@ C sum_lanes(C* lane) {
 /// memory. Inlined into a loop the lanes do not stay in registers.
 template <std::size_t lanes, class C>
 [[gnu::noinline]] C sum_in_lanes(const C* values, std::size_t n) {
-  using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;  // integers wrap
+  using Number = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
+                                             std::type_identity<C>>::type;  // integers wrap
   constexpr std::size_t run = 32 * lanes;
   const auto add_run = [&](Number* lane, std::size_t i) {
     const std::size_t end = std::min(n, i + run);
@@ -344,10 +357,7 @@ void combine_strips(Combine combine, const C* values, std::int64_t step, std::si
   template void apply_by_rows<C>(ScalarOp, RowArgument<C>(&)[3], int, C*, std::size_t, \
                                  std::size_t, C*);                                     \
   template void combine_strips<C>(Combine, const C*, std::int64_t, std::size_t, std::int64_t, C*);
-EIN_INSTANTIATE(float)
-EIN_INSTANTIATE(double)
-EIN_INSTANTIATE(std::int64_t)
-EIN_INSTANTIATE(std::uint64_t)
+EIN_STRIP_TYPES(EIN_INSTANTIATE)
 #undef EIN_INSTANTIATE
 
 }  // namespace ein::host::EIN_LEVEL

@@ -2,7 +2,7 @@
 """Writes the .npy files in this directory with NumPy; tests/npy_test.cpp knows their elements.
 
 Element k, counted row-major, is (k - 5) * 0.75 in floats, (k - 5) * 1000003 in ints, k * 1000003 in unsigned
-ones, both modulo 2^bits, k * 37 % 256 in u1 and k % 3 == 0 in b1; the special_* files hold what a conversion would spoil.
+ones, both modulo 2^bits, k * 37 % 256 in u1 and k % 3 == 0 in b1, (k - 5) * 0.75 + k * i in complex ones; the special_* files hold what a conversion would spoil.
 """
 import pathlib
 import warnings
@@ -50,7 +50,14 @@ for code in ["f8", "f4", "f2"]:
 write("i8_special", np.array([2**63 - 1, -(2**63), 2**53 + 1], "i8"))
 write("u8_special", np.array([2**64 - 1, 2**63, 2**53 + 1], "u8"))
 
-for code in ["c8", "c16", "S3", "U3", "V2", "M8[s]", "m8[s]", "f16"]:
+for code in ["c8", "c16"]:
+    part = elements("f8", (2, 3))
+    array = (part + 1j * np.arange(6).reshape(2, 3)).astype(code)
+    write(f"{code}_matrix", array)
+    write(f"{code}_matrix_fortran", np.asfortranarray(array))
+    write(f"{code}_matrix_big", array.astype(">" + code))
+
+for code in ["c32", "S3", "U3", "V2", "M8[s]", "m8[s]", "f16"]:
     write("refused_" + code.replace("[s]", ""), np.zeros(2, code))
 write("refused_O", np.array([None, {}], object))
 write("refused_structured", np.zeros(2, [("a", "f4"), ("b", "i4")]))

@@ -1,0 +1,92 @@
+// The language of patterns, and of axes in a tensor's type: the one definition, as PEGTL rules.
+//
+// PEGTL walks these types at run time (parse.cpp). The constexpr matcher (match.hpp) walks the same
+// rules as data: table.hpp, which scripts/make-grammar-table writes from here and parse.cpp
+// compares with them, so that programs need not compile PEGTL. What a rule adds to what is read is
+// its event (events.hpp, shape_spec.hpp).
+#pragma once
+
+#include <tao/pegtl/ascii.hpp>
+#include <tao/pegtl/rules.hpp>
+#include <tao/pegtl/utf8.hpp>
+
+#include <ein/grammar/event.hpp>
+
+namespace ein::grammar::rules {
+
+namespace peg = tao::pegtl;
+
+struct white_space : peg::star<peg::ascii::space> {};
+
+struct letter : peg::sor<peg::ascii::alpha, peg::utf8::range<0x80, 0x10FFFF>> {};
+struct letter_or_digit : peg::sor<letter, peg::ascii::digit> {};
+struct inner_underscores : peg::seq<peg::plus<peg::ascii::one<'_'>>, peg::at<letter_or_digit>> {};
+
+struct name : peg::seq<letter, peg::star<peg::sor<letter_or_digit, inner_underscores>>> {};
+struct number : peg::plus<peg::ascii::digit> {};
+struct ellipsis : peg::ascii::string<'.', '.', '.'> {};
+struct unnamed : peg::ascii::one<'_'> {};
+struct packed : peg::ascii::one<'*'> {};
+
+// Words do not touch: "2b", "a..." and "a_" are mistakes, not two words.
+struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.', '*'>>> {};
+struct word : peg::seq<peg::sor<name, number, ellipsis, unnamed, packed>, peg::must<word_end>> {};
+
+struct group;
+struct terms : peg::seq<white_space, peg::star<peg::sor<word, group>, white_space>> {};
+struct open : peg::ascii::one<'('> {};
+struct close : peg::ascii::one<')'> {};
+struct group : peg::if_must<open, terms, close> {};
+
+// The axes of an operation, in brackets: words of a side, neither in a group nor around one.
+struct open_bracket : peg::ascii::one<'['> {};
+struct close_bracket : peg::ascii::one<']'> {};
+struct brackets
+    : peg::if_must<open_bracket, white_space, peg::plus<word, white_space>, close_bracket> {};
+struct side : peg::seq<white_space, peg::star<peg::sor<word, group, brackets>, white_space>> {};
+
+struct comma : peg::ascii::one<','> {};
+struct arrow : peg::ascii::string<'-', '>'> {};
+
+struct pattern : peg::must<side, peg::star<comma, side>, peg::opt<arrow, side>, peg::eof> {};
+
+// --- axes in a type: see shape_spec.hpp ---
+
+struct spec_name : name {};
+struct spec_number : number {};
+struct spec_unnamed : unnamed {};
+struct spec_open : ellipsis {};
+struct spec_variadic : peg::seq<peg::ascii::one<'*'>, name> {};
+
+// A size: sums and products of names and numbers, written without blanks.
+struct spec_sum;
+struct spec_atom : peg::sor<spec_name, spec_number,
+                            peg::if_must<peg::ascii::one<'('>, spec_sum, peg::ascii::one<')'>>> {};
+struct spec_times : peg::if_must<peg::ascii::one<'*'>, spec_atom> {};
+struct spec_product : peg::seq<spec_atom, peg::star<spec_times>> {};
+struct spec_plus : peg::if_must<peg::ascii::one<'+'>, spec_product> {};
+struct spec_minus : peg::if_must<peg::ascii::one<'-'>, spec_product> {};
+struct spec_sum : peg::seq<spec_product, peg::star<peg::sor<spec_plus, spec_minus>>> {};
+struct spec_fixed_size : number {};
+struct spec_size
+    : peg::seq<spec_sum, peg::opt<peg::if_must<peg::ascii::one<'='>, spec_fixed_size>>> {};
+
+struct spec_end : peg::sor<peg::ascii::space, peg::eof> {};
+struct spec_dim : peg::seq<peg::sor<spec_open, spec_variadic, spec_unnamed, spec_size>,
+                           peg::must<peg::at<spec_end>>> {};
+struct shape_spec : peg::must<white_space, peg::star<spec_dim, white_space>, peg::eof> {};
+
+}  // namespace ein::grammar::rules
+
+namespace ein::grammar {
+
+/// What is done where a rule has matched.
+template <class Rule>
+inline constexpr Event event_of = Event::none;
+#define EIN_EVENT(rule) \
+  template <>           \
+  inline constexpr Event event_of<rules::rule> = Event::rule;
+EIN_EVENTS(EIN_EVENT)
+#undef EIN_EVENT
+
+}  // namespace ein::grammar

@@ -1,0 +1,73 @@
+// bernoulli and multinomial: draws by uniform numbers.
+#include <ein/create.hpp>
+#include <ein/elementwise.hpp>
+#include <ein/error.hpp>
+#include <ein/named.hpp>
+#include <ein/ops.hpp>
+#include "graph/named.hpp"
+#include "runtime/call_pattern.hpp"
+#include "runtime/map.hpp"
+#include "runtime/trace.hpp"
+
+namespace ein {
+namespace {
+
+bool is_any(const Tensor& condition) {
+  return reduce(condition, "... ->", Reduction::any).item<std::int64_t>() != 0;
+}
+
+}  // namespace
+
+Tensor bernoulli(const Tensor& p) {
+  if (!is_floating(p.dtype())) {
+    throw Error(ErrorKind::dtype,
+                "bernoulli: " + std::string(name(p.dtype())) + " is not a floating-point dtype");
+  }
+  // A traced value has no elements to look at.
+  if (!engine::Trace::active() && is_any(logical_not(p >= 0 && p <= 1))) {
+    throw Error(ErrorKind::value, "bernoulli: a probability of p, of shape " +
+                                      p.shape().to_string() + ", is outside [0, 1]");
+  }
+  const DType wide = compute_type(p.dtype());
+  const Tensor u = rand(p.shape(), wide, p.device());
+  const Tensor* const operands[] = {&p, &u};
+  const Ex is_one = Ex::apply(ScalarOp::lt, Ex::input(1), Ex::input(0));
+  return engine::map("bernoulli", is_one, operands, wide, p.dtype());
+}
+
+Tensor multinomial(const Tensor& probabilities,
+                   const detail::NamedPattern1<Operation::multinomial>& pattern, Size samples) {
+  constexpr auto op = Operation::multinomial;
+  const CallPattern parsed(op, pattern);
+  PatternCall call{.op = op, .pattern = parsed.pattern};
+  call.is_checked = pattern.is_checked();
+  require_valid(call, 1);
+  const Shape& given = probabilities.shape();
+  const Solved solved = solve(op, parsed.pattern, std::span(&given, 1), {});
+  Shape shape = given;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    const std::vector<DimIndex::Term>& terms = solved.reads[0][d].terms;
+    if (!terms.empty() && solved.marked[static_cast<std::size_t>(terms[0].axis)])
+      shape[d] = std::max<Size>(samples, 0);
+  }
+  // The Errors of the call come before a stream is taken.
+  const auto draw = [&](const Tensor& uniform) {
+    const Tensor* const operands[] = {&probabilities, &uniform};
+    return std::move(
+        detail::run_named({op, pattern, operands, {}, {.numbers = {&samples, 1}}}).front());
+  };
+  const Tensor positions = draw(rand(shape, DType::f64, probabilities.device()));
+  if (engine::Trace::active()) return positions;
+  if (is_any(probabilities < 0)) {
+    throw Error(ErrorKind::value, "multinomial: an element of shape " + given.to_string() +
+                                      " is negative, probabilities are wanted");
+  }
+  if (is_any(positions < 0)) {
+    throw Error(ErrorKind::value, "multinomial: the probabilities of a row, of shape " +
+                                      given.to_string() +
+                                      ", sum up to 0, NaN or infinity: nothing can be drawn");
+  }
+  return positions;
+}
+
+}  // namespace ein
