@@ -1,7 +1,7 @@
 # The code that runs over elements. `ein_kernel_objects` lists what of it becomes part of the library:
 #
 # - src/cpu/level/ is compiled once for each instruction set of the architecture, or with EIN_NATIVE for this machine's
-#   processor alone. The objects of an instruction set become one, in which only its table is visible
+#   processor alone. The objects of an instruction set become one, in which only its tables are visible
 #   (src/cpu/level.hpp): inline functions of Eigen, of the standard library and of our headers that were compiled for
 #   AVX-512 would else be merged with those of others. This takes GNU ld and objcopy. Without them there is one
 #   instruction set: the architecture's baseline, or this machine's with EIN_NATIVE.
@@ -77,6 +77,7 @@ endmacro()
 
 # --- instruction sets ---
 
+set(bf16_levels "")  # that differ from the one before in products of bf16 alone
 set(x86_64 OFF)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   set(x86_64 ON)
@@ -84,7 +85,8 @@ endif()
 if(EIN_NATIVE)
   set(levels native)
 elseif(x86_64 AND merges_kernels)
-  set(levels baseline v2 v3 v4 v4_bf16)
+  set(levels baseline v2 v3 v4)
+  set(bf16_levels v4_bf16)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(levels neon)
 else()
@@ -95,11 +97,21 @@ foreach(level v2 v3 v4)
   set(flags_of_${level} -march=x86-64-${level})
 endforeach()
 set(flags_of_v4_bf16 -march=x86-64-v4 -mavx512bf16)
+if(bf16_levels)
+  # Processors without SSE4.2 are rare: for these the code is to be small.
+  set(flags_of_baseline $<$<CONFIG:Release>:-Os>)
+endif()
 
 set(list_of_levels "")
-foreach(level ${levels})
-  string(APPEND list_of_levels "EIN_LEVEL_OF(${level})\n")
-  add_kernels(ein_level_${level} ${level_sources})
+foreach(level ${levels} ${bf16_levels})
+  set(sources ${level_sources})
+  if(level IN_LIST bf16_levels)
+    list(FILTER sources INCLUDE REGEX "_bf16\\.cpp$")
+  else()
+    string(APPEND list_of_levels "EIN_LEVEL_OF(${level})\n")
+  endif()
+  string(APPEND list_of_levels "EIN_BF16_OF(${level})\n")
+  add_kernels(ein_level_${level} ${sources})
   # Eigen's functions have names of their own for each instruction set, too.
   target_compile_definitions(ein_level_${level} PRIVATE EIN_LEVEL=${level} Eigen=Eigen_${level})
   target_compile_options(ein_level_${level} PRIVATE ${flags_of_${level}})

@@ -269,6 +269,36 @@ TEST(Complex, Arithmetic) {
   EXPECT_EQ(polar(tensor({2.0}), tensor({0.0})).item<C64>(), C64(2, 0));
 }
 
+// As NumPy has them.
+TEST(Complex, DividedByZeroAndPowersOfZero) {
+  const double inf = INFINITY;
+  const Tensor z = tensor({C128(1, -2), C128(0, 3), C128(0, 0)});
+  for (const Tensor& quotient : {z / C128(0, 0), z / 0.0}) {
+    const auto values = quotient.to_vector<C128>();
+    EXPECT_EQ(values[0], C128(inf, -inf));
+    EXPECT_TRUE(std::isnan(values[1].real()) && values[1].imag() == inf) << values[1];
+    EXPECT_TRUE(std::isnan(values[2].real()) && std::isnan(values[2].imag())) << values[2];
+  }
+  const Tensor w = tensor({C128(0.5, -1), C128(0, 0), C128(-1, 2), C128(0, 1)});
+  const auto powers = pow(0.0, w).to_vector<C128>();
+  EXPECT_EQ(powers[0], C128(0, 0));
+  EXPECT_EQ(powers[1], C128(1, 0));
+  for (const std::size_t i : {2, 3})
+    EXPECT_TRUE(std::isnan(powers[i].real()) && std::isnan(powers[i].imag())) << powers[i];
+}
+
+// A condition is true where it is not 0 in its own dtype.
+TEST(Complex, AsAConditionAmongIntegers) {
+  const Tensor condition =
+      tensor({C128(0.25, 0), C128(-88.5, -1e30), C128(0, 1e-300), C128(0, 0), C128(0, NAN)});
+  const std::vector<bool> is_true{true, true, true, false, true};
+  for (const DType dtype : {DType::u64, DType::i8, DType::boolean, DType::f32, DType::c64}) {
+    const Tensor ones = full({5}, 1, dtype), zeros = full({5}, 0, dtype);
+    EXPECT_EQ(not_equal(where(condition, ones, zeros), 0).to_vector<bool>(), is_true)
+        << name(dtype);
+  }
+}
+
 TEST(Complex, Reductions) {
   std::mt19937 random(9);
   for (const std::int64_t count : {0, 1, 2, 5, 8, 13}) {
@@ -335,6 +365,17 @@ TEST(Complex, Compiled) {
   }
 }
 
+// The order of the multiplications depends on how many there are.
+TEST(Complex, ProductsOfAnyLength) {
+  std::mt19937 random(17);
+  auto product =
+      compile([](ComplexDouble<"rows cols"> x) { return reduce(x, "a b -> a", "prod"); });
+  for (const std::int64_t count : {3, 7, 1, 0, 7, 8}) {
+    const Tensor x = from_vector(random_values(2 * count, random), {2, count});
+    EXPECT_TRUE(all_close(product(x), reduce(x, "a b -> a", "prod"), 1e-14)) << count;
+  }
+}
+
 TEST(Complex, Typed) {
   const ComplexFloat<"row col"> a = full({2, 3}, C64(1, 1), DType::c64);
   const ComplexFloat<"col out"> b = full({3, 4}, C64(1, 1), DType::c64);
@@ -362,6 +403,7 @@ TEST(Complex, Refusals) {
   refused([&] { maximum(z, 1); }, {"maximum", "not ordered"});
   refused([&] { sort(z, "a [b]"); }, {"sort", "c64"});
   refused([&] { argmax(z, "a [b]"); }, {"argmax", "c64"});
+  refused([&] { median(z.at({slice(0, 0)}), "a [b]"); }, {"median", "c64"});
   refused([&] { softmax(z, "a [b]"); }, {"softmax", "c64"});
   refused([&] { cumprod(z, "a [b]"); }, {"cumprod", "c64"});
   refused([&] { floor(z); }, {"floor", "c64"});

@@ -433,7 +433,7 @@ void expect_bf16_product(ProductOfBf16<C> product, std::int64_t m, std::int64_t 
 
 class GemmBf16Test : public testing::Test {
   void SetUp() override {
-    if (!bf16_products()) GTEST_SKIP() << "no products of bf16 here";
+    if (!bf16_products().in_pairs) GTEST_SKIP() << "no products of bf16 here";
   }
 };
 
@@ -445,9 +445,10 @@ TEST_F(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   for (std::int64_t m : sizes) {
     for (std::int64_t n : sizes) {
       const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
-      expect_bf16_product<float>(bf16_products()->to_f32, m, n, any(sizes), c, a, b,
+      expect_bf16_product<float>(bf16_products().in_pairs->to_f32, m, n, any(sizes), c, a, b,
                                  random() % 2 == 0, random);
-      expect_bf16_product<bf16>(bf16_products()->to_bf16, m, n, any(sizes), c, a, b, false, random);
+      expect_bf16_product<bf16>(bf16_products().in_pairs->to_bf16, m, n, any(sizes), c, a, b, false,
+                                random);
     }
   }
 }
@@ -460,9 +461,10 @@ TEST_F(GemmBf16Test, EveryCombinationOfWaysToLie) {
     for (Lie c : ways_to_lie) {
       for (Lie a : ways_to_lie) {
         for (Lie b : ways_to_lie) {
-          expect_bf16_product<float>(bf16_products()->to_f32, m, n, k, c, a, b, random() % 2 == 0,
-                                     random);
-          expect_bf16_product<bf16>(bf16_products()->to_bf16, m, n, k, c, a, b, false, random);
+          expect_bf16_product<float>(bf16_products().in_pairs->to_f32, m, n, k, c, a, b,
+                                     random() % 2 == 0, random);
+          expect_bf16_product<bf16>(bf16_products().in_pairs->to_bf16, m, n, k, c, a, b, false,
+                                    random);
         }
       }
     }
@@ -478,13 +480,13 @@ TEST_F(GemmBf16Test, SeveralBlocks) {
     for (Lie a : ways_to_lie) {
       const Lie b = ways_to_lie[random() % std::size(ways_to_lie)],
                 c = ways_to_lie[random() % std::size(ways_to_lie)];
-      expect_bf16_product<float>(bf16_products()->to_f32, m, n, k, c, a, b, random() % 2 == 0,
-                                 random);
-      expect_bf16_product<bf16>(bf16_products()->to_bf16, m, n, k, c, a, b, false, random);
+      expect_bf16_product<float>(bf16_products().in_pairs->to_f32, m, n, k, c, a, b,
+                                 random() % 2 == 0, random);
+      expect_bf16_product<bf16>(bf16_products().in_pairs->to_bf16, m, n, k, c, a, b, false, random);
     }
   }
   for (std::int64_t k : {2049, 2050, 6001})
-    expect_bf16_product<float>(bf16_products()->to_f32, 20, 150, k, Lie::rows, Lie::rows,
+    expect_bf16_product<float>(bf16_products().in_pairs->to_f32, 20, 150, k, Lie::rows, Lie::rows,
                                Lie::columns, true, random);
 }
 
@@ -499,7 +501,8 @@ TEST_F(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
       a.ref().data[4 * a.ref().row_stride] = convert<bf16>(std::numeric_limits<float>::infinity());
       b.ref().data[3 * b.ref().row_stride + 36 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
       for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
-      bf16_products()->to_bf16(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false, {});
+      bf16_products().in_pairs->to_bf16(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(),
+                                        false, {});
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
           EXPECT_EQ(std::isnan(value_of(c(i, j))), j == 36) << i << ' ' << j;
@@ -525,7 +528,7 @@ TEST(FewRowsTest, LyingInEveryWay) {
                           random);
     expect_product<double>(level().f64_products.few_rows, m, columns, k, c, a, b, accumulate,
                            random);
-    const auto& of_bf16 = level().few_rows_of_bf16;
+    const auto& of_bf16 = bf16_products().few_rows;
     expect_bf16_product<float>(of_bf16.to_f32, m, columns, k, c, a, b, accumulate, random);
     expect_bf16_product<bf16>(of_bf16.to_bf16, m, columns, k, c, a, b, false, random);
   };
@@ -552,7 +555,7 @@ TEST(FewRowsTest, InfinitiesGoWhereTheyBelong) {
       for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
       a.ref().data[a.ref().row_stride] = convert<bf16>(infinity);
       b.ref().data[3 * b.ref().row_stride + 30 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
-      level().few_rows_of_bf16.to_f32(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(),
+      bf16_products().few_rows.to_f32(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(),
                                       false, {});
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {

@@ -69,7 +69,7 @@ std::string devices(bool json_is_wanted) {
                                                 (cores == 1 ? " core" : " cores")
                                           : "")});
   table.add({"", "instructions: " + std::string(host::name(host::isa())) + ", kernels of " +
-                     std::string(host::name(host::level().isa))});
+                     std::string(host::name(host::bf16_products().isa))});
   const std::string cache_list = caches();
   table.add({"", with_prefix(cpu.memory, "B") + " of memory" +
                      (cache_list.empty() ? "" : "; caches " + cache_list)});

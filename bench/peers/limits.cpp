@@ -155,7 +155,7 @@ Subject copy_subject(const Json& c, const Tensors& inputs) {
 Subject processor_subject(const Json& c, const Tensors& inputs) {
   const ein::DType dtype = inputs.at(0).dtype();
   const ein::host::Level& level = ein::host::level();
-  const ein::host::Bf16Products* const bf16 = ein::host::bf16_products();
+  const auto* const bf16 = ein::host::bf16_products().in_pairs;
   const auto multiply = dtype == ein::DType::f64            ? level.multiply_add_f64
                         : dtype == ein::DType::bf16 && bf16 ? bf16->multiply_add
                                                             : level.multiply_add_f32;

@@ -93,10 +93,15 @@ class Backend {
 /// of kind `device` where it cannot be, and of kind `value` where there is none of this index.
 const Backend& backend_of(Device device);
 
-// Those that there are, each in a room of its own.
-const Backend& cpu_backend(int index);   // src/cpu/backend.cpp
-const Backend& cuda_backend(int index);  // src/cuda/backend.cpp
-int cuda_device_count();
-
 }  // namespace engine
+
+/// A kind of device. Each is defined in the room of its backend, so that a program has those
+/// backends alone that it names.
+struct detail::DeviceKind {
+  const char* name;
+  const engine::Backend& (*backend)(int index);
+  int (*count)();
+  bool is_single;  // the first needs no number
+};
+
 }  // namespace ein

@@ -237,8 +237,12 @@ class CpuBackend final : public engine::Backend {
 
 ein::Hardware ein::measured_cpu() { return host::measured_cpu(); }
 
-const ein::engine::Backend& ein::engine::cpu_backend(int index) {
-  if (index != 0)
-    throw Error(ErrorKind::value, to_string(cpu(index)) + ": there is one CPU, ein::cpu");
-  return made_once([] { return host::CpuBackend(); });
-}
+const ein::detail::DeviceKind ein::detail::cpu_kind{
+    .name = "cpu",
+    .backend = [](int index) -> const engine::Backend& {
+      if (index != 0)
+        throw Error(ErrorKind::value, to_string(cpu(index)) + ": there is one CPU, ein::cpu");
+      return made_once([] { return host::CpuBackend(); });
+    },
+    .count = [] { return 1; },
+    .is_single = true};

@@ -136,15 +136,15 @@ template void tiny_products(const MatrixRef<double>&, const MatrixRef<const doub
                             const MatrixRef<const double>&, const std::int64_t (&)[3],
                             std::int64_t);
 
-bool multiplies_bf16() { return bf16_products() && !products_are_by_eigen(); }
+bool multiplies_bf16() { return bf16_products().in_pairs && !products_are_by_eigen(); }
 
 namespace {
 
 template <class C, class Product>
-void bf16_product_by(const Product& of_few_rows, const Product* in_pairs, const MatrixRef<C>& c,
+void bf16_product_by(Product of_few_rows, Product in_pairs, const MatrixRef<C>& c,
                      const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
                      bool accumulate, const Finish& finish) {
-  if (in_pairs && !is_faster_by_rows(c, a, b)) return (*in_pairs)(c, a, b, accumulate, finish);
+  if (in_pairs && !is_faster_by_rows(c, a, b)) return in_pairs(c, a, b, accumulate, finish);
   by_pieces(c, a, b, finish,
             [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
               of_few_rows(to, left, right, accumulate, done);
@@ -156,15 +156,16 @@ void bf16_product_by(const Product& of_few_rows, const Product* in_pairs, const 
 template <>
 void bf16_product(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  bf16_product_by(level().few_rows_of_bf16.to_f32,
-                  bf16_products() ? &bf16_products()->to_f32 : nullptr, c, a, b, accumulate,
-                  finish);
+  const Bf16Products& products = bf16_products();
+  bf16_product_by(products.few_rows.to_f32, products.in_pairs ? products.in_pairs->to_f32 : nullptr,
+                  c, a, b, accumulate, finish);
 }
 template <>
 void bf16_product(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
-  bf16_product_by(level().few_rows_of_bf16.to_bf16,
-                  bf16_products() ? &bf16_products()->to_bf16 : nullptr, c, a, b, accumulate,
+  const Bf16Products& products = bf16_products();
+  bf16_product_by(products.few_rows.to_bf16,
+                  products.in_pairs ? products.in_pairs->to_bf16 : nullptr, c, a, b, accumulate,
                   finish);
 }
 

@@ -8,14 +8,19 @@
 #include <ein/error.hpp>
 #include "tensor/fork.hpp"
 
-// The instruction sets of this build: a line EIN_LEVEL_OF(name) each, the lowest first.
-#define EIN_LEVEL_OF(name)                        \
-  namespace ein::host::name {                     \
-  extern const Level level;                       \
-  extern const Bf16Products* const bf16_products; \
+// The instruction sets of this build, the lowest first: a line EIN_LEVEL_OF(name) of each that has
+// all kernels, a line EIN_BF16_OF(name) of each that has products of bf16.
+#define EIN_LEVEL_OF(name)    \
+  namespace ein::host::name { \
+  extern const Level level;   \
+  }
+#define EIN_BF16_OF(name)                  \
+  namespace ein::host::name {              \
+  extern const Bf16Products bf16_products; \
   }
 #include "ein_levels.hpp"
 #undef EIN_LEVEL_OF
+#undef EIN_BF16_OF
 
 namespace ein::host {
 namespace {
@@ -42,50 +47,57 @@ std::string missing([[maybe_unused]] const char* const* features) {
   return missing;
 }
 
-struct Chosen {
-  const Level* level;
-  const Bf16Products* bf16;
-};
-
-std::vector<Chosen> all_levels() {
-  return {
-#define EIN_LEVEL_OF(name) {&name::level, name::bf16_products},
+constexpr const Level* all_levels[] = {
+#define EIN_LEVEL_OF(name) &name::level,
+#define EIN_BF16_OF(name)
 #include "ein_levels.hpp"
 #undef EIN_LEVEL_OF
-  };
-}
+#undef EIN_BF16_OF
+};
+constexpr const Bf16Products* all_bf16_products[] = {
+#define EIN_LEVEL_OF(name)
+#define EIN_BF16_OF(name) &name::bf16_products,
+#include "ein_levels.hpp"
+#undef EIN_LEVEL_OF
+#undef EIN_BF16_OF
+};
 
 /// The best that isa() allows; where the build has none so low, its lowest.
-Chosen choose_level() {
-  const std::vector<Chosen> all = all_levels();
-  Chosen chosen = all[0];
-  for (const Chosen& other : all) {
-    if (other.level->isa <= isa()) chosen = other;
+template <class Table, std::size_t N>
+const Table* best_of(const Table* const (&all)[N]) {
+  const Table* best = all[0];
+  for (const Table* other : all) {
+    if (other->isa <= isa()) best = other;
   }
-  if (const std::string lacks = missing(chosen.level->features); !lacks.empty()) {
+  return best;
+}
+
+const Level* choose_level() {
+  const Level* const level = best_of(all_levels);
+  if (const std::string lacks = missing(level->features); !lacks.empty()) {
     throw Error(
         ErrorKind::device,
         "this processor lacks " + lacks +
             ", which this build of ein uses\n"
             "  help: build ein with EIN_NATIVE=OFF, for any processor of this architecture");
   }
-  return chosen;
-}
-
-const Chosen& chosen() {
-  return made_once([] { return choose_level(); });
+  return level;
 }
 
 }  // namespace
 
-const Level& level() { return *chosen().level; }
+const Level& level() {
+  return *made_once([] { return choose_level(); });
+}
 std::vector<const Level*> levels_here() {
   std::vector<const Level*> here;
-  for (const Chosen& one : all_levels()) {
-    if (missing(one.level->features).empty()) here.push_back(one.level);
+  for (const Level* level : all_levels) {
+    if (missing(level->features).empty()) here.push_back(level);
   }
   return here;
 }
-const Bf16Products* bf16_products() { return isa() == Isa::v4_bf16 ? chosen().bf16 : nullptr; }
+const Bf16Products& bf16_products() {
+  return *made_once([] { return best_of(all_bf16_products); });
+}
 
 }  // namespace ein::host

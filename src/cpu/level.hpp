@@ -73,14 +73,6 @@ struct Level {
   Products<float> f32_products;
   Products<double> f64_products;
   Products<std::uint64_t> integer_products;
-  /// Of bf16 that has_few_rows: see bf16_product.
-  struct FewRowsOfBf16 {
-    void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
-                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
-    void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
-                    const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
-  } few_rows_of_bf16;
-
   /// Loops over a strip: see strip.hpp, strip_loops.hpp and convert.hpp.
   template <class C>
   struct Strips {
@@ -128,16 +120,26 @@ const Level& level();
 /// All of this build that this processor can run, the lowest first.
 std::vector<const Level*> levels_here();
 
-/// Products of bf16 by instructions that multiply pairs of them.
+/// Matrix products of bf16 in one instruction set.
 struct Bf16Products {
-  void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
-                 const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
-  void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
-                  const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
-  /// As Level::multiply_add_f32.
-  double (*multiply_add)(std::int64_t steps);
+  Isa isa;  // that the compiler was given
+  /// Of what has_few_rows: see bf16_product.
+  struct FewRows {
+    void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
+                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+    void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
+                    const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+  } few_rows;
+  /// Of any, by instructions that multiply pairs of bf16. A null pointer where there are none.
+  struct InPairs {
+    decltype(FewRows::to_f32) to_f32;
+    decltype(FewRows::to_bf16) to_bf16;
+    /// As Level::multiply_add_f32.
+    double (*multiply_add)(std::int64_t steps);
+  };
+  const InPairs* in_pairs;
 };
-/// A null pointer where the processor, EIN_ISA or the compiler has no such instructions.
-const Bf16Products* bf16_products();
+/// Those that run here. Their instruction set may be a higher one than that of level().
+const Bf16Products& bf16_products();
 
 }  // namespace ein::host

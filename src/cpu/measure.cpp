@@ -138,8 +138,8 @@ std::string key_of(const std::string& model, int threads) {
   return "ein cpu limits " + std::to_string(measurement_version) + "\nprocessor " + model +
          "\nthreads " + std::to_string(threads) + "\nvectors " +
          std::to_string(host::level().vector_bytes) +
-         (host::level().has_multiply_add ? " fma" : "") + (host::bf16_products() ? " bf16" : "") +
-         "\n";
+         (host::level().has_multiply_add ? " fma" : "") +
+         (host::bf16_products().in_pairs ? " bf16" : "") + "\n";
 }
 
 }  // namespace
@@ -219,7 +219,7 @@ CpuLimits measure_cpu() {
   limits.f32 = measure_flops(level.multiply_add_f32, limits.threads);
   limits.f64 = measure_flops(level.multiply_add_f64, limits.threads);
   // Without instructions for bf16 it is computed in f32.
-  const host::Bf16Products* const bf16 = host::bf16_products();
+  const auto* const bf16 = host::bf16_products().in_pairs;
   limits.bf16 = bf16 ? measure_flops(bf16->multiply_add, limits.threads) : limits.f32;
   measure_bandwidth(limits);
   return limits;

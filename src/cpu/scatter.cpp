@@ -29,18 +29,18 @@ constexpr const char* name_of(Combine combine) {
 }
 
 /// Adds rows of values to rows of sums, both maybe of one element; those whose position lies in
-/// [first, last); the sums begin with those of `first`. Steps are in elements; the elements of a
-/// row of sums lie side by side.
+/// [first, last); the sums begin with those of `first`. Steps are in elements; positions, and the
+/// elements of a row of sums, lie side by side.
 struct Rows {
   std::int64_t count, length;
-  std::int64_t position_step, value_step, value_element, sum_stride;
+  std::int64_t value_step, value_element, sum_stride;
   std::int64_t first, last, size;
 };
 
 /// Sums of another type than SumOf<T> have one value at most, and take it: 0 for -0, which is added
 /// to 0.
-template <Combine combine, class Sum, class T, class Position>
-void add_rows(const Rows& rows, const Position* positions, const T* values, Sum* sums) {
+template <Combine combine, class Sum, class T>
+void add_rows(const Rows& rows, const std::int64_t* positions, const T* values, Sum* sums) {
   const auto add = [](Sum& sum, T value) {
     if constexpr (std::is_same_v<Sum, SumOf<T>>) {
       sum = combined<combine>(sum, convert<Sum>(value));
@@ -51,8 +51,7 @@ void add_rows(const Rows& rows, const Position* positions, const T* values, Sum*
     }
   };
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t position =
-        checked_position(name_of(combine), positions[r * rows.position_step], rows.size);
+    const std::int64_t position = checked_position(name_of(combine), positions[r], rows.size);
     if (position < rows.first || position >= rows.last) continue;
     const T* from = values + r * rows.value_step;
     Sum* to = sums + (position - rows.first) * rows.sum_stride;
@@ -66,7 +65,7 @@ void add_rows(const Rows& rows, const Position* positions, const T* values, Sum*
   }
 }
 
-template <class T, class Position>
+template <class T>
 class ScatterKernel final : public Kernel {
  public:
   explicit ScatterKernel(const LoopNest& nest) : nest_(nest), size_(nest.output.indirection.size) {
@@ -99,7 +98,7 @@ class ScatterKernel final : public Kernel {
       const std::size_t row_axis = reduced.back();
       reduced.pop_back();
       rows_.count = nest_.axes[row_axis].size;
-      rows_.position_step = positions.strides[row_axis];
+      position_step_ = positions.strides[row_axis];
       rows_.value_step = values.strides[row_axis];
     }
     reduced_ = Loops(nest_, reduced);
@@ -191,14 +190,34 @@ class ScatterKernel final : public Kernel {
     const std::byte* positions = base(nest_.inputs[1], run.buffers) + line.offset(1);
     visit_combine(*nest_.combine, [&]<Combine combine>(std::integral_constant<Combine, combine>) {
       for (std::int64_t i = 0; i < reduced_.count(); ++i, point.next()) {
-        add_rows<combine>(rows, reinterpret_cast<const Position*>(positions + point.offset(1)),
-                          reinterpret_cast<const T*>(values + point.offset(0)), sums);
+        add_all_rows<combine>(rows, positions + point.offset(1),
+                              reinterpret_cast<const T*>(values + point.offset(0)), sums);
       }
     });
   }
 
+  /// Some rows after the other, whose positions are put side by side as i64 where they are not.
+  template <Combine combine, class Sum>
+  void add_all_rows(Rows rows, const std::byte* positions, const T* values, Sum* sums) const {
+    const DType dtype = nest_.inputs[1].dtype;
+    if (dtype == DType::i64 && position_step_ == 1) {
+      return add_rows<combine>(rows, reinterpret_cast<const std::int64_t*>(positions), values,
+                               sums);
+    }
+    const std::int64_t step = position_step_ * static_cast<std::int64_t>(size_of(dtype));
+    std::int64_t side_by_side[256];
+    for (std::int64_t left = rows.count; left > 0; left -= rows.count) {
+      rows.count = std::min(left, static_cast<std::int64_t>(std::size(side_by_side)));
+      load_as(positions, dtype, position_step_, side_by_side, static_cast<std::size_t>(rows.count));
+      add_rows<combine>(rows, side_by_side, values, sums);
+      positions += rows.count * step;
+      values += rows.count * rows.value_step;
+    }
+  }
+
   LoopNest nest_;
   std::int64_t size_;  // of the axis that positions are of
+  std::int64_t position_step_ = 0;
   Rows rows_{};
   Loops lines_, reduced_;
   bool is_in_place_;  // the sums are kept in the result
@@ -212,11 +231,8 @@ std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest) {
   if (nest.inputs[0].dtype != nest.output.dtype)
     throw std::logic_error("scatter: values of another dtype");
   std::unique_ptr<Kernel> kernel;
-  visit(nest.output.dtype, [&]<class T>(std::type_identity<T>) {
-    visit_positions(nest.inputs[1].dtype, [&]<class Position>(std::type_identity<Position>) {
-      kernel = std::make_unique<ScatterKernel<T, Position>>(nest);
-    });
-  });
+  visit(nest.output.dtype,
+        [&]<class T>(std::type_identity<T>) { kernel = std::make_unique<ScatterKernel<T>>(nest); });
   return kernel;
 }
 

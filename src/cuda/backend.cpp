@@ -64,7 +64,7 @@ class CudaBackend final : public engine::Backend {
     };
     const std::shared_ptr<DeviceMemory> block(pool.take(bytes).release(), give_back);
     return std::make_shared<Storage>(reinterpret_cast<std::byte*>(block->address()), bytes, block,
-                                     Device(Device::Kind::cuda, index_));
+                                     cuda(index_));
   }
   void copy_in(std::byte* to, const std::byte* from_host, std::size_t bytes) const override {
     gpu().copy_in(address(to), from_host, bytes);
@@ -90,17 +90,20 @@ class CudaBackend final : public engine::Backend {
 }  // namespace
 }  // namespace gpu
 
-const engine::Backend& engine::cuda_backend(int index) {
-  static std::mutex mutex;
-  auto& backends = made_once([] { return std::map<int, gpu::CudaBackend>(); });
-  const NoForkLock lock(mutex);
-  return backends.try_emplace(index, index).first->second;
-}
-
-int engine::cuda_device_count() {
-  const gpu::Driver& driver = gpu::Driver::of_system();
-  return driver.missing().empty() ? driver.device_count() : 0;
-}
+const detail::DeviceKind detail::cuda_kind{
+    .name = "cuda",
+    .backend = [](int index) -> const engine::Backend& {
+      static std::mutex mutex;
+      auto& backends = made_once([] { return std::map<int, gpu::CudaBackend>(); });
+      const NoForkLock lock(mutex);
+      return backends.try_emplace(index, index).first->second;
+    },
+    .count =
+        [] {
+          const gpu::Driver& driver = gpu::Driver::of_system();
+          return driver.missing().empty() ? driver.device_count() : 0;
+        },
+    .is_single = false};
 
 void allow_tf32(bool allowed) { gpu::settings().tf32 = allowed; }
 void tune(bool wanted) { gpu::settings().tunes = wanted; }

@@ -51,6 +51,8 @@ Graph build_quantile(NamedBuild& b) {
   } else {
     place = one;
   }
+  // Also for no results: what has no order is an Error whatever its sizes.
+  const NamedValue order = b.argsort(false);
   if (numel(place.shape) == 0) {
     Op nothing = op_of(OpKind::map, {}, place, dtype);
     nothing.expr = Ex(0.0);
@@ -63,7 +65,6 @@ Graph build_quantile(NamedBuild& b) {
     b.complain(ErrorKind::reduction, "there is no quantile of no elements", b.marks_of_brackets());
   }
   const std::int64_t last = number_at_hand(b.size_of_axis(axis)) - 1;
-  const NamedValue order = b.argsort(false);
   std::vector<NamedValue> parts;
   for (double q : quantiles) {
     const double exact = q * static_cast<double>(last);

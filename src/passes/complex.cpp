@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "passes/complex_expr.hpp"
 #include "tensor/compute_type.hpp"
+#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {
@@ -287,7 +288,7 @@ class Pairs {
     lines.write = with_dim(with_dim(plain_access(kept), along), {0, {{parts, 1}}});
     lines.shape = shape_of(lines.write, lines.axes);
     Shape shape(std::span(lines.shape.begin(), lines.shape.rank() - 1));
-    std::int64_t count = stride;
+    std::int64_t count = number_at_hand(stride);
     Value value{add(std::move(lines))};
 
     const auto piece = [&](std::int64_t begin, const Access& plain) {

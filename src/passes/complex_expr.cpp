@@ -1,6 +1,7 @@
 #include "passes/complex_expr.hpp"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <stdexcept>
 #include <vector>
@@ -54,11 +55,12 @@ Complex operator/(const Complex& z, const Complex& w) {
     if (z.imag) quotient.imag = *z.imag / w.real;
     return quotient;
   }
-  // By the larger part of w first, so that squares do not overflow; 0 stays, for 1 / 0.
+  // By the larger part of w first, so that squares do not overflow. Of w = 0 that is 1, so that
+  // the parts of z are divided by 0.
   const Ex size = f(ScalarOp::max, f(ScalarOp::abs, w.real), f(ScalarOp::abs, *w.imag));
   const Ex by = where(is_zero(size), Ex(1.0), size);
-  const Ex c = w.real / by, d = *w.imag / by;
-  const Ex norm = (square(c) + square(d)) * by;
+  const Ex c = where(is_zero(size), Ex(1.0), w.real / by), d = *w.imag / by;
+  const Ex norm = (square(c) + square(d)) * size;
   const Complex above = z * Complex{c, negated(d)};
   return {above.real / norm, imag_of(above) / norm};
 }
@@ -153,7 +155,8 @@ std::optional<double> constant_of(const Complex& z) {
   return steps[0].real;
 }
 
-/// By multiplications for small whole exponents, else exp(w·log z), which is 0 for z = 0.
+/// By multiplications for small whole exponents, else exp(w·log z). Of z = 0 it is 0 where the real
+/// part of w is positive, 1 for w = 0, else NaN, as in NumPy.
 Complex pow(const Complex& z, const Complex& w) {
   const std::optional<double> n = constant_of(w);
   if (n && std::trunc(*n) == *n && std::abs(*n) <= 64) {
@@ -169,8 +172,11 @@ Complex pow(const Complex& z, const Complex& w) {
   const Ex vanishes = f(ScalarOp::logical_not, is_true(z));
   const Complex base{where(vanishes, Ex(1.0), z.real), imag_of(z)};
   const Complex power = exp(w * log(base));
-  const Ex at_zero = where(is_true(w), Ex(0.0), Ex(1.0));
-  return {where(vanishes, at_zero, power.real), where(vanishes, Ex(0.0), imag_of(power))};
+  const Ex is_defined = f(ScalarOp::logical_or, f(ScalarOp::gt, w.real, Ex(0.0)),
+                          f(ScalarOp::logical_not, is_true(w)));
+  const Ex nothing = where(is_defined, Ex(0.0), Ex(std::numeric_limits<double>::quiet_NaN()));
+  const Ex at_zero = where(is_true(w), nothing, Ex(1.0));
+  return {where(vanishes, at_zero, power.real), where(vanishes, nothing, imag_of(power))};
 }
 
 Complex times(const Complex& z, double factor) { return z * Complex{Ex(factor)}; }

@@ -59,10 +59,11 @@ Tensor nonzero(const Tensor& x) {
 }
 
 Unique unique(const Tensor& x) {
-  require_elements("unique", x);
   const NoGrad no_grad;
   const Size size = x.numel();
+  // First: what has no order is an Error in a trace too.
   const Sorted sorted = sort(x.detach().reshape({size}), "[n]");
+  require_elements("unique", x);
   if (size == 0) {
     const Tensor none = zeros({0}, DType::i64, x.device());
     return {sorted.values, none.reshape(x.shape()), none};

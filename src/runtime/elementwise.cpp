@@ -149,9 +149,10 @@ Tensor where(const Tensor& condition, Operand a, Operand b) {
   const Ex left = arguments.add(a);
   const Ex right = arguments.add(b);
   // A fraction is no zero, though it is one in the integers or the narrower floats of the result.
-  const DType compute = compute_type(arguments.dtype(Result::same));
-  const bool may_vanish = is_floating(condition.dtype()) &&
-                          compute_type(condition.dtype()) != compute && compute != DType::f64;
+  const DType compute = real_dtype(compute_type(arguments.dtype(Result::same)));
+  const DType part = real_dtype(condition.dtype());
+  const bool may_vanish =
+      is_floating(part) && compute_type(part) != compute && compute != DType::f64;
   const Tensor asked = may_vanish ? not_equal(condition, 0) : condition;
   const Ex test = arguments.add_condition(asked);
   return run("where", arguments, where(test, left, right), Result::same);

@@ -225,12 +225,11 @@ void PlanKey::add(std::string_view text) {
 }
 
 void PlanKey::add_kind(const Tensor& operand) {
-  const Device device = operand.device();
-  add(static_cast<std::int64_t>(device.kind()) << 56 |
-      static_cast<std::int64_t>(device.index() & 0xFFFF) << 40 |
-      static_cast<std::int64_t>(operand.dtype()) << 32 |
-      static_cast<std::int64_t>(backend_of(device).settings()) << 24 |
-      elements_before(operand) << 16 | static_cast<std::int64_t>(operand.rank() & 0xFFFF));
+  const Backend& backend = backend_of(operand.device());
+  add(reinterpret_cast<std::intptr_t>(&backend));
+  add(static_cast<std::int64_t>(operand.dtype()) << 32 |
+      static_cast<std::int64_t>(backend.settings()) << 24 | elements_before(operand) << 16 |
+      static_cast<std::int64_t>(operand.rank() & 0xFFFF));
 }
 
 void PlanKey::add(const Tensor& operand) {

@@ -9,6 +9,7 @@
 #include <ein/compile.hpp>
 #include <ein/parallel.hpp>
 #include "nest/interpret.hpp"
+#include "passes/complex.hpp"
 #include "runtime/trace.hpp"
 #include "support/tensor_values.hpp"
 
@@ -89,7 +90,8 @@ class Checker {
       verdict_.uncertain = true;
       if (verdict_.expected.empty()) {
         for (const Tensor& x : verdict_.results)
-          verdict_.expected.emplace_back(static_cast<std::size_t>(x.numel()), Interval::anything());
+          verdict_.expected.emplace_back(test::count_of_values(x.shape(), x.dtype()),
+                                         Interval::anything());
       }
     } catch (const std::exception& error) {
       wrong(std::string("an exception: ") + error.what());
@@ -200,6 +202,7 @@ class Checker {
     }
     captured_ = trace.captured();
     for (const Assignment& a : graph_.assignments) graph_.outputs.push_back(a.value);
+    if (has_complex(graph_)) graph_ = without_complex(graph_, "the call");
     verify(graph_);
     return true;
   }
@@ -328,9 +331,8 @@ class Checker {
         if (input.is_state) continue;
         Shape shape = input.shape;
         for (Size& size : shape) size = lengths[size];
-        const auto count = static_cast<std::size_t>(numel(shape));
-        Values values(count);
-        for (std::size_t i = 0; i < count; ++i) {
+        Values values(test::count_of_values(shape, input.dtype));
+        for (std::size_t i = 0; i < values.size(); ++i) {
           const Values& known = input.runs[0];
           values[i] = known.empty() ? 0 : known[i % known.size()];
         }

@@ -26,7 +26,7 @@ std::vector<Tensor> run(const Program& program, std::span<const Tensor> argument
       const Input& given = program.inputs[input++];
       const Tensor& x = given.is_state ? states[state++] : arguments[argument++];
       values.push_back(
-          enabled && !given.is_state && is_floating(given.dtype) ? detail::differentiable(x) : x);
+          enabled && !given.is_state && has_gradients(given.dtype) ? detail::differentiable(x) : x);
       continue;
     }
     std::vector<Tensor> args;
@@ -47,7 +47,7 @@ Maker::Maker(std::uint64_t seed, bool is_single)
   constexpr DType usual[] = {DType::f32,     DType::f32,    DType::f32,   DType::f32, DType::f64,
                              DType::bf16,    DType::f16,    DType::i64,   DType::i32, DType::u8,
                              DType::boolean, DType::f8e4m3, DType::f8e5m2};
-  dtype_ = !is_single && chance(90) ? one_of(usual) : one_of(real_dtypes);
+  dtype_ = is_single ? one_of(all_dtypes) : chance(90) ? one_of(usual) : one_of(real_dtypes);
   flavour_ = static_cast<int>(below(4));
 }
 
@@ -59,7 +59,10 @@ std::int64_t Maker::size() {
   return kind < 4 ? 0 : kind < 76 ? one_of(small) : kind < 95 ? one_of(edges) : one_of(large);
 }
 
-DType Maker::any_dtype() { return !is_single_ && chance(60) ? dtype_ : one_of(real_dtypes); }
+DType Maker::any_dtype() {
+  if (is_single_) return one_of(all_dtypes);
+  return chance(60) ? dtype_ : one_of(real_dtypes);
+}
 
 Scalar Maker::number(DType beside) {
   constexpr int whole[] = {0, 0, 1, 1, 2, 2, 3, -1, -2, 7, 100};
@@ -69,7 +72,7 @@ Scalar Maker::number(DType beside) {
   constexpr std::int64_t beyond[] = {127,  128,   255,    300,
                                      -129, 70000, -40000, std::int64_t{1} << 40};
   if (is_single_ && chance(10)) return Scalar(one_of(beyond));
-  if (chance(is_floating(beside) ? 40 : 90)) return Scalar(one_of(whole));
+  if (chance(is_integral(beside) ? 90 : 40)) return Scalar(one_of(whole));
   return Scalar(chance(8) ? one_of(special) : one_of(fractions));
 }
 
@@ -82,7 +85,7 @@ double Maker::extreme(DType dtype) {
 }
 
 Values Maker::values(const Input& input) {
-  Values values(static_cast<std::size_t>(numel(input.shape)));
+  Values values(test::count_of_values(input.shape, input.dtype));
   std::normal_distribution<double> normal;
   constexpr double special[] = {0.0,    -0.0, 1.0,   -1.0,  INFINITY, -INFINITY, NAN,  1e-40,
                                 -1e-42, 1e30, -1e30, 65504, 1e-7,     3.5,       -88.5};
@@ -94,11 +97,11 @@ Values Maker::values(const Input& input) {
       x = static_cast<double>(below(input.below));
     else if (input.dtype == DType::boolean)
       x = static_cast<double>(below(2));
-    else if (is_single_ && !is_floating(input.dtype) && chance(8))
+    else if (is_single_ && is_integral(input.dtype) && chance(8))
       x = extreme(input.dtype);
     else if (is_unsigned(input.dtype))
       x = static_cast<double>(below(chance(90) ? 5 : 256));
-    else if (!is_floating(input.dtype))
+    else if (is_integral(input.dtype))
       x = static_cast<double>(chance(95) ? below(7) - 3 : below(100000) - 50000);
     else if (flavour == 0)
       x = static_cast<double>(below(9) - 4) / 2;
@@ -118,7 +121,7 @@ int Maker::input(const Shape& shape, DType dtype, std::int64_t positions_below, 
   for (int r = 0; r < 2; ++r) input.runs.push_back(values(input));
   const Tensor x = test::make_tensor(input.runs[0], shape, dtype);
   program_.inputs.push_back(std::move(input));
-  add({}, is_state || !is_floating(dtype) ? x : detail::differentiable(x));
+  add({}, is_state || !has_gradients(dtype) ? x : detail::differentiable(x));
   return static_cast<int>(program_.steps.size()) - 1;
 }
 

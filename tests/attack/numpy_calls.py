@@ -12,9 +12,15 @@ import sys
 
 import numpy as np
 
-from peers import INTEGERS, NUMPY, Missing, NumPy, Replay, Value, doubles
+from peers import COMPLEX, INTEGERS, NUMPY, Missing, NumPy, Replay, Value, doubles
 
 NAMES = {np.dtype(dtype): name for name, dtype in NUMPY.items()}
+
+
+def parts_of(data):
+    """The elements as doubles; of complex ones both parts, along one more axis."""
+    data = np.asarray(data)
+    return np.stack([data.real, data.imag], -1).astype(np.float64) if np.iscomplexobj(data) else data.astype(np.float64)
 
 
 class MayNotEnd(Exception):
@@ -28,7 +34,7 @@ class Plain(Replay):
     def load(self, x, dtype): return x.data
 
     def ask(self, matrices):
-        if not all(np.isfinite(x.data.astype(np.float64)).all() for x in matrices): raise MayNotEnd
+        if not all(np.isfinite(parts_of(x.data)).all() for x in matrices): raise MayNotEnd
 
     def svd(self, m): return self.ask([m]) or super().svd(m)
     def eigh(self, m): return self.ask([m]) or super().eigh(m)
@@ -39,6 +45,12 @@ class Plain(Replay):
     def pow(self, a, b): return self.elementwise(np.power, [a, b], None)
     def remainder(self, a, b): return self.elementwise(np.remainder, [a, b], None)
     def bitwise_not(self, x): return self.elementwise(np.invert, [x], None)
+    def complex(self, real, imag):
+        x, y = np.broadcast_arrays(real.data, imag.data)
+        data = np.empty(x.shape, np.result_type(x, y, np.complex64))
+        data.real, data.imag = x, y
+        return self.give(data, None)
+
     def where(self, c, a, b): return self.elementwise(np.where, [c, a, b], None)
     def clamp(self, x, low, high): return self.elementwise(np.clip, [x, low, high], None)
     def cast(self, x, dtype): return self.elementwise(lambda data: data.astype(NUMPY[dtype]), [x], None)
@@ -78,9 +90,10 @@ class Call:
         numbers = re.findall(r"(?<=[(\[ ])-?(?:inf|nan|\d[\d.e+-]*)", re.sub(r"\w+=\d+", "", words))
         self.numbers = [float(n) if re.search("[.ein]", n) else int(n) for n in numbers]
         self.error = line["error"]
+        self.dtype = step["dtype"]  # of an Error none that says anything
         if self.error: return
         (self.expected,) = line["outputs"]
-        self.dtype, self.shape = step["dtype"], tuple(step["shape"])
+        self.shape = tuple(step["shape"])
         self.result = np.frombuffer(bytes.fromhex(self.expected["result"]), NUMPY[self.dtype]).reshape(self.shape)
 
     def given_by(self, replay):
@@ -95,6 +108,15 @@ class Call:
     @property
     def are_integers(self): return bool(self.dtypes) and self.dtypes <= INTEGERS
     @property
+    def has_formula_beyond_range(self):
+        """Whether a formula of complex numbers may leave the range of their dtype somewhere."""
+        if not self.is_complex or self.op in MOVES: return False
+        sizes = np.concatenate([np.abs(parts_of(x.data)).ravel() for x in self.operands] + [np.abs(np.array(self.numbers, np.float64))])
+        within = (sizes > 1e-12) & (sizes < 1e6)
+        return not (within if self.op == "div" else within | (sizes == 0)).all()
+    @property
+    def is_complex(self): return bool((self.dtypes | {self.dtype}) & set(COMPLEX))
+    @property
     def has_fraction(self): return any(isinstance(n, float) for n in self.numbers)
     def has(self, *dtypes): return bool(self.dtypes & set(dtypes))
 
@@ -106,9 +128,9 @@ MATRICES = {"inverse", "det", "solve", "lstsq", "cholesky", "qr.q", "qr.r", "svd
 
 def sensitivity(call):
     """By how much a result of matrices may be worse than the rounding of their elements; infinite where it may be any."""
-    m = call.operands[0].data.astype(np.float64)
+    m = parts_of(call.operands[0].data)
     if not m.size: return 1
-    if not all(np.isfinite(x.data.astype(np.float64)).all() for x in call.operands): return np.inf
+    if not all(np.isfinite(parts_of(x.data)).all() for x in call.operands): return np.inf
     if call.op == "cholesky": return 1e3  # 8 more on the diagonal
     if call.op.startswith("qr"): m = m[..., :m.shape[-2]]  # columns that follow are combinations of these
     if call.op.startswith("eigh"): m = np.tril(m) + np.swapaxes(np.tril(m, -1), -1, -2)
@@ -116,7 +138,9 @@ def sensitivity(call):
     if call.op in ("svd.s", "eigh.values"): return 1
     with np.errstate(all="ignore"):
         condition = np.max(s[..., -1] / s[..., 0])
-        if call.op == "lstsq": return condition ** 2 * 10
+        if call.op == "lstsq":  # the residual's rounding is the solution's
+            sides = np.abs(call.operands[1].data).max() / (s.max() * np.abs(call.result).max())
+            return condition ** 2 * 10 * max(1, sides)
         if call.op not in ("svd.u", "svd.vt", "eigh.vectors"): return condition * 10
         values = np.sort(np.linalg.eigvalsh(m)) if call.op.startswith("eigh") else s
         gaps = np.diff(np.concatenate([np.zeros(s.shape[:-1] + (1,)), values], -1) if call.op.startswith("svd") else values)
@@ -124,7 +148,7 @@ def sensitivity(call):
 
 
 def are_near(call, got, up_to_signs=False):
-    a, b = got.astype(np.float64), call.result.astype(np.float64)
+    a, b = parts_of(got), parts_of(call.result)
     factor = sensitivity(call)
     if not np.isfinite(factor) or not a.size: return True
     if up_to_signs:  # of columns, or of rows
@@ -144,8 +168,13 @@ def difference(call, got, up_to_signs=False):
     if got.shape != call.shape: return "shape"
     if call.op in MATRICES: return "" if are_near(call, got, up_to_signs) else "values"
     if call.dtype in INTEGERS: return "" if np.array_equal(got, call.result) else "values"
-    low, high, nan = [doubles(call.expected[k]).reshape(call.shape) for k in ("low", "high", "nan")]
-    d = got.astype(np.float64)
+    d = parts_of(got)
+    low, high, nan = [doubles(call.expected[k]).reshape(d.shape) for k in ("low", "high", "nan")]
+    if call.is_complex and call.op not in MOVES:  # another formula: within some roundings of the larger part
+        sizes = np.maximum(np.abs(low), np.abs(high))
+        if call.dtype in COMPLEX: sizes = sizes.max(-1, keepdims=True, initial=0)
+        slack = np.where(np.isfinite(sizes) & (d != 0), sizes, 0) * 30 * (2.0 ** -52 if call.dtype in ("c128", "f64") else 2.0 ** -23)
+        low, high = low - slack, high + slack
     inside = (d >= low) & (d <= high)
     if up_to_signs: return "" if np.where(np.isnan(d), nan != 0, inside).all() else "values"
     # -0 comes before 0.
@@ -162,14 +191,18 @@ NOT_NUMPYS = {"bf16", "f8e4m3", "f8e5m2"}
 SIGNED = {"i64", "i32", "i16", "i8"}
 BITS = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift"}
 FUNCTIONS = {"div", "atan2", "hypot", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
-             "sinh", "cosh", "tanh"}
+             "sinh", "cosh", "tanh", "angle", "complex"}
 SUMS = {"reduce sum", "reduce prod", "cumsum", "cumprod"}
 MEANS = {"reduce mean", "reduce var", "reduce std"}
 PRODUCTS = {"einsum of one", "einsum", "einsum of three", "einsum of four", "matmul"}
 ROUNDED = SUMS | MEANS | PRODUCTS | {"quantile", "median"}
 FACTORS = {"qr.q", "qr.r", "svd.u", "svd.vt", "eigh.vectors"}
 # The signs of factors, and of 0.
-MAY_TURN = FACTORS | PRODUCTS | {"remainder", "quantile", "median", "clamp", "clamp by tensors", "unique.values", "reduce mean"}
+# Of elements as they are.
+MOVES = {"real", "imag", "conj", "complex", "negate", "add", "sub", "where", "cast", "full", "eye", "rearrange", "repeat", "at", "reshape", "gather", "flip",
+         "roll", "pad", "pad by reflect", "pad by replicate", "pad by wrap", "diagonal", "tril", "triu", "pack", "unpack", "stack"}
+MAY_TURN = FACTORS | PRODUCTS | {"remainder", "quantile", "median", "clamp", "clamp by tensors", "unique.values", "reduce mean",
+            "reduce sum"}
 
 
 class Row:
@@ -180,6 +213,9 @@ class Row:
         self.kinds, self.is_met, self.texts, self.again, self.count = kinds.split(), is_met, (what, numpy, ein, why), again, 0
 
 
+ORDERS = {"reduce max", "reduce min", "minimum", "maximum", "less", "less_equal", "greater", "greater_equal", "sort", "sort descending", "argsort",
+          "top_k", "argmax", "argmin", "cummax", "cummin", "clamp", "clamp by tensors", "quantile", "median", "searchsorted", "unique.values",
+          "unique.positions", "unique.counts", "histogram"}
 INTEGER_RULES = "[dtypes.md](dtypes.md#integers)"
 FLOAT_RULES = "[dtypes.md](dtypes.md#floats)"
 RESULTS = "[patterns.md](patterns.md#dtypes-of-results)"
@@ -187,6 +223,19 @@ MATRIX_RULES = "[linalg.md](linalg.md#what-is-computed)"
 
 ROWS = [
     # ein refuses.
+    Row("ein", lambda c, got: c.is_complex and c.error == "dtype" and (c.op in ORDERS or c.op.startswith("top_k")),
+        "order of complex numbers: max, min, <, sort, clamp, quantile, searchsorted, histogram", "by the real part, then by the other", "an Error",
+        "they have none: [complex.md](complex.md)"),
+    Row("ein", lambda c, got: c.is_complex and c.error == "dtype" and c.op in MATRICES,
+        "functions of complex matrices", "a result", "an Error", "[complex.md](complex.md)"),
+    Row("ein", lambda c, got: c.is_complex and c.error == "dtype" and c.op == "cast",
+        "complex numbers that become real", "loses the imaginary part, with a warning", "an Error", "[complex.md](complex.md)"),
+    Row("ein", lambda c, got: c.is_complex and c.error == "dtype" and c.op in {"reduce var", "reduce std", "cumprod", "sign", "round"},
+        "var, std, cumprod, sign, round of complex numbers", "a result", "an Error", "[complex.md](complex.md)"),
+    Row("ein", lambda c, got: c.error == "dtype" and c.op == "complex",
+        "complex() of complex parts", "loses their imaginary parts, with a warning", "an Error", "[complex.md](complex.md)"),
+    Row("ein", lambda c, got: c.error == "dtype" and c.op == "imag",
+        "imag of real numbers", "zeros", "an Error", "a view of x has none: [complex.md](complex.md)"),
     Row("ein", lambda c, got: c.error == "dtype" and c.has("u64") and (c.has(*SIGNED) or any(n < 0 for n in c.numbers)),
         "u64 beside numbers with a sign", "f64; comparisons of integers are exact", "an Error", f"no integer dtype holds both: {INTEGER_RULES}"),
     Row("ein", lambda c, got: c.op in MEANS and c.are_integers,
@@ -225,13 +274,13 @@ ROWS = [
     Row("NumPy", lambda c, got: isinstance(got, np.linalg.LinAlgError),
         "matrices that LAPACK gives up", "LinAlgError", "a result", MATRIX_RULES, again=False),
 
-    Row("NumPy", lambda c, got: c.op in {"argmax", "argmin"} and isinstance(got, ValueError) and not c.result.size,
-        "argmax of no elements, for a result without elements", "ValueError", "that result", "[patterns.md](patterns.md#axes-in-brackets)",
+    Row("NumPy", lambda c, got: c.op in {"argmax", "argmin", "reduce max", "reduce min"} and isinstance(got, ValueError) and not c.result.size,
+        "argmax, max of no elements, for a result without elements", "ValueError", "that result", "[patterns.md](patterns.md#axes-in-brackets)",
         again=False),
 
     # The dtypes differ.
     Row("dtype values", lambda c, got: c.op == "pow" and c.has(*FLOATS) and
-        (0.5 in c.numbers or any(0.5 in x.data.astype(np.float64) for x in c.operands)),
+        (0.5 in c.numbers or any(0.5 in parts_of(x.data) for x in c.operands)),
         "pow(x, 0.5) of -inf and -0", "its square root: NaN, -0", "C's pow: inf, 0", FLOAT_RULES, again=False),
     Row("dtype", lambda c, got: c.op in {"reduce any", "reduce all"},
         "any, all of numbers", "bool", "the operand's dtype", RESULTS),
@@ -247,8 +296,8 @@ ROWS = [
         "division and functions of integers", "f64; functions of 8 bits f16, of 16 bits f32", "f32", INTEGER_RULES),
     Row("dtype", lambda c, got: c.are_integers and c.has_fraction,
         "a fraction beside integers", "f64", "f32", INTEGER_RULES),
-    Row("dtype", lambda c, got: c.has(*INTEGERS) and c.has(*FLOATS),
-        "integers beside floats", "the float that holds all of both: f64 beside i32 and more, f32 beside 16 bits", "the float's dtype",
+    Row("dtype", lambda c, got: c.has(*INTEGERS) and c.has(*FLOATS, *COMPLEX),
+        "integers beside floats and complex numbers", "the one that holds all of both: f64 or c128 beside i32 and more, f32 beside 16 bits", "the float's or complex dtype",
         INTEGER_RULES),
     Row("dtype", lambda c, got: c.dtypes == {"bool"},
         "pow, remainder, shifts, round of bool", "i8; of round f16", "bool", INTEGER_RULES),
@@ -256,6 +305,11 @@ ROWS = [
         "bf16, f8e4m3, f8e5m2 beside fractions and in products", "f32, f64", "their own dtype", FLOAT_RULES),
 
     # The values differ.
+    Row("values", lambda c, got: c.is_complex and c.op == "log1p",
+        "log1p of small complex numbers", "log(1 + z), which loses digits", "as exact as of real ones", "[complex.md](complex.md#how-they-are-computed)", again=False),
+    Row("values", lambda c, got: c.has_formula_beyond_range,
+        "complex functions and products of infinities, NaN and numbers near the limits, quotients by 0", "C's: an infinity by any number is one",
+        "what the formula of their parts gives", "[complex.md](complex.md#how-they-are-computed)", again=False),
     Row("values", lambda c, got: c.op in FACTORS,
         "signs of the factors of matrices", "as LAPACK leaves them", "made unique", MATRIX_RULES),
     Row("values", lambda c, got: c.dtype in INTEGERS and (c.op == "cast" and c.has(*FLOATS) or c.op in {"full", "pad"} and c.has_fraction),
@@ -265,16 +319,19 @@ ROWS = [
         "sums, means, products of floats of 8 and 16 bits", "some round each step", "computed in f32, rounded once",
         FLOAT_RULES),
     Row("values", lambda c, got: c.op in MAY_TURN and not difference(c, got, up_to_signs=True),
-        "signs of 0: of remainders; of einsum, mean, quantile of one element; of clamp and unique where 0 and -0 are equal",
+        "signs of 0: of remainders; of einsum, sum, mean, quantile of one element; of clamp and unique where 0 and -0 are equal",
         "that of the divisor; 0 + -0 is 0; one of both", "that of the dividend, as PyTorch; one element is not added to 0; one of both",
         FLOAT_RULES),
+    Row("values", lambda c, got: c.is_complex and not difference(c, got, up_to_signs=True),
+        "signs of 0 of complex results", "real operands have an imaginary part of 0", "real operands have none, as in std::complex",
+        "[complex.md](complex.md#how-they-are-computed)"),
     Row("values", lambda c, got: c.op == "median" and c.dtype in {"f64", "f32"},
         "median between two elements", "their sum, halved", "their quantile: the last digit may differ",
         "[patterns.md](patterns.md#axes-in-brackets)"),
-    Row("values", lambda c, got: c.op in {"quantile", "median"} and any(np.isinf(x.data.astype(np.float64)).any() for x in c.operands),
+    Row("values", lambda c, got: c.op in {"quantile", "median"} and any(np.isinf(parts_of(x.data)).any() for x in c.operands),
         "quantile and median beside infinities", "NaN: it subtracts infinities", "the infinity, or the element", FLOAT_RULES),
-    Row("values", lambda c, got: c.has(*NARROW) and c.numbers and c.op not in PRODUCTS,
-        "numbers beside floats of 8 and 16 bits", "are rounded to their dtype first", "are taken as f32", FLOAT_RULES),
+    Row("values", lambda c, got: c.has(*NARROW) and (c.numbers or c.has(*INTEGERS)) and c.op not in PRODUCTS,
+        "numbers and integers beside floats of 8 and 16 bits", "are rounded to their dtype first", "are taken as f32", FLOAT_RULES),
     Row("values shape", lambda c, got: c.has(*NOT_NUMPYS) and c.op in {"sign", "sort", "sort descending", "argsort", "top_k", "unique.values",
                                                                     "unique.counts", "unique.positions", "searchsorted"},
         "bf16, f8e4m3, f8e5m2: order and signs of NaN and 0", "ml_dtypes has no order of NaN; sign(-0) is -0", "as of f32",
@@ -306,10 +363,10 @@ def main():
         row = next((row for row in ROWS if kind.split()[0] in row.kinds and row.is_met(call, got)), None)
         if row:
             row.count += 1
-            if call.error or not row.again: continue
+            if call.error or not row.again or call.has_formula_beyond_range: continue
             by_rules = call.given_by(again)
             if isinstance(by_rules, Missing): continue
-            kind = difference(call, by_rules, up_to_signs=call.op in MAY_TURN)
+            kind = difference(call, by_rules, up_to_signs=call.op in MAY_TURN or call.is_complex)
             if not kind: continue
             kind = f"{row.texts[0]}: by the rules of ein {kind} {by_rules if isinstance(by_rules, Exception) else ''}"
         theirs = f"{type(got).__name__} {str(got)[:50]}" if isinstance(got, Exception) else got.dtype

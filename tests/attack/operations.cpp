@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <ein/autocast.hpp>
+#include <ein/complex.hpp>
 #include <ein/linalg.hpp>
 
 #include "program.hpp"
@@ -45,6 +46,12 @@ bool make_unary(Maker& maker, Step& step) { return take(step, {maker.value()}); 
 bool make_binary(Maker& maker, Step& step) {
   const int a = maker.value(), b = maker.beside(a);
   return maker.chance(50) ? take(step, {a, b}) : take(step, {b, a});
+}
+bool make_single_unary(Maker& maker, Step& step) {
+  return maker.is_single() && make_unary(maker, step);
+}
+bool make_single_binary(Maker& maker, Step& step) {
+  return maker.is_single() && make_binary(maker, step);
 }
 bool make_beside_number(Maker& maker, Step& step) {
   const int a = maker.value();
@@ -725,6 +732,12 @@ std::vector<Operation> make_table() {
   t.push_back(unary<isinf>("isinf", 1));
   t.push_back(unary<isfinite>("isfinite", 1));
   t.push_back(unary<bitwise_not>("bitwise_not", 1));
+  // Of single calls alone: programs have no complex numbers.
+  t.push_back(named("real", make_single_unary, EIN_NAMED(real(x[0])), "($0)", 1));
+  t.push_back(named("imag", make_single_unary, EIN_NAMED(imag(x[0])), "($0)", 1));
+  t.push_back(named("conj", make_single_unary, EIN_NAMED(conj(x[0])), "($0)", 1));
+  t.push_back(named("angle", make_single_unary, EIN_NAMED(angle(x[0])), "($0)", 1));
+  t.push_back(named("complex", make_single_binary, EIN_NAMED(complex(x[0], x[1])), "($0, $1)", 1));
   t.push_back(unary<relu>("relu"));
   t.push_back(unary<gelu>("gelu"));
   t.push_back(unary<silu>("silu"));

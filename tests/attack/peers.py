@@ -24,7 +24,9 @@ TORCH = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16
          "f8e5m2": torch.float8_e5m2, "i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f8e4m3": ml_dtypes.float8_e4m3fn,
          "f8e5m2": ml_dtypes.float8_e5m2, "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
-         "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_}
+         "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_,
+         "c64": np.complex64, "c128": np.complex128}  # single calls alone have complex numbers
+COMPLEX = {"c64": "f32", "c128": "f64"}  # and their parts
 INTEGERS = {name for name, dtype in NUMPY.items() if np.dtype(dtype).kind in "iub"}
 LIMITS = {name: (np.iinfo(NUMPY[name]).min, np.iinfo(NUMPY[name]).max) for name in INTEGERS - {"bool"}}
 
@@ -41,6 +43,7 @@ class Value:
 
 
 def promote(a, b):
+    if a in COMPLEX or b in COMPLEX: return "c128" if {a, b} & {"c128", "f64"} else "c64"
     if a in INTEGERS or b in INTEGERS:
         if a in INTEGERS and b in INTEGERS:
             common = np.promote_types(NUMPY[a], NUMPY[b])
@@ -53,6 +56,7 @@ def promote(a, b):
 
 
 def compute_type(dtype):
+    if dtype in COMPLEX: return dtype
     return "u64" if dtype == "u64" else "i64" if dtype in INTEGERS else "f64" if dtype == "f64" else "f32"
 
 
@@ -60,7 +64,9 @@ class NumPy:
     name = "NumPy"
 
     def has(self, dtype): return dtype in NUMPY
-    def array(self, values, shape, dtype): return np.array(values, dtype=np.float64).reshape(shape).astype(NUMPY[dtype])
+    def array(self, values, shape, dtype):
+        values = np.array(values, dtype=np.float64)
+        return (values.view(np.complex128) if dtype in COMPLEX else values).reshape(shape).astype(NUMPY[dtype])
     linalg = np.linalg
     def convert(self, x, dtype):
         if dtype == "f8e4m3": x = np.clip(x, -448, 448)  # ein saturates
@@ -208,7 +214,8 @@ class Replay:
         return lib.convert(data, dtype)
 
     def give(self, data, dtype):
-        """What was computed in its compute type, as `dtype`."""
+        """What was computed in its compute type, as `dtype`; of a complex one maybe real numbers, as a size is."""
+        if dtype in COMPLEX and not np.iscomplexobj(data): dtype = COMPLEX[dtype]
         own = compute_type(dtype) if dtype != "bool" else ("bool" if str(data.dtype).endswith("bool") or str(data.dtype) == "bool" else "i64")
         return Value(self.cast_data(Value(data, own), dtype), dtype)
 
@@ -261,6 +268,11 @@ class Replay:
             zero = self.library.full((), 0, compute_type(x.dtype))
             return self.library.where(v <= zero, zero, v)
         return self.elementwise(of, [x], "same")
+
+    def complex(self, real, imag):
+        dtype = promote(promote("c64", real.dtype), imag.dtype)
+        parts = np.broadcast_arrays(self.load(real, COMPLEX[dtype]), self.load(imag, COMPLEX[dtype]))
+        return Value(np.stack(parts, -1).view(NUMPY[dtype])[..., 0], dtype)
 
     def checkpoint(self, x): return self.mul(self.tanh(x), x)
     def bitwise_not(self, x): return self.logical_not(x) if x.dtype == "bool" else self.elementwise(self.library.unary("bitwise_not", None), [x], "same")
@@ -753,10 +765,10 @@ def add_vocabulary():
         name = {"equal": "eq", "not_equal": "ne"}
         setattr(Replay, op, lambda self, a, b, op=op: self.elementwise(
             self.library.binary(name.get(op, op) if self.library.name == "PyTorch" else op), [a, b], "bool"))
-    for op in ("abs", "negate", "floor", "ceil", "round", "trunc", "sign"): setattr(Replay, op, unary(op, "same"))
+    for op in ("abs", "negate", "floor", "ceil", "round", "trunc", "sign", "real", "imag", "conj"): setattr(Replay, op, unary(op, "same"))
     for op in ("isnan", "isinf", "isfinite"): setattr(Replay, op, unary(op, "bool"))
     for op in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-               "tanh", "erf"): setattr(Replay, op, unary(op, "floating"))
+               "tanh", "erf", "angle"): setattr(Replay, op, unary(op, "floating"))
 
 
 add_vocabulary()

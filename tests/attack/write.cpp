@@ -92,10 +92,14 @@ std::string literal(const Input& input) {
            list_of(input.shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" +
            cpp_dtype(input.dtype) + ")";
   }
-  return "ein::from_vector<double>({" +
-         list_of(input.runs[0], [](double x) { return text_of(x, Language::cpp); }) + "}, {" +
-         list_of(input.shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" +
-         cpp_dtype(input.dtype) + ")";
+  Shape shape = input.shape;
+  if (is_complex(input.dtype)) shape.push_back(2);
+  const std::string parts =
+      "ein::from_vector<double>({" +
+      list_of(input.runs[0], [](double x) { return text_of(x, Language::cpp); }) + "}, {" +
+      list_of(shape, [](std::int64_t n) { return std::to_string(n); }) + "}).to(" +
+      cpp_dtype(real_dtype(input.dtype)) + ")";
+  return is_complex(input.dtype) ? "ein::view_as_complex(" + parts + ")" : parts;
 }
 
 }  // namespace
@@ -113,7 +117,7 @@ std::string to_cpp(const Program& program) {
     }
     const Input& given = program.inputs[input++];
     const bool differentiable =
-        program.differentiates() && !given.is_state && is_floating(given.dtype);
+        program.differentiates() && !given.is_state && has_gradients(given.dtype);
     before += "  const ein::Tensor " +
               std::string(given.is_state ? name : "x" + std::to_string(v)) + " = " +
               literal(given) + ";\n";

@@ -28,9 +28,9 @@ TEST(Device, Names) {
   EXPECT_EQ(cuda, cuda(0));
   EXPECT_NE(cuda, cuda(1));
   EXPECT_NE(cuda, cpu);
-  EXPECT_EQ(device_count(Device::Kind::cpu), 1);
+  EXPECT_EQ(device_count(cpu), 1);
   EXPECT_GE(device_count(), 1);
-  static_assert(cuda(3).index() == 3 && cuda.kind() == Device::Kind::cuda);
+  static_assert(cuda(3).index() == 3 && &cuda(3).kind() == &cuda.kind());
 }
 
 TEST(Device, MovesThereAndBack) {

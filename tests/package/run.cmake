@@ -1,7 +1,7 @@
 # Installs the build that is configured in `build`, then builds and runs programs outside of the tree with it, in both
 # ways there are: find_package and add_subdirectory. With `whole` the second compiles all of ein, as a shared library.
 #   cmake -D build= -D scratch= -D config= -D native= -D generator= -D compiler= -D launcher= -D nm= -D readelf=
-#         -D whole= -P run.cmake
+#         -D strip= -D whole= -P run.cmake
 cmake_minimum_required(VERSION 3.25)
 
 function(run)
@@ -46,6 +46,7 @@ function(run_programs folder)
   run(${CMAKE_COMMAND} --build ${folder} --config ${config})
   require_output("ein 0.1 works" ${folder}/consumer)
   require_output("ein works with Eigen" ${folder}/matrix)
+  require_output("1, 5, 9, 13, 17, 21" ${folder}/rearranging)
   foreach(plugin libplugin libanother_plugin)
     require_position_independent(${folder}/${plugin}.so)
   endforeach()
@@ -76,6 +77,16 @@ endif()
 run(${CMAKE_COMMAND} --install ${build} --config ${config} --prefix ${scratch}/prefix)
 configure_consumer(${scratch}/installed -D CMAKE_PREFIX_PATH=${scratch}/prefix)
 run_programs(${scratch}/installed)
+
+# What docs/compile_time.md says of a small program, with a little room.
+if(config STREQUAL "Release")
+  run(${strip} -o ${scratch}/stripped ${scratch}/installed/rearranging)
+  file(SIZE ${scratch}/stripped size)
+  message(STATUS "a program that only rearranges has ${size} bytes")
+  if(size GREATER 9500000)
+    message(FATAL_ERROR "a program that only rearranges has ${size} bytes, 9.5 MB at most are wanted")
+  endif()
+endif()
 
 # What is compiled for an instruction set stays in the library, and runs only where there is that one.
 file(GLOB_RECURSE archive ${scratch}/prefix/libein.a)

@@ -1,5 +1,5 @@
 // Tensors to and from plain numbers, in any memory layout, element by element: without the
-// library's own copies and conversions of arrays.
+// library's own copies and conversions of arrays. A complex element is two numbers, its parts.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include <ein/complex.hpp>
 #include <ein/dtype.hpp>
 #include <ein/tensor.hpp>
 
@@ -31,15 +32,21 @@ void for_each_element(const Tensor& x, F&& f) {
 }
 
 /// `value` as an element of `dtype` holds it: rounded once, or for integers (a whole value below
-/// 2^63) modulo 2^bits.
+/// 2^63) modulo 2^bits; as a part of it where it is complex.
 inline double stored(double value, DType dtype) {
-  return visit(dtype, [&]<class T>(std::type_identity<T>) {
+  return visit(real_dtype(dtype), [&]<class T>(std::type_identity<T>) {
     if (is_integral(dtype)) return convert<double>(convert<T>(static_cast<std::int64_t>(value)));
     return convert<double>(convert<T>(value));
   });
 }
 
+/// How many numbers the elements of such a tensor are.
+inline std::size_t count_of_values(const Shape& shape, DType dtype) {
+  return static_cast<std::size_t>(numel(shape)) * (is_complex(dtype) ? 2 : 1);
+}
+
 inline void set_values(const Tensor& x, const std::vector<double>& values) {
+  if (is_complex(x.dtype())) return set_values(view_as_real(x), values);
   visit(x.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_element(x, [&](std::byte* to, std::size_t i) {
       *reinterpret_cast<T*>(to) = convert<T>(values[i]);
@@ -48,6 +55,7 @@ inline void set_values(const Tensor& x, const std::vector<double>& values) {
 }
 
 inline std::vector<double> get_values(const Tensor& x) {
+  if (is_complex(x.dtype())) return get_values(view_as_real(x));
   std::vector<double> values(static_cast<std::size_t>(x.numel()));
   visit(x.dtype(), [&]<class T>(std::type_identity<T>) {
     for_each_element(x, [&](std::byte* from, std::size_t i) {

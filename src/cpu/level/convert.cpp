@@ -65,12 +65,12 @@ To converted(From x) {
 
 // The index has a sign: GCC 12 makes no vector code of bytes by one without.
 
-template <class From, class To>
-void load_loop(const std::byte* src, std::ptrdiff_t step, To* __restrict dst, std::size_t n) {
+template <class To, class From>
+void load_loop(const std::byte* src, To* __restrict dst, std::size_t n) {
   EIN_INDEPENDENT
   for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n); ++i) {
     Stored<From> element;
-    std::memcpy(&element, src + i * step, sizeof element);
+    std::memcpy(&element, src + i * static_cast<std::ptrdiff_t>(sizeof element), sizeof element);
     if constexpr (std::is_same_v<From, bool>) {
       dst[i] = converted<To>(std::min(element, std::uint8_t{1}));
     } else {
@@ -81,17 +81,16 @@ void load_loop(const std::byte* src, std::ptrdiff_t step, To* __restrict dst, st
 
 /// Each to(element).
 template <class From, class F>
-void store_loop(const From* __restrict src, std::size_t n, std::byte* dst, std::ptrdiff_t step,
-                F to) {
+void store_loop(const From* __restrict src, std::size_t n, std::byte* dst, F to) {
   EIN_INDEPENDENT
   for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n); ++i) {
     const auto element = to(src[i]);
-    std::memcpy(dst + i * step, &element, sizeof element);
+    std::memcpy(dst + i * static_cast<std::ptrdiff_t>(sizeof element), &element, sizeof element);
   }
 }
 
 template <class To, class From>
-void store_loop(const From* src, std::size_t n, std::byte* dst, std::ptrdiff_t step) {
+void store_loop(const From* src, std::size_t n, std::byte* dst) {
   if constexpr (std::is_same_v<From, double> && std::is_integral_v<To> && sizeof(To) < 4 &&
                 !std::is_same_v<To, bool>) {
     // There is vector code from f64 to integers of 32 bits, and from those to fewer.
@@ -99,48 +98,69 @@ void store_loop(const From* src, std::size_t n, std::byte* dst, std::ptrdiff_t s
     std::int32_t wide[256];
     for (std::size_t first = 0; first < n; first += std::size(wide)) {
       const std::size_t count = std::min(n - first, std::size(wide));
-      store_loop<std::int32_t>(src + first, count, reinterpret_cast<std::byte*>(wide),
-                               sizeof wide[0]);
-      store_loop(
-          wide, count, dst + static_cast<std::ptrdiff_t>(first) * step, step, [](std::int32_t x) {
-            return static_cast<To>(std::clamp<std::int32_t>(x, Limits::min(), Limits::max()));
-          });
+      store_loop<std::int32_t>(src + first, count, reinterpret_cast<std::byte*>(wide));
+      store_loop(wide, count, dst + first * sizeof(To), [](std::int32_t x) {
+        return static_cast<To>(std::clamp<std::int32_t>(x, Limits::min(), Limits::max()));
+      });
     }
   } else {
-    store_loop(src, n, dst, step, [](From x) { return converted<To>(x); });
+    store_loop(src, n, dst, [](From x) { return converted<To>(x); });
   }
 }
+
+/// `n` elements of `size` bytes, those of both a number of bytes from each other.
+template <std::size_t size>
+void copy_elements(const std::byte* src, std::ptrdiff_t src_step, std::byte* dst,
+                   std::ptrdiff_t dst_step, std::size_t n) {
+  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(n); ++i)
+    std::memcpy(dst + i * dst_step, src + i * src_step, size);
+}
+
+/// Elements with others between them are converted side by side, so many at a time.
+constexpr std::size_t piece = 256;
 
 }  // namespace
 
 template <class To>
 void load_elements(const void* src, DType from, std::ptrdiff_t stride, To* dst, std::size_t n) {
-  if (n == 0) return;
   const auto* bytes = static_cast<const std::byte*>(src);
   visit(from, [&]<class From>(std::type_identity<From>) {
     constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(From));
-    if (stride != 1) {
-      load_loop<From>(bytes, stride * size, dst, n);
-    } else if constexpr (std::is_same_v<From, To>) {
-      std::memcpy(dst, src, n * sizeof(To));
-    } else {
-      load_loop<From>(bytes, size, dst, n);
+    const std::size_t step = stride == 1 ? n : piece;
+    for (std::size_t first = 0; first < n; first += step) {
+      const std::size_t count = std::min(step, n - first);
+      const std::byte* at = bytes + static_cast<std::ptrdiff_t>(first) * stride * size;
+      std::byte side_by_side[piece * size];
+      if (stride != 1) {
+        copy_elements<size>(at, stride * size, side_by_side, size, count);
+        at = side_by_side;
+      }
+      if constexpr (std::is_same_v<From, To>) {
+        std::memcpy(dst + first, at, count * sizeof(To));
+      } else {
+        load_loop<To, From>(at, dst + first, count);
+      }
     }
   });
 }
 
 template <class From>
 void store_elements(const From* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride) {
-  if (n == 0) return;
   auto* bytes = static_cast<std::byte*>(dst);
   visit(to, [&]<class To>(std::type_identity<To>) {
     constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(To));
-    if (stride != 1) {
-      store_loop<To>(src, n, bytes, stride * size);
-    } else if constexpr (std::is_same_v<From, To>) {
-      std::memcpy(dst, src, n * sizeof(To));
-    } else {
-      store_loop<To>(src, n, bytes, size);
+    const std::size_t step = stride == 1 ? n : piece;
+    for (std::size_t first = 0; first < n; first += step) {
+      const std::size_t count = std::min(step, n - first);
+      std::byte* const at = bytes + static_cast<std::ptrdiff_t>(first) * stride * size;
+      std::byte side_by_side[piece * size];
+      std::byte* const whole = stride == 1 ? at : side_by_side;
+      if constexpr (std::is_same_v<From, To>) {
+        std::memcpy(whole, src + first, count * sizeof(To));
+      } else {
+        store_loop<To>(src + first, count, whole);
+      }
+      if (stride != 1) copy_elements<size>(side_by_side, size, at, stride * size, count);
     }
   });
 }

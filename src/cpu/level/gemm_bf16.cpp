@@ -351,17 +351,29 @@ double multiply_add(std::int64_t steps) {
   return 4.0 * vector_width<float> * chains * static_cast<double>(steps);
 }
 
+constexpr Bf16Products::InPairs table{bf16_product<float>, bf16_product<bf16>, multiply_add};
+constexpr const Bf16Products::InPairs* in_pairs = &table;
+
 }  // namespace
-
-const Bf16Products bf16_table{bf16_product<float>, bf16_product<bf16>, multiply_add};
-const Bf16Products* const bf16_products = &bf16_table;
-
 }  // namespace ein::host::EIN_LEVEL
 
 #else
 
 namespace ein::host::EIN_LEVEL {
-const Bf16Products* const bf16_products = nullptr;
+namespace {
+constexpr const Bf16Products::InPairs* in_pairs = nullptr;
 }
+}  // namespace ein::host::EIN_LEVEL
 
 #endif
+
+namespace ein::host::EIN_LEVEL {
+
+extern const Bf16Products bf16_products;
+constexpr Bf16Products bf16_products{
+    .isa = isa,
+    .few_rows = {few_rows_product<float, bf16>, few_rows_product<bf16, bf16>},
+    .in_pairs = in_pairs,
+};
+
+}  // namespace ein::host::EIN_LEVEL

@@ -1,4 +1,4 @@
-// What the sources of an instruction set's kernels share, and what its table is made of.
+// What the sources of an instruction set's kernels share, and what its tables are made of.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,25 @@
 #endif
 
 namespace ein::host::EIN_LEVEL {
+
+/// That the compiler was given.
+inline constexpr Isa isa =
+#if defined(__aarch64__)
+    Isa::neon;
+#elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && \
+    defined(__AVX512CD__) && defined(__AVX512DQ__)
+#if defined(__AVX512BF16__)
+    Isa::v4_bf16;
+#else
+    Isa::v4;
+#endif
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__BMI2__)
+    Isa::v3;
+#elif defined(__SSE4_2__)
+    Isa::v2;
+#else
+    Isa::baseline;
+#endif
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 inline constexpr int vector_bytes = 64, vector_registers = 32;
@@ -54,7 +73,6 @@ void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 template <class C, class In>
 void few_rows_product(const MatrixRef<C>& c, const MatrixRef<const In>& a,
                       const MatrixRef<const In>& b, bool accumulate, const Finish& finish);
-extern const Bf16Products* const bf16_products;
 
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n);

@@ -3,24 +3,6 @@
 namespace ein::host::EIN_LEVEL {
 namespace {
 
-constexpr Isa isa =
-#if defined(__aarch64__)
-    Isa::neon;
-#elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && \
-    defined(__AVX512CD__) && defined(__AVX512DQ__)
-#if defined(__AVX512BF16__)
-    Isa::v4_bf16;
-#else
-    Isa::v4;
-#endif
-#elif defined(__AVX2__) && defined(__FMA__) && defined(__BMI2__)
-    Isa::v3;
-#elif defined(__SSE4_2__)
-    Isa::v2;
-#else
-    Isa::baseline;
-#endif
-
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 constexpr bool has_multiply_add = true;
 #else
@@ -65,7 +47,6 @@ constexpr Level level{
     .f32_products = products<float>,
     .f64_products = products<double>,
     .integer_products = products<std::uint64_t>,
-    .few_rows_of_bf16 = {few_rows_product<float, bf16>, few_rows_product<bf16, bf16>},
     .all_strips = {strips<float>, strips<double>, strips<std::int8_t>, strips<std::int16_t>,
                    strips<std::int32_t>, strips<std::int64_t>, strips<std::uint64_t>},
     .fill_uniform = fill_uniform,
