@@ -57,7 +57,10 @@ class Interval {
   }
   /// Anything, as where the order of operations decides whether something overflows.
   static Interval anything() {
-    if (is_integral(context().compute)) return limits(context().compute);
+    return is_integral(context().compute) ? limits(context().compute) : unknown();
+  }
+  /// Any value of any dtype.
+  static Interval unknown() {
     Interval x(-INFINITY, INFINITY);
     x.nan_ = true;
     return x;

@@ -158,7 +158,9 @@ class PyTorch:
     def diagonal(self, x, offset, first, second): return torch.diagonal(x, offset, first, second)
     def quantile(self, x, q, dim): return torch.quantile(x, q, dim)
     def median(self, x, dim): return torch.quantile(x, 0.5, dim)
-    def searchsorted(self, x, values): return torch.searchsorted(x.contiguous(), values.contiguous())
+    def searchsorted(self, x, values):
+        if x.isnan().any() or values.isnan().any(): raise Missing  # to it they are nowhere
+        return torch.searchsorted(x.contiguous(), values.contiguous())
     def combine_at(self, op, x, places, values):
         if op != "sum": raise Missing  # in place it has sums alone
         x.index_put_(places, values, accumulate=True)
@@ -780,7 +782,7 @@ def doubles(text):
 
 # What a peer computes by another formula than ein: its values, and those that follow, may differ by more than rounding.
 OTHER_FORMULA = {"sigmoid", "silu", "gelu", "softmax", "log_softmax", "layer_norm", "layer_norm with weights", "rms_norm", "cross_entropy",
-                 "gradient", "quantile", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt"}
+                 "gradient", "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt"}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 4e-3, "bf16": 3e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
 
 
