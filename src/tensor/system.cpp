@@ -124,9 +124,7 @@ std::vector<Cache> find_caches() {
 
 void prefer_large_pages(void* begin, std::size_t bytes) { ::madvise(begin, bytes, MADV_HUGEPAGE); }
 
-int create_shared_memory(std::size_t bytes) {
-  return with_length(::memfd_create("ein", 0), bytes);
-}
+int create_shared_memory(std::size_t bytes) { return with_length(::memfd_create("ein", 0), bytes); }
 
 bool reserve_shared_memory(int descriptor, std::size_t begin, std::size_t bytes) {
   errno = ::posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(bytes));
