@@ -34,7 +34,8 @@ constexpr const char* examples = R"(Examples:
 
 Each process has EIN_RANK (from 0 on), EIN_SIZE and EIN_SHM in its environment. Process 0 has the
 standard input; the output of all of them is the launcher's. Signals to the launcher go to all.
-Where a process is ended by a signal, the others have 10 seconds to end and are then killed.
+Where a process is ended by a signal or gives no sign of life, the others have 10 seconds to end;
+what is then left is killed.
 
 Exit code: 0 if that is every process's, or else the one of the process that failed first, 128 plus
 the number of the signal where one ended it; 2 for a mistake in the call; 1 where the program cannot
@@ -94,6 +95,7 @@ class Processes {
       const std::optional<siginfo_t> signal = signals_.next();
       if (signal && signal->si_signo != SIGCHLD && signal->si_code <= 0) send(signal->si_signo);
       for (std::size_t i = 0; i < processes_.size(); ++i) take_end_of(i);
+      if (!end_ && space_.has_silent_process()) end_ = Clock::now() + patience;
       if (end_ && Clock::now() > *end_) send(SIGKILL);
     }
     return exit_code_;

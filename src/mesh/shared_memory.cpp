@@ -94,8 +94,8 @@ SharedMemory SharedMemory::open(int descriptor) {
   const Header& header = memory.header();
   if (header.magic != Header::right_magic) refuse("it is something else");
   if (header.layout != layout || header.bytes != bytes) refuse("it is of another version of ein");
-  memory.descriptor_ = descriptor;
-  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // what this process starts is no process of the mesh
+  memory.descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   return memory;
 }
 
@@ -201,6 +201,12 @@ void SharedSpace::process_has_ended(int rank, int exit_code, int signal) {
   if (!has_left) member.presence = Presence::ended;
   if (signal != 0 || (exit_code != 0 && !has_left)) memory_->has_failed(rank);
   memory_->ring_all();
+}
+
+bool SharedSpace::has_silent_process() const {
+  const std::uint32_t failed = memory_->header().failed;
+  if (failed == 0 || failed > static_cast<std::uint32_t>(memory_->size())) return false;
+  return memory_->member(static_cast<int>(failed) - 1).presence == Presence::here;
 }
 
 std::string help_for_peers() {

@@ -29,6 +29,8 @@ class SharedSpace {
   /// Process `rank` has ended: with that exit code or, unless it is 0, by that signal. What the
   /// others wait for because of it fails at once.
   void process_has_ended(int rank, int exit_code, int signal);
+  /// Whether the others have found that one of them gives no sign of life.
+  bool has_silent_process() const;
 
  private:
   std::unique_ptr<SharedMemory> memory_;
@@ -39,8 +41,7 @@ class SharedSpace {
 /// Error of kind `peer` if one of them does not within a minute, or the number of seconds in
 /// EIN_SHM_WAIT, or if this process was not started so; `value` for variables that are not right.
 std::unique_ptr<Transport> open_shm();
-/// The same, of process `rank` of the `size` that share the memory behind `descriptor`, which the
-/// transport closes at its end.
+/// The same, of process `rank` of the `size` that share the memory behind `descriptor`.
 std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, int seconds = 60);
 
 }  // namespace ein::mesh

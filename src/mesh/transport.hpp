@@ -178,6 +178,8 @@ class Transport {
   Transport() = default;
   /// Once, by the constructor of a transport.
   void set_place(int rank, int size) { rank_ = rank, size_ = size; }
+  /// For the destructor of a transport whose groups need what it has.
+  void end_groups() { groups_.clear(); }
 
  private:
   virtual std::unique_ptr<Group> make_group(std::vector<int> ranks) = 0;
