@@ -97,6 +97,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   /// Gives up what waits for processes that will not come; whether there is such.
   bool give_up();
   void finish_current(Queue& queue);
+  /// Whether a collective is not done; under progress_.
   bool has_work();
   void nudge_helper();
 
@@ -109,7 +110,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   SpinLock queue_lock_;
   std::vector<std::shared_ptr<Queue>> queues_;  // under progress_
   std::atomic<int> waiters_{0};                 // threads in wait()
-  std::atomic<std::uint32_t> nudges_{0};        // the helper sleeps on it while there are waiters
+  std::atomic<std::uint32_t> nudges_{0};  // the helper sleeps on it while it has nothing to do
   std::atomic<bool> is_leaving_{false};
 
   // The helper's own.

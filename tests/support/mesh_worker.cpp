@@ -151,6 +151,12 @@ Bytes expected_of(const Case& c, std::size_t place) {
   return result;
 }
 
+std::size_t result_bytes(const Case& c) {
+  const bool is_one_block =
+      c.collective == Collective::all_reduce || c.collective == Collective::reduce_scatter;
+  return static_cast<std::size_t>(c.count) * size_of(c.dtype) * (is_one_block ? 1 : c.ranks.size());
+}
+
 /// A started case.
 struct Started {
   Case c;
@@ -161,8 +167,7 @@ struct Started {
 
 void start(mesh::Group& group, Started& s, bool in_place) {
   s.operand = operand_of(s.c, s.place);
-  const std::size_t elements = expected_of(s.c, s.place).size();
-  s.result.assign(elements, std::byte{0xA5});
+  s.result.assign(result_bytes(s.c), std::byte{0xA5});
   const void* from = s.operand.data();
   if (in_place) s.result = s.operand, from = s.result.data();
   void* const to = s.result.data();
