@@ -16,7 +16,7 @@ install(TARGETS ein EXPORT ein-targets)
 install(DIRECTORY include/ein grammar/ein DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN *.hpp)
 if(TARGET ein_mpi)
-  install(TARGETS ein_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS ein_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 endif()
 if(TARGET ein_command)
   install(TARGETS ein_command)
