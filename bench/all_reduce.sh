@@ -15,8 +15,9 @@ while [ "$i" -lt "$rounds" ]; do
   mpirun -n "$processes" "$build/bench/ein_mpi_all_reduce_bench" | sed 's/^/mpi /'
   i=$((i + 1))
 done | awk -v processes="$processes" -v rounds="$rounds" '
-  # Medians of the rounds.
-  function median(key, n,    i, j, swapped) {
+  # Of the rounds: the median of medians, and the least time.
+  function median(key,    n, i, j, swapped) {
+    n = count[key]
     for (i = 1; i <= n; ++i)
       for (j = i + 1; j <= n; ++j)
         if (times[key, j] < times[key, i]) {
@@ -24,13 +25,20 @@ done | awk -v processes="$processes" -v rounds="$rounds" '
         }
     return times[key, int((n + 1) / 2)]
   }
-  { key = $1 " " $2; times[key, ++count[key]] = $3; if ($1 == "shm" && count[key] == 1) sizes[++n] = $2 }
+  {
+    key = $1 " " $2
+    times[key, ++count[key]] = $3
+    if (count[key] == 1 || $4 < least[key]) least[key] = $4
+    if ($1 == "shm" && count[key] == 1) sizes[++n] = $2
+  }
   END {
-    printf "%d processes, medians of %d rounds in turns\n", processes, rounds
-    printf "%12s %14s %14s %8s\n", "bytes", "shm, us", "MPI, us", "ratio"
+    printf "%d processes, %d rounds in turns; microseconds\n", processes, rounds
+    printf "%10s %27s   %27s\n", "", "median", "least"
+    printf "%10s %10s %10s %6s  %10s %10s %6s\n", "bytes", "shm", "MPI", "ratio", "shm", "MPI", "ratio"
     for (i = 1; i <= n; ++i) {
-      shm = median("shm " sizes[i], count["shm " sizes[i]])
-      mpi = median("mpi " sizes[i], count["mpi " sizes[i]])
-      printf "%12d %14.1f %14.1f %8.2f\n", sizes[i], shm, mpi, mpi / shm
+      shm = "shm " sizes[i]
+      mpi = "mpi " sizes[i]
+      printf "%10d %10.1f %10.1f %6.2f  %10.1f %10.1f %6.2f\n", sizes[i], median(shm), median(mpi),
+             median(mpi) / median(shm), least[shm], least[mpi], least[mpi] / least[shm]
     }
   }'

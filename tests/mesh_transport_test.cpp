@@ -27,6 +27,7 @@
 #include "support/expect_error.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
+#include "tensor/system.hpp"
 
 namespace ein::mesh {
 namespace {
@@ -175,7 +176,7 @@ TEST_F(MeshTransport, NarrowFloatsAreRoundedOnce) {
   std::vector<const std::byte*> from;
   for (const bf16& part : parts) from.push_back(reinterpret_cast<const std::byte*>(&part));
   bf16 sum{};
-  combine_elements(from, reinterpret_cast<std::byte*>(&sum), nullptr, 1, DType::bf16, Combine::sum);
+  combine_elements(from, reinterpret_cast<std::byte*>(&sum), 1, DType::bf16, Combine::sum);
   EXPECT_EQ(convert<float>(sum), 258.0f);
 }
 
@@ -186,7 +187,7 @@ TEST_F(MeshTransport, NotANumberIsTheLargestAndTheLeast) {
     const std::byte* const from[] = {reinterpret_cast<const std::byte*>(a),
                                      reinterpret_cast<const std::byte*>(b)};
     float result[3];
-    combine_elements(from, reinterpret_cast<std::byte*>(result), nullptr, 3, DType::f32, combine);
+    combine_elements(from, reinterpret_cast<std::byte*>(result), 3, DType::f32, combine);
     EXPECT_TRUE(std::isnan(result[0]) && std::isnan(result[1]));
     EXPECT_FALSE(std::isnan(result[2]));
   }
@@ -377,6 +378,19 @@ TEST_F(MeshTransport, LaunchSaysWhatIsWrongWithTheCall) {
     expect_fails(2, {"-n", number, "--", "true"}, "give one between 1 and 256");
   expect_fails(2, {"-n", "2", "-m", "--", "true"}, "-m");
   expect_fails(1, {"-n", "2", "--", "no-such-program"}, "'no-such-program' cannot be started");
+}
+
+TEST_F(MeshTransport, LaunchGivesEachProcessItsProcessors) {
+  const std::size_t count = system::processors().size();
+  if (count < 2) GTEST_SKIP() << "one processor";
+  const std::string half = "\n" + std::to_string(count / 2) + "\n";
+  const Outcome bound = launch(2, {"sh", "-c", "echo; nproc"});
+  EXPECT_GE(count_of(half, bound.text), 1) << bound.text;
+  std::filesystem::remove(output());
+  Program free({EIN_COMMAND, "launch", "-n", "2", "--no-bind", "--", "sh", "-c", "echo; nproc"},
+               output());
+  EXPECT_EQ(free.wait(), 0);
+  EXPECT_EQ(count_of(half, text()), 0) << text();
 }
 
 TEST_F(MeshTransport, LaunchPassesWordsInputAndSignalsOn) {

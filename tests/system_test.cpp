@@ -8,7 +8,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <new>
+#include <vector>
 
 namespace ein::system {
 namespace {
@@ -34,6 +34,17 @@ TEST(SystemTest, LargePagesAreNoMoreThanAWish) {
   alignas(64) std::byte block[64] = {};
   prefer_large_pages(block, sizeof block);
   EXPECT_EQ(block[63], std::byte{0});
+}
+
+TEST(SystemTest, RunsOnTheProcessorsThatItIsGiven) {
+  const std::vector<int> all = processors();
+  if (all.empty()) GTEST_SKIP() << "the system does not tell";
+  EXPECT_EQ(static_cast<int>(all.size()), available_processors());
+  run_on({all.back()});
+  EXPECT_EQ(processors(), std::vector<int>{all.back()});
+  EXPECT_EQ(available_processors(), 1);
+  run_on(all);
+  EXPECT_EQ(processors(), all);
 }
 
 /// A page that this process shares with its children.

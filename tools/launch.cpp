@@ -21,6 +21,7 @@
 #include "io/number.hpp"
 #include "mesh/shm.hpp"
 #include "subcommands.hpp"
+#include "tensor/system.hpp"
 #include "words.hpp"
 
 extern char** environ;
@@ -32,7 +33,8 @@ constexpr const char* examples = R"(Examples:
   ein launch -n 4 -- ./program --its arguments
   ein launch -n 2 -- sh -c 'echo I am $EIN_RANK of $EIN_SIZE'
 
-Each process has EIN_RANK (from 0 on), EIN_SIZE and EIN_SHM in its environment. Process 0 has the
+Where there are as many processors as processes, each process gets its part of them, and computes on
+as many threads. Each process has EIN_RANK (from 0 on), EIN_SIZE and EIN_SHM in its environment. Process 0 has the
 standard input; the output of all of them is the launcher's. Signals to the launcher go to all.
 Where a process is ended by a signal or gives no sign of life, the others have 10 seconds to end;
 what is then left is killed.
@@ -75,9 +77,15 @@ class WaitedSignals {
 
 class Processes {
  public:
-  Processes(int count, std::vector<std::string> words)
+  Processes(int count, std::vector<std::string> words, bool binds)
       : space_(count), words_(std::move(words)), processes_(static_cast<std::size_t>(count)) {
-    for (int rank = 0; rank < count; ++rank) start(rank);
+    const std::vector<int> all = system::processors();
+    binds = binds && count > 1 && all.size() >= processes_.size();
+    for (int rank = 0; rank < count; ++rank) {
+      if (binds) system::run_on(part_of(all, rank));
+      start(rank);
+    }
+    if (binds) system::run_on(all);
   }
   ~Processes() {
     send(SIGKILL);  // those that are left when something has failed here
@@ -102,6 +110,16 @@ class Processes {
   }
 
  private:
+  /// The processors of process `rank`: of as many parts as there are processes, one.
+  std::vector<int> part_of(const std::vector<int>& processors, int rank) const {
+    const auto border = [&](int r) {
+      return processors.begin() +
+             static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * processors.size() /
+                                         processes_.size());
+    };
+    return {border(rank), border(rank + 1)};
+  }
+
   void start(int rank) {
     std::vector<std::string> variables;
     for (char** variable = environ; *variable; ++variable) {
@@ -180,15 +198,17 @@ void add_launch(CLI::App& app, int& exit_code) {
   add_words(*command, "PROGRAM", *words, "behind --: the program and its arguments")
       ->allow_extra_args()
       ->required();
+  const auto is_free = std::make_shared<bool>(false);
+  command->add_flag("--no-bind", *is_free, "let every process run on all processors");
   command->footer(examples);
-  command->callback([count, words, &exit_code] {
+  command->callback([count, words, is_free, &exit_code] {
     const std::optional<int> number = io::number_of<int>(*count);
     if (!number || *number < 1 || *number > mesh::most_shm_processes)
       throw Error(ErrorKind::value,
                   "launch: -n " + *count +
                       " is no number of processes\n  help: give one between 1 and " +
                       std::to_string(mesh::most_shm_processes));
-    exit_code = Processes(*number, *words).wait();
+    exit_code = Processes(*number, *words, !*is_free).wait();
   });
 }
 

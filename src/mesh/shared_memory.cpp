@@ -74,6 +74,7 @@ SharedMemory SharedMemory::make(int size) {
   header.layout = layout;
   header.bytes = bytes;
   header.size = size;
+  header.processors = system::available_processors();
   header.launcher = static_cast<std::int32_t>(::getpid());
   header.used = head;
   return memory;

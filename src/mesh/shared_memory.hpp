@@ -70,6 +70,7 @@ struct Header {
   std::uint64_t layout;               // of the build: programs of another one cannot take part
   std::uint64_t bytes;                // of the whole memory
   std::int32_t size;                  // processes
+  std::int32_t processors;            // that all of them together may use
   std::int32_t launcher;              // its process id
   std::atomic<std::uint32_t> failed;  // 1 + rank of a process that died; 1 + size for the launcher
   /// 1 + rank of the process that changes what follows.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "cpu/cache.hpp"
+#include "cpu/level.hpp"
 #include "mesh/combine.hpp"
 
 namespace ein::mesh {
@@ -48,6 +50,9 @@ Steps::Steps(const Request& request, const Posts& posts, std::uint64_t base)
   is_small_ = is_all_reduce && request.count * static_cast<std::int64_t>(element_) <= small_bytes;
   combines_ = is_all_reduce || request.collective == Collective::reduce_scatter;
   takes_ = !combines_ || (is_all_reduce && !is_small_);
+  const auto result = static_cast<std::int64_t>((is_all_reduce ? 1 : members_) *
+                                                static_cast<std::size_t>(request.count) * element_);
+  streams_ = result > host::caches().l3;
   const std::size_t room = slot_bytes / element_ / (has_blocks ? members_ : 1);
   per_piece_ = static_cast<std::int64_t>(room) / unit * unit;
   pieces_ = static_cast<std::uint64_t>(
@@ -184,57 +189,52 @@ void Steps::stage(const Piece& piece) const {
 
 void Steps::combine(const Piece& piece) const {
   const std::size_t own = posts_.own;
-  std::array<const std::byte*, most_shm_processes> from;
-  std::int64_t begin = piece.begin, count = piece.count;  // of the result
-  std::int64_t operand = begin;                           // where the own operand begins
-  std::size_t offset = 0;                                 // in the slots of others
-  std::byte* also = nullptr;
+  std::size_t operand = bytes(piece.begin);  // where it begins in the own one
+  std::size_t offset = 0;                    // and in the slots of others
+  std::byte* to = request_.to + bytes(piece.begin);
+  std::int64_t count = piece.count;
   if (request_.collective == Collective::reduce_scatter) {
-    operand += static_cast<std::int64_t>(own) * request_.count;
+    operand += own * bytes(request_.count);
     offset = own * bytes(per_piece_);
   } else if (!is_small_) {
     const std::int64_t share = share_begin(own, piece);
-    begin = operand = piece.begin + share;
-    count = share_begin(own + 1, piece) - share;
     offset = bytes(share);
-    also = slot(own, piece) + offset;
+    operand += offset;
+    to = slot(own, piece) + offset;
+    count = share_begin(own + 1, piece) - share;
   }
   if (count == 0) return;
+  std::array<const std::byte*, most_shm_processes> from;
   for (std::size_t i = 0; i < members_; ++i)
-    from[i] = i == own ? request_.from + bytes(operand) : slot(i, piece) + offset;
-  combine_elements(std::span(from).first(members_), request_.to + bytes(begin), also, count,
-                   request_.dtype, request_.combine);
+    from[i] = i == own ? request_.from + operand : slot(i, piece) + offset;
+  combine_elements(std::span(from).first(members_), to, count, request_.dtype, request_.combine);
 }
 
 void Steps::take(const Piece& piece) const {
+  const std::size_t own = posts_.own;
   for (std::size_t i = 0; i < members_; ++i) {
-    const bool is_own = i == posts_.own;
-    const auto block = static_cast<std::int64_t>(i) * request_.count + piece.begin;
-    const auto own_block = static_cast<std::int64_t>(posts_.own) * request_.count + piece.begin;
-    switch (request_.collective) {
-      case Collective::all_reduce: {
-        const std::int64_t begin = share_begin(i, piece), end = share_begin(i + 1, piece);
-        if (!is_own)
-          copy_bytes(request_.to + bytes(piece.begin + begin), slot(i, piece) + bytes(begin),
-                     bytes(end - begin));
-        break;
-      }
-      case Collective::all_gather:
-        copy_bytes(request_.to + bytes(block),
-                   is_own ? request_.from + bytes(piece.begin) : slot(i, piece),
-                   bytes(piece.count));
-        break;
-      case Collective::all_to_all:
-        copy_bytes(request_.to + bytes(block),
-                   is_own ? request_.from + bytes(own_block)
-                          : slot(i, piece) + posts_.own * bytes(per_piece_),
-                   bytes(piece.count));
-        break;
-      case Collective::reduce_scatter:
-      case Collective::barrier:
-        break;
+    const std::size_t block = i * bytes(request_.count) + bytes(piece.begin);
+    const std::byte* const slot = this->slot(i, piece);
+    if (request_.collective == Collective::all_reduce) {
+      const std::int64_t begin = share_begin(i, piece), end = share_begin(i + 1, piece);
+      copy_result(bytes(piece.begin + begin), slot + bytes(begin), bytes(end - begin));
+    } else if (request_.collective == Collective::all_gather) {
+      copy_result(block, i == own ? request_.from + bytes(piece.begin) : slot, bytes(piece.count));
+    } else if (request_.collective == Collective::all_to_all) {
+      copy_result(block, i == own ? request_.from + block : slot + own * bytes(per_piece_),
+                  bytes(piece.count));
     }
   }
+}
+
+void Steps::copy_result(std::size_t offset, const std::byte* from, std::size_t bytes) const {
+  if (!streams_ || bytes == 0) return copy_bytes(request_.to + offset, from, bytes);
+  const auto& copies = host::level().copies;
+  host::CopyBox box{};
+  box.count_i = box.count_j = 1;
+  box.run = static_cast<std::int64_t>(bytes);
+  copies.rows(true)(request_.to + offset, from, box);
+  copies.finish_streaming();
 }
 
 }  // namespace ein::mesh

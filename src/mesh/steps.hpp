@@ -4,7 +4,7 @@
 //
 //   stages    copies into its slot what others want of its operand,
 //   combines  its share of the result, from all processes' slots; all_reduce puts it into its slot,
-//   takes     what others have staged or combined.
+//   takes     what all have staged or combined.
 //
 // Stage of a piece may come before the others are done with the one before: there are two slots. A
 // step is done once the others are so far, so that nobody waits in the middle of one.
@@ -63,6 +63,8 @@ class Steps {
   void stage(const Piece& piece) const;
   void combine(const Piece& piece) const;
   void take(const Piece& piece) const;
+  /// To the result, from `offset` bytes on.
+  void copy_result(std::size_t offset, const std::byte* from, std::size_t bytes) const;
   void publish(Progress progress, std::uint64_t pieces) const;
 
   Request request_;
@@ -72,6 +74,7 @@ class Steps {
   std::int64_t per_piece_;
   bool is_small_;  // all_reduce by everybody of everything, which takes a step less
   bool combines_, takes_;
+  bool streams_;  // the result around the caches, which are too small for it
   std::uint64_t pieces_, staged_ = 0, combined_ = 0, taken_ = 0;
 };
 

@@ -21,10 +21,10 @@ constexpr int ticks_until_dead = 40;
 constexpr int ticks_between_looks_for_launcher = 10;
 
 /// How often a thread looks at its bell, and then how often it first lets others run, before it
-/// sleeps: 10 and then about 100 microseconds (AMD EPYC of Zen 3). A process that has a processor
-/// answers within the former; one that shares this one's gets it with the latter. Waking a sleeper
-/// takes 30 microseconds or more, in which whoever wakes it should not fall asleep too.
-constexpr int usual_spins = 400;
+/// sleeps: 25 and then about 100 microseconds. A step of another process, of one slot, takes the
+/// former. Waking a sleeper takes 30 microseconds or more, in which whoever wakes it should not
+/// fall asleep too.
+constexpr int usual_spins = 1000;
 constexpr int yields = 250;
 
 }  // namespace
@@ -45,7 +45,7 @@ void Operation::has_failed(const Error& error) {
 Worker::Worker(SharedMemory memory, int rank)
     : memory_(std::move(memory)),
       rank_(rank),
-      spins_(memory_.size() <= system::available_processors() ? usual_spins : 0),
+      spins_(memory_.size() <= memory_.header().processors ? usual_spins : 0),
       seen_life_(static_cast<std::size_t>(memory_.size())) {}
 
 Worker::~Worker() {

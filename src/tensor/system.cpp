@@ -71,6 +71,23 @@ int available_processors() {
   return 1;
 }
 
+std::vector<int> processors() {
+  cpu_set_t set;
+  std::vector<int> numbers;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return numbers;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+void run_on(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(processor, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 namespace {
 
 /// "48K" as 49152; 0 for what is no such text.
@@ -158,6 +175,10 @@ int cores() { return 0; }
 int available_processors() {
   return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
+
+std::vector<int> processors() { return {}; }
+
+void run_on(const std::vector<int>&) {}
 
 namespace {
 std::vector<Cache> find_caches() { return {}; }

@@ -16,6 +16,10 @@ std::string processor_model();
 int cores();
 /// How many processors this process may use, at least 1.
 int available_processors();
+/// The numbers of those processors; empty where the system does not tell.
+std::vector<int> processors();
+/// From now on this thread, and what it starts, runs on these alone. No more than a wish.
+void run_on(const std::vector<int>& processors);
 /// Bytes of memory.
 double physical_memory();
 
