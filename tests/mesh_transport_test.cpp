@@ -118,10 +118,11 @@ class MeshTransport : public testing::Test {
     words.insert(words.end(), program.begin(), program.end());
     return Program(words, output(), variables);
   }
-  void expect_good(int count, const std::vector<std::string>& words) {
+  void expect_good(int count, const std::vector<std::string>& words,
+                   const std::vector<std::string>& variables = {}) {
     std::vector<std::string> program{EIN_MESH_WORKER};
     program.insert(program.end(), words.begin(), words.end());
-    const Outcome outcome = launch(count, program);
+    const Outcome outcome = launch(count, program, variables);
     EXPECT_EQ(outcome.exit_code, 0) << count << " processes\n" << outcome.text;
     EXPECT_EQ(outcome.text, "");
   }
@@ -160,6 +161,10 @@ TEST_F(MeshTransport, RandomCollectivesOfSeveralGroupsAtOnce) {
     for (const int count : {1, 2, 3, 4})
       expect_good(count, {"random", std::to_string(seed) + ",12"});
   });
+}
+
+TEST_F(MeshTransport, ResultsThatAreTooLargeForTheCaches) {
+  for (const int count : {2, 3}) expect_good(count, {"random", "7,12"}, {"EIN_CACHES=4K,16K,64K"});
 }
 
 TEST_F(MeshTransport, GroupsMayBeUsedInAnyOrder) {

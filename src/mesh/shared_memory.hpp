@@ -20,8 +20,8 @@
 namespace ein::mesh {
 
 /// Bytes of values that a process hands over at a time, and how many such slots it has: while some
-/// are read, it fills others. Slots of both processes of a pair stay in the caches; with smaller or
-/// fewer ones they wait for each other more often (256 KiB: 15 % slower, 2 slots: 25 %).
+/// are read, it fills others. Slots of a pair of processes stay in the caches; an all_reduce of 64
+/// MiB by two took 13 % longer with slots of 256 KiB.
 inline constexpr std::size_t slot_bytes = std::size_t{512} << 10;
 inline constexpr std::size_t slot_count = 4;
 
