@@ -13,12 +13,16 @@ namespace {
 /// first-level cache.
 constexpr std::int64_t strip = 1024;
 
-/// result[i] = a[i] ∘ b[i]. The result may be an operand, so elements are independent of each
-/// other.
+/// result[i] = a[i] ∘ b[i]. The result may be an operand.
 template <Combine combine, class C>
 void combine_two(const C* a, const C* b, C* result, std::int64_t count) {
-#pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) result[i] = combined<combine>(a[i], b[i]);
+}
+
+/// total[i] = total[i] ∘ x[i]. They do not overlap.
+template <Combine combine, class C>
+void take_in(C* __restrict total, const C* __restrict x, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) total[i] = combined<combine>(total[i], x[i]);
 }
 
 struct Operands {
@@ -34,13 +38,13 @@ struct Operands {
   /// result goes.
   template <Combine combine, class T>
   void combine_strip(std::int64_t begin, std::int64_t count, T* result) const {
-    const T* sum = at<T>(0, begin);
+    if (from.size() == 2)
+      return combine_two<combine>(at<T>(0, begin), at<T>(1, begin), result, count);
     T total[strip];
-    for (std::size_t i = 1; i + 1 < from.size(); ++i) {
-      combine_two<combine>(sum, at<T>(i, begin), total, count);
-      sum = total;
-    }
-    combine_two<combine>(sum, at<T>(from.size() - 1, begin), result, count);
+    combine_two<combine>(at<T>(0, begin), at<T>(1, begin), total, count);
+    for (std::size_t i = 2; i + 1 < from.size(); ++i)
+      take_in<combine>(total, at<T>(i, begin), count);
+    combine_two<combine>(total, at<T>(from.size() - 1, begin), result, count);
   }
 
   /// In f32, rounded once.
@@ -51,7 +55,7 @@ struct Operands {
     load_as(at<T>(0, begin), dtype, 1, total, n);
     for (std::size_t i = 1; i < from.size(); ++i) {
       load_as(at<T>(i, begin), dtype, 1, x, n);
-      combine_two<combine>(total, x, total, count);
+      take_in<combine>(total, x, count);
     }
     store_from(total, n, result, dtype, 1);
   }
