@@ -28,8 +28,10 @@ constexpr const char* examples = R"(Examples:
   ein devices
   ein train --data shakespeare.txt --out run && ein sample --from run
   ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024
+  ein launch -n 4 -- ./program
 More of them: ein check --help, ein run --help, ein emit --help, ein cost --help,
-ein bench --help, ein devices --help, ein napkin --help, ein train --help, ein sample --help.
+ein bench --help, ein devices --help, ein napkin --help, ein train --help, ein sample --help,
+ein launch --help.
 
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
 
@@ -48,7 +50,7 @@ int write(const std::string& output) {
 /// be.
 int exit_code(ein::ErrorKind kind) {
   const bool is_of_machine = kind == ein::ErrorKind::file || kind == ein::ErrorKind::memory ||
-                             kind == ein::ErrorKind::device;
+                             kind == ein::ErrorKind::device || kind == ein::ErrorKind::peer;
   return is_of_machine ? 1 : 2;
 }
 
@@ -75,6 +77,8 @@ int main(int argc, char** argv) {
     ein::command::add_napkin(app, output);
     ein::command::add_train(app, output);
     ein::command::add_sample(app, output);
+    int exit_code = 0;
+    ein::command::add_launch(app, exit_code);
     std::vector<std::string> words = ein::command::mark_words(argc, argv);
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     try {
@@ -88,13 +92,13 @@ int main(int argc, char** argv) {
         return report(
             2,
             "a subcommand is wanted: check, run, emit, cost, bench, step, devices, napkin, "
-            "train or sample\n  see ein --help");
+            "train, sample or launch\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
       return report(
           2, ein::command::without_marks(error.what()) + "\n  see ein " + subcommand + " --help");
     }
-    return write(output);
+    return exit_code != 0 ? exit_code : write(output);
   } catch (const ein::command::UsageError& error) {
     return report(2, error.what());
   } catch (const ein::Error& error) {

@@ -21,5 +21,7 @@ void add_napkin(CLI::App& app, std::string& output);
 // These two write to stdout as they go.
 void add_train(CLI::App& app, std::string& output);
 void add_sample(CLI::App& app, std::string& output);
+// Its programs write; the command ends with their exit code.
+void add_launch(CLI::App& app, int& exit_code);
 
 }  // namespace ein::command

@@ -29,6 +29,8 @@ enum class ErrorKind : std::uint8_t {
   memory,         ///< the machine, or a GPU, has not as much memory as was asked for
   device,  ///< a GPU, its driver or its compiler is missing, too old, or failed; or devices are
            ///< mixed
+  peer,    ///< another process of the same program has ended or gives no sign of life, or the
+           ///< processes cannot reach each other
 };
 
 /// Every error that a user can cause. `what()` is the whole diagnostic: a headline that names the

@@ -1,9 +1,14 @@
 #include "tensor/system.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <fstream>
 #include <set>
 
@@ -12,13 +17,26 @@
 // EIN_PLAIN_POSIX leaves out what Linux has more, so that what other systems get can be compiled.
 #if defined(__linux__) && !defined(EIN_PLAIN_POSIX)
 #define EIN_HAS_LINUX 1
+#include <linux/futex.h>
 #include <sched.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #else
 #define EIN_HAS_LINUX 0
 #endif
 
 namespace ein::system {
+namespace {
+
+/// Gives a new file its length; -1, with errno, where that fails.
+int with_length(int descriptor, std::size_t bytes) {
+  if (descriptor < 0 || ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return descriptor;
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  return -1;
+}
+
+}  // namespace
 
 double physical_memory() {
   return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
@@ -51,6 +69,23 @@ int available_processors() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return 1;
+}
+
+std::vector<int> processors() {
+  cpu_set_t set;
+  std::vector<int> numbers;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return numbers;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+void run_on(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int processor : processors) CPU_SET(processor, &set);
+  sched_setaffinity(0, sizeof set, &set);
 }
 
 namespace {
@@ -106,6 +141,31 @@ std::vector<Cache> find_caches() {
 
 void prefer_large_pages(void* begin, std::size_t bytes) { ::madvise(begin, bytes, MADV_HUGEPAGE); }
 
+int create_shared_memory(std::size_t bytes) { return with_length(::memfd_create("ein", 0), bytes); }
+
+bool reserve_shared_memory(int descriptor, std::size_t begin, std::size_t bytes) {
+  errno = ::posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(bytes));
+  return errno == 0;
+}
+
+namespace {
+long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  static_assert(sizeof word == sizeof(std::uint32_t) &&
+                std::atomic<std::uint32_t>::is_always_lock_free);
+  return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
+}
+}  // namespace
+
+void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, int milliseconds) {
+  const timespec timeout{milliseconds / 1000, milliseconds % 1000 * 1000000L};
+  futex(word, FUTEX_WAIT, value, &timeout);
+}
+
+void wake_sleepers(const std::atomic<std::uint32_t>& word) {
+  futex(word, FUTEX_WAKE, 0x7fffffff, nullptr);
+}
+
 #else
 
 std::string processor_model() { return "unknown processor"; }
@@ -116,11 +176,39 @@ int available_processors() {
   return std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+std::vector<int> processors() { return {}; }
+
+void run_on(const std::vector<int>&) {}
+
 namespace {
 std::vector<Cache> find_caches() { return {}; }
 }  // namespace
 
 void prefer_large_pages(void*, std::size_t) {}
+
+int create_shared_memory(std::size_t bytes) {
+  // A name for as long as it takes to open it. Those that others have are passed over.
+  for (int i = 0; i < 1000; ++i) {
+    const std::string name = "/ein-" + std::to_string(::getpid()) + "-" + std::to_string(i);
+    const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (descriptor < 0 && errno == EEXIST) continue;
+    if (descriptor < 0) return -1;
+    ::shm_unlink(name.c_str());
+    ::fcntl(descriptor, F_SETFD, 0);  // inherited
+    return with_length(descriptor, bytes);
+  }
+  return -1;
+}
+
+bool reserve_shared_memory(int, std::size_t, std::size_t) { return true; }
+
+void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, int milliseconds) {
+  if (word != value) return;
+  const timespec moment{0, std::min(milliseconds, 1) * 200000L};
+  ::nanosleep(&moment, nullptr);
+}
+
+void wake_sleepers(const std::atomic<std::uint32_t>&) {}
 
 #endif
 

@@ -2,6 +2,7 @@
 // to another system is a branch of system.cpp.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,6 +16,10 @@ std::string processor_model();
 int cores();
 /// How many processors this process may use, at least 1.
 int available_processors();
+/// The numbers of those processors; empty where the system does not tell.
+std::vector<int> processors();
+/// From now on this thread, and what it starts, runs on these alone. No more than a wish.
+void run_on(const std::vector<int>& processors);
 /// Bytes of memory.
 double physical_memory();
 
@@ -31,5 +36,19 @@ std::int64_t cache_bytes(int level);
 
 /// Asks for large pages from an address that is a multiple of one on. No more than a wish.
 void prefer_large_pages(void* begin, std::size_t bytes);
+
+/// The descriptor of a file of zeros that has no name, for processes to share: programs started
+/// from here inherit it, and its memory is given back with its last user. -1, with errno, where the
+/// system gives none.
+int create_shared_memory(std::size_t bytes);
+/// Makes sure that there is memory for a part of that file; false, with errno, where there is none.
+/// Without it, writing to memory that the machine lacks ends the process.
+bool reserve_shared_memory(int descriptor, std::size_t begin, std::size_t bytes);
+
+/// Sleeps while `word`, which may be in memory of several processes, is `value`: until
+/// wake_sleepers(word), for at most so long, or for a shorter time.
+void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, int milliseconds);
+/// Wakes all who sleep on that word, in every process.
+void wake_sleepers(const std::atomic<std::uint32_t>& word);
 
 }  // namespace ein::system

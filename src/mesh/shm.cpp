@@ -1,0 +1,89 @@
+#include "mesh/shm.hpp"
+
+#include <cstdlib>
+#include <optional>
+
+#include "io/number.hpp"
+#include "mesh/worker.hpp"
+
+namespace ein::mesh {
+namespace {
+
+class ShmGroup final : public Group {
+ public:
+  ShmGroup(std::vector<int> ranks, std::shared_ptr<Worker> worker)
+      : Group(std::move(ranks), worker->rank()), worker_(std::move(worker)) {
+    queue_ = worker_->make_queue(Group::ranks(), static_cast<std::size_t>(rank()));
+  }
+
+ private:
+  std::shared_ptr<Running> begin(const Request& request, bool is_awaited) override {
+    return worker_->start(*queue_, request, is_awaited);
+  }
+
+  std::shared_ptr<Worker> worker_;
+  std::shared_ptr<Queue> queue_;
+};
+
+class ShmTransport final : public Transport {
+ public:
+  ShmTransport(SharedMemory memory, int rank, int seconds)
+      : membership_(std::make_shared<Worker>(std::move(memory), rank)) {
+    set_place(rank, membership_.worker->memory().size());
+    membership_.worker->wait_for_all(seconds);
+  }
+
+  std::string_view name() const override { return "shm"; }
+
+ private:
+  std::unique_ptr<Group> make_group(std::vector<int> ranks) override {
+    return std::make_unique<ShmGroup>(std::move(ranks), membership_.worker);
+  }
+
+  /// From joining the others to leaving them.
+  struct Membership {
+    explicit Membership(std::shared_ptr<Worker> joining) : worker(std::move(joining)) {
+      worker->join();
+    }
+    ~Membership() { worker->leave(); }
+    std::shared_ptr<Worker> worker;
+  };
+  Membership membership_;
+};
+
+/// The number of that variable, between `least` and `most`.
+int number_of(const char* variable, const char* text, int least, int most) {
+  const std::optional<int> number = io::number_of<int>(text);
+  if (number && *number >= least && *number <= most) return *number;
+  throw Error(ErrorKind::value, std::string("shm: ") + variable + "=" + text +
+                                    " is no number between " + std::to_string(least) + " and " +
+                                    std::to_string(most) + "\n  help: ein launch sets it");
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, int seconds) {
+  SharedMemory memory = SharedMemory::open(descriptor);
+  if (size != memory.size() || rank < 0 || rank >= size)
+    throw Error(ErrorKind::value, "shm: process " + std::to_string(rank) + " of " +
+                                      std::to_string(size) + " is none of the " +
+                                      std::to_string(memory.size()) + " that were launched");
+  return std::make_unique<ShmTransport>(std::move(memory), rank, seconds);
+}
+
+std::unique_ptr<Transport> open_shm() {
+  const char* const rank = std::getenv("EIN_RANK");
+  const char* const size = std::getenv("EIN_SIZE");
+  const char* const descriptor = std::getenv("EIN_SHM");
+  const char* const seconds = std::getenv("EIN_SHM_WAIT");
+  if (!rank || !size || !descriptor)
+    throw Error(ErrorKind::peer,
+                "shm: this process was not started by ein launch, so there are no others\n"
+                "  help: ein launch -n 2 -- program arguments");
+  const int processes = number_of("EIN_SIZE", size, 1, most_shm_processes);
+  return open_shm(number_of("EIN_SHM", descriptor, 0, 1 << 30),
+                  number_of("EIN_RANK", rank, 0, processes - 1), processes,
+                  seconds ? number_of("EIN_SHM_WAIT", seconds, 1, 1 << 20) : 60);
+}
+
+}  // namespace ein::mesh

@@ -1,0 +1,249 @@
+#include "mesh/transport.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "io/xxh64.hpp"
+
+namespace ein::mesh {
+namespace {
+
+bool combines(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+}
+
+/// Elements of the operand and of the result, of a group of `size` processes.
+struct Lengths {
+  std::int64_t from, to;
+};
+Lengths lengths_of(const Request& request, std::int64_t size) {
+  const std::int64_t once = request.count, each = request.count * size;
+  switch (request.collective) {
+    case Collective::all_reduce:
+    case Collective::barrier:
+      return {once, once};
+    case Collective::reduce_scatter:
+      return {each, once};
+    case Collective::all_gather:
+      return {once, each};
+    case Collective::all_to_all:
+      return {each, each};
+  }
+  return {0, 0};
+}
+
+bool overlap(const std::byte* a, std::int64_t a_bytes, const std::byte* b, std::int64_t b_bytes) {
+  const auto begin_a = reinterpret_cast<std::uintptr_t>(a);
+  const auto begin_b = reinterpret_cast<std::uintptr_t>(b);
+  return a_bytes > 0 && b_bytes > 0 && begin_a < begin_b + static_cast<std::uintptr_t>(b_bytes) &&
+         begin_b < begin_a + static_cast<std::uintptr_t>(a_bytes);
+}
+
+/// Throws if the arguments are none that a collective can have.
+void check(const Request& request, std::int64_t size) {
+  const std::string prefix = std::string(name(request.collective)) + ": ";
+  if (request.count < 0)
+    throw Error(ErrorKind::value,
+                prefix + "a count of " + std::to_string(request.count) + " elements");
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(request.count, size, &bytes) ||
+      __builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(request.dtype)), &bytes))
+    throw Error(ErrorKind::overflow, prefix + std::to_string(request.count) +
+                                         " elements of each of " + std::to_string(size) +
+                                         " processes need more than 2^63 - 1 bytes");
+  if (request.count > 0 && (!request.from || !request.to))
+    throw Error(ErrorKind::value, prefix + "no address of " +
+                                      (request.from ? "the result" : "the operand") + " is given");
+  if (combines(request.collective)) {
+    if (request.combine == Combine::any || request.combine == Combine::all)
+      throw Error(ErrorKind::reduction,
+                  prefix + std::string(name(request.combine)) +
+                      " is not defined\n  help: max of bool is any, min is all");
+    if (is_complex(request.dtype) && request.combine != Combine::sum)
+      throw Error(ErrorKind::dtype, prefix + std::string(name(request.combine)) +
+                                        " is not defined for " + std::string(name(request.dtype)));
+  }
+  const auto element = static_cast<std::int64_t>(size_of(request.dtype));
+  const Lengths lengths = lengths_of(request, size);
+  const bool in_place = request.collective == Collective::all_reduce && request.from == request.to;
+  if (!in_place && overlap(request.from, lengths.from * element, request.to, lengths.to * element))
+    throw Error(ErrorKind::value, prefix + "operand and result overlap");
+}
+
+}  // namespace
+
+std::string_view name(Collective collective) {
+  constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+                                        "barrier"};
+  static_assert(std::size(names) == collective_count);
+  return names[static_cast<std::size_t>(collective)];
+}
+
+std::string to_string(const Request& request) {
+  std::string text(name(request.collective));
+  if (request.collective == Collective::barrier) return text;
+  if (combines(request.collective)) text += " " + std::string(name(request.combine));
+  return text + " of " + std::to_string(request.count) + " " + std::string(name(request.dtype));
+}
+
+std::string list_processes(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "process " : "processes ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+// --- tickets ---
+
+Ticket& Ticket::operator=(Ticket&& other) {
+  if (this == &other) return *this;
+  finish();
+  running_ = std::move(other.running_);
+  return *this;
+}
+
+void Ticket::finish() {
+  if (!running_) return;
+  try {
+    running_->wait();
+  } catch (const std::exception&) {
+    // Whoever wants to know waits.
+  }
+  running_.reset();
+}
+
+// --- groups ---
+
+Group::Group(std::vector<int> ranks, int rank_in_transport) : ranks_(std::move(ranks)) {
+  const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank_in_transport);
+  rank_ = static_cast<int>(place - ranks_.begin());
+}
+
+Ticket Group::start(Request request, bool is_awaited) {
+  check(request, size());
+  if (combines(request.collective) && is_complex(request.dtype)) {
+    request.dtype = real_dtype(request.dtype);
+    request.count *= 2;
+  }
+  const Lengths lengths = lengths_of(request, size());
+  const std::int64_t bytes = lengths.from * static_cast<std::int64_t>(size_of(request.dtype));
+  AtomicCount& count = counts_[static_cast<std::size_t>(request.collective)];
+  count.calls.fetch_add(1, std::memory_order_relaxed);
+  count.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (size() > 1) return Ticket(begin(request, is_awaited));
+  if (bytes > 0 && request.from != request.to)
+    std::memcpy(request.to, request.from, static_cast<std::size_t>(bytes));
+  return {};
+}
+
+namespace {
+Request request_of(Collective collective, const void* from, void* to, std::int64_t count,
+                   DType dtype, Combine combine = Combine::sum) {
+  return {
+      collective, static_cast<const std::byte*>(from), static_cast<std::byte*>(to), count, dtype,
+      combine};
+}
+}  // namespace
+
+Ticket Group::start_all_reduce(const void* from, void* to, std::int64_t count, DType dtype,
+                               Combine combine) {
+  return start(request_of(Collective::all_reduce, from, to, count, dtype, combine), false);
+}
+Ticket Group::start_reduce_scatter(const void* from, void* to, std::int64_t count, DType dtype,
+                                   Combine combine) {
+  return start(request_of(Collective::reduce_scatter, from, to, count, dtype, combine), false);
+}
+Ticket Group::start_all_gather(const void* from, void* to, std::int64_t count, DType dtype) {
+  return start(request_of(Collective::all_gather, from, to, count, dtype), false);
+}
+Ticket Group::start_all_to_all(const void* from, void* to, std::int64_t count, DType dtype) {
+  return start(request_of(Collective::all_to_all, from, to, count, dtype), false);
+}
+Ticket Group::start_barrier() { return start(Request(), false); }
+
+void Group::all_reduce(const void* from, void* to, std::int64_t count, DType dtype,
+                       Combine combine) {
+  start(request_of(Collective::all_reduce, from, to, count, dtype, combine), true).wait();
+}
+void Group::reduce_scatter(const void* from, void* to, std::int64_t count, DType dtype,
+                           Combine combine) {
+  start(request_of(Collective::reduce_scatter, from, to, count, dtype, combine), true).wait();
+}
+void Group::all_gather(const void* from, void* to, std::int64_t count, DType dtype) {
+  start(request_of(Collective::all_gather, from, to, count, dtype), true).wait();
+}
+void Group::all_to_all(const void* from, void* to, std::int64_t count, DType dtype) {
+  start(request_of(Collective::all_to_all, from, to, count, dtype), true).wait();
+}
+void Group::barrier() { start(Request(), true).wait(); }
+
+void Group::require_same(std::uint64_t hash, std::string_view what) {
+  if (size() == 1) return;
+  std::vector<std::uint64_t> hashes(ranks_.size());
+  Ticket(begin(request_of(Collective::all_gather, &hash, hashes.data(), 1, DType::u64), true))
+      .wait();
+  // The most common one is what the others differ from; of several, that of the lowest rank.
+  std::map<std::uint64_t, std::vector<int>> owners;
+  for (std::size_t i = 0; i < hashes.size(); ++i) owners[hashes[i]].push_back(ranks_[i]);
+  if (owners.size() == 1) return;
+  std::vector<std::pair<std::uint64_t, std::vector<int>>> parties(owners.begin(), owners.end());
+  std::sort(parties.begin(), parties.end(), [](const auto& a, const auto& b) {
+    return a.second.size() != b.second.size() ? a.second.size() > b.second.size()
+                                              : a.second.front() < b.second.front();
+  });
+  std::vector<int> different;
+  std::string list;
+  for (const auto& [value, ranks] : parties) {
+    list += "\n  " + io::hex(value) + ": " + list_processes(ranks);
+    if (&ranks != &parties.front().second)
+      different.insert(different.end(), ranks.begin(), ranks.end());
+  }
+  std::sort(different.begin(), different.end());
+  throw Error(ErrorKind::value,
+              std::string(what) + " of " + list_processes(different) + " differs from that of " +
+                  list_processes(parties.front().second) + list +
+                  "\n  help: all processes must run the same program on the same arguments");
+}
+
+Counters Group::counters() const {
+  Counters counters;
+  for (std::size_t i = 0; i < collective_count; ++i)
+    counters.counts[i] = {counts_[i].calls.load(std::memory_order_relaxed),
+                          counts_[i].bytes.load(std::memory_order_relaxed)};
+  return counters;
+}
+
+// --- transports ---
+
+Group& Transport::group(std::span<const int> ranks) {
+  const bool is_ascending =
+      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+  if (ranks.empty() || !is_ascending || ranks.front() < 0 || ranks.back() >= size_) {
+    std::string list;
+    for (const int rank : ranks) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+    throw Error(ErrorKind::value, "group: (" + list +
+                                      ") is no list of processes\n  help: give ranks of 0.." +
+                                      std::to_string(size_ - 1) + " in ascending order, each once");
+  }
+  if (!std::binary_search(ranks.begin(), ranks.end(), rank_))
+    throw Error(ErrorKind::value, "group: process " + std::to_string(rank_) +
+                                      ", which asks for it, is none of " +
+                                      list_processes({ranks.begin(), ranks.end()}));
+  const std::lock_guard lock(mutex_);
+  std::vector<int> key(ranks.begin(), ranks.end());
+  std::unique_ptr<Group>& group = groups_[key];
+  if (!group) group = make_group(std::move(key));
+  return *group;
+}
+
+Group& Transport::all() {
+  std::vector<int> ranks(static_cast<std::size_t>(size_));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return group(ranks);
+}
+
+}  // namespace ein::mesh
