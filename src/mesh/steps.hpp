@@ -6,7 +6,7 @@
 //   combines  its share of the result, from all processes' slots; all_reduce puts it into its slot,
 //   takes     what all have staged or combined.
 //
-// Stage of a piece may come before the others are done with the one before: there are two slots. A
+// A piece may be staged before the others are done with the one before: there are several slots. A
 // step is done once the others are so far, so that nobody waits in the middle of one.
 #pragma once
 
