@@ -58,8 +58,8 @@ std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
   }
   std::sort(slices.begin(), slices.end(),
             [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
-  // At the lengths at hand: a sum with zeros is no -0, so that what is joined for these lengths must
-  // be for any.
+  // At the lengths at hand: a sum with zeros is no -0, so that what is joined for these lengths
+  // must be for any.
   Size end = 0;
   for (const Slice& slice : slices) {
     if (slice.begin != end) return {};
