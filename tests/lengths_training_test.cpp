@@ -2,6 +2,8 @@
 // cost.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <iostream>
 #include <random>
 #include <vector>
@@ -152,6 +154,28 @@ TEST(LengthsDecoding, AGrowingCacheGivesTheLogitsOfAFixedOne) {
   }
   EXPECT_LE(traces, 6);  // maybe others for no tokens before, for 1 token, and for a full cache
   EXPECT_THROW(next_logits(text, tokens_of(0, 1)), Error);
+}
+
+// A slice's gradient among zeros is -0 where nothing is added to it: slices that cover x at the
+// length at hand are joined, as in the function for that length alone.
+TEST(LengthsTraining, SlicesThatCoverAllKeepTheSignOfZero) {
+  const auto gradient = [](const Tensor& x) {
+    const Tensor leaf = detail::differentiable(x);
+    const auto parts = unpack(leaf, std::array{Shape{1}, Shape{2}}, "* c");
+    const Tensor y = pack({parts[0] * -0.0, parts[1] * -0.0}, "* c").tensor;
+    return gradients(y, ones(y.shape()), std::array{leaf}).front();
+  };
+  const auto signs = [](const Tensor& x) {
+    std::vector<bool> result;
+    for (const float value : x.to_vector<float>()) result.push_back(std::signbit(value));
+    return result;
+  };
+  auto for_any = compile(gradient, {"n c"});
+  EXPECT_THROW(for_any(ones({5, 4})), Error);
+  for (const std::int64_t c : {4, 2}) {
+    const Tensor x = ones({3, c});
+    EXPECT_EQ(signs(for_any(x)), signs(gradient(x)));
+  }
 }
 
 TEST(LengthsCost, IsThatOfEachLength) {
