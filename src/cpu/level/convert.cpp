@@ -28,7 +28,7 @@ constexpr bool converts_halves = false;
 
 /// The nearest double: both halves as numbers behind a large power of two, and one sum, which
 /// rounds.
-inline double double_of(std::int64_t x) {
+[[maybe_unused]] inline double double_of(std::int64_t x) {
   const auto bits = static_cast<std::uint64_t>(x) ^ (std::uint64_t{1} << 63);  // x + 2^63
   const auto low =
       std::bit_cast<double>((bits & 0xffffffffu) | std::bit_cast<std::uint64_t>(0x1p52));
@@ -37,7 +37,7 @@ inline double double_of(std::int64_t x) {
 }
 
 /// As truncate_to<std::int64_t>.
-inline std::int64_t truncated(double x) {
+[[maybe_unused]] inline std::int64_t truncated(double x) {
   const bool is_in_range = x >= -0x1p63 && x < 0x1p63;
   const double whole = std::trunc(is_in_range ? x : 0), high = std::floor(whole * 0x1p-32),
                low = whole - high * 0x1p32;
