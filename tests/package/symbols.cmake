@@ -30,6 +30,12 @@ foreach(object IN LISTS objects)
   endif()
 endforeach()
 
+# Sums of a product's inner loop stay in registers only where all of it is one function.
+string(REGEX MATCHALL "[^\n]* [tW] [^\n]*ein::host::v[^\n]*::(add_dots|add_columns|multiply_tile)<[^\n]*lambda[^\n]*" apart "${text}")
+if(apart)
+  message(FATAL_ERROR "not inlined into the loops of products: ${apart}")
+endif()
+
 # Of what makes machine code nothing that is inline, and nothing of asmjit, but for its unique symbols, which are data.
 visible_of(ein_row_code.o visible)
 set(not_ours "${visible}")

@@ -200,33 +200,40 @@ void add_dots(const Dots<F>& dots) {
   constexpr int vector_numbers = vector_bytes / static_cast<int>(sizeof(typename F::Row));
   using V = Vector<typename F::Sum>;
   V sum[weights][rows];
-  repeat<weights>([&](auto j) {
-    repeat<rows>(
-        [&](auto i) { sum[j][i] = dots.accumulate ? dots.to[j * dots.to_stride + i] : V{}; });
-  });
+  const auto each_sum = [&](const auto& f) __attribute__((always_inline)) {
+    repeat<weights>([&](auto j) __attribute__((always_inline)) {
+      repeat<rows>([&](auto i) __attribute__((always_inline)) {
+        f(sum[j][i], dots.to[j * dots.to_stride + i]);
+      });
+    });
+  };
+  each_sum([&](V & in_register, const V& in_memory)
+               __attribute__((always_inline)) { in_register = dots.accumulate ? in_memory : V{}; });
   constexpr int pointers = (weights + 2) / 3;  // as in multiply_tile
   const typename F::In* w[pointers];
   const std::int64_t stride = dots.w_stride;
   repeat<pointers>([&](auto p) { w[p] = dots.w + 3 * p * stride; });
   const typename F::Row* x = dots.x;
   for (std::int64_t unit = dots.units; unit > 0; --unit) {
-    repeat<F::dot_parts>([&](auto part) {
+    repeat<F::dot_parts>([&](auto part) __attribute__((always_inline)) {
       typename F::Factors factors[weights];
-      repeat<weights>([&](auto j) {
+      repeat<weights>([&](auto j) __attribute__((always_inline)) {
         const typename F::In* const from = w[j / 3] + j % 3 * stride;
         factors[j] = F::template read<part>(from);
         if (part == 0) __builtin_prefetch(from + weights * stride, 0, second_level);
       });
-      repeat<rows>([&](auto i) {
+      repeat<rows>([&](auto i) __attribute__((always_inline)) {
         const auto factor = kept(F::load_row(x + (i * F::dot_parts + part) * vector_numbers));
-        repeat<weights>([&](auto j) { F::add(sum[j][i], factors[j], factor); });
+        repeat<weights>([&](auto j) __attribute__((always_inline)) {
+          F::add(sum[j][i], factors[j], factor);
+        });
       });
     });
     repeat<pointers>([&](auto p) { w[p] += F::numbers; });
     x += rows * F::dot_parts * vector_numbers;
   }
-  repeat<weights>(
-      [&](auto j) { repeat<rows>([&](auto i) { dots.to[j * dots.to_stride + i] = sum[j][i]; }); });
+  each_sum([&](const V& in_register, V& in_memory)
+               __attribute__((always_inline)) { in_memory = in_register; });
 }
 
 /// sums = or += rows · weights for a column in each lane. Those of a unit are `to_stride` parts of
@@ -250,10 +257,11 @@ void add_columns(const Columns<F>& columns) {
   constexpr int parts = F::column_parts;
   V sum[rows][units][parts];
   const auto each_sum = [&](const auto& f) __attribute__((always_inline)) {
-    repeat<units>([&](auto u) {
-      repeat<rows>([&](auto i) {
-        repeat<parts>(
-            [&](auto p) { f(sum[i][u][p], columns.to[u * columns.to_stride + i * parts + p]); });
+    repeat<units>([&](auto u) __attribute__((always_inline)) {
+      repeat<rows>([&](auto i) __attribute__((always_inline)) {
+        repeat<parts>([&](auto p) __attribute__((always_inline)) {
+          f(sum[i][u][p], columns.to[u * columns.to_stride + i * parts + p]);
+        });
       });
     });
   };
@@ -266,16 +274,18 @@ void add_columns(const Columns<F>& columns) {
   const typename F::In* next = columns.next;
   for (std::int64_t step = columns.steps; step > 0; --step) {
     typename F::Factors factors[units][parts];
-    repeat<units>([&](auto u) {
+    repeat<units>([&](auto u) __attribute__((always_inline)) {
       F::read_columns(w + u * F::numbers, stride, factors[u]);
-      repeat<F::depths>([&](auto d) {
+      repeat<F::depths>([&](auto d) __attribute__((always_inline)) {
         __builtin_prefetch(next + u * F::numbers + d * columns.next_stride, 0, second_level);
       });
     });
-    repeat<rows>([&](auto i) {
+    repeat<rows>([&](auto i) __attribute__((always_inline)) {
       const auto factor = kept(F::factor(x + i * F::depths));
-      repeat<units>([&](auto u) {
-        repeat<parts>([&](auto p) { F::add(sum[i][u][p], factors[u][p], factor); });
+      repeat<units>([&](auto u) __attribute__((always_inline)) {
+        repeat<parts>([&](auto p) __attribute__((always_inline)) {
+          F::add(sum[i][u][p], factors[u][p], factor);
+        });
       });
     });
     w += F::depths * stride;
