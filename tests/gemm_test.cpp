@@ -431,6 +431,14 @@ void expect_bf16_product(ProductOfBf16<C> product, std::int64_t m, std::int64_t 
   }
 }
 
+// What the tests below are left out for.
+TEST(Bf16ProductsTest, AreInPairsWhereTheInstructionsAre) {
+  const Bf16Products& products = bf16_products();
+  EXPECT_EQ(products.in_pairs != nullptr, products.isa == Isa::v4_bf16);
+  EXPECT_GE(products.isa, level().isa);
+  if (level().isa <= isa()) EXPECT_LE(products.isa, isa());
+}
+
 class GemmBf16Test : public testing::Test {
   void SetUp() override {
     if (!bf16_products().in_pairs) GTEST_SKIP() << "no products of bf16 here";
