@@ -436,7 +436,9 @@ TEST(Bf16ProductsTest, AreInPairsWhereTheInstructionsAre) {
   const Bf16Products& products = bf16_products();
   EXPECT_EQ(products.in_pairs != nullptr, products.isa == Isa::v4_bf16);
   EXPECT_GE(products.isa, level().isa);
-  if (level().isa <= isa()) EXPECT_LE(products.isa, isa());
+  if (level().isa <= isa()) {
+    EXPECT_LE(products.isa, isa());
+  }
 }
 
 class GemmBf16Test : public testing::Test {
