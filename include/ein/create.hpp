@@ -24,6 +24,8 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = cpu);
 Tensor ones(const Shape& shape, DType dtype = DType::f32, Device device = cpu);
 Tensor full(const Shape& shape, Scalar value, DType dtype = DType::f32, Device device = cpu);
 inline Tensor empty(const Shape& shape, Device device) { return empty(shape, DType::f32, device); }
+/// Of the shape of `x`, on its device, and placed on a mesh as it is.
+Tensor full_like(const Tensor& x, Scalar value, DType dtype);
 inline Tensor zeros(const Shape& shape, Device device) { return zeros(shape, DType::f32, device); }
 inline Tensor ones(const Shape& shape, Device device) { return ones(shape, DType::f32, device); }
 inline Tensor full(const Shape& shape, Scalar value, Device device) {

@@ -27,10 +27,11 @@ enum class ErrorKind : std::uint8_t {
   value,          ///< an argument outside its domain
   file,           ///< a file cannot be read or written, or its content is not what it must be
   memory,         ///< the machine, or a GPU, has not as much memory as was asked for
-  device,  ///< a GPU, its driver or its compiler is missing, too old, or failed; or devices are
-           ///< mixed
-  peer,    ///< another process of the same program has ended or gives no sign of life, or the
-           ///< processes cannot reach each other
+  device,     ///< a GPU, its driver or its compiler is missing, too old, or failed; or devices are
+              ///< mixed
+  placement,  ///< values lie on a mesh in ways that an operation cannot bring together
+  peer,       ///< another process of the same program has ended or gives no sign of life, or the
+              ///< processes cannot reach each other
 };
 
 /// Every error that a user can cause. `what()` is the whole diagnostic: a headline that names the

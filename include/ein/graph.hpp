@@ -7,6 +7,7 @@
 
 #include <ein/dtype.hpp>
 #include <ein/matrix_function.hpp>
+#include <ein/placement.hpp>
 #include <ein/scalar_expr.hpp>
 #include <ein/shape.hpp>
 
@@ -63,6 +64,8 @@ enum class OpKind : std::uint8_t {
   argsort,  ///< one input: the i64 positions along `axis` that put it in order; equal elements keep
             ///< theirs
   matrix,   ///< `function` of the matrices that `roles` says the first input has
+  reshard,  ///< one input, as it is; on a mesh it lies as `from` says, and the result as `to` says
+  collective,  ///< of one process's graph: its input and those of the other processes of a group
 };
 
 /// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
@@ -93,11 +96,16 @@ struct Op {
   Access write{};              // covers each element of the result exactly once (per reduced tuple)
   ScalarExpr expr{};           // map
   DType compute = DType::f32;  // map: the type it computes in, f64, f32, i64 or u64
-  Combine combine = Combine::sum;  // reduce, scan, scatter
+  Combine combine = Combine::sum;  // reduce, scan, scatter, collective
   int dim = 0;   // concat, place; gather, scatter: that dimension has no terms but those of a slice
   int axis = 0;  // scan, argsort: one of `axes`
   MatrixFunction function = MatrixFunction::inverse;  // matrix
   std::vector<MatrixAxis> roles{};                    // matrix: one per axis; else none
+  Placement from{}, to{};                             // reshard
+  Collective collective = Collective::all_reduce;     // collective; its dimensions that are of the
+                                                      // processes come first
+  std::uint32_t mesh_axes =
+      0;                    // collective: bit m is set if its processes differ along mesh axis m
   bool reverse = false;     // scan: from the end; argsort: the greatest first
   bool detached = false;    // a constant to differentiation: no output depends on it, as on the
                             // maximum in a softmax

@@ -157,22 +157,27 @@ struct TracedValue {
   Device device = cpu;
 };
 struct GradState;
+struct PlacedData;
 
 struct TensorData {
-  std::shared_ptr<Storage> storage;  // null: a traced value, which has no elements yet
+  std::shared_ptr<Storage> storage;  // null: a traced value, which has no elements yet, or a placed
+                                     // tensor, whose parts have their own
   Shape shape;
   Strides strides;
   std::int64_t offset = 0;  // elements
   DType dtype = DType::f32;
   TracedValue traced{};
-  mutable std::shared_ptr<GradState> grad{};  // null: gradients do not flow here
+  mutable std::shared_ptr<GradState> grad{};   // null: gradients do not flow here
+  std::shared_ptr<const PlacedData> placed{};  // null: whole on every process
+  bool is_traced() const { return !storage && !placed; }
 };
 
 /// A view as Tensor's constructor makes it, whether gradients flow through the storage or not.
 std::shared_ptr<const TensorData> view_of(std::shared_ptr<Storage> storage, DType dtype,
                                           Shape shape, Strides strides, std::int64_t offset);
 
-[[noreturn]] void no_elements_yet(const Shape& shape);
+/// Of a traced or a placed tensor.
+[[noreturn]] void no_elements_here(const TensorData& data);
 [[noreturn]] void not_on_the_host(const TensorData& data);
 
 }  // namespace detail
@@ -208,13 +213,14 @@ class Tensor {
   /// Bytes of the elements, gaps not counted: numel · element_size.
   std::size_t nbytes() const { return static_cast<std::size_t>(numel()) * element_size(); }
   Device device() const { return data_->storage ? data_->storage->device() : data_->traced.device; }
-  /// Null in a function that ein::compile traces, where a tensor has no elements.
+  /// Null in a function that ein::compile traces, where a tensor has no elements, and of a tensor
+  /// that is placed on a mesh.
   const std::shared_ptr<Storage>& storage() const { return data_->storage; }
 
   /// The first element's address, type unchecked. An Error of kind `device` when the host
   /// cannot reach it.
   void* raw_data() const {
-    if (!data_->storage) detail::no_elements_yet(shape());
+    if (!data_->storage) detail::no_elements_here(*data_);
     if (!data_->storage->on_host()) detail::not_on_the_host(*data_);
     return data_->storage->data() + data_->offset * static_cast<std::int64_t>(element_size());
   }
@@ -228,7 +234,9 @@ class Tensor {
   /// Row-major without gaps.
   bool is_contiguous() const;
   /// Whether two tensors view the same block of memory.
-  bool same_storage(const Tensor& other) const { return storage() == other.storage(); }
+  bool same_storage(const Tensor& other) const {
+    return storage() == other.storage() && data_->placed == other.data_->placed;
+  }
 
   /// This tensor if it is contiguous, else a row-major copy.
   Tensor contiguous() const;
@@ -270,6 +278,12 @@ class Tensor {
     return at({Index(indices)...});
   }
 #endif
+
+  /// Whether some axis of it is split over processes: see <ein/mesh.hpp>.
+  bool is_placed() const { return data_->placed != nullptr; }
+  /// The part that this process has; this tensor if it is whole. Writing through it is seen. Where
+  /// one process stands for all of a mesh, `process` says whose.
+  Tensor local(int process = 0) const;
 
   /// The only element's value; an Error of kind `shape` when there is not exactly one.
   template <class T = double>

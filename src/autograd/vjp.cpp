@@ -210,8 +210,22 @@ class Builder {
         return;
       case OpKind::matrix:
         return pull_matrices(op, id, g);
+      case OpKind::reshard:
+        return pull_reshard(op, g);
+      case OpKind::collective:
+        break;  // of one process's graph, which is made of derivatives as well
     }
     throw std::logic_error("vjp: an operation without a rule");
+  }
+
+  /// Back to where the input lies.
+  void pull_reshard(const Op& op, const Points& g) {
+    if (!matters(op.inputs[0])) return;
+    Op back = op;
+    back.dtype = graph_.op(g.id).dtype;
+    back.inputs = {g.id};
+    std::swap(back.from, back.to);
+    accumulate(op.inputs[0], add(std::move(back)));
   }
 
   /// Of a place, to what lies elsewhere: nothing from where the place writes.

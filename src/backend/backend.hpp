@@ -16,6 +16,9 @@
 namespace ein {
 class MemoryCount;
 class Storage;
+namespace mesh {
+class Process;
+}
 struct Hardware;
 
 namespace engine {
@@ -26,6 +29,7 @@ struct Run {
   std::byte* workspace = nullptr;       // workspace_bytes(threads) of them, 64-byte aligned
   RandomOrigin random{};                // where random streams that are relative to the run begin
   int threads = 1;                      // of the host, that the workspace is for
+  const mesh::Process* process = nullptr;  // of a mesh, whose part of a program this is
 };
 
 /// A program made ready to run. Thread-safe for different workspaces.

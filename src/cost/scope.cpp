@@ -54,6 +54,10 @@ Tally<N> cost_of(const LoopNest& nest, const Program* of) {
     tally.bytes_read += product(moves) * N(std::uint64_t{size_of(input.dtype)});
   }
   if (nest.is_matrix()) return cost_of_matrices(nest, std::move(tally));
+  if (nest.is_collective()) {
+    tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
+    return tally;
+  }
   if (reaches_memory(nest.output))
     tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);

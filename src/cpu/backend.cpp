@@ -84,7 +84,8 @@ struct Alone {
   }
   void add_words(const LoopNest& nest) {
     add(nest.axes.size(), nest.inputs.size(), nest.combine ? static_cast<int>(*nest.combine) : -1,
-        nest.compute, nest.along, nest.reverse, nest.joins, nest.function);
+        nest.compute, nest.along, nest.reverse, nest.joins, nest.function, nest.collective,
+        nest.mesh_axes);
     for (const LoopNest::NestAxis& axis : nest.axes) {
       add(axis.size.word(), axis.reduced, axis.ordered, axis.role);
       if (!nest.is_matrix()) continue;
@@ -124,8 +125,11 @@ class CpuKernels final : public engine::Kernels {
       SmallArray<std::byte*, most_shared_buffers> addresses(of.buffers.size());
       for (std::size_t b = 0; b < of.buffers.size(); ++b)
         addresses[b] = run.buffers[static_cast<std::size_t>(of.buffers[b])];
-      of.kernel->run(
-          {{addresses.data(), addresses.size()}, run.workspace, run.random, run.threads});
+      of.kernel->run({{addresses.data(), addresses.size()},
+                      run.workspace,
+                      run.random,
+                      run.threads,
+                      run.process});
     }
   }
 

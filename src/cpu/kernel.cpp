@@ -75,6 +75,7 @@ bool copies_at_position(const LoopNest& nest) {
 
 std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
   if (nest.is_matrix()) return make_matrix_kernel(nest);
+  if (nest.is_collective()) return make_collective_kernel(nest);
   if (copies_at_position(nest)) return make_copy_kernel(nest);
   if (nest.is_gather()) return make_gather_kernel(nest);
   if (nest.is_scatter()) return make_scatter_kernel(nest);

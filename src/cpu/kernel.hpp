@@ -57,11 +57,12 @@ std::unique_ptr<Kernel> make_engine(const LoopNest& nest);
 
 // One maker per kind of nest.
 std::unique_ptr<Kernel> make_copy_kernel(const LoopNest& nest);  // is_copy() between equal dtypes
-std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);  // sums_products()
-std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);    // is_gather()
-std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);   // is_scatter()
-std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);      // Along::scan
-std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);      // Along::argsort
-std::unique_ptr<Kernel> make_matrix_kernel(const LoopNest& nest);    // is_matrix()
+std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest);    // sums_products()
+std::unique_ptr<Kernel> make_gather_kernel(const LoopNest& nest);      // is_gather()
+std::unique_ptr<Kernel> make_scatter_kernel(const LoopNest& nest);     // is_scatter()
+std::unique_ptr<Kernel> make_scan_kernel(const LoopNest& nest);        // Along::scan
+std::unique_ptr<Kernel> make_sort_kernel(const LoopNest& nest);        // Along::argsort
+std::unique_ptr<Kernel> make_matrix_kernel(const LoopNest& nest);      // is_matrix()
+std::unique_ptr<Kernel> make_collective_kernel(const LoopNest& nest);  // is_collective()
 
 }  // namespace ein::host

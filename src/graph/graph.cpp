@@ -11,10 +11,17 @@
 namespace ein {
 
 std::string_view name(OpKind kind) {
-  constexpr std::string_view names[] = {"input",   "map",    "contract", "reduce",
-                                        "reindex", "concat", "place",    "gather",
-                                        "scatter", "scan",   "argsort",  "matrix"};
+  constexpr std::string_view names[] = {"input",   "map",    "contract", "reduce",    "reindex",
+                                        "concat",  "place",  "gather",   "scatter",   "scan",
+                                        "argsort", "matrix", "reshard",  "collective"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name(Collective collective) {
+  constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+                                        "barrier"};
+  static_assert(std::size(names) == collective_count);
+  return names[static_cast<std::size_t>(collective)];
 }
 
 std::string_view name(Combine combine) {
@@ -93,6 +100,30 @@ std::string show_pattern(const Op& op) {
          show(op.write, op.axes, writes_at ? op.dim : -1, positions);
 }
 
+/// "b@0 s -> b s@0": mesh axes by number.
+std::string show_reshard(const Op& op) {
+  const auto side = [&](const Placement& placement) {
+    std::string text;
+    for (std::size_t d = 0; d < op.axes.size(); ++d) {
+      text += (d > 0 ? " " : "") + op.axes[d].name;
+      for (const int mesh_axis : placement.split(d)) text += "@" + std::to_string(mesh_axis);
+    }
+    return text;
+  };
+  return side(op.from) + " -> " + side(op.to);
+}
+
+/// "all_reduce sum over mesh axes 0 1".
+std::string show_collective(const Op& op) {
+  std::string text(name(op.collective));
+  if (combines(op.collective)) text += " " + std::string(name(op.combine));
+  text += " over mesh axis";
+  for (int m = 0; m < 32; ++m) {
+    if (op.mesh_axes >> m & 1u) text += " " + std::to_string(m);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_string(const Op& op) {
@@ -100,6 +131,7 @@ std::string to_string(const Op& op) {
   if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
     text += " " + std::string(name(op.combine));
   if (op.kind == OpKind::matrix) text = name(op.function);
+  if (op.kind == OpKind::collective) text = show_collective(op);
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
     text += (i ? ", %" : " %") + std::to_string(op.inputs[i]);
   if (op.kind == OpKind::map) text += " " + to_string(op.expr);
@@ -109,7 +141,7 @@ std::string to_string(const Op& op) {
     if (op.reverse) text += op.kind == OpKind::scan ? ", from the end" : ", descending";
   }
   if (op.kind != OpKind::input && op.kind != OpKind::concat)
-    text += "  \"" + show_pattern(op) + "\"";
+    text += "  \"" + (op.kind == OpKind::reshard ? show_reshard(op) : show_pattern(op)) + "\"";
   return text + "  : " + std::string(name(op.dtype)) + " " + op.shape.to_string();
 }
 
@@ -183,6 +215,8 @@ class Verifier {
       require(op.combine != Combine::any && op.combine != Combine::all, "no scatter of any or all");
     if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
     if (op.kind == OpKind::matrix) return verify_matrix(op);
+    if (op.kind == OpKind::reshard) return verify_reshard(op);
+    if (op.kind == OpKind::collective) return verify_collective(op);
     require(op.roles.empty(), "roles of axes beside no function of matrices");
     if (op.kind == OpKind::contract) {
       require(!op.inputs.empty(), "contract without operands");
@@ -367,6 +401,37 @@ class Verifier {
             "one axis of rows and one of columns are wanted");
     require(count(MatrixAxis::packed) == (row.is_packed ? 1 : 0), "parts of what has none");
     require(!row.is_square || rows == columns, "a square matrix is wanted");
+  }
+
+  /// One input, which becomes the result element by element.
+  void verify_one_input(const Op& op) const {
+    require(op.inputs.size() == 1, "one input is wanted");
+    require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
+  }
+
+  void verify_reshard(const Op& op) const {
+    verify_one_input(op);
+    require(op.write == plain_access(op.shape.rank()) && op.reads[0] == op.write,
+            "what lies otherwise is something else");
+    require(op.from.dims.size() <= op.shape.rank() && op.to.dims.size() <= op.shape.rank(),
+            "more dimensions are placed than there are");
+  }
+
+  void verify_collective(const Op& op) const {
+    verify_one_input(op);
+    require(op.mesh_axes != 0, "a collective of no processes");
+    require(op.axes.size() >= 1 || op.collective == Collective::all_reduce, "no processes");
+    const std::size_t rank = op.axes.size();
+    const bool reads_all = op.collective == Collective::reduce_scatter ||
+                           op.collective == Collective::all_to_all,
+               writes_all = op.collective == Collective::all_gather ||
+                            op.collective == Collective::all_to_all,
+               has_processes = reads_all || writes_all;
+    require(op.collective != Collective::barrier, "a barrier has no value");
+    const Access all = plain_access(rank),
+                 of_each = has_processes ? plain_access(rank - 1, 1) : all;
+    require(op.reads[0] == (reads_all ? all : of_each) && op.write == (writes_all ? all : of_each),
+            "a collective of other elements");
   }
 
   void verify_expr(const Op& op) const {

@@ -49,10 +49,10 @@ enum StyleId {
 };
 
 StyleId style_of(OpKind kind) {
-  constexpr StyleId by_kind[] = {argument, elementwise, contraction, reduction,
-                                 moves,    moves,       moves,       indirect,
-                                 indirect, reduction,   reduction,   matrices};
-  static_assert(std::size(by_kind) == static_cast<std::size_t>(OpKind::matrix) + 1);
+  constexpr StyleId by_kind[] = {argument,  elementwise, contraction, reduction, moves,
+                                 moves,     moves,       indirect,    indirect,  reduction,
+                                 reduction, matrices,    moves,       moves};
+  static_assert(std::size(by_kind) == static_cast<std::size_t>(OpKind::collective) + 1);
   return by_kind[static_cast<std::size_t>(kind)];
 }
 /// The first styles are those of inputs, in the order of the roles.
@@ -130,7 +130,9 @@ Box box_of(const Graph& graph, ValueId id) {
           style_of(op.kind),
           op.phase};
   box.is_operation = op.kind != OpKind::input;
-  const std::string_view kind = op.kind == OpKind::matrix ? name(op.function) : name(op.kind);
+  const std::string_view kind = op.kind == OpKind::matrix       ? name(op.function)
+                                : op.kind == OpKind::collective ? name(op.collective)
+                                                                : name(op.kind);
   std::string head = name_of_value + " " + std::string(kind), what;
   if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
     head += " " + std::string(name(op.combine));

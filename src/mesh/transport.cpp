@@ -10,10 +10,6 @@
 namespace ein::mesh {
 namespace {
 
-bool combines(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
-}
-
 /// Elements of the operand and of the result, of a group of `size` processes.
 struct Lengths {
   std::int64_t from, to;
@@ -73,13 +69,6 @@ void check(const Request& request, std::int64_t size) {
 }
 
 }  // namespace
-
-std::string_view name(Collective collective) {
-  constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-                                        "barrier"};
-  static_assert(std::size(names) == collective_count);
-  return names[static_cast<std::size_t>(collective)];
-}
 
 std::string to_string(const Request& request) {
   std::string text(name(request.collective));

@@ -21,16 +21,6 @@
 
 namespace ein::mesh {
 
-enum class Collective : std::uint8_t {
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  all_to_all,
-  barrier
-};
-inline constexpr std::size_t collective_count = 5;
-std::string_view name(Collective collective);
-
 /// What was given to the collectives of a group, by kind.
 struct Counters {
   struct Count {

@@ -305,6 +305,7 @@ class Interpreter {
       switch (op.kind) {
         case OpKind::place:
         case OpKind::reindex:
+        case OpKind::reshard:
           result[position] = at_point[0];
           break;
         case OpKind::map:

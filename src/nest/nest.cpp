@@ -105,7 +105,7 @@ LoopNest in_order(const LoopNest& nest, const std::vector<std::size_t>& order) {
 
 void simplify(LoopNest& nest) {
   // Matrices keep their axes; the others name the matrix that an error is about.
-  if (nest.is_matrix()) return;
+  if (nest.is_matrix() || nest.is_collective()) return;
   // Where there is nothing to read or write, strides and the other sizes may be anything, too large
   // to compute with, even.
   for (std::size_t empty = 0; empty < nest.axes.size(); ++empty) {
@@ -182,6 +182,7 @@ std::string_view verb_of(const LoopNest& nest, const LoopNest::NestAxis& axis) {
       return axis.role == MatrixAxis::rows      ? "rows"
              : axis.role == MatrixAxis::columns ? "columns"
                                                 : "packed";
+    case LoopNest::Along::processes:
     case LoopNest::Along::nothing:
       return axis.reduced ? "reduce" : "for";
   }
@@ -216,6 +217,7 @@ std::string to_string(const LoopNest& nest) {
   }
   if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
   if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
+  if (nest.is_collective()) value = std::string(name(nest.collective)) + " of " + value;
   if (nest.is_matrix()) {
     value = std::string(name(nest.function)) + " of " + value;
     if (nest.inputs.size() > 1) value += " and x1";

@@ -67,10 +67,12 @@ struct LoopNest {
   /// What happens along the ordered axis.
   enum class Along : std::uint8_t {
     nothing,
-    scan,     ///< each result combines the values up to its own
-    argsort,  ///< each result is the place, along the axis, of the value that comes there in
-              ///< ascending order; equal values keep their order, and NaN counts as the greatest
-    matrix,   ///< results are `function` of the matrices
+    scan,       ///< each result combines the values up to its own
+    argsort,    ///< each result is the place, along the axis, of the value that comes there in
+                ///< ascending order; equal values keep their order, and NaN counts as the greatest
+    matrix,     ///< results are `function` of the matrices
+    processes,  ///< `collective` with the processes that differ along `mesh_axes`; where operand or
+                ///< result has a dimension of processes, that is axis 0
   };
   std::vector<NestAxis> axes;
   std::vector<Operand> inputs;
@@ -84,6 +86,8 @@ struct LoopNest {
   Along along = Along::nothing;
   bool reverse = false;  // scan: from the end; argsort: in descending order
   MatrixFunction function = MatrixFunction::inverse;  // matrix
+  Collective collective = Collective::all_reduce;     // processes
+  std::uint32_t mesh_axes = 0;                        // processes: a bit for each
 
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
   OpKind kind = OpKind::map;  // of the graph's operation that it computes, whose work is counted as
@@ -95,6 +99,7 @@ struct LoopNest {
   bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others
                                // are the epilogue's
   bool is_matrix() const { return along == Along::matrix; }
+  bool is_collective() const { return along == Along::processes; }
   bool is_gather() const { return !inputs.empty() && inputs[0].is_indirect(); }
   bool is_scatter() const { return output.is_indirect(); }
   bool writes_at_position() const { return is_scatter() && !combine; }

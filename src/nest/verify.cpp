@@ -68,6 +68,11 @@ class Verifier {
     const bool scans = nest.along == LoopNest::Along::scan;
     if (nest.is_matrix()) {
       verify_matrix(nest);
+    } else if (nest.is_collective()) {
+      require(nest.inputs.size() == 1 && nest.body.is_input() && ordered == 0 &&
+                  nest.epilogue.steps.empty() && nest.inputs[0].dtype == nest.output.dtype &&
+                  nest.combine.has_value() == combines(nest.collective),
+              "a collective of something else than its input");
     } else {
       require(ordered == (nest.along == LoopNest::Along::nothing ? 0 : 1),
               "one ordered axis is wanted to scan or sort, and else none");

@@ -82,7 +82,7 @@ std::vector<Tensor> updated_values(const Rule& rule, const Rule::Values& now) {
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t j = 0; j < values.size(); ++j) {
-      if (!values[i].storage() || !values[i].same_storage(old_value(j))) continue;
+      if (values[i].impl().is_traced() || !values[i].same_storage(old_value(j))) continue;
       values[i] = values[i].clone();
       break;
     }
@@ -121,7 +121,7 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
   require_not_negative(name, "learning_rate", learning_rate);
   require_not_negative(name, "weight_decay", weight_decay);
   require_names(*rule_);
-  if (!step_.storage()) {
+  if (step_.impl().is_traced()) {
     throw Error(ErrorKind::value, rule_->optimizer() +
                                       ": its state outlives a step; make it outside of the "
                                       "function that ein::compile traces");
@@ -137,7 +137,7 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
                         " of shape " + p.shape().to_string() + " is " +
                         std::string(ein::name(p.dtype())) + ", no floating-point dtype");
       }
-      if (!p.storage()) {
+      if (p.impl().is_traced()) {
         throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
                                           std::to_string(parameters_.size()) + " of shape " +
                                           p.shape().to_string() +
@@ -155,7 +155,7 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
       const DType dtype = state_dtype(p.dtype());
       Slot slot{p, p.dtype() == dtype ? p : p.detach().to(dtype), {}};
       for (const StateTensor& state : rule_->state())
-        slot.state.push_back(full(p.shape(), state.initial, dtype, p.device()));
+        slot.state.push_back(full_like(p, state.initial, dtype));
       group.slots.push_back(std::move(slot));
       parameters_.push_back(p);
     }

@@ -157,7 +157,10 @@ class Pairs {
       case OpKind::concat:
       case OpKind::place:
       case OpKind::gather:
+      case OpKind::reshard:
         return with_parts(op);
+      case OpKind::collective:
+        break;  // comes later
       case OpKind::argsort:
         refuse_order("order");
       case OpKind::matrix:

@@ -384,7 +384,10 @@ class Lowering {
     phase_ = op.phase;
     switch (op.kind) {
       case OpKind::reindex:
+      case OpKind::reshard:  // on one process nothing moves
         return lower_reindex(id);
+      case OpKind::collective:
+        return lower_collective(id);
       case OpKind::concat:
         return lower_concat(id);
       case OpKind::place:
@@ -580,6 +583,16 @@ class Lowering {
       nest.axes[a].role = op.roles[a];
       nest.axes[a].ordered = op.roles[a] != MatrixAxis::batch && op.roles[a] != MatrixAxis::right;
     }
+    add(std::move(nest));
+  }
+
+  void lower_collective(ValueId id) {
+    const Op& op = graph_.op(id);
+    LoopNest nest = plain_nest(id);
+    nest.along = LoopNest::Along::processes;
+    nest.collective = op.collective;
+    nest.mesh_axes = op.mesh_axes;
+    if (combines(op.collective)) nest.combine = op.combine;
     add(std::move(nest));
   }
 

@@ -113,8 +113,8 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
     for (const LoopNest::Operand& input : nest.inputs) {
       if (!overwritten(input.buffer)) continue;
       const bool follows =
-          is_written ||
-          (writes && (nest.combine || nest.is_matrix() || !in_step(input, nest.output)));
+          is_written || (writes && (nest.combine || nest.is_matrix() || nest.is_collective() ||
+                                    !in_step(input, nest.output)));
       if (follows) return false;
     }
     is_written |= writes;

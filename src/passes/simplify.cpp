@@ -40,6 +40,16 @@ Words words_of(const Op& op) {
               op.reverse,
               static_cast<std::int64_t>(op.function),
               op.again};
+  if (op.kind == OpKind::collective) {
+    words.push_back(static_cast<std::int64_t>(op.collective));
+    words.push_back(op.mesh_axes);
+  }
+  for (const Placement* placement : {&op.from, &op.to}) {
+    for (const Placement::Split& split : placement->dims) {
+      words.push_back(static_cast<std::int64_t>(split.size()));
+      words.insert(words.end(), split.begin(), split.end());
+    }
+  }
   for (const MatrixAxis role : op.roles) words.push_back(static_cast<std::int64_t>(role));
   words.push_back(static_cast<std::int64_t>(op.shape.rank()));
   for (Size size : op.shape) words.push_back(size.word());

@@ -52,6 +52,7 @@ class CompiledFunction::Program {
   /// No argument may share memory with what is assigned to.
   void require_apart(Arguments arguments) const;
   const std::vector<Tensor>& state() const { return plan_->recording()->state; }
+  const engine::MeshPointer& mesh() const { return plan_->recording()->mesh; }
 
   std::shared_ptr<const engine::ProgramPlan> plan_;
   SizesAt sizes_;
@@ -66,8 +67,18 @@ class CompiledFunction::Program {
     std::shared_ptr<Storage> storage;
   };
   std::vector<std::pair<std::size_t, std::size_t>> arena_offsets_;  // of buffers
-  std::unordered_map<int, Kept> kept_;                              // of the results
-  std::vector<std::byte*> addresses_;
+  /// What a process runs the program on: this one, or each of those that it stands for.
+  struct Here {
+    const mesh::Process* process = nullptr;  // null without a mesh
+    std::vector<Tensor> state;  // its parts; of what is written to, a copy where it is another's
+    std::unordered_map<int, Kept> kept;  // of the results
+    std::vector<std::byte*> addresses;
+  };
+  std::vector<Tensor> run(Here& here, std::size_t number, Arguments arguments,
+                          engine::Scratch& scratch, RandomOrigin random, int threads);
+  bool is_assigned(std::size_t state) const;
+
+  std::vector<Here> here_;
   std::mutex mutex_;
   mutable std::mutex accounts_mutex_;
   mutable std::optional<const Accounts> accounts_;  // made when they are first wanted

@@ -9,6 +9,7 @@
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
 #include "runtime/map.hpp"
+#include "runtime/mesh.hpp"
 
 namespace ein {
 namespace engine {
@@ -27,6 +28,8 @@ Strides real_strides(DType dtype, Strides strides) {
 
 Tensor as_real(const Tensor& x) {
   if (!is_complex(x.dtype())) return x;
+  if (x.is_placed())
+    return with_parts(x, real_shape(x.dtype(), x.shape()), placement_of(x), as_real);
   detail::TensorData data = x.impl();
   data.shape = real_shape(data.dtype, std::move(data.shape));
   data.strides = real_strides(data.dtype, std::move(data.strides));
@@ -61,6 +64,12 @@ std::optional<Tensor> viewed_as_complex(const Tensor& x) {
 }  // namespace
 
 Tensor as_complex(const Tensor& x) {
+  if (x.is_placed()) {
+    const Shape shape(std::span(x.shape().begin(), x.rank() - 1));
+    Placement placement = placement_of(x);
+    placement.dims.resize(shape.rank());
+    return with_parts(x, shape, placement, as_complex);
+  }
   if (auto view = viewed_as_complex(x)) return *std::move(view);
   return *viewed_as_complex(x.clone());
 }

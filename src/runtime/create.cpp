@@ -8,6 +8,7 @@
 #include "nest/random.hpp"
 #include "runtime/device.hpp"
 #include "runtime/map.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
 
 namespace ein {
@@ -57,6 +58,14 @@ Tensor full(const Shape& shape, Scalar value, DType dtype, Device device) {
   }
   return engine::fill_new(constant(value), shape, compute_type_for(value, dtype), dtype, device);
 }
+Tensor full_like(const Tensor& x, Scalar value, DType dtype) {
+  if (!x.is_placed()) return full(x.shape(), value, dtype, x.device());
+  return engine::with_parts(
+             x, x.shape(), engine::placement_of(x),
+             [&](const Tensor& part) { return full(part.shape(), value, dtype, part.device()); })
+      .detach();
+}
+
 Tensor zeros(const Shape& shape, DType dtype, Device device) {
   return full(shape, 0, dtype, device);
 }

@@ -71,6 +71,10 @@ std::optional<Hardware> find_hardware(Device device) {
 
 Tensor Tensor::to(Device wanted) const {
   if (wanted == device()) return *this;
+  if (is_placed())
+    throw Error(ErrorKind::device,
+                "to: a placed tensor stays on the devices of its processes\n"
+                "  help: move it before ein::place");
   if (engine::Trace::active() || !storage()) {
     throw Error(ErrorKind::device,
                 "to: a tensor of shape " + shape().to_string() + " is moved from " +
@@ -94,7 +98,7 @@ void detail::not_on_the_host(const TensorData& data) {
 namespace engine {
 
 std::byte* first_element(const Tensor& x) {
-  if (!x.storage()) detail::no_elements_yet(x.shape());
+  if (!x.storage()) detail::no_elements_here(x.impl());
   return x.storage()->data() + x.offset() * static_cast<std::int64_t>(x.element_size());
 }
 

@@ -88,15 +88,17 @@ Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DT
                 Device device) {
   const Size elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
   Graph graph;
-  Op op = plain_op(OpKind::map, to, {elements});
+  // An index is that of the element, row-major; without one, the axes are those of the shape.
+  const bool is_flat = asks_index(formula);
+  Op op = plain_op(OpKind::map, to, is_flat ? Shape{elements} : shape);
   op.expr = formula;
   op.compute = compute;
   graph.ops.push_back(std::move(op));
   graph.outputs.push_back(0);
   // Each formula is its own; a plan for it would be kept for nothing.
-  return run(*std::make_shared<const Plan>("fill", std::move(graph), device), {})
-      .front()
-      .view(shape);
+  const Tensor filled =
+      run(*std::make_shared<const Plan>("fill", std::move(graph), device), {}).front();
+  return is_flat ? filled.view(shape) : filled;
 }
 
 void copy(const Tensor& from, const Tensor& to) {

@@ -16,6 +16,7 @@
 #include "passes/simplify.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/range_plan.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
@@ -70,12 +71,19 @@ Plan::Plan(std::string call, const Graph& graph, Device device, const OrderOptio
     complex_results_.push_back(ein::is_complex(graph.op(output).dtype));
 }
 
-Plan::Plan(std::string call, const Graph& graph, Operands operands, const OrderOptions& options)
+Plan::Plan(std::string call, const Graph& graph, Operands operands, const OrderOptions& options,
+           ResultPlacements results)
     : Plan(call, graph, common_device(call, operands), options) {
   // The rest of the offsets is added to the buffers' addresses, so that equal views share a plan.
   const RealOperands real(operands);
-  for (const Tensor* operand : real.operands())
-    layouts_.push_back({operand->strides(), elements_before(*operand)});
+  mesh_ = results.mesh ? results.mesh : common_mesh(call_, real.operands());
+  result_placements_ = std::move(results);
+  for (const Tensor* operand : real.operands()) {
+    const Tensor& part = part_of(*operand, 0);
+    layouts_.push_back({part.strides(), elements_before(part)});
+    if (mesh_) operand_placements_.push_back(placement_of(*operand));
+  }
+  if (mesh_) layouts_.resize(layouts_.size() + mesh_->axes.size());  // of the coordinates
 }
 
 Plan::Plan(std::string call, const Graph& graph, Device device)
@@ -111,8 +119,17 @@ const Graph& Plan::known_graph() const {
   return graph_;
 }
 
+const ProcessGraph& Plan::distributed() const {
+  std::call_once(distribution_, [&] {
+    distributed_ =
+        distribute(call_, graph(), mesh_->axes, operand_placements_, result_placements_.placements);
+  });
+  return distributed_;
+}
+
 Program Plan::lowered() const {
-  return lower(verified(order_contractions(graph(), options_)), layouts_);
+  const Graph& own = mesh_ ? distributed().graph : graph();
+  return lower(verified(order_contractions(own, options_)), layouts_);
 }
 
 const Executable& Plan::executable() const {
@@ -148,7 +165,8 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
 
 namespace {
 
-std::vector<Tensor> execute(const Plan& plan, Operands operands) {
+/// Of one process, on its parts of the operands.
+std::vector<Tensor> execute(const Plan& plan, Operands operands, const mesh::Process* process) {
   const Executable& executable = plan.executable();
   const Backend& backend = backend_of(plan.device());
   const Program& program = executable.program;
@@ -169,7 +187,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   std::shared_ptr<Storage> workspace;
   if (workspace_bytes > 0) workspace = backend.allocate(workspace_bytes);
   executable.kernels->run(
-      {{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads});
+      {{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads, process});
   executable.kernels->require_success(plan.call());
   std::vector<Tensor> results;
   results.reserve(program.results.size());
@@ -183,6 +201,26 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
       results.emplace_back(detail::view_of(allocated[b - operands.size()], result.dtype,
                                            result.shape, result.strides, result.offset));
     }
+  }
+  return results;
+}
+
+std::vector<Tensor> execute(const Plan& plan, Operands operands) {
+  const MeshPointer& mesh = plan.mesh();
+  if (!mesh) return execute(plan, operands, nullptr);
+  const std::vector<Placement>& placements = plan.placements();
+  std::vector<std::vector<Tensor>> parts(placements.size(), std::vector<Tensor>(mesh->here.size()));
+  for_each_here(*mesh, [&](std::size_t h) {
+    std::vector<const Tensor*> own;
+    for (const Tensor* operand : operands) own.push_back(&part_of(*operand, h));
+    for (const Tensor& coordinate : mesh->here[h].coordinates) own.push_back(&coordinate);
+    std::vector<Tensor> results = execute(plan, own, &mesh->here[h].process);
+    for (std::size_t r = 0; r < results.size(); ++r) parts[r][h] = std::move(results[r]);
+  });
+  std::vector<Tensor> results;
+  for (std::size_t r = 0; r < placements.size(); ++r) {
+    const Op& output = plan.graph().op(plan.graph().outputs[r]);
+    results.push_back(joined(mesh, placements[r], output.shape, std::move(parts[r])));
   }
   return results;
 }
@@ -227,6 +265,15 @@ void PlanKey::add(std::string_view text) {
 void PlanKey::add_kind(const Tensor& operand) {
   const Backend& backend = backend_of(operand.device());
   add(reinterpret_cast<std::intptr_t>(&backend));
+  if (const auto& placed = operand.impl().placed) {
+    add(-static_cast<std::int64_t>(operand.rank()) - 1);
+    add(reinterpret_cast<std::intptr_t>(placed->mesh.get()));
+    for (std::size_t d = 0; d < operand.rank(); ++d) {
+      add(static_cast<std::int64_t>(placed->placement.split(d).size()));
+      for (const int m : placed->placement.split(d)) add(m);
+    }
+    return add(placed->parts.front());
+  }
   add(static_cast<std::int64_t>(operand.dtype()) << 32 |
       static_cast<std::int64_t>(backend.settings()) << 24 | elements_before(operand) << 16 |
       static_cast<std::int64_t>(operand.rank() & 0xFFFF));

@@ -1,6 +1,7 @@
 // Plans: calls understood once, kept so that a repeated call does no parsing, solving or planning.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -19,13 +20,27 @@
 #include "autograd/vjp.hpp"
 #include "backend/backend.hpp"
 #include "passes/contraction_order.hpp"
+#include "passes/distribute.hpp"
 #include "passes/lower.hpp"
 #include "tensor/size_scope.hpp"
+
+namespace ein::detail {
+struct MeshData;  // runtime/mesh.hpp
+}
+namespace ein::mesh {
+class Process;
+}
 
 namespace ein::engine {
 
 /// Tensors by address: a call copies none of its operands.
 using Operands = std::span<const Tensor* const>;
+using MeshPointer = std::shared_ptr<const detail::MeshData>;
+/// Where results are to lie on a mesh, of those for which that is said.
+struct ResultPlacements {
+  MeshPointer mesh{};  // null: the operands say it
+  std::vector<std::optional<Placement>> placements{};
+};
 
 /// A program with its kernels for a device.
 struct Executable {
@@ -56,7 +71,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
  public:
   /// An Error of kind `device` when they lie on several devices. Complex numbers of the graph
   /// become pairs.
-  Plan(std::string call, const Graph& graph, Operands operands, const OrderOptions& options);
+  Plan(std::string call, const Graph& graph, Operands operands, const OrderOptions& options,
+       ResultPlacements results = {});
   /// Without operands.
   Plan(std::string call, const Graph& graph, Device device);
   /// Without a graph: what is neither traced nor differentiated.
@@ -68,6 +84,10 @@ class Plan : public std::enable_shared_from_this<Plan> {
   const std::string& call() const { return call_; }  // for people
   const Graph& graph() const;
   Device device() const { return device_; }
+  /// The mesh on which operands are placed; null where all are whole.
+  const MeshPointer& mesh() const { return mesh_; }
+  /// Of the results, on that mesh.
+  const std::vector<Placement>& placements() const { return distributed().outputs; }
   /// Whether any of the results, and whether this one, is complex to the caller. Programs have
   /// pairs of real numbers.
   bool has_complex_results() const { return !complex_results_.empty(); }
@@ -84,6 +104,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
   Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options);
   /// With the lock.
   const Graph& known_graph() const;
+  /// What each process computes, when that is first wanted.
+  const ProcessGraph& distributed() const;
 
   std::string call_;
   mutable Graph graph_;  // of formulas, when it is first wanted
@@ -92,6 +114,11 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::vector<bool> complex_results_;  // empty where none is
   Device device_;
   std::vector<InputLayout> layouts_;
+  MeshPointer mesh_;
+  std::vector<Placement> operand_placements_;
+  ResultPlacements result_placements_;
+  mutable std::once_flag distribution_;
+  mutable ProcessGraph distributed_;
   OrderOptions options_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Executable> executable_;
@@ -136,7 +163,8 @@ enum class KeyKind : std::int64_t {
   broadcast = -6,
   slice_at = -7,
   einsum_into = -8,
-  reduce_by = -9
+  reduce_by = -9,
+  reshard = -10
 };
 inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
 
@@ -161,13 +189,14 @@ std::shared_ptr<const Plan> plan_of_range(std::span<const std::int64_t> words, O
 /// other shapes, a build() knows one.
 template <class Call, class Build>
 std::shared_ptr<const Plan> plan_for(PlanKey& key, Operands operands, Call&& call, Build&& build,
-                                     const OrderOptions& options = {}) {
+                                     const OrderOptions& options = {},
+                                     const ResultPlacements& results = {}) {
   constexpr bool is_of_any_shape = std::is_invocable_v<Build&, Operands>;
   const auto make = [&](Operands like) {
     if constexpr (is_of_any_shape)
-      return std::make_shared<const Plan>(call(), build(like), like, options);
+      return std::make_shared<const Plan>(call(), build(like), like, options, results);
     else
-      return std::make_shared<const Plan>(call(), build(), like, options);
+      return std::make_shared<const Plan>(call(), build(), like, options, results);
   };
   // What depends on lengths is built anew by each trace, which is to know what was compared.
   if (SizeScope::active()) return make(operands);
@@ -177,7 +206,11 @@ std::shared_ptr<const Plan> plan_for(PlanKey& key, Operands operands, Call&& cal
   // build() and the passes may call operations, which use the thread's key.
   const std::vector<std::int64_t> words(key.words().begin(), key.words().end());
   std::shared_ptr<const Plan> plan;
-  if constexpr (is_of_any_shape) plan = plan_of_range({words.data(), count}, operands, make);
+  if constexpr (is_of_any_shape) {
+    const auto is_placed = [](const Tensor* x) { return x->is_placed(); };
+    if (std::none_of(operands.begin(), operands.end(), is_placed))
+      plan = plan_of_range({words.data(), count}, operands, make);
+  }
   if (!plan) plan = make(operands);
   PlanKey again;
   for (std::int64_t word : words) again.add(word);

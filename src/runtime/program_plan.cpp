@@ -7,6 +7,7 @@
 #include "graph/verified.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
+#include "runtime/mesh.hpp"
 #include "tensor/size_arithmetic.hpp"
 
 namespace ein::engine {
@@ -36,10 +37,21 @@ ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeV
     : recording_(std::move(recording)), lengths_(lengths) {
   SizeScope scope(lengths, SizeScope::Reading::is_guard, recording_->guards);
   const std::vector<InputLayout>& layouts = recording_->layouts;
-  const std::vector<ResultPlace>& places = recording_->result_places;
+  std::vector<ResultPlace> places = recording_->result_places;
   const std::vector<int> shared = shared_memory();
 
-  graph_ = verified(simplify(recording_->graph));
+  graph_ = recording_->graph;
+  for (const ValueId output : graph_.outputs) result_shapes_.push_back(graph_.op(output).shape);
+  if (recording_->mesh) {
+    ProcessGraph own =
+        distribute("compile", graph_, recording_->mesh->axes, recording_->placements);
+    graph_ = std::move(own.graph);
+    placements_ = std::move(own.outputs);
+    places.clear();  // parts of results are no views of parts of inputs
+    for (const ValueId output : graph_.outputs)
+      places.push_back({output, std::nullopt, {contiguous_strides(graph_.op(output).shape)}});
+  }
+  graph_ = verified(simplify(graph_));
   graph_ = verified(order_contractions(graph_));
   assigned_ = assigned_inputs(graph_, layouts);
   program_ = lower(with_assigned_values(graph_), layouts);
@@ -77,7 +89,7 @@ MemoryFormula ProgramPlan::memory_formula() const {
     if (op.kind == OpKind::input && input++ < recording_->arguments)
       formula.arguments += numel(op.shape) * size_of(op.dtype);
   }
-  for (const Tensor& x : recording_->state) formula.state += x.nbytes();
+  for (const Tensor& x : recording_->state) formula.state += local_bytes(x);
   formula.results = memory_.result_bytes;
   formula.unshared = memory_.unshared_bytes;
   std::vector<Lifetime> lives;
@@ -89,11 +101,14 @@ MemoryFormula ProgramPlan::memory_formula() const {
 std::vector<int> ProgramPlan::shared_memory() const {
   const std::vector<Tensor>& state = recording_->state;
   const std::size_t arguments = recording_->arguments;
-  std::vector<int> memory(arguments + state.size());
+  const std::size_t coordinates = recording_->mesh ? recording_->mesh->axes.size() : 0;
+  std::vector<int> memory(arguments + state.size() + coordinates);
   for (std::size_t i = 0; i < memory.size(); ++i) {
     memory[i] = static_cast<int>(i);
-    for (std::size_t other = arguments; other < i; ++other) {
-      if (state[other - arguments].storage() != state[i - arguments].storage()) continue;
+    for (std::size_t other = arguments; other < std::min(i, arguments + state.size()); ++other) {
+      if (i >= arguments + state.size() ||
+          memory_of(state[other - arguments]) != memory_of(state[i - arguments]))
+        continue;
       memory[i] = static_cast<int>(other);
       break;
     }

@@ -26,8 +26,12 @@ class ProgramPlan {
   const SizeGuards& guards() const { return guards_; }
 
   const Graph& graph() const { return graph_; }
+  /// Of a result, of which each process may have a part.
+  const Shape& result_shape(std::size_t result) const { return result_shapes_[result]; }
   const Program& program() const { return program_; }
   const ProgramMemory& memory() const { return memory_; }
+  /// Where the results lie on the mesh, if there is one.
+  const std::vector<Placement>& placements() const { return placements_; }
   /// Inputs that results are assigned to.
   std::span<const AssignedInput> assigned() const { return assigned_; }
 
@@ -48,7 +52,9 @@ class ProgramPlan {
 
   std::shared_ptr<const Recording> recording_;
   SizeValues lengths_;  // that it was made for
-  Graph graph_;
+  Graph graph_;         // of one process, where there are several
+  std::vector<Placement> placements_;
+  std::vector<Shape> result_shapes_;  // of the whole
   Program program_;
   ProgramMemory memory_;
   std::vector<AssignedInput> assigned_;

@@ -2,6 +2,7 @@
 
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
 
 namespace ein::engine {
@@ -16,8 +17,11 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   for (std::size_t k = 0; k < given.size(); ++k) {
     const Shape shape = types ? types->shape(k, given[k]) : given[k].shape();
     const Strides strides = types ? types->strides(k, given[k]) : given[k].strides();
-    layouts.push_back(
-        {real_strides(given[k].dtype(), strides), elements_before(as_real(given[k]))});
+    const Tensor& part = part_of(given[k], 0);
+    layouts.push_back({real_strides(part.dtype(), given[k].is_placed() ? part.strides() : strides),
+                       elements_before(as_real(part))});
+    placements.push_back(placement_of(given[k]));
+    if (given[k].is_placed()) trace.lies_on(given[k].impl().placed->mesh);
     traced.push_back(trace.argument(given[k], shape, strides));
   }
   if (types) trace.name_sizes(types->names());
@@ -35,8 +39,12 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   for (const Tensor& x : given) inputs.push_back(&x);
   for (const Tensor& x : state) {
     inputs.push_back(&x);
-    layouts.push_back({x.strides(), elements_before(x)});
+    const Tensor& part = part_of(x, 0);
+    layouts.push_back({part.strides(), elements_before(part)});
+    placements.push_back(placement_of(x));
   }
+  mesh = trace.mesh();
+  if (mesh) layouts.resize(layouts.size() + mesh->axes.size());  // of the coordinates
   device = !inputs.empty()   ? common_device("compile", inputs)
            : results.empty() ? cpu
                              : results.front().device();

@@ -4,6 +4,7 @@
 #include <ein/compile.hpp>
 #include "passes/place_results.hpp"
 #include "runtime/argument_types.hpp"
+#include "runtime/plan.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein::engine {
@@ -20,7 +21,9 @@ struct Recording {
   std::vector<bool> is_parameter;    // of the state
   std::vector<ResultPlace> result_places;
   std::vector<bool>
-      is_complex;  // of the results: pairs of the graph that are numbers to the caller
+      is_complex;    // of the results: pairs of the graph that are numbers to the caller
+  MeshPointer mesh;  // null: all tensors are whole
+  std::vector<Placement> placements;  // of the arguments and the state, on the mesh
   std::uint64_t streams = 0;
   Device device = cpu;
   SizeGuards guards;

@@ -10,6 +10,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include "runtime/complex.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
 #include "runtime/walk.hpp"
 
@@ -38,7 +39,16 @@ std::uint64_t next_node_number() { return node_count; }
 Node::Node(GradStates inputs, std::span<const Tensor> results)
     : number_(node_count++), inputs_(std::move(inputs)) {
   for (const Tensor& result : results)
-    results_.push_back({result.shape(), result.dtype(), result.device()});
+    results_.push_back({result.shape(), result.dtype(), result.device(),
+                        result.is_placed() ? result.impl().placed->mesh : nullptr,
+                        placement_of(result)});
+}
+
+Tensor Node::Type::zeros() const {
+  if (!mesh) return ein::zeros(shape, dtype, device);
+  const Shape local = local_shape(shape, placement, mesh->axes);
+  return joined(mesh, placement, shape,
+                std::vector<Tensor>(mesh->here.size(), ein::zeros(local, dtype, device)));
 }
 
 Node::~Node() {
@@ -63,17 +73,18 @@ std::vector<Tensor> Node::with_zeros(const MaybeTensors& cotangents) const {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     const bool came = i < cotangents.size() && cotangents[i];
-    all.push_back(!came ? zeros(results_[i].shape, results_[i].dtype, results_[i].device)
+    all.push_back(!came                           ? results_[i].zeros()
                   : is_complex(results_[i].dtype) ? as_complex(*cotangents[i])
                                                   : *cotangents[i]);
   }
   return all;
 }
 
-Saved::Saved(const Tensor& x) : tensor_(x), version_(x.storage() ? x.storage()->version() : 0) {}
+Saved::Saved(const Tensor& x)
+    : tensor_(x), version_(x.impl().is_traced() ? 0 : memory_of(x)->version()) {}
 
 const Tensor& Saved::get(std::size_t operand, const std::string& call) const {
-  if (!tensor_.storage() || tensor_.storage()->version() == version_) return tensor_;
+  if (tensor_.impl().is_traced() || memory_of(tensor_)->version() == version_) return tensor_;
   throw Error(ErrorKind::value,
               "backward: operand " + std::to_string(operand + 1) + " of " + call +
                   ", a tensor of shape " + tensor_.shape().to_string() +
@@ -87,7 +98,7 @@ Watch::~Watch() { innermost_watch = outer_; }
 void Watch::note(Operands operands) {
   for (Watch* watch = innermost_watch; watch; watch = watch->outer_) {
     for (const Tensor* x : operands) {
-      const auto& storage = x->storage();
+      const auto& storage = memory_of(*x);
       if (!storage) continue;
       const auto [place, is_new] = watch->place_.try_emplace(storage.get(), watch->reads_.size());
       const Read read{storage, storage->version(), x->shape()};
@@ -108,6 +119,9 @@ class CallNode final : public Node {
            const Backward& backward)
       : Node(std::move(inputs), results), plan_(plan.shared_from_this()), saved_(operands.size()) {
     for (std::size_t i : backward.vjp.needs) saved_[i].emplace(*operands[i]);
+    if (!plan.mesh()) return;
+    mesh_ = plan.mesh();
+    for (const Tensor* operand : operands) placements_.push_back(placement_of(*operand));
   }
 
   MaybeTensors pull_back(const MaybeTensors& arrived,
@@ -122,9 +136,15 @@ class CallNode final : public Node {
     PlanKey key;
     add(key, KeyKind::backward);
     key.add(backward.number);
+    ResultPlacements results{mesh_, {}};  // a gradient lies as its operand does
+    std::size_t reached = 0;
+    for (std::size_t i = 0; i < placements_.size(); ++i) {
+      if (wanted[i] && backward.vjp.reached[reached++])
+        results.placements.emplace_back(placements_[i]);
+    }
     const auto plan = plan_for(
         key, operands, [&] { return "backward of " + plan_->call(); },
-        [&] { return backward.vjp.graph; });
+        [&] { return backward.vjp.graph; }, {}, results);
     std::vector<Tensor> found = run(*plan, operands);
     MaybeTensors result(wanted.size());
     std::size_t next = 0, input = 0;
@@ -137,6 +157,8 @@ class CallNode final : public Node {
  private:
   std::shared_ptr<const Plan> plan_;
   std::vector<std::optional<Saved>> saved_;
+  MeshPointer mesh_;
+  std::vector<Placement> placements_;  // of the operands, where one is placed
 };
 
 /// The identity.
@@ -257,9 +279,9 @@ void Tensor::backward(const Tensor& cotangent) const {
   walk.run();
   for (const auto& [state, gradient] : walk.found()) {
     // A gradient of its own: cotangents may be views of each other, or of what the caller holds.
-    const bool is_own =
-        !gradient.storage() || (gradient.data_.use_count() == 1 &&
-                                gradient.storage().use_count() == 1 && gradient.is_contiguous());
+    const bool is_own = gradient.impl().is_traced() ||
+                        (gradient.storage() && gradient.data_.use_count() == 1 &&
+                         gradient.storage().use_count() == 1 && gradient.is_contiguous());
     state->grad = state->grad ? *state->grad + gradient : is_own ? gradient : gradient.clone();
     if (engine::Trace* trace = engine::Trace::active()) trace->forget_later(state);
   }

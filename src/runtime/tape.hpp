@@ -71,6 +71,9 @@ class Node {
     Shape shape;
     DType dtype;
     Device device;
+    MeshPointer mesh{};  // null where it is whole
+    Placement placement{};
+    Tensor zeros() const;
   };
   const std::vector<Type>& result_types() const { return results_; }
 

@@ -13,6 +13,7 @@
 
 #include "runtime/device.hpp"
 #include "runtime/map.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
 #include "runtime/writes.hpp"
 
@@ -23,7 +24,8 @@ namespace {
 /// function is traced.
 Tensor converted(const char* what, const Tensor& x, DType dtype) {
   const bool gains_parts = is_complex(dtype) != is_complex(x.dtype());
-  if (engine::Trace::active() || gains_parts || (x.requires_grad() && grad_is_enabled())) {
+  if (engine::Trace::active() || gains_parts || x.is_placed() ||
+      (x.requires_grad() && grad_is_enabled())) {
     const Tensor* operand = &x;
     return engine::map(what, Ex::input(0), {&operand, 1}, conversion_type(x.dtype(), dtype), dtype);
   }
@@ -45,6 +47,10 @@ Tensor Tensor::to(DType wanted) const {
 void Tensor::fill(Scalar value) const {
   engine::require_no_flow(*this, "fill");
   engine::require_writable(*this, "fill");
+  if (data_->placed && !engine::Trace::active()) {
+    for (const Tensor& part : data_->placed->parts) part.fill(value);
+    return;
+  }
   const Tensor one = full({}, value, dtype(), device());
   if (engine::Trace::active()) return engine::copy(engine::broadcast(one, shape()), *this);
   engine::copy(Tensor(one.storage(), dtype(), shape(), Strides(rank(), 0)), *this);
@@ -56,6 +62,8 @@ void Tensor::copy_from(const Tensor& given) const {
   engine::require_no_flow_from(given, *this, "copy_from");
   const Tensor source = given.to(device());
   engine::require_writable(*this, "copy_from");
+  if ((is_placed() || source.is_placed()) && !engine::Trace::active())
+    return engine::copy_parts(source, *this);
   if (!(source.shape() == shape())) {
     throw Error(ErrorKind::shape, "copy_from: the source has shape " + source.shape().to_string() +
                                       ", the tensor " + shape().to_string());
@@ -68,7 +76,7 @@ void Tensor::copy_from(const Tensor& given) const {
 namespace {
 
 Tensor with_axes_reversed(const Tensor& x) {
-  if (!x.storage()) detail::no_elements_yet(x.shape());
+  if (!x.storage()) detail::no_elements_here(x.impl());
   Shape shape = x.shape();
   Strides strides = x.strides();
   std::reverse(shape.begin(), shape.end());
@@ -169,6 +177,7 @@ void write(const Tensor& x, std::size_t indent, std::string& text) {
 }  // namespace
 
 std::string to_string(const Tensor& x) {
+  if (x.is_placed()) detail::no_elements_here(x.impl());
   std::string text;
   write(x.to(cpu), 0, text);
   return text;

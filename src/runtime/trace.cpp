@@ -9,16 +9,10 @@
 #include "graph/rewrite.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/tape.hpp"
 
 namespace ein {
-
-void detail::no_elements_yet(const Shape& shape) {
-  throw Error(ErrorKind::value,
-              "the tensor of shape " + shape.to_string() +
-                  " has no elements: it is a value of a function that ein::compile traces\n"
-                  "  help: return it from the function and look at it after the call");
-}
 
 namespace engine {
 namespace {
@@ -31,8 +25,9 @@ std::uint64_t next_number() {
 }
 
 bool is_same_view(const Tensor& a, const Tensor& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() && a.dtype() == b.dtype() &&
-         a.shape() == b.shape() && a.strides() == b.strides();
+  return a.storage() == b.storage() && a.impl().placed == b.impl().placed &&
+         a.offset() == b.offset() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         a.strides() == b.strides();
 }
 
 bool is_leaf(const Tensor& x) { return x.impl().grad && !x.impl().grad->node; }
@@ -71,7 +66,7 @@ Trace::~Trace() {
   // Gradients of this trace mean nothing outside.
   for (const std::weak_ptr<detail::GradState>& weak : with_gradients_) {
     const auto state = weak.lock();
-    if (state && state->grad && !state->grad->storage()) state->grad.reset();
+    if (state && state->grad && state->grad->impl().is_traced()) state->grad.reset();
   }
 }
 
@@ -99,6 +94,14 @@ Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& st
   return is_complex(like.dtype()) ? as_complex(argument) : argument;
 }
 
+void Trace::lies_on(const MeshPointer& mesh) {
+  if (mesh_ && !are_same(*mesh_, *mesh))
+    throw Error(ErrorKind::placement,
+                "compile: the function's tensors lie on several meshes\n"
+                "  help: make one ein::Mesh and place all on it");
+  mesh_ = mesh;
+}
+
 std::optional<Size> Trace::size_named(std::string_view name) const {
   for (const auto& [known, size] : names_) {
     if (known == name) return size;
@@ -124,7 +127,7 @@ Trace::View Trace::view_of(ValueId id) const {
 }
 
 Trace::View Trace::view_of(const Tensor& x) const {
-  if (!x.storage()) return view_of(x.impl().traced.id);
+  if (x.impl().is_traced()) return view_of(x.impl().traced.id);
   const auto captured = std::find_if(captured_.begin(), captured_.end(),
                                      [&](const Tensor& known) { return is_same_view(known, x); });
   const ValueId id = captured_ids_[static_cast<std::size_t>(captured - captured_.begin())];
@@ -143,7 +146,7 @@ ValueId Trace::renewed(ValueId id) {
 }
 
 ValueId Trace::value_of(const Tensor& x) {
-  if (!x.storage()) {
+  if (x.impl().is_traced()) {
     const detail::TracedValue value = x.impl().traced;
     if (value.trace != number_) {
       throw Error(
@@ -162,7 +165,7 @@ ValueId Trace::value_of(const Tensor& x) {
     return renewed(value.id);
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (is_same_view(captured_[i], x) || captured_[i].storage() != x.storage() ||
+    if (is_same_view(captured_[i], x) || memory_of(captured_[i]) != memory_of(x) ||
         current_[i] == captured_ids_[i])
       continue;
     throw Error(ErrorKind::value,
@@ -178,6 +181,7 @@ ValueId Trace::value_of(const Tensor& x) {
     if (is_leaf(x)) is_parameter_[i] = true;
     return current_[i];
   }
+  if (x.is_placed()) lies_on(x.impl().placed->mesh);
   captured_.push_back(x.detach());
   is_parameter_.push_back(is_leaf(x));
   captured_ids_.push_back(
@@ -198,7 +202,7 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     if (op.kind == OpKind::input) {
       const Tensor& operand = *operands[input++];
       const ValueId id = value_of(operand);
-      if (operand.storage())
+      if (!operand.impl().is_traced())
         moved.push_back({id, view_of(operand), true});
       else
         moved.push_back({id, view_of(id), views_.count(id) == 0});
@@ -272,11 +276,11 @@ std::optional<Size> Trace::difference(const Tensor& to, const Tensor& from) {
 }
 
 bool Trace::is_view_of_state(const Tensor& x) const {
-  return !x.storage() && x.impl().traced.trace == number_ && captured_at(view_of(x).owner);
+  return x.impl().is_traced() && x.impl().traced.trace == number_ && captured_at(view_of(x).owner);
 }
 
 bool Trace::is_read_only(const Tensor& view_of_state) const {
-  return captured_[*captured_at(view_of(view_of_state).owner)].storage()->read_only();
+  return memory_of(captured_[*captured_at(view_of(view_of_state).owner)])->read_only();
 }
 
 namespace {
@@ -342,20 +346,20 @@ void Trace::write(const Tensor& part, const Tensor& value) {
     if (view.from < 0) {
       const std::size_t i = *captured_at(view.owner);
       current_[i] = written;
-      return captured_[i].storage()->count_write();
+      return count_write(captured_[i]);
     }
     id = from;
   }
 }
 
 void Trace::assign(const Tensor& target, const Tensor& value) {
-  if (!target.storage()) return write(target, value);
+  if (target.impl().is_traced()) return write(target, value);
   value_of(target);
   const ValueId id = value_of(value);
   for (std::size_t i = 0; i < captured_.size(); ++i) {
     if (is_same_view(captured_[i], target)) current_[i] = id;
   }
-  target.storage()->count_write();
+  count_write(target);
 }
 
 void Trace::refuse_write(const Tensor& x, const char* what) {

@@ -31,6 +31,10 @@ class Trace {
   Tensor argument(const Tensor& like, const Shape& shape, const Strides& strides);
   /// What the types of the arguments call sizes.
   void name_sizes(std::vector<std::pair<std::string, Size>> names) { names_ = std::move(names); }
+  /// What is recorded lies on this mesh.
+  void lies_on(const MeshPointer& mesh);
+  /// Null where nothing says one.
+  const MeshPointer& mesh() const { return mesh_; }
   /// The size of this name; none if no type has it.
   std::optional<Size> size_named(std::string_view name) const;
   /// Appends the operations of a call, whose results lie on `device`.
@@ -103,6 +107,7 @@ class Trace {
   Phase phase_ = Phase::forward;  // of what is recorded
   int again_ = 0;
   std::vector<std::pair<std::string, Size>> names_;  // of sizes
+  MeshPointer mesh_;
 };
 
 /// While it lives, what this thread's trace, if there is one, records belongs to `phase`.

@@ -13,7 +13,7 @@ namespace ein {
 namespace {
 
 bool wants_graph(const Tensor& x) {
-  return engine::Trace::active() || (x.requires_grad() && grad_is_enabled());
+  return engine::Trace::active() || x.is_placed() || (x.requires_grad() && grad_is_enabled());
 }
 
 /// A graph of one input like x, and of one like `position` if there is one; `view` appends what

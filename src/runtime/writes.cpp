@@ -10,6 +10,7 @@
 #include <ein/error.hpp>
 
 #include "runtime/device.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/small_array.hpp"
 
@@ -63,6 +64,7 @@ bool overlaps_itself(const Tensor& x) {
 void require_writable(const Tensor& x, const char* what) {
   const Trace* const trace = Trace::active();
   const bool is_view_of_state = trace && trace->is_view_of_state(x);
+  if (x.is_placed()) return require_writable(part_of(x, 0), what);
   if (!x.storage() && !is_view_of_state) Trace::refuse_write(x, what);
   if (is_view_of_state ? trace->is_read_only(x) : x.storage()->read_only())
     throw Error(ErrorKind::value, std::string(what) + ": the tensor's storage is read-only");

@@ -204,7 +204,8 @@ class Grouping {
 
   bool take_in(const LoopNest& nest) {
     // The errors of a function of matrices name indices, which blocks would change.
-    if (nest.is_scatter() || nest.is_matrix() || !shares_memory(nest)) return false;
+    if (nest.is_scatter() || nest.is_matrix() || nest.is_collective() || !shares_memory(nest))
+      return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
       if (cut.reduced || cut.ordered || cut.size == 0 || !is_multiple(cut.size, group_.blocks) ||

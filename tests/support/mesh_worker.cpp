@@ -26,7 +26,7 @@
 namespace {
 
 using namespace ein;
-using mesh::Collective;
+using ein::Collective;
 using Bytes = std::vector<std::byte>;
 
 [[noreturn]] void fail(const std::string& text) {
@@ -191,7 +191,7 @@ void start(mesh::Group& group, Started& s, bool in_place) {
 }
 
 std::string words_of(const Case& c) {
-  return std::string(mesh::name(c.collective)) + " " + std::string(name(c.combine)) + " of " +
+  return std::string(name(c.collective)) + " " + std::string(name(c.combine)) + " of " +
          std::to_string(c.count) + " " + std::string(name(c.dtype)) + " by " +
          mesh::list_processes(c.ranks) + ", seed " + std::to_string(c.seed);
 }
@@ -200,7 +200,7 @@ Case random_case(std::mt19937_64& random, const std::vector<std::vector<int>>& g
                  std::int64_t largest) {
   Case c;
   c.seed = random() >> 20;
-  c.collective = static_cast<Collective>(random() % mesh::collective_count);
+  c.collective = static_cast<Collective>(random() % collective_count);
   c.ranks = groups[random() % groups.size()];
   c.dtype = all_dtypes[random() % std::size(all_dtypes)];
   const std::int64_t sizes[] = {0, 1, 3, 17, 64, 1000, 4096, 70001, 262144, largest};
@@ -268,10 +268,10 @@ void random_collectives(mesh::Transport& transport, std::uint64_t seed, int roun
   }
   for (const auto& [ranks, counters] : expected) {
     const mesh::Counters counted = transport.group(ranks).counters();
-    for (std::size_t i = 0; i < mesh::collective_count; ++i) {
+    for (std::size_t i = 0; i < collective_count; ++i) {
       if (counted.counts[i].calls != counters.counts[i].calls ||
           counted.counts[i].bytes != counters.counts[i].bytes)
-        fail("counted wrongly: " + std::string(mesh::name(static_cast<Collective>(i))));
+        fail("counted wrongly: " + std::string(name(static_cast<Collective>(i))));
     }
   }
 }

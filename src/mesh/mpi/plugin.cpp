@@ -23,7 +23,7 @@
 namespace {
 
 using namespace ein;
-using mesh::Collective;
+using ein::Collective;
 
 /// The type of the elements: for those that MPI lacks, integers of the same size.
 MPI_Datatype type_of(DType dtype) {

@@ -1,0 +1,67 @@
+// Mesh: processes in rows and columns, and tensors whose axes are split over them.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ein/pattern.hpp>
+#include <ein/placement.hpp>
+#include <ein/tensor.hpp>
+
+namespace ein {
+
+namespace detail {
+struct MeshData;
+}
+
+/// The processes of a program, along named axes: `ein::Mesh mesh({{"data", 2}, {"model", 2}})` are
+/// four, of which ranks count along the last axis first.
+///
+/// A tensor is placed on a mesh by the names of its axes: `b@data` is the axis b, split in equal
+/// parts over the mesh axis data, of which each process has the part of its place along data. What
+/// is not placed is whole on every process. Operations take placed tensors as they take others, and
+/// know from their patterns where results lie: axes that meet lie alike. Where an operation sums
+/// over a split axis, processes add their parts. Nothing else is moved between processes but by
+/// reshard.
+class Mesh {
+ public:
+  /// The processes that `ein launch` or `mpirun` started, or else this one alone, which then
+  /// computes the parts of all: `transport` is "shm", "mpi" or "loop" where it is not to be found
+  /// out. Errors of kind `value`: another number of processes than runs, names that are none or
+  /// equal; of kind `peer`: processes that cannot be reached.
+  explicit Mesh(std::vector<MeshAxis> axes, std::string_view transport = {});
+
+  const std::vector<MeshAxis>& axes() const;
+  /// Of all axes, or of one.
+  int size() const;
+  int size(std::string_view axis) const;
+  /// Of this process, 0 where it stands for all.
+  int rank() const;
+  int coordinate(std::string_view axis) const;
+  std::string_view transport() const;
+
+  const std::shared_ptr<const detail::MeshData>& impl() const { return data_; }
+
+ private:
+  std::size_t axis_named(std::string_view name) const;
+  std::shared_ptr<const detail::MeshData> data_;
+};
+
+/// Of a tensor that is whole on every process, and the same, the parts: `place(x, mesh, "b@data
+/// s")`. Nothing is sent. Gradients flow back.
+Tensor place(const Tensor& x, const Mesh& mesh, std::string_view pattern);
+
+/// The same values lying otherwise: `reshard(x, "b@data s c -> b s c@model")`. This is what moves
+/// them between processes: an axis that becomes whole is gathered from them, one that becomes split
+/// is cut, one mesh axis that goes from one axis to another is an exchange of all with all. The
+/// left side says how x lies, which is checked. In a function that ein::compile traces a sum that
+/// is split at once is a reduce_scatter. The gradient is the way back.
+Tensor reshard(const Tensor& x, std::string_view pattern);
+
+/// How a tensor lies, its axes called i0, i1, ...: "i0@data i1".
+std::string placement(const Tensor& x);
+
+}  // namespace ein

@@ -1,0 +1,60 @@
+// Placement: how the dimensions of a value lie across the processes of a mesh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ein {
+
+/// An axis of a mesh: so many processes that differ along it.
+struct MeshAxis {
+  std::string name;
+  int size = 1;
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+/// Of each dimension of a value the mesh axes that split it in equal parts, by their numbers in the
+/// mesh, the outermost first. One mesh axis splits one dimension. What no mesh axis splits is whole
+/// on every process.
+struct Placement {
+  using Split = std::vector<int>;
+  std::vector<Split> dims{};  // where there are fewer than dimensions, the others are whole
+
+  const Split& split(std::size_t dim) const {
+    static const Split whole;
+    return dim < dims.size() ? dims[dim] : whole;
+  }
+  bool is_whole() const {
+    for (const Split& split : dims) {
+      if (!split.empty()) return false;
+    }
+    return true;
+  }
+  friend bool operator==(const Placement& a, const Placement& b) {
+    for (std::size_t d = 0; d < a.dims.size() || d < b.dims.size(); ++d) {
+      if (a.split(d) != b.split(d)) return false;
+    }
+    return true;
+  }
+};
+
+/// What the processes of a group do together.
+enum class Collective : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  barrier
+};
+inline constexpr std::size_t collective_count = 5;
+/// "all_reduce".
+std::string_view name(Collective collective);
+/// Whether it combines values.
+inline bool combines(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+}
+
+}  // namespace ein

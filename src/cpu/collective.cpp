@@ -1,0 +1,127 @@
+// What the processes of a mesh do together. Their transport takes values without gaps: others are
+// copied to scratch memory first, or from there.
+#include <optional>
+
+#include <ein/error.hpp>
+#include "cpu/kernel.hpp"
+#include "cpu/loops.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/strided_copy.hpp"
+#include "mesh/process.hpp"
+
+namespace ein::host {
+namespace {
+
+/// An operand or result: the axes along which it moves, in order, are row-major without gaps for
+/// the transport.
+class Side {
+ public:
+  Side(const LoopNest& nest, const LoopNest::Operand& operand, bool has_processes, bool is_read)
+      : operand_(operand) {
+    std::vector<CopyAxis> axes;
+    for (std::size_t a = nest.axes.size(); a-- > 0;) {
+      const bool is_of_processes = a == 0 && nest.collective != Collective::all_reduce;
+      if (is_of_processes && !has_processes) continue;
+      const std::int64_t size = nest.axes[a].size, stride = operand.strides[a];
+      is_packed_ &= size <= 1 || stride == elements_;
+      axes.push_back(is_read ? CopyAxis{size, elements_, stride}
+                             : CopyAxis{size, stride, elements_});
+      elements_ *= size;
+    }
+    if (!is_packed_) copy_.emplace(std::move(axes), size_of(operand.dtype));
+  }
+
+  std::int64_t elements() const { return elements_; }
+  /// Of scratch memory.
+  std::size_t bytes() const {
+    return is_packed_
+               ? 0
+               : aligned_bytes(static_cast<std::size_t>(elements_) * size_of(operand_.dtype));
+  }
+  std::byte* lies_at(const Run& run) const { return base(operand_, run.buffers); }
+  /// Where the transport finds it: in place, or in `scratch`.
+  std::byte* packed_at(const Run& run, std::byte* scratch) const {
+    return is_packed_ ? lies_at(run) : scratch;
+  }
+  void pack(const Run& run, std::byte* scratch) const {
+    if (copy_) move(scratch, lies_at(run));
+  }
+  void unpack(const Run& run, const std::byte* scratch) const {
+    if (copy_) move(lies_at(run), scratch);
+  }
+
+ private:
+  void move(std::byte* to, const std::byte* from) const {
+    parallel_for(copy_->parts(), [&](std::int64_t part) { copy_->run(to, from, part); });
+  }
+
+  LoopNest::Operand operand_;
+  std::int64_t elements_ = 1;
+  bool is_packed_ = true;
+  std::optional<StridedCopy> copy_;  // none where it is packed
+};
+
+class CollectiveKernel final : public Kernel {
+ public:
+  explicit CollectiveKernel(const LoopNest& nest)
+      : collective_(nest.collective),
+        mesh_axes_(nest.mesh_axes),
+        dtype_(nest.output.dtype),
+        combine_(for_transport(nest.combine.value_or(Combine::sum))),
+        from_(nest, nest.inputs[0],
+              collective_ == Collective::reduce_scatter || collective_ == Collective::all_to_all,
+              true),
+        to_(nest, nest.output,
+            collective_ == Collective::all_gather || collective_ == Collective::all_to_all, false) {
+  }
+
+  std::size_t workspace_bytes(int /*threads*/) const override {
+    return from_.bytes() + to_.bytes();
+  }
+
+  void run(const Run& run) const override {
+    if (!run.process) throw std::logic_error("a collective of a program that runs on no mesh");
+    std::byte* const from = from_.packed_at(run, run.workspace);
+    std::byte* const scratch = run.workspace + from_.bytes();
+    std::byte* const to = to_.packed_at(run, scratch);
+    from_.pack(run, run.workspace);
+    exchange(run.process->group(mesh_axes_), from, to);
+    to_.unpack(run, scratch);
+  }
+
+ private:
+  static Combine for_transport(Combine combine) {
+    return combine == Combine::any   ? Combine::max
+           : combine == Combine::all ? Combine::min
+                                     : combine;
+  }
+
+  void exchange(mesh::Group& group, const std::byte* from, std::byte* to) const {
+    switch (collective_) {
+      case Collective::all_reduce:
+        return group.all_reduce(from, to, from_.elements(), dtype_, combine_);
+      case Collective::reduce_scatter:
+        return group.reduce_scatter(from, to, to_.elements(), dtype_, combine_);
+      case Collective::all_gather:
+        return group.all_gather(from, to, from_.elements(), dtype_);
+      case Collective::all_to_all:
+        return group.all_to_all(from, to, from_.elements() / group.size(), dtype_);
+      case Collective::barrier:
+        return group.barrier();
+    }
+  }
+
+  Collective collective_;
+  std::uint32_t mesh_axes_;
+  DType dtype_;
+  Combine combine_;
+  Side from_, to_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_collective_kernel(const LoopNest& nest) {
+  return std::make_unique<CollectiveKernel>(nest);
+}
+
+}  // namespace ein::host

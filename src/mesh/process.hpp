@@ -1,0 +1,33 @@
+// A process of a mesh: what its part of a program is computed with.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <ein/placement.hpp>
+#include "mesh/transport.hpp"
+
+namespace ein::mesh {
+
+class Process {
+ public:
+  /// Process `transport.rank()` of a mesh of as many as the transport has: ranks count along the
+  /// last axis first. The transport outlives it.
+  Process(Transport& transport, std::span<const MeshAxis> axes);
+
+  int rank() const { return transport_.rank(); }
+  /// The place along a mesh axis.
+  int coordinate(std::size_t axis) const { return coordinates_[axis]; }
+  /// The processes that differ from this one along these mesh axes alone, a bit for each. All of
+  /// them ask for it.
+  Group& group(std::uint32_t mesh_axes) const;
+  Transport& transport() const { return transport_; }
+
+ private:
+  Transport& transport_;
+  std::vector<MeshAxis> axes_;
+  std::vector<int> coordinates_;
+};
+
+}  // namespace ein::mesh

@@ -1,0 +1,332 @@
+#include "passes/placement_classes.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ein/error.hpp>
+#include "graph/build.hpp"
+#include "passes/distribute.hpp"
+
+namespace ein {
+
+using Split = Placement::Split;
+
+PlacementClasses::PlacementClasses(const std::string& call, const Graph& graph,
+                                   std::span<const MeshAxis> mesh,
+                                   std::span<const Placement> inputs,
+                                   std::span<const std::optional<Placement>> outputs)
+    : call_(call), graph_(graph), mesh_(mesh) {
+  std::size_t nodes = 0;
+  for (const Op& op : graph.ops) {
+    first_dim_.push_back(nodes);
+    nodes += op.shape.rank();
+    first_axis_.push_back(nodes);
+    nodes += op.axes.size();
+  }
+  parent_.resize(nodes);
+  std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+  seeds_.resize(nodes);
+  unite_all();
+  seed_all(inputs, outputs);
+  check_all();
+}
+
+// --- classes ---
+
+std::size_t PlacementClasses::dim_node(ValueId value, std::size_t dim) const {
+  return first_dim_[static_cast<std::size_t>(value)] + dim;
+}
+std::size_t PlacementClasses::axis_node(std::size_t op, std::size_t axis) const {
+  return first_axis_[op] + axis;
+}
+
+std::size_t PlacementClasses::root(std::size_t node) const {
+  while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
+  return node;
+}
+
+void PlacementClasses::unite(std::size_t a, std::size_t b) { parent_[root(a)] = root(b); }
+
+void PlacementClasses::need_whole(std::size_t node, std::string why) {
+  needs_.push_back({node, std::move(why)});
+}
+
+void PlacementClasses::unite_all() {
+  for (std::size_t id = 0; id < graph_.ops.size(); ++id) unite_op(id);
+  for (const Assignment& a : graph_.assignments) unite_values(a.target, a.value);
+}
+
+void PlacementClasses::unite_values(ValueId a, ValueId b) {
+  for (std::size_t d = 0; d < graph_.op(a).shape.rank(); ++d) unite(dim_node(a, d), dim_node(b, d));
+}
+
+/// Dimension `free_dim` is met by positions, which say nothing of it.
+void PlacementClasses::unite_access(std::size_t id, ValueId value, const Access& access,
+                                    int free_dim) {
+  const Op& op = graph_.ops[id];
+  const Shape& shape = graph_.op(value).shape;
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    const DimIndex& dim = access[d];
+    const std::size_t node = dim_node(value, d);
+    if (static_cast<int>(d) == free_dim && dim.terms.empty()) continue;
+    const auto extent =
+        always_equal(dim.offset, 0) ? extent_of(dim, op.axes) : std::optional<Size>();
+    if (static_cast<int>(d) == free_dim || !extent || !(*extent == shape[d])) {
+      const std::string why = op.kind == OpKind::reduce && dim.terms.size() > 1
+                                  ? "windows of it overlap"
+                                  : "a part of it is taken";
+      need_whole(node, why);
+      for (const DimIndex::Term& term : dim.terms)
+        need_whole(axis_node(id, static_cast<std::size_t>(term.axis)), why);
+      continue;
+    }
+    // Of a composite dimension the outermost axis lies as the dimension does.
+    bool is_outermost = true;
+    for (const DimIndex::Term& term : dim.terms) {
+      const auto axis = static_cast<std::size_t>(term.axis);
+      if (is_one(op.axes[axis].size)) continue;
+      if (is_outermost)
+        unite(node, axis_node(id, axis));
+      else
+        need_whole(axis_node(id, axis),
+                   "it is an inner axis of a composite one, and only the "
+                   "outermost axis of those can be split");
+      is_outermost = false;
+    }
+  }
+}
+
+void PlacementClasses::unite_op(std::size_t id) {
+  const Op& op = graph_.ops[id];
+  const auto value = static_cast<ValueId>(id);
+  if (op.kind == OpKind::input) return;
+  if (op.kind == OpKind::reshard) return;  // what it reads and what it gives lie as it says
+  if (op.kind == OpKind::concat) {
+    for (const ValueId input : op.inputs) {
+      for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+        if (static_cast<int>(d) == op.dim)
+          need_whole(dim_node(input, d), "values are joined along it");
+        else
+          unite(dim_node(input, d), dim_node(value, d));
+      }
+    }
+    return need_whole(dim_node(value, static_cast<std::size_t>(op.dim)),
+                      "values are joined along it");
+  }
+  const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
+  const bool places_at = op.kind == OpKind::place && is_at_position(op);
+  const bool has_base = op.kind == OpKind::place && op.inputs.size() > 1;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (has_base && i == 1)
+      unite_values(op.inputs[1], value);
+    else
+      unite_access(id, op.inputs[i], op.reads[i], gathers && i == 0 ? op.dim : -1);
+  }
+  unite_access(id, value, op.write, scatters || places_at ? op.dim : -1);
+  const auto need_axis = [&](std::size_t axis, const char* why) {
+    need_whole(axis_node(id, axis), why);
+  };
+  if (op.kind == OpKind::scan) need_axis(static_cast<std::size_t>(op.axis), "it is scanned along");
+  if (op.kind == OpKind::argsort)
+    need_axis(static_cast<std::size_t>(op.axis), "values are put in order along it");
+  for (std::size_t a = 0; a < op.roles.size(); ++a) {
+    if (op.roles[a] != MatrixAxis::batch && op.roles[a] != MatrixAxis::right)
+      need_axis(a, "it is of the rows or columns of matrices");
+  }
+  if (scatters && op.combine != Combine::sum)
+    need_whole(dim_node(value, static_cast<std::size_t>(op.dim)),
+               "values that are not summed go to positions along it");
+}
+
+// --- where they lie ---
+
+void PlacementClasses::seed(std::size_t node, Seed seed) {
+  std::optional<Seed>& known = seeds_[root(node)];
+  if (known && known->split != seed.split) refuse(*known, seed);
+  if (!known) known = std::move(seed);
+}
+
+void PlacementClasses::seed_all(std::span<const Placement> inputs,
+                                std::span<const std::optional<Placement>> outputs) {
+  placed_inputs_.assign(inputs.begin(), inputs.end());
+  const auto seed_value = [&](Seed::Kind kind, ValueId value, const Placement& placement,
+                              std::size_t number) {
+    for (std::size_t d = 0; d < graph_.op(value).shape.rank(); ++d)
+      seed(dim_node(value, d), {kind, placement.split(d), value, d, number, {}});
+  };
+  std::size_t input = 0;
+  for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
+    const Op& op = graph_.ops[id];
+    const auto value = static_cast<ValueId>(id);
+    if (op.kind == OpKind::input) {
+      seed_value(Seed::input, value, input < inputs.size() ? inputs[input] : Placement(), input);
+      ++input;
+    } else if (op.kind == OpKind::reshard) {
+      seed_value(Seed::reshard, op.inputs[0], op.from, id);
+      seed_value(Seed::reshard, value, op.to, id);
+    }
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o]) seed_value(Seed::output, graph_.outputs[o], *outputs[o], o);
+  }
+  for (const Need& need : needs_) {
+    const std::optional<Seed>& known = seeds_[root(need.node)];
+    if (known && !known->split.empty()) refuse(*known, {Seed::need, {}, -1, 0, 0, need.why});
+  }
+}
+
+const Split& PlacementClasses::of_dim(ValueId value, std::size_t dim) const {
+  static const Split whole;
+  const std::optional<Seed>& known = seeds_[root(dim_node(value, dim))];
+  return known ? known->split : whole;
+}
+const Split& PlacementClasses::of_axis(std::size_t op, std::size_t axis) const {
+  static const Split whole;
+  const std::optional<Seed>& known = seeds_[root(axis_node(op, axis))];
+  return known ? known->split : whole;
+}
+Placement PlacementClasses::placement(std::size_t value) const {
+  Placement placement;
+  for (std::size_t d = 0; d < graph_.ops[value].shape.rank(); ++d)
+    placement.dims.push_back(of_dim(static_cast<ValueId>(value), d));
+  return placement;
+}
+
+void PlacementClasses::check_all() const {
+  for (std::size_t id = 0; id < graph_.ops.size(); ++id) check_op(id);
+}
+
+void PlacementClasses::check_op(std::size_t id) const {
+  const Op& op = graph_.ops[id];
+  std::vector<std::optional<std::string>> splits(
+      mesh_.size());  // of each mesh axis, what it splits
+  const auto check = [&](const Split& split, Size size, const std::string& name) {
+    for (const int m : split) {
+      std::optional<std::string>& other = splits[static_cast<std::size_t>(m)];
+      const std::string& mesh_axis = mesh_[static_cast<std::size_t>(m)].name;
+      if (other) {
+        throw Error(ErrorKind::placement,
+                    call_ + ": the mesh axis '" + mesh_axis + "' would split two axes, " + *other +
+                        " and " + name + ", and every process has one part of each only\n" +
+                        "  help: make one of them whole first: ein::reshard(x, \"" + name + "@" +
+                        mesh_axis + " -> " + name + "\")");
+      }
+      other = name;
+    }
+    const std::int64_t parts = parts_of(split, mesh_);
+    if (size % parts == 0) return;
+    throw Error(ErrorKind::divisibility,
+                call_ + ": axis " + name + " of size " + to_string(size) +
+                    " does not divide into the " + std::to_string(parts) + " equal parts of " +
+                    name + text(split) + "\n  help: pad it to " +
+                    to_string((size / parts + 1) * parts) + ", or leave it whole");
+  };
+  if (op.kind != OpKind::input && op.kind != OpKind::concat && op.kind != OpKind::reshard) {
+    for (std::size_t a = 0; a < op.axes.size(); ++a)
+      check(of_axis(id, a), op.axes[a].size, op.axes[a].name);
+    return;
+  }
+  const std::vector<std::string> names = names_of(static_cast<ValueId>(id));
+  for (std::size_t d = 0; d < op.shape.rank(); ++d)
+    check(of_dim(static_cast<ValueId>(id), d), op.shape[d],
+          op.kind == OpKind::reshard ? op.axes[d].name : names[d]);
+}
+
+// --- messages ---
+
+std::string PlacementClasses::text(const Split& split) const {
+  std::string text;
+  for (const int m : split) text += "@" + mesh_[static_cast<std::size_t>(m)].name;
+  return text;
+}
+
+/// As the first operation that reads it calls its dimensions.
+std::vector<std::string> PlacementClasses::names_of(ValueId value) const {
+  std::vector<std::string> names;
+  for (std::size_t d = 0; d < graph_.op(value).shape.rank(); ++d)
+    names.push_back("i" + std::to_string(d));
+  for (const Op& op : graph_.ops) {
+    for (std::size_t i = 0; i < op.reads.size(); ++i) {
+      if (op.inputs[i] != value) continue;
+      for (std::size_t d = 0; d < names.size(); ++d) {
+        std::string name;
+        for (const DimIndex::Term& term : op.reads[i][d].terms)
+          name += (name.empty() ? "" : " ") + op.axes[static_cast<std::size_t>(term.axis)].name;
+        if (!name.empty()) names[d] = op.reads[i][d].terms.size() > 1 ? "(" + name + ")" : name;
+      }
+      return names;
+    }
+  }
+  return names;
+}
+
+std::string PlacementClasses::name_of(const Seed& a, const Seed& b) const {
+  for (const Seed* seed : {&a, &b}) {
+    if (seed->value >= 0) return names_of(seed->value)[seed->dim];
+  }
+  return "an axis";
+}
+
+/// "b@data in operand 1, \"b@data s\" of shape (8, 4)".
+std::string PlacementClasses::where(const Seed& seed) const {
+  const std::vector<std::string> names = names_of(seed.value);
+  const Op& op = graph_.op(seed.value);
+  Placement one;
+  one.dims.resize(seed.dim + 1);
+  one.dims[seed.dim] = seed.split;
+  const std::string as = seed.split.empty() ? "whole" : names[seed.dim] + text(seed.split);
+  switch (seed.kind) {
+    case Seed::input:
+      return as + " in operand " + std::to_string(seed.number + 1) + ", \"" +
+             to_string(
+                 placed_inputs_.size() > seed.number ? placed_inputs_[seed.number] : Placement(),
+                 mesh_, op.shape.rank(), names) +
+             "\" of shape " + op.shape.to_string();
+    case Seed::output:
+      return as + " in result " + std::to_string(seed.number + 1) + " of shape " +
+             op.shape.to_string();
+    default:
+      return as + " in a reshard of a value of shape " + op.shape.to_string();
+  }
+}
+
+/// How the operand of `seed` comes to lie as `wanted` there, and what that moves.
+std::string PlacementClasses::way_out(const Seed& seed, const Split& wanted) const {
+  if (seed.kind != Seed::input) return {};
+  const Op& op = graph_.op(seed.value);
+  const std::vector<std::string> names = names_of(seed.value);
+  const Placement now =
+      placed_inputs_.size() > seed.number ? placed_inputs_[seed.number] : Placement();
+  Placement then = now;
+  then.dims.resize(op.shape.rank());
+  then.dims[seed.dim] = wanted;
+  const auto pattern = [&](const Placement& placement) {
+    return to_string(placement, mesh_, op.shape.rank(), names);
+  };
+  const std::string number = std::to_string(seed.number + 1);
+  if (now.is_whole())
+    return "\n  help: place operand " + number + ": ein::place(x, mesh, \"" + pattern(then) +
+           "\") moves nothing";
+  const Size local = numel(local_shape(op.shape, now, mesh_));
+  const std::string bytes =
+      seed.split.empty()
+          ? "moves nothing"
+          : "moves " + to_string(local * static_cast<std::int64_t>(size_of(op.dtype))) +
+                " bytes of each process";
+  return "\n  help: ein::reshard(x, \"" + pattern(now) + " -> " + pattern(then) +
+         "\") of operand " + number + " " + bytes;
+}
+
+void PlacementClasses::refuse(const Seed& known, const Seed& other) const {
+  const std::string name = name_of(known, other);
+  if (other.kind == Seed::need) {
+    throw Error(ErrorKind::placement, call_ + ": axis " + name + " must be whole, as " + other.why +
+                                          "; it is " + where(known) + way_out(known, {}));
+  }
+  throw Error(ErrorKind::placement,
+              call_ + ": axis " + name + " lies differently where it meets: " + where(known) +
+                  "; " + where(other) + way_out(known, other.split) + way_out(other, known.split));
+}
+
+}  // namespace ein

@@ -1,0 +1,385 @@
+// Meshes, and tensors that are placed on them.
+#include "runtime/mesh.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include <ein/autograd.hpp>
+#include <ein/create.hpp>
+#include <ein/error.hpp>
+#include "graph/build.hpp"
+#include "mesh/mpi.hpp"
+#include "mesh/shm.hpp"
+#include "passes/distribute.hpp"
+#include "runtime/complex.hpp"
+#include "runtime/trace.hpp"
+
+namespace ein {
+namespace {
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+std::string_view found_transport() {
+  if (is_set("EIN_SHM")) return "shm";
+  const bool is_under_mpi = is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMI_SIZE");
+  return is_under_mpi ? "mpi" : "loop";
+}
+
+/// Opened once, and left when the program ends: plans, which outlive that, may name it.
+mesh::Transport& transport_named(std::string_view name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<mesh::Transport>, std::less<>> opened;
+  const std::lock_guard lock(mutex);
+  const auto known = opened.find(name);
+  if (known != opened.end()) return *known->second;
+  std::unique_ptr<mesh::Transport> transport;
+  if (name == "shm")
+    transport = mesh::open_shm();
+  else if (name == "mpi")
+    transport = mesh::open_mpi();
+  else
+    throw Error(ErrorKind::value, "Mesh: no transport '" + std::string(name) +
+                                      "'\n  help: \"shm\", \"mpi\" or \"loop\"");
+  return *opened.emplace(name, std::move(transport)).first->second;
+}
+
+std::string to_string(const std::vector<MeshAxis>& axes) {
+  std::string text;
+  for (const MeshAxis& axis : axes)
+    text += (text.empty() ? "" : ", ") + axis.name + "=" + std::to_string(axis.size);
+  return "(" + text + ")";
+}
+
+constexpr std::int64_t most_processes = 1 << 20;
+constexpr std::size_t most_axes = 32;
+
+/// How many processes these axes have; an Error where they are none.
+int processes_of(const std::vector<MeshAxis>& axes) {
+  std::int64_t processes = 1;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::value, "Mesh " + to_string(axes) + ": " + why);
+  };
+  if (axes.empty() || axes.size() > most_axes) refuse("1 to 32 axes are wanted");
+  for (const MeshAxis& axis : axes) {
+    if (axis.size < 1) refuse("axis '" + axis.name + "' has no process");
+    if (axis.name.empty() || axis.name.find_first_of(" \t\n@()[],=+*.") != axis.name.npos)
+      refuse("'" + axis.name + "' is no name of an axis");
+    const auto same = [&](const MeshAxis& other) { return other.name == axis.name; };
+    if (std::count_if(axes.begin(), axes.end(), same) > 1)
+      refuse("axis '" + axis.name + "' is there twice");
+    processes *= axis.size;
+    if (processes > most_processes) refuse("more processes than there can be");
+  }
+  return static_cast<int>(processes);
+}
+
+Tensor scalar_of(std::int64_t value) {
+  return from_vector(std::vector<std::int64_t>{value}, {}, Order::row_major, cpu);
+}
+
+}  // namespace
+
+Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
+  const int processes = processes_of(axes);
+  const std::string_view name = transport.empty() ? found_transport() : transport;
+  const auto data = std::make_shared<detail::MeshData>();
+  data->axes = std::move(axes);
+  const auto add = [&](mesh::Transport& end) {
+    detail::MeshData::Here here{mesh::Process(end, data->axes), {}};
+    for (std::size_t a = 0; a < data->axes.size(); ++a)
+      here.coordinates.push_back(scalar_of(here.process.coordinate(a)));
+    data->here.push_back(std::move(here));
+  };
+  if (name == "loop") {
+    data->loop = std::make_unique<mesh::Loop>(processes);
+    for (int rank = 0; rank < processes; ++rank) add(data->loop->end(rank));
+  } else {
+    data->transport = &transport_named(name);
+    if (data->transport->size() != processes) {
+      throw Error(ErrorKind::value,
+                  "Mesh " + to_string(data->axes) + " has " + std::to_string(processes) +
+                      " processes, and " + std::to_string(data->transport->size()) +
+                      " were started\n  help: start " + std::to_string(processes) + ": " +
+                      (name == "mpi" ? "mpirun -n " : "ein launch -n ") +
+                      std::to_string(processes) + (name == "mpi" ? " program" : " -- program"));
+    }
+    add(*data->transport);
+  }
+  data_ = data;
+}
+
+const std::vector<MeshAxis>& Mesh::axes() const { return data_->axes; }
+int Mesh::size() const { return processes_of(data_->axes); }
+int Mesh::rank() const { return data_->here.front().process.rank(); }
+std::string_view Mesh::transport() const { return data_->here.front().process.transport().name(); }
+std::size_t Mesh::axis_named(std::string_view name) const {
+  for (std::size_t a = 0; a < data_->axes.size(); ++a) {
+    if (data_->axes[a].name == name) return a;
+  }
+  throw Error(ErrorKind::value,
+              "Mesh " + to_string(data_->axes) + ": no axis '" + std::string(name) + "'");
+}
+int Mesh::size(std::string_view axis) const { return data_->axes[axis_named(axis)].size; }
+int Mesh::coordinate(std::string_view axis) const {
+  return data_->here.front().process.coordinate(axis_named(axis));
+}
+
+// --- placed tensors ---
+
+namespace engine {
+
+bool are_same(const detail::MeshData& a, const detail::MeshData& b) {
+  return &a == &b || (a.transport && a.transport == b.transport && a.axes == b.axes);
+}
+
+MeshPointer common_mesh(const std::string& call, Operands operands) {
+  MeshPointer mesh;
+  for (const Tensor* operand : operands) {
+    const auto& placed = operand->impl().placed;
+    if (!placed) continue;
+    if (mesh && !are_same(*mesh, *placed->mesh)) {
+      throw Error(ErrorKind::placement, call + ": operands lie on several meshes, " +
+                                            to_string(mesh->axes) + " and " +
+                                            to_string(placed->mesh->axes) +
+                                            "\n  help: make one ein::Mesh and place all on it");
+    }
+    mesh = placed->mesh;
+  }
+  return mesh;
+}
+
+Placement placement_of(const Tensor& x) {
+  return x.impl().placed ? x.impl().placed->placement : Placement();
+}
+const Tensor& part_of(const Tensor& x, std::size_t here) {
+  return x.impl().placed ? x.impl().placed->parts[here] : x;
+}
+const std::shared_ptr<Storage>& memory_of(const Tensor& x) { return part_of(x, 0).storage(); }
+void count_write(const Tensor& x) {
+  if (!x.impl().placed) return x.storage()->count_write();
+  for (const Tensor& part : x.impl().placed->parts) part.storage()->count_write();
+}
+std::size_t local_bytes(const Tensor& x) { return part_of(x, 0).nbytes(); }
+
+Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape,
+              std::vector<Tensor> parts) {
+  if (placement.is_whole()) return std::move(parts.front());
+  const Tensor& first = parts.front();
+  detail::TensorData data;
+  data.strides = contiguous_strides(shape);
+  data.shape = std::move(shape);
+  data.dtype = first.dtype();
+  data.traced.device = first.device();
+  data.placed = std::make_shared<const detail::PlacedData>(
+      detail::PlacedData{mesh, std::move(placement), std::move(parts)});
+  return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
+}
+
+Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
+                  const std::function<Tensor(const Tensor&)>& f) {
+  const detail::PlacedData& placed = *x.impl().placed;
+  std::vector<Tensor> parts;
+  for (const Tensor& part : placed.parts) parts.push_back(f(part));
+  Tensor result = joined(placed.mesh, std::move(placement), std::move(shape), std::move(parts));
+  result.impl().grad = x.impl().grad;
+  return result;
+}
+
+void copy_parts(const Tensor& from, const Tensor& to) {
+  const Tensor* const both[] = {&from, &to};
+  const MeshPointer mesh = common_mesh("copy_from", both);
+  if (!(placement_of(from) == placement_of(to)) || !(from.shape() == to.shape())) {
+    const auto text = [&](const Tensor& x) {
+      return "\"" + to_string(placement_of(x), mesh->axes, x.rank()) + "\" of shape " +
+             x.shape().to_string();
+    };
+    throw Error(ErrorKind::placement, "copy_from: the source lies as " + text(from) +
+                                          ", the tensor as " + text(to) +
+                                          "\n  help: ein::reshard the source first");
+  }
+  for (std::size_t h = 0; h < mesh->here.size(); ++h)
+    part_of(to, h).copy_from(part_of(from, h).detach());
+}
+
+void for_each_here(const detail::MeshData& mesh, const std::function<void(std::size_t)>& f) {
+  if (!mesh.loop) return f(0);
+  mesh.loop->run([&](int rank) { f(static_cast<std::size_t>(rank)); });
+}
+
+}  // namespace engine
+
+Tensor Tensor::local(int process) const {
+  const auto& placed = data_->placed;
+  if (!placed) return *this;
+  if (process >= 0 && static_cast<std::size_t>(process) < placed->parts.size())
+    return placed->parts[static_cast<std::size_t>(process)];
+  throw Error(ErrorKind::value,
+              "local: process " + std::to_string(process) + " is not here; " +
+                  (placed->mesh->loop ? "this one stands for processes 0 to " +
+                                            std::to_string(placed->parts.size() - 1)
+                                      : "0 asks for this one's part"));
+}
+
+void detail::no_elements_here(const TensorData& data) {
+  if (data.placed) {
+    const PlacedData& placed = *data.placed;
+    const auto text = [&](const Placement& placement) {
+      return to_string(placement, placed.mesh->axes, data.shape.rank());
+    };
+    const std::string lies = text(placed.placement), whole = text(Placement());
+    throw Error(ErrorKind::placement,
+                "the tensor of shape " + data.shape.to_string() + " is placed, \"" + lies +
+                    "\", and this process has a part of it only\n  help: ein::reshard(x, \"" +
+                    lies + " -> " + whole +
+                    "\") makes it whole on every process; x.local() is the part");
+  }
+  throw Error(ErrorKind::value,
+              "the tensor of shape " + data.shape.to_string() +
+                  " has no elements: it is a value of a function that ein::compile traces\n"
+                  "  help: return it from the function and look at it after the call");
+}
+
+// --- place and reshard ---
+
+namespace {
+
+/// A side of a pattern: names, and for each the mesh axes.
+struct PlacedSide {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> mesh_axes;
+};
+
+std::vector<PlacedSide> sides_of(std::string_view text) {
+  std::vector<PlacedSide> sides(1);
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (text[at] == ' ') {
+      ++at;
+      continue;
+    }
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    std::string word(text.substr(at, end - at));
+    at = end;
+    if (word == "->") {
+      sides.emplace_back();
+      continue;
+    }
+    std::vector<std::string> mesh_axes;
+    for (std::size_t sign; (sign = word.rfind('@')) != word.npos; word.resize(sign))
+      mesh_axes.insert(mesh_axes.begin(), word.substr(sign + 1));
+    sides.back().names.push_back(word);
+    sides.back().mesh_axes.push_back(mesh_axes);
+  }
+  return sides;
+}
+
+Placement placement_on(const PlacedSide& side, const std::vector<MeshAxis>& axes,
+                       const std::string& call) {
+  Placement placement;
+  for (const auto& names : side.mesh_axes) {
+    Placement::Split split;
+    for (const std::string& name : names) {
+      const auto found = std::find_if(axes.begin(), axes.end(),
+                                      [&](const MeshAxis& axis) { return axis.name == name; });
+      if (found == axes.end())
+        throw Error(ErrorKind::placement,
+                    call + ": the mesh " + to_string(axes) + " has no axis '" + name + "'");
+      split.push_back(static_cast<int>(found - axes.begin()));
+    }
+    placement.dims.push_back(std::move(split));
+  }
+  return placement;
+}
+
+/// On the mesh, but whole still.
+Tensor on_mesh(const Tensor& x, const engine::MeshPointer& mesh) {
+  detail::TensorData data = x.impl();
+  data.traced.device = x.device();
+  data.strides = contiguous_strides(data.shape);
+  data.offset = 0;
+  data.storage = nullptr;
+  data.placed = std::make_shared<const detail::PlacedData>(
+      detail::PlacedData{mesh, Placement(), std::vector<Tensor>(mesh->here.size(), x.detach())});
+  return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
+}
+
+Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::string>& names,
+            const Placement& from, const Placement& to) {
+  engine::PlanKey key;
+  add(key, engine::KeyKind::reshard);
+  for (const Placement* placement : {&from, &to}) {
+    for (std::size_t d = 0; d < x.rank(); ++d) {
+      key.add(static_cast<std::int64_t>(placement->split(d).size()));
+      for (const int m : placement->split(d)) key.add(m);
+    }
+  }
+  const Tensor* const operand = &x;
+  const auto build = [&] {
+    Graph graph;
+    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
+    Op op = plain_op(OpKind::reshard, x.dtype(), x.shape());
+    for (std::size_t d = 0; d < names.size(); ++d) op.axes[d].name = names[d];
+    op.inputs = {0};
+    op.reads = {op.write};
+    op.from = from;
+    op.to = to;
+    append(graph, std::move(op));
+    graph.outputs = {1};
+    verify(graph);
+    return graph;
+  };
+  const auto plan = engine::plan_for(
+      key, {&operand, 1}, [&] { return call; }, build);
+  return std::move(engine::run(*plan, {&operand, 1}).front());
+}
+
+void require_rank(const std::string& call, const Tensor& x, const PlacedSide& side) {
+  if (side.names.size() == x.rank()) return;
+  throw Error(ErrorKind::rank, call + ": " + std::to_string(side.names.size()) +
+                                   " axes for a tensor of shape " + x.shape().to_string());
+}
+
+}  // namespace
+
+Tensor place(const Tensor& x, const Mesh& mesh, std::string_view pattern) {
+  const std::string call = "place \"" + std::string(pattern) + "\"";
+  const PlacedSide side = sides_of(pattern).front();
+  require_rank(call, x, side);
+  if (x.is_placed())
+    throw Error(ErrorKind::placement, call + ": the tensor is placed, \"" + placement(x) +
+                                          "\"\n  help: ein::reshard(x, \"" + placement(x) +
+                                          " -> ...\")");
+  const Placement to = placement_on(side, mesh.axes(), call);
+  engine::Trace* const trace = engine::Trace::active();
+  if (trace) trace->lies_on(mesh.impl());
+  return laid(call, trace ? x : on_mesh(x, mesh.impl()), side.names, Placement(), to);
+}
+
+Tensor reshard(const Tensor& x, std::string_view pattern) {
+  const std::string call = "reshard \"" + std::string(pattern) + "\"";
+  const std::vector<PlacedSide> sides = sides_of(pattern);
+  if (sides.size() != 2 || sides[0].names != sides[1].names)
+    throw Error(ErrorKind::pattern, call + ": both sides name the same axes in the same order");
+  require_rank(call, x, sides[0]);
+  const engine::Trace* const trace = engine::Trace::active();
+  const engine::MeshPointer mesh = x.is_placed() ? x.impl().placed->mesh
+                                   : trace       ? trace->mesh()
+                                                 : nullptr;
+  if (!mesh)
+    throw Error(ErrorKind::placement,
+                call + ": the tensor of shape " + x.shape().to_string() +
+                    " is whole and on no mesh\n  help: ein::place(x, mesh, \"...\") places it");
+  return laid(call, x, sides[0].names, placement_on(sides[0], mesh->axes, call),
+              placement_on(sides[1], mesh->axes, call));
+}
+
+std::string placement(const Tensor& x) {
+  const auto& placed = x.impl().placed;
+  return to_string(engine::placement_of(x), placed ? placed->mesh->axes : std::vector<MeshAxis>(),
+                   x.rank());
+}
+
+}  // namespace ein

@@ -1,0 +1,62 @@
+// Tensors that lie on a mesh: their parts, and what runs on all of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <ein/mesh.hpp>
+#include "mesh/loop.hpp"
+#include "mesh/process.hpp"
+#include "runtime/plan.hpp"
+
+namespace ein {
+
+struct detail::MeshData {
+  std::vector<MeshAxis> axes;
+  mesh::Transport* transport = nullptr;  // null where this process stands for all
+  std::unique_ptr<mesh::Loop> loop;      // null where it does not
+  /// A process that is here, and where it is along each axis, as a program reads that.
+  struct Here {
+    mesh::Process process;
+    std::vector<Tensor> coordinates;
+  };
+  std::vector<Here> here;
+};
+
+struct detail::PlacedData {
+  std::shared_ptr<const MeshData> mesh;
+  Placement placement;
+  std::vector<Tensor> parts;  // of the processes that are here
+};
+
+namespace engine {
+
+bool are_same(const detail::MeshData& a, const detail::MeshData& b);
+/// The mesh on which operands lie, null if all are whole; an Error of kind `placement`, which
+/// begins with `call`, where there are several.
+MeshPointer common_mesh(const std::string& call, Operands operands);
+/// Of a whole tensor nothing.
+Placement placement_of(const Tensor& x);
+/// The part of the process that is number `here` of those that are here; a whole tensor as it is.
+const Tensor& part_of(const Tensor& x, std::size_t here);
+/// Of elements and gaps, of the first part of a placed tensor.
+const std::shared_ptr<Storage>& memory_of(const Tensor& x);
+/// A placed tensor is written to.
+void count_write(const Tensor& x);
+/// Bytes that one process has of it.
+std::size_t local_bytes(const Tensor& x);
+
+/// A tensor of this shape whose parts these are; the first of them where it is whole.
+Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape, std::vector<Tensor> parts);
+/// The tensor whose parts are f(part) and which has this shape.
+Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
+                  const std::function<Tensor(const Tensor&)>& f);
+/// Tensor::copy_from of placed tensors.
+void copy_parts(const Tensor& from, const Tensor& to);
+/// f(here) for each process that is here, each on a thread of its own where there are several.
+void for_each_here(const detail::MeshData& mesh, const std::function<void(std::size_t)>& f);
+
+}  // namespace engine
+}  // namespace ein

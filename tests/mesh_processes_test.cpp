@@ -1,0 +1,37 @@
+// The tests of meshes (mesh_test.cpp) on processes that share memory, and on those of MPI.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "support/command.hpp"
+
+namespace ein {
+namespace {
+
+/// The program that runs: all tests are in it.
+std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+constexpr const char* tests_of_meshes = "--gtest_filter=MeshTest.*";
+
+TEST(MeshProcessesTest, OverSharedMemory) {
+  const test::Outcome outcome = test::outcome_of(
+      {"launch", "-n", "4", "--", this_program(), tests_of_meshes}, {"EIN_SEEDS=40"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
+}
+
+#ifdef EIN_MPI_PLUGIN
+TEST(MeshProcessesTest, OverMpi) {
+  // Open MPI, as root and with more processes than processors.
+  const std::string line =
+      "EIN_SEEDS=10 EIN_MPI='" EIN_MPI_PLUGIN
+      "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+      " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
+      "' -n 4 '" +
+      this_program() + "' '" + tests_of_meshes + "' >/dev/null 2>&1";
+  EXPECT_EQ(std::system(line.c_str()), 0) << line;
+}
+#endif
+
+}  // namespace
+}  // namespace ein

@@ -1,0 +1,353 @@
+// Tensors on a mesh: the same results as without one, by any placement. One process stands for all
+// of them; mesh_processes_test.cpp runs the same tests on processes that were launched.
+#include <ein/mesh.hpp>
+
+#include <random>
+
+#include <ein/autograd.hpp>
+#include <ein/compile.hpp>
+#include <ein/ein.hpp>
+
+#include "support/expect_error.hpp"
+#include "support/random_pattern.hpp"
+#include "support/seeds.hpp"
+#include "support/tensor_values.hpp"
+
+namespace ein {
+namespace {
+
+using test::expect_error;
+using test::get_values;
+
+/// Whole numbers, so that sums do not depend on their order.
+Tensor numbers(const Shape& shape, std::mt19937_64& random, DType dtype = DType::f64) {
+  const Tensor x = empty(shape, dtype);
+  std::vector<double> values(static_cast<std::size_t>(x.numel()));
+  for (double& value : values) value = static_cast<double>(random() % 19) - 9;
+  test::set_values(x, values);
+  return x;
+}
+
+bool is_launched() { return std::getenv("EIN_SHM") || std::getenv("OMPI_COMM_WORLD_SIZE"); }
+
+/// Of the processes that were launched, or of one.
+Mesh mesh_of(std::vector<MeshAxis> axes) {
+  return Mesh(std::move(axes), is_launched() ? "" : "loop");
+}
+Mesh two_by_two() { return mesh_of({{"data", 2}, {"model", 2}}); }
+
+/// What f makes of a tensor for process 0, 1, ... of those that are here.
+template <class F>
+void for_each_part(const Mesh& mesh, const F& f) {
+  for (int process = 0; process < (is_launched() ? 1 : mesh.size()); ++process)
+    f(process, is_launched() ? mesh.rank() : process);
+}
+
+/// Whole on every process.
+Tensor whole(const Tensor& x) {
+  const std::string lies = placement(x);
+  std::string plain;
+  for (std::size_t d = 0; d < x.rank(); ++d) plain += " i" + std::to_string(d);
+  return reshard(x, lies + " -> " + plain);
+}
+void expect_same(const Tensor& placed, const Tensor& wanted) {
+  ASSERT_EQ(placed.shape(), wanted.shape());
+  ASSERT_EQ(placed.dtype(), wanted.dtype());
+  EXPECT_EQ(get_values(placed.is_placed() ? whole(placed) : placed), get_values(wanted));
+}
+
+TEST(MeshTest, PartsOfATensor) {
+  const Mesh mesh = two_by_two();
+  EXPECT_EQ(mesh.size(), 4);
+  EXPECT_EQ(mesh.size("model"), 2);
+  const Tensor x = arange(24.0).view({4, 6});
+  const Tensor placed = place(x, mesh, "b@data s@model");
+  EXPECT_TRUE(placed.is_placed());
+  EXPECT_EQ(placed.shape(), Shape({4, 6}));
+  EXPECT_EQ(placement(placed), "i0@data i1@model");
+  const std::vector<double> parts[] = {
+      {0, 1, 2, 6, 7, 8}, {3, 4, 5, 9, 10, 11}, {12, 13, 14, 18, 19, 20}, {15, 16, 17, 21, 22, 23}};
+  for_each_part(
+      mesh, [&](int part, int rank) { EXPECT_EQ(get_values(placed.local(part)), parts[rank]); });
+  expect_same(placed, x);
+}
+
+TEST(MeshTest, EveryWayToReshard) {
+  const Mesh mesh = mesh_of({{"x", 2}, {"y", 2}});
+  std::mt19937_64 random(1);
+  const Tensor value = numbers({12, 8}, random);
+  const char* const ways[] = {"a b",     "a@x b",   "a@y b",   "a b@x",   "a b@y",
+                              "a@x b@y", "a@y b@x", "a@x@y b", "a@y@x b", "a b@x@y"};
+  for (const char* from : ways) {
+    for (const char* to : ways) {
+      SCOPED_TRACE(std::string(from) + " -> " + to);
+      const Tensor placed = place(value, mesh, from);
+      if (!placed.is_placed()) continue;
+      const Tensor moved = reshard(placed, std::string(from) + " -> " + to);
+      const Tensor wanted = place(value, mesh, to);
+      EXPECT_EQ(placement(moved), placement(wanted));
+      for_each_part(mesh, [&](int part, int) {
+        EXPECT_EQ(get_values(moved.local(part)), get_values(wanted.local(part)));
+      });
+    }
+  }
+}
+
+TEST(MeshTest, SumsAcrossProcesses) {
+  const Mesh mesh = two_by_two();
+  std::mt19937_64 random(2);
+  const Tensor x = numbers({4, 6}, random), w = numbers({6, 8}, random);
+  const Tensor by_data = place(x, mesh, "b@data h"), by_model = place(x, mesh, "b h@model");
+  const Tensor z = einsum(by_data, w, "b h, h c -> b c");
+  EXPECT_EQ(placement(z), "i0@data i1");
+  expect_same(z, einsum(x, w, "b h, h c -> b c"));
+  const Tensor summed = einsum(by_model, place(w, mesh, "h@model c"), "b h, h c -> b c");
+  EXPECT_FALSE(summed.is_placed());
+  expect_same(summed, einsum(x, w, "b h, h c -> b c"));
+  expect_same(reduce(by_data, "b h -> h", Reduction::max), reduce(x, "b h -> h", Reduction::max));
+  expect_same(reduce(by_data, "b h ->", Reduction::mean), reduce(x, "b h ->", Reduction::mean));
+  const std::vector<double> weights = get_values(whole(softmax(by_model, "b [h]")));
+  const std::vector<double> wanted = get_values(softmax(x, "b [h]"));
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(weights[i], wanted[i], 1e-15);
+}
+
+TEST(MeshTest, OperandsThatMeetLieAlike) {
+  const Mesh mesh = two_by_two();
+  const Tensor x = place(ones({4, 6}), mesh, "b@data h"), y = ones({4, 6});
+  EXPECT_TRUE(x.is_placed());
+  expect_error([&] { x + y; }, ErrorKind::placement, {"@data", "operand 2", "ein::place"});
+  expect_error([&] { x + place(y, mesh, "b h@model"); }, ErrorKind::placement,
+               {"ein::reshard(x, ", "bytes"});
+  expect_error([&] { sort(x, "[b] h"); }, ErrorKind::placement, {"put in order", "reshard"});
+  expect_error([&] { x.item(); }, ErrorKind::shape, {"24"});
+  expect_error([&] { x.to_vector<float>(); }, ErrorKind::placement, {"ein::reshard(x, "});
+  expect_error(
+      [&] {
+        einsum(x, place(ones({4, 6}), mesh, "b@data h"), "a c, b c -> a b");
+      },
+      ErrorKind::placement, {"'data' would split two axes", "a", "b"});
+  expect_error(
+      [&] {
+        place(ones({3, 6}), mesh, "b@data h");
+      },
+      ErrorKind::divisibility, {"size 3", "2 equal parts", "pad it to 4"});
+}
+
+TEST(MeshTest, Gradients) {
+  const Mesh mesh = two_by_two();
+  std::mt19937_64 random(3);
+  const Tensor x = numbers({4, 6}, random), w = numbers({6, 8}, random);
+  const auto loss = [](const Tensor& a, const Tensor& b) {
+    const Tensor h = einsum(a, b, "b h, h c -> b c");
+    return reduce(h * h * a.at({all, slice(0, 1)}), "b c ->", Reduction::sum);
+  };
+  const Tensor a = x.clone().requires_grad(true), b = w.clone().requires_grad(true);
+  loss(a, b).backward();
+  const Tensor c = place(x, mesh, "b@data h").detach(), d = w.clone().requires_grad(true);
+  c.requires_grad(true);
+  loss(c, d).backward();
+  expect_same(d.grad(), b.grad());
+  EXPECT_EQ(placement(c.grad()), placement(c));
+  expect_same(c.grad(), a.grad());
+}
+
+TEST(MeshTest, CompiledFunctions) {
+  const Mesh mesh = two_by_two();
+  std::mt19937_64 random(4);
+  const Tensor x = numbers({4, 6}, random), w = numbers({6, 8}, random);
+  const Tensor plain = w.clone().requires_grad(true), state = w.clone().requires_grad(true);
+  const auto step_of = [](const Tensor& parameter) {
+    return [&parameter](const Tensor& batch) {
+      const Tensor h = einsum(batch, parameter, "b h, h c -> b c");
+      const Tensor loss = reduce(h * h, "b c ->", Reduction::sum);
+      loss.backward();
+      const NoGrad no_grad;
+      parameter.copy_from(parameter - parameter.grad());
+      parameter.zero_grad();
+      return loss;
+    };
+  };
+  auto one = compile(step_of(plain));
+  auto many = compile(step_of(state));
+  const Tensor placed = place(x, mesh, "b@data h");
+  for (int i = 0; i < 2; ++i) {
+    expect_same(many(placed), one(x));
+    expect_same(state.detach(), plain.detach());
+  }
+}
+
+/// Named operations of a value that is split along one axis or another; "model" splits the axis
+/// that most of them are about.
+TEST(MeshTest, NamedOperations) {
+  const Mesh mesh = two_by_two();
+  std::mt19937_64 random(5);
+  const Tensor x = numbers({4, 6, 8}, random),
+               positions = from_vector<std::int64_t>(
+                   {0, 7, 3, 5, 1, 2, 4, 6, 7, 0, 1, 5, 2, 2, 3, 4, 0, 6, 5, 3, 1, 7, 6, 4},
+                   {4, 6});
+  const Tensor table = numbers({8, 6}, random);
+  using F = std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>;
+  const std::pair<const char*, F> calls[] = {
+      {"gather", [](auto&, auto& p, auto& t) { return gather(t, p, "[v] d, b s -> b s d"); }},
+      {"one_hot", [](auto&, auto& p, auto&) { return one_hot(p, "b s -> b s [8]"); }},
+      {"softmax", [](auto& a, auto&, auto&) { return softmax(a, "b s [v]"); }},
+      {"layer_norm", [](auto& a, auto&, auto&) { return layer_norm(a, "b s [v]"); }},
+      {"cross_entropy",
+       [](auto& a, auto& p, auto&) { return cross_entropy(a, p, "b s [v], b s -> b s"); }},
+      {"logsumexp", [](auto& a, auto&, auto&) { return reduce(a, "b s v -> b s", "logsumexp"); }},
+      {"var", [](auto& a, auto&, auto&) { return reduce(a, "b s v -> b v", "var"); }},
+      {"split", [](auto& a, auto&,
+                   auto&) { return rearrange(a, "b (h d) v -> b h d v", ein::axis("d", 3)); }},
+      {"merge", [](auto& a, auto&, auto&) { return rearrange(a, "b s v -> b (s v)"); }},
+      {"slice",
+       [](auto& a, auto&, auto&) {
+         return a.at({all, slice(1, 4)});
+       }},
+      {"cumsum", [](auto& a, auto&, auto&) { return cumsum(a, "b [s] v"); }},
+      {"sort", [](auto& a, auto&, auto&) { return sort(a, "b [s] v").values; }},
+      {"triu", [](auto& a, auto&, auto&) { return triu(a, "b [s v]"); }},
+  };
+  for (const auto& [name, f] : calls) {
+    for (const char* splits :
+         {"b@data s v", "b@data s v@model", "b s v@model@data", "b@data@model s v"}) {
+      SCOPED_TRACE(std::string(name) + " of " + splits);
+      const bool splits_v = std::string_view(splits).find("v@") != std::string::npos;
+      const bool splits_b = std::string_view(splits).find("b@") != std::string::npos;
+      if (splits_v && (std::string_view(name) == "merge" || std::string_view(name) == "triu"))
+        continue;
+      const std::string b =
+          !splits_b ? "b"
+          : splits_v || std::string_view(splits).find("@model") == std::string::npos
+              ? "b@data"
+              : "b@data@model";
+      const std::string v = !splits_v ? "v" : splits_b ? "v@model" : "v@model@data";
+      Tensor a = x.clone(), t = table.clone();
+      a.requires_grad(true);
+      t.requires_grad(true);
+      Tensor pa = place(x, mesh, splits).detach(), pt = place(table, mesh, v + " d").detach();
+      pa.requires_grad(true);
+      pt.requires_grad(true);
+      const Tensor pp = place(positions, mesh, b + " s");
+      const Tensor wanted = f(a, positions, t), got = f(pa, pp, pt);
+      const Tensor y = got.is_placed() ? whole(got) : got;
+      const std::vector<double> expected = get_values(wanted), values = get_values(y);
+      ASSERT_EQ(values.size(), expected.size());
+      for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], 1e-12);
+      if (!wanted.requires_grad()) continue;
+      (wanted * wanted).backward(ones(wanted.shape(), wanted.dtype()));
+      (got * got).backward(full_like(got, 1, got.dtype()));
+      for (const auto& [plain, placed] : {std::pair(a, pa), std::pair(t, pt)}) {
+        ASSERT_EQ(plain.has_grad(), placed.has_grad());
+        if (!plain.has_grad()) continue;
+        EXPECT_EQ(placement(placed.grad()), placement(placed));
+        const Tensor g = placed.grad();
+        const std::vector<double> slopes = get_values(plain.grad()),
+                                  found = get_values(g.is_placed() ? whole(g) : g);
+        for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_NEAR(found[i], slopes[i], 1e-10);
+      }
+    }
+  }
+}
+
+TEST(MeshTest, RandomNumbersDoNotDependOnTheMesh) {
+  const Mesh mesh = two_by_two();
+  const Tensor x = ones({4, 8});
+  auto drop = compile([](const Tensor& a) { return dropout(a, 0.5); });
+  manual_seed(7);
+  const Tensor wanted = drop(x);
+  manual_seed(7);
+  expect_same(drop(place(x, mesh, "b@data s@model")), wanted);
+}
+
+/// A call of random operands and axes: the same on a mesh, wherever they lie.
+struct RandomCall {
+  std::vector<std::string> axes;  // by name
+  std::vector<std::int64_t> sizes;
+  std::vector<std::vector<std::size_t>> operands;
+  std::vector<std::size_t> result;
+
+  explicit RandomCall(std::mt19937_64& random) {
+    const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+    const std::size_t count = 2 + below(4);
+    for (std::size_t a = 0; a < count; ++a) {
+      axes.push_back(std::string(1, static_cast<char>('a' + a)));
+      sizes.push_back(static_cast<std::int64_t>(std::array{1, 2, 4, 6, 12}[below(5)]));
+    }
+    std::vector<std::size_t> all(count);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    for (std::size_t o = 0; o < 1 + below(3); ++o) {
+      std::shuffle(all.begin(), all.end(), random);
+      operands.emplace_back(all.begin(),
+                            all.begin() + static_cast<std::ptrdiff_t>(1 + below(count)));
+    }
+    std::shuffle(all.begin(), all.end(), random);
+    for (const std::size_t a : all) {
+      const bool is_there = std::any_of(operands.begin(), operands.end(), [&](const auto& o) {
+        return std::find(o.begin(), o.end(), a) != o.end();
+      });
+      if (is_there && below(3) > 0) result.push_back(a);
+    }
+  }
+  std::string side(const std::vector<std::size_t>& of,
+                   const std::vector<std::string>& splits) const {
+    std::string text;
+    for (const std::size_t a : of) text += (text.empty() ? "" : " ") + axes[a] + splits[a];
+    return text;
+  }
+  Tensor einsum_of(const std::vector<Tensor>& x) const {
+    const std::string text = pattern();
+    if (x.size() == 1) return einsum(x[0], runtime(text));
+    if (x.size() == 2) return einsum(x[0], x[1], runtime(text));
+    return einsum(x[0], x[1], x[2], runtime(text));
+  }
+  std::string pattern() const {
+    const std::vector<std::string> none(axes.size());
+    std::string text;
+    for (const auto& operand : operands) text += (text.empty() ? "" : ", ") + side(operand, none);
+    return text + " -> " + side(result, none);
+  }
+};
+
+TEST(MeshTest, AnyEinsumWhereverItsAxesLie) {
+  const Mesh mesh = mesh_of({{"x", 2}, {"y", 2}});
+  test::for_seeds(300, [&](unsigned seed) {
+    std::mt19937_64 random(seed);
+    const RandomCall call(random);
+    // Each mesh axis splits one axis, if it divides it.
+    std::vector<std::string> splits(call.axes.size());
+    std::vector<std::int64_t> rest = call.sizes;
+    for (const char* mesh_axis : {"@x", "@y"}) {
+      const std::size_t a = random() % (call.axes.size() + 1);
+      if (a == call.axes.size() || rest[a] % 2 != 0) continue;
+      splits[a] += mesh_axis;
+      rest[a] /= 2;
+    }
+    std::vector<Tensor> plain, placed;
+    for (const auto& operand : call.operands) {
+      Shape shape;
+      for (const std::size_t a : operand) shape.push_back(call.sizes[a]);
+      plain.push_back(numbers(shape, random));
+      placed.push_back(place(plain.back(), mesh, call.side(operand, splits)));
+    }
+    SCOPED_TRACE(call.pattern() + " with " + call.side(call.result, splits));
+    const Tensor wanted = call.einsum_of(plain);
+    expect_same(call.einsum_of(placed), wanted);
+    // And its gradients, which lie as the operands do.
+    for (std::size_t o = 0; o < plain.size(); ++o) {
+      plain[o] = plain[o].detach();
+      placed[o] = placed[o].detach();
+      plain[o].requires_grad(true);
+      placed[o].requires_grad(true);
+    }
+    const Tensor a = call.einsum_of(plain), b = call.einsum_of(placed);
+    (a * a).backward(ones(a.shape(), DType::f64));
+    (b * b).backward(full_like(b, 1, DType::f64));
+    for (std::size_t o = 0; o < plain.size(); ++o) {
+      EXPECT_EQ(placement(placed[o].grad()), placement(placed[o]));
+      expect_same(placed[o].grad(), plain[o].grad());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ein
