@@ -318,7 +318,8 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
       ein::solve_shape(pattern, operands.front().shape);
     } else {
       ein::PatternCall call{op, pattern, given, reduction, packed, stacked};
-      call.named.k = choice.size();
+      // Of pad it says how many of its numbers stand first, and there are none.
+      if (op != Operation::pad) call.named.k = choice.size();
       check_graph(call, operands);
     }
   } catch (const ein::Error& error) {
