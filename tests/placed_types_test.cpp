@@ -214,6 +214,18 @@ TEST(PlacedTypes, OfCalls) {
   EXPECT_EQ(plain.to_vector<float>(), ein::reduce(x, "b s h -> b h", "sum").to_vector<float>());
 }
 
+static_assert(ein::detail::places_agree("b@x s c=4", "a@x t 4"));
+static_assert(!ein::detail::places_agree("b@x s", "b s"));
+static_assert(!ein::detail::places_agree("b@x s", "b@x@y s"));
+static_assert(!ein::detail::places_agree("b@x s", "4 s"));
+static_assert(ein::detail::places_agree("b@x _", "_ s@y"));
+static_assert(ein::detail::places_agree("b@x s", "b@x ..."));
+static_assert(!ein::detail::places_agree("b@x s c", "b ... c"));
+static_assert(!ein::detail::places_agree("*many c@x", "b s c"));
+static_assert(!ein::detail::places_agree("b ... s c@x", "*many c@y"));
+static_assert(ein::detail::places_agree("b ... s@y c@x", "*many c@x"));
+static_assert(ein::detail::places_agree("b@x ... c@y", "c@x ... d@y"));
+
 TEST(PlacedTypes, OfConversions) {
   const Float<"batch@data seq"> x = ones({2, 3});
   const Float<"b@data s=3"> same = x;

@@ -59,15 +59,21 @@ consteval bool sizes_agree(std::string_view from, std::string_view to) {
   return true;
 }
 
-/// Whether axes that both types describe lie alike. What a tensor itself knows of this is not
-/// looked at: require_type() is where that would be.
+/// Whether axes that both types describe lie alike, from either end up to where one of them is
+/// open. What a tensor itself knows of this is not looked at: require_type() is where that would
+/// be.
 consteval bool places_agree(std::string_view from, std::string_view to) {
+  if (!ranks_agree(from, to)) return true;
   const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
-  if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
-  for (std::size_t d = 0; d < a.dims.size(); ++d) {
-    const grammar::SpecDim &x = a.dims[d], &y = b.dims[d];
-    if (x.says_place() && y.says_place() && a.text_of(x.placed) != b.text_of(y.placed))
-      return false;
+  const std::size_t most = grammar::lesser(a.dims.size(), b.dims.size());
+  for (const bool from_left : {true, false}) {
+    for (std::size_t d = 0; d < most; ++d) {
+      const grammar::SpecDim& x = a.dims[from_left ? d : a.dims.size() - 1 - d];
+      const grammar::SpecDim& y = b.dims[from_left ? d : b.dims.size() - 1 - d];
+      if (x.is_open() || y.is_open()) break;
+      if (x.says_place() && y.says_place() && a.text_of(x.placed) != b.text_of(y.placed))
+        return false;
+    }
   }
   return true;
 }

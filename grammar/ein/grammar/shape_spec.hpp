@@ -19,6 +19,8 @@ struct SpecDim {
   std::uint32_t first = 0, last = 0;  // its steps
   SourceSpan placed{};                // of a name: "@data@pod", or empty
 
+  /// Whether it stands for any number of dimensions.
+  constexpr bool is_open() const { return kind == open || kind == variadic; }
   /// Whether the type says where it lies: as it is placed, or else whole.
   constexpr bool says_place() const { return kind == size; }
 };
@@ -46,7 +48,7 @@ struct SpecReading {
   /// Whether the number of dimensions is open.
   constexpr bool is_open() const {
     for (const SpecDim& dim : dims) {
-      if (dim.kind == SpecDim::open || dim.kind == SpecDim::variadic) return true;
+      if (dim.is_open()) return true;
     }
     return false;
   }
@@ -81,7 +83,7 @@ constexpr void add_size(SpecReading& r, SourceSpan span) {
 constexpr void require_one_open_dim(SpecReading& r) {
   const SpecDim* open = nullptr;
   for (const SpecDim& dim : r.dims) {
-    if (dim.kind != SpecDim::open && dim.kind != SpecDim::variadic) continue;
+    if (!dim.is_open()) continue;
     if (open) r.mistake = {Complaint::ellipsis_is_repeated, dim.span, open->span, 0};
     open = &dim;
   }
