@@ -28,9 +28,14 @@ struct ellipsis : peg::ascii::string<'.', '.', '.'> {};
 struct unnamed : peg::ascii::one<'_'> {};
 struct packed : peg::ascii::one<'*'> {};
 
+// The mesh axes that an axis is split over, the outermost first: "b@data@pod".
+struct mesh_axis : name {};
+struct placement : peg::star<peg::if_must<peg::ascii::one<'@'>, mesh_axis>> {};
+
 // Words do not touch: "2b", "a..." and "a_" are mistakes, not two words.
-struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.', '*'>>> {};
-struct word : peg::seq<peg::sor<name, number, ellipsis, unnamed, packed>, peg::must<word_end>> {};
+struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.', '*', '@'>>> {};
+struct word : peg::seq<peg::sor<peg::seq<name, placement>, number, ellipsis, unnamed, packed>,
+                       peg::must<word_end>> {};
 
 struct group;
 struct terms : peg::seq<white_space, peg::star<peg::sor<word, group>, white_space>> {};
@@ -69,7 +74,8 @@ struct spec_minus : peg::if_must<peg::ascii::one<'-'>, spec_product> {};
 struct spec_sum : peg::seq<spec_product, peg::star<peg::sor<spec_plus, spec_minus>>> {};
 struct spec_fixed_size : number {};
 struct spec_size
-    : peg::seq<spec_sum, peg::opt<peg::if_must<peg::ascii::one<'='>, spec_fixed_size>>> {};
+    : peg::seq<spec_sum, placement, peg::opt<peg::if_must<peg::ascii::one<'='>, spec_fixed_size>>> {
+};
 
 struct spec_end : peg::sor<peg::ascii::space, peg::eof> {};
 struct spec_dim : peg::seq<peg::sor<spec_open, spec_variadic, spec_unnamed, spec_size>,

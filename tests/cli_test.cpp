@@ -194,6 +194,7 @@ TEST_F(Cli, UsageErrors) {
   expect_fails(2, {"check", "einsum"}, "PATTERN is required");
   expect_fails(2, {"check", "einsom", "a -> a"},
                "unknown operation 'einsom'; it may be einsum, reduce");
+  expect_fails(2, {"check", "place", "a@x"}, "unknown operation 'place'");
   expect_fails(2, {"check", "einsum", "a -> a", "b -> b"}, "not expected: b -> b");
   expect_fails(2, {"check", "einsum", "a -> a", "--shap=3"}, "--shap=3");
   expect_fails(2, {"check", "einsum", "a -> a", "--shape"}, "--shape");

@@ -768,19 +768,19 @@ TEST(Diagnostics, ControlCharactersAreNotPrinted) {
 rearrange: unexpected character U+001B
   a ?[31m -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a \x7f -> a")); }, ErrorKind::syntax,
                {{2, 3}}, R"(
 rearrange: unexpected character U+007F
   a ? -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime(std::string_view("a\0b", 3))); },
                ErrorKind::syntax, {{1, 2}}, R"(
 rearrange: unexpected character U+0000
   a?b
    ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a \xFF\xC3 -> a")); }, ErrorKind::syntax,
                {{2, 3}}, R"(
 rearrange: the pattern is not valid UTF-8 here
@@ -844,12 +844,12 @@ rearrange: the pattern is longer than 16384 bytes)"},
 rearrange: unexpected character ':'
   a : b -> a b
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
       {unexpected_character, rearrange, "a {b} -> a b", 1, {}, ErrorKind::syntax, R"(
 rearrange: unexpected character '{'
   a {b} -> a b
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
       {text_is_not_utf8, rearrange, "a \xFF -> a", 1, {}, ErrorKind::syntax, R"(
 rearrange: the pattern is not valid UTF-8 here
   a ? -> a
@@ -918,7 +918,7 @@ rearrange: an arrow is written '->'
 rearrange: unexpected character '='
   a b => b a
       ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
       {arrow_is_repeated, einsum, "a -> b -> c", 1, {}, ErrorKind::syntax, R"(
 einsum: a second '->'
   a -> b -> c
@@ -927,6 +927,36 @@ einsum: a second '->'
 einsum: ',' after the arrow: an operation has one result
   a b -> a, b
           ^)"},
+      {mesh_axis_is_missing, rearrange, "b@ data s -> s b", 1, {}, ErrorKind::syntax, R"(
+rearrange: the name of a mesh axis follows '@' at once
+  b@ data s -> s b
+   ^
+  help: write 'b@data' for an axis 'b' and a mesh axis 'data')"},
+      {placed_axis_is_missing, rearrange, "b @data s -> s b", 1, {}, ErrorKind::syntax, R"(
+rearrange: '@' follows the name of an axis at once
+  b @data s -> s b
+    ^^^^^
+  help: write 'b@data' for an axis 'b' and a mesh axis 'data')"},
+      {only_a_named_axis_is_placed, place, "b 2@data", 1, {}, ErrorKind::syntax, R"(
+place: '2@data': only an axis with a name is placed
+  b 2@data
+    ^^^^^^
+  help: write the name of the axis before '@')"},
+      {group_is_placed, rearrange, "b (h d)@model -> b h d", 1, {}, ErrorKind::syntax, R"(
+rearrange: a group is not placed, its outermost axis is
+  b (h d)@model -> b h d
+    ^^^^^^^^^^^
+  help: write '(h@model d)')"},
+      {group_is_placed, rearrange, "((1 h@x) d)@y@z e ->", 1, {}, ErrorKind::syntax, R"(
+rearrange: a group is not placed, its outermost axis is
+  ((1 h@x) d)@y@z e ->
+  ^^^^^^^^^^^^^^^
+  help: write '((1 h@x@y@z) d)')"},
+      {group_is_placed, rearrange, "(2 d)@x ->", 1, {}, ErrorKind::syntax, R"(
+rearrange: a group is not placed, its outermost axis is
+  (2 d)@x ->
+  ^^^^^^^
+  help: write '@' behind the name of the group's outermost axis)"},
       {arrow_is_missing, rearrange, "a b", 1, {}, ErrorKind::pattern, R"(
 rearrange: the pattern has no '->'
   a b
@@ -1283,6 +1313,73 @@ softmax: the pattern takes no '->'
   b [k] -> b k
         ^^
   help: it names the axes of the operand, nothing else)"},
+      {mesh_axis_is_repeated, einsum, "b@x s@x -> b s", 1, {}, ErrorKind::pattern, R"(
+einsum: a mesh axis splits one axis of a tensor, and that once
+  b@x s@x -> b s
+    ^   ^)"},
+      {mesh_axis_is_repeated, place, "b@x@x", 1, {}, ErrorKind::pattern, R"(
+place: a mesh axis splits one axis of a tensor, and that once
+  b@x@x
+    ^ ^)"},
+      {inner_axis_of_a_group_is_placed,
+       rearrange,
+       "h d -> (h d@model)",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
+rearrange: 'd@model' is not the outermost axis of its group: parts of it are no parts of the group
+  h d -> (h d@model)
+          ^ ^^^^^^^
+  help: write '(h@model d)', or rearrange first)"},
+      {inner_axis_of_a_group_is_placed,
+       rearrange,
+       "h d -> 1 ((h@x d@y) ())",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
+rearrange: 'd@y' is not the outermost axis of its group: parts of it are no parts of the group
+  h d -> 1 ((h@x d@y) ())
+             ^   ^^^
+  help: write '((h@x@y d) ())', or rearrange first)"},
+      {inner_axis_of_a_group_is_placed, reduce, "(2 d@x) -> d", 1, {}, ErrorKind::pattern, R"(
+reduce: 'd@x' is not the outermost axis of its group: parts of it are no parts of the group
+  (2 d@x) -> d
+   ^ ^^^
+  help: write '@' behind the name of the group's outermost axis, or rearrange first)"},
+      {axis_is_placed_differently, einsum, "b@x s, b@y -> b s", 2, {}, ErrorKind::pattern, R"(
+einsum: axis 'b@y' is placed differently
+  b@x s, b@y -> b s
+  ^^^    ^^^
+  help: an axis lies alike in all operands and in the result)"},
+      {axes_are_in_another_order, reshard, "b@x s -> s b@x", 1, {}, ErrorKind::pattern, R"(
+reshard: reshard keeps the order of the axes
+  b@x s -> s b@x
+  ^        ^
+  help: rearrange changes it)"},
+      {arrow_is_not_wanted, place, "b@x -> b", 1, {}, ErrorKind::pattern, R"(
+place: the pattern takes no '->'
+  b@x -> b
+      ^^
+  help: it says where each axis of the operand lies, nothing else)"},
+      {arrow_is_missing, reshard, "b@x", 1, {}, ErrorKind::pattern, R"(
+reshard: the pattern has no '->'
+  b@x
+     ^
+  help: write the axes of the result after '->')"},
+      {axis_is_repeated, reshard, "b@x b -> b", 1, {}, ErrorKind::pattern, R"(
+reshard: axis 'b' is repeated
+  b@x b -> b
+  ^   ^)"},
+      {number_is_not_allowed, place, "b@x 2", 1, {}, ErrorKind::pattern, R"(
+place: a number has no meaning here
+  b@x 2
+      ^)"},
+      {group_is_not_allowed, reshard, "(h d) -> (h@x d)", 1, {}, ErrorKind::pattern, R"(
+reshard: a group '( )' has no meaning here
+  (h d) -> (h@x d)
+  ^^^^^)"},
       {number_of_operands_differs, cross_entropy, "b [v]", 2, {}, ErrorKind::arity, R"(
 cross_entropy: the pattern describes 1 operand, cross_entropy takes 2
   b [v]
@@ -1340,6 +1437,20 @@ einsum: operand 2 has another dtype than those before it
   a, a ->
   help: cast one with .to(dtype))",
        {0, 1}},
+      {axis_is_placed_differently, "a b, b c -> a c", {"x y@m", "y c"}, ErrorKind::pattern, R"(
+einsum: axis 'b' is placed differently
+  a b, b c -> a c
+    ^  ^
+  help: an axis lies alike in all operands and in the result)"},
+      {inner_axis_of_a_group_is_placed, "a b -> (a b)", {"x y@m"}, ErrorKind::pattern, R"(
+einsum: 'b' is not the outermost axis of its group: parts of it are no parts of the group
+  a b -> (a b)
+            ^
+  help: write '@' behind the name of the group's outermost axis, or rearrange first)"},
+      {mesh_axis_is_repeated, "a, b -> a b", {"x@m", "y@m"}, ErrorKind::pattern, R"(
+einsum: a mesh axis splits one axis of a tensor, and that once
+  a, b -> a b
+          ^ ^)"},
       {axis_has_two_sizes, "... a, ... a -> ... a", {"2 x", "3 x"}, ErrorKind::size, R"(
 einsum: '... a' has two sizes by the operands' types
   ... a, ... a -> ... a
@@ -1421,8 +1532,8 @@ TEST(Diagnostics, NoCallEscapesWithAnythingButAnError) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",  "[b]",
-                                        "_", "*", ",", "->", "->", "a b", "(a b)", "b c"};
+  constexpr std::string_view words[] = {"a", "b", "c", "(",  ")",  "...", "1",     "2",   "[b]",
+                                        "_", "*", ",", "->", "->", "a b", "(a b)", "b c", "a@x"};
   constexpr std::string_view dims[] = {"a",     "b",     "c",   "a", "b", "c",
                                        "(a b)", "(b c)", "...", "1", "_"};
   constexpr std::int64_t sizes[] = {0, 1, 2, 2, 2, 4, 6};

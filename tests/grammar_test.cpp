@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ein/grammar/match.hpp"
+#include "ein/grammar/packed_pattern.hpp"
 #include "ein/grammar/parse.hpp"
 #include "grammar/rules.hpp"
 
@@ -27,7 +28,7 @@ using ein::grammar::Term;
 using ein::grammar::TermKind;
 
 // What a Pattern says, written out: names and symbols as they are, numbers by value, groups as [ ],
-// what is in brackets with a '!'.
+// what is in brackets with a '!', mesh axes behind '/'.
 std::string written(const Pattern& pattern) {
   std::string text;
   for (std::size_t s = 0; s < pattern.sides.size(); ++s) {
@@ -51,6 +52,8 @@ std::string written(const Pattern& pattern) {
       } else {
         text += pattern.name_of(term);
       }
+      pattern.for_each_mesh_axis(
+          term, [&](SourceSpan axis) { text += "/" + std::string(pattern.text_of(axis)); });
     }
   }
   return text;
@@ -79,7 +82,7 @@ std::string difference(const Reading& a, const Reading& b) {
   if (a.buffer.has_arrow != b.buffer.has_arrow) return "arrow";
   const auto same_term = [](const Term& s, const Term& t) {
     return s.kind == t.kind && s.span == t.span && s.next == t.next && s.value == t.value &&
-           s.marked == t.marked;
+           s.marked == t.marked && s.placed == t.placed;
   };
   const auto same_side = [](const Side& s, const Side& t) {
     return s.first == t.first && s.last == t.last && s.span == t.span;
@@ -137,6 +140,9 @@ TEST(Grammar, Accepts) {
       {"[...] [3 _ *]", "!... !3 !_ !*"},
       {"[v] d, b s -> b s d", "!v d, b s -> b s d"},
       {"b s d, b s -> [v] d", "b s d, b s -> !v d"},
+      {"b@data s -> b@data s", "b/data s -> b/data s"},
+      {"b@data@pod,s@x(h@長さ d)->b", "b/data/pod, s/x [ h/長さ d] -> b"},
+      {"a@a__b2 [v@model]", "a/a__b2 !v/model"},
       {"\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF",
        "\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"},
   };
@@ -222,6 +228,38 @@ TEST(Grammar, RejectsWithThePlace) {
       {"a - > b", arrow_is_malformed, 2, 3},
       {"a -> b -> c", arrow_is_repeated, 7, 9},
       {"a -> b, c", comma_after_the_arrow, 6, 7},
+      {"b@", mesh_axis_is_missing, 1, 2},
+      {"b@ data", mesh_axis_is_missing, 1, 2},
+      {"a b@@x", mesh_axis_is_missing, 3, 4},
+      {"b@x@", mesh_axis_is_missing, 3, 4},
+      {"b@-> b", mesh_axis_is_missing, 1, 2},
+      {"(h@)", mesh_axis_is_missing, 2, 3},
+      {"(h@", mesh_axis_is_missing, 2, 3},
+      {"[v@]", mesh_axis_is_missing, 2, 3},
+      {"b@2 c", mesh_axis_is_missing, 1, 3},
+      {"b@_x", mesh_axis_is_missing, 1, 4},
+      {"b@...", mesh_axis_is_missing, 1, 5},
+      {"b@*", mesh_axis_is_missing, 1, 3},
+      {"b@\xFF", text_is_not_utf8, 2, 3},
+      {"b@x\xFF", text_is_not_utf8, 3, 4},
+      {"b@x_", axis_name_begins_or_ends_with_underscore, 2, 4},
+      {"b@x*", words_touch, 2, 4},
+      {"@data", placed_axis_is_missing, 0, 5},
+      {"b @data@pod c", placed_axis_is_missing, 2, 11},
+      {"(@x)", placed_axis_is_missing, 1, 3},
+      {"[@x]", placed_axis_is_missing, 1, 3},
+      {"[v]@x", placed_axis_is_missing, 3, 5},
+      {"a,@x", placed_axis_is_missing, 2, 4},
+      {"a ->@ x", placed_axis_is_missing, 4, 5},
+      {"a) @x", parenthesis_closes_nothing, 1, 2},
+      {"2@data b", only_a_named_axis_is_placed, 0, 6},
+      {"b _@data", only_a_named_axis_is_placed, 2, 8},
+      {"...@data@x", only_a_named_axis_is_placed, 0, 10},
+      {"* *@x", only_a_named_axis_is_placed, 2, 5},
+      {"b (h d)@model c", group_is_placed, 2, 13},
+      {"((h d) e)@x", group_is_placed, 0, 11},
+      {"((h d)@x e)", group_is_placed, 1, 8},
+      {"()@ x", group_is_placed, 0, 3},
   };
   for (const Rejected& row : table) {
     const Reading reading = read(row.text);
@@ -312,14 +350,31 @@ TEST(Grammar, BothMatchersAgreeOnRandomTexts) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  constexpr std::string_view pieces[] = {
-      "a",        "b",    "seq",    "h1",   "x_y", "_",   "é",
-      "長",       "1",    "2",      "0",    "42",  " ",   " ",
-      " ",        "  ",   "\n",     "(",    ")",   "(",   ")",
-      "->",       "->",   ",",      "[",    "]",   "[a]", "[b 1]",
-      ",",        "*",    "...",    "...",  ".",   "-",   ">",
-      "__",       "\xC3", "#",      "\x80", "$",   "\t",  "99999999999999999999",
-      "\xE2\x82", "a b",  "( a b )"};
+  constexpr std::string_view pieces[] = {"a",        "b",
+                                         "seq",      "h1",
+                                         "x_y",      "_",
+                                         "b@x",      "長",
+                                         "1",        "2",
+                                         "0",        "42",
+                                         " ",        " ",
+                                         " ",        "  ",
+                                         "\n",       "(",
+                                         ")",        "(",
+                                         ")",        "->",
+                                         "->",       ",",
+                                         "[",        "]",
+                                         "[a]",      "[b 1]",
+                                         ",",        "*",
+                                         "...",      "...",
+                                         ".",        "-",
+                                         ">",        "é",
+                                         "@",        "@y",
+                                         "a@x@y",    "__",
+                                         "\xC3",     "#",
+                                         "\x80",     "$",
+                                         "\t",       "99999999999999999999",
+                                         "\xE2\x82", "a b",
+                                         "( a b )"};
   int accepted = 0;
   for (int round = 0; round < 200'000; ++round) {
     std::string text;
@@ -362,6 +417,21 @@ TEST(Grammar, SpansLieInTheText) {
   EXPECT_EQ(pattern.output().first, 8u);
 }
 
+// A name is what it is without its mesh axes, and a packed pattern has all that the pattern has.
+TEST(Grammar, PlacedNamesAreNames) {
+  const std::string_view text = "b@data@pod s -> s b@data@pod";
+  const Reading reading = read(text);
+  const Pattern pattern = reading.buffer.pattern(text);
+  EXPECT_TRUE(pattern.has_placements());
+  EXPECT_EQ(pattern.name_of(pattern.terms[0]), "b");
+  EXPECT_EQ(pattern.text_of(pattern.terms[0].placed), "@data@pod");
+  EXPECT_FALSE(pattern.terms[1].is_placed());
+  const ein::grammar::PatternBuffer unpacked = ein::grammar::PackedPattern(pattern).unpacked(text);
+  EXPECT_EQ(written(unpacked.pattern(text)), "b/data/pod s -> s b/data/pod");
+  EXPECT_EQ(difference({.text = text, .buffer = unpacked}, reading), "");
+  EXPECT_FALSE(read("b s").buffer.pattern("b s").has_placements());
+}
+
 constexpr bool means(std::string_view text, std::size_t terms, std::size_t sides, bool has_arrow) {
   const Reading reading = match_pattern(text);
   return !reading.mistake && reading.buffer.terms.size() == terms &&
@@ -378,5 +448,7 @@ static_assert(complaint_about("a \xFF") == Complaint::text_is_not_utf8);
 static_assert(match_pattern("ab 2c").mistake.span == SourceSpan{3, 5});
 static_assert(means("b h q [k]", 4, 1, false) && match_pattern("b [k]").buffer.terms[1].marked);
 static_assert(complaint_about("a [b") == Complaint::bracket_is_not_closed);
+static_assert(match_pattern("b s@x@y").buffer.terms[1].placed == SourceSpan{3, 7});
+static_assert(complaint_about("(h d)@x") == Complaint::group_is_placed);
 
 }  // namespace

@@ -95,6 +95,19 @@ TEST(PatternCheck, Takes) {
       {cross_entropy, "b s [v], b s", {}, 2},
       {cross_entropy, "b [v] s, b s ->", {}, 2},
       {cross_entropy, "... [v], ... -> ...", {}, 2},
+      {einsum, "b@data s h, h n@model -> b@data s n@model", {}, 2},
+      {einsum, "b@x s, b -> b", {}, 2},
+      {einsum, "a@x, b@x ->", {}, 2},
+      {rearrange, "b (h@x@y d) -> b h@x@y d", {"d"}},
+      {rearrange, "b (1 (h@x d) e) -> (h@x b) d e", {"d", "e"}},
+      {softmax, "b@data [v@model]"},
+      {pack, "a@x *"},
+      {place, "b@data ... s@model@pod"},
+      {place, "b s"},
+      {place, ""},
+      {reshard, "b@data s c -> b s c@model"},
+      {reshard, "b@x ... s@y -> b@y ... s@x"},
+      {reshard, "b@x -> b@x"},
   };
   for (const Taken& row : table) {
     EXPECT_EQ(check(row.op, row.text, row.operands, row.given).complaint, Complaint::none)
@@ -262,6 +275,43 @@ TEST(PatternCheck, RefusesWithThePlace) {
       {solve, "[n m], [n] k -> [m]", axis_of_the_input_is_lost, {11, 12}, {}, {}, 2},
       {solve, "b [n m], [n] -> [m]", axis_of_the_input_is_lost, {0, 1}, {}, {}, 2},
       {solve, "[n m], [n] -> [m] k", axis_of_the_output_is_in_no_input, {18, 19}, {}, {}, 2},
+      {einsum, "b@x s@x ->", mesh_axis_is_repeated, {6, 7}, {2, 3}},
+      {einsum, "b s -> s@y@x b@x@y", mesh_axis_is_repeated, {15, 16}, {11, 12}},
+      {rearrange, "b@x@x -> b", mesh_axis_is_repeated, {4, 5}, {2, 3}},
+      {softmax, "b@x [v@x]", mesh_axis_is_repeated, {7, 8}, {2, 3}},
+      {einsum, "i@x i@x -> i", mesh_axis_is_repeated, {6, 7}, {2, 3}},
+      {rearrange, "(h d@x) -> h d", inner_axis_of_a_group_is_placed, {3, 6}, {1, 2}, {"d"}},
+      {rearrange, "h d -> (h@x d@y)", inner_axis_of_a_group_is_placed, {12, 15}, {8, 9}},
+      {rearrange, "a b c -> (a (b@x c))", inner_axis_of_a_group_is_placed, {13, 16}, {10, 11}},
+      {reduce, "(2 d@x) -> d", inner_axis_of_a_group_is_placed, {3, 6}, {1, 2}},
+      {einsum, "b@x s, b@y -> s", axis_is_placed_differently, {7, 10}, {0, 3}, {}, 2},
+      {rearrange, "b@x s -> s b@x@y", axis_is_placed_differently, {11, 16}, {0, 3}},
+      {einsum, "i@x i@y -> i", axis_is_placed_differently, {4, 7}, {0, 3}},
+      {place, "b@x -> b", arrow_is_not_wanted, {4, 6}},
+      {place, "b@x, s", number_of_operands_differs, {0, 6}, {}, {}, 1, 1},
+      {place, "b@x (h d)", group_is_not_allowed, {4, 9}},
+      {place, "b@x 2", number_is_not_allowed, {4, 5}},
+      {place, "b@x 1", number_is_not_allowed, {4, 5}},
+      {place, "b _", unnamed_axis_is_not_allowed, {2, 3}},
+      {place, "b *", packed_axes_are_not_allowed, {2, 3}},
+      {place, "b [s@x]", brackets_are_not_allowed, {2, 7}},
+      {place, "b@x b@y", axis_is_repeated, {4, 5}, {0, 1}},
+      {place, "... b ...", ellipsis_is_repeated, {6, 9}, {0, 3}},
+      {place, "b@x s@x", mesh_axis_is_repeated, {6, 7}, {2, 3}},
+      {place, "b", axis_size_is_not_of_the_pattern, {}, {}, {"b"}},
+      {reshard, "b@x s", arrow_is_missing, {5, 6}},
+      {reshard, "b, s -> b s", number_of_operands_differs, {0, 5}, {}, {}, 1, 1},
+      {reshard, "(b s) -> (b s)", group_is_not_allowed, {0, 5}},
+      {reshard, "b 2 -> b 2", number_is_not_allowed, {2, 3}},
+      {reshard, "[b] -> b@x", brackets_are_not_allowed, {0, 3}},
+      {reshard, "b@x b -> b", axis_is_repeated, {4, 5}, {0, 1}},
+      {reshard, "b@x s -> b", axis_of_the_input_is_lost, {4, 5}},
+      {reshard, "b@x -> b c", axis_of_the_output_is_in_no_input, {9, 10}},
+      {reshard, "b ... -> b@x", ellipsis_of_the_input_is_lost, {2, 5}},
+      {reshard, "b -> b@x ...", ellipsis_of_the_output_is_in_no_input, {9, 12}},
+      {reshard, "b@x s -> s b@x", axes_are_in_another_order, {9, 10}, {0, 1}},
+      {reshard, "b ... s -> b s ...", axes_are_in_another_order, {13, 14}, {2, 5}},
+      {reshard, "b@x s -> b@y s@y", mesh_axis_is_repeated, {15, 16}, {11, 12}},
   };
   for (const Refused& row : table) {
     const Mistake mistake = check(row.op, row.text, row.operands, row.given);
@@ -301,6 +351,8 @@ TEST(PatternCheck, ChainsOfGroupsAreSolved) {
 // The checks are those of the compiler as well.
 static_assert(!check(Operation::rearrange, "b s (h d) -> b h s d", 1, {"h"}));
 static_assert(!check(Operation::gather, "[v] d, b s -> b s d", 2));
+static_assert(!check(Operation::reshard, "b@data s c -> b s c@model"));
+static_assert(check(Operation::place, "b@x s@x").complaint == Complaint::mesh_axis_is_repeated);
 static_assert(check(Operation::softmax, "b h q k").complaint == Complaint::brackets_are_missing);
 static_assert(check(Operation::rearrange, "b s (h d) -> b h s", 1, {"h"}).complaint ==
               Complaint::axis_of_the_input_is_lost);
@@ -314,8 +366,9 @@ TEST(PatternCheck, AnswersEveryPattern) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  constexpr std::string_view words[] = {"a", "b", "c", "d", "a",  "b",  "(",   ")",   "...", "1",
-                                        "3", "_", "*", ",", "->", "->", "[a]", "[b]", "[",   "]"};
+  constexpr std::string_view words[] = {"a",   "b",   "c", "d", "a",   "b",  "(",  ")",
+                                        "...", "1",   "3", "_", "*",   ",",  "->", "->",
+                                        "[a]", "[b]", "[", "]", "a@x", "c@y"};
   int taken = 0, refused = 0;
   for (int round = 0; round < 50'000; ++round) {
     std::string text;

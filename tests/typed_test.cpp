@@ -185,6 +185,8 @@ TEST(StaticMessage, IsTheErrorsText) {
       {ein::Operation::reduce, "b c -> b d"},
       {ein::Operation::einsum, "b c, c d -> b d"},
       {ein::Operation::einsum, std::string(20000, ' ')},
+      {ein::Operation::rearrange, "b (h d)@model -> b h d"},
+      {ein::Operation::rearrange, "h d -> (h@x d@y)"},
   };
   for (const auto& m : mistakes) {
     const Reading reading = match_pattern(m.text);

@@ -18,12 +18,21 @@ constexpr const char* reduction_names =
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-/// The names of all operations.
+/// The operations that the command has.
+std::vector<Operation> operations() {
+  std::vector<Operation> all;
+  for (int i = 0; i < operation_count; ++i) {
+    if (!is_of_a_mesh(static_cast<Operation>(i))) all.push_back(static_cast<Operation>(i));
+  }
+  return all;
+}
+
 std::string operation_names() {
   std::string names;
-  for (int i = 0; i < operation_count; ++i) {
-    names += i == 0 ? "" : i + 1 < operation_count ? ", " : " or ";
-    names += name(static_cast<Operation>(i));
+  const std::vector<Operation> all = operations();
+  for (const Operation& op : all) {
+    names += &op == &all.front() ? "" : &op == &all.back() ? " or " : ", ";
+    names += name(op);
   }
   return names;
 }
@@ -138,8 +147,8 @@ DType dtype_of_word(const char* option, const std::string& word, const std::stri
 }
 
 Operation operation_of(const std::string& word) {
-  for (int i = 0; i < operation_count; ++i) {
-    if (name(static_cast<Operation>(i)) == word) return static_cast<Operation>(i);
+  for (const Operation op : operations()) {
+    if (name(op) == word) return op;
   }
   throw UsageError("unknown operation " + in_quotes(word) + "; it may be " + operation_names() +
                    "; or " + program_word + ", of a file");

@@ -89,7 +89,8 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
       specs.push_back({dtypes[k] >= 0 ? &axes[k] : nullptr, dtypes[k]});
     }
     const grammar::List<grammar::GivenSize> given{static_size<Sizes>()...};
-    const grammar::InferredType type = grammar::infer_type(pattern, specs, given);
+    constexpr auto moves = Op == Operation::reshard ? grammar::Moves::yes : grammar::Moves::no;
+    const grammar::InferredType type = grammar::infer_type(pattern, specs, given, moves);
     if (result) *result = type;
     return type.mistake;
   }

@@ -16,7 +16,7 @@ using Place = std::string_view;  // the words at fault
 
 // The text
 void pattern_is_too_long(Place);   // 16384 bytes at most
-void unexpected_character(Place);  // there are names, numbers, ... ( ) [ ] , ->
+void unexpected_character(Place);  // there are names, numbers, ... ( ) [ ] @ , ->
 void text_is_not_utf8(Place);
 void axis_name_begins_with_a_digit(Place);
 void axis_name_begins_or_ends_with_underscore(Place);
@@ -36,6 +36,10 @@ void group_is_inside_brackets(Place);     // they are around axes of a side
 void arrow_is_malformed(Place);           // write ->
 void arrow_is_repeated(Place);            // one -> per pattern
 void comma_after_the_arrow(Place);        // an operation has one result
+void mesh_axis_is_missing(Place);         // its name follows @ at once: b@data
+void placed_axis_is_missing(Place);       // @ follows the name of an axis at once: b@data
+void only_a_named_axis_is_placed(Place);  // @ follows the name of an axis
+void group_is_placed(Place);              // write @ behind its outermost axis: (h@model d)
 
 // The form that an operation wants
 void arrow_is_missing(Place);             // write the axes of the result after ->
@@ -68,6 +72,10 @@ void axis_of_the_input_is_lost(Place);                    // reduce removes axes
 void anonymous_axis_of_the_input_is_lost(Place);          // each number is a new axis: name it
 void anonymous_axis_of_the_output_is_in_no_input(Place);  // repeat makes new axes
 void axis_in_brackets_is_elsewhere(Place);                // only one side has the axis in [ ]
+void axes_are_in_another_order(Place);                    // rearrange changes the order
+void mesh_axis_is_repeated(Place);                        // a mesh axis splits one axis of a tensor
+void inner_axis_of_a_group_is_placed(Place);              // write (h@model d), or rearrange first
+void axis_is_placed_differently(Place);  // it lies alike in all operands and in the result
 
 // The axis sizes given beside the pattern
 void axis_size_is_not_of_the_pattern(Place);  // no axis has this name

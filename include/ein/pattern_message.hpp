@@ -121,6 +121,38 @@ constexpr Text with_names_apart(const Pattern& pattern) {
   return text.view().empty() ? text : Text(text.view().substr(text.view()[0] == ' '));
 }
 
+/// A group with `placed` behind the name of its outermost axis, and not where it stands: "(h d)@x"
+/// and "(h d@x)" are "(h@x d)". Empty where the outermost axis has no name.
+constexpr Text with_outermost_placed(const Pattern& pattern, std::uint32_t group,
+                                     SourceSpan placed) {
+  const Term* const outermost = pattern.outermost_axis(group);
+  if (!outermost || outermost->kind != TermKind::name) return {};
+  const SourceSpan all = pattern.terms[group].span;
+  const std::uint32_t at = std::max(outermost->span.end, outermost->placed.end);
+  return Text(pattern.text_of({all.begin, at})) + pattern.text_of(placed) +
+         pattern.text_of({at, std::min(placed.begin, all.end)}) +
+         pattern.text_of({std::min(placed.end, all.end), all.end});
+}
+
+/// How to place a group that `mistake` is about, or a part of it.
+constexpr Text placed_group_help(const Pattern& pattern, const Mistake& mistake) {
+  for (std::uint32_t i = 0; i < pattern.terms.size(); ++i) {
+    const Term& group = pattern.terms[i];
+    if (group.kind != TermKind::group || group.span.begin > mistake.span.begin ||
+        (group.span.begin < mistake.span.begin && group.span.end < mistake.span.end))
+      continue;
+    SourceSpan placed{group.span.end, mistake.span.end};
+    for (std::uint32_t j = i + 1; j < group.next; ++j) {
+      if (pattern.terms[j].span.begin == mistake.span.begin) placed = pattern.terms[j].placed;
+    }
+    const Text right =
+        placed.begin < placed.end ? with_outermost_placed(pattern, i, placed) : Text();
+    if (!right.empty()) return "help: write " + quoted(right.view());
+    break;
+  }
+  return "help: write '@' behind the name of the group's outermost axis";
+}
+
 constexpr Text list_axes(const std::vector<std::string_view>& names) {
   if (names.empty()) return "help: the pattern has no named axes";
   Text list = "help: the pattern's axes are ";
@@ -152,7 +184,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "the pattern is longer than " + number_text(max_pattern_bytes) + " bytes"};
     case Complaint::unexpected_character:
       return {syntax, "unexpected character " + detail::shown_character(text),
-              "help: a pattern has axis names, numbers, '...', '( )', '[ ]', ',' and '->'"};
+              "help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->'"};
     case Complaint::text_is_not_utf8:
       return {syntax, "the pattern is not valid UTF-8 here"};
     case Complaint::axis_name_begins_with_a_digit:
@@ -191,6 +223,18 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "a second '->'"};
     case Complaint::comma_after_the_arrow:
       return {syntax, "',' after the arrow: an operation has one result"};
+    case Complaint::mesh_axis_is_missing:
+      return {syntax, "the name of a mesh axis follows '@' at once",
+              "help: write 'b@data' for an axis 'b' and a mesh axis 'data'"};
+    case Complaint::placed_axis_is_missing:
+      return {syntax, "'@' follows the name of an axis at once",
+              "help: write 'b@data' for an axis 'b' and a mesh axis 'data'"};
+    case Complaint::only_a_named_axis_is_placed:
+      return {syntax, here + ": only an axis with a name is placed",
+              "help: write the name of the axis before '@'"};
+    case Complaint::group_is_placed:
+      return {syntax, "a group is not placed, its outermost axis is",
+              detail::placed_group_help(read, mistake)};
     case Complaint::arrow_is_missing:
       return {ErrorKind::pattern, "the pattern has no '->'",
               "help: write the axes of the result after '->'"};
@@ -198,6 +242,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, "the pattern takes no '->'",
               op == Operation::pack || op == Operation::unpack
                   ? "help: it names the axes of the packed tensor, nothing else"
+              : op == Operation::place
+                  ? "help: it says where each axis of the operand lies, nothing else"
                   : "help: it names the axes of the operand, nothing else"};
     case Complaint::number_of_operands_differs: {
       const Text described =
@@ -266,7 +312,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, "'...' is lost: the output has none", lost_help};
     case Complaint::axis_is_repeated: {
       const bool in_input = form_of(op).brackets == Form::no_brackets && read.has_arrow &&
-                            mistake.span.begin < read.output().span.begin;
+                            !is_of_a_mesh(op) && mistake.span.begin < read.output().span.begin;
       return {ErrorKind::pattern, "axis " + here + " is repeated",
               in_input ? "help: einsum takes diagonals, 'i i -> i'" : ""};
     }
@@ -295,6 +341,19 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
                         : "axis " + here + " is the rows of the matrix, which the result lacks"
                   : "axis " + here + " in brackets is the first operand's alone",
               "help: give one of the two another name"};
+    case Complaint::axes_are_in_another_order:
+      return {ErrorKind::pattern, op_name + " keeps the order of the axes",
+              "help: rearrange changes it"};
+    case Complaint::mesh_axis_is_repeated:
+      return {ErrorKind::pattern, "a mesh axis splits one axis of a tensor, and that once"};
+    case Complaint::inner_axis_of_a_group_is_placed:
+      return {
+          ErrorKind::pattern,
+          here + " is not the outermost axis of its group: parts of it are no parts of the group",
+          detail::placed_group_help(read, mistake) + ", or rearrange first"};
+    case Complaint::axis_is_placed_differently:
+      return {ErrorKind::pattern, "axis " + here + " is placed differently",
+              "help: an axis lies alike in all operands and in the result"};
     case Complaint::axis_size_is_not_of_the_pattern: {
       const std::vector<std::string_view> names = detail::axis_names(read, read.sides);
       return {axis_argument,

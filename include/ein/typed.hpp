@@ -1,7 +1,8 @@
 // Typed tensors: axis names and sizes in the type, as in ein::Float<"batch seq hidden=64">.
 //
 // The notation is jaxtyping's: a number, a name, `name=4`, `_`, `...`, `*batch` (any number of axes
-// that have this name together), and sums and products of sizes such as `heads*d` or `n+1`.
+// that have this name together), and sums and products of sizes such as `heads*d` or `n+1`. A name
+// may say where the axis lies: `batch@data` is split over the mesh axis `data` (docs/mesh.md).
 #pragma once
 
 #include <string>
@@ -58,6 +59,25 @@ consteval bool sizes_agree(std::string_view from, std::string_view to) {
   return true;
 }
 
+/// Whether axes that both types describe lie alike, from either end up to where one of them is
+/// open. What a tensor itself knows of this is not looked at: require_type() is where that would
+/// be.
+consteval bool places_agree(std::string_view from, std::string_view to) {
+  if (!ranks_agree(from, to)) return true;
+  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+  const std::size_t most = grammar::lesser(a.dims.size(), b.dims.size());
+  for (const bool from_left : {true, false}) {
+    for (std::size_t d = 0; d < most; ++d) {
+      const grammar::SpecDim& x = a.dims[from_left ? d : a.dims.size() - 1 - d];
+      const grammar::SpecDim& y = b.dims[from_left ? d : b.dims.size() - 1 - d];
+      if (x.is_open() || y.is_open()) break;
+      if (x.says_place() && y.says_place() && a.text_of(x.placed) != b.text_of(y.placed))
+        return false;
+    }
+  }
+  return true;
+}
+
 struct Trusted {};
 
 }  // namespace detail
@@ -84,6 +104,8 @@ class Typed : public Tensor {
                   "the two types differ in their number of axes");
     static_assert(detail::sizes_agree(Others.view(), axes()),
                   "the two types differ in the size of an axis");
+    static_assert(detail::places_agree(Others.view(), axes()),
+                  "the two types place an axis differently");
   }
   Typed(const Typed&) = default;
   Typed& operator=(const Typed&) & = default;

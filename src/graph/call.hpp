@@ -38,7 +38,7 @@ void require_valid(const PatternCall& call, std::size_t operands);
 bool fits_memory(const Shape& shape, std::size_t element_bytes);
 
 /// The verified graph of a call: one input per operand, one output per result. Every mistake in the
-/// call is an Error. Not for parse_shape, which computes nothing.
+/// call is an Error. Not for parse_shape, place and reshard, which compute nothing.
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands);
 
 /// The named axes of a parse_shape pattern and their sizes, in the order of the pattern.

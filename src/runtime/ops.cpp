@@ -55,8 +55,8 @@ Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }
 
 Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shapes,
                const CallOptions& options) {
-  if (op == Operation::parse_shape)
-    throw Error(ErrorKind::value, "graph_of: parse_shape computes nothing");
+  if (op == Operation::parse_shape || is_of_a_mesh(op))
+    throw Error(ErrorKind::value, "graph_of: " + std::string(name(op)) + " computes nothing");
   const CallPattern parsed(op, detail::PatternArgument(pattern.text));
   std::vector<OperandType> types;
   for (const Shape& shape : shapes) {

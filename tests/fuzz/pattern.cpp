@@ -58,7 +58,7 @@ class Choice {
 
 bool same(const Term& a, const Term& b) {
   return a.kind == b.kind && a.span == b.span && a.next == b.next && a.value == b.value &&
-         a.marked == b.marked;
+         a.marked == b.marked && a.placed == b.placed;
 }
 bool same(const Side& a, const Side& b) {
   return a.first == b.first && a.last == b.last && a.span == b.span;
@@ -99,6 +99,10 @@ void check_places(const Pattern& pattern) {
       require(term.span.begin < term.span.end, "a term without text");
       require(term.span.begin >= side.span.begin && term.span.end <= side.span.end,
               "a term outside its side");
+      require(
+          !term.is_placed() || (term.kind == TermKind::name && term.placed.begin == term.span.end &&
+                                term.placed.end <= side.span.end),
+          "a placement that is not behind its name");
       ends.push_back(term.next);
     }
   }
@@ -116,6 +120,8 @@ void write_terms(const Pattern& pattern, std::uint32_t first, std::uint32_t last
     } else {
       text += term.marked ? " [" : " ";
       text += pattern.name_of(term);
+      pattern.for_each_mesh_axis(
+          term, [&](ein::SourceSpan axis) { text += "@" + std::string(pattern.text_of(axis)); });
       if (term.marked) text += "]";
     }
   }
@@ -141,7 +147,9 @@ void check_round_trip(const Pattern& pattern) {
     require(a.kind == b.kind && a.next == b.next && a.value == b.value,
             "a term written out anew is another");
     if (a.kind == TermKind::name)
-      require(pattern.name_of(a) == other.name_of(b), "a name written out anew is another");
+      require(pattern.name_of(a) == other.name_of(b) &&
+                  pattern.text_of(a.placed) == other.text_of(b.placed),
+              "a name written out anew is another");
   }
 }
 
@@ -161,7 +169,7 @@ void check_diagnostic(Operation op, const Pattern& pattern, const Mistake& mista
 }
 
 /// The inputs' own texts as the types of the operands. A type that is found must be one.
-void check_types(const Pattern& pattern, std::span<const ein::AxisSize> given) {
+void check_types(Operation op, const Pattern& pattern, std::span<const ein::AxisSize> given) {
   std::vector<ein::grammar::SpecReading> specs;
   for (const Side& side : pattern.inputs()) {
     specs.push_back(ein::grammar::read_shape_spec(pattern.text_of(side.span)));
@@ -172,7 +180,8 @@ void check_types(const Pattern& pattern, std::span<const ein::AxisSize> given) {
   std::vector<ein::grammar::GivenSize> sizes;
   for (const ein::AxisSize& size : given)
     sizes.push_back({size.name, size.size < 0 ? ein::Size(-1) : size.size});
-  const ein::grammar::InferredType type = ein::grammar::infer_type(pattern, operands, sizes);
+  const auto moves = op == Operation::reshard ? ein::grammar::Moves::yes : ein::grammar::Moves::no;
+  const ein::grammar::InferredType type = ein::grammar::infer_type(pattern, operands, sizes, moves);
   require(
       type.mistake || !type.is_known || !ein::grammar::read_shape_spec(type.axes.view()).mistake,
       "the type of the result is malformed");
@@ -277,9 +286,9 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
           ein::grammar::check_pattern(op, pattern, op == Operation::einsum ? wanted : 1, names)) {
     check_diagnostic(op, pattern, mistake, given);
   } else {
-    check_types(pattern, given);
+    check_types(op, pattern, given);
   }
-  if (wanted > 40) return;
+  if (wanted > 40 || ein::is_of_a_mesh(op)) return;
 
   std::vector<ein::OperandType> operands;
   const auto dtype = static_cast<ein::DType>(choice.below(10));
@@ -309,7 +318,8 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
       ein::solve_shape(pattern, operands.front().shape);
     } else {
       ein::PatternCall call{op, pattern, given, reduction, packed, stacked};
-      call.named.k = choice.size();
+      // Of pad it says how many of its numbers stand first, and there are none.
+      if (op != Operation::pad) call.named.k = choice.size();
       check_graph(call, operands);
     }
   } catch (const ein::Error& error) {

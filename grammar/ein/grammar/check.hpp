@@ -55,8 +55,16 @@ enum class Operation : std::uint8_t {
   qr,
   svd,
   eigh,
+  // of a mesh of processes
+  place,
+  reshard,
 };
-inline constexpr int operation_count = static_cast<int>(Operation::eigh) + 1;
+inline constexpr int operation_count = static_cast<int>(Operation::reshard) + 1;
+
+/// Whether an operation says where a tensor lies, and computes nothing.
+constexpr bool is_of_a_mesh(Operation op) {
+  return op == Operation::place || op == Operation::reshard;
+}
 
 constexpr std::string_view name(Operation op) {
   constexpr std::string_view names[] = {
@@ -69,7 +77,7 @@ constexpr std::string_view name(Operation op) {
       "triu",          "diagonal",     "from_diagonal", "median",      "quantile",
       "multinomial",   "searchsorted", "histogram",     "inverse",     "det",
       "cholesky",      "solve",        "lstsq",         "qr",          "svd",
-      "eigh"};
+      "eigh",          "place",        "reshard"};
   static_assert(std::size(names) == operation_count);
   return names[static_cast<std::size_t>(op)];
 }
@@ -111,6 +119,7 @@ constexpr Form form_of(Operation op) {
     case Operation::pack:
     case Operation::unpack:
     case Operation::parse_shape:
+    case Operation::place:
       return {};
     case Operation::softmax:
     case Operation::log_softmax:
@@ -161,6 +170,8 @@ constexpr Form form_of(Operation op) {
     case Operation::solve:
     case Operation::lstsq:
       return {2, Form::arrow, false, Form::matrix_of_the_input};
+    case Operation::reshard:
+      return {1, Form::arrow};
   }
   return {};
 }
@@ -181,6 +192,8 @@ class Checker {
     check_brackets();
     for (const Side& side : pattern_.sides) check_repeats(side);
     if (has_output()) check_axes();
+    if (has_output() && op_ == Operation::reshard) check_order();
+    if (pattern_.has_placements()) check_placements();
     check_given();
     check_solvable();
     return mistake_;
@@ -255,7 +268,7 @@ class Checker {
           if (!form_.has_groups) complain(Complaint::group_is_not_allowed, term.span);
           break;
         case TermKind::number:
-          if (packs()) complain(Complaint::number_is_not_allowed, term.span);
+          if (packs() || is_of_a_mesh(op_)) complain(Complaint::number_is_not_allowed, term.span);
           break;
         case TermKind::ellipsis:
           if (packs()) complain(Complaint::ellipsis_is_not_allowed, term.span);
@@ -388,7 +401,7 @@ class Checker {
     const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat ||
                            op_ == Operation::gather || op_ == Operation::one_hot ||
                            op_ == Operation::solve || op_ == Operation::lstsq ||
-                           op_ == Operation::searchsorted;
+                           op_ == Operation::searchsorted || op_ == Operation::reshard;
     const bool may_add_numbers = op_ == Operation::repeat || op_ == Operation::einsum;
     for (const Term& term : terms_of(output)) {
       if (term.marked) continue;
@@ -421,6 +434,61 @@ class Checker {
         if (term.kind == TermKind::name && !find(output, pattern_.name_of(term))) {
           complain(Complaint::axis_of_the_input_is_lost, term.span);
         }
+      }
+    }
+  }
+
+  /// Both sides have the same axes, each once.
+  constexpr void check_order() {
+    const std::span<const Term> from = terms_of(pattern_.sides[0]),
+                                to = terms_of(pattern_.output());
+    for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) {
+      if (pattern_.name_of(from[i]) != pattern_.name_of(to[i]))
+        return complain(Complaint::axes_are_in_another_order, to[i].span, from[i].span);
+    }
+  }
+
+  constexpr void check_placements() {
+    for (const Side& side : pattern_.sides) {
+      check_mesh_axes(side);
+      check_groups_placed(side);
+    }
+    if (op_ == Operation::reshard) return;
+    const std::span<const Term> terms = pattern_.terms;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      for (std::size_t j = 0; j < i && terms[i].is_placed(); ++j) {
+        if (!terms[j].is_placed() || pattern_.name_of(terms[i]) != pattern_.name_of(terms[j]) ||
+            pattern_.text_of(terms[i].placed) == pattern_.text_of(terms[j].placed))
+          continue;
+        complain(Complaint::axis_is_placed_differently, with_placement(terms[i]),
+                 with_placement(terms[j]));
+      }
+    }
+  }
+  static constexpr SourceSpan with_placement(const Term& term) {
+    return {term.span.begin, term.placed.end};
+  }
+  constexpr void check_mesh_axes(const Side& side) {
+    List<SourceSpan> seen;
+    for (const Term& term : terms_of(side)) {
+      pattern_.for_each_mesh_axis(term, [&](SourceSpan mesh_axis) {
+        for (const SourceSpan& other : seen) {
+          if (pattern_.text_of(other) == pattern_.text_of(mesh_axis))
+            complain(Complaint::mesh_axis_is_repeated, mesh_axis, other);
+        }
+        seen.push_back(mesh_axis);
+      });
+    }
+  }
+  /// Parts of a group are parts of its outermost axis.
+  constexpr void check_groups_placed(const Side& side) {
+    for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
+      if (pattern_.terms[i].kind != TermKind::group) continue;
+      const Term* const outermost = pattern_.outermost_axis(i);
+      for (std::uint32_t j = i + 1; j < pattern_.terms[i].next; ++j) {
+        const Term& term = pattern_.terms[j];
+        if (!term.is_placed() || &term == outermost) continue;
+        complain(Complaint::inner_axis_of_a_group_is_placed, with_placement(term), outermost->span);
       }
     }
   }

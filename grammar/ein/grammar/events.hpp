@@ -26,7 +26,7 @@ struct Reading {
 
   constexpr void add(TermKind kind, SourceSpan span, std::int64_t value = 0) {
     const auto next = static_cast<std::uint32_t>(buffer.terms.size()) + 1;
-    buffer.terms.push_back({kind, span, next, value, in_brackets});
+    buffer.terms.push_back({kind, span, next, value, in_brackets, {}});
   }
   constexpr void end_side(std::uint32_t end, std::uint32_t next_begin) {
     const auto last = static_cast<std::uint32_t>(buffer.terms.size());
@@ -50,6 +50,11 @@ constexpr std::int64_t parse_number(std::string_view digits) {
   return value;
 }
 
+/// Each mesh axis behind a name makes what stands there longer, by itself and its '@'.
+constexpr void add_mesh_axis(SourceSpan& placed, SourceSpan span) {
+  if (placed.end == 0) placed.begin = span.begin - 1;
+  placed.end = span.end;
+}
 constexpr void add_number(Reading& r, SourceSpan span) {
   const std::int64_t value = parse_number(r.text.substr(span.begin, span.end - span.begin));
   if (value < 0) return r.complain(Complaint::number_is_too_large, span);
@@ -72,6 +77,8 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
   switch (event) {
     case Event::name:
       return r.add(TermKind::name, span);
+    case Event::mesh_axis:
+      return add_mesh_axis(r.buffer.terms.back().placed, span);
     case Event::ellipsis:
       return r.add(TermKind::ellipsis, span);
     case Event::unnamed:
@@ -134,6 +141,26 @@ constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
   return {value, length};
 }
 
+/// Where words and '@' that stand side by side end.
+constexpr std::uint32_t end_of_words(std::string_view text, std::uint32_t at) {
+  while (at < text.size() && (is_word_byte(text[at]) || text[at] == '@')) ++at;
+  return at;
+}
+
+/// Why there can be no '@' at `at`: only a name has one, right behind it.
+constexpr Mistake explain_at_sign(std::string_view text, std::span<const Term> terms,
+                                  std::uint32_t at) {
+  const SourceSpan rest{at, end_of_words(text, at)};
+  for (const Term& term : terms) {
+    if (at > 0 && text[at - 1] == ')' && term.span.end == at)
+      return {Complaint::group_is_placed, {term.span.begin, rest.end}, {}, 0};
+  }
+  std::uint32_t begin = at;
+  while (begin > 0 && is_word_byte(text[begin - 1])) --begin;
+  if (begin == at) return {Complaint::placed_axis_is_missing, rest, {}, 0};
+  return {Complaint::only_a_named_axis_is_placed, {begin, rest.end}, {}, 0};
+}
+
 /// Why the text does not go on at `at` as the grammar wants. The language is LL(1), so the place of
 /// a failed `must` is the place of the mistake.
 constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
@@ -143,6 +170,9 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   const std::string_view text = r.text;
   const char c = at < text.size() ? text[at] : '\0';
   const bool is_arrow = text.substr(at, 2) == "->";
+  const bool is_mesh_axis = at > 0 && text[at - 1] == '@';
+  if (is_mesh_axis && !is_word_byte(c)) return mistake(Complaint::mesh_axis_is_missing, at - 1, at);
+  if (c == '@') return explain_at_sign(text, r.buffer.terms, at);
   if (r.depth > 0 && (at == text.size() || c == ',' || is_arrow)) {
     const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];
     return mistake(Complaint::parenthesis_is_not_closed, group.span.begin, group.span.begin + 1);
@@ -174,6 +204,7 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
     if (length == 0) return mistake(Complaint::text_is_not_utf8, i, i + 1);
     i += length;
   }
+  if (is_mesh_axis) return mistake(Complaint::mesh_axis_is_missing, at - 1, end);
   const std::string_view word = text.substr(begin, end - begin);
   const Complaint complaint = word.find_first_not_of('.') == word.npos
                                   ? Complaint::ellipsis_is_not_three_dots

@@ -22,6 +22,9 @@ struct GivenSize {
   std::int64_t size = -1;
 };
 
+/// Whether axes lie elsewhere in the result, as the pattern says there.
+enum class Moves : bool { no, yes };
+
 /// The type of a result, written as a ShapeSpec; `is_known` only if every operand is typed.
 struct InferredType {
   Mistake mistake{};
@@ -31,20 +34,34 @@ struct InferredType {
 
 namespace detail {
 
-/// The type of one axis: what its size is called, and its size; either may be unknown.
+/// The type of one axis: what its size is called, its size, and where it lies; each may be unknown.
 struct AxisType {
   std::string_view name{};
   bool is_sum = false;  // the name is a sum or product of sizes
   std::int64_t size = -1;
+  bool says_place = false;
+  std::string_view placed{};  // "@data@pod"; empty if whole
 
-  constexpr bool is_known() const { return !name.empty() || size >= 0; }
+  /// Whether both are of sizes that broadcast to neither, and lie differently.
+  constexpr bool lies_elsewhere(const AxisType& other) const {
+    if (!says_place || !other.says_place || placed == other.placed) return false;
+    const bool same_name = !name.empty() && name == other.name;
+    return same_name || !(may_be_one() || other.may_be_one());
+  }
+
+ private:
+  constexpr bool may_be_one() const { return size == 1 || (size < 0 && placed.empty()); }
 };
 
 class TypeInference {
  public:
   constexpr TypeInference(const Pattern& pattern, std::span<const OperandSpec> operands,
-                          std::span<const GivenSize> given)
-      : pattern_(pattern), operands_(operands), given_(given), axis_of_(pattern.terms.size(), -1) {}
+                          std::span<const GivenSize> given, Moves moves)
+      : pattern_(pattern),
+        operands_(operands),
+        given_(given),
+        moves_(moves),
+        axis_of_(pattern.terms.size(), -1) {}
 
   constexpr InferredType infer() {
     check_dtypes();
@@ -55,6 +72,8 @@ class TypeInference {
     for (int pass = 0; pass < 2; ++pass) {
       for (const GroupUse& use : groups_) take_group(use);
     }
+    if (moves_ == Moves::yes) place_result();
+    if (pattern_.has_arrow) check_places_of_result();
     InferredType type;
     type.mistake = mistake_;
     if (mistake_ || !pattern_.has_arrow) return type;
@@ -71,6 +90,7 @@ class TypeInference {
     std::string_view name;
     AxisType type{};
     SourceSpan where{};
+    SourceSpan where_placed{};
   };
   struct GroupUse {
     std::uint32_t term;
@@ -93,6 +113,7 @@ class TypeInference {
   }
 
   constexpr void name_axes() {
+    const std::size_t last_input = pattern_.inputs().back().last;
     for (std::size_t i = 0; i < pattern_.terms.size(); ++i) {
       const Term& term = pattern_.terms[i];
       if (term.kind == TermKind::number && term.value > 1) {
@@ -105,12 +126,15 @@ class TypeInference {
         for (std::size_t a = 0; a < axes_.size(); ++a) {
           if (axes_[a].name == pattern_.name_of(term)) axis_of_[i] = static_cast<int>(a);
         }
-        if (axis_of_[i] >= 0) continue;
-        axis_of_[i] = static_cast<int>(axes_.size());
-        axes_.push_back({pattern_.name_of(term)});
-        for (const GivenSize& size : given_) {
-          if (size.name == axes_.back().name) axes_.back().type.size = size.size;
+        if (axis_of_[i] < 0) {
+          axis_of_[i] = static_cast<int>(axes_.size());
+          axes_.push_back({pattern_.name_of(term)});
+          for (const GivenSize& size : given_) {
+            if (size.name == axes_.back().name) axes_.back().type.size = size.size;
+          }
         }
+        if (term.is_placed() && (moves_ == Moves::no || i < last_input))
+          learn_place(axis_of_[i], pattern_.text_of(term.placed), term.span);
       }
     }
   }
@@ -128,11 +152,23 @@ class TypeInference {
       a.type.is_sum = type.is_sum;
     }
     if (a.type.size < 0) a.type.size = type.size;
+    if (type.says_place) learn_place(axis, type.placed, where);
+  }
+  constexpr void learn_place(int axis, std::string_view placed, SourceSpan where) {
+    Axis& a = axes_[static_cast<std::size_t>(axis)];
+    if (a.type.says_place && a.type.placed != placed) {
+      complain(Complaint::axis_is_placed_differently, where,
+               where == a.where_placed ? SourceSpan{} : a.where_placed);
+    }
+    if (a.type.says_place) return;
+    a.type.says_place = true;
+    a.type.placed = placed;
+    a.where_placed = where;
   }
 
   static constexpr AxisType type_of(const SpecReading& spec, const SpecDim& dim) {
     if (dim.kind != SpecDim::size) return {};
-    AxisType type{{}, false, dim.fixed};
+    AxisType type{{}, false, dim.fixed, dim.says_place(), spec.text_of(dim.placed)};
     if (spec.is_name(dim)) {
       type.name = spec.text_of(spec.steps[dim.first].span);
     } else if (dim.fixed < 0) {
@@ -204,6 +240,11 @@ class TypeInference {
     for (std::uint32_t j = use.term + 1; j < group.next; ++j) {
       if (axis_of_[j] < 0) continue;
       leaf = j;
+      // Parts of a group are parts of its outermost axis.
+      if (use.type.says_place) {
+        learn_place(axis_of_[j], leaves == 0 ? use.type.placed : std::string_view(),
+                    pattern_.terms[j].span);
+      }
       ++leaves;
       const std::int64_t size = axes_[static_cast<std::size_t>(axis_of_[j])].type.size;
       if (size < 0) {
@@ -261,6 +302,8 @@ class TypeInference {
     for (std::size_t d = 0; d < types.size(); ++d) {
       AxisType& common = ellipsis_types_[shift + d];
       if (types[d].size == 1 || ellipsis_texts_[shift + d] == texts[d]) continue;
+      if (types[d].lies_elsewhere(common))
+        complain(Complaint::axis_is_placed_differently, pattern_.inputs()[k].span);
       const bool sizes_differ =
           common.size > 1 && types[d].size > 1 && common.size != types[d].size;
       const bool names_differ =
@@ -282,6 +325,58 @@ class TypeInference {
 
   // --- the result ---
 
+  /// The axes of the result lie as the pattern says there, whatever they did before.
+  constexpr void place_result() {
+    for (std::uint32_t i = pattern_.output().first; i < pattern_.output().last; ++i) {
+      if (axis_of_[i] < 0) continue;
+      AxisType& type = axes_[static_cast<std::size_t>(axis_of_[i])].type;
+      type.says_place = true;
+      type.placed = pattern_.text_of(pattern_.terms[i].placed);
+    }
+  }
+
+  /// Calls f(placed, outermost) for each axis of the dimension that the output's term `i` begins:
+  /// where it lies, and whether it is its group's outermost one. Under an ellipsis are several.
+  template <class F>
+  constexpr void for_each_place(std::uint32_t i, F&& f) const {
+    bool outermost = true;
+    for (std::uint32_t j = i; j < pattern_.terms[i].next; ++j) {
+      if (pattern_.terms[j].kind == TermKind::ellipsis && !ellipsis_is_open_) {
+        for (const AxisType& type : ellipsis_types_) {
+          f(type.placed, outermost, pattern_.terms[j].span);
+          outermost = j == i;
+        }
+      } else if (axis_of_[j] >= 0) {
+        f(axes_[static_cast<std::size_t>(axis_of_[j])].type.placed, outermost,
+          pattern_.terms[j].span);
+        outermost = false;
+      }
+    }
+  }
+  constexpr void check_places_of_result() {
+    const Side& output = pattern_.output();
+    List<std::string_view> seen;
+    List<SourceSpan> places;
+    for (std::uint32_t i = output.first; i < output.last; i = pattern_.terms[i].next) {
+      for_each_place(i, [&](std::string_view placed, bool outermost, SourceSpan where) {
+        if (placed.empty()) return;
+        if (!outermost) complain(Complaint::inner_axis_of_a_group_is_placed, where);
+        const auto end = static_cast<std::uint32_t>(placed.size());
+        for_each_mesh_axis(placed, {0, end}, [&](SourceSpan mesh_axis) {
+          const std::string_view name =
+              placed.substr(mesh_axis.begin, mesh_axis.end - mesh_axis.begin);
+          for (std::size_t k = 0; k < seen.size(); ++k) {
+            if (seen[k] == name)
+              complain(Complaint::mesh_axis_is_repeated, where,
+                       where == places[k] ? SourceSpan{} : places[k]);
+          }
+          seen.push_back(name);
+          places.push_back(where);
+        });
+      });
+    }
+  }
+
   constexpr void write(const Axis& axis, Text& text) const {
     const bool is_number = axis.name[0] >= '0' && axis.name[0] <= '9';
     const bool sized = axis.type.size >= 0;
@@ -290,16 +385,18 @@ class TypeInference {
       return;
     }
     text.add(axis.type.name.empty() ? axis.name : axis.type.name);
+    text.add(axis.type.placed);
     if (!sized) return;
     text.add("=");
     text.add(axis.type.size);
   }
 
-  /// A group is the product of its axes: a number if all sizes are known.
+  /// A group is the product of its axes: a number if all sizes are known. Where it is placed it has
+  /// no name, as there is none for a product that is.
   constexpr void write_group(std::uint32_t group, Text& text) const {
     Text product;
     std::int64_t size = 1;
-    bool is_sized = true;
+    bool is_sized = true, is_placed = false;
     std::uint32_t leaf = 0, leaves = 0;
     for (std::uint32_t j = group + 1; j < pattern_.terms[group].next; ++j) {
       if (pattern_.terms[j].kind == TermKind::ellipsis) {
@@ -310,6 +407,7 @@ class TypeInference {
       leaf = j;
       const Axis& axis = axes_[static_cast<std::size_t>(axis_of_[j])];
       is_sized &= axis.type.size >= 0 && !__builtin_mul_overflow(size, axis.type.size, &size);
+      is_placed |= !axis.type.placed.empty();
       if (leaves++ > 0) product.add("*");
       if (axis.type.size >= 0) {
         product.add(axis.type.size);
@@ -323,6 +421,8 @@ class TypeInference {
     }
     if (leaves == 1) {
       write(axes_[static_cast<std::size_t>(axis_of_[leaf])], text);
+    } else if (is_placed) {
+      text.add("_");
     } else if (is_sized) {
       text.add(size);
     } else {
@@ -358,6 +458,7 @@ class TypeInference {
   const Pattern& pattern_;
   std::span<const OperandSpec> operands_;
   std::span<const GivenSize> given_;
+  Moves moves_;
   List<int> axis_of_;
   List<Axis> axes_;
   List<GroupUse> groups_;
@@ -373,8 +474,8 @@ class TypeInference {
 
 /// Precondition: check_pattern() found no mistake, and no operand's type has one.
 constexpr InferredType infer_type(const Pattern& pattern, std::span<const OperandSpec> operands,
-                                  std::span<const GivenSize> given = {}) {
-  return detail::TypeInference(pattern, operands, given).infer();
+                                  std::span<const GivenSize> given = {}, Moves moves = Moves::no) {
+  return detail::TypeInference(pattern, operands, given, moves).infer();
 }
 
 }  // namespace ein::grammar

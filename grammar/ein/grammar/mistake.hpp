@@ -33,6 +33,10 @@ namespace ein::grammar {
   X(arrow_is_malformed)                          \
   X(arrow_is_repeated)                           \
   X(comma_after_the_arrow)                       \
+  X(mesh_axis_is_missing)                        \
+  X(placed_axis_is_missing)                      \
+  X(only_a_named_axis_is_placed)                 \
+  X(group_is_placed)                             \
   /* The form that an operation wants */         \
   X(arrow_is_missing)                            \
   X(arrow_is_not_wanted)                         \
@@ -63,6 +67,10 @@ namespace ein::grammar {
   X(anonymous_axis_of_the_input_is_lost)         \
   X(anonymous_axis_of_the_output_is_in_no_input) \
   X(axis_in_brackets_is_elsewhere)               \
+  X(axes_are_in_another_order)                   \
+  X(mesh_axis_is_repeated)                       \
+  X(inner_axis_of_a_group_is_placed)             \
+  X(axis_is_placed_differently)                  \
   /* The axis sizes given beside the pattern */  \
   X(axis_size_is_not_of_the_pattern)             \
   X(axis_size_is_given_twice)                    \

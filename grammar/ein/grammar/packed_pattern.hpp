@@ -13,8 +13,12 @@ class PackedPattern {
   constexpr explicit PackedPattern(const Pattern& pattern) {
     if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides) return;
     for (const Term& term : pattern.terms) {
-      terms_[term_count_++] = {narrow(term.span.begin), narrow(term.span.end), term.kind,
-                               term.marked, static_cast<std::uint8_t>(term.next)};
+      terms_[term_count_++] = {narrow(term.span.begin),
+                               narrow(term.span.end),
+                               narrow(term.placed.end - term.placed.begin),
+                               term.kind,
+                               term.marked,
+                               static_cast<std::uint8_t>(term.next)};
     }
     for (const Side& side : pattern.sides) {
       sides_[side_count_++] = {narrow(side.span.begin), narrow(side.span.end),
@@ -34,12 +38,14 @@ class PackedPattern {
     for (std::size_t i = 0; i < term_count_; ++i) {
       const SmallTerm& t = terms_[i];
       const bool is_number = t.kind == TermKind::number;
+      const SourceSpan placed{t.end, std::uint32_t{t.end} + t.placed};
       buffer.terms.push_back(
           {t.kind,
            {t.begin, t.end},
            t.next,
            is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0,
-           t.marked});
+           t.marked,
+           t.placed > 0 ? placed : SourceSpan{}});
     }
     for (std::size_t i = 0; i < side_count_; ++i) {
       const SmallSide& s = sides_[i];
@@ -58,6 +64,7 @@ class PackedPattern {
 
   struct SmallTerm {
     std::uint16_t begin = 0, end = 0;
+    std::uint16_t placed = 0;  // bytes behind the end
     TermKind kind = TermKind::name;
     bool marked = false;
     std::uint8_t next = 0;

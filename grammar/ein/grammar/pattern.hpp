@@ -36,7 +36,21 @@ struct Term {
   std::uint32_t next = 0;  // index of the first term after this one and its members
   std::int64_t value = 0;  // of a number
   bool marked = false;     // in brackets [ ]
+  SourceSpan placed{};     // of a name: "@data@pod" right behind it, or empty
+
+  constexpr bool is_placed() const { return placed.begin < placed.end; }
 };
+
+/// Calls f(SourceSpan) for the name of each mesh axis of `placed`, a text such as "@data@pod".
+template <class F>
+constexpr void for_each_mesh_axis(std::string_view text, SourceSpan placed, F&& f) {
+  for (std::uint32_t begin = placed.begin; begin < placed.end;) {
+    std::uint32_t end = begin + 1;
+    while (end < placed.end && text[end] != '@') ++end;
+    f(SourceSpan{begin + 1, end});
+    begin = end;
+  }
+}
 
 /// One operand or result: the terms [first, last) and the text they came from.
 struct Side {
@@ -64,6 +78,28 @@ struct Pattern {
   constexpr std::string_view name_of(const Term& term) const { return text_of(term.span); }
   constexpr std::span<const Term> terms_of(const Side& side) const {
     return terms.subspan(side.first, side.last - side.first);
+  }
+
+  /// Whether an axis is split over the processes of a mesh.
+  constexpr bool has_placements() const {
+    for (const Term& term : terms) {
+      if (term.is_placed()) return true;
+    }
+    return false;
+  }
+  /// Calls f(SourceSpan) for the name of each mesh axis that `term` is split over, the outermost
+  /// first.
+  template <class F>
+  constexpr void for_each_mesh_axis(const Term& term, F&& f) const {
+    grammar::for_each_mesh_axis(text, term.placed, f);
+  }
+  /// The outermost axis of the group `terms[group]`, or null. 1 is none.
+  constexpr const Term* outermost_axis(std::uint32_t group) const {
+    for (std::uint32_t i = group + 1; i < terms[group].next; ++i) {
+      const bool is_one = terms[i].kind == TermKind::number && terms[i].value == 1;
+      if (terms[i].kind != TermKind::group && !is_one) return &terms[i];
+    }
+    return nullptr;
   }
 
   /// Whether an input has an axis that the output lacks: a name, an ellipsis, `_` or a number above

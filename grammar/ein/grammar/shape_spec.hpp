@@ -17,6 +17,12 @@ struct SpecDim {
   SourceSpan span;                    // the whole dimension; of a variadic one, its name
   std::int64_t fixed = -1;            // the size, where the type says it
   std::uint32_t first = 0, last = 0;  // its steps
+  SourceSpan placed{};                // of a name: "@data@pod", or empty
+
+  /// Whether it stands for any number of dimensions.
+  constexpr bool is_open() const { return kind == open || kind == variadic; }
+  /// Whether the type says where it lies: as it is placed, or else whole.
+  constexpr bool says_place() const { return kind == size; }
 };
 
 /// A type's axes, read or while they are read.
@@ -27,11 +33,14 @@ struct SpecReading {
   Mistake mistake{};
   std::uint32_t first_step = 0;
   std::int64_t fixed = -1;
+  SourceSpan placed{};
 
   constexpr void add(SpecDim::Kind kind, SourceSpan span) {
-    dims.push_back({kind, span, fixed, first_step, static_cast<std::uint32_t>(steps.size())});
-    first_step = static_cast<std::uint32_t>(steps.size());
+    const auto last_step = static_cast<std::uint32_t>(steps.size());
+    dims.push_back({kind, span, fixed, first_step, last_step, placed});
+    first_step = last_step;
     fixed = -1;
+    placed = {};
   }
   constexpr std::string_view text_of(SourceSpan span) const {
     return text.substr(span.begin, span.end - span.begin);
@@ -39,7 +48,7 @@ struct SpecReading {
   /// Whether the number of dimensions is open.
   constexpr bool is_open() const {
     for (const SpecDim& dim : dims) {
-      if (dim.kind == SpecDim::open || dim.kind == SpecDim::variadic) return true;
+      if (dim.is_open()) return true;
     }
     return false;
   }
@@ -47,6 +56,12 @@ struct SpecReading {
   constexpr bool is_name(const SpecDim& dim) const {
     return dim.kind == SpecDim::size && dim.last == dim.first + 1 &&
            steps[dim.first].kind == SpecStep::name;
+  }
+  /// Calls f(SourceSpan) for the name of each mesh axis that `dim` is split over, the outermost
+  /// first.
+  template <class F>
+  constexpr void for_each_mesh_axis(const SpecDim& dim, F&& f) const {
+    grammar::for_each_mesh_axis(text, dim.placed, f);
   }
 };
 
@@ -62,13 +77,28 @@ constexpr void add_size(SpecReading& r, SourceSpan span) {
     r.fixed = only.value;
   }
   r.add(SpecDim::size, span);
+  if (r.dims.back().placed.end > 0 && !r.is_name(r.dims.back()))
+    r.mistake = {Complaint::only_a_named_axis_is_placed, span, {}, 0};
 }
 constexpr void require_one_open_dim(SpecReading& r) {
   const SpecDim* open = nullptr;
   for (const SpecDim& dim : r.dims) {
-    if (dim.kind != SpecDim::open && dim.kind != SpecDim::variadic) continue;
+    if (!dim.is_open()) continue;
     if (open) r.mistake = {Complaint::ellipsis_is_repeated, dim.span, open->span, 0};
     open = &dim;
+  }
+}
+
+constexpr void require_mesh_axes_once(SpecReading& r) {
+  List<SourceSpan> seen;
+  for (const SpecDim& dim : r.dims) {
+    r.for_each_mesh_axis(dim, [&](SourceSpan mesh_axis) {
+      for (const SourceSpan& other : seen) {
+        if (!r.mistake && r.text_of(other) == r.text_of(mesh_axis))
+          r.mistake = {Complaint::mesh_axis_is_repeated, mesh_axis, other, 0};
+      }
+      seen.push_back(mesh_axis);
+    });
   }
 }
 
@@ -85,6 +115,8 @@ constexpr void on(Event event, SpecReading& r, SourceSpan span) {
       return r.steps.push_back({SpecStep::plus, span, 0});
     case Event::spec_minus:
       return r.steps.push_back({SpecStep::minus, span, 0});
+    case Event::mesh_axis:
+      return add_mesh_axis(r.placed, span);
     case Event::spec_fixed_size:
       r.fixed = number_at(r, span);
       return;
@@ -97,13 +129,17 @@ constexpr void on(Event event, SpecReading& r, SourceSpan span) {
     case Event::spec_variadic:
       return r.add(SpecDim::variadic, {span.begin + 1, span.end});
     case Event::shape_spec:
-      return require_one_open_dim(r);
+      require_one_open_dim(r);
+      return require_mesh_axes_once(r);
     default:
       return;
   }
 }
 constexpr Mistake explain_failure(const SpecReading& r, std::uint32_t at) {
   const auto end = static_cast<std::uint32_t>(r.text.size());
+  if (at > 0 && r.text[at - 1] == '@')
+    return {Complaint::mesh_axis_is_missing, {at - 1, at}, {}, 0};
+  if (at < end && r.text[at] == '@') return explain_at_sign(r.text, {}, at);
   return {Complaint::type_is_malformed, {at, at < end ? at + 1 : end}, {}, 0};
 }
 

@@ -1,0 +1,16 @@
+// expect: rearrange: a group is not placed, its outermost axis is
+// expect:   b (h d)@model -> b h d
+// expect:     ^^^^^^^^^^^
+// expect:   help: write '(h@model d)'
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({2, 4});
+#ifdef MISTAKE
+  const auto y = ein::rearrange(x, "b (h d)@model -> b h d"_p, "h"_a = 2);
+#else
+  const auto y = ein::rearrange(x, "b (h@model d) -> b h d"_p, "h"_a = 2);
+#endif
+  return y.shape() == ein::Shape{2, 2, 2} ? 0 : 1;
+}

@@ -1,0 +1,13 @@
+// expect: the two types place an axis differently
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Float<"b@data s"> x = ein::ones({2, 4});
+#ifdef MISTAKE
+  const ein::Float<"b ..."> y = x;
+#else
+  const ein::Float<"b@data ..."> y = x;
+#endif
+  return y.shape() == ein::Shape{2, 4} ? 0 : 1;
+}

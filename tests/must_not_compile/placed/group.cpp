@@ -1,0 +1,13 @@
+// expect: group_is_placed
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({2, 4});
+#ifdef MISTAKE
+  const auto y = ein::rearrange(x, "b (h d)@model -> b h d", "h"_a = 2);
+#else
+  const auto y = ein::rearrange(x, "b (h@model d) -> b h d", "h"_a = 2);
+#endif
+  return y.shape() == ein::Shape{2, 2, 2} ? 0 : 1;
+}
