@@ -48,7 +48,8 @@ Tensor whole(const Tensor& x) {
   const std::string lies = placement(x);
   std::string plain;
   for (std::size_t d = 0; d < x.rank(); ++d) plain += " i" + std::to_string(d);
-  return reshard(x, lies + " -> " + plain);
+  const std::string pattern = lies + " -> " + plain;
+  return reshard(x, runtime(pattern));
 }
 void expect_same(const Tensor& placed, const Tensor& wanted) {
   ASSERT_EQ(placed.shape(), wanted.shape());
@@ -81,10 +82,11 @@ TEST(MeshTest, EveryWayToReshard) {
   for (const char* from : ways) {
     for (const char* to : ways) {
       SCOPED_TRACE(std::string(from) + " -> " + to);
-      const Tensor placed = place(value, mesh, from);
+      const Tensor placed = place(value, mesh, runtime(from));
       if (!placed.is_placed()) continue;
-      const Tensor moved = reshard(placed, std::string(from) + " -> " + to);
-      const Tensor wanted = place(value, mesh, to);
+      const std::string way = std::string(from) + " -> " + to;
+      const Tensor moved = reshard(placed, runtime(way));
+      const Tensor wanted = place(value, mesh, runtime(to));
       EXPECT_EQ(placement(moved), placement(wanted));
       for_each_part(mesh, [&](int part, int) {
         EXPECT_EQ(get_values(moved.local(part)), get_values(wanted.local(part)));
@@ -131,6 +133,28 @@ TEST(MeshTest, OperandsThatMeetLieAlike) {
         place(ones({3, 6}), mesh, "b@data h");
       },
       ErrorKind::divisibility, {"size 3", "2 equal parts", "pad it to 4"});
+}
+
+TEST(MeshTest, PatternsAndTypesSayWhereAxesLie) {
+  const Mesh mesh = two_by_two();
+  const Tensor x = ones({4, 6}), w = ones({6, 8});
+  const Tensor placed = place(x, mesh, "b@data h"), columns = place(w, mesh, "h c@model");
+  const Tensor y = einsum(placed, columns, "b@data h, h c@model -> b@data c@model");
+  EXPECT_EQ(placement(y), "i0@data i1@model");
+  EXPECT_EQ(placement(rearrange(columns, "h (g@model c) -> g@model c h", ein::axis("g", 2))),
+            "i0@model i1 i2");
+  expect_error([&] { einsum(placed, columns, "b@model h, h c -> b c"); }, ErrorKind::placement,
+               {"b@data in operand 1", "ein::reshard(x, \"b@data h -> b@model h\")"});
+  expect_error([&] { einsum(placed, columns, "b h, h c -> b c@data"); }, ErrorKind::placement, {});
+  expect_error([&] { einsum(x, w, "b@data h, h c -> b c"); }, ErrorKind::placement,
+               {"no operand is on a mesh", "ein::place"});
+  expect_error([&] { einsum(placed, w, "b@rows h, h c -> b c"); }, ErrorKind::placement,
+               {"(data=2, model=2) has no axis 'rows'"});
+  const Float<"b@data h"> typed = placed;
+  EXPECT_EQ(typed.shape(), placed.shape());
+  expect_error([&] { const Float<"b h@model"> other = placed; }, ErrorKind::placement,
+               {"split @data", "whole"});
+  expect_error([&] { const Float<"b@data h"> other = x; }, ErrorKind::placement, {"whole"});
 }
 
 TEST(MeshTest, Gradients) {
@@ -224,10 +248,11 @@ TEST(MeshTest, NamedOperations) {
       Tensor a = x.clone(), t = table.clone();
       a.requires_grad(true);
       t.requires_grad(true);
-      Tensor pa = place(x, mesh, splits).detach(), pt = place(table, mesh, v + " d").detach();
+      Tensor pa = place(x, mesh, runtime(splits)).detach(),
+             pt = place(table, mesh, runtime(v + " d")).detach();
       pa.requires_grad(true);
       pt.requires_grad(true);
-      const Tensor pp = place(positions, mesh, b + " s");
+      const Tensor pp = place(positions, mesh, runtime(b + " s"));
       const Tensor wanted = f(a, positions, t), got = f(pa, pp, pt);
       const Tensor y = got.is_placed() ? whole(got) : got;
       const std::vector<double> expected = get_values(wanted), values = get_values(y);
@@ -327,7 +352,7 @@ TEST(MeshTest, AnyEinsumWhereverItsAxesLie) {
       Shape shape;
       for (const std::size_t a : operand) shape.push_back(call.sizes[a]);
       plain.push_back(numbers(shape, random));
-      placed.push_back(place(plain.back(), mesh, call.side(operand, splits)));
+      placed.push_back(place(plain.back(), mesh, runtime(call.side(operand, splits))));
     }
     SCOPED_TRACE(call.pattern() + " with " + call.side(call.result, splits));
     const Tensor wanted = call.einsum_of(plain);

@@ -52,14 +52,16 @@ class Mesh {
 
 /// Of a tensor that is whole on every process, and the same, the parts: `place(x, mesh, "b@data
 /// s")`. Nothing is sent. Gradients flow back.
-Tensor place(const Tensor& x, const Mesh& mesh, std::string_view pattern);
+Tensor place(const Tensor& x, const Mesh& mesh,
+             const PatternFor<Operation::place, detail::Types<Tensor>>& pattern);
 
 /// The same values lying otherwise: `reshard(x, "b@data s c -> b s c@model")`. This is what moves
 /// them between processes: an axis that becomes whole is gathered from them, one that becomes split
 /// is cut, one mesh axis that goes from one axis to another is an exchange of all with all. The
 /// left side says how x lies, which is checked. In a function that ein::compile traces a sum that
 /// is split at once is a reduce_scatter. The gradient is the way back.
-Tensor reshard(const Tensor& x, std::string_view pattern);
+Tensor reshard(const Tensor& x,
+               const PatternFor<Operation::reshard, detail::Types<Tensor>>& pattern);
 
 /// How a tensor lies, its axes called i0, i1, ...: "i0@data i1".
 std::string placement(const Tensor& x);

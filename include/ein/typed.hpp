@@ -60,8 +60,7 @@ consteval bool sizes_agree(std::string_view from, std::string_view to) {
 }
 
 /// Whether axes that both types describe lie alike, from either end up to where one of them is
-/// open. What a tensor itself knows of this is not looked at: require_type() is where that would
-/// be.
+/// open.
 consteval bool places_agree(std::string_view from, std::string_view to) {
   if (!ranks_agree(from, to)) return true;
   const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);

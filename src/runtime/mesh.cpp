@@ -14,6 +14,7 @@
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
 #include "passes/distribute.hpp"
+#include "runtime/call_pattern.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
 
@@ -131,6 +132,22 @@ int Mesh::coordinate(std::string_view axis) const {
 
 namespace engine {
 
+namespace {
+bool has_ellipsis(const grammar::Pattern& pattern, const grammar::Side& side) {
+  const auto terms = pattern.terms_of(side);
+  return std::any_of(terms.begin(), terms.end(), [](const grammar::Term& term) {
+    return term.kind == grammar::TermKind::ellipsis;
+  });
+}
+/// How many dimensions a side names, not counting those under an ellipsis.
+std::size_t dims_of(const grammar::Pattern& pattern, const grammar::Side& side) {
+  std::size_t count = 0;
+  for (std::uint32_t t = side.first; t < side.last; t = pattern.terms[t].next)
+    count += pattern.terms[t].kind != grammar::TermKind::ellipsis;
+  return count;
+}
+}  // namespace
+
 bool are_same(const detail::MeshData& a, const detail::MeshData& b) {
   return &a == &b || (a.transport && a.transport == b.transport && a.axes == b.axes);
 }
@@ -204,6 +221,112 @@ void copy_parts(const Tensor& from, const Tensor& to) {
     part_of(to, h).copy_from(part_of(from, h).detach());
 }
 
+MeshPointer mesh_of_call(const std::string& call, Operands operands) {
+  if (MeshPointer mesh = common_mesh(call, operands)) return mesh;
+  const Trace* const trace = Trace::active();
+  return trace ? trace->mesh() : nullptr;
+}
+
+Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
+                       const grammar::Side& side, const Shape& shape,
+                       const std::vector<MeshAxis>& axes, const Placement& under_ellipsis) {
+  Placement placement;
+  const auto terms = pattern.terms;
+  const std::size_t count = dims_of(pattern, side);
+  const bool is_open = has_ellipsis(pattern, side);
+  if (is_open ? shape.rank() < count : shape.rank() != count)
+    throw Error(ErrorKind::rank, call + ": " + (is_open ? "at least " : "") +
+                                     std::to_string(count) + (count == 1 ? " axis" : " axes") +
+                                     " for a tensor of shape " + shape.to_string());
+  for (std::uint32_t t = side.first; t < side.last; t = terms[t].next) {
+    if (terms[t].kind == grammar::TermKind::ellipsis) {
+      for (std::size_t d = count; d < shape.rank(); ++d)
+        placement.dims.push_back(under_ellipsis.split(placement.dims.size()));
+      continue;
+    }
+    Placement::Split split;
+    // Of a composite dimension the first axis is placed.
+    for (std::uint32_t in = t; in < terms[t].next; ++in) {
+      pattern.for_each_mesh_axis(terms[in], [&](SourceSpan span) {
+        const std::string_view name = pattern.text_of(span);
+        const auto found = std::find_if(axes.begin(), axes.end(),
+                                        [&](const MeshAxis& axis) { return axis.name == name; });
+        if (found == axes.end())
+          throw Error(ErrorKind::placement, call + ": the mesh " + to_string(axes) +
+                                                " has no axis '" + std::string(name) + "'");
+        split.push_back(static_cast<int>(found - axes.begin()));
+      });
+    }
+    placement.dims.push_back(std::move(split));
+  }
+  return placement;
+}
+
+std::vector<std::string> names_in(const grammar::Pattern& pattern, const grammar::Side& side) {
+  std::vector<std::string> names;
+  if (has_ellipsis(pattern, side)) return names;
+  for (std::uint32_t t = side.first; t < side.last; t = pattern.terms[t].next)
+    names.emplace_back(pattern.text_of(pattern.terms[t].span));
+  return names;
+}
+
+namespace {
+
+/// The value, which must lie so.
+ValueId required(Graph& graph, ValueId value, Placement placement,
+                 const std::vector<std::string>& names) {
+  Op op = plain_op(OpKind::reshard, graph.op(value).dtype, graph.op(value).shape);
+  for (std::size_t d = 0; d < names.size(); ++d) op.axes[d].name = names[d];
+  op.inputs = {value};
+  op.reads = {op.write};
+  op.from = placement;
+  op.to = std::move(placement);
+  return append(graph, std::move(op));
+}
+
+bool places(const grammar::Pattern& pattern, const grammar::Side& side) {
+  const auto terms = pattern.terms_of(side);
+  return std::any_of(terms.begin(), terms.end(),
+                     [](const grammar::Term& term) { return term.is_placed(); });
+}
+
+}  // namespace
+
+Graph lying_as_written(const std::string& call, const Graph& graph, const grammar::Pattern& pattern,
+                       const MeshPointer& mesh) {
+  if (!pattern.has_placements()) return graph;
+  if (!mesh)
+    throw Error(ErrorKind::placement,
+                call +
+                    ": the pattern says where axes lie, and no operand is on a mesh\n"
+                    "  help: ein::place(x, mesh, \"b@data h\") puts one there");
+  Graph result;
+  std::vector<ValueId> moved;
+  std::size_t input = 0;
+  const auto inputs = pattern.inputs();
+  const auto placed = [&](const grammar::Side& side, ValueId value) {
+    return places(pattern, side)
+               ? required(result, value,
+                          placement_in(call, pattern, side, result.op(value).shape, mesh->axes),
+                          names_in(pattern, side))
+               : value;
+  };
+  for (const Op& op : graph.ops) {
+    Op copy = op;
+    for (ValueId& from : copy.inputs) from = moved[static_cast<std::size_t>(from)];
+    ValueId value = append(result, std::move(copy));
+    if (op.kind == OpKind::input && input < inputs.size()) value = placed(inputs[input++], value);
+    moved.push_back(value);
+  }
+  for (const ValueId output : graph.outputs) {
+    const ValueId value = moved[static_cast<std::size_t>(output)];
+    result.outputs.push_back(
+        pattern.has_arrow && graph.outputs.size() == 1 ? placed(pattern.output(), value) : value);
+  }
+  verify(result);
+  return result;
+}
+
 void for_each_here(const detail::MeshData& mesh, const std::function<void(std::size_t)>& f) {
   if (!mesh.loop) return f(0);
   mesh.loop->run([&](int rank) { f(static_cast<std::size_t>(rank)); });
@@ -246,54 +369,6 @@ void detail::no_elements_here(const TensorData& data) {
 
 namespace {
 
-/// A side of a pattern: names, and for each the mesh axes.
-struct PlacedSide {
-  std::vector<std::string> names;
-  std::vector<std::vector<std::string>> mesh_axes;
-};
-
-std::vector<PlacedSide> sides_of(std::string_view text) {
-  std::vector<PlacedSide> sides(1);
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (text[at] == ' ') {
-      ++at;
-      continue;
-    }
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    std::string word(text.substr(at, end - at));
-    at = end;
-    if (word == "->") {
-      sides.emplace_back();
-      continue;
-    }
-    std::vector<std::string> mesh_axes;
-    for (std::size_t sign; (sign = word.rfind('@')) != word.npos; word.resize(sign))
-      mesh_axes.insert(mesh_axes.begin(), word.substr(sign + 1));
-    sides.back().names.push_back(word);
-    sides.back().mesh_axes.push_back(mesh_axes);
-  }
-  return sides;
-}
-
-Placement placement_on(const PlacedSide& side, const std::vector<MeshAxis>& axes,
-                       const std::string& call) {
-  Placement placement;
-  for (const auto& names : side.mesh_axes) {
-    Placement::Split split;
-    for (const std::string& name : names) {
-      const auto found = std::find_if(axes.begin(), axes.end(),
-                                      [&](const MeshAxis& axis) { return axis.name == name; });
-      if (found == axes.end())
-        throw Error(ErrorKind::placement,
-                    call + ": the mesh " + to_string(axes) + " has no axis '" + name + "'");
-      split.push_back(static_cast<int>(found - axes.begin()));
-    }
-    placement.dims.push_back(std::move(split));
-  }
-  return placement;
-}
-
 /// On the mesh, but whole still.
 Tensor on_mesh(const Tensor& x, const engine::MeshPointer& mesh) {
   detail::TensorData data = x.impl();
@@ -304,6 +379,16 @@ Tensor on_mesh(const Tensor& x, const engine::MeshPointer& mesh) {
   data.placed = std::make_shared<const detail::PlacedData>(
       detail::PlacedData{mesh, Placement(), std::vector<Tensor>(mesh->here.size(), x.detach())});
   return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
+}
+
+/// Parsed, and checked unless the compiler has.
+CallPattern checked(Operation op, const detail::PatternArgument& argument) {
+  CallPattern parsed(op, argument);
+  require_valid({.op = op, .pattern = parsed.pattern, .is_checked = argument.is_checked()}, 1);
+  return parsed;
+}
+std::string call_text(Operation op, const detail::PatternArgument& pattern) {
+  return std::string(name(op)) + " \"" + std::string(pattern.text()) + "\"";
 }
 
 Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::string>& names,
@@ -336,44 +421,41 @@ Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::str
   return std::move(engine::run(*plan, {&operand, 1}).front());
 }
 
-void require_rank(const std::string& call, const Tensor& x, const PlacedSide& side) {
-  if (side.names.size() == x.rank()) return;
-  throw Error(ErrorKind::rank, call + ": " + std::to_string(side.names.size()) +
-                                   " axes for a tensor of shape " + x.shape().to_string());
-}
-
 }  // namespace
 
-Tensor place(const Tensor& x, const Mesh& mesh, std::string_view pattern) {
-  const std::string call = "place \"" + std::string(pattern) + "\"";
-  const PlacedSide side = sides_of(pattern).front();
-  require_rank(call, x, side);
+Tensor place(const Tensor& x, const Mesh& mesh,
+             const PatternFor<Operation::place, detail::Types<Tensor>>& pattern) {
+  const CallPattern parsed = checked(Operation::place, pattern);
+  const std::string call = call_text(Operation::place, pattern);
   if (x.is_placed())
     throw Error(ErrorKind::placement, call + ": the tensor is placed, \"" + placement(x) +
                                           "\"\n  help: ein::reshard(x, \"" + placement(x) +
                                           " -> ...\")");
-  const Placement to = placement_on(side, mesh.axes(), call);
   engine::Trace* const trace = engine::Trace::active();
   if (trace) trace->lies_on(mesh.impl());
-  return laid(call, trace ? x : on_mesh(x, mesh.impl()), side.names, Placement(), to);
+  const auto& side = parsed.pattern.sides.front();
+  const Placement to = engine::placement_in(call, parsed.pattern, side, x.shape(), mesh.axes());
+  return laid(call, trace ? x : on_mesh(x, mesh.impl()), engine::names_in(parsed.pattern, side),
+              Placement(), to);
 }
 
-Tensor reshard(const Tensor& x, std::string_view pattern) {
-  const std::string call = "reshard \"" + std::string(pattern) + "\"";
-  const std::vector<PlacedSide> sides = sides_of(pattern);
-  if (sides.size() != 2 || sides[0].names != sides[1].names)
-    throw Error(ErrorKind::pattern, call + ": both sides name the same axes in the same order");
-  require_rank(call, x, sides[0]);
-  const engine::Trace* const trace = engine::Trace::active();
-  const engine::MeshPointer mesh = x.is_placed() ? x.impl().placed->mesh
-                                   : trace       ? trace->mesh()
-                                                 : nullptr;
+Tensor reshard(const Tensor& x,
+               const PatternFor<Operation::reshard, detail::Types<Tensor>>& pattern) {
+  const CallPattern parsed = checked(Operation::reshard, pattern);
+  const std::string call = call_text(Operation::reshard, pattern);
+  const Tensor* const operand = &x;
+  const engine::MeshPointer mesh = engine::mesh_of_call(call, {&operand, 1});
   if (!mesh)
     throw Error(ErrorKind::placement,
                 call + ": the tensor of shape " + x.shape().to_string() +
                     " is whole and on no mesh\n  help: ein::place(x, mesh, \"...\") places it");
-  return laid(call, x, sides[0].names, placement_on(sides[0], mesh->axes, call),
-              placement_on(sides[1], mesh->axes, call));
+  const auto& from = parsed.pattern.sides[0];
+  // What an ellipsis stands for stays as it is.
+  const auto side = [&](std::size_t s) {
+    return engine::placement_in(call, parsed.pattern, parsed.pattern.sides[s], x.shape(),
+                                mesh->axes, engine::placement_of(x));
+  };
+  return laid(call, x, engine::names_in(parsed.pattern, from), side(0), side(1));
 }
 
 std::string placement(const Tensor& x) {

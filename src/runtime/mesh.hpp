@@ -37,6 +37,20 @@ bool are_same(const detail::MeshData& a, const detail::MeshData& b);
 /// The mesh on which operands lie, null if all are whole; an Error of kind `placement`, which
 /// begins with `call`, where there are several.
 MeshPointer common_mesh(const std::string& call, Operands operands);
+/// That, or the mesh of the trace.
+MeshPointer mesh_of_call(const std::string& call, Operands operands);
+/// How a side of a pattern says that a value of this shape lies; dimensions under an ellipsis lie
+/// as those of `under_ellipsis`. Errors: of kind `rank`; of kind `placement` where the mesh has no
+/// such axis.
+Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
+                       const grammar::Side& side, const Shape& shape,
+                       const std::vector<MeshAxis>& axes, const Placement& under_ellipsis = {});
+/// As a side calls its dimensions; none where some are under an ellipsis.
+std::vector<std::string> names_in(const grammar::Pattern& pattern, const grammar::Side& side);
+/// The graph of a call, whose operands and result lie as its pattern says where it says any of it:
+/// a side that places an axis leaves the others whole.
+Graph lying_as_written(const std::string& call, const Graph& graph, const grammar::Pattern& pattern,
+                       const MeshPointer& mesh);
 /// Of a whole tensor nothing.
 Placement placement_of(const Tensor& x);
 /// The part of the process that is number `here` of those that are here; a whole tensor as it is.

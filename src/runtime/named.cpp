@@ -10,6 +10,7 @@
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/map.hpp"
+#include "runtime/mesh.hpp"
 
 namespace ein {
 namespace detail {
@@ -37,15 +38,18 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   key.add(static_cast<std::int64_t>(options.reals.size()));
   for (double real : options.reals) key.add(std::bit_cast<std::int64_t>(real));
   key.add(call.pattern, call.sizes);
+  const auto what = [&] {
+    return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";
+  };
   const auto build = [&](engine::Operands like) {
     const CallPattern parsed(call.op, call.pattern);
     PatternCall written{
         .op = call.op, .pattern = parsed.pattern, .sizes = call.sizes, .named = options};
     written.is_checked = call.pattern.is_checked();
-    return build_graph(written, types_of(like));
-  };
-  const auto what = [&] {
-    return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";
+    const Graph graph = build_graph(written, types_of(like));
+    if (!parsed.pattern.has_placements()) return graph;
+    return engine::lying_as_written(what(), graph, parsed.pattern,
+                                    engine::mesh_of_call(what(), call.operands));
   };
   return engine::run(*engine::plan_for(key, call.operands, what, build), call.operands);
 }

@@ -4,6 +4,7 @@
 #include "passes/complex.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
+#include "runtime/mesh.hpp"
 
 namespace ein {
 namespace {
@@ -18,23 +19,26 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
   key.add(call.pattern, call.sizes);
   for (const Shape& shape : call.packed_shapes) key.add(shape);
-  const auto build = [&](engine::Operands like) {
-    const CallPattern parsed(call.op, call.pattern);
-    return build_graph({call.op,
-                        parsed.pattern,
-                        call.sizes,
-                        call.reduction,
-                        call.packed_shapes,
-                        call.stacked,
-                        call.pattern.is_checked(),
-                        {},
-                        call.dtype},
-                       types_of(like));
-  };
   const auto what = [&] {
     const bool reduces = call.op == Operation::reduce;
     return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"" +
            (reduces ? " " + std::string(name(call.reduction)) : "");
+  };
+  const auto build = [&](engine::Operands like) {
+    const CallPattern parsed(call.op, call.pattern);
+    const Graph graph = build_graph({call.op,
+                                     parsed.pattern,
+                                     call.sizes,
+                                     call.reduction,
+                                     call.packed_shapes,
+                                     call.stacked,
+                                     call.pattern.is_checked(),
+                                     {},
+                                     call.dtype},
+                                    types_of(like));
+    if (!parsed.pattern.has_placements()) return graph;
+    return engine::lying_as_written(what(), graph, parsed.pattern,
+                                    engine::mesh_of_call(what(), operands));
   };
   return engine::plan_for(key, operands, what, build, {call.options.max_intermediate});
 }

@@ -5,6 +5,7 @@
 
 #include "graph/diagnostic.hpp"
 #include "runtime/argument_types.hpp"
+#include "runtime/mesh.hpp"
 
 namespace ein {
 
@@ -40,6 +41,7 @@ class TypeCheck {
   }
   void run() {
     check_rank();
+    if (!x_.impl().is_traced()) check_places();
     // Names first: sums and products may be of names that come later.
     const std::size_t known = names_.size();
     try {
@@ -77,6 +79,28 @@ class TypeCheck {
       const std::size_t count = open ? under_open : 1;
       f(dim, std::span(x_.shape().begin() + position, count));
       position += count;
+    }
+  }
+
+  /// Of a value of a trace nobody knows yet where it lies.
+  void check_places() const {
+    const Placement placement = engine::placement_of(x_);
+    const std::size_t under_open = x_.rank() + 1 - spec_.dims.size();
+    std::size_t d = 0;
+    for (const SpecDim& dim : spec_.dims) {
+      if (dim.says_place()) {
+        std::string lies;
+        for (const int m : placement.split(d))
+          lies += "@" + x_.impl().placed->mesh->axes[static_cast<std::size_t>(m)].name;
+        const std::string_view wanted = spec_.text_of(dim.placed);
+        if (lies != wanted)
+          raise(ErrorKind::placement,
+                "the type has an axis that is " +
+                    (wanted.empty() ? "whole" : "split " + std::string(wanted)) +
+                    ", the tensor's is " + (lies.empty() ? "whole" : "split " + lies),
+                {{dim.span, lies.empty() ? "whole" : lies}});
+      }
+      d += dim.is_open() ? under_open : 1;
     }
   }
 
