@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <sstream>
 
 #include <ein/train.hpp>
 
@@ -111,14 +112,29 @@ class ProgressLine {
 struct TrainCall {
   TrainOptions options;
   Numbers numbers;
-  std::string dtype = "f32", device = "cpu";
+  std::string dtype = "f32", device = "cpu", mesh;
 };
+
+/// "data=2,model=2".
+std::vector<MeshAxis> mesh_axes(const std::string& text) {
+  std::vector<MeshAxis> axes;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::size_t sign = word.find('=');
+    const auto size = sign == word.npos ? std::nullopt : io::number_of<int>(word.substr(sign + 1));
+    if (!size || *size < 1)
+      throw Error(ErrorKind::value, "--mesh: '" + word + "' is no axis of a mesh, such as data=2");
+    axes.push_back({word.substr(0, sign), *size});
+  }
+  return axes;
+}
 
 void run(TrainCall& call) {
   call.numbers.read();
   TrainOptions& options = call.options;
   options.dtype = training_dtype(call.dtype);
   options.device = device_named(call.device);
+  options.mesh = mesh_axes(call.mesh);
   ProgressLine line(options.max_iters);
   std::string peak_source;
   const auto begin = [&](const TrainBill& bill) {
@@ -128,6 +144,7 @@ void run(TrainCall& call) {
   const TrainProgress last =
       train(options, {.begin = begin, .step = [&](const TrainProgress& p) { line.show(p); }});
   line.clear();
+  if (peak_source.empty()) return;  // another process reports
   if (last.whole_validation_loss)
     std::printf("\nval loss %.4f over all of the text to validate with\n",
                 *last.whole_validation_loss);
@@ -167,6 +184,10 @@ void add_train(CLI::App& app, std::string&) {
   numbers.add(*command, "--seed", o.seed, "of weights, batches and dropout");
   add_word(*command, "--dtype", call->dtype, "of contractions: f32, bf16, f16")->default_str("f32");
   add_word(*command, "--device", call->device, "cpu, cuda, cuda:1 ...")->default_str("cpu");
+  add_word(*command, "--mesh", call->mesh,
+           "axes of processes that ein launch or mpirun started: data=2,model=2");
+  numbers.add(*command, "--zero", o.zero,
+              "split over data: 1 the optimizer's state, 2 gradients, too");
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
   command->add_flag("--bias,!--no-bias", o.bias,

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include <ein/mesh.hpp>
 #include <ein/state_dict.hpp>
 #include <ein/tensor.hpp>
 
@@ -112,6 +113,16 @@ class Optimizer {
   /// Drops the parameters' gradients and frees their memory.
   void zero_grad();
 
+  /// From now on each process along a mesh axis keeps and computes its part of the state alone
+  /// (ZeRO: Rajbhandari et al. 2020, stage 1): of each parameter the first axis that the mesh axis
+  /// divides and that is whole is split; where there is none all stays whole. What a step makes of
+  /// a parameter is gathered. Before the first step, or with state that is whole.
+  void shard(const Mesh& mesh, std::string_view axis);
+  /// Of an optimizer that is sharded, after a backward pass: leaves at each parameter the part of
+  /// its gradient that the step needs. In a compiled step the sum of the processes' gradients is
+  /// then a reduce_scatter, and no process has all of it (stage 2).
+  void shard_gradients();
+
   double learning_rate() const;
   /// From the next step on, a compiled one's next run included. Not for a function that is being
   /// traced. An Error of kind `value` unless it is finite and not negative.
@@ -139,6 +150,8 @@ class Optimizer {
   struct Group;
 
   std::unique_ptr<const Rule> rule_;
+  std::optional<Mesh> mesh_;  // that it is sharded over
+  bool gradients_are_shards_ = false;
   std::vector<Tensor> parameters_;
   std::vector<Group> groups_;
   Tensor step_, learning_rate_;  // f64, without axes

@@ -5,8 +5,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <ein/compile.hpp>
+#include <ein/mesh.hpp>
 #include <ein/nn/transformer.hpp>
 #include <ein/tokenizer.hpp>
 
@@ -38,6 +40,12 @@ struct TrainOptions {
   /// begin with. Linear weights are (in, out).
   std::string init_from;
   bool compile = true;
+  /// Axes of a mesh of processes: "data" splits the batch, "model" the heads and inner features of
+  /// every block. Empty: one process.
+  std::vector<MeshAxis> mesh{};
+  /// What is split over the axis "data": 0 nothing, 1 the optimizer's state, 2 gradients, too (see
+  /// optim::Optimizer::shard).
+  int zero = 0;
 };
 
 /// What a run costs, exactly, before its first step.

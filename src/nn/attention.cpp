@@ -79,8 +79,31 @@ void require_room(const KVCache& cache, Size length, const Tensor& keys) {
 
 }  // namespace
 
+void Attention::split_heads(const Mesh& mesh, std::string_view axis) {
+  mesh_ = mesh;
+  heads_over_ = axis;
+  c_proj.place(mesh, [&](const std::string& name, const Tensor&) {
+    return name == "weight" ? "i@" + heads_over_ + " o" : "";
+  });
+}
+
+Tensor Attention::queries_keys_values(const Tensor& x) const {
+  if (!mesh_) return rearrange(c_attn(x), "b s (n h d) -> n b h s d", "n"_a = 3, "h"_a = heads_);
+  const std::string of_weight = "n c h@" + heads_over_ + " d",
+                    of_bias = "n h@" + heads_over_ + " d";
+  const Tensor weight =
+      ein::place(rearrange(c_attn.weight, "c (n h d) -> n c h d", "n"_a = 3, "h"_a = heads_),
+                 *mesh_, runtime(of_weight));
+  const Tensor y = einsum(x, weight, "b s c, n c h d -> n b h s d");
+  if (!c_attn.bias) return y;
+  const Tensor bias =
+      ein::place(rearrange(*c_attn.bias, "(n h d) -> n h d", "n"_a = 3, "h"_a = heads_), *mesh_,
+                 runtime(of_bias));
+  return y + rearrange(bias.to(y.dtype()), "n h d -> n 1 h 1 d");
+}
+
 Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position) const {
-  const Tensor split = rearrange(c_attn(x), "b s (n h d) -> n b h s d", "n"_a = 3, "h"_a = heads_);
+  const Tensor split = queries_keys_values(x);
   const Tensor q = split[0];
   Tensor k = split[1], v = split[2];
   Size before = 0;

@@ -73,20 +73,34 @@ void Module::load_state_dict(const StateDict& state) const {
 
 void Module::to(Device device) {
   Moved moved;
-  move_parameters(device, moved);
+  move_parameters(
+      "", [&](const std::string&, const Tensor& parameter) { return parameter.to(device); }, moved);
 }
 
-void Module::move_parameters(Device device, Moved& moved) {
+void Module::place(
+    const Mesh& mesh,
+    const std::function<std::string(const std::string& name, const Tensor&)>& pattern) {
+  Moved moved;
+  const auto move = [&](const std::string& name, const Tensor& parameter) {
+    const std::string text = pattern(name, parameter);
+    return text.empty() ? parameter : ein::place(parameter, mesh, runtime(text));
+  };
+  move_parameters("", move, moved);
+}
+
+void Module::move_parameters(const std::string& prefix, const Move& move, Moved& moved) {
   for (const auto& [name, parameter] : parameters_) {
-    if (parameter->device() == device) continue;
     const void* const key = &parameter->impl();
     if (!moved.contains(key)) {
-      const Tensor there = parameter->detach().to(device).requires_grad(true);
-      moved.emplace(key, std::pair(*parameter, there));
+      const Tensor before = parameter->detach(), after = move(prefix + name, before);
+      const bool stays = &after.impl() == &before.impl();
+      moved.emplace(key,
+                    std::pair(*parameter, stays ? *parameter : after.detach().requires_grad(true)));
     }
-    *parameter = moved.at(key).second;  // modules that shared it still do
+    *parameter = moved.at(key).second;
   }
-  for (const auto& [name, child] : children_) child->move_parameters(device, moved);
+  for (const auto& [name, child] : children_)
+    child->move_parameters(prefix + name + ".", move, moved);
 }
 
 void Module::train(bool on) {

@@ -114,6 +114,19 @@ Tensor Transformer::forward(const Tensor& tokens) const {
   return logits(x);
 }
 
+void Transformer::split_blocks(const Mesh& mesh, std::string_view axis) {
+  const std::string over = "@" + std::string(axis);
+  for (Block& block : transformer_.h) {
+    block.attn.split_heads(mesh, axis);
+    block.mlp.c_fc.place(mesh, [&](const std::string& name, const Tensor&) {
+      return name == "weight" ? "i o" + over : "o" + over;
+    });
+    block.mlp.c_proj.place(mesh, [&](const std::string& name, const Tensor&) {
+      return name == "weight" ? "i" + over + " o" : "";
+    });
+  }
+}
+
 std::vector<KVCache> Transformer::make_cache(std::int64_t batch) const {
   std::vector<KVCache> cache;
   for (const Block& block : transformer_.h)

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,22 @@ struct Optimizer::Slot {
   Tensor parameter;
   Tensor updated;
   std::vector<Tensor> state;
+  std::string whole{}, shard{};  // patterns: how the parameter lies, and how its state does; empty
+                                 // where they lie alike
+
+  bool is_sharded() const { return !shard.empty(); }
+  /// What lies as the parameter does, as the state lies. Without gradients.
+  Tensor sharded(const Tensor& x, const std::optional<Mesh>& mesh) const {
+    if (!is_sharded()) return x;
+    if (!parameter.is_placed()) return place(x, *mesh, runtime(shard));
+    const std::string way = whole + " -> " + shard;
+    return reshard(x, runtime(way));
+  }
+  Tensor gathered(const Tensor& x) const {
+    if (!is_sharded()) return x;
+    const std::string way = shard + " -> " + whole;
+    return reshard(x, runtime(way));
+  }
   bool has_master() const { return !updated.same_storage(parameter); }
 };
 
@@ -167,6 +184,56 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
 Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 
+namespace {
+
+/// The pattern of a tensor with the first of its whole axes split over a mesh axis that divides it;
+/// empty where there is none.
+std::string shard_of(const Tensor& x, const Mesh& mesh, std::string_view axis) {
+  std::istringstream lies(placement(x));
+  std::string pattern;
+  bool is_split = false;
+  std::size_t d = 0;
+  for (std::string dim; lies >> dim; ++d) {
+    const bool takes = !is_split && dim.find('@') == dim.npos && x.shape()[d] > 0 &&
+                       x.shape()[d] % mesh.size(axis) == 0;
+    if (takes) dim += "@" + std::string(axis);
+    is_split |= takes;
+    pattern += (d > 0 ? " " : "") + dim;
+  }
+  return is_split ? pattern : "";
+}
+
+}  // namespace
+
+void Optimizer::shard(const Mesh& mesh, std::string_view axis) {
+  const NoGrad no_grad;
+  mesh_ = mesh;
+  if (mesh.size(axis) == 1) return;
+  for (Group& group : groups_) {
+    for (Slot& slot : group.slots) {
+      slot.shard = shard_of(slot.parameter, mesh, axis);
+      slot.whole = placement(slot.parameter);
+      for (Tensor& state : slot.state) state = slot.sharded(state, mesh);
+      if (slot.has_master()) slot.updated = slot.sharded(slot.updated, mesh);
+    }
+  }
+}
+
+void Optimizer::shard_gradients() {
+  const NoGrad no_grad;
+  if (!mesh_)
+    throw Error(ErrorKind::value, rule_->optimizer() +
+                                      ": shard_gradients() of what is not "
+                                      "sharded\n  help: call shard() first");
+  for (const Group& group : groups_) {
+    for (const Slot& slot : group.slots) {
+      if (slot.parameter.has_grad())
+        slot.parameter.set_grad(slot.sharded(slot.parameter.grad(), mesh_));
+    }
+  }
+  gradients_are_shards_ = true;
+}
+
 void Optimizer::step(const Tensor* skip) {
   if (skip && skip->dtype() != DType::boolean) {
     throw Error(ErrorKind::dtype,
@@ -190,15 +257,20 @@ void Optimizer::step(const Tensor* skip) {
       if (!is_wide && rounded.empty()) {
         for (const Tensor& number : exact) rounded.push_back(number.to(DType::f32));
       }
-      const Tensor g = slot.parameter.grad().to(slot.updated.dtype());
-      const std::vector<Tensor> values = updated_values(
-          *rule_, {slot.updated, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
+      const Tensor gradient = gradients_are_shards_ ? slot.parameter.grad()
+                                                    : slot.sharded(slot.parameter.grad(), mesh_);
+      const Tensor g = gradient.to(slot.updated.dtype());
+      const bool has_master = slot.has_master();
+      const Tensor p = has_master ? slot.updated : slot.sharded(slot.updated, mesh_);
+      const std::vector<Tensor> values =
+          updated_values(*rule_, {p, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
       for (std::size_t i = 0; i < slot.state.size(); ++i) write(slot.state[i], values[i + 1], skip);
-      write(slot.updated, values[0], skip);
-      if (slot.has_master()) write(slot.parameter, values[0].to(slot.parameter.dtype()), skip);
+      if (has_master) write(slot.updated, values[0], skip);
+      write(slot.parameter, slot.gathered(values[0].to(slot.parameter.dtype())), skip);
     }
   }
   write(step_, step, skip);
+  gradients_are_shards_ = false;
 }
 
 void Optimizer::zero_grad() {

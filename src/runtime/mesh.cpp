@@ -205,9 +205,57 @@ Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
   return result;
 }
 
+namespace {
+
+/// On the mesh, but whole still.
+Tensor on_mesh(const Tensor& x, const MeshPointer& mesh) {
+  detail::TensorData data = x.impl();
+  data.traced.device = x.device();
+  data.strides = contiguous_strides(data.shape);
+  data.offset = 0;
+  data.storage = nullptr;
+  data.placed = std::make_shared<const detail::PlacedData>(
+      detail::PlacedData{mesh, Placement(), std::vector<Tensor>(mesh->here.size(), x.detach())});
+  return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
+}
+
+Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::string>& names,
+            const Placement& from, const Placement& to) {
+  PlanKey key;
+  add(key, KeyKind::reshard);
+  for (const Placement* placement : {&from, &to}) {
+    for (std::size_t d = 0; d < x.rank(); ++d) {
+      key.add(static_cast<std::int64_t>(placement->split(d).size()));
+      for (const int m : placement->split(d)) key.add(m);
+    }
+  }
+  const Tensor* const operand = &x;
+  const auto build = [&] {
+    Graph graph;
+    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
+    Op op = plain_op(OpKind::reshard, x.dtype(), x.shape());
+    for (std::size_t d = 0; d < names.size(); ++d) op.axes[d].name = names[d];
+    op.inputs = {0};
+    op.reads = {op.write};
+    op.from = from;
+    op.to = to;
+    append(graph, std::move(op));
+    graph.outputs = {1};
+    verify(graph);
+    return graph;
+  };
+  const auto plan = plan_for(
+      key, {&operand, 1}, [&] { return call; }, build);
+  return std::move(run(*plan, {&operand, 1}).front());
+}
+
+}  // namespace
+
 void copy_parts(const Tensor& from, const Tensor& to) {
   const Tensor* const both[] = {&from, &to};
   const MeshPointer mesh = common_mesh("copy_from", both);
+  if (!from.is_placed() && from.shape() == to.shape())
+    return copy_parts(laid("copy_from", on_mesh(from, mesh), {}, {}, placement_of(to)), to);
   if (!(placement_of(from) == placement_of(to)) || !(from.shape() == to.shape())) {
     const auto text = [&](const Tensor& x) {
       return "\"" + to_string(placement_of(x), mesh->axes, x.rank()) + "\" of shape " +
@@ -369,18 +417,6 @@ void detail::no_elements_here(const TensorData& data) {
 
 namespace {
 
-/// On the mesh, but whole still.
-Tensor on_mesh(const Tensor& x, const engine::MeshPointer& mesh) {
-  detail::TensorData data = x.impl();
-  data.traced.device = x.device();
-  data.strides = contiguous_strides(data.shape);
-  data.offset = 0;
-  data.storage = nullptr;
-  data.placed = std::make_shared<const detail::PlacedData>(
-      detail::PlacedData{mesh, Placement(), std::vector<Tensor>(mesh->here.size(), x.detach())});
-  return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
-}
-
 /// Parsed, and checked unless the compiler has.
 CallPattern checked(Operation op, const detail::PatternArgument& argument) {
   CallPattern parsed(op, argument);
@@ -389,36 +425,6 @@ CallPattern checked(Operation op, const detail::PatternArgument& argument) {
 }
 std::string call_text(Operation op, const detail::PatternArgument& pattern) {
   return std::string(name(op)) + " \"" + std::string(pattern.text()) + "\"";
-}
-
-Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::string>& names,
-            const Placement& from, const Placement& to) {
-  engine::PlanKey key;
-  add(key, engine::KeyKind::reshard);
-  for (const Placement* placement : {&from, &to}) {
-    for (std::size_t d = 0; d < x.rank(); ++d) {
-      key.add(static_cast<std::int64_t>(placement->split(d).size()));
-      for (const int m : placement->split(d)) key.add(m);
-    }
-  }
-  const Tensor* const operand = &x;
-  const auto build = [&] {
-    Graph graph;
-    graph.ops.push_back({.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()});
-    Op op = plain_op(OpKind::reshard, x.dtype(), x.shape());
-    for (std::size_t d = 0; d < names.size(); ++d) op.axes[d].name = names[d];
-    op.inputs = {0};
-    op.reads = {op.write};
-    op.from = from;
-    op.to = to;
-    append(graph, std::move(op));
-    graph.outputs = {1};
-    verify(graph);
-    return graph;
-  };
-  const auto plan = engine::plan_for(
-      key, {&operand, 1}, [&] { return call; }, build);
-  return std::move(engine::run(*plan, {&operand, 1}).front());
 }
 
 }  // namespace
@@ -435,8 +441,8 @@ Tensor place(const Tensor& x, const Mesh& mesh,
   if (trace) trace->lies_on(mesh.impl());
   const auto& side = parsed.pattern.sides.front();
   const Placement to = engine::placement_in(call, parsed.pattern, side, x.shape(), mesh.axes());
-  return laid(call, trace ? x : on_mesh(x, mesh.impl()), engine::names_in(parsed.pattern, side),
-              Placement(), to);
+  return engine::laid(call, trace ? x : engine::on_mesh(x, mesh.impl()),
+                      engine::names_in(parsed.pattern, side), Placement(), to);
 }
 
 Tensor reshard(const Tensor& x,
@@ -455,7 +461,7 @@ Tensor reshard(const Tensor& x,
     return engine::placement_in(call, parsed.pattern, parsed.pattern.sides[s], x.shape(),
                                 mesh->axes, engine::placement_of(x));
   };
-  return laid(call, x, engine::names_in(parsed.pattern, from), side(0), side(1));
+  return engine::laid(call, x, engine::names_in(parsed.pattern, from), side(0), side(1));
 }
 
 std::string placement(const Tensor& x) {

@@ -34,6 +34,8 @@ class Run {
   std::array<Tensor, 2> step(const Tensor& x, const Tensor& y) { return step_(x, y); }
   Tensor loss(const Tensor& x, const Tensor& y) const { return step_.loss(x, y); }
 
+  bool is_first() const { return step_.is_first(); }
+
   void set_learning_rate(std::int64_t step);
   double learning_rate() const { return step_.optimizer.learning_rate(); }
 

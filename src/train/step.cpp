@@ -1,5 +1,6 @@
 #include "train/step.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ein/autocast.hpp>
@@ -22,14 +23,29 @@ nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_
 
 Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)
     : options_(options),
+      mesh_(options.mesh.empty() ? std::nullopt : std::optional<Mesh>(options.mesh)),
       model(config),
       optimizer(groups(), {.learning_rate = options.learning_rate,
                            .betas = {options.beta1, options.beta2},
                            .weight_decay = options.weight_decay}),
-      scaler({.device = options.device}) {}
+      scaler({.device = options.device}) {
+  if (options.zero > 0) optimizer.shard(*mesh_, "data");
+}
+
+bool Step::splits_over(const char* axis) const {
+  return std::any_of(options_.mesh.begin(), options_.mesh.end(),
+                     [&](const MeshAxis& known) { return known.name == axis && known.size > 1; });
+}
+
+Tensor Step::split(const Tensor& tokens) const {
+  // The last blocks of an evaluation may be too few, and every process computes them all.
+  if (!splits_over("data") || tokens.shape()[0] % mesh_->size("data") != 0) return tokens;
+  return place(tokens, *mesh_, "b@data s");
+}
 
 optim::ParameterGroups Step::groups() {
   model.to(options_.device);
+  if (splits_over("model")) model.split_blocks(*mesh_, "model");
   optim::ParameterGroup decayed, others;
   for (const Tensor& parameter : model.parameters())
     (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
@@ -50,6 +66,7 @@ std::array<Tensor, 2> Step::operator()(const Tensor& x, const Tensor& y) {
   }
   const NoGrad no_grad;
   if (scales()) scaler.unscale(optimizer.parameters());
+  if (options_.zero > 1) optimizer.shard_gradients();
   const Tensor norm = clip_grad_norm(optimizer.parameters(),
                                      options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
   if (scales()) {
@@ -63,7 +80,7 @@ std::array<Tensor, 2> Step::operator()(const Tensor& x, const Tensor& y) {
 
 Tensor Step::loss(const Tensor& x, const Tensor& y) const {
   const Autocast autocast(options_.dtype);
-  return cross_entropy(model(x), y, "b s [v], b s");
+  return cross_entropy(model(split(x)), split(y), "b s [v], b s");
 }
 
 }  // namespace ein::training

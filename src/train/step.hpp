@@ -25,9 +25,12 @@ class Step {
   /// the micro-batches and the norm of the gradient.
   std::array<Tensor, 2> operator()(const Tensor& x, const Tensor& y);
   Tensor loss(const Tensor& x, const Tensor& y) const;
+  /// Whether this process is the one that writes and reports.
+  bool is_first() const { return !mesh_ || mesh_->rank() == 0; }
 
  private:
   TrainOptions options_;
+  std::optional<Mesh> mesh_;
 
  public:
   nn::Transformer model;
@@ -37,6 +40,9 @@ class Step {
  private:
   /// Of the model, on the device.
   optim::ParameterGroups groups();
+  /// Over the axis "data", if there is one.
+  Tensor split(const Tensor& tokens) const;
+  bool splits_over(const char* axis) const;
   bool scales() const { return options_.dtype == DType::f16; }
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
@@ -34,6 +35,25 @@ void check(const TrainOptions& o) {
               o.min_lr >= 0,
           "learning rates must be finite and not negative");
   require(o.grad_clip >= 0, "grad clip must not be negative");
+  const auto has_axis = [&](const std::string& name) {
+    return std::any_of(o.mesh.begin(), o.mesh.end(),
+                       [&](const MeshAxis& axis) { return axis.name == name; });
+  };
+  for (const MeshAxis& axis : o.mesh)
+    require(axis.name == "data" || axis.name == "model",
+            "the mesh has an axis '" + axis.name + "', it may have data and model");
+  require(o.zero >= 0 && o.zero <= 2, "zero must be 0, 1 or 2");
+  require(o.zero == 0 || has_axis("data"), "zero wants a mesh with an axis data");
+  require(o.mesh.empty() || o.device == cpu, "a mesh is of processes on CPUs");
+  for (const MeshAxis& axis : o.mesh) {
+    const auto divides = [&](std::int64_t size, const std::string& what) {
+      require(axis.size < 1 || size % axis.size == 0,
+              what + " " + std::to_string(size) + " does not divide into " +
+                  std::to_string(axis.size) + " equal parts over " + axis.name);
+    };
+    if (axis.name == "data") divides(o.batch_size, "batch size");
+    if (axis.name == "model") divides(o.n_head, "n head");
+  }
   require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16,
           "dtype must be f32, bf16 or f16");
 }
@@ -122,13 +142,16 @@ TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& opti
 TrainProgress train(const TrainOptions& options, const TrainReport& report) {
   check(options);
   training::Run run(options);
-  make_directory(options.out);
-  training::Log log(options.out, run.first_step());
+  std::optional<training::Log> log;  // of the first process
+  if (run.is_first()) {
+    make_directory(options.out);
+    log.emplace(options.out, run.first_step());
+  }
 
   auto step = compile([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
   Evaluation evaluation(run, options);
   const TrainBill bill = bill_of(run, step, options);
-  if (report.begin) report.begin(bill);
+  if (report.begin && run.is_first()) report.begin(bill);
 
   Prefetcher batches(run.sampler());
   TrainProgress progress;
@@ -141,11 +164,12 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
       progress.validation_loss = evaluation.mean(true, at);
       progress.elapsed = seconds_since(begin);
       if (at >= options.max_iters) progress.whole_validation_loss = evaluation.whole();
-      log.evaluated(progress);
+      if (log) log->evaluated(progress);
       // What a run was resumed from is saved already.
       if (at > run.first_step() || !run.is_resumed()) run.save(at, batches.position());
     }
-    if (report.step && (at > run.first_step() || progress.evaluated)) report.step(progress);
+    if (report.step && run.is_first() && (at > run.first_step() || progress.evaluated))
+      report.step(progress);
     if (at >= options.max_iters) break;
 
     const auto start = std::chrono::steady_clock::now();
@@ -164,7 +188,7 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
     require(std::isfinite(progress.loss) || options.dtype == DType::f16,
             "the loss is not finite after step " + std::to_string(at + 1) +
                 "; a smaller learning rate may help");
-    log.stepped(at + 1, progress);
+    if (log) log->stepped(at + 1, progress);
   }
   return progress;
 }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <ein/nn/layers.hpp>
 
@@ -38,12 +41,21 @@ class Attention : public Layer {
   /// An empty cache with room for so many positions.
   KVCache make_cache(std::int64_t batch, std::int64_t room) const;
 
+  /// From now on each process along this mesh axis attends with its part of the heads. c_attn stays
+  /// whole, since its columns are not in the order of heads; its part of the work is split. c_proj
+  /// is placed (i@axis, o).
+  void split_heads(const Mesh& mesh, std::string_view axis);
+
   Linear c_attn, c_proj;
 
  private:
+  /// (batch, positions, dim) -> (3, batch, heads, positions, dim of a head)
+  Tensor queries_keys_values(const Tensor& x) const;
   Tensor attend(const Tensor& x, KVCache* cache, const Tensor* position = nullptr) const;
 
   std::int64_t heads_;
+  std::optional<Mesh> mesh_{};  // whose axis heads_over_ splits the heads
+  std::string heads_over_{};
   Dropout attention_dropout_, residual_dropout_;
 };
 

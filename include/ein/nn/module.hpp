@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <ein/mesh.hpp>
 #include <ein/state_dict.hpp>
 #include <ein/tensor.hpp>
 
@@ -44,6 +46,12 @@ class Module {
   /// Optimizers are made afterwards.
   void to(Device device);
 
+  /// Places parameters, here and below, on a mesh, as `pattern` says of each by its name and shape:
+  /// "i o@model", or nothing of one that stays whole. Those that are placed lose their gradients;
+  /// optimizers are made afterwards.
+  void place(const Mesh& mesh,
+             const std::function<std::string(const std::string& name, const Tensor&)>& pattern);
+
   /// Whether layers such as dropout act as in training, here and below; at first they do.
   void train(bool on = true);
   void eval() { train(false); }
@@ -63,8 +71,11 @@ class Module {
  private:
   void require_new_name(const std::string& name) const;
   bool contains(const Module& other) const;
+  /// Replaces each parameter, here and below, by move(name, parameter); modules that shared one
+  /// still do.
   using Moved = std::map<const void*, std::pair<Tensor, Tensor>>;  // from, to
-  void move_parameters(Device device, Moved& moved);
+  using Move = std::function<Tensor(const std::string& name, const Tensor& parameter)>;
+  void move_parameters(const std::string& prefix, const Move& move, Moved& moved);
 
   std::vector<std::pair<std::string, Tensor*>> parameters_;
   std::vector<std::pair<std::string, Module*>> children_;

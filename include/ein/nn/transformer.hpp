@@ -69,6 +69,11 @@ class Transformer : public Layer {
   Tensor next_logits(const Tensor& tokens, const std::vector<KVCache>& cache,
                      const Tensor& position) const;
 
+  /// Splits the work of every block over a mesh axis (tensor parallelism: Shoeybi et al. 2019): the
+  /// heads of its attention and the inner features of its MLP. A block then sums twice over the
+  /// axis on the way forward, and twice on the way back. An Error where it divides neither.
+  void split_blocks(const Mesh& mesh, std::string_view axis);
+
   const TransformerConfig& config() const { return config_; }
 
  private:
