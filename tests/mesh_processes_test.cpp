@@ -24,7 +24,7 @@ TEST(MeshProcessesTest, OverSharedMemory) {
 TEST(MeshProcessesTest, OverMpi) {
   // Open MPI, as root and with more processes than processors.
   const std::string line =
-      "EIN_SEEDS=10 EIN_MPI='" EIN_MPI_PLUGIN
+      "EIN_SEEDS=10 EIN_MPI='" EIN_MPI_PLUGIN "' LD_PRELOAD='" EIN_MPI_COUNTS
       "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
       " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
       "' -n 4 '" +

@@ -2,7 +2,10 @@
 // of them; mesh_processes_test.cpp runs the same tests on processes that were launched.
 #include <ein/mesh.hpp>
 
+#include <dlfcn.h>
+
 #include <random>
+#include <set>
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
@@ -282,6 +285,86 @@ TEST(MeshTest, RandomNumbersDoNotDependOnTheMesh) {
   const Tensor wanted = drop(x);
   manual_seed(7);
   expect_same(drop(place(x, mesh, "b@data s@model")), wanted);
+}
+
+/// What an independent library counts of a program's calls of MPI, where it is preloaded.
+std::optional<std::string> mpi_counts() {
+  void* const function = dlsym(RTLD_DEFAULT, "ein_mpi_counts");
+  if (!function) return std::nullopt;
+  return reinterpret_cast<const char* (*)()>(function)();
+}
+
+/// The same of a mesh, with the ranks of the processes in place of the mesh axes.
+std::string counts_of(const Mesh& mesh) {
+  std::set<std::string> lines;
+  for (Exchange exchange : mesh.exchanged()) {
+    std::vector<std::string> ranks;
+    for (int rank = 0; rank < mesh.size(); ++rank) {
+      bool is_of_group = true;
+      int rest = rank, own = mesh.rank();
+      for (std::size_t a = mesh.axes().size(); a-- > 0;) {
+        const auto& [name, size] = mesh.axes()[a];
+        const auto& over = exchange.over;
+        is_of_group &=
+            rest % size == own % size || std::find(over.begin(), over.end(), name) != over.end();
+        rest /= size;
+        own /= size;
+      }
+      if (is_of_group) ranks.push_back(std::to_string(rank));
+    }
+    exchange.over = ranks;
+    std::string line = to_string(std::vector{exchange});
+    line.erase(line.find(" over"), 5);
+    lines.insert(line);
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+TEST(MeshTest, BytesArePredictedAndCounted) {
+  const Mesh mesh = two_by_two();
+  std::mt19937_64 random(6);
+  const Tensor x = place(numbers({8, 12}, random, DType::f32), mesh, "b@data h");
+  const Tensor w = place(numbers({12, 4}, random, DType::f32), mesh, "h c@model");
+  auto f = compile([](const Tensor& a, const Tensor& b) {
+    const Tensor y = einsum(a, b, "b h, h c -> b c");
+    const Tensor all = reduce(y, "b c ->", "sum");
+    const Tensor part = reshard(reduce(y, "b c -> c", "sum"), "c@model -> c@model@data");
+    const Tensor other = reshard(y, "b@data c@model -> b@model c@data");
+    return std::vector{all, part, other, reshard(y, "b@data c@model -> b c@model")};
+  });
+  f.prepare(x, w);
+  const std::vector<Exchange> predicted = f.exchanges();
+  // 4 × 2 numbers of y are here; so are 2 of the sum over b, which becomes a reduce_scatter.
+  const auto bytes_of = [&](Collective kind) {
+    std::int64_t bytes = 0;
+    for (const Exchange& exchange : predicted)
+      bytes += exchange.collective == kind ? exchange.bytes : 0;
+    return bytes;
+  };
+  EXPECT_EQ(bytes_of(Collective::all_reduce), 4);
+  EXPECT_EQ(bytes_of(Collective::reduce_scatter), 8);
+  EXPECT_GE(bytes_of(Collective::all_gather), 32);
+  const auto before = mesh.exchanged();
+  const std::vector<Tensor> results = f(x, w);
+  std::vector<Exchange> counted;
+  for (Exchange exchange : mesh.exchanged()) {
+    for (const Exchange& known : before) {
+      if (known.over != exchange.over || known.collective != exchange.collective) continue;
+      exchange.calls -= known.calls;
+      exchange.bytes -= known.bytes;
+    }
+    if (exchange.calls > 0) counted.push_back(exchange);
+  }
+  EXPECT_EQ(counted, predicted) << to_string(counted) << "predicted\n" << to_string(predicted);
+  if (std::getenv("LD_PRELOAD")) {
+    ASSERT_TRUE(mpi_counts().has_value());
+  }
+  // All of the process so far; other meshes of it have the same axes.
+  if (const auto counts = mpi_counts(); counts && std::getenv("OMPI_COMM_WORLD_SIZE")) {
+    EXPECT_EQ(*counts, counts_of(mesh));
+  }
 }
 
 /// A call of random operands and axes: the same on a mesh, wherever they lie.

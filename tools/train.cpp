@@ -51,6 +51,15 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
       "                  %s of gradients for the update)\n",
       of(bill.memory.unshared).c_str(), of(bill.parts.activations).c_str(),
       of(bill.parts.gradients).c_str());
+  for (const Exchange& exchange : bill.exchanges) {
+    std::string over;
+    for (const std::string& axis : exchange.over) over += (over.empty() ? "" : ", ") + axis;
+    std::printf("%-17s %s over %s: %lld calls, %s\n",
+                &exchange == &bill.exchanges.front() ? "exchanges a step" : "",
+                std::string(name(exchange.collective)).c_str(), over.c_str(),
+                static_cast<long long>(exchange.calls),
+                of(static_cast<std::size_t>(exchange.bytes)).c_str());
+  }
   if (bill.peak_flops > 0) {
     std::printf("%-17s %s, so it %s; %.0f GFLOP/s (%s), a step takes at least %.1f ms\n",
                 to_string(options.device).c_str(), megabytes(bill.machine_memory).c_str(),

@@ -79,6 +79,7 @@ class CompiledFunction {
   CostOfLengths cost_formula() const;
   MemoryFormula memory_formula() const;
   const StepBill& bill() const;
+  const std::vector<Exchange>& exchanges() const;
   std::string print() const;
   std::string dot() const;
   std::string svg() const;
@@ -138,6 +139,8 @@ class Compiled {
   /// The cost of one run, counted from the loop nests that run.
   const Cost& cost() const { return compiled_.cost(); }
   const MemoryPlan& memory() const { return compiled_.memory(); }
+  /// What each process gives to collectives in one run, known before it; nothing without a mesh.
+  const std::vector<Exchange>& exchanges() const { return compiled_.exchanges(); }
   /// Both as formulas of the sizes that types leave open, for all lengths that run by the same
   /// plan: print() begins with what these are.
   CostOfLengths cost_formula() const { return compiled_.cost_formula(); }

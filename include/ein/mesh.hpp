@@ -42,6 +42,9 @@ class Mesh {
   int rank() const;
   int coordinate(std::string_view axis) const;
   std::string_view transport() const;
+  /// What this process has given to collectives on its way through the program, as the transport
+  /// counts it; with what other meshes of the same processes gave.
+  std::vector<Exchange> exchanged() const;
 
   const std::shared_ptr<const detail::MeshData>& impl() const { return data_; }
 

@@ -53,8 +53,24 @@ inline constexpr std::size_t collective_count = 5;
 /// "all_reduce".
 std::string_view name(Collective collective);
 /// Whether it combines values.
-inline bool combines(Collective collective) {
+constexpr bool combines(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
 }
+
+/// What a process gives to the collectives of a kind over some mesh axes.
+struct Exchange {
+  Collective collective = Collective::all_reduce;
+  std::vector<std::string> over{};  ///< the mesh axes along which the processes differ
+  std::int64_t processes = 1;       ///< that take part in each
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;  ///< of the operands of one process
+
+  /// What a process sends where they pass values on in a ring: (n - 1)/n of the whole value, twice
+  /// in an all_reduce (Thakur, Rabenseifner, Gropp 2005). An estimate: transports may do otherwise.
+  double sent_by_ring() const;
+  friend bool operator==(const Exchange&, const Exchange&) = default;
+};
+/// "all_reduce over data: 3 calls, 1024 bytes", a line for each.
+std::string to_string(const std::vector<Exchange>& exchanges);
 
 }  // namespace ein

@@ -52,13 +52,14 @@ struct TrainOptions {
 struct TrainBill {
   std::int64_t parameters = 0;
   std::int64_t vocabulary = 0, train_tokens = 0, validation_tokens = 0;
-  Cost step;                    ///< of one step
-  StepBill parts;               ///< the same by what it is for, and its memory likewise
-  MemoryPlan memory{};          ///< of one step
-  double machine_memory = 0;    ///< of the device, bytes; 0: unknown
-  double peak_flops = 0;        ///< FLOP/s; 0: unknown
-  std::string peak_source;      ///< who says so: a datasheet, or a measurement
-  std::int64_t first_step = 0;  ///< where a resumed run goes on
+  Cost step;                          ///< of one step
+  StepBill parts;                     ///< the same by what it is for, and its memory likewise
+  MemoryPlan memory{};                ///< of one step
+  std::vector<Exchange> exchanges{};  ///< of one step, by one process of a mesh
+  double machine_memory = 0;          ///< of the device, bytes; 0: unknown
+  double peak_flops = 0;              ///< FLOP/s; 0: unknown
+  std::string peak_source;            ///< who says so: a datasheet, or a measurement
+  std::int64_t first_step = 0;        ///< where a resumed run goes on
   std::string note;  ///< which damaged checkpoints a resumed run passed over, and why; or that
                      ///< there was none
 };

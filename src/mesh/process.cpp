@@ -11,7 +11,15 @@ Process::Process(Transport& transport, std::span<const MeshAxis> axes)
   }
 }
 
+std::map<std::uint32_t, Group*> Process::known_groups() const {
+  const std::lock_guard lock(known_->mutex);
+  return known_->groups;
+}
+
 Group& Process::group(std::uint32_t mesh_axes) const {
+  const std::lock_guard lock(known_->mutex);
+  Group*& known = known_->groups[mesh_axes];
+  if (known) return *known;
   std::vector<int> ranks;
   for (int rank = 0; rank < transport_.size(); ++rank) {
     bool is_of_group = true;
@@ -23,7 +31,8 @@ Group& Process::group(std::uint32_t mesh_axes) const {
     }
     if (is_of_group) ranks.push_back(rank);
   }
-  return transport_.group(ranks);
+  known = &transport_.group(ranks);
+  return *known;
 }
 
 }  // namespace ein::mesh

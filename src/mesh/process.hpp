@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -22,12 +25,19 @@ class Process {
   /// The processes that differ from this one along these mesh axes alone, a bit for each. All of
   /// them ask for it.
   Group& group(std::uint32_t mesh_axes) const;
+  /// Those that were asked for, by their mesh axes.
+  std::map<std::uint32_t, Group*> known_groups() const;
   Transport& transport() const { return transport_; }
 
  private:
   Transport& transport_;
   std::vector<MeshAxis> axes_;
   std::vector<int> coordinates_;
+  struct Known {
+    std::mutex mutex;
+    std::map<std::uint32_t, Group*> groups;
+  };
+  std::unique_ptr<Known> known_ = std::make_unique<Known>();
 };
 
 }  // namespace ein::mesh

@@ -209,6 +209,7 @@ const MemoryPlan& CompiledFunction::memory() const { return latest().memory(); }
 CostOfLengths CompiledFunction::cost_formula() const { return latest().plan().cost_formula(); }
 MemoryFormula CompiledFunction::memory_formula() const { return latest().plan().memory_formula(); }
 const StepBill& CompiledFunction::bill() const { return latest().bill(); }
+const std::vector<Exchange>& CompiledFunction::exchanges() const { return latest().exchanges(); }
 std::string CompiledFunction::print() const { return latest().print(); }
 std::string CompiledFunction::dot() const { return to_dot(latest().graph()); }
 std::string CompiledFunction::svg() const { return latest().svg(); }

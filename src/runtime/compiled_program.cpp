@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
+#include "cost/exchange.hpp"
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
@@ -75,7 +76,8 @@ const CompiledFunction::Program::Accounts& CompiledFunction::Program::accounts()
   if (accounts_) return *accounts_;
   SizesAt sizes(sizes_.values());
   const ein::Program program = at_sizes(plan_->program(), sizes);
-  Accounts made{at_sizes(plan_->graph(), sizes), ein::cost(program), step_bill(program)};
+  Accounts made{at_sizes(plan_->graph(), sizes), ein::cost(program), step_bill(program),
+                mesh() ? exchanges_of(program, mesh()->axes) : std::vector<Exchange>()};
   for (std::size_t i = 0; i < state().size(); ++i) {
     const InputRole role = roles_[arguments_ + i];
     (role == InputRole::parameter         ? made.bill.parameters

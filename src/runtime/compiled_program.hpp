@@ -35,6 +35,7 @@ class CompiledFunction::Program {
   const Cost& cost() const { return accounts().cost; }
   const StepBill& bill() const { return accounts().bill; }
   const MemoryPlan& memory() const { return memory_; }
+  const std::vector<Exchange>& exchanges() const { return accounts().exchanges; }
   std::string svg() const { return to_svg(graph(), roles_); }
   std::string print() const { return plan_->print(); }
 
@@ -44,6 +45,7 @@ class CompiledFunction::Program {
     Graph graph;
     Cost cost;
     StepBill bill;
+    std::vector<Exchange> exchanges;
   };
   const Accounts& accounts() const;
 

@@ -10,6 +10,7 @@
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
+#include "cost/exchange.hpp"
 #include "graph/build.hpp"
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
@@ -116,6 +117,20 @@ const std::vector<MeshAxis>& Mesh::axes() const { return data_->axes; }
 int Mesh::size() const { return processes_of(data_->axes); }
 int Mesh::rank() const { return data_->here.front().process.rank(); }
 std::string_view Mesh::transport() const { return data_->here.front().process.transport().name(); }
+std::vector<Exchange> Mesh::exchanged() const {
+  std::vector<Exchange> exchanges;
+  for (const auto& [mesh_axes, group] : data_->here.front().process.known_groups()) {
+    const mesh::Counters counters = group->counters();
+    for (std::size_t c = 0; c < collective_count; ++c) {
+      const auto& [calls, bytes] = counters.counts[c];
+      if (calls == 0) continue;
+      exchanges.push_back(exchange_over(static_cast<Collective>(c), mesh_axes, data_->axes));
+      exchanges.back().calls = calls;
+      exchanges.back().bytes = bytes;
+    }
+  }
+  return exchanges;
+}
 std::size_t Mesh::axis_named(std::string_view name) const {
   for (std::size_t a = 0; a < data_->axes.size(); ++a) {
     if (data_->axes[a].name == name) return a;

@@ -129,6 +129,7 @@ TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& opti
   bill.step = step.cost();
   bill.parts = step.bill();
   bill.memory = step.memory();
+  bill.exchanges = step.exchanges();
   if (const auto hardware = find_hardware(options.device)) {
     bill.peak_flops = hardware->peak(options.dtype).value_or(0);
     bill.machine_memory = hardware->memory;
