@@ -23,10 +23,7 @@ struct Placement {
   using Split = std::vector<int>;
   std::vector<Split> dims{};  // where there are fewer than dimensions, the others are whole
 
-  const Split& split(std::size_t dim) const {
-    static const Split whole;
-    return dim < dims.size() ? dims[dim] : whole;
-  }
+  Split split(std::size_t dim) const { return dim < dims.size() ? dims[dim] : Split(); }
   bool is_whole() const {
     for (const Split& split : dims) {
       if (!split.empty()) return false;

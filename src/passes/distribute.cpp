@@ -71,7 +71,7 @@ class Distribution {
     return append(to_, std::move(op));
   }
 
-  const Split& split_of_axis(std::size_t axis) const { return classes_.of_axis(id_, axis); }
+  Split split_of_axis(std::size_t axis) const { return classes_.of_axis(id_, axis); }
 
   ValueId part_of(const Op& op) {
     switch (op.kind) {
@@ -190,7 +190,7 @@ class Distribution {
   }
 
   /// How the dimension along which positions choose is split.
-  const Split& positions_split(const Op& op) const {
+  Split positions_split(const Op& op) const {
     const auto dim = static_cast<std::size_t>(op.dim);
     return op.kind == OpKind::gather ? classes_.of_dim(op.inputs[0], dim)
                                      : classes_.of_dim(static_cast<ValueId>(id_), dim);
@@ -245,7 +245,7 @@ class Distribution {
 
   /// Elements of a split dimension: each comes from the one process that has it.
   ValueId gathered(const Op& op) {
-    const Split& split = positions_split(op);
+    const Split split = positions_split(op);
     Op part = local(op);
     const ValueId positions = part.inputs[1];
     const Size size = to_.op(part.inputs[0]).shape[static_cast<std::size_t>(op.dim)];
@@ -262,7 +262,7 @@ class Distribution {
   /// Each process takes what goes to its part of the dimension.
   Op scattered(const Op& op) {
     Op part = local(op);
-    const Split& split = positions_split(op);
+    const Split split = positions_split(op);
     if (split.empty()) return part;
     const Size size = part.shape[static_cast<std::size_t>(op.dim)];
     const ValueId first = first_position(split, size), positions = part.inputs[1];

@@ -176,15 +176,15 @@ void PlacementClasses::seed_all(std::span<const Placement> inputs,
   }
 }
 
-const Split& PlacementClasses::of_dim(ValueId value, std::size_t dim) const {
-  static const Split whole;
-  const std::optional<Seed>& known = seeds_[root(dim_node(value, dim))];
-  return known ? known->split : whole;
+Split PlacementClasses::of_node(std::size_t node) const {
+  const std::optional<Seed>& known = seeds_[root(node)];
+  return known ? known->split : Split();
 }
-const Split& PlacementClasses::of_axis(std::size_t op, std::size_t axis) const {
-  static const Split whole;
-  const std::optional<Seed>& known = seeds_[root(axis_node(op, axis))];
-  return known ? known->split : whole;
+Split PlacementClasses::of_dim(ValueId value, std::size_t dim) const {
+  return of_node(dim_node(value, dim));
+}
+Split PlacementClasses::of_axis(std::size_t op, std::size_t axis) const {
+  return of_node(axis_node(op, axis));
 }
 Placement PlacementClasses::placement(std::size_t value) const {
   Placement placement;

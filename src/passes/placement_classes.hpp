@@ -19,8 +19,8 @@ class PlacementClasses {
                    std::span<const std::optional<Placement>> outputs);
 
   Placement placement(std::size_t value) const;
-  const Placement::Split& of_dim(ValueId value, std::size_t dim) const;
-  const Placement::Split& of_axis(std::size_t op, std::size_t axis) const;
+  Placement::Split of_dim(ValueId value, std::size_t dim) const;
+  Placement::Split of_axis(std::size_t op, std::size_t axis) const;
 
  private:
   struct Reason;
@@ -35,6 +35,7 @@ class PlacementClasses {
   void check_all() const;
   void check_op(std::size_t id) const;
 
+  Placement::Split of_node(std::size_t node) const;
   std::size_t dim_node(ValueId value, std::size_t dim) const;
   std::size_t axis_node(std::size_t op, std::size_t axis) const;
   std::size_t root(std::size_t node) const;

@@ -18,6 +18,7 @@
 #include "runtime/call_pattern.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
@@ -30,10 +31,19 @@ std::string_view found_transport() {
   return is_under_mpi ? "mpi" : "loop";
 }
 
-/// Opened once, and left when the program ends: plans, which outlive that, may name it.
+/// Opened once, and left when the program ends: plans, which outlive that, may name them.
+struct Transports {
+  CallerMutex mutex;
+  std::map<std::string, std::unique_ptr<mesh::Transport>, std::less<>> opened;
+};
+Transports& transports() {
+  return made_once([] {
+    std::atexit([] { transports().opened.clear(); });
+    return Transports();
+  });
+}
 mesh::Transport& transport_named(std::string_view name) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<mesh::Transport>, std::less<>> opened;
+  auto& [mutex, opened] = transports();
   const std::lock_guard lock(mutex);
   const auto known = opened.find(name);
   if (known != opened.end()) return *known->second;
