@@ -196,7 +196,7 @@ void add_train(CLI::App& app, std::string&) {
   add_word(*command, "--mesh", call->mesh,
            "axes of processes that ein launch or mpirun started: data=2,model=2");
   numbers.add(*command, "--zero", o.zero,
-              "split over data: 1 the optimizer's state, 2 gradients, too");
+              "split over data: 1 the optimizer's state, 2 gradients, too, 3 parameters, too");
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
   command->add_flag("--bias,!--no-bias", o.bias,

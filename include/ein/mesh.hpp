@@ -66,6 +66,13 @@ Tensor place(const Tensor& x, const Mesh& mesh,
 Tensor reshard(const Tensor& x,
                const PatternFor<Operation::reshard, detail::Types<Tensor>>& pattern);
 
+/// The pattern under which a process keeps its part of x alone: that of placement(x), with the
+/// first axis that is whole and that the mesh axis divides split over it. Empty where there is
+/// none.
+std::string shard_pattern(const Tensor& x, const Mesh& mesh, std::string_view axis);
+/// The same values with no axis split over that mesh axis; x itself where none is.
+Tensor gather_over(const Tensor& x, std::string_view axis);
+
 /// How a tensor lies, its axes called i0, i1, ...: "i0@data i1".
 std::string placement(const Tensor& x);
 

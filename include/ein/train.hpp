@@ -43,8 +43,8 @@ struct TrainOptions {
   /// Axes of a mesh of processes: "data" splits the batch, "model" the heads and inner features of
   /// every block. Empty: one process.
   std::vector<MeshAxis> mesh{};
-  /// What is split over the axis "data": 0 nothing, 1 the optimizer's state, 2 gradients, too (see
-  /// optim::Optimizer::shard).
+  /// What is split over the axis "data": 0 nothing, 1 the optimizer's state, 2 gradients, too, 3
+  /// parameters, too (see optim::Optimizer::shard, nn::Module::shard).
   int zero = 0;
 };
 

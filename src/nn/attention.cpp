@@ -92,13 +92,13 @@ Tensor Attention::queries_keys_values(const Tensor& x) const {
   const std::string of_weight = "n c h@" + heads_over_ + " d",
                     of_bias = "n h@" + heads_over_ + " d";
   const Tensor weight =
-      ein::place(rearrange(c_attn.weight, "c (n h d) -> n c h d", "n"_a = 3, "h"_a = heads_),
+      ein::place(rearrange(used(c_attn.weight), "c (n h d) -> n c h d", "n"_a = 3, "h"_a = heads_),
                  *mesh_, runtime(of_weight));
   const Tensor y = einsum(x, weight, "b s c, n c h d -> n b h s d");
   if (!c_attn.bias) return y;
   const Tensor bias =
-      ein::place(rearrange(*c_attn.bias, "(n h d) -> n h d", "n"_a = 3, "h"_a = heads_), *mesh_,
-                 runtime(of_bias));
+      ein::place(rearrange(used(*c_attn.bias), "(n h d) -> n h d", "n"_a = 3, "h"_a = heads_),
+                 *mesh_, runtime(of_bias));
   return y + rearrange(bias.to(y.dtype()), "n h d -> n 1 h 1 d");
 }
 

@@ -18,8 +18,8 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias)
 }
 
 Tensor Linear::forward(const Tensor& x) const {
-  const Tensor y = einsum(x, weight, "... i, i o -> ... o");
-  return bias ? y + bias->to(y.dtype()) : y;
+  const Tensor y = einsum(x, used(weight), "... i, i o -> ... o");
+  return bias ? y + used(*bias).to(y.dtype()) : y;
 }
 
 Embedding::Embedding(std::int64_t count, std::int64_t dim)
@@ -29,7 +29,7 @@ Embedding::Embedding(std::int64_t count, std::int64_t dim)
 }
 
 Tensor Embedding::forward(const Tensor& positions) const {
-  return gather(weight, positions, "[v] d, ... -> ... d");
+  return gather(used(weight), positions, "[v] d, ... -> ... d");
 }
 
 LayerNorm::LayerNorm(std::int64_t dim, bool with_bias, double eps)
@@ -39,8 +39,8 @@ LayerNorm::LayerNorm(std::int64_t dim, bool with_bias, double eps)
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
-  if (bias) return layer_norm(x, weight, *bias, "... [c]", eps_);
-  return layer_norm(x, "... [c]", eps_) * weight;
+  if (bias) return layer_norm(x, used(weight), used(*bias), "... [c]", eps_);
+  return layer_norm(x, "... [c]", eps_) * used(weight);
 }
 
 RMSNorm::RMSNorm(std::int64_t dim, double eps)
@@ -48,7 +48,9 @@ RMSNorm::RMSNorm(std::int64_t dim, double eps)
   add_parameter("weight", weight);
 }
 
-Tensor RMSNorm::forward(const Tensor& x) const { return rms_norm(x, weight, "... [c]", eps_); }
+Tensor RMSNorm::forward(const Tensor& x) const {
+  return rms_norm(x, used(weight), "... [c]", eps_);
+}
 
 Dropout::Dropout(double p) : p_(require_probability("Dropout", p)) {}
 

@@ -88,6 +88,24 @@ void Module::place(
   move_parameters("", move, moved);
 }
 
+void Module::shard(const Mesh& mesh, std::string_view axis) {
+  Moved moved;
+  const auto move = [&](const std::string&, const Tensor& parameter) {
+    const std::string pattern = shard_pattern(parameter, mesh, axis);
+    if (pattern.empty()) return parameter;
+    if (!parameter.is_placed()) return ein::place(parameter, mesh, runtime(pattern));
+    const std::string way = placement(parameter) + " -> " + pattern;
+    return reshard(parameter, runtime(way));
+  };
+  move_parameters("", move, moved);
+  mark_sharded(axis);
+}
+
+void Module::mark_sharded(std::string_view axis) {
+  sharded_over_ = axis;
+  for (const auto& [name, child] : children_) child->mark_sharded(axis);
+}
+
 void Module::move_parameters(const std::string& prefix, const Move& move, Moved& moved) {
   for (const auto& [name, parameter] : parameters_) {
     const void* const key = &parameter->impl();

@@ -101,11 +101,12 @@ Tensor Transformer::embed(const Tensor& tokens, Size before) const {
 }
 
 Tensor Transformer::embed(const Tensor& tokens, const Index& positions) const {
-  return transformer_.drop(transformer_.wte(tokens) + transformer_.wpe.weight.at({positions}));
+  return transformer_.drop(transformer_.wte(tokens) +
+                           used(transformer_.wpe.weight).at({positions}));
 }
 
 Tensor Transformer::logits(const Tensor& x) const {
-  return einsum(transformer_.ln_f(x), transformer_.wte.weight, "b s c, v c -> b s v");
+  return einsum(transformer_.ln_f(x), used(transformer_.wte.weight), "b s c, v c -> b s v");
 }
 
 Tensor Transformer::forward(const Tensor& tokens) const {

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -184,34 +183,13 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
 Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 
-namespace {
-
-/// The pattern of a tensor with the first of its whole axes split over a mesh axis that divides it;
-/// empty where there is none.
-std::string shard_of(const Tensor& x, const Mesh& mesh, std::string_view axis) {
-  std::istringstream lies(placement(x));
-  std::string pattern;
-  bool is_split = false;
-  std::size_t d = 0;
-  for (std::string dim; lies >> dim; ++d) {
-    const bool takes = !is_split && dim.find('@') == dim.npos && x.shape()[d] > 0 &&
-                       x.shape()[d] % mesh.size(axis) == 0;
-    if (takes) dim += "@" + std::string(axis);
-    is_split |= takes;
-    pattern += (d > 0 ? " " : "") + dim;
-  }
-  return is_split ? pattern : "";
-}
-
-}  // namespace
-
 void Optimizer::shard(const Mesh& mesh, std::string_view axis) {
   const NoGrad no_grad;
   mesh_ = mesh;
   if (mesh.size(axis) == 1) return;
   for (Group& group : groups_) {
     for (Slot& slot : group.slots) {
-      slot.shard = shard_of(slot.parameter, mesh, axis);
+      slot.shard = shard_pattern(slot.parameter, mesh, axis);
       slot.whole = placement(slot.parameter);
       for (Tensor& state : slot.state) state = slot.sharded(state, mesh);
       if (slot.has_master()) slot.updated = slot.sharded(slot.updated, mesh);

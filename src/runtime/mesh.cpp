@@ -489,6 +489,35 @@ Tensor reshard(const Tensor& x,
   return engine::laid(call, x, engine::names_in(parsed.pattern, from), side(0), side(1));
 }
 
+std::string shard_pattern(const Tensor& x, const Mesh& mesh, std::string_view axis) {
+  Placement placement = engine::placement_of(x);
+  placement.dims.resize(x.rank());
+  for (std::size_t d = 0; d < x.rank(); ++d) {
+    if (!placement.dims[d].empty() || x.shape()[d] == 0 || x.shape()[d] % mesh.size(axis) != 0)
+      continue;
+    std::vector<std::string> names;
+    for (const MeshAxis& known : mesh.axes()) names.push_back(known.name);
+    const auto number = std::find(names.begin(), names.end(), axis) - names.begin();
+    placement.dims[d].push_back(static_cast<int>(number));
+    return to_string(placement, mesh.axes(), x.rank());
+  }
+  return {};
+}
+
+Tensor gather_over(const Tensor& x, std::string_view axis) {
+  if (!x.is_placed()) return x;
+  const std::vector<MeshAxis>& axes = x.impl().placed->mesh->axes;
+  const Placement lies = engine::placement_of(x);
+  Placement then = lies;
+  for (Placement::Split& split : then.dims) {
+    std::erase_if(split, [&](int m) { return axes[static_cast<std::size_t>(m)].name == axis; });
+  }
+  if (then == lies) return x;
+  const std::string way =
+      to_string(lies, axes, x.rank()) + " -> " + to_string(then, axes, x.rank());
+  return reshard(x, runtime(way));
+}
+
 std::string placement(const Tensor& x) {
   const auto& placed = x.impl().placed;
   return to_string(engine::placement_of(x), placed ? placed->mesh->axes : std::vector<MeshAxis>(),

@@ -5,6 +5,7 @@
 
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
+#include "passes/gather_again.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
@@ -44,7 +45,7 @@ ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeV
   for (const ValueId output : graph_.outputs) result_shapes_.push_back(graph_.op(output).shape);
   if (recording_->mesh) {
     ProcessGraph own =
-        distribute("compile", graph_, recording_->mesh->axes, recording_->placements);
+        distribute("compile", gather_again(graph_), recording_->mesh->axes, recording_->placements);
     graph_ = std::move(own.graph);
     placements_ = std::move(own.outputs);
     places.clear();  // parts of results are no views of parts of inputs

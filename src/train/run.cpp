@@ -20,18 +20,6 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-namespace {
-
-/// Whole on every process.
-Tensor gathered(const Tensor& x) {
-  if (!x.is_placed()) return x;
-  std::string way = placement(x) + " ->";
-  for (std::size_t d = 0; d < x.rank(); ++d) way += " i" + std::to_string(d);
-  return reshard(x, runtime(way));
-}
-
-}  // namespace
-
 void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ErrorKind::value, "train: " + what);
 }
@@ -97,7 +85,9 @@ void Run::save(std::int64_t step, std::uint64_t position) {
   add_part(tensors, "model.", step_.model.state_dict());
   add_part(tensors, "optimizer.", step_.optimizer.state_dict());
   add_part(tensors, "scaler.", step_.scaler.state_dict());
-  for (auto& [name, tensor] : tensors) tensor = gathered(tensor);
+  for (auto& [name, tensor] : tensors) {
+    for (const MeshAxis& axis : options_.mesh) tensor = gather_over(tensor, axis.name);
+  }
   if (!is_first()) return;
   Metadata metadata = describe(step_.model.config(), *tokenizer_);
   const RandomState random = random_state();

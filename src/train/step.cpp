@@ -29,7 +29,7 @@ Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)
                            .betas = {options.beta1, options.beta2},
                            .weight_decay = options.weight_decay}),
       scaler({.device = options.device}) {
-  if (options.zero > 0) optimizer.shard(*mesh_, "data");
+  if (options.zero == 1 || options.zero == 2) optimizer.shard(*mesh_, "data");
 }
 
 bool Step::splits_over(const char* axis) const {
@@ -46,6 +46,7 @@ Tensor Step::split(const Tensor& tokens) const {
 optim::ParameterGroups Step::groups() {
   model.to(options_.device);
   if (splits_over("model")) model.split_blocks(*mesh_, "model");
+  if (options_.zero == 3) model.shard(*mesh_, "data");
   optim::ParameterGroup decayed, others;
   for (const Tensor& parameter : model.parameters())
     (parameter.rank() >= 2 ? decayed : others).parameters.push_back(parameter);
@@ -66,7 +67,7 @@ std::array<Tensor, 2> Step::operator()(const Tensor& x, const Tensor& y) {
   }
   const NoGrad no_grad;
   if (scales()) scaler.unscale(optimizer.parameters());
-  if (options_.zero > 1) optimizer.shard_gradients();
+  if (options_.zero == 2) optimizer.shard_gradients();
   const Tensor norm = clip_grad_norm(optimizer.parameters(),
                                      options_.grad_clip > 0 ? options_.grad_clip : INFINITY);
   if (scales()) {

@@ -42,7 +42,7 @@ void check(const TrainOptions& o) {
   for (const MeshAxis& axis : o.mesh)
     require(axis.name == "data" || axis.name == "model",
             "the mesh has an axis '" + axis.name + "', it may have data and model");
-  require(o.zero >= 0 && o.zero <= 2, "zero must be 0, 1 or 2");
+  require(o.zero >= 0 && o.zero <= 3, "zero must be 0, 1, 2 or 3");
   require(o.zero == 0 || has_axis("data"), "zero wants a mesh with an axis data");
   require(o.mesh.empty() || o.device == cpu, "a mesh is of processes on CPUs");
   for (const MeshAxis& axis : o.mesh) {

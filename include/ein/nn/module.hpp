@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,12 @@ class Module {
   void place(const Mesh& mesh,
              const std::function<std::string(const std::string& name, const Tensor&)>& pattern);
 
+  /// Each process along a mesh axis keeps its part of every parameter, here and below, alone (ZeRO:
+  /// Rajbhandari et al. 2020, stage 3): see shard_pattern(). Layers gather a parameter where they
+  /// use it; a compiled step does so again in its backward pass, and keeps nothing between. As
+  /// place() otherwise.
+  void shard(const Mesh& mesh, std::string_view axis);
+
   /// Whether layers such as dropout act as in training, here and below; at first they do.
   void train(bool on = true);
   void eval() { train(false); }
@@ -68,6 +75,11 @@ class Module {
   void add_parameter(std::string name, Tensor& parameter);
   void add_module(std::string name, Module& child);
 
+  /// The parameter as forward() reads it: not sharded.
+  Tensor used(const Tensor& parameter) const {
+    return sharded_over_.empty() ? parameter : gather_over(parameter, sharded_over_);
+  }
+
  private:
   void require_new_name(const std::string& name) const;
   bool contains(const Module& other) const;
@@ -75,11 +87,13 @@ class Module {
   /// still do.
   using Moved = std::map<const void*, std::pair<Tensor, Tensor>>;  // from, to
   using Move = std::function<Tensor(const std::string& name, const Tensor& parameter)>;
+  void mark_sharded(std::string_view axis);
   void move_parameters(const std::string& prefix, const Move& move, Moved& moved);
 
   std::vector<std::pair<std::string, Tensor*>> parameters_;
   std::vector<std::pair<std::string, Module*>> children_;
   bool is_training_ = true;
+  std::string sharded_over_{};  // a mesh axis
 };
 
 /// A module that is a function of one tensor.
