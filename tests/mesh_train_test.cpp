@@ -115,6 +115,7 @@ TEST_F(MeshTrain, LossesDoNotDependOnTheMesh) {
       {4, {"--mesh", "data=2,model=2"}},
       {2, {"--mesh", "data=2", "--zero", "1"}},
       {4, {"--mesh", "data=2,model=2", "--zero", "2"}},
+      {4, {"--mesh", "data=2,model=2", "--zero", "3"}},
       {2, {"--mesh", "data=2", "--grad-accum", "1", "--no-compile"}}};
   for (std::size_t i = 0; i < std::size(meshes); ++i) {
     const std::string name = "mesh" + std::to_string(i);
