@@ -3,10 +3,12 @@
 // expect:     ^^^^^^^^^^^
 // expect:   help: write '(h@model d)'
 #include <ein/ein.hpp>
+#include <ein/mesh.hpp>
 using namespace ein::literals;
 
 int main() {
-  const ein::Tensor x = ein::ones({2, 4});
+  const ein::Mesh mesh({{"model", 1}});
+  const ein::Tensor x = ein::place(ein::ones({2, 4}), mesh, "b h@model");
 #ifdef MISTAKE
   const auto y = ein::rearrange(x, "b (h d)@model -> b h d"_p, "h"_a = 2);
 #else

@@ -1,9 +1,11 @@
 // expect: axis_is_placed_differently
 #include <ein/ein.hpp>
+#include <ein/mesh.hpp>
 using namespace ein::literals;
 
 int main() {
-  const ein::Tensor x = ein::ones({2, 4});
+  const ein::Mesh mesh({{"x", 1}, {"y", 1}});
+  const ein::Tensor x = ein::place(ein::ones({2, 4}), mesh, "b@x s");
 #ifdef MISTAKE
   const auto y = ein::einsum(x, x, "b@x s, b@y s -> b");
 #else

@@ -1,9 +1,11 @@
 // expect: mesh_axis_is_repeated
 #include <ein/ein.hpp>
+#include <ein/mesh.hpp>
 using namespace ein::literals;
 
 int main() {
-  const ein::Tensor x = ein::ones({2, 4});
+  const ein::Mesh mesh({{"x", 1}, {"y", 1}});
+  const ein::Tensor x = ein::place(ein::ones({2, 4}), mesh, "b@x@y s");
 #ifdef MISTAKE
   const auto y = ein::softmax(x, "b@x@x [s]");
 #else

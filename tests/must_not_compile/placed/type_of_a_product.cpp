@@ -1,9 +1,11 @@
 // expect: only_a_named_axis_is_placed
 #include <ein/ein.hpp>
+#include <ein/mesh.hpp>
 using namespace ein::literals;
 
 int main() {
-  const ein::Tensor x = ein::ones({2, 4});
+  const ein::Mesh mesh({{"model", 1}});
+  const ein::Tensor x = ein::place(ein::ones({2, 4}), mesh, "b h@model");
 #ifdef MISTAKE
   const ein::Float<"b h*d@model"> y = x;
 #else
