@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -105,36 +106,77 @@ constexpr std::size_t most_shared_buffers = 64;
 struct KernelOf {
   std::shared_ptr<const Kernel> kernel;
   std::span<const int> buffers;
+  std::span<const int> touched{};  // buffers that it reads or writes; none: it may be any
+};
+
+/// What was started of a run and goes on while its kernels run.
+class AllUnderway {
+ public:
+  explicit AllUnderway(const Run& run, std::span<const std::size_t> bytes)
+      : run_(run), bytes_(bytes) {}
+
+  void add(std::unique_ptr<Underway> one) { all_.push_back(std::move(one)); }
+  /// Before a kernel runs that touches these buffers: waits for what uses their memory.
+  void wait_for(std::span<const int> touched) {
+    std::erase_if(all_, [&](const std::unique_ptr<Underway>& one) {
+      const bool meets = touched.empty() || std::any_of(touched.begin(), touched.end(), [&](int b) {
+                           const std::byte* const begin = run_.buffers[static_cast<std::size_t>(b)];
+                           return one->uses({begin, begin + bytes_[static_cast<std::size_t>(b)]});
+                         });
+      if (meets) one->wait();
+      return meets;
+    });
+  }
+
+ private:
+  const Run& run_;
+  std::span<const std::size_t> bytes_;
+  std::vector<std::unique_ptr<Underway>> all_;
 };
 
 class CpuKernels final : public engine::Kernels {
  public:
-  CpuKernels(std::vector<KernelOf> kernels, std::shared_ptr<const void> owner)
-      : kernels_(std::move(kernels)), owner_(std::move(owner)) {}
+  /// `bytes` of the program's buffers, where it has collectives.
+  CpuKernels(std::vector<KernelOf> kernels, std::vector<std::size_t> bytes,
+             std::shared_ptr<const void> owner)
+      : kernels_(std::move(kernels)), bytes_(std::move(bytes)), owner_(std::move(owner)) {}
   std::size_t workspace_bytes(int threads) const override {
     std::size_t most = 0;
     for (const KernelOf& of : kernels_) most = std::max(most, of.kernel->workspace_bytes(threads));
     return most;
   }
   void run(const Run& run) const override {
+    AllUnderway underway(run, bytes_);
     for (const KernelOf& of : kernels_) {
+      if (!bytes_.empty()) underway.wait_for(of.touched);
       if (of.buffers.empty()) {
-        of.kernel->run(run);
+        this->run(of, run, underway);
         continue;
       }
       SmallArray<std::byte*, most_shared_buffers> addresses(of.buffers.size());
       for (std::size_t b = 0; b < of.buffers.size(); ++b)
         addresses[b] = run.buffers[static_cast<std::size_t>(of.buffers[b])];
-      of.kernel->run({{addresses.data(), addresses.size()},
-                      run.workspace,
-                      run.random,
-                      run.threads,
-                      run.process});
+      this->run(of,
+                {{addresses.data(), addresses.size()},
+                 run.workspace,
+                 run.random,
+                 run.threads,
+                 run.process},
+                underway);
     }
+    underway.wait_for({});
   }
 
  private:
+  static void run(const KernelOf& of, const Run& run, AllUnderway& underway) {
+    if (run.process) {
+      if (auto started = of.kernel->start(run)) return underway.add(std::move(started));
+    }
+    of.kernel->run(run);
+  }
+
   std::vector<KernelOf> kernels_;
+  std::vector<std::size_t> bytes_;
   std::shared_ptr<const void> owner_;  // of the lists of buffers
 };
 
@@ -145,7 +187,14 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
     const SizeScope* const scope = SizeScope::active();
     const SizeValues values = scope ? scope->values() : SizeValues();
     std::map<std::vector<std::int64_t>, std::size_t> numbers;
+    const bool has_collectives =
+        std::any_of(program.nests.begin(), program.nests.end(),
+                    [](const LoopNest& nest) { return nest.is_collective(); });
+    if (has_collectives) {
+      for (const Program::Buffer& buffer : program.buffers) bytes_.push_back(buffer.bytes());
+    }
     for (const Program::Group& group : program.groups) {
+      if (has_collectives) shared_->touched.push_back(touched_by(program, group));
       // Attention reads buffers that its nests do not name.
       std::optional<Alone> alone;
       if (!group.attention && program.groups.size() > 1) alone.emplace(program, group);
@@ -168,7 +217,11 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
     of_groups.reserve(shared_->groups.size());
     for (const auto& [number, buffers] : shared_->groups)
       of_groups.push_back({kernels[number], buffers});
-    return std::make_unique<CpuKernels>(std::move(of_groups), shared_);
+    for (std::size_t g = 0; g < shared_->touched.size(); ++g)
+      of_groups[g].touched = shared_->touched[g];
+    std::vector<std::size_t> bytes;
+    for (const Size size : bytes_) bytes.push_back(static_cast<std::size_t>(sizes(size)));
+    return std::make_unique<CpuKernels>(std::move(of_groups), std::move(bytes), shared_);
   }
 
  private:
@@ -180,7 +233,22 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
   /// For each group the number of its plan and its buffers.
   struct Shared {
     std::vector<std::pair<std::size_t, std::vector<int>>> groups;
+    std::vector<std::vector<int>> touched;  // of each group, where there are collectives
   };
+
+  /// The buffers with memory that a group reads or writes; none where it may be any.
+  static std::vector<int> touched_by(const Program& program, const Program::Group& group) {
+    if (group.attention) return {};  // reads buffers that its nests do not name
+    std::set<int> touched;
+    for (std::size_t n = group.first; n < group.first + group.count; ++n) {
+      const LoopNest& nest = program.nests[n];
+      for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
+        const int b = nest.operand(o).buffer;
+        if (!program.buffers[static_cast<std::size_t>(b)].is_local) touched.insert(b);
+      }
+    }
+    return {touched.begin(), touched.end()};
+  }
 
   static bool are_first(const std::vector<int>& buffers) {
     for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -198,6 +266,7 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
   }
 
   std::vector<Planned> plans_;
+  std::vector<Size> bytes_;  // of the program's buffers, where it has collectives
   std::shared_ptr<Shared> shared_;
 };
 

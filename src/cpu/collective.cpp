@@ -43,6 +43,11 @@ class Side {
   std::byte* packed_at(const Run& run, std::byte* scratch) const {
     return is_packed_ ? lies_at(run) : scratch;
   }
+  /// Of one that is packed.
+  MemoryRange memory(const Run& run) const {
+    std::byte* const begin = lies_at(run);
+    return {begin, begin + elements_ * static_cast<std::int64_t>(size_of(operand_.dtype))};
+  }
   void pack(const Run& run, std::byte* scratch) const {
     if (copy_) move(scratch, lies_at(run));
   }
@@ -59,6 +64,20 @@ class Side {
   std::int64_t elements_ = 1;
   bool is_packed_ = true;
   std::optional<StridedCopy> copy_;  // none where it is packed
+};
+
+class UnderwayCollective final : public Underway {
+ public:
+  UnderwayCollective(mesh::Ticket ticket, MemoryRange from, MemoryRange to)
+      : ticket_(std::move(ticket)), from_(from), to_(to) {}
+  void wait() override { ticket_.wait(); }
+  bool uses(const MemoryRange& memory) const override {
+    return memory.meets(from_) || memory.meets(to_);
+  }
+
+ private:
+  mesh::Ticket ticket_;
+  MemoryRange from_, to_;
 };
 
 class CollectiveKernel final : public Kernel {
@@ -79,13 +98,21 @@ class CollectiveKernel final : public Kernel {
     return from_.bytes() + to_.bytes();
   }
 
+  /// Scratch memory is the next kernel's, too, so what needs some is not left alone.
+  std::unique_ptr<Underway> start(const Run& run) const override {
+    if (!run.process || workspace_bytes(1) > 0) return nullptr;
+    return std::make_unique<UnderwayCollective>(
+        start(run.process->group(mesh_axes_), from_.lies_at(run), to_.lies_at(run)),
+        from_.memory(run), to_.memory(run));
+  }
+
   void run(const Run& run) const override {
     if (!run.process) throw std::logic_error("a collective of a program that runs on no mesh");
     std::byte* const from = from_.packed_at(run, run.workspace);
     std::byte* const scratch = run.workspace + from_.bytes();
     std::byte* const to = to_.packed_at(run, scratch);
     from_.pack(run, run.workspace);
-    exchange(run.process->group(mesh_axes_), from, to);
+    start(run.process->group(mesh_axes_), from, to).wait();
     to_.unpack(run, scratch);
   }
 
@@ -96,19 +123,20 @@ class CollectiveKernel final : public Kernel {
                                      : combine;
   }
 
-  void exchange(mesh::Group& group, const std::byte* from, std::byte* to) const {
+  mesh::Ticket start(mesh::Group& group, const std::byte* from, std::byte* to) const {
     switch (collective_) {
       case Collective::all_reduce:
-        return group.all_reduce(from, to, from_.elements(), dtype_, combine_);
+        return group.start_all_reduce(from, to, from_.elements(), dtype_, combine_);
       case Collective::reduce_scatter:
-        return group.reduce_scatter(from, to, to_.elements(), dtype_, combine_);
+        return group.start_reduce_scatter(from, to, to_.elements(), dtype_, combine_);
       case Collective::all_gather:
-        return group.all_gather(from, to, from_.elements(), dtype_);
+        return group.start_all_gather(from, to, from_.elements(), dtype_);
       case Collective::all_to_all:
-        return group.all_to_all(from, to, from_.elements() / group.size(), dtype_);
+        return group.start_all_to_all(from, to, from_.elements() / group.size(), dtype_);
       case Collective::barrier:
-        return group.barrier();
+        return group.start_barrier();
     }
+    return {};
   }
 
   Collective collective_;

@@ -13,11 +13,28 @@ namespace ein::host {
 
 using engine::Run;
 
+/// Bytes [begin, end) of memory.
+struct MemoryRange {
+  const std::byte *begin = nullptr, *end = nullptr;
+  bool meets(const MemoryRange& other) const { return begin < other.end && other.begin < end; }
+};
+
+/// What a kernel has started, and what goes on while others run. Its end waits.
+class Underway {
+ public:
+  virtual ~Underway() = default;
+  virtual void wait() = 0;
+  /// What must not be written until then, and what not be read, either.
+  virtual bool uses(const MemoryRange& memory) const = 0;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
   /// Runs on the thread pool. Thread-safe for different workspaces.
   virtual void run(const Run& run) const = 0;
+  /// The same, begun: null where that is nothing else than run().
+  virtual std::unique_ptr<Underway> start(const Run& /*run*/) const { return nullptr; }
   /// Bytes of scratch memory that run() wants on so many threads. Only that of groups depends on
   /// them.
   virtual std::size_t workspace_bytes(int /*threads*/) const { return 0; }

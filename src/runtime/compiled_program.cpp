@@ -8,6 +8,7 @@
 #include "cost/exchange.hpp"
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
+#include "io/xxh64.hpp"
 #include "nest/at_sizes.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
@@ -103,6 +104,9 @@ void CompiledFunction::Program::load() {
     }
     if (!mesh()) continue;
     here.process = &mesh()->here[h].process;
+    if (verifies_passes() && !mesh()->loop)
+      here.process->transport().all().require_same(io::xxh64(to_string(plan_->program())),
+                                                   "the compiled program");
     for (const Tensor& coordinate : mesh()->here[h].coordinates)
       here.addresses[input++] = engine::address_of(coordinate);
   }
