@@ -99,11 +99,10 @@ TEST(State, OfTheExampleInTheZeroPaper) {
 }
 
 TEST(Activations, AreThoseOfKorthikanti) {
-  // Table 3 of the paper has GPT-3: 96 layers, h 12288, a 96, s 2048.
   const napkin::Transformer gpt3{
       .layers = 96, .width = 12288, .heads = 96, .vocab = 51200, .context = 2048};
   const double sbh = 2048.0 * 12288;
-  // 5·a·s/h = 80 (section 5).
+  // 5·a·s/h is 80 for GPT-3, as section 5 has it.
   EXPECT_DOUBLE_EQ(activation_bytes(gpt3, 1, 1, Kept::everything), sbh * (34 + 80));
   EXPECT_DOUBLE_EQ(activation_bytes(gpt3, 1, 8, Kept::everything),
                    sbh * (10 + 24.0 / 8 + 80.0 / 8));

@@ -288,17 +288,17 @@ class Biller {
     const double busy_forward = forward + forward_wait, busy_backward = backward + backward_wait;
     const double slow = busy_forward + busy_backward + edge_wait;
     const double other = others_forward + others_backward + forward_wait + backward_wait;
-    double hidden = busy_forward + busy_backward;
-    if (p_.data > 1 && p_.zero >= 2) {
+    const auto beyond = [](double traffic, double busy) { return std::max(0.0, traffic - busy); };
+    double exposed = 0;
+    if (p_.zero >= 2) {
       const double in_forward = p_.zero == 3 ? gather : 0;
-      const double in_backward = reduce + (p_.zero == 3 ? gather : 0);
-      hidden = std::max(busy_forward, in_forward) + std::max(busy_backward, in_backward);
+      exposed +=
+          m() * (beyond(in_forward, busy_forward) + beyond(in_forward + reduce, busy_backward));
     }
-    double exposed = m() * (hidden - busy_forward - busy_backward);
-    exposed += m() * std::max(0.0, 2 * chunks * hop - slow);
+    exposed += m() * beyond(2 * chunks * hop, slow);
     exposed += 2 * (pipe() - 1) * hop + tied_;
-    if (p_.zero <= 1) exposed += std::max(0.0, reduce - busy_backward);
-    if (p_.zero == 1 || p_.zero == 2) exposed += std::max(0.0, gather - busy_forward);
+    if (p_.zero <= 1) exposed += beyond(reduce, busy_backward);
+    if (p_.zero == 1 || p_.zero == 2) exposed += beyond(gather, busy_forward);
 
     bill_.compute_seconds = m() * (forward + backward);
     bill_.waiting_seconds = m() * (forward_wait + backward_wait + edge_wait);
