@@ -22,6 +22,15 @@ std::vector<std::string> with(std::vector<std::string> words,
   return words;
 }
 
+/// The words with another value of an option.
+std::vector<std::string> changed(std::vector<std::string> words, const std::string& option,
+                                 const std::string& value) {
+  const auto found = std::find(words.begin(), words.end(), option);
+  if (found == words.end()) return with(words, {option, value});
+  *(found + 1) = value;
+  return words;
+}
+
 double number(const std::string& json, const std::string& key) {
   const std::size_t at = json.find("\"" + key + "\": ");
   if (at == std::string::npos) {
@@ -54,7 +63,7 @@ TEST(PlanCommand, ListsTheBest) {
   EXPECT_EQ(
       number(more, "plan.0.data") * number(more, "plan.0.model") * number(more, "plan.0.pipe"),
       128);
-  expect_holds(text_of(with(plan, {"--devices", "1"})), {"0 placements fit"});
+  expect_holds(text_of(changed(plan, "--devices", "1")), {"0 placements fit"});
 }
 
 TEST(PlanCommand, APlacementInFull) {
@@ -98,18 +107,19 @@ TEST(PlanCommand, TheTableOfTheDocumentation) {
 TEST(PlanCommand, Mistakes) {
   expect_fails(2, {"plan"}, "--layers is required");
   expect_fails(2, with({"plan"}, model), "--devices is required");
-  expect_fails(2, with(plan, {"--devices", "12"}), "no whole number of nodes of 8; take 8 or 16");
-  expect_fails(2, with(plan, {"--device", "t4", "--dtype", "f16"}), "no link between nodes of T4");
-  expect_fails(2, with(plan, {"--device", "a100"}), "unknown device 'a100'");
-  expect_fails(2, with(plan, {"--top", "0"}), "--top");
-  expect_fails(2, with(plan, {"--network", "fast"}), "--network");
-  expect_fails(2, with(placed, {"--count", "64"}), "are 128 devices, not 64");
-  expect_fails(2, with(placed, {"--model", "3"}), "model 3 does not divide the heads, 32");
-  expect_fails(2, with(placed, {"--pipe", "8"}), "pipe 8 does not divide the layers, 36");
-  expect_fails(2, with(placed, {"--zero", "4"}), "--zero: '4' is none of 0, 1, 2, 3");
-  expect_fails(2, with(placed, {"--keep", "some"}), "--keep: unknown 'some'");
-  expect_fails(2, with(placed, {"--mfu", "0.4"}), "leave --mfu out");
-  expect_fails(2, with(placed, {"--params", "7e9"}), "instead of --params");
+  expect_fails(2, changed(plan, "--devices", "12"), "no whole number of nodes of 8; take 8 or 16");
+  expect_fails(2, with(changed(plan, "--device", "t4"), {"--dtype", "f16"}),
+               "no link between nodes of T4");
+  expect_fails(2, changed(plan, "--device", "a100"), "unknown device 'a100'");
+  expect_fails(2, changed(plan, "--top", "0"), "--top");
+  expect_fails(2, changed(plan, "--network", "fast"), "--network");
+  expect_fails(2, changed(placed, "--count", "64"), "are 128 devices, not 64");
+  expect_fails(2, changed(placed, "--model", "3"), "model 3 does not divide the heads, 32");
+  expect_fails(2, changed(placed, "--pipe", "8"), "pipe 8 does not divide the layers, 36");
+  expect_fails(2, changed(placed, "--zero", "4"), "--zero: '4' is none of 0, 1, 2, 3");
+  expect_fails(2, changed(placed, "--keep", "some"), "--keep: unknown 'some'");
+  expect_fails(2, changed(placed, "--mfu", "0.4"), "leave --mfu out");
+  expect_fails(2, changed(placed, "--params", "7e9"), "instead of --params");
   expect_fails(
       2,
       {"napkin", "train", "--tokens", "1e9", "--device", "h100-sxm", "--data", "8", "--batch", "8"},

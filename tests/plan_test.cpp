@@ -211,6 +211,8 @@ TEST(Traffic, AlongModelIsThatOfShoeybi) {
   EXPECT_DOUBLE_EQ(forward.times, 2 * l * m);
   EXPECT_EQ(forward.n, 4);
   EXPECT_DOUBLE_EQ(forward.sent(), 1.5 * bsh * 2 * l * m);
+  // Narayanan et al. 2021, section 3.2: 8·b·s·h·(t-1)/t elements for each layer and microbatch.
+  EXPECT_DOUBLE_EQ(2 * forward.sent() / (l * m), 2 * 8 * (4 * s * h) * 3 / 4);
   EXPECT_EQ(forward.bandwidth, 300e9);
   EXPECT_DOUBLE_EQ(traffic(bill, "model", Collective::all_reduce, "their gradients").sent(),
                    forward.sent());
@@ -423,6 +425,8 @@ TEST(Mistakes, OfJobsAndClusters) {
   job.batch = 1;
   expect_error([&] { plans(job, cluster_of(hardware_named("h100-sxm"), 11, 1)); },
                {"no placement on 11 devices divides", "1 sequences", "32 heads", "36 layers"});
+  job.batch = 2'000'000'000;
+  expect_error([&] { plans(job, dgx_a100(8)); }, {"2000000000 sequences are too many"});
   const Hardware a100 = hardware_named("a100-sxm-80gb"), t4 = hardware_named("t4");
   expect_error([&] { cluster_of(a100, 12, 8); }, {"12 devices", "nodes of 8", "take 8 or 16"});
   expect_error([&] { cluster_of(a100, 0, 8); }, {"the number of devices is not positive: 0"});

@@ -120,6 +120,9 @@ std::string placed_train(const TrainWords& words, const Hardware& device, DType 
 }
 
 std::string train(const TrainWords& words) {
+  if (!words.is_placed() && words.params.empty()) throw UsageError("--params is required");
+  const Count parameters = words.params.empty() ? Count() : count_of("--params", words.params);
+  const Count tokens = count_of("--tokens", words.tokens);
   const DType dtype = floating_dtype_of(words.dtype);
   Hardware device;
   device.name = device.source = "given";
@@ -135,10 +138,6 @@ std::string train(const TrainWords& words) {
     throw UsageError(device.name + " promises no peak for " + std::string(name(dtype)) +
                      "; give --peak");
   if (words.is_placed()) return placed_train(words, device, dtype);
-  if (words.params.empty()) throw UsageError("--params is required");
-
-  const Count parameters = count_of("--params", words.params);
-  const Count tokens = count_of("--tokens", words.tokens);
   const std::int64_t devices = words.count.empty() ? 1 : whole_number("--count", words.count);
   const napkin::Fleet fleet{static_cast<double>(devices), *peak,
                             words.mfu.empty() ? 0.5 : positive_number("--mfu", words.mfu)};

@@ -160,7 +160,7 @@ struct Plans {
 };
 /// The `top` best of all placements: data × model × pipe × ZeRO × microbatch, each keeping the most
 /// activations that fit. Plain 1F1B alone. An Error for a job or a cluster with a size that is not
-/// positive, or where no placement divides the job.
+/// positive, for more than 10^9 sequences or devices, and where no placement divides the job.
 Plans plans(const Job& job, const Cluster& cluster, std::size_t top = 5);
 
 }  // namespace ein::plan

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include <ein/error.hpp>
 
@@ -25,7 +26,10 @@ void require_positive(const char* what, double value) {
     fail(std::string(what) + " is not a positive number: " + std::to_string(value));
 }
 
-/// The whole divisors of n, in order.
+/// Beyond, finding divisors takes long.
+constexpr std::int64_t max_listed = 1'000'000'000;
+
+/// The divisors of n, in order.
 std::vector<std::int64_t> divisors(std::int64_t n) {
   std::vector<std::int64_t> small, large;
   for (std::int64_t d = 1; d <= n / d; ++d) {
@@ -96,7 +100,7 @@ double bandwidth_of_neighbour(const Cluster& cluster, std::int64_t stride) {
   return stride < cluster.node ? cluster.inside : cluster.between;
 }
 
-/// One stage of the pipeline, first or last or both.
+/// One stage of the pipeline.
 struct Stage {
   double parameters = 0;  ///< of a device
   double layers = 0;
@@ -110,13 +114,13 @@ class Biller {
       : job_(job), counts_(counts), p_(p), cluster_(cluster), m_(microbatches(job, p)) {}
 
   Bill bill() {
-    const std::vector<Stage> stages = this->stages();
-    bill_.memory = memory(stages.front());
-    if (const Memory last = memory(stages.back()); last.total() > bill_.memory.total())
-      bill_.memory = last;
+    const Stage first = stage(p_.pipe - 1), last = stage(0);
+    bill_.memory = memory(first);
+    if (const Memory other = memory(last); other.total() > bill_.memory.total())
+      bill_.memory = other;
     bill_.bubble = plan::bubble(job_, p_);
     count_flops();
-    time(stages);
+    time(last, std::max(first.parameters, last.parameters));
     return bill_;
   }
 
@@ -142,29 +146,25 @@ class Biller {
     return count * static_cast<double>(size_of(dtype));
   }
 
-  std::vector<Stage> stages() const {
-    const double per_stage = static_cast<double>(job_.model.layers) / pipe();
+  /// The i-th stage from the end.
+  Stage stage(std::int64_t after) const {
     const double chunks = static_cast<double>(p_.chunks);
-    std::vector<Stage> stages;
-    for (std::int64_t i = 0; i < p_.pipe; ++i) {
-      Stage stage;
-      stage.is_first = i == 0;
-      stage.is_last = i + 1 == p_.pipe;
-      stage.layers = per_stage;
-      stage.parameters = per_stage * layer_parameters();
-      if (stage.is_first) stage.parameters += vocabulary() + counts_.positions;
-      if (stage.is_last) {
-        stage.parameters += counts_.final_norm;
-        if (!stage.is_first || !job_.model.has_tied_head) stage.parameters += vocabulary();
-      }
-      // Of the chunks of a stage, those that went forward and not yet back (Megatron-LM's
-      // schedules; on the first stage L · (1 + (p-1)/(p·v)) layers, Korthikanti et al. 2022).
-      const double after = static_cast<double>(p_.pipe - i - 1);
-      const double waiting = p_.chunks == 1 ? after + 1 : 2 * after + (chunks - 1) * pipe() + 1;
-      stage.in_flight = std::min(waiting, m() * chunks) * per_stage / chunks;
-      stages.push_back(stage);
+    Stage stage;
+    stage.is_first = after + 1 == p_.pipe;
+    stage.is_last = after == 0;
+    stage.layers = static_cast<double>(job_.model.layers) / pipe();
+    stage.parameters = stage.layers * layer_parameters();
+    if (stage.is_first) stage.parameters += vocabulary() + counts_.positions;
+    if (stage.is_last) {
+      stage.parameters += counts_.final_norm;
+      if (!stage.is_first || !job_.model.has_tied_head) stage.parameters += vocabulary();
     }
-    return stages;
+    // Of the chunks of a stage, those that went forward and not yet back (Megatron-LM's schedules;
+    // on the first stage L · (1 + (p-1)/(p·v)) layers, Korthikanti et al. 2022).
+    const double behind = static_cast<double>(after);
+    const double waiting = p_.chunks == 1 ? behind + 1 : 2 * behind + (chunks - 1) * pipe() + 1;
+    stage.in_flight = std::min(waiting, m() * chunks) * stage.layers / chunks;
+    return stage;
   }
 
   Memory memory(const Stage& stage) const {
@@ -213,10 +213,9 @@ class Biller {
     return bill_.traffic.back();
   }
 
-  void time(const std::vector<Stage>& stages) {
+  void time(const Stage& last, double heaviest) {
     // The stage with the most layers and the head is the slowest, and has the most to send; the
     // first has the embedding's all_reduce instead of the head's.
-    const Stage& last = stages.back();
     const double layer_seconds = sequences() * counts_.layer_flops / model() / cluster_.peak;
     const double head_seconds = sequences() * counts_.head_flops / model() / cluster_.peak;
     const double again_seconds = sequences() * again_flops() / model() / cluster_.peak;
@@ -249,8 +248,8 @@ class Biller {
     const double backward_wait = (goes_again ? 2.0 : 1.0) * forward_wait;
 
     // Along data, and what of it each microbatch hides.
-    const double gradients = bytes(job_.recipe.gradients, heaviest(stages));
-    const double parameters = bytes(job_.recipe.parameters, heaviest(stages));
+    const double gradients = bytes(job_.recipe.gradients, heaviest);
+    const double parameters = bytes(job_.recipe.parameters, heaviest);
     double reduce = 0, gather = 0;  // seconds, each time
     if (p_.data > 1) {
       const bool each_time = p_.zero >= 2;
@@ -304,14 +303,10 @@ class Biller {
     bill_.waiting_seconds = m() * (forward_wait + backward_wait + edge_wait);
     bill_.idle_seconds = (pipe() - 1) * other / chunks;
     bill_.exposed_seconds = exposed;
-    bill_.update_seconds = update_bytes(heaviest(stages)) / cluster_.bandwidth;
+    bill_.update_seconds = update_bytes(heaviest) / cluster_.bandwidth;
     const double all = bill_.seconds() * static_cast<double>(cluster_.devices) * cluster_.peak;
     bill_.mfu = bill_.model_flops / all;
     bill_.hfu = bill_.executed_flops / all;
-  }
-
-  static double heaviest(const std::vector<Stage>& stages) {
-    return std::max(stages.front().parameters, stages.back().parameters);
   }
 
   /// Gradients are read, state and master copy read and written, parameters written.
@@ -418,8 +413,8 @@ void check(const Job& job, const Placement& p, std::int64_t devices) {
                                   std::int64_t size) {
     if (size % by == 0) return;
     std::string fix = "; it may be";
-    for (const std::int64_t d : divisors(size)) {
-      if (d <= 4096) fix += (d == 1 ? " " : ", ") + text_of(d);
+    for (std::int64_t d = 1; d <= std::min(size, std::int64_t{4096}); ++d) {
+      if (size % d == 0) fix += (d == 1 ? " " : ", ") + text_of(d);
     }
     fail(std::string(axis) + " " + text_of(by) + " does not divide " + what + " " + text_of(size) +
          fix);
@@ -465,6 +460,7 @@ State state_bytes(double parameters, const napkin::Recipe& recipe, std::int64_t 
 
 double activation_bytes(const napkin::Transformer& model, std::int64_t microbatch, std::int64_t t,
                         Kept kept) {
+  napkin::estimated_parameters(model);  // checks the sizes
   require_positive("the microbatch", microbatch);
   require_positive("model", t);
   const double tokens = static_cast<double>(microbatch) * static_cast<double>(model.context);
@@ -472,7 +468,7 @@ double activation_bytes(const napkin::Transformer& model, std::int64_t microbatc
   if (kept == Kept::layer_inputs) return 2 * tokens * h;
   // Split: queries, keys, values and the input of the output layer, 2·h each; the inputs of the
   // MLP's activation function and second layer.
-  double split = 8 * h + 4 * static_cast<double>(mlp_width(model));
+  double split = 8 * h + 4 * (model.mlp_width == 0 ? 4 * h : static_cast<double>(model.mlp_width));
   if (kept == Kept::everything)
     split += 5 * static_cast<double>(model.heads) * static_cast<double>(model.context);
   return tokens * (10 * h + split / static_cast<double>(t));
@@ -523,6 +519,13 @@ Bill bill(const Job& job, const Placement& placement, const Cluster& cluster) {
 Plans plans(const Job& job, const Cluster& cluster, std::size_t top) {
   check_cluster(cluster);
   check_job(job);
+  for (const auto& [what, size] :
+       {std::pair{"sequences", job.batch}, {"devices", cluster.devices}}) {
+    if (size > max_listed) {
+      fail(text_of(size) + " " + what + " are too many to list placements; take at most " +
+           text_of(max_listed));
+    }
+  }
   const Counts counts = counts_of(job.model);
   Plans plans;
   plans.least_memory = std::numeric_limits<double>::infinity();
