@@ -561,10 +561,11 @@ Plans plans(const Job& job, const Cluster& cluster, std::size_t top) {
   }
   const auto order = [](const Plan& plan) {
     return std::tuple(in_three_digits(plan.bill.seconds()), plan.bill.bytes(),
-                      plan.bill.memory.total());
+                      plan.bill.memory.total(), plan.placement.model, plan.placement.pipe,
+                      plan.placement.microbatch, plan.placement.zero);
   };
-  std::stable_sort(plans.best.begin(), plans.best.end(),
-                   [&](const Plan& a, const Plan& b) { return order(a) < order(b); });
+  std::sort(plans.best.begin(), plans.best.end(),
+            [&](const Plan& a, const Plan& b) { return order(a) < order(b); });
   if (plans.best.size() > top) plans.best.resize(top);
   return plans;
 }
