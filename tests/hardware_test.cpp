@@ -99,6 +99,41 @@ TEST(Hardware, UsualUnits) {
   EXPECT_EQ(hardware_named("v100-sxm").peak(DType::f8e4m3), std::nullopt);
 }
 
+// NVLink and PCI Express as the datasheets give them, for both directions, in GB/s; InfiniBand as
+// the datasheets of the DGX systems do, in Gb/s for all 8 devices.
+TEST(Hardware, LinksAreTheDatasheets) {
+  const struct {
+    const char* key;
+    double nvlink;
+    int group;
+    double pcie, infiniband;
+  } links[] = {{"v100-sxm", 300, 8, 32, 400},
+               {"v100-pcie", 0, 0, 32, 0},
+               {"t4", 0, 0, 32, 0},
+               {"a100-40gb", 600, 8, 64, 1600},
+               {"a100-pcie-80gb", 600, 2, 64, 0},
+               {"a100-sxm-80gb", 600, 8, 64, 1600},
+               {"l4", 0, 0, 64, 0},
+               {"l40s", 0, 0, 64, 0},
+               {"rtx-4090", 0, 0, 64, 0},
+               {"h100-sxm", 900, 8, 128, 3200},
+               {"h100-pcie", 600, 2, 128, 0},
+               {"h100-nvl", 600, 2, 128, 0},
+               {"h200-sxm", 900, 8, 128, 3200},
+               {"h200-nvl", 900, 4, 128, 0},
+               {"b200", 1800, 8, 128, 3200}};
+  EXPECT_EQ(known_hardware().size(), std::size(links));
+  for (const auto& promised : links) {
+    SCOPED_TRACE(promised.key);
+    const Hardware::Links found = hardware_named(promised.key).links;
+    EXPECT_DOUBLE_EQ(found.nvlink, promised.nvlink / 2 * 1e9);
+    EXPECT_EQ(found.nvlink_group, promised.group);
+    EXPECT_DOUBLE_EQ(found.pcie, promised.pcie / 2 * 1e9);
+    EXPECT_DOUBLE_EQ(found.infiniband, promised.infiniband / 8 / 8 * 1e9);
+    EXPECT_EQ(found.source.starts_with("NVIDIA DGX"), promised.infiniband > 0);
+  }
+}
+
 TEST(Hardware, KeysAreExactInAnyCase) {
   std::set<std::string> keys;
   for (const Hardware& device : known_hardware()) {

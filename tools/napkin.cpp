@@ -7,6 +7,7 @@
 #include <ein/hardware.hpp>
 
 #include "call.hpp"
+#include "plan.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
@@ -36,21 +37,92 @@ constexpr const char* train_examples = R"(Examples:
   ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024 --mfu 0.5
   ein napkin train --params 124e6 --tokens 10e9 --device a100-sxm-80gb --count 8 --dollars-per-hour 2
   ein napkin train --params 7e9 --tokens 2e12 --peak 400e12 --count 64
+  ein napkin train --layers 36 --width 4096 --heads 32 --vocab 51200 --context 2048 --batch 512 --tokens 300e9
+                   --device a100-sxm-80gb --data 32 --model 4 --zero 1 --microbatch 4
 
-The FLOPs are an estimate: 6 for each parameter and token. --mfu is what you expect; 0.5 is good.
+The FLOPs are an estimate: 6 for each parameter and token. --mfu is what you expect; 0.5 is good. With a placement
+(--data, --model, --pipe, --zero) the model's sizes stand in place of --params, and instead of an expected MFU there is
+a bound: memory, bytes and the least time of a step. ein plan lists all placements.
 
 Exit code: 0, or 2 for a mistake in the call; 1 for the rest.)";
 
 struct TrainWords {
-  std::string params, tokens, device, peak, dollars;
-  std::string count = "1", mfu = "0.5", dtype = "bf16";
+  std::string params, tokens, device, peak, dollars, count, mfu;
+  std::string dtype = "bf16";
   bool json = false;
+  // A placement.
+  ModelWords model;
+  ClusterWords cluster;
+  std::string data, parts, pipe, zero, chunks, microbatch, batch, keep = "all";
+  std::string optimizer = "adamw";
+  bool is_placed() const {
+    return !(data.empty() && parts.empty() && pipe.empty() && zero.empty());
+  }
 };
 
+std::string placed_train(const TrainWords& words, const Hardware& device, DType dtype) {
+  if (!words.params.empty())
+    throw UsageError(
+        "with a placement the parameters are counted: --layers ... instead of --params");
+  if (!words.mfu.empty())
+    throw UsageError("with a placement the MFU's bound is computed: leave --mfu out");
+  if (words.batch.empty()) throw UsageError("with a placement --batch is required");
+  const auto number = [](const char* option, const std::string& word) {
+    return word.empty() ? std::int64_t{1} : whole_number(option, word);
+  };
+  plan::Job job;
+  job.model = model_of(words.model);
+  job.batch = whole_number("--batch", words.batch);
+  job.recipe = recipe_of(words.optimizer, true);
+  plan::Placement placement;
+  placement.data = number("--data", words.data);
+  placement.model = number("--model", words.parts);
+  placement.pipe = number("--pipe", words.pipe);
+  if (words.zero.size() > 1 || words.zero > "3" || (!words.zero.empty() && words.zero < "0"))
+    throw UsageError("--zero: '" + words.zero + "' is none of 0, 1, 2, 3");
+  if (!words.zero.empty()) placement.zero = words.zero[0] - '0';
+  placement.microbatch = number("--microbatch", words.microbatch);
+  placement.chunks = number("--chunks", words.chunks);
+  placement.kept = kept_of(words.keep);
+  const std::int64_t devices =
+      words.count.empty() ? plan::devices_of(placement) : whole_number("--count", words.count);
+  plan::check(job, placement, devices);
+  const plan::Cluster cluster = cluster_of(device, devices, dtype, words.cluster);
+  const plan::Bill bill = plan::bill(job, placement, cluster);
+  const double tokens = count_of("--tokens", words.tokens).approximate();
+  const double step = static_cast<double>(job.batch) * static_cast<double>(job.model.context);
+  const double seconds = tokens / step * bill.seconds();
+  std::optional<double> dollars;
+  if (!words.dollars.empty()) {
+    dollars = napkin::dollars(seconds, static_cast<double>(devices),
+                              positive_number("--dollars-per-hour", words.dollars));
+  }
+  const Count parameters = napkin::parameters(job.model).total();
+  if (words.json) {
+    Json json;
+    json.add("parameters", parameters);
+    json.add("tokens", tokens);
+    json.add("devices", Count(devices));
+    json.add("device", device.name);
+    add_bill(json, job, placement, cluster);
+    json.add("run.seconds", seconds);
+    if (dollars) json.add("run.dollars", *dollars);
+    return json.text();
+  }
+  Table table({false, false, false});
+  table.add({"parameters", grouped(parameters)});
+  table.add({"run", "at least " + duration(seconds),
+             shown(tokens / step) + " steps of " + shown(step) + " tokens"});
+  if (dollars)
+    table.add({"dollars", "at least " + shown(*dollars),
+               "at " + words.dollars + " for a device and hour"});
+  return table.text() + "\n" + bill_text(job, placement, cluster);
+}
+
 std::string train(const TrainWords& words) {
-  const Count parameters = count_of("--params", words.params);
+  if (!words.is_placed() && words.params.empty()) throw UsageError("--params is required");
+  const Count parameters = words.params.empty() ? Count() : count_of("--params", words.params);
   const Count tokens = count_of("--tokens", words.tokens);
-  const std::int64_t devices = whole_number("--count", words.count);
   const DType dtype = floating_dtype_of(words.dtype);
   Hardware device;
   device.name = device.source = "given";
@@ -65,9 +137,10 @@ std::string train(const TrainWords& words) {
   if (!peak)
     throw UsageError(device.name + " promises no peak for " + std::string(name(dtype)) +
                      "; give --peak");
-
+  if (words.is_placed()) return placed_train(words, device, dtype);
+  const std::int64_t devices = words.count.empty() ? 1 : whole_number("--count", words.count);
   const napkin::Fleet fleet{static_cast<double>(devices), *peak,
-                            positive_number("--mfu", words.mfu)};
+                            words.mfu.empty() ? 0.5 : positive_number("--mfu", words.mfu)};
   const Count flops = napkin::training_flops(parameters, tokens);
   const double seconds = napkin::seconds_for(flops.approximate(), fleet);
   const double short_rule = napkin::short_rule_seconds(
@@ -132,25 +205,6 @@ struct FitWords {
   bool json = false;
 };
 
-napkin::Optimizer optimizer_of(const std::string& word) {
-  using napkin::Optimizer;
-  constexpr std::pair<const char*, Optimizer> optimizers[] = {{"sgd", Optimizer::sgd},
-                                                              {"momentum", Optimizer::momentum},
-                                                              {"adagrad", Optimizer::adagrad},
-                                                              {"rmsprop", Optimizer::rmsprop},
-                                                              {"adamw", Optimizer::adamw}};
-  for (const auto& [name, optimizer] : optimizers) {
-    if (word == name) return optimizer;
-  }
-  throw UsageError("--optimizer: unknown '" + word +
-                   "'; it may be sgd, momentum, adagrad, rmsprop or adamw");
-}
-
-napkin::Recipe recipe_of(const std::string& optimizer, bool mixed) {
-  if (mixed) return napkin::mixed_precision(optimizer_of(optimizer));
-  return {optimizer_of(optimizer), DType::f32, DType::f32, DType::f32, false};
-}
-
 std::string fit(const FitWords& words) {
   const napkin::Recipe recipe = recipe_of(words.optimizer, words.mixed);
   const std::int64_t devices = whole_number("--count", words.count);
@@ -203,9 +257,9 @@ estimate says so. Attention is counted in full, without use of a causal mask, wh
 Exit code: 0, or 2 for a mistake in the call; 1 for the rest.)";
 
 struct TransformerWords {
-  std::string layers, width, heads, vocab, context, mlp;
+  ModelWords model;
   std::string batch = "1", optimizer = "adamw";
-  bool bias = false, untied = false, mixed = false, json = false;
+  bool mixed = false, json = false;
 };
 
 std::string transformer_json(const napkin::Transformer& model, std::int64_t batch,
@@ -298,15 +352,7 @@ std::string transformer_text(const napkin::Transformer& model, std::int64_t batc
 }
 
 std::string transformer(const TransformerWords& words) {
-  napkin::Transformer model;
-  model.layers = whole_number("--layers", words.layers);
-  model.width = whole_number("--width", words.width);
-  model.heads = whole_number("--heads", words.heads);
-  model.vocab = whole_number("--vocab", words.vocab);
-  model.context = whole_number("--context", words.context);
-  if (!words.mlp.empty()) model.mlp_width = whole_number("--mlp-width", words.mlp);
-  model.has_biases = words.bias;
-  model.has_tied_head = !words.untied;
+  const napkin::Transformer model = model_of(words.model);
   const std::int64_t batch = whole_number("--batch", words.batch);
   const napkin::Recipe recipe = recipe_of(words.optimizer, words.mixed);
   return words.json ? transformer_json(model, batch, recipe)
@@ -323,9 +369,7 @@ void add_device(CLI::App& command, std::string& device, std::string& count) {
 void add_train_estimate(CLI::App& napkin, std::string& output) {
   CLI::App* command = napkin.add_subcommand("train", "Time and price of a training run");
   const auto words = std::make_shared<TrainWords>();
-  add_word(*command, "--params", words->params, "the model's parameters")
-      ->type_name("N")
-      ->required();
+  add_word(*command, "--params", words->params, "the model's parameters")->type_name("N");
   add_word(*command, "--tokens", words->tokens, "the tokens it is trained on")
       ->type_name("N")
       ->required();
@@ -337,6 +381,26 @@ void add_train_estimate(CLI::App& napkin, std::string& output) {
   add_word(*command, "--peak", words->peak, "a device's FLOP/s, instead of the table's")
       ->type_name("FLOPS");
   add_word(*command, "--dollars-per-hour", words->dollars, "the price of a device")->type_name("X");
+  add_word(*command, "--data", words->data, "placement: parts of the batch")->type_name("N");
+  add_word(*command, "--model", words->parts, "placement: parts of heads and inner features")
+      ->type_name("N");
+  add_word(*command, "--pipe", words->pipe, "placement: stages of layers")->type_name("N");
+  add_word(*command, "--zero", words->zero,
+           "what is split over data: 1 optimizer state, 2 gradients too, 3 parameters too")
+      ->type_name("0..3");
+  add_word(*command, "--microbatch", words->microbatch, "sequences at a time; 1 without")
+      ->type_name("N");
+  add_word(*command, "--chunks", words->chunks, "of a stage, interleaved; 1 without")
+      ->type_name("N");
+  add_word(*command, "--batch", words->batch, "sequences of a step, over all devices")
+      ->type_name("N");
+  add_word(*command, "--keep", words->keep,
+           "activations: all, no-scores or inputs of layers; the others are computed again")
+      ->type_name("WHAT");
+  add_word(*command, "--optimizer", words->optimizer, "sgd, momentum, adagrad, rmsprop or adamw")
+      ->type_name("NAME");
+  add_cluster(*command, words->cluster);
+  add_model(*command, words->model, false);
   command->add_flag("--json", words->json, "print one JSON object");
   command->footer(train_examples);
   command->callback([words, &output] { output = train(*words); });
@@ -362,22 +426,11 @@ void add_transformer(CLI::App& napkin, std::string& output) {
   CLI::App* command =
       napkin.add_subcommand("transformer", "Parameters, FLOPs and memory of a Transformer");
   const auto words = std::make_shared<TransformerWords>();
-  add_word(*command, "--layers", words->layers, "how many blocks")->type_name("N")->required();
-  add_word(*command, "--width", words->width, "the model's width")->type_name("N")->required();
-  add_word(*command, "--heads", words->heads, "of attention")->type_name("N")->required();
-  add_word(*command, "--vocab", words->vocab, "how many tokens there are")
-      ->type_name("N")
-      ->required();
-  add_word(*command, "--context", words->context, "tokens of a sequence")
-      ->type_name("N")
-      ->required();
+  add_model(*command, words->model, true);
   add_word(*command, "--batch", words->batch, "sequences at once; 1 without")->type_name("N");
-  add_word(*command, "--mlp-width", words->mlp, "4 times the width without")->type_name("N");
   add_word(*command, "--optimizer", words->optimizer, "sgd, momentum, adagrad, rmsprop or adamw")
       ->type_name("NAME");
   command->add_flag("--mixed", words->mixed, "mixed precision: bf16 with an f32 master copy");
-  command->add_flag("--bias", words->bias, "linear layers and norms have biases");
-  command->add_flag("--untied", words->untied, "the head is a weight of its own");
   command->add_flag("--json", words->json, "print one JSON object");
   command->footer(transformer_examples);
   command->callback([words, &output] { output = transformer(*words); });

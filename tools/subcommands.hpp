@@ -18,6 +18,7 @@ void add_bench(CLI::App& app, std::string& output);
 void add_step(CLI::App& app, std::string& output);
 void add_devices(CLI::App& app, std::string& output);
 void add_napkin(CLI::App& app, std::string& output);
+void add_plan(CLI::App& app, std::string& output);
 // These two write to stdout as they go.
 void add_train(CLI::App& app, std::string& output);
 void add_sample(CLI::App& app, std::string& output);

@@ -41,6 +41,17 @@ struct Hardware {
   double memory = 0;     ///< bytes
   std::string source{};  ///< who says so: a datasheet, or a measurement
 
+  /// What one device sends in one direction, bytes per second, while as much arrives: half of what
+  /// datasheets give for both. 0 where nothing is promised.
+  struct Links {
+    double nvlink = 0;     ///< to the devices that it joins, all together
+    int nvlink_group = 0;  ///< how many those are, this one among them: 8 on a board, 2 by a bridge
+    double pcie = 0;       ///< to the host
+    double infiniband = 0;  ///< a device's share of the adapters of NVIDIA's DGX system
+    std::string source{};   ///< of InfiniBand; the others are in the device's own datasheet
+  };
+  Links links{};
+
   /// The peak on these units; nothing where none is promised.
   std::optional<double> peak(DType dtype, TensorCores units) const;
   /// The peak on the usual units, or on the others where the device lacks those.
