@@ -42,8 +42,8 @@ class Mesh {
   int rank() const;
   int coordinate(std::string_view axis) const;
   std::string_view transport() const;
-  /// What this process has given to collectives on its way through the program, as the transport
-  /// counts it; with what other meshes of the same processes gave.
+  /// What this process has given to collectives, as the transport counts it, with what other meshes
+  /// of the same processes gave meanwhile.
   std::vector<Exchange> exchanged() const;
 
   const std::shared_ptr<const detail::MeshData>& impl() const { return data_; }

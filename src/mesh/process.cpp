@@ -11,14 +11,22 @@ Process::Process(Transport& transport, std::span<const MeshAxis> axes)
   }
 }
 
-std::map<std::uint32_t, Group*> Process::known_groups() const {
+std::map<std::uint32_t, Counters> Process::counters() const {
   const std::lock_guard lock(known_->mutex);
-  return known_->groups;
+  std::map<std::uint32_t, Counters> since;
+  for (const auto& [mesh_axes, known] : known_->groups) {
+    Counters& counters = since[mesh_axes] = known.first->counters();
+    for (std::size_t c = 0; c < collective_count; ++c) {
+      counters.counts[c].calls -= known.second.counts[c].calls;
+      counters.counts[c].bytes -= known.second.counts[c].bytes;
+    }
+  }
+  return since;
 }
 
 Group& Process::group(std::uint32_t mesh_axes) const {
   const std::lock_guard lock(known_->mutex);
-  Group*& known = known_->groups[mesh_axes];
+  auto& [known, before] = known_->groups[mesh_axes];
   if (known) return *known;
   std::vector<int> ranks;
   for (int rank = 0; rank < transport_.size(); ++rank) {
@@ -32,6 +40,7 @@ Group& Process::group(std::uint32_t mesh_axes) const {
     if (is_of_group) ranks.push_back(rank);
   }
   known = &transport_.group(ranks);
+  before = known->counters();
   return *known;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <ein/placement.hpp>
@@ -25,8 +26,8 @@ class Process {
   /// The processes that differ from this one along these mesh axes alone, a bit for each. All of
   /// them ask for it.
   Group& group(std::uint32_t mesh_axes) const;
-  /// Those that were asked for, by their mesh axes.
-  std::map<std::uint32_t, Group*> known_groups() const;
+  /// What was given to the groups that were asked for, since they were, by their mesh axes.
+  std::map<std::uint32_t, Counters> counters() const;
   Transport& transport() const { return transport_; }
 
  private:
@@ -35,7 +36,7 @@ class Process {
   std::vector<int> coordinates_;
   struct Known {
     std::mutex mutex;
-    std::map<std::uint32_t, Group*> groups;
+    std::map<std::uint32_t, std::pair<Group*, Counters>> groups;  // and what was counted before
   };
   std::unique_ptr<Known> known_ = std::make_unique<Known>();
 };

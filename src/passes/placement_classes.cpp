@@ -206,11 +206,10 @@ void PlacementClasses::check_op(std::size_t id) const {
       std::optional<std::string>& other = splits[static_cast<std::size_t>(m)];
       const std::string& mesh_axis = mesh_[static_cast<std::size_t>(m)].name;
       if (other) {
-        throw Error(ErrorKind::placement,
-                    call_ + ": the mesh axis '" + mesh_axis + "' would split two axes, " + *other +
-                        " and " + name + ", and every process has one part of each only\n" +
-                        "  help: make one of them whole first: ein::reshard(x, \"" + name + "@" +
-                        mesh_axis + " -> " + name + "\")");
+        throw Error(ErrorKind::placement, call_ + ": the mesh axis '" + mesh_axis +
+                                              "' would split two axes, " + *other + " and " + name +
+                                              ", and every process has one part of each only" +
+                                              way_out_of(id, name, m));
       }
       other = name;
     }
@@ -234,6 +233,26 @@ void PlacementClasses::check_op(std::size_t id) const {
 }
 
 // --- messages ---
+
+/// How an operand that has the axis of this name comes to have it whole along a mesh axis.
+std::string PlacementClasses::way_out_of(std::size_t id, const std::string& name,
+                                         int mesh_axis) const {
+  const Op& op = graph_.ops[id];
+  for (std::size_t i = 0; i < op.inputs.size() && i < op.reads.size(); ++i) {
+    const std::vector<std::string> names = names_of(op.inputs[i]);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) continue;
+    const Placement now = placement(static_cast<std::size_t>(op.inputs[i]));
+    Placement then = now;
+    std::erase(then.dims[static_cast<std::size_t>(found - names.begin())], mesh_axis);
+    const auto pattern = [&](const Placement& lies) {
+      return to_string(lies, mesh_, names.size(), names);
+    };
+    return "\n  help: make one of them whole first, such as ein::reshard(x, \"" + pattern(now) +
+           " -> " + pattern(then) + "\") of operand " + std::to_string(i + 1);
+  }
+  return {};
+}
 
 std::string PlacementClasses::text(const Split& split) const {
   std::string text;

@@ -46,6 +46,7 @@ class PlacementClasses {
   [[noreturn]] void refuse(const Seed& known, const Seed& other) const;
   std::string where(const Seed& seed) const;
   std::string way_out(const Seed& seed, const Placement::Split& wanted) const;
+  std::string way_out_of(std::size_t id, const std::string& name, int mesh_axis) const;
   std::string name_of(const Seed& a, const Seed& b) const;
   std::vector<std::string> names_of(ValueId value) const;
   std::string text(const Placement::Split& split) const;

@@ -129,8 +129,7 @@ int Mesh::rank() const { return data_->here.front().process.rank(); }
 std::string_view Mesh::transport() const { return data_->here.front().process.transport().name(); }
 std::vector<Exchange> Mesh::exchanged() const {
   std::vector<Exchange> exchanges;
-  for (const auto& [mesh_axes, group] : data_->here.front().process.known_groups()) {
-    const mesh::Counters counters = group->counters();
+  for (const auto& [mesh_axes, counters] : data_->here.front().process.counters()) {
     for (std::size_t c = 0; c < collective_count; ++c) {
       const auto& [calls, bytes] = counters.counts[c];
       if (calls == 0) continue;
