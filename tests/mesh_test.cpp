@@ -16,6 +16,7 @@
 #include "support/random_pattern.hpp"
 #include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
+#include "train/step.hpp"
 
 namespace ein {
 namespace {
@@ -365,6 +366,48 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
     if (given[key].first == 0) given.erase(key);
   }
   EXPECT_EQ(given, counts_of(predicted, mesh));
+}
+
+/// The step of `ein train` under each stage of ZeRO, on processes along "data": what it allocates
+/// is what its memory plan says, and state that is split takes its part.
+TEST(MeshTest, MemoryOfATrainingStepIsPredicted) {
+  const int processes = is_launched() ? 4 : 1;  // one that stands for several has their memory
+  std::size_t whole_state = 0;
+  for (int zero = 0; zero <= 3; ++zero) {
+    SCOPED_TRACE("zero " + std::to_string(zero));
+    TrainOptions options;
+    options.block_size = 8;
+    options.batch_size = 4;
+    options.n_layer = options.n_head = 2;
+    options.n_embd = 16;
+    options.mesh = {{"data", processes}};
+    options.zero = zero;
+    training::Step made(training::config_of(options, 12), options);
+    auto step = compile([&](const Tensor& x, const Tensor& y) { return made(x, y); });
+    const Tensor tokens = zeros({4, 8}, DType::i64);
+    step(tokens, tokens);
+    std::size_t state = 0;
+    for (const Tensor& p : made.model.parameters()) state += p.local().nbytes();
+    for (const auto& [name, tensor] : made.optimizer.state_dict()) state += tensor.local().nbytes();
+    EXPECT_EQ(step.memory().state, state);
+    release_memory();
+    const std::size_t before = memory_allocated();
+    reset_max_memory_allocated();
+    step(tokens, tokens);
+    const MemoryPlan& memory = step.memory();
+    EXPECT_EQ(max_memory_allocated() - before, memory.results + memory.arena + memory.workspace);
+    // A part of a vector that the processes do not divide is whole everywhere; here there is none.
+    if (zero == 0) whole_state = state;
+    const std::size_t numbers = 2 * sizeof(double);  // the step and the learning rate
+    const std::size_t parameters = (whole_state - numbers) / 3;
+    const auto n = static_cast<std::size_t>(processes);
+    if (zero == 1 || zero == 2) {
+      EXPECT_EQ(state, parameters + 2 * parameters / n + numbers);
+    }
+    if (zero == 3) {
+      EXPECT_EQ(state, 3 * parameters / n + numbers);
+    }
+  }
 }
 
 /// A call of random operands and axes: the same on a mesh, wherever they lie.
