@@ -21,6 +21,8 @@ struct MeshAxis {
 /// on every process.
 struct Placement {
   using Split = std::vector<int>;
+  /// Of a dimension that a reshard leaves as it is, wherever that is.
+  static Split same() { return {-1}; }
   std::vector<Split> dims{};  // where there are fewer than dimensions, the others are whole
 
   Split split(std::size_t dim) const { return dim < dims.size() ? dims[dim] : Split(); }

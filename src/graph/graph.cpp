@@ -106,7 +106,8 @@ std::string show_reshard(const Op& op) {
     std::string text;
     for (std::size_t d = 0; d < op.axes.size(); ++d) {
       text += (d > 0 ? " " : "") + op.axes[d].name;
-      for (const int mesh_axis : placement.split(d)) text += "@" + std::to_string(mesh_axis);
+      for (const int mesh_axis : placement.split(d))
+        text += mesh_axis < 0 ? "@..." : "@" + std::to_string(mesh_axis);
     }
     return text;
   };
@@ -415,6 +416,9 @@ class Verifier {
             "what lies otherwise is something else");
     require(op.from.dims.size() <= op.shape.rank() && op.to.dims.size() <= op.shape.rank(),
             "more dimensions are placed than there are");
+    for (std::size_t d = 0; d < op.shape.rank(); ++d)
+      require((op.from.split(d) == Placement::same()) == (op.to.split(d) == Placement::same()),
+              "a dimension that stays does so on both sides");
   }
 
   void verify_collective(const Op& op) const {

@@ -281,6 +281,10 @@ class Distribution {
     const std::size_t rank = op.shape.rank();
     now.dims.resize(rank);
     goal.dims.resize(rank);
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (goal.dims[d] == Placement::same())
+        now.dims[d] = goal.dims[d] = classes_.of_dim(op.inputs[0], d);
+    }
     const auto is_prefix = [&](std::size_t d) {
       return now.dims[d].size() <= goal.dims[d].size() &&
              std::equal(now.dims[d].begin(), now.dims[d].end(), goal.dims[d].begin());

@@ -101,7 +101,12 @@ void PlacementClasses::unite_op(std::size_t id) {
   const Op& op = graph_.ops[id];
   const auto value = static_cast<ValueId>(id);
   if (op.kind == OpKind::input) return;
-  if (op.kind == OpKind::reshard) return;  // what it reads and what it gives lie as it says
+  if (op.kind == OpKind::reshard) {  // what it reads and what it gives lie as it says
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+      if (op.to.split(d) == Placement::same()) unite(dim_node(op.inputs[0], d), dim_node(value, d));
+    }
+    return;
+  }
   if (op.kind == OpKind::concat) {
     for (const ValueId input : op.inputs) {
       for (std::size_t d = 0; d < op.shape.rank(); ++d) {
@@ -152,8 +157,10 @@ void PlacementClasses::seed_all(std::span<const Placement> inputs,
   placed_inputs_.assign(inputs.begin(), inputs.end());
   const auto seed_value = [&](Seed::Kind kind, ValueId value, const Placement& placement,
                               std::size_t number) {
-    for (std::size_t d = 0; d < graph_.op(value).shape.rank(); ++d)
-      seed(dim_node(value, d), {kind, placement.split(d), value, d, number, {}});
+    for (std::size_t d = 0; d < graph_.op(value).shape.rank(); ++d) {
+      if (placement.split(d) != Placement::same())
+        seed(dim_node(value, d), {kind, placement.split(d), value, d, number, {}});
+    }
   };
   std::size_t input = 0;
   for (std::size_t id = 0; id < graph_.ops.size(); ++id) {

@@ -301,7 +301,7 @@ MeshPointer mesh_of_call(const std::string& call, Operands operands) {
 
 Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
                        const grammar::Side& side, const Shape& shape,
-                       const std::vector<MeshAxis>& axes, const Placement& under_ellipsis) {
+                       const std::vector<MeshAxis>& axes, const Placement::Split& under_ellipsis) {
   Placement placement;
   const auto terms = pattern.terms;
   const std::size_t count = dims_of(pattern, side);
@@ -312,8 +312,7 @@ Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
                                      " for a tensor of shape " + shape.to_string());
   for (std::uint32_t t = side.first; t < side.last; t = terms[t].next) {
     if (terms[t].kind == grammar::TermKind::ellipsis) {
-      for (std::size_t d = count; d < shape.rank(); ++d)
-        placement.dims.push_back(under_ellipsis.split(placement.dims.size()));
+      for (std::size_t d = count; d < shape.rank(); ++d) placement.dims.push_back(under_ellipsis);
       continue;
     }
     Placement::Split split;
@@ -483,7 +482,7 @@ Tensor reshard(const Tensor& x,
   // What an ellipsis stands for stays as it is.
   const auto side = [&](std::size_t s) {
     return engine::placement_in(call, parsed.pattern, parsed.pattern.sides[s], x.shape(),
-                                mesh->axes, engine::placement_of(x));
+                                mesh->axes, Placement::same());
   };
   return engine::laid(call, x, engine::names_in(parsed.pattern, from), side(0), side(1));
 }
