@@ -100,6 +100,20 @@ TEST(MeshTest, EveryWayToReshard) {
   }
 }
 
+TEST(MeshTest, WhatAnEllipsisStandsForStays) {
+  const Mesh mesh = two_by_two();
+  std::mt19937_64 random(7);
+  const Tensor x = numbers({4, 6, 8}, random), placed = place(x, mesh, "b@data s c@model");
+  auto f = [](const Tensor& a) {
+    return reshard(a + 1, "... c@model -> ... c") * reduce(a, "b s c -> b s 1", "sum");
+  };
+  EXPECT_EQ(placement(f(placed)), "i0@data i1 i2");
+  expect_same(f(placed), (x + 1) * reduce(x, "b s c -> b s 1", "sum"));
+  auto compiled = compile(f);
+  EXPECT_EQ(placement(compiled(placed)), "i0@data i1 i2");
+  expect_same(compiled(placed), f(placed));
+}
+
 TEST(MeshTest, SumsAcrossProcesses) {
   const Mesh mesh = two_by_two();
   std::mt19937_64 random(2);

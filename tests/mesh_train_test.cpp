@@ -112,6 +112,8 @@ TEST_F(MeshTrain, LossesDoNotDependOnTheMesh) {
   const std::pair<int, Words> meshes[] = {
       {2, {"--mesh", "data=2"}},
       {2, {"--mesh", "model=2"}},
+      {2, {"--mesh", "seq=2"}},
+      {4, {"--mesh", "data=2,seq=2", "--zero", "3"}},
       {4, {"--mesh", "data=2,model=2"}},
       {2, {"--mesh", "data=2", "--zero", "1"}},
       {4, {"--mesh", "data=2,model=2", "--zero", "2"}},
@@ -124,7 +126,7 @@ TEST_F(MeshTrain, LossesDoNotDependOnTheMesh) {
   }
   // One process that stands for all gives the same bits, in the weights and in the state.
   run(1, "loop", with({"--mesh", "data=2,model=2", "--zero", "2"}));
-  EXPECT_EQ(checkpoint("loop", 10), checkpoint("mesh4", 10));
+  EXPECT_EQ(checkpoint("loop", 10), checkpoint("mesh6", 10));
   EXPECT_FALSE(checkpoint("loop", 10).empty());
 }
 

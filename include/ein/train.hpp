@@ -40,8 +40,8 @@ struct TrainOptions {
   /// begin with. Linear weights are (in, out).
   std::string init_from;
   bool compile = true;
-  /// Axes of a mesh of processes: "data" splits the batch, "model" the heads and inner features of
-  /// every block. Empty: one process.
+  /// Axes of a mesh of processes: "data" splits the batch, "seq" the positions, "model" the heads
+  /// and inner features of every block. Empty: one process.
   std::vector<MeshAxis> mesh{};
   /// What is split over the axis "data": 0 nothing, 1 the optimizer's state, 2 gradients, too, 3
   /// parameters, too (see optim::Optimizer::shard, nn::Module::shard).

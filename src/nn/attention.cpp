@@ -106,6 +106,11 @@ Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position
   const Tensor split = queries_keys_values(x);
   const Tensor q = split[0];
   Tensor k = split[1], v = split[2];
+  if (!positions_over_.empty()) {
+    const std::string way = "... s@" + positions_over_ + " d -> ... s d";
+    k = reshard(k, runtime(way));
+    v = reshard(v, runtime(way));
+  }
   Size before = 0;
   if (position) {
     require_room(*cache, 0, k);

@@ -101,8 +101,10 @@ Tensor Transformer::embed(const Tensor& tokens, Size before) const {
 }
 
 Tensor Transformer::embed(const Tensor& tokens, const Index& positions) const {
+  const Tensor rows = used(transformer_.wpe.weight).at({positions});
+  const std::string lies = "s@" + positions_over_ + " c";
   return transformer_.drop(transformer_.wte(tokens) +
-                           used(transformer_.wpe.weight).at({positions}));
+                           (mesh_ ? ein::place(rows, *mesh_, runtime(lies)) : rows));
 }
 
 Tensor Transformer::logits(const Tensor& x) const {
@@ -126,6 +128,12 @@ void Transformer::split_blocks(const Mesh& mesh, std::string_view axis) {
       return name == "weight" ? "i" + over + " o" : "";
     });
   }
+}
+
+void Transformer::split_positions(const Mesh& mesh, std::string_view axis) {
+  mesh_ = mesh;
+  positions_over_ = axis;
+  for (Block& block : transformer_.h) block.attn.split_positions(axis);
 }
 
 std::vector<KVCache> Transformer::make_cache(std::int64_t batch) const {

@@ -40,11 +40,12 @@ MeshPointer common_mesh(const std::string& call, Operands operands);
 /// That, or the mesh of the trace.
 MeshPointer mesh_of_call(const std::string& call, Operands operands);
 /// How a side of a pattern says that a value of this shape lies; dimensions under an ellipsis lie
-/// as those of `under_ellipsis`. Errors: of kind `rank`; of kind `placement` where the mesh has no
+/// as `under_ellipsis` says. Errors: of kind `rank`; of kind `placement` where the mesh has no
 /// such axis.
 Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
                        const grammar::Side& side, const Shape& shape,
-                       const std::vector<MeshAxis>& axes, const Placement& under_ellipsis = {});
+                       const std::vector<MeshAxis>& axes,
+                       const Placement::Split& under_ellipsis = {});
 /// As a side calls its dimensions; none where some are under an ellipsis.
 std::vector<std::string> names_in(const grammar::Pattern& pattern, const grammar::Side& side);
 /// The graph of a call, whose operands and result lie as its pattern says where it says any of it:

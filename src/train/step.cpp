@@ -38,14 +38,18 @@ bool Step::splits_over(const char* axis) const {
 }
 
 Tensor Step::split(const Tensor& tokens) const {
-  // The last blocks of an evaluation may be too few, and every process computes them all.
-  if (!splits_over("data") || tokens.shape()[0] % mesh_->size("data") != 0) return tokens;
-  return place(tokens, *mesh_, "b@data s");
+  // The last blocks of an evaluation may be too few, and every process along data computes them
+  // all.
+  const bool by_rows = splits_over("data") && tokens.shape()[0] % mesh_->size("data") == 0;
+  const std::string lies =
+      std::string(by_rows ? "b@data" : "b") + (splits_over("seq") ? " s@seq" : " s");
+  return by_rows || splits_over("seq") ? place(tokens, *mesh_, runtime(lies)) : tokens;
 }
 
 optim::ParameterGroups Step::groups() {
   model.to(options_.device);
   if (splits_over("model")) model.split_blocks(*mesh_, "model");
+  if (splits_over("seq")) model.split_positions(*mesh_, "seq");
   if (options_.zero == 3) model.shard(*mesh_, "data");
   optim::ParameterGroup decayed, others;
   for (const Tensor& parameter : model.parameters())

@@ -40,8 +40,8 @@ void check(const TrainOptions& o) {
                        [&](const MeshAxis& axis) { return axis.name == name; });
   };
   for (const MeshAxis& axis : o.mesh)
-    require(axis.name == "data" || axis.name == "model",
-            "the mesh has an axis '" + axis.name + "', it may have data and model");
+    require(axis.name == "data" || axis.name == "model" || axis.name == "seq",
+            "the mesh has an axis '" + axis.name + "', it may have data, model and seq");
   require(o.zero >= 0 && o.zero <= 3, "zero must be 0, 1, 2 or 3");
   require(o.zero == 0 || has_axis("data"), "zero wants a mesh with an axis data");
   require(o.mesh.empty() || o.device == cpu, "a mesh is of processes on CPUs");
@@ -53,6 +53,7 @@ void check(const TrainOptions& o) {
     };
     if (axis.name == "data") divides(o.batch_size, "batch size");
     if (axis.name == "model") divides(o.n_head, "n head");
+    if (axis.name == "seq") divides(o.block_size, "block size");
   }
   require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16,
           "dtype must be f32, bf16 or f16");

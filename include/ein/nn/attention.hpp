@@ -46,6 +46,10 @@ class Attention : public Layer {
   /// is placed (i@axis, o).
   void split_heads(const Mesh& mesh, std::string_view axis);
 
+  /// From now on positions lie over this mesh axis: each process has queries of its part, and
+  /// gathers keys and values.
+  void split_positions(std::string_view axis) { positions_over_ = axis; }
+
   Linear c_attn, c_proj;
 
  private:
@@ -54,8 +58,8 @@ class Attention : public Layer {
   Tensor attend(const Tensor& x, KVCache* cache, const Tensor* position = nullptr) const;
 
   std::int64_t heads_;
-  std::optional<Mesh> mesh_{};  // whose axis heads_over_ splits the heads
-  std::string heads_over_{};
+  std::optional<Mesh> mesh_{};
+  std::string heads_over_{}, positions_over_{};  // mesh axes
   Dropout attention_dropout_, residual_dropout_;
 };
 

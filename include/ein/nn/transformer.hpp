@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <ein/nn/attention.hpp>
@@ -74,6 +77,10 @@ class Transformer : public Layer {
   /// axis on the way forward, and twice on the way back. An Error where it divides neither.
   void split_blocks(const Mesh& mesh, std::string_view axis);
 
+  /// From now on the positions of tokens lie over a mesh axis, `tokens` being placed so: attention
+  /// gathers keys and values over it, and nothing else is exchanged in a block.
+  void split_positions(const Mesh& mesh, std::string_view axis);
+
   const TransformerConfig& config() const { return config_; }
 
  private:
@@ -93,6 +100,8 @@ class Transformer : public Layer {
   Tensor logits(const Tensor& x) const;
 
   TransformerConfig config_;
+  std::optional<Mesh> mesh_{};  // over whose axis positions lie
+  std::string positions_over_{};
   Trunk transformer_;
 };
 
