@@ -11,6 +11,7 @@
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include <ein/optim.hpp>
 
 #include "support/expect_error.hpp"
 #include "support/random_pattern.hpp"
@@ -380,6 +381,60 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
     if (given[key].first == 0) given.erase(key);
   }
   EXPECT_EQ(given, counts_of(predicted, mesh));
+}
+
+/// Losses of a small network in f64, by AdamW. `batch`, `up` and `down` say how the batch and the
+/// weights lie; empty: whole.
+std::vector<double> losses_in_f64(const Mesh* mesh, const char* batch, const char* up,
+                                  const char* down, int zero) {
+  std::mt19937_64 random(11);
+  const auto normal = [&](const Shape& shape) {
+    const Tensor x = empty(shape, DType::f64);
+    std::normal_distribution<double> of;
+    std::vector<double> values(static_cast<std::size_t>(x.numel()));
+    for (double& value : values) value = of(random);
+    test::set_values(x, values);
+    return x;
+  };
+  const auto lying = [&](const Tensor& x, const char* pattern) {
+    return mesh && *pattern ? place(x, *mesh, runtime(pattern)) : x;
+  };
+  const Tensor x = lying(normal({8, 6}), batch), y = lying(normal({8, 6}), batch);
+  const Tensor w1 = lying(normal({6, 16}) * 0.3, up), w2 = lying(normal({16, 6}) * 0.3, down);
+  w1.requires_grad(true);
+  w2.requires_grad(true);
+  optim::AdamW optimizer(std::vector<Tensor>{w1, w2}, {.learning_rate = 0.01});
+  if (zero > 0) optimizer.shard(*mesh, "data");
+  auto step = compile([&](const Tensor& a, const Tensor& b) {
+    optimizer.zero_grad();
+    const Tensor hidden = tanh(einsum(a, w1, "b i, i h -> b h"));
+    const Tensor loss = mse_loss(einsum(hidden, w2, "b h, h o -> b o"), b);
+    loss.backward();
+    if (zero > 1) optimizer.shard_gradients();
+    optimizer.step();
+    return loss;
+  });
+  std::vector<double> losses;
+  for (int i = 0; i < 200; ++i) losses.push_back(step(x, y).item());
+  return losses;
+}
+
+TEST(MeshTest, TwoHundredStepsInF64) {
+  const Mesh mesh = two_by_two();
+  const std::vector<double> alone = losses_in_f64(nullptr, "", "", "", 0);
+  EXPECT_LT(alone.back(), 0.5 * alone.front());
+  const std::tuple<const char*, const char*, const char*, int> ways[] = {
+      {"b@data i", "", "", 0},
+      {"", "i h@model", "h@model o", 0},
+      {"b@data i", "i h@model", "h@model o", 0},
+      {"b@data i", "i h@model", "h@model o", 1},
+      {"b@data i", "", "", 2},
+      {"b@data i", "i h@model", "h@model o", 2}};
+  for (const auto& [batch, up, down, zero] : ways) {
+    const std::vector<double> losses = losses_in_f64(&mesh, batch, up, down, zero);
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      ASSERT_NEAR(losses[i], alone[i], 1e-10 * alone[i]) << batch << up << zero << " step " << i;
+  }
 }
 
 /// The step of `ein train` under each stage of ZeRO, on processes along "data": what it allocates
