@@ -186,6 +186,7 @@ class MeshTrainKilled : public MeshTrain {
         EXPECT_LT(seconds_since(killed), 10);
         EXPECT_EQ(WEXITSTATUS(status), 128 + SIGKILL) << text();
       }
+      std::filesystem::create_directories(path(out));  // it may have died before it made one
       std::filesystem::copy(path(out), path(out + "_other"),
                             std::filesystem::copy_options::recursive);
       run(2, out, with(mesh, {"--resume"}));
