@@ -311,5 +311,21 @@ TEST(Compile, AGradientInTheLossIsPartOfTheForwardPass) {
   EXPECT_EQ(f.bill().update.count(ScalarOp::tanh), Count(0));
 }
 
+// Maps whose indices were taken into others, which are then taken into a third: of an axis of size
+// 1 an index is not that of the reader.
+TEST(Compile, MapsWithIndicesAreFusedOnlyWhereTheyFit) {
+  const auto slope = [](const Tensor& x) {
+    const Tensor a = x.detach();
+    a.requires_grad(true);
+    const Tensor e = reduce(a, "b d -> b 1", "mean");
+    const Tensor l = reduce(tril(e, "[b c]") * e, "b c ->", "sum");
+    const std::vector<Tensor> inputs{a};
+    return gradients(l, std::span<const Tensor>(inputs))[0];
+  };
+  const Tensor x = arange(4.0).view({2, 2});
+  auto compiled = compile(slope);
+  EXPECT_EQ(compiled(x).to_vector<double>(), slope(x).to_vector<double>());
+}
+
 }  // namespace
 }  // namespace ein

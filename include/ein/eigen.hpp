@@ -98,12 +98,13 @@ eigen_scalar<T>* eigen_data(const char* caller, const Tensor& x) {
                                       std::string(name(x.dtype())) + ", not " +
                                       std::string(name(eigen_dtype<T>)));
   }
+  void* const data = x.raw_data();  // an Error where it has no elements here
   if (!std::is_const_v<T> && x.storage()->read_only()) {
     throw Error(
         ErrorKind::value,
         std::string(caller) + ": the tensor's storage is read-only; ask for a const element");
   }
-  return static_cast<eigen_scalar<T>*>(x.raw_data());
+  return static_cast<eigen_scalar<T>*>(data);
 }
 
 inline void require_rank(const char* caller, const Tensor& x, std::size_t rank) {

@@ -123,6 +123,7 @@ Loop::Loop(int processes) : meetings_(std::make_shared<Meetings>()) {
 Loop::~Loop() = default;
 
 void Loop::run(const std::function<void(int)>& f) {
+  const std::lock_guard lock(running_);
   if (size() == 1) return f(0);
   std::exception_ptr failure;
   const auto run_one = [&](int rank) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "mesh/transport.hpp"
@@ -18,8 +19,9 @@ class Loop {
   int size() const { return static_cast<int>(ends_.size()); }
   Transport& end(int rank) { return *ends_[static_cast<std::size_t>(rank)]; }
 
-  /// f(rank) for each process, each on a thread, those of the first on this one. Returns when all
-  /// are done. What one throws ends the others where they wait for it, and is thrown here.
+  /// One call after the other: f(rank) for each process, each on a thread, those of the first on
+  /// this one. Returns when all are done. What one throws ends the others where they wait for it,
+  /// and is thrown here.
   void run(const std::function<void(int)>& f);
 
  private:
@@ -27,6 +29,7 @@ class Loop {
   class End;
   class EndOfGroup;
 
+  std::mutex running_;
   std::shared_ptr<Meetings> meetings_;
   std::vector<std::unique_ptr<Transport>> ends_;
 };

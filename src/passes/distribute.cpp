@@ -99,7 +99,22 @@ class Distribution {
     for (std::size_t a = 0; a < op.axes.size(); ++a)
       part.axes[a].size = op.axes[a].size / parts_of(split_of_axis(a), mesh_);
     part.shape = local_shape(op.shape, classes_.placement(id_), mesh_);
+    for (std::size_t i = 0; i < part.reads.size(); ++i) rescale(part.reads[i], op.axes, part.axes);
+    rescale(part.write, op.axes, part.axes);
     return part;
+  }
+  /// A composite dimension counts its axes in steps of the sizes behind them: of an axis of size 1
+  /// before one that is split, too.
+  static void rescale(Access& access, const std::vector<Axis>& whole,
+                      const std::vector<Axis>& part) {
+    for (DimIndex& dim : access) {
+      if (dim.terms.size() < 2 || !always_equal(dim.offset, 0) || !extent_of(dim, whole)) continue;
+      Size step = 1;
+      for (std::size_t t = dim.terms.size(); t-- > 0;) {
+        dim.terms[t].coefficient = step;
+        step *= part[static_cast<std::size_t>(dim.terms[t].axis)].size;
+      }
+    }
   }
   ValueId plain(const Op& op) { return add(local(op)); }
 
@@ -111,15 +126,15 @@ class Distribution {
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
       if (!is_kept(op, static_cast<int>(a))) over |= bits(split_of_axis(a));
     }
+    // Narrow floats are rounded once, when all parts are summed.
+    const bool is_narrow = over != 0 && op.kind != OpKind::scatter && is_floating(op.dtype) &&
+                           size_of(op.dtype) < size_of(DType::f32);
+    if (is_narrow) part.dtype = DType::f32;
     const ValueId partial = add(std::move(part));
     if (over == 0) return partial;
-    Op sum = plain_op(OpKind::collective, op.dtype, to_.op(partial).shape);
-    sum.inputs = {partial};
-    sum.reads = {sum.write};
-    sum.collective = Collective::all_reduce;
-    sum.mesh_axes = over;
-    sum.combine = op.kind == OpKind::contract ? Combine::sum : op.combine;
-    return add(std::move(sum));
+    const ValueId sum =
+        all_reduced(partial, over, op.kind == OpKind::contract ? Combine::sum : op.combine);
+    return is_narrow ? converted(sum, op.dtype) : sum;
   }
 
   // --- positions ---
@@ -217,7 +232,7 @@ class Distribution {
     const Ex position = Ex::input(0), offset = position - Ex::input(1);
     const Ex exists = Ex::apply(ScalarOp::mul, Ex::apply(ScalarOp::ge, position, Ex::integer(0)),
                                 Ex::apply(ScalarOp::lt, position, Ex::size(size * parts)));
-    op.expr = where(is_here(offset, size), offset, where(exists, Ex::integer(0), Ex::integer(-1)));
+    op.expr = where(is_here(offset, size), offset, where(exists, Ex::integer(0), position));
     return add(std::move(op));
   }
 
@@ -237,7 +252,8 @@ class Distribution {
     result.inputs = {values, add(std::move(mask))};
     result.reads = {read, at};
     result.compute = compute_type(result.dtype);
-    const Ex zero = is_floating(result.compute) ? Ex(0.0) : Ex::integer(0);
+    // -0 changes no sign of what it is added to.
+    const Ex zero = is_floating(result.compute) ? Ex(-0.0) : Ex::integer(0);
     result.expr = where(Ex::input(1), Ex::input(0), zero);
     drop_unused_axes(result);
     return add(std::move(result));
@@ -252,11 +268,8 @@ class Distribution {
     const ValueId first = first_position(split, size);
     part.inputs[1] = positions_here(positions, first, size, parts_of(split, mesh_));
     const ValueId found = add(part);
-    Op sum = plain_op(OpKind::collective, op.dtype, to_.op(found).shape);
-    sum.inputs = {masked(op, found, op.write, positions, first, size)};
-    sum.reads = {sum.write};
-    sum.mesh_axes = bits(split);
-    return add(std::move(sum));
+    const ValueId own = masked(op, found, op.write, positions, first, size);
+    return all_reduced(own, bits(split), Combine::sum);
   }
 
   /// Each process takes what goes to its part of the dimension.
@@ -401,19 +414,32 @@ class Distribution {
   }
   /// A slice; of a sum over that mesh axis, the part of the sum.
   ValueId sliced_sum(ValueId value, std::size_t d, int m) {
-    const Op sum = to_.op(value);
+    const Op last = to_.op(value);  // the sum, or what rounds it
+    const bool rounds = last.kind == OpKind::map && last.expr.is_input() && last.inputs.size() == 1;
+    const Op sum = rounds ? to_.op(last.inputs[0]) : last;
     if (sum.kind != OpKind::collective || sum.collective != Collective::all_reduce ||
         !(sum.mesh_axes & bit(m)))
       return sliced(value, d, m);
     const ValueId parts = cut(sum.inputs[0], d, m);
-    const ValueId part = collective(Collective::reduce_scatter, parts, m, sum.combine);
-    if (sum.mesh_axes == bit(m)) return part;
-    Op rest = plain_op(OpKind::collective, sum.dtype, to_.op(part).shape);
-    rest.inputs = {part};
-    rest.reads = {rest.write};
-    rest.mesh_axes = sum.mesh_axes & ~bit(m);
-    rest.combine = sum.combine;
-    return add(std::move(rest));
+    ValueId part = collective(Collective::reduce_scatter, parts, m, sum.combine);
+    if (sum.mesh_axes != bit(m)) part = all_reduced(part, sum.mesh_axes & ~bit(m), sum.combine);
+    return rounds ? converted(part, last.dtype) : part;
+  }
+  ValueId all_reduced(ValueId value, std::uint32_t mesh_axes, Combine combine) {
+    Op op = plain_op(OpKind::collective, to_.op(value).dtype, to_.op(value).shape);
+    op.inputs = {value};
+    op.reads = {op.write};
+    op.collective = Collective::all_reduce;
+    op.mesh_axes = mesh_axes;
+    op.combine = combine;
+    return add(std::move(op));
+  }
+  ValueId converted(ValueId value, DType dtype) {
+    Op op = plain_op(OpKind::map, dtype, to_.op(value).shape);
+    op.inputs = {value};
+    op.reads = {op.write};
+    op.expr = Ex::input(0);
+    return add(std::move(op));
   }
 
   const Graph& from_;

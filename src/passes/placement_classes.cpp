@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <ein/error.hpp>
@@ -85,7 +86,11 @@ void PlacementClasses::unite_access(std::size_t id, ValueId value, const Access&
     bool is_outermost = true;
     for (const DimIndex::Term& term : dim.terms) {
       const auto axis = static_cast<std::size_t>(term.axis);
-      if (is_one(op.axes[axis].size)) continue;
+      if (is_one(op.axes[axis].size) && dim.terms.size() > 1) continue;
+      for (std::size_t other = 0; other < access.size(); ++other) {
+        if (other != d && uses({access[other]}, term.axis))
+          need_whole(axis_node(id, axis), "it runs along a diagonal");
+      }
       if (is_outermost)
         unite(node, axis_node(id, axis));
       else
@@ -231,6 +236,13 @@ void PlacementClasses::check_op(std::size_t id) const {
   if (op.kind != OpKind::input && op.kind != OpKind::concat && op.kind != OpKind::reshard) {
     for (std::size_t a = 0; a < op.axes.size(); ++a)
       check(of_axis(id, a), op.axes[a].size, op.axes[a].name);
+    // Nor may processes that look for the elements of a dimension have different positions.
+    const auto dim = static_cast<std::size_t>(op.dim);
+    const bool gathers = op.kind == OpKind::gather && !is_at_position(op);
+    const ValueId searched = gathers ? op.inputs[0] : static_cast<ValueId>(id);
+    if (gathers || op.kind == OpKind::scatter)
+      check(of_dim(searched, dim), graph_.op(searched).shape[dim],
+            "the one that positions are along");
     return;
   }
   const std::vector<std::string> names = names_of(static_cast<ValueId>(id));
@@ -267,6 +279,16 @@ std::string PlacementClasses::text(const Split& split) const {
   return text;
 }
 
+namespace {
+/// Names that a pattern can have: i0, i1, ... where two are equal.
+std::vector<std::string> unique(std::vector<std::string> names) {
+  const std::set<std::string> different(names.begin(), names.end());
+  const bool is_pattern = different.size() == names.size() && !different.contains("re im");
+  for (std::size_t d = 0; d < names.size() && !is_pattern; ++d) names[d] = "i" + std::to_string(d);
+  return names;
+}
+}  // namespace
+
 /// As the first operation that reads it calls its dimensions.
 std::vector<std::string> PlacementClasses::names_of(ValueId value) const {
   std::vector<std::string> names;
@@ -281,7 +303,7 @@ std::vector<std::string> PlacementClasses::names_of(ValueId value) const {
           name += (name.empty() ? "" : " ") + op.axes[static_cast<std::size_t>(term.axis)].name;
         if (!name.empty()) names[d] = op.reads[i][d].terms.size() > 1 ? "(" + name + ")" : name;
       }
-      return names;
+      return unique(names);
     }
   }
   return names;
@@ -327,6 +349,12 @@ std::string PlacementClasses::way_out(const Seed& seed, const Split& wanted) con
   Placement then = now;
   then.dims.resize(op.shape.rank());
   then.dims[seed.dim] = wanted;
+  std::set<int> used;
+  for (const Split& split : then.dims) {
+    for (const int m : split) {
+      if (!used.insert(m).second) return {};  // it cannot lie so
+    }
+  }
   const auto pattern = [&](const Placement& placement) {
     return to_string(placement, mesh_, op.shape.rank(), names);
   };

@@ -252,7 +252,13 @@ class MapFusion {
     FusedSize size(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Op& producer = graph_.op(op.inputs[i]);
-      if (!moves_into_readers(op.inputs[i]) || !size.has_room_for(FusedSize(producer))) {
+      std::vector<DimIndex> axis_value;
+      std::optional<ScalarExpr> expr;
+      if (moves_into_readers(op.inputs[i]) && size.has_room_for(FusedSize(producer))) {
+        axis_value = axis_values(producer, op.reads[i]);
+        expr = with_indices_of(producer.expr, axis_value);  // it may have taken in more since
+      }
+      if (!expr) {
         inner.push_back(Ex::input(static_cast<int>(inputs.size())));
         inputs.push_back(op.inputs[i]);
         reads.push_back(op.reads[i]);
@@ -260,15 +266,13 @@ class MapFusion {
       }
       fused = true;
       size += FusedSize(producer);
-      const std::vector<DimIndex> axis_value = axis_values(producer, op.reads[i]);
       std::vector<ScalarExpr> shifted;
       for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
         shifted.push_back(Ex::input(static_cast<int>(inputs.size())));
         inputs.push_back(producer.inputs[j]);
         reads.push_back(composed(producer.reads[j], axis_value));
       }
-      inner.push_back(rounded(substitute(*with_indices_of(producer.expr, axis_value), shifted),
-                              producer.compute, producer.dtype));
+      inner.push_back(rounded(substitute(*expr, shifted), producer.compute, producer.dtype));
     }
     if (!fused) return;
     op.expr = substitute(op.expr, inner);

@@ -159,6 +159,14 @@ Tensor view_as_complex(const Tensor& x) {
     throw Error(ErrorKind::dtype,
                 "view_as_complex: wants f32 or f64, got " + std::string(name(x.dtype())));
   }
+  if (x.is_placed()) {
+    if (x.rank() > 0 && x.shape().back() == 2 &&
+        engine::placement_of(x).split(x.rank() - 1).empty())
+      return engine::as_complex(x);
+    throw Error(ErrorKind::placement,
+                "view_as_complex: wants a last axis of size 2 that is whole; got shape " +
+                    x.shape().to_string() + ", placed \"" + placement(x) + "\"");
+  }
   const bool has_parts = x.rank() > 0 && x.shape().back() == 2;
   const auto view = has_parts ? engine::viewed_as_complex(x) : std::nullopt;
   if (view) return *view;

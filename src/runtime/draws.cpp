@@ -7,6 +7,7 @@
 #include "graph/named.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/map.hpp"
+#include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
 
 namespace ein {
@@ -29,7 +30,7 @@ Tensor bernoulli(const Tensor& p) {
                                       p.shape().to_string() + ", is outside [0, 1]");
   }
   const DType wide = compute_type(p.dtype());
-  const Tensor u = rand(p.shape(), wide, p.device());
+  const Tensor u = engine::lying_as(rand(p.shape(), wide, p.device()), p);
   const Tensor* const operands[] = {&p, &u};
   const Ex is_one = Ex::apply(ScalarOp::lt, Ex::input(1), Ex::input(0));
   return engine::map("bernoulli", is_one, operands, wide, p.dtype());

@@ -65,6 +65,15 @@ std::string to_string(const std::vector<MeshAxis>& axes) {
   return "(" + text + ")";
 }
 
+/// Whether patterns can name it.
+bool is_name(const std::string& text) {
+  const grammar::Reading reading = grammar::parse_pattern(text);
+  return !reading.mistake && reading.buffer.terms.size() == 1 &&
+         reading.buffer.terms[0].kind == grammar::TermKind::name &&
+         reading.buffer.terms[0].span == SourceSpan{0, static_cast<std::uint32_t>(text.size())} &&
+         !reading.buffer.terms[0].is_placed();
+}
+
 constexpr std::int64_t most_processes = 1 << 20;
 constexpr std::size_t most_axes = 32;
 
@@ -77,8 +86,7 @@ int processes_of(const std::vector<MeshAxis>& axes) {
   if (axes.empty() || axes.size() > most_axes) refuse("1 to 32 axes are wanted");
   for (const MeshAxis& axis : axes) {
     if (axis.size < 1) refuse("axis '" + axis.name + "' has no process");
-    if (axis.name.empty() || axis.name.find_first_of(" \t\n@()[],=+*.") != axis.name.npos)
-      refuse("'" + axis.name + "' is no name of an axis");
+    if (!is_name(axis.name)) refuse("'" + axis.name + "' is no name of an axis");
     const auto same = [&](const MeshAxis& other) { return other.name == axis.name; };
     if (std::count_if(axes.begin(), axes.end(), same) > 1)
       refuse("axis '" + axis.name + "' is there twice");
@@ -205,9 +213,11 @@ void count_write(const Tensor& x) {
 }
 std::size_t local_bytes(const Tensor& x) { return part_of(x, 0).nbytes(); }
 
-Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape,
-              std::vector<Tensor> parts) {
-  if (placement.is_whole()) return std::move(parts.front());
+namespace {
+
+/// On the mesh, though it may be whole.
+Tensor made_of(const MeshPointer& mesh, Placement placement, Shape shape,
+               std::vector<Tensor> parts) {
   const Tensor& first = parts.front();
   detail::TensorData data;
   data.strides = contiguous_strides(shape);
@@ -219,12 +229,20 @@ Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape,
   return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
 }
 
+}  // namespace
+
+Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape,
+              std::vector<Tensor> parts) {
+  if (placement.is_whole()) return std::move(parts.front());
+  return made_of(mesh, std::move(placement), std::move(shape), std::move(parts));
+}
+
 Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
                   const std::function<Tensor(const Tensor&)>& f) {
   const detail::PlacedData& placed = *x.impl().placed;
   std::vector<Tensor> parts;
   for (const Tensor& part : placed.parts) parts.push_back(f(part));
-  Tensor result = joined(placed.mesh, std::move(placement), std::move(shape), std::move(parts));
+  Tensor result = made_of(placed.mesh, std::move(placement), std::move(shape), std::move(parts));
   result.impl().grad = x.impl().grad;
   return result;
 }
@@ -274,6 +292,11 @@ Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::str
 }
 
 }  // namespace
+
+Tensor lying_as(const Tensor& whole, const Tensor& like) {
+  if (!like.is_placed() || Trace::active()) return whole;
+  return laid("place", on_mesh(whole, like.impl().placed->mesh), {}, {}, placement_of(like));
+}
 
 void copy_parts(const Tensor& from, const Tensor& to) {
   const Tensor* const both[] = {&from, &to};
@@ -490,13 +513,16 @@ Tensor reshard(const Tensor& x,
 std::string shard_pattern(const Tensor& x, const Mesh& mesh, std::string_view axis) {
   Placement placement = engine::placement_of(x);
   placement.dims.resize(x.rank());
+  const std::int64_t parts = mesh.size(axis);
+  const auto named = [&](const MeshAxis& known) { return known.name == axis; };
+  const auto found = std::find_if(mesh.axes().begin(), mesh.axes().end(), named);
+  const auto number = static_cast<int>(found - mesh.axes().begin());
+  for (const Placement::Split& split : placement.dims) {
+    if (std::find(split.begin(), split.end(), number) != split.end()) return {};
+  }
   for (std::size_t d = 0; d < x.rank(); ++d) {
-    if (!placement.dims[d].empty() || x.shape()[d] == 0 || x.shape()[d] % mesh.size(axis) != 0)
-      continue;
-    std::vector<std::string> names;
-    for (const MeshAxis& known : mesh.axes()) names.push_back(known.name);
-    const auto number = std::find(names.begin(), names.end(), axis) - names.begin();
-    placement.dims[d].push_back(static_cast<int>(number));
+    if (!placement.dims[d].empty() || x.shape()[d] == 0 || x.shape()[d] % parts != 0) continue;
+    placement.dims[d].push_back(number);
     return to_string(placement, mesh.axes(), x.rank());
   }
   return {};

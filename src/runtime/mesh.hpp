@@ -68,6 +68,8 @@ Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape, std::ve
 /// The tensor whose parts are f(part) and which has this shape.
 Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
                   const std::function<Tensor(const Tensor&)>& f);
+/// A whole tensor as `like` lies, of its shape. In a trace, where nobody knows that yet, as it is.
+Tensor lying_as(const Tensor& whole, const Tensor& like);
 /// Tensor::copy_from of placed tensors.
 void copy_parts(const Tensor& from, const Tensor& to);
 /// f(here) for each process that is here, each on a thread of its own where there are several.

@@ -352,7 +352,7 @@ std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent,
   std::vector<Tensor> found;
   for (const Tensor& input : inputs) {
     const Tensor* gradient = walk.find(input.impl().grad.get());
-    found.push_back(!gradient ? zeros(input.shape(), input.dtype(), input.device())
+    found.push_back(!gradient                   ? full_like(input, 0, input.dtype())
                     : is_complex(input.dtype()) ? engine::as_complex(*gradient)
                                                 : *gradient);
   }

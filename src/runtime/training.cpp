@@ -11,6 +11,7 @@
 #include <ein/ops.hpp>
 #include "runtime/autocast.hpp"
 #include "runtime/map.hpp"
+#include "runtime/mesh.hpp"
 
 namespace ein {
 
@@ -36,7 +37,7 @@ Tensor dropout(const Tensor& x, double p) {
                 "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");
   }
   if (p == 0) return x;
-  const Tensor u = rand(x.shape(), x.device());
+  const Tensor u = engine::lying_as(rand(x.shape(), x.device()), x);
   const Ex kept = Ex::input(0) * Ex(1 / (1 - p));
   const Ex formula = where(Ex::apply(ScalarOp::lt, Ex::input(1), Ex(p)), Ex(0.0), kept);
   const Tensor* const operands[] = {&x, &u};
