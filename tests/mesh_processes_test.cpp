@@ -14,7 +14,21 @@ std::string this_program() { return std::filesystem::read_symlink("/proc/self/ex
 
 constexpr const char* tests_of_meshes = "--gtest_filter=MeshTest.*";
 
+/// All of them run there, also where this program is one of several that share the tests.
+void run_all_there() {
+  for (const char* name : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX", "GTEST_FILTER"})
+    unsetenv(name);
+}
+
+// A sanitizer's own library must be the first, and MPI leaks.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr const char* preloaded = "ASAN_OPTIONS=detect_leaks=0";
+#elif defined(EIN_MPI_COUNTS)
+constexpr const char* preloaded = "LD_PRELOAD='" EIN_MPI_COUNTS "'";
+#endif
+
 TEST(MeshProcessesTest, OverSharedMemory) {
+  run_all_there();
   const test::Outcome outcome = test::outcome_of(
       {"launch", "-n", "4", "--", this_program(), tests_of_meshes}, {"EIN_SEEDS=40"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
@@ -22,10 +36,11 @@ TEST(MeshProcessesTest, OverSharedMemory) {
 
 #ifdef EIN_MPI_PLUGIN
 TEST(MeshProcessesTest, OverMpi) {
+  run_all_there();
   // Open MPI, as root and with more processes than processors.
   const std::string line =
-      "EIN_SEEDS=10 EIN_MPI='" EIN_MPI_PLUGIN "' LD_PRELOAD='" EIN_MPI_COUNTS
-      "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+      std::string("EIN_SEEDS=10 EIN_MPI='" EIN_MPI_PLUGIN "' ") + preloaded +
+      " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
       " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
       "' -n 4 '" +
       this_program() + "' '" + tests_of_meshes + "' >/dev/null 2>&1";

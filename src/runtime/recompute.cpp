@@ -6,6 +6,7 @@
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
+#include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
@@ -144,7 +145,7 @@ std::vector<Watch::Read> still_there(const std::vector<Watch::Read>& reads,
   for (const Watch::Read& read : reads) {
     const auto storage = read.storage.lock();
     bool is_result = false;
-    for (const Tensor& result : results) is_result |= result.storage() == storage;
+    for (const Tensor& result : results) is_result |= memory_of(result) == storage;
     if (storage && !is_result) kept.push_back(read);
   }
   return kept;
