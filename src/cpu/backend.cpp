@@ -146,9 +146,10 @@ class CpuKernels final : public engine::Kernels {
     return most;
   }
   void run(const Run& run) const override {
-    AllUnderway underway(run, bytes_);
+    std::optional<AllUnderway> underway;  // of a program that has collectives
+    if (!bytes_.empty()) underway.emplace(run, bytes_);
     for (const KernelOf& of : kernels_) {
-      if (!bytes_.empty()) underway.wait_for(of.touched);
+      if (underway) underway->wait_for(of.touched);
       if (of.buffers.empty()) {
         this->run(of, run, underway);
         continue;
@@ -164,13 +165,13 @@ class CpuKernels final : public engine::Kernels {
                  run.process},
                 underway);
     }
-    underway.wait_for({});
+    if (underway) underway->wait_for({});
   }
 
  private:
-  static void run(const KernelOf& of, const Run& run, AllUnderway& underway) {
-    if (run.process) {
-      if (auto started = of.kernel->start(run)) return underway.add(std::move(started));
+  static void run(const KernelOf& of, const Run& run, std::optional<AllUnderway>& underway) {
+    if (underway) {
+      if (auto started = of.kernel->start(run)) return underway->add(std::move(started));
     }
     of.kernel->run(run);
   }

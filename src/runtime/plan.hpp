@@ -190,13 +190,15 @@ std::shared_ptr<const Plan> plan_of_range(std::span<const std::int64_t> words, O
 template <class Call, class Build>
 std::shared_ptr<const Plan> plan_for(PlanKey& key, Operands operands, Call&& call, Build&& build,
                                      const OrderOptions& options = {},
-                                     const ResultPlacements& results = {}) {
+                                     const ResultPlacements* results = nullptr) {
   constexpr bool is_of_any_shape = std::is_invocable_v<Build&, Operands>;
   const auto make = [&](Operands like) {
     if constexpr (is_of_any_shape)
-      return std::make_shared<const Plan>(call(), build(like), like, options, results);
+      return std::make_shared<const Plan>(call(), build(like), like, options,
+                                          results ? *results : ResultPlacements());
     else
-      return std::make_shared<const Plan>(call(), build(), like, options, results);
+      return std::make_shared<const Plan>(call(), build(), like, options,
+                                          results ? *results : ResultPlacements());
   };
   // What depends on lengths is built anew by each trace, which is to know what was compared.
   if (SizeScope::active()) return make(operands);

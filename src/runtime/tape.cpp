@@ -144,7 +144,7 @@ class CallNode final : public Node {
     }
     const auto plan = plan_for(
         key, operands, [&] { return "backward of " + plan_->call(); },
-        [&] { return backward.vjp.graph; }, {}, results);
+        [&] { return backward.vjp.graph; }, {}, &results);
     std::vector<Tensor> found = run(*plan, operands);
     MaybeTensors result(wanted.size());
     std::size_t next = 0, input = 0;
