@@ -135,6 +135,13 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
     results = run(here_.front(), 0, arguments, scratch, random, threads);
   } else {
     std::vector<std::vector<Tensor>> parts(results_.size(), std::vector<Tensor>(here_.size()));
+    // Copies of what all write to begin as that is, before any of them runs.
+    for (std::size_t h = 1; h < here_.size(); ++h) {
+      for (std::size_t i = 0; i < here_[h].state.size(); ++i) {
+        const Tensor& part = engine::part_of(state()[i], h);
+        if (!here_[h].state[i].same_storage(part)) here_[h].state[i].copy_from(part);
+      }
+    }
     engine::for_each_here(*mesh(), [&](std::size_t h) {
       std::vector<Tensor> own = run(here_[h], h, arguments, scratch, random, threads);
       for (std::size_t r = 0; r < own.size(); ++r) parts[r][h] = std::move(own[r]);
@@ -162,10 +169,6 @@ std::vector<Tensor> CompiledFunction::Program::run(Here& here, std::size_t numbe
     return engine::as_real(engine::part_of(arguments[i], number));
   };
   for (std::size_t i = 0; i < arguments_; ++i) addresses[i] = engine::address_of(argument(i));
-  for (std::size_t i = 0; i < here.state.size(); ++i) {
-    const Tensor& part = engine::part_of(state()[i], number);
-    if (!here.state[i].same_storage(part)) here.state[i].copy_from(part);
-  }
   // A result that somebody still holds keeps its memory.
   for (auto& [buffer, kept] : here.kept) {
     if (!kept.storage || kept.storage.use_count() > 1)
