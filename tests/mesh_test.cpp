@@ -420,6 +420,14 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
   EXPECT_EQ(bytes_of(Collective::all_reduce), 4);
   EXPECT_EQ(bytes_of(Collective::reduce_scatter), 8);
   EXPECT_GE(bytes_of(Collective::all_gather), 32);
+  // Sent in a ring, an estimate: twice 3/4 of a number by four, half of all by two.
+  for (const Exchange& exchange : predicted) {
+    const std::map<Collective, double> sent{{Collective::all_reduce, 6},
+                                            {Collective::reduce_scatter, 4},
+                                            {Collective::all_gather, 32},
+                                            {Collective::all_to_all, 32}};
+    EXPECT_EQ(exchange.sent_by_ring(), sent.at(exchange.collective));
+  }
   const auto before = mpi_counts();
   f(x, w);
   EXPECT_EQ(mesh.exchanged(), predicted) << to_string(mesh.exchanged()) << "predicted\n"

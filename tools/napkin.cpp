@@ -60,6 +60,12 @@ struct TrainWords {
   }
 };
 
+/// What so many seconds of so many devices cost, if the words say a price.
+std::optional<double> dollars_of(const TrainWords& words, double seconds, double devices) {
+  if (words.dollars.empty()) return std::nullopt;
+  return napkin::dollars(seconds, devices, positive_number("--dollars-per-hour", words.dollars));
+}
+
 std::string placed_train(const TrainWords& words, const Hardware& device, DType dtype) {
   if (!words.params.empty())
     throw UsageError(
@@ -92,11 +98,7 @@ std::string placed_train(const TrainWords& words, const Hardware& device, DType 
   const double tokens = count_of("--tokens", words.tokens).approximate();
   const double step = static_cast<double>(job.batch) * static_cast<double>(job.model.context);
   const double seconds = tokens / step * bill.seconds();
-  std::optional<double> dollars;
-  if (!words.dollars.empty()) {
-    dollars = napkin::dollars(seconds, static_cast<double>(devices),
-                              positive_number("--dollars-per-hour", words.dollars));
-  }
+  const auto dollars = dollars_of(words, seconds, static_cast<double>(devices));
   const Count parameters = napkin::parameters(job.model).total();
   if (words.json) {
     Json json;
@@ -145,11 +147,7 @@ std::string train(const TrainWords& words) {
   const double seconds = napkin::seconds_for(flops.approximate(), fleet);
   const double short_rule = napkin::short_rule_seconds(
       parameters.approximate(), tokens.approximate(), fleet.devices, fleet.peak);
-  std::optional<double> dollars;
-  if (!words.dollars.empty()) {
-    dollars = napkin::dollars(seconds, fleet.devices,
-                              positive_number("--dollars-per-hour", words.dollars));
-  }
+  const auto dollars = dollars_of(words, seconds, fleet.devices);
   if (words.json) {
     Json json;
     json.add("parameters", parameters);

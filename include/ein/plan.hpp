@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <ein/dtype.hpp>
 #include <ein/hardware.hpp>
 #include <ein/napkin.hpp>
+#include <ein/placement.hpp>
 
 namespace ein::plan {
 
@@ -95,26 +97,29 @@ struct Memory {
   double total() const { return state.total() + gathered + activations + logits; }
 };
 
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, send };
-std::string_view name(Collective collective);
+/// What devices do: a collective, or none, where each sends to the next.
+using Way = std::optional<Collective>;
+inline constexpr Way to_the_next{};
+/// "all_reduce", "send".
+std::string_view name(Way way);
 /// Bytes that each of n devices sends for `bytes` of the whole value: 2·(n-1)/n·V for an
 /// all_reduce, (n-1)/n·V for a reduce_scatter or an all_gather, V for a send (Thakur, Rabenseifner,
 /// Gropp: Optimization of Collective Communication Operations in MPICH, 2005).
-double bytes_sent(Collective collective, std::int64_t n, double bytes);
+double bytes_sent(Way way, std::int64_t n, double bytes);
 /// "2·(n-1)/n·V".
-std::string_view formula(Collective collective);
+std::string_view formula(Way way);
 
 /// What a device sends for one purpose.
 struct Traffic {
   std::string axis;  ///< of the mesh: data, model, pipe
-  Collective collective = Collective::all_reduce;
+  Way way = Collective::all_reduce;
   std::string what;      ///< "gradients"
   std::int64_t n = 1;    ///< devices of the group
   double bytes = 0;      ///< V, of the whole value, each time
   double times = 1;      ///< in a step
   double bandwidth = 0;  ///< bytes/s in one direction: at best, `inside`, or the sum of what the
                          ///< group's devices of a node send to other nodes
-  double sent() const { return bytes_sent(collective, n, bytes) * times; }
+  double sent() const { return bytes_sent(way, n, bytes) * times; }
   double seconds() const { return sent() / bandwidth; }
 };
 

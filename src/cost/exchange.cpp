@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include <ein/plan.hpp>
+
 namespace ein {
 namespace {
 
@@ -44,19 +46,10 @@ std::vector<Exchange> exchanges_of(const Program& program, std::span<const MeshA
 }
 
 double Exchange::sent_by_ring() const {
-  const double given = static_cast<double>(bytes), n = static_cast<double>(processes);
-  switch (collective) {
-    case Collective::all_reduce:
-      return 2 * (n - 1) / n * given;
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return (n - 1) / n * given;
-    case Collective::all_gather:
-      return (n - 1) * given;
-    case Collective::barrier:
-      return 0;
-  }
-  return 0;
+  if (collective == Collective::barrier) return 0;
+  // The operand of an all_gather is a part of the whole value.
+  const std::int64_t parts = collective == Collective::all_gather ? processes : 1;
+  return plan::bytes_sent(collective, processes, static_cast<double>(bytes * parts));
 }
 
 std::string to_string(const std::vector<Exchange>& exchanges) {
