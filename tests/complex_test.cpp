@@ -270,6 +270,14 @@ TEST(Complex, Arithmetic) {
 }
 
 // As NumPy has them.
+TEST(Complex, ZeroHasNoNegativePowers) {
+  const Tensor zero = zeros({1}, DType::c128);
+  for (const double n : {-1.0, -2.0, -0.5, -3.0}) {
+    const C128 power = pow(zero, n).item<C128>();
+    EXPECT_TRUE(std::isnan(power.real()) && std::isnan(power.imag())) << n;
+  }
+}
+
 TEST(Complex, DividedByZeroAndPowersOfZero) {
   const double inf = INFINITY;
   const Tensor z = tensor({C128(1, -2), C128(0, 3), C128(0, 0)});

@@ -158,6 +158,8 @@ std::optional<double> constant_of(const Complex& z) {
 /// By multiplications for small whole exponents, else exp(w·log z). Of z = 0 it is 0 where the real
 /// part of w is positive, 1 for w = 0, else NaN, as in NumPy.
 Complex pow(const Complex& z, const Complex& w) {
+  const Ex vanishes = f(ScalarOp::logical_not, is_true(z));
+  const Ex nan(std::numeric_limits<double>::quiet_NaN());
   const std::optional<double> n = constant_of(w);
   if (n && std::trunc(*n) == *n && std::abs(*n) <= 64) {
     std::optional<Complex> power;
@@ -167,14 +169,15 @@ Complex pow(const Complex& z, const Complex& w) {
       if (rest > 1) square = square * square;
     }
     if (!power) return {Ex(1.0), Ex(0.0)};
-    return *n < 0 ? Complex{Ex(1.0)} / *power : *power;
+    if (*n > 0) return *power;
+    const Complex inverse = Complex{Ex(1.0)} / *power;
+    return {where(vanishes, nan, inverse.real), where(vanishes, nan, imag_of(inverse))};
   }
-  const Ex vanishes = f(ScalarOp::logical_not, is_true(z));
   const Complex base{where(vanishes, Ex(1.0), z.real), imag_of(z)};
   const Complex power = exp(w * log(base));
   const Ex is_defined = f(ScalarOp::logical_or, f(ScalarOp::gt, w.real, Ex(0.0)),
                           f(ScalarOp::logical_not, is_true(w)));
-  const Ex nothing = where(is_defined, Ex(0.0), Ex(std::numeric_limits<double>::quiet_NaN()));
+  const Ex nothing = where(is_defined, Ex(0.0), nan);
   const Ex at_zero = where(is_true(w), nothing, Ex(1.0));
   return {where(vanishes, at_zero, power.real), where(vanishes, nothing, imag_of(power))};
 }
