@@ -219,19 +219,24 @@ TEST_F(CheckpointTest, OnlyAbandonedTemporaryFilesAreRemoved) {
   write_bytes(path("notes.tmp"), "not ours");
   write_bytes(path("step-000077.safetensors"), "not listed");
   fs::create_directory(path(".ein-3-0.tmp"));
+  write_bytes(path(".ein-3-0.tmp/model-00001-of-00002.safetensors"), "of another");
   io::ReplacementFile open("test", path("x"));
   open.write("abc", 3);
+  io::NewDirectory made("test", path("y"));
+  write_bytes(made.temporary() + "/z", "def");
   save(2);
   const Names names = listing();
   EXPECT_EQ(std::count_if(names.begin(), names.end(),
                           [](auto& name) { return name.starts_with(".ein-"); }),
             2);
   EXPECT_FALSE(fs::exists(path(".ein-1-0.tmp")));
-  EXPECT_TRUE(fs::exists(path(".ein-3-0.tmp")));
+  EXPECT_FALSE(fs::exists(path(".ein-3-0.tmp")));
   EXPECT_TRUE(fs::exists(path("notes.tmp")));
   EXPECT_TRUE(fs::exists(path("step-000077.safetensors")));
   open.commit();
   EXPECT_EQ(read_bytes(path("x")), "abc");
+  made.commit();
+  EXPECT_EQ(read_bytes(path("y/z")), "def");
 }
 
 // --- Damage ---
@@ -298,8 +303,8 @@ TEST_F(CheckpointTest, DamagedManifests) {
        {"../run/checkpoints/step-000001.safetensors", "/etc/passwd", "..", ".", "",
         "step-.safetensors", "step-1/2.safetensors", "step-1-.safetensors",
         "step-1-2-3.safetensors", "step-1.safetensors/", "step-000001.safetensors\\u0000",
-        "step-1.safetensors.tmp", "manifest.json", "step-safetensors", "step-x.safetensors",
-        "step-..safetensors"}) {
+        "step-1.safetensors.tmp", "manifest.json", "step-safetensors", "step-", "step-1/",
+        "step-1-", "step-x.safetensors", "step-..safetensors"}) {
     refuse(with_file(name), "is no checkpoint's name");
     refuse("{\"version\":1,\"checkpoints\":[],\"dropped\":[\"" + name + "\"]}",
            "is no checkpoint's name");
@@ -317,10 +322,20 @@ TEST_F(CheckpointTest, DamagedManifests) {
   refuse("{\"version\":1,\"checkpoints\":[],\"dropped\":[]}", "has no checkpoint");
   const auto with_fields = [](const std::string& step, const std::string& size,
                               const std::string& sum) {
-    return "{\"version\":1,\"dropped\":[],\"checkpoints\":[{\"file\":\"step-000001.safetensors\","
+    return "{\"version\":1,\"dropped\":[],\"checkpoints\":[{\"name\":\"step-000001.safetensors\","
            "\"step\":" +
-           step + ",\"size\":" + size + ",\"xxh64\":" + sum + "}]}";
+           step + ",\"files\":[{\"size\":" + size + ",\"xxh64\":" + sum + "}]}]}";
   };
+  const auto with_files = [](const std::string& name, const std::string& files) {
+    return "{\"version\":1,\"dropped\":[],\"checkpoints\":[{\"name\":\"" + name +
+           "\",\"step\":1,\"files\":[" + files + "]}]}";
+  };
+  const std::string file = "{\"size\":1,\"xxh64\":\"0123456789abcdef\"}";
+  refuse(with_files("step-1.safetensors", ""), "has 0 files");
+  refuse(with_files("step-1.safetensors", file + "," + file), "has 2 files");
+  refuse(with_files("step-1", ""), "has 0 files");
+  refuse(with_files("step-1", "1"), "a file is no object");
+  refuse(with_files("step-1", file + ",{}"), "size is missing");
   const std::string sum = "\"0123456789abcdef\"";
   refuse(with_fields("-1", "1", sum), "no whole number");
   refuse(with_fields("1.5", "1", sum), "no whole number");

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -92,10 +93,14 @@ class MeshTrain : public testing::Test {
     ASSERT_FALSE(a.empty());
     for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], error * b[i]) << out;
   }
-  std::string checkpoint(const std::string& out, int step) const {
+  /// The bytes of all files of a checkpoint, by their names.
+  std::map<std::string, std::string> checkpoint(const std::string& out, int step) const {
     const std::string number = std::to_string(step);
-    return test::read_bytes(path(out) + "/step-" + std::string(6 - number.size(), '0') + number +
-                            ".safetensors");
+    std::map<std::string, std::string> files;
+    for (const auto& file : std::filesystem::directory_iterator(
+             path(out) + "/step-" + std::string(6 - number.size(), '0') + number))
+      files[file.path().filename().string()] = test::read_bytes(file.path().string());
+    return files;
   }
 
   test::ScratchDirectory scratch_;
@@ -127,7 +132,30 @@ TEST_F(MeshTrain, LossesDoNotDependOnTheMesh) {
   // One process that stands for all gives the same bits, in the weights and in the state.
   run(1, "loop", with({"--mesh", "data=2,model=2", "--zero", "2"}));
   EXPECT_EQ(checkpoint("loop", 10), checkpoint("mesh6", 10));
-  EXPECT_FALSE(checkpoint("loop", 10).empty());
+  EXPECT_EQ(checkpoint("loop", 10).size(), 5u);  // one of each process, and the index
+}
+
+TEST_F(MeshTrain, AnyOtherMeshGoesOnFromACheckpoint) {
+  const auto with = [](const Words& more) {
+    Words words{"--max-iters", "20", "--eval-interval", "10"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  run(4, "whole", with({"--mesh", "data=2,model=2", "--zero", "3"}));
+  const std::pair<int, Words> others[] = {{1, {}},
+                                          {2, {"--mesh", "data=2", "--zero", "1"}},
+                                          {2, {"--mesh", "model=2"}},
+                                          {1, {"--mesh", "seq=2,data=2"}}};
+  for (std::size_t i = 0; i < std::size(others); ++i) {
+    const std::string out = "other" + std::to_string(i);
+    std::filesystem::copy(path("whole"), path(out), std::filesystem::copy_options::recursive);
+    std::filesystem::remove_all(path(out) + "/step-000020");  // so that it goes on from step 10
+    Words words = with({"--resume"});
+    words.insert(words.end(), others[i].second.begin(), others[i].second.end());
+    run(others[i].first, out, words);
+    EXPECT_NE(text().find("step-000020"), std::string::npos) << text();
+    expect_same_losses(out, "whole", 1e-6);
+  }
 }
 
 TEST_F(MeshTrain, MeshesThatCannotBe) {

@@ -10,11 +10,13 @@
 
 namespace ein {
 
+class Mesh;
+
 struct Checkpoint {
   std::int64_t step = 0;
   StateDict tensors;
   Metadata metadata;
-  std::string path;  ///< of the file that was loaded
+  std::string path;  ///< of the file, or the directory of files, that was loaded
   std::string note;  ///< which newer ones were passed over, and why; empty when there are none
 };
 
@@ -32,9 +34,23 @@ std::string save_checkpoint(const std::string& directory, std::int64_t step,
                             const StateDict& tensors, const Metadata& metadata = {},
                             std::int64_t keep_last = 3);
 
-/// The newest whole checkpoint of a directory, by its manifest: size and checksum are verified, and
-/// one that is damaged is passed over for the next older. Or that in one file, which is verified if
-/// the manifest beside it lists it; the step of a file that no checkpoint was saved to is 0. An
+/// The same by all processes of a mesh, which call it with the same arguments. Each writes a file of
+/// whole tensors, about as many bytes as the others; a tensor that is placed is gathered when its
+/// turn comes, so a process holds few whole ones at a time. The checkpoint is a directory,
+/// `step-000123`, of the files `model-00001-of-00004.safetensors` and so on, and of the index
+/// `model.safetensors.index.json`, by which Hugging Face's loaders read them; these want the
+/// metadata `format: pt`, which is added. The directory, too, has a temporary name until all
+/// processes have written, so it is complete or not there. What fails on one process is an Error on
+/// all; one of kind `value` where there are no tensors. All processes see the same file system. A
+/// mesh of one process writes one file.
+std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std::int64_t step,
+                            const StateDict& tensors, const Metadata& metadata = {},
+                            std::int64_t keep_last = 3);
+
+/// The newest whole checkpoint of a directory, by its manifest: sizes and checksums are verified,
+/// and one that is damaged is passed over for the next older. Or that in one file or in a directory
+/// of shards, which is verified if the manifest beside it lists it; the step of files that no
+/// checkpoint was saved to is 0. Tensors are whole, whatever mesh they were saved on. An
 /// Error of kind `file` when there is none, none is whole, or the manifest is damaged.
 Checkpoint load_checkpoint(const std::string& path, SafetensorsOptions options = {});
 

@@ -26,7 +26,9 @@ struct Safetensors {
 /// above 100,000,000 bytes, one that is not a JSON object in UTF-8, keys given twice, unknown or
 /// missing fields, sizes that overflow or disagree with the offsets, holes or overlaps between
 /// tensors, bytes that no tensor has; or when it holds another dtype. Of kind `memory` when there
-/// is no more.
+/// is no more. Of a path that ends with `.safetensors.index.json`, as Hugging Face's models of
+/// several files have it, the tensors of all files that it names, which must have what it says, and
+/// the metadata of the first.
 Safetensors load_safetensors(const std::string& path, SafetensorsOptions options = {});
 
 /// Writes tensors row-major, wider dtypes first, then by name; equal arguments give equal bytes.

@@ -31,7 +31,15 @@ void check_path(std::string_view caller, const std::string& path) {
 
 constexpr std::string_view temporary_prefix = ".ein-", temporary_suffix = ".tmp";
 
-/// Locks a temporary file just made. False when somebody has taken it for abandoned in between.
+/// Of one that this process has not had yet.
+std::string temporary_name() {
+  static std::atomic<std::uint64_t> next{0};
+  return std::string(temporary_prefix) + std::to_string(::getpid()) + "-" + std::to_string(next++) +
+         std::string(temporary_suffix);
+}
+
+/// Locks a temporary file or directory just made. False when somebody has taken it for abandoned in
+/// between.
 bool lock_own(int fd) {
   while (::flock(fd, LOCK_EX) != 0) {
     if (errno != EINTR) return true;  // a file system without locks
@@ -138,10 +146,8 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
   if (exists && S_ISDIR(status.st_mode)) fail("cannot be written: it is a directory");
   if (exists && !S_ISREG(status.st_mode)) fail("cannot be written: it is not a regular file");
 
-  static std::atomic<std::uint64_t> next{0};
   do {
-    temporary_ = std::string(temporary_prefix) + std::to_string(::getpid()) + "-" +
-                 std::to_string(next++) + std::string(temporary_suffix);
+    temporary_ = temporary_name();
     fd_.reset(::openat(directory_.get(), temporary_.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666));
     if (fd_.get() >= 0 && !lock_own(fd_.get())) {
@@ -185,6 +191,42 @@ void ReplacementFile::commit() {
   }
 }
 
+NewDirectory::NewDirectory(std::string caller, const std::string& path)
+    : caller_(std::move(caller)), path_(path) {
+  check_path(caller_, path);
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  for (;;) {
+    temporary_ = (parent / temporary_name()).string();
+    if (::mkdir(temporary_.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      const int error = errno;
+      temporary_.clear();
+      fail("cannot be made; a directory beside it: " + reason(error));
+    }
+    lock_.reset(::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (lock_.get() < 0 && errno != ENOENT) fail("cannot be made: " + reason(errno));
+    if (lock_.get() >= 0 && lock_own(lock_.get())) return;
+  }
+}
+
+NewDirectory::~NewDirectory() {
+  std::error_code ignored;
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void NewDirectory::commit() {
+  std::error_code error;
+  std::filesystem::remove_all(path_, error);
+  if (::fsync(lock_.get()) != 0 && errno != EINVAL) fail("cannot be written: " + reason(errno));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be made: " + reason(errno));
+  const std::string parent = std::filesystem::path(temporary_).parent_path().string();
+  temporary_.clear();
+  const Descriptor directory(
+      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || (::fsync(directory.get()) != 0 && errno != EINVAL))
+    fail("was made, but a power failure may undo it; its directory: " + reason(errno));
+}
+
 void replace_file(std::string caller, const std::string& path, std::string_view bytes) {
   ReplacementFile file(std::move(caller), path);
   file.write(bytes.data(), bytes.size());
@@ -199,8 +241,9 @@ void remove_abandoned_files(const std::string& directory) {
     if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) continue;
     const Descriptor file(
         ::open(entry->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    std::error_code error;
     if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
-      ::unlink(entry->path().c_str());
+      std::filesystem::remove_all(entry->path(), error);
   }
 }
 

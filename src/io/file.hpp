@@ -85,11 +85,35 @@ class ReplacementFile {
   Descriptor directory_, fd_;
 };
 
+/// A directory that is there with all of its content or not at all. Files are written to a
+/// temporary one beside it, which is locked (flock) as long as this lives, until commit(). Errors
+/// are of kind `file` and name `caller` and the path.
+class NewDirectory {
+ public:
+  NewDirectory(std::string caller, const std::string& path);
+  /// Removes the temporary directory unless it was committed.
+  ~NewDirectory();
+  NewDirectory(const NewDirectory&) = delete;
+  NewDirectory& operator=(const NewDirectory&) = delete;
+
+  /// Where files are written meanwhile.
+  const std::string& temporary() const { return temporary_; }
+  /// Puts the directory at `path`, in place of one that may be there, and returns when it is on the
+  /// disk.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
+
+  std::string caller_, path_, temporary_;
+  Descriptor lock_;
+};
+
 /// Replaces the file at `path` by these bytes.
 void replace_file(std::string caller, const std::string& path, std::string_view bytes);
 
-/// Removes the temporary files in `directory` whose ReplacementFile is gone, because its process
-/// died.
+/// Removes the temporary files and directories in `directory` whose ReplacementFile or NewDirectory
+/// is gone, because its process died.
 void remove_abandoned_files(const std::string& directory);
 
 }  // namespace ein::io

@@ -5,9 +5,8 @@
 #include <filesystem>
 
 #include <ein/error.hpp>
-#include <nlohmann/json.hpp>
-
 #include "io/file.hpp"
+#include "io/json.hpp"
 #include "io/xxh64.hpp"
 
 namespace ein::io {
@@ -16,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t longest_manifest = 1 << 24;
-constexpr int deepest = 3;  // the fields of an entry
+constexpr int deepest = 5;  // the fields of a file of an entry
 constexpr std::string_view prefix = "step-", suffix = ".safetensors";
 
 bool is_number(std::string_view text) {
@@ -25,9 +24,9 @@ bool is_number(std::string_view text) {
 
 /// Nothing else is read, written or removed because a manifest says so.
 bool is_checkpoint_name(std::string_view name) {
-  if (name.size() > 64 || !name.starts_with(prefix) || !name.ends_with(suffix)) return false;
+  if (name.size() > 64 || !name.starts_with(prefix)) return false;
   name.remove_prefix(prefix.size());
-  name.remove_suffix(std::min(suffix.size(), name.size()));
+  if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
   const std::size_t dash = name.find('-');
   return is_number(name.substr(0, dash)) && (dash == name.npos || is_number(name.substr(dash + 1)));
 }
@@ -38,17 +37,24 @@ class Reader {
       : text_(text), caller_(caller), path_(path) {}
 
   Manifest read() const {
-    const json root = parse();
+    const json root = parse_json(text_, deepest, [&](const std::string& what) { fail(what); });
     if (!root.is_object()) fail("it is no object");
     if (field(root, "version") != 1) fail("its version is not 1");
     Manifest manifest;
     for (const json& entry : array(root, "checkpoints")) {
       if (!entry.is_object()) fail("a checkpoint is no object");
-      manifest.checkpoints.push_back({file_name(field(entry, "file")), step(field(entry, "step")),
-                                      unsigned_number(field(entry, "size")),
-                                      checksum(field(entry, "xxh64"))});
+      ManifestEntry& added = manifest.checkpoints.emplace_back();
+      added.name = name(field(entry, "name"));
+      added.step = step(field(entry, "step"));
+      for (const json& file : array(entry, "files")) {
+        if (!file.is_object()) fail("a file is no object");
+        added.files.push_back(
+            {unsigned_number(field(file, "size")), checksum(field(file, "xxh64"))});
+      }
+      if (added.files.empty() || (added.files.size() > 1 && !added.is_sharded()))
+        fail(in_quotes(added.name) + " has " + std::to_string(added.files.size()) + " files");
     }
-    for (const json& name : array(root, "dropped")) manifest.dropped.push_back(file_name(name));
+    for (const json& dropped : array(root, "dropped")) manifest.dropped.push_back(name(dropped));
     return manifest;
   }
 
@@ -57,15 +63,6 @@ class Reader {
     io::fail(caller_, path_, "is damaged: " + what);
   }
 
-  json parse() const {
-    const auto check_depth = [&](int depth, json::parse_event_t, const json&) {
-      if (depth > deepest) fail("it is nested too deeply");
-      return true;
-    };
-    json root = json::parse(text_, check_depth, false);  // false: what is wrong is discarded
-    if (root.is_discarded()) fail("it is no JSON");
-    return root;
-  }
   const json& field(const json& object, const char* name) const {
     const auto found = object.find(name);
     if (found == object.end()) fail("a field " + std::string(name) + " is missing");
@@ -76,8 +73,8 @@ class Reader {
     if (!value.is_array()) fail("its " + std::string(name) + " are no array");
     return value;
   }
-  std::string file_name(const json& value) const {
-    if (!value.is_string()) fail("the name of a file is no string");
+  std::string name(const json& value) const {
+    if (!value.is_string()) fail("the name of a checkpoint is no string");
     const auto& name = value.get_ref<const std::string&>();
     if (!is_checkpoint_name(name)) fail(in_quotes(name) + " is no checkpoint's name");
     return name;
@@ -109,16 +106,18 @@ class Reader {
 
 }  // namespace
 
-const ManifestEntry* Manifest::find(std::string_view file) const {
-  const auto found = std::ranges::find(checkpoints, file, &ManifestEntry::file);
+bool ManifestEntry::is_sharded() const { return !name.ends_with(suffix); }
+
+const ManifestEntry* Manifest::find(std::string_view name) const {
+  const auto found = std::ranges::find(checkpoints, name, &ManifestEntry::name);
   return found == checkpoints.end() ? nullptr : &*found;
 }
 
-std::string checkpoint_name(std::int64_t step, int copy) {
+std::string checkpoint_name(std::int64_t step, int copy, bool is_sharded) {
   std::string digits = std::to_string(step);
   digits.insert(0, digits.size() < 6 ? 6 - digits.size() : 0, '0');
   if (copy > 1) digits += '-' + std::to_string(copy);
-  return std::string(prefix) + digits + std::string(suffix);
+  return std::string(prefix) + digits + std::string(is_sharded ? "" : suffix);
 }
 
 Manifest read_manifest(const std::string& caller, const std::string& directory) {
@@ -139,10 +138,11 @@ Manifest parse_manifest(std::string_view text, const std::string& caller, const 
 std::string to_json(const Manifest& manifest) {
   json root = {{"version", 1}, {"checkpoints", json::array()}, {"dropped", manifest.dropped}};
   for (const ManifestEntry& entry : manifest.checkpoints) {
-    root["checkpoints"].push_back({{"file", entry.file},
-                                   {"step", entry.step},
-                                   {"size", entry.size},
-                                   {"xxh64", hex(entry.checksum)}});
+    json files = json::array();
+    for (const ManifestFile& file : entry.files)
+      files.push_back({{"size", file.size}, {"xxh64", hex(file.checksum)}});
+    root["checkpoints"].push_back(
+        {{"name", entry.name}, {"step", entry.step}, {"files", std::move(files)}});
   }
   return root.dump(2) + '\n';
 }

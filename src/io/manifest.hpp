@@ -8,24 +8,32 @@
 
 namespace ein::io {
 
-struct ManifestEntry {
-  std::string file;  // in the manifest's directory
-  std::int64_t step = 0;
+struct ManifestFile {
   std::uint64_t size = 0;      // bytes
   std::uint64_t checksum = 0;  // XXH64 of the whole file
+  friend bool operator==(const ManifestFile&, const ManifestFile&) = default;
+};
+
+struct ManifestEntry {
+  std::string name;  // in the manifest's directory
+  std::int64_t step = 0;
+  std::vector<ManifestFile> files;  // that file, or the shards in the directory of that name
+  bool is_sharded() const;
+  friend bool operator==(const ManifestEntry&, const ManifestEntry&) = default;
 };
 
 struct Manifest {
   std::vector<ManifestEntry> checkpoints;  // the newest last
-  std::vector<std::string> dropped;        // files no longer listed, which may still be there
+  std::vector<std::string> dropped;        // no longer listed, which may still be there
 
-  const ManifestEntry* find(std::string_view file) const;
+  const ManifestEntry* find(std::string_view name) const;
 };
 
 inline constexpr std::string_view manifest_name = "manifest.json";
 
-/// "step-000123.safetensors", or "step-000123-2.safetensors" for the second of that step.
-std::string checkpoint_name(std::int64_t step, int copy);
+/// "step-000123.safetensors", or "step-000123-2.safetensors" for the second of that step; of a
+/// sharded one the same without ".safetensors".
+std::string checkpoint_name(std::int64_t step, int copy, bool is_sharded);
 
 /// An empty one where there is no such file. An Error of kind `file` naming `caller` when the file
 /// is damaged; names in it are checkpoint names and nothing else.

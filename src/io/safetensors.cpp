@@ -3,6 +3,8 @@
 #include "io/elements.hpp"
 #include "io/file.hpp"
 #include "io/safetensors_header.hpp"
+#include "io/safetensors_index.hpp"
+#include "io/safetensors_writer.hpp"
 
 namespace ein {
 
@@ -23,14 +25,14 @@ Safetensors io::load_safetensors(const InputFile& file, bool mmap) {
 }
 
 Safetensors load_safetensors(const std::string& path, SafetensorsOptions options) {
-  return io::load_safetensors(io::InputFile("load_safetensors", path), options.mmap);
+  const std::string caller = "load_safetensors";
+  if (path.ends_with(io::index_suffix)) return io::load_indexed(caller, path, options.mmap);
+  return io::load_safetensors(io::InputFile(caller, path), options.mmap);
 }
 
 void save_safetensors(const std::string& path, const StateDict& tensors, const Metadata& metadata) {
-  const io::SafetensorsLayout layout =
-      io::layout_safetensors("save_safetensors", tensors, metadata);
-  io::ReplacementFile file("save_safetensors", path);
-  layout.write([&](const void* from, std::size_t bytes) { file.write(from, bytes); });
+  io::SafetensorsWriter file("save_safetensors", path, tensors, metadata);
+  for (const Tensor* tensor : file.tensors()) file.write(*tensor);
   file.commit();
 }
 

@@ -32,20 +32,10 @@ SafetensorsHeader read_safetensors_header(const InputFile& file);
 /// load_safetensors of a file that is open.
 Safetensors load_safetensors(const InputFile& file, bool mmap);
 
-/// The bytes of a file in the order in which they are written.
+/// A file in the order in which it is written.
 struct SafetensorsLayout {
   std::string header;                  // with its length before it
   std::vector<const Tensor*> tensors;  // of the StateDict, which must outlive this
-
-  /// Calls `write(const void*, std::size_t)` for each run of bytes.
-  template <class Write>
-  void write(Write&& write) const {
-    write(header.data(), header.size());
-    for (const Tensor* tensor : tensors) {
-      const Tensor elements = tensor->to(cpu).contiguous();
-      write(elements.raw_data(), elements.nbytes());
-    }
-  }
 };
 
 /// Errors as save_safetensors says; their text begins with `caller`.

@@ -85,16 +85,15 @@ void Run::save(std::int64_t step, std::uint64_t position) {
   add_part(tensors, "model.", step_.model.state_dict());
   add_part(tensors, "optimizer.", step_.optimizer.state_dict());
   add_part(tensors, "scaler.", step_.scaler.state_dict());
-  for (auto& [name, tensor] : tensors) {
-    for (const MeshAxis& axis : options_.mesh) tensor = gather_over(tensor, axis.name);
-  }
-  if (!is_first()) return;
   Metadata metadata = describe(step_.model.config(), *tokenizer_);
   const RandomState random = random_state();
   metadata["random.seed"] = std::to_string(random.seed);
   metadata["random.streams"] = std::to_string(random.streams);
   metadata["data.position"] = std::to_string(position);
-  save_checkpoint(options_.out, step, tensors, metadata);
+  if (const Mesh* const mesh = step_.mesh())
+    save_checkpoint(*mesh, options_.out, step, tensors, metadata);
+  else
+    save_checkpoint(options_.out, step, tensors, metadata);
 }
 
 Tensor Run::token_tensor() const { return from_vector(tokenizer_->encode(text_)); }

@@ -27,6 +27,8 @@ class Step {
   Tensor loss(const Tensor& x, const Tensor& y) const;
   /// Whether this process is the one that writes and reports.
   bool is_first() const { return !mesh_ || mesh_->rank() == 0; }
+  /// Null where this is the only process.
+  const Mesh* mesh() const { return mesh_ ? &*mesh_ : nullptr; }
 
  private:
   TrainOptions options_;

@@ -1,0 +1,89 @@
+#include "io/safetensors_index.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+
+#include "io/file.hpp"
+#include "io/json.hpp"
+#include "io/safetensors_header.hpp"
+
+namespace ein::io {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t longest_index = 1 << 26;
+constexpr int deepest = 8;  // other programs keep more in it
+
+/// In the directory of the index, and nowhere else.
+bool is_file_name(std::string_view name) {
+  return name.size() <= 255 && name.ends_with(".safetensors") && !name.starts_with('.') &&
+         name.find('/') == name.npos && name.find('\0') == name.npos;
+}
+
+}  // namespace
+
+std::string shard_name(std::size_t number, std::size_t count) {
+  char text[64];
+  std::snprintf(text, sizeof text, "model-%05zu-of-%05zu.safetensors", number + 1, count);
+  return text;
+}
+
+std::string index_of(const std::vector<StateDict>& shards) {
+  json files = json::object();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    for (const auto& [name, tensor] : shards[i]) {
+      files[name] = shard_name(i, shards.size());
+      bytes += tensor.nbytes();
+    }
+  }
+  const json root = {{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(files)}};
+  return root.dump(2) + '\n';
+}
+
+WeightMap parse_index(std::string_view text, const std::string& caller, const std::string& path) {
+  const auto fail = [&](const std::string& what) { io::fail(caller, path, "is damaged: " + what); };
+  const json root = parse_json(text, deepest, fail);
+  const auto map = root.is_object() ? root.find("weight_map") : root.end();
+  if (map == root.end() || !map->is_object()) fail("it has no object weight_map");
+  WeightMap files;
+  for (const auto& [name, file] : map->items()) {
+    if (!file.is_string() || !is_file_name(file.get_ref<const std::string&>()))
+      fail(in_quotes(name) + " is in " + in_quotes(file.dump()) +
+           ", which is no name of a .safetensors file");
+    files.emplace(name, file.get<std::string>());
+  }
+  return files;
+}
+
+Safetensors load_indexed(const std::string& caller, const std::string& path, bool mmap) {
+  const InputFile index(caller, path);
+  if (index.size() > longest_index)
+    index.fail("is damaged: it has " + std::to_string(index.size()) + " bytes");
+  const WeightMap map = parse_index(index.read(), caller, path);
+  std::map<std::string, std::size_t> tensors_of_file;
+  for (const auto& [name, file] : map) ++tensors_of_file[file];
+  Safetensors all;
+  bool is_first = true;
+  for (const auto& [name, count] : tensors_of_file) {
+    const InputFile file(caller, (std::filesystem::path(path).parent_path() / name).string());
+    Safetensors part = load_safetensors(file, mmap);
+    for (const auto& [tensor, value] : part.tensors) {
+      const auto listed = map.find(tensor);
+      if (listed == map.end() || listed->second != name)
+        file.fail("has a tensor " + in_quotes(tensor) + ", which is not there by its index");
+    }
+    if (part.tensors.size() != count) {
+      file.fail("has " + std::to_string(part.tensors.size()) + " tensors, by its index " +
+                std::to_string(count));
+    }
+    all.tensors.merge(part.tensors);
+    if (std::exchange(is_first, false)) all.metadata = std::move(part.metadata);
+  }
+  return all;
+}
+
+}  // namespace ein::io

@@ -1,0 +1,183 @@
+// Checkpoints that the processes of a mesh write together, a file each.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ein/autograd.hpp>
+#include <ein/checkpoint.hpp>
+#include <ein/error.hpp>
+#include <ein/mesh.hpp>
+#include "io/checkpoint_directory.hpp"
+#include "io/file.hpp"
+#include "io/safetensors_index.hpp"
+#include "io/safetensors_writer.hpp"
+#include "runtime/mesh.hpp"
+
+namespace ein {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string join(const std::string& directory, std::string_view name) {
+  return (fs::path(directory) / name).string();
+}
+
+/// About the same bytes of whole tensors for each process; none is empty.
+std::vector<StateDict> shards_of(const StateDict& tensors, int processes) {
+  std::vector<StateDict::const_pointer> largest_first;
+  for (const auto& named : tensors) largest_first.push_back(&named);
+  std::ranges::stable_sort(largest_first, std::ranges::greater(),
+                           [](auto* named) { return named->second.nbytes(); });
+  const std::size_t count = std::min(tensors.size(), static_cast<std::size_t>(processes));
+  std::vector<StateDict> shards(count);
+  std::vector<std::size_t> bytes(count);
+  for (const auto* named : largest_first) {
+    const auto least = static_cast<std::size_t>(std::ranges::min_element(bytes) - bytes.begin());
+    shards[least].insert(*named);
+    bytes[least] += named->second.nbytes() + 1;
+  }
+  return shards;
+}
+
+/// What a process tells the others.
+struct Note {
+  ErrorKind kind{};
+  char error[2048] = "";  // empty where nothing went wrong
+  char name[128] = "";
+  io::ManifestFile file;
+};
+void put(const std::string& text, std::span<char> field) {
+  std::strncpy(field.data(), text.c_str(), field.size() - 1);
+}
+
+/// What each process's f leaves in its note. Where one fails all throw its error.
+template <class F>
+std::vector<Note> on_all(const detail::MeshData& mesh, F&& f) {
+  std::vector<Note> notes(mesh.transport ? static_cast<std::size_t>(mesh.transport->size()) : 1);
+  Note note;
+  try {
+    f(note);
+  } catch (const Error& error) {
+    if (!mesh.transport) throw;
+    note.kind = error.kind();
+    put(error.what(), note.error);
+  }
+  notes.front() = note;
+  if (mesh.transport) mesh.transport->all().all_gather(&note, notes.data(), sizeof note, DType::u8);
+  for (const Note& said : notes) {
+    if (said.error[0] != '\0') throw Error(said.kind, said.error);
+  }
+  return notes;
+}
+
+/// A name that f finds on process 0.
+template <class F>
+std::string from_first(const detail::MeshData& mesh, F&& f) {
+  const std::vector<Note> notes = on_all(mesh, [&](Note& note) {
+    if (mesh.here.front().process.rank() == 0) put(f(), note.name);
+  });
+  return notes.front().name;
+}
+
+/// A shard that is written here. What fails is kept until all processes have gathered everything.
+class ShardWriter {
+ public:
+  ShardWriter(const std::string& path, const StateDict& tensors, const Metadata& metadata) {
+    attempt([&] { file_.emplace(io::saving, path, tensors, metadata); });
+  }
+  void write(const Tensor& whole) {
+    attempt([&] { file_->write(whole); });
+  }
+  io::ManifestFile commit() {
+    io::ManifestFile written;
+    attempt([&] { written = file_->commit(); });
+    if (error_) throw *error_;
+    return written;
+  }
+
+ private:
+  template <class F>
+  void attempt(const F& f) {
+    if (error_) return;
+    try {
+      f();
+    } catch (const Error& error) {
+      error_ = error;
+    }
+  }
+
+  std::optional<io::SafetensorsWriter> file_;
+  std::optional<Error> error_;
+};
+
+Tensor whole(Tensor tensor, const std::vector<MeshAxis>& axes) {
+  for (const MeshAxis& axis : axes) tensor = gather_over(tensor, axis.name);
+  return tensor;
+}
+
+}  // namespace
+
+std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std::int64_t step,
+                            const StateDict& tensors, const Metadata& metadata,
+                            std::int64_t keep_last) {
+  if (mesh.size() == 1) return save_checkpoint(directory, step, tensors, metadata, keep_last);
+  if (tensors.empty()) throw Error(ErrorKind::value, io::saving + ": no tensors");
+  const NoGrad no_grad;
+  const detail::MeshData& data = *mesh.impl();
+  Metadata described = io::metadata_of_checkpoint(step, metadata, keep_last);
+  described.emplace("format", "pt");
+  const std::vector<StateDict> shards = shards_of(tensors, mesh.size());
+
+  // The elements of each file, in the order in which they are written.
+  std::vector<std::vector<const Tensor*>> order;
+  std::size_t longest = 0;
+  for (const StateDict& shard : shards) {
+    order.push_back(io::layout_safetensors(io::saving, shard, described).tensors);
+    longest = std::max(longest, order.back().size());
+  }
+
+  std::unique_ptr<io::NewCheckpoint> checkpoint;  // of process 0
+  const std::string folder = join(directory, from_first(data, [&] {
+                                    checkpoint =
+                                        std::make_unique<io::NewCheckpoint>(directory, step, true);
+                                    return fs::path(checkpoint->path()).filename().string();
+                                  }));
+
+  std::vector<std::unique_ptr<ShardWriter>> writers(shards.size());  // null where not here
+  for (std::size_t s = 0; s < shards.size(); ++s) {
+    if (data.transport && static_cast<int>(s) != data.transport->rank()) continue;
+    writers[s] = std::make_unique<ShardWriter>(join(folder, io::shard_name(s, shards.size())),
+                                               shards[s], described);
+  }
+  // One of each file, and then all write.
+  for (std::size_t i = 0; i < longest; ++i) {
+    std::vector<std::pair<ShardWriter*, Tensor>> gathered;
+    for (std::size_t s = 0; s < shards.size(); ++s) {
+      if (i >= order[s].size()) continue;
+      Tensor tensor = whole(*order[s][i], mesh.axes());
+      if (writers[s]) gathered.emplace_back(writers[s].get(), std::move(tensor));
+    }
+    for (auto& [writer, tensor] : gathered) writer->write(tensor);
+  }
+
+  std::vector<io::ManifestFile> files(shards.size());
+  const std::vector<Note> notes = on_all(data, [&](Note& note) {
+    for (std::size_t s = 0; s < shards.size(); ++s) {
+      if (writers[s]) note.file = files[s] = writers[s]->commit();
+    }
+  });
+  if (data.transport) {
+    for (std::size_t s = 0; s < shards.size(); ++s) files[s] = notes[s].file;
+  }
+  return join(directory, from_first(data, [&] {
+                io::replace_file(io::saving, join(folder, io::index_name), io::index_of(shards));
+                return fs::path(checkpoint->list(files, keep_last)).filename().string();
+              }));
+}
+
+}  // namespace ein
