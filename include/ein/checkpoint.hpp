@@ -34,9 +34,9 @@ std::string save_checkpoint(const std::string& directory, std::int64_t step,
                             const StateDict& tensors, const Metadata& metadata = {},
                             std::int64_t keep_last = 3);
 
-/// The same by all processes of a mesh, which call it with the same arguments. Each writes a file of
-/// whole tensors, about as many bytes as the others; a tensor that is placed is gathered when its
-/// turn comes, so a process holds few whole ones at a time. The checkpoint is a directory,
+/// The same by all processes of a mesh, which call it with the same arguments. Each writes a file
+/// of whole tensors, about as many bytes as the others; a tensor that is placed is gathered when
+/// its turn comes, so a process holds few whole ones at a time. The checkpoint is a directory,
 /// `step-000123`, of the files `model-00001-of-00004.safetensors` and so on, and of the index
 /// `model.safetensors.index.json`, by which Hugging Face's loaders read them; these want the
 /// metadata `format: pt`, which is added. The directory, too, has a temporary name until all
