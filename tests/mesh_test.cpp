@@ -208,6 +208,35 @@ TEST(MeshTest, OperandsThatMeetLieAlike) {
       ErrorKind::divisibility, {"size 3", "2 equal parts", "pad it to 4"});
 }
 
+TEST(MeshTest, ErrorsPointAtBothPlaces) {
+  const Mesh mesh = two_by_two();
+  const auto marked = [](const auto& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      std::vector<std::uint32_t> begins;
+      for (const SourceSpan& span : error.spans()) begins.push_back(span.begin);
+      return begins;
+    }
+    return std::vector<std::uint32_t>();
+  };
+  using Begins = std::vector<std::uint32_t>;
+  const Tensor x = place(ones({4, 2, 6}), mesh, "b@data s h"), w = ones({6, 4}),
+               v = place(w, mesh, "h@model o");
+  EXPECT_EQ(marked([&] { einsum(x, v, "b s h, h o -> b s o"); }), (Begins{4, 7}));
+  // Under an ellipsis, and behind one.
+  EXPECT_EQ(marked([&] { einsum(x, v, "... h, h o -> ... o"); }), (Begins{4, 7}));
+  EXPECT_EQ(marked([&] { einsum(x, ones({4}), "... s h, b -> b h"); }), (Begins{}));
+  EXPECT_EQ(marked([&] { flip(x, "[b] ..."); }), (Begins{1}));
+  // What the pattern says of an operand, and how it lies.
+  EXPECT_EQ(marked([&] { einsum(x, w, "b s h@model, h o -> b s o"); }), (Begins{0}));
+  EXPECT_EQ(marked([&] { einsum(x, w, "b@data s h@model, h@model o -> b@data s o"); }),
+            (Begins{9}));
+  EXPECT_EQ(marked([&] { place(ones({3, 2}), mesh, "s h@model d"); }), (Begins{}));  // the rank
+  EXPECT_EQ(marked([&] { place(ones({2, 3}), mesh, "d h@model"); }), (Begins{2}));
+  EXPECT_EQ(marked([&] { reduce(x, "b s h -> b@model", "sum"); }), (Begins{0, 9}));
+}
+
 TEST(MeshTest, PatternsAndTypesSayWhereAxesLie) {
   const Mesh mesh = two_by_two();
   const Tensor x = ones({4, 6}), w = ones({6, 8});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include <ein/error.hpp>
@@ -218,20 +217,19 @@ void PlacementClasses::check_op(std::size_t id) const {
       std::optional<std::string>& other = splits[static_cast<std::size_t>(m)];
       const std::string& mesh_axis = mesh_[static_cast<std::size_t>(m)].name;
       if (other) {
-        throw Error(ErrorKind::placement, call_ + ": the mesh axis '" + mesh_axis +
-                                              "' would split two axes, " + *other + " and " + name +
-                                              ", and every process has one part of each only" +
-                                              way_out_of(id, name, m));
+        complain(ErrorKind::placement,
+                 "the mesh axis '" + mesh_axis + "' would split two axes, " + *other + " and " +
+                     name + ", and every process has one part of each only",
+                 places_of({*other, name}, text({m})), {way_out_of(id, name, m)});
       }
       other = name;
     }
     const std::int64_t parts = parts_of(split, mesh_);
     if (size % parts == 0) return;
-    throw Error(ErrorKind::divisibility,
-                call_ + ": axis " + name + " of size " + to_string(size) +
-                    " does not divide into the " + std::to_string(parts) + " equal parts of " +
-                    name + text(split) + "\n  help: pad it to " +
-                    to_string((size / parts + 1) * parts) + ", or leave it whole");
+    complain(ErrorKind::divisibility,
+             "axis " + name + " of size " + to_string(size) + " does not divide into the " +
+                 std::to_string(parts) + " equal parts of " + name + text(split),
+             places_of({name}, to_string(size)), {way_to_divide(size, parts)});
   };
   if (op.kind != OpKind::input && op.kind != OpKind::concat && op.kind != OpKind::reshard) {
     for (std::size_t a = 0; a < op.axes.size(); ++a)
@@ -249,138 +247,6 @@ void PlacementClasses::check_op(std::size_t id) const {
   for (std::size_t d = 0; d < op.shape.rank(); ++d)
     check(of_dim(static_cast<ValueId>(id), d), op.shape[d],
           op.kind == OpKind::reshard ? op.axes[d].name : names[d]);
-}
-
-// --- messages ---
-
-/// How an operand that has the axis of this name comes to have it whole along a mesh axis.
-std::string PlacementClasses::way_out_of(std::size_t id, const std::string& name,
-                                         int mesh_axis) const {
-  const Op& op = graph_.ops[id];
-  for (std::size_t i = 0; i < op.inputs.size() && i < op.reads.size(); ++i) {
-    const std::vector<std::string> names = names_of(op.inputs[i]);
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) continue;
-    const Placement now = placement(static_cast<std::size_t>(op.inputs[i]));
-    Placement then = now;
-    std::erase(then.dims[static_cast<std::size_t>(found - names.begin())], mesh_axis);
-    const auto pattern = [&](const Placement& lies) {
-      return to_string(lies, mesh_, names.size(), names);
-    };
-    return "\n  help: make one of them whole first, such as ein::reshard(x, \"" + pattern(now) +
-           " -> " + pattern(then) + "\") of operand " + std::to_string(i + 1);
-  }
-  return {};
-}
-
-std::string PlacementClasses::text(const Split& split) const {
-  std::string text;
-  for (const int m : split) text += "@" + mesh_[static_cast<std::size_t>(m)].name;
-  return text;
-}
-
-namespace {
-/// Names that a pattern can have: i0, i1, ... where two are equal.
-std::vector<std::string> unique(std::vector<std::string> names) {
-  const std::set<std::string> different(names.begin(), names.end());
-  const bool is_pattern = different.size() == names.size() && !different.contains("re im");
-  for (std::size_t d = 0; d < names.size() && !is_pattern; ++d) names[d] = "i" + std::to_string(d);
-  return names;
-}
-}  // namespace
-
-/// As the first operation that reads it calls its dimensions.
-std::vector<std::string> PlacementClasses::names_of(ValueId value) const {
-  std::vector<std::string> names;
-  for (std::size_t d = 0; d < graph_.op(value).shape.rank(); ++d)
-    names.push_back("i" + std::to_string(d));
-  for (const Op& op : graph_.ops) {
-    for (std::size_t i = 0; i < op.reads.size(); ++i) {
-      if (op.inputs[i] != value) continue;
-      for (std::size_t d = 0; d < names.size(); ++d) {
-        std::string name;
-        for (const DimIndex::Term& term : op.reads[i][d].terms)
-          name += (name.empty() ? "" : " ") + op.axes[static_cast<std::size_t>(term.axis)].name;
-        if (!name.empty()) names[d] = op.reads[i][d].terms.size() > 1 ? "(" + name + ")" : name;
-      }
-      return unique(names);
-    }
-  }
-  return names;
-}
-
-std::string PlacementClasses::name_of(const Seed& a, const Seed& b) const {
-  for (const Seed* seed : {&a, &b}) {
-    if (seed->value >= 0) return names_of(seed->value)[seed->dim];
-  }
-  return "an axis";
-}
-
-/// "b@data in operand 1, \"b@data s\" of shape (8, 4)".
-std::string PlacementClasses::where(const Seed& seed) const {
-  const std::vector<std::string> names = names_of(seed.value);
-  const Op& op = graph_.op(seed.value);
-  Placement one;
-  one.dims.resize(seed.dim + 1);
-  one.dims[seed.dim] = seed.split;
-  const std::string as = seed.split.empty() ? "whole" : names[seed.dim] + text(seed.split);
-  switch (seed.kind) {
-    case Seed::input:
-      return as + " in operand " + std::to_string(seed.number + 1) + ", \"" +
-             to_string(
-                 placed_inputs_.size() > seed.number ? placed_inputs_[seed.number] : Placement(),
-                 mesh_, op.shape.rank(), names) +
-             "\" of shape " + op.shape.to_string();
-    case Seed::output:
-      return as + " in result " + std::to_string(seed.number + 1) + " of shape " +
-             op.shape.to_string();
-    default:
-      return as + " in a reshard of a value of shape " + op.shape.to_string();
-  }
-}
-
-/// How the operand of `seed` comes to lie as `wanted` there, and what that moves.
-std::string PlacementClasses::way_out(const Seed& seed, const Split& wanted) const {
-  if (seed.kind != Seed::input) return {};
-  const Op& op = graph_.op(seed.value);
-  const std::vector<std::string> names = names_of(seed.value);
-  const Placement now =
-      placed_inputs_.size() > seed.number ? placed_inputs_[seed.number] : Placement();
-  Placement then = now;
-  then.dims.resize(op.shape.rank());
-  then.dims[seed.dim] = wanted;
-  std::set<int> used;
-  for (const Split& split : then.dims) {
-    for (const int m : split) {
-      if (!used.insert(m).second) return {};  // it cannot lie so
-    }
-  }
-  const auto pattern = [&](const Placement& placement) {
-    return to_string(placement, mesh_, op.shape.rank(), names);
-  };
-  const std::string number = std::to_string(seed.number + 1);
-  if (now.is_whole())
-    return "\n  help: place operand " + number + ": ein::place(x, mesh, \"" + pattern(then) +
-           "\") moves nothing";
-  const Size local = numel(local_shape(op.shape, now, mesh_));
-  const std::string bytes =
-      seed.split.empty()
-          ? "moves nothing"
-          : "moves " + to_string(local * static_cast<std::int64_t>(size_of(op.dtype))) +
-                " bytes of each process";
-  return "\n  help: ein::reshard(x, \"" + pattern(now) + " -> " + pattern(then) +
-         "\") of operand " + number + " " + bytes;
-}
-
-void PlacementClasses::refuse(const Seed& known, const Seed& other) const {
-  const std::string name = name_of(known, other);
-  if (other.kind == Seed::need) {
-    throw Error(ErrorKind::placement, call_ + ": axis " + name + " must be whole, as " + other.why +
-                                          "; it is " + where(known) + way_out(known, {}));
-  }
-  throw Error(ErrorKind::placement,
-              call_ + ": axis " + name + " lies differently where it meets: " + where(known) +
-                  "; " + where(other) + way_out(known, other.split) + way_out(other, known.split));
 }
 
 }  // namespace ein

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/error.hpp>
 #include <ein/graph.hpp>
 
 namespace ein {
@@ -43,7 +44,19 @@ class PlacementClasses {
   void seed(std::size_t node, Seed seed);
   void need_whole(std::size_t node, std::string why);
 
+  // Of errors: placement_messages.cpp.
+  /// A place in the call's pattern, and what stands under its carets.
+  struct Place {
+    SourceSpan span;
+    std::string label;
+  };
   [[noreturn]] void refuse(const Seed& known, const Seed& other) const;
+  [[noreturn]] void complain(ErrorKind kind, const std::string& what, std::vector<Place> places,
+                             std::vector<std::string> notes) const;
+  std::optional<Place> place_of(const Seed& seed) const;
+  std::vector<Place> places_of(const std::vector<std::string>& names,
+                               const std::string& label) const;
+  std::string way_to_divide(Size size, std::int64_t parts) const;
   std::string where(const Seed& seed) const;
   std::string way_out(const Seed& seed, const Placement::Split& wanted) const;
   std::string way_out_of(std::size_t id, const std::string& name, int mesh_axis) const;
