@@ -156,6 +156,42 @@ TEST(CostCommand, APeakThatTheUserKnowsBetter) {
                {"1 TFLOP/s bf16"});
 }
 
+TEST(CostCommand, OfAProcessOfAMesh) {
+  const std::vector<std::string> formulas{"cost", "einsum", "b@data c@model, c@model f -> b f",
+                                          "--mesh", "data=8,model=2"};
+  expect_holds(text_of(formulas),
+               {"each of 16 processes, mesh data=8 model=2", "model        2·b/data·c/model·f",
+                "all_reduce over model", "2·(model - 1)/model·(4·b/data·f)"});
+  const std::vector<std::string> counts =
+      with(formulas, {"--shape", "64,512", "--shape", "512,2048", "--device", "h100-sxm"});
+  expect_holds(text_of(counts), {"sending at least 1.311 µs at 50 GB/s of InfiniBand"});
+  const std::string json = text_of(with(counts, {"--json"}));
+  EXPECT_EQ(member(json, "flops.matmul_only"), std::to_string(2 * 8 * 256 * 2048));
+  EXPECT_EQ(member(json, "exchanges.all_reduce.model.bytes"), std::to_string(4 * 8 * 2048));
+  EXPECT_EQ(member(json, "exchanges.all_reduce.model.sent"), "65536");  // 2·(2 - 1)/2 of it
+  EXPECT_EQ(member(json, "formula.exchanges.all_reduce.model.bytes"), "\"4·b/data·f\"");
+  // Eight devices are joined by NVLink. What is whole exchanges nothing.
+  expect_holds(text_of({"cost", "reduce", "b@data s -> s", "--by", "sum", "--mesh", "data=8",
+                        "--shape", "8,100", "--device", "h100-sxm"}),
+               {"at 450 GB/s of NVLink"});
+  expect_holds(text_of({"cost", "reduce", "b@data s -> b", "--by", "sum", "--mesh", "data=8"}),
+               {"exchanges, of a process\n  none"});
+  // Under an ellipsis, and in a group whose outermost axis is split.
+  expect_holds(text_of({"cost", "einsum", "b s (h@model d), (h@model d) c -> b s c", "--mesh",
+                        "model=4", "--axis", "d=64"}),
+               {"2·b·s·h/model·d·c"});
+  expect_fails(2, {"cost", "einsum", "b@x c, c f -> b f", "--mesh", "data=2"},
+               "the mesh (data=2) has no axis 'x'");
+  expect_fails(2, {"cost", "einsum", "b@data c, c f -> b f", "--mesh", "data=2,data=2"},
+               "axis 'data' is there twice");
+  expect_fails(2, {"cost", "einsum", "b@data c, c f -> b f", "--mesh", "data"},
+               "'data' is no axis of a mesh");
+  expect_fails(2,
+               {"cost", "einsum", "b@data c, c f -> b f", "--mesh", "data=3", "--shape", "4,4",
+                "--shape", "4,4"},
+               "does not divide into the 3 equal parts");
+}
+
 TEST(CostCommand, Mistakes) {
   expect_fails(2, with(linear, {"--device", "l40"}), "unknown device 'l40'; known are cpu, ");
   expect_fails(2, with(linear, {"--device", "t4", "--dtype", "bf16"}),

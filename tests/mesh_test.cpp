@@ -457,6 +457,11 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
                                             {Collective::all_to_all, 32}};
     EXPECT_EQ(exchange.sent_by_ring(), sent.at(exchange.collective));
   }
+  EXPECT_EQ(to_string(exchange_formulas(f.graph(), mesh.axes())),
+            "reduce_scatter over data: 1 call, 4·c/model bytes\n"
+            "all_gather over data: 1 call, 4·b/data·c/model bytes\n"
+            "all_to_all over model: 1 call, 4·b·c/model bytes\n"
+            "all_reduce over data model: 1 call, 4 bytes\n");
   const auto before = mpi_counts();
   f(x, w);
   EXPECT_EQ(mesh.exchanged(), predicted) << to_string(mesh.exchanged()) << "predicted\n"
@@ -644,6 +649,21 @@ TEST(MeshTest, AnyEinsumWhereverItsAxesLie) {
     SCOPED_TRACE(call.pattern() + " with " + call.side(call.result, splits));
     const Tensor wanted = call.einsum_of(plain);
     expect_same(call.einsum_of(placed), wanted);
+    if (seed < 100 && placed.size() == 2) {  // as formulas, what is predicted in numbers
+      auto f = compile([&](const Tensor& x, const Tensor& y) { return call.einsum_of({x, y}); });
+      f.prepare(placed[0], placed[1]);
+      std::map<std::string, std::int64_t, std::less<>> sizes;
+      for (std::size_t a = 0; a < call.axes.size(); ++a) {
+        std::string part = splits[a];
+        std::replace(part.begin(), part.end(), '@', '/');
+        sizes[call.axes[a]] = call.sizes[a];
+        sizes[call.axes[a] + part] = rest[a];
+      }
+      const std::vector<ExchangeFormula> formulas = exchange_formulas(f.graph(), mesh.axes());
+      ASSERT_EQ(formulas.size(), f.exchanges().size());
+      for (std::size_t i = 0; i < formulas.size(); ++i)
+        EXPECT_EQ(formulas[i].bytes.evaluate(sizes), Count(f.exchanges()[i].bytes));
+    }
     // And its gradients, which lie as the operands do.
     for (std::size_t o = 0; o < plain.size(); ++o) {
       plain[o] = plain[o].detach();

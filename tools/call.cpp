@@ -4,6 +4,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <optional>
+#include <sstream>
 #include <type_traits>
 
 #include "io/number.hpp"
@@ -168,6 +169,19 @@ std::optional<std::size_t> positions_operand(Operation op) {
     default:
       return std::nullopt;
   }
+}
+
+std::vector<MeshAxis> mesh_axes(const std::string& text) {
+  std::vector<MeshAxis> axes;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::size_t sign = word.find('=');
+    const auto size = sign == word.npos ? std::nullopt : io::number_of<int>(word.substr(sign + 1));
+    if (!size || *size < 1)
+      throw Error(ErrorKind::value, "--mesh: '" + word + "' is no axis of a mesh, such as data=2");
+    axes.push_back({word.substr(0, sign), *size});
+  }
+  return axes;
 }
 
 DType dtype_of(const CallWords& words) {

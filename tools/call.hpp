@@ -47,6 +47,8 @@ Operation operation_of(const std::string& word);
 /// The dtype of that name; a UsageError that lists those that `may_be`, where there is none.
 DType dtype_of_word(const char* option, const std::string& word,
                     const std::string& may_be = list_dtypes());
+/// The axes that --mesh names: "data=2,model=2".
+std::vector<MeshAxis> mesh_axes(const std::string& text);
 /// The first dtype that --dtype names, f32 without; a UsageError for a word that is none.
 DType dtype_of(const CallWords& words);
 /// The operands that --shape and --dtype describe. One dtype is that of all operands but those that

@@ -5,12 +5,15 @@
 
 #include <ein/hardware.hpp>
 
+#include "cost/exchange.hpp"
 #include "cost/scope.hpp"
 #include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"
+#include "passes/distribute.hpp"
 #include "passes/lower.hpp"
 #include "program.hpp"
 #include "report.hpp"
+#include "runtime/mesh.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 
@@ -24,6 +27,7 @@ constexpr const char* examples = R"(Examples:
   ein cost reduce 'b c -> b' --shape 64,1000 --by logsumexp --device cpu
   ein cost einsum 'b q d, b k d -> b q k'        no --shape: formulas in the axes
   ein cost gather '[v] d, b s -> b s d' --shape 50257,768 --shape 4,1024
+  ein cost einsum 'b@data c, c f@model -> b f' --mesh data=8,model=2 --shape 64,512 --shape 512,2048
   ein cost program attention.ein --shape 8,512,64 --shape 8,512,64 --shape 8,512,64
   ein cost einsum 'i k, k j -> i j' --shape 64,64 --shape 64,64 --peak 60e12 --bandwidth 2e12
 
@@ -31,6 +35,7 @@ model        a multiply-add is 2, any other operation on an element 1
 strict       what really happens: a sum of K numbers is K - 1 additions
 matmul only  the part of model that is sums of products
 estimated    the part of both that is a textbook's formula, of decompositions
+sent         by a process in a ring: an estimate of what its exchanges move
 bytes        each operation reads every element that it uses once and writes its result once
 
 --device is cpu, measured on this machine, or one of the table of promised dense peaks; f32 is its
@@ -40,7 +45,7 @@ Exit code: 0, or 2 for a mistake in the call, the pattern or the shapes; 1 for t
 
 struct CostWords {
   CallWords call;
-  std::string device, peak, bandwidth;
+  std::string device, peak, bandwidth, mesh;
   bool tensor_cores = false;
   bool json = false;
 };
@@ -122,9 +127,9 @@ std::string table_of(const Bill& bill) {
 
 // --- graphs ---
 
-/// The call on operands made up for the pattern, where no shapes are given: axes have the size 2
+/// The call on operands made up for the pattern, where no shapes are given: axes have this size
 /// where --axis says nothing, and an ellipsis is one of them. A formula does not depend on sizes.
-Graph graph_without_shapes(CallWords words) {
+Graph graph_without_shapes(CallWords words, std::int64_t size) {
   // The estimates of decompositions are numbers, of sizes that are known.
   const bool is_estimated =
       words.op != program_word &&
@@ -146,17 +151,17 @@ Graph graph_without_shapes(CallWords words) {
     const bool is_given =
         std::any_of(words.axes.begin(), words.axes.end(),
                     [&](const std::string& size) { return size.starts_with(axis); });
-    if (!is_given && takes_sizes) words.axes.push_back(axis + "2");
+    if (!is_given && takes_sizes) words.axes.push_back(axis + std::to_string(size));
   }
   const Call call(words);
   const grammar::Pattern& pattern = call.get().pattern;
   const auto size_of_term = [&](const grammar::Term& term) -> std::int64_t {
     if (term.kind == grammar::TermKind::number) return term.value;
-    if (term.kind == grammar::TermKind::ellipsis) return 2;
-    for (const AxisSize& size : call.get().sizes) {
-      if (size.name == pattern.name_of(term)) return size.size;
+    if (term.kind == grammar::TermKind::ellipsis) return size;
+    for (const AxisSize& given : call.get().sizes) {
+      if (given.name == pattern.name_of(term)) return given.size;
     }
-    if (term.kind == grammar::TermKind::name) return 2;
+    if (term.kind == grammar::TermKind::name) return size;
     return 1;  // a group, whose members follow
   };
   std::vector<OperandType> operands;
@@ -186,6 +191,74 @@ std::string operand_list(const std::vector<OperandType>& operands, const Graph& 
     list += (i > 0 ? ", " : "") + graph.op(graph.outputs[i]).shape.to_string();
   }
   return list;
+}
+
+// --- the mesh ---
+
+/// What one process of a mesh does, and gives to the others.
+struct Part {
+  std::vector<MeshAxis> mesh;
+  std::vector<ExchangeFormula> formulas;
+  std::vector<Exchange> counts;  // as the formulas; none where no shapes are given
+  int processes() const { return engine::processes_of(mesh); }
+};
+
+bool places(const grammar::Pattern& pattern, const grammar::Side& side) {
+  const auto terms = pattern.terms_of(side);
+  return std::any_of(terms.begin(), terms.end(),
+                     [](const grammar::Term& term) { return term.is_placed(); });
+}
+
+/// Of the call's graph, whose operands and result lie as its pattern says.
+Graph graph_of_process(const CallWords& words, const Graph& written, const Graph& graph,
+                       const std::vector<MeshAxis>& mesh) {
+  if (words.op == program_word)
+    throw UsageError("cost: --mesh is for a pattern, not for a program");
+  const Call call(words);
+  const grammar::Pattern& pattern = call.get().pattern;
+  const std::string text = words.op + " \"" + words.pattern + "\"";
+  const auto placement = [&](const grammar::Side& side, ValueId value) {
+    return engine::placement_in(text, pattern, side, written.op(value).shape, mesh);
+  };
+  std::vector<Placement> inputs;
+  for (std::size_t id = 0; id < written.ops.size() && inputs.size() < pattern.inputs().size();
+       ++id) {
+    if (written.ops[id].kind == OpKind::input)
+      inputs.push_back(placement(pattern.inputs()[inputs.size()], static_cast<ValueId>(id)));
+  }
+  std::vector<std::optional<Placement>> outputs;
+  if (pattern.has_arrow && places(pattern, pattern.output()))
+    outputs.push_back(placement(pattern.output(), written.outputs.front()));
+  return distribute(text, graph, mesh, inputs, outputs).graph;
+}
+
+/// The least time in which a process sends that, and over what.
+std::optional<std::pair<double, std::string>> time_of(const Part& part, const Hardware& device) {
+  double bytes = 0;
+  for (const Exchange& exchange : part.counts) bytes += exchange.sent_by_ring();
+  const Hardware::Links& links = device.links;
+  const bool is_node = part.processes() <= links.nvlink_group;
+  const double speed = is_node ? links.nvlink : links.infiniband;
+  if (bytes == 0 || speed == 0) return std::nullopt;
+  return std::pair(bytes / speed,
+                   with_prefix(speed, "B/s") + (is_node ? " of NVLink" : " of InfiniBand"));
+}
+
+std::string exchanges_text(const Part& part) {
+  Table table({false, false, true});
+  table.add({"exchanges, of a process"});
+  for (std::size_t i = 0; i < part.formulas.size(); ++i) {
+    const ExchangeFormula& f = part.formulas[i];
+    const Exchange* const count = part.counts.empty() ? nullptr : &part.counts[i];
+    std::string over;
+    for (const std::string& axis : f.over) over += " " + axis;
+    table.add({"  " + std::string(name(f.collective)) + " over" + over});
+    table.add({"    bytes", f.bytes.to_string(), count ? grouped(Count(count->bytes)) : ""});
+    table.add({"    sent", f.sent_by_ring(),
+               count ? grouped(Count(static_cast<std::int64_t>(count->sent_by_ring()))) : ""});
+  }
+  if (part.formulas.empty()) table.add({"  none"});
+  return table.text();
 }
 
 // --- the device ---
@@ -219,14 +292,13 @@ struct Limit {
   Roofline roofline;
 };
 
-/// What the nests cost that run: maps are part of the operation that reads them, so fewer bytes
-/// move.
-Cost cost_as_run(const Graph& graph, const std::vector<OperandType>& operands) {
+/// The nests that run: maps are part of the operation that reads them, so fewer bytes move.
+Program program_of(const Graph& graph) {
   std::vector<InputLayout> layouts;
-  for (const OperandType& operand : operands) {
-    layouts.push_back({contiguous_strides(operand.shape), 0});
+  for (const Op& op : graph.ops) {
+    if (op.kind == OpKind::input) layouts.push_back({contiguous_strides(op.shape), 0});
   }
-  return cost(lower(order_contractions(graph), layouts));
+  return lower(order_contractions(graph), layouts);
 }
 
 std::string limit_text(const Limit& limit, DType dtype, TensorCores units) {
@@ -250,7 +322,8 @@ std::string limit_text(const Limit& limit, DType dtype, TensorCores units) {
 // --- the command ---
 
 std::string json_of(const CostWords& words, const std::vector<Bill>& bills,
-                    const std::optional<Cost>& run, const std::optional<Limit>& limit) {
+                    const std::optional<Cost>& run, const std::optional<Limit>& limit,
+                    const std::optional<Part>& part) {
   Json json;
   json.add("op", words.call.op);
   json.add("pattern", words.call.pattern);
@@ -267,6 +340,19 @@ std::string json_of(const CostWords& words, const std::vector<Bill>& bills,
     json.add("run.flops.model", run->model);
     json.add("run.bytes.read", run->bytes_read);
     json.add("run.bytes.written", run->bytes_written);
+  }
+  for (std::size_t i = 0; part && i < part->formulas.size(); ++i) {
+    const ExchangeFormula& f = part->formulas[i];
+    std::string key = "exchanges." + std::string(name(f.collective));
+    for (const std::string& axis : f.over) key += "." + axis;
+    json.add("formula." + key + ".bytes", f.bytes.to_string());
+    json.add("formula." + key + ".sent", f.sent_by_ring());
+    if (part->counts.empty()) continue;
+    json.add(key + ".bytes", Count(part->counts[i].bytes));
+    json.add(key + ".sent", part->counts[i].sent_by_ring());
+  }
+  if (limit && part) {
+    if (const auto time = time_of(*part, limit->device)) json.add("seconds.exchanges", time->first);
   }
   if (limit) {
     const Roofline& r = limit->roofline;
@@ -287,12 +373,20 @@ std::string json_of(const CostWords& words, const std::vector<Bill>& bills,
 
 std::string text_of(const CostWords& words, const std::string& operands,
                     const std::vector<Bill>& bills, const std::optional<Cost>& run,
-                    const std::optional<Limit>& limit, TensorCores units) {
+                    const std::optional<Limit>& limit, TensorCores units,
+                    const std::optional<Part>& part) {
   std::string text = words.call.op + " '" + words.call.pattern + "'";
   if (!words.call.by.empty()) text += " by " + words.call.by;
   text += "\n" + std::string(name(dtype_of(words.call))) +
           (operands.empty() ? "" : " " + operands) + "\n";
+  if (part) {
+    text += "each of " + std::to_string(part->processes()) + " processes, mesh";
+    for (const MeshAxis& axis : part->mesh)
+      text += " " + axis.name + "=" + std::to_string(axis.size);
+    text += "\n";
+  }
   for (const Bill& bill : bills) text += "\n" + table_of(bill);
+  if (part) text += "\n" + exchanges_text(*part);
   if (run && run->bytes() > 0) {
     Table table({false, false});
     if (run->bytes() != bills.back().cost->bytes()) {
@@ -303,6 +397,8 @@ std::string text_of(const CostWords& words, const std::string& operands,
     text += "\n" + table.text();
   }
   if (limit) text += "\n" + limit_text(*limit, real_dtype(dtype_of(words.call)), units);
+  if (const auto time = limit && part ? time_of(*part, limit->device) : std::nullopt)
+    text += "sending at least " + duration(time->first) + " at " + time->second + "\n";
   return text;
 }
 
@@ -314,9 +410,17 @@ std::string cost_command(const CostWords& words) {
   if (words.call.op == name(Operation::parse_shape)) {
     throw UsageError("cost: parse_shape computes nothing");
   }
+  std::optional<Part> part;
+  if (!words.mesh.empty()) part = {mesh_axes(words.mesh), {}, {}};
+  const std::int64_t size = part ? 2 * part->processes() : 2;  // which the mesh divides
   const Graph written = has_sizes ? Computation(words.call, operands.size()).graph(operands)
-                                  : graph_without_shapes(words.call);
-  const Graph graph = without_complex(written, "cost");
+                                  : graph_without_shapes(words.call, size);
+  Graph graph = without_complex(written, "cost");
+  if (part) {
+    graph = graph_of_process(words.call, written, graph, part->mesh);
+    part->formulas = exchange_formulas(graph, part->mesh);
+    if (has_sizes) part->counts = exchanges_of(program_of(graph), part->mesh);
+  }
 
   std::vector<Bill> bills{bill_of("", graph, has_sizes)};
   std::optional<Cost> run;
@@ -327,7 +431,7 @@ std::string cost_command(const CostWords& words) {
       bills[0].title = "As written:";
       bills.push_back(ordered);
     }
-    run = cost_as_run(graph, operands);
+    run = cost(program_of(graph));
   }
 
   std::optional<Limit> limit;
@@ -341,8 +445,9 @@ std::string cost_command(const CostWords& words) {
       limit = {*device, device->peak(dtype), roofline(*run, *device, dtype)};
     }
   }
-  if (words.json) return json_of(words, bills, run, limit);
-  return text_of(words, has_sizes ? operand_list(operands, written) : "", bills, run, limit, units);
+  if (words.json) return json_of(words, bills, run, limit, part);
+  return text_of(words, has_sizes ? operand_list(operands, written) : "", bills, run, limit, units,
+                 part);
 }
 
 }  // namespace
@@ -362,6 +467,9 @@ void add_cost(CLI::App& app, std::string& output) {
   add_word(*command, "--bandwidth", words->bandwidth,
            "its bytes per second, instead of the table's")
       ->type_name("BYTES");
+  add_word(*command, "--mesh", words->mesh,
+           "of processes over which @ splits axes: the bill is that of one, with what it sends")
+      ->type_name("AXES");
   command->add_flag("--json", words->json, "print one JSON object");
   command->footer(examples);
   command->callback([words, &output] { output = cost_command(*words); });

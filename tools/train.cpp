@@ -9,6 +9,7 @@
 
 #include <ein/train.hpp>
 
+#include "call.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
@@ -123,20 +124,6 @@ struct TrainCall {
   Numbers numbers;
   std::string dtype = "f32", device = "cpu", mesh;
 };
-
-/// "data=2,model=2".
-std::vector<MeshAxis> mesh_axes(const std::string& text) {
-  std::vector<MeshAxis> axes;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
-    const std::size_t sign = word.find('=');
-    const auto size = sign == word.npos ? std::nullopt : io::number_of<int>(word.substr(sign + 1));
-    if (!size || *size < 1)
-      throw Error(ErrorKind::value, "--mesh: '" + word + "' is no axis of a mesh, such as data=2");
-    axes.push_back({word.substr(0, sign), *size});
-  }
-  return axes;
-}
 
 void run(TrainCall& call) {
   call.numbers.read();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,9 +93,28 @@ using CostOfLengths = Tally<Size>;
 Cost cost(const Graph& graph, ValueId id);
 Cost cost(const Graph& graph);
 
-/// The same as formulas in the names of the axes; axes of one name should have one size.
+/// The same as formulas in the names of the axes; axes of one name should have one size. In the
+/// graph of one process the part of an axis b that is split over data is `b/data`.
 CostFormula cost_formula(const Graph& graph, ValueId id);
 CostFormula cost_formula(const Graph& graph);
+
+/// What a process gives to the collectives of a kind over some mesh axes, as formulas: sizes are
+/// named as in cost_formula, the part of an axis b that is split over data is `b/data`, and the
+/// number of processes along it is `data`.
+struct ExchangeFormula {
+  Collective collective = Collective::all_reduce;
+  std::vector<std::string> over{};
+  std::int64_t calls = 0;
+  Polynomial bytes{};  ///< of the operands of one process
+
+  /// Bytes that a process sends where values go round in a ring, "2·(data - 1)/data·(4·b/data·s)":
+  /// Exchange::sent_by_ring.
+  std::string sent_by_ring() const;
+};
+/// Of the graph that one process of a mesh runs, such as that of a compiled function.
+std::vector<ExchangeFormula> exchange_formulas(const Graph& graph, std::span<const MeshAxis> mesh);
+/// "all_reduce over data: 3 calls, 4·b/data·s bytes", a line for each.
+std::string to_string(const std::vector<ExchangeFormula>& exchanges);
 
 /// Counts what this thread's calls cost while it lives, from the loop nests that run. Scopes nest;
 /// each counts everything inside.

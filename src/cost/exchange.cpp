@@ -1,9 +1,12 @@
 #include "cost/exchange.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include <ein/plan.hpp>
+#include "graph/build.hpp"
+#include "passes/distribute.hpp"
 
 namespace ein {
 namespace {
@@ -52,14 +55,112 @@ double Exchange::sent_by_ring() const {
   return plan::bytes_sent(collective, processes, static_cast<double>(bytes * parts));
 }
 
+namespace {
+
+/// The product of sizes by their names, whose processes, where they stand above and below, cancel:
+/// of "data", "s/data" and "h/model" it is s·h/model.
+Polynomial product_of(const std::vector<Axis>& axes, std::span<const MeshAxis> mesh) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> factors;  // s, by data
+  std::vector<std::string> processes;                                     // data
+  Polynomial product = 1;
+  const auto is_mesh_axis = [&](const std::string& name) {
+    return std::any_of(mesh.begin(), mesh.end(),
+                       [&](const MeshAxis& axis) { return axis.name == name; });
+  };
+  for (const Axis& axis : axes) {
+    std::string_view rest = axis.name;
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (rest.empty() || rest == "_" || is_digit(rest[0])) {
+      product *= Polynomial(axis.size);
+      continue;
+    }
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(composite), rest.size());
+      std::string_view factor = rest.substr(0, end);
+      rest.remove_prefix(std::min(end + composite.size(), rest.size()));
+      const std::size_t slash = std::min(factor.find('/'), factor.size());
+      const std::string name(factor.substr(0, slash));
+      if (is_mesh_axis(name)) {
+        processes.push_back(name);
+        continue;
+      }
+      factors.emplace_back(name, std::vector<std::string>());
+      for (factor.remove_prefix(slash); !factor.empty();) {
+        factor.remove_prefix(1);
+        const std::size_t next = std::min(factor.find('/'), factor.size());
+        factors.back().second.emplace_back(factor.substr(0, next));
+        factor.remove_prefix(next);
+      }
+    }
+  }
+  for (auto& [name, parts] : factors) {
+    for (const std::string& part : parts) {
+      const auto above = std::find(processes.begin(), processes.end(), part);
+      if (above == processes.end())
+        name += "/" + part;
+      else
+        processes.erase(above);
+    }
+    product *= Polynomial::axis(name);
+  }
+  for (const std::string& name : processes) product *= Polynomial::axis(name);
+  return product;
+}
+
+/// The whole line of an exchange.
+std::string line_of(Collective collective, const std::vector<std::string>& over, std::int64_t calls,
+                    const std::string& bytes) {
+  std::string text = std::string(name(collective)) + " over";
+  for (const std::string& axis : over) text += " " + axis;
+  return text + ": " + std::to_string(calls) + (calls == 1 ? " call, " : " calls, ") + bytes +
+         " bytes\n";
+}
+
+}  // namespace
+
+std::vector<ExchangeFormula> exchange_formulas(const Graph& graph, std::span<const MeshAxis> mesh) {
+  std::map<std::pair<std::uint32_t, Collective>, ExchangeFormula> found;
+  for (const Op& op : graph.ops) {
+    if (op.kind != OpKind::collective) continue;
+    ExchangeFormula& formula = found[{op.mesh_axes, op.collective}];
+    formula.collective = op.collective;
+    formula.over = exchange_over(op.collective, op.mesh_axes, mesh).over;
+    ++formula.calls;
+    std::vector<Axis> read;
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      if (uses(op.reads[0], static_cast<int>(a))) read.push_back(op.axes[a]);
+    }
+    formula.bytes += product_of(read, mesh) *
+                     Polynomial(static_cast<std::int64_t>(size_of(graph.op(op.inputs[0]).dtype)));
+  }
+  std::vector<ExchangeFormula> exchanges;
+  for (auto& [key, exchange] : found) exchanges.push_back(std::move(exchange));
+  return exchanges;
+}
+
+std::string ExchangeFormula::sent_by_ring() const {
+  if (collective == Collective::barrier) return "0";
+  std::string n;
+  for (const std::string& axis : over) n += (n.empty() ? "" : "·") + axis;
+  const std::string value = "·(" + bytes.to_string() + ")";
+  // The operand of an all_gather is a part of the whole value.
+  if (collective == Collective::all_gather) return "(" + n + " - 1)" + value;
+  const std::string times = collective == Collective::all_reduce ? "2·" : "";
+  return times + "(" + n + " - 1)/" + (over.size() > 1 ? "(" + n + ")" : n) + value;
+}
+
+std::string to_string(const std::vector<ExchangeFormula>& exchanges) {
+  std::string text;
+  for (const ExchangeFormula& exchange : exchanges)
+    text += line_of(exchange.collective, exchange.over, exchange.calls, exchange.bytes.to_string());
+  return text;
+}
+
 std::string to_string(const std::vector<Exchange>& exchanges) {
   std::string text;
-  for (const Exchange& exchange : exchanges) {
-    text += std::string(name(exchange.collective)) + " over";
-    for (const std::string& axis : exchange.over) text += " " + axis;
-    text += ": " + std::to_string(exchange.calls) + (exchange.calls == 1 ? " call, " : " calls, ") +
-            std::to_string(exchange.bytes) + " bytes\n";
-  }
+  for (const Exchange& exchange : exchanges)
+    text +=
+        line_of(exchange.collective, exchange.over, exchange.calls, std::to_string(exchange.bytes));
   return text;
 }
 

@@ -96,8 +96,10 @@ class Distribution {
   Op local(const Op& op) const {
     Op part = op;
     for (ValueId& input : part.inputs) input = values_[static_cast<std::size_t>(input)];
-    for (std::size_t a = 0; a < op.axes.size(); ++a)
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
       part.axes[a].size = op.axes[a].size / parts_of(split_of_axis(a), mesh_);
+      for (const int m : split_of_axis(a)) part.axes[a].name += "/" + name_of(m);
+    }
     part.shape = local_shape(op.shape, classes_.placement(id_), mesh_);
     for (std::size_t i = 0; i < part.reads.size(); ++i) rescale(part.reads[i], op.axes, part.axes);
     rescale(part.write, op.axes, part.axes);
@@ -117,6 +119,27 @@ class Distribution {
     }
   }
   ValueId plain(const Op& op) { return add(local(op)); }
+
+  // --- names ---
+
+  const std::string& name_of(int mesh_axis) const {
+    return mesh_[static_cast<std::size_t>(mesh_axis)].name;
+  }
+  /// As the operation that makes a value calls its dimensions; "" where none does.
+  std::vector<std::string> names_of(ValueId value) const {
+    const Op& op = to_.op(value);
+    std::vector<std::string> names(op.shape.rank());
+    for (std::size_t d = 0; d < op.write.size(); ++d) {
+      for (const DimIndex::Term& term : op.write[d].terms) {
+        if (!names[d].empty()) names[d] += composite;
+        names[d] += op.axes[static_cast<std::size_t>(term.axis)].name;
+      }
+    }
+    return names;
+  }
+  static void set_names(Op& op, const std::vector<std::string>& names, std::size_t first = 0) {
+    for (std::size_t d = 0; d < names.size(); ++d) op.axes[first + d].name = names[d];
+  }
 
   // --- sums ---
 
@@ -354,6 +377,8 @@ class Distribution {
     op.inputs = {value, first_position({m}, shape[d])};
     op.reads = {op.write, {}};
     op.dim = static_cast<int>(d);
+    set_names(op, names_of(value));
+    op.axes[d].name += "/" + name_of(m);
     return add(std::move(op));
   }
 
@@ -368,6 +393,9 @@ class Distribution {
     Access read = plain_access(whole.rank(), 1);
     read[d].terms.insert(read[d].terms.begin(), {0, shape[d + 1]});
     op.reads = {std::move(read)};
+    set_names(op, names_of(value), 1);
+    op.axes[0].name = name_of(m);
+    op.axes[d + 1].name += "/" + name_of(m);
     return add(std::move(op));
   }
   /// And back.
@@ -376,6 +404,7 @@ class Distribution {
     Op op = plain_op(OpKind::reindex, to_.op(value).dtype, parts);
     op.inputs = {value};
     op.reads = {op.write};
+    set_names(op, names_of(value));
     Access write = plain_access(parts.rank() - 1, 1);
     write[d].terms.insert(write[d].terms.begin(), {0, parts[d + 1]});
     op.write = std::move(write);
@@ -393,6 +422,8 @@ class Distribution {
     for (const Size size : from.shape) all.push_back(size);
     Op op = plain_op(OpKind::collective, from.dtype, all);
     const Access of_each = plain_access(all.rank() - 1, 1);
+    op.axes[0].name = name_of(m);
+    set_names(op, names_of(value), reads_all ? 0 : 1);
     op.inputs = {value};
     op.reads = {reads_all ? op.write : of_each};
     if (!writes_all) {
@@ -427,6 +458,7 @@ class Distribution {
   }
   ValueId all_reduced(ValueId value, std::uint32_t mesh_axes, Combine combine) {
     Op op = plain_op(OpKind::collective, to_.op(value).dtype, to_.op(value).shape);
+    set_names(op, names_of(value));
     op.inputs = {value};
     op.reads = {op.write};
     op.collective = Collective::all_reduce;
@@ -436,6 +468,7 @@ class Distribution {
   }
   ValueId converted(ValueId value, DType dtype) {
     Op op = plain_op(OpKind::map, dtype, to_.op(value).shape);
+    set_names(op, names_of(value));
     op.inputs = {value};
     op.reads = {op.write};
     op.expr = Ex::input(0);

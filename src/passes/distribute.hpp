@@ -4,11 +4,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ein/graph.hpp>
 
 namespace ein {
+
+/// Between the names of the axes of a composite dimension, where it has one axis: "h/model·d".
+inline constexpr std::string_view composite = "·";
 
 /// The same program on every process: its inputs are those of the graph, as they lie on a process,
 /// and then, for each axis of the mesh, the place of the process along it, one i64.
@@ -27,6 +31,7 @@ struct ProcessGraph {
 /// - A `reshard` becomes slices, all_gathers and all_to_alls, one for each mesh axis that moves. A
 ///   slice of a sum that nothing else reads becomes a reduce_scatter.
 /// - Indices, and random numbers, are those of the whole.
+/// - The part of an axis b that is split over data is named "b/data".
 ///
 /// An Error of kind `placement`, which begins with `call`, where axes of one class lie differently,
 /// where an operation needs an axis whole that is split, and where no parts are equal.

@@ -77,8 +77,9 @@ bool is_name(const std::string& text) {
 constexpr std::int64_t most_processes = 1 << 20;
 constexpr std::size_t most_axes = 32;
 
-/// How many processes these axes have; an Error where they are none.
-int processes_of(const std::vector<MeshAxis>& axes) {
+}  // namespace
+
+int engine::processes_of(const std::vector<MeshAxis>& axes) {
   std::int64_t processes = 1;
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorKind::value, "Mesh " + to_string(axes) + ": " + why);
@@ -96,6 +97,8 @@ int processes_of(const std::vector<MeshAxis>& axes) {
   return static_cast<int>(processes);
 }
 
+namespace {
+
 Tensor scalar_of(std::int64_t value) {
   return from_vector(std::vector<std::int64_t>{value}, {}, Order::row_major, cpu);
 }
@@ -103,7 +106,7 @@ Tensor scalar_of(std::int64_t value) {
 }  // namespace
 
 Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
-  const int processes = processes_of(axes);
+  const int processes = engine::processes_of(axes);
   const std::string_view name = transport.empty() ? found_transport() : transport;
   const auto data = std::make_shared<detail::MeshData>();
   data->axes = std::move(axes);
@@ -132,7 +135,7 @@ Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
 }
 
 const std::vector<MeshAxis>& Mesh::axes() const { return data_->axes; }
-int Mesh::size() const { return processes_of(data_->axes); }
+int Mesh::size() const { return engine::processes_of(data_->axes); }
 int Mesh::rank() const { return data_->here.front().process.rank(); }
 std::string_view Mesh::transport() const { return data_->here.front().process.transport().name(); }
 std::vector<Exchange> Mesh::exchanged() const {

@@ -33,6 +33,8 @@ struct detail::PlacedData {
 
 namespace engine {
 
+/// How many processes these axes have; an Error of kind `value` where they make no mesh.
+int processes_of(const std::vector<MeshAxis>& axes);
 bool are_same(const detail::MeshData& a, const detail::MeshData& b);
 /// The mesh on which operands lie, null if all are whole; an Error of kind `placement`, which
 /// begins with `call`, where there are several.
