@@ -6,6 +6,7 @@
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
 #include "passes/gather_again.hpp"
+#include "passes/join_collectives.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
@@ -46,7 +47,7 @@ ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeV
   if (recording_->mesh) {
     ProcessGraph own =
         distribute("compile", gather_again(graph_), recording_->mesh->axes, recording_->placements);
-    graph_ = std::move(own.graph);
+    graph_ = join_collectives(own.graph);
     placements_ = std::move(own.outputs);
     places.clear();  // parts of results are no views of parts of inputs
     for (const ValueId output : graph_.outputs)
