@@ -144,7 +144,7 @@ std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compu
         const std::string n =
             std::to_string(writer.stream({step.of_run ? 0 : step.seed, step.stream, step.of_run}));
         value = type + "(" + std::string(info(step.op).name) + "(seed" + n + ", stream" + n + ", " +
-                element.place + "))";
+                (step.args[0] < 0 ? element.place : "u64(" + arg(0) + ")") + "))";
         break;
       }
       default:

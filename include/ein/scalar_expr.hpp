@@ -63,11 +63,11 @@ struct ScalarStep {
   double real = 0;           // constant
   std::int64_t integer = 0;  // constant, exact in integer expressions
   Size size{};  // size: a formula, which is a constant when the lengths of a call are known
-  std::uint64_t seed =
-      0;  // uniform, normal: the stream; the index is the element's row-major position
+  // uniform, normal: the stream. The index is the element's row-major position, or, in f64, that of
+  // args[0].
+  std::uint64_t seed = 0;
   std::uint64_t stream = 0;
-  bool of_run =
-      false;  // uniform, normal: the seed is the run's, and the stream counts from the run's
+  bool of_run = false;  // the seed is the run's, and the stream counts from the run's
   /// What was at position p is at places[p] now.
   void move_arguments(const std::vector<int>& places) {
     for (int& arg : args) {
@@ -111,6 +111,8 @@ class Ex {
   static Ex random(ScalarOp distribution, std::uint64_t seed, std::uint64_t stream);
   /// The same under the run's seed, with a stream counted from the run's first.
   static Ex random_of_run(ScalarOp distribution, std::uint64_t stream);
+  /// The number of a random step at a position below 2^53, in an expression in f64.
+  static Ex random_at(ScalarStep random, const Ex& position);
   static Ex apply(ScalarOp op, const Ex& a);
   static Ex apply(ScalarOp op, const Ex& a, const Ex& b);
   static Ex apply(ScalarOp op, const Ex& a, const Ex& b, const Ex& c);

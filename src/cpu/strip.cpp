@@ -173,14 +173,19 @@ typename StripExpr<C>::Value StripExpr<C>::index(const StripPlace& place, std::s
 }
 
 template <class C>
-void StripExpr<C>::draw(const StripPlace& place, const ScalarStep& step, std::size_t n,
-                        C* out) const {
+void StripExpr<C>::draw(const StripPlace& place, const ScalarStep& step, const C* positions,
+                        std::size_t n, C* out) const {
   double numbers[strip_size];
   const bool is_normal = step.op == ScalarOp::normal;
   const auto fill = is_normal ? random::fill_normal : random::fill_uniform;
   const std::uint64_t seed = step.of_run ? place.random.seed : step.seed;
   const std::uint64_t stream = step.of_run ? place.random.stream + step.stream : step.stream;
-  if (place.position_step == 1) {
+  if (positions) {  // runs of neighbours
+    for (std::size_t i = 0, end; i < n; i = end) {
+      for (end = i + 1; end < n && positions[end] == positions[end - 1] + C(1);) ++end;
+      fill(seed, stream, static_cast<std::uint64_t>(positions[i]), end - i, numbers + i);
+    }
+  } else if (place.position_step == 1) {
     fill(seed, stream, static_cast<std::uint64_t>(place.position), n, numbers);
   } else {
     for (std::size_t i = 0; i < n; ++i) {
@@ -198,6 +203,14 @@ const C* StripExpr<C>::evaluate(const StripPlace& place, std::size_t n, C* scrat
   const Shape shape{n, has_rows ? n / place.row_length : 1, has_rows ? place.row_length : n};
   SmallArray<Value, 64> values(expr_.steps.size());
   C* const spare = scratch + (slots_ - 3) * strip_size;
+  // Of a random step that has them.
+  const auto positions_of = [&](const ScalarStep& step) -> const C* {
+    if (step.args[0] < 0) return nullptr;
+    const Value& positions = values[static_cast<std::size_t>(step.args[0])];
+    if (positions.extent == Extent::all) return positions.data;
+    spread(positions.data, positions.extent == Extent::rows ? 1 : 0, shape.rows, shape.row, spare);
+    return spare;
+  };
   for (std::size_t s = 0; s < expr_.steps.size(); ++s) {
     const ScalarStep& step = expr_.steps[s];
     C* const slot = scratch + slot_[s] * static_cast<std::size_t>(strip_size);
@@ -216,7 +229,7 @@ const C* StripExpr<C>::evaluate(const StripPlace& place, std::size_t n, C* scrat
         continue;
       case ScalarOp::uniform:
       case ScalarOp::normal:
-        draw(place, step, n, slot);
+        draw(place, step, positions_of(step), n, slot);
         value = {slot, Extent::all};
         continue;
       default:

@@ -73,7 +73,8 @@ class StripExpr {
   Value load(const StripPlace& place, std::size_t input, const Shape& shape, C* slot,
              C* into) const;
   Value index(const StripPlace& place, std::size_t axis, const Shape& shape, C* out) const;
-  void draw(const StripPlace& place, const ScalarStep& step, std::size_t n, C* out) const;
+  void draw(const StripPlace& place, const ScalarStep& step, const C* positions, std::size_t n,
+            C* out) const;
 
   ScalarExpr expr_;
   std::vector<DType> input_dtypes_;

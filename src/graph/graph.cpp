@@ -447,6 +447,9 @@ class Verifier {
         require(step.args[i] >= 0 && static_cast<std::size_t>(step.args[i]) < s,
                 "an expression refers ahead");
       }
+      if ((step.op == ScalarOp::uniform || step.op == ScalarOp::normal) && step.args[0] >= 0)
+        require(static_cast<std::size_t>(step.args[0]) < s && op.compute == DType::f64,
+                "a position of random numbers that is not in f64");
       if (step.op == ScalarOp::input)
         require(static_cast<std::size_t>(step.which) < op.inputs.size(), "no such input");
       if (step.op == ScalarOp::index)

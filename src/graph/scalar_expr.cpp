@@ -102,6 +102,13 @@ Ex Ex::random_of_run(ScalarOp distribution, std::uint64_t stream) {
   return Ex(ScalarStep{.op = distribution, .stream = stream, .of_run = true});
 }
 
+Ex Ex::random_at(ScalarStep random, const Ex& position) {
+  ScalarExpr expr = position.expr_;
+  random.args[0] = static_cast<int>(expr.steps.size()) - 1;
+  expr.steps.push_back(random);
+  return Ex(std::move(expr));
+}
+
 namespace {
 ScalarExpr applied(ScalarOp op, std::initializer_list<const ScalarExpr*> args) {
   assert(static_cast<int>(args.size()) == info(op).arity);
@@ -168,7 +175,8 @@ std::string to_string(const ScalarExpr& expr) {
       case 0:
         if (step.op == ScalarOp::input) text.push_back("x" + std::to_string(step.which));
         if (step.op == ScalarOp::index) text.push_back("i" + std::to_string(step.which));
-        if (step.op == ScalarOp::uniform || step.op == ScalarOp::normal) text.push_back(word);
+        if (step.op == ScalarOp::uniform || step.op == ScalarOp::normal)
+          text.push_back(step.args[0] < 0 ? word : word + "(" + arg(0) + ")");
         if (step.op == ScalarOp::size) text.push_back(to_string(step.size));
         if (step.op == ScalarOp::constant) {
           char number[32];

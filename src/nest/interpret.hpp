@@ -178,12 +178,14 @@ class Interpreter {
     using namespace reference;
     Values steps;
     for (const ScalarStep& step : expr.steps) {
-      const auto uniform = [&] {
-        const RandomOrigin origin = step.of_run ? of_run : RandomOrigin{step.seed, 0};
-        return Number(random::uniform(origin.seed, origin.stream + step.stream, position));
-      };
       const auto arg = [&](int i) {
         return step.args[i] < 0 ? Number(0) : steps[static_cast<std::size_t>(step.args[i])];
+      };
+      const auto uniform = [&] {
+        const RandomOrigin origin = step.of_run ? of_run : RandomOrigin{step.seed, 0};
+        const auto at_position =
+            step.args[0] < 0 ? position : static_cast<std::uint64_t>(value_of(arg(0)));
+        return Number(random::uniform(origin.seed, origin.stream + step.stream, at_position));
       };
       switch (step.op) {
         case ScalarOp::input:

@@ -203,7 +203,7 @@ class Distribution {
         const int first = read(first_position(split_of_axis(axis), part.axes[axis].size), {});
         place.push_back(push({.op = ScalarOp::add, .args = {here, first, -1}}));
       } else if (is_random && !classes_.placement(id_).is_whole()) {
-        place.push_back(read(drawn(op, step), op.write));
+        place.push_back(read(drawn(op, step), part.write));
       } else {
         place.push_back(push(step));
       }
@@ -212,19 +212,30 @@ class Distribution {
     return add(std::move(part));
   }
 
-  /// This process's part of the random numbers of the whole, which every process draws.
-  ValueId drawn(const Op& op, ScalarStep step) {
-    Op whole = plain_op(OpKind::map, op.compute, op.shape);
-    whole.axes = op.axes;
-    whole.write = op.write;
-    whole.compute = op.compute;
-    whole.expr.steps = {step};
-    ValueId value = add(std::move(whole));
-    const Placement placement = classes_.placement(id_);
-    for (std::size_t d = 0; d < op.shape.rank(); ++d) {
-      for (const int m : placement.split(d)) value = sliced(value, d, m);
+  /// This process's part of the random numbers of the whole, each by its position there.
+  ValueId drawn(const Op& op, const ScalarStep& step) {
+    Op part = local(op);
+    part.inputs.clear();
+    part.reads.clear();
+    part.dtype = op.compute;
+    part.compute = DType::f64;
+    std::vector<Ex> index;  // in the whole, of each axis
+    for (std::size_t a = 0; a < op.axes.size(); ++a) {
+      index.push_back(Ex::index(static_cast<int>(a)));
+      if (split_of_axis(a).empty()) continue;
+      part.inputs.push_back(first_position(split_of_axis(a), part.axes[a].size));
+      part.reads.emplace_back();
+      index.back() = index.back() + Ex::input(static_cast<int>(part.inputs.size()) - 1);
     }
-    return value;
+    Ex position = Ex::integer(0);
+    for (std::size_t d = 0; d < op.shape.rank(); ++d) {
+      Ex in_dim = Ex::size(op.write[d].offset);
+      for (const DimIndex::Term& term : op.write[d].terms)
+        in_dim = in_dim + index[static_cast<std::size_t>(term.axis)] * Ex::size(term.coefficient);
+      position = position * Ex::size(op.shape[d]) + in_dim;
+    }
+    part.expr = Ex::random_at(step, position).expr();
+    return add(std::move(part));
   }
 
   /// How the dimension along which positions choose is split.
