@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <ein/dtype.hpp>
@@ -112,37 +114,44 @@ int meet(Communicator& c, const std::string& called, const Bytes& own, std::vect
   return success;
 }
 
-/// The dtype behind a number of ncclDataType_t.
-bool find_dtype(int number, ein::DType& dtype) {
-  using ein::DType;
-  constexpr DType dtypes[] = {DType::i8,  DType::u8,  DType::i32,  DType::u32,    DType::i64,   DType::u64,
-                              DType::f16, DType::f32, DType::f64, DType::bf16, DType::f8e4m3, DType::f8e5m2};
-  if (number < 0 || number >= static_cast<int>(std::size(dtypes))) return false;
-  dtype = dtypes[number];
-  return true;
+/// Calls f with the type behind a number of ncclDataType_t; false where there is none.
+template <class F>
+bool with_type(int number, const F& f) {
+  const auto call = [&]<class... T>(std::type_identity<T>... types) {
+    int next = 0;
+    return ((number == next++ && (f(types), true)) || ...);
+  };
+  return call(std::type_identity<std::int8_t>(), std::type_identity<std::uint8_t>(),
+              std::type_identity<std::int32_t>(), std::type_identity<std::uint32_t>(),
+              std::type_identity<std::int64_t>(), std::type_identity<std::uint64_t>(),
+              std::type_identity<ein::f16>(), std::type_identity<float>(),
+              std::type_identity<double>(), std::type_identity<ein::bf16>(),
+              std::type_identity<ein::f8e4m3>(), std::type_identity<ein::f8e5m2>());
+}
+/// Bytes of an element; 0 of what is no type.
+std::size_t size_of(int type) {
+  std::size_t size = 0;
+  with_type(type, [&]<class T>(std::type_identity<T>) { size = sizeof(T); });
+  return size;
 }
 
 /// Elements [first, first + count) of all ranks, combined from the last rank on: NCCL has an order of
 /// its own. Narrow floats are rounded after each step.
-Bytes combined(const std::vector<Bytes>& all, std::size_t first, std::size_t count,
-               ein::DType dtype, int by) {
-  Bytes result(count * ein::size_of(dtype));
-  ein::visit(dtype, [&]<class T>(std::type_identity<T>) {
+Bytes combined(const std::vector<Bytes>& all, std::size_t first, std::size_t count, int type,
+               int by) {
+  Bytes result(count * size_of(type));
+  with_type(type, [&]<class T>(std::type_identity<T>) {
     const auto at = [&](std::size_t rank, std::size_t i) {
       T value;
       std::memcpy(&value, all[rank].data() + (first + i) * sizeof(T), sizeof(T));
       return value;
     };
     const auto two = [&](T a, T b) {
-      if constexpr (std::is_same_v<T, bool>) {
-        return a;  // NCCL has none
-      } else {
-        using Wide = std::conditional_t<ein::is_floating(ein::dtype_of<T>), double, std::uint64_t>;
-        const Wide x = ein::convert<Wide>(a), y = ein::convert<Wide>(b);
-        if (by == 2) return ein::convert<double>(a) < ein::convert<double>(b) ? b : a;
-        if (by == 3) return ein::convert<double>(b) < ein::convert<double>(a) ? b : a;
-        return ein::convert<T>(by == 0 ? x + y : x * y);
-      }
+      using Wide = std::conditional_t<ein::is_floating(ein::dtype_of<T>), double, std::uint64_t>;
+      const Wide x = ein::convert<Wide>(a), y = ein::convert<Wide>(b);
+      if (by == 2) return ein::convert<double>(a) < ein::convert<double>(b) ? b : a;
+      if (by == 3) return ein::convert<double>(b) < ein::convert<double>(a) ? b : a;
+      return ein::convert<T>(by == 0 ? x + y : x * y);
     };
     for (std::size_t i = 0; i < count; ++i) {
       T value = at(all.size() - 1, i);
@@ -169,12 +178,11 @@ void count(const Communicator& c, const char* what, std::size_t bytes) {
 /// A collective of `reads` blocks of the operand and `writes` of the result.
 int run(const char* function, const char* counted, const void* from, void* to, std::size_t elements,
         int type, int by, Communicator* c, void* stream, bool reads_all, bool writes_all,
-        const std::function<Bytes(const std::vector<Bytes>&, ein::DType)>& result_of) {
+        const std::function<Bytes(const std::vector<Bytes>&)>& result_of) {
   if (const int result = setting(function)) return fail(result, "as the test wants");
   if (const int result = check(c, stream)) return result;
-  ein::DType dtype;
-  if (!find_dtype(type, dtype) || by < 0 || by > 3) return fail(invalid_argument, "no such type");
-  const std::size_t block = elements * ein::size_of(dtype), n = static_cast<std::size_t>(c->size);
+  if (size_of(type) == 0 || by < 0 || by > 3) return fail(invalid_argument, "no such type");
+  const std::size_t block = elements * size_of(type), n = static_cast<std::size_t>(c->size);
   const std::size_t read = block * (reads_all ? n : 1), written = block * (writes_all ? n : 1);
   if (!is_of_device(from, read) || !is_of_device(to, written))
     return fail(invalid_argument, "no memory of a device");
@@ -184,7 +192,7 @@ int run(const char* function, const char* counted, const void* from, void* to, s
                              std::to_string(type) + " by " + std::to_string(by);
   if (const int result = meet(*c, called, Bytes(begin, begin + read), all)) return result;
   count(*c, counted, read);
-  const Bytes result = result_of(all, dtype);
+  const Bytes result = result_of(all);
   std::memcpy(to, result.data(), written);
   return success;
 }
@@ -205,9 +213,7 @@ int add(const char* function, bool is_sent, const void* from, void* to, std::siz
         int type, int peer, Communicator* c, void* stream) {
   if (const int result = setting(function)) return fail(result, "as the test wants");
   if (const int result = check(c, stream)) return result;
-  ein::DType dtype;
-  if (!find_dtype(type, dtype)) return fail(invalid_argument, "no such type");
-  const std::size_t bytes = elements * ein::size_of(dtype);
+  const std::size_t bytes = elements * size_of(type);
   if (groups == 0) return fail(invalid_usage, "alone it would wait for ever");
   if (peer < 0 || peer >= c->size || !is_of_device(is_sent ? from : to, bytes))
     return fail(invalid_argument, "no such peer, or no memory of a device");
@@ -306,24 +312,22 @@ int ncclCommGetAsyncError(Communicator* c, int* result) {
 int ncclAllReduce(const void* from, void* to, std::size_t elements, int type, int by,
                   Communicator* c, void* stream) {
   return run("ncclAllReduce", "all_reduce", from, to, elements, type, by, c, stream, false, false,
-             [&](const std::vector<Bytes>& all, ein::DType dtype) {
-               return combined(all, 0, elements, dtype, by);
-             });
+             [&](const std::vector<Bytes>& all) { return combined(all, 0, elements, type, by); });
 }
 
 int ncclReduceScatter(const void* from, void* to, std::size_t elements, int type, int by,
                       Communicator* c, void* stream) {
   return run("ncclReduceScatter", "reduce_scatter", from, to, elements, type, by, c, stream, true,
-             false, [&](const std::vector<Bytes>& all, ein::DType dtype) {
-               return combined(all, elements * static_cast<std::size_t>(c->rank), elements, dtype,
-                               by);
+             false, [&](const std::vector<Bytes>& all) {
+               const std::size_t first = elements * static_cast<std::size_t>(c->rank);
+               return combined(all, first, elements, type, by);
              });
 }
 
 int ncclAllGather(const void* from, void* to, std::size_t elements, int type, Communicator* c,
                   void* stream) {
   return run("ncclAllGather", "all_gather", from, to, elements, type, 0, c, stream, false, true,
-             [](const std::vector<Bytes>& all, ein::DType) {
+             [](const std::vector<Bytes>& all) {
                Bytes whole;
                for (const Bytes& part : all) whole.insert(whole.end(), part.begin(), part.end());
                return whole;
