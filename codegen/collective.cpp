@@ -1,5 +1,5 @@
-// What processes do together, between kernels: NCCL takes values without gaps, so others are copied to
-// the workspace first, or from there.
+// What processes do together, between kernels: NCCL takes values without gaps, so others are copied
+// to the workspace first, or from there.
 #include <algorithm>
 #include <utility>
 

@@ -120,8 +120,8 @@ class CollectiveKernel final : public Kernel {
  private:
   mesh::Ticket start(mesh::Group& group, const std::byte* from, std::byte* to) const {
     const std::int64_t blocks = collective_ == Collective::all_to_all ? group.size() : 1;
-    return group.start(collective_, from, to,
-                       std::min(from_.elements(), to_.elements()) / blocks, dtype_, combine_);
+    return group.start(collective_, from, to, std::min(from_.elements(), to_.elements()) / blocks,
+                       dtype_, combine_);
   }
 
   Collective collective_;

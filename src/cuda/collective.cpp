@@ -26,8 +26,8 @@ void start_on_host(const codegen::CollectiveSource& source, mesh::Group& group, 
                ? static_cast<std::size_t>(group.size())
                : 1;
   };
-  std::vector<std::byte> operand(
-      block * blocks(Collective::reduce_scatter, Collective::all_to_all)),
+  std::vector<std::byte> operand(block *
+                                 blocks(Collective::reduce_scatter, Collective::all_to_all)),
       result(block * blocks(Collective::all_gather, Collective::all_to_all));
   gpu.copy_out(operand.data(), reinterpret_cast<std::uint64_t>(from), operand.size());
   group

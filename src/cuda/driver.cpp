@@ -6,9 +6,9 @@
 #include <ein/error.hpp>
 
 #include "cuda/driver_constants.hpp"
-#include "cuda/shared_library.hpp"
 #include "io/number.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 
@@ -223,12 +223,12 @@ int Driver::device_count() const {
 const DriverFunctions& Driver::needed_for(int device) const {
   const DriverFunctions& cuda = needed();
   if (device < 0 || device >= device_count()) {
-    throw Error(ErrorKind::value, "cuda:" + std::to_string(device) + ": the number of devices is " +
-                                      std::to_string(device_count()) + ", the first is cuda:0" +
-                                      (has_one_of_several_
-                                           ? "\n  help: each of several processes on a machine "
-                                             "has one of its GPUs, as ein::cuda"
-                                           : ""));
+    throw Error(ErrorKind::value,
+                "cuda:" + std::to_string(device) + ": the number of devices is " +
+                    std::to_string(device_count()) + ", the first is cuda:0" +
+                    (has_one_of_several_ ? "\n  help: each of several processes on a machine "
+                                           "has one of its GPUs, as ein::cuda"
+                                         : ""));
   }
   return cuda;
 }

@@ -23,8 +23,8 @@ constexpr std::size_t least_for_graph = 8;
 
 }  // namespace
 
-/// Launches of a plan that follow each other as a CUDA graph, with the grids and arguments that it has. It is made
-/// when the plan runs for the second time; other lengths are other arguments.
+/// Launches of a plan that follow each other as a CUDA graph, with the grids and arguments that it
+/// has. It is made when the plan runs for the second time; other lengths are other arguments.
 struct Replay {
   std::mutex mutex;
   bool is_first = true, fails = false;

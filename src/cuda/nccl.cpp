@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "cuda/gpu.hpp"
-#include "cuda/shared_library.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {
@@ -69,17 +69,16 @@ int number_of(Combine combine, DType dtype) {
 }
 
 // Each with its symbol and its parameters.
-#define EIN_FOR_EACH_NCCL_FUNCTION(F)                                                           \
-  F(make_id, "ncclGetUniqueId", Id*)                                                            \
-  F(make_communicator, "ncclCommInitRank", void**, int, Id, int)                                \
-  F(async_error, "ncclCommGetAsyncError", void*, Result*)                                       \
-  F(all_reduce, "ncclAllReduce", const void*, void*, std::size_t, int, int, void*, void*)       \
-  F(reduce_scatter, "ncclReduceScatter", const void*, void*, std::size_t, int, int, void*,      \
-    void*)                                                                                      \
-  F(all_gather, "ncclAllGather", const void*, void*, std::size_t, int, void*, void*)            \
-  F(send, "ncclSend", const void*, std::size_t, int, int, void*, void*)                         \
-  F(receive, "ncclRecv", void*, std::size_t, int, int, void*, void*)                            \
-  F(begin_group, "ncclGroupStart", )                                                            \
+#define EIN_FOR_EACH_NCCL_FUNCTION(F)                                                             \
+  F(make_id, "ncclGetUniqueId", Id*)                                                              \
+  F(make_communicator, "ncclCommInitRank", void**, int, Id, int)                                  \
+  F(async_error, "ncclCommGetAsyncError", void*, Result*)                                         \
+  F(all_reduce, "ncclAllReduce", const void*, void*, std::size_t, int, int, void*, void*)         \
+  F(reduce_scatter, "ncclReduceScatter", const void*, void*, std::size_t, int, int, void*, void*) \
+  F(all_gather, "ncclAllGather", const void*, void*, std::size_t, int, void*, void*)              \
+  F(send, "ncclSend", const void*, std::size_t, int, int, void*, void*)                           \
+  F(receive, "ncclRecv", void*, std::size_t, int, int, void*, void*)                              \
+  F(begin_group, "ncclGroupStart", )                                                              \
   F(end_group, "ncclGroupEnd", )
 
 /// The library, and why there is none to be used.
@@ -208,11 +207,10 @@ class NcclGroup final : public mesh::Group {
         throw Error(ErrorKind::dtype, what + ": NCCL cannot combine " +
                                           std::string(ein::name(request.dtype)) +
                                           "\n  help: convert to i32 before");
-      check(what, (request.collective == Collective::all_reduce
-                       ? nccl.all_reduce
-                       : nccl.reduce_scatter)(request.from, request.to, count, *dtype,
-                                              number_of(request.combine, request.dtype),
-                                              communicator_, stream));
+      check(what,
+            (request.collective == Collective::all_reduce ? nccl.all_reduce : nccl.reduce_scatter)(
+                request.from, request.to, count, *dtype, number_of(request.combine, request.dtype),
+                communicator_, stream));
     } else if (request.collective == Collective::all_gather) {
       check(what,
             nccl.all_gather(request.from, request.to, bytes, bytes_as, communicator_, stream));

@@ -8,8 +8,8 @@ namespace ein::gpu {
 class Gpu;
 
 /// The transport between the GPUs of the processes that `host` is between, which tell each other
-/// through it how to meet; made once. Addresses are those of the GPU. A collective takes its turn in
-/// the stream, and a Ticket is done at once: what comes later in the stream finds the result.
+/// through it how to meet; made once. Addresses are those of the GPU. A collective takes its turn
+/// in the stream, and a Ticket is done at once: what comes later in the stream finds the result.
 ///
 /// NCCL chooses the order in which it combines, and rounds narrow floats as it goes. Where one
 /// process has no NCCL, all get an Error of kind `peer`.

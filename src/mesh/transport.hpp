@@ -1,7 +1,7 @@
 // How the processes of one program exchange values. A Transport is this process's end of a set of
 // processes; a Group is some of them, this one among them; a collective is what all processes of a
-// group do together. Nothing here knows of tensors: values are addresses, of the host's memory or, for
-// nccl, of a GPU's.
+// group do together. Nothing here knows of tensors: values are addresses, of the host's memory or,
+// for nccl, of a GPU's.
 #pragma once
 
 #include <array>

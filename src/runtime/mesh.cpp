@@ -53,10 +53,11 @@ mesh::Transport& transport_named(std::string_view name) {
   else if (name == "mpi")
     transport = mesh::open_mpi();
   else
-    throw Error(ErrorKind::value,
-                "Mesh: no transport '" + std::string(name) +
-                    "'\n  help: \"shm\", \"mpi\" or \"loop\"; tensors on a GPU are exchanged by NCCL, "
-                    "whichever it is");
+    throw Error(
+        ErrorKind::value,
+        "Mesh: no transport '" + std::string(name) +
+            "'\n  help: \"shm\", \"mpi\" or \"loop\"; tensors on a GPU are exchanged by NCCL, "
+            "whichever it is");
   return *opened.emplace(name, std::move(transport)).first->second;
 }
 

@@ -1,6 +1,6 @@
-// Tests of calls on ein::cuda. Without EIN_TEST_GPU, driver, NVRTC and NCCL are stand-ins that run the
-// emitted kernels on the host; with it, they are the system's, and so is the GPU. A process that is
-// started by one with stand-ins has the same.
+// Tests of calls on ein::cuda. Without EIN_TEST_GPU, driver, NVRTC and NCCL are stand-ins that run
+// the emitted kernels on the host; with it, they are the system's, and so is the GPU. A process
+// that is started by one with stand-ins has the same.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

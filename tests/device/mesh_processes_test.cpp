@@ -1,10 +1,12 @@
-// The tests of meshes of GPUs (mesh_test.cpp) on processes that were launched, by a stand-in for NCCL;
-// and what programs say where NCCL is missing or fails.
+// The tests of meshes of GPUs (mesh_test.cpp) on processes that were launched, by a stand-in for
+// NCCL; and what programs say where NCCL is missing or fails.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/command.hpp"
@@ -24,9 +26,9 @@ Outcome launched(int processes, const std::string& tests, std::vector<std::strin
     unsetenv(name);
   variables.push_back("FAKE_CUDA=devices=" + std::to_string(devices > 0 ? devices : processes));
   variables.push_back("XDG_CACHE_HOME=" + std::string(std::getenv("XDG_CACHE_HOME")));
-  return test::outcome_of({"launch", "-n", std::to_string(processes), "--", this_program(),
-                           "--gtest_filter=" + tests},
-                          variables);
+  return test::outcome_of(
+      {"launch", "-n", std::to_string(processes), "--", this_program(), "--gtest_filter=" + tests},
+      variables);
 }
 
 TEST(DeviceMeshProcesses, OverNccl) {
@@ -40,6 +42,20 @@ TEST(DeviceMeshProcesses, OverNccl) {
   }
 }
 
+#ifdef EIN_MPI_PLUGIN
+TEST(DeviceMeshProcesses, OverNcclBesideMpi) {
+  if (std::getenv("EIN_TEST_GPU")) return;
+  // Open MPI, as root and with more processes than processors.
+  const std::string line =
+      "FAKE_CUDA=devices=4 EIN_MPI='" EIN_MPI_PLUGIN
+      "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+      " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
+      "' -n 4 '" +
+      this_program() + "' --gtest_filter='DeviceMesh.Sums*:DeviceMesh.Bytes*' >&2";
+  EXPECT_EQ(std::system(line.c_str()), 0) << line;
+}
+#endif
+
 /// Each process says what the test is told.
 void expect_all_say(const Outcome& outcome, int processes, const std::string& part) {
   int times = 0;
@@ -49,6 +65,18 @@ void expect_all_say(const Outcome& outcome, int processes, const std::string& pa
 }
 
 constexpr const char* a_sum = "DeviceMesh.SumsOfEveryType";
+
+/// Of the steps of a run.
+std::vector<double> losses(const std::string& log) {
+  std::vector<double> found;
+  std::ifstream lines(log);
+  constexpr std::string_view key = "\"loss\": ";
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find(key);
+    if (at != line.npos) found.push_back(std::stod(line.substr(at + key.size())));
+  }
+  return found;
+}
 
 TEST(DeviceMeshProcesses, WithoutNccl) {
   if (std::getenv("EIN_TEST_GPU")) return;
@@ -67,6 +95,57 @@ TEST(DeviceMeshProcesses, WhatNcclRefuses) {
   expect_all_say(launched(2, a_sum, {"FAKE_NCCL=ncclCommGetAsyncError=6"}), 2,
                  "nccl: all_reduce, before this one: remote process exited");
   expect_all_say(launched(2, a_sum, {}, 1), 2, "each process has a GPU of its own");
+}
+
+TEST(DeviceMeshProcesses, SlowTraining) {
+  if (std::getenv("EIN_TEST_GPU")) return;
+  const test::ScratchDirectory scratch;
+  std::ofstream text(scratch.path("text.txt"));
+  for (int i = 0; i < 200; ++i) text << "the quick brown fox " << i << " jumps\n";
+  text.close();
+  const auto train = [&](std::vector<std::string> words, const std::string& out,
+                         const std::vector<std::string>& more,
+                         std::vector<std::string> variables = {}) {
+    words.insert(words.end(), {"train",
+                               "--data",
+                               scratch.path("text.txt"),
+                               "--out",
+                               scratch.path(out),
+                               "--block-size",
+                               "6",
+                               "--batch-size",
+                               "4",
+                               "--n-layer",
+                               "1",
+                               "--n-head",
+                               "2",
+                               "--n-embd",
+                               "8",
+                               "--eval-iters",
+                               "1",
+                               "--warmup-iters",
+                               "1",
+                               "--max-iters",
+                               "3",
+                               "--eval-interval",
+                               "3"});
+    words.insert(words.end(), more.begin(), more.end());
+    return test::outcome_of(words, variables);
+  };
+  const std::vector<std::string> launch{"launch", "-n", "2", "--", EIN_COMMAND},
+      many{"--device", "cuda", "--mesh", "data=2", "--zero", "1"};
+  const Outcome alone = train({}, "one", {});
+  EXPECT_EQ(alone.exit_code, 0) << alone.text;
+  const Outcome together = train(launch, "two", many);
+  EXPECT_EQ(together.exit_code, 0) << together.text;
+  EXPECT_NE(together.text.find("all_reduce over data"), std::string::npos) << together.text;
+  const std::vector<double> wanted = losses(scratch.path("one/log.jsonl")),
+                            found = losses(scratch.path("two/log.jsonl"));
+  ASSERT_EQ(wanted.size(), 3u);
+  ASSERT_EQ(found.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-5) << i;
+  const Outcome none = train(launch, "none", many, {"EIN_NCCL=/no/libnccl.so.2"});
+  expect_all_say(none, 2, "ein: nccl: process 0: /no/libnccl.so.2: cannot open");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tensors on a mesh whose parts lie on GPUs: the values of the same calls without a mesh on the CPU.
-// One process stands for all; mesh_processes_test.cpp runs these tests on processes that were
+// Tensors on a mesh whose parts lie on GPUs: the values of the same calls without a mesh on the
+// CPU. One process stands for all; mesh_processes_test.cpp runs these tests on processes that were
 // launched, by NCCL.
 #include <ein/mesh.hpp>
 
@@ -27,7 +27,7 @@ namespace {
 using test::expect_error;
 using test::get_values;
 
-bool is_launched() { return std::getenv("EIN_RANK") != nullptr; }
+bool is_launched() { return std::getenv("EIN_RANK") || std::getenv("OMPI_COMM_WORLD_SIZE"); }
 
 /// Of four processes, or of two.
 Mesh mesh_of_all() {
@@ -69,10 +69,13 @@ TEST(DeviceMesh, EveryKindOfReshard) {
   const Mesh mesh = mesh_of_all();
   std::mt19937_64 random(1);
   const Tensor value = numbers({8, 12}, random);
-  const std::pair<const char*, const char*> ways[] = {
-      {"a@data b", "a b"},           {"a b@data", "a b"},       {"a@data b", "a b@data"},
-      {"a b@data", "a@data b"},      {"a@data b", "a@data b@model"}, {"a@data@model b", "a b"},
-      {"a@data b@model", "a@model b@data"}};
+  const std::pair<const char*, const char*> ways[] = {{"a@data b", "a b"},
+                                                      {"a b@data", "a b"},
+                                                      {"a@data b", "a b@data"},
+                                                      {"a b@data", "a@data b"},
+                                                      {"a@data b", "a@data b@model"},
+                                                      {"a@data@model b", "a b"},
+                                                      {"a@data b@model", "a@model b@data"}};
   for (const auto& [from, to] : ways) {
     SCOPED_TRACE(std::string(from) + " -> " + to);
     const std::string way = std::string(from) + " -> " + to;
@@ -82,17 +85,36 @@ TEST(DeviceMesh, EveryKindOfReshard) {
   }
 }
 
+TEST(DeviceMesh, ValuesWithGaps) {
+  const Mesh mesh = mesh_of_all();
+  std::mt19937_64 random(7);
+  const Tensor value = numbers({8, 12}, random), turned = rearrange(value, "a b -> b a");
+  const Tensor view = rearrange(placed(value, mesh, "a b@data"), "a b -> b a");
+  ASSERT_FALSE(view.local().is_contiguous());
+  expect_same(reshard(view, "b@data a -> b a"), turned);
+  expect_same(reshard(view, "b@data a -> b a@data"), turned);
+  // A result that goes where the columns of a state are.
+  const Tensor state = rearrange(zeros({8, 12}, cuda), "a b -> b a");
+  auto f = compile([&](const Tensor& x) {
+    state.copy_from(reshard(x, "b@data a -> b a"));
+    return x;
+  });
+  f(view);
+  expect_same(state, turned);
+}
+
 TEST(DeviceMesh, SumsAcrossProcesses) {
   const Mesh mesh = mesh_of_all();
   std::mt19937_64 random(2);
   const Tensor x = numbers({4, 6}, random), w = numbers({6, 8}, random);
   const Tensor by_data = placed(x, mesh, "b@data h");
-  expect_same(einsum(placed(x, mesh, "b h@data"), placed(w, mesh, "h@data c@model"),
-                     "b h, h c -> b c"),
-              einsum(x, w, "b h, h c -> b c"));
+  expect_same(
+      einsum(placed(x, mesh, "b h@data"), placed(w, mesh, "h@data c@model"), "b h, h c -> b c"),
+      einsum(x, w, "b h, h c -> b c"));
   expect_same(reduce(by_data, "b h -> h", Reduction::max), reduce(x, "b h -> h", Reduction::max));
   expect_same(reduce(by_data, "b h ->", Reduction::mean), reduce(x, "b h ->", Reduction::mean));
-  const std::vector<double> weights = get_values(whole(softmax(placed(x, mesh, "b h@data"), "b [h]"))),
+  const std::vector<double> weights =
+                                get_values(whole(softmax(placed(x, mesh, "b h@data"), "b [h]"))),
                             wanted = get_values(softmax(x, "b [h]"));
   for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(weights[i], wanted[i], 1e-6);
 }

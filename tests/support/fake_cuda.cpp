@@ -31,9 +31,9 @@ long setting(const char* name, long otherwise) {
 }
 
 constexpr int devices = 2, most_devices = 8;  // unless the setting "devices" says so
-int contexts[most_devices];     // their addresses stand for them
-int retained = 0, held = 0;     // contexts, and everything else
-thread_local int current = -1;  // the context's device
+int contexts[most_devices];                   // their addresses stand for them
+int retained = 0, held = 0;                   // contexts, and everything else
+thread_local int current = -1;                // the context's device
 struct Stream {
   int device, ended;
 };  // ended: the failure that the next wait reports
@@ -85,7 +85,7 @@ struct Module {
   std::map<std::string, Kernel> kernels{};
 };
 float clock_of_events = 0;
-std::atomic<long> allocated{0};  // bytes; the setting "memory" bounds them
+std::atomic<long> allocated{0};               // bytes; the setting "memory" bounds them
 std::map<std::uint64_t, std::size_t> blocks;  // of the devices, by address
 std::mutex mutex;
 

@@ -1,9 +1,10 @@
-// NCCL without GPUs: its functions on the memory of fake_cuda.cpp, for tests of what calls them. The
-// processes of a communicator meet in a directory of the environment's FAKE_CUDA_DIRECTORY: for each collective each of them puts a file there
-// with what it was called with and its operand, and reads those of the others. What NCCL would not do
-// is an error here: other arguments than those of the others, memory or streams of no device, a
-// device that another process has. It fails where the environment's FAKE_NCCL says,
-// "ncclAllReduce=3 ncclCommGetAsyncError=6", and counts the bytes of operands.
+// NCCL without GPUs: its functions on the memory of fake_cuda.cpp, for tests of what calls them.
+// The processes of a communicator meet in a directory of the environment's FAKE_CUDA_DIRECTORY: for
+// each collective each of them puts a file there with what it was called with and its operand, and
+// reads those of the others. What NCCL would not do is an error here: other arguments than those of
+// the others, memory or streams of no device, a device that another process has. It fails where the
+// environment's FAKE_NCCL says, "ncclAllReduce=3 ncclCommGetAsyncError=6", and counts the bytes of
+// operands.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -104,8 +105,8 @@ int meet(Communicator& c, const std::string& called, const Bytes& own, std::vect
     const auto line = std::find(content.begin(), content.end(), '\n');
     const std::string theirs(content.begin(), line);
     if (theirs != called)
-      return fail(invalid_usage, "'" + called + "' here and '" + theirs + "' by rank " +
-                                     std::to_string(rank));
+      return fail(invalid_usage,
+                  "'" + called + "' here and '" + theirs + "' by rank " + std::to_string(rank));
     all.emplace_back(line + 1, content.end());
   }
   // All are here, and so have read what was there before.
@@ -135,8 +136,8 @@ std::size_t size_of(int type) {
   return size;
 }
 
-/// Elements [first, first + count) of all ranks, combined from the last rank on: NCCL has an order of
-/// its own. Narrow floats are rounded after each step.
+/// Elements [first, first + count) of all ranks, combined from the last rank on: NCCL has an order
+/// of its own. Narrow floats are rounded after each step.
 Bytes combined(const std::vector<Bytes>& all, std::size_t first, std::size_t count, int type,
                int by) {
   Bytes result(count * size_of(type));
@@ -285,12 +286,13 @@ int ncclCommInitRank(Communicator** made, int size, Id id, int rank) {
   if (const int result = setting("ncclCommInitRank")) return fail(result, "as the test wants");
   if (rank < 0 || rank >= size || current_device() < 0) return invalid_argument;
   auto c = std::make_unique<Communicator>(Communicator{id.bytes, size, rank, current_device()});
-  const char* const launched_as = std::getenv("EIN_RANK");
+  const char* launched_as = std::getenv("EIN_RANK");
+  if (!launched_as) launched_as = std::getenv("OMPI_COMM_WORLD_RANK");
   const std::string own =
       std::to_string(c->device) + " " + (launched_as ? launched_as : std::to_string(rank));
   std::vector<Bytes> all;
-  if (const int result = meet(*c, "communicator of " + std::to_string(size),
-                              Bytes(own.begin(), own.end()), all))
+  if (const int result =
+          meet(*c, "communicator of " + std::to_string(size), Bytes(own.begin(), own.end()), all))
     return result;
   std::set<std::string> devices;
   for (const Bytes& theirs : all) {
