@@ -31,11 +31,15 @@ Outcome launched(int processes, const std::string& tests, std::vector<std::strin
       variables);
 }
 
+/// By one process alone, which compiles the kernels of all.
+void run_alone(const std::string& tests) {
+  const std::string line = "'" + this_program() + "' --gtest_filter='" + tests + "' >&2";
+  ASSERT_EQ(std::system(line.c_str()), 0);
+}
+
 TEST(DeviceMeshProcesses, OverNccl) {
   if (std::getenv("EIN_TEST_GPU")) return;  // scripts/gpu-check launches them on several GPUs
-  // One process compiles the kernels of all.
-  const std::string alone = "'" + this_program() + "' --gtest_filter='DeviceMesh.*' >&2";
-  ASSERT_EQ(std::system(alone.c_str()), 0);
+  run_alone("DeviceMesh.*");
   for (const int processes : {4, 2}) {
     const Outcome outcome = launched(processes, "DeviceMesh.*");
     EXPECT_EQ(outcome.exit_code, 0) << outcome.text;
@@ -45,13 +49,15 @@ TEST(DeviceMeshProcesses, OverNccl) {
 #ifdef EIN_MPI_PLUGIN
 TEST(DeviceMeshProcesses, OverNcclBesideMpi) {
   if (std::getenv("EIN_TEST_GPU")) return;
+  const std::string tests = "DeviceMesh.Sums*:DeviceMesh.Bytes*";
+  run_alone(tests);
   // Open MPI, as root and with more processes than processors.
   const std::string line =
       "FAKE_CUDA=devices=4 EIN_MPI='" EIN_MPI_PLUGIN
       "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
       " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
       "' -n 4 '" +
-      this_program() + "' --gtest_filter='DeviceMesh.Sums*:DeviceMesh.Bytes*' >&2";
+      this_program() + "' --gtest_filter='" + tests + "' >&2";
   EXPECT_EQ(std::system(line.c_str()), 0) << line;
 }
 #endif

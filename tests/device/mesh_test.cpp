@@ -169,6 +169,41 @@ TEST(DeviceMesh, Gradients) {
   expect_same(d.grad(), b.grad());
 }
 
+TEST(DeviceMesh, NamedOperationsAlongASplitAxis) {
+  const Mesh mesh = mesh_of_all();
+  std::mt19937_64 random(8);
+  const Tensor x = numbers({4, 8}, random), table = numbers({8, 6}, random),
+               positions = from_vector<std::int64_t>({7, 0, 3, 5}, {4});
+  const Tensor a = x.clone().requires_grad(true), t = table.clone().requires_grad(true);
+  const Tensor pa = placed(x, mesh, "b@model v@data").detach().requires_grad(true),
+               pt = placed(table, mesh, "v@data d").detach().requires_grad(true),
+               pp = placed(positions, mesh, "b@model");
+  const auto loss = [](const Tensor& scores, const Tensor& rows, const Tensor& at) {
+    const Tensor losses = cross_entropy(layer_norm(scores, "b [v]"), at, "b [v], b -> b");
+    return reduce(gather(rows, at, "[v] d, b -> b d") * rearrange(losses, "b -> b 1"), "b d ->",
+                  "sum");
+  };
+  const Tensor wanted = loss(a, t, positions), got = loss(pa, pt, pp);
+  EXPECT_NEAR(got.item(), wanted.item(), 1e-4);
+  wanted.backward();
+  got.backward();
+  for (const auto& [plain, on_mesh] : {std::pair(a, pa), std::pair(t, pt)}) {
+    EXPECT_EQ(placement(on_mesh.grad()), placement(on_mesh));
+    const std::vector<double> slopes = get_values(plain.grad()),
+                              found = get_values(whole(on_mesh.grad()));
+    for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_NEAR(found[i], slopes[i], 1e-4) << i;
+  }
+}
+
+TEST(DeviceMesh, RandomNumbersDoNotDependOnTheMesh) {
+  const Mesh mesh = mesh_of_all();
+  auto drop = compile([](const Tensor& x) { return dropout(x, 0.5); });
+  manual_seed(7);
+  const Tensor wanted = drop(ones({4, 8}));
+  manual_seed(7);
+  expect_same(drop(placed(ones({4, 8}), mesh, "b@data s@model")), wanted);
+}
+
 /// What a compiled step of AdamW leaves after a few runs: losses, then the weights.
 std::vector<double> after_steps(const Mesh* mesh, bool shards) {
   std::mt19937_64 random(5);
