@@ -174,7 +174,7 @@ class NcclGroup final : public mesh::Group {
   void check(std::string_view what, Result result) const {
     if (result == success || result == in_progress) return;
     refuse(std::string(what) + ": " + Nccl::of_system().reason(result, communicator_),
-           result == invalid_usage
+           result == invalid_usage && !communicator_
                ? "each process has a GPU of its own: start as many as there are on the machine"
                : "NCCL_DEBUG=INFO says more; another process may have ended");
   }

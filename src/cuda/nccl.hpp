@@ -12,7 +12,7 @@ class Gpu;
 /// in the stream, and a Ticket is done at once: what comes later in the stream finds the result.
 ///
 /// NCCL chooses the order in which it combines, and rounds narrow floats as it goes. Where one
-/// process has no NCCL, all get an Error of kind `peer`.
+/// process of a group has no NCCL, all get an Error of kind `peer`.
 mesh::Transport& nccl_beside(mesh::Transport& host, Gpu& gpu);
 
 }  // namespace ein::gpu

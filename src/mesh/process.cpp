@@ -27,8 +27,8 @@ std::map<std::uint32_t, Counters> Process::counters() const {
 
 Group& Process::group(std::uint32_t mesh_axes, Transport& by) const {
   const std::lock_guard lock(known_->mutex);
-  auto& [known, before] = known_->groups[{mesh_axes, &by}];
-  if (known) return *known;
+  const auto known = known_->groups.find({mesh_axes, &by});
+  if (known != known_->groups.end()) return *known->second.first;
   std::vector<int> ranks;
   for (int rank = 0; rank < transport_.size(); ++rank) {
     bool is_of_group = true;
@@ -40,9 +40,9 @@ Group& Process::group(std::uint32_t mesh_axes, Transport& by) const {
     }
     if (is_of_group) ranks.push_back(rank);
   }
-  known = &by.group(ranks);
-  before = known->counters();
-  return *known;
+  Group& group = by.group(ranks);
+  known_->groups.emplace(std::pair(mesh_axes, &by), std::pair(&group, group.counters()));
+  return group;
 }
 
 }  // namespace ein::mesh
