@@ -1,6 +1,7 @@
 #include "codegen/emit.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <ein/error.hpp>
 #include "codegen/elements.hpp"
@@ -48,6 +49,7 @@ std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
                                        ": runs on the CPU alone; copy the operands there first, "
                                        "with .to(ein::cpu)");
   }
+  if (nest.is_collective()) throw std::logic_error("a collective is no kernel");
   if (writes_nothing(nest)) return {};
   if (nest.is_scatter() && nest.combine) return emit_scatter(nest, context);
   if (nest.along == LoopNest::Along::scan) return emit_scan(nest, context);

@@ -116,6 +116,26 @@ struct Alternative {
 std::vector<Alternative> alternatives(const LoopNest& nest, const GpuTarget& target = {},
                                       std::string_view suffix = {});
 
+/// What the processes of a mesh do together, between kernels, with values that lie without gaps. It
+/// has no text; `before` and `after` are the copies from and to other places, if any are wanted.
+struct CollectiveSource {
+  struct Place {
+    int buffer = 0;
+    Size offset = 0;  // in bytes
+  };
+  Collective collective = Collective::all_reduce;
+  std::uint32_t mesh_axes = 0;  // a bit for each
+  DType dtype = DType::f32;
+  Combine combine = Combine::sum;  // of all_reduce and reduce_scatter
+  Size count = 0;                  // of elements, of a block where there are several
+  Place from, to;
+  std::vector<KernelSource> before{}, after{};
+};
+CollectiveSource emit_collective(const LoopNest& nest, const GpuTarget& target,
+                                 std::string_view suffix);
+/// Of the collective itself.
+void put_sizes(CollectiveSource& source, SizesAt& sizes);
+
 /// Whether there are kernels for heads of these sizes.
 bool has_kernels_for(const Attention& attention);
 

@@ -29,9 +29,8 @@ Units emit_units(const Program& program, const GpuTarget& target, std::size_t mo
                  const Emission& emission) {
   Units units;
   std::unordered_map<std::string, std::size_t> numbers;  // of distinct kernels, by text
-  for (const Program::Group& group : program.groups) {
-    for (KernelSource& kernel :
-         emission ? emission(program, group, target, mark) : emit(program, group, target, mark)) {
+  const auto add = [&](std::vector<KernelSource> kernels) {
+    for (KernelSource& kernel : kernels) {
       std::string text = kernel.text.substr(kernel.kernel_begin);
       const auto [found, is_new] = numbers.emplace(std::move(text), numbers.size());
       const std::size_t number = found->second, unit = number / most_kernels;
@@ -46,6 +45,18 @@ Units emit_units(const Program& program, const GpuTarget& target, std::size_t mo
       units.launches.push_back(std::move(kernel));
       units.unit_of.push_back(unit);
     }
+  };
+  for (const Program::Group& group : program.groups) {
+    const LoopNest& nest = program.nests[group.first];
+    if (!nest.is_collective()) {
+      add(emission ? emission(program, group, target, mark) : emit(program, group, target, mark));
+      continue;
+    }
+    CollectiveSource source = emit_collective(nest, target, mark);
+    add(std::exchange(source.before, {}));
+    const std::size_t next = units.launches.size();
+    add(std::exchange(source.after, {}));
+    units.collectives.emplace_back(next, std::move(source));
   }
   for (std::string& text : units.texts) text.insert(0, vocabulary_for(text));
   return units;

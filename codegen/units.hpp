@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/emit.hpp"
@@ -15,6 +16,9 @@ struct Units {
   std::vector<std::string> texts;      // complete translation units
   std::vector<KernelSource> launches;  // in order; their texts are in the units
   std::vector<std::size_t> unit_of;    // of each launch
+  /// Collectives, in order, each with the number of the launch that it comes before; their copies
+  /// are launches.
+  std::vector<std::pair<std::size_t, CollectiveSource>> collectives;
 };
 
 /// Compiling a unit costs some 20 ms before its first kernel, and one unit keeps one core busy.

@@ -103,6 +103,18 @@ TEST(Driver, Devices) {
   expect_error([&] { driver.info(-1); }, ErrorKind::value, {"cuda:-1"});
 }
 
+TEST(Driver, AProcessOfSeveralHasOneDevice) {
+  Driver driver({EIN_FAKE_CUDA}, 3);
+  ASSERT_EQ(driver.device_count(), 1);
+  EXPECT_EQ(driver.info(0).sms, 7);  // of two devices the second
+  expect_error([&] { driver.info(1); }, ErrorKind::value,
+               {"the number of devices is 1", "each of several processes"});
+  const DeviceMemory memory(driver, 0, 16);
+  EXPECT_NE(memory.address(), 0u);
+  Driver first({EIN_FAKE_CUDA}, 2);
+  EXPECT_EQ(first.info(0).sms, 132);
+}
+
 TEST(Driver, AChildOfForkIsRefused) {
   Driver driver({EIN_FAKE_CUDA});
   const DeviceMemory memory(driver, 0, 16);

@@ -5,9 +5,8 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <map>
+#include <optional>
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include <ein/autograd.hpp>
@@ -15,6 +14,7 @@
 #include <ein/ein.hpp>
 #include <ein/optim.hpp>
 
+#include "support/exchange_counts.hpp"
 #include "support/expect_error.hpp"
 #include "support/random_pattern.hpp"
 #include "support/seeds.hpp"
@@ -386,43 +386,11 @@ TEST(MeshTest, RandomNumbersDoNotDependOnTheMesh) {
   expect_same(drop(place(x, mesh, "b@data s@model")), wanted);
 }
 
-/// Calls and bytes by "all_reduce 0 2", a collective and the ranks of its processes.
-using Counts = std::map<std::string, std::pair<long long, long long>>;
-
 /// What an independent library counts of a program's calls of MPI, where it is preloaded.
-std::optional<Counts> mpi_counts() {
+std::optional<test::Counts> mpi_counts() {
   void* const function = dlsym(RTLD_DEFAULT, "ein_mpi_counts");
   if (!function) return std::nullopt;
-  std::istringstream lines(reinterpret_cast<const char* (*)()>(function)());
-  Counts counts;
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':'), comma = line.find(',');
-    counts[line.substr(0, colon)] = {std::stoll(line.substr(colon + 1)),
-                                     std::stoll(line.substr(comma + 1))};
-  }
-  return counts;
-}
-
-Counts counts_of(const std::vector<Exchange>& exchanges, const Mesh& mesh) {
-  Counts counts;
-  for (const Exchange& exchange : exchanges) {
-    std::string key(name(exchange.collective));
-    for (int rank = 0; rank < mesh.size(); ++rank) {
-      bool is_of_group = true;
-      int rest = rank, own = mesh.rank();
-      for (std::size_t a = mesh.axes().size(); a-- > 0;) {
-        const auto& [axis, size] = mesh.axes()[a];
-        const auto& over = exchange.over;
-        is_of_group &=
-            rest % size == own % size || std::find(over.begin(), over.end(), axis) != over.end();
-        rest /= size;
-        own /= size;
-      }
-      if (is_of_group) key += " " + std::to_string(rank);
-    }
-    counts[key] = {exchange.calls, exchange.bytes};
-  }
-  return counts;
+  return test::counts_in(reinterpret_cast<const char* (*)()>(function)());
 }
 
 TEST(MeshTest, BytesArePredictedAndCounted) {
@@ -471,13 +439,7 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
       preloaded && std::string(preloaded).find("ein_mpi_counts") != std::string::npos;
   EXPECT_EQ(before.has_value(), is_preloaded);
   if (!before) return;
-  Counts given = *mpi_counts();
-  for (const auto& [key, count] : *before) {
-    given[key].first -= count.first;
-    given[key].second -= count.second;
-    if (given[key].first == 0) given.erase(key);
-  }
-  EXPECT_EQ(given, counts_of(predicted, mesh));
+  EXPECT_EQ(test::difference(*mpi_counts(), *before), test::counts_of(predicted, mesh));
 }
 
 /// Losses of a small network in f64, by AdamW. `batch`, `up` and `down` say how the batch and the

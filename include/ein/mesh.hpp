@@ -30,8 +30,9 @@ class Mesh {
  public:
   /// The processes that `ein launch` or `mpirun` started, or else this one alone, which then
   /// computes the parts of all: `transport` is "shm", "mpi" or "loop" where it is not to be found
-  /// out. Errors of kind `value`: another number of processes than runs, names that are none or
-  /// equal; of kind `peer`: processes that cannot be reached.
+  /// out. Tensors on GPUs are exchanged by NCCL between processes. Errors of kind `value`: another
+  /// number of processes than runs, names that are none or equal; of kind `peer`: processes that
+  /// cannot be reached.
   explicit Mesh(std::vector<MeshAxis> axes, std::string_view transport = {});
 
   const std::vector<MeshAxis>& axes() const;

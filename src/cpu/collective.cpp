@@ -1,5 +1,6 @@
 // What the processes of a mesh do together. Their transport takes values without gaps: others are
 // copied to scratch memory first, or from there.
+#include <algorithm>
 #include <optional>
 
 #include <ein/error.hpp>
@@ -86,7 +87,7 @@ class CollectiveKernel final : public Kernel {
       : collective_(nest.collective),
         mesh_axes_(nest.mesh_axes),
         dtype_(nest.output.dtype),
-        combine_(for_transport(nest.combine.value_or(Combine::sum))),
+        combine_(mesh::for_collective(nest.combine.value_or(Combine::sum))),
         from_(nest, nest.inputs[0],
               collective_ == Collective::reduce_scatter || collective_ == Collective::all_to_all,
               true),
@@ -117,26 +118,10 @@ class CollectiveKernel final : public Kernel {
   }
 
  private:
-  static Combine for_transport(Combine combine) {
-    return combine == Combine::any   ? Combine::max
-           : combine == Combine::all ? Combine::min
-                                     : combine;
-  }
-
   mesh::Ticket start(mesh::Group& group, const std::byte* from, std::byte* to) const {
-    switch (collective_) {
-      case Collective::all_reduce:
-        return group.start_all_reduce(from, to, from_.elements(), dtype_, combine_);
-      case Collective::reduce_scatter:
-        return group.start_reduce_scatter(from, to, to_.elements(), dtype_, combine_);
-      case Collective::all_gather:
-        return group.start_all_gather(from, to, from_.elements(), dtype_);
-      case Collective::all_to_all:
-        return group.start_all_to_all(from, to, from_.elements() / group.size(), dtype_);
-      case Collective::barrier:
-        return group.start_barrier();
-    }
-    return {};
+    const std::int64_t blocks = collective_ == Collective::all_to_all ? group.size() : 1;
+    return group.start(collective_, from, to, std::min(from_.elements(), to_.elements()) / blocks,
+                       dtype_, combine_);
   }
 
   Collective collective_;

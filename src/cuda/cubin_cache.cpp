@@ -17,10 +17,10 @@
 #include <ein/error.hpp>
 
 #include "cpu/parallel.hpp"
-#include "cuda/shared_library.hpp"
 #include "io/file.hpp"
 #include "io/xxh64.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -1,12 +1,14 @@
 #include "cuda/driver.hpp"
 
 #include <string_view>
+#include <utility>
 
 #include <ein/error.hpp>
 
 #include "cuda/driver_constants.hpp"
-#include "cuda/shared_library.hpp"
+#include "io/number.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 
@@ -134,7 +136,7 @@ void check(const DriverFunctions& functions, Result result, int device, std::str
 
 }  // namespace
 
-Driver::Driver(const std::vector<std::string>& names)
+Driver::Driver(const std::vector<std::string>& names, std::optional<int> only)
     : generation_(fork_generation()), functions_(std::make_unique<DriverFunctions>(names)) {
   constexpr const char* update = "; install a driver of version 525 or newer";
   DriverFunctions& cuda = *functions_;
@@ -157,7 +159,9 @@ Driver::Driver(const std::vector<std::string>& names)
     missing_ = "the NVIDIA driver has no device; CUDA_VISIBLE_DEVICES may hide it";
   }
   if (missing_.empty()) {
-    contexts_.resize(static_cast<std::size_t>(count));
+    has_one_of_several_ = only && count > 1;
+    if (has_one_of_several_) first_ = *only % count;
+    contexts_.resize(has_one_of_several_ ? 1 : static_cast<std::size_t>(count));
   } else {
     functions_.reset();
   }
@@ -170,10 +174,28 @@ Driver::~Driver() {
   }
 }
 
+namespace {
+
+/// Which one this process is of several on this machine, as `ein launch`, Open MPI and MPICH say.
+std::optional<int> rank_on_machine() {
+  constexpr std::pair<const char*, const char*> variables[] = {
+      {"EIN_RANK", "EIN_SIZE"},
+      {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+      {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+  for (const auto& [rank, size] : variables) {
+    const auto number = io::number_of<int>(environment(rank)),
+               count = io::number_of<int>(environment(size));
+    if (number && count && *number >= 0 && *count > 1) return number;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Driver& Driver::of_system() {
   return made_once([] {
     const std::string given = environment("EIN_CUDA_DRIVER");
-    return Driver({given.empty() ? "libcuda.so.1" : given});
+    return Driver({given.empty() ? "libcuda.so.1" : given}, rank_on_machine());
   });
 }
 
@@ -201,8 +223,12 @@ int Driver::device_count() const {
 const DriverFunctions& Driver::needed_for(int device) const {
   const DriverFunctions& cuda = needed();
   if (device < 0 || device >= device_count()) {
-    throw Error(ErrorKind::value, "cuda:" + std::to_string(device) + ": the number of devices is " +
-                                      std::to_string(device_count()) + ", the first is cuda:0");
+    throw Error(ErrorKind::value,
+                "cuda:" + std::to_string(device) + ": the number of devices is " +
+                    std::to_string(device_count()) + ", the first is cuda:0" +
+                    (has_one_of_several_ ? "\n  help: each of several processes on a machine "
+                                           "has one of its GPUs, as ein::cuda"
+                                         : ""));
   }
   return cuda;
 }
@@ -238,7 +264,7 @@ void require_supported(int device, const DeviceInfo& info) {
 DeviceInfo Driver::info(int device) const {
   const DriverFunctions& cuda = needed_for(device);
   int handle = 0;
-  check(cuda, cuda.device(&handle, device), device, "cuDeviceGet");
+  check(cuda, cuda.device(&handle, first_ + device), device, "cuDeviceGet");
   DeviceInfo info;
   char name[256] = "";
   check(cuda, cuda.device_name(name, static_cast<int>(sizeof name) - 1, handle), device,
@@ -266,7 +292,7 @@ const DriverFunctions& Driver::on(int device) {
   const NoForkLock lock(contexts_mutex_);
   Context& context = contexts_[static_cast<std::size_t>(device)];
   if (!context.pointer) {
-    check(cuda, cuda.device(&context.device, device), device, "cuDeviceGet");
+    check(cuda, cuda.device(&context.device, first_ + device), device, "cuDeviceGet");
     check(cuda, cuda.retain_context(&context.pointer, context.device), device,
           "cuDevicePrimaryCtxRetain");
   }

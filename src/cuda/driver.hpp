@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,13 +38,15 @@ void require_supported(int device, const DeviceInfo& info);
 /// The driver's library. Its functions may be called from any thread.
 class Driver {
  public:
-  /// Opens the first of these libraries that opens.
-  explicit Driver(const std::vector<std::string>& names);
+  /// Opens the first of these libraries that opens. Of the GPUs it has number `only` alone, counted
+  /// round, if that is said.
+  explicit Driver(const std::vector<std::string>& names, std::optional<int> only = {});
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  /// libcuda.so.1, or the file that the environment's EIN_CUDA_DRIVER names.
+  /// libcuda.so.1, or the file that the environment's EIN_CUDA_DRIVER names. A process of several
+  /// that `ein launch` or `mpirun` started has one GPU, that of its number on the machine.
   static Driver& of_system();
 
   /// Why there is no driver to be used: none is installed, it is too old, or it refuses. Empty if
@@ -83,6 +86,8 @@ class Driver {
   CudaVersion version_;
   std::mutex contexts_mutex_;
   std::vector<Context> contexts_;  // by device
+  int first_ = 0;                  // the driver's number of device 0
+  bool has_one_of_several_ = false;
 };
 
 // What follows belongs to one device of a driver, which must live longer. Errors are of kind
@@ -223,6 +228,8 @@ class Stream : OfDevice {
   void wait(const Event& event);
   /// Returns when all is done.
   void synchronize();
+  /// As other libraries of NVIDIA take it.
+  void* get() const { return stream_; }
 
  private:
   void* stream_ = nullptr;

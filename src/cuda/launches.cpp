@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <mutex>
 #include <utility>
 
 #include <ein/error.hpp>
 
 #include "codegen/units.hpp"
+#include "cuda/collective.hpp"
 #include "cuda/settings.hpp"
 #include "cuda/tuner.hpp"
 #include "graph/at_sizes.hpp"
@@ -21,8 +23,8 @@ constexpr std::size_t least_for_graph = 8;
 
 }  // namespace
 
-/// The launches of a plan as a CUDA graph, with the grids and arguments that it has. It is made
-/// when the plan runs for the second time; other lengths are other arguments.
+/// Launches of a plan that follow each other as a CUDA graph, with the grids and arguments that it
+/// has. It is made when the plan runs for the second time; other lengths are other arguments.
 struct Replay {
   std::mutex mutex;
   bool is_first = true, fails = false;
@@ -57,6 +59,8 @@ struct LoadedKernels {
       checks_positions |= source.checks_positions;
       sources.push_back(std::move(source));
     }
+    collectives = std::move(units.collectives);
+    for (std::size_t i = 0; i <= collectives.size(); ++i) replays.emplace_back();
   }
 
   Gpu& gpu;
@@ -64,7 +68,8 @@ struct LoadedKernels {
   std::vector<void*> functions;
   std::vector<codegen::KernelSource> sources;  // of each function, with formulas
   bool checks_positions = false;               // whether a kernel does
-  Replay replay;
+  std::vector<std::pair<std::size_t, codegen::CollectiveSource>> collectives;
+  std::deque<Replay> replays;  // of the kernels before each collective, and after the last
 };
 
 LaunchPlan::LaunchPlan(const Program& program, Gpu& gpu)
@@ -81,6 +86,8 @@ Launches::Launches(std::shared_ptr<LoadedKernels> kernels, SizesAt& sizes)
     workspace_bytes_ = std::max(workspace_bytes_, static_cast<std::size_t>(source.workspace_bytes));
     kernels_.push_back({launch_of(loaded_->functions[k], source), std::move(source)});
   }
+  for (const auto& [before, source] : loaded_->collectives)
+    collectives_.emplace_back(before, at_sizes(source, sizes));
 }
 
 Arguments::Memory Launches::memory_of(const engine::Run& run) const {
@@ -90,12 +97,24 @@ Arguments::Memory Launches::memory_of(const engine::Run& run) const {
 }
 
 void Launches::run(const engine::Run& run) const {
-  if (kernels_.size() >= least_for_graph && replay(run)) return;
+  std::size_t first = 0;
+  for (std::size_t c = 0; c < collectives_.size(); ++c) {
+    const auto& [before, source] = collectives_[c];
+    this->run(run, first, before, loaded_->replays[c]);
+    start_collective(source, run, loaded_->gpu);
+    first = before;
+  }
+  this->run(run, first, kernels_.size(), loaded_->replays.back());
+}
+
+void Launches::run(const engine::Run& run, std::size_t first, std::size_t last,
+                   Replay& replay) const {
+  if (last - first >= least_for_graph && start(replay, run, first, last)) return;
   const Arguments::Memory memory = memory_of(run);
   Arguments arguments;
-  for (const Kernel& kernel : kernels_) {
-    arguments.set(kernel.source, memory);
-    loaded_->gpu.stream().launch(kernel.launch, arguments.addresses());
+  for (std::size_t k = first; k < last; ++k) {
+    arguments.set(kernels_[k].source, memory);
+    loaded_->gpu.stream().launch(kernels_[k].launch, arguments.addresses());
   }
 }
 
@@ -105,10 +124,10 @@ void Launches::require_success(std::string_view call) const {
     throw Error(ErrorKind::value, std::string(call) + ": " + to_string(*fault));
 }
 
-/// Starts the plan's graph with the lengths and arguments of this run. Whether it did: what fails
+/// Starts the graph with the lengths and arguments of this run. Whether it did: what fails
 /// here is left to single launches, and to the errors that those meet.
-bool Launches::replay(const engine::Run& run) const {
-  Replay& replay = loaded_->replay;
+bool Launches::start(Replay& replay, const engine::Run& run, std::size_t first,
+                     std::size_t last) const {
   Gpu& gpu = loaded_->gpu;
   const NoForkLock lock(replay.mutex);
   if (replay.fails) return false;
@@ -120,7 +139,7 @@ bool Launches::replay(const engine::Run& run) const {
     const bool is_new = !replay.graph;
     if (is_new) {
       replay.graph = std::make_unique<LaunchGraph>(gpu.driver(), gpu.index());
-      replay.kernels.resize(kernels_.size());
+      replay.kernels.resize(last - first);
     }
     Arguments::Memory memory = memory_of(run);
     std::vector<Replay::Map>* maps = nullptr;  // of the kernel at hand
@@ -133,19 +152,19 @@ bool Launches::replay(const engine::Run& run) const {
       return last.encoded;
     };
     Arguments arguments;
-    for (std::size_t k = 0; k < kernels_.size(); ++k) {
-      const Kernel& kernel = kernels_[k];
-      Replay::Kernel& last = replay.kernels[k];
-      maps = &last.maps;
+    for (std::size_t k = 0; k < last - first; ++k) {
+      const Kernel& kernel = kernels_[first + k];
+      Replay::Kernel& known = replay.kernels[k];
+      maps = &known.maps;
       next = 0;
       arguments.set(kernel.source, memory);
       if (is_new) {
         replay.graph->add(kernel.launch, arguments.addresses());
-      } else if (last.words != arguments.words() || last.grid != kernel.launch.grid) {
+      } else if (known.words != arguments.words() || known.grid != kernel.launch.grid) {
         replay.graph->set(k, kernel.launch, arguments.addresses());
       }
-      last.words = arguments.words();
-      last.grid = kernel.launch.grid;
+      known.words = arguments.words();
+      known.grid = kernel.launch.grid;
     }
     if (is_new) replay.graph->finish();
     gpu.stream().launch(*replay.graph);

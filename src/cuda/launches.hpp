@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.hpp"
@@ -14,6 +15,7 @@ namespace ein::gpu {
 /// The kernels of a program: emitted, compiled and loaded once. Sizes that are formulas are
 /// arguments.
 struct LoadedKernels;
+struct Replay;
 
 class LaunchPlan final : public engine::KernelsPlan {
  public:
@@ -41,10 +43,14 @@ class Launches final : public engine::Kernels {
     codegen::KernelSource source;
   };
   Arguments::Memory memory_of(const engine::Run& run) const;
-  bool replay(const engine::Run& run) const;
+  /// Kernels first to last - 1, between two collectives.
+  void run(const engine::Run& run, std::size_t first, std::size_t last, Replay& replay) const;
+  bool start(Replay& replay, const engine::Run& run, std::size_t first, std::size_t last) const;
 
   std::shared_ptr<LoadedKernels> loaded_;
   std::vector<Kernel> kernels_;
+  /// Each before a kernel of this number.
+  std::vector<std::pair<std::size_t, codegen::CollectiveSource>> collectives_;
   std::size_t workspace_bytes_ = 0;
 };
 

@@ -9,10 +9,10 @@
 #include <ein/error.hpp>
 
 #include "cuda/driver.hpp"
-#include "cuda/shared_library.hpp"
 #include "io/file.hpp"
 #include "io/number.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {

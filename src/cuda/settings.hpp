@@ -4,8 +4,8 @@
 #include <atomic>
 #include <string>
 
-#include "cuda/shared_library.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/shared_library.hpp"
 #include "mesh/mpi/plugin.hpp"
+#include "tensor/shared_library.hpp"
 
 namespace ein::mesh {
 namespace {
@@ -23,8 +23,8 @@ namespace {
 }
 
 const EinMpiFunctions& plugin() {
-  const std::string given = gpu::environment("EIN_MPI");
-  const gpu::SharedLibrary library({given.empty() ? "libein_mpi.so" : given});
+  const std::string given = environment("EIN_MPI");
+  const SharedLibrary library({given.empty() ? "libein_mpi.so" : given});
   if (!library.is_open()) refuse(library.why_not());
   decltype(&ein_mpi_functions) functions = nullptr;
   library.find("ein_mpi_functions", functions);

@@ -14,20 +14,21 @@ Process::Process(Transport& transport, std::span<const MeshAxis> axes)
 std::map<std::uint32_t, Counters> Process::counters() const {
   const std::lock_guard lock(known_->mutex);
   std::map<std::uint32_t, Counters> since;
-  for (const auto& [mesh_axes, known] : known_->groups) {
-    Counters& counters = since[mesh_axes] = known.first->counters();
+  for (const auto& [key, known] : known_->groups) {
+    const Counters now = known.first->counters();
+    Counters& counters = since[key.first];
     for (std::size_t c = 0; c < collective_count; ++c) {
-      counters.counts[c].calls -= known.second.counts[c].calls;
-      counters.counts[c].bytes -= known.second.counts[c].bytes;
+      counters.counts[c].calls += now.counts[c].calls - known.second.counts[c].calls;
+      counters.counts[c].bytes += now.counts[c].bytes - known.second.counts[c].bytes;
     }
   }
   return since;
 }
 
-Group& Process::group(std::uint32_t mesh_axes) const {
+Group& Process::group(std::uint32_t mesh_axes, Transport& by) const {
   const std::lock_guard lock(known_->mutex);
-  auto& [known, before] = known_->groups[mesh_axes];
-  if (known) return *known;
+  const auto known = known_->groups.find({mesh_axes, &by});
+  if (known != known_->groups.end()) return *known->second.first;
   std::vector<int> ranks;
   for (int rank = 0; rank < transport_.size(); ++rank) {
     bool is_of_group = true;
@@ -39,9 +40,9 @@ Group& Process::group(std::uint32_t mesh_axes) const {
     }
     if (is_of_group) ranks.push_back(rank);
   }
-  known = &transport_.group(ranks);
-  before = known->counters();
-  return *known;
+  Group& group = by.group(ranks);
+  known_->groups.emplace(std::pair(mesh_axes, &by), std::pair(&group, group.counters()));
+  return group;
 }
 
 }  // namespace ein::mesh

@@ -25,8 +25,11 @@ class Process {
   int coordinate(std::size_t axis) const { return coordinates_[axis]; }
   /// The processes that differ from this one along these mesh axes alone, a bit for each. All of
   /// them ask for it.
-  Group& group(std::uint32_t mesh_axes) const;
-  /// What was given to the groups that were asked for, since they were, by their mesh axes.
+  Group& group(std::uint32_t mesh_axes) const { return group(mesh_axes, transport_); }
+  /// The same processes as `by` has them, another transport between those of this one.
+  Group& group(std::uint32_t mesh_axes, Transport& by) const;
+  /// What was given to the groups that were asked for, since they were, by their mesh axes; by all
+  /// transports.
   std::map<std::uint32_t, Counters> counters() const;
   Transport& transport() const { return transport_; }
 
@@ -36,7 +39,8 @@ class Process {
   std::vector<int> coordinates_;
   struct Known {
     std::mutex mutex;
-    std::map<std::uint32_t, std::pair<Group*, Counters>> groups;  // and what was counted before
+    /// And what was counted before.
+    std::map<std::pair<std::uint32_t, Transport*>, std::pair<Group*, Counters>> groups;
   };
   std::unique_ptr<Known> known_ = std::make_unique<Known>();
 };

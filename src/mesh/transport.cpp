@@ -125,8 +125,12 @@ Ticket Group::start(Request request, bool is_awaited) {
   count.bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (size() > 1) return Ticket(begin(request, is_awaited));
   if (bytes > 0 && request.from != request.to)
-    std::memcpy(request.to, request.from, static_cast<std::size_t>(bytes));
+    copy(request.to, request.from, static_cast<std::size_t>(bytes));
   return {};
+}
+
+void Group::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
 }
 
 namespace {
@@ -152,6 +156,10 @@ Ticket Group::start_all_gather(const void* from, void* to, std::int64_t count, D
 Ticket Group::start_all_to_all(const void* from, void* to, std::int64_t count, DType dtype) {
   return start(request_of(Collective::all_to_all, from, to, count, dtype), false);
 }
+Ticket Group::start(Collective collective, const void* from, void* to, std::int64_t count,
+                    DType dtype, Combine combine) {
+  return start(request_of(collective, from, to, count, dtype, combine), false);
+}
 Ticket Group::start_barrier() { return start(Request(), false); }
 
 void Group::all_reduce(const void* from, void* to, std::int64_t count, DType dtype,
@@ -170,11 +178,15 @@ void Group::all_to_all(const void* from, void* to, std::int64_t count, DType dty
 }
 void Group::barrier() { start(Request(), true).wait(); }
 
+void Group::tell(const void* from, void* to, std::int64_t bytes) {
+  const Request request = request_of(Collective::all_gather, from, to, bytes, DType::u8);
+  if (size() == 1) return copy(request.to, request.from, static_cast<std::size_t>(bytes));
+  Ticket(begin(request, true)).wait();
+}
+
 void Group::require_same(std::uint64_t hash, std::string_view what) {
-  if (size() == 1) return;
   std::vector<std::uint64_t> hashes(ranks_.size());
-  Ticket(begin(request_of(Collective::all_gather, &hash, hashes.data(), 1, DType::u64), true))
-      .wait();
+  tell(&hash, hashes.data(), sizeof hash);
   // The most common one is what the others differ from; of several, that of the lowest rank.
   std::map<std::uint64_t, std::vector<int>> owners;
   for (std::size_t i = 0; i < hashes.size(); ++i) owners[hashes[i]].push_back(ranks_[i]);
@@ -204,6 +216,10 @@ Counters Group::counters() const {
     counters.counts[i] = {counts_[i].calls.load(std::memory_order_relaxed),
                           counts_[i].bytes.load(std::memory_order_relaxed)};
   return counters;
+}
+
+Combine for_collective(Combine combine) {
+  return combine == Combine::any ? Combine::max : combine == Combine::all ? Combine::min : combine;
 }
 
 // --- transports ---

@@ -1,6 +1,7 @@
 // How the processes of one program exchange values. A Transport is this process's end of a set of
 // processes; a Group is some of them, this one among them; a collective is what all processes of a
-// group do together. Nothing here knows of tensors: values are host addresses.
+// group do together. Nothing here knows of tensors: values are addresses, of the host's memory or,
+// for nccl, of a GPU's.
 #pragma once
 
 #include <array>
@@ -115,6 +116,9 @@ class Group {
   Ticket start_all_to_all(const void* from, void* to, std::int64_t count, DType dtype);
   /// Done when all processes have started it.
   Ticket start_barrier();
+  /// One of these.
+  Ticket start(Collective collective, const void* from, void* to, std::int64_t count, DType dtype,
+               Combine combine);
 
   // The same, and wait for it.
   void all_reduce(const void* from, void* to, std::int64_t count, DType dtype,
@@ -125,6 +129,8 @@ class Group {
   void all_to_all(const void* from, void* to, std::int64_t count, DType dtype);
   void barrier();
 
+  /// (bytes) -> (size, bytes), between the hosts, for what transports tell each other. Not counted.
+  virtual void tell(const void* from, void* to, std::int64_t bytes);
   /// A check while debugging: an Error of kind `value` on all processes unless all give the same
   /// `hash`. It names `what` ("the program") and which processes differ. Not counted.
   void require_same(std::uint64_t hash, std::string_view what);
@@ -137,6 +143,8 @@ class Group {
  private:
   /// Starts it. `is_awaited`: the caller will wait for it at once.
   virtual std::shared_ptr<Running> begin(const Request& request, bool is_awaited) = 0;
+  /// What a collective is where this process is the only one.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes);
   Ticket start(Request request, bool is_awaited);
 
   struct AtomicCount {
@@ -147,6 +155,10 @@ class Group {
   std::array<AtomicCount, collective_count> counts_{};
 };
 
+/// What a collective combines by where a nest does by this: any of bool is its maximum, all its
+/// minimum.
+Combine for_collective(Combine combine);
+
 /// This process's end of a set of processes. Its end is this process's leaving: what others still
 /// wait for fails there.
 class Transport {
@@ -155,7 +167,7 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  /// "shm", "mpi".
+  /// "shm", "mpi", "nccl", "loop".
   virtual std::string_view name() const = 0;
   int rank() const { return rank_; }
   int size() const { return size_; }

@@ -53,8 +53,11 @@ mesh::Transport& transport_named(std::string_view name) {
   else if (name == "mpi")
     transport = mesh::open_mpi();
   else
-    throw Error(ErrorKind::value, "Mesh: no transport '" + std::string(name) +
-                                      "'\n  help: \"shm\", \"mpi\" or \"loop\"");
+    throw Error(
+        ErrorKind::value,
+        "Mesh: no transport '" + std::string(name) +
+            "'\n  help: \"shm\", \"mpi\" or \"loop\"; tensors on a GPU are exchanged by NCCL, "
+            "whichever it is");
   return *opened.emplace(name, std::move(transport)).first->second;
 }
 
@@ -97,13 +100,17 @@ int engine::processes_of(const std::vector<MeshAxis>& axes) {
   return static_cast<int>(processes);
 }
 
-namespace {
-
-Tensor scalar_of(std::int64_t value) {
-  return from_vector(std::vector<std::int64_t>{value}, {}, Order::row_major, cpu);
+const std::vector<Tensor>& detail::MeshData::Here::coordinates(Device device) const {
+  const NoForkLock lock(known_->mutex);
+  for (const auto& [of, known] : known_->coordinates) {
+    if (of == device) return known;
+  }
+  std::vector<Tensor> made;
+  for (std::size_t a = 0; a < axes_; ++a)
+    made.push_back(from_vector(std::vector<std::int64_t>{process.coordinate(a)}, {},
+                               Order::row_major, device));
+  return known_->coordinates.emplace_back(device, std::move(made)).second;
 }
-
-}  // namespace
 
 Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
   const int processes = engine::processes_of(axes);
@@ -111,10 +118,7 @@ Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
   const auto data = std::make_shared<detail::MeshData>();
   data->axes = std::move(axes);
   const auto add = [&](mesh::Transport& end) {
-    detail::MeshData::Here here{mesh::Process(end, data->axes), {}};
-    for (std::size_t a = 0; a < data->axes.size(); ++a)
-      here.coordinates.push_back(scalar_of(here.process.coordinate(a)));
-    data->here.push_back(std::move(here));
+    data->here.emplace_back(mesh::Process(end, data->axes), data->axes.size());
   };
   if (name == "loop") {
     data->loop = std::make_unique<mesh::Loop>(processes);

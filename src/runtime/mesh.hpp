@@ -1,9 +1,12 @@
 // Tensors that lie on a mesh: their parts, and what runs on all of them.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <ein/mesh.hpp>
@@ -17,10 +20,22 @@ struct detail::MeshData {
   std::vector<MeshAxis> axes;
   mesh::Transport* transport = nullptr;  // null where this process stands for all
   std::unique_ptr<mesh::Loop> loop;      // null where it does not
-  /// A process that is here, and where it is along each axis, as a program reads that.
-  struct Here {
+  /// A process that is here.
+  class Here {
+   public:
+    Here(mesh::Process here, std::size_t axes) : process(std::move(here)), axes_(axes) {}
+    /// Where it is along each axis, as a program on that device reads it. Thread-safe.
+    const std::vector<Tensor>& coordinates(Device device) const;
+
     mesh::Process process;
-    std::vector<Tensor> coordinates;
+
+   private:
+    struct Known {
+      std::mutex mutex;
+      std::deque<std::pair<Device, std::vector<Tensor>>> coordinates;
+    };
+    std::size_t axes_;
+    std::unique_ptr<Known> known_ = std::make_unique<Known>();
   };
   std::vector<Here> here;
 };

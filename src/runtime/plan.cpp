@@ -213,7 +213,8 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   for_each_here(*mesh, [&](std::size_t h) {
     std::vector<const Tensor*> own;
     for (const Tensor* operand : operands) own.push_back(&part_of(*operand, h));
-    for (const Tensor& coordinate : mesh->here[h].coordinates) own.push_back(&coordinate);
+    for (const Tensor& coordinate : mesh->here[h].coordinates(plan.device()))
+      own.push_back(&coordinate);
     std::vector<Tensor> results = execute(plan, own, &mesh->here[h].process);
     for (std::size_t r = 0; r < results.size(); ++r) parts[r][h] = std::move(results[r]);
   });

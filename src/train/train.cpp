@@ -44,7 +44,6 @@ void check(const TrainOptions& o) {
             "the mesh has an axis '" + axis.name + "', it may have data, model and seq");
   require(o.zero >= 0 && o.zero <= 3, "zero must be 0, 1, 2 or 3");
   require(o.zero == 0 || has_axis("data"), "zero wants a mesh with an axis data");
-  require(o.mesh.empty() || o.device == cpu, "a mesh is of processes on CPUs");
   for (const MeshAxis& axis : o.mesh) {
     const auto divides = [&](std::int64_t size, const std::string& what) {
       require(axis.size < 1 || size % axis.size == 0,

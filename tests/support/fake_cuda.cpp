@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,10 +30,10 @@ long setting(const char* name, long otherwise) {
   return at == text.npos ? otherwise : std::strtol(text.c_str() + at + key.size(), nullptr, 10);
 }
 
-constexpr int devices = 2;
-int contexts[devices];          // their addresses stand for them
-int retained = 0, held = 0;     // contexts, and everything else
-thread_local int current = -1;  // the context's device
+constexpr int devices = 2, most_devices = 8;  // unless the setting "devices" says so
+int contexts[most_devices];                   // their addresses stand for them
+int retained = 0, held = 0;                   // contexts, and everything else
+thread_local int current = -1;                // the context's device
 struct Stream {
   int device, ended;
 };  // ended: the failure that the next wait reports
@@ -84,7 +85,8 @@ struct Module {
   std::map<std::string, Kernel> kernels{};
 };
 float clock_of_events = 0;
-std::atomic<long> allocated{0};  // bytes; the setting "memory" bounds them
+std::atomic<long> allocated{0};               // bytes; the setting "memory" bounds them
+std::map<std::uint64_t, std::size_t> blocks;  // of the devices, by address
 std::mutex mutex;
 
 int result_of(const char* function) { return static_cast<int>(setting(function, 0)); }
@@ -134,7 +136,7 @@ int cuDeviceGetCount(int* count) {
   return 0;
 }
 int cuDeviceGet(int* device, int number) {
-  if (number < 0 || number >= devices) return 101;
+  if (number < 0 || number >= most_devices) return 101;
   *device = 40 + number;  // so that a number taken for the driver's handle shows
   return 0;
 }
@@ -222,10 +224,18 @@ int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
   void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   allocated += static_cast<long>(malloc_usable_size(memory));
   *address = reinterpret_cast<std::uint64_t>(memory);
+  {
+    const std::lock_guard lock(mutex);
+    blocks[*address] = bytes;
+  }
   return hold(memory);
 }
 int cuMemFree_v2(std::uint64_t address) {
   NEEDS_CONTEXT(cuMemFree_v2);
+  {
+    const std::lock_guard lock(mutex);
+    blocks.erase(address);
+  }
   allocated -= static_cast<long>(malloc_usable_size(reinterpret_cast<void*>(address)));
   std::free(reinterpret_cast<void*>(address));
   drop();
@@ -241,6 +251,18 @@ int cuMemFreeHost(void* memory) {
   std::free(memory);
   drop();
   return 0;
+}
+/// For a stand-in of another library: the device whose context is current, or -1; the device of a
+/// stream; and whether these bytes are memory of a device.
+int fake_cuda_current() { return current; }
+int fake_cuda_device_of(void* stream) { return stream ? static_cast<Stream*>(stream)->device : -1; }
+int fake_cuda_owns(const void* begin, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uint64_t>(begin);
+  const std::lock_guard lock(mutex);
+  const auto after = blocks.upper_bound(address);
+  if (after == blocks.begin()) return 0;
+  const auto& [first, size] = *std::prev(after);
+  return address + bytes <= first + size;
 }
 bool is_here(void* stream) { return stream && static_cast<Stream*>(stream)->device == current; }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t bytes, void* stream) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace ein::gpu {
+namespace ein {
 
 /// A shared library, which stays open as long as the process: its threads and exit handlers may
 /// outlive any object of ours.
@@ -34,4 +34,4 @@ class SharedLibrary {
 /// The environment's `variable`; empty if it is not set.
 std::string environment(const char* variable);
 
-}  // namespace ein::gpu
+}  // namespace ein

@@ -1,10 +1,10 @@
-#include "cuda/shared_library.hpp"
+#include "tensor/shared_library.hpp"
 
 #include <dlfcn.h>
 
 #include <cstdlib>
 
-namespace ein::gpu {
+namespace ein {
 
 SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
@@ -27,4 +27,4 @@ std::string environment(const char* variable) {
   return value ? value : "";
 }
 
-}  // namespace ein::gpu
+}  // namespace ein
