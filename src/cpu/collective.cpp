@@ -134,9 +134,10 @@ class CollectiveKernel final : public Kernel {
       case Collective::all_to_all:
         return group.start_all_to_all(from, to, from_.elements() / group.size(), dtype_);
       case Collective::barrier:
-        return group.start_barrier();
+      case Collective::send:
+        break;
     }
-    return {};
+    throw std::logic_error("a collective without a value");
   }
 
   Collective collective_;
