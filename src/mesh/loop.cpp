@@ -160,6 +160,11 @@ Loop::Loop(int processes) : meetings_(std::make_shared<Meetings>()) {
 }
 Loop::~Loop() = default;
 
+void Loop::forget_messages() {
+  const std::lock_guard lock(meetings_->mutex);
+  meetings_->messages.clear();
+}
+
 void Loop::run(const std::function<void(int)>& f) {
   const std::lock_guard lock(running_);
   if (size() == 1) return f(0);
