@@ -2,12 +2,9 @@
 // of them; mesh_processes_test.cpp runs the same tests on processes that were launched.
 #include <ein/mesh.hpp>
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <map>
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include <ein/autograd.hpp>
@@ -16,6 +13,7 @@
 #include <ein/optim.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/launched.hpp"
 #include "support/random_pattern.hpp"
 #include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
@@ -26,6 +24,8 @@ namespace {
 
 using test::expect_error;
 using test::get_values;
+using test::is_launched;
+using test::mesh_of;
 
 /// Whole numbers, so that sums do not depend on their order.
 Tensor numbers(const Shape& shape, std::mt19937_64& random, DType dtype = DType::f64) {
@@ -36,12 +36,6 @@ Tensor numbers(const Shape& shape, std::mt19937_64& random, DType dtype = DType:
   return x;
 }
 
-bool is_launched() { return std::getenv("EIN_SHM") || std::getenv("OMPI_COMM_WORLD_SIZE"); }
-
-/// Of the processes that were launched, or of one.
-Mesh mesh_of(std::vector<MeshAxis> axes) {
-  return Mesh(std::move(axes), is_launched() ? "" : "loop");
-}
 Mesh two_by_two() { return mesh_of({{"data", 2}, {"model", 2}}); }
 
 /// What f makes of a tensor for process 0, 1, ... of those that are here.
@@ -357,45 +351,6 @@ TEST(MeshTest, RandomNumbersDoNotDependOnTheMesh) {
   expect_same(drop(place(x, mesh, "b@data s@model")), wanted);
 }
 
-/// Calls and bytes by "all_reduce 0 2", a collective and the ranks of its processes.
-using Counts = std::map<std::string, std::pair<long long, long long>>;
-
-/// What an independent library counts of a program's calls of MPI, where it is preloaded.
-std::optional<Counts> mpi_counts() {
-  void* const function = dlsym(RTLD_DEFAULT, "ein_mpi_counts");
-  if (!function) return std::nullopt;
-  std::istringstream lines(reinterpret_cast<const char* (*)()>(function)());
-  Counts counts;
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':'), comma = line.find(',');
-    counts[line.substr(0, colon)] = {std::stoll(line.substr(colon + 1)),
-                                     std::stoll(line.substr(comma + 1))};
-  }
-  return counts;
-}
-
-Counts counts_of(const std::vector<Exchange>& exchanges, const Mesh& mesh) {
-  Counts counts;
-  for (const Exchange& exchange : exchanges) {
-    std::string key(name(exchange.collective));
-    for (int rank = 0; rank < mesh.size(); ++rank) {
-      bool is_of_group = true;
-      int rest = rank, own = mesh.rank();
-      for (std::size_t a = mesh.axes().size(); a-- > 0;) {
-        const auto& [axis, size] = mesh.axes()[a];
-        const auto& over = exchange.over;
-        is_of_group &=
-            rest % size == own % size || std::find(over.begin(), over.end(), axis) != over.end();
-        rest /= size;
-        own /= size;
-      }
-      if (is_of_group) key += " " + std::to_string(rank);
-    }
-    counts[key] = {exchange.calls, exchange.bytes};
-  }
-  return counts;
-}
-
 TEST(MeshTest, BytesArePredictedAndCounted) {
   const Mesh mesh = two_by_two();
   std::mt19937_64 random(6);
@@ -428,22 +383,11 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
                                             {Collective::all_to_all, 32}};
     EXPECT_EQ(exchange.sent_by_ring(), sent.at(exchange.collective));
   }
-  const auto before = mpi_counts();
+  const test::MpiCounts mpi;
   f(x, w);
   EXPECT_EQ(mesh.exchanged(), predicted) << to_string(mesh.exchanged()) << "predicted\n"
                                          << to_string(predicted);
-  const char* const preloaded = std::getenv("LD_PRELOAD");
-  const bool is_preloaded =
-      preloaded && std::string(preloaded).find("ein_mpi_counts") != std::string::npos;
-  EXPECT_EQ(before.has_value(), is_preloaded);
-  if (!before) return;
-  Counts given = *mpi_counts();
-  for (const auto& [key, count] : *before) {
-    given[key].first -= count.first;
-    given[key].second -= count.second;
-    if (given[key].first == 0) given.erase(key);
-  }
-  EXPECT_EQ(given, counts_of(predicted, mesh));
+  mpi.expect_given(predicted, mesh);
 }
 
 /// Losses of a small network in f64, by AdamW. `batch`, `up` and `down` say how the batch and the
