@@ -1,4 +1,4 @@
-// The tests of meshes (mesh_test.cpp) on processes that share memory, and on those of MPI.
+// The tests of meshes and pipelines (mesh_test.cpp, pipeline_test.cpp) on processes that share memory, and on those of MPI.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace {
 /// The program that runs: all tests are in it.
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-constexpr const char* tests_of_meshes = "--gtest_filter=MeshTest.*";
+constexpr const char* tests_of_meshes = "--gtest_filter=MeshTest.*:PipelineTest.*";
 
 /// All of them run there, also where this program is one of several that share the tests.
 void run_all_there() {

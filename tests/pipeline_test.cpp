@@ -377,6 +377,22 @@ TEST(PipelineTest, BytesArePredictedAndCounted) {
   }
 }
 
+TEST(PipelineTest, LargeTensorsPassBothWays) {
+  // 4 MiB, more than a transport has room for.
+  const Pipeline pipeline(mesh_of({{"pipe", 4}}), "pipe");
+  const Tensor x = arange(1048576.0).to(DType::f32) / 1048576,
+               weight = ones({1 << 20}).requires_grad(true);
+  const double loss = pipeline.step(
+      std::vector<Tensor>(6, x), x, [&](const Tensor& y, int, int) { return y * weight; },
+      [](const Tensor& y, int) { return reduce(y, "a ->", "mean"); });
+  EXPECT_NEAR(loss, 0.5, 1e-5);
+  // Each stage's part of the derivative of x·w^4 at w = 1, of the mean of so many.
+  const double of_each = test::is_launched() ? 1 : 4;
+  const std::vector<double> gradient = get_values(weight.grad()), values = get_values(x);
+  for (std::size_t i = 0; i < gradient.size(); i += 1009)
+    EXPECT_NEAR(gradient[i] * (1 << 20), of_each * values[i], 1e-5);
+}
+
 TEST(PipelineTest, RandomNumbersAreThoseOfTheStage) {
   const auto losses_on = [](const Mesh& mesh) {
     const Pipeline pipeline(mesh, "pipe");

@@ -227,7 +227,7 @@ double Pipeline::step(std::span<const Tensor> microbatches, const Tensor& betwee
   if (engine::Trace::active())
     refuse(
         "a step in a function that ein::compile traces, which runs on all processes of a mesh\n"
-        "  help: call it outside; a stage may call what ein::compile made");
+        "  help: call it outside");
   if (microbatches.empty()) refuse("no microbatches\n  help: give one or more");
   if (size() > 1 && !is_floating(between.dtype()))
     refuse("no gradient flows through " + std::string(name(between.dtype())) +
