@@ -1,4 +1,5 @@
-// The tests of meshes and pipelines (mesh_test.cpp, pipeline_test.cpp) on processes that share memory, and on those of MPI.
+// The tests of meshes and pipelines (mesh_test.cpp, pipeline_test.cpp) on processes that share
+// memory, and on those of MPI.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -255,9 +255,10 @@ TEST_F(MeshTransport, KilledAtAnyMoment) {
   const unsigned seed = test::from_environment("EIN_FIRST_SEED", std::random_device()());
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
+  const char* const work[] = {"add", "pass", "pipeline"};
   for (int run = 0; run < 6; ++run) {
     std::filesystem::remove(output());
-    Program launcher = launched(4, that_tells_its_id(run % 2 == 0 ? "add" : "pass"));
+    Program launcher = launched(4, that_tells_its_id(work[run % 3]));
     const std::vector<pid_t> processes = processes_of(4);
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
     const std::size_t victim = random() % 4;

@@ -59,7 +59,7 @@ class Pipeline {
   /// sent to the next stage, and its gradient to the one before; the loss is summed in f64.
   std::vector<Exchange> exchanges(int stage, int microbatches, const Tensor& between) const;
   /// How many microbatches are between their forward and backward pass on a stage, at most:
-  /// min(S - stage, M).
+  /// min(S - stage, M). Here and above an Error of kind `value` for a stage that there is not.
   int in_flight(int stage, int microbatches) const;
 
  private:

@@ -20,7 +20,7 @@ class ShmGroup final : public Group {
   std::shared_ptr<Running> begin(const Request& request, bool is_awaited) override {
     if (request.collective != Collective::send) return worker_->start(*queue_, request, is_awaited);
     const int other = ranks()[static_cast<std::size_t>(request.peer)];
-    return worker_->start(*worker_->queue_between(other, request.receives), request, is_awaited);
+    return worker_->start(*worker_->queue_between(other, request), request, is_awaited);
   }
 
   std::shared_ptr<Worker> worker_;

@@ -118,10 +118,17 @@ std::shared_ptr<Queue> Worker::make_queue(const std::vector<int>& ranks, PostsFo
   return queue;
 }
 
-std::shared_ptr<Queue> Worker::queue_between(int other, bool receives) {
+void Worker::require_not_forked(const Request& request) const {
+  if (is_forked())
+    throw Error(ErrorKind::value,
+                name_of(request) + ": a child of fork() is no process of the mesh");
+}
+
+std::shared_ptr<Queue> Worker::queue_between(int other, const Request& request) {
+  require_not_forked(request);
   const std::lock_guard lock(between_lock_);
-  std::shared_ptr<Queue>& queue = between_[{other, receives}];
-  const bool is_up = (other > rank_) != receives;
+  std::shared_ptr<Queue>& queue = between_[{other, request.receives}];
+  const bool is_up = (other > rank_) != request.receives;
   if (!queue)
     queue = make_queue({std::min(rank_, other), std::max(rank_, other)},
                        is_up ? PostsFor::up : PostsFor::down);
@@ -129,9 +136,7 @@ std::shared_ptr<Queue> Worker::queue_between(int other, bool receives) {
 }
 
 std::shared_ptr<Operation> Worker::start(Queue& queue, const Request& request, bool is_awaited) {
-  if (is_forked())
-    throw Error(ErrorKind::value,
-                name_of(request) + ": a child of fork() is no process of the mesh");
+  require_not_forked(request);
   auto operation = std::make_shared<Operation>(request, shared_from_this());
   {
     const std::lock_guard lock(queue_lock_);

@@ -79,8 +79,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   std::shared_ptr<Queue> make_queue(const std::vector<int>& ranks,
                                     PostsFor use = PostsFor::collectives);
-  /// Of what this process sends to that one, or receives from it; the same for all groups.
-  std::shared_ptr<Queue> queue_between(int other, bool receives);
+  /// Of a send between this process and that one, by its rank; the same for all groups.
+  std::shared_ptr<Queue> queue_between(int other, const Request& request);
   std::shared_ptr<Operation> start(Queue& queue, const Request& request, bool is_awaited);
   void wait(Operation& operation);
 
@@ -94,6 +94,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   Member& own() const { return memory_.member(rank_); }
   /// Whether this is a child of the process that joined, in which no helper runs.
   bool is_forked() const { return fork_generation() != generation_; }
+  /// An Error there.
+  void require_not_forked(const Request& request) const;
 
   void help();
   void tick();

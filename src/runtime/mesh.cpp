@@ -161,9 +161,7 @@ Mesh Mesh::without(std::string_view axis) const {
 }
 
 const std::vector<MeshAxis>& Mesh::axes() const { return data_->axes; }
-int Mesh::size() const {
-  return static_cast<int>(data_->here.front().process.processes().size());
-}
+int Mesh::size() const { return static_cast<int>(data_->here.front().process.processes().size()); }
 int Mesh::rank() const { return data_->here.front().process.rank(); }
 std::string_view Mesh::transport() const { return data_->here.front().process.transport().name(); }
 std::vector<Exchange> Mesh::exchanged() const {

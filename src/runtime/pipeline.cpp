@@ -201,6 +201,12 @@ class StageOfStep {
   double loss_ = 0;
 };
 
+void require_stage(int stage, int stages) {
+  if (stage < 0 || stage >= stages)
+    throw Error(ErrorKind::value, "Pipeline: there is no stage " + std::to_string(stage) +
+                                      "\n  help: they are 0 to " + std::to_string(stages - 1));
+}
+
 std::size_t number_of(const Mesh& mesh, std::string_view axis) {
   const auto found = std::find_if(mesh.axes().begin(), mesh.axes().end(),
                                   [&](const MeshAxis& known) { return known.name == axis; });
@@ -277,6 +283,7 @@ double Pipeline::step(std::span<const Tensor> microbatches, const Tensor& betwee
 
 std::vector<Exchange> Pipeline::exchanges(int stage, int microbatches,
                                           const Tensor& between) const {
+  require_stage(stage, size());
   const auto over = [&](Collective collective) {
     return exchange_over(collective, 1u << number_of(mesh_, axis_), mesh_.axes());
   };
@@ -290,6 +297,7 @@ std::vector<Exchange> Pipeline::exchanges(int stage, int microbatches,
 }
 
 int Pipeline::in_flight(int stage, int microbatches) const {
+  require_stage(stage, size());
   return std::min(size() - stage, microbatches);
 }
 

@@ -18,7 +18,9 @@
 #include <vector>
 
 #include <ein/dtype.hpp>
+#include <ein/ein.hpp>
 #include <ein/error.hpp>
+#include <ein/pipeline.hpp>
 
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
@@ -379,6 +381,17 @@ void pass_for_ever(mesh::Transport& transport) {
   }
 }
 
+/// Steps of a pipeline of all processes until they are stopped.
+void pipe_for_ever() {
+  const Mesh mesh({{"pipe", std::stoi(std::getenv("EIN_SIZE"))}});
+  const Pipeline pipeline(mesh, "pipe");
+  const Tensor x = ones({300000}), weight = ones({300000}).requires_grad(true);
+  for (;;)
+    pipeline.step(
+        std::vector<Tensor>(8, x), x, [&](const Tensor& y, int, int) { return y * weight; },
+        [](const Tensor& y, int) { return reduce(y, "a ->", "mean"); });
+}
+
 void expect_kind(ErrorKind kind, const std::function<void()>& call) {
   try {
     call();
@@ -422,6 +435,7 @@ void run(const std::string& what, const std::string& argument) {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     return;
   }
+  if (what == "pipeline") pipe_for_ever();
   const auto transport = std::getenv("EIN_SHM") ? mesh::open_shm() : mesh::open_mpi();
   const int rank = transport->rank();
   float x[4] = {1, 2, 3, 4}, y[64];
@@ -474,6 +488,7 @@ void run(const std::string& what, const std::string& argument) {
     ticket.wait();
     if (const pid_t child = ::fork(); child == 0) {
       expect_kind(ErrorKind::value, [&] { transport->all().barrier(); });
+      expect_kind(ErrorKind::value, [&] { transport->all().send(x, 1, DType::f32, 1 - rank); });
       ::_exit(0);
     }
     transport->all().barrier();

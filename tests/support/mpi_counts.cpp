@@ -1,6 +1,6 @@
-// Counts what a program gives to MPI's collectives, and sends, from the arguments of its calls alone. It is
-// preloaded; ein_mpi_counts() says what there was so far, a line for each kind of call and each set
-// of processes: "all_reduce 0 2: 3 calls, 1024 bytes".
+// Counts what a program gives to MPI's collectives, and sends, from the arguments of its calls
+// alone. It is preloaded; ein_mpi_counts() says what there was so far, a line for each kind of call
+// and each set of processes: "all_reduce 0 2: 3 calls, 1024 bytes".
 #include <mpi.h>
 
 #include <map>
