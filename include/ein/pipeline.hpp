@@ -41,17 +41,17 @@ class Pipeline {
   /// processes of a stage have one; where one process stands for all, stages share it.
   const Mesh& mesh() const { return stage_mesh_; }
 
-  /// The forward and backward passes of all microbatches. `microbatches` are inputs of stage 0, and
-  /// `between` is a tensor of the shape, dtype and placement of what every stage but the last gives
-  /// to the next; its values are not read. Adds to grad() of a stage's parameters as
+  /// The forward and backward passes of all microbatches. `microbatches` are the inputs of stage 0,
+  /// which alone reads them. `between` has the shape, dtype and placement of what every stage but
+  /// the last gives to the next; its values are not read. Adds to grad() of a stage's parameters as
   /// `(loss / M).backward()` of each microbatch in turn does: a parameter belongs to one stage.
-  /// Returns the mean loss of the microbatches, the same on every process. All processes call it
-  /// with the same arguments; what stages draw at random depends on the call, the stage and the
+  /// Returns the mean loss of the microbatches, the same on every process. All processes call it,
+  /// with as many microbatches; what stages draw at random depends on the call, the stage and the
   /// microbatch alone.
   ///
-  /// Errors of kind `value`: no microbatches, `between` without gradients, or in a function that
-  /// ein::compile traces; of kind `shape`, `dtype` or `placement` where a stage gives something
-  /// else than `between`, or a loss is no scalar.
+  /// Errors of kind `value`: no microbatches, a dtype between stages that has no gradients, a call
+  /// in a function that ein::compile traces; of kind `shape`, `dtype` or `placement`: a stage gives
+  /// something else than `between`, or a loss is no scalar.
   double step(std::span<const Tensor> microbatches, const Tensor& between, const Stage& stage,
               const Loss& loss) const;
 
