@@ -12,6 +12,7 @@
 #include <ein/mesh.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/launched.hpp"
 #include "support/scratch.hpp"
 #include "support/tensor_values.hpp"
 
@@ -20,14 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::get_values;
+using test::is_launched;
 using Names = std::vector<std::string>;
 
 template <class F>
 void expect_error(ErrorKind kind, const std::string& part, F&& f) {
   test::expect_error(std::forward<F>(f), kind, {part});
 }
-
-bool is_launched() { return std::getenv("EIN_SHM") || std::getenv("OMPI_COMM_WORLD_SIZE"); }
 
 class MeshCheckpointTest : public testing::Test {
  protected:
@@ -92,7 +92,7 @@ class MeshCheckpointTest : public testing::Test {
     return names;
   }
 
-  Mesh mesh_{{{"data", 2}, {"model", 2}}, is_launched() ? "" : "loop"};
+  Mesh mesh_ = test::mesh_of({{"data", 2}, {"model", 2}});
   test::ScratchDirectory scratch_;
   std::string directory_ = scratch_.path("run");
 };

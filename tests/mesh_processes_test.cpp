@@ -1,5 +1,5 @@
-// The tests of meshes (mesh_test.cpp, mesh_checkpoint_test.cpp) on processes that share memory, and
-// on those of MPI.
+// The tests of meshes, their checkpoints and pipelines (mesh_test.cpp, mesh_checkpoint_test.cpp,
+// pipeline_test.cpp) on processes that share memory, and on those of MPI.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,8 @@ namespace {
 /// The program that runs: all tests are in it.
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-constexpr const char* tests_of_meshes = "--gtest_filter=MeshTest.*:MeshCheckpointTest.*";
+constexpr const char* tests_of_meshes =
+    "--gtest_filter=MeshTest.*:MeshCheckpointTest.*:PipelineTest.*";
 
 /// All of them run there, also where this program is one of several that share the tests.
 void run_all_there() {

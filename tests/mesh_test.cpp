@@ -2,10 +2,7 @@
 // of them; mesh_processes_test.cpp runs the same tests on processes that were launched.
 #include <ein/mesh.hpp>
 
-#include <dlfcn.h>
-
 #include <atomic>
-#include <optional>
 #include <random>
 #include <thread>
 
@@ -14,8 +11,8 @@
 #include <ein/ein.hpp>
 #include <ein/optim.hpp>
 
-#include "support/exchange_counts.hpp"
 #include "support/expect_error.hpp"
+#include "support/launched.hpp"
 #include "support/random_pattern.hpp"
 #include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
@@ -26,6 +23,8 @@ namespace {
 
 using test::expect_error;
 using test::get_values;
+using test::is_launched;
+using test::mesh_of;
 
 /// Whole numbers, so that sums do not depend on their order.
 Tensor numbers(const Shape& shape, std::mt19937_64& random, DType dtype = DType::f64) {
@@ -36,12 +35,6 @@ Tensor numbers(const Shape& shape, std::mt19937_64& random, DType dtype = DType:
   return x;
 }
 
-bool is_launched() { return std::getenv("EIN_SHM") || std::getenv("OMPI_COMM_WORLD_SIZE"); }
-
-/// Of the processes that were launched, or of one.
-Mesh mesh_of(std::vector<MeshAxis> axes) {
-  return Mesh(std::move(axes), is_launched() ? "" : "loop");
-}
 Mesh two_by_two() { return mesh_of({{"data", 2}, {"model", 2}}); }
 
 /// What f makes of a tensor for process 0, 1, ... of those that are here.
@@ -386,13 +379,6 @@ TEST(MeshTest, RandomNumbersDoNotDependOnTheMesh) {
   expect_same(drop(place(x, mesh, "b@data s@model")), wanted);
 }
 
-/// What an independent library counts of a program's calls of MPI, where it is preloaded.
-std::optional<test::Counts> mpi_counts() {
-  void* const function = dlsym(RTLD_DEFAULT, "ein_mpi_counts");
-  if (!function) return std::nullopt;
-  return test::counts_in(reinterpret_cast<const char* (*)()>(function)());
-}
-
 TEST(MeshTest, BytesArePredictedAndCounted) {
   const Mesh mesh = two_by_two();
   std::mt19937_64 random(6);
@@ -430,16 +416,11 @@ TEST(MeshTest, BytesArePredictedAndCounted) {
             "all_gather over data: 1 call, 4·b/data·c/model bytes\n"
             "all_to_all over model: 1 call, 4·b·c/model bytes\n"
             "all_reduce over data model: 1 call, 4 bytes\n");
-  const auto before = mpi_counts();
+  const test::MpiCounts mpi;
   f(x, w);
   EXPECT_EQ(mesh.exchanged(), predicted) << to_string(mesh.exchanged()) << "predicted\n"
                                          << to_string(predicted);
-  const char* const preloaded = std::getenv("LD_PRELOAD");
-  const bool is_preloaded =
-      preloaded && std::string(preloaded).find("ein_mpi_counts") != std::string::npos;
-  EXPECT_EQ(before.has_value(), is_preloaded);
-  if (!before) return;
-  EXPECT_EQ(test::difference(*mpi_counts(), *before), test::counts_of(predicted, mesh));
+  mpi.expect_given(predicted, mesh);
 }
 
 /// Losses of a small network in f64, by AdamW. `batch`, `up` and `down` say how the batch and the

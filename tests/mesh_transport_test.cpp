@@ -167,6 +167,10 @@ TEST_F(MeshTransport, ResultsThatAreTooLargeForTheCaches) {
   for (const int count : {2, 3}) expect_good(count, {"random", "7,12"}, {"EIN_CACHES=4K,16K,64K"});
 }
 
+TEST_F(MeshTransport, EveryProcessSendsBeforeAnyReceives) {
+  for (const int count : {2, 4}) expect_good(count, {"sends"});
+}
+
 TEST_F(MeshTransport, GroupsMayBeUsedInAnyOrder) {
   for (const int count : {3, 4}) expect_good(count, {"crossed"});
 }
@@ -217,6 +221,23 @@ TEST_F(MeshTransport, NamesDifferentCollectives) {
   EXPECT_GE(count_of("process 0: all_reduce sum of 4 f32\n", outcome.text), 1) << outcome.text;
 }
 
+TEST_F(MeshTransport, NamesAMessageThatIsNotTheOneReceived) {
+  const Outcome outcome = launch(2, {EIN_MESH_WORKER, "message"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(count_of("receive: process 0 sent something else\n  it: send of 3 f32\n"
+                     "  this process: receive of 4 f32\n",
+                     outcome.text),
+            1)
+      << outcome.text;
+}
+
+TEST_F(MeshTransport, WhatASenderSentBeforeItLeftArrives) {
+  const Outcome outcome = launch(2, {EIN_MESH_WORKER, "leave_first"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(count_of("receive: process 0 has left", outcome.text), 1) << outcome.text;
+  EXPECT_LT(outcome.seconds, 10);
+}
+
 TEST_F(MeshTransport, AProcessThatHasLeftIsNotWaitedFor) {
   const Outcome outcome = launch(3, {EIN_MESH_WORKER, "leave"});
   EXPECT_EQ(outcome.exit_code, 3);
@@ -234,9 +255,10 @@ TEST_F(MeshTransport, KilledAtAnyMoment) {
   const unsigned seed = test::from_environment("EIN_FIRST_SEED", std::random_device()());
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
-  for (int run = 0; run < 5; ++run) {
+  const char* const work[] = {"add", "pass", "pipeline"};
+  for (int run = 0; run < 6; ++run) {
     std::filesystem::remove(output());
-    Program launcher = launched(4, that_tells_its_id("add"));
+    Program launcher = launched(4, that_tells_its_id(work[run % 3]));
     const std::vector<pid_t> processes = processes_of(4);
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
     const std::size_t victim = random() % 4;
@@ -336,6 +358,7 @@ TEST_F(MeshTransport, CollectivesByMpi) {
   // Every kind by two, random ones by four: the former takes long where they share processors.
   const std::vector<std::string> calls[] = {{"2", EIN_MESH_WORKER, "every_kind"},
                                             {"4", EIN_MESH_WORKER, "random", "5,12"},
+                                            {"3", EIN_MESH_WORKER, "sends"},
                                             {"2", EIN_MESH_WORKER, "arguments"}};
   for (const std::vector<std::string>& words : calls) {
     std::filesystem::remove(output());

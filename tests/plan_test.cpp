@@ -52,7 +52,7 @@ Cluster dgx_a100(std::int64_t devices) {
   return cluster_of(hardware_named("a100-sxm-80gb"), devices, 8);
 }
 
-const Traffic& traffic(const Bill& bill, const std::string& axis, Way way,
+const Traffic& traffic(const Bill& bill, const std::string& axis, Collective way,
                        const std::string& what = "") {
   for (const Traffic& t : bill.traffic) {
     if (t.axis == axis && t.way == way && t.what.starts_with(what)) return t;
@@ -68,14 +68,14 @@ TEST(BytesSent, AreThoseOfRings) {
   EXPECT_DOUBLE_EQ(bytes_sent(Collective::all_reduce, 4, 1000), 1500);
   EXPECT_DOUBLE_EQ(bytes_sent(Collective::reduce_scatter, 4, 1000), 750);
   EXPECT_DOUBLE_EQ(bytes_sent(Collective::all_gather, 4, 1000), 750);
-  EXPECT_DOUBLE_EQ(bytes_sent(to_the_next, 4, 1000), 1000);
+  EXPECT_DOUBLE_EQ(bytes_sent(Collective::send, 4, 1000), 1000);
   for (const Collective c :
        {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
     EXPECT_EQ(bytes_sent(c, 1, 1000), 0);
   EXPECT_EQ(formula(Collective::all_reduce), "2·(n-1)/n·V");
   EXPECT_EQ(formula(Collective::reduce_scatter), "(n-1)/n·V");
-  EXPECT_EQ(formula(to_the_next), "V");
-  expect_error([] { bytes_sent(to_the_next, 0, 1); }, {"devices is not positive: 0"});
+  EXPECT_EQ(formula(Collective::send), "V");
+  expect_error([] { bytes_sent(Collective::send, 0, 1); }, {"devices is not positive: 0"});
 }
 
 // --- memory ---
@@ -248,7 +248,7 @@ TEST(Traffic, AlongPipe) {
   const Placement placement{.data = 4, .model = 8, .pipe = 4, .microbatch = 2};
   const Bill bill = plan::bill(job, placement, dgx_a100(128));
   const double bsh = 2 * 2 * s * h, m = B / 4 / 2;
-  const Traffic& sent = traffic(bill, "pipe", to_the_next);
+  const Traffic& sent = traffic(bill, "pipe", Collective::send);
   EXPECT_DOUBLE_EQ(sent.sent(), 2 * m * bsh / 8);  // forward and backward, an eighth of a device
   EXPECT_EQ(sent.bandwidth, 25e9);
   EXPECT_DOUBLE_EQ(traffic(bill, "model", Collective::all_gather).sent(), 2 * m * 7 / 8 * bsh);

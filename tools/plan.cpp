@@ -167,7 +167,7 @@ std::string bill_text(const plan::Job& job, const plan::Placement& placement,
   table.add({""});
   bytes("sent", bill.bytes(), "of a device and step");
   for (const plan::Traffic& t : bill.traffic) {
-    table.add({"  " + t.axis + " " + std::string(plan::name(t.way)), with_prefix(t.sent(), "B"),
+    table.add({"  " + t.axis + " " + std::string(name(t.way)), with_prefix(t.sent(), "B"),
                t.what + ": " + std::string(plan::formula(t.way)) + " × " + fixed(t.times, 0) +
                    ", n = " + std::to_string(t.n) + ", V = " + with_prefix(t.bytes, "B") + "; " +
                    duration(t.seconds()) + " at " + with_prefix(t.bandwidth, "B/s")});
@@ -221,7 +221,7 @@ void add_bill(Json& json, const plan::Job& job, const plan::Placement& placement
   json.add("memory.activations", bill.memory.activations);
   json.add("memory.logits", bill.memory.logits);
   for (const plan::Traffic& t : bill.traffic)
-    json.add("sent." + t.axis + "." + std::string(plan::name(t.way)) + "." + t.what, t.sent());
+    json.add("sent." + t.axis + "." + std::string(name(t.way)) + "." + t.what, t.sent());
   json.add("flops.model", bill.model_flops);
   json.add("flops.executed", bill.executed_flops);
   json.add("seconds.products", bill.compute_seconds);

@@ -35,6 +35,12 @@ class Mesh {
   /// cannot be reached.
   explicit Mesh(std::vector<MeshAxis> axes, std::string_view transport = {});
 
+  /// The processes at this one's place along an axis, along the others: (pipe=4, data=2) without
+  /// pipe are four meshes (data=2), of which each process has its own. Where this process stands
+  /// for all, the new mesh stands for those of any one place. An Error of kind `value` where there
+  /// is no such axis.
+  Mesh without(std::string_view axis) const;
+
   const std::vector<MeshAxis>& axes() const;
   /// Of all axes, or of one.
   int size() const;
@@ -50,6 +56,7 @@ class Mesh {
   const std::shared_ptr<const detail::MeshData>& impl() const { return data_; }
 
  private:
+  Mesh() = default;
   std::size_t axis_named(std::string_view name) const;
   std::shared_ptr<const detail::MeshData> data_;
 };

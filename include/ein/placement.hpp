@@ -40,15 +40,16 @@ struct Placement {
   }
 };
 
-/// What the processes of a group do together.
+/// What the processes of a group do together; or one of them sends to another.
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
   all_gather,
   all_to_all,
-  barrier
+  barrier,
+  send
 };
-inline constexpr std::size_t collective_count = 5;
+inline constexpr std::size_t collective_count = 6;
 /// "all_reduce".
 std::string_view name(Collective collective);
 /// Whether it combines values.
@@ -65,7 +66,8 @@ struct Exchange {
   std::int64_t bytes = 0;  ///< of the operands of one process
 
   /// What a process sends where they pass values on in a ring: (n - 1)/n of the whole value, twice
-  /// in an all_reduce (Thakur, Rabenseifner, Gropp 2005). An estimate: transports may do otherwise.
+  /// in an all_reduce (Thakur, Rabenseifner, Gropp 2005); all of it in a send. An estimate:
+  /// transports may do otherwise.
   double sent_by_ring() const;
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };

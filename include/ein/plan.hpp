@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,22 +96,17 @@ struct Memory {
   double total() const { return state.total() + gathered + activations + logits; }
 };
 
-/// What devices do: a collective, or none, where each sends to the next.
-using Way = std::optional<Collective>;
-inline constexpr Way to_the_next{};
-/// "all_reduce", "send".
-std::string_view name(Way way);
 /// Bytes that each of n devices sends for `bytes` of the whole value: 2·(n-1)/n·V for an
 /// all_reduce, (n-1)/n·V for a reduce_scatter or an all_gather, V for a send (Thakur, Rabenseifner,
 /// Gropp: Optimization of Collective Communication Operations in MPICH, 2005).
-double bytes_sent(Way way, std::int64_t n, double bytes);
+double bytes_sent(Collective way, std::int64_t n, double bytes);
 /// "2·(n-1)/n·V".
-std::string_view formula(Way way);
+std::string_view formula(Collective way);
 
 /// What a device sends for one purpose.
 struct Traffic {
   std::string axis;  ///< of the mesh: data, model, pipe
-  Way way = Collective::all_reduce;
+  Collective way = Collective::all_reduce;
   std::string what;      ///< "gradients"
   std::int64_t n = 1;    ///< devices of the group
   double bytes = 0;      ///< V, of the whole value, each time

@@ -201,13 +201,13 @@ class Biller {
     bill_.executed_flops = bill_.model_flops + batch * layers * again_flops();
   }
 
-  const Traffic& send(const char* axis, Way way, const char* what, std::int64_t n, double bytes,
-                      double times) {
+  const Traffic& send(const char* axis, Collective way, const char* what, std::int64_t n,
+                      double bytes, double times) {
     const bool is_model = std::string_view(axis) == "model",
                is_data = std::string_view(axis) == "data";
     const std::int64_t stride = is_model ? 1 : is_data ? p_.model : p_.model * p_.data;
-    const double bandwidth =
-        way ? bandwidth_of_group(cluster_, n, stride) : bandwidth_of_neighbour(cluster_, stride);
+    const double bandwidth = way == Collective::send ? bandwidth_of_neighbour(cluster_, stride)
+                                                     : bandwidth_of_group(cluster_, n, stride);
     bill_.traffic.push_back({axis, way, what, n, bytes, times, bandwidth});
     return bill_.traffic.back();
   }
@@ -267,7 +267,7 @@ class Biller {
     const double chunks = static_cast<double>(p_.chunks);
     if (p_.pipe > 1) {
       const double times = 2 * m() * chunks;
-      hop = send("pipe", to_the_next, "activations and their gradients", p_.pipe,
+      hop = send("pipe", Collective::send, "activations and their gradients", p_.pipe,
                  activations() / model(), times)
                 .seconds() /
             times;
@@ -473,17 +473,15 @@ double activation_bytes(const napkin::Transformer& model, std::int64_t microbatc
   return tokens * (10 * h + split / static_cast<double>(t));
 }
 
-std::string_view name(Way way) { return way ? ein::name(*way) : "send"; }
-
-double bytes_sent(Way way, std::int64_t n, double bytes) {
+double bytes_sent(Collective way, std::int64_t n, double bytes) {
   require_positive("the number of devices", n);
-  if (!way) return bytes;
+  if (way == Collective::send) return bytes;
   const double part = static_cast<double>(n - 1) / static_cast<double>(n) * bytes;
   return way == Collective::all_reduce ? 2 * part : part;
 }
 
-std::string_view formula(Way way) {
-  if (!way) return "V";
+std::string_view formula(Collective way) {
+  if (way == Collective::send) return "V";
   return way == Collective::all_reduce ? "2·(n-1)/n·V" : "(n-1)/n·V";
 }
 

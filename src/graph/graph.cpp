@@ -18,8 +18,8 @@ std::string_view name(OpKind kind) {
 }
 
 std::string_view name(Collective collective) {
-  constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-                                        "barrier"};
+  constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                        "all_to_all", "barrier",        "send"};
   static_assert(std::size(names) == collective_count);
   return names[static_cast<std::size_t>(collective)];
 }
@@ -431,7 +431,8 @@ class Verifier {
                writes_all = op.collective == Collective::all_gather ||
                             op.collective == Collective::all_to_all,
                has_processes = reads_all || writes_all;
-    require(op.collective != Collective::barrier, "a barrier has no value");
+    require(op.collective != Collective::barrier && op.collective != Collective::send,
+            "no value that all of them have");
     const Access all = plain_access(rank),
                  of_each = has_processes ? plain_access(rank - 1, 1) : all;
     require(op.reads[0] == (reads_all ? all : of_each) && op.write == (writes_all ? all : of_each),

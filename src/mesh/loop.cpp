@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -37,6 +38,34 @@ struct Loop::Meetings {
       if (meeting.round == round) leave();
     }
     if (!meeting.mistake.empty()) throw Error(ErrorKind::value, meeting.mistake);
+  }
+
+  /// Of one process to another, by their ranks.
+  using Way = std::pair<int, int>;
+  struct Message {
+    Request request;
+    std::vector<std::byte> content;
+  };
+
+  void send(Way way, const Request& request) {
+    const std::size_t bytes = static_cast<std::size_t>(request.count) * size_of(request.dtype);
+    Message message{request, std::vector<std::byte>(request.from, request.from + bytes)};
+    const std::lock_guard lock(mutex);
+    messages[way].push_back(std::move(message));
+    changed.notify_all();
+  }
+  void receive(Way way, const Request& request) {
+    std::unique_lock lock(mutex);
+    std::deque<Message>& waiting = messages[way];
+    changed.wait(lock, [&] { return !waiting.empty() || failed; });
+    if (waiting.empty()) leave();
+    const Message message = std::move(waiting.front());
+    waiting.pop_front();
+    if (request.count != message.request.count || request.dtype != message.request.dtype)
+      throw Error(ErrorKind::value,
+                  "receive: " + different_message(way.first, message.request, request));
+    if (!message.content.empty())
+      std::memcpy(request.to, message.content.data(), message.content.size());
   }
 
   /// Another process has met an error, which is the one that counts.
@@ -86,6 +115,7 @@ struct Loop::Meetings {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::vector<int>, Meeting> of_ranks;
+  std::map<Way, std::deque<Message>> messages;
   bool failed = false;
 };
 
@@ -96,9 +126,17 @@ class Loop::EndOfGroup final : public Group {
 
  private:
   std::shared_ptr<Running> begin(const Request& request, bool /*is_awaited*/) override {
-    meetings_->meet(ranks(), rank(), request);
+    const int own = rank_of(rank()), other = rank_of(request.peer);
+    if (request.collective != Collective::send)
+      meetings_->meet(ranks(), rank(), request);
+    else if (request.receives)
+      meetings_->receive({other, own}, request);
+    else
+      meetings_->send({own, other}, request);
     return nullptr;
   }
+  int rank_of(int place) const { return ranks()[static_cast<std::size_t>(place)]; }
+
   std::shared_ptr<Meetings> meetings_;
 };
 
@@ -122,6 +160,11 @@ Loop::Loop(int processes) : meetings_(std::make_shared<Meetings>()) {
 }
 Loop::~Loop() = default;
 
+void Loop::forget_messages() {
+  const std::lock_guard lock(meetings_->mutex);
+  meetings_->messages.clear();
+}
+
 void Loop::run(const std::function<void(int)>& f) {
   const std::lock_guard lock(running_);
   if (size() == 1) return f(0);
@@ -144,6 +187,7 @@ void Loop::run(const std::function<void(int)>& f) {
   if (!meetings_->failed) return;
   meetings_->failed = false;
   meetings_->of_ranks.clear();
+  meetings_->messages.clear();
   std::rethrow_exception(failure);
 }
 

@@ -23,6 +23,8 @@ class Loop {
   /// this one. Returns when all are done. What one throws ends the others where they wait for it,
   /// and is thrown here.
   void run(const std::function<void(int)>& f);
+  /// What was sent and not received is gone.
+  void forget_messages();
 
  private:
   struct Meetings;

@@ -55,15 +55,27 @@ class Mpi {
   }
   void* begin(void* group, const Request& r) {
     void* request = nullptr;
+    if (r.receives) {
+      call("receive", functions_.receive, group, static_cast<void*>(r.to),
+           static_cast<std::int32_t>(r.count), static_cast<std::int32_t>(r.dtype),
+           static_cast<std::int32_t>(r.peer), &request);
+      return request;
+    }
+    if (r.collective == Collective::send) {
+      call("send", functions_.send, group, static_cast<const void*>(r.from),
+           static_cast<std::int32_t>(r.count), static_cast<std::int32_t>(r.dtype),
+           static_cast<std::int32_t>(r.peer), &request);
+      return request;
+    }
     call(name(r.collective), functions_.begin, group, static_cast<std::int32_t>(r.collective),
          static_cast<const void*>(r.from), static_cast<void*>(r.to),
          static_cast<std::int32_t>(r.count), static_cast<std::int32_t>(r.dtype),
          static_cast<std::int32_t>(r.combine), &request);
     return request;
   }
-  bool test(Collective collective, void* request) {
+  bool test(const std::string& what, void* request) {
     std::int32_t is_done = 0;
-    call(name(collective), functions_.test, request, &is_done);
+    call(what, functions_.test, request, &is_done);
     return is_done != 0;
   }
 
@@ -86,8 +98,8 @@ class Mpi {
 
 class MpiOperation final : public Running {
  public:
-  MpiOperation(std::shared_ptr<Mpi> mpi, Collective collective, void* request)
-      : mpi_(std::move(mpi)), collective_(collective), request_(request) {}
+  MpiOperation(std::shared_ptr<Mpi> mpi, std::string what, void* request)
+      : mpi_(std::move(mpi)), what_(std::move(what)), request_(request) {}
 
   bool is_done() override {
     const std::lock_guard lock(mutex_);
@@ -111,7 +123,7 @@ class MpiOperation final : public Running {
   bool advance() {
     if (!request_) return true;
     try {
-      if (!mpi_->test(collective_, request_)) return false;
+      if (!mpi_->test(what_, request_)) return false;
     } catch (const Error& error) {
       error_ = error;
     }
@@ -120,7 +132,7 @@ class MpiOperation final : public Running {
   }
 
   std::shared_ptr<Mpi> mpi_;
-  Collective collective_;
+  const std::string what_;
   std::mutex mutex_;
   void* request_;
   std::optional<Error> error_;
@@ -137,11 +149,10 @@ class MpiGroup final : public Group {
  private:
   std::shared_ptr<Running> begin(const Request& request, bool) override {
     if (request.count > std::numeric_limits<std::int32_t>::max())
-      throw Error(ErrorKind::overflow, std::string(name(request.collective)) +
-                                           ": MPI takes at most 2^31 - 1 elements, not " +
-                                           std::to_string(request.count) +
-                                           "\n  help: make several of it");
-    return std::make_shared<MpiOperation>(mpi_, request.collective, mpi_->begin(group_, request));
+      throw Error(ErrorKind::overflow,
+                  name_of(request) + ": MPI takes at most 2^31 - 1 elements, not " +
+                      std::to_string(request.count) + "\n  help: make several of it");
+    return std::make_shared<MpiOperation>(mpi_, name_of(request), mpi_->begin(group_, request));
   }
 
   std::shared_ptr<Mpi> mpi_;

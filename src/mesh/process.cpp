@@ -1,10 +1,18 @@
 #include "mesh/process.hpp"
 
+#include <algorithm>
+
 namespace ein::mesh {
 
-Process::Process(Transport& transport, std::span<const MeshAxis> axes)
-    : transport_(transport), axes_(axes.begin(), axes.end()), coordinates_(axes.size()) {
-  int rest = transport.rank();
+Process::Process(Transport& transport, std::span<const MeshAxis> axes, std::vector<int> processes)
+    : transport_(transport),
+      axes_(axes.begin(), axes.end()),
+      processes_(std::move(processes)),
+      rank_(static_cast<int>(
+          std::lower_bound(processes_.begin(), processes_.end(), transport.rank()) -
+          processes_.begin())),
+      coordinates_(axes.size()) {
+  int rest = rank_;
   for (std::size_t a = axes.size(); a-- > 0;) {
     coordinates_[a] = rest % axes_[a].size;
     rest /= axes_[a].size;
@@ -25,24 +33,28 @@ std::map<std::uint32_t, Counters> Process::counters() const {
   return since;
 }
 
-Group& Process::group(std::uint32_t mesh_axes, Transport& by) const {
-  const std::lock_guard lock(known_->mutex);
-  const auto known = known_->groups.find({mesh_axes, &by});
-  if (known != known_->groups.end()) return *known->second.first;
+std::vector<int> Process::along(std::uint32_t mesh_axes) const {
   std::vector<int> ranks;
-  for (int rank = 0; rank < transport_.size(); ++rank) {
-    bool is_of_group = true;
-    int rest = rank;
+  for (std::size_t place = 0; place < processes_.size(); ++place) {
+    bool is_along = true;
+    int rest = static_cast<int>(place);
     for (std::size_t a = axes_.size(); a-- > 0;) {
       const bool may_differ = mesh_axes >> a & 1u;
-      is_of_group &= may_differ || rest % axes_[a].size == coordinates_[a];
+      is_along &= may_differ || rest % axes_[a].size == coordinates_[a];
       rest /= axes_[a].size;
     }
-    if (is_of_group) ranks.push_back(rank);
+    if (is_along) ranks.push_back(processes_[place]);
   }
-  Group& group = by.group(ranks);
-  known_->groups.emplace(std::pair(mesh_axes, &by), std::pair(&group, group.counters()));
-  return group;
+  return ranks;
+}
+
+Group& Process::group(std::uint32_t mesh_axes, Transport& by) const {
+  const std::lock_guard lock(known_->mutex);
+  auto& [known, before] = known_->groups[{mesh_axes, &by}];
+  if (known) return *known;
+  known = &by.group(along(mesh_axes));
+  before = known->counters();
+  return *known;
 }
 
 }  // namespace ein::mesh

@@ -109,7 +109,8 @@ Post* SharedMemory::post_at(std::uint64_t offset) const {
   return reinterpret_cast<Post*>(static_cast<std::byte*>(address_) + offset);
 }
 
-std::vector<Post*> SharedMemory::posts_of(std::span<const int> ranks, int rank) const {
+std::vector<Post*> SharedMemory::posts_of(std::span<const int> ranks, int rank,
+                                          PostsFor use) const {
   RankSet set{};
   for (const int r : ranks) set[static_cast<std::size_t>(r) / 64] |= std::uint64_t{1} << (r % 64);
   Header& header = this->header();
@@ -123,7 +124,8 @@ std::vector<Post*> SharedMemory::posts_of(std::span<const int> ranks, int rank) 
   std::uint64_t begin = 0;
   std::string why_not;
   for (std::uint32_t i = 0; i < header.groups && begin == 0; ++i) {
-    if (header.entries[i].ranks == set) begin = header.entries[i].posts;
+    const GroupEntry& entry = header.entries[i];
+    if (entry.ranks == set && entry.use == use) begin = entry.posts;
   }
   if (begin == 0) {
     const std::uint64_t wanted = ranks.size() * sizeof(Post);
@@ -133,7 +135,7 @@ std::vector<Post*> SharedMemory::posts_of(std::span<const int> ranks, int rank) 
       why_not = std::string("there is no memory for one more group: ") + std::strerror(errno);
     } else {
       begin = header.used;
-      header.entries[header.groups++] = {set, begin};
+      header.entries[header.groups++] = {set, use, begin};
       header.used += wanted;
     }
   }

@@ -58,8 +58,13 @@ struct alignas(4096) Post {
 /// A set of ranks.
 using RankSet = std::array<std::uint64_t, most_shm_processes / 64>;
 
+/// What the posts of some processes are for: their collectives, or what one of two sends to the
+/// other.
+enum class PostsFor : std::uint64_t { collectives, up, down };  // the ranks
+
 struct GroupEntry {
   RankSet ranks;
+  PostsFor use;
   std::uint64_t posts;  // from the beginning of the memory to the first one's
 };
 
@@ -98,9 +103,9 @@ class SharedMemory {
   Header& header() const { return *static_cast<Header*>(address_); }
   int size() const { return header().size; }
   Member& member(int rank) const;
-  /// The posts of the group of `ranks`, one of which is `rank`, in their order; an Error where
-  /// there is no room for it, or a process has failed.
-  std::vector<Post*> posts_of(std::span<const int> ranks, int rank) const;
+  /// The posts of the group of `ranks`, one of which is `rank`, in their order, for that use; an
+  /// Error where there is no room for them, or a process has failed.
+  std::vector<Post*> posts_of(std::span<const int> ranks, int rank, PostsFor use) const;
 
   /// Tells the process that something has changed.
   void ring(int rank) const;

@@ -13,12 +13,14 @@ class ShmGroup final : public Group {
  public:
   ShmGroup(std::vector<int> ranks, std::shared_ptr<Worker> worker)
       : Group(std::move(ranks), worker->rank()), worker_(std::move(worker)) {
-    queue_ = worker_->make_queue(Group::ranks(), static_cast<std::size_t>(rank()));
+    queue_ = worker_->make_queue(Group::ranks());
   }
 
  private:
   std::shared_ptr<Running> begin(const Request& request, bool is_awaited) override {
-    return worker_->start(*queue_, request, is_awaited);
+    if (request.collective != Collective::send) return worker_->start(*queue_, request, is_awaited);
+    const int other = ranks()[static_cast<std::size_t>(request.peer)];
+    return worker_->start(*worker_->queue_between(other, request), request, is_awaited);
   }
 
   std::shared_ptr<Worker> worker_;

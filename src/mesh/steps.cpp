@@ -49,14 +49,17 @@ Steps::Steps(const Request& request, const Posts& posts, std::uint64_t base)
                           request.collective == Collective::all_to_all;
   is_small_ = is_all_reduce && request.count * static_cast<std::int64_t>(element_) <= small_bytes;
   combines_ = is_all_reduce || request.collective == Collective::reduce_scatter;
-  takes_ = !combines_ || (is_all_reduce && !is_small_);
-  const auto result = static_cast<std::int64_t>((is_all_reduce ? 1 : members_) *
+  const bool is_sender = request.collective == Collective::send && !request.receives;
+  takes_ = is_sender ? false : !combines_ || (is_all_reduce && !is_small_);
+  const bool is_one_block = is_all_reduce || request.collective == Collective::send;
+  const auto result = static_cast<std::int64_t>((is_one_block ? 1 : members_) *
                                                 static_cast<std::size_t>(request.count) * element_);
   streams_ = result > host::caches().l3;
   const std::size_t room = slot_bytes / element_ / (has_blocks ? members_ : 1);
   per_piece_ = static_cast<std::int64_t>(room) / unit * unit;
   pieces_ = static_cast<std::uint64_t>(
       std::max<std::int64_t>(1, (request.count + per_piece_ - 1) / per_piece_));
+  if (request.receives) staged_ = pieces_;  // by the sender
 }
 
 Steps::Piece Steps::piece(std::uint64_t k) const {
@@ -118,6 +121,7 @@ bool Steps::advance() {
                                                                      request_.count};
     stage(next);
     publish(&Post::staged, base_ + ++staged_);
+    if (!combines_ && !takes_) taken_ = staged_;  // a sender is done
   } else {
     return false;
   }
@@ -145,6 +149,12 @@ void Steps::publish(Progress progress, std::uint64_t pieces) const {
 void Steps::check_signatures() const {
   if ((combines_ ? combined_ : taken_) > 0) return;
   const std::size_t place = base_ % slot_count;
+  if (request_.receives) {
+    const std::size_t sender = 1 - posts_.own;
+    const Request sent = request_of(posts_.of[sender]->signatures[place]);
+    if (sent.count == request_.count && sent.dtype == request_.dtype) return;
+    throw Error(ErrorKind::value, different_message(posts_.ranks[sender], sent, request_));
+  }
   const Signature& own = posts_.of[posts_.own]->signatures[place];
   for (std::size_t i = 0; i < members_; ++i) {
     const Signature& other = posts_.of[i]->signatures[place];
@@ -181,6 +191,7 @@ void Steps::stage(const Piece& piece) const {
       }
       return;
     case Collective::all_gather:
+    case Collective::send:
       return copy_bytes(to, request_.from + bytes(piece.begin), bytes(piece.count));
     case Collective::barrier:
       return;
@@ -212,6 +223,8 @@ void Steps::combine(const Piece& piece) const {
 
 void Steps::take(const Piece& piece) const {
   const std::size_t own = posts_.own;
+  if (request_.receives)
+    return copy_result(bytes(piece.begin), slot(1 - own, piece), bytes(piece.count));
   for (std::size_t i = 0; i < members_; ++i) {
     const std::size_t block = i * bytes(request_.count) + bytes(piece.begin);
     const std::byte* const slot = this->slot(i, piece);

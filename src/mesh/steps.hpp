@@ -6,6 +6,9 @@
 //   combines  its share of the result, from all processes' slots; all_reduce puts it into its slot,
 //   takes     what all have staged or combined.
 //
+// A send is staged by one process and taken by the other, in posts that are for sends in that
+// direction alone.
+//
 // A piece may be staged before the others are done with the one before: there are several slots. A
 // step is done once the others are so far, so that nobody waits in the middle of one.
 #pragma once

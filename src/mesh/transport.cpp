@@ -26,6 +26,8 @@ Lengths lengths_of(const Request& request, std::int64_t size) {
       return {once, each};
     case Collective::all_to_all:
       return {each, each};
+    case Collective::send:
+      return request.receives ? Lengths{0, once} : Lengths{once, 0};
   }
   return {0, 0};
 }
@@ -39,7 +41,7 @@ bool overlap(const std::byte* a, std::int64_t a_bytes, const std::byte* b, std::
 
 /// Throws if the arguments are none that a collective can have.
 void check(const Request& request, std::int64_t size) {
-  const std::string prefix = std::string(name(request.collective)) + ": ";
+  const std::string prefix = name_of(request) + ": ";
   if (request.count < 0)
     throw Error(ErrorKind::value,
                 prefix + "a count of " + std::to_string(request.count) + " elements");
@@ -49,7 +51,9 @@ void check(const Request& request, std::int64_t size) {
     throw Error(ErrorKind::overflow, prefix + std::to_string(request.count) +
                                          " elements of each of " + std::to_string(size) +
                                          " processes need more than 2^63 - 1 bytes");
-  if (request.count > 0 && (!request.from || !request.to))
+  const auto element = static_cast<std::int64_t>(size_of(request.dtype));
+  const Lengths lengths = lengths_of(request, size);
+  if ((lengths.from > 0 && !request.from) || (lengths.to > 0 && !request.to))
     throw Error(ErrorKind::value, prefix + "no address of " +
                                       (request.from ? "the result" : "the operand") + " is given");
   if (combines(request.collective)) {
@@ -61,8 +65,6 @@ void check(const Request& request, std::int64_t size) {
       throw Error(ErrorKind::dtype, prefix + std::string(name(request.combine)) +
                                         " is not defined for " + std::string(name(request.dtype)));
   }
-  const auto element = static_cast<std::int64_t>(size_of(request.dtype));
-  const Lengths lengths = lengths_of(request, size);
   const bool in_place = request.collective == Collective::all_reduce && request.from == request.to;
   if (!in_place && overlap(request.from, lengths.from * element, request.to, lengths.to * element))
     throw Error(ErrorKind::value, prefix + "operand and result overlap");
@@ -70,11 +72,21 @@ void check(const Request& request, std::int64_t size) {
 
 }  // namespace
 
+std::string name_of(const Request& request) {
+  return request.receives ? "receive" : std::string(name(request.collective));
+}
+
 std::string to_string(const Request& request) {
-  std::string text(name(request.collective));
+  std::string text = name_of(request);
   if (request.collective == Collective::barrier) return text;
   if (combines(request.collective)) text += " " + std::string(name(request.combine));
   return text + " of " + std::to_string(request.count) + " " + std::string(name(request.dtype));
+}
+
+std::string different_message(int sender, const Request& sent, const Request& received) {
+  return "process " + std::to_string(sender) + " sent something else\n  it: " + to_string(sent) +
+         "\n  this process: " + to_string(received) +
+         "\n  help: both name the same count and dtype; what is sent first is received first";
 }
 
 std::string list_processes(const std::vector<int>& ranks) {
@@ -120,9 +132,11 @@ Ticket Group::start(Request request, bool is_awaited) {
   }
   const Lengths lengths = lengths_of(request, size());
   const std::int64_t bytes = lengths.from * static_cast<std::int64_t>(size_of(request.dtype));
-  AtomicCount& count = counts_[static_cast<std::size_t>(request.collective)];
-  count.calls.fetch_add(1, std::memory_order_relaxed);
-  count.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (!request.receives) {  // it gives nothing
+    AtomicCount& count = counts_[static_cast<std::size_t>(request.collective)];
+    count.calls.fetch_add(1, std::memory_order_relaxed);
+    count.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
   if (size() > 1) return Ticket(begin(request, is_awaited));
   if (bytes > 0 && request.from != request.to)
     copy(request.to, request.from, static_cast<std::size_t>(bytes));
@@ -133,12 +147,27 @@ void Group::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 
+Ticket Group::start_between(Request request, int peer, bool is_awaited) {
+  request.collective = Collective::send;
+  request.peer = peer;
+  if (peer < 0 || peer >= size() || peer == rank())
+    throw Error(ErrorKind::value, name_of(request) + ": the process at place " +
+                                      std::to_string(peer) + " is none of the " +
+                                      std::to_string(size() - 1) + " others of the group");
+  return start(request, is_awaited);
+}
+
 namespace {
 Request request_of(Collective collective, const void* from, void* to, std::int64_t count,
                    DType dtype, Combine combine = Combine::sum) {
   return {
       collective, static_cast<const std::byte*>(from), static_cast<std::byte*>(to), count, dtype,
       combine};
+}
+Request receipt(void* to, std::int64_t count, DType dtype) {
+  Request request = request_of(Collective::send, nullptr, to, count, dtype);
+  request.receives = true;
+  return request;
 }
 }  // namespace
 
@@ -161,6 +190,12 @@ Ticket Group::start(Collective collective, const void* from, void* to, std::int6
   return start(request_of(collective, from, to, count, dtype, combine), false);
 }
 Ticket Group::start_barrier() { return start(Request(), false); }
+Ticket Group::start_send(const void* from, std::int64_t count, DType dtype, int to) {
+  return start_between(request_of(Collective::send, from, nullptr, count, dtype), to, false);
+}
+Ticket Group::start_receive(void* to, std::int64_t count, DType dtype, int from) {
+  return start_between(receipt(to, count, dtype), from, false);
+}
 
 void Group::all_reduce(const void* from, void* to, std::int64_t count, DType dtype,
                        Combine combine) {
@@ -177,6 +212,12 @@ void Group::all_to_all(const void* from, void* to, std::int64_t count, DType dty
   start(request_of(Collective::all_to_all, from, to, count, dtype), true).wait();
 }
 void Group::barrier() { start(Request(), true).wait(); }
+void Group::send(const void* from, std::int64_t count, DType dtype, int to) {
+  start_between(request_of(Collective::send, from, nullptr, count, dtype), to, true).wait();
+}
+void Group::receive(void* to, std::int64_t count, DType dtype, int from) {
+  start_between(receipt(to, count, dtype), from, true).wait();
+}
 
 void Group::tell(const void* from, void* to, std::int64_t bytes) {
   const Request request = request_of(Collective::all_gather, from, to, bytes, DType::u8);

@@ -22,7 +22,7 @@
 
 namespace ein::mesh {
 
-/// What was given to the collectives of a group, by kind.
+/// What was given to the collectives of a group, and sent to its processes, by kind.
 struct Counters {
   struct Count {
     std::int64_t calls = 0;
@@ -43,8 +43,13 @@ struct Request {
   std::int64_t count = 0;  // of elements, as Group's functions have it
   DType dtype = DType::u8;
   Combine combine = Combine::sum;  // of all_reduce and reduce_scatter
+  // Of a send: the place of the other process, and whether this one receives.
+  int peer = 0;
+  bool receives = false;
 };
-/// "all_reduce sum of 12 f32".
+/// "all_reduce", "receive".
+std::string name_of(const Request& request);
+/// "all_reduce sum of 12 f32", "receive of 12 f32".
 std::string to_string(const Request& request);
 
 /// A collective under way, as a transport has it.
@@ -119,6 +124,13 @@ class Group {
   /// One of these.
   Ticket start(Collective collective, const void* from, void* to, std::int64_t count, DType dtype,
                Combine combine);
+  /// (count) -> process `to`, by its place in the group, which receives as many of that dtype. What
+  /// one process sends to another arrives in the order in which it was sent; neither waits for the
+  /// collectives of the group, nor they for it. The ticket is done when the operand may be written,
+  /// which may be before the other process receives it.
+  Ticket start_send(const void* from, std::int64_t count, DType dtype, int to);
+  /// (count) from process `from`.
+  Ticket start_receive(void* to, std::int64_t count, DType dtype, int from);
 
   // The same, and wait for it.
   void all_reduce(const void* from, void* to, std::int64_t count, DType dtype,
@@ -128,6 +140,8 @@ class Group {
   void all_gather(const void* from, void* to, std::int64_t count, DType dtype);
   void all_to_all(const void* from, void* to, std::int64_t count, DType dtype);
   void barrier();
+  void send(const void* from, std::int64_t count, DType dtype, int to);
+  void receive(void* to, std::int64_t count, DType dtype, int from);
 
   /// (bytes) -> (size, bytes), between the hosts, for what transports tell each other. Not counted.
   virtual void tell(const void* from, void* to, std::int64_t bytes);
@@ -146,6 +160,7 @@ class Group {
   /// What a collective is where this process is the only one.
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes);
   Ticket start(Request request, bool is_awaited);
+  Ticket start_between(Request request, int peer, bool is_awaited);
 
   struct AtomicCount {
     std::atomic<std::int64_t> calls{0}, bytes{0};
@@ -190,6 +205,9 @@ class Transport {
   std::mutex mutex_;  // of groups_
   std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
 };
+
+/// What to say where process `sender` sent something else than is received.
+std::string different_message(int sender, const Request& sent, const Request& received);
 
 /// "process 2", "processes 0, 1 and 3".
 std::string list_processes(const std::vector<int>& ranks);

@@ -109,18 +109,34 @@ void Worker::leave() {
 
 // --- collectives ---
 
-std::shared_ptr<Queue> Worker::make_queue(const std::vector<int>& ranks, std::size_t own) {
+std::shared_ptr<Queue> Worker::make_queue(const std::vector<int>& ranks, PostsFor use) {
   auto queue = std::make_shared<Queue>();
-  queue->posts = {memory_.posts_of(ranks, rank_), own, ranks};
+  const auto own = std::lower_bound(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+  queue->posts = {memory_.posts_of(ranks, rank_, use), static_cast<std::size_t>(own), ranks};
   const std::lock_guard lock(progress_);
   queues_.push_back(queue);
   return queue;
 }
 
-std::shared_ptr<Operation> Worker::start(Queue& queue, const Request& request, bool is_awaited) {
+void Worker::require_not_forked(const Request& request) const {
   if (is_forked())
-    throw Error(ErrorKind::value, std::string(name(request.collective)) +
-                                      ": a child of fork() is no process of the mesh");
+    throw Error(ErrorKind::value,
+                name_of(request) + ": a child of fork() is no process of the mesh");
+}
+
+std::shared_ptr<Queue> Worker::queue_between(int other, const Request& request) {
+  require_not_forked(request);
+  const std::lock_guard lock(between_lock_);
+  std::shared_ptr<Queue>& queue = between_[{other, request.receives}];
+  const bool is_up = (other > rank_) != request.receives;
+  if (!queue)
+    queue = make_queue({std::min(rank_, other), std::max(rank_, other)},
+                       is_up ? PostsFor::up : PostsFor::down);
+  return queue;
+}
+
+std::shared_ptr<Operation> Worker::start(Queue& queue, const Request& request, bool is_awaited) {
+  require_not_forked(request);
   auto operation = std::make_shared<Operation>(request, shared_from_this());
   {
     const std::lock_guard lock(queue_lock_);
@@ -135,8 +151,8 @@ std::shared_ptr<Operation> Worker::start(Queue& queue, const Request& request, b
 
 void Worker::wait(Operation& operation) {
   if (is_forked())
-    throw Error(ErrorKind::value, std::string(name(operation.request.collective)) +
-                                      ": it was started by the parent of this process");
+    throw Error(ErrorKind::value,
+                name_of(operation.request) + ": it was started by the parent of this process");
   waiters_.fetch_add(1);
   while (!operation.is_done()) {
     const std::uint32_t seen = own().bell;
@@ -189,8 +205,8 @@ bool Worker::advance(Queue& queue) {
 void Worker::finish_current(Queue& queue) {
   Operation& operation = *queue.current;
   if (queue.fault) {
-    operation.has_failed(Error(queue.fault->kind, std::string(name(operation.request.collective)) +
-                                                      ": " + queue.fault->text));
+    operation.has_failed(
+        Error(queue.fault->kind, name_of(operation.request) + ": " + queue.fault->text));
   } else {
     queue.next_piece += queue.steps->pieces();
     operation.has_succeeded();

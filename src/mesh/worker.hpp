@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "mesh/shared_memory.hpp"
@@ -40,7 +42,8 @@ class Operation final : public Running {
   std::optional<Error> error_;
 };
 
-/// The collectives of a group that this process has started. They run in that order.
+/// The collectives of a group that this process has started, or what it sends to another or
+/// receives from it. They run in that order.
 struct Queue {
   std::deque<std::shared_ptr<Operation>> waiting;  // under the worker's queue_lock_
 
@@ -74,7 +77,10 @@ class Worker : public std::enable_shared_from_this<Worker> {
   /// What is under way fails, also that of others who wait for this process.
   void leave();
 
-  std::shared_ptr<Queue> make_queue(const std::vector<int>& ranks, std::size_t own);
+  std::shared_ptr<Queue> make_queue(const std::vector<int>& ranks,
+                                    PostsFor use = PostsFor::collectives);
+  /// Of a send between this process and that one, by its rank; the same for all groups.
+  std::shared_ptr<Queue> queue_between(int other, const Request& request);
   std::shared_ptr<Operation> start(Queue& queue, const Request& request, bool is_awaited);
   void wait(Operation& operation);
 
@@ -88,6 +94,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   Member& own() const { return memory_.member(rank_); }
   /// Whether this is a child of the process that joined, in which no helper runs.
   bool is_forked() const { return fork_generation() != generation_; }
+  /// An Error there.
+  void require_not_forked(const Request& request) const;
 
   void help();
   void tick();
@@ -109,7 +117,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::mutex progress_;  // of the thread that moves collectives on
   SpinLock queue_lock_;
   std::vector<std::shared_ptr<Queue>> queues_;  // under progress_
-  std::atomic<int> waiters_{0};                 // threads in wait()
+  std::mutex between_lock_;
+  std::map<std::pair<int, bool>, std::shared_ptr<Queue>> between_;
+  std::atomic<int> waiters_{0};           // threads in wait()
   std::atomic<std::uint32_t> nudges_{0};  // the helper sleeps on it while it has nothing to do
   std::atomic<bool> is_leaving_{false};
 

@@ -105,8 +105,8 @@ void CompiledFunction::Program::load() {
     if (!mesh()) continue;
     here.process = &mesh()->here[h].process;
     if (verifies_passes() && !mesh()->loop)
-      here.process->transport().all().require_same(io::xxh64(to_string(plan_->program())),
-                                                   "the compiled program");
+      here.process->all().require_same(io::xxh64(to_string(plan_->program())),
+                                       "the compiled program");
     for (const Tensor& coordinate : mesh()->here[h].coordinates(device_))
       here.addresses[input++] = engine::address_of(coordinate);
   }

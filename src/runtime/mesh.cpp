@@ -112,17 +112,33 @@ const std::vector<Tensor>& detail::MeshData::Here::coordinates(Device device) co
   return known_->coordinates.emplace_back(device, std::move(made)).second;
 }
 
+namespace {
+
+void add_process(detail::MeshData& data, mesh::Transport& end, std::vector<int> processes) {
+  data.here.emplace_back(mesh::Process(end, data.axes, std::move(processes)), data.axes.size());
+}
+
+std::vector<int> first_ranks(int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+void stand_for_all(detail::MeshData& data, int processes) {
+  data.loop = std::make_unique<mesh::Loop>(processes);
+  for (int rank = 0; rank < processes; ++rank)
+    add_process(data, data.loop->end(rank), first_ranks(processes));
+}
+
+}  // namespace
+
 Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
   const int processes = engine::processes_of(axes);
   const std::string_view name = transport.empty() ? found_transport() : transport;
   const auto data = std::make_shared<detail::MeshData>();
   data->axes = std::move(axes);
-  const auto add = [&](mesh::Transport& end) {
-    data->here.emplace_back(mesh::Process(end, data->axes), data->axes.size());
-  };
   if (name == "loop") {
-    data->loop = std::make_unique<mesh::Loop>(processes);
-    for (int rank = 0; rank < processes; ++rank) add(data->loop->end(rank));
+    stand_for_all(*data, processes);
   } else {
     data->transport = &transport_named(name);
     if (data->transport->size() != processes) {
@@ -133,13 +149,30 @@ Mesh::Mesh(std::vector<MeshAxis> axes, std::string_view transport) {
                       (name == "mpi" ? "mpirun -n " : "ein launch -n ") +
                       std::to_string(processes) + (name == "mpi" ? " program" : " -- program"));
     }
-    add(*data->transport);
+    add_process(*data, *data->transport, first_ranks(processes));
   }
   data_ = data;
 }
 
+Mesh Mesh::without(std::string_view axis) const {
+  const std::size_t left_out = axis_named(axis);
+  const mesh::Process& own = data_->here.front().process;
+  std::vector<int> processes = own.along(~(std::uint32_t{1} << left_out));
+  Mesh rest;
+  const auto data = std::make_shared<detail::MeshData>();
+  data->axes = data_->axes;
+  data->axes.erase(data->axes.begin() + static_cast<std::ptrdiff_t>(left_out));
+  data->transport = data_->transport;
+  if (data_->loop)
+    stand_for_all(*data, static_cast<int>(processes.size()));
+  else
+    add_process(*data, *data->transport, std::move(processes));
+  rest.data_ = data;
+  return rest;
+}
+
 const std::vector<MeshAxis>& Mesh::axes() const { return data_->axes; }
-int Mesh::size() const { return engine::processes_of(data_->axes); }
+int Mesh::size() const { return static_cast<int>(data_->here.front().process.processes().size()); }
 int Mesh::rank() const { return data_->here.front().process.rank(); }
 std::string_view Mesh::transport() const { return data_->here.front().process.transport().name(); }
 std::vector<Exchange> Mesh::exchanged() const {
@@ -188,7 +221,8 @@ std::size_t dims_of(const grammar::Pattern& pattern, const grammar::Side& side) 
 }  // namespace
 
 bool are_same(const detail::MeshData& a, const detail::MeshData& b) {
-  return &a == &b || (a.transport && a.transport == b.transport && a.axes == b.axes);
+  return &a == &b || (a.transport && a.transport == b.transport && a.axes == b.axes &&
+                      a.here.front().process.processes() == b.here.front().process.processes());
 }
 
 MeshPointer common_mesh(const std::string& call, Operands operands) {

@@ -58,7 +58,8 @@ void put(const std::string& text, std::span<char> field) {
 /// What each process's f leaves in its note. Where one fails all throw its error.
 template <class F>
 std::vector<Note> on_all(const detail::MeshData& mesh, F&& f) {
-  std::vector<Note> notes(mesh.transport ? static_cast<std::size_t>(mesh.transport->size()) : 1);
+  const mesh::Process& here = mesh.here.front().process;
+  std::vector<Note> notes(mesh.transport ? here.processes().size() : 1);
   Note note;
   try {
     f(note);
@@ -150,7 +151,7 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
 
   std::vector<std::unique_ptr<ShardWriter>> writers(shards.size());  // null where not here
   for (std::size_t s = 0; s < shards.size(); ++s) {
-    if (data.transport && static_cast<int>(s) != data.transport->rank()) continue;
+    if (data.transport && static_cast<int>(s) != mesh.rank()) continue;
     writers[s] = std::make_unique<ShardWriter>(join(folder, io::shard_name(s, shards.size())),
                                                shards[s], described);
   }

@@ -1,8 +1,6 @@
 // What a program gives to collectives, as a library behind it counts it, by itself.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <map>
 #include <sstream>

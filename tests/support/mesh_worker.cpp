@@ -18,7 +18,9 @@
 #include <vector>
 
 #include <ein/dtype.hpp>
+#include <ein/ein.hpp>
 #include <ein/error.hpp>
+#include <ein/pipeline.hpp>
 
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
@@ -42,6 +44,7 @@ struct Case {
   DType dtype;
   Combine combine;
   std::uint64_t seed;
+  std::size_t sender = 0, receiver = 1;  // of a send, their places
 };
 
 std::int64_t operand_length(const Case& c) {
@@ -145,15 +148,19 @@ Bytes expected_of(const Case& c, std::size_t place) {
         result.insert(result.end(), begin, begin + static_cast<std::ptrdiff_t>(block));
       }
       return result;
+    case Collective::send:
+      return place == c.receiver ? operands[c.sender] : Bytes();
     case Collective::barrier:
       break;
   }
   return result;
 }
 
-std::size_t result_bytes(const Case& c) {
-  const bool is_one_block =
-      c.collective == Collective::all_reduce || c.collective == Collective::reduce_scatter;
+std::size_t result_bytes(const Case& c, std::size_t place) {
+  if (c.collective == Collective::send && place != c.receiver) return 0;
+  const bool is_one_block = c.collective == Collective::all_reduce ||
+                            c.collective == Collective::reduce_scatter ||
+                            c.collective == Collective::send;
   return static_cast<std::size_t>(c.count) * size_of(c.dtype) * (is_one_block ? 1 : c.ranks.size());
 }
 
@@ -167,7 +174,7 @@ struct Started {
 
 void start(mesh::Group& group, Started& s, bool in_place) {
   s.operand = operand_of(s.c, s.place);
-  s.result.assign(result_bytes(s.c), std::byte{0xA5});
+  s.result.assign(result_bytes(s.c, s.place), std::byte{0xA5});
   const void* from = s.operand.data();
   if (in_place) s.result = s.operand, from = s.result.data();
   void* const to = s.result.data();
@@ -186,6 +193,12 @@ void start(mesh::Group& group, Started& s, bool in_place) {
       break;
     case Collective::barrier:
       s.ticket = group.start_barrier();
+      break;
+    case Collective::send:
+      if (s.place == s.c.sender)
+        s.ticket = group.start_send(from, s.c.count, s.c.dtype, static_cast<int>(s.c.receiver));
+      else if (s.place == s.c.receiver)
+        s.ticket = group.start_receive(to, s.c.count, s.c.dtype, static_cast<int>(s.c.sender));
       break;
   }
 }
@@ -210,6 +223,11 @@ Case random_case(std::mt19937_64& random, const std::vector<std::vector<int>>& g
                                   1, largest * 4 / static_cast<std::int64_t>(size_of(c.dtype))));
   c.combine = static_cast<Combine>(random() % 4);
   if (is_complex(c.dtype)) c.combine = Combine::sum;
+  if (c.collective == Collective::send) {
+    c.sender = random() % c.ranks.size();
+    c.receiver = (c.sender + 1 + random() % c.ranks.size()) % c.ranks.size();
+    if (c.receiver == c.sender) c.collective = Collective::barrier;  // it has nobody else
+  }
   if (c.collective == Collective::barrier) c.count = 0;
   return c;
 }
@@ -247,6 +265,7 @@ void random_collectives(mesh::Transport& transport, std::uint64_t seed, int roun
       s.c = c;
       s.place = static_cast<std::size_t>(place - c.ranks.begin());
       start(transport.group(c.ranks), s, in_place);
+      if (c.collective == Collective::send && s.place != c.sender) continue;  // it gives nothing
       auto& counted = expected[c.ranks].counts[static_cast<std::size_t>(c.collective)];
       ++counted.calls;
       counted.bytes += operand_length(c) * static_cast<std::int64_t>(size_of(c.dtype));
@@ -317,6 +336,62 @@ void add_for_ever(mesh::Transport& transport) {
   }
 }
 
+/// Every process sends to every other one before any receives: more than there is room for.
+void everybody_sends(mesh::Transport& transport) {
+  mesh::Group& all = transport.all();
+  std::uint64_t seed = 0;
+  for (const DType dtype : all_dtypes) {
+    for (const std::int64_t count : {0, 5, dtype == DType::f32 ? 1000001 : 3000}) {
+      ++seed;
+      const auto sent = [&](int from, int to) {
+        return random_elements(dtype, count,
+                               seed * 10000 + static_cast<std::uint64_t>(100 * from + to));
+      };
+      std::vector<Bytes> operands, results;
+      std::vector<mesh::Ticket> tickets;
+      for (int other = 0; other < all.size(); ++other) {
+        if (other == all.rank()) continue;
+        operands.push_back(sent(all.rank(), other));
+        tickets.push_back(all.start_send(operands.back().data(), count, dtype, other));
+      }
+      for (int other = 0; other < all.size(); ++other) {
+        if (other == all.rank()) continue;
+        Bytes result(static_cast<std::size_t>(count) * size_of(dtype));
+        all.receive(result.data(), count, dtype, other);
+        if (result != sent(other, all.rank()))
+          fail("received wrongly: " + std::to_string(count) + " " + std::string(name(dtype)));
+      }
+      for (mesh::Ticket& ticket : tickets) ticket.wait();
+    }
+  }
+}
+
+/// Neighbours send to each other until they are stopped.
+void pass_for_ever(mesh::Transport& transport) {
+  mesh::Group& all = transport.all();
+  const int n = all.size(), next = (all.rank() + 1) % n, before = (all.rank() + n - 1) % n;
+  const std::vector<float> x(700000, 1.0f);
+  std::vector<float> up(x.size()), down(x.size());
+  for (const auto count = static_cast<std::int64_t>(x.size());;) {
+    mesh::Ticket tickets[] = {all.start_send(x.data(), count, DType::f32, next),
+                              all.start_send(x.data(), count, DType::f32, before)};
+    all.receive(up.data(), count, DType::f32, before);
+    all.receive(down.data(), count, DType::f32, next);
+    for (mesh::Ticket& ticket : tickets) ticket.wait();
+  }
+}
+
+/// Steps of a pipeline of all processes until they are stopped.
+void pipe_for_ever() {
+  const Mesh mesh({{"pipe", std::stoi(std::getenv("EIN_SIZE"))}});
+  const Pipeline pipeline(mesh, "pipe");
+  const Tensor x = ones({300000}), weight = ones({300000}).requires_grad(true);
+  for (;;)
+    pipeline.step(
+        std::vector<Tensor>(8, x), x, [&](const Tensor& y, int, int) { return y * weight; },
+        [](const Tensor& y, int) { return reduce(y, "a ->", "mean"); });
+}
+
 void expect_kind(ErrorKind kind, const std::function<void()>& call) {
   try {
     call();
@@ -339,6 +414,12 @@ void wrong_arguments(mesh::Transport& transport) {
               [&] { all.all_reduce(x, y, std::int64_t{1} << 62, DType::f32); });
   expect_kind(ErrorKind::reduction, [&] { all.all_reduce(x, y, 1, DType::f32, Combine::any); });
   expect_kind(ErrorKind::dtype, [&] { all.all_reduce(x, y, 1, DType::c64, Combine::max); });
+  const int other = 1 - transport.rank();
+  expect_kind(ErrorKind::value, [&] { all.send(nullptr, 1, DType::f32, other); });
+  expect_kind(ErrorKind::value, [&] { all.receive(nullptr, 1, DType::f32, other); });
+  expect_kind(ErrorKind::value, [&] { all.send(x, 1, DType::f32, transport.rank()); });
+  expect_kind(ErrorKind::value, [&] { all.receive(x, 1, DType::f32, 2); });
+  expect_kind(ErrorKind::value, [&] { all.send(x, 1, DType::f32, -1); });
   expect_kind(ErrorKind::value, [&] { transport.group(std::vector<int>{}); });
   expect_kind(ErrorKind::value, [&] { transport.group(std::vector<int>{1, 0}); });
   expect_kind(ErrorKind::value, [&] { transport.group(std::vector<int>{0, transport.size()}); });
@@ -354,6 +435,7 @@ void run(const std::string& what, const std::string& argument) {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     return;
   }
+  if (what == "pipeline") pipe_for_ever();
   const auto transport = std::getenv("EIN_SHM") ? mesh::open_shm() : mesh::open_mpi();
   const int rank = transport->rank();
   float x[4] = {1, 2, 3, 4}, y[64];
@@ -373,6 +455,20 @@ void run(const std::string& what, const std::string& argument) {
       transport->all().all_gather(x, y, 3, DType::f32);
     else
       transport->all().all_reduce(x, y, 4, DType::f32);
+  } else if (what == "sends") {
+    everybody_sends(*transport);
+  } else if (what == "pass") {
+    pass_for_ever(*transport);
+  } else if (what == "message") {  // another one than is received
+    if (rank == 0)
+      transport->all().send(x, 3, DType::f32, 1);
+    else
+      transport->all().receive(y, 4, DType::f32, 0);
+  } else if (what == "leave_first") {  // what was sent before that still comes
+    if (rank == 0) return transport->all().send(x, 4, DType::f32, 1);
+    transport->all().receive(y, 4, DType::f32, 0);
+    if (y[3] != 4) fail("received wrongly");
+    transport->all().receive(y, 4, DType::f32, 0);
   } else if (what == "leave") {
     if (rank == 0) return;
     transport->all().all_reduce(x, y, 4, DType::f32);
@@ -392,6 +488,7 @@ void run(const std::string& what, const std::string& argument) {
     ticket.wait();
     if (const pid_t child = ::fork(); child == 0) {
       expect_kind(ErrorKind::value, [&] { transport->all().barrier(); });
+      expect_kind(ErrorKind::value, [&] { transport->all().send(x, 1, DType::f32, 1 - rank); });
       ::_exit(0);
     }
     transport->all().barrier();

@@ -1,6 +1,6 @@
-// Counts what a program gives to MPI's collectives, from the arguments of its calls alone. It is
-// preloaded; ein_mpi_counts() says what there was so far, a line for each kind of call and each set
-// of processes: "all_reduce 0 2: 3 calls, 1024 bytes".
+// Counts what a program gives to MPI's collectives, and sends, from the arguments of its calls
+// alone. It is preloaded; ein_mpi_counts() says what there was so far, a line for each kind of call
+// and each set of processes: "all_reduce 0 2: 3 calls, 1024 bytes".
 #include <mpi.h>
 
 #include <map>
@@ -69,6 +69,12 @@ int MPI_Ialltoall(const void* from, int elements, MPI_Datatype type, void* to, i
                   MPI_Datatype received_type, MPI_Comm communicator, MPI_Request* request) {
   count("all_to_all", elements, type, true, communicator);
   return PMPI_Ialltoall(from, elements, type, to, received, received_type, communicator, request);
+}
+
+int MPI_Isend(const void* from, int elements, MPI_Datatype type, int to, int tag,
+              MPI_Comm communicator, MPI_Request* request) {
+  count("send", elements, type, false, communicator);
+  return PMPI_Isend(from, elements, type, to, tag, communicator, request);
 }
 
 const char* ein_mpi_counts() {

@@ -171,7 +171,27 @@ int begin(void* group, std::int32_t collective, const void* from, void* to, std:
     case Collective::barrier:
       code = MPI_Ibarrier(communicator, &started);
       break;
+    case Collective::send:
+      break;  // has a function of its own
   }
+  *request = code == MPI_SUCCESS ? new MPI_Request(started) : nullptr;
+  return code;
+}
+
+int send(void* group, const void* from, std::int32_t count, std::int32_t dtype, std::int32_t to,
+         void** request) {
+  MPI_Request started = MPI_REQUEST_NULL;
+  const int code = MPI_Isend(from, count, type_of(static_cast<DType>(dtype)), to, 0,
+                             *static_cast<MPI_Comm*>(group), &started);
+  *request = code == MPI_SUCCESS ? new MPI_Request(started) : nullptr;
+  return code;
+}
+
+int receive(void* group, void* to, std::int32_t count, std::int32_t dtype, std::int32_t from,
+            void** request) {
+  MPI_Request started = MPI_REQUEST_NULL;
+  const int code = MPI_Irecv(to, count, type_of(static_cast<DType>(dtype)), from, 0,
+                             *static_cast<MPI_Comm*>(group), &started);
   *request = code == MPI_SUCCESS ? new MPI_Request(started) : nullptr;
   return code;
 }
@@ -192,7 +212,7 @@ void explain(int code, char* text) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const EinMpiFunctions* ein_mpi_functions() {
-  static constexpr EinMpiFunctions functions = {ein_mpi_version, start, stop, make_group,
-                                                end_group,       begin, test, explain};
+  static constexpr EinMpiFunctions functions = {
+      ein_mpi_version, start, stop, make_group, end_group, begin, send, receive, test, explain};
   return &functions;
 }
