@@ -434,6 +434,14 @@ TEST_F(EmitTest, RandomNumbersAreThoseOfTheProcessor) {
         op.expr = of_run ? Ex::random_of_run(distribution, 5)
                          : Ex::random(distribution, 0xFEDCBA9876543210, 3ull << 40);
         add(graph_of({}, op), {}).origin = {12345, 1ull << 33};
+        // Those of positions that expressions say: a part of something larger, in order and not.
+        op.compute = DType::f64;
+        for (const double step : {1.0, 3.0}) {
+          const ScalarStep drawn = op.expr.steps.back();
+          Op part = op;
+          part.expr = Ex::random_at(drawn, Ex::index(0) * 202.0 + Ex::index(1) * step + 5e9).expr();
+          add(graph_of({}, part), {}).origin = {12345, 1ull << 33};
+        }
       }
     }
   }

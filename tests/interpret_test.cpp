@@ -213,6 +213,9 @@ TEST(InterpretTest, IndexAndRandomLeavesKnowTheirPlace) {
   EXPECT_EQ(Interpreter<>::run(graph_of({}, uniform), {}, {.seed = 5, .stream = 2})[0], numbers);
   random::fill_normal(0, 4, 0, 4, numbers.data());
   EXPECT_EQ(run(graph_of({}, uniform), {}), numbers);
+  uniform.expr = Ex::random_at(uniform.expr.steps.back(), Ex::index(1) * 2.0 + Ex::index(0) + 3.0);
+  random::fill_normal(0, 4, 3, 4, numbers.data());
+  EXPECT_EQ(run(graph_of({}, uniform), {}), numbers);
 }
 
 TEST(InterpretTest, ConcatJoinsAlongOneDimension) {

@@ -371,12 +371,21 @@ TEST(MeshTest, NamedOperations) {
 
 TEST(MeshTest, RandomNumbersDoNotDependOnTheMesh) {
   const Mesh mesh = two_by_two();
-  const Tensor x = ones({4, 8});
-  auto drop = compile([](const Tensor& a) { return dropout(a, 0.5); });
+  const Tensor x = ones({4, 8, 3});
+  auto f = compile([](const Tensor& a) {
+    return std::vector{dropout(a, 0.5), a + randn(a.shape())};
+  });
   manual_seed(7);
-  const Tensor wanted = drop(x);
-  manual_seed(7);
-  expect_same(drop(place(x, mesh, "b@data s@model")), wanted);
+  const std::vector<Tensor> wanted = f(x);
+  for (const std::string lies :
+       {"b@data s@model c", "b s@model@data c", "b@model s c", "b s@data c"}) {
+    manual_seed(7);
+    const std::vector<Tensor> got = f(place(x, mesh, runtime(lies)));
+    expect_same(got[0], wanted[0]);
+    expect_same(got[1], wanted[1]);
+    // Nobody draws more than his part.
+    for (const Op& op : f.graph().ops) EXPECT_LT(numel(op.shape), x.numel());
+  }
 }
 
 TEST(MeshTest, BytesArePredictedAndCounted) {
