@@ -412,6 +412,19 @@ TEST(PipelineTest, RandomNumbersAreThoseOfTheStage) {
   EXPECT_NE(losses[0], losses[1]);
 }
 
+TEST(PipelineTest, SumsOverStages) {
+  for (const auto& axes : meshes) {
+    const Pipeline pipeline(mesh_of(axes), "pipe");
+    std::vector<int> asked;
+    const double sum = pipeline.sum([&](int s) {
+      asked.push_back(s);
+      return std::pow(10, s);
+    });
+    EXPECT_EQ(sum, pipeline.size() == 4 ? 1111 : pipeline.size() == 2 ? 11 : 1);
+    EXPECT_EQ(asked, pipeline.stages());
+  }
+}
+
 TEST(PipelineTest, WhereNoGradientFlows) {
   // Stage 1 does not depend on its input, and stage 0 has nothing to train.
   const Pipeline pipeline(mesh_of({{"pipe", 4}}), "pipe");

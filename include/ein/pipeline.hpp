@@ -55,8 +55,12 @@ class Pipeline {
   double step(std::span<const Tensor> microbatches, const Tensor& between, const Stage& stage,
               const Loss& loss) const;
 
+  /// The sum over all stages of a number that a stage's processes know, the same on every process:
+  /// of the square of a gradient's norm, say.
+  double sum(const std::function<double(int stage)>& of_stage) const;
+
   /// What a process of that stage gives to the others along the axis in a step. Each microbatch is
-  /// sent to the next stage, and its gradient to the one before; the loss is summed in f64.
+  /// sent to the next stage, and its gradient to the one before; the loss is a sum().
   std::vector<Exchange> exchanges(int stage, int microbatches, const Tensor& between) const;
   /// How many microbatches are between their forward and backward pass on a stage, at most:
   /// min(S - stage, M). Here and above an Error of kind `value` for a stage that there is not.

@@ -268,17 +268,26 @@ double Pipeline::step(std::span<const Tensor> microbatches, const Tensor& betwee
       if (!stages[s].is_done() && stages[s].is_ready(before, after)) stages[s].advance();
     }
   }
-  double sum = 0;
-  for (StageOfStep& s : stages) sum += s.finish();
+  double losses = 0;
+  for (StageOfStep& s : stages) losses += s.finish();
+  return sum([&](int s) { return s + 1 == size() ? losses : 0; }) / job.count();
+}
+
+double Pipeline::sum(const std::function<double(int stage)>& of_stage) const {
+  std::vector<double> known(static_cast<std::size_t>(size()));
+  for (const int s : stages_) known[static_cast<std::size_t>(s)] = of_stage(s);
+  const std::size_t axis = number_of(mesh_, axis_);
+  const detail::MeshData& mesh = *mesh_.impl();
   double total = 0;
   engine::for_each_here(mesh, [&](std::size_t here) {
     const mesh::Process& process = mesh.here[here].process;
-    const double own = process.coordinate(axis) + 1 == size() ? sum : 0;
     double of_all = 0;
-    process.group(1u << axis).all_reduce(&own, &of_all, 1, DType::f64);
+    process.group(1u << axis)
+        .all_reduce(&known[static_cast<std::size_t>(process.coordinate(axis))], &of_all, 1,
+                    DType::f64);
     if (here == 0) total = of_all;
   });
-  return total / job.count();
+  return total;
 }
 
 std::vector<Exchange> Pipeline::exchanges(int stage, int microbatches,
