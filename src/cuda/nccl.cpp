@@ -214,6 +214,11 @@ class NcclGroup final : public mesh::Group {
     } else if (request.collective == Collective::all_gather) {
       check(what,
             nccl.all_gather(request.from, request.to, bytes, bytes_as, communicator_, stream));
+    } else if (request.collective == Collective::send) {
+      check(what,
+            request.receives
+                ? nccl.receive(request.to, bytes, bytes_as, request.peer, communicator_, stream)
+                : nccl.send(request.from, bytes, bytes_as, request.peer, communicator_, stream));
     } else {
       check("ncclGroupStart", nccl.begin_group());
       for (int peer = 0; peer < size(); ++peer) {
