@@ -40,12 +40,12 @@ void remove_dropped(const std::string& directory, Manifest& manifest) {
 
 Metadata metadata_of_checkpoint(std::int64_t step, Metadata metadata, std::int64_t keep_last) {
   const auto refuse = [](const std::string& what) {
-    throw Error(ErrorKind::value, saving + ": " + what);
+    throw Error(ErrorKind::value, std::string(saving) + ": " + what);
   };
   if (step < 0) refuse("step " + std::to_string(step) + " is negative");
   if (keep_last < 1) refuse("keep_last is " + std::to_string(keep_last) + ", less than 1");
   if (!metadata.emplace(step_key, std::to_string(step)).second)
-    refuse("the metadata name " + step_key + " is taken");
+    refuse("the metadata name " + std::string(step_key) + " is taken");
   return metadata;
 }
 

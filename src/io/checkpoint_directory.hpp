@@ -14,8 +14,8 @@
 namespace ein::io {
 
 /// What errors of saving begin with.
-inline const std::string saving = "save_checkpoint";
-inline const std::string step_key = "ein.step";
+inline constexpr const char* saving = "save_checkpoint";
+inline constexpr const char* step_key = "ein.step";
 
 /// The metadata of a checkpoint's files. Errors of kind `value` as save_checkpoint has.
 Metadata metadata_of_checkpoint(std::int64_t step, Metadata metadata, std::int64_t keep_last);

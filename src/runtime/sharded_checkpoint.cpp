@@ -127,7 +127,7 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
                             const StateDict& tensors, const Metadata& metadata,
                             std::int64_t keep_last) {
   if (mesh.size() == 1) return save_checkpoint(directory, step, tensors, metadata, keep_last);
-  if (tensors.empty()) throw Error(ErrorKind::value, io::saving + ": no tensors");
+  if (tensors.empty()) throw Error(ErrorKind::value, std::string(io::saving) + ": no tensors");
   const NoGrad no_grad;
   const detail::MeshData& data = *mesh.impl();
   Metadata described = io::metadata_of_checkpoint(step, metadata, keep_last);
