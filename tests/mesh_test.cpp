@@ -179,6 +179,49 @@ TEST(MeshTest, SumsAcrossProcesses) {
   for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(weights[i], wanted[i], 1e-15);
 }
 
+TEST(MeshTest, AxesOfOneProcess) {
+  // Nothing is exchanged along them, and what is predicted is counted.
+  const Mesh mesh = mesh_of({{"one", 1}, {"all", 4}, {"single", 1}});
+  std::mt19937_64 random(8);
+  auto f = compile([](const Tensor& a) {
+    const Tensor sum = reduce(a, "b h -> h", "sum");
+    return std::vector{sum, reshard(sum, "h@single -> h"),
+                       reshard(a, "b@one@all h@single -> b@one h@single@all")};
+  });
+  const Tensor lies = place(numbers({4, 8}, random, DType::f32), mesh, "b@one@all h@single");
+  const std::vector<Tensor> got = f(lies);
+  const std::vector<Exchange> predicted = f.exchanges();
+  for (const Exchange& exchange : predicted)
+    EXPECT_EQ(exchange.over, std::vector<std::string>{"all"});
+  EXPECT_EQ(predicted.size(), 2u);
+  EXPECT_EQ(mesh.exchanged(), predicted) << to_string(mesh.exchanged());
+  EXPECT_EQ(placement(got[2]), "i0@one i1@single@all");
+  expect_same(got[1], reduce(whole(lies), "b h -> h", "sum"));
+}
+
+TEST(MeshTest, ErrorsOfWhatIsOnAnotherMeshOrNone) {
+  const Mesh mesh = two_by_two();
+  const Tensor x = place(ones({4, 6}), mesh, "b@data h");
+  expect_error([&] { gather_over(x, "pod"); }, ErrorKind::value,
+               {"the mesh (data=2, model=2) has no axis 'pod'"});
+  expect_error(
+      [&] {
+        x.copy_from(place(ones({4, 4}), mesh, "b@data h"));
+      },
+      ErrorKind::shape, {"(4, 4)", "(4, 6)"});
+  nn::Linear layer(4, 4);
+  layer.place(mesh, [](const std::string& name, const Tensor&) {
+    return name == "weight" ? "o@model i" : "";
+  });
+  StateDict state = layer.state_dict();
+  const std::vector<double> before = get_values(layer.state_dict().at("bias"));
+  state.at("bias") = ones({4});
+  state.at("weight") = place(ones({4, 4}), mesh, "o i@model");
+  expect_error([&] { layer.load_state_dict(state); }, ErrorKind::placement,
+               {"weight \"i0 i1@model\" for \"i0@model i1\""});
+  EXPECT_EQ(get_values(layer.state_dict().at("bias")), before);
+}
+
 TEST(MeshTest, OperandsThatMeetLieAlike) {
   const Mesh mesh = two_by_two();
   const Tensor x = place(ones({4, 6}), mesh, "b@data h"), y = ones({4, 6});

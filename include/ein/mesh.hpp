@@ -78,7 +78,8 @@ Tensor reshard(const Tensor& x,
 /// first axis that is whole and that the mesh axis divides split over it. Empty where there is
 /// none.
 std::string shard_pattern(const Tensor& x, const Mesh& mesh, std::string_view axis);
-/// The same values with no axis split over that mesh axis; x itself where none is.
+/// The same values with no axis split over that mesh axis; x itself where none is. An Error of kind
+/// `value` where x lies on a mesh without such an axis.
 Tensor gather_over(const Tensor& x, std::string_view axis);
 
 /// How a tensor lies, its axes called i0, i1, ...: "i0@data i1".

@@ -44,7 +44,7 @@ StateDict Module::state_dict() const {
 
 void Module::load_state_dict(const StateDict& state) const {
   const StateDict mine = state_dict();
-  std::string missing, unexpected, misshapen;
+  std::string missing, unexpected, misshapen, elsewhere;
   const auto list = [](std::string& names, const std::string& name) {
     names += (names.empty() ? "" : ", ") + name;
   };
@@ -55,6 +55,9 @@ void Module::load_state_dict(const StateDict& state) const {
     } else if (!(given->second.shape() == parameter.shape())) {
       list(misshapen, name + " " + given->second.shape().to_string() + " for " +
                           parameter.shape().to_string());
+    } else if (given->second.is_placed() && placement(given->second) != placement(parameter)) {
+      list(elsewhere,
+           name + " \"" + placement(given->second) + "\" for \"" + placement(parameter) + "\"");
     }
   }
   for (const auto& [name, tensor] : state) {
@@ -67,6 +70,9 @@ void Module::load_state_dict(const StateDict& state) const {
   if (!text.empty())
     throw Error(ErrorKind::value,
                 "load_state_dict: the names and shapes are not the model's" + text);
+  if (!elsewhere.empty())
+    throw Error(ErrorKind::placement, "load_state_dict: tensors lie otherwise: " + elsewhere +
+                                          "\n  help: ein::reshard them first");
   const NoGrad no_grad;
   for (const auto& [name, parameter] : mine) parameter.copy_from(state.find(name)->second);
 }

@@ -16,10 +16,6 @@ namespace {
 using Split = Placement::Split;
 
 std::uint32_t bit(int mesh_axis) { return std::uint32_t{1} << mesh_axis; }
-std::uint32_t bits(const Split& split) {
-  return std::accumulate(split.begin(), split.end(), std::uint32_t{0},
-                         [](std::uint32_t all, int m) { return all | bit(m); });
-}
 
 class Distribution {
  public:
@@ -72,6 +68,13 @@ class Distribution {
   }
 
   Split split_of_axis(std::size_t axis) const { return classes_.of_axis(id_, axis); }
+  int processes_along(int m) const { return mesh_[static_cast<std::size_t>(m)].size; }
+  /// The mesh axes along which there are several processes.
+  std::uint32_t bits(const Split& split) const {
+    return std::accumulate(
+        split.begin(), split.end(), std::uint32_t{0},
+        [this](std::uint32_t all, int m) { return processes_along(m) > 1 ? all | bit(m) : all; });
+  }
 
   ValueId part_of(const Op& op) {
     switch (op.kind) {
@@ -353,7 +356,8 @@ class Distribution {
       for (std::size_t d = 0; d < rank && !moved; ++d) {
         const int m = next(d);
         if (m < 0 || is_used(m)) continue;
-        value = may_scatter ? sliced_sum(value, d, m) : sliced(value, d, m);
+        if (processes_along(m) > 1)
+          value = may_scatter ? sliced_sum(value, d, m) : sliced(value, d, m);
         now.dims[d].push_back(m);
         moved = true;
       }
@@ -361,7 +365,8 @@ class Distribution {
         if (is_prefix(d)) continue;
         for (std::size_t other = 0; other < rank && !moved; ++other) {
           if (next(other) != now.dims[d].back()) continue;
-          value = exchanged(value, d, other, now.dims[d].back());
+          if (processes_along(now.dims[d].back()) > 1)
+            value = exchanged(value, d, other, now.dims[d].back());
           now.dims[other].push_back(now.dims[d].back());
           now.dims[d].pop_back();
           moved = true;
@@ -369,15 +374,13 @@ class Distribution {
       }
       for (std::size_t d = 0; d < rank && !moved; ++d) {
         if (is_prefix(d)) continue;
-        value = joined(value, d, now.dims[d].back());
+        if (processes_along(now.dims[d].back()) > 1) value = joined(value, d, now.dims[d].back());
         now.dims[d].pop_back();
         moved = true;
       }
     }
     return value;
   }
-
-  int processes_along(int m) const { return mesh_[static_cast<std::size_t>(m)].size; }
 
   /// The part of dimension `d` that is this process's along a mesh axis.
   ValueId sliced(ValueId value, std::size_t d, int m) {
@@ -468,6 +471,7 @@ class Distribution {
     return rounds ? converted(part, last.dtype) : part;
   }
   ValueId all_reduced(ValueId value, std::uint32_t mesh_axes, Combine combine) {
+    if (mesh_axes == 0) return value;
     Op op = plain_op(OpKind::collective, to_.op(value).dtype, to_.op(value).shape);
     set_names(op, names_of(value));
     op.inputs = {value};

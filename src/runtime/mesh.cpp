@@ -344,7 +344,10 @@ void copy_parts(const Tensor& from, const Tensor& to) {
   const MeshPointer mesh = common_mesh("copy_from", both);
   if (!from.is_placed() && from.shape() == to.shape())
     return copy_parts(laid("copy_from", on_mesh(from, mesh), {}, {}, placement_of(to)), to);
-  if (!(placement_of(from) == placement_of(to)) || !(from.shape() == to.shape())) {
+  if (!(from.shape() == to.shape()))
+    throw Error(ErrorKind::shape, "copy_from: the source has shape " + from.shape().to_string() +
+                                      ", the tensor " + to.shape().to_string());
+  if (!(placement_of(from) == placement_of(to))) {
     const auto text = [&](const Tensor& x) {
       return "\"" + to_string(placement_of(x), mesh->axes, x.rank()) + "\" of shape " +
              x.shape().to_string();
@@ -572,6 +575,10 @@ std::string shard_pattern(const Tensor& x, const Mesh& mesh, std::string_view ax
 Tensor gather_over(const Tensor& x, std::string_view axis) {
   if (!x.is_placed()) return x;
   const std::vector<MeshAxis>& axes = x.impl().placed->mesh->axes;
+  if (std::none_of(axes.begin(), axes.end(),
+                   [&](const MeshAxis& known) { return known.name == axis; }))
+    throw Error(ErrorKind::value, "gather_over: the mesh " + to_string(axes) + " has no axis '" +
+                                      std::string(axis) + "'");
   const Placement lies = engine::placement_of(x);
   Placement then = lies;
   for (Placement::Split& split : then.dims) {
