@@ -168,8 +168,10 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
 
   std::vector<io::ManifestFile> files(shards.size());
   const std::vector<Note> notes = on_all(data, [&](Note& note) {
+    // None has a file in the directory any more when process 0 removes it.
+    const auto committed = std::exchange(writers, {});
     for (std::size_t s = 0; s < shards.size(); ++s) {
-      if (writers[s]) note.file = files[s] = writers[s]->commit();
+      if (committed[s]) note.file = files[s] = committed[s]->commit();
     }
   });
   if (data.transport) {
