@@ -6,7 +6,6 @@
 
 #include <ein/plan.hpp>
 #include "graph/build.hpp"
-#include "passes/distribute.hpp"
 
 namespace ein {
 namespace {

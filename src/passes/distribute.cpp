@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
+#include "cost/exchange.hpp"
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/placement_classes.hpp"

@@ -4,15 +4,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <ein/graph.hpp>
 
 namespace ein {
-
-/// Between the names of the axes of a composite dimension, where it has one axis: "h/model·d".
-inline constexpr std::string_view composite = "·";
 
 /// The same program on every process: its inputs are those of the graph, as they lie on a process,
 /// and then, for each axis of the mesh, the place of the process along it, one i64.
