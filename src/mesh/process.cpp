@@ -49,6 +49,10 @@ std::vector<int> Process::along(std::uint32_t mesh_axes) const {
 }
 
 Group& Process::group(std::uint32_t mesh_axes, Transport& by) const {
+  // Nobody differs along an axis of one process, and the same processes are one group.
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (axes_[a].size == 1) mesh_axes &= ~(std::uint32_t{1} << a);
+  }
   const std::lock_guard lock(known_->mutex);
   auto& [known, before] = known_->groups[{mesh_axes, &by}];
   if (known) return *known;
