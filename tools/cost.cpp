@@ -203,12 +203,6 @@ struct Part {
   int processes() const { return engine::processes_of(mesh); }
 };
 
-bool places(const grammar::Pattern& pattern, const grammar::Side& side) {
-  const auto terms = pattern.terms_of(side);
-  return std::any_of(terms.begin(), terms.end(),
-                     [](const grammar::Term& term) { return term.is_placed(); });
-}
-
 /// Of the call's graph, whose operands and result lie as its pattern says.
 Graph graph_of_process(const CallWords& words, const Graph& written, const Graph& graph,
                        const std::vector<MeshAxis>& mesh) {
@@ -227,7 +221,7 @@ Graph graph_of_process(const CallWords& words, const Graph& written, const Graph
       inputs.push_back(placement(pattern.inputs()[inputs.size()], static_cast<ValueId>(id)));
   }
   std::vector<std::optional<Placement>> outputs;
-  if (pattern.has_arrow && places(pattern, pattern.output()))
+  if (pattern.has_arrow && engine::places(pattern, pattern.output()))
     outputs.push_back(placement(pattern.output(), written.outputs.front()));
   return distribute(text, graph, mesh, inputs, outputs).graph;
 }

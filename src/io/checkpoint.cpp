@@ -23,9 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* loading = "load_checkpoint";
 
-std::string join(const std::string& directory, std::string_view name) {
-  return (fs::path(directory) / name).string();
-}
 bool is_directory(const std::string& path) {
   std::error_code error;
   return fs::is_directory(path, error);
@@ -62,9 +59,9 @@ std::int64_t take_step(const std::string& path, Metadata& metadata) {
 /// Of a file, or of a directory of shards. `entry` is what the manifest says of it, if it does.
 Checkpoint load_one(const std::string& path, const io::ManifestEntry* entry, bool mmap) {
   Safetensors content;
-  if (const std::string index = join(path, io::index_name); is_directory(path)) {
+  if (const std::string index = io::join(path, io::index_name); is_directory(path)) {
     for (std::size_t i = 0; entry && i < entry->files.size(); ++i) {
-      const std::string shard = join(path, io::shard_name(i, entry->files.size()));
+      const std::string shard = io::join(path, io::shard_name(i, entry->files.size()));
       verify(io::InputFile(loading, shard), entry->files[i]);
     }
     content = io::load_indexed(loading, index, mmap);
@@ -90,7 +87,7 @@ Checkpoint load_newest(const std::string& directory, bool mmap) {
   std::string passed_over;
   for (auto entry = manifest.checkpoints.rbegin(); entry != manifest.checkpoints.rend(); ++entry) {
     try {
-      Checkpoint checkpoint = load_one(join(directory, entry->name), &*entry, mmap);
+      Checkpoint checkpoint = load_one(io::join(directory, entry->name), &*entry, mmap);
       checkpoint.note = std::move(passed_over);
       return checkpoint;
     } catch (const Error& error) {
@@ -116,7 +113,7 @@ std::string save_checkpoint(const std::string& directory, std::int64_t step,
 
 Checkpoint load_checkpoint(const std::string& path, SafetensorsOptions options) {
   std::error_code error;
-  if (is_directory(path) && !fs::exists(join(path, io::index_name), error))
+  if (is_directory(path) && !fs::exists(io::join(path, io::index_name), error))
     return load_newest(path, options.mmap);
   fs::path one = fs::path(path).lexically_normal();
   if (!one.has_filename()) one = one.parent_path();  // "step-000123/"

@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string join(const std::string& directory, std::string_view name) {
-  return (fs::path(directory) / name).string();
-}
-
 /// Made if it is missing; what fails here fails again when it is opened.
 const std::string& made(const std::string& directory) {
   std::error_code ignored;

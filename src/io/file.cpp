@@ -54,6 +54,10 @@ void fail(std::string_view caller, const std::string& path, const std::string& w
   throw Error(ErrorKind::file, std::string(caller) + ": \"" + path + "\" " + what);
 }
 
+std::string join(const std::string& directory, std::string_view name) {
+  return (std::filesystem::path(directory) / name).string();
+}
+
 std::string user_cache() {
   const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
   if (cache && cache[0] == '/') return cache;

@@ -12,6 +12,9 @@ namespace ein::io {
 /// Throws an Error of kind `file`: "caller: "path" what".
 [[noreturn]] void fail(std::string_view caller, const std::string& path, const std::string& what);
 
+/// The path of `name` in a directory.
+std::string join(const std::string& directory, std::string_view name);
+
 /// Where programs keep what they can make again: $XDG_CACHE_HOME or ~/.cache; empty if there is no
 /// such place.
 std::string user_cache();

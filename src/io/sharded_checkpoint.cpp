@@ -23,10 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string join(const std::string& directory, std::string_view name) {
-  return (fs::path(directory) / name).string();
-}
-
 /// About the same bytes of whole tensors for each process; none is empty.
 std::vector<StateDict> shards_of(const StateDict& tensors, int processes) {
   std::vector<StateDict::const_pointer> largest_first;
@@ -143,16 +139,16 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
   }
 
   std::unique_ptr<io::NewCheckpoint> checkpoint;  // of process 0
-  const std::string folder = join(directory, from_first(data, [&] {
-                                    checkpoint =
-                                        std::make_unique<io::NewCheckpoint>(directory, step, true);
-                                    return fs::path(checkpoint->path()).filename().string();
-                                  }));
+  const std::string folder =
+      io::join(directory, from_first(data, [&] {
+                 checkpoint = std::make_unique<io::NewCheckpoint>(directory, step, true);
+                 return fs::path(checkpoint->path()).filename().string();
+               }));
 
   std::vector<std::unique_ptr<ShardWriter>> writers(shards.size());  // null where not here
   for (std::size_t s = 0; s < shards.size(); ++s) {
     if (data.transport && static_cast<int>(s) != mesh.rank()) continue;
-    writers[s] = std::make_unique<ShardWriter>(join(folder, io::shard_name(s, shards.size())),
+    writers[s] = std::make_unique<ShardWriter>(io::join(folder, io::shard_name(s, shards.size())),
                                                shards[s], described);
   }
   // One of each file, and then all write.
@@ -177,10 +173,11 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
   if (data.transport) {
     for (std::size_t s = 0; s < shards.size(); ++s) files[s] = notes[s].file;
   }
-  return join(directory, from_first(data, [&] {
-                io::replace_file(io::saving, join(folder, io::index_name), io::index_of(shards));
-                return fs::path(checkpoint->list(files, keep_last)).filename().string();
-              }));
+  return io::join(directory, from_first(data, [&] {
+                    io::replace_file(io::saving, io::join(folder, io::index_name),
+                                     io::index_of(shards));
+                    return fs::path(checkpoint->list(files, keep_last)).filename().string();
+                  }));
 }
 
 }  // namespace ein

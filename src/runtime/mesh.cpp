@@ -408,6 +408,12 @@ std::vector<std::string> names_in(const grammar::Pattern& pattern, const grammar
   return names;
 }
 
+bool places(const grammar::Pattern& pattern, const grammar::Side& side) {
+  const auto terms = pattern.terms_of(side);
+  return std::any_of(terms.begin(), terms.end(),
+                     [](const grammar::Term& term) { return term.is_placed(); });
+}
+
 namespace {
 
 /// The value, which must lie so.
@@ -420,12 +426,6 @@ ValueId required(Graph& graph, ValueId value, Placement placement,
   op.from = placement;
   op.to = std::move(placement);
   return append(graph, std::move(op));
-}
-
-bool places(const grammar::Pattern& pattern, const grammar::Side& side) {
-  const auto terms = pattern.terms_of(side);
-  return std::any_of(terms.begin(), terms.end(),
-                     [](const grammar::Term& term) { return term.is_placed(); });
 }
 
 }  // namespace

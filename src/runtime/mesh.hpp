@@ -63,6 +63,8 @@ Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
                        const grammar::Side& side, const Shape& shape,
                        const std::vector<MeshAxis>& axes,
                        const Placement::Split& under_ellipsis = {});
+/// Whether a side says of one of its axes that it is split.
+bool places(const grammar::Pattern& pattern, const grammar::Side& side);
 /// As a side calls its dimensions; none where some are under an ellipsis.
 std::vector<std::string> names_in(const grammar::Pattern& pattern, const grammar::Side& side);
 /// The graph of a call, whose operands and result lie as its pattern says where it says any of it:
