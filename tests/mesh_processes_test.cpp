@@ -6,6 +6,9 @@
 #include <string>
 
 #include "support/command.hpp"
+#ifdef EIN_MPI_PLUGIN
+#include "support/mpirun.hpp"
+#endif
 
 namespace ein {
 namespace {
@@ -32,13 +35,9 @@ TEST(MeshProcessesTest, OverSharedMemory) {
 #ifdef EIN_MPI_PLUGIN
 TEST(MeshProcessesTest, OverMpi) {
   run_all_there();
-  // Open MPI, as root and with more processes than processors.
   const std::string line =
-      "EIN_SEEDS=10 EIN_MPI='" EIN_MPI_PLUGIN "' LD_PRELOAD='" EIN_MPI_COUNTS
-      "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
-      " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
-      "' -n 4 '" +
-      this_program() + "' '" + tests_of_meshes + "' >/dev/null 2>&1";
+      test::mpirun_line("EIN_SEEDS=10 LD_PRELOAD='" EIN_MPI_COUNTS "'",
+                        "'" + this_program() + "' '" + tests_of_meshes + "' >/dev/null 2>&1");
   EXPECT_EQ(std::system(line.c_str()), 0) << line;
 }
 #endif

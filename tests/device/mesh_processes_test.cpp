@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "support/command.hpp"
+#ifdef EIN_MPI_PLUGIN
+#include "support/mpirun.hpp"
+#endif
 
 namespace ein {
 namespace {
@@ -51,13 +54,8 @@ TEST(DeviceMeshProcesses, OverNcclBesideMpi) {
   if (std::getenv("EIN_TEST_GPU")) return;
   const std::string tests = "DeviceMesh.Sums*:DeviceMesh.Bytes*";
   run_alone(tests);
-  // Open MPI, as root and with more processes than processors.
-  const std::string line =
-      "FAKE_CUDA=devices=4 EIN_MPI='" EIN_MPI_PLUGIN
-      "' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
-      " OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 '" EIN_MPIRUN
-      "' -n 4 '" +
-      this_program() + "' --gtest_filter='" + tests + "' >&2";
+  const std::string line = test::mpirun_line(
+      "FAKE_CUDA=devices=4", "'" + this_program() + "' --gtest_filter='" + tests + "' >&2");
   EXPECT_EQ(std::system(line.c_str()), 0) << line;
 }
 #endif
