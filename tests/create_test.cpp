@@ -228,6 +228,20 @@ TEST_F(Create, ThreadsDoNotMatter) {
   for (const auto& numbers : drawn) EXPECT_TRUE(numbers == drawn[0]);
 }
 
+// Rounded after each operation, on every processor.
+TEST_F(Create, TruncatedNormalNumbersAreThoseOfSingleOperations) {
+  ein::manual_seed(5);
+  const Values uniform = ein::rand({5000}, DType::f64).to_vector<double>();
+  ein::manual_seed(5);
+  const Values got = ein::trunc_normal({5000}, 0.5, -1, 0.75, DType::f64).to_vector<double>();
+  const double from = ein::random::normal_cdf(-2), width = ein::random::normal_cdf(1.5) - from;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const volatile double product = uniform[i] * width;
+    const double x = ein::random::normal_quantile(from + product) * 0.5;
+    ASSERT_EQ(got[i], std::min(std::max(x, -1.0), 0.75)) << i;
+  }
+}
+
 // A shape only says how the same numbers are cut.
 TEST_F(Create, ShapesDoNotMatter) {
   ein::manual_seed(2);

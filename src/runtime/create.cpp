@@ -170,7 +170,9 @@ Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dt
   const double sign = a > 0 ? -1 : 1;
   const double low = sign > 0 ? a : -b, high = sign > 0 ? b : -a;
   const double from = random::normal_cdf(low / std), to = random::normal_cdf(high / std);
-  const Ex p = Ex(from) + u * Ex(to - from);
+  // The product is not negative. The maximum keeps it apart from the sum: a processor that computes
+  // both as one would round once, and give other numbers than the rest.
+  const Ex p = Ex(from) + Ex::apply(ScalarOp::max, u * Ex(to - from), Ex(0.0));
   const Ex x = Ex::apply(ScalarOp::normal_quantile, p) * Ex(std);
   const Ex inside = Ex::apply(ScalarOp::min, Ex::apply(ScalarOp::max, x, Ex(low)), Ex(high));
   return engine::fill_new(inside * Ex(sign), shape, DType::f64, dtype, device);
