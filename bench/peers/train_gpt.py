@@ -89,7 +89,7 @@ class GPT(nn.Module):
 
     def forward(self, tokens, targets):
         parts = self.transformer
-        x = parts.wte(tokens) + parts.wpe(torch.arange(tokens.shape[1]))
+        x = parts.wte(tokens) + parts.wpe(torch.arange(tokens.shape[1], device=tokens.device))
         for block in parts.h:
             x = block(x)
         logits = self.lm_head(parts.ln_f(x))
