@@ -62,7 +62,7 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
                 of(static_cast<std::size_t>(exchange.bytes)).c_str());
   }
   if (bill.peak_flops > 0) {
-    std::printf("%-17s %s, so it %s; %.0f GFLOP/s (%s), a step takes at least %.1f ms\n",
+    std::printf("%-17s %s, so it %s; %.0f GFLOP/s (%s), a step takes at least %.3g ms\n",
                 to_string(options.device).c_str(), megabytes(bill.machine_memory).c_str(),
                 peak < bill.machine_memory ? "fits" : "does not fit", bill.peak_flops / 1e9,
                 bill.peak_source.c_str(),
@@ -145,7 +145,7 @@ void run(TrainCall& call) {
     std::printf("\nval loss %.4f over all of the text to validate with\n",
                 *last.whole_validation_loss);
   if (last.tokens_per_second > 0) {
-    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.1f %% of the peak (%s)\n",
+    std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.3g %% of the peak (%s)\n",
                 1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu, peak_source.c_str());
   }
 }
