@@ -43,6 +43,7 @@ using EncodedTensorMap = std::array<std::uint64_t, 16>;
 ///   the offsets only modulo 16.
 /// - if `checks_positions`, a pointer to a Fault, which is zeros before the launch;
 /// - for each of `streams` its seed and its stream, unsigned 64-bit integers;
+/// - for each of `constants` its value, in the type of computation, whose bits these are;
 /// - for each of `sizes` its value, an integer of 32 or 64 bits.
 ///
 /// Of nests whose sizes are formulas it is for all lengths, and put_sizes makes numbers of what a
@@ -90,6 +91,7 @@ struct KernelSource {
   Table table{};
   bool checks_positions = false;
   std::vector<Stream> streams;
+  std::vector<std::uint64_t> constants;
   std::vector<Size> sizes;  // formulas, each of which the text knows by an argument
 
   /// The blocks as a grid. A dimension other than x is short; x holds all that indices of 32 bits

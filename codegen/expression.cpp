@@ -80,6 +80,23 @@ std::string hexadecimal(std::uint64_t bits) {
   return text;
 }
 
+std::uint64_t bits_of(DType compute, const ScalarStep& constant) {
+  if (compute == DType::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(constant.real));
+  if (compute == DType::f64) return std::bit_cast<std::uint64_t>(constant.real);
+  return static_cast<std::uint64_t>(constant.integer);
+}
+
+/// Whether compilers make less of a computation when they know this constant: 0, 1, -1, a power's
+/// exponent, what a remainder is of.
+bool helps_compilers(const ScalarExpr& expr, int constant) {
+  const double value = expr.steps[static_cast<std::size_t>(constant)].real;
+  return (std::fabs(value) <= 1 && std::trunc(value) == value) ||
+         std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
+           return (step.op == ScalarOp::pow || step.op == ScalarOp::remainder) &&
+                  step.args[1] == constant;
+         });
+}
+
 template <class T>
 std::string shortest(T value) {
   char text[40];
@@ -127,7 +144,10 @@ std::string write_expression(Writer& writer, const ScalarExpr& expr, DType compu
         values.push_back(element.inputs[static_cast<std::size_t>(step.which)]);
         continue;
       case ScalarOp::constant:
-        values.push_back(literal(compute, step.real, step.integer));
+        values.push_back(element.has_constants_as_arguments &&
+                                 !helps_compilers(expr, static_cast<int>(values.size()))
+                             ? writer.constant(compute, bits_of(compute, step))
+                             : literal(compute, step.real, step.integer));
         continue;
       case ScalarOp::size:
         values.push_back(converted(writer.value_of(step.size), DType::i64, compute));

@@ -15,6 +15,8 @@ struct ElementText {
   // An axis whose index is not as Writer names it.
   std::size_t moved_axis = static_cast<std::size_t>(-1);
   std::string moved_index = {};
+  /// Whether constants become arguments of the kernel (Writer::constant).
+  bool has_constants_as_arguments = false;
 };
 
 /// Writes the steps of `expr` in type `compute` (f64, f32, i64 or u64) and returns the name of its

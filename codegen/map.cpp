@@ -47,6 +47,8 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
   writer.indices(nest, axes, "element");
   const std::string remaining = count(elements) + " - element";
   ElementText at{write_loads(writer, nest, pack, moves, remaining, "return")};
+  // A call with another number, such as a learning rate, finds the kernel of those before it.
+  at.has_constants_as_arguments = true;
   at.place = writes_at_position ? moved_place(writer, nest, nest.output, "p", "return")
                                 : writer.place(nest.output);
   const std::string place = at.place;

@@ -235,6 +235,13 @@ std::size_t Writer::stream(const KernelSource::Stream& stream) {
   return number;
 }
 
+std::string Writer::constant(DType type, std::uint64_t bits) {
+  const std::string name = "c" + std::to_string(kernel_.constants.size());
+  constant_arguments_.push_back("const " + element_type(type) + " " + name);
+  kernel_.constants.push_back(bits);
+  return name;
+}
+
 void Writer::line(const std::string& text) {
   if (!text.empty()) body_.append(2 * depth_, ' ') += text;
   body_ += '\n';
@@ -332,7 +339,7 @@ std::string Writer::size_argument(Size size, const std::string& type) {
   return "size" + std::to_string(number);
 }
 
-/// Names the formulas in the text; their arguments come last.
+/// Names the formulas in the text; their arguments come last, after those of constants.
 void Writer::name_sizes() {
   std::string text;
   for (std::string_view rest = body_;;) {
@@ -345,7 +352,8 @@ void Writer::name_sizes() {
     rest.remove_prefix(end + 1);
   }
   body_ = std::move(text);
-  arguments_.insert(arguments_.end(), size_arguments_.begin(), size_arguments_.end());
+  for (const auto& last : {constant_arguments_, size_arguments_})
+    arguments_.insert(arguments_.end(), last.begin(), last.end());
 }
 
 KernelSource Writer::finish(Size blocks) {

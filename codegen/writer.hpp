@@ -89,6 +89,8 @@ class Writer {
   void table_numbers(const std::vector<Size>& numbers);
   /// The number of the stream: seedN and streamN are its arguments.
   std::size_t stream(const KernelSource::Stream& stream);
+  /// The name of an argument that is a number of this type with these bits.
+  std::string constant(DType type, std::uint64_t bits);
 
   // --- lines ---
   void line(const std::string& text = {});
@@ -132,7 +134,7 @@ class Writer {
   std::string index_;
   bool narrow_;
   unsigned blocks_;
-  std::vector<std::string> arguments_, size_arguments_;
+  std::vector<std::string> arguments_, constant_arguments_, size_arguments_;
   struct Pointer {
     std::optional<std::size_t> argument{};  // none in a table
   };

@@ -82,6 +82,7 @@ std::string launch_of(const codegen::KernelSource& kernel) {
   }
   if (kernel.checks_positions) text += ", a fault";
   for (std::size_t i = 0; i < kernel.streams.size(); ++i) text += ", a seed and a stream";
+  for (std::size_t i = 0; i < kernel.constants.size(); ++i) text += ", a number";
   return text + "\n";
 }
 

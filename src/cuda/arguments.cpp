@@ -28,6 +28,7 @@ void Arguments::set(const codegen::KernelSource& kernel, const Memory& memory) {
     words_.push_back(stream.of_run ? memory.random.seed : stream.seed);
     words_.push_back(stream.stream + (stream.of_run ? memory.random.stream : 0));
   }
+  words_.insert(words_.end(), kernel.constants.begin(), kernel.constants.end());
   words_.insert(words_.end(), kernel.sizes.begin(), kernel.sizes.end());
   addresses_.clear();
   for (std::size_t i = 0; i < in_maps; i += std::tuple_size_v<codegen::EncodedTensorMap>)

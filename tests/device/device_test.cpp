@@ -14,6 +14,7 @@
 #include <ein/safetensors.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/fake_counts.hpp"
 #include "support/scratch.hpp"
 
 namespace ein {
@@ -241,6 +242,33 @@ TEST(Device, CallsOfManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, std::vector<int>(4, 0));
+}
+
+// Numbers of calls are arguments: a schedule's next learning rate compiles nothing.
+TEST(Device, OtherNumbersAreTheSameKernels) {
+  const Tensor x = rand({5, 7}, DType::f32), y = x.to(cuda), n = arange(9), m = n.to(cuda);
+  const auto call = [](const Tensor& f, const Tensor& i, double a) {
+    const Tensor rate = zeros({}, DType::f64, f.device()),
+                 half = zeros({3}, DType::f16, f.device());
+    rate.fill(a);
+    half.fill(-a);
+    const auto whole = static_cast<std::int64_t>(10 * a);
+    return std::vector<Tensor>{
+        f * a + 2 * a, clamp(f, a / 8, a / 8 + 0.5), rate,
+        half,          i * whole - 3 * whole,        full({2}, a, DType::bf16, f.device()),
+        pow(f, a),     f.to(DType::f64) / a};
+  };
+  int modules = 0;
+  for (const double a : {0.3, 2.5, -7.75, 0.625}) {
+    SCOPED_TRACE(a);
+    const std::vector<Tensor> here = call(x, n, a), there = call(y, m, a);
+    for (std::size_t i = 0; i < here.size(); ++i)
+      EXPECT_TRUE(all_close(there[i].to(cpu), here[i], 1e-6, 1e-6)) << i;
+    // A power's exponent stays in the text.
+    const int loaded = test::fake_count("modules");
+    EXPECT_TRUE(a == 0.3 || loaded - modules <= 1) << loaded - modules;
+    modules = loaded;
+  }
 }
 
 TEST(DeviceMemory, CountsWhatIsAlive) {
