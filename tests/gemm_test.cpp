@@ -16,6 +16,11 @@
 #include "cpu/level.hpp"
 
 namespace ein::host {
+#if defined(EIN_HAS_EMULATED_TILES)
+namespace emulated_tiles {
+extern const Bf16Products bf16_products;
+}
+#endif
 namespace {
 
 enum class Lie { rows, columns, rows_with_gap, columns_with_gap, neither };
@@ -434,20 +439,36 @@ void expect_bf16_product(ProductOfBf16<C> product, std::int64_t m, std::int64_t 
 // What the tests below are left out for.
 TEST(Bf16ProductsTest, AreInPairsWhereTheInstructionsAre) {
   const Bf16Products& products = bf16_products();
-  EXPECT_EQ(products.in_pairs != nullptr, products.isa == Isa::v4_bf16);
+  EXPECT_EQ(products.in_pairs != nullptr, products.isa >= Isa::v4_bf16);
   EXPECT_GE(products.isa, level().isa);
   if (level().isa <= isa()) {
     EXPECT_LE(products.isa, isa());
   }
 }
 
-class GemmBf16Test : public testing::Test {
+/// Products of bf16 in pairs: those that run here, or those by tiles with emulated instructions.
+class GemmBf16Test : public testing::TestWithParam<bool> {
+ protected:
   void SetUp() override {
-    if (!bf16_products().in_pairs) GTEST_SKIP() << "no products of bf16 here";
+    if (GetParam()) {
+#if defined(EIN_HAS_EMULATED_TILES)
+      const std::vector<Isa>& here = isas_here();
+      if (std::find(here.begin(), here.end(), Isa::v4) != here.end())
+        products_ = emulated_tiles::bf16_products.in_pairs;
+#endif
+    } else {
+      products_ = bf16_products().in_pairs;
+    }
+    if (!products_) GTEST_SKIP() << "no products of bf16 here";
   }
-};
 
-TEST_F(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
+  const Bf16Products::InPairs* products_ = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(All, GemmBf16Test, testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "EmulatedTiles" : "Here");
+});
+
+TEST_P(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   std::mt19937_64 random(8);
   const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
   const std::int64_t sizes[] = {0,  1,  2,  3,  7,  11, 12, 13, 15, 16, 17,
@@ -455,15 +476,14 @@ TEST_F(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   for (std::int64_t m : sizes) {
     for (std::int64_t n : sizes) {
       const Lie c = any(ways_to_lie), a = any(ways_to_lie), b = any(ways_to_lie);
-      expect_bf16_product<float>(bf16_products().in_pairs->to_f32, m, n, any(sizes), c, a, b,
-                                 random() % 2 == 0, random);
-      expect_bf16_product<bf16>(bf16_products().in_pairs->to_bf16, m, n, any(sizes), c, a, b, false,
-                                random);
+      expect_bf16_product<float>(products_->to_f32, m, n, any(sizes), c, a, b, random() % 2 == 0,
+                                 random);
+      expect_bf16_product<bf16>(products_->to_bf16, m, n, any(sizes), c, a, b, false, random);
     }
   }
 }
 
-TEST_F(GemmBf16Test, EveryCombinationOfWaysToLie) {
+TEST_P(GemmBf16Test, EveryCombinationOfWaysToLie) {
   std::mt19937_64 random(9);
   const std::int64_t sizes[][3] = {{4, 4, 4},   {37, 53, 41}, {64, 64, 32}, {1, 40, 50},
                                    {40, 1, 51}, {1, 1, 70},   {111, 35, 66}};
@@ -471,10 +491,9 @@ TEST_F(GemmBf16Test, EveryCombinationOfWaysToLie) {
     for (Lie c : ways_to_lie) {
       for (Lie a : ways_to_lie) {
         for (Lie b : ways_to_lie) {
-          expect_bf16_product<float>(bf16_products().in_pairs->to_f32, m, n, k, c, a, b,
-                                     random() % 2 == 0, random);
-          expect_bf16_product<bf16>(bf16_products().in_pairs->to_bf16, m, n, k, c, a, b, false,
-                                    random);
+          expect_bf16_product<float>(products_->to_f32, m, n, k, c, a, b, random() % 2 == 0,
+                                     random);
+          expect_bf16_product<bf16>(products_->to_bf16, m, n, k, c, a, b, false, random);
         }
       }
     }
@@ -482,7 +501,7 @@ TEST_F(GemmBf16Test, EveryCombinationOfWaysToLie) {
 }
 
 // Past the blocks of depth and columns, and past the panels of a that are packed together.
-TEST_F(GemmBf16Test, SeveralBlocks) {
+TEST_P(GemmBf16Test, SeveralBlocks) {
   std::mt19937_64 random(10);
   const std::int64_t sizes[][3] = {
       {150, 20, 700}, {30, 200, 2048}, {13, 1100, 300}, {131, 530, 257}, {3, 2000, 3}};
@@ -490,17 +509,16 @@ TEST_F(GemmBf16Test, SeveralBlocks) {
     for (Lie a : ways_to_lie) {
       const Lie b = ways_to_lie[random() % std::size(ways_to_lie)],
                 c = ways_to_lie[random() % std::size(ways_to_lie)];
-      expect_bf16_product<float>(bf16_products().in_pairs->to_f32, m, n, k, c, a, b,
-                                 random() % 2 == 0, random);
-      expect_bf16_product<bf16>(bf16_products().in_pairs->to_bf16, m, n, k, c, a, b, false, random);
+      expect_bf16_product<float>(products_->to_f32, m, n, k, c, a, b, random() % 2 == 0, random);
+      expect_bf16_product<bf16>(products_->to_bf16, m, n, k, c, a, b, false, random);
     }
   }
   for (std::int64_t k : {2049, 2050, 6001})
-    expect_bf16_product<float>(bf16_products().in_pairs->to_f32, 20, 150, k, Lie::rows, Lie::rows,
-                               Lie::columns, true, random);
+    expect_bf16_product<float>(products_->to_f32, 20, 150, k, Lie::rows, Lie::rows, Lie::columns,
+                               true, random);
 }
 
-TEST_F(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
+TEST_P(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
   std::mt19937_64 random(11);
   for (Lie lie : {Lie::rows, Lie::columns, Lie::neither}) {
     for (std::int64_t k : {21, 22}) {
@@ -511,8 +529,7 @@ TEST_F(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
       a.ref().data[4 * a.ref().row_stride] = convert<bf16>(std::numeric_limits<float>::infinity());
       b.ref().data[3 * b.ref().row_stride + 36 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
       for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
-      bf16_products().in_pairs->to_bf16(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(),
-                                        false, {});
+      products_->to_bf16(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false, {});
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
           EXPECT_EQ(std::isnan(value_of(c(i, j))), j == 36) << i << ' ' << j;

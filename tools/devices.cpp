@@ -24,7 +24,8 @@ constexpr const char* examples = R"(Examples:
 The processors' peaks and bandwidth are measured, once, which takes about a second. A GPU's peaks
 are what its datasheet promises, without sparsity. A device that is missing is no error.
 
-EIN_ISA=v2, v3 or v4 allows no more than that level of x86-64: v2 has SSE4.2, v3 AVX2, v4 AVX-512.
+EIN_ISA=v2, v3 or v4 allows no more than that level of x86-64: v2 has SSE4.2, v3 AVX2, v4 AVX-512;
+EIN_ISA=v4_bf16 allows AVX512-BF16 too, but no AMX.
 
 EIN_CUDA_DRIVER and EIN_NVRTC name the libraries of the driver and of NVRTC, where those that the
 system finds are not the right ones.

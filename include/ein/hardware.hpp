@@ -80,7 +80,7 @@ struct CpuLimits {
   std::string model;          ///< as the system names the processor
   int threads = 0;            ///< num_threads() at the time
   double f32 = 0, f64 = 0;    ///< fused multiply-adds on registers, FLOP/s of all threads
-  double bf16 = 0;            ///< sums of products of pairs (AVX512-BF16), or f32's
+  double bf16 = 0;            ///< sums of products of pairs (AMX, AVX512-BF16), or f32's
   double read = 0, copy = 0;  ///< of arrays beyond every cache, bytes/s; a copied byte counts twice
 };
 /// Measures, which takes about a second: chains of multiply-adds as wide as this build's vectors,

@@ -9,7 +9,7 @@ bool Assembler::has(Isa isa) {
 #if defined(__aarch64__)
   return isa == Isa::neon;
 #elif defined(__x86_64__)
-  return isa == Isa::v3 || isa == Isa::v4 || isa == Isa::v4_bf16;
+  return isa >= Isa::v3;
 #else
   return static_cast<void>(isa), false;
 #endif

@@ -138,10 +138,10 @@ bool multiplies_bf16();
 /// complete.
 inline constexpr std::int64_t most_bf16_terms = 2048;
 /// c = a · b, or c += a · b, on the pool's threads too, of any strides. C is float or bf16. Sums
-/// are in f32; where the processor multiplies bf16, pair by pair by VDPBF16PS, which takes
-/// subnormal numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual, volume
-/// 2). A result in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm; that of
-/// results in bf16 writes them.
+/// are in f32; where the processor multiplies bf16, pair by pair by VDPBF16PS or TDPBF16PS, which
+/// take subnormal numbers for 0 (Intel 64 and IA-32 Architectures Software Developer's Manual,
+/// volume 2). A result in bf16 is rounded once, and cannot be accumulated to. `finish`: see gemm;
+/// that of results in bf16 writes them.
 template <class C>
 void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish = {});

@@ -1,8 +1,6 @@
 #include "cpu/level.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,31 +62,14 @@ constexpr const Bf16Products* all_bf16_products[] = {
 #undef EIN_BF16_OF
 };
 
-/// The best that isa() allows and that `is_wanted`; where the build has none so low, its lowest.
-template <class Table, std::size_t N, class IsWanted>
-const Table* best_of(const Table* const (&all)[N], IsWanted is_wanted) {
-  const Table* best = all[0];
-  for (const Table* other : all) {
-    if (other->isa <= isa() && is_wanted(*other)) best = other;
-  }
-  return best;
-}
+/// The best that isa() allows; where the build has none so low, its lowest.
 template <class Table, std::size_t N>
 const Table* best_of(const Table* const (&all)[N]) {
-  return best_of(all, [](const Table&) { return true; });
-}
-
-/// Of one thread, of several runs the best: a millisecond in all.
-double flops_of(double (*multiply_add)(std::int64_t)) {
-  constexpr std::int64_t steps = 20'000;
-  double best = INFINITY, flops = 0;
-  for (int run = 0; run < 8; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    flops = multiply_add(steps);
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  const Table* best = all[0];
+  for (const Table* other : all) {
+    if (other->isa <= isa()) best = other;
   }
-  return flops / std::max(best, 1e-9);
+  return best;
 }
 
 const Level* choose_level() {
@@ -115,16 +96,8 @@ std::vector<const Level*> levels_here() {
   }
   return here;
 }
-
 const Bf16Products& bf16_products() {
-  const auto choose = [] {
-    const Bf16Products* const best = best_of(all_bf16_products);
-    if (!best->in_pairs ||
-        flops_of(best->in_pairs->multiply_add) > flops_of(level().multiply_add_f32))
-      return best;
-    return best_of(all_bf16_products, [](const Bf16Products& p) { return !p.in_pairs; });
-  };
-  return *made_once(choose);
+  return *made_once([] { return best_of(all_bf16_products); });
 }
 
 }  // namespace ein::host

@@ -139,9 +139,7 @@ struct Bf16Products {
   };
   const InPairs* in_pairs;
 };
-/// Those that run here. Their instruction set may be a higher one than that of level(). Where the
-/// instructions for pairs are slower than f32's, as on Intel's 5th Xeons, which have others for
-/// tiles, they are those without; that is measured at the first call.
+/// Those that run here. Their instruction set may be a higher one than that of level().
 const Bf16Products& bf16_products();
 
 }  // namespace ein::host

@@ -139,6 +139,16 @@ std::vector<Cache> find_caches() {
 
 }  // namespace
 
+bool allow_tiles() {
+#if defined(__x86_64__)
+  // From <asm/prctl.h> of Linux 5.16; the number of the tiles' state is the processor's.
+  constexpr int request_state = 0x1023, tiles = 18;
+  return ::syscall(SYS_arch_prctl, request_state, tiles) == 0;
+#else
+  return false;
+#endif
+}
+
 void prefer_large_pages(void* begin, std::size_t bytes) { ::madvise(begin, bytes, MADV_HUGEPAGE); }
 
 int create_shared_memory(std::size_t bytes) { return with_length(::memfd_create("ein", 0), bytes); }
@@ -183,6 +193,8 @@ void run_on(const std::vector<int>&) {}
 namespace {
 std::vector<Cache> find_caches() { return {}; }
 }  // namespace
+
+bool allow_tiles() { return false; }
 
 void prefer_large_pages(void*, std::size_t) {}
 

@@ -34,6 +34,9 @@ const std::vector<Cache>& data_caches();
 /// Bytes of the cache of that level; 0 where the system does not tell.
 std::int64_t cache_bytes(int level);
 
+/// Whether this process may use AMX's registers of tiles, which it asks for.
+bool allow_tiles();
+
 /// Asks for large pages from an address that is a multiple of one on. No more than a wish.
 void prefer_large_pages(void* begin, std::size_t bytes);
 

@@ -1,7 +1,10 @@
-// Matrix products of bf16 without copies in f32, on processors that multiply pairs of them.
+// Matrix products of bf16 without copies in f32, on processors that multiply pairs of them: in
+// vectors (AVX512-BF16), or in tiles of 16 rows (AMX).
 #include "cpu/level/kernels.hpp"
+#include "cpu/level/tiles.hpp"
 
-#if defined(__AVX512BF16__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#if (defined(__AVX512BF16__) || defined(EIN_TILE_ZERO)) && defined(__AVX512BW__) && \
+    defined(__AVX512VL__)
 
 #include <immintrin.h>
 
@@ -26,14 +29,79 @@ constexpr std::int64_t block_columns = 512, block_pairs = most_bf16_terms / 2;
 using Pair = std::uint32_t;
 
 Pair pair(bf16 low, bf16 high) { return low.bits | static_cast<Pair>(high.bits) << 16; }
+
+/// Rows that lie apart are fetched so many in advance.
+constexpr std::int64_t rows_ahead = 16;
+
+/// So many of the sums of `lanes`, as the result has them.
+[[gnu::always_inline]] inline void store_sum(float* to, __m512 sum, __mmask16 lanes) {
+  _mm512_mask_storeu_ps(to, lanes, sum);
+}
+[[gnu::always_inline]] inline void store_sum(bf16* to, __m512 sum, __mmask16 lanes) {
+#if defined(__AVX512BF16__)
+  _mm256_mask_storeu_epi16(to, lanes, (__m256i)_mm512_cvtneps_pbh(sum));
+#else
+  const __m512i bits = _mm512_castps_si512(sum);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i nearest = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
+  const __m512i rounded = _mm512_mask_or_epi32(nearest, _mm512_cmp_ps_mask(sum, sum, _CMP_UNORD_Q),
+                                               bits, _mm512_set1_epi32(0x00400000));
+  _mm256_mask_storeu_epi16(to, lanes, _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+#endif
+}
+
+#if defined(EIN_TILE_ZERO)
+
+/// A panel is two tiles high; a tile is so many pairs deep.
+constexpr int panel_rows = 32, row_unit = 16;
+constexpr std::int64_t deep_pairs = 16;
+
+/// The products of rows of a, their pairs neighbours, and of b, a row for the pairs of one depth,
+/// which is a multiple of deep_pairs: one or two tiles of rows by as many of columns. `sums` has
+/// rows of tile_columns.
+void multiply_tiles(const bf16* a, std::int64_t a_row_stride, bool two_of_rows, const Pair* b,
+                    bool two_of_columns, std::int64_t pairs, float* sums) {
+  const std::int64_t a_bytes = a_row_stride * std::int64_t{sizeof(bf16)};
+  const std::int64_t b_row = two_of_columns ? columns : width;
+  const std::int64_t b_bytes = b_row * std::int64_t{sizeof(Pair)};
+  EIN_TILE_ZERO(0);
+  EIN_TILE_ZERO(1);
+  EIN_TILE_ZERO(2);
+  EIN_TILE_ZERO(3);
+  for (; pairs > 0; pairs -= deep_pairs, a += 2 * deep_pairs, b += deep_pairs * b_row) {
+    EIN_TILE_LOAD(6, b, b_bytes);
+    EIN_TILE_LOAD(4, a, a_bytes);
+    EIN_TILE_MULTIPLY_ADD(0, 4, 6);
+    if (two_of_columns) {
+      EIN_TILE_LOAD(7, b + width, b_bytes);
+      EIN_TILE_MULTIPLY_ADD(1, 4, 7);
+    }
+    if (two_of_rows) {
+      EIN_TILE_LOAD(5, a + row_unit * a_row_stride, a_bytes);
+      EIN_TILE_MULTIPLY_ADD(2, 5, 6);
+      if (two_of_columns) EIN_TILE_MULTIPLY_ADD(3, 5, 7);
+    }
+  }
+  constexpr std::int64_t sums_bytes = columns * std::int64_t{sizeof(float)};
+  EIN_TILE_STORE(0, sums, sums_bytes);
+  EIN_TILE_STORE(1, sums + width, sums_bytes);
+  EIN_TILE_STORE(2, sums + row_unit * columns, sums_bytes);
+  EIN_TILE_STORE(3, sums + row_unit * columns + width, sums_bytes);
+}
+
+#else
+
+constexpr int panel_rows = tile_rows, row_unit = 1;
+constexpr std::int64_t deep_pairs = 1;
+
+/// There are no tiles.
+class Tiles {};
+
 Pair load_pair(const bf16* from) {
   Pair value;
   std::memcpy(&value, from, sizeof value);
   return value;
 }
-
-/// Rows that lie apart are fetched so many in advance.
-constexpr std::int64_t rows_ahead = 16;
 
 /// What the micro-kernel works on. a may have any strides, in numbers, but each pair in one place;
 /// rows of b hold the pairs of one depth side by side; those of c are contiguous.
@@ -48,13 +116,6 @@ struct PairTile {
   Lanes last = 0;  // which columns the last vector has
   bool accumulate = false;
 };
-
-[[gnu::always_inline]] inline void store_sum(float* to, __m512 sum, __mmask16 lanes) {
-  _mm512_mask_storeu_ps(to, lanes, sum);
-}
-[[gnu::always_inline]] inline void store_sum(bf16* to, __m512 sum, __mmask16 lanes) {
-  _mm256_mask_storeu_epi16(to, lanes, (__m256i)_mm512_cvtneps_pbh(sum));
-}
 
 /// c = a · b, or c += a · b, for `rows` rows and `vectors` vectors of columns.
 template <class C, int rows, int vectors>
@@ -107,6 +168,8 @@ constexpr PairTileTable<C> make_pair_tile_table() {
 }
 template <class C>
 constexpr PairTileTable<C> pair_tile_table = make_pair_tile_table<C>();
+
+#endif
 
 /// `count` <= 16 columns of contiguous rows as rows of `padded` pairs, of which the columns and
 /// zeros behind them, up to 16, are written.
@@ -183,8 +246,8 @@ void pack_pairs(const MatrixRef<const bf16>& m, Pair* to, std::int64_t padded) {
 }
 
 template <class C>
-class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
-  using Base = PanelProduct<PairProduct, C, bf16, Pair>;
+class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_rows, row_unit> {
+  using Base = PanelProduct<PairProduct, C, bf16, Pair, panel_rows, row_unit>;
   friend Base;
   using Base::a_, Base::b_, Base::c_, Base::panels_, Base::finish_;
   using Base::a_at, Base::first_row, Base::finish;
@@ -197,7 +260,7 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
   void run(bool accumulate) {
     constexpr std::int64_t pair_bytes = sizeof(Pair);
     const std::int64_t pairs = ceil_div(a_.cols, 2), depths = ceil_div(pairs, block_pairs);
-    const std::int64_t deepest = ceil_div(pairs, depths);
+    const std::int64_t deepest = whole(ceil_div(pairs, depths));
     const std::int64_t fit = caches().l2 / 2 / pair_bytes / deepest / columns * columns;
     const std::int64_t most_columns = std::clamp(fit, columns, block_columns);
     const std::int64_t numbers =
@@ -207,46 +270,54 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
       for (std::int64_t d = 0; d < depths; ++d) {
         const std::int64_t first = pairs * d / depths;
         pairs_ = pairs * (d + 1) / depths - first;
+        padded_pairs_ = whole(pairs_);
         first_k_ = 2 * first;
         depth_ = std::min(a_.cols - first_k_, 2 * pairs_);
         accumulate_ = accumulate || d > 0;
         is_last_ = d + 1 == depths;
         // Panels of a that are packed together take a seventh of the cache.
-        group_ = std::max<std::int64_t>(1, caches().l2 / 7 / (tile_rows * pairs_ * pair_bytes));
+        group_ =
+            std::max<std::int64_t>(1, caches().l2 / 7 / (panel_rows * padded_pairs_ * pair_bytes));
         this->multiply_block({numbers, false}, group_);
       }
     }
   }
 
  private:
+  static std::int64_t whole(std::int64_t pairs) { return ceil_div(pairs, deep_pairs) * deep_pairs; }
+
   void pack_panel(std::int64_t panel, Pair* block) const {
     const std::int64_t first = panel * columns, cols = std::min(columns, cols_ - first);
+    const std::int64_t padded = ceil_div(cols, width) * width;
+    Pair* const to = block + first * padded_pairs_;
     pack_pairs({b_.data + first_k_ * b_.row_stride + (column_ + first) * b_.col_stride, depth_,
                 cols, b_.row_stride, b_.col_stride},
-               block + first * pairs_, ceil_div(cols, width) * width);
+               to, padded);
+    std::fill(to + pairs_ * padded, to + padded_pairs_ * padded, 0);
   }
 
   void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to,
                        const Pair* block) const {
+    [[maybe_unused]] const Tiles tiles;
     struct OfA {};
-    const bool packs = a_.col_stride != 1 || depth_ % 2 != 0;
-    const std::int64_t panel_pairs = tile_rows * pairs_;
+    const std::int64_t panel_pairs = panel_rows * padded_pairs_;
+    const bool packs_all = a_.col_stride != 1 || depth_ % (2 * deep_pairs) != 0;
+    const bool packs = packs_all || c_.rows % row_unit != 0;
     Pair* const packed =
         packs ? thread_buffer<Pair, OfA>(std::min(group_, last - first) * panel_pairs) : nullptr;
     for (; first < last; first += group_) {
       const std::int64_t end = std::min(last, first + group_);
-      if (packs) pack_a(first, end, packed);
+      if (packs) pack_a(packs_all ? first : end - 1, end, packed);
       for (std::int64_t p = first; p < end; ++p) {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-        const PairRows a =
-            packs ? PairRows{reinterpret_cast<const bf16*>(packed + (p - first) * panel_pairs), 2,
-                             2 * rows}
-                  : PairRows{a_at(row), a_.row_stride, 2};
+        const bool is_packed = packs_all || (packs && p + 1 == end);
+        const PairRows a = is_packed ? rows_of(packed, packs_all ? p - first : 0, rows)
+                                     : PairRows{a_at(row), a_.row_stride, 2};
         if constexpr (std::is_same_v<C, bf16>) {
-          if (finish_) {
+          if (finish_ && rows > 0) {
             struct OfSums {};
             const MatrixRef<float> sums = finish_.sums_at(
-                thread_buffer<float, OfSums>(tile_rows * block_columns), rows, to - from);
+                thread_buffer<float, OfSums>(panel_rows * block_columns), rows, to - from);
             multiply_panel(sums, a, from, block);
             finish(p, p + 1, from, to, sums.data);
             continue;
@@ -260,6 +331,92 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
     }
   }
 
+  /// The pairs of a panel of a.
+  struct PairRows {
+    const bf16* data;
+    std::int64_t row_stride, pair_stride;
+  };
+
+#if defined(EIN_TILE_ZERO)
+
+  /// Panel number `panel` of those that are packed.
+  PairRows rows_of(const Pair* packed, std::int64_t panel, std::int64_t) const {
+    return {reinterpret_cast<const bf16*>(packed + panel * panel_rows * padded_pairs_),
+            2 * padded_pairs_, 2};
+  }
+
+  /// Panels [first, end) of rows of a, each row with zeros behind its depth.
+  void pack_a(std::int64_t first, std::int64_t end, Pair* packed) const {
+    for (std::int64_t p = first; p < end; ++p, packed += panel_rows * padded_pairs_) {
+      const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+      for (std::int64_t i = 0; i < rows; i += row_unit) {
+        pack_tile_of_a(a_at(row + i), std::min<std::int64_t>(row_unit, rows - i),
+                       packed + i * padded_pairs_);
+      }
+    }
+  }
+  void pack_tile_of_a(const bf16* from, std::int64_t rows, Pair* to) const {
+    if (a_.row_stride == 1 && a_.col_stride != 1) {
+      const __mmask16 lanes = first_lanes(rows);
+      for (std::int64_t p = 0; p < padded_pairs_; p += width) {
+        const auto column = [&](std::int64_t k) {
+          return k < depth_ ? _mm512_cvtepu16_epi32(
+                                  _mm256_maskz_loadu_epi16(lanes, from + k * a_.col_stride))
+                            : _mm512_setzero_si512();
+        };
+        const auto pairs = [&](int j) {
+          const std::int64_t k = 2 * (p + j);
+          return (Vector<float>)_mm512_or_si512(column(k), _mm512_slli_epi32(column(k + 1), 16));
+        };
+        transpose_square(pairs, reinterpret_cast<float*>(to + p), padded_pairs_);
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < rows; ++i, from += a_.row_stride, to += padded_pairs_) {
+      bf16* const row = reinterpret_cast<bf16*>(to);
+      if (a_.col_stride == 1)
+        std::copy_n(from, depth_, row);
+      else
+        for (std::int64_t k = 0; k < depth_; ++k) row[k] = from[k * a_.col_stride];
+      std::fill(row + depth_, row + 2 * padded_pairs_, bf16{0});
+    }
+  }
+
+  /// c = a · b, or c += a · b, of the columns of the block of b that begin at `from`.
+  template <class T>
+  void multiply_panel(const MatrixRef<T>& c, const PairRows& a, std::int64_t from,
+                      const Pair* block) const {
+    alignas(64) float sums[panel_rows * columns];
+    for (std::int64_t j = 0; j < c.cols && c.rows > 0; j += columns) {
+      const std::int64_t cols = std::min(columns, c.cols - j);
+      multiply_tiles(a.data, a.row_stride, c.rows > row_unit, block + (from + j) * padded_pairs_,
+                     cols > width, padded_pairs_, sums);
+      const MatrixRef<T> to{c.data + j * c.col_stride, c.rows, cols, c.row_stride, c.col_stride};
+      if (c.col_stride != 1) {
+        copy_sums(sums, to);
+        continue;
+      }
+      for (std::int64_t i = 0; i < c.rows; ++i) {
+        for (std::int64_t l = 0; l < cols; l += width) {
+          T* const at = to.data + i * c.row_stride + l;
+          const __mmask16 lanes = first_lanes(std::min(width, cols - l));
+          __m512 sum = _mm512_load_ps(sums + i * columns + l);
+          if constexpr (std::is_same_v<T, float>) {
+            if (accumulate_) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(lanes, at));
+          }
+          store_sum(at, sum, lanes);
+        }
+      }
+    }
+  }
+
+#else
+
+  PairRows rows_of(const Pair* packed, std::int64_t panel, std::int64_t rows) const {
+    return {reinterpret_cast<const bf16*>(packed + panel * panel_rows * padded_pairs_), 2,
+            2 * rows};
+  }
+
   /// Panels [first, end) of rows of a. A few depths of each in turn where one panel would read
   /// parts of cache lines.
   void pack_a(std::int64_t first, std::int64_t end, Pair* packed) const {
@@ -269,16 +426,10 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
         pack_pairs({a_at(row) + k * a_.col_stride, std::min(step, depth_ - k), rows, a_.col_stride,
                     a_.row_stride},
-                   packed + (p - first) * tile_rows * pairs_ + k / 2 * rows, rows);
+                   packed + (p - first) * panel_rows * pairs_ + k / 2 * rows, rows);
       }
     }
   }
-
-  /// The pairs of a panel of a.
-  struct PairRows {
-    const bf16* data;
-    std::int64_t row_stride, pair_stride;
-  };
 
   /// c = a · b, or c += a · b, of the columns of the block of b that begin at `from`.
   template <class T>
@@ -288,32 +439,41 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair> {
       const std::int64_t cols = std::min(columns, c.cols - j), vectors = ceil_div(cols, width);
       const Pair* const b = block + (from + j) * pairs_;
       const __mmask16 last = first_lanes(cols - (vectors - 1) * width);
-      T* const to_tile = c.data + j * c.col_stride;
+      const MatrixRef<T> to{c.data + j * c.col_stride, c.rows, cols, c.row_stride, c.col_stride};
       if (c.col_stride == 1) {
         pair_tile_table<T>.multiply[c.rows - 1][vectors - 1]({pairs_, a.data, a.row_stride,
-                                                              a.pair_stride, b, to_tile,
+                                                              a.pair_stride, b, to.data,
                                                               c.row_stride, last, accumulate_});
         continue;
       }
-      // No rows of c: through a copy.
-      alignas(64) float whole_rows[tile_rows * columns];
+      alignas(64) float sums[panel_rows * columns];
       pair_tile_table<float>.multiply[c.rows - 1][vectors - 1](
-          {pairs_, a.data, a.row_stride, a.pair_stride, b, whole_rows, columns, last, false});
-      for (std::int64_t i = 0; i < c.rows; ++i) {
-        for (std::int64_t l = 0; l < cols; ++l) {
-          T& to = to_tile[i * c.row_stride + l * c.col_stride];
-          const float sum = whole_rows[i * columns + l];
-          if constexpr (std::is_same_v<T, float>) {
-            to = accumulate_ ? to + sum : sum;
-          } else {
-            to = convert<bf16>(sum);
-          }
+          {pairs_, a.data, a.row_stride, a.pair_stride, b, sums, columns, last, false});
+      copy_sums(sums, to);
+    }
+  }
+
+#endif
+
+  /// To what has no rows.
+  template <class T>
+  void copy_sums(const float* sums, const MatrixRef<T>& c) const {
+    for (std::int64_t i = 0; i < c.rows; ++i) {
+      for (std::int64_t l = 0; l < c.cols; ++l) {
+        T& to = c.data[i * c.row_stride + l * c.col_stride];
+        const float sum = sums[i * columns + l];
+        if constexpr (std::is_same_v<T, float>) {
+          to = accumulate_ ? to + sum : sum;
+        } else {
+          to = convert<bf16>(sum);
         }
       }
     }
   }
 
-  std::int64_t pairs_ = 0, group_ = 0;  // deep is the block of b; panels of a packed together
+  std::int64_t pairs_ = 0;         // deep is the block of b
+  std::int64_t padded_pairs_ = 0;  // and with zeros behind, a multiple of deep_pairs
+  std::int64_t group_ = 0;         // panels of a packed together
 };
 
 /// Results have to lie in rows. Of a product with a vector it is the matrix that counts: it is read
@@ -339,6 +499,33 @@ void bf16_product(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
 
 /// Sums of products of pairs, in f32.
 double multiply_add(std::int64_t steps) {
+#if defined(EIN_TILE_ZERO)
+  const Tiles tiles;
+  alignas(64) Pair small[16 * 16];
+  alignas(64) float sums[16 * 16];
+  std::fill(std::begin(small), std::end(small), pair(bf16{0x3a80}, bf16{0x3a80}));  // 2^-10
+  EIN_TILE_LOAD(4, small, 64);
+  EIN_TILE_LOAD(5, small, 64);
+  EIN_TILE_ZERO(0);
+  EIN_TILE_ZERO(1);
+  EIN_TILE_ZERO(2);
+  EIN_TILE_ZERO(3);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    EIN_TILE_MULTIPLY_ADD(0, 4, 5);
+    EIN_TILE_MULTIPLY_ADD(1, 4, 5);
+    EIN_TILE_MULTIPLY_ADD(2, 4, 5);
+    EIN_TILE_MULTIPLY_ADD(3, 4, 5);
+  }
+  EIN_TILE_STORE(0, sums, 64);
+  keep(sums);
+  EIN_TILE_STORE(1, sums, 64);
+  keep(sums);
+  EIN_TILE_STORE(2, sums, 64);
+  keep(sums);
+  EIN_TILE_STORE(3, sums, 64);
+  keep(sums);
+  return 4.0 * (2 * 16 * 16 * 32) * static_cast<double>(steps);
+#else
   constexpr int chains = 12;
   const __m512bh small = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0x1p-10F), _mm512_set1_ps(0x1p-10F));
   Vector<float> x[chains];
@@ -349,6 +536,7 @@ double multiply_add(std::int64_t steps) {
   }
   repeat<chains>([&](auto i) { keep(x[i]); });
   return 4.0 * vector_width<float> * chains * static_cast<double>(steps);
+#endif
 }
 
 constexpr Bf16Products::InPairs table{bf16_product<float>, bf16_product<bf16>, multiply_add};

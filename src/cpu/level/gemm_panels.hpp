@@ -49,8 +49,10 @@ T* thread_buffer(std::int64_t count) {
 /// A Product has `pack_panel(i, block)`, which packs the columns of tile i into their place in a
 /// packed block of b, and `multiply_panels(first, last, from, to, block)`: panels [first, last) of
 /// rows by columns [from, to) of the block. Many threads call both at once. `Packed` are the
-/// numbers of a packed block.
-template <class Product, class C, class In, class Packed>
+/// numbers of a packed block. A panel has at most `panel_rows` rows, all but the last one a
+/// multiple of `row_unit`; there may be panels without rows.
+template <class Product, class C, class In, class Packed, int panel_rows = tile_rows,
+          int row_unit = 1>
 class PanelProduct {
  public:
   PanelProduct(const MatrixRef<C>& c, const MatrixRef<const In>& a, const MatrixRef<const In>& b,
@@ -63,7 +65,9 @@ class PanelProduct {
       tile_columns<std::conditional_t<sizeof(C) == 8, C, float>>;
 
   /// Where panel `p` of the rows begins.
-  std::int64_t first_row(std::int64_t p) const { return c_.rows * p / panels_; }
+  std::int64_t first_row(std::int64_t p) const {
+    return std::min(c_.rows, ceil_div(c_.rows, row_unit) * p / panels_ * row_unit);
+  }
   const In* a_at(std::int64_t row) const {
     return a_.data + row * a_.row_stride + first_k_ * a_.col_stride;
   }
@@ -112,7 +116,7 @@ class PanelProduct {
   /// Of panels [first, end) and columns [from, to) of the block, if they are complete.
   void finish(std::int64_t first, std::int64_t end, std::int64_t from, std::int64_t to,
               const float* sums = nullptr) const {
-    if (finish_ && is_last_)
+    if (finish_ && is_last_ && first_row(first) < first_row(end))
       finish_(first_row(first), first_row(end) - first_row(first), column_ + from, to - from, sums);
   }
 
@@ -124,9 +128,9 @@ class PanelProduct {
           ? num_threads()
           : 1;
   /// Of rows: few of them as many for each thread.
-  const std::int64_t panels_ = c_.rows < 8 * threads_ * tile_rows && c_.rows >= threads_
-                                   ? ceil_div(ceil_div(c_.rows, tile_rows), threads_) * threads_
-                                   : ceil_div(c_.rows, tile_rows);
+  const std::int64_t panels_ = c_.rows < 8 * threads_ * panel_rows && c_.rows >= threads_
+                                   ? ceil_div(ceil_div(c_.rows, panel_rows), threads_) * threads_
+                                   : ceil_div(c_.rows, panel_rows);
   // The block of b, whether its products are added to c, and whether they make c complete.
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;
   bool accumulate_ = false, is_last_ = false;

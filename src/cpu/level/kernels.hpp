@@ -20,7 +20,9 @@ inline constexpr Isa isa =
     Isa::neon;
 #elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && \
     defined(__AVX512CD__) && defined(__AVX512DQ__)
-#if defined(__AVX512BF16__)
+#if defined(__AMX_BF16__) && defined(__AMX_TILE__)
+    Isa::v4_amx;
+#elif defined(__AVX512BF16__)
     Isa::v4_bf16;
 #else
     Isa::v4;
