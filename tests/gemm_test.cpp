@@ -386,13 +386,9 @@ TEST(GemmIntegersTest, Wrap) {
   }
 }
 
-template <class C>
-using ProductOfBf16 = void (*)(const MatrixRef<C>&, const MatrixRef<const bf16>&,
-                               const MatrixRef<const bf16>&, bool, const Finish&);
-
 /// Values are small integers, so that sums in f32 are exact, and one in bf16 is rounded once.
-template <class C>
-void expect_bf16_product(ProductOfBf16<C> product, std::int64_t m, std::int64_t n, std::int64_t k,
+template <class C, class Product>
+void expect_bf16_product(const Product& product, std::int64_t m, std::int64_t n, std::int64_t k,
                          Lie c_lies, Lie a_lies, Lie b_lies, bool accumulate,
                          std::mt19937_64& random) {
   SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << ", lying "
@@ -542,6 +538,7 @@ TEST_P(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
 
 // On every processor, past the chunks of columns and the pieces of depth too.
 TEST(FewRowsTest, LyingInEveryWay) {
+  constexpr Caches small_caches{.l1 = 4 << 10, .l2 = 8 << 10, .l3 = 8 << 10, .l1_way = 1 << 10};
   std::mt19937_64 random(13);
   const auto any = [&](const auto& list) { return list[random() % std::size(list)]; };
   const std::int64_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 65, 100, 511, 1030, 2500};
@@ -551,13 +548,22 @@ TEST(FewRowsTest, LyingInEveryWay) {
     const std::int64_t m = is_turned ? n : rows, columns = is_turned ? rows : n;
     const Lie c = any(ways_to_lie), w = any(of_weights), x = any(ways_to_lie);
     const Lie a = is_turned ? w : x, b = is_turned ? x : w;
-    expect_product<float>(level().f32_products.few_rows, m, columns, k, c, a, b, accumulate,
-                          random);
-    expect_product<double>(level().f64_products.few_rows, m, columns, k, c, a, b, accumulate,
-                           random);
-    const auto& of_bf16 = bf16_products().few_rows;
-    expect_bf16_product<float>(of_bf16.to_f32, m, columns, k, c, a, b, accumulate, random);
-    expect_bf16_product<bf16>(of_bf16.to_bf16, m, columns, k, c, a, b, false, random);
+    // Small caches: several chunks, blocks and strips of most sizes.
+    for (const Caches& sizes_of_caches : {caches(), small_caches}) {
+      const auto with = [&](auto product) {
+        return [product, &sizes_of_caches](const auto& to, const auto& left, const auto& right,
+                                           bool adds, const Finish& finish) {
+          product(sizes_of_caches, to, left, right, adds, finish);
+        };
+      };
+      const auto& of_bf16 = bf16_products().few_rows;
+      expect_product<float>(with(level().f32_products.few_rows), m, columns, k, c, a, b, accumulate,
+                            random);
+      expect_product<double>(with(level().f64_products.few_rows), m, columns, k, c, a, b,
+                             accumulate, random);
+      expect_bf16_product<float>(with(of_bf16.to_f32), m, columns, k, c, a, b, accumulate, random);
+      expect_bf16_product<bf16>(with(of_bf16.to_bf16), m, columns, k, c, a, b, false, random);
+    }
   };
   for (std::int64_t rows = 1; rows <= most_few_rows; ++rows) {
     for (std::int64_t n : sizes) {
@@ -582,8 +588,8 @@ TEST(FewRowsTest, InfinitiesGoWhereTheyBelong) {
       for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
       a.ref().data[a.ref().row_stride] = convert<bf16>(infinity);
       b.ref().data[3 * b.ref().row_stride + 30 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
-      bf16_products().few_rows.to_f32(c.ref(), std::as_const(a).ref(), std::as_const(b).ref(),
-                                      false, {});
+      bf16_products().few_rows.to_f32(caches(), c.ref(), std::as_const(a).ref(),
+                                      std::as_const(b).ref(), false, {});
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
           EXPECT_EQ(std::isnan(c(i, j)), j == 30) << i << ' ' << j;

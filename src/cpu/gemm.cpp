@@ -98,7 +98,7 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
   } else if (!by_eigen && is_faster_by_rows(c, a, b)) {
     by_pieces(c, a, b, finish,
               [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
-                products.few_rows(to, left, right, accumulate, done);
+                products.few_rows(caches(), to, left, right, accumulate, done);
               });
   } else if (!by_eigen && !is_faster_by_eigen(c, a, b)) {
     products.blocked(caches(), c, a, b, accumulate, finish);
@@ -140,14 +140,14 @@ bool multiplies_bf16() { return bf16_products().in_pairs && !products_are_by_eig
 
 namespace {
 
-template <class C, class Product>
-void bf16_product_by(Product of_few_rows, Product in_pairs, const MatrixRef<C>& c,
+template <class C, class FewRows, class Product>
+void bf16_product_by(FewRows of_few_rows, Product in_pairs, const MatrixRef<C>& c,
                      const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
                      bool accumulate, const Finish& finish) {
   if (in_pairs && !is_faster_by_rows(c, a, b)) return in_pairs(c, a, b, accumulate, finish);
   by_pieces(c, a, b, finish,
             [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
-              of_few_rows(to, left, right, accumulate, done);
+              of_few_rows(caches(), to, left, right, accumulate, done);
             });
 }
 

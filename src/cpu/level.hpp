@@ -64,7 +64,7 @@ struct Level {
     void (*blocked)(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const C>& a,
                     const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
     /// Of what has_few_rows. None of integers.
-    void (*few_rows)(const MatrixRef<C>& c, const MatrixRef<const C>& a,
+    void (*few_rows)(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
     /// Of many tiny matrices: see gemm.hpp. None of integers.
     void (*tiny)(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
@@ -125,15 +125,17 @@ struct Bf16Products {
   Isa isa;  // that the compiler was given
   /// Of what has_few_rows: see bf16_product.
   struct FewRows {
-    void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
+    void (*to_f32)(const Caches& caches, const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                    const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
-    void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
+    void (*to_bf16)(const Caches& caches, const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                     const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
   } few_rows;
   /// Of any, by instructions that multiply pairs of bf16. A null pointer where there are none.
   struct InPairs {
-    decltype(FewRows::to_f32) to_f32;
-    decltype(FewRows::to_bf16) to_bf16;
+    void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
+                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
+    void (*to_bf16)(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
+                    const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
     /// As Level::multiply_add_f32.
     double (*multiply_add)(std::int64_t steps);
   };

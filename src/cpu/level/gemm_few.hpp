@@ -4,9 +4,14 @@
 // vector register holds. Where they are neighbours along the depth, sums run along the lanes of
 // vectors, to be added up at the end; where along the columns, each lane has a column of its own.
 // Either way sums of a chunk of columns wait in memory as vectors while blocks of the depth pass.
+//
+// Memory is read in a few long streams, of rows or columns of weights that are neighbours, which
+// processors notice. What is read again, packed rows or sums, is to stay in the first-level cache:
+// reading from the second takes as long as reading weights from memory.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -45,8 +50,8 @@ struct Plain {
   [[gnu::always_inline]] static void add(Vector<T>& sum, const Factors& w, const Factors& x) {
     sum += w * x;
   }
-  [[gnu::always_inline]] static void read_columns(const T* w, std::int64_t, Factors (&to)[1]) {
-    to[0] = load(w);
+  [[gnu::always_inline]] static void read_columns(const T* const (&w)[1], Factors (&to)[1]) {
+    to[0] = load(w[0]);
   }
   [[gnu::always_inline]] static Factors factor(const T* x) { return *x - Factors{}; }
   static void arrange(Vector<T> (&)[1]) {}
@@ -76,8 +81,8 @@ struct Widened {
   [[gnu::always_inline]] static void add(Factors& sum, const Factors& w, const Factors& x) {
     sum += w * x;
   }
-  [[gnu::always_inline]] static void read_columns(const bf16* w, std::int64_t, Factors (&to)[2]) {
-    repeat<2>([&](auto part) { to[part] = read<part>(w); });
+  [[gnu::always_inline]] static void read_columns(const bf16* const (&w)[1], Factors (&to)[2]) {
+    repeat<2>([&](auto part) { to[part] = read<part>(w[0]); });
   }
   [[gnu::always_inline]] static Factors factor(const float* x) { return *x - Factors{}; }
   static void arrange(Factors (&sums)[2]) {
@@ -111,9 +116,8 @@ struct Pairs {
   [[gnu::always_inline]] static void add(Vector<float>& sum, const Factors& w, const Factors& x) {
     sum = (Vector<float>)_mm512_dpbf16_ps((__m512)sum, (__m512bh)x, (__m512bh)w);
   }
-  [[gnu::always_inline]] static void read_columns(const bf16* w, std::int64_t row_stride,
-                                                  Factors (&to)[2]) {
-    const __m512i low = _mm512_loadu_si512(w), high = _mm512_loadu_si512(w + row_stride);
+  [[gnu::always_inline]] static void read_columns(const bf16* const (&w)[2], Factors (&to)[2]) {
+    const __m512i low = kept(_mm512_loadu_si512(w[0])), high = kept(_mm512_loadu_si512(w[1]));
     to[0] = _mm512_unpacklo_epi16(low, high);
     to[1] = _mm512_unpackhi_epi16(low, high);
   }
@@ -152,35 +156,47 @@ struct FactorsOf<bf16> {
 
 /// Rows that meet a unit together: their sums, with units and a factor, fill the registers.
 constexpr int most_rows = vector_registers == 32 ? 8 : 6;
-constexpr int tile_units(int rows, int parts) {
-  return std::clamp((vector_registers - 2) / ((rows + 1) * parts), 1, 8 / parts);
+constexpr int units_that_fit(int rows, int parts) {
+  return std::max((vector_registers - 2) / ((rows + 1) * parts), 1);
+}
+/// With one or two multiply-adds to a cache line of weights a processor looks so far ahead that it
+/// fetches weights by itself; with more, those that come next are fetched while others are
+/// multiplied.
+template <class F>
+constexpr bool fetches(int rows) {
+  return rows * F::column_parts / F::depths * line_bytes / vector_bytes > 2;
 }
 
-/// At most so many bytes of packed rows stay in the first-level cache while a chunk of weights
-/// meets them.
-constexpr std::int64_t block_bytes = 1 << 14;
-/// Where units are neighbours along the columns, the sums of a chunk meet some steps along the
-/// depth at once: enough to be read rarely, few enough for weights that lie a power of 2 apart,
-/// which compete for places in the caches. More rows mean smaller chunks. A vector as long as a
-/// cache line takes lines that were fetched in advance. Shorter ones read a line in parts: rows
-/// that meet it together do best with 8 steps, whose lines the processor fetches by itself; several
-/// groups of rows work on a copy of the weights while the next ones are fetched (0.4 to 0.7 of the
-/// time on Zen 3).
-constexpr std::int64_t most_steps = 32;
-constexpr bool reads_whole_lines = vector_bytes >= 64;
-constexpr std::int64_t steps_of(std::int64_t rows) {
-  if constexpr (reads_whole_lines) return rows <= most_rows / 2 ? most_steps / 2 : most_steps;
-  return rows <= most_rows ? 8 : most_steps;
+/// Columns of weights that are read together: with few rows enough sums to hide the latency of a
+/// multiply-add, with more as many as load each row rarely. More would push the rows out of the
+/// first-level cache before they are wanted again.
+constexpr int dot_columns(int rows) {
+  return std::min(units_that_fit(rows, 1), rows <= 4 ? (8 + rows - 1) / rows : 3);
 }
-/// Of a copy of weights.
-constexpr std::int64_t copied_columns = 128;
-/// Sums of a chunk, as vectors.
-constexpr std::int64_t most_sums = 1024;
+/// So many units of them follow each other in a turn of the loop: one where sums fill the
+/// registers, which GCC would else move to memory.
+constexpr int dot_units(int rows, int columns) {
+  return (rows + 1) * columns + 2 < vector_registers ? std::max(8 / columns, 1) : 1;
+}
+
+/// Steps of the depth that are multiplied together, so that sums are rarely read and written: rows
+/// of weights, each a stream that the processor has to follow, or pairs of them. Rows often lie a
+/// power of 2 apart, where 8 to 12 of them find places in a first-level cache.
+template <class F>
+constexpr int column_steps = F::depths == 1 ? 8 : 6;
+/// Units that are multiplied together: of two cache lines, or of one in parts.
+constexpr int column_units(int rows, int parts) {
+  return std::clamp(2 * static_cast<int>(line_bytes) / vector_bytes / parts, 1,
+                    units_that_fit(rows, parts));
+}
+/// Whether the factors of all steps find room in registers beside sums and units. Of several groups
+/// each has more than half the most rows, and factors of its own.
+constexpr bool keeps_factors(int rows, int steps, int units) {
+  return rows <= most_rows / 2 && rows * steps + (rows + 1) * units < vector_registers;
+}
+
 /// Rows are packed for as much of the depth at a time as fits into so many bytes.
 constexpr std::int64_t packed_bytes = 1 << 19;
-
-/// Where weights are fetched to in advance: they would push the rows out of the first level.
-constexpr int second_level = 2;
 
 /// sums = or += rows · weights along the lanes: `units` units of each row and each of the columns,
 /// which have `to_stride` sums each.
@@ -214,95 +230,145 @@ void add_dots(const Dots<F>& dots) {
   const std::int64_t stride = dots.w_stride;
   repeat<pointers>([&](auto p) { w[p] = dots.w + 3 * p * stride; });
   const typename F::Row* x = dots.x;
-  for (std::int64_t unit = dots.units; unit > 0; --unit) {
+  constexpr int line = line_bytes / static_cast<int>(sizeof(typename F::In));
+  const auto add_unit = [&](auto at) __attribute__((always_inline)) {
     repeat<F::dot_parts>([&](auto part) __attribute__((always_inline)) {
       typename F::Factors factors[weights];
       repeat<weights>([&](auto j) __attribute__((always_inline)) {
-        const typename F::In* const from = w[j / 3] + j % 3 * stride;
+        const typename F::In* const from = w[j / 3] + j % 3 * stride + at * F::numbers;
         factors[j] = F::template read<part>(from);
-        if (part == 0) __builtin_prefetch(from + weights * stride, 0, second_level);
+        if constexpr (fetches<F>(rows) && part == 0 && at * F::numbers % line == 0) {
+          __builtin_prefetch(from + weights * stride);
+        }
       });
       repeat<rows>([&](auto i) __attribute__((always_inline)) {
-        const auto factor = kept(F::load_row(x + (i * F::dot_parts + part) * vector_numbers));
+        const auto factor =
+            kept(F::load_row(x + ((at * rows + i) * F::dot_parts + part) * vector_numbers));
         repeat<weights>([&](auto j) __attribute__((always_inline)) {
           F::add(sum[j][i], factors[j], factor);
         });
       });
     });
-    repeat<pointers>([&](auto p) { w[p] += F::numbers; });
-    x += rows * F::dot_parts * vector_numbers;
-  }
+  };
+  const auto add_units = [&](auto count) __attribute__((always_inline)) {
+    repeat<count>([&](auto at) __attribute__((always_inline)) { add_unit(at); });
+    repeat<pointers>([&](auto p) { w[p] += count * F::numbers; });
+    x += count * rows * F::dot_parts * vector_numbers;
+  };
+  std::int64_t unit = dots.units;
+  constexpr int at_once = dot_units(rows, weights);
+  for (; unit >= at_once; unit -= at_once) add_units(std::integral_constant<int, at_once>{});
+  for (; unit > 0; --unit) add_units(std::integral_constant<int, 1>{});
   each_sum([&](const V& in_register, V& in_memory)
                __attribute__((always_inline)) { in_memory = in_register; });
 }
 
-/// sums = or += rows · weights for a column in each lane. Those of a unit are `to_stride` parts of
-/// rows.
+/// sums += rows · weights for a column in each lane, of as many rows of weights as the kernel has
+/// steps, for groups of as many rows as it has.
 template <class F>
 struct Columns {
-  std::int64_t steps;
-  const typename F::Row* x;  // a factor of each row, then the next
+  std::int64_t units, groups;
+  const typename F::Row* x;  // a factor of each row of a group, then those of the next step
+  std::int64_t x_stride;     // between groups
   const typename F::In* w;
   std::int64_t row_stride;
-  const typename F::In* next;  // weights to be fetched meanwhile, or those at hand
-  std::int64_t next_stride;
-  Vector<typename F::Sum>* to;
-  std::int64_t to_stride;
-  bool accumulate;
+  const typename F::In* next;   // weights to be fetched meanwhile, which lie in the same way
+  Vector<typename F::Sum>* to;  // parts of each row of each group, then those of the next unit
 };
 
-template <class F, int rows, int units>
+template <class F, int rows, int steps, int units>
 void add_columns(const Columns<F>& columns) {
   using V = Vector<typename F::Sum>;
   constexpr int parts = F::column_parts;
-  V sum[rows][units][parts];
-  const auto each_sum = [&](const auto& f) __attribute__((always_inline)) {
-    repeat<units>([&](auto u) __attribute__((always_inline)) {
-      repeat<rows>([&](auto i) __attribute__((always_inline)) {
-        repeat<parts>([&](auto p) __attribute__((always_inline)) {
-          f(sum[i][u][p], columns.to[u * columns.to_stride + i * parts + p]);
-        });
-      });
-    });
-  };
-  each_sum([&](V & in_register, const V& in_memory) __attribute__((always_inline)) {
-    in_register = columns.accumulate ? in_memory : V{};
-  });
-  const typename F::In* w = columns.w;
-  const typename F::Row* x = columns.x;
+  constexpr int pointers = (steps * F::depths + 2) / 3;  // as in multiply_tile
+  const typename F::In* w[pointers];
   const std::int64_t stride = columns.row_stride;
+  repeat<pointers>([&](auto p) { w[p] = columns.w + 3 * p * stride; });
+  // Row after row, which is the order of memory.
+  constexpr int line = line_bytes / static_cast<int>(sizeof(typename F::In)),
+                fetched = steps * F::depths * units * F::numbers;
   const typename F::In* next = columns.next;
-  for (std::int64_t step = columns.steps; step > 0; --step) {
-    typename F::Factors factors[units][parts];
-    repeat<units>([&](auto u) __attribute__((always_inline)) {
-      F::read_columns(w + u * F::numbers, stride, factors[u]);
-      repeat<F::depths>([&](auto d) __attribute__((always_inline)) {
-        __builtin_prefetch(next + u * F::numbers + d * columns.next_stride, 0, second_level);
-      });
+  const typename F::In* next_end = next + columns.units * F::numbers;
+  V* to = columns.to;
+  const std::int64_t groups = columns.groups, to_stride = groups * rows * parts;
+  // Factors that find room beside the sums are read once.
+  constexpr bool keeps = keeps_factors(rows, steps, units * parts);
+  typename F::Factors factor[keeps ? steps * rows : 1];
+  if constexpr (keeps) {
+    repeat<steps * rows>([&](auto i) __attribute__((always_inline)) {
+      factor[i] = kept(F::factor(columns.x + i * F::depths));
     });
-    repeat<rows>([&](auto i) __attribute__((always_inline)) {
-      const auto factor = kept(F::factor(x + i * F::depths));
-      repeat<units>([&](auto u) __attribute__((always_inline)) {
-        repeat<parts>([&](auto p) __attribute__((always_inline)) {
-          F::add(sum[i][u][p], factors[u][p], factor);
+  }
+  for (std::int64_t count = columns.units; count > 0; count -= units) {
+    if constexpr (fetches<F>(rows)) {
+      if (count < columns.units) next += fetched;
+      if (next >= next_end) {
+        next += stride - columns.units * F::numbers;
+        next_end += stride;
+      }
+    }
+    const typename F::Row* x = columns.x;
+    for (std::int64_t g = groups; g > 0; --g) {
+      V sum[rows][units][parts];
+      const auto each_sum = [&](const auto& f) __attribute__((always_inline)) {
+        repeat<units>([&](auto u) __attribute__((always_inline)) {
+          repeat<rows>([&](auto i) __attribute__((always_inline)) {
+            repeat<parts>([&](auto p) __attribute__((always_inline)) {
+              f(sum[i][u][p], to[u * to_stride + i * parts + p]);
+            });
+          });
+        });
+      };
+      each_sum([&](V & in_register, const V& in_memory)
+                   __attribute__((always_inline)) { in_register = in_memory; });
+      repeat<steps>([&](auto step) __attribute__((always_inline)) {
+        typename F::Factors factors[units][parts];
+        repeat<units>([&](auto u) __attribute__((always_inline)) {
+          const typename F::In* from[F::depths];
+          repeat<F::depths>([&](auto d) __attribute__((always_inline)) {
+            constexpr int row = step * F::depths + d;
+            from[d] = w[row / 3] + row % 3 * stride + u * F::numbers;
+            constexpr int ahead = (row * units + u) * F::numbers;
+            if constexpr (fetches<F>(rows) && ahead % line == 0) __builtin_prefetch(next + ahead);
+          });
+          F::read_columns(from, factors[u]);
+        });
+        repeat<rows>([&](auto i) __attribute__((always_inline)) {
+          constexpr int at = step * rows + i;
+          const auto multiply = [&](const auto& by) __attribute__((always_inline)) {
+            repeat<units>([&](auto u) __attribute__((always_inline)) {
+              repeat<parts>([&](auto p) __attribute__((always_inline)) {
+                F::add(sum[i][u][p], factors[u][p], by);
+              });
+            });
+          };
+          if constexpr (keeps) {
+            multiply(factor[at]);
+          } else if constexpr (units * parts > 1) {
+            multiply(kept(F::factor(x + at * F::depths)));
+          } else {
+            multiply(F::factor(x + at * F::depths));
+          }
         });
       });
-    });
-    w += F::depths * stride;
-    next += F::depths * columns.next_stride;
-    x += F::depths * rows;
+      each_sum([&](const V& in_register, V& in_memory)
+                   __attribute__((always_inline)) { in_memory = in_register; });
+      x += columns.x_stride;
+      to += rows * parts;
+    }
+    repeat<pointers>([&](auto p) { w[p] += units * F::numbers; });
+    to += (units - 1) * to_stride;
   }
-  each_sum([&](const V& in_register, V& in_memory)
-               __attribute__((always_inline)) { in_memory = in_register; });
 }
 
-/// For each number of rows less 1, of one and of as many units as fit.
+/// For each number of rows less 1: of one column and of as many as are read together; of one step
+/// and of as many, and of one unit and of those of a line.
 template <class F>
 struct FewTable {
   struct Entry {
-    int weights, units;  // in a tile of dots, and of columns
+    int dot_columns, column_units;
     void (*dots[2])(const Dots<F>&);
-    void (*columns[2])(const Columns<F>&);
+    void (*columns[2][2])(const Columns<F>&);
   };
   Entry of[most_rows];
 };
@@ -310,11 +376,13 @@ template <class F>
 constexpr FewTable<F> make_few_table() {
   FewTable<F> table{};
   repeat<most_rows>([&](auto i) {
-    constexpr int weights = tile_units(i + 1, 1), units = tile_units(i + 1, F::column_parts);
-    table.of[i] = {weights,
+    constexpr int rows = i + 1, columns = dot_columns(rows),
+                  units = column_units(rows, F::column_parts), steps = column_steps<F>;
+    table.of[i] = {columns,
                    units,
-                   {add_dots<F, i + 1, 1>, add_dots<F, i + 1, weights>},
-                   {add_columns<F, i + 1, 1>, add_columns<F, i + 1, units>}};
+                   {add_dots<F, rows, 1>, add_dots<F, rows, columns>},
+                   {{add_columns<F, rows, 1, 1>, add_columns<F, rows, 1, units>},
+                    {add_columns<F, rows, steps, 1>, add_columns<F, rows, steps, units>}}};
   });
   return table;
 }
@@ -339,10 +407,7 @@ template <class F>
 struct Scratch {
   using Sum = typename F::Sum;
   alignas(64) std::byte x[packed_bytes];
-  alignas(64) Vector<Sum> sums[most_sums];
-  alignas(64) typename F::In edge[most_steps * F::depths * F::numbers];
-  alignas(64) typename F::In copy[reads_whole_lines ? 1 : most_steps * F::depths * copied_columns];
-  alignas(64) typename F::In row[F::depths == 1 ? 1 : most_sums * F::numbers];
+  alignas(64) typename F::In edge[std::max(column_steps<F> * F::depths, most_rows) * F::numbers];
 };
 
 template <class F, class C>
@@ -354,22 +419,31 @@ class FewRowsProduct {
                                 parts = F::column_parts;
 
  public:
-  FewRowsProduct(const MatrixRef<C>& c, const MatrixRef<const In>& x, const MatrixRef<const In>& w,
-                 bool accumulate, const Finish& finish)
+  FewRowsProduct(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const In>& x,
+                 const MatrixRef<const In>& w, bool accumulate, const Finish& finish)
       : c_(c),
         x_(x),
         w_(w),
         finish_(finish),
         accumulate_(accumulate),
         groups_(ceil_div(c.rows, most_rows)),
+        block_bytes_(
+            static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(caches.l1) / 2))),
+        sums_bytes_(caches.l2 / 4),
         scratch_(thread_scratch<Scratch<F>>()) {}
 
   void run() {
     const bool is_dots = w_.row_stride == 1;
-    const std::int64_t piece = packed_bytes / static_cast<std::int64_t>(sizeof(Row)) / c_.rows /
+    const std::int64_t piece = packed_bytes / static_cast<std::int64_t>(sizeof(Row)) / all_rows() /
                                (2 * numbers) * (2 * numbers);
+    const std::int64_t column_bytes =
+        all_rows() * (is_dots ? vector_bytes : static_cast<std::int64_t>(sizeof(Sum)));
+    constexpr std::int64_t step = 8 * numbers;
     const std::int64_t chunk =
-        is_dots ? most_sums / c_.rows : most_sums / (c_.rows * parts) / 8 * 8 * numbers;
+        std::min(std::max(sums_bytes_ / column_bytes / step, std::int64_t{1}) * step,
+                 ceil_div(c_.cols, step) * step);
+    struct OfProducts {};
+    sums_ = thread_buffer<Vector<Sum>, OfProducts>(chunk * column_bytes / vector_bytes);
     for (std::int64_t j = 0; j < c_.cols; j += chunk) {
       column_ = j;
       cols_ = std::min(chunk, c_.cols - j);
@@ -399,6 +473,15 @@ class FewRowsProduct {
 
  private:
   std::int64_t first_row(std::int64_t group) const { return c_.rows * group / groups_; }
+  std::int64_t most_in_group() const { return ceil_div(c_.rows, groups_); }
+  static const auto& entry_of(std::int64_t rows) { return few_table<F>.of[rows - 1]; }
+  /// How many pieces of weights, each of `count` numbers, all groups meet before the next ones: a
+  /// multiple of `step` that stays in the first-level cache meanwhile. One group meets all at once.
+  std::int64_t strip_of(std::int64_t count, std::int64_t step) const {
+    if (groups_ == 1) return cols_;
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(In));
+    return std::max(block_bytes_ / bytes / step, std::int64_t{1}) * step;
+  }
   Row* packed() const { return reinterpret_cast<Row*>(scratch_.x); }
   const In* weights_at(std::int64_t k, std::int64_t j) const {
     return w_.data + (first_k_ + k) * w_.row_stride + (column_ + j) * w_.col_stride;
@@ -424,38 +507,52 @@ class FewRowsProduct {
   }
 
   void multiply_dots() {
-    const std::int64_t whole = depth_ / numbers, units = ceil_div(depth_, numbers);
+    const std::int64_t units = ceil_div(depth_, numbers);
     const std::int64_t most =
-        block_bytes / (ceil_div(c_.rows, groups_) * unit * static_cast<std::int64_t>(sizeof(Row)));
+        std::max(block_bytes_ / (most_in_group() * unit * static_cast<std::int64_t>(sizeof(Row))),
+                 std::int64_t{1});
+    // As many columns as any group reads together.
+    const std::int64_t step =
+        entry_of(c_.rows / groups_).dot_columns * entry_of(most_in_group()).dot_columns;
+    const std::int64_t strip = strip_of(most * numbers, step);
     for (std::int64_t u = 0; u < units; u += most) {
-      const std::int64_t count = std::min(most, whole - u);
-      for (std::int64_t g = 0; g < groups_; ++g) {
-        const std::int64_t row = first_row(g), rows = first_row(g + 1) - row;
-        const auto& entry = few_table<F>.of[rows - 1];
-        const Row* const x = packed() + (row * units + u * rows) * unit;
-        for (std::int64_t j = 0; j < cols_;) {
-          const bool is_whole = cols_ - j >= entry.weights;
-          const std::int64_t columns = is_whole ? entry.weights : 1;
-          Vector<Sum>* const to = scratch_.sums + j * c_.rows + row;
-          bool accumulate = first_k_ + u > 0;
-          if (count > 0) {
-            entry.dots[is_whole](
-                {count, x, weights_at(u * numbers, j), w_.col_stride, to, c_.rows, accumulate});
-            accumulate = true;
-          }
-          if (u + most >= units && whole < units) {
-            const std::int64_t rest = depth_ - whole * numbers;
-            for (std::int64_t l = 0; l < columns; ++l) {
-              const In* const from = weights_at(whole * numbers, j + l);
-              In* const edge = scratch_.edge + l * numbers;
-              std::fill(std::copy_n(from, rest, edge), edge + numbers, In{});
-            }
-            entry.dots[is_whole]({1, packed() + (row * units + whole * rows) * unit, scratch_.edge,
-                                  numbers, to, c_.rows, accumulate});
-          }
-          j += columns;
+      for (std::int64_t j = 0; j < cols_; j += strip) {
+        for (std::int64_t g = 0; g < groups_; ++g) {
+          multiply_strip(g, u, most, j, std::min(j + strip, cols_));
         }
       }
+    }
+  }
+
+  /// Group g by columns [j, end), from unit u of the depth on at most `most` units.
+  void multiply_strip(std::int64_t g, std::int64_t u, std::int64_t most, std::int64_t j,
+                      std::int64_t end) {
+    const std::int64_t whole = depth_ / numbers, units = ceil_div(depth_, numbers);
+    const std::int64_t count = std::min(most, whole - u), row = first_row(g),
+                       rows = first_row(g + 1) - row;
+    const auto& entry = entry_of(rows);
+    const Row* const x = packed() + (row * units + u * rows) * unit;
+    while (j < end) {
+      const bool is_whole = end - j >= entry.dot_columns;
+      const std::int64_t columns = is_whole ? entry.dot_columns : 1;
+      Vector<Sum>* const to = sums_ + j * c_.rows + row;
+      bool accumulate = first_k_ + u > 0;
+      if (count > 0) {
+        entry.dots[is_whole](
+            {count, x, weights_at(u * numbers, j), w_.col_stride, to, c_.rows, accumulate});
+        accumulate = true;
+      }
+      if (u + most >= units && whole < units) {
+        const std::int64_t rest = depth_ - whole * numbers;
+        for (std::int64_t l = 0; l < columns; ++l) {
+          const In* const from = weights_at(whole * numbers, j + l);
+          In* const edge = scratch_.edge + l * numbers;
+          std::fill(std::copy_n(from, rest, edge), edge + numbers, In{});
+        }
+        entry.dots[is_whole]({1, packed() + (row * units + whole * rows) * unit, scratch_.edge,
+                              numbers, to, c_.rows, accumulate});
+      }
+      j += columns;
     }
   }
 
@@ -463,7 +560,7 @@ class FewRowsProduct {
     for (std::int64_t j = 0; j < cols_; j += width) {
       const std::int64_t count = std::min(width, cols_ - j);
       for (std::int64_t i = 0; i < c_.rows; ++i) {
-        const Vector<Sum>* const sums = scratch_.sums + j * c_.rows + i;
+        const Vector<Sum>* const sums = sums_ + j * c_.rows + i;
         Vector<Sum> v[width];
         for (std::int64_t l = 0; l < width; ++l)
           v[l] = l < count ? sums[l * c_.rows] : Vector<Sum>{};
@@ -474,13 +571,16 @@ class FewRowsProduct {
 
   // --- weights side by side along the columns ---
 
+  /// Groups of as many rows each, the last maybe with zeros.
+  std::int64_t all_rows() const { return groups_ * most_in_group(); }
+
   void pack_columns() {
     Row* to = packed();
-    for (std::int64_t g = 0; g < groups_; ++g) {
+    for (std::int64_t first = 0; first < all_rows(); first += most_in_group()) {
       for (std::int64_t k = 0; k < depth_; k += F::depths) {
-        for (std::int64_t i = first_row(g); i < first_row(g + 1); ++i) {
+        for (std::int64_t i = first; i < first + most_in_group(); ++i) {
           for (std::int64_t d = 0; d < F::depths; ++d) {
-            *to++ = k + d < depth_ ? F::row(*row_at(i, k + d)) : Row{};
+            *to++ = i < c_.rows && k + d < depth_ ? F::row(*row_at(i, k + d)) : Row{};
           }
         }
       }
@@ -488,75 +588,65 @@ class FewRowsProduct {
   }
 
   void multiply_columns() {
-    const std::int64_t block_depth = steps_of(c_.rows) * F::depths;
-    for (std::int64_t k = 0; k < depth_; k += block_depth) {
-      std::int64_t depth = std::min(block_depth, depth_ - k);
-      const std::int64_t pairless = depth % F::depths;
-      depth -= pairless;
-      if (depth > 0) {
-        multiply_rows(weights_at(k, 0), w_.row_stride, k, depth / F::depths, first_k_ + k > 0);
-      }
-      if (pairless > 0) {
-        // The last alone, above zeros.
-        In* const row = scratch_.row;
-        std::copy_n(weights_at(k + depth, 0), cols_, row);
-        std::fill_n(row + cols_, cols_, In{});
-        multiply_rows(row, cols_, k + depth, 1, first_k_ + k + depth > 0);
-      }
+    if (first_k_ == 0) {
+      std::fill_n(sums_, ceil_div(cols_, numbers) * all_rows() * parts, Vector<Sum>{});
+    }
+    constexpr std::int64_t most = column_steps<F> * F::depths;
+    const std::int64_t whole = depth_ / F::depths * F::depths;
+    for (std::int64_t k = 0; k < whole;) {
+      const std::int64_t count = whole - k >= most ? most : F::depths;
+      const In* const w = weights_at(k, 0);
+      k += count;
+      multiply_rows(w, w_.row_stride, k - count, count / F::depths,
+                    k < whole ? weights_at(k, 0) : w);
+    }
+    if (whole < depth_) {
+      // The last alone, above zeros.
+      struct OfZeros {};
+      In* const row = thread_buffer<In, OfZeros>(2 * cols_);
+      std::fill_n(std::copy_n(weights_at(whole, 0), cols_, row), cols_, In{});
+      multiply_rows(row, cols_, whole, 1, row);
     }
   }
 
-  /// `steps` of the depth, from k on, whose weights lie at `w`.
+  /// `steps` of the depth, from k on, whose weights lie at `w`; those at `next` are wanted then.
   void multiply_rows(const In* w, std::int64_t row_stride, std::int64_t k, std::int64_t steps,
-                     bool accumulate) {
-    const std::int64_t whole = cols_ / numbers, rest = cols_ % numbers;
+                     const In* next) {
+    const std::int64_t rows = most_in_group(), whole = cols_ / numbers, rest = cols_ % numbers;
+    const auto& entry = entry_of(rows);
+    const auto& add = entry.columns[steps > 1];
+    const std::int64_t together = whole / entry.column_units * entry.column_units;
+    const auto add_units = [&](const In* from, std::int64_t stride, const In* then,
+                               std::int64_t first, std::int64_t units, bool is_whole) {
+      add[is_whole]({.units = units,
+                     .groups = groups_,
+                     .x = packed() + k * rows,
+                     .x_stride = ceil_div(depth_, F::depths) * F::depths * rows,
+                     .w = from,
+                     .row_stride = stride,
+                     .next = then,
+                     .to = sums_ + first * all_rows() * parts});
+    };
+    if (together > 0) add_units(w, row_stride, next, 0, together, true);
+    if (together < whole) {
+      const std::int64_t at = together * numbers;
+      add_units(w + at, row_stride, next + at, together, whole - together, false);
+    }
     if (rest > 0) {
+      In* const edge = scratch_.edge;
       for (std::int64_t d = 0; d < steps * F::depths; ++d) {
-        In* const edge = scratch_.edge + d * numbers;
-        std::fill(std::copy_n(w + d * row_stride + whole * numbers, rest, edge), edge + numbers,
+        In* const row = edge + d * numbers;
+        std::fill(std::copy_n(w + d * row_stride + whole * numbers, rest, row), row + numbers,
                   In{});
       }
-    }
-    const In* const next_rows = w + steps_of(c_.rows) * F::depths * row_stride;
-    const std::int64_t all_steps = ceil_div(depth_, F::depths), to_stride = c_.rows * parts;
-    const bool copies = !reads_whole_lines && groups_ > 1;
-    const std::int64_t most = copies ? copied_columns / numbers : std::max(whole, std::int64_t{1});
-    for (std::int64_t first = 0; first == 0 || first < whole; first += most) {
-      const std::int64_t end = std::min(whole, first + most);
-      const In* block = w + first * numbers;
-      std::int64_t stride = row_stride;
-      const In* next = (reads_whole_lines ? next_rows : w) + first * numbers;
-      if (copies) {
-        next = end < whole ? w + end * numbers : next_rows;
-        stride = (end - first) * numbers;
-        for (std::int64_t d = 0; d < steps * F::depths; ++d)
-          std::copy_n(block + d * row_stride, stride, scratch_.copy + d * stride);
-        block = scratch_.copy;
-      }
-      for (std::int64_t g = 0; g < groups_; ++g) {
-        const std::int64_t row = first_row(g), rows = first_row(g + 1) - row;
-        const auto& entry = few_table<F>.of[rows - 1];
-        const Row* const x = packed() + row * all_steps * F::depths + k * rows;
-        Vector<Sum>* const to = scratch_.sums + row * parts;
-        for (std::int64_t u = first; u < end;) {
-          const bool is_whole = end - u >= entry.units;
-          const std::int64_t at = (u - first) * numbers;
-          entry.columns[is_whole]({steps, x, block + at, stride, next + at, row_stride,
-                                   to + u * to_stride, to_stride, accumulate});
-          u += is_whole ? entry.units : 1;
-        }
-        if (end == whole && rest > 0) {
-          entry.columns[0]({steps, x, scratch_.edge, numbers, scratch_.edge, numbers,
-                            to + whole * to_stride, to_stride, accumulate});
-        }
-      }
+      add_units(edge, numbers, edge, whole, 1, false);
     }
   }
 
   void store_columns() {
     for (std::int64_t j = 0; j < cols_; j += numbers) {
       for (std::int64_t i = 0; i < c_.rows; ++i) {
-        Vector<Sum>* const sums = scratch_.sums + (j / numbers * c_.rows + i) * parts;
+        Vector<Sum>* const sums = sums_ + (j / numbers * all_rows() + i) * parts;
         Vector<Sum> v[parts];
         for (int p = 0; p < parts; ++p) v[p] = sums[p];
         F::arrange(v);
@@ -594,22 +684,25 @@ class FewRowsProduct {
   const MatrixRef<const In> x_, w_;
   const Finish finish_;
   const bool accumulate_;
-  const std::int64_t groups_;  // of rows
+  const std::int64_t groups_;       // of rows
+  const std::int64_t block_bytes_;  // of packed rows that a chunk meets, in the first-level cache
+  const std::int64_t sums_bytes_;   // of a chunk, in the second
   Scratch<F>& scratch_;
+  Vector<Sum>* sums_ = nullptr;   // of the chunk
   MatrixRef<float> to_finish_{};  // the sums of the chunk, if they are not written to c
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the chunk, and the piece
 };
 
 template <class C, class In>
-void few_rows_product(const MatrixRef<C>& c, const MatrixRef<const In>& a,
+void few_rows_product(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const In>& a,
                       const MatrixRef<const In>& b, bool accumulate, const Finish& finish) {
   using Factors = typename FactorsOf<In>::type;
   if (has_few_columns(c, a, b)) {
-    FewRowsProduct<Factors, C>(c.transposed(), b.transposed(), a.transposed(), accumulate,
+    FewRowsProduct<Factors, C>(caches, c.transposed(), b.transposed(), a.transposed(), accumulate,
                                finish.transposed())
         .run();
   } else {
-    FewRowsProduct<Factors, C>(c, a, b, accumulate, finish).run();
+    FewRowsProduct<Factors, C>(caches, c, a, b, accumulate, finish).run();
   }
 }
 

@@ -73,7 +73,7 @@ void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 /// c = a · b, or c += a · b. (C, In) are (float, float), (double, double), (float, bf16) or
 /// (bf16, bf16); the last cannot be accumulated to.
 template <class C, class In>
-void few_rows_product(const MatrixRef<C>& c, const MatrixRef<const In>& a,
+void few_rows_product(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const In>& a,
                       const MatrixRef<const In>& b, bool accumulate, const Finish& finish);
 
 template <class C>
