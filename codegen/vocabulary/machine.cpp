@@ -30,6 +30,25 @@ __device__ __forceinline__ unsigned short bf16_bits(float x) {
   return bits;
 }
 
+// The smaller and the larger; NaN if there is one.
+__device__ __forceinline__ float least(float a, float b) {
+  float x;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+  return x;
+}
+__device__ __forceinline__ float greatest(float a, float b) {
+  float x;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(a), "f"(b));
+  return x;
+}
+
+// 1 / x, off by at most a unit in the last place; of numbers that are not near the largest.
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 )cuda";
 
 }  // namespace ein::codegen::text

@@ -396,6 +396,7 @@ inline float __double2float_rz(double x) {
   if (!(std::fabs(static_cast<double>(near)) > std::fabs(x))) return near;
   return std::nextafter(near, 0.0f);
 }
+inline float reciprocal(float x) { return 1 / x; }
 inline float power_of_two(float x) { return std::exp2(x); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
