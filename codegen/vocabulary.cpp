@@ -41,6 +41,7 @@ const std::vector<Section>& sections() {
          {"plus(", "minus(", "times(", "absolute(", "power(", "shifted_"}},
         {std::string(text::remainders), {"remainder_of("}},
         {std::string(text::packs), {"load(", "store("}},
+        {std::string(text::pairs), {"store("}, false},
         {std::string(text::tables), {"Table<"}},
         {std::string(text::faults), {"Fault"}},
         {std::string(text::combining), {"combine_lanes", "combine_rows"}},
