@@ -53,8 +53,8 @@ void write_element(Writer& w, const LoopNest& nest, const std::string& value) {
          ";");
 }
 
-void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std::int64_t columns,
-                const std::string& m, const std::string& n) {
+void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+                std::int64_t columns, const std::string& m, const std::string& n) {
   std::vector<const LoopNest::Operand*> operands{&nest.output};
   for (std::size_t i : epilogue_inputs(nest)) operands.push_back(&nest.inputs[i]);
   Pack pack =
@@ -67,7 +67,9 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
   w.line("const u32 row = " + divided("t", columns / pack.width) +
          ", column = " + times(modulo("t", columns / pack.width), pack.width) + ";");
   w.line("const " + type + " m = " + m + " + row, n = " + n + " + column;");
-  w.line("if (m >= " + count(roles.m) + " || n >= " + count(roles.n) + ") continue;");
+  // Without branches the loads of all turns of this loop begin together.
+  const bool fills = always_equal(roles.m % tile.m, 0) && always_equal(roles.n % tile.n, 0);
+  if (!fills) w.line("if (m >= " + count(roles.m) + " || n >= " + count(roles.n) + ") continue;");
   w.indices(nest, roles.rows, "m");
   w.indices(nest, roles.columns, "n");
   const std::string from = "out[row * " + count(part_row) + " + column]";

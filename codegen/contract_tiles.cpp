@@ -57,7 +57,7 @@ std::string to_string(const Tile& tile) {
                          : tile.by == Tile::By::mma ? "mma "
                                                     : "threads ";
   return by + std::to_string(tile.m) + "x" + std::to_string(tile.n) + "x" + std::to_string(tile.k) +
-         ", " + std::to_string(tile.stages) + " stages";
+         ", " + std::to_string(tile.stages) + " stages" + (tile.in_turns ? ", in turns" : "");
 }
 
 std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
@@ -92,13 +92,20 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
   std::vector<Candidate> candidates;
   const bool has_wgmma = target.sm == 90 && target.accelerated &&
                          nest.inputs[roles.a].dtype != DType::f32 && roles.k >= 2 * row;
-  for (const std::int64_t n : {256, 128}) {
-    const Tile tile{Tile::By::wgmma, 128, n, 2 * row, 4, 2, 1};
-    if (has_wgmma && has_tensor_maps(nest, roles, tile))
-      candidates.push_back({tile, n == 256 ? target.sms : (target.sms + 1) / 2});
+  constexpr std::int64_t never = INT64_MAX;
+  // Of little depth, storing takes a large part of the time, which goes by while others multiply.
+  constexpr std::int64_t little_depth = 1024;
+  const Tile by_wgmma[] = {{Tile::By::wgmma, 128, 128, 2 * row, 6, 2, 1, true},
+                           {Tile::By::wgmma, 128, 256, 2 * row, 4, 2, 1},
+                           {Tile::By::wgmma, 128, 128, 2 * row, 4, 2, 1}};
+  for (const Tile& tile : by_wgmma) {
+    if (!has_wgmma || !has_tensor_maps(nest, roles, tile)) continue;
+    const std::int64_t busy = tile.in_turns   ? (roles.k <= little_depth ? 2 * target.sms : never)
+                              : tile.n == 256 ? target.sms
+                                              : (target.sms + 1) / 2;
+    candidates.push_back({tile, busy});
   }
   using enum Tile::By;
-  constexpr std::int64_t never = INT64_MAX;
   // 8-bit floats that are multiplied as 16-bit floats take too many registers for the largest.
   const bool is_tiny = row == 64;
   if (!is_tiny) candidates.push_back({{mma, 128, 256, row, 3, 2, 4}, never});

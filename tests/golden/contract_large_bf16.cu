@@ -72,7 +72,7 @@ contract_wgmma_bf16(const __grid_constant__ TensorMap a_map, const __grid_consta
     for (int part = 0; part < 4; ++part) {
       #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const int c = 16 * part + 4 * j;
+        const int c = part * 16 + 4 * j;
         put(&out[lane / 4u * 40u + 8 * j + lane % 4u * 2u], sum[c], sum[c + 1]);
         put(&out[(lane / 4u + 8u) * 40u + 8 * j + lane % 4u * 2u], sum[c + 2], sum[c + 3]);
       }
@@ -80,8 +80,7 @@ contract_wgmma_bf16(const __grid_constant__ TensorMap a_map, const __grid_consta
       #pragma unroll
       for (u32 t = lane; t < 64u; t += 32u) {
         const u32 row = t / 4u, column = t % 4u * 8u;
-        const u32 m = m_first + rows_before + warp % 4u * 16u + row, n = n_first + 32 * part + column;
-        if (m >= 2048u || n >= 2048u) continue;
+        const u32 m = m_first + rows_before + warp % 4u * 16u + row, n = n_first + part * 32 + column;
         const int i0 = m;
         const int i2 = n;
         float sum[8];
