@@ -88,7 +88,10 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, con
       w.line("sum[j] = " + write_epilogue(w, nest, at) + ";");
       w.close();
     }
-    w.line("store(" + added("y", w.place(nest.output)) + ", sum);");
+    const bool is_unchanged =
+        nest.epilogue.steps.empty() && pack.width == 4 && nest.output.dtype == DType::f32;
+    w.line((is_unchanged ? "store_unchanged(" : "store(") + added("y", w.place(nest.output)) +
+           ", sum);");
   }
   w.close();
   w.line("__syncwarp();");

@@ -57,6 +57,12 @@ __device__ __forceinline__ void store(f16* to, const float (&from)[n]) {
   for (int j = 0; j < n; j += 2) pack.at[j / 2] = packed_f16(from[j], from[j + 1]);
   *reinterpret_cast<Pack<n / 2, u32>*>(to) = pack;
 }
+// What was just loaded as a vector and not changed: the compiler would take it apart.
+__device__ __forceinline__ void store_unchanged(float* to, const float (&from)[4]) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+               "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3])
+               : "memory");
+}
 
 )cuda";
 

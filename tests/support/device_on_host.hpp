@@ -847,6 +847,9 @@ template <int n>
 void multiply_add_group_f8e5m2(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
   device::start_product({sum, n, 32, 1, a, b, false, false, device::value_of_f8e5m2, {}});
 }
+inline void store_unchanged(float* to, const float (&from)[4]) {
+  for (int j = 0; j < 4; ++j) to[j] = from[j];
+}
 inline unsigned packed_bf16(float low, float high) {
   return bf16_bits(low) | unsigned{bf16_bits(high)} << 16;
 }
