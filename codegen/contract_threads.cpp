@@ -40,7 +40,6 @@ class ThreadsWriter {
                       depth = count(roles_.k);
     w_.line(type_ + " sum[" + m_each + "][" + n_each + "] = {}, a_next[" + m_each + "], b_next[" +
             n_each + "];");
-    // The next tiles are on their way while these are multiplied.
     w_.open("const auto fetch = [&](" + w_.unsigned_type() + " k_first) {");
     write_fetch(left);
     write_fetch(right);
@@ -54,7 +53,11 @@ class ThreadsWriter {
     w_.line("__syncthreads();");
     w_.line("u32 stage = 0;");
     w_.open(loop(w_.unsigned_type(), "k_first", "0", depth, "16u"));
-    w_.line("if (k_first + 16u < " + depth + ") fetch(k_first + 16u);");
+    // The next tiles are on their way while these are multiplied; with comparisons, too, threads
+    // would have too few registers for that.
+    const std::string fetch_next = "if (k_first + 16u < " + depth + ") fetch(k_first + 16u);";
+    const bool is_ahead = fills(left) && fills(right);
+    if (is_ahead) w_.line(fetch_next);
     w_.open_unrolled("for (int k = 0; k < 16; ++k) {");
     w_.line(type_ + " left[" + m_each + "], right[" + n_each + "];");
     w_.line("for (int i = 0; i < " + m_each + "; ++i) left[i] = a_tile[stage][k][" +
@@ -68,6 +71,7 @@ class ThreadsWriter {
     w_.close();
     w_.close();
     w_.line("stage ^= 1u;");
+    if (!is_ahead) w_.line(fetch_next);
     w_.line("if (k_first + 16u < " + depth + ") keep(stage);");
     w_.line("__syncthreads();");
     w_.close();
@@ -76,6 +80,10 @@ class ThreadsWriter {
   }
 
  private:
+  /// Whether there is nothing outside of the operand in any of its tiles.
+  bool fills(const ContractSide& s) const {
+    return always_equal(s.count % s.length, 0) && always_equal(roles_.k % std::int64_t{side}, 0);
+  }
   /// Neighbours that a thread has, which it reads at once.
   std::int64_t together(const ContractSide& s) const {
     return std::min<std::int64_t>(s.length / side,
@@ -107,13 +115,12 @@ class ThreadsWriter {
     const std::string at = s.name + "_first + " + s.name;
     const std::string element = converted(s.base + "[" + s.place(at, "k_first + k") + "]",
                                           nest_.inputs[s.input].dtype, nest_.compute);
-    const bool fills =
-        always_equal(s.count % s.length, 0) && always_equal(roles_.k % std::int64_t{side}, 0);
-    if (!fills)
+    if (!fills(s))
       w_.line("const bool inside = " + at + " < " + count(s.count) + " && k_first + k < " +
               count(roles_.k) + ";");
     w_.line(s.base + "_next[p] = " +
-            (fills ? element : "inside ? " + element + " : " + literal(nest_.compute, 0, 0)) + ";");
+            (fills(s) ? element : "inside ? " + element + " : " + literal(nest_.compute, 0, 0)) +
+            ";");
     w_.close();
   }
   void write_keep(const ContractSide& s) {

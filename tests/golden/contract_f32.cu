@@ -61,7 +61,6 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
   __syncthreads();
   u32 stage = 0;
   for (u32 k_first = 0; k_first < 130u; k_first += 16u) {
-    if (k_first + 16u < 130u) fetch(k_first + 16u);
     #pragma unroll
     for (int k = 0; k < 16; ++k) {
       float left[4], right[4];
@@ -72,6 +71,7 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
       }
     }
     stage ^= 1u;
+    if (k_first + 16u < 130u) fetch(k_first + 16u);
     if (k_first + 16u < 130u) keep(stage);
     __syncthreads();
   }

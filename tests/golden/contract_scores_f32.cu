@@ -63,7 +63,6 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
   __syncthreads();
   u32 stage = 0;
   for (u32 k_first = 0; k_first < 16u; k_first += 16u) {
-    if (k_first + 16u < 16u) fetch(k_first + 16u);
     #pragma unroll
     for (int k = 0; k < 16; ++k) {
       float left[4], right[4];
@@ -74,6 +73,7 @@ contract_f32(const float* __restrict__ x0, const float* __restrict__ x1, float* 
       }
     }
     stage ^= 1u;
+    if (k_first + 16u < 16u) fetch(k_first + 16u);
     if (k_first + 16u < 16u) keep(stage);
     __syncthreads();
   }
