@@ -25,6 +25,8 @@ struct Tile {
   std::int64_t m = 64, n = 64, k = 16;    // rows, columns and depths at a time
   std::int64_t stages = 1;                // how many of those are in shared memory
   std::int64_t warps_m = 1, warps_n = 1;  // by mma: what the warps have of it
+  bool in_turns = false;  // by wgmma: each warpgroup has a tile of its own, and stores its sums
+                          // while the other multiplies; otherwise they share one
 
   Size count(const ContractRoles& roles) const {
     return roles.batches * ceil_div(roles.m, m) * ceil_div(roles.n, n);
@@ -86,7 +88,7 @@ void write_element(Writer& writer, const LoopNest& nest, const std::string& valu
 /// together are in different banks.
 inline constexpr std::int64_t part_rows = 16, part_row = 40;
 /// Stores what lies in `out`: `columns` columns of it are row m, column n and those after them.
-void write_part(Writer& writer, const LoopNest& nest, const ContractRoles& roles,
+void write_part(Writer& writer, const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
                 std::int64_t columns, const std::string& m, const std::string& n);
 
 KernelSource emit_contract_threads(const LoopNest& nest, const ContractRoles& roles,

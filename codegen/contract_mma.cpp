@@ -207,7 +207,7 @@ class MmaWriter {
     w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], c[0], c[1]);");
     w_.line("put(&out[(lane / 4u + 8u) * " + row + " + 8 * j + lane % 4u * 2u], c[2], c[3]);");
     w_.close();
-    write_part(w_, nest_, roles_, columns, "m_first + warp_m + 16 * i",
+    write_part(w_, nest_, roles_, tile_, columns, "m_first + warp_m + 16 * i",
                "n_first + warp_n + 8 * first");
     w_.close();
   }

@@ -2,22 +2,37 @@
 #include <algorithm>
 
 #include "codegen/contract.hpp"
+#include "tensor/size_arithmetic.hpp"
 
 namespace ein::codegen {
 namespace {
 
 /// Reads what the epilogue wants at the indices at hand; the sum is `sum`.
 ElementText write_epilogue_loads(Writer& w, const LoopNest& nest, const Pack& pack,
-                                 const std::string& sum) {
+                                 const std::string& sum, const std::string& remaining = "") {
   LoopNest reading = nest;
   reading.body = nest.epilogue;
   std::erase_if(reading.body.steps, [](const ScalarStep& step) {
     return step.op != ScalarOp::input || step.which == 0;
   });
-  ElementText at{write_loads(w, reading, pack, false, "", "continue")};
+  ElementText at{write_loads(w, reading, pack, false, remaining, "continue")};
   at.inputs[0] = sum;
   at.place = w.place(nest.output);
   return at;
+}
+
+/// Columns that a lane stores at once. Of a single axis the last ones may be fewer.
+Pack pack_of_columns(const LoopNest& nest, const ContractRoles& roles,
+                     const std::vector<const LoopNest::Operand*>& operands) {
+  if (roles.columns.empty()) return {};
+  const std::size_t axis = roles.columns.back();
+  const Size size = nest.axes[axis].size;
+  if (roles.columns.size() > 1 || !size.is_number()) return pack_along(nest, axis, operands, false);
+  LoopNest rounded = nest;
+  rounded.axes[axis].size = round_up(size, 16);
+  Pack pack = pack_along(rounded, axis, operands, false);
+  pack.is_ragged = size % pack.width != 0;
+  return pack;
 }
 
 std::string write_epilogue(Writer& w, const LoopNest& nest, const ElementText& at) {
@@ -53,12 +68,11 @@ void write_element(Writer& w, const LoopNest& nest, const std::string& value) {
          ";");
 }
 
-void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std::int64_t columns,
-                const std::string& m, const std::string& n) {
+void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+                std::int64_t columns, const std::string& m, const std::string& n) {
   std::vector<const LoopNest::Operand*> operands{&nest.output};
   for (std::size_t i : epilogue_inputs(nest)) operands.push_back(&nest.inputs[i]);
-  Pack pack =
-      pack_along(nest, roles.columns.empty() ? no_axis : roles.columns.back(), operands, false);
+  Pack pack = pack_of_columns(nest, roles, operands);
   if (pack.width > 1 && nest.output.strides[pack.axis] != 1) pack = {};
 
   const std::string type = w.unsigned_type(), width = std::to_string(pack.width);
@@ -67,7 +81,9 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
   w.line("const u32 row = " + divided("t", columns / pack.width) +
          ", column = " + times(modulo("t", columns / pack.width), pack.width) + ";");
   w.line("const " + type + " m = " + m + " + row, n = " + n + " + column;");
-  w.line("if (m >= " + count(roles.m) + " || n >= " + count(roles.n) + ") continue;");
+  // Without branches the loads of all turns of this loop begin together.
+  const bool fills = always_equal(roles.m % tile.m, 0) && always_equal(roles.n % tile.n, 0);
+  if (!fills) w.line("if (m >= " + count(roles.m) + " || n >= " + count(roles.n) + ") continue;");
   w.indices(nest, roles.rows, "m");
   w.indices(nest, roles.columns, "n");
   const std::string from = "out[row * " + count(part_row) + " + column]";
@@ -77,7 +93,8 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
   } else {
     w.line("float sum[" + width + "];");
     w.line("take(sum, &" + from + ");");
-    ElementText at = write_epilogue_loads(w, nest, pack, "sum[j]");
+    const std::string remaining = pack.is_ragged ? "i64(" + to_string(roles.n) + ") - i64(n)" : "";
+    ElementText at = write_epilogue_loads(w, nest, pack, "sum[j]", remaining);
     if (!nest.epilogue.steps.empty()) {
       w.open_unrolled("for (int j = 0; j < " + width + "; ++j) {");
       at.place += " + j";
@@ -86,7 +103,10 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, std
       w.line("sum[j] = " + write_epilogue(w, nest, at) + ";");
       w.close();
     }
-    w.line("store(" + added("y", w.place(nest.output)) + ", sum);");
+    const bool is_unchanged = nest.epilogue.steps.empty() && pack.width == 4 && !pack.is_ragged &&
+                              nest.output.dtype == DType::f32;
+    w.line((is_unchanged ? "store_unchanged(" : "store(") + added("y", w.place(nest.output)) +
+           ", sum" + (pack.is_ragged ? ", " + remaining : "") + ");");
   }
   w.close();
   w.line("__syncwarp();");

@@ -1,6 +1,7 @@
 // Which tiles a contraction is cut into.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "codegen/contract.hpp"
 
@@ -50,6 +51,24 @@ bool has_mma(const LoopNest& nest, const ContractRoles& roles, const GpuTarget& 
   }
 }
 
+bool are_numbers(const ContractRoles& roles) {
+  return roles.m.is_number() && roles.n.is_number() && roles.k.is_number() &&
+         roles.batches.is_number();
+}
+
+/// Cycles of a contraction by wgmma with its depth in so many pieces, about: multiprocessors go
+/// from tile to tile together, and the second kernel reads what the pieces wrote.
+double cycles(const ContractRoles& roles, const Tile& tile, std::int64_t pieces, int sms) {
+  // Products of a multiprocessor in a cycle, and bytes of all of them, as measured on an H200.
+  const double products = tile.n == 256 ? 1470 : 1340, bytes = 2000, launch = 5000;
+  const double rounds = static_cast<double>(ceil_div(tile.count(roles) * pieces, sms)),
+               depth = static_cast<double>(std::int64_t{roles.k}) / static_cast<double>(pieces);
+  const double multiplying = rounds * depth * static_cast<double>(tile.m * tile.n) / products;
+  if (pieces == 1) return multiplying;
+  const double sums = static_cast<double>(std::int64_t{roles.batches * roles.m * roles.n * pieces});
+  return multiplying + sums * 8 / bytes + launch;
+}
+
 }  // namespace
 
 std::string to_string(const Tile& tile) {
@@ -57,7 +76,7 @@ std::string to_string(const Tile& tile) {
                          : tile.by == Tile::By::mma ? "mma "
                                                     : "threads ";
   return by + std::to_string(tile.m) + "x" + std::to_string(tile.n) + "x" + std::to_string(tile.k) +
-         ", " + std::to_string(tile.stages) + " stages";
+         ", " + std::to_string(tile.stages) + " stages" + (tile.in_turns ? ", in turns" : "");
 }
 
 std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
@@ -69,6 +88,16 @@ std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const T
   const std::vector<std::size_t> read = epilogue_inputs(nest);
   if (roles.depth.empty() || std::count(read.begin(), read.end(), std::size_t{1}) > 0) return 1;
   const Size tiles = tile.count(roles), axis_size = nest.axes[roles.depth.front()].size;
+  if (tile.by == Tile::By::wgmma && are_numbers(roles)) {
+    std::int64_t best = 1;
+    const std::int64_t most = std::min<std::int64_t>(roles.k / least_depth, axis_size);
+    for (std::int64_t pieces = 2; pieces <= most && tiles * pieces <= 16 * target.sms; ++pieces) {
+      if (axis_size % pieces == 0 &&
+          cycles(roles, tile, pieces, target.sms) < cycles(roles, tile, best, target.sms))
+        best = pieces;
+    }
+    return best;
+  }
   if (tiles > busy_blocks / 2 || roles.k < 2 * least_depth) return 1;
   std::int64_t pieces = std::min(busy_blocks / at_most(tiles), at_least(roles.k) / least_depth);
   if (pieces > axis_size) pieces = at_least(axis_size);
@@ -92,13 +121,20 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
   std::vector<Candidate> candidates;
   const bool has_wgmma = target.sm == 90 && target.accelerated &&
                          nest.inputs[roles.a].dtype != DType::f32 && roles.k >= 2 * row;
-  for (const std::int64_t n : {256, 128}) {
-    const Tile tile{Tile::By::wgmma, 128, n, 2 * row, 4, 2, 1};
-    if (has_wgmma && has_tensor_maps(nest, roles, tile))
-      candidates.push_back({tile, n == 256 ? target.sms : (target.sms + 1) / 2});
+  constexpr std::int64_t never = INT64_MAX;
+  // Of little depth, storing takes a large part of the time, which goes by while others multiply.
+  constexpr std::int64_t little_depth = 1024;
+  const Tile by_wgmma[] = {{Tile::By::wgmma, 128, 128, 2 * row, 6, 2, 1, true},
+                           {Tile::By::wgmma, 128, 256, 2 * row, 4, 2, 1},
+                           {Tile::By::wgmma, 128, 128, 2 * row, 4, 2, 1}};
+  for (const Tile& tile : by_wgmma) {
+    if (!has_wgmma || !has_tensor_maps(nest, roles, tile)) continue;
+    const std::int64_t busy = tile.in_turns   ? (roles.k <= little_depth ? 2 * target.sms : never)
+                              : tile.n == 256 ? target.sms
+                                              : (target.sms + 1) / 2;
+    candidates.push_back({tile, busy});
   }
   using enum Tile::By;
-  constexpr std::int64_t never = INT64_MAX;
   // 8-bit floats that are multiplied as 16-bit floats take too many registers for the largest.
   const bool is_tiny = row == 64;
   if (!is_tiny) candidates.push_back({{mma, 128, 256, row, 3, 2, 4}, never});
@@ -115,12 +151,25 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
             candidate.tile.count(roles) * pieces_of(nest, roles, candidate.tile, target);
         return blocks >= candidate.busy;
       });
-  std::vector<Tile> tiles{chosen->tile};
+  // Of those by wgmma together, the one whose tiles leave fewer multiprocessors without work.
+  const auto best = [&] {
+    if (chosen->tile.by != Tile::By::wgmma || chosen->tile.in_turns || !are_numbers(roles))
+      return chosen;
+    const auto cycles_of = [&](const Candidate& candidate) {
+      const Tile& tile = candidate.tile;
+      if (tile.by != Tile::By::wgmma || tile.in_turns) return HUGE_VAL;
+      return cycles(roles, tile, pieces_of(nest, roles, tile, target), target.sms);
+    };
+    return std::min_element(
+        candidates.begin(), candidates.end(),
+        [&](const Candidate& a, const Candidate& b) { return cycles_of(a) < cycles_of(b); });
+  }();
+  std::vector<Tile> tiles{best->tile};
   for (const Candidate& candidate : candidates) {
     const Tile& tile = candidate.tile;
     // More than half of a tile ought to be of use.
     const bool fits = tile.m < 2 * roles.m && tile.n < 2 * roles.n;
-    if (&candidate != &*chosen && fits) tiles.push_back(tile);
+    if (&candidate != &*best && fits) tiles.push_back(tile);
   }
   return tiles;
 }

@@ -2,7 +2,9 @@
 // operands are brought by TMA as tensor maps describe them; zeros stand for what is outside. A
 // block stays on its multiprocessor and goes from tile to tile. One of its warpgroups does nothing
 // but ask for the tiles of the next stages; two multiply, each 64 rows. Barriers say when a stage
-// is full, and when all warps are done with it.
+// is full, and when all warps are done with it. Or the two have every other tile each, in turns:
+// while one stores its sums, the other multiplies. One begins when the other has all of its stages,
+// so that nobody waits for a stage before it is filled for the one before.
 #include <algorithm>
 #include <cassert>
 #include <optional>
@@ -97,12 +99,13 @@ class WgmmaWriter {
     w_.line("unsigned char* const a_tiles = swizzled_memory();");
     w_.line("unsigned char* const b_tiles = a_tiles + " + stages + " * " + a_bytes + ";");
     w_.line("__shared__ Barrier full[" + std::to_string(tile_.stages) + "], empty[" +
-            std::to_string(tile_.stages) + "];");
+            std::to_string(tile_.stages) + "]" + (tile_.in_turns ? ", turn[2]" : "") + ";");
     w_.open("if (threadIdx.x == 0) {");
     w_.open("for (u32 s = 0; s < " + stages + "; ++s) {");
     w_.line("begin_barrier(&full[s], 1);");
-    w_.line("begin_barrier(&empty[s], " + std::to_string(4 * consumers) + ");");
+    w_.line("begin_barrier(&empty[s], " + std::to_string(4 * consumers / turns()) + ");");
     w_.close();
+    if (tile_.in_turns) w_.line("for (u32 s = 0; s < 2u; ++s) begin_barrier(&turn[s], 4);");
     w_.line("end_of_beginning();");
     w_.close();
     w_.line("__syncthreads();");
@@ -114,7 +117,7 @@ class WgmmaWriter {
     w_.open("if (threadIdx.x < 128u) {");
     w_.line("give_registers<40>();");
     w_.line("if (threadIdx.x != 0) return;");
-    open_tiles();
+    open_tiles("blockIdx.x", "gridDim.x");
     w_.indices(nest_, roles_.rows, "m_first");
     w_.indices(nest_, roles_.columns, "n_first");
     open_depth();
@@ -129,24 +132,43 @@ class WgmmaWriter {
     w_.line("return;");
     w_.close();
 
-    const std::string sums = std::to_string(tile_.n / 2);
     w_.line("take_registers<232>();");
     w_.line("const u32 lane = threadIdx.x % 32u, warp = threadIdx.x / 32u - 4u;");
-    w_.line("const u32 rows_before = warp / 4u * " + count(group_rows) + ";");
+    w_.line("const u32 " +
+            std::string(tile_.in_turns ? "own = warp / 4u;"
+                                       : "rows_before = warp / 4u * " + count(group_rows) + ";"));
     w_.line("Shared<float>* const out = shared_memory<float>() + " + count(out_begin() / 4) +
             " + warp * " + count(part_rows * part_row) + ";");
-    open_tiles();
-    w_.line("float sum[" + sums + "] = {};");
+    if (tile_.in_turns) {
+      // The stages of a tile of the other's.
+      w_.open("const auto pass = [&] {");
+      w_.line("const " + w_.unsigned_type() + " at = stage + " +
+              count(ceil_div(roles_.k, tile_.k)) + ";");
+      w_.line("stage = u32(at % " + stages + "), phase ^= u32(at / " + stages + ") & 1u;");
+      w_.close("};");
+      w_.line("if (own == 1u) pass();");
+      w_.line("u32 round = own;");
+      open_tiles("blockIdx.x + own * gridDim.x", "2u * gridDim.x");
+      w_.line("wait_for(&turn[own], ++round & 1u);");
+    } else {
+      open_tiles("blockIdx.x", "gridDim.x");
+    }
+    const std::string sums = std::to_string(tile_.n / 2);
+    w_.line("float sum" + std::string(tile_.in_turns ? "[2]" : "") + "[" + sums + "] = {};");
     w_.line("u32 before = stage;");
     open_depth();
-    w_.line("const unsigned char* const a = a_tiles + stage * " + a_bytes + " + rows_before * " +
-            count(row_bytes) + ";");
+    w_.line("const unsigned char* const a = a_tiles + stage * " + a_bytes +
+            (tile_.in_turns ? "" : " + rows_before * " + count(row_bytes)) + ";");
     w_.line("const unsigned char* const b = b_tiles + stage * " + b_bytes + ";");
     w_.line("wait_for(&full[stage], phase);");
-    w_.line("begin_products(sum);");
+    for (const std::string& sum : all_sums()) w_.line("begin_products(" + sum + ");");
     w_.open_unrolled("for (u32 step = 0; step < 4u; ++step) {");
-    w_.line("multiply_add_group_" + element_ + turned() + "(sum, " + matrix("a", a_) + ", " +
-            matrix("b", b_) + ");");
+    std::string rows = "a";
+    for (const std::string& sum : all_sums()) {
+      w_.line("multiply_add_group_" + element_ + turned() + "(" + sum + ", " + matrix(rows, a_) +
+              ", " + matrix("b", b_) + ");");
+      rows += " + " + count(group_rows * row_bytes);
+    }
     w_.close();
     w_.line("commit_products();");
     // The products of this stage go on while those of the one before are known to be done.
@@ -157,9 +179,11 @@ class WgmmaWriter {
     w_.line("before = stage;");
     w_.line("advance();");
     w_.close();
+    if (tile_.in_turns) w_.line("if (lane == 0) arrive(&turn[1u - own]);");
     w_.line("wait_for_products<0>();");
-    w_.line("end_products(sum);");
+    for (const std::string& sum : all_sums()) w_.line("end_products(" + sum + ");");
     w_.line("if (lane == 0) arrive(&empty[before]);");
+    if (tile_.in_turns) w_.line("pass();");
     write_result();
     w_.close();
 
@@ -191,9 +215,17 @@ class WgmmaWriter {
     return map;
   }
 
-  void open_tiles() {
-    w_.open("for (" + w_.unsigned_type() + " number = blockIdx.x; number < " +
-            count(tile_.count(roles_)) + "; number += gridDim.x) {");
+  /// Warpgroups that multiply one after the other.
+  std::int64_t turns() const { return tile_.in_turns ? consumers : 1; }
+  /// What a warpgroup sums to, 64 rows each.
+  std::vector<std::string> all_sums() const {
+    return tile_.in_turns ? std::vector<std::string>{"sum[0]", "sum[1]"}
+                          : std::vector<std::string>{"sum"};
+  }
+
+  void open_tiles(const std::string& first, const std::string& step) {
+    w_.open("for (" + w_.unsigned_type() + " number = " + first + "; number < " +
+            count(tile_.count(roles_)) + "; number += " + step + ") {");
     write_tile_origin(w_, nest_, roles_, tile_, "number");
   }
   void open_depth() {
@@ -229,17 +261,41 @@ class WgmmaWriter {
     return std::string("<") + digit(a_) + ", " + digit(b_) + ">";
   }
 
+  /// Part after part of a warp's rows goes through shared memory. The text of a long epilogue is
+  /// there once, as a processor keeps little text at hand; then each part's sums are picked out of
+  /// the registers by branches that all lanes take together.
   void write_result() {
-    const std::string row = count(part_row);
-    w_.open_unrolled("for (int part = 0; part < " + std::to_string(tile_.n / 32) + "; ++part) {");
+    const std::string row = count(part_row), across = std::to_string(tile_.n / 32),
+                      parts = std::to_string(tile_.n / 32 * turns());
+    const bool is_long = nest_.epilogue.steps.size() > 12;
+    const std::string loop = "for (int part = 0; part < " + parts + "; ++part) {";
+    std::string part = "part";
+    if (is_long) {
+      w_.line("#pragma unroll 1");
+      w_.open(loop);
+      part = "p";
+      w_.open_unrolled("for (int p = 0; p < " + parts + "; ++p) {");
+      w_.line("if (p != part) continue;");
+    } else {
+      w_.open_unrolled(loop);
+    }
+    std::string sum = "sum", m = "rows_before", n = "part";
+    if (tile_.in_turns) {
+      sum += "[" + part + " / " + across + "]";
+      m = "part / " + across + " * 64";
+      n += " % " + across;
+      part += " % " + across;
+    }
     w_.open_unrolled("for (int j = 0; j < 4; ++j) {");
-    w_.line("const int c = 16 * part + 4 * j;");
-    w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], sum[c], sum[c + 1]);");
-    w_.line("put(&out[(lane / 4u + 8u) * " + row +
-            " + 8 * j + lane % 4u * 2u], sum[c + 2], sum[c + 3]);");
+    w_.line("const int c = " + part + " * 16 + 4 * j;");
+    w_.line("put(&out[lane / 4u * " + row + " + 8 * j + lane % 4u * 2u], " + sum + "[c], " + sum +
+            "[c + 1]);");
+    w_.line("put(&out[(lane / 4u + 8u) * " + row + " + 8 * j + lane % 4u * 2u], " + sum +
+            "[c + 2], " + sum + "[c + 3]);");
     w_.close();
-    write_part(w_, nest_, roles_, 32, "m_first + rows_before + warp % 4u * 16u",
-               "n_first + 32 * part");
+    if (is_long) w_.close();
+    write_part(w_, nest_, roles_, tile_, 32, "m_first + " + m + " + warp % 4u * 16u",
+               "n_first + " + n + " * 32");
     w_.close();
   }
 

@@ -219,7 +219,15 @@ class RowsWriter {
   }
 
   void write_loop(const Pass& pass, const std::string& first, const std::string& last) {
-    w_.line("#pragma unroll 4");
+    // A thread that reads single elements asks for many at once.
+    const bool is_column = !plan_.by_rows && group_.nests.size() == 1,
+               has_one_source = pass.needs.sources.size() < 2;
+    int turns = 4;
+    if (is_column)
+      turns = has_one_source ? 16 : 8;
+    else if (plan_.width == 1 && has_one_source)
+      turns = 8;
+    w_.line("#pragma unroll " + std::to_string(turns));
     w_.open(loop(w_.unsigned_type(), "e", first, last, count(step())));
     write_element(pass);
     w_.close();

@@ -18,18 +18,6 @@ __device__ __forceinline__ float power_of_two(float x) {
   return y;
 }
 
-// Two neighbours as the matrices have them.
-__device__ __forceinline__ unsigned packed_bf16(float low, float high) {
-  unsigned bits;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
-}
-__device__ __forceinline__ unsigned packed_f16(float low, float high) {
-  unsigned bits;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-  return bits;
-}
-
 )cuda";
 
 }  // namespace ein::codegen::text

@@ -40,6 +40,32 @@ __device__ __forceinline__ void store(T* to, const C (&from)[n], i64 count) {
 
 )cuda";
 
+constexpr std::string_view pairs = R"cuda(// 16-bit floats are converted in pairs.
+template <int n>
+__device__ __forceinline__ void store(bf16* to, const float (&from)[n]) {
+  static_assert(n % 2 == 0);
+  Pack<n / 2, u32> pack;
+#pragma unroll
+  for (int j = 0; j < n; j += 2) pack.at[j / 2] = packed_bf16(from[j], from[j + 1]);
+  *reinterpret_cast<Pack<n / 2, u32>*>(to) = pack;
+}
+template <int n>
+__device__ __forceinline__ void store(f16* to, const float (&from)[n]) {
+  static_assert(n % 2 == 0);
+  Pack<n / 2, u32> pack;
+#pragma unroll
+  for (int j = 0; j < n; j += 2) pack.at[j / 2] = packed_f16(from[j], from[j + 1]);
+  *reinterpret_cast<Pack<n / 2, u32>*>(to) = pack;
+}
+// What was just loaded as a vector and not changed: the compiler would take it apart.
+__device__ __forceinline__ void store_unchanged(float* to, const float (&from)[4]) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+               "f"(from[0]), "f"(from[1]), "f"(from[2]), "f"(from[3])
+               : "memory");
+}
+
+)cuda";
+
 constexpr std::string_view tables =
     R"cuda(// Tensors that one launch works on: pointers of each, its elements, and its first block.
 template <int tensors, int pointers>

@@ -26,7 +26,7 @@ std::string group_products(const std::string& name, const std::string& type, boo
 extern const std::string_view attention;
 
 // memory.cpp
-extern const std::string_view packs, tables, faults;
+extern const std::string_view packs, pairs, tables, faults;
 
 // combining.cpp
 extern const std::string_view combining, scanning;

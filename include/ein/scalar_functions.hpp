@@ -64,7 +64,7 @@ EIN_FUNCTION(sigmoid, logistic(a), functions::sigmoid<C>(x), product(g, v * (Ex(
     own("sigmoid"))
 EIN_FUNCTION(silu, gated(a), functions::silu<C>(x), slope_of_silu(g, a, v), own("silu"))
 EIN_FUNCTION(normal_cdf, normal_probability(a), functions::normal_cdf<C>(x),
-    product(g, normal_density(a)), library("normcdf"))
+    product(g, normal_density(a)), own("normal_cdf"))
 EIN_FUNCTION(gelu, gated_normally(a), functions::gelu<C>(x), slope_of_gelu(g, a), own("gelu"))
 EIN_FUNCTION(normal_quantile, random::normal_quantile(a),
     static_cast<C>(random::normal_quantile(static_cast<double>(x))),

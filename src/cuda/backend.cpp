@@ -13,6 +13,7 @@
 #include "cuda/settings.hpp"
 #include "graph/verified.hpp"
 #include "passes/find_attention.hpp"
+#include "passes/pad_rows.hpp"
 #include "schedule/choose_threads.hpp"
 #include "schedule/group_many.hpp"
 #include "schedule/group_rows.hpp"
@@ -39,6 +40,8 @@ class CudaBackend final : public engine::Backend {
     group_rows(program, GpuTarget{}, kept, memory);
     verified(program);
     group_many(program, kept, memory);
+    verified(program);
+    pad_rows(program, kept);
     verified(program);
   }
   std::unique_ptr<const engine::KernelsPlan> plan(const Program& program) const override {

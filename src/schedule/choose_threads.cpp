@@ -263,10 +263,11 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
   // Few results of many elements.
   const Size blocks = ceil_div(rows.count(), threads.threads / threads.lanes),
              of_lane = rows.elements() / threads.lanes / threads.width;
+  const std::int64_t busy = threads.by_rows ? target.busy_blocks : target.busy_blocks_of_columns;
   const std::int64_t wanted =
-      of_lane < 2 * target.run_length || blocks > target.busy_blocks / 2
+      of_lane < 2 * target.run_length || blocks > busy / 2
           ? 0
-          : std::min(target.busy_blocks / at_most(blocks), at_least(of_lane) / target.run_length);
+          : std::min(busy / at_most(blocks), at_least(of_lane) / target.run_length);
   if (wanted < 2) {
     schedule.steps = {step_of(rows, threads)};
     return schedule;
@@ -274,7 +275,10 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
   nest = with_long_axis(nest, wanted);
   rows = rows_of(nest);
   const Size size = nest.axes[rows.axes].size;
-  const std::int64_t unit = rows.axes + 1 == nest.axes.size() ? threads.width : 1;
+  // Pieces of columns are whole runs of all lanes.
+  const std::int64_t unit = rows.axes + 1 != nest.axes.size() ? 1
+                            : threads.by_rows                 ? threads.width
+                                                              : threads.lanes * target.run_length;
   const std::int64_t block =
       (size / unit < 2 * wanted ? 1 : ceil_div(at_least(size / unit), wanted)) * unit;
   const Size pieces = ceil_div(size, block);

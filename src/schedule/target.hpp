@@ -105,6 +105,9 @@ struct GpuTarget {
 
   /// Threads and blocks that keep a device of about a hundred multiprocessors busy.
   std::int64_t busy_threads = 132 * 256, busy_blocks = 264;
+  /// The same where each thread reads one element at a time, as of columns: only many threads keep
+  /// the memory busy.
+  std::int64_t busy_blocks_of_columns = 528;
   std::int64_t threads = 256, most_threads = 1024;  // of a block
   std::int64_t warp = 32;
   std::int64_t access_bytes = 16;  // the most that a thread reads or writes at once

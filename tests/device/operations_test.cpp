@@ -1,7 +1,10 @@
 // Calls on a GPU give what they give on the CPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -84,6 +87,33 @@ TEST(OnDevice, Elementwise) {
       return x[0].at({slice(1, 5), slice(begin, begin + 40)}) +
              x[1].at({slice(4 - begin, 44 - begin)});
     });
+  }
+}
+
+// Φ is the kernels' own: of all magnitudes, also where it is nearly 0, 1/2 or 1.
+TEST(OnDevice, GeluOfEveryMagnitude) {
+  std::vector<float> numbers{0, -0.0F, INFINITY, -INFINITY, NAN};
+  for (std::uint32_t bits = 1; bits < 0x7f800000; bits += 98765) {
+    numbers.push_back(std::bit_cast<float>(bits));
+    numbers.push_back(-numbers.back());
+  }
+  for (float x = -15; x < 15; x += 0.00173F) numbers.push_back(x);
+  const Tensor x = from_vector(numbers);
+  const std::vector<float> got = gelu(x.to(cuda)).to(cpu).to_vector<float>();
+  const std::vector<double> wanted = gelu(x.to(DType::f64)).to_vector<double>();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (std::isnan(numbers[i])) {
+      EXPECT_TRUE(std::isnan(got[i]));
+      continue;
+    }
+    EXPECT_EQ(std::signbit(got[i]), std::signbit(numbers[i])) << numbers[i];
+    if (std::isinf(wanted[i])) {
+      EXPECT_EQ(got[i], wanted[i]);
+      continue;
+    }
+    // Units in the last place; below -12.9 Φ is subnormal.
+    const double unit = std::ldexp(1.0, std::max(std::ilogb(wanted[i]), -126) - 23);
+    EXPECT_LE(std::abs(got[i] - wanted[i]), std::max(9 * unit, 2e-43)) << numbers[i];
   }
 }
 

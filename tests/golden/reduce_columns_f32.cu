@@ -7,7 +7,7 @@ reduce_columns_f32(const float* __restrict__ x0, float* __restrict__ y0) {
   const u32 row = is_row ? number : 999u;
   const int i0 = row;
   float t0 = __uint_as_float(0xff800000u);
-  #pragma unroll 4
+  #pragma unroll 16
   for (u32 e = lane; e < 300u; e += 8u) {
     const int i1 = e;
     const float s0 = x0[i0 + i1 * 1000];

@@ -396,6 +396,7 @@ inline float __double2float_rz(double x) {
   if (!(std::fabs(static_cast<double>(near)) > std::fabs(x))) return near;
   return std::nextafter(near, 0.0f);
 }
+inline float reciprocal(float x) { return 1 / x; }
 inline float power_of_two(float x) { return std::exp2(x); }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
@@ -845,6 +846,9 @@ void multiply_add_group_f8e4m3(float (&sum)[n], std::uint64_t a, std::uint64_t b
 template <int n>
 void multiply_add_group_f8e5m2(float (&sum)[n], std::uint64_t a, std::uint64_t b) {
   device::start_product({sum, n, 32, 1, a, b, false, false, device::value_of_f8e5m2, {}});
+}
+inline void store_unchanged(float* to, const float (&from)[4]) {
+  for (int j = 0; j < 4; ++j) to[j] = from[j];
 }
 inline unsigned packed_bf16(float low, float high) {
   return bf16_bits(low) | unsigned{bf16_bits(high)} << 16;
