@@ -12,10 +12,10 @@
 // memory is read.
 #define EIN_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile::)
 /// `stride` bytes from row to row.
-#define EIN_TILE_LOAD(tile, from, stride)                                                      \
-  asm volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(std::int64_t{stride}) \
-               : "memory")
-#define EIN_TILE_STORE(tile, to, stride)                                                       \
+#define EIN_TILE_LOAD(tile, from, stride)                                                          \
+  asm volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(std::int64_t{stride}) : "memor" \
+                                                                                           "y")
+#define EIN_TILE_STORE(tile, to, stride)                                                   \
   asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(std::int64_t{stride}) \
                : "memory")
 /// sum += a · b, where rows of b hold the pairs of one depth.
