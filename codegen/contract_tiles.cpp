@@ -123,7 +123,7 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
                          nest.inputs[roles.a].dtype != DType::f32 && roles.k >= 2 * row;
   constexpr std::int64_t never = INT64_MAX;
   // Of little depth, storing takes a large part of the time, which goes by while others multiply.
-  constexpr std::int64_t little_depth = 1024;
+  constexpr std::int64_t little_depth = 2048;
   const Tile by_wgmma[] = {{Tile::By::wgmma, 128, 128, 2 * row, 6, 2, 1, true},
                            {Tile::By::wgmma, 128, 256, 2 * row, 4, 2, 1},
                            {Tile::By::wgmma, 128, 128, 2 * row, 4, 2, 1}};
