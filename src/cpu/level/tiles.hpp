@@ -10,17 +10,19 @@
 
 // Numbers of registers are parts of an instruction's text. GCC's own functions do not tell it that
 // memory is read.
-#define EIN_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile::)
-/// `stride` bytes from row to row.
-#define EIN_TILE_LOAD(tile, from, stride)                                                          \
-  asm volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"(std::int64_t{stride}) : "memor" \
-                                                                                           "y")
-#define EIN_TILE_STORE(tile, to, stride)                                                   \
-  asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)" ::"r"(to), "r"(std::int64_t{stride}) \
-               : "memory")
-/// sum += a · b, where rows of b hold the pairs of one depth.
-#define EIN_TILE_MULTIPLY_ADD(sum, a, b) \
-  asm volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sum::)
+// clang-format off
+#define EIN_TILE_ZERO(tile) asm volatile("tilezero %%tmm" #tile ::)
+// `stride` bytes from row to row.
+#define EIN_TILE_LOAD(tile, from, stride)                                     \
+  asm volatile("tileloadd (%0,%1,1), %%tmm" #tile                             \
+               ::"r"(from), "r"(std::int64_t{stride}) : "memory")
+#define EIN_TILE_STORE(tile, to, stride)                                      \
+  asm volatile("tilestored %%tmm" #tile ", (%0,%1,1)"                         \
+               ::"r"(to), "r"(std::int64_t{stride}) : "memory")
+// sum += a · b, where rows of b hold the pairs of one depth.
+#define EIN_TILE_MULTIPLY_ADD(sum, a, b)                                      \
+  asm volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sum ::)
+// clang-format on
 
 namespace ein::host::EIN_LEVEL {
 
