@@ -62,14 +62,18 @@ constexpr const Bf16Products* all_bf16_products[] = {
 #undef EIN_BF16_OF
 };
 
-/// The best that isa() allows; where the build has none so low, its lowest.
-template <class Table, std::size_t N>
-const Table* best_of(const Table* const (&all)[N]) {
+/// The best that isa() allows and that `is_wanted`; where the build has none so low, its lowest.
+template <class Table, std::size_t N, class IsWanted>
+const Table* best_of(const Table* const (&all)[N], const IsWanted& is_wanted) {
   const Table* best = all[0];
   for (const Table* other : all) {
-    if (other->isa <= isa()) best = other;
+    if (other->isa <= isa() && is_wanted(*other)) best = other;
   }
   return best;
+}
+template <class Table, std::size_t N>
+const Table* best_of(const Table* const (&all)[N]) {
+  return best_of(all, [](const Table&) { return true; });
 }
 
 const Level* choose_level() {
@@ -97,7 +101,15 @@ std::vector<const Level*> levels_here() {
   return here;
 }
 const Bf16Products& bf16_products() {
-  return *made_once([] { return best_of(all_bf16_products); });
+  return made_once([] {
+    Bf16Products chosen = *best_of(all_bf16_products);
+    const auto has_few_rows = [](const Bf16Products& products) {
+      return products.few_rows.to_f32 && !products.in_pairs;
+    };
+    if (!chosen.few_rows.to_f32)
+      chosen.few_rows = best_of(all_bf16_products, has_few_rows)->few_rows;
+    return chosen;
+  });
 }
 
 }  // namespace ein::host

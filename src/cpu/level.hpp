@@ -123,7 +123,8 @@ std::vector<const Level*> levels_here();
 /// Matrix products of bf16 in one instruction set.
 struct Bf16Products {
   Isa isa;  // that the compiler was given
-  /// Of what has_few_rows: see bf16_product.
+  /// Of what has_few_rows: see bf16_product. Null pointers where those of a lower instruction set
+  /// are as good.
   struct FewRows {
     void (*to_f32)(const Caches& caches, const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                    const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);

@@ -558,10 +558,14 @@ constexpr const Bf16Products::InPairs* in_pairs = nullptr;
 namespace ein::host::EIN_LEVEL {
 
 extern const Bf16Products bf16_products;
-constexpr Bf16Products bf16_products{
-    .isa = isa,
-    .few_rows = {few_rows_product<float, bf16>, few_rows_product<bf16, bf16>},
-    .in_pairs = in_pairs,
+constexpr Bf16Products bf16_products {
+  .isa = isa,
+#if defined(EIN_TILE_ZERO) && !defined(__AVX512BF16__)
+  .few_rows = {},  // of which tiles would be mostly empty, and AVX-512's are as good
+#else
+  .few_rows = {few_rows_product<float, bf16>, few_rows_product<bf16, bf16>},
+#endif
+      .in_pairs = in_pairs,
 };
 
 }  // namespace ein::host::EIN_LEVEL

@@ -154,8 +154,10 @@ struct FactorsOf<bf16> {
 #endif
 };
 
+/// The code for SSE is to be small: vectors of 4 numbers multiply more slowly than memory is read.
+constexpr bool is_small = vector_bytes == 16 && vector_registers == 16;
 /// Rows that meet a unit together: their sums, with units and a factor, fill the registers.
-constexpr int most_rows = vector_registers == 32 ? 8 : 6;
+constexpr int most_rows = is_small ? 4 : vector_registers == 32 ? 8 : 6;
 constexpr int units_that_fit(int rows, int parts) {
   return std::max((vector_registers - 2) / ((rows + 1) * parts), 1);
 }
@@ -176,14 +178,17 @@ constexpr int dot_columns(int rows) {
 /// So many units of them follow each other in a turn of the loop: one where sums fill the
 /// registers, which GCC would else move to memory.
 constexpr int dot_units(int rows, int columns) {
-  return (rows + 1) * columns + 2 < vector_registers ? std::max(8 / columns, 1) : 1;
+  const bool fits = (rows + 1) * columns + 2 < vector_registers;
+  return fits && !is_small ? std::max(8 / columns, 1) : 1;
 }
 
 /// Steps of the depth that are multiplied together, so that sums are rarely read and written: rows
 /// of weights, each a stream that the processor has to follow, or pairs of them. Rows often lie a
 /// power of 2 apart, where 8 to 12 of them find places in a first-level cache.
 template <class F>
-constexpr int column_steps = F::depths == 1 ? 8 : 6;
+constexpr int column_steps = is_small         ? 4
+                             : F::depths == 1 ? 8
+                                              : 6;
 /// Units that are multiplied together: of two cache lines, or of one in parts.
 constexpr int column_units(int rows, int parts) {
   return std::clamp(2 * static_cast<int>(line_bytes) / vector_bytes / parts, 1,
@@ -407,7 +412,8 @@ template <class F>
 struct Scratch {
   using Sum = typename F::Sum;
   alignas(64) std::byte x[packed_bytes];
-  alignas(64) typename F::In edge[std::max(column_steps<F> * F::depths, most_rows) * F::numbers];
+  alignas(64)
+      typename F::In edge[std::max(column_steps<F> * F::depths, dot_columns(1)) * F::numbers];
 };
 
 template <class F, class C>
