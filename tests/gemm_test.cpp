@@ -1,11 +1,13 @@
 // Matrix products, on operands that lie in every way.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -432,7 +434,7 @@ void expect_bf16_product(const Product& product, std::int64_t m, std::int64_t n,
   }
 }
 
-// What the tests below are left out for.
+// Of which the tests below are.
 TEST(Bf16ProductsTest, AreInPairsWhereTheInstructionsAre) {
   const Bf16Products& products = bf16_products();
   EXPECT_EQ(products.in_pairs != nullptr, products.isa >= Isa::v4_bf16);
@@ -442,27 +444,29 @@ TEST(Bf16ProductsTest, AreInPairsWhereTheInstructionsAre) {
   }
 }
 
-/// Products of bf16 in pairs: those that run here, or those by tiles with emulated instructions.
-class GemmBf16Test : public testing::TestWithParam<bool> {
- protected:
-  void SetUp() override {
-    if (GetParam()) {
-#if defined(EIN_HAS_EMULATED_TILES)
-      const std::vector<Isa>& here = isas_here();
-      if (std::find(here.begin(), here.end(), Isa::v4) != here.end())
-        products_ = emulated_tiles::bf16_products.in_pairs;
-#endif
-    } else {
-      products_ = bf16_products().in_pairs;
-    }
-    if (!products_) GTEST_SKIP() << "no products of bf16 here";
-  }
-
-  const Bf16Products::InPairs* products_ = nullptr;
+/// Products of bf16 in pairs: those that run here, and those by tiles with emulated instructions.
+struct NamedProducts {
+  const char* name;
+  const Bf16Products::InPairs* products;
 };
-INSTANTIATE_TEST_SUITE_P(All, GemmBf16Test, testing::Bool(), [](const auto& info) {
-  return std::string(info.param ? "EmulatedTiles" : "Here");
-});
+std::vector<NamedProducts> products_in_pairs() {
+  std::vector<NamedProducts> all;
+  if (bf16_products().in_pairs) all.push_back({"Here", bf16_products().in_pairs});
+#if defined(EIN_HAS_EMULATED_TILES)
+  const std::vector<Isa>& here = isas_here();
+  if (std::find(here.begin(), here.end(), Isa::v4) != here.end())
+    all.push_back({"EmulatedTiles", emulated_tiles::bf16_products.in_pairs});
+#endif
+  return all;
+}
+class GemmBf16Test : public testing::TestWithParam<NamedProducts> {
+ protected:
+  const Bf16Products::InPairs* const products_ = GetParam().products;
+};
+INSTANTIATE_TEST_SUITE_P(All, GemmBf16Test, testing::ValuesIn(products_in_pairs()),
+                         [](const auto& info) { return std::string(info.param.name); });
+// Where there are none.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GemmBf16Test);
 
 TEST_P(GemmBf16Test, EverySizeAroundATileLyingInEveryWay) {
   std::mt19937_64 random(8);
