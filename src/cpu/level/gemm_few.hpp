@@ -169,11 +169,14 @@ constexpr bool fetches(int rows) {
   return rows * F::column_parts / F::depths * line_bytes / vector_bytes > 2;
 }
 
-/// Columns of weights that are read together: with few rows enough sums to hide the latency of a
-/// multiply-add, with more as many as load each row rarely. More would push the rows out of the
-/// first-level cache before they are wanted again.
+/// Columns of weights that are read together: with few rows about as many sums as hide the latency
+/// of a multiply-add, with more as many columns as load each row rarely. More would push the rows
+/// out of the first-level cache before they are wanted again. Three rows wait for memory, and two
+/// streams of it are read faster than three; but in parts they wait for multiply-adds.
+template <class F>
 constexpr int dot_columns(int rows) {
-  return std::min(units_that_fit(rows, 1), rows <= 4 ? (8 + rows - 1) / rows : 3);
+  const int most = F::dot_parts == 1 ? 8 / rows : (8 + rows - 1) / rows;
+  return std::min(units_that_fit(rows, 1), rows <= 4 ? most : 3);
 }
 /// So many units of them follow each other in a turn of the loop: one where sums fill the
 /// registers, which GCC would else move to memory.
@@ -381,7 +384,7 @@ template <class F>
 constexpr FewTable<F> make_few_table() {
   FewTable<F> table{};
   repeat<most_rows>([&](auto i) {
-    constexpr int rows = i + 1, columns = dot_columns(rows),
+    constexpr int rows = i + 1, columns = dot_columns<F>(rows),
                   units = column_units(rows, F::column_parts), steps = column_steps<F>;
     table.of[i] = {columns,
                    units,
@@ -413,7 +416,7 @@ struct Scratch {
   using Sum = typename F::Sum;
   alignas(64) std::byte x[packed_bytes];
   alignas(64)
-      typename F::In edge[std::max(column_steps<F> * F::depths, dot_columns(1)) * F::numbers];
+      typename F::In edge[std::max(column_steps<F> * F::depths, dot_columns<F>(1)) * F::numbers];
 };
 
 template <class F, class C>
@@ -498,6 +501,9 @@ class FewRowsProduct {
 
   // --- weights side by side along the depth ---
 
+  /// Of a column of weights, in units.
+  static constexpr std::int64_t page_units =
+      4096 / (numbers * static_cast<std::int64_t>(sizeof(In)));
   /// Numbers in a packed unit of a row.
   static constexpr std::int64_t unit = F::dot_parts * vector_bytes / sizeof(Row);
 
@@ -514,9 +520,11 @@ class FewRowsProduct {
 
   void multiply_dots() {
     const std::int64_t units = ceil_div(depth_, numbers);
-    const std::int64_t most =
+    std::int64_t most =
         std::max(block_bytes_ / (most_in_group() * unit * static_cast<std::int64_t>(sizeof(Row))),
                  std::int64_t{1});
+    // Whole pages, where there is one: those cut in two are translated and fetched ahead twice.
+    if (most > page_units) most = most / page_units * page_units;
     // As many columns as any group reads together.
     const std::int64_t step =
         entry_of(c_.rows / groups_).dot_columns * entry_of(most_in_group()).dot_columns;
