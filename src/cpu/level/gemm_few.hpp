@@ -172,9 +172,14 @@ constexpr bool fetches(int rows) {
 /// Columns of weights that are read together: with few rows about as many sums as hide the latency
 /// of a multiply-add, with more as many columns as load each row rarely. More would push the rows
 /// out of the first-level cache before they are wanted again. Three rows wait for memory, and two
-/// streams of it are read faster than three; but in parts they wait for multiply-adds.
+/// streams of it are read faster than three; but in parts they wait for multiply-adds. One row
+/// whose units are cache lines is faster with two lines of four columns in a turn than with one of
+/// eight.
 template <class F>
 constexpr int dot_columns(int rows) {
+  constexpr bool of_lines =
+      vector_bytes == line_bytes && std::is_same_v<typename F::In, typename F::Sum>;
+  if (of_lines && rows == 1) return 4;
   const int most = F::dot_parts == 1 ? 8 / rows : (8 + rows - 1) / rows;
   return std::min(units_that_fit(rows, 1), rows <= 4 ? most : 3);
 }
