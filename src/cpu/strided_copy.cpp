@@ -272,7 +272,8 @@ auto StridedCopy::choose_kernels(const Limits& limits, const Place& place) -> Re
   const bool crowded = j.size >= step && in_a_place >= std::max(step / 2, limits.many_in_a_place);
   staged_ = stream || crowded || (i.size * run < line_bytes && is_far);
   const bool read_rows = staged_ || (!stream && i.src % limits.way == 0);
-  kernel_ = read_rows ? kernels.transpose_reading : kernels.transpose_writing;
+  kernel_ =
+      read_rows ? kernels.transpose_reading : writing_kernel(limits, kernels, limits.cached());
   if (stream) return limits.streaming_staged(step);
   // Whole lines of more of each source row; the tile still fits the level-1 cache, and prefetching
   // only delays it. Measured for elements of 4 bytes; others gain nothing.
@@ -281,6 +282,18 @@ auto StridedCopy::choose_kernels(const Limits& limits, const Place& place) -> Re
     return limits.crowded();
   }
   return read_rows ? limits.staged() : limits.cached();
+}
+
+// Of a transpose that goes along rows of the destination. Where vectors are narrower than lines, a
+// row of squares reads parts of lines, and the next row the rest of them, if level 1 keeps them so
+// long.
+BoxKernel StridedCopy::writing_kernel(const Limits& limits, const CopyKernels& kernels,
+                                      Reach reach) const {
+  const Axis& i = axes_[1];
+  const int64_t rows = std::min(i.size, ceil_div(reach.dst, axes_[0].size));
+  const bool kept = rows * line_bytes <= limits.tile &&
+                    most_in_a_place(rows, std::abs(i.src), limits.way) <= limits.many_in_a_place;
+  return kept ? kernels.transpose_writing : kernels.transpose_lines_writing;
 }
 
 // Of a transpose through the caches where its strides or sizes say which order is best.
@@ -300,15 +313,16 @@ auto StridedCopy::choose_order(const Limits& limits, const CopyKernels& kernels,
   const int64_t least = (fetches_ ? 1 : 3) * step;
   if (whole_squares && in_a_place <= limits.many_in_a_place &&
       (small || in_a_place >= limits.some_in_a_place) && i.size >= least && j.size >= least) {
-    return choose(kernels.transpose_diagonal, limits.diagonal());
+    return choose(kernels.transpose_lines_diagonal, limits.diagonal());
   }
   if (in_a_place > limits.some_in_a_place || i.src % limits.way == 0 || j.size < step)
     return std::nullopt;
-  if (i.size * run >= long_row) return choose(kernels.transpose_writing, limits.long_rows());
+  if (i.size * run >= long_row)
+    return choose(writing_kernel(limits, kernels, limits.long_rows()), limits.long_rows());
   // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a
   // time.
   if (fetches_ && run > 1 && whole_squares && i.size >= step && j.size * run >= long_row) {
-    return choose(kernels.transpose_reading, limits.long_source_rows());
+    return choose(kernels.transpose_lines_reading, limits.long_source_rows());
   }
   return std::nullopt;
 }

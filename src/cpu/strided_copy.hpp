@@ -57,6 +57,7 @@ class StridedCopy {
   };
 
   Reach choose_kernels(const Limits& limits, const Place& place);
+  BoxKernel writing_kernel(const Limits& limits, const CopyKernels& kernels, Reach reach) const;
   std::optional<Reach> choose_order(const Limits& limits, const CopyKernels& kernels,
                                     std::int64_t in_a_place);
   bool keeps_alignment(std::int64_t alignment, std::initializer_list<std::size_t> exempt) const;

@@ -481,6 +481,23 @@ template <int element, int width, bool streaming, bool fetch>
   }
 }
 
+// A square of `width` bytes a side: of one vector, or of several, so that each line is read and
+// written at one time.
+template <int element, int width, bool streaming, bool fetch>
+[[gnu::always_inline]] inline void transpose_vectors(std::byte* dst, const std::byte* src,
+                                                     const CopyBox& box) {
+  constexpr int part = std::min(width, vector_bytes);
+  constexpr int64_t side = part / element;
+#pragma GCC unroll 1  // written out, it is slower for small matrices
+  for (int64_t j = 0; j < width / part; ++j) {
+#pragma GCC unroll 1
+    for (int64_t i = 0; i < width / part; ++i) {
+      transpose_square<element, part, streaming, fetch>(dst + j * side * box.dst_j + i * part,
+                                                        src + i * side * box.src_i + j * part, box);
+    }
+  }
+}
+
 template <int lane, class V>
 [[gnu::always_inline]] inline void store_lane(std::byte* p, const V& v) {
   using L = Vector<8, sizeof(V)>;
@@ -543,14 +560,15 @@ template <Order order, int64_t height, int64_t width, class Tile>
   }
 }
 
-// Squares; the last one of a row or column overlaps the one before. Where squares are large and
-// less than half of one is left, it is half squares, or as many rows or columns as a lane has
+// Squares; the last one of a row or column overlaps the one before. Where squares are large and no
+// more than half of one is left, it is half squares, or as many rows or columns as a lane has
 // elements.
-template <int element, Order order, bool fetch, int width = vector_bytes>
-void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
+template <int element, Order order, bool fetch, int width>
+void transpose_box(std::byte* dst, const std::byte* src, const CopyBox box) {
   constexpr int64_t side = width / element, per_lane = lane_bytes(element) / element;
   constexpr bool streaming = order == Order::streaming && width == line_bytes;
-  constexpr bool has_ends = side > 16;  // smaller ones take no longer than another call
+  // Smaller ones take no longer than another call.
+  constexpr bool has_ends = side > 16 || width > vector_bytes;
   const auto [narrow, wide] = std::minmax(box.count_i, box.count_j);
   const auto at = [&](auto&& tile) {
     return [&, tile](int64_t i, int64_t j) {
@@ -566,7 +584,7 @@ void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
     whole.count_i -= rest_i;
     whole.count_j -= rest_j;
     for_tiles<order, side, side>(whole, at([&](std::byte* d, const std::byte* s) {
-                                   transpose_square<element, width, streaming, fetch>(d, s, box);
+                                   transpose_vectors<element, width, streaming, fetch>(d, s, box);
                                  }));
     if constexpr (has_ends) {
       const auto finish = [&](int64_t i, int64_t j, int64_t count_i, int64_t count_j) {
@@ -614,12 +632,11 @@ void transpose_box(std::byte* dst, const std::byte* src, const CopyBox& box) {
 }
 
 // Streaming needs rows of whole lines.
-template <int element, Order order>
-void transpose(std::byte* dst, const std::byte* src, const CopyBox& given) {
-  const CopyBox box = given;
+template <int element, Order order, int width = vector_bytes>
+void transpose(std::byte* dst, const std::byte* src, const CopyBox& box) {
   const bool fetch = box.src_ahead != 0 || box.dst_ahead != 0;
-  fetch ? transpose_box<element, order, true>(dst, src, box)
-        : transpose_box<element, order, false>(dst, src, box);
+  fetch ? transpose_box<element, order, true, width>(dst, src, box)
+        : transpose_box<element, order, false, width>(dst, src, box);
 }
 
 // --- two to four elements side by side ---
@@ -706,7 +723,9 @@ constexpr CopyKernels kernels_of() {
   kernels.transpose_writing = transpose<element, Order::writing>;
   kernels.transpose_reading = transpose<element, Order::reading>;
   kernels.transpose_streaming = transpose<element, Order::streaming>;
-  kernels.transpose_diagonal = transpose<element, Order::diagonal>;
+  kernels.transpose_lines_writing = transpose<element, Order::writing, line_bytes>;
+  kernels.transpose_lines_reading = transpose<element, Order::reading, line_bytes>;
+  kernels.transpose_lines_diagonal = transpose<element, Order::diagonal, line_bytes>;
   if constexpr (element <= 16) {
     kernels.fill = fill_runs<element, false>;
     kernels.fill_streaming = fill_runs<element, true>;
