@@ -185,13 +185,38 @@ Emitted<C> scaled(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k
   return scaled_by(value, k.shifted.with_bits(Assembler::Arithmetic::integer_subtract,
                                               functions::Constants<C>::biased_from));
 }
+/// value times the power of two of this exponent.
+template <class C>
+Emitted<C> times_power(const Emitted<C>& value, const Assembler::Vector& exponent) {
+  Assembler& code = value.code();
+  return value *
+         Emitted<C>(code, code.shift_left(exponent, functions::Constants<C>::mantissa_bits));
+}
+template <class C>
+Emitted<C> lifted(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
+  return times_power(value, k.shifted
+                                .with_bits(Assembler::Arithmetic::integer_subtract,
+                                           functions::Constants<C>::lifted_from)
+                                .vector());
+}
+template <class C>
+Emitted<C> scaled_below(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
+  return value.code().has_scale() ? scaled(value, k) : lifted(value, k) * functions::lowered<C>;
+}
+template <class C>
+Emitted<C> minus_scaled_below(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k,
+                              const Emitted<C>& x) {
+  if (value.code().has_scale()) return x - scaled(value, k);
+  return minus_product(lifted(value, k), functions::lowered<C>, x);
+}
 template <class C>
 Emitted<C> scaled_down(const Emitted<C>& value, const functions::Whole<Emitted<C>>& k) {
   Assembler& code = value.code();
   if (code.has_scale()) return {code, code.scale(value.vector(), (-k.number).vector())};
-  const auto from = Assembler::Operand::of_bits(functions::Constants<C>::biased_down_from);
-  return scaled_by(value, Emitted<C>(code, code.apply(Assembler::Arithmetic::integer_subtract, from,
-                                                      k.shifted.operand())));
+  const auto from = Assembler::Operand::of_bits(functions::Constants<C>::lowered_from);
+  return times_power(value, code.apply(Assembler::Arithmetic::integer_subtract, from,
+                                       k.shifted.operand())) *
+         functions::lowered<C>;
 }
 template <class C>
 Emitted<C> power_down(const functions::Whole<Emitted<C>>& k) {
@@ -245,9 +270,13 @@ Emitted<C> tail_piece(const Emitted<C>& s) {
   }
 }
 template <class Tail, class C>
-Emitted<C> tail_place(const Emitted<C>& s) {
-  const Emitted<C> begin = s.with_bits(Assembler::Arithmetic::bit_and, Tail::begin);
-  return Tail::middle == 0 ? begin : begin.with_bits(Assembler::Arithmetic::bit_or, Tail::middle);
+Emitted<C> tail_place(const Emitted<C>& s, const Emitted<C>& piece) {
+  if constexpr (requires { Tail::places; }) {
+    return look_up(Tail::places, piece);
+  } else {
+    static_assert(Tail::middle == 0);
+    return s.with_bits(Assembler::Arithmetic::bit_and, Tail::begin) - C(1);
+  }
 }
 template <class F>
 auto with_tail(const Emitted<float>& x, const F& f) {

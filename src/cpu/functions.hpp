@@ -28,9 +28,13 @@ struct Constants<float> {
   static constexpr Integer bias = 127;
   static constexpr float to_integer =
       12582912;  // 1.5 · 2^23: adding it rounds to a whole number, in the lowest bits
-  // The bits of k + to_integer less these are k + 2 · bias, and these less them -k + 2 · bias.
-  static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias,
-                        biased_down_from = std::bit_cast<Bits>(to_integer) + 2 * bias;
+  // The bits of k + to_integer less these are k + 2 · bias.
+  static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias;
+  // They less `lifted_from`, and `lowered_from` less them, are the exponents of 2^(k + lift) and of
+  // 2^(lift - k), normal where 2^k and 2^-k are 1 or less and may be subnormal.
+  static constexpr int lift = 100;
+  static constexpr Bits lifted_from = std::bit_cast<Bits>(to_integer) - bias - lift,
+                        lowered_from = std::bit_cast<Bits>(to_integer) + bias + lift;
   static constexpr Bits upper_half = 0xFFFFF000U,
                         half_unit = 0x800U;  // the bits of x that give an exact square
   // e^x: infinite beyond, 0 below.
@@ -170,6 +174,7 @@ struct Constants<float> {
   struct ShortTail {
     static constexpr int shift = 22;
     static constexpr Bits begin = 0xFFC00000U, middle = 0x00200000U;
+    alignas(64) static constexpr float places[8] = {1.5F, 2.5F, 4, 6, 9, 13, 0.25F, 0.75F};
     static constexpr Integer place(Bits s) { return static_cast<Integer>((s >> shift) & 7); }
     alignas(64) static constexpr float numbers[9][8] = {
         {0.20578067F, 0.14133133F, 0.094410643F, 0.0647793114F, 0.0437987894F, 0.0305094142F,
@@ -207,9 +212,13 @@ struct Constants<double> {
   static constexpr int mantissa_bits = 52;
   static constexpr Integer bias = 1023;
   static constexpr double to_integer = 6755399441055744.0;  // 1.5 · 2^52
-  // The bits of k + to_integer less these are k + 2 · bias, and these less them -k + 2 · bias.
-  static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias,
-                        biased_down_from = std::bit_cast<Bits>(to_integer) + 2 * bias;
+  // The bits of k + to_integer less these are k + 2 · bias.
+  static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias;
+  // They less `lifted_from`, and `lowered_from` less them, are the exponents of 2^(k + lift) and of
+  // 2^(lift - k), normal where 2^k and 2^-k are 1 or less and may be subnormal.
+  static constexpr int lift = 100;
+  static constexpr Bits lifted_from = std::bit_cast<Bits>(to_integer) - bias - lift,
+                        lowered_from = std::bit_cast<Bits>(to_integer) + bias + lift;
   static constexpr Bits upper_half = 0xFFFFFFFFF8000000U, half_unit = 0x4000000U;
   static constexpr double exp_most = 710, exp_least = -746, gate_last = 760;
   static constexpr double log2_e = 1.4426950408889634;
@@ -590,18 +599,43 @@ inline C scaled_by(C value, typename Constants<C>::Bits biased) {
   const typename K::Bits half = biased >> 1;
   return value * power(half) * power(biased - half);
 }
-/// value · 2^k and value · 2^-k.
 template <std::floating_point C>
 inline C scaled(C value, const Whole<C>& k) {
   using K = Constants<C>;
   return scaled_by(value, std::bit_cast<typename K::Bits>(k.shifted) - K::biased_from);
 }
+/// value · 2^(k + lift) for k <= 0, and value · 2^(lift - k) for k >= 0: what remains is a product
+/// with `lowered`, in which alone something may get subnormal.
+template <std::floating_point C>
+inline C lifted(C value, const Whole<C>& k) {
+  using K = Constants<C>;
+  return value * std::bit_cast<C>((std::bit_cast<typename K::Bits>(k.shifted) - K::lifted_from)
+                                  << K::mantissa_bits);
+}
+template <std::floating_point C>
+inline C lifted_down(C value, const Whole<C>& k) {
+  using K = Constants<C>;
+  return value * std::bit_cast<C>((K::lowered_from - std::bit_cast<typename K::Bits>(k.shifted))
+                                  << K::mantissa_bits);
+}
+template <std::floating_point C>
+inline constexpr C lowered = std::bit_cast<C>(
+    static_cast<typename Constants<C>::Bits>(Constants<C>::bias - Constants<C>::lift)
+    << Constants<C>::mantissa_bits);
+/// value · 2^k for k <= 0, that taken from x, and value · 2^-k for k >= 0.
+template <std::floating_point C>
+inline C scaled_below(C value, const Whole<C>& k) {
+  return lifted(value, k) * lowered<C>;
+}
+template <std::floating_point C>
+inline C minus_scaled_below(C value, const Whole<C>& k, C x) {
+  return minus_product(lifted(value, k), lowered<C>, x);
+}
 template <std::floating_point C>
 inline C scaled_down(C value, const Whole<C>& k) {
-  using K = Constants<C>;
-  return scaled_by(value, K::biased_down_from - std::bit_cast<typename K::Bits>(k.shifted));
+  return lifted_down(value, k) * lowered<C>;
 }
-/// 2^-k.
+/// 2^-k for k >= 0.
 template <std::floating_point C>
 inline C power_down(const Whole<C>& k) {
   return scaled_down(C(1), k);
@@ -638,15 +672,16 @@ inline C look_up(const C (&numbers)[n], typename Constants<C>::Integer place) {
 }
 /// The last five bits of x.
 inline std::int32_t last_bits(float x) { return std::bit_cast<std::int32_t>(x) & 31; }
-/// The piece of a tail that s is in, and the place from which distances are taken there.
+/// The piece of a tail that s = t + 1 is in, and the t from which distances are taken there.
 template <class Tail, std::floating_point C>
 inline typename Constants<C>::Integer tail_piece(C s) {
   return Tail::place(std::bit_cast<typename Constants<C>::Bits>(s));
 }
 template <class Tail, std::floating_point C>
-inline C tail_place(C s) {
-  return std::bit_cast<C>((std::bit_cast<typename Constants<C>::Bits>(s) & Tail::begin) |
-                          Tail::middle);
+inline C tail_place(C s, typename Constants<C>::Integer) {
+  const C place = std::bit_cast<C>((std::bit_cast<typename Constants<C>::Bits>(s) & Tail::begin) |
+                                   Tail::middle);
+  return place - C(1);
 }
 /// f of the tail that suits x.
 template <std::floating_point C, class F>
@@ -806,7 +841,7 @@ inline NormalTail<V> normal_tail_by(const V& x) {
   const auto parts = exp_parts(square * C(-0.5), rest_of_square(t, square));
   const V s = t + C(1);
   const auto piece = tail_piece<Tail>(s);
-  const V distance = t - (tail_place<Tail>(s) - C(1));
+  const V distance = t - tail_place<Tail>(s, piece);
   constexpr std::size_t last = std::size(Tail::numbers) - 1;
   V sum = look_up(Tail::numbers[last], piece);
   for (std::size_t i = last; i-- > 1;)
@@ -831,7 +866,7 @@ template <class V>
 inline V normal_cdf(const V& x) {
   using C = Number<V>;
   const NormalTail<V> tail = normal_tail(x);
-  const V below = scaled(tail.first + tail.rest, tail.k);
+  const V below = scaled_below(tail.first + tail.rest, tail.k);
   return choose(x > C(0), C(1) - below, below);
 }
 
@@ -839,8 +874,8 @@ inline V normal_cdf(const V& x) {
 template <class V>
 inline V gelu(const V& x) {
   const NormalTail<V> tail = normal_tail(x);
-  return positive_part(x) -
-         scaled(product_and(tail.size, tail.first, tail.size * tail.rest), tail.k);
+  return minus_scaled_below(product_and(tail.size, tail.first, tail.size * tail.rest), tail.k,
+                            positive_part(x));
 }
 
 }  // namespace ein::host::functions
