@@ -526,6 +526,43 @@ class X86Assembler final : public Assembler {
   }
 
   bool looks_up_32() const override { return wide_; }
+  std::vector<Int> rows_of(const void* table, int shift, const Vector& places) override {
+    const Vector at = apply(
+        Arithmetic::integer_add, shift_left(places, shift),
+        Operand::of_bits(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(table))));
+    std::vector<Int> rows;
+    for (unsigned pair = 0; pair < (wide_ ? 4U : 2U); ++pair) {
+      x86::Xmm two = vec(at).xmm();
+      if (pair > 0) {
+        two = code_.newXmm();
+        wide_ ? code_.vextracti64x2(two, vec(at).as<x86::Zmm>(), pair)
+              : code_.vextracti128(two, vec(at).as<x86::Ymm>(), pair);
+      }
+      rows.push_back(new_int());
+      code_.vmovq(gp(rows.back()), two);
+      rows.push_back(new_int());
+      code_.vpextrq(gp(rows.back()), two, 1);
+    }
+    return rows;
+  }
+  std::pair<Vector, Vector> two_of_rows(const std::vector<Int>& rows, int displacement) override {
+    // Of the rows of even lanes, and of odd ones.
+    const auto pairs = [&](std::size_t first) {
+      const auto from = [&](std::size_t row) { return x86::ptr(gp(rows[row]), displacement); };
+      const x86::Vec all = new_vec();
+      code_.vmovups(all.xmm(), from(first));
+      for (std::size_t row = first + 2; row < rows.size(); row += 2) {
+        const auto at = static_cast<unsigned>(row / 2);
+        wide_ ? code_.vinsertf64x2(all.as<x86::Zmm>(), all.as<x86::Zmm>(), from(row), at)
+              : code_.vinsertf128(all.as<x86::Ymm>(), all.as<x86::Ymm>(), from(row), at);
+      }
+      return all;
+    };
+    const x86::Vec even = pairs(0), odd = pairs(1), low = new_vec(), high = new_vec();
+    code_.emit(Id::kIdVunpcklpd, low, even, odd);
+    code_.emit(Id::kIdVunpckhpd, high, even, odd);
+    return {{low}, {high}};
+  }
 
   // --- masks ---
 

@@ -3,9 +3,11 @@
 
 #include <bit>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "cpu/assembler.hpp"
 #include "cpu/functions.hpp"
@@ -277,6 +279,50 @@ Emitted<C> tail_place(const Emitted<C>& s, const Emitted<C>& piece) {
     static_assert(Tail::middle == 0);
     return s.with_bits(Assembler::Arithmetic::bit_and, Tail::begin) - C(1);
   }
+}
+/// The numbers of f64 of each piece beside each other, in rows of 2^tail_row_shift bytes.
+inline constexpr int tail_row_shift = 7;
+template <class Tail>
+inline constexpr auto tail_rows = [] {
+  constexpr std::size_t numbers = std::size(Tail::numbers), pieces = std::size(Tail::numbers[0]);
+  constexpr std::size_t row = (std::size_t{1} << tail_row_shift) / sizeof(double);
+  static_assert(numbers <= row && numbers % 2 == 0);
+  struct {
+    alignas(64) double rows[pieces][row];
+  } table{};
+  for (std::size_t p = 0; p < pieces; ++p) {
+    for (std::size_t n = 0; n < numbers; ++n) table.rows[p][n] = Tail::numbers[n][p];
+  }
+  return table;
+}();
+
+/// The numbers of each lane's piece. Rows give them by two, of which the second is kept for later:
+/// they are asked for one after the other.
+template <class Tail, class C>
+class TailNumbers {
+ public:
+  explicit TailNumbers(const Emitted<C>& piece) : piece_(piece) {
+    if constexpr (std::is_same_v<C, double>)
+      rows_ = piece.code().rows_of(&tail_rows<Tail>, tail_row_shift, piece.vector());
+  }
+  Emitted<C> operator[](std::size_t i) {
+    if (rows_.empty()) return look_up(Tail::numbers[i], piece_);
+    if (i / 2 != pair_) {
+      pair_ = i / 2;
+      two_ = piece_.code().two_of_rows(rows_, static_cast<int>(2 * pair_ * sizeof(C)));
+    }
+    return {piece_.code(), i % 2 == 0 ? two_.first : two_.second};
+  }
+
+ private:
+  Emitted<C> piece_;
+  std::vector<Assembler::Int> rows_;
+  std::size_t pair_ = ~std::size_t{0};
+  std::pair<Assembler::Vector, Assembler::Vector> two_;
+};
+template <class Tail, class C>
+TailNumbers<Tail, C> tail_numbers(const Emitted<C>& /*s*/, const Emitted<C>& piece) {
+  return TailNumbers<Tail, C>(piece);
 }
 template <class F>
 auto with_tail(const Emitted<float>& x, const F& f) {

@@ -683,6 +683,15 @@ inline C tail_place(C s, typename Constants<C>::Integer) {
                                    Tail::middle);
   return place - C(1);
 }
+/// The numbers of a piece of a tail, by [i].
+template <class Tail, std::floating_point C>
+inline auto tail_numbers(C, typename Constants<C>::Integer piece) {
+  struct Numbers {
+    typename Constants<C>::Integer piece;
+    C operator[](std::size_t i) const { return look_up(Tail::numbers[i], piece); }
+  };
+  return Numbers{piece};
+}
 /// f of the tail that suits x.
 template <std::floating_point C, class F>
 inline auto with_tail(C, const F& f) {
@@ -843,10 +852,10 @@ inline NormalTail<V> normal_tail_by(const V& x) {
   const auto piece = tail_piece<Tail>(s);
   const V distance = t - tail_place<Tail>(s, piece);
   constexpr std::size_t last = std::size(Tail::numbers) - 1;
-  V sum = look_up(Tail::numbers[last], piece);
-  for (std::size_t i = last; i-- > 1;)
-    sum = multiply_add(std::move(sum), distance, look_up(Tail::numbers[i], piece));
-  const V first = look_up(Tail::numbers[0], piece);
+  auto numbers = tail_numbers<Tail>(s, piece);
+  V sum = numbers[last];
+  for (std::size_t i = last; i-- > 1;) sum = multiply_add(std::move(sum), distance, numbers[i]);
+  const V first = numbers[0];
   if constexpr (is_float<V>) {
     sum = std::move(sum) * distance;
     return {t, first, multiply_add(first, parts.p, multiply_add(sum, parts.p, sum)), parts.k};
