@@ -14,6 +14,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -62,10 +63,11 @@ class Program {
     posix_spawn_file_actions_addopen(&files, 1, output.c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                      0600);
     posix_spawn_file_actions_adddup2(&files, 1, 2);
-    EXPECT_EQ(posix_spawnp(&process_, words[0].c_str(), &files, nullptr, pointers(words).data(),
-                           pointers(environment).data()),
-              0);
+    const int error = posix_spawnp(&process_, words[0].c_str(), &files, nullptr,
+                                   pointers(words).data(), pointers(environment).data());
     posix_spawn_file_actions_destroy(&files);
+    // A signal to process 0 would go to this one, and to what called it.
+    if (error != 0) throw std::system_error(error, std::generic_category(), words[0]);
   }
   ~Program() {
     if (process_ <= 0) return;

@@ -411,8 +411,8 @@ inline double erfinv(double x) {  // Newton's method, from the side where it doe
   for (int i = 0; i < 100; ++i) {
     v -= (std::fabs(x) < 0.5
               ? std::erf(v) - x
-              : std::copysign(1 - std::fabs(static_cast<long double>(x)) - std::erfc(std::fabs(v)),
-                              static_cast<long double>(x))) *
+              : (1 - std::fabs(static_cast<long double>(x)) - std::erfc(std::fabs(v))) *
+                    (x < 0 ? -1 : 1)) *
          std::exp(v * v) / 1.12837916709551257389615890312154517L;
   }
   return static_cast<double>(v);
