@@ -510,6 +510,8 @@ class ContractKernel final : public Kernel {
         return;
       }
     }
+    SmallArray<std::int64_t, 16> outer(epilogue_ ? outer_.size() : 0);  // indices of these loops
+    for (std::size_t l = outer.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
     for (std::int64_t s = 0; s < sum_count_; ++s) {
       std::int64_t from[3] = {at[0], at[1], at[2]};
       advance(sums_, s, from);
@@ -525,9 +527,10 @@ class ContractKernel final : public Kernel {
         // Sums are in f32, as C is then.
         C* const part =
             sums ? reinterpret_cast<C*>(const_cast<float*>(sums)) : reinterpret_cast<C*>(to.data);
-        finish(buffers, part, p, row, rows, col, cols);
+        epilogue_->run(buffers, outer, part, row, rows, col, cols);
       };
-      one_product(to, left, right, s > 0, Finish(finish_part, epilogue_->order()));
+      const std::vector<Finish::Read> far = epilogue_->far_reads(buffers, outer, m_, n_);
+      one_product(to, left, right, s > 0, Finish(finish_part, epilogue_->order(), far));
     }
   }
 
@@ -538,13 +541,6 @@ class ContractKernel final : public Kernel {
       bf16_product(c, a, b, accumulate, finish);
     else
       gemm(c, a, b, accumulate, finish);
-  }
-
-  void finish(std::span<std::byte* const> buffers, C* c, std::int64_t p, std::int64_t row,
-              std::int64_t rows, std::int64_t col, std::int64_t cols) const {
-    SmallArray<std::int64_t, 16> outer(outer_.size());
-    for (std::size_t l = outer_.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
-    epilogue_->run(buffers, outer, c, row, rows, col, cols);
   }
 
   LoopNest::Operand operands_[3];                   // a, b, c

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 #include <ein/dtype.hpp>
 #include <ein/shape.hpp>
+#include "cpu/cache.hpp"
 
 namespace ein::host {
 
@@ -32,10 +36,19 @@ struct MatrixRef {
 /// itself; other parts lie in the result, and `sums` is null.
 class Finish {
  public:
+  /// A matrix as large as the product that is read for it: where it begins, and the bytes from row
+  /// to row and from column to column.
+  struct Read {
+    const std::byte* data;
+    std::int64_t row_bytes, col_bytes;
+  };
+
   Finish() = default;
+  /// `far` are those reads that come from beyond the second-level cache.
   template <class F>
-  Finish(const F& f, Order order = Order::row_major)
-      : object_(&f),
+  Finish(const F& f, Order order = Order::row_major, std::span<const Read> far = {})
+      : far_(far),
+        object_(&f),
         call_([](const void* object, std::int64_t row, std::int64_t rows, std::int64_t col,
                  std::int64_t cols, const float* sums) {
           (*static_cast<const F*>(object))(row, rows, col, cols, sums);
@@ -52,6 +65,25 @@ class Finish {
       call_(object_, row, rows, col, cols, sums);
     }
   }
+  /// Fetches what will be read from afar for a part. While its products are computed, memory has
+  /// time. Inlined, since GCC drops calls of functions that do nothing but fetch.
+  [[gnu::always_inline]] void fetch(std::int64_t row, std::int64_t rows, std::int64_t col,
+                                    std::int64_t cols) const {
+    for (const Read& read : far_) {
+      std::int64_t row_bytes = read.row_bytes, col_bytes = read.col_bytes;
+      if (is_transposed_) std::swap(row_bytes, col_bytes);
+      const std::byte* line = read.data + row * row_bytes + col * col_bytes;
+      const bool along_rows = col_bytes <= row_bytes;
+      const std::int64_t lines = along_rows ? rows : cols,
+                         to_next = along_rows ? row_bytes : col_bytes,
+                         length = along_rows ? cols * col_bytes : rows * row_bytes;
+      for (std::int64_t l = 0; l < lines; ++l, line += to_next) {
+        for (std::int64_t at = 0; at < length; at += line_bytes)
+          __builtin_prefetch(line + at, 0, 2);
+        __builtin_prefetch(line + length - 1, 0, 2);  // where no cache line begins with it
+      }
+    }
+  }
   /// The same for the transposed product.
   Finish transposed() const {
     Finish result = *this;
@@ -66,6 +98,7 @@ class Finish {
   }
 
  private:
+  std::span<const Read> far_;
   const void* object_ = nullptr;
   void (*call_)(const void*, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
                 const float*) = nullptr;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/cache.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/row_code.hpp"
@@ -61,6 +62,22 @@ class TileEpilogue {
   /// How the sums of a part are to lie.
   Order order() const { return by_rows_ ? Order::column_major : Order::row_major; }
 
+  /// What is read from beyond the second-level cache for a product of `rows` by `cols` at the
+  /// indices `outer` of the loops around it, of what lies side by side.
+  std::vector<Finish::Read> far_reads(std::span<std::byte* const> buffers,
+                                      std::span<const std::int64_t> outer, std::int64_t rows,
+                                      std::int64_t cols) const {
+    std::vector<Finish::Read> far;
+    for (std::size_t i = 1; i < operands_.size(); ++i) {
+      const Strides& s = strides_[i];
+      if (i == result_ || steps_[i] != 1 || line_steps_[i] <= 1 ||
+          rows * cols * bytes(i) <= caches().l2)
+        continue;
+      far.push_back({begin_of(i, buffers, outer), s.row * bytes(i), s.col * bytes(i)});
+    }
+    return far;
+  }
+
   /// On rows [row, row + rows) of columns [col, col + cols) of a product, at the indices `outer` of
   /// the loops around it. In place `c` is the product; otherwise it is the sums of this part.
   void run(std::span<std::byte* const> buffers, std::span<const std::int64_t> outer, C* c,
@@ -70,19 +87,15 @@ class TileEpilogue {
     const std::int64_t together =
         pieces > 1 ? 1 : std::max<std::int64_t>(1, strip_size / std::max<std::int64_t>(1, length));
     SmallArray<std::byte*, 16> begin(operands_.size());
-    SmallArray<std::int64_t, 16> line_steps(operands_.size()), line_bytes(operands_.size());
+    SmallArray<std::int64_t, 16> line_steps(operands_.size()), to_next_line(operands_.size());
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const bool is_sums = i == 0 && !is_in_place();
       line_steps[i] = is_sums ? length : line_steps_[i];
-      line_bytes[i] = line_steps[i] * bytes(i);
-      begin[i] = i == 0 ? reinterpret_cast<std::byte*>(c) : base(operands_[i], buffers);
-      if (is_sums) continue;
-      std::int64_t place = row * strides_[i].row + col * strides_[i].col;
-      for (std::size_t l = 0; i > 0 && l < outer.size(); ++l)
-        place += outer[l] * strides_[i].outer[l];
-      begin[i] += place * bytes(i);
+      to_next_line[i] = line_steps[i] * bytes(i);
+      begin[i] = i == 0 ? reinterpret_cast<std::byte*>(c) : begin_of(i, buffers, outer);
+      if (!is_sums) begin[i] += (row * strides_[i].row + col * strides_[i].col) * bytes(i);
     }
-    if (code_) return (*code_)({begin.data(), length, lines, nullptr, line_bytes.data()});
+    if (code_) return (*code_)({begin.data(), length, lines, nullptr, to_next_line.data()});
     C* const scratch = strip_scratch<C>(expr_.scratch_size());
     SmallArray<const std::byte*, 16> from(operands_.size());
     for (std::int64_t line = 0; line < lines; line += together) {
@@ -105,6 +118,14 @@ class TileEpilogue {
  private:
   std::int64_t bytes(std::size_t operand) const {
     return static_cast<std::int64_t>(size_of(operands_[operand].dtype));
+  }
+
+  /// Where an operand but the products begins.
+  std::byte* begin_of(std::size_t operand, std::span<std::byte* const> buffers,
+                      std::span<const std::int64_t> outer) const {
+    std::int64_t place = 0;
+    for (std::size_t l = 0; l < outer.size(); ++l) place += outer[l] * strides_[operand].outer[l];
+    return base(operands_[operand], buffers) + place * bytes(operand);
   }
 
   /// The products, the nest's inputs from 2 on, and the result if it is not in place.

@@ -250,7 +250,7 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
   using Base = PanelProduct<PairProduct, C, bf16, Pair, panel_rows, row_unit>;
   friend Base;
   using Base::a_, Base::b_, Base::c_, Base::panels_, Base::finish_;
-  using Base::a_at, Base::first_row, Base::finish;
+  using Base::a_at, Base::first_row, Base::finish, Base::fetch;
   using Base::accumulate_, Base::is_last_;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
@@ -318,14 +318,14 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
             struct OfSums {};
             const MatrixRef<float> sums = finish_.sums_at(
                 thread_buffer<float, OfSums>(panel_rows * block_columns), rows, to - from);
-            multiply_panel(sums, a, from, block);
+            multiply_panel(sums, a, row, from, block);
             finish(p, p + 1, from, to, sums.data);
             continue;
           }
         }
         multiply_panel<C>({c_.data + row * c_.row_stride + (column_ + from) * c_.col_stride, rows,
                            to - from, c_.row_stride, c_.col_stride},
-                          a, from, block);
+                          a, row, from, block);
         finish(p, p + 1, from, to);
       }
     }
@@ -382,13 +382,15 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     }
   }
 
-  /// c = a · b, or c += a · b, of the columns of the block of b that begin at `from`.
+  /// c = a · b, or c += a · b, of the rows from `row` on and the columns of the block of b that
+  /// begin at `from`.
   template <class T>
-  void multiply_panel(const MatrixRef<T>& c, const PairRows& a, std::int64_t from,
+  void multiply_panel(const MatrixRef<T>& c, const PairRows& a, std::int64_t row, std::int64_t from,
                       const Pair* block) const {
     alignas(64) float sums[panel_rows * columns];
     for (std::int64_t j = 0; j < c.cols && c.rows > 0; j += columns) {
       const std::int64_t cols = std::min(columns, c.cols - j);
+      fetch(row, c.rows, from + j, cols);
       multiply_tiles(a.data, a.row_stride, c.rows > row_unit, block + (from + j) * padded_pairs_,
                      cols > width, padded_pairs_, sums);
       const MatrixRef<T> to{c.data + j * c.col_stride, c.rows, cols, c.row_stride, c.col_stride};
@@ -431,12 +433,14 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     }
   }
 
-  /// c = a · b, or c += a · b, of the columns of the block of b that begin at `from`.
+  /// c = a · b, or c += a · b, of the rows from `row` on and the columns of the block of b that
+  /// begin at `from`.
   template <class T>
-  void multiply_panel(const MatrixRef<T>& c, const PairRows& a, std::int64_t from,
+  void multiply_panel(const MatrixRef<T>& c, const PairRows& a, std::int64_t row, std::int64_t from,
                       const Pair* block) const {
     for (std::int64_t j = 0; j < c.cols; j += columns) {
       const std::int64_t cols = std::min(columns, c.cols - j), vectors = ceil_div(cols, width);
+      fetch(row, c.rows, from + j, cols);
       const Pair* const b = block + (from + j) * pairs_;
       const __mmask16 last = first_lanes(cols - (vectors - 1) * width);
       const MatrixRef<T> to{c.data + j * c.col_stride, c.rows, cols, c.row_stride, c.col_stride};

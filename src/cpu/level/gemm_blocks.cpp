@@ -78,7 +78,7 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
   using Base = PanelProduct<BlockedProduct, T, T, T>;
   friend Base;
   using Base::a_, Base::b_, Base::c_, Base::panels_, Base::columns;
-  using Base::a_at, Base::first_row, Base::finish;
+  using Base::a_at, Base::first_row, Base::finish, Base::fetch;
   using Base::accumulate_, Base::is_last_, Base::threads_;
   using Base::column_, Base::cols_, Base::first_k_, Base::depth_;
 
@@ -177,6 +177,7 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
                         const T* block) const {
     const std::int64_t cols = std::min(columns, cols_ - j), vectors = ceil_div(cols, width);
     const bool reads = reads_b(cols);
+    fetch(row, rows, j, cols);
     tile.b = reads ? b_at(j) : block + j * depth_;
     tile.b_row_stride = reads ? b_.row_stride : vectors * width;
     tile.last = first_lanes(cols - (vectors - 1) * width);

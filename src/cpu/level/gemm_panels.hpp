@@ -120,6 +120,12 @@ class PanelProduct {
       finish_(first_row(first), first_row(end) - first_row(first), column_ + from, to - from, sums);
   }
 
+  /// Fetches what finishing a tile will read; its columns count from those of the block.
+  [[gnu::always_inline]] void fetch(std::int64_t row, std::int64_t rows, std::int64_t col,
+                                    std::int64_t cols) const {
+    if (is_last_) finish_.fetch(row, rows, column_ + col, cols);
+  }
+
   const MatrixRef<C> c_;
   const MatrixRef<const In> a_, b_;
   const Finish& finish_;
