@@ -598,8 +598,8 @@ class X86Assembler final : public Assembler {
   Vector select(const Mask& mask, const Vector& yes, const Vector& no) override {
     const x86::Vec result = new_vec();
     if (wide_) {
-      code_.vmovaps(result, vec(no));
-      code_.k(k(mask)).emit(is_f64() ? Id::kIdVmovapd : Id::kIdVmovaps, result, vec(yes));
+      code_.k(k(mask)).emit(is_f64() ? Id::kIdVblendmpd : Id::kIdVblendmps, result, vec(no),
+                            vec(yes));
     } else {
       blend(result, vec(no), vec(yes), vec(mask));
     }
@@ -974,6 +974,14 @@ class X86Assembler final : public Assembler {
   /// each lane; what is behind it is of no use. NaN stays NaN.
   Vector upper_bf16(const Vector& value, const Mask& nan) {
     const auto constant_of = [](std::uint32_t bits) { return Operand::of_bits(bits); };
+    if (wide_ && !is_f64()) {
+      const Mask odd = new_mask();
+      code_.emit(Id::kIdVptestmd, odd.reg, vec(value), last(constant_of(0x00010000U)));
+      const x86::Vec result = vec(apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)));
+      code_.k(k(odd)).emit(Id::kIdVpaddd, result, result, last(constant_of(1)));
+      code_.k(k(nan)).emit(Id::kIdVpord, result, vec(value), last(constant_of(0x00400000U)));
+      return {result};
+    }
     const Vector odd = apply(Arithmetic::bit_and, shift_right(value, 16), constant_of(1));
     const Vector nearest = apply(Arithmetic::integer_add,
                                  apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)), odd);
@@ -997,7 +1005,19 @@ class X86Assembler final : public Assembler {
       value = {new_vec()};
       code_.vpmovzxdq(vec(value), floats);
     }
-    const Vector upper = shift_right(upper_bf16(value, is_nan({x})), 16);
+    const Vector nearest = upper_bf16(value, is_nan({x}));
+    if (wide_ && !is_f64()) {
+      alignas(64) static constexpr auto odd_words = [] {
+        std::array<std::uint16_t, 32> words{};
+        for (std::size_t i = 0; i < 16; ++i) words[i] = static_cast<std::uint16_t>(2 * i + 1);
+        return words;
+      }();
+      const x86::Vec packed = new_vec();
+      code_.vpermw(packed, table(odd_words.data()), vec(nearest));
+      return {packed.ymm(),
+              vec(apply(Arithmetic::bit_and, nearest, Operand::of_bits(0xFFFF0000U)))};
+    }
+    const Vector upper = shift_right(nearest, 16);
     if (is_f64()) {
       if (wide_) {
         code_.vpmovqw(halves, vec(upper));
@@ -1008,14 +1028,10 @@ class X86Assembler final : public Assembler {
       return {halves, to_f64(lower_halves(vec(shift_left(upper, 16))))};
     }
     const x86::Vec again = new_vec();
-    if (wide_) {
-      code_.vpmovdw(halves, vec(upper));
-    } else {
-      const x86::Ymm packed = code_.newYmm();
-      code_.vpackusdw(packed, vec(upper), vec(upper));
-      code_.vpermq(packed, packed, 0x08);
-      code_.vmovdqa(halves, packed.xmm());
-    }
+    const x86::Ymm packed = code_.newYmm();
+    code_.vpackusdw(packed, vec(upper), vec(upper));
+    code_.vpermq(packed, packed, 0x08);
+    code_.vmovdqa(halves, packed.xmm());
     code_.emit(Id::kIdVpslld, again, vec(upper), asmjit::Imm(16));
     return {halves, again};
   }
