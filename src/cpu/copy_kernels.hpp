@@ -28,9 +28,8 @@ struct CopyKernels {
   BoxKernel elements, fill, fill_streaming;
   BoxKernel reverse, reverse_streaming;  // source stride minus a cell along i
   BoxKernel transpose_writing, transpose_reading, transpose_streaming;
-  // By squares of whole lines, however narrow vectors are.
-  BoxKernel transpose_lines_writing, transpose_lines_reading, transpose_lines_diagonal;
-  BoxKernel packed[3][3][2];  // [pack][count - 2][streaming]
+  BoxKernel transpose_lines_writing, transpose_lines_diagonal;  // by squares of lines
+  BoxKernel packed[3][3][2];                                    // [pack][count - 2][streaming]
 };
 
 }  // namespace ein::host

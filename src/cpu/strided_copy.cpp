@@ -322,7 +322,7 @@ auto StridedCopy::choose_order(const Limits& limits, const CopyKernels& kernels,
   // What the level-2 cache holds need not be read in order, and squares of bytes take 64 rows at a
   // time.
   if (fetches_ && run > 1 && whole_squares && i.size >= step && j.size * run >= long_row) {
-    return choose(kernels.transpose_lines_reading, limits.long_source_rows());
+    return choose(kernels.transpose_reading, limits.long_source_rows());
   }
   return std::nullopt;
 }

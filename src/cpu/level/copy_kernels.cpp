@@ -723,9 +723,10 @@ constexpr CopyKernels kernels_of() {
   kernels.transpose_writing = transpose<element, Order::writing>;
   kernels.transpose_reading = transpose<element, Order::reading>;
   kernels.transpose_streaming = transpose<element, Order::streaming>;
-  kernels.transpose_lines_writing = transpose<element, Order::writing, line_bytes>;
-  kernels.transpose_lines_reading = transpose<element, Order::reading, line_bytes>;
-  kernels.transpose_lines_diagonal = transpose<element, Order::diagonal, line_bytes>;
+  // Where a line is two vectors. Of four the program would grow by a percent.
+  constexpr int square = 2 * vector_bytes == line_bytes ? line_bytes : vector_bytes;
+  kernels.transpose_lines_writing = transpose<element, Order::writing, square>;
+  kernels.transpose_lines_diagonal = transpose<element, Order::diagonal, square>;
   if constexpr (element <= 16) {
     kernels.fill = fill_runs<element, false>;
     kernels.fill_streaming = fill_runs<element, true>;
