@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,12 +84,17 @@ class Step {
     allocate();
     for (const Program::Group& group : program.groups)
       add(kernels_, ein::host::make_kernel(program, group));
-    for (LoopNest nest : program.nests) {
-      if (!is_product(nest)) continue;
-      nest.epilogue = {};
-      nest.inputs.resize(2);
-      simplify(nest);
-      add(products_, ein::host::make_kernel(nest));
+    for (std::size_t g = 0; g < program.groups.size(); ++g) {
+      const Program::Group& group = program.groups[g];
+      for (std::size_t n = group.first; n < group.first + group.count; ++n) {
+        LoopNest nest = program.nests[n];
+        if (!is_product(nest)) continue;
+        nest.epilogue = {};
+        nest.inputs.resize(2);
+        simplify(nest);
+        add(products_, ein::host::make_kernel(nest));
+        group_of_product_.push_back(g);
+      }
     }
     workspace_.resize(workspace_bytes_ / 64 + 1);
   }
@@ -97,10 +103,12 @@ class Step {
   std::size_t products() const { return products_.size(); }
   /// Seconds of each group.
   std::vector<double> run() { return times_of(kernels_); }
-  double run_products() {
-    double sum = 0;
-    for (const double seconds : times_of(products_)) sum += seconds;
-    return sum;
+  /// Seconds of each group's products alone.
+  std::vector<double> run_products() {
+    std::vector<double> of_groups(kernels_.size());
+    const std::vector<double> times = times_of(products_);
+    for (std::size_t i = 0; i < times.size(); ++i) of_groups[group_of_product_[i]] += times[i];
+    return of_groups;
   }
 
  private:
@@ -173,6 +181,7 @@ class Step {
   std::vector<Line> workspace_;
   std::size_t workspace_bytes_ = 0;
   Kernels kernels_, products_;
+  std::vector<std::size_t> group_of_product_;
 };
 
 double median(std::vector<double> values) {
@@ -181,11 +190,17 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print_nests(const Program& program, const std::vector<double>& seconds, double step) {
-  for (std::size_t g = 0; g < seconds.size(); ++g) {
-    if (seconds[g] < 0.002 * step) continue;
+/// Times of one thing, a number for each round.
+using Rounds = std::vector<double>;
+
+void print_nests(const Program& program, const std::vector<Rounds>& groups,
+                 const std::vector<Rounds>& products, double step) {
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const double seconds = median(groups[g]);
+    if (seconds < 0.002 * step) continue;
     const Program::Group& group = program.groups[g];
-    std::printf("\n%.3f ms, group %zu: %s\n", seconds[g] * 1e3, g, kind_of(program, group).c_str());
+    std::printf("\n%.3f ms, products alone %.3f, group %zu: %s\n", seconds * 1e3,
+                median(products[g]) * 1e3, g, kind_of(program, group).c_str());
     for (std::size_t n = group.first; n < group.first + group.count; ++n)
       std::printf("%s", to_string(program.nests[n]).c_str());
   }
@@ -194,38 +209,43 @@ void print_nests(const Program& program, const std::vector<double>& seconds, dou
 void measure(const Options& options) {
   ein::manual_seed(1337);
   Step step(options);
-  std::vector<std::vector<double>> of_groups(step.program().groups.size());
-  std::vector<double> steps, products, ratios;
-  for (int round = -1; round < options.rounds; ++round) {
-    const std::vector<double> times = step.run();
-    double all = 0;
-    for (const double seconds : times) all += seconds;
-    const double alone = step.run_products();
-    if (round < 0) continue;  // the first touches new memory
-    for (std::size_t g = 0; g < times.size(); ++g) of_groups[g].push_back(times[g]);
-    steps.push_back(all);
-    products.push_back(alone);
-    ratios.push_back(all / alone);
+  const std::vector<Program::Group>& groups = step.program().groups;
+  std::vector<Rounds> of_groups(groups.size()), of_products(groups.size());
+  Rounds steps, products, ratios;
+  const auto add = [](std::vector<Rounds>& to, const std::vector<double>& times) {
+    for (std::size_t g = 0; g < times.size(); ++g) to[g].push_back(times[g]);
+    return std::accumulate(times.begin(), times.end(), 0.0);
+  };
+  step.run();  // the first touches new memory
+  step.run_products();
+  for (int round = 0; round < options.rounds; ++round) {
+    steps.push_back(add(of_groups, step.run()));
+    products.push_back(add(of_products, step.run_products()));
+    ratios.push_back(steps.back() / products.back());
   }
-  const double whole = median(steps), alone = median(products);
+  const double whole = median(steps);
   std::printf("%s, %s, %d threads, %zu products\n",
               options.is_gpt2 ? "GPT-2 124M, 4 x 256" : "default model, 12 x 64",
               std::string(name(options.dtype)).c_str(), ein::num_threads(), step.products());
-  std::printf("step %.3f ms, its products alone %.3f ms, ratio %.3f\n", whole * 1e3, alone * 1e3,
-              median(ratios));
-  std::map<std::string, std::pair<int, double>> kinds;
-  std::vector<double> seconds;
-  for (std::size_t g = 0; g < of_groups.size(); ++g) {
-    seconds.push_back(median(of_groups[g]));
-    auto& [count, sum] = kinds[kind_of(step.program(), step.program().groups[g])];
-    ++count;
-    sum += seconds.back();
+  std::printf("step %.3f ms, its products alone %.3f ms, ratio %.3f\n", whole * 1e3,
+              median(products) * 1e3, median(ratios));
+  struct Kind {
+    int groups = 0;
+    double seconds = 0, products = 0;
+  };
+  std::map<std::string, Kind> kinds;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    Kind& kind = kinds[kind_of(step.program(), groups[g])];
+    ++kind.groups;
+    kind.seconds += median(of_groups[g]);
+    kind.products += median(of_products[g]);
   }
-  for (const auto& [kind, of_kind] : kinds) {
-    std::printf("  %9.3f ms  %5.1f %%  %3d x %s\n", of_kind.second * 1e3,
-                of_kind.second / whole * 100, of_kind.first, kind.c_str());
+  std::printf("   of the step                  products alone\n");
+  for (const auto& [name, kind] : kinds) {
+    std::printf("  %9.3f ms  %5.1f %%  %9.3f ms  %3d x %s\n", kind.seconds * 1e3,
+                kind.seconds / whole * 100, kind.products * 1e3, kind.groups, name.c_str());
   }
-  if (options.prints_nests) print_nests(step.program(), seconds, whole);
+  if (options.prints_nests) print_nests(step.program(), of_groups, of_products, whole);
 }
 
 }  // namespace
