@@ -36,7 +36,7 @@ const std::vector<Section>& sections() {
         {std::string(text::attention), {"shared_tiles<"}, false},
         {std::string(text::descriptors), {"multiply_add_group_"}},
         {std::string(text::small_floats), {"f8e"}},
-        {std::string(text::gates), {"sigmoid(", "silu(", "gelu(", "normal_cdf("}},
+        {std::string(text::gates), {"sigmoid(", "silu(", "gelu(", "gelu_slope(", "normal_cdf("}},
         {std::string(text::integers),
          {"plus(", "minus(", "times(", "absolute(", "power(", "shifted_"}},
         {std::string(text::remainders), {"remainder_of("}},

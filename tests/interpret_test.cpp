@@ -151,6 +151,11 @@ TEST(InterpretTest, EveryScalarOperation) {
     EXPECT_EQ(one(op, -INFINITY), 0);
     EXPECT_EQ(one(op, INFINITY), INFINITY);
   }
+  EXPECT_EQ(one(ScalarOp::gelu_slope, 0), 0.5);
+  EXPECT_DOUBLE_EQ(one(ScalarOp::gelu_slope, 1),
+                   one(ScalarOp::normal_cdf, 1) + 0.24197072451914337);
+  EXPECT_EQ(one(ScalarOp::gelu_slope, -INFINITY), 0);
+  EXPECT_EQ(one(ScalarOp::gelu_slope, INFINITY), 1);
   EXPECT_DOUBLE_EQ(one(ScalarOp::normal_cdf, -1), std::erfc(1 / std::sqrt(2.0)) / 2);
   EXPECT_EQ(one(ScalarOp::logical_not, 0), 1);
   EXPECT_EQ(one(ScalarOp::logical_not, 7), 0);

@@ -271,9 +271,10 @@ class RandomPart {
       case 9:
         return Ex::apply(ScalarOp::tanh, a);
       case 10: {
-        constexpr ScalarOp functions[] = {ScalarOp::erf, ScalarOp::sigmoid, ScalarOp::silu,
-                                          ScalarOp::normal_cdf, ScalarOp::gelu};
-        const ScalarOp function = functions[pick(0, 4)];
+        constexpr ScalarOp functions[] = {ScalarOp::erf,  ScalarOp::sigmoid,
+                                          ScalarOp::silu, ScalarOp::normal_cdf,
+                                          ScalarOp::gelu, ScalarOp::gelu_slope};
+        const ScalarOp function = functions[pick(0, 5)];
         return Ex::apply(
             RowCode::target(tested).has(function, computed) ? function : ScalarOp::silu, a * 0.5);
       }

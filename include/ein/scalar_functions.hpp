@@ -65,7 +65,11 @@ EIN_FUNCTION(sigmoid, logistic(a), functions::sigmoid<C>(x), product(g, v * (Ex(
 EIN_FUNCTION(silu, gated(a), functions::silu<C>(x), slope_of_silu(g, a, v), own("silu"))
 EIN_FUNCTION(normal_cdf, normal_probability(a), functions::normal_cdf<C>(x),
     product(g, normal_density(a)), own("normal_cdf"))
-EIN_FUNCTION(gelu, gated_normally(a), functions::gelu<C>(x), slope_of_gelu(g, a), own("gelu"))
+EIN_FUNCTION(gelu, gated_normally(a), functions::gelu<C>(x),
+    product(g, f(ScalarOp::gelu_slope, a)), own("gelu"))
+// The derivative of gelu: the normal distribution function and a times its density share an exp.
+EIN_FUNCTION(gelu_slope, slope_of_gated_normally(a), functions::gelu_slope<C>(x),
+    product(g, slope_of_gelu_slope(a)), own("gelu_slope"))
 EIN_FUNCTION(normal_quantile, random::normal_quantile(a),
     static_cast<C>(random::normal_quantile(static_cast<double>(x))),
     product(g, Ex(std::sqrt(2 * std::numbers::pi)) * f(ScalarOp::exp, v * v * Ex(0.5))),

@@ -37,9 +37,10 @@ Ex slope_of_silu(const Ex& g, const Ex& a, const Ex& value) {
   const Ex gate = f(ScalarOp::sigmoid, a);
   return product(g, gate + f(ScalarOp::min, value, Ex(gates_end)) * (Ex(1.0) - gate));
 }
-Ex slope_of_gelu(const Ex& g, const Ex& a) {
+/// (2 - a²) · the normal density.
+Ex slope_of_gelu_slope(const Ex& a) {
   const Ex near = f(ScalarOp::max, f(ScalarOp::min, a, Ex(gates_end)), Ex(-gates_end));
-  return product(g, f(ScalarOp::normal_cdf, a) + near * normal_density(a));
+  return (Ex(2.0) - near * near) * normal_density(near);
 }
 
 constexpr std::nullopt_t none = std::nullopt;

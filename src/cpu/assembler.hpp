@@ -190,12 +190,13 @@ class Assembler {
   virtual Vector look_up(const void* numbers, int count, const Vector& places) = 0;
   /// Whether tables of 32 floats are as fast as tables of 8.
   virtual bool looks_up_32() const { return false; }
-  /// Of a table of f64 in rows of 2^shift bytes: where the row of each lane's place begins, and of
-  /// each row two numbers beside each other. Where that is faster than to look them up one by one;
-  /// no rows elsewhere.
+  /// Of a table of f64 in rows of 2^shift bytes: where the row of each lane's place begins. None
+  /// where looking numbers up one by one is as fast.
   virtual std::vector<Int> rows_of(const void* /*table*/, int /*shift*/, const Vector& /*places*/) {
     return {};
   }
+  /// Two numbers of each lane's row, side by side from so many bytes on: the first ones, and the
+  /// second ones.
   virtual std::pair<Vector, Vector> two_of_rows(const std::vector<Int>& /*rows*/,
                                                 int /*displacement*/) {
     return {};

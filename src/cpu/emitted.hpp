@@ -123,10 +123,10 @@ template <class X, class Y, class Z>
 EmittedOf<X, Y, Z> product_and(X&& x, Y&& y, Z&& z) {
   return multiply_add(std::forward<X>(x), std::forward<Y>(y), std::forward<Z>(z));
 }
-template <class C>
-Emitted<C> rest_of_square(const Emitted<C>& x, const Emitted<C>& square) {
-  Assembler& code = x.code();
-  return {code, code.multiply_add(x.operand(), x.operand(), square.operand(), false, true)};
+template <class X, class Y, class C>
+Emitted<C> rest_of_product(const X& x, const Y& y, const Emitted<C>& product) {
+  Assembler& code = product.code();
+  return {code, code.multiply_add(operand_of(x), operand_of(y), product.operand(), false, true)};
 }
 
 template <class C>
@@ -296,8 +296,8 @@ inline constexpr auto tail_rows = [] {
   return table;
 }();
 
-/// The numbers of each lane's piece. Rows give them by two, of which the second is kept for later:
-/// they are asked for one after the other.
+/// The numbers of each lane's piece, each to be asked for once, as its register may be reused, and
+/// one after the other: rows give two, of which the second is kept until then.
 template <class Tail, class C>
 class TailNumbers {
  public:

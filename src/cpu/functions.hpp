@@ -129,6 +129,7 @@ struct Constants<float> {
   // piece is told by the last two bits of the exponent of s and the first ones of its mantissa, the
   // place by the bits that `begin` leaves of s, and `middle`.
   static constexpr float tail_last = 14.875F;
+  static constexpr float density = 0.39894229F, density_low = -1.13351701e-08F;  // 1 / √(2π)
   /// 32 pieces, from where they begin (relative error 7e-8): for look-ups among 32 numbers.
   struct LongTail {
     static constexpr int shift = 20;
@@ -174,6 +175,7 @@ struct Constants<float> {
   struct ShortTail {
     static constexpr int shift = 22;
     static constexpr Bits begin = 0xFFC00000U, middle = 0x00200000U;
+    /// The middles as t = s - 1, for look-ups.
     alignas(64) static constexpr float places[8] = {1.5F, 2.5F, 4, 6, 9, 13, 0.25F, 0.75F};
     static constexpr Integer place(Bits s) { return static_cast<Integer>((s >> shift) & 7); }
     alignas(64) static constexpr float numbers[9][8] = {
@@ -196,8 +198,9 @@ struct Constants<float> {
         {0.00010849176F, -3.76884018e-05F, 3.78657631e-07F, -3.05682875e-07F, 7.79163345e-10F,
          -1.19709173e-10F, -0.00948306173F, 0.0549990386F}};
   };
-  /// In strips, as in row code: AVX-512 has look-ups among 32 numbers.
-#if defined(__AVX512F__)
+  /// In strips, as in row code: AVX-512 has look-ups among 32 numbers. Without fused products
+  /// strips take them too: in long polynomials more would be lost.
+#if defined(__AVX512F__) || !(defined(__FMA__) || defined(__ARM_FEATURE_FMA))
   using Tail = LongTail;
 #else
   using Tail = ShortTail;
@@ -244,6 +247,7 @@ struct Constants<double> {
   // As for floats, but that the constants are of 26 bits, and followed by what they lack (relative
   // error 8e-17).
   static constexpr double tail_last = 38.875;
+  static constexpr double density = 0.39894228040143268, density_low = -2.49232720227773e-17;
   struct Tail {
     static constexpr int shift = 49;
     static constexpr Bits begin = 0xFFFE000000000000U, middle = 0;
@@ -554,14 +558,14 @@ inline C product_and(C x, C y, C z) {
   return upper_x * upper_y + (upper_x * (y - upper_y) + ((x - upper_x) * y + z));
 #endif
 }
-/// x · x - square, where `square` is that product rounded.
+/// x · y - product, where `product` is nearly that.
 template <std::floating_point C>
-inline C rest_of_square(C x, C square) {
+inline C rest_of_product(C x, C y, C product) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return std::fma(x, x, -square);
+  return std::fma(x, y, -product);
 #else
-  const C upper = upper_half(x);
-  return (upper * upper - square) + (x - upper) * (x + upper);
+  const C upper_x = upper_half(x), upper_y = upper_half(y);
+  return (upper_x * upper_y - product) + (upper_x * (y - upper_y) + (x - upper_x) * y);
 #endif
 }
 
@@ -599,38 +603,51 @@ inline C scaled_by(C value, typename Constants<C>::Bits biased) {
   const typename K::Bits half = biased >> 1;
   return value * power(half) * power(biased - half);
 }
+/// value · 2^k.
 template <std::floating_point C>
 inline C scaled(C value, const Whole<C>& k) {
   using K = Constants<C>;
   return scaled_by(value, std::bit_cast<typename K::Bits>(k.shifted) - K::biased_from);
 }
-/// value · 2^(k + lift) for k <= 0, and value · 2^(lift - k) for k >= 0: what remains is a product
-/// with `lowered`, in which alone something may get subnormal.
+/// value · 2^(k + lift) for k from -bias - lift + 1 to 0: what remains is a product with `lowered`,
+/// in which alone something may get subnormal.
 template <std::floating_point C>
 inline C lifted(C value, const Whole<C>& k) {
   using K = Constants<C>;
   return value * std::bit_cast<C>((std::bit_cast<typename K::Bits>(k.shifted) - K::lifted_from)
                                   << K::mantissa_bits);
 }
+/// value · 2^(lift - k) for k from 0 to bias + lift - 1.
 template <std::floating_point C>
 inline C lifted_down(C value, const Whole<C>& k) {
   using K = Constants<C>;
   return value * std::bit_cast<C>((K::lowered_from - std::bit_cast<typename K::Bits>(k.shifted))
                                   << K::mantissa_bits);
 }
+/// 2^-lift.
 template <std::floating_point C>
 inline constexpr C lowered = std::bit_cast<C>(
     static_cast<typename Constants<C>::Bits>(Constants<C>::bias - Constants<C>::lift)
     << Constants<C>::mantissa_bits);
-/// value · 2^k for k <= 0, that taken from x, and value · 2^-k for k >= 0.
+/// Whether that is so of all k of e^-t and e^(-t²/2).
+template <class C>
+constexpr bool is_lifted_enough() {
+  using K = Constants<C>;
+  const double least = K::bias + K::lift - 1;
+  return K::gate_last * K::log2_e < least && K::tail_last * K::tail_last / 2 * K::log2_e < least;
+}
+static_assert(is_lifted_enough<float>() && is_lifted_enough<double>());
+/// value · 2^k for such a k.
 template <std::floating_point C>
 inline C scaled_below(C value, const Whole<C>& k) {
   return lifted(value, k) * lowered<C>;
 }
+/// x - value · 2^k.
 template <std::floating_point C>
 inline C minus_scaled_below(C value, const Whole<C>& k, C x) {
   return minus_product(lifted(value, k), lowered<C>, x);
 }
+/// value · 2^-k.
 template <std::floating_point C>
 inline C scaled_down(C value, const Whole<C>& k) {
   return lifted_down(value, k) * lowered<C>;
@@ -841,13 +858,14 @@ struct NormalTail {
   V size;         // t
   V first, rest;  // the sum of these is to be scaled
   Whole<V> k;
+  V power, more;  // e^(-t²/2) is the sum of these, scaled too; of floats 1 + more
 };
 template <class Tail, class V>
 inline NormalTail<V> normal_tail_by(const V& x) {
   using C = Number<V>;
   const V t = at_most(magnitude(x), Constants<C>::tail_last);
   const V square = t * t;
-  const auto parts = exp_parts(square * C(-0.5), rest_of_square(t, square));
+  const auto parts = exp_parts(square * C(-0.5), rest_of_product(t, t, square));
   const V s = t + C(1);
   const auto piece = tail_piece<Tail>(s);
   const V distance = t - tail_place<Tail>(s, piece);
@@ -858,11 +876,13 @@ inline NormalTail<V> normal_tail_by(const V& x) {
   const V first = numbers[0];
   if constexpr (is_float<V>) {
     sum = std::move(sum) * distance;
-    return {t, first, multiply_add(first, parts.p, multiply_add(sum, parts.p, sum)), parts.k};
+    return {t,       first,   multiply_add(first, parts.p, multiply_add(sum, parts.p, sum)),
+            parts.k, parts.p, parts.p};
   } else {
     const V power = upper_half(parts.main + C(1)),
             more = (parts.main - (power - C(1))) + parts.rest;
-    return {t, first * power, multiply_add(first, more, sum * (power + more)), parts.k};
+    return {t,       first * power, multiply_add(first, more, sum * (power + more)),
+            parts.k, power,         more};
   }
 }
 template <class V>
@@ -885,6 +905,32 @@ inline V gelu(const V& x) {
   const NormalTail<V> tail = normal_tail(x);
   return minus_scaled_below(product_and(tail.size, tail.first, tail.size * tail.rest), tail.k,
                             positive_part(x));
+}
+
+/// Φ(x) + x·φ(x), of which each is 1 less what it is at -x: Φ(-t) - t·φ(t) for t >= 0, where φ is
+/// the density, e^(-t²/2) / √(2π).
+template <class V>
+inline V gelu_slope(const V& x) {
+  using C = Number<V>;
+  using K = Constants<C>;
+  const NormalTail<V> tail = normal_tail(x);
+  const V factor = tail.size * K::density;
+  const V upper = upper_half(factor);
+  const V rest =
+      multiply_add(tail.size, K::density_low, rest_of_product(tail.size, K::density, upper));
+  // What is exact is taken away last. Of doubles `first` is exact, too.
+  const V sum = [&] {
+    if constexpr (is_float<V>) {
+      return (minus_product(factor, tail.more, tail.first + tail.rest) - rest) - upper;
+    } else {
+      const V low = minus_product(rest, tail.power, minus_product(factor, tail.more, tail.rest));
+      const V high = minus_product(upper, tail.power, tail.first);
+      const V lost = minus_product(upper, tail.power, tail.first - high);
+      return high + (low + lost);
+    }
+  }();
+  const V below = scaled_below(sum, tail.k);
+  return choose(x > C(0), C(1) - below, below);
 }
 
 }  // namespace ein::host::functions

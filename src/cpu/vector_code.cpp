@@ -26,6 +26,7 @@ bool has_vector_code(ScalarOp op, DType compute) {
     case ScalarOp::silu:
     case ScalarOp::normal_cdf:
     case ScalarOp::gelu:
+    case ScalarOp::gelu_slope:
     case ScalarOp::add:
     case ScalarOp::sub:
     case ScalarOp::mul:
@@ -96,6 +97,8 @@ Vector emit_in(Assembler& code, ScalarOp op, const Vector& x, const Vector& y, c
       return functions::normal_cdf(number).vector();
     case ScalarOp::gelu:
       return functions::gelu(number).vector();
+    case ScalarOp::gelu_slope:
+      return functions::gelu_slope(number).vector();
     case ScalarOp::add:
       return code.apply(Op::add, x, y);
     case ScalarOp::sub:

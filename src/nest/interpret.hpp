@@ -52,6 +52,13 @@ inline double gated_normally(double a) {
   const auto x = static_cast<long double>(a);
   return static_cast<double>(x * std::erfc(-x / std::numbers::sqrt2_v<long double>) / 2);
 }
+inline double slope_of_gated_normally(double a) {
+  if (std::abs(a) > 50) return a > 0 ? 1 : -0.0;
+  const auto x = static_cast<long double>(a);
+  const long double density = std::exp(x * x / -2) * std::numbers::inv_sqrtpi_v<long double> /
+                              std::numbers::sqrt2_v<long double>;
+  return static_cast<double>(std::erfc(-x / std::numbers::sqrt2_v<long double>) / 2 + x * density);
+}
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   inline double name(double a) { return reference; }
 #include <ein/scalar_functions.hpp>

@@ -315,6 +315,11 @@ class Interval {
   friend Interval gelu(const Interval& a) {
     return a.dipping(reference::gelu, -0.75179152770330635);
   }
+  /// As a sum: near its root it is off by units of its terms.
+  friend Interval gelu_slope(const Interval& a) {
+    const Interval near = maximum(minimum(a, Interval(50)), Interval(-50));
+    return normal_cdf(a) + near * (Interval(0.3989422804014327) * exp(a * a * Interval(-0.5)));
+  }
   friend Interval pow(const Interval& a, const Interval& b) {
     const bool whole_numbers = is_integral(context().compute);
     if (whole_numbers && !(a.is_point() && b.is_point() && b.low_ >= 0)) return anything();

@@ -128,7 +128,8 @@ struct Points {
   const C* x;
   std::size_t n;
   Wide<C> exact[batch];
-  Wide<C> per_unit[batch];  // 1 / the unit in the last place of the C that is nearest to `exact`
+  Wide<C> per_unit[batch];  // 1 / the unit in the last place of the C that is nearest to `exact`,
+                            // or to what the function says
 
   void compute(const Function& f) {
     using Bits = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
@@ -136,7 +137,9 @@ struct Points {
     constexpr int mantissa_bits = Limits::digits - 1, mask = 2 * Limits::max_exponent - 1;
     for (std::size_t i = 0; i < n; ++i) {
       exact[i] = f.exact(x[i]);
-      const auto bits = std::bit_cast<Bits>(static_cast<C>(exact[i]));
+      const auto size = static_cast<C>(
+          f.terms ? static_cast<Wide<C>>(f.terms(static_cast<double>(x[i]))) : exact[i]);
+      const auto bits = std::bit_cast<Bits>(size);
       const int exponent = std::clamp(static_cast<int>(bits >> mantissa_bits) & mask, 1, mask - 1) -
                            (Limits::max_exponent - 1);
       if constexpr (sizeof(C) == 4)

@@ -36,6 +36,15 @@ T times_gate(T x, T gate) {
   return x == -std::numeric_limits<T>::infinity() ? -T(0) : x * gate;
 }
 
+/// x·φ(x), where φ is the density of the normal distribution. The square of `upper` is exact.
+template <class T>
+T times_density(T x) {
+  if (std::abs(x) > 1000) return -T(0);
+  const T upper = static_cast<float>(x), rest = x - upper;
+  return x * std::exp(-upper * upper / 2) * std::exp(-rest * (x + upper) / 2) *
+         std::numbers::inv_sqrtpi_v<T> / std::numbers::sqrt2_v<T>;
+}
+
 /// By Newton's method on erf, or where that is flat on erfc; a step doubles the 50 bits that it
 /// begins with.
 template <class T>
@@ -83,6 +92,9 @@ struct Function {
     double x, y;
   };
   std::vector<At> values;  // to the bit, but for NaN
+  /// Of a sum that has a root: how large its terms are together. Results are measured by units of
+  /// that.
+  double (*terms)(double) = nullptr;
 };
 
 /// Whether strips call the C library for it, which is the same on every instruction set; erfinv is
@@ -181,6 +193,14 @@ inline const std::vector<Function>& functions() {
         {1e30, 1e30},
         {-1e10, -0.0},
         {-1e30, -0.0}}},
+      {ScalarOp::gelu_slope,
+       neither,
+       -0.128904238,
+       1.12890427,
+       2,
+       EIN_BOTH(normal(x) + times_density(x)),
+       {{0, 0.5}, {-0.0, 0.5}, {inf, 1}, {-inf, -0.0}, {1e30, 1}, {-1e30, -0.0}},
+       [](double x) { return normal(x) + std::abs(times_density(x)); }},
       {ScalarOp::sqrt,
        rises,
        -0.0,
