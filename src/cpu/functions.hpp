@@ -629,7 +629,7 @@ template <std::floating_point C>
 inline constexpr C lowered = std::bit_cast<C>(
     static_cast<typename Constants<C>::Bits>(Constants<C>::bias - Constants<C>::lift)
     << Constants<C>::mantissa_bits);
-/// Whether that is so of all k of e^-t and e^(-t²/2).
+/// Whether these exponents suit all k of e^-t and e^(-t²/2).
 template <class C>
 constexpr bool is_lifted_enough() {
   using K = Constants<C>;

@@ -80,7 +80,8 @@ class Finish {
       for (std::int64_t l = 0; l < lines; ++l, line += to_next) {
         for (std::int64_t at = 0; at < length; at += line_bytes)
           __builtin_prefetch(line + at, 0, 2);
-        __builtin_prefetch(line + length - 1, 0, 2);  // where no cache line begins with it
+        // The end of one that begins inside a cache line.
+        __builtin_prefetch(line + length - 1, 0, 2);
       }
     }
   }
