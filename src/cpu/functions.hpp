@@ -207,6 +207,18 @@ struct Constants<float> {
 #endif
 };
 
+/// Whether the places of a tail are the middles of its pieces.
+constexpr bool are_middles_of_pieces() {
+  using Tail = Constants<float>::ShortTail;
+  for (const float s : {1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F, 8.0F, 12.0F}) {
+    const auto bits = std::bit_cast<Constants<float>::Bits>(s);
+    const auto middle = std::bit_cast<float>((bits & Tail::begin) | Tail::middle);
+    if (Tail::places[Tail::place(bits)] != middle - 1) return false;
+  }
+  return true;
+}
+static_assert(are_middles_of_pieces());
+
 template <>
 struct Constants<double> {
   using Bits = std::uint64_t;

@@ -129,7 +129,7 @@ struct Points {
   std::size_t n;
   Wide<C> exact[batch];
   Wide<C> per_unit[batch];  // 1 / the unit in the last place of the C that is nearest to `exact`,
-                            // or to what the function says
+                            // or to the size of its terms
 
   void compute(const Function& f) {
     using Bits = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
