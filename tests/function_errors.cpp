@@ -95,7 +95,7 @@ struct Column {
 };
 
 template <class C>
-std::string table_of(const std::vector<test::Result<C>>& results) {
+std::string table_of(const std::vector<test::Result<C>>& results, DType dtype = dtype_of<C>) {
   std::vector<const test::Function*> rows;
   std::vector<std::pair<std::string, std::vector<std::string>>> engines;
   for (const auto& [f, engine, found] : results) {
@@ -117,7 +117,7 @@ std::string table_of(const std::vector<test::Result<C>>& results) {
   }
   if (rows.empty()) return "";
   std::ostringstream out;
-  out << "| f" << 8 * sizeof(C);
+  out << "| " << name(dtype);
   for (const Column& column : columns) out << " | " << column.names;
   out << " |\n|---";
   for (std::size_t i = 0; i < columns.size(); ++i) out << "|---";
@@ -200,6 +200,11 @@ int main(int count, char** texts) {
     return 2;
   }
 
+  const auto bf16s =
+      test::measure_16_bits(test::subjects_of_16_bits(DType::bf16, arguments.only), DType::bf16);
+  const auto f16s =
+      test::measure_16_bits(test::subjects_of_16_bits(DType::f16, arguments.only), DType::f16);
+
   std::ostringstream out;
   out << "\nOn " << architecture << ", compiled by "
 #if defined(__clang__)
@@ -213,8 +218,9 @@ int main(int count, char** texts) {
       << ". Of f32 "
       << (arguments.one_in == 1 ? "all " + grouped(test::float_count) + " numbers from -∞ to ∞"
                                 : "one in " + grouped(arguments.one_in) + " of the numbers")
-      << ", of f64 " << grouped(arguments.doubles) << " numbers.\n\n"
-      << table_of(floats) << table_of(doubles) << table_of_library(floats, doubles);
+      << ", of f64 " << grouped(arguments.doubles) << " numbers, of bf16 and f16 all.\n\n"
+      << table_of(floats) << table_of(doubles) << table_of(bf16s, DType::bf16)
+      << table_of(f16s, DType::f16) << table_of_library(floats, doubles);
   std::cout << out.str();
   const bool are_floats_right = check(floats), are_doubles_right = check(doubles);
   if (!arguments.page.empty() && !write(arguments.page, out.str())) {

@@ -86,6 +86,22 @@ TEST(Functions, DoublesAreNearBoundedAndOrdered) {
   }));
 }
 
+TEST(Functions, NumbersOf16BitsAreNearBoundedAndOrdered) {
+  // A bf16 or f16 that is rounded from the exact value is off by half a unit; functions that have a
+  // shorter form for these add up to an eighth in f16 and a fiftieth in bf16.
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const double most = dtype == DType::bf16 ? 0.52 : 0.64;
+    for (const auto& [f, engine, found] :
+         test::measure_16_bits(test::subjects_of_16_bits(dtype), dtype)) {
+      const std::string what =
+          std::string(info(f->op).name) + " of " + std::string(name(dtype)) + ", " + engine;
+      EXPECT_LE(found.worst, most) << what << ", at " << found.at;
+      EXPECT_EQ(found.turns, 0) << what << ", at " << found.turned_at;
+      EXPECT_EQ(found.outside, 0) << what << ", at " << found.outside_at;
+    }
+  }
+}
+
 /// As is assumed where the C library's are measured once.
 template <class C>
 void expect_same_on_all_instruction_sets() {

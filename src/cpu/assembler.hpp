@@ -93,6 +93,11 @@ class Assembler {
     entry_ = compiler_.cursor();
     if (!is_at_entry) compiler_.setCursor(here);
   }
+  /// Runs of instructions were emitted one behind the other, each from behind one of these nodes,
+  /// the last until here. Puts the first of each side by side, then the second, and so on: of as
+  /// many runs as there are registers for. Leaves runs as they are that jump, or that share a
+  /// register which one sets.
+  void put_side_by_side(std::span<asmjit::BaseNode* const> before_runs);
   /// Makes what was streamed visible before what is stored next.
   virtual void finish_streaming() = 0;
 
@@ -132,16 +137,21 @@ class Assembler {
   /// One element, also an i64 or f64, in all lanes.
   virtual Vector load_one(const Int& from, DType dtype) = 0;
   /// To elements side by side, those of the tail, of the type `compute`, f32, bf16 or f16, rounded
-  /// once; returns what a load would give.
-  virtual Vector store(const Address& to, DType dtype, const Vector& value, const Tail* tail) = 0;
+  /// once. If they are to be read again, returns what a load would give, else nothing of use.
+  virtual Vector store(const Address& to, DType dtype, const Vector& value, const Tail* tail,
+                       bool is_read_again) = 0;
   /// Past the caches, to an address that is a multiple of vector_bytes().
   virtual void stream(const Address& to, const Vector& value) = 0;
+  /// One element; returns what a load would give.
   virtual Vector store_one(const Int& to, DType dtype, const Vector& value) = 0;
   /// Where there is an instruction for it.
   virtual void prefetch(const Address& at) = 0;
 
   // --- numbers ---
 
+  /// Says that the lower 16 bits of every NaN of f32 are 0, as of those that were bf16: rounding to
+  /// bf16 is then shorter.
+  void expect_short_nans() { has_short_nans_ = true; }
   /// What a store as f32, bf16 or f16 and a load of it would give.
   virtual Vector rounded(const Vector& x, DType dtype) = 0;
 
@@ -234,14 +244,17 @@ class Assembler {
   Assembler(asmjit::BaseCompiler& compiler, DType compute, int bytes)
       : compiler_(compiler),
         compute_(compute),
-        lanes_(bytes / static_cast<int>(size_of(compute))) {}
+        lanes_(bytes / static_cast<int>(size_of(compute))),
+        vector_registers_(bytes == 32 ? 16 : 32) {}
   bool is_f64() const { return compute_ == DType::f64; }
+  bool has_short_nans() const { return has_short_nans_; }
 
   asmjit::BaseCompiler& compiler_;
 
  private:
   DType compute_;
-  int lanes_;
+  int lanes_, vector_registers_;
+  bool has_short_nans_ = false;
   asmjit::BaseNode* entry_ = nullptr;
 };
 

@@ -179,8 +179,9 @@ class NeonAssembler final : public Assembler {
     return {in_all_lanes(x)};
   }
 
-  Vector store(const Address& to, DType dtype, const Vector& value, const Tail* tail) override {
-    const auto [packed, again] = converted(vec(value), dtype);
+  Vector store(const Address& to, DType dtype, const Vector& value, const Tail* tail,
+               bool is_read_again) override {
+    const a64::Vec packed = converted(vec(value), dtype);
     const int bytes = static_cast<int>(size_of(dtype));
     if (!tail) {
       store_packed(packed, lanes() * bytes, mem(to, lanes() * bytes));
@@ -202,7 +203,7 @@ class NeonAssembler final : public Assembler {
         }
       });
     }
-    return {again};
+    return is_read_again ? again(packed, dtype) : value;
   }
 
   void stream(const Address& to, const Vector& value) override {
@@ -210,9 +211,9 @@ class NeonAssembler final : public Assembler {
   }
 
   Vector store_one(const Int& to, DType dtype, const Vector& value) override {
-    const auto [packed, again] = converted(vec(value), dtype);
+    const a64::Vec packed = converted(vec(value), dtype);
     store_packed(packed, static_cast<int>(size_of(dtype)), a64::ptr(gp(to)));
-    return {again};
+    return again(packed, dtype);
   }
 
   void prefetch(const Address& /*at*/) override {}  // asmjit 1.9 has no PRFM
@@ -220,7 +221,7 @@ class NeonAssembler final : public Assembler {
   // --- numbers ---
 
   Vector rounded(const Vector& x, DType dtype) override {
-    return {converted(vec(x), dtype).second};
+    return again(converted(vec(x), dtype), dtype);
   }
 
   Vector copy(const Vector& x) override { return {copy(vec(x))}; }
@@ -657,14 +658,13 @@ class NeonAssembler final : public Assembler {
     }
   }
 
-  /// Numbers rounded to a dtype, side by side, and as what a load of them would give.
-  std::pair<a64::Vec, a64::Vec> converted(const a64::Vec& x, DType dtype) {
-    if (dtype == compute()) return {x, x};
-    const a64::Vec packed = code_.newVecQ(), again = code_.newVecQ();
+  /// Numbers rounded to a dtype, side by side.
+  a64::Vec converted(const a64::Vec& x, DType dtype) {
+    if (dtype == compute()) return x;
+    const a64::Vec packed = code_.newVecQ();
     if (dtype == DType::f32) {
       code_.fcvtn(packed.s2(), x.d2());
-      code_.fcvtl(again.d2(), packed.s2());
-      return {packed, again};
+      return packed;
     }
     a64::Vec floats = x;
     if (is_f64()) {
@@ -674,22 +674,38 @@ class NeonAssembler final : public Assembler {
     }
     if (dtype == DType::f16) {
       code_.fcvtn(packed.h4(), floats.s4());
-      code_.fcvtl(again.s4(), packed.h4());
-    } else {
-      // The nearest bf16, halves to even; NaN stays NaN.
-      const a64::Vec odd = code_.newVecQ(), rounded = code_.newVecQ(), is_number = code_.newVecQ();
-      code_.shl(odd.s4(), floats.s4(), 15);
-      code_.ushr(odd.s4(), odd.s4(), 31);
-      code_.add(rounded.s4(), floats.s4(), repeated(0x7FFFU).s4());
-      code_.add(rounded.s4(), rounded.s4(), odd.s4());
-      code_.fcmeq(is_number.s4(), floats.s4(), floats.s4());
-      code_.orr(packed.b16(), floats.b16(), repeated(0x00400000U).b16());
-      code_.bsl(is_number.b16(), rounded.b16(), packed.b16());
-      code_.shrn(packed.h4(), is_number.s4(), 16);
-      code_.shll(again.s4(), packed.h4(), 16);
+      return packed;
     }
-    if (is_f64()) code_.fcvtl(again.d2(), again.s2());
-    return {packed, again};
+    // The nearest bf16, halves to even; NaN stays NaN, one whose lower half is 0 as it is.
+    const a64::Vec odd = code_.newVecQ(), rounded = code_.newVecQ(), is_number = code_.newVecQ();
+    code_.shl(odd.s4(), floats.s4(), 15);
+    code_.ushr(odd.s4(), odd.s4(), 31);
+    code_.add(rounded.s4(), floats.s4(), repeated(0x7FFFU).s4());
+    code_.add(rounded.s4(), rounded.s4(), odd.s4());
+    if (has_short_nans()) {
+      code_.shrn(packed.h4(), rounded.s4(), 16);
+      return packed;
+    }
+    code_.fcmeq(is_number.s4(), floats.s4(), floats.s4());
+    code_.orr(packed.b16(), floats.b16(), repeated(0x00400000U).b16());
+    code_.bsl(is_number.b16(), rounded.b16(), packed.b16());
+    code_.shrn(packed.h4(), is_number.s4(), 16);
+    return packed;
+  }
+  /// What a load of what `converted` gave would give.
+  Vector again(const a64::Vec& packed, DType dtype) {
+    if (dtype == compute()) return {packed};
+    const a64::Vec result = code_.newVecQ();
+    if (dtype == DType::f16) {
+      code_.fcvtl(result.s4(), packed.h4());
+    } else if (dtype == DType::bf16) {
+      code_.shll(result.s4(), packed.h4(), 16);
+    } else {
+      code_.fcvtl(result.d2(), packed.s2());
+      return {result};
+    }
+    if (is_f64()) code_.fcvtl(result.d2(), result.s2());
+    return {result};
   }
 
   a64::Compiler code_;

@@ -1,6 +1,7 @@
 // AVX2 with FMA, and AVX-512.
 #include "cpu/assembler.hpp"
 #if EIN_ASMJIT && defined(__x86_64__)
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -287,7 +288,8 @@ class X86Assembler final : public Assembler {
     return {result};
   }
 
-  Vector store(const Address& at, DType dtype, const Vector& value, const Tail* tail) override {
+  Vector store(const Address& at, DType dtype, const Vector& value, const Tail* tail,
+               bool is_read_again) override {
     const x86::Vec x = vec(value);
     if (dtype == compute()) {
       if (tail && !wide_)
@@ -303,9 +305,10 @@ class X86Assembler final : public Assembler {
         code_.emit(Id::kIdVmaskmovps, mem(at), mask_for(dtype, tail), floats);
       else
         emit_masked(Id::kIdVmovups, tail, mem(at), floats);
-      return {to_f64(floats)};
+      return is_read_again ? Vector{to_f64(floats)} : value;
     }
-    const auto [halves, again] = halved(x, dtype);
+    const Halved result = halved(x, dtype);
+    const x86::Vec& halves = result.halves;
     if (wide_) {
       emit_masked(Id::kIdVmovdqu16, tail, mem(at), halves);
     } else if (!tail) {
@@ -319,7 +322,7 @@ class X86Assembler final : public Assembler {
       code_.lea(to, mem(at));
       copy_elements(from, to, 2, tail->count);
     }
-    return {again};
+    return is_read_again ? again(result) : value;
   }
 
   void stream(const Address& to, const Vector& value) override {
@@ -337,9 +340,9 @@ class X86Assembler final : public Assembler {
       code_.vmovsd(x86::qword_ptr(gp(to)), x.xmm());
       return value;
     }
-    const auto [halves, again] = halved(x, dtype);
-    code_.vpextrw(x86::word_ptr(gp(to)), halves.xmm(), 0);
-    return {again};
+    const Halved result = halved(x, dtype);
+    code_.vpextrw(x86::word_ptr(gp(to)), result.halves.xmm(), 0);
+    return again(result);
   }
 
   void prefetch(const Address& at) override { code_.prefetcht0(mem(at)); }
@@ -349,9 +352,8 @@ class X86Assembler final : public Assembler {
   Vector rounded(const Vector& x, DType dtype) override {
     if (dtype == compute()) return x;
     if (dtype == DType::f32) return {to_f64(to_f32(vec(x)))};
-    if (dtype == DType::bf16 && !is_f64())
-      return apply(Arithmetic::bit_and, upper_bf16(x, is_nan(x)), Operand::of_bits(0xFFFF0000U));
-    return {halved(vec(x), dtype).second};
+    if (dtype == DType::bf16 && !is_f64()) return without_lower_half(upper_bf16(x, x));
+    return again(halved(vec(x), dtype));
   }
 
   Vector copy(const Vector& x) override {
@@ -504,7 +506,7 @@ class X86Assembler final : public Assembler {
       return {result};
     }
     if (!wide_ && !is_f64() && count == 32) return look_up_by_eights(bytes, places);
-    if (!wide_ && !is_f64() && count == 8) return look_up_in_eight(bytes, places);
+    if (!is_f64() && count == 8) return look_up_in_eight(bytes, places);
     const x86::Gp base = code_.newIntPtr();
     code_.mov(base, reinterpret_cast<std::uintptr_t>(numbers));
     x86::Vec at = vec(places);
@@ -777,10 +779,14 @@ class X86Assembler final : public Assembler {
 
   /// Of 32 floats, eight at a time, and of these by the next bits of the place. A gather takes
   /// several times as long.
+  /// AVX-512 looks among 16, so the table stands there twice.
   Vector look_up_in_eight(const std::byte* numbers, const Vector& places) {
+    std::array<std::byte, 64> twice;
+    std::copy_n(numbers, 32, twice.begin());
+    std::copy_n(numbers, 32, twice.begin() + 32);
     const x86::Vec result = new_vec();
     code_.emit(Id::kIdVpermps, result, vec(places),
-               code_.newConst(asmjit::ConstPoolScope::kLocal, numbers, 32));
+               code_.newConst(asmjit::ConstPoolScope::kLocal, twice.data(), wide_ ? 64 : 32));
     return {result};
   }
   Vector look_up_by_eights(const std::byte* numbers, const Vector& places) {
@@ -971,41 +977,44 @@ class X86Assembler final : public Assembler {
   }
 
   /// Of f32 numbers the nearest bf16, halves to even, in the upper half of the lower 32 bits of
-  /// each lane; what is behind it is of no use. NaN stays NaN.
-  Vector upper_bf16(const Vector& value, const Mask& nan) {
+  /// each lane; what is behind it is of no use. NaN, which `number` tells, stays NaN: the additions
+  /// leave one whose lower half is 0 as it is.
+  Vector upper_bf16(const Vector& value, const Vector& number) {
     const auto constant_of = [](std::uint32_t bits) { return Operand::of_bits(bits); };
-    if (wide_ && !is_f64()) {
-      const Mask odd = new_mask();
-      code_.emit(Id::kIdVptestmd, odd.reg, vec(value), last(constant_of(0x00010000U)));
-      const x86::Vec result = vec(apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)));
-      code_.k(k(odd)).emit(Id::kIdVpaddd, result, result, last(constant_of(1)));
-      code_.k(k(nan)).emit(Id::kIdVpord, result, vec(value), last(constant_of(0x00400000U)));
-      return {result};
-    }
     const Vector odd = apply(Arithmetic::bit_and, shift_right(value, 16), constant_of(1));
     const Vector nearest = apply(Arithmetic::integer_add,
                                  apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)), odd);
-    const Vector quiet = apply(Arithmetic::bit_or, value, constant_of(0x00400000U));
-    return select(nan, quiet, nearest);
+    if (has_short_nans()) return nearest;
+    const Operand quiet = constant_of(0x00400000U);
+    if (!wide_ || is_f64())
+      return select(is_nan(number), apply(Arithmetic::bit_or, value, quiet), nearest);
+    code_.k(k(is_nan(number))).emit(Id::kIdVpord, vec(nearest), vec(value), last(quiet));
+    return nearest;
+  }
+  Vector without_lower_half(const Vector& x) {
+    return apply(Arithmetic::bit_and, x, Operand::of_bits(0xFFFF0000U));
   }
 
-  /// In bf16 or f16, and as what a load of that would give.
-  std::pair<x86::Vec, x86::Vec> halved(const x86::Vec& x, DType dtype) {
+  /// Numbers of bf16 or f16 side by side, and for `again` the bf16 in the upper half of 32 bits.
+  struct Halved {
+    DType dtype;
+    x86::Vec halves;
+    Vector upper;
+  };
+  Halved halved(const x86::Vec& x, DType dtype) {
     const x86::Vec floats = is_f64() ? to_f32(vec(rounded_to_odd({x}))) : x;
     x86::Vec halves = half_if(true);
     if (is_f64()) halves = code_.newXmm();
     if (dtype == DType::f16) {
-      const x86::Vec again = half_if(is_f64());
       code_.emit(Id::kIdVcvtps2ph, halves, floats, asmjit::Imm(0));
-      code_.emit(Id::kIdVcvtph2ps, again, halves);
-      return {halves, is_f64() ? to_f64(again) : again};
+      return {dtype, halves, {}};
     }
     Vector value{floats};
     if (is_f64()) {
       value = {new_vec()};
       code_.vpmovzxdq(vec(value), floats);
     }
-    const Vector nearest = upper_bf16(value, is_nan({x}));
+    const Vector nearest = upper_bf16(value, {x});
     if (wide_ && !is_f64()) {
       alignas(64) static constexpr auto odd_words = [] {
         std::array<std::uint16_t, 32> words{};
@@ -1014,26 +1023,33 @@ class X86Assembler final : public Assembler {
       }();
       const x86::Vec packed = new_vec();
       code_.vpermw(packed, table(odd_words.data()), vec(nearest));
-      return {packed.ymm(),
-              vec(apply(Arithmetic::bit_and, nearest, Operand::of_bits(0xFFFF0000U)))};
+      return {dtype, packed.ymm(), nearest};
     }
-    const Vector upper = shift_right(nearest, 16);
+    const Vector lower = shift_right(nearest, 16);
     if (is_f64()) {
       if (wide_) {
-        code_.vpmovqw(halves, vec(upper));
+        code_.vpmovqw(halves, vec(lower));
       } else {
-        const x86::Vec packed = lower_halves(vec(upper));
+        const x86::Vec packed = lower_halves(vec(lower));
         code_.vpackusdw(halves, packed, packed);
       }
-      return {halves, to_f64(lower_halves(vec(shift_left(upper, 16))))};
+      return {dtype, halves, nearest};
     }
-    const x86::Vec again = new_vec();
     const x86::Ymm packed = code_.newYmm();
-    code_.vpackusdw(packed, vec(upper), vec(upper));
+    code_.vpackusdw(packed, vec(lower), vec(lower));
     code_.vpermq(packed, packed, 0x08);
     code_.vmovdqa(halves, packed.xmm());
-    code_.emit(Id::kIdVpslld, again, vec(upper), asmjit::Imm(16));
-    return {halves, again};
+    return {dtype, halves, nearest};
+  }
+  /// What a load of them would give.
+  Vector again(const Halved& x) {
+    if (x.dtype == DType::f16) {
+      const x86::Vec floats = half_if(is_f64());
+      code_.emit(Id::kIdVcvtph2ps, floats, x.halves);
+      return {is_f64() ? to_f64(floats) : floats};
+    }
+    const Vector floats = without_lower_half(x.upper);
+    return is_f64() ? Vector{to_f64(lower_halves(vec(floats)))} : floats;
   }
 
   // --- tails of small elements, without masks: through memory of the function's own ---

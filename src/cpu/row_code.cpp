@@ -31,10 +31,12 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <asmjit/core.h>
@@ -57,9 +59,12 @@ using Tail = Assembler::Tail;
 /// that an addition takes. The same for all nests, so that a sum does not depend on what shares its
 /// loop.
 constexpr int sums_side_by_side = 4;
-/// Partial sums of a row are themselves summed after so many vectors each, as in the strips'
-/// cascade.
-constexpr std::int64_t vectors_in_run = 32;
+/// As many of a row of which functions of many instructions are taken: each waits for what is
+/// before it, so the processor works on several.
+constexpr int vectors_side_by_side = 4;
+/// Partial sums of a row are themselves summed after so many vectors each, and these sums after so
+/// many runs, so that few numbers are added to a large one, as in the strips' cascade.
+constexpr std::int64_t vectors_in_run = 32, runs_in_block = 128;
 /// Rows of fewer than so many vectors are combined together, as many as a vector has lanes; longer
 /// ones hide the time that combining their lanes takes.
 constexpr std::int64_t vectors_together = 4;
@@ -163,10 +168,12 @@ bool has_runs(const Schedule::Part& part, int lanes) {
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
   std::vector<ScalarStep> steps;
-  std::vector<int> uses;  // by other steps and as the value
+  std::vector<int> uses;              // by other steps and as the value
+  std::vector<Precision> precisions;  // of each step
   int value = -1;
 
-  explicit Expression(const ScalarExpr& expr) {
+  /// Of inputs of these dtypes, stored as `stored`.
+  Expression(const ScalarExpr& expr, std::span<const DType> inputs, DType stored) {
     std::vector<int> place;
     for (ScalarStep step : expr.steps) {
       step.move_arguments(place);
@@ -187,6 +194,7 @@ struct Expression {
         ++uses[arg];
       }
     }
+    precisions = host::precisions(steps, value, inputs, stored);
   }
   const ScalarStep& step(int s) const { return steps[static_cast<std::size_t>(s)]; }
 };
@@ -207,10 +215,17 @@ class Emitter {
         code_(code),
         lanes_(code.lanes()) {
     for (const Schedule::RowNest& nest : part.rows.nests) {
-      bodies_.emplace_back(nest.body);
-      epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt
-                                                       : std::optional<Expression>(nest.epilogue));
+      const DType stored = part.places[nest.output].dtype;
+      std::vector<DType> inputs;
+      for (std::size_t p : nest.inputs) inputs.push_back(part.places[p].dtype);
+      bodies_.emplace_back(nest.body, inputs, nest.combine ? part.rows.compute : stored);
+      epilogues_.emplace_back();
+      if (nest.epilogue.steps.empty()) continue;
+      inputs.resize(std::max<std::size_t>(1, inputs.size()));
+      inputs[0] = part.rows.compute;  // the combined value
+      epilogues_.back().emplace(nest.epilogue, inputs, stored);
     }
+    if (has_short_nans()) code_.expect_short_nans();
   }
 
   void emit() {
@@ -333,7 +348,7 @@ class Emitter {
     for (int v = 0; v < vectors; ++v) {
       const Lane lane = lane_of(v);
       code_.store(at(nest.output, lane), code_.compute(), results[static_cast<std::size_t>(v)],
-                  lane.tail);
+                  lane.tail, false);
     }
   }
 
@@ -368,7 +383,7 @@ class Emitter {
     }
     const Vector all = code_.combine_lanes_of(*nest.combine, sums);
     const Vector result = epilogues_[0] ? epilogue(0, all) : all;
-    code_.store({address(nest.output)}, part_.places[nest.output].dtype, result, nullptr);
+    code_.store({address(nest.output)}, part_.places[nest.output].dtype, result, nullptr, false);
     move_by_rows(lanes_);
     code_.jump(next);
     code_.bind(end);
@@ -442,7 +457,7 @@ class Emitter {
     std::map<std::size_t, Vector> places;
     std::map<std::pair<std::size_t, int>, Vector>
         steps;  // of a nest; epilogues count from nests.size() on
-    std::map<std::array<std::uint32_t, 4>, Vector>
+    std::map<std::array<std::uint32_t, 5>, Vector>
         results;  // of an operation and the registers of its arguments
   };
   /// One vector of elements of the row.
@@ -562,16 +577,19 @@ class Emitter {
       }
     }
     Vector args[3];
-    std::array<std::uint32_t, 4> key{static_cast<std::uint32_t>(step.op), 0, 0, 0};
+    const Precision precision = expression(e).precisions[static_cast<std::size_t>(s)];
+    std::array<std::uint32_t, 5> key{static_cast<std::uint32_t>(step.op),
+                                     static_cast<std::uint32_t>(precision), 0, 0, 0};
     for (int i = 0; i < info(step.op).arity; ++i) {
       args[i] = value(e, step.args[i], lane);
-      key[static_cast<std::size_t>(i) + 1] = args[i].id();
+      key[static_cast<std::size_t>(i) + 2] = args[i].id();
     }
     // Nests that share a loop often have the same in common.
     Known& known = lane ? lane->known : of_row_;
     if (const auto found = known.results.find(key); found != known.results.end())
       return found->second;
-    return known.results[key] = emit_operation(code_, step.op, args[0], args[1], args[2]);
+    return known.results[key] =
+               emit_operation(code_, step.op, precision, args[0], args[1], args[2]);
   }
 
   /// A product that only one step reads, which may then take its factors: it is rounded once less.
@@ -623,11 +641,34 @@ class Emitter {
     written_of_row_.insert_or_assign(p, code_.store_one(address(p), part_.places[p].dtype, value));
   }
 
-  int unrolling(const Stage& stage) const {
+  int unrolling(const Stage& stage) {
     const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) {
       return part_.rows.nests[n].combine.has_value();
     });
-    return combines ? sums_side_by_side : 1;
+    if (combines) return sums_side_by_side;
+    const bool is_long = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) {
+      const Expression& expr = bodies_[n];
+      for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
+        if (is_of_many_instructions(expr.step(s).op) && varies(n, s)) return true;
+      }
+      return false;
+    });
+    return is_long ? vectors_side_by_side : 1;
+  }
+
+  /// The next vectors of the row, so many.
+  void emit_vectors(const Stage& stage, int count, Sums& sums, const std::vector<Ahead>& ahead,
+                    const std::vector<Int>& ahead_at) {
+    std::vector<asmjit::BaseNode*> before;
+    for (int u = 0; u < count; ++u) {
+      before.push_back(code_.compiler().cursor());
+      Lane lane{.unrolled = u};
+      for (std::size_t a = 0; a < ahead.size(); ++a)
+        code_.prefetch(at(ahead_at[a], ahead[a].place, lane, 0));
+      emit_nests(stage, lane, sums);
+    }
+    code_.put_side_by_side(before);
+    code_.add(i_, count * lanes_);
   }
 
   void emit_loop(const Stage& stage, const std::vector<Ahead>& ahead) {
@@ -648,15 +689,15 @@ class Emitter {
           code_.address({.base = address(next.place), .index = bytes_of_rows(next.place, 1)});
     }
     const bool in_runs = !combining.empty() && has_runs(part_, lanes_);
-    // Sums of each vector worked on side by side, and of all runs so far.
+    // Sums of each vector worked on side by side, of all runs of a block so far, and of all blocks.
     Sums sums;
-    std::map<std::size_t, Vector> totals;
+    std::map<std::size_t, Vector> of_runs, of_blocks;
     found_nan_.clear();
     for (std::size_t n : combining) {
       if (is_extreme(n)) {
         found_nan_[n] = code_.none();
       }
-      if (in_runs) totals[n] = start(n);
+      if (in_runs) of_runs[n] = start(n), of_blocks[n] = start(n);
       for (int u = 0; u < unroll; ++u) sums[n].push_back(start(n));
     }
     i_ = zero();
@@ -666,32 +707,39 @@ class Emitter {
                                 std::countr_zero(static_cast<unsigned>(unroll * lanes_))));
     const asmjit::Label body = code_.new_label(), rest = code_.new_label(), end = code_.new_label();
     code_.jump_if_not_less(i_, whole, rest);
-    Int run_end;
-    const asmjit::Label next_run = code_.new_label();
+    Int run_end, block_end;
+    const asmjit::Label next_run = code_.new_label(), next_block = code_.new_label();
     if (in_runs) {
       run_end = code_.new_int();
+      block_end = code_.new_int();
+      code_.bind(next_block);
+      begin_run(block_end, i_, runs_in_block * elements_in_run(lanes_), whole);
       code_.bind(next_run);
-      begin_run(run_end, i_, elements_in_run(lanes_), whole);
+      begin_run(run_end, i_, elements_in_run(lanes_), block_end);
     }
     code_.bind(body);
-    for (int u = 0; u < unroll; ++u) {
-      Lane lane{.unrolled = u};
-      for (std::size_t a = 0; a < ahead.size(); ++a)
-        code_.prefetch(at(ahead_at[a], ahead[a].place, lane, 0));
-      emit_nests(stage, lane, sums);
-    }
-    code_.add(i_, unroll * lanes_);
+    emit_vectors(stage, unroll, sums, ahead, ahead_at);
     code_.jump_if_less(i_, in_runs ? run_end : whole, body);
     if (in_runs) {
       for (std::size_t n : combining) {
-        for (const Vector& sum : sums[n]) {
-          code_.combine(*part_.rows.nests[n].combine, totals[n], sum, nullptr);
-          code_.set(sum, code_.constant(identity<double>(*part_.rows.nests[n].combine)));
-        }
+        for (const Vector& sum : sums[n]) add_up(n, of_runs[n], sum);
       }
-      code_.jump_if_less(i_, whole, next_run);
+      code_.jump_if_less(i_, block_end, next_run);
+      for (std::size_t n : combining) add_up(n, of_blocks[n], of_runs[n]);
+      code_.jump_if_less(i_, whole, next_block);
     }
     code_.bind(rest);
+    if (unroll > 1 && combining.empty()) {
+      const asmjit::Label single = code_.new_label(), last = code_.new_label();
+      code_.set(whole, length_);
+      code_.round_down(whole,
+                       static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(lanes_))));
+      code_.jump_if_not_less(i_, whole, last);
+      code_.bind(single);
+      emit_vectors(stage, 1, sums, ahead, ahead_at);
+      code_.jump_if_less(i_, whole, single);
+      code_.bind(last);
+    }
     code_.jump_if_not_less(i_, length_, end);
     const asmjit::Label rest_body = code_.new_label();
     code_.bind(rest_body);
@@ -708,7 +756,7 @@ class Emitter {
       const Combine how = *part_.rows.nests[n].combine;
       const Vector all = sums[n][0];
       for (std::size_t u = 1; u < sums[n].size(); ++u) code_.combine(how, all, sums[n][u], nullptr);
-      if (in_runs) code_.combine(how, all, totals[n], nullptr);
+      if (in_runs) code_.combine(how, all, of_blocks[n], nullptr);
       code_.combine_lanes(how, all);
       if (is_extreme(n)) put_nan(all, found_nan_[n]);
       store_one(n, epilogues_[n] ? epilogue(n, all) : all);
@@ -721,6 +769,12 @@ class Emitter {
   }
   Vector start(std::size_t n) {
     return code_.copy(code_.constant(identity<double>(*part_.rows.nests[n].combine)));
+  }
+  /// to = to combined with x, which begins anew.
+  void add_up(std::size_t n, const Vector& to, const Vector& x) {
+    const Combine how = *part_.rows.nests[n].combine;
+    code_.combine(how, to, x, nullptr);
+    code_.set(x, code_.constant(identity<double>(how)));
   }
   /// NaN where one was found.
   void put_nan(const Vector& all, const Mask& found) {
@@ -760,7 +814,7 @@ class Emitter {
   void merge(std::size_t n, const Vector& acc, const Vector& x, const Tail* tail) {
     const Schedule::RowNest& nest = part_.rows.nests[n];
     if (is_extreme(n) && nest.over == Schedule::Over::rows)
-      code_.set(acc, emit_operation(code_, scalar_op(*nest.combine), acc, x, acc));
+      code_.set(acc, emit_operation(code_, scalar_op(*nest.combine), Precision::full, acc, x, acc));
     else
       code_.combine(*nest.combine, acc, x, tail);
   }
@@ -780,13 +834,42 @@ class Emitter {
         lane.known.places.insert_or_assign(nest.output, result);
       } else if (place.is_kept || is_read_later(stage, n) || place.dtype != code_.compute()) {
         lane.known.places.insert_or_assign(
-            nest.output, code_.store(at(nest.output, lane), place.dtype, result, lane.tail));
+            nest.output, code_.store(at(nest.output, lane), place.dtype, result, lane.tail,
+                                     is_read_in(stage, n)));
       } else {
         lane.known.places.insert_or_assign(nest.output, result);
       }
     }
   }
 
+  /// Whether no NaN is read but of bf16: neither from elsewhere nor as a constant. Operations keep
+  /// the upper bits of a NaN that they are given, and make one whose lower bits are 0.
+  bool has_short_nans() const {
+    if (part_.rows.compute != DType::f32) return false;
+    std::set<std::size_t> written;
+    const auto is_short = [&](std::size_t p) {
+      const DType dtype = part_.places[p].dtype;
+      return dtype == DType::bf16 || !is_floating(dtype) || written.contains(p);
+    };
+    const auto is_nan = [](const ScalarStep& step) {
+      return step.op == ScalarOp::constant && std::isnan(step.real);
+    };
+    for (const Schedule::RowNest& nest : part_.rows.nests) {
+      if (!std::all_of(nest.inputs.begin(), nest.inputs.end(), is_short)) return false;
+      for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
+        if (std::any_of(expr->steps.begin(), expr->steps.end(), is_nan)) return false;
+      }
+      written.insert(nest.output);
+    }
+    return true;
+  }
+
+  /// Whether a nest of the stage reads what nest n writes.
+  bool is_read_in(const Stage& stage, std::size_t n) const {
+    return std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t m) {
+      return reads(part_.rows.nests[m], part_.rows.nests[n].output);
+    });
+  }
   /// Whether a nest of another stage reads what nest n writes.
   bool is_read_later(const Stage& stage, std::size_t n) const {
     for (std::size_t m = 0; m < part_.rows.nests.size(); ++m) {

@@ -2,6 +2,7 @@
 #include "cpu/vector_code.hpp"
 
 #include <stdexcept>
+#include <type_traits>
 
 #include "cpu/emitted.hpp"
 
@@ -52,6 +53,23 @@ bool has_vector_code(ScalarOp op, DType compute) {
   }
 }
 
+bool is_of_many_instructions(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::exp:
+    case ScalarOp::log:
+    case ScalarOp::tanh:
+    case ScalarOp::erf:
+    case ScalarOp::sigmoid:
+    case ScalarOp::silu:
+    case ScalarOp::normal_cdf:
+    case ScalarOp::gelu:
+    case ScalarOp::gelu_slope:
+      return true;
+    default:
+      return false;
+  }
+}
+
 namespace {
 
 using Vector = Assembler::Vector;
@@ -63,9 +81,16 @@ Vector extreme(Assembler& code, Assembler::Arithmetic op, const Vector& x, const
 }
 
 template <class C>
-Vector emit_in(Assembler& code, ScalarOp op, const Vector& x, const Vector& y, const Vector& z) {
+Vector emit_in(Assembler& code, ScalarOp op, Precision precision, const Vector& x, const Vector& y,
+               const Vector& z) {
   using Op = Assembler::Arithmetic;
   const Emitted<C> number(code, x);
+  if constexpr (std::is_same_v<C, float>) {
+    Vector result;
+    if (precision == Precision::of_16_bits &&
+        with_short_form(op, [&](const auto& f) { result = f(number).vector(); }))
+      return result;
+  }
   const auto zero = Assembler::Operand(C(0));
   const auto one_if = [&](const Mask& mask) {
     return code.select(mask, code.constant(1), code.constant(0));
@@ -132,10 +157,10 @@ Vector emit_in(Assembler& code, ScalarOp op, const Vector& x, const Vector& y, c
 
 }  // namespace
 
-Vector emit_operation(Assembler& code, ScalarOp op, const Vector& x, const Vector& y,
-                      const Vector& z) {
-  return code.compute() == DType::f64 ? emit_in<double>(code, op, x, y, z)
-                                      : emit_in<float>(code, op, x, y, z);
+Vector emit_operation(Assembler& code, ScalarOp op, Precision precision, const Vector& x,
+                      const Vector& y, const Vector& z) {
+  return code.compute() == DType::f64 ? emit_in<double>(code, op, precision, x, y, z)
+                                      : emit_in<float>(code, op, precision, x, y, z);
 }
 
 }  // namespace ein::host

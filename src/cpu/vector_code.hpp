@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/assembler.hpp"
+#include "cpu/precision.hpp"
 
 namespace ein::host {
 
@@ -10,8 +11,12 @@ bool has_vector_code(ScalarOp op, DType compute);
 
 inline bool is_comparison(ScalarOp op) { return op >= ScalarOp::lt && op <= ScalarOp::ne; }
 
+/// Whether it takes many instructions, each of which waits for the one before.
+bool is_of_many_instructions(ScalarOp op);
+
 /// Emits an operation; arguments that it lacks are not read.
-Assembler::Vector emit_operation(Assembler& code, ScalarOp op, const Assembler::Vector& x,
-                                 const Assembler::Vector& y, const Assembler::Vector& z);
+Assembler::Vector emit_operation(Assembler& code, ScalarOp op, Precision precision,
+                                 const Assembler::Vector& x, const Assembler::Vector& y,
+                                 const Assembler::Vector& z);
 
 }  // namespace ein::host

@@ -7,7 +7,8 @@
 //   roundoff u of the type that it computes in; and is exact where each partial sum in any order
 //   is.
 // - A function is within `function_ulps` units in the last place, and exact at 0, infinities and
-//   NaN.
+//   NaN. Of bf16 and f16, gelu and its kin are off by another `short_form_ulps` before they are
+//   rounded.
 // So an interval is a single number, and engines must give its bits, wherever nothing depends on
 // the order.
 #pragma once
@@ -34,6 +35,8 @@ struct Uncertain : std::runtime_error {
 
 /// Of exp, log, tanh, erf and their like: ein keeps 2.5, NumPy and PyTorch 4; pow as it comes.
 inline constexpr int function_ulps = 4, pow_ulps = 8;
+/// Units of f32: 8.3e-5 (src/cpu/precision.hpp).
+inline constexpr int short_form_ulps = 700;
 
 /// Whether a comes before b, where -0 comes before 0.
 inline bool precedes(double a, double b) {
@@ -92,6 +95,8 @@ class Interval {
         op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter;
     now.sums = op.kind == OpKind::contract || (combines && op.combine == Combine::sum);
     now.multiplies = combines && op.combine == Combine::prod;
+    now.takes_short_forms =
+        op.kind == OpKind::map && (op.dtype == DType::bf16 || op.dtype == DType::f16);
     now.factors = op.kind == OpKind::contract ? static_cast<int>(op.inputs.size()) : 1;
     now.reduces = false;
     now.flushes = op.kind == OpKind::contract &&
@@ -306,19 +311,23 @@ class Interval {
                     {.least = 0, .most = 1});
   }
   friend Interval normal_cdf(const Interval& a) {
-    return a.mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); },
-                    {.least = 0, .most = 1});
+    return a
+        .mapped(function_ulps, [](double v) { return Interval(reference::normal_cdf(v)); },
+                {.least = 0, .most = 1})
+        .of_short_form(0, 1);
   }
   friend Interval silu(const Interval& a) {
     return a.dipping(reference::silu, -1.2784645427610738);
   }
   friend Interval gelu(const Interval& a) {
-    return a.dipping(reference::gelu, -0.75179152770330635);
+    return a.dipping(reference::gelu, -0.75179152770330635).of_short_form();
   }
   /// As a sum: near its root it is off by units of its terms.
   friend Interval gelu_slope(const Interval& a) {
     const Interval near = maximum(minimum(a, Interval(50)), Interval(-50));
-    return normal_cdf(a) + near * (Interval(0.3989422804014327) * exp(a * a * Interval(-0.5)));
+    const Interval sum =
+        normal_cdf(a) + near * (Interval(0.3989422804014327) * exp(a * a * Interval(-0.5)));
+    return sum.of_short_form();
   }
   friend Interval pow(const Interval& a, const Interval& b) {
     const bool whole_numbers = is_integral(context().compute);
@@ -355,6 +364,7 @@ class Interval {
     bool flushes =
         false;  // one of bf16, whose instructions take subnormal numbers for 0 and give none
     bool reorders = false;  // one that may sum an operand, or multiply two of three, first
+    bool takes_short_forms = false;
     int factors = 1;
   };
   static Context& context() {
@@ -395,6 +405,16 @@ class Interval {
     if (!a.is_point() || !b.is_point()) return anything();
     const double value = f(a.low_, b.low_);
     return ulps == 0 || value == 0 ? rounded(value, false) : widened(value, ulps);
+  }
+  /// What a function's short form may give besides, between these bounds.
+  Interval of_short_form(double least = -INFINITY, double most = INFINITY) const {
+    if (!context().takes_short_forms || !has_numbers()) return *this;
+    const auto wide = [&](double value) {
+      if (value == 0 || std::isinf(value)) return Interval(value);
+      const Interval x = widened(value, short_form_ulps);
+      return Interval(std::max(x.low_, least), std::min(x.high_, most));
+    };
+    return with_nan(hull(wide(low_), wide(high_)));
   }
   /// A function that falls up to `bottom` and rises from there.
   Interval dipping(double (*f)(double), double bottom) const {

@@ -26,8 +26,16 @@
 #include "nest/interpret.hpp"
 #include "support/reference_functions.hpp"
 #include "support/row_code.hpp"
+#include "tensor/convert.hpp"
 
 namespace ein::test {
+
+/// The nearest bf16 or f16.
+inline float rounded(float x, DType dtype) {
+  using namespace detail;
+  return dtype == DType::bf16 ? expand<format_of<bf16>>(round_to<format_of<bf16>>(x))
+                              : expand<format_of<f16>>(round_to<format_of<f16>>(x));
+}
 
 /// out[i] = f(in[i]); at most `batch` elements.
 template <class C>
@@ -40,21 +48,24 @@ struct Engine {
   Run<C> run;
 };
 
+/// Between elements of `dtype`, which are converted exactly to numbers of C.
 template <class C>
-Run<C> row_code(ScalarOp op, host::Isa isa) {
+Run<C> row_code(ScalarOp op, host::Isa isa, DType dtype) {
   Schedule::Part part;
   part.rows.compute = dtype_of<C>;
-  part.places = {{.dtype = dtype_of<C>, .step = 1}, {.dtype = dtype_of<C>, .step = 1}};
+  part.places = {{.dtype = dtype, .step = 1}, {.dtype = dtype, .step = 1}};
   part.rows.nests = {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}};
   part.rows.length = {static_cast<std::int64_t>(batch)};
   const std::shared_ptr<const host::RowCode> code = host::RowCode::compile(part, isa);
-  return [code](const C* in, C* out, std::size_t n) {
-    alignas(64) C from[batch], to[batch];
-    std::copy_n(in, n, from);
-    std::fill(from + n, from + batch, C(1));
-    std::byte* places[] = {reinterpret_cast<std::byte*>(from), reinterpret_cast<std::byte*>(to)};
+  return [code, dtype](const C* in, C* out, std::size_t n) {
+    alignas(64) C all[batch];
+    alignas(64) std::byte from[batch * sizeof(C)], to[batch * sizeof(C)];
+    std::copy_n(in, n, all);
+    std::fill(all + n, all + batch, C(1));
+    store_from(all, batch, from, dtype, 1);
+    std::byte* places[] = {from, to};
     (*code)({places, static_cast<std::int64_t>(batch), 1, nullptr});
-    std::copy_n(to, n, out);
+    load_as(to, dtype, 1, out, n);
   };
 }
 
@@ -80,19 +91,28 @@ inline Run<double> interpreter(ScalarOp op) {
   };
 }
 
-/// Strips of every instruction set of this build and processor, then row code of every one.
+/// Strips of every instruction set of this build and processor, then row code of every one, on
+/// elements of `dtype`.
 template <class C>
-std::vector<Engine<C>> engines(ScalarOp op) {
+std::vector<Engine<C>> engines(ScalarOp op, DType dtype = dtype_of<C>) {
   std::vector<Engine<C>> result;
   for (const host::Level* level : host::levels_here()) {
     result.push_back({"strips " + std::string(host::name(level->isa)),
-                      [op, level](const C* in, C* out, std::size_t n) {
+                      [op, level, dtype](const C* in, C* out, std::size_t n) {
+                        if constexpr (std::is_same_v<C, float>) {
+                          if (dtype != DType::f32) {
+                            if (!level->apply_of_16_bits(op, in, out, n))
+                              level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
+                            for (std::size_t i = 0; i < n; ++i) out[i] = rounded(out[i], dtype);
+                            return;
+                          }
+                        }
                         level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
                       }});
   }
   for (const host::Isa isa : isas_with_row_code()) {
     if (host::RowCode::target(isa).has(op, dtype_of<C>))
-      result.push_back({"row code " + std::string(host::name(isa)), row_code<C>(op, isa)});
+      result.push_back({"row code " + std::string(host::name(isa)), row_code<C>(op, isa, dtype)});
   }
   return result;
 }
@@ -128,20 +148,23 @@ struct Points {
   const C* x;
   std::size_t n;
   Wide<C> exact[batch];
-  Wide<C> per_unit[batch];  // 1 / the unit in the last place of the C that is nearest to `exact`,
-                            // or to the size of its terms
+  Wide<C> per_unit[batch];    // 1 / the unit in the last place of the C that is nearest to `exact`,
+                              // or to the size of its terms
+  DType dtype = dtype_of<C>;  // in which there are fewer numbers, if it is bf16 or f16
 
   void compute(const Function& f) {
     using Bits = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
     using Limits = std::numeric_limits<C>;
     constexpr int mantissa_bits = Limits::digits - 1, mask = 2 * Limits::max_exponent - 1;
+    const int left_out = dtype == DType::bf16 ? 16 : dtype == DType::f16 ? 13 : 0;
+    const int least = dtype == DType::f16 ? -14 : Limits::min_exponent - 1;
     for (std::size_t i = 0; i < n; ++i) {
       exact[i] = f.exact(x[i]);
       const auto size = static_cast<C>(
           f.terms ? static_cast<Wide<C>>(f.terms(static_cast<double>(x[i]))) : exact[i]);
       const auto bits = std::bit_cast<Bits>(size);
-      const int exponent = std::clamp(static_cast<int>(bits >> mantissa_bits) & mask, 1, mask - 1) -
-                           (Limits::max_exponent - 1);
+      const int biased = std::clamp(static_cast<int>(bits >> mantissa_bits) & mask, 1, mask - 1);
+      const int exponent = std::max(least, biased - (Limits::max_exponent - 1)) + left_out;
       if constexpr (sizeof(C) == 4)
         per_unit[i] = std::bit_cast<double>(std::uint64_t(1023 + mantissa_bits - exponent) << 52);
       else
@@ -150,11 +173,21 @@ struct Points {
   }
 };
 
+/// The C that is nearest to x, or of these the bf16 or f16.
+template <class C>
+C number_of(Wide<C> x, DType dtype) {
+  const C nearest = static_cast<C>(x);
+  if constexpr (std::is_same_v<C, float>) {
+    if (dtype != DType::f32) return rounded(nearest, dtype);
+  }
+  return nearest;
+}
+
 /// How far a result is off where that is `off` units by subtraction, which infinity and NaN are not
 /// made for.
 template <class C>
-double settle(C got, Wide<C> exact, Wide<C> off) {
-  const C nearest = static_cast<C>(exact);
+double settle(C got, Wide<C> exact, Wide<C> off, DType dtype) {
+  const C nearest = number_of<C>(exact, dtype);
   if (got == nearest && std::isinf(got)) return 0;
   if (std::isnan(exact) && std::isnan(got)) return 0;
   return std::isfinite(off) ? static_cast<double>(off) : std::numeric_limits<double>::infinity();
@@ -170,10 +203,10 @@ Found<C> measure(const Function& f, const Points<C>& points, const C* results) {
     off[i] = std::abs(static_cast<Wide<C>>(y[i]) - points.exact[i]) * points.per_unit[i];
   for (std::size_t i = 0; i < points.n; ++i) {
     if (off[i] <= static_cast<Wide<C>>(found.worst)) continue;
-    const double units = settle(y[i], points.exact[i], off[i]);
+    const double units = settle(y[i], points.exact[i], off[i], points.dtype);
     if (units > found.worst) found.worst = units, found.at = points.x[i];
   }
-  const C least = static_cast<C>(f.least), most = static_cast<C>(f.most);
+  const C least = number_of<C>(f.least, points.dtype), most = number_of<C>(f.most, points.dtype);
   for (std::size_t i = 0; i < points.n; ++i) {
     if (y[i] < least || y[i] > most) ++found.outside, found.outside_at = points.x[i];
   }
@@ -193,6 +226,7 @@ template <class C>
 struct Subject {
   const Function* function;
   std::vector<Engine<C>> engines;
+  DType dtype = dtype_of<C>;
 };
 /// All functions, or that of this name, in all engines; the C library's once.
 template <class C>
@@ -206,6 +240,16 @@ std::vector<Subject<C>> subjects_of(std::string_view only = "") {
   return subjects;
 }
 
+/// Of bf16 or f16; not the C library's, of which errors in f32 are nothing in fewer bits.
+inline std::vector<Subject<float>> subjects_of_16_bits(DType dtype, std::string_view only = "") {
+  std::vector<Subject<float>> subjects;
+  for (const Function& f : functions()) {
+    if ((only.empty() || info(f.op).name == only) && !calls_library<float>(f.op))
+      subjects.push_back({&f, engines<float>(f.op, dtype), dtype});
+  }
+  return subjects;
+}
+
 /// Adds to found[e] what engine e makes of the points, which increase.
 template <class C>
 void measure(const Subject<C>& subject, const std::vector<C>& x, std::vector<Found<C>>& found) {
@@ -214,6 +258,7 @@ void measure(const Subject<C>& subject, const std::vector<C>& x, std::vector<Fou
   std::vector<std::array<C, batch + 1>> results(count);
   for (auto& of_engine : results) of_engine[0] = std::numeric_limits<C>::quiet_NaN();
   Points<C> points;
+  points.dtype = subject.dtype;
   for (std::size_t i = 0; i < x.size(); i += batch) {
     points.x = x.data() + i;
     points.n = std::min(batch, x.size() - i);
@@ -325,6 +370,19 @@ inline std::vector<float> floats(std::int64_t part, std::int64_t one_in) {
   return points;
 }
 
+/// On all numbers of bf16 or f16.
+inline std::vector<Result<float>> measure_16_bits(const std::vector<Subject<float>>& subjects,
+                                                  DType dtype) {
+  std::vector<float> points;
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float x = dtype == DType::bf16 ? detail::expand<detail::format_of<bf16>>(bits)
+                                         : detail::expand<detail::format_of<f16>>(bits);
+    if (!std::isnan(x)) points.push_back(x);
+  }
+  std::sort(points.begin(), points.end(),
+            [](float x, float y) { return x != y ? x < y : std::signbit(x) && !std::signbit(y); });
+  return measure<float>(subjects, 1, [&](std::int64_t) { return points; });
+}
 /// On one in so many of all floats.
 inline std::vector<Result<float>> measure_floats(const std::vector<Subject<float>>& subjects,
                                                  std::int64_t one_in,
