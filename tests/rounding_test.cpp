@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/cost.hpp>
 #include <ein/ein.hpp>
@@ -84,6 +85,18 @@ TEST_P(Rounding, BiasAndGeluOfALayerAreItsProductsEpilogue) {
           return silu(einsum(a, c, "b s i, o i -> b s o") * 0.5);
         },
         x, turned);
+  }
+}
+
+/// Whether a function takes its short form is decided by the call, and not by what is fused.
+TEST_P(Rounding, ShortForms) {
+  for (const std::int64_t n : {7, 5000}) {
+    const Tensor x = (randn({n}) * 3).to(GetParam()), g = some({n});
+    expect_bits_of_eager([](const Tensor& a) { return gelu(a); }, x);
+    expect_bits_of_eager([](const Tensor& a) { return gelu(a.to(DType::f32)).to(a.dtype()); }, x);
+    expect_bits_of_eager([](const Tensor& a) { return gelu(a) - gelu(a.to(DType::f32)); }, x);
+    expect_bits_of_eager([](const Tensor& a) { return gelu(gelu(a) * 2) + gelu(a); }, x);
+    expect_bits_of_eager(grad([g](const Tensor& a) { return einsum(gelu(a) * g, "n ->"); }), x);
   }
 }
 

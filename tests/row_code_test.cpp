@@ -428,20 +428,103 @@ TEST_P(RowCodeOf, ExtremesOfRowsKeepNaNInItsColumn) {
 }
 
 TEST_P(RowCodeOf, LongSumsLoseLittle) {
-  const std::int64_t length = RowCode::target(tested).longest_combined_row;
+  // The longest row that schedules combine, and one that calls of any length may have.
+  const std::int64_t longest = RowCode::target(tested).longest_combined_row;
   with_computed([&]<class C>(C) {
-    std::vector<C> in(static_cast<std::size_t>(length));
-    std::mt19937 random(1);
-    long double want = 0;
-    for (C& x : in) want += x = std::uniform_real_distribution<C>(0, 1)(random);
-    C out = 0;
-    const Schedule::Part part = part_of(
-        {{.step = 1}, {}},
-        {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
-    std::byte* places[] = {bytes_of(in), reinterpret_cast<std::byte*>(&out)};
-    (*RowCode::compile(part, tested))({places, length, 1, nullptr});
-    EXPECT_LE(std::abs(out - want), want * 2.5L * std::numeric_limits<C>::epsilon());
+    const auto sum = RowCode::compile(
+        part_of({{.step = 1}, {}},
+                {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}},
+                longest),
+        tested);
+    for (const std::int64_t length : {longest, std::int64_t{5'000'003}}) {
+      std::vector<C> in(static_cast<std::size_t>(length));
+      std::mt19937 random(1);
+      long double want = 0;
+      for (C& x : in) want += x = std::uniform_real_distribution<C>(0, 1)(random);
+      C out = 0;
+      std::byte* places[] = {bytes_of(in), reinterpret_cast<std::byte*>(&out)};
+      (*sum)({places, length, 1, nullptr});
+      EXPECT_LE(std::abs(out - want), want * 2.5L * std::numeric_limits<C>::epsilon()) << length;
+    }
   });
+}
+
+/// Several vectors at a time give what one does: of rows of every length, in place, and of a sum.
+TEST_P(RowCodeOf, InterleavedVectors) {
+  with_computed([&]<class C>(C) {
+    std::mt19937 random(2);
+    std::vector<C> in(300);
+    for (C& x : in) x = std::normal_distribution<C>(0, 3)(random);
+    for (const ScalarOp op :
+         {ScalarOp::exp, ScalarOp::log, ScalarOp::tanh, ScalarOp::sigmoid, ScalarOp::silu,
+          ScalarOp::normal_cdf, ScalarOp::gelu, ScalarOp::gelu_slope}) {
+      SCOPED_TRACE(info(op).name);
+      const Ex value = Ex::apply(op, Ex::input(0));
+      const auto code =
+          RowCode::compile(part_of({{.step = 1}, {.step = 1}},
+                                   {{.inputs = {0}, .output = 1, .body = value * Ex(3.0)}}, 300),
+                           tested);
+      const auto sum = RowCode::compile(
+          part_of({{.step = 1}, {}},
+                  {{.inputs = {0}, .output = 1, .body = value, .combine = Combine::sum}}, 300),
+          tested);
+      std::vector<C> want(in.size());
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        std::byte* places[] = {bytes_of(in) + i * sizeof(C), bytes_of(want) + i * sizeof(C)};
+        (*code)({places, 1, 1, nullptr});
+      }
+      for (std::size_t n = 1; n <= in.size(); ++n) {
+        std::vector<C> got = in;
+        std::byte* places[] = {bytes_of(got), bytes_of(got)};
+        (*code)({places, static_cast<std::int64_t>(n), 1, nullptr});
+        ASSERT_EQ(std::memcmp(got.data(), want.data(), n * sizeof(C)), 0) << n;
+        ASSERT_TRUE(n == in.size() || got[n] == in[n]) << n;
+        if (op == ScalarOp::log) continue;  // NaN of negative numbers
+        C total = 0;
+        long double exact = 0, size = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          C one = 0;
+          std::byte* single[] = {bytes_of(in) + i * sizeof(C), reinterpret_cast<std::byte*>(&one)};
+          (*sum)({single, 1, 1, nullptr});
+          exact += one;
+          size += std::abs(one);
+        }
+        std::byte* all[] = {bytes_of(in), reinterpret_cast<std::byte*>(&total)};
+        (*sum)({all, static_cast<std::int64_t>(n), 1, nullptr});
+        ASSERT_LE(std::abs(total - exact), size * 8 * std::numeric_limits<C>::epsilon()) << n;
+      }
+    }
+  });
+}
+
+/// Of all bf16, code that reads only these gives what code does that reads them as f32.
+TEST_P(RowCodeOf, NaNsOfBf16) {
+  if (computed != DType::f32) GTEST_SKIP() << "bf16 is computed in f32";
+  std::vector<std::uint16_t> in(0x10000);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> wide(in.size());
+  load_as(in.data(), DType::bf16, 1, wide.data(), wide.size());
+  const Ex x = Ex::input(0), turned = Ex::apply(ScalarOp::neg, x),
+           rounded = Ex::apply(ScalarOp::as_bf16, x * Ex(3.0));
+  for (const Ex& body :
+       {turned, Ex::apply(ScalarOp::abs, x), x + Ex(1.0), x * x, x / x,
+        Ex::apply(ScalarOp::max, x, Ex(0.0)), Ex::apply(ScalarOp::where, x, x, turned),
+        Ex::apply(ScalarOp::sqrt, x), Ex::apply(ScalarOp::exp, x), Ex::apply(ScalarOp::log, x),
+        Ex::apply(ScalarOp::tanh, x), Ex::apply(ScalarOp::silu, x), Ex::apply(ScalarOp::gelu, x),
+        rounded + x, Ex::apply(ScalarOp::as_bf16, turned) * x}) {
+    const auto run = [&](DType dtype, const void* from) {
+      std::vector<std::uint16_t> out(in.size());
+      const auto code =
+          RowCode::compile(part_of({{.dtype = dtype, .step = 1}, {.dtype = DType::bf16, .step = 1}},
+                                   {{.inputs = {0}, .output = 1, .body = body}}, std::ssize(in)),
+                           tested);
+      std::byte* places[] = {static_cast<std::byte*>(const_cast<void*>(from)), bytes_of(out)};
+      (*code)({places, std::ssize(in), 1, nullptr});
+      return out;
+    };
+    EXPECT_EQ(run(DType::bf16, in.data()), run(DType::f32, wide.data()))
+        << to_string(ScalarExpr(body));
+  }
 }
 
 /// Numbers of every size and kind, and in f64 those near which bf16, f16 and f32 round.

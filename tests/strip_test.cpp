@@ -116,7 +116,7 @@ TEST(Strip, SharedValuesOfRows) {
   };
   const auto below = [](const Ex& u, const Ex& v) { return Ex::apply(ScalarOp::lt, u, v); };
   const auto check = [&](const Ex& expression, auto want) {
-    const StripExpr<float> expr(expression, operands, DType::f32);
+    const StripExpr<float> expr(expression, operands);
     std::vector<float> scratch(expr.scratch_size()), into(n);
     const float* got = expr.evaluate({.inputs = from,
                                       .steps = steps,

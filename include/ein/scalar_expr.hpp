@@ -68,6 +68,9 @@ struct ScalarStep {
   std::uint64_t seed = 0;
   std::uint64_t stream = 0;
   bool of_run = false;  // the seed is the run's, and the stream counts from the run's
+  /// A function in its short form, with a relative error of at most 8e-5: its result gets rounded
+  /// to bf16 or f16. Engines without one take the function as it is.
+  bool short_form = false;
   /// What was at position p is at places[p] now.
   void move_arguments(const std::vector<int>& places) {
     for (int& arg : args) {
@@ -80,7 +83,7 @@ struct ScalarStep {
            a.args[2] == b.args[2] && a.which == b.which &&
            std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) &&
            a.integer == b.integer && a.size.word() == b.size.word() && a.seed == b.seed &&
-           a.stream == b.stream && a.of_run == b.of_run;
+           a.stream == b.stream && a.of_run == b.of_run && a.short_form == b.short_form;
   }
 };
 

@@ -27,6 +27,9 @@
 #ifndef EIN_CONVERSION
 #define EIN_CONVERSION EIN_FUNCTION
 #endif
+#ifndef EIN_SHORT_FORM
+#define EIN_SHORT_FORM(name)
+#endif
 // clang-format off
 // The processor's own roots, which round correctly.
 EIN_FUNCTION(sqrt, std::sqrt(a), std::sqrt(x), product(g, Ex(0.5)) / v, library("sqrt"))
@@ -81,7 +84,11 @@ EIN_ROUNDING(trunc, std::trunc(a), std::trunc(x), Ex(0.0), library("trunc"))
 // The interpreter rounds no result to a floating-point dtype, so it does not round here.
 EIN_CONVERSION(as_bf16, a, convert<C>(convert<bf16>(x)), g, through(DType::bf16))
 EIN_CONVERSION(as_f16, a, convert<C>(convert<f16>(x)), g, through(DType::f16))
+EIN_SHORT_FORM(normal_cdf)
+EIN_SHORT_FORM(gelu)
+EIN_SHORT_FORM(gelu_slope)
 // clang-format on
+#undef EIN_SHORT_FORM
 #undef EIN_CONVERSION
 #undef EIN_ROUNDING
 #undef EIN_FUNCTION

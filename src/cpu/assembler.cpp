@@ -5,8 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <map>
-#include <set>
+#include <span>
 #include <stdexcept>
+#include <vector>
 
 namespace ein::host {
 
@@ -35,101 +36,165 @@ std::unique_ptr<Assembler> Assembler::make(Isa isa, DType compute, asmjit::CodeH
 
 namespace {
 
-using Run = std::vector<asmjit::BaseNode*>;
+using Sequence = std::vector<asmjit::BaseNode*>;
 
-/// The registers that a run of instructions mentions: those that it sets, and how many vectors and
-/// masks it needs at once: of its own, which it sets before it reads them, and others.
+/// The registers of a sequence of instructions.
 struct Registers {
-  enum Kind { vectors, masks, kinds };
-  std::array<int, kinds> own{}, others{};
-  std::set<std::uint32_t> all, set;
+  enum Kind { general, vectors, masks, kinds };
+  struct LiveRange {
+    Kind kind;
+    std::size_t first, last;  // instructions that mention it
+    bool is_live_on_entry, is_set;
+  };
+  std::map<std::uint32_t, LiveRange> ranges;  // by register
+  bool can_move = true;                       // no instruction jumps, is a target, or reads flags
+  // How many of each kind it needs at once:
+  std::array<int, kinds> temporaries{};   // that it sets before it reads them
+  std::array<int, kinds> accumulators{};  // that are live on entry, and set
+  std::array<int, kinds> constants{};     // that it only reads
 
-  explicit Registers(const Run& run) {
-    struct Life {
-      Kind kind;
-      bool is_own;
-      std::size_t first, last;
-    };
-    std::map<std::uint32_t, Life> lives;
-    const auto mention = [&](const asmjit::BaseReg& reg, bool sets, std::size_t at) {
-      all.insert(reg.id());
-      if (sets) set.insert(reg.id());
-      if (reg.group() == asmjit::RegGroup::kGp) return;
-      const Kind kind = reg.group() == asmjit::RegGroup::kVec ? vectors : masks;
-      lives.try_emplace(reg.id(), Life{kind, sets, at, at}).first->second.last = at;
-    };
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      const auto* const instruction = run[i]->as<asmjit::InstNode>();
-      for (std::uint32_t o = instruction->opCount(); o-- > 0;) {
-        const asmjit::Operand& operand = instruction->op(o);
-        if (operand.isReg()) mention(operand.as<asmjit::BaseReg>(), o == 0, i);
-        if (!operand.isMem()) continue;
-        const auto& memory = operand.as<asmjit::BaseMem>();
-        if (memory.hasBaseReg()) all.insert(memory.baseId());
-        if (memory.hasIndexReg()) all.insert(memory.indexId());
+  Registers(const Sequence& sequence, asmjit::Arch arch) {
+    for (std::size_t i = 0; i < sequence.size() && can_move; ++i) {
+      can_move = sequence[i]->type() == asmjit::NodeType::kInst;
+      if (can_move) mention(*sequence[i]->as<asmjit::InstNode>(), i, arch);
+    }
+    std::array<std::vector<int>, kinds> change;
+    for (std::vector<int>& of_kind : change) of_kind.resize(sequence.size() + 2);
+    for (const auto& [id, range] : ranges) {
+      if (range.is_live_on_entry) {
+        ++(range.is_set ? accumulators : constants)[range.kind];
+      } else {
+        // The last instruction that reads it may set another in its place.
+        ++change[range.kind][range.first];
+        --change[range.kind][std::max(range.last, range.first + 1)];
       }
     }
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      std::array<int, kinds> now{};
-      for (const auto& [id, life] : lives)
-        now[life.kind] += life.is_own && life.first <= i && (i < life.last || life.first == i);
-      for (int kind = 0; kind < kinds; ++kind) own[kind] = std::max(own[kind], now[kind]);
+    for (int kind = 0; kind < kinds; ++kind) {
+      int now = 0;
+      for (int by : change[kind]) temporaries[kind] = std::max(temporaries[kind], now += by);
     }
-    for (const auto& [id, life] : lives) others[life.kind] += !life.is_own;
+  }
+
+ private:
+  void mention(const asmjit::InstNode& instruction, std::size_t at, asmjit::Arch arch) {
+    asmjit::InstRWInfo access;
+    const std::span<const asmjit::Operand> operands(instruction.operands(), instruction.opCount());
+    if (asmjit::InstAPI::queryRWInfo(arch, instruction.baseInst(), operands.data(), operands.size(),
+                                     &access) != asmjit::kErrorOk ||
+        access.readFlags() != asmjit::CpuRWFlags::kNone) {
+      can_move = false;
+      return;
+    }
+    // x ^ x and x == x do not depend on x.
+    const bool is_of_one = operands.size() > 1 &&
+                           std::all_of(operands.begin(), operands.end(), [&](const auto& operand) {
+                             return operand.isReg() && operand.id() == operands[0].id();
+                           });
+    for (std::size_t o = 0; o < operands.size(); ++o) {
+      if (operands[o].isReg()) {
+        const auto& reg = operands[o].as<asmjit::BaseReg>();
+        const asmjit::OpRWInfo& how = access.operand(o);
+        mention(reg.id(), kind_of(reg.group()), at, how.isRead() && !is_of_one, how.isWrite());
+      } else if (operands[o].isMem()) {
+        const auto& memory = operands[o].as<asmjit::BaseMem>();
+        if (memory.hasBaseReg()) mention(memory.baseId(), general, at, true, false);
+        if (memory.hasIndexReg()) mention(memory.indexId(), general, at, true, false);
+      }
+    }
+    if (instruction.hasExtraReg())
+      mention(instruction.extraReg().id(), kind_of(instruction.extraReg().group()), at, true,
+              false);
+  }
+  void mention(std::uint32_t id, Kind kind, std::size_t at, bool reads, bool sets) {
+    LiveRange& range = ranges.try_emplace(id, LiveRange{kind, at, at, reads, sets}).first->second;
+    range.is_live_on_entry |= range.first == at && reads;
+    range.is_set |= sets;
+    range.last = at;
+  }
+  static Kind kind_of(asmjit::RegGroup group) {
+    return group == asmjit::RegGroup::kGp    ? general
+           : group == asmjit::RegGroup::kVec ? vectors
+                                             : masks;
   }
 };
 
-bool share_what_is_set(const Registers& x, const Registers& y) {
-  const auto is_in_y = [&](std::uint32_t id) { return y.all.contains(id); };
-  const auto is_in_x = [&](std::uint32_t id) { return x.all.contains(id); };
-  return std::any_of(x.set.begin(), x.set.end(), is_in_y) ||
-         std::any_of(y.set.begin(), y.set.end(), is_in_x);
+/// Whether one sets a register that another mentions, or one cannot move.
+bool depend(std::span<const Registers> group) {
+  std::map<std::uint32_t, bool> is_set;  // of all registers of those before
+  for (const Registers& one : group) {
+    if (!one.can_move) return true;
+    for (const auto& [id, range] : one.ranges) {
+      const auto known = is_set.find(id);
+      if (known != is_set.end() && (known->second || range.is_set)) return true;
+    }
+    for (const auto& [id, range] : one.ranges) is_set[id] |= range.is_set;
+  }
+  return false;
+}
+
+Sequence nodes_between(asmjit::BaseNode* before, const asmjit::BaseNode* last) {
+  Sequence nodes;
+  while (before != last) nodes.push_back(before = before->next());
+  return nodes;
+}
+
+/// How many sequences of so many instructions to interleave at most. A processor looks some 400
+/// instructions ahead, and should see what is loaded next; longer ones would take long to compile.
+int most_of_length(std::size_t instructions) {
+  return instructions <= 45 ? 4 : instructions <= 150 ? 2 : 1;
 }
 
 }  // namespace
 
-void Assembler::put_side_by_side(std::span<asmjit::BaseNode* const> before_runs) {
-  const std::size_t count = before_runs.size();
-  std::vector<Run> runs(count);
-  std::vector<Registers> registers;
-  for (std::size_t r = 0; r < count; ++r) {
-    asmjit::BaseNode* const end = r + 1 < count ? before_runs[r + 1] : compiler_.cursor();
-    for (asmjit::BaseNode* node = before_runs[r]; node != end;) {
-      node = node->next();
-      if (node->type() != asmjit::NodeType::kInst) return;
-      runs[r].push_back(node);
-    }
-    registers.emplace_back(runs[r]);
-    for (std::size_t other = 0; other < r; ++other) {
-      if (share_what_is_set(registers[other], registers[r])) return;
-    }
-  }
-  std::size_t together = count;
-  const auto fit = [&](const Registers& one) {
-    const auto needs = [&](Registers::Kind kind) {
-      return one.others[kind] + static_cast<int>(together) * one.own[kind];
-    };
-    return needs(Registers::vectors) <= vector_registers_ &&
-           needs(Registers::masks) <= 7;  // of AVX-512, but k0
+int Assembler::how_many_fit(asmjit::BaseNode* before, int most) const {
+  const Sequence sequence = nodes_between(before, compiler_.cursor());
+  int count = std::min(most, most_of_length(sequence.size()));
+  if (count == 1) return 1;
+  const Registers needs(sequence, compiler_.arch());
+  if (!needs.can_move) return 1;
+  const auto all = [&](Registers::Kind kind, int count) {
+    return needs.constants[kind] + most * needs.accumulators[kind] +
+           count * needs.temporaries[kind];
   };
-  while (together > 1 &&
-         !(count % together == 0 && std::all_of(registers.begin(), registers.end(), fit)))
-    --together;
-  Run in_order;
-  for (std::size_t first = 0; first < count; first += together) {
-    const std::span<const Run> group(&runs[first], together);
-    const auto longest = std::max_element(group.begin(), group.end(),
-                                          [](auto& x, auto& y) { return x.size() < y.size(); });
-    for (std::size_t i = 0; i < longest->size(); ++i) {
-      for (const Run& run : group) {
-        if (i < run.size()) in_order.push_back(run[i]);
-      }
-    }
+  // Some may be in memory, where instructions read them. Where there are few registers, sums lose
+  // more by that than they gain: measured on AVX2.
+  const bool may_spill = vector_registers_ > 16 || needs.accumulators[Registers::vectors] == 0;
+  const auto fit = [&](int count) {
+    return all(Registers::vectors, count) <= (may_spill ? 2 : 1) * vector_registers_ &&
+           all(Registers::masks, count) <= mask_registers;
+  };
+  while (count > 1 && !fit(count)) count /= 2;
+  return count;
+}
+
+void Assembler::interleave(std::span<asmjit::BaseNode* const> before, int together) {
+  std::vector<Sequence> sequences;
+  std::vector<Registers> registers;
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    sequences.push_back(
+        nodes_between(before[s], s + 1 < before.size() ? before[s + 1] : compiler_.cursor()));
+    registers.emplace_back(sequences.back(), compiler_.arch());
   }
-  asmjit::BaseNode* last = before_runs[0];
-  for (asmjit::BaseNode* node : in_order) {
+  asmjit::BaseNode* last = before[0];
+  const auto next = [&](asmjit::BaseNode* node) {
     if (last->next() != node) compiler_.addAfter(compiler_.removeNode(node), last);
     last = node;
+  };
+  for (std::size_t first = 0; first < sequences.size();
+       first += static_cast<std::size_t>(together)) {
+    const auto group = std::span(sequences).subspan(first, static_cast<std::size_t>(together));
+    const auto of_group = std::span(registers).subspan(first, group.size());
+    if (depend(of_group)) {
+      for (const Sequence& sequence : group) std::for_each(sequence.begin(), sequence.end(), next);
+      continue;
+    }
+    std::size_t longest = 0;
+    for (const Sequence& sequence : group) longest = std::max(longest, sequence.size());
+    for (std::size_t i = 0; i < longest; ++i) {
+      for (const Sequence& sequence : group) {
+        if (i < sequence.size()) next(sequence[i]);
+      }
+    }
   }
   compiler_.setCursor(last);
 }

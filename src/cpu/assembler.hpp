@@ -93,11 +93,21 @@ class Assembler {
     entry_ = compiler_.cursor();
     if (!is_at_entry) compiler_.setCursor(here);
   }
-  /// Runs of instructions were emitted one behind the other, each from behind one of these nodes,
-  /// the last until here. Puts the first of each side by side, then the second, and so on: of as
-  /// many runs as there are registers for. Leaves runs as they are that jump, or that share a
-  /// register which one sets.
-  void put_side_by_side(std::span<asmjit::BaseNode* const> before_runs);
+  /// Emits what `emit` does behind this node, not here.
+  template <class Emit>
+  void emit_behind(asmjit::BaseNode* node, const Emit& emit) {
+    asmjit::BaseNode* const here = compiler_.setCursor(node);
+    emit();
+    compiler_.setCursor(here);
+  }
+  /// Of sequences like that emitted since this node: how many, a power of two up to `most`, have
+  /// room in the registers together. 1 if they cannot be interleaved.
+  int how_many_fit(asmjit::BaseNode* before, int most) const;
+  /// Sequences of instructions were emitted one behind the other, each behind one of these nodes,
+  /// the last until here. Of as many at a time as `together` says, puts the first instruction of
+  /// each side by side, then the second, and so on; leaves those as they are of which one sets a
+  /// register that another mentions.
+  void interleave(std::span<asmjit::BaseNode* const> before, int together);
   /// Makes what was streamed visible before what is stored next.
   virtual void finish_streaming() = 0;
 
@@ -137,7 +147,8 @@ class Assembler {
   /// One element, also an i64 or f64, in all lanes.
   virtual Vector load_one(const Int& from, DType dtype) = 0;
   /// To elements side by side, those of the tail, of the type `compute`, f32, bf16 or f16, rounded
-  /// once. If they are to be read again, returns what a load would give, else nothing of use.
+  /// once. If they are to be read again, returns what a load would give, else a register that is
+  /// not to be read.
   virtual Vector store(const Address& to, DType dtype, const Vector& value, const Tail* tail,
                        bool is_read_again) = 0;
   /// Past the caches, to an address that is a multiple of vector_bytes().
@@ -149,9 +160,9 @@ class Assembler {
 
   // --- numbers ---
 
-  /// Says that the lower 16 bits of every NaN of f32 are 0, as of those that were bf16: rounding to
-  /// bf16 is then shorter.
-  void expect_short_nans() { has_short_nans_ = true; }
+  /// Says that every NaN that is rounded to bf16 is quiet, and its lower 16 bits 0: rounding is
+  /// then shorter.
+  void expect_bf16_nans() { has_bf16_nans_ = true; }
   /// What a store as f32, bf16 or f16 and a load of it would give.
   virtual Vector rounded(const Vector& x, DType dtype) = 0;
 
@@ -247,14 +258,15 @@ class Assembler {
         lanes_(bytes / static_cast<int>(size_of(compute))),
         vector_registers_(bytes == 32 ? 16 : 32) {}
   bool is_f64() const { return compute_ == DType::f64; }
-  bool has_short_nans() const { return has_short_nans_; }
+  bool has_bf16_nans() const { return has_bf16_nans_; }
 
   asmjit::BaseCompiler& compiler_;
 
  private:
   DType compute_;
+  static constexpr int mask_registers = 7;  // of AVX-512, but k0
   int lanes_, vector_registers_;
-  bool has_short_nans_ = false;
+  bool has_bf16_nans_ = false;
   asmjit::BaseNode* entry_ = nullptr;
 };
 

@@ -203,7 +203,7 @@ class NeonAssembler final : public Assembler {
         }
       });
     }
-    return is_read_again ? again(packed, dtype) : value;
+    return is_read_again ? as_loaded(packed, dtype) : Vector{};
   }
 
   void stream(const Address& to, const Vector& value) override {
@@ -213,7 +213,7 @@ class NeonAssembler final : public Assembler {
   Vector store_one(const Int& to, DType dtype, const Vector& value) override {
     const a64::Vec packed = converted(vec(value), dtype);
     store_packed(packed, static_cast<int>(size_of(dtype)), a64::ptr(gp(to)));
-    return again(packed, dtype);
+    return as_loaded(packed, dtype);
   }
 
   void prefetch(const Address& /*at*/) override {}  // asmjit 1.9 has no PRFM
@@ -221,7 +221,7 @@ class NeonAssembler final : public Assembler {
   // --- numbers ---
 
   Vector rounded(const Vector& x, DType dtype) override {
-    return again(converted(vec(x), dtype), dtype);
+    return as_loaded(converted(vec(x), dtype), dtype);
   }
 
   Vector copy(const Vector& x) override { return {copy(vec(x))}; }
@@ -682,7 +682,7 @@ class NeonAssembler final : public Assembler {
     code_.ushr(odd.s4(), odd.s4(), 31);
     code_.add(rounded.s4(), floats.s4(), repeated(0x7FFFU).s4());
     code_.add(rounded.s4(), rounded.s4(), odd.s4());
-    if (has_short_nans()) {
+    if (has_bf16_nans()) {
       code_.shrn(packed.h4(), rounded.s4(), 16);
       return packed;
     }
@@ -693,7 +693,7 @@ class NeonAssembler final : public Assembler {
     return packed;
   }
   /// What a load of what `converted` gave would give.
-  Vector again(const a64::Vec& packed, DType dtype) {
+  Vector as_loaded(const a64::Vec& packed, DType dtype) {
     if (dtype == compute()) return {packed};
     const a64::Vec result = code_.newVecQ();
     if (dtype == DType::f16) {

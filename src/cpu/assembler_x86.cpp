@@ -305,7 +305,7 @@ class X86Assembler final : public Assembler {
         code_.emit(Id::kIdVmaskmovps, mem(at), mask_for(dtype, tail), floats);
       else
         emit_masked(Id::kIdVmovups, tail, mem(at), floats);
-      return is_read_again ? Vector{to_f64(floats)} : value;
+      return is_read_again ? Vector{to_f64(floats)} : Vector{};
     }
     const Halved result = halved(x, dtype);
     const x86::Vec& halves = result.halves;
@@ -322,7 +322,7 @@ class X86Assembler final : public Assembler {
       code_.lea(to, mem(at));
       copy_elements(from, to, 2, tail->count);
     }
-    return is_read_again ? again(result) : value;
+    return is_read_again ? as_loaded(result) : Vector{};
   }
 
   void stream(const Address& to, const Vector& value) override {
@@ -342,7 +342,7 @@ class X86Assembler final : public Assembler {
     }
     const Halved result = halved(x, dtype);
     code_.vpextrw(x86::word_ptr(gp(to)), result.halves.xmm(), 0);
-    return again(result);
+    return as_loaded(result);
   }
 
   void prefetch(const Address& at) override { code_.prefetcht0(mem(at)); }
@@ -353,7 +353,7 @@ class X86Assembler final : public Assembler {
     if (dtype == compute()) return x;
     if (dtype == DType::f32) return {to_f64(to_f32(vec(x)))};
     if (dtype == DType::bf16 && !is_f64()) return without_lower_half(upper_bf16(x, x));
-    return again(halved(vec(x), dtype));
+    return as_loaded(halved(vec(x), dtype));
   }
 
   Vector copy(const Vector& x) override {
@@ -777,8 +777,6 @@ class X86Assembler final : public Assembler {
     return vec(x.vector);
   }
 
-  /// Of 32 floats, eight at a time, and of these by the next bits of the place. A gather takes
-  /// several times as long.
   /// AVX-512 looks among 16, so the table stands there twice.
   Vector look_up_in_eight(const std::byte* numbers, const Vector& places) {
     std::array<std::byte, 64> twice;
@@ -789,6 +787,8 @@ class X86Assembler final : public Assembler {
                code_.newConst(asmjit::ConstPoolScope::kLocal, twice.data(), wide_ ? 64 : 32));
     return {result};
   }
+  /// Of 32 floats, eight at a time, and of these by the next bits of the place. A gather takes
+  /// several times as long.
   Vector look_up_by_eights(const std::byte* numbers, const Vector& places) {
     if (bits_of_.id != places.id()) {
       bits_of_.id = places.id();
@@ -977,14 +977,14 @@ class X86Assembler final : public Assembler {
   }
 
   /// Of f32 numbers the nearest bf16, halves to even, in the upper half of the lower 32 bits of
-  /// each lane; what is behind it is of no use. NaN, which `number` tells, stays NaN: the additions
-  /// leave one whose lower half is 0 as it is.
+  /// each lane; what is behind it is of no use. `number` is what `value` was made of: where it is
+  /// NaN, so is the result. The additions leave a NaN whose lower half is 0 as it is.
   Vector upper_bf16(const Vector& value, const Vector& number) {
     const auto constant_of = [](std::uint32_t bits) { return Operand::of_bits(bits); };
     const Vector odd = apply(Arithmetic::bit_and, shift_right(value, 16), constant_of(1));
     const Vector nearest = apply(Arithmetic::integer_add,
                                  apply(Arithmetic::integer_add, value, constant_of(0x7FFFU)), odd);
-    if (has_short_nans()) return nearest;
+    if (has_bf16_nans()) return nearest;
     const Operand quiet = constant_of(0x00400000U);
     if (!wide_ || is_f64())
       return select(is_nan(number), apply(Arithmetic::bit_or, value, quiet), nearest);
@@ -995,7 +995,8 @@ class X86Assembler final : public Assembler {
     return apply(Arithmetic::bit_and, x, Operand::of_bits(0xFFFF0000U));
   }
 
-  /// Numbers of bf16 or f16 side by side, and for `again` the bf16 in the upper half of 32 bits.
+  /// Numbers of bf16 or f16 side by side, and for `as_loaded` the bf16 in the upper half of 32
+  /// bits.
   struct Halved {
     DType dtype;
     x86::Vec halves;
@@ -1025,24 +1026,24 @@ class X86Assembler final : public Assembler {
       code_.vpermw(packed, table(odd_words.data()), vec(nearest));
       return {dtype, packed.ymm(), nearest};
     }
-    const Vector lower = shift_right(nearest, 16);
+    const Vector shifted = shift_right(nearest, 16);
     if (is_f64()) {
       if (wide_) {
-        code_.vpmovqw(halves, vec(lower));
+        code_.vpmovqw(halves, vec(shifted));
       } else {
-        const x86::Vec packed = lower_halves(vec(lower));
+        const x86::Vec packed = lower_halves(vec(shifted));
         code_.vpackusdw(halves, packed, packed);
       }
       return {dtype, halves, nearest};
     }
     const x86::Ymm packed = code_.newYmm();
-    code_.vpackusdw(packed, vec(lower), vec(lower));
+    code_.vpackusdw(packed, vec(shifted), vec(shifted));
     code_.vpermq(packed, packed, 0x08);
     code_.vmovdqa(halves, packed.xmm());
     return {dtype, halves, nearest};
   }
   /// What a load of them would give.
-  Vector again(const Halved& x) {
+  Vector as_loaded(const Halved& x) {
     if (x.dtype == DType::f16) {
       const x86::Vec floats = half_if(is_f64());
       code_.emit(Id::kIdVcvtph2ps, floats, x.halves);

@@ -82,9 +82,8 @@ struct Level {
     void (*load_as)(const void* src, DType from, std::ptrdiff_t stride, C* dst, std::size_t n);
     void (*store_from)(const C* src, std::size_t n, void* dst, DType to, std::ptrdiff_t stride);
   };
-  /// Of functions that have a shorter form for results of 16 bits (precision.hpp); false for
-  /// others.
-  bool (*apply_of_16_bits)(ScalarOp op, const float* a, float* out, std::size_t n);
+  /// Of functions in their short forms (short_forms.hpp).
+  void (*apply_short_form)(ScalarOp op, const float* a, float* out, std::size_t n);
   std::tuple<Strips<float>, Strips<double>, Strips<std::int8_t>, Strips<std::int16_t>,
              Strips<std::int32_t>, Strips<std::int64_t>, Strips<std::uint64_t>>
       all_strips;

@@ -36,7 +36,6 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include <map>
 #include <mutex>
 #include <set>
-#include <span>
 #include <utility>
 
 #include <asmjit/core.h>
@@ -59,12 +58,14 @@ using Tail = Assembler::Tail;
 /// that an addition takes. The same for all nests, so that a sum does not depend on what shares its
 /// loop.
 constexpr int sums_side_by_side = 4;
-/// As many of a row of which functions of many instructions are taken: each waits for what is
-/// before it, so the processor works on several.
-constexpr int vectors_side_by_side = 4;
-/// Partial sums of a row are themselves summed after so many vectors each, and these sums after so
-/// many runs, so that few numbers are added to a large one, as in the strips' cascade.
-constexpr std::int64_t vectors_in_run = 32, runs_in_block = 128;
+/// At most as many of a row of which functions of many instructions are taken: each instruction
+/// waits for the one before, so the processor works on several vectors.
+constexpr int vectors_interleaved = 4;
+/// Partial sums of a row are themselves summed after so many vectors each, the sums of such runs
+/// after so many of them, and the sums of these blocks after as many blocks, so that few numbers
+/// are added to a large one, as in the strips' cascade.
+constexpr std::int64_t vectors_in_run = 32, runs_in_block = 16;
+constexpr std::size_t levels_of_sums = 3;
 /// Rows of fewer than so many vectors are combined together, as many as a vector has lanes; longer
 /// ones hide the time that combining their lanes takes.
 constexpr std::int64_t vectors_together = 4;
@@ -168,12 +169,10 @@ bool has_runs(const Schedule::Part& part, int lanes) {
 /// An expression without repetitions: each step with the position of the first that is equal to it.
 struct Expression {
   std::vector<ScalarStep> steps;
-  std::vector<int> uses;              // by other steps and as the value
-  std::vector<Precision> precisions;  // of each step
+  std::vector<int> uses;  // by other steps and as the value
   int value = -1;
 
-  /// Of inputs of these dtypes, stored as `stored`.
-  Expression(const ScalarExpr& expr, std::span<const DType> inputs, DType stored) {
+  explicit Expression(const ScalarExpr& expr) {
     std::vector<int> place;
     for (ScalarStep step : expr.steps) {
       step.move_arguments(place);
@@ -194,7 +193,6 @@ struct Expression {
         ++uses[arg];
       }
     }
-    precisions = host::precisions(steps, value, inputs, stored);
   }
   const ScalarStep& step(int s) const { return steps[static_cast<std::size_t>(s)]; }
 };
@@ -215,17 +213,11 @@ class Emitter {
         code_(code),
         lanes_(code.lanes()) {
     for (const Schedule::RowNest& nest : part.rows.nests) {
-      const DType stored = part.places[nest.output].dtype;
-      std::vector<DType> inputs;
-      for (std::size_t p : nest.inputs) inputs.push_back(part.places[p].dtype);
-      bodies_.emplace_back(nest.body, inputs, nest.combine ? part.rows.compute : stored);
-      epilogues_.emplace_back();
-      if (nest.epilogue.steps.empty()) continue;
-      inputs.resize(std::max<std::size_t>(1, inputs.size()));
-      inputs[0] = part.rows.compute;  // the combined value
-      epilogues_.back().emplace(nest.epilogue, inputs, stored);
+      bodies_.emplace_back(nest.body);
+      epilogues_.push_back(nest.epilogue.steps.empty() ? std::nullopt
+                                                       : std::optional<Expression>(nest.epilogue));
     }
-    if (has_short_nans()) code_.expect_short_nans();
+    if (has_bf16_nans()) code_.expect_bf16_nans();
   }
 
   void emit() {
@@ -577,9 +569,7 @@ class Emitter {
       }
     }
     Vector args[3];
-    const Precision precision = expression(e).precisions[static_cast<std::size_t>(s)];
-    std::array<std::uint32_t, 5> key{static_cast<std::uint32_t>(step.op),
-                                     static_cast<std::uint32_t>(precision), 0, 0, 0};
+    std::array<std::uint32_t, 5> key{static_cast<std::uint32_t>(step.op), step.short_form, 0, 0, 0};
     for (int i = 0; i < info(step.op).arity; ++i) {
       args[i] = value(e, step.args[i], lane);
       key[static_cast<std::size_t>(i) + 2] = args[i].id();
@@ -589,7 +579,7 @@ class Emitter {
     if (const auto found = known.results.find(key); found != known.results.end())
       return found->second;
     return known.results[key] =
-               emit_operation(code_, step.op, precision, args[0], args[1], args[2]);
+               emit_operation(code_, step.op, step.short_form, args[0], args[1], args[2]);
   }
 
   /// A product that only one step reads, which may then take its factors: it is rounded once less.
@@ -641,39 +631,45 @@ class Emitter {
     written_of_row_.insert_or_assign(p, code_.store_one(address(p), part_.places[p].dtype, value));
   }
 
-  int unrolling(const Stage& stage) {
-    const bool combines = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) {
-      return part_.rows.nests[n].combine.has_value();
-    });
-    if (combines) return sums_side_by_side;
-    const bool is_long = std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) {
+  bool combines(const Stage& stage) const {
+    return std::any_of(stage.nests.begin(), stage.nests.end(),
+                       [&](std::size_t n) { return part_.rows.nests[n].combine.has_value(); });
+  }
+  bool is_of_many_instructions(const Stage& stage) {
+    return std::any_of(stage.nests.begin(), stage.nests.end(), [&](std::size_t n) {
       const Expression& expr = bodies_[n];
       for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
-        if (is_of_many_instructions(expr.step(s).op) && varies(n, s)) return true;
+        if (host::is_of_many_instructions(expr.step(s).op) && varies(n, s)) return true;
       }
       return false;
     });
-    return is_long ? vectors_side_by_side : 1;
   }
 
-  /// The next vectors of the row, so many.
-  void emit_vectors(const Stage& stage, int count, Sums& sums, const std::vector<Ahead>& ahead,
-                    const std::vector<Int>& ahead_at) {
+  /// The next vectors of the row: `most`, or where nothing is combined as many as fit. Returns how
+  /// many.
+  int emit_vectors(const Stage& stage, int most, Sums& sums, const std::vector<Ahead>& ahead,
+                   const std::vector<Int>& ahead_at) {
     std::vector<asmjit::BaseNode*> before;
-    for (int u = 0; u < count; ++u) {
+    const auto emit_one = [&] {
+      Lane lane{.unrolled = static_cast<int>(before.size())};
       before.push_back(code_.compiler().cursor());
-      Lane lane{.unrolled = u};
       for (std::size_t a = 0; a < ahead.size(); ++a)
         code_.prefetch(at(ahead_at[a], ahead[a].place, lane, 0));
       emit_nests(stage, lane, sums);
-    }
-    code_.put_side_by_side(before);
+    };
+    emit_one();
+    const bool is_long = most > 1 && is_of_many_instructions(stage);
+    const int together = is_long ? code_.how_many_fit(before[0], most) : 1;
+    const int count = combines(stage) ? most : together;
+    while (std::ssize(before) < count) emit_one();
+    if (together > 1) code_.interleave(before, together);
     code_.add(i_, count * lanes_);
+    return count;
   }
 
   void emit_loop(const Stage& stage, const std::vector<Ahead>& ahead) {
     begin_stage();
-    const int unroll = unrolling(stage);
+    const int most = combines(stage) ? sums_side_by_side : vectors_interleaved;
     std::vector<std::size_t> combining;
     for (std::size_t n : stage.nests) {
       emit_of_row(n);
@@ -689,52 +685,64 @@ class Emitter {
           code_.address({.base = address(next.place), .index = bytes_of_rows(next.place, 1)});
     }
     const bool in_runs = !combining.empty() && has_runs(part_, lanes_);
-    // Sums of each vector worked on side by side, of all runs of a block so far, and of all blocks.
+    // Sums of each vector worked on side by side; and of the runs of a block so far, of the blocks
+    // of a larger one, and of these.
     Sums sums;
-    std::map<std::size_t, Vector> of_runs, of_blocks;
+    std::array<std::map<std::size_t, Vector>, levels_of_sums> totals;
     found_nan_.clear();
     for (std::size_t n : combining) {
       if (is_extreme(n)) {
         found_nan_[n] = code_.none();
       }
-      if (in_runs) of_runs[n] = start(n), of_blocks[n] = start(n);
-      for (int u = 0; u < unroll; ++u) sums[n].push_back(start(n));
+      for (int u = 0; u < most; ++u) sums[n].push_back(start(n));
+      if (!in_runs) continue;
+      for (auto& of_level : totals) of_level[n] = start(n);
     }
     i_ = zero();
-    const Int whole = code_.new_int();
-    code_.set(whole, length_);
-    code_.round_down(whole, static_cast<std::uint32_t>(
-                                std::countr_zero(static_cast<unsigned>(unroll * lanes_))));
+    const Int whole = code_.new_int();  // the elements of whole vectors, as many as are worked on
+    asmjit::BaseNode* const before_loop = code_.compiler().cursor();
     const asmjit::Label body = code_.new_label(), rest = code_.new_label(), end = code_.new_label();
-    code_.jump_if_not_less(i_, whole, rest);
-    Int run_end, block_end;
-    const asmjit::Label next_run = code_.new_label(), next_block = code_.new_label();
+    std::array<asmjit::Label, levels_of_sums> next;
+    std::array<Int, levels_of_sums> ends;
     if (in_runs) {
-      run_end = code_.new_int();
-      block_end = code_.new_int();
-      code_.bind(next_block);
-      begin_run(block_end, i_, runs_in_block * elements_in_run(lanes_), whole);
-      code_.bind(next_run);
-      begin_run(run_end, i_, elements_in_run(lanes_), block_end);
+      std::int64_t elements = elements_in_run(lanes_);
+      std::array<std::int64_t, levels_of_sums> of_level;
+      for (std::size_t level = 0; level < levels_of_sums; ++level, elements *= runs_in_block) {
+        next[level] = code_.new_label();
+        ends[level] = code_.new_int();
+        of_level[level] = elements;
+      }
+      for (std::size_t level = levels_of_sums; level-- > 0;) {
+        code_.bind(next[level]);
+        begin_run(ends[level], i_, of_level[level],
+                  level + 1 < levels_of_sums ? ends[level + 1] : whole);
+      }
     }
     code_.bind(body);
-    emit_vectors(stage, unroll, sums, ahead, ahead_at);
-    code_.jump_if_less(i_, in_runs ? run_end : whole, body);
+    const int count = emit_vectors(stage, most, sums, ahead, ahead_at);
+    code_.jump_if_less(i_, in_runs ? ends[0] : whole, body);
     if (in_runs) {
       for (std::size_t n : combining) {
-        for (const Vector& sum : sums[n]) add_up(n, of_runs[n], sum);
+        for (std::size_t u = 1; u < sums[n].size(); ++u) add_up(n, sums[n][0], sums[n][u]);
+        add_up(n, totals[0][n], sums[n][0]);
       }
-      code_.jump_if_less(i_, block_end, next_run);
-      for (std::size_t n : combining) add_up(n, of_blocks[n], of_runs[n]);
-      code_.jump_if_less(i_, whole, next_block);
+      for (std::size_t level = 1; level < levels_of_sums; ++level) {
+        code_.jump_if_less(i_, ends[level], next[level - 1]);
+        for (std::size_t n : combining) add_up(n, totals[level][n], totals[level - 1][n]);
+      }
+      code_.jump_if_less(i_, whole, next.back());
     }
     code_.bind(rest);
-    if (unroll > 1 && combining.empty()) {
-      const asmjit::Label single = code_.new_label(), last = code_.new_label();
+    const auto skip_if_none_is_whole = [&](int vectors, const asmjit::Label& to) {
       code_.set(whole, length_);
-      code_.round_down(whole,
-                       static_cast<std::uint32_t>(std::countr_zero(static_cast<unsigned>(lanes_))));
-      code_.jump_if_not_less(i_, whole, last);
+      code_.round_down(whole, static_cast<std::uint32_t>(
+                                  std::countr_zero(static_cast<unsigned>(vectors * lanes_))));
+      code_.jump_if_not_less(i_, whole, to);
+    };
+    code_.emit_behind(before_loop, [&] { skip_if_none_is_whole(count, rest); });
+    if (count > 1 && combining.empty()) {
+      const asmjit::Label single = code_.new_label(), last = code_.new_label();
+      skip_if_none_is_whole(1, last);
       code_.bind(single);
       emit_vectors(stage, 1, sums, ahead, ahead_at);
       code_.jump_if_less(i_, whole, single);
@@ -756,7 +764,7 @@ class Emitter {
       const Combine how = *part_.rows.nests[n].combine;
       const Vector all = sums[n][0];
       for (std::size_t u = 1; u < sums[n].size(); ++u) code_.combine(how, all, sums[n][u], nullptr);
-      if (in_runs) code_.combine(how, all, of_blocks[n], nullptr);
+      if (in_runs) code_.combine(how, all, totals.back()[n], nullptr);
       code_.combine_lanes(how, all);
       if (is_extreme(n)) put_nan(all, found_nan_[n]);
       store_one(n, epilogues_[n] ? epilogue(n, all) : all);
@@ -814,7 +822,7 @@ class Emitter {
   void merge(std::size_t n, const Vector& acc, const Vector& x, const Tail* tail) {
     const Schedule::RowNest& nest = part_.rows.nests[n];
     if (is_extreme(n) && nest.over == Schedule::Over::rows)
-      code_.set(acc, emit_operation(code_, scalar_op(*nest.combine), Precision::full, acc, x, acc));
+      code_.set(acc, emit_operation(code_, scalar_op(*nest.combine), false, acc, x, acc));
     else
       code_.combine(*nest.combine, acc, x, tail);
   }
@@ -833,35 +841,58 @@ class Emitter {
         code_.stream(at(nest.output, lane), result);
         lane.known.places.insert_or_assign(nest.output, result);
       } else if (place.is_kept || is_read_later(stage, n) || place.dtype != code_.compute()) {
-        lane.known.places.insert_or_assign(
-            nest.output, code_.store(at(nest.output, lane), place.dtype, result, lane.tail,
-                                     is_read_in(stage, n)));
+        const bool is_read_again = is_read_in(stage, n);
+        const Vector again =
+            code_.store(at(nest.output, lane), place.dtype, result, lane.tail, is_read_again);
+        if (is_read_again) lane.known.places.insert_or_assign(nest.output, again);
       } else {
         lane.known.places.insert_or_assign(nest.output, result);
       }
     }
   }
 
-  /// Whether no NaN is read but of bf16: neither from elsewhere nor as a constant. Operations keep
-  /// the upper bits of a NaN that they are given, and make one whose lower bits are 0.
-  bool has_short_nans() const {
+  /// Whether every NaN that is rounded to bf16 comes from arithmetic on numbers of bf16, and not
+  /// from elsewhere or a constant. It is quiet then, and its lower half 0: operations keep the
+  /// upper bits of a NaN that they are given, and make one whose lower bits are 0.
+  bool has_bf16_nans() const {
     if (part_.rows.compute != DType::f32) return false;
     std::set<std::size_t> written;
-    const auto is_short = [&](std::size_t p) {
+    const auto has_them = [&](std::size_t p) {
       const DType dtype = part_.places[p].dtype;
       return dtype == DType::bf16 || !is_floating(dtype) || written.contains(p);
     };
-    const auto is_nan = [](const ScalarStep& step) {
-      return step.op == ScalarOp::constant && std::isnan(step.real);
-    };
     for (const Schedule::RowNest& nest : part_.rows.nests) {
-      if (!std::all_of(nest.inputs.begin(), nest.inputs.end(), is_short)) return false;
+      if (!std::all_of(nest.inputs.begin(), nest.inputs.end(), has_them)) return false;
+      const bool is_narrow = part_.places[nest.output].dtype == DType::bf16;
       for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
-        if (std::any_of(expr->steps.begin(), expr->steps.end(), is_nan)) return false;
+        for (const ScalarStep& step : expr->steps) {
+          if (step.op == ScalarOp::constant && std::isnan(step.real)) return false;
+          if (step.op == ScalarOp::as_bf16 &&
+              !makes_quiet(expr->steps[static_cast<std::size_t>(step.args[0])]))
+            return false;
+        }
       }
+      const ScalarExpr& last = nest.epilogue.steps.empty() ? nest.body : nest.epilogue;
+      if (is_narrow && !makes_quiet(last.steps.back())) return false;
       written.insert(nest.output);
     }
     return true;
+  }
+  /// Whether a NaN that it gives is quiet; others may give one that they are given.
+  static bool makes_quiet(const ScalarStep& step) {
+    switch (step.op) {
+      case ScalarOp::add:
+      case ScalarOp::sub:
+      case ScalarOp::mul:
+      case ScalarOp::div:
+      case ScalarOp::sqrt:
+      case ScalarOp::rsqrt:
+        return true;
+      case ScalarOp::log:  // gives what it is given
+        return false;
+      default:
+        return host::is_of_many_instructions(step.op);
+    }
   }
 
   /// Whether a nest of the stage reads what nest n writes.

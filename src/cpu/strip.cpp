@@ -32,8 +32,7 @@ void combine_strips(Combine combine, const C* values, std::int64_t step, std::si
 }
 
 template <class C>
-StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs,
-                        DType stored)
+StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs)
     : expr_(expr) {
   for (const LoopNest::Operand& input : inputs) input_dtypes_.push_back(input.dtype);
   const std::size_t count = expr_.steps.size();
@@ -62,8 +61,6 @@ StripExpr<C>::StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operan
       free.push_back(slot_[static_cast<std::size_t>(arg)]);
     }
   }
-  if constexpr (std::is_same_v<C, float>)
-    precisions_ = precisions(expr_.steps, static_cast<int>(count) - 1, input_dtypes_, stored);
   slots_ += 3;  // arguments spread over the strip
 }
 
@@ -257,9 +254,10 @@ const C* StripExpr<C>::evaluate(const StripPlace& place, std::size_t n, C* scrat
       args[i] = {arg.data, is_whole, is_whole ? row : arg.extent == Extent::rows ? 1U : 0U};
     }
     if constexpr (std::is_same_v<C, float>) {
-      if (precisions_[s] == Precision::of_16_bits &&
-          level().apply_of_16_bits(step.op, args[0].data, out, shape.count(most)))
+      if (step.short_form) {
+        level().apply_short_form(step.op, args[0].data, out, shape.count(most));
         continue;
+      }
     }
     if (most == least) {
       apply(step.op, args[0].data, args[1].data, args[2].data, out, shape.count(most));

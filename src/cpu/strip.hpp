@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "cpu/precision.hpp"
 #include "nest/nest.hpp"
 
 namespace ein::host {
@@ -50,8 +49,7 @@ constexpr bool holds(DType dtype) {
 template <class C>
 class StripExpr {
  public:
-  /// `stored` is the dtype that its value is stored as.
-  StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs, DType stored);
+  StripExpr(const ScalarExpr& expr, std::span<const LoopNest::Operand> inputs);
 
   const ScalarExpr& expr() const { return expr_; }
   /// Whether its value is input 0, and needs no conversion.
@@ -80,8 +78,7 @@ class StripExpr {
 
   ScalarExpr expr_;
   std::vector<DType> input_dtypes_;
-  std::vector<C> constants_;  // of each step
-  std::vector<Precision> precisions_;
+  std::vector<C> constants_;         // of each step
   std::vector<std::uint16_t> slot_;  // of each step: the strip of scratch memory that it fills
   std::size_t slots_ = 0;
 };

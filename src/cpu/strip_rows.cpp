@@ -81,9 +81,9 @@ class StripRowsIn final : public StripRows {
         most_(type.most),
         output_(operand(part, nest_.output)),
         inputs_(operands(part)),
-        body_(nest_.body, dtypes(false), nest_.combine ? part.rows.compute : output_.dtype),
+        body_(nest_.body, dtypes(false)),
         epilogue_(nest_.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest_.epilogue,
-                  dtypes(true), output_.dtype),
+                  dtypes(true)),
         asks_index_(asks_index(nest_.body) || asks_index(nest_.epilogue)),
         draws_(draws(nest_.body)) {
     // 0 and 1 as bytes are bool as it is stored.

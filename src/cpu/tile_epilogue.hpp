@@ -44,7 +44,7 @@ class TileEpilogue {
       : strides_(std::move(strides)),
         operands_(operands(nest)),
         result_(nest.output.dtype == dtype_of<C> ? 0 : operands_.size() - 1),
-        expr_(finishing_expr(nest.epilogue), operands_, nest.output.dtype) {
+        expr_(finishing_expr(nest.epilogue), operands_) {
     // Along what lies side by side in the result.
     by_rows_ = strides_[0].row == 1 && strides_[0].col != 1;
     if (!is_in_place()) {

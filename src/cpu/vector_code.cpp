@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cpu/emitted.hpp"
+#include "cpu/short_forms.hpp"
 
 namespace ein::host {
 
@@ -81,15 +82,12 @@ Vector extreme(Assembler& code, Assembler::Arithmetic op, const Vector& x, const
 }
 
 template <class C>
-Vector emit_in(Assembler& code, ScalarOp op, Precision precision, const Vector& x, const Vector& y,
+Vector emit_in(Assembler& code, ScalarOp op, bool short_form, const Vector& x, const Vector& y,
                const Vector& z) {
   using Op = Assembler::Arithmetic;
   const Emitted<C> number(code, x);
   if constexpr (std::is_same_v<C, float>) {
-    Vector result;
-    if (precision == Precision::of_16_bits &&
-        with_short_form(op, [&](const auto& f) { result = f(number).vector(); }))
-      return result;
+    if (short_form) return with_short_form(op, [&](auto f) { return f(number).vector(); });
   }
   const auto zero = Assembler::Operand(C(0));
   const auto one_if = [&](const Mask& mask) {
@@ -157,10 +155,10 @@ Vector emit_in(Assembler& code, ScalarOp op, Precision precision, const Vector& 
 
 }  // namespace
 
-Vector emit_operation(Assembler& code, ScalarOp op, Precision precision, const Vector& x,
+Vector emit_operation(Assembler& code, ScalarOp op, bool short_form, const Vector& x,
                       const Vector& y, const Vector& z) {
-  return code.compute() == DType::f64 ? emit_in<double>(code, op, precision, x, y, z)
-                                      : emit_in<float>(code, op, precision, x, y, z);
+  return code.compute() == DType::f64 ? emit_in<double>(code, op, short_form, x, y, z)
+                                      : emit_in<float>(code, op, short_form, x, y, z);
 }
 
 }  // namespace ein::host

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cpu/assembler.hpp"
-#include "cpu/precision.hpp"
 
 namespace ein::host {
 
@@ -14,8 +13,8 @@ inline bool is_comparison(ScalarOp op) { return op >= ScalarOp::lt && op <= Scal
 /// Whether it takes many instructions, each of which waits for the one before.
 bool is_of_many_instructions(ScalarOp op);
 
-/// Emits an operation; arguments that it lacks are not read.
-Assembler::Vector emit_operation(Assembler& code, ScalarOp op, Precision precision,
+/// Emits an operation, or its short form; arguments that it lacks are not read.
+Assembler::Vector emit_operation(Assembler& code, ScalarOp op, bool short_form,
                                  const Assembler::Vector& x, const Assembler::Vector& y,
                                  const Assembler::Vector& z);
 

@@ -28,7 +28,8 @@ template <class F>
 void for_each_word(const ScalarExpr& expr, F&& f) {
   f(static_cast<std::int64_t>(expr.steps.size()));
   for (const ScalarStep& step : expr.steps) {
-    f(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.of_run) << 32);
+    f(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.of_run) << 32 |
+      static_cast<std::int64_t>(step.short_form) << 33);
     for (int arg : step.args) f(std::int64_t{arg});
     f(std::int64_t{step.which});
     f(std::bit_cast<std::int64_t>(step.real));

@@ -11,6 +11,7 @@
 #include "graph/rewrite.hpp"
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
+#include "passes/short_forms.hpp"
 
 namespace ein {
 namespace {
@@ -427,6 +428,8 @@ class Simplifier {
 
 }  // namespace
 
-Graph simplify(const Graph& graph) { return join_places(MapFusion(Simplifier(graph).run()).run()); }
+Graph simplify(const Graph& graph) {
+  return join_places(MapFusion(Simplifier(with_short_forms(graph)).run()).run());
+}
 
 }  // namespace ein

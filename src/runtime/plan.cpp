@@ -13,6 +13,7 @@
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
 #include "passes/complex.hpp"
+#include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
@@ -129,7 +130,7 @@ const ProcessGraph& Plan::distributed() const {
 
 Program Plan::lowered() const {
   const Graph& own = mesh_ ? distributed().graph : graph();
-  return lower(verified(order_contractions(own, options_)), layouts_);
+  return lower(verified(order_contractions(with_short_forms(own), options_)), layouts_);
 }
 
 const Executable& Plan::executable() const {

@@ -35,7 +35,7 @@ struct Uncertain : std::runtime_error {
 
 /// Of exp, log, tanh, erf and their like: ein keeps 2.5, NumPy and PyTorch 4; pow as it comes.
 inline constexpr int function_ulps = 4, pow_ulps = 8;
-/// Units of f32: 8.3e-5 (src/cpu/precision.hpp).
+/// Units of f32: 8.3e-5 (src/passes/short_forms.hpp).
 inline constexpr int short_form_ulps = 700;
 
 /// Whether a comes before b, where -0 comes before 0.
@@ -327,7 +327,8 @@ class Interval {
     const Interval near = maximum(minimum(a, Interval(50)), Interval(-50));
     const Interval sum =
         normal_cdf(a) + near * (Interval(0.3989422804014327) * exp(a * a * Interval(-0.5)));
-    return sum.of_short_form();
+    const Interval wide = sum.of_short_form();
+    return a.low_ == -INFINITY ? hull(wide, Interval(-0.0)) : wide;  // a limit from below
   }
   friend Interval pow(const Interval& a, const Interval& b) {
     const bool whole_numbers = is_integral(context().compute);

@@ -24,6 +24,7 @@
 #include "cpu/level.hpp"
 #include "cpu/row_code.hpp"
 #include "nest/interpret.hpp"
+#include "passes/short_forms.hpp"
 #include "support/reference_functions.hpp"
 #include "support/row_code.hpp"
 #include "tensor/convert.hpp"
@@ -54,7 +55,9 @@ Run<C> row_code(ScalarOp op, host::Isa isa, DType dtype) {
   Schedule::Part part;
   part.rows.compute = dtype_of<C>;
   part.places = {{.dtype = dtype, .step = 1}, {.dtype = dtype, .step = 1}};
-  part.rows.nests = {{.inputs = {0}, .output = 1, .body = Ex::apply(op, Ex::input(0))}};
+  ScalarExpr body = Ex::apply(op, Ex::input(0));
+  body.steps.back().short_form = dtype != dtype_of<C> && has_short_form(op);
+  part.rows.nests = {{.inputs = {0}, .output = 1, .body = body}};
   part.rows.length = {static_cast<std::int64_t>(batch)};
   const std::shared_ptr<const host::RowCode> code = host::RowCode::compile(part, isa);
   return [code, dtype](const C* in, C* out, std::size_t n) {
@@ -101,7 +104,9 @@ std::vector<Engine<C>> engines(ScalarOp op, DType dtype = dtype_of<C>) {
                       [op, level, dtype](const C* in, C* out, std::size_t n) {
                         if constexpr (std::is_same_v<C, float>) {
                           if (dtype != DType::f32) {
-                            if (!level->apply_of_16_bits(op, in, out, n))
+                            if (has_short_form(op))
+                              level->apply_short_form(op, in, out, n);
+                            else
                               level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
                             for (std::size_t i = 0; i < n; ++i) out[i] = rounded(out[i], dtype);
                             return;

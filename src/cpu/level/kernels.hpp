@@ -78,7 +78,7 @@ void few_rows_product(const Caches& caches, const MatrixRef<C>& c, const MatrixR
 
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n);
-bool apply_of_16_bits(ScalarOp op, const float* a, float* out, std::size_t n);
+void apply_short_form(ScalarOp op, const float* a, float* out, std::size_t n);
 template <class C>
 void apply_by_rows(ScalarOp op, RowArgument<C> (&args)[3], int arity, C* out, std::size_t rows,
                    std::size_t row, C* spare);

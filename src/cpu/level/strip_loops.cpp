@@ -9,7 +9,7 @@
 #include "cpu/functions.hpp"
 #include "cpu/level/independent.hpp"
 #include "cpu/level/kernels.hpp"
-#include "cpu/precision.hpp"
+#include "cpu/short_forms.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 
@@ -202,8 +202,8 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
   throw std::logic_error("strip: an operation without a kernel");
 }
 
-bool apply_of_16_bits(ScalarOp op, const float* a, float* out, std::size_t n) {
-  return with_short_form(op, [&](const auto& f) { each(a, out, n, f); });
+void apply_short_form(ScalarOp op, const float* a, float* out, std::size_t n) {
+  with_short_form(op, [&](auto f) { each(a, out, n, f); });
 }
 
 namespace {

@@ -47,7 +47,7 @@ constexpr Level level{
     .f32_products = products<float>,
     .f64_products = products<double>,
     .integer_products = products<std::uint64_t>,
-    .apply_of_16_bits = apply_of_16_bits,
+    .apply_short_form = apply_short_form,
     .all_strips = {strips<float>, strips<double>, strips<std::int8_t>, strips<std::int16_t>,
                    strips<std::int32_t>, strips<std::int64_t>, strips<std::uint64_t>},
     .fill_uniform = fill_uniform,
