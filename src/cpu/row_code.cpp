@@ -1014,9 +1014,6 @@ Target make_target(Isa isa) {
   target.combines_together = can_combine_together;
   target.register_bytes = Assembler::vector_bytes(isa);
   target.folded_registers = Assembler::registers(isa) / 4;
-  // More than 128 runs would lose too much of a sum.
-  target.longest_combined_row =
-      std::min(target.longest_combined_row, 128 * elements_in_run(target.register_bytes / 8));
   return target;
 }
 
