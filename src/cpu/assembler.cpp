@@ -148,8 +148,8 @@ int most_of_length(std::size_t instructions) {
 
 int Assembler::how_many_fit(asmjit::BaseNode* before, int most) const {
   const Sequence sequence = nodes_between(before, compiler_.cursor());
-  int count = std::min(most, most_of_length(sequence.size()));
-  if (count == 1) return 1;
+  int together = std::min(most, most_of_length(sequence.size()));
+  if (together == 1) return 1;
   const Registers needs(sequence, compiler_.arch());
   if (!needs.can_move) return 1;
   const auto all = [&](Registers::Kind kind, int count) {
@@ -163,8 +163,8 @@ int Assembler::how_many_fit(asmjit::BaseNode* before, int most) const {
     return all(Registers::vectors, count) <= (may_spill ? 2 : 1) * vector_registers_ &&
            all(Registers::masks, count) <= mask_registers;
   };
-  while (count > 1 && !fit(count)) count /= 2;
-  return count;
+  while (together > 1 && !fit(together)) together /= 2;
+  return together;
 }
 
 void Assembler::interleave(std::span<asmjit::BaseNode* const> before, int together) {
