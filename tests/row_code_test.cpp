@@ -2,6 +2,7 @@
 #include "cpu/row_code.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
@@ -447,6 +448,34 @@ TEST_P(RowCodeOf, LongSumsLoseLittle) {
       (*sum)({places, length, 1, nullptr});
       EXPECT_LE(std::abs(out - want), want * 2.5L * std::numeric_limits<C>::epsilon()) << length;
     }
+  });
+}
+
+/// Rows of a large matrix: from the first to the last of those that are combined together are more
+/// bytes than the 2^31 that an address of code reaches.
+TEST_P(RowCodeOf, RowsFarApart) {
+  with_computed([&]<class C>(C) {
+    constexpr std::int64_t rows = 40, length = 52, row_bytes = 160'000'000;
+    // Of pages that are only read there is one.
+    void* const memory = mmap(nullptr, rows * row_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    std::vector<C> want, sums(rows);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      C* const row = reinterpret_cast<C*>(static_cast<std::byte*>(memory) + r * row_bytes);
+      for (std::int64_t i = 0; i < length; ++i) row[i] = static_cast<C>(r + i % 3);
+      want.push_back(static_cast<C>(52 * r + 51));
+    }
+    Schedule::Part part = part_of(
+        {{.row_step = row_bytes / static_cast<std::int64_t>(sizeof(C)), .step = 1},
+         {.row_step = 1}},
+        {{.inputs = {0}, .output = 1, .body = Ex::input(0), .combine = Combine::sum}}, length);
+    part.rows.rows = {rows};
+    std::byte* places[] = {static_cast<std::byte*>(memory), bytes_of(sums)};
+    const std::int64_t row_steps[] = {row_bytes, sizeof(C)};
+    (*RowCode::compile(part, tested))({places, length, rows, nullptr, row_steps});
+    EXPECT_EQ(sums, want);
+    munmap(memory, rows * row_bytes);
   });
 }
 

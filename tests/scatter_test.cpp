@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <ein/autograd.hpp>
+#include <ein/compile.hpp>
 #include <ein/ein.hpp>
 
 #include "support/expect_error.hpp"
@@ -80,6 +81,28 @@ TEST(Scatter, PositionsOutside) {
                      ErrorKind::value, {"scatter_max", "position 3"});
   test::expect_error([&] { scatter_prod(ones({2}), at, "n, n -> [v]", "v"_a = 3); },
                      ErrorKind::value, {"scatter_prod", "position 3"});
+}
+
+/// In a compiled function, too, where each value has a line for itself; where a gather has checked
+/// the positions, a map takes the scatter's place.
+TEST(Scatter, PositionsOutsideOfCompiledCalls) {
+  const Tensor x = ones({2}), inside = from_vector<std::int64_t>({0, 2}, {2}),
+               outside = from_vector<std::int64_t>({0, 3}, {2});
+  auto lines = compile([](const Tensor& x, const Tensor& at) {
+    return scatter_add(x, at, "n, n -> n [v]", "v"_a = 3);
+  });
+  EXPECT_EQ(get_values(lines(x, inside)), (Values{1, 0, 0, 0, 0, 1}));
+  test::expect_error([&] { get_values(lines(x, outside)); }, ErrorKind::value, {"position 3"});
+
+  const Tensor table = ones({2, 3});
+  table.requires_grad(true);
+  auto slope_of_picked = compile([&](const Tensor& at) {
+    const Tensor picked = reduce(gather(table, at, "n [v], n -> n"), "n ->", "sum");
+    return std::vector<Tensor>{picked, gradients(picked, std::vector<Tensor>{table}).front()};
+  });
+  EXPECT_EQ(get_values(slope_of_picked(inside)[1]), (Values{1, 0, 0, 0, 0, 1}));
+  test::expect_error([&] { get_values(slope_of_picked(outside)[1]); }, ErrorKind::value,
+                     {"position 3"});
 }
 
 TEST(Scatter, Gradients) {

@@ -100,8 +100,9 @@ class Assembler {
     emit();
     compiler_.setCursor(here);
   }
-  /// Of sequences like that emitted since this node: how many, a power of two up to `most`, have
-  /// room in the registers together. 1 if they cannot be interleaved.
+  /// Of sequences like that emitted since this node: how many to interleave, a power of two up to
+  /// `most`. Fewer where they are long, or need more registers than there are, some of which may be
+  /// in memory. 1 if they cannot be interleaved.
   int how_many_fit(asmjit::BaseNode* before, int most) const;
   /// Sequences of instructions were emitted one behind the other, each behind one of these nodes,
   /// the last until here. Of as many at a time as `together` says, puts the first instruction of
@@ -252,11 +253,11 @@ class Assembler {
   virtual Vector combine_lanes_of(Combine how, std::span<const Vector> vectors) = 0;
 
  protected:
-  Assembler(asmjit::BaseCompiler& compiler, DType compute, int bytes)
+  Assembler(asmjit::BaseCompiler& compiler, DType compute, Isa isa)
       : compiler_(compiler),
         compute_(compute),
-        lanes_(bytes / static_cast<int>(size_of(compute))),
-        vector_registers_(bytes == 32 ? 16 : 32) {}
+        lanes_(vector_bytes(isa) / static_cast<int>(size_of(compute))),
+        vector_registers_(registers(isa)) {}
   bool is_f64() const { return compute_ == DType::f64; }
   bool has_bf16_nans() const { return has_bf16_nans_; }
 

@@ -18,7 +18,7 @@ alignas(16) constexpr std::uint32_t ones[8] = {all, all, all, all};
 class NeonAssembler final : public Assembler {
  public:
   NeonAssembler(DType compute, asmjit::CodeHolder& holder)
-      : Assembler(code_, compute, 16), code_(&holder) {}
+      : Assembler(code_, compute, Isa::neon), code_(&holder) {}
 
   // --- the function ---
 

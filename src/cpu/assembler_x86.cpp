@@ -47,7 +47,7 @@ constexpr std::uint32_t every_other_f64[32] = {all, all, 0, 0, all, all, 0, 0,
 class X86Assembler final : public Assembler {
  public:
   X86Assembler(bool wide, DType compute, asmjit::CodeHolder& holder)
-      : Assembler(code_, compute, wide ? 64 : 32), code_(&holder), wide_(wide) {}
+      : Assembler(code_, compute, wide ? Isa::v4 : Isa::v3), code_(&holder), wide_(wide) {}
 
   // --- the function ---
 

@@ -8,6 +8,7 @@ namespace ein::host {
 const Target& RowCode::target_without_code() {
   return made_once([] {
     Target target;
+    target.line_bytes = line_bytes;
     target.fit(caches().l2);
     return target;
   });
@@ -61,10 +62,10 @@ constexpr int sums_side_by_side = 4;
 /// At most as many of a row of which functions of many instructions are taken: each instruction
 /// waits for the one before, so the processor works on several vectors.
 constexpr int vectors_interleaved = 4;
-/// Partial sums of a row are themselves summed after so many vectors each, the sums of such runs
-/// after so many of them, and the sums of these blocks after as many blocks, so that few numbers
-/// are added to a large one, as in the strips' cascade.
-constexpr std::int64_t vectors_in_run = 32, runs_in_block = 16;
+/// The sums of runs along a row are themselves summed after so many of them, and the sums of these
+/// blocks after as many blocks, so that few numbers are added to a large one, as in the strips'
+/// cascade.
+constexpr std::int64_t runs_in_block = 16;
 constexpr std::size_t levels_of_sums = 3;
 /// Rows of fewer than so many vectors are combined together, as many as a vector has lanes; longer
 /// ones hide the time that combining their lanes takes.
@@ -129,10 +130,15 @@ Size bytes_to_next_row(const Schedule::Place& place) {
 /// Whether as many rows as a vector has lanes can be combined together, into results side by side:
 /// a sum or product of short rows, of values that do not change from row to row but along it.
 bool combines_together(const Schedule::Part& part, int lanes) {
-  const auto step_is_number = [](const auto& place) { return place.row_step.is_number(); };
+  // The rows lie as far from each other as an address of machine code reaches.
+  const auto is_near = [&](const Schedule::Place& place) {
+    constexpr std::int64_t reach = 1 << 30;
+    return place.row_step.is_number() &&
+           std::abs(static_cast<std::int64_t>(bytes_to_next_row(place))) < reach / lanes;
+  };
   if (part.rows.nests.size() != 1 || part.rows.length.loop >= 0 ||
       !part.rows.length.size.is_number() || part.rows.length.size >= vectors_together * lanes ||
-      !std::all_of(part.places.begin(), part.places.end(), step_is_number))
+      !std::all_of(part.places.begin(), part.places.end(), is_near))
     return false;
   const Schedule::RowNest& nest = part.rows.nests[0];
   if (!nest.combine || !can_combine_together(*nest.combine) ||
@@ -157,9 +163,7 @@ bool knows_numbers(const Schedule::Part& part, Isa isa) {
 }
 
 /// Elements of a row that make a run.
-constexpr std::int64_t elements_in_run(int lanes) {
-  return vectors_in_run * sums_side_by_side * lanes;
-}
+constexpr std::int64_t elements_in_run(int lanes) { return run_length * sums_side_by_side * lanes; }
 
 /// Whether a row is so long that runs of it are combined first.
 bool has_runs(const Schedule::Part& part, int lanes) {
@@ -319,7 +323,7 @@ class Emitter {
     const Int run_end = code_.new_int();
     const asmjit::Label next_run = code_.new_label(), next_row = code_.new_label();
     code_.bind(next_run);
-    begin_run(run_end, row_, vectors_in_run, rows_);
+    begin_run(run_end, row_, run_length, rows_);
     code_.bind(next_row);
     of_row_ = {};
     emit_of_row(0);

@@ -22,9 +22,8 @@ using Place = Schedule::Place;
 using Part = Schedule::Part;
 using Addresses = SmallArray<std::byte*, most_places>;
 
-/// Rows that are combined are added up in runs of so many, so that the error of a sum stays small;
-/// and so many at a time within a run.
-constexpr std::int64_t rows_in_run = 32, rows_at_once = 4;
+/// Rows that are combined are added up in runs, and so many at a time within a run.
+constexpr std::int64_t rows_at_once = 4;
 
 std::int64_t bytes(const Place& place) { return static_cast<std::int64_t>(size_of(place.dtype)); }
 
@@ -245,10 +244,10 @@ class RowsCode {
     const auto [output, number] = combines_[0];
     auto* const result = reinterpret_cast<C*>(places[output]);
     C one_run[longest_run];
-    for (std::int64_t row = 0; row < rows; row += rows_in_run) {
+    for (std::int64_t row = 0; row < rows; row += run_length) {
       C* const into = row == 0 ? result : one_run;
       std::fill_n(into, length, static_cast<C>(number));
-      const std::int64_t count = std::min(rows_in_run, rows - row),
+      const std::int64_t count = std::min(run_length, rows - row),
                          together = several_ ? count / rows_at_once * rows_at_once : 0;
       if (together > 0)
         run_rows(*several_, rows_at_once, numbers, places, row, together, length,

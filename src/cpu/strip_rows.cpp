@@ -26,8 +26,7 @@ static_assert(Target().strip == strip_size);
 template <class C>
 class Cascade {
  public:
-  static constexpr std::size_t run = 32;
-  static constexpr std::size_t levels = 13;  // 32^13 > 2^63 strips
+  static constexpr std::size_t levels = 13;  // run_length^13 > 2^63 strips
 
   /// Elements of memory for strips of n.
   static std::size_t scratch_size(std::size_t n) { return levels * n; }
@@ -40,7 +39,7 @@ class Cascade {
   /// Of the last strip the end may be missing.
   void add(const C* values, std::size_t n) {
     apply(op_, memory_, values, values, memory_, n);
-    for (std::size_t level = 0; ++count_[level] == run && level + 1 < levels; ++level) {
+    for (std::size_t level = 0; ++count_[level] == run_length && level + 1 < levels; ++level) {
       if (level == top_) clear(++top_);
       C* sums = memory_ + level * n_;
       C* above = sums + n_;

@@ -10,6 +10,10 @@
 
 namespace ein {
 
+/// The CPU adds up so many numbers, or vectors, or rows, one after the other before their sum is
+/// added to others: few are then added to a large one, and the error stays small.
+inline constexpr std::int64_t run_length = 32;
+
 /// The combination of no numbers.
 template <class C>
 C identity(Combine combine) {

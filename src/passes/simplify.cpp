@@ -290,7 +290,9 @@ class MapFusion {
 
 class Simplifier {
  public:
-  explicit Simplifier(const Graph& graph) : from_(graph) {}
+  /// All values of `graph` are needed.
+  Simplifier(const Graph& graph, bool positions_are_checked)
+      : from_(graph), positions_are_checked_(positions_are_checked) {}
 
   Graph run() {
     for (const Op& op : from_.ops) moved_.push_back(take(op));
@@ -309,7 +311,7 @@ class Simplifier {
     for (ValueId& input : op.inputs) input = place(input);
     if (op.kind == OpKind::map || op.kind == OpKind::reindex) read_parts(op);
     if (op.kind == OpKind::map) simplify_map(op);
-    if (op.kind == OpKind::scatter) scatter_to_map(op);
+    if (op.kind == OpKind::scatter && has_checked_positions(original)) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
       if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape))
         return op.inputs[0];
@@ -395,6 +397,21 @@ class Simplifier {
     op.reads.clear();
   }
 
+  /// Whether a gather with an axis as long has stopped already where a position lies outside.
+  bool has_checked_positions(const Op& scatter) const {
+    const auto are_as_long = [](const Axis& a, const Axis& b) {
+      return always_equal(a.size, b.size);
+    };
+    const auto checks = [&](const Op& op) {
+      return op.kind == OpKind::gather && op.inputs.back() == scatter.inputs.back() &&
+             op.reads.back() == scatter.reads.back() &&
+             std::ranges::equal(op.axes, scatter.axes, are_as_long) &&
+             always_equal(from_.op(op.inputs[0]).shape[static_cast<std::size_t>(op.dim)],
+                          scatter.shape[static_cast<std::size_t>(scatter.dim)]);
+    };
+    return positions_are_checked_ || std::ranges::any_of(from_.ops, checks);
+  }
+
   /// Where each value has a line of the result for itself, the line is the combination of nothing
   /// but at its position.
   void scatter_to_map(Op& op) const {
@@ -421,6 +438,7 @@ class Simplifier {
   }
 
   const Graph& from_;
+  const bool positions_are_checked_;
   Graph to_;
   std::vector<ValueId> moved_;
   std::map<Words, ValueId> known_;
@@ -428,8 +446,9 @@ class Simplifier {
 
 }  // namespace
 
-Graph simplify(const Graph& graph) {
-  return join_places(MapFusion(Simplifier(with_short_forms(graph)).run()).run());
+Graph simplify(const Graph& graph, bool positions_are_checked) {
+  const Graph needed = without_dead_values(with_short_forms(graph));
+  return join_places(MapFusion(Simplifier(needed, positions_are_checked).run()).run());
 }
 
 }  // namespace ein

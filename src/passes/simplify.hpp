@@ -9,6 +9,9 @@ namespace ein {
 /// changes nothing (a conversion to the same dtype, a rearrangement into the same order, x · 1, x +
 /// 0), turns a scatter in which no two values meet into a map, computes a chain of maps as one, and
 /// drops what no output or assignment needs.
-Graph simplify(const Graph& graph);
+///
+/// A map does not say that a position lies outside: a scatter becomes one if a gather of `graph`
+/// does, or if `positions_are_checked`, as before a backward pass.
+Graph simplify(const Graph& graph, bool positions_are_checked = false);
 
 }  // namespace ein

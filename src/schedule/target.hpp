@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "nest/nest.hpp"
+#include "nest/combine.hpp"
 
 namespace ein {
 
@@ -40,8 +40,8 @@ struct Target {
   std::int64_t least_rows = 8;
   /// Longer rows are not combined in one go: sums would lose too much.
   std::int64_t longest_combined_row = 65536;
-  /// Rows of a unit where rows are combined: 32 runs of 32 are summed, and then those sums.
-  std::int64_t least_rows_in_unit = 32, most_rows_in_unit = 32 * 32;
+  /// Rows of a unit where rows are combined: runs are summed, and then as many of these sums.
+  std::int64_t least_rows_in_unit = run_length, most_rows_in_unit = run_length * run_length;
   /// Rows of at most so many registers are combined without leaving them, and those of at most four
   /// are folded into rows of so many. Of twice as many, registers would not hold results and runs.
   std::int64_t folded_registers = 8;
@@ -110,7 +110,6 @@ struct GpuTarget {
   std::int64_t busy_blocks_of_columns = 528;
   std::int64_t threads = 256, most_threads = 1024;  // of a block
   std::int64_t warp = 32;
-  std::int64_t access_bytes = 16;  // the most that a thread reads or writes at once
   /// A thread adds so many values in a row before it adds their sum to its total, so that errors
   /// stay small.
   std::int64_t run_length = 32;

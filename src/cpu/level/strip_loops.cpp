@@ -10,6 +10,7 @@
 #include "cpu/level/independent.hpp"
 #include "cpu/level/kernels.hpp"
 #include "cpu/short_forms.hpp"
+#include "nest/combine.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 
@@ -273,13 +274,13 @@ C sum_lanes(C* lane) {
   }
 }
 
-/// The sum of a strip in `lanes` side by side, each in runs of 32, wherever the strip lies in
+/// The sum of a strip in `lanes` side by side, each in runs, wherever the strip lies in
 /// memory. Inlined into a loop the lanes do not stay in registers.
 template <std::size_t lanes, class C>
 [[gnu::noinline]] C sum_in_lanes(const C* values, std::size_t n) {
   using Number = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
                                              std::type_identity<C>>::type;  // integers wrap
-  constexpr std::size_t run = 32 * lanes;
+  constexpr std::size_t run = run_length * lanes;
   const auto add_run = [&](Number* lane, std::size_t i) {
     const std::size_t end = std::min(n, i + run);
     for (; i + lanes <= end; i += lanes) {
