@@ -15,7 +15,7 @@
 //   reference  its value at the numbers `a` and `b`, for the interpreter: doubles or what has the
 //              same vocabulary
 //   host       its value at `x` and `y` of type C, for the loops of the CPU. Vector code is
-//              optional: VectorCode::has
+//              optional: has_vector_code
 //   adjoint_a  of each argument, an Ex or `none`: `g` is the adjoint of the value, `a` and `b` the
 //              arguments, `v` the value
 //   cuda       infix(" < ") for a < b, library("pow") for powf(a, b) and pow(a, b), own("power")

@@ -8,12 +8,16 @@
 //                                                         have stored it. Not counted, as casts are
 //                                                         not; EIN_FUNCTION where you do not define
 //                                                         it
+//   EIN_SHORT_FORM(name)                                  a function that has another form where
+//                                                         the argument is bf16 or f16 and the
+//                                                         result is rounded to one:
+//                                                         functions::NAME_of_16_bits
 //
 //   name       of ScalarOp and in messages; `Tensor name(const Tensor&)` where elementwise.hpp
 //              declares it
 //   reference  its value at the double `a`, for the interpreter
 //   host       its value at `x` of type C, float or double, for the loops of the CPU. Vector code
-//              is optional: VectorCode::has
+//              is optional: has_vector_code
 //   adjoint    of the argument, an Ex: `g` is the adjoint of the value, `a` the argument, `v` the
 //              value
 //   cuda       library("sin") for sinf(a) and sin(a), own("silu") for silu(a), of the vocabulary of

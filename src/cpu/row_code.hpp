@@ -36,7 +36,7 @@ class RowCode {
   /// Why there is no code here at all: the processor, or how ein was built; empty where there is.
   static std::string_view missing(Isa isa = host::isa());
   /// What the code has; nothing where all code is missing(). It computes in f32 or f64, and reads
-  /// and writes narrower floats as well; of i32, u8, bool and single i64 it reads, in f64 also of
+  /// and writes bf16 and f16 as well; of i32, u8, bool and single i64 it reads, in f64 also of
   /// i64 side by side.
   static const Target& target(Isa isa = host::isa());
   /// Of this machine, for schedules that run in strips.
@@ -47,8 +47,9 @@ class RowCode {
   /// Whether the part combines rows that are so short that their results stay in registers.
   static bool combines_rows(const Schedule::Part& part, Isa isa = host::isa());
   /// Of the part's rows, for all lengths; shared by parts that differ in how long a row is and how
-  /// far it is to the next, unless several rows are worked on together. None where all code is
-  /// missing(), the part has what the target has not, or combines rows otherwise.
+  /// far it is to the next, unless several rows are worked on together. Null where all code is
+  /// missing(), where the part uses an operation or dtype that target(isa) lacks, and where it
+  /// combines rows but not as combines_rows() says.
   static std::shared_ptr<const RowCode> compile(const Schedule::Part& part, Isa isa = host::isa());
 
  private:
