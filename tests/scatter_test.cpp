@@ -94,15 +94,32 @@ TEST(Scatter, PositionsOutsideOfCompiledCalls) {
   EXPECT_EQ(get_values(lines(x, inside)), (Values{1, 0, 0, 0, 0, 1}));
   test::expect_error([&] { get_values(lines(x, outside)); }, ErrorKind::value, {"position 3"});
 
+  // A gradient alone, too, for which the gather is not computed.
   const Tensor table = ones({2, 3});
   table.requires_grad(true);
-  auto slope_of_picked = compile([&](const Tensor& at) {
-    const Tensor picked = reduce(gather(table, at, "n [v], n -> n"), "n ->", "sum");
-    return std::vector<Tensor>{picked, gradients(picked, std::vector<Tensor>{table}).front()};
+  const auto slope = [&](const Tensor& y) {
+    return gradients(y, std::vector<Tensor>{table}).front();
+  };
+  const auto picked = [&](const Tensor& at) {
+    return reduce(gather(table, at, "n [v], n -> n"), "n ->", "sum");
+  };
+  auto slope_alone = compile([&](const Tensor& at) { return slope(picked(at)); });
+  auto both = compile([&](const Tensor& at) {
+    const Tensor sum = picked(at);
+    return std::vector<Tensor>{sum, slope(sum)};
   });
-  EXPECT_EQ(get_values(slope_of_picked(inside)[1]), (Values{1, 0, 0, 0, 0, 1}));
-  test::expect_error([&] { get_values(slope_of_picked(outside)[1]); }, ErrorKind::value,
-                     {"position 3"});
+  auto slope_of_loss =
+      compile([&](const Tensor& at) { return slope(cross_entropy(table, at, "n [v], n")); });
+  EXPECT_EQ(get_values(slope(picked(inside))), (Values{1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(get_values(slope_alone(inside)), (Values{1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(get_values(both(inside)[1]), (Values{1, 0, 0, 0, 0, 1}));
+  EXPECT_NEAR(get_values(slope_of_loss(inside))[0], -1.0 / 3, 1e-6);
+  const auto expect_error = [&](const auto& call) {
+    test::expect_error([&] { get_values(call()); }, ErrorKind::value, {"position 3"});
+  };
+  expect_error([&] { return slope_alone(outside); });
+  expect_error([&] { return both(outside)[1]; });
+  expect_error([&] { return slope_of_loss(outside); });
 }
 
 TEST(Scatter, Gradients) {

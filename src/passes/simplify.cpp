@@ -309,9 +309,9 @@ class Simplifier {
     if (original.kind == OpKind::input) return add(original);
     Op op = original;
     for (ValueId& input : op.inputs) input = place(input);
+    if (op.kind == OpKind::scatter && has_checked_positions(original)) scatter_to_map(op);
     if (op.kind == OpKind::map || op.kind == OpKind::reindex) read_parts(op);
     if (op.kind == OpKind::map) simplify_map(op);
-    if (op.kind == OpKind::scatter && has_checked_positions(original)) scatter_to_map(op);
     if (op.kind == OpKind::reindex) {
       if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape))
         return op.inputs[0];
