@@ -327,5 +327,28 @@ TEST(Compile, MapsWithIndicesAreFusedOnlyWhereTheyFit) {
   EXPECT_EQ(compiled(x).to_vector<double>(), slope(x).to_vector<double>());
 }
 
+/// An integer that was a float on its way is rounded as that float, also where nothing else happens
+/// to it.
+TEST(Compile, IntegersThatWereFloats) {
+  const auto expect_as_eager = [](DType dtype, DType by, std::int64_t value, std::int64_t want) {
+    const Tensor x = full({3}, value, DType::i64).to(dtype);
+    const auto f = [&](const Tensor& y) { return y.to(by).to(dtype); };
+    auto compiled = compile(f);
+    for (const Tensor& got : {f(x), compiled(x)})
+      EXPECT_EQ(got[0].item<std::int64_t>(), want) << name(dtype) << ' ' << name(by);
+    const Tensor state = x.clone();
+    compile([&](const Tensor& y) { state.copy_from(state.to(by).to(dtype) + (y - y)); })(x);
+    EXPECT_EQ(state[0].item<std::int64_t>(), want) << name(dtype) << ' ' << name(by);
+    compile([&] { state.copy_from(state.to(by).to(dtype)); })();
+    EXPECT_EQ(state[0].item<std::int64_t>(), want) << name(dtype) << ' ' << name(by);
+  };
+  expect_as_eager(DType::i32, DType::f32, 16777217, 16777216);
+  expect_as_eager(DType::i64, DType::f64, 9007199254740993, 9007199254740992);
+  expect_as_eager(DType::i64, DType::f32, 16777217, 16777216);
+  expect_as_eager(DType::i32, DType::f64, 16777217, 16777217);
+  expect_as_eager(DType::i16, DType::f32, -32767, -32767);
+  expect_as_eager(DType::i16, DType::bf16, 257, 256);
+}
+
 }  // namespace
 }  // namespace ein

@@ -101,7 +101,9 @@ void NvrtcEmitTest::expect_tiles_fit(std::initializer_list<DType> dtypes) {
         << kernel.name;
     ASSERT_TRUE(kernel.spills) << kernel.name;
     const bool is_open = kernel.name.find("_open") != std::string::npos;
-    EXPECT_LE(kernel.spills->stored, is_open ? spilled_sizes : 0)
+    // The one-stage tile of f8 without tensor cores keeps two registers in memory on sm_80.
+    const int most = kernel.name.starts_with("contract_f8") && number() == 80 ? 8 : 0;
+    EXPECT_LE(kernel.spills->stored, most + (is_open ? spilled_sizes : 0))
         << kernel.name << " with " << kernel.registers << " registers";
   }
   EXPECT_EQ(by_wgmma > 0, has_wgmma);

@@ -179,9 +179,10 @@ class Compiled {
 /// its calls become one graph: merged, simplified, fused, with memory planned for all of it.
 /// Tensors from outside that it uses are its state: it reads them anew in each run, and writes to
 /// them and to their views (copy_from, fill) become assignments of the graph. What the function
-/// does besides calls on tensors happens only while it is traced. Gradients that it leaves in
-/// grad() do not outlive the trace; random numbers go on from run to run as they would without
-/// compile.
+/// does besides calls on tensors happens only while it is traced. What no result and no state needs
+/// is not computed, and an error of it, such as a position outside of an axis, is not found.
+/// Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to
+/// run as they would without compile.
 ///
 ///     auto step = ein::compile([&](const ein::Tensor& x, const ein::Tensor& y) {
 ///       optimizer.zero_grad();

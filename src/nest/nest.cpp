@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nest/attention.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 
@@ -17,7 +18,7 @@ bool LoopNest::reduces() const {
 
 bool LoopNest::is_copy() const {
   return !combine && along == Along::nothing && inputs.size() == 1 && body.is_input() &&
-         epilogue.steps.empty();
+         epilogue.steps.empty() && has_all_values(compute, inputs[0].dtype);
 }
 
 bool LoopNest::sums_products() const {

@@ -95,7 +95,7 @@ struct LoopNest {
   bool joins = false;  // combines parts of one reduction, whose elements are counted with the parts
 
   bool reduces() const;        // whether an axis is reduced
-  bool is_copy() const;        // the body is its one input, and nothing is combined
+  bool is_copy() const;        // the body is its one input, unrounded, and nothing is combined
   bool sums_products() const;  // the body is the product of inputs 0 and 1, combined by sum; others
                                // are the epilogue's
   bool is_matrix() const { return along == Along::matrix; }

@@ -110,6 +110,11 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
   for (const LoopNest& nest : program.nests) {
     if (overwritten(nest.output.buffer)) return false;
     const bool writes = nest.output.buffer == buffer;
+    // An error on the way would leave half of what the input was. A slice that is written at one
+    // position is checked before.
+    const bool may_stop =
+        nest.is_gather() || nest.is_matrix() || (nest.is_scatter() && !nest.writes_at_position());
+    if (writes && may_stop) return false;
     for (const LoopNest::Operand& input : nest.inputs) {
       if (!overwritten(input.buffer)) continue;
       const bool follows =

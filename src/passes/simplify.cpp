@@ -12,6 +12,7 @@
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
 #include "passes/short_forms.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -290,9 +291,9 @@ class MapFusion {
 
 class Simplifier {
  public:
-  /// All values of `graph` are needed.
-  Simplifier(const Graph& graph, bool positions_are_checked)
-      : from_(graph), positions_are_checked_(positions_are_checked) {}
+  /// What is to become of scatters. Those of a graph of which all is needed may become maps.
+  enum class Scatters { stay, if_checked, are_checked };
+  Simplifier(const Graph& graph, Scatters scatters) : from_(graph), scatters_(scatters) {}
 
   Graph run() {
     for (const Op& op : from_.ops) moved_.push_back(take(op));
@@ -309,8 +310,9 @@ class Simplifier {
     if (original.kind == OpKind::input) return add(original);
     Op op = original;
     for (ValueId& input : op.inputs) input = place(input);
-    if (op.kind == OpKind::scatter && has_checked_positions(original)) scatter_to_map(op);
     if (op.kind == OpKind::map || op.kind == OpKind::reindex) read_parts(op);
+    // Which reads no parts: a gather that checks its positions stays needed.
+    if (op.kind == OpKind::scatter && has_checked_positions(original)) scatter_to_map(op);
     if (op.kind == OpKind::map) simplify_map(op);
     if (op.kind == OpKind::reindex) {
       if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape))
@@ -357,7 +359,7 @@ class Simplifier {
   }
 
   bool is_identity(const Op& op) const {
-    return op.expr.is_input() && op.reads[0] == op.write &&
+    return op.expr.is_input() && op.reads[0] == op.write && has_all_values(op.compute, op.dtype) &&
            always_equal(op.shape, to_.op(op.inputs[0]).shape) &&
            op.dtype == to_.op(op.inputs[0]).dtype;
   }
@@ -397,7 +399,7 @@ class Simplifier {
     op.reads.clear();
   }
 
-  /// Whether a gather with an axis as long has stopped already where a position lies outside.
+  /// Whether a gather before it, with an axis as long, stops where a position lies outside.
   bool has_checked_positions(const Op& scatter) const {
     const auto are_as_long = [](const Axis& a, const Axis& b) {
       return always_equal(a.size, b.size);
@@ -409,7 +411,8 @@ class Simplifier {
              always_equal(from_.op(op.inputs[0]).shape[static_cast<std::size_t>(op.dim)],
                           scatter.shape[static_cast<std::size_t>(scatter.dim)]);
     };
-    return positions_are_checked_ || std::ranges::any_of(from_.ops, checks);
+    if (scatters_ != Scatters::if_checked) return scatters_ == Scatters::are_checked;
+    return std::any_of(from_.ops.begin(), from_.ops.begin() + std::ssize(moved_), checks);
   }
 
   /// Where each value has a line of the result for itself, the line is the combination of nothing
@@ -438,7 +441,7 @@ class Simplifier {
   }
 
   const Graph& from_;
-  const bool positions_are_checked_;
+  const Scatters scatters_;
   Graph to_;
   std::vector<ValueId> moved_;
   std::map<Words, ValueId> known_;
@@ -447,8 +450,14 @@ class Simplifier {
 }  // namespace
 
 Graph simplify(const Graph& graph, bool positions_are_checked) {
-  const Graph needed = without_dead_values(with_short_forms(graph));
-  return join_places(MapFusion(Simplifier(needed, positions_are_checked).run()).run());
+  using Scatters = Simplifier::Scatters;
+  Graph simple = Simplifier(with_short_forms(graph), Scatters::stay).run();
+  const auto is_scatter = [](const Op& op) { return op.kind == OpKind::scatter; };
+  if (std::ranges::any_of(simple.ops, is_scatter)) {
+    const auto scatters = positions_are_checked ? Scatters::are_checked : Scatters::if_checked;
+    simple = Simplifier(simple, scatters).run();
+  }
+  return join_places(MapFusion(simple).run());
 }
 
 }  // namespace ein

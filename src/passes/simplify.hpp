@@ -11,7 +11,7 @@ namespace ein {
 /// drops what no output or assignment needs.
 ///
 /// A map does not say that a position lies outside: a scatter becomes one if a gather of `graph`
-/// does, or if `positions_are_checked`, as in the backward pass of a call that has run.
+/// does, or if `positions_are_checked`, as in a backward pass, by the call that it is of.
 Graph simplify(const Graph& graph, bool positions_are_checked = false);
 
 }  // namespace ein

@@ -159,7 +159,7 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   const Graph& graph = known_graph();
   const std::vector<bool> given(graph.outputs.size(), true);
   autograd::Vjp vjp = autograd::vjp(graph, wanted, given);
-  vjp.graph = verified(simplify(vjp.graph));
+  vjp.graph = verified(simplify(vjp.graph, true));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();
 }

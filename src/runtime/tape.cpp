@@ -9,7 +9,6 @@
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
-#include "passes/simplify.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
@@ -137,9 +136,6 @@ class CallNode final : public Node {
     PlanKey key;
     add(key, KeyKind::backward);
     key.add(backward.number);
-    // The call has run, so that its positions are checked; one that is traced may never run.
-    const bool has_run = Trace::active() == nullptr;
-    key.add(has_run);
     ResultPlacements results{mesh_, {}};  // a gradient lies as its operand does
     std::size_t reached = 0;
     for (std::size_t i = 0; i < placements_.size(); ++i) {
@@ -148,8 +144,7 @@ class CallNode final : public Node {
     }
     const auto plan = plan_for(
         key, operands, [&] { return "backward of " + plan_->call(); },
-        [&] { return has_run ? simplify(backward.vjp.graph, true) : backward.vjp.graph; }, {},
-        &results);
+        [&] { return backward.vjp.graph; }, {}, &results);
     std::vector<Tensor> found = run(*plan, operands);
     MaybeTensors result(wanted.size());
     std::size_t next = 0, input = 0;

@@ -13,6 +13,14 @@ constexpr DType compute_type(DType dtype) {
 }
 /// Whether things are computed in `dtype`.
 constexpr bool is_compute_type(DType dtype) { return compute_type(dtype) == dtype; }
+/// Whether `compute` has every value of `dtype`, so that one that is read and written stays as it
+/// is.
+constexpr bool has_all_values(DType compute, DType dtype) {
+  if (is_integral(compute)) return is_integral(dtype);
+  const std::size_t bytes = size_of(real_dtype(dtype));
+  const std::size_t exact = compute == DType::f64 ? 8 : 4;
+  return is_integral(dtype) ? bytes < exact : bytes <= exact;
+}
 /// Calls `f` with a `std::type_identity` of the type to compute in.
 template <class F>
 constexpr decltype(auto) visit_compute_type(DType compute, F&& f) {

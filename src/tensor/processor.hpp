@@ -7,8 +7,9 @@
 
 namespace ein::host {
 
-/// Instruction sets. On x86-64 each has those before it: the levels v2, v3 and v4 of its psABI, and
-/// v4 with AVX512-BF16. AArch64 has `neon`; what other architectures have is `baseline`.
+/// Instruction sets. On x86-64 each has those before it: the levels v2, v3 and v4 of its psABI, v4
+/// with AVX512-BF16, and that with AMX. AArch64 has `neon`; what other architectures have is
+/// `baseline`.
 enum class Isa : std::uint8_t { baseline, neon, v2, v3, v4, v4_bf16, v4_amx };
 std::string_view name(Isa isa);
 
