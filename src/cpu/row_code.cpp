@@ -130,7 +130,7 @@ Size bytes_to_next_row(const Schedule::Place& place) {
 /// Whether as many rows as a vector has lanes can be combined together, into results side by side:
 /// a sum or product of short rows, of values that do not change from row to row but along it.
 bool combines_together(const Schedule::Part& part, int lanes) {
-  // The rows lie as far from each other as an address of machine code reaches.
+  // From the first row to the last of a vector is less than an instruction's address can add.
   const auto is_near = [&](const Schedule::Place& place) {
     constexpr std::int64_t reach = 1 << 30;
     return place.row_step.is_number() &&

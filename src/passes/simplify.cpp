@@ -311,7 +311,7 @@ class Simplifier {
     Op op = original;
     for (ValueId& input : op.inputs) input = place(input);
     if (op.kind == OpKind::map || op.kind == OpKind::reindex) read_parts(op);
-    // Which reads no parts: a gather that checks its positions stays needed.
+    // After read_parts(): the new map must not read around the gather that checks its positions.
     if (op.kind == OpKind::scatter && has_checked_positions(original)) scatter_to_map(op);
     if (op.kind == OpKind::map) simplify_map(op);
     if (op.kind == OpKind::reindex) {
