@@ -161,13 +161,9 @@ constexpr int most_rows = is_small ? 4 : vector_registers == 32 ? 8 : 6;
 constexpr int units_that_fit(int rows, int parts) {
   return std::max((vector_registers - 2) / ((rows + 1) * parts), 1);
 }
-/// With one or two multiply-adds to a cache line of weights a processor looks so far ahead that it
-/// fetches weights by itself; with more, those that come next are fetched while others are
-/// multiplied.
-template <class F>
-constexpr bool fetches(int rows) {
-  return rows * F::column_parts / F::depths * line_bytes / vector_bytes > 2;
-}
+/// Where weights that come next are fetched to while others are multiplied. Fetched into the first
+/// level they take the few places in which it waits for lines: half the speed on Zen 4.
+constexpr int second_level = 2;
 
 /// Columns of weights that are read together: with few rows about as many sums as hide the latency
 /// of a multiply-add, with more as many columns as load each row rarely. More would push the rows
@@ -250,8 +246,8 @@ void add_dots(const Dots<F>& dots) {
       repeat<weights>([&](auto j) __attribute__((always_inline)) {
         const typename F::In* const from = w[j / 3] + j % 3 * stride + at * F::numbers;
         factors[j] = F::template read<part>(from);
-        if constexpr (fetches<F>(rows) && part == 0 && at * F::numbers % line == 0) {
-          __builtin_prefetch(from + weights * stride);
+        if constexpr (part == 0 && at * F::numbers % line == 0) {
+          __builtin_prefetch(from + weights * stride, 0, second_level);
         }
       });
       repeat<rows>([&](auto i) __attribute__((always_inline)) {
@@ -313,12 +309,10 @@ void add_columns(const Columns<F>& columns) {
     });
   }
   for (std::int64_t count = columns.units; count > 0; count -= units) {
-    if constexpr (fetches<F>(rows)) {
-      if (count < columns.units) next += fetched;
-      if (next >= next_end) {
-        next += stride - columns.units * F::numbers;
-        next_end += stride;
-      }
+    if (count < columns.units) next += fetched;
+    if (next >= next_end) {
+      next += stride - columns.units * F::numbers;
+      next_end += stride;
     }
     const typename F::Row* x = columns.x;
     for (std::int64_t g = groups; g > 0; --g) {
@@ -342,7 +336,7 @@ void add_columns(const Columns<F>& columns) {
             constexpr int row = step * F::depths + d;
             from[d] = w[row / 3] + row % 3 * stride + u * F::numbers;
             constexpr int ahead = (row * units + u) * F::numbers;
-            if constexpr (fetches<F>(rows) && ahead % line == 0) __builtin_prefetch(next + ahead);
+            if constexpr (ahead % line == 0) __builtin_prefetch(next + ahead, 0, second_level);
           });
           F::read_columns(from, factors[u]);
         });
