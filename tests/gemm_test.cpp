@@ -330,32 +330,41 @@ TYPED_TEST(GemmTest, RoundsAsWellAsAPlainSum) {
   }
 }
 
-// Of every size, in rows or columns or with gaps, one behind the other or apart.
+// Of every size, in rows or in columns, with gaps between those or none, one behind the other or
+// apart.
 TYPED_TEST(GemmTest, ManyTinyProducts) {
   std::mt19937_64 random(15);
+  const auto coin = [&] { return random() % 2 == 0; };
   for (std::int64_t m = 1; m <= most_tiny; ++m) {
     for (std::int64_t n = 1; n <= most_tiny; ++n) {
       for (std::int64_t k = 1; k <= most_tiny; ++k) {
-        for (const std::int64_t gap : {0, 0, 3}) {
-          const std::int64_t count = 5;
-          const auto matrices = [&](std::int64_t rows, std::int64_t cols) {
-            std::vector<TypeParam> values(static_cast<std::size_t>(count * (rows * cols + gap)));
-            for (TypeParam& x : values)
+        for (int round = 0; round < 16; ++round) {
+          const std::int64_t count = 5, apart = coin() ? 0 : 3;
+          const auto values = [&](std::int64_t step) {
+            std::vector<TypeParam> all(static_cast<std::size_t>(count * step));
+            for (TypeParam& x : all)
               x = static_cast<TypeParam>(static_cast<int>(random() % 17) - 8);
-            return values;
+            return all;
           };
-          const bool turned[] = {gap > 0 && random() % 2 == 0, gap > 0 && random() % 2 == 0,
-                                 gap > 0 && random() % 2 == 0};
-          const std::vector<TypeParam> a = matrices(m, k), b = matrices(k, n);
-          std::vector<TypeParam> c = matrices(m, n);
+          // Of one matrix, with no elements yet.
+          const auto lying = [&]<class C>(C*, std::int64_t rows, std::int64_t cols) {
+            const std::int64_t gap = coin() ? 0 : 2;
+            return coin() ? MatrixRef<C>{nullptr, rows, cols, cols + gap, 1}
+                          : MatrixRef<C>{nullptr, rows, cols, 1, rows + gap};
+          };
+          auto left = lying(static_cast<const TypeParam*>(nullptr), m, k),
+               right = lying(static_cast<const TypeParam*>(nullptr), k, n);
+          auto result = lying(static_cast<TypeParam*>(nullptr), m, n);
+          const auto step_of = [&](const auto& x) {
+            return std::max(x.rows * x.row_stride, x.cols * x.col_stride) + apart;
+          };
+          const std::int64_t steps[] = {step_of(left), step_of(right), step_of(result)};
+          const std::vector<TypeParam> a = values(steps[0]), b = values(steps[1]);
+          std::vector<TypeParam> c = values(steps[2]);
           const std::vector<TypeParam> before = c;
-          const auto ref = [](auto* data, std::int64_t rows, std::int64_t cols, bool is_turned) {
-            return MatrixRef<std::remove_pointer_t<decltype(data)>>{
-                data, rows, cols, is_turned ? 1 : cols, is_turned ? rows : 1};
-          };
-          const auto left = ref(a.data(), m, k, turned[0]), right = ref(b.data(), k, n, turned[1]);
-          const auto result = ref(c.data(), m, n, turned[2]);
-          const std::int64_t steps[] = {m * k + gap, k * n + gap, m * n + gap};
+          left.data = a.data();
+          right.data = b.data();
+          result.data = c.data();
           tiny_products<TypeParam>(result, left, right, steps, count);
           std::vector<TypeParam> expected = before;
           for (std::int64_t p = 0; p < count; ++p) {
@@ -371,7 +380,7 @@ TYPED_TEST(GemmTest, ManyTinyProducts) {
               }
             }
           }
-          ASSERT_EQ(c, expected) << m << " x " << n << " x " << k << ", gap " << gap;
+          ASSERT_EQ(c, expected) << m << " x " << n << " x " << k << ", round " << round;
         }
       }
     }
