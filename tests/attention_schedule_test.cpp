@@ -183,6 +183,32 @@ TEST(AttentionSchedules, SpecialScoresAreThoseOfTheNests) {
   }
 }
 
+// Down to the least number that is no infinity, where others of a tile are hidden, too.
+TEST(AttentionSchedules, LowScoresAreThoseOfTheNests) {
+  SKIP_WITHOUT_ROW_CODE;
+  const std::int64_t n = 300, d = 16;
+  for (const double score : {-1e30, -3.2e38, -3.4e38}) {
+    const Tensor q = full({1, 1, n, d}, 1.0), k = full({1, 1, n, d}, score / d);
+    const Tensor v = arange(static_cast<double>(n * d)).view({1, 1, n, d});
+    for (const bool is_causal : {false, true}) {
+      for (const double scale : {1.0, 0.001}) {
+        const auto step = [&](const Tensor& x) {
+          const Tensor scores = einsum(x, k, "b h q d, b h k d -> b h q k") * scale;
+          return einsum(
+              softmax(
+                  is_causal ? tril(scores, 0, -std::numeric_limits<double>::infinity()) : scores,
+                  "b h q [k]"),
+              v, "b h q k, b h k w -> b h q w");
+        };
+        const std::vector<double> got = get_values(compile(step)(q)), want = get_values(step(q));
+        for (std::size_t i = 0; i < want.size(); ++i)
+          ASSERT_NEAR(got[i], want[i], 1e-5 * (1 + want[i]))
+              << score << ' ' << scale << " at " << i;
+      }
+    }
+  }
+}
+
 TEST(AttentionSchedules, NoMatrixOfScoresIsInMemory) {
   SKIP_WITHOUT_ROW_CODE;
   for (const std::int64_t d : {12, 20, 32}) {

@@ -350,5 +350,32 @@ TEST(Compile, IntegersThatWereFloats) {
   expect_as_eager(DType::i16, DType::bf16, 257, 256);
 }
 
+/// As the language rounds them, in vectors and at their ends: in f64 on the way some would be
+/// rounded twice.
+TEST(Compile, IntegersBecomeFloatsRoundedOnce) {
+  const auto expect_rounded_once = []<class Integer>(Integer) {
+    std::vector<Integer> values;
+    for (int bit = 53; bit < 63; ++bit) {
+      const Integer one = 1, half = one << (bit - 24);
+      for (const Integer end : {half - one, half, half + one, 3 * half - one, 3 * half + one})
+        values.push_back((one << bit) + end);
+    }
+    values.push_back(std::numeric_limits<Integer>::max());
+    values.push_back(std::numeric_limits<Integer>::min());
+    const Tensor x = from_vector(values);
+    using Function = Tensor (*)(const Tensor&);
+    const Function to_f32 = [](const Tensor& y) { return y.to(DType::f32); };
+    const Function flipped = [](const Tensor& y) { return flip(y, "[n]").to(DType::f32); };
+    const Function doubled = [](const Tensor& y) { return y.to(DType::f32) * 2; };
+    for (const Function f : {to_f32, flipped, doubled})
+      EXPECT_EQ(compile(f)(x).to_vector<double>(), f(x).to_vector<double>());
+    const std::vector<double> got = compile(to_f32)(x).to_vector<double>();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_EQ(got[i], static_cast<float>(values[i])) << values[i];
+  };
+  expect_rounded_once(std::int64_t{});
+  expect_rounded_once(std::uint64_t{});
+}
+
 }  // namespace
 }  // namespace ein

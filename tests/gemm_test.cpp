@@ -256,30 +256,6 @@ TYPED_TEST(GemmTest, BlocksForOtherCaches) {
 }
 
 // With numbers that do round.
-TYPED_TEST(GemmTest, SameBitsOnAnyNumberOfThreads) {
-  const int threads = num_threads();
-  std::mt19937_64 random(16);
-  std::normal_distribution<double> normal;
-  const std::int64_t sizes[][3] = {{130, 90, 700}, {40, 1500, 300}, {520, 600, 400},
-                                   {20, 70, 900},  {1, 4001, 333},  {2999, 1, 401},
-                                   {5, 3003, 211}, {2500, 16, 77}};
-  for (const auto& [m, n, k] : sizes) {
-    std::vector<TypeParam> a(static_cast<std::size_t>(m * k)), b(static_cast<std::size_t>(k * n)),
-        first;
-    for (TypeParam& x : a) x = static_cast<TypeParam>(normal(random));
-    for (TypeParam& x : b) x = static_cast<TypeParam>(normal(random));
-    for (int count : {1, 2, 3, 5}) {
-      set_num_threads(count);
-      std::vector<TypeParam> c(static_cast<std::size_t>(m * n));
-      gemm<TypeParam>({c.data(), m, n, n, 1}, {a.data(), m, k, k, 1}, {b.data(), k, n, n, 1},
-                      false);
-      if (first.empty()) first = c;
-      EXPECT_EQ(c, first) << m << " x " << n << " x " << k << " on " << count << " threads";
-    }
-  }
-  set_num_threads(threads);
-}
-
 TYPED_TEST(GemmTest, NoDepthIsZeroOrNothingAdded) {
   std::mt19937_64 random(4);
   for (Lie c : ways_to_lie) {

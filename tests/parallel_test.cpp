@@ -1,14 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <mutex>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include "cpu/gemm.hpp"
 #include "cpu/parallel.hpp"
+#include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein {
@@ -221,6 +225,36 @@ TEST_F(ParallelTest, ManyUsersShareThePlanCacheAndThePool) {
     for (std::thread& user : users) user.join();
     EXPECT_EQ(wrong, 0);
   }
+}
+
+// Sizes where products change kernels, and where pieces of them are squares.
+TEST_F(ParallelTest, ProductsAreTheSameWithAnyNumberOfThreads) {
+  if (host::products_are_by_eigen()) GTEST_SKIP() << "Eigen's products of pieces may differ";
+  test::for_seeds(150, [&](unsigned seed) {
+    std::mt19937 random(seed);
+    const auto one_of = [&](const auto& from) { return from[random() % std::size(from)]; };
+    const Size shorts[] = {1, 2, 3, 5, 8, 15, 16, 17, 40, 90, 520},
+               longs[] = {16, 33, 64, 128, 600, 3003}, depths[] = {1, 7, 64, 211, 500, 4000};
+    Size m = one_of(longs), n = one_of(shorts);
+    if (random() % 2) std::swap(m, n);
+    const Size k = m * n > 60000 ? Size(211) : one_of(depths);
+    const DType dtype = one_of(std::array{DType::f32, DType::f64, DType::bf16});
+    const bool a_turned = random() % 2, b_turned = random() % 2;
+    manual_seed(seed);
+    const Tensor a = randn(a_turned ? Shape{k, m} : Shape{m, k}).to(dtype),
+                 b = randn(b_turned ? Shape{n, k} : Shape{k, n}).to(dtype);
+    const auto product = [&](int threads) {
+      set_num_threads(threads);
+      const Tensor left = a_turned ? a.transpose() : a, right = b_turned ? b.transpose() : b;
+      return get_values(einsum(left, right, "i k, k j -> i j"));
+    };
+    const std::vector<double> want = product(1);
+    for (const int threads : {2, 3, 5}) {
+      ASSERT_EQ(product(threads), want)
+          << m << " x " << n << " x " << k << ' ' << name(dtype) << ' ' << a_turned << b_turned
+          << ", " << threads << " threads";
+    }
+  });
 }
 
 TEST_F(ParallelTest, UsersShareTensorsThatTheyRead) {

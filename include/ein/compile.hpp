@@ -180,9 +180,10 @@ class Compiled {
 /// Tensors from outside that it uses are its state: it reads them anew in each run, and writes to
 /// them and to their views (copy_from, fill) become assignments of the graph. What the function
 /// does besides calls on tensors happens only while it is traced. What no result and no state needs
-/// is not computed, and an error of it, such as a position outside of an axis, is not found.
-/// Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to
-/// run as they would without compile.
+/// is not computed, and an error of it, such as a position outside of an axis, is not found. Nor
+/// are all keys and values that a causal mask hides read: NaN or infinity in them may not reach
+/// results as it does eagerly, where 0 · NaN is NaN. Gradients that it leaves in grad() do not
+/// outlive the trace; random numbers go on from run to run as they would without compile.
 ///
 ///     auto step = ein::compile([&](const ein::Tensor& x, const ein::Tensor& y) {
 ///       optimizer.zero_grad();

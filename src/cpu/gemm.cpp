@@ -73,6 +73,21 @@ void by_pieces(const MatrixRef<C>& c, const MatrixRef<const In>& a, const Matrix
   });
 }
 
+/// Turned where that makes the rows few, before it is cut: pieces of one product add up in one
+/// order.
+template <class C, class In, class FewRows>
+void by_few_rows(FewRows product, const MatrixRef<C>& c, const MatrixRef<const In>& a,
+                 const MatrixRef<const In>& b, bool accumulate, const Finish& finish) {
+  if (has_few_columns(c, a, b)) {
+    return by_few_rows(product, c.transposed(), b.transposed(), a.transposed(), accumulate,
+                       finish.transposed());
+  }
+  by_pieces(c, a, b, finish,
+            [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
+              product(caches(), to, left, right, accumulate, done);
+            });
+}
+
 }  // namespace
 
 bool products_are_by_eigen() {
@@ -96,10 +111,7 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
   if (!by_eigen && products.small(c, a, b, accumulate)) {
     if (finish) finish(0, c.rows, 0, c.cols);
   } else if (!by_eigen && is_faster_by_rows(c, a, b)) {
-    by_pieces(c, a, b, finish,
-              [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
-                products.few_rows(caches(), to, left, right, accumulate, done);
-              });
+    by_few_rows(products.few_rows, c, a, b, accumulate, finish);
   } else if (!by_eigen && !is_faster_by_eigen(c, a, b)) {
     products.blocked(caches(), c, a, b, accumulate, finish);
   } else {
@@ -145,10 +157,7 @@ void bf16_product_by(FewRows of_few_rows, Product in_pairs, const MatrixRef<C>& 
                      const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
                      bool accumulate, const Finish& finish) {
   if (in_pairs && !is_faster_by_rows(c, a, b)) return in_pairs(c, a, b, accumulate, finish);
-  by_pieces(c, a, b, finish,
-            [&](const auto& to, const auto& left, const auto& right, const Finish& done) {
-              of_few_rows(caches(), to, left, right, accumulate, done);
-            });
+  by_few_rows(of_few_rows, c, a, b, accumulate, finish);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ struct Level {
     /// integers.
     void (*blocked)(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const C>& a,
                     const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
-    /// Of what has_few_rows. None of integers.
+    /// Where c has few rows: has_few_rows(c, b). None of integers.
     void (*few_rows)(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const C>& a,
                      const MatrixRef<const C>& b, bool accumulate, const Finish& finish);
     /// Of many tiny matrices: see gemm.hpp. None of integers.
@@ -125,7 +125,7 @@ std::vector<const Level*> levels_here();
 /// Matrix products of bf16 in one instruction set.
 struct Bf16Products {
   Isa isa;  // that the compiler was given
-  /// Of what has_few_rows: see bf16_product. Null pointers where those of a lower instruction set
+  /// Where c has few rows: has_few_rows(c, b). Null pointers where those of a lower instruction set
   /// are as good.
   struct FewRows {
     void (*to_f32)(const Caches& caches, const MatrixRef<float>& c, const MatrixRef<const bf16>& a,

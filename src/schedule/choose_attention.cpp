@@ -4,6 +4,7 @@
 // A tile has keys as rows and queries side by side. So what is known of each query (the maximum of
 // its scores, the sum of its weights) is one row, and products read a tile as it lies.
 #include <algorithm>
+#include <limits>
 
 #include "nest/attention.hpp"
 #include "schedule/choose.hpp"
@@ -17,8 +18,8 @@ using Extent = Schedule::Extent;
 using RowNest = Schedule::RowNest;
 using Operand = LoopNest::Operand;
 
-/// What a maximum of scores begins as. It is finite: lowest - lowest is 0.
-constexpr double lowest = -3.0e38;
+/// What a maximum of scores, which are f32, begins as. It is finite: lowest - lowest is 0.
+constexpr double lowest = std::numeric_limits<float>::lowest();
 constexpr double ln2 = 0.693147180559945309417;
 
 Ex exp_of(const Ex& x) { return Ex::apply(ScalarOp::exp, x); }
@@ -250,17 +251,18 @@ class AttentionChooser {
                         .body = Ex::input(0),
                         .combine = Combine::max,
                         .over = Schedule::Over::rows}},
-                      lowest);
+                      -std::numeric_limits<double>::infinity());
     // What was added up so far was less the maximum before.
-    const Ex scaled = Ex::input(0) * Ex(attention_.scale);
-    step.add_rows(
-        one, queries, 1, {of_tile, maximum, factor, total},
-        {{.inputs = {0, 1}, .output = 0, .body = Ex::apply(ScalarOp::max, scaled, Ex::input(1))},
-         {.inputs = {1, 0}, .output = 2, .body = exp_of(Ex::input(0) - Ex::input(1))},
-         {.inputs = {3, 2}, .output = 3, .body = Ex::input(0) * Ex::input(1)},
-         {.inputs = {0}, .output = 1, .body = Ex::input(0)}});
+    const Ex weight = exp_of((Ex::input(0) - Ex::input(1)) * Ex(attention_.scale));
+    step.add_rows(one, queries, 1, {of_tile, maximum, factor, total},
+                  {{.inputs = {0, 1},
+                    .output = 0,
+                    .body = Ex::apply(ScalarOp::max, Ex::input(0), Ex::input(1))},
+                   {.inputs = {1, 0}, .output = 2, .body = weight},
+                   {.inputs = {3, 2}, .output = 3, .body = Ex::input(0) * Ex::input(1)},
+                   {.inputs = {0}, .output = 1, .body = Ex::input(0)}});
     step.add_of_tiles({tile, maximum, of_tile},
-                      {{.inputs = {0, 1}, .output = 0, .body = exp_of(scaled - Ex::input(1))},
+                      {{.inputs = {0, 1}, .output = 0, .body = weight},
                        {.inputs = {0},
                         .output = 2,
                         .body = Ex::input(0),
@@ -277,7 +279,8 @@ class AttentionChooser {
                   {sum, turned(total), step.place(attention_.out, query, width)},
                   {{.inputs = {0, 1}, .output = 2, .body = Ex::input(0) / Ex::input(1)}});
     if (attention_.log_sums) {
-      const Ex log_sum = Ex::apply(ScalarOp::log, Ex::input(0)) + Ex::input(1);
+      const Ex log_sum =
+          Ex::apply(ScalarOp::log, Ex::input(0)) + Ex::input(1) * Ex(attention_.scale);
       step.add_rows(
           queries, one, 0,
           {turned(total), turned(maximum), step.place(*attention_.log_sums, query, width)},

@@ -30,12 +30,12 @@ constexpr decltype(auto) visit_compute_type(DType compute, F&& f) {
   return f(std::type_identity<float>{});
 }
 /// The type in which elements of `from` become elements of `to`, rounded once: integers on their
-/// way to floats are f32 where it has them all, or where f32 is what they become.
+/// way to floats are f32 where it has them all, or where f32 is what they become (those of 8 bytes
+/// that become 16 or 8 bits are f64 in between, see `convert`).
 constexpr DType conversion_type(DType from, DType to) {
   if (!is_integral(from) || is_integral(to)) return compute_type(from);
-  const std::size_t bytes = size_of(from);
-  const bool is_for_f32 = bytes < 4 || (bytes == 4 && to == DType::f32);
-  return is_for_f32 && to != DType::f64 ? DType::f32 : DType::f64;
+  const bool is_for_f32 = to == DType::f32 || (to != DType::f64 && size_of(from) < 4);
+  return is_for_f32 ? DType::f32 : DType::f64;
 }
 /// The type in which elements of dtypes `a` and `b`, both floating or both not, are computed
 /// together.

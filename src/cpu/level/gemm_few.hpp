@@ -709,14 +709,7 @@ class FewRowsProduct {
 template <class C, class In>
 void few_rows_product(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const In>& a,
                       const MatrixRef<const In>& b, bool accumulate, const Finish& finish) {
-  using Factors = typename FactorsOf<In>::type;
-  if (has_few_columns(c, a, b)) {
-    FewRowsProduct<Factors, C>(caches, c.transposed(), b.transposed(), a.transposed(), accumulate,
-                               finish.transposed())
-        .run();
-  } else {
-    FewRowsProduct<Factors, C>(caches, c, a, b, accumulate, finish).run();
-  }
+  FewRowsProduct<typename FactorsOf<In>::type, C>(caches, c, a, b, accumulate, finish).run();
 }
 
 }  // namespace ein::host::EIN_LEVEL
