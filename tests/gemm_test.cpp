@@ -542,7 +542,12 @@ TEST(FewRowsTest, LyingInEveryWay) {
       const auto with = [&](auto product) {
         return [product, &sizes_of_caches](const auto& to, const auto& left, const auto& right,
                                            bool adds, const Finish& finish) {
-          product(sizes_of_caches, to, left, right, adds, finish);
+          if (has_few_columns(to, left, right)) {
+            product(sizes_of_caches, to.transposed(), right.transposed(), left.transposed(), adds,
+                    finish.transposed());
+          } else {
+            product(sizes_of_caches, to, left, right, adds, finish);
+          }
         };
       };
       const auto& of_bf16 = bf16_products().few_rows;

@@ -154,8 +154,6 @@ struct FactorsOf<bf16> {
 #endif
 };
 
-/// The code for SSE is to be small: vectors of 4 numbers multiply more slowly than memory is read.
-constexpr bool is_small = vector_bytes == 16 && vector_registers == 16;
 /// Rows that meet a unit together: their sums, with units and a factor, fill the registers.
 constexpr int most_rows = is_small ? 4 : vector_registers == 32 ? 8 : 6;
 constexpr int units_that_fit(int rows, int parts) {

@@ -145,6 +145,9 @@ void multiply_tile(const Tile<T>& tile) {
   });
 }
 
+/// The code for SSE is to be small: vectors of 4 numbers multiply more slowly than memory is read.
+inline constexpr bool is_small = vector_bytes == 16 && vector_registers == 16;
+
 /// Columns are fetched so many in advance when they are packed.
 inline constexpr std::int64_t columns_ahead = 16;
 

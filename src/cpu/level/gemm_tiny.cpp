@@ -52,7 +52,7 @@ void multiply(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRe
   }
 }
 
-/// Where c is in rows, and of a and b one at least.
+/// Where c is in rows, and of a and b one at least. A single row or column is in rows as well.
 template <class C>
 struct TinyTable {
   struct Entry {
@@ -67,9 +67,15 @@ constexpr TinyTable<C> make_tiny_table() {
   repeat<most_tiny>([&](auto i) {
     repeat<most_tiny>([&](auto j) {
       repeat<most_tiny>([&](auto k) {
-        table.of[i][j][k] = {
-            multiply<C, i + 1, j + 1, k + 1, r, r, r>, multiply<C, i + 1, j + 1, k + 1, c, r, r>,
-            multiply<C, i + 1, j + 1, k + 1, r, c, r>, multiply<C, i + 1, j + 1, k + 1, s, s, s>};
+        constexpr int rows = i + 1, cols = j + 1, depth = k + 1;
+        auto& entry = table.of[i][j][k];
+        entry.in_rows = multiply<C, rows, cols, depth, r, r, r>;
+        entry.any = multiply<C, rows, cols, depth, s, s, s>;
+        entry.a_in_columns = entry.b_in_columns = entry.any;
+        if constexpr (!is_small && rows > 1 && depth > 1)
+          entry.a_in_columns = multiply<C, rows, cols, depth, c, r, r>;
+        if constexpr (!is_small && cols > 1 && depth > 1)
+          entry.b_in_columns = multiply<C, rows, cols, depth, r, c, r>;
       });
     });
   });
