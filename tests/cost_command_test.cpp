@@ -119,6 +119,9 @@ TEST(CostCommand, FormulasWithoutShapes) {
   expect_holds(text_of({"cost", "repeat", "a -> a b"}), {"4·a·b"});
   expect_fails(2, {"cost", "einsum", "i _ -> i"}, "'_' has no name");
   expect_fails(2, {"cost", "pack", "b *"}, "cost pack needs --shape");
+  expect_fails(2, {"cost", "sort", "a [b]"}, "no formula of products of axes; give --shape");
+  expect_fails(2, {"cost", "scatter_add", "b d, b -> [v] d"}, "no formula of products of axes");
+  expect_fails(2, {"cost", "pad", "a [b]", "--number", "2", "--number", "3"}, "no formula");
 }
 
 TEST(CostCommand, FormulasDoNotDependOnShapes) {

@@ -18,6 +18,7 @@
 #include "nest/interpret.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "support/seeds.hpp"
 
 namespace ein {
 namespace {
@@ -429,6 +430,38 @@ TEST(Cost, FormulasEvaluateToTheCounts) {
     EXPECT_EQ(f.bytes_read.evaluate(at), c.bytes_read);
   }
   EXPECT_THROW(cost_formula(graph).mul.evaluate({{"b", 2}}), Error);
+}
+
+TEST(Cost, FormulasOfRandomGraphsEvaluateToTheCounts) {
+  test::for_seeds(200, [](unsigned seed) {
+    const Graph graph = RandomGraph(seed).graph;
+    std::map<std::string, std::int64_t, std::less<>> at;
+    for (const Op& op : graph.ops) {
+      for (const Axis& axis : op.axes) at[axis.name] = axis.size;
+    }
+    const CostFormula f = cost_formula(graph);
+    const Cost c = cost(graph);
+    EXPECT_EQ(f.model.evaluate(at), c.model);
+    EXPECT_EQ(f.strict().evaluate(at), c.strict());
+    EXPECT_EQ(f.bytes_read.evaluate(at), c.bytes_read);
+    EXPECT_EQ(f.bytes_written.evaluate(at), c.bytes_written);
+  });
+}
+
+// The parts of an axis that is cut have its name.
+TEST(Cost, FormulasOfPartsOfAnAxis) {
+  using Function = Tensor (*)(const Tensor&);
+  const Function rolled = [](const Tensor& x) { return roll(x, "a [b]", 2); };
+  const Function padded = [](const Tensor& x) { return pad(x, "a [b]", 2, 3); };
+  for (const Function f : {rolled, padded}) {
+    auto compiled = compile(f);
+    compiled(arange(35.0).view({5, 7}));
+    const Graph& graph = compiled.graph();
+    EXPECT_EQ(cost_formula(graph).bytes_read.evaluate({{"a", 5}, {"b", 7}}),
+              cost(graph).bytes_read);
+    EXPECT_EQ(cost_formula(graph).bytes_written.evaluate({{"a", 5}, {"b", 7}}),
+              cost(graph).bytes_written);
+  }
 }
 
 TEST(Cost, CountsBeyondSixtyFourBits) {

@@ -87,6 +87,10 @@ TEST(Module, LoadListsAllThatDoesNotFitAndCopiesNothing) {
   expect_error([&] { model.load_state_dict(state); }, ErrorKind::value,
                {"missing: a.bias, b.weight", "unexpected: extra, lm_head.weight",
                 "of another shape: a.weight (3, 2) for (2, 3)"});
+  state = model.state_dict();
+  state.insert_or_assign("scale", ein::full({2}, 7));
+  state.insert_or_assign("b.weight", model.state_dict().at("b.weight").to(ein::DType::c64));
+  expect_error([&] { model.load_state_dict(state); }, ErrorKind::value, {"complex", ": b.weight"});
   EXPECT_EQ(model.scale.to_vector<double>(), before);
 }
 

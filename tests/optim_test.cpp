@@ -417,6 +417,10 @@ TEST(Optim, AStateThatDoesNotFitChangesNothing) {
   other["step"] = zeros({1});
   expect_error(ErrorKind::shape, "\"step\" has shape (1,)",
                [&] { optimizer.load_state_dict(other); });
+  StateDict complex = optimizer.state_dict();
+  complex["0.momentum"] = ones({2});
+  complex["step"] = zeros({}, DType::c64);
+  expect_error(ErrorKind::dtype, "\"step\" is c64", [&] { optimizer.load_state_dict(complex); });
   EXPECT_EQ(values_of(optimizer), before);
 }
 

@@ -128,7 +128,7 @@ std::string table_of(const Bill& bill) {
 // --- graphs ---
 
 /// The call on operands made up for the pattern, where no shapes are given: axes have this size
-/// where --axis says nothing, and an ellipsis is one of them. A formula does not depend on sizes.
+/// where --axis says nothing, and an ellipsis is one of them.
 Graph graph_without_shapes(CallWords words, std::int64_t size) {
   // The estimates of decompositions are numbers, of sizes that are known.
   const bool is_estimated =
@@ -409,9 +409,18 @@ std::string cost_command(const CostWords& words) {
   const std::int64_t size = part ? 2 * part->processes() : 2;  // which the mesh divides
   const Graph written = has_sizes ? Computation(words.call, operands.size()).graph(operands)
                                   : graph_without_shapes(words.call, size);
-  Graph graph = without_complex(written, "cost");
+  const auto of_process = [&](const Graph& of_all) {
+    const Graph graph = without_complex(of_all, "cost");
+    return part ? graph_of_process(words.call, of_all, graph, part->mesh) : graph;
+  };
+  const Graph graph = of_process(written);
+  if (!has_sizes &&
+      cost_formula(of_process(graph_without_shapes(words.call, 3 * size))) != cost_formula(graph)) {
+    throw UsageError("cost " + words.call.op +
+                     ": what it costs is no formula of products of axes; give --shape, once for "
+                     "each operand");
+  }
   if (part) {
-    graph = graph_of_process(words.call, written, graph, part->mesh);
     part->formulas = exchange_formulas(graph, part->mesh);
     if (has_sizes) part->counts = exchanges_of(program_of(graph), part->mesh);
   }

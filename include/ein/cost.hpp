@@ -93,8 +93,10 @@ using CostOfLengths = Tally<Size>;
 Cost cost(const Graph& graph, ValueId id);
 Cost cost(const Graph& graph);
 
-/// The same as formulas in the names of the axes; axes of one name should have one size. In the
-/// graph of one process the part of an axis b that is split over data is `b/data`.
+/// The same as formulas in the names of the axes, which at the sizes of the graph are what it
+/// costs. What is no product of axes is a number: axes of one name that have several sizes, as
+/// parts of an axis do; elements that are joined or written in place; how often a sort goes over a
+/// line. In the graph of one process the part of an axis b that is split over data is `b/data`.
 CostFormula cost_formula(const Graph& graph, ValueId id);
 CostFormula cost_formula(const Graph& graph);
 

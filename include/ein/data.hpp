@@ -28,7 +28,8 @@ class Tokens {
   explicit Tokens(const Tensor& ids);
   /// Maps a raw file. An Error of kind `file` when it cannot be read or ends within a token.
   static Tokens open(const std::string& path, TokenType type);
-  /// Maps a one-dimensional .npy file of u1, i4 or i8. Errors as load_npy and the constructor have.
+  /// Maps a one-dimensional .npy file of u1, u2, i4 or i8. Errors as load_npy and the constructor
+  /// have.
   static Tokens open_npy(const std::string& path);
 
   std::int64_t size() const { return size_; }

@@ -16,8 +16,9 @@ struct NpyOptions {
 };
 
 /// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1), of either byte
-/// order. NumPy's floats f8 f4 f2, its integers i8 i4 i2 i1 u8 u4 u2 u1 and its b1 are ours of as
-/// many bytes (dtypes.hpp): u8 becomes u64. Bool bytes other than 0 and 1 are true. Column-major
+/// order. NumPy's floats f8 f4 f2, its complex c16 c8, its integers i8 i4 i2 i1 u8 u4 u2 u1 and its
+/// b1 are ours of as many bytes (dtypes.hpp): u8 becomes u64. Bool bytes other than 0 and 1 are
+/// true. Column-major
 /// (`fortran_order`) arrays are strided views, not copied. An Error of kind `file` when the file
 /// cannot be read, is not exactly such a file to the last byte, holds another dtype, or more than
 /// 64 dimensions; of kind `memory` when there is no more.

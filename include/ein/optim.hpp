@@ -99,9 +99,10 @@ class Rule {
 /// g + weight_decay · p: decay as a part of the gradient, that of weight_decay/2 · |p|².
 Tensor decayed_gradient(const Rule::Values& values);
 
-/// What all optimizers share. Copies of a parameter's handle are the same parameter; one that has
-/// values of another model loaded into it afterwards needs load_state_dict(), too, where it has a
-/// master copy.
+/// What all optimizers share. Steps are counted once for all parameters: one whose gradient first
+/// comes later takes the numbers of that step (in PyTorch each parameter counts its own). Copies of
+/// a parameter's handle are the same parameter; one that has values of another model loaded into it
+/// afterwards needs load_state_dict(), too, where it has a master copy.
 class Optimizer {
  public:
   virtual ~Optimizer();
@@ -136,7 +137,8 @@ class Optimizer {
   /// to.
   StateDict state_dict() const;
   /// Copies the tensors of `state` into this optimizer's. An Error of kind `value` that names a key
-  /// that is missing or unknown, of kind `shape` where shapes differ; then nothing has changed.
+  /// that is missing or unknown, of kind `shape` where shapes differ, of kind `dtype` for complex
+  /// numbers in place of real ones; then nothing has changed.
   void load_state_dict(const StateDict& state);
 
  protected:
@@ -158,8 +160,8 @@ class Optimizer {
 };
 
 /// Stochastic gradient descent: p -= lr · g. With momentum μ (Polyak 1964; Sutskever et al. 2013),
-/// v = μ·v + (1 - dampening)·g, where the first v is g, and p -= lr · v, or lr · (g + μ·v) after
-/// Nesterov.
+/// v = μ·v + (1 - dampening)·g, where the first step takes v = g, and p -= lr · v, or lr · (g +
+/// μ·v) after Nesterov.
 struct SGDOptions {
   double learning_rate = 1e-3;
   double momentum = 0;

@@ -21,14 +21,14 @@ struct Safetensors {
 };
 
 /// Reads a file of the safetensors format (github.com/huggingface/safetensors, "Format"). Dtypes
-/// F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 U8 BOOL; bool bytes other than 0 and 1 are true. An
-/// Error of kind `file` when the file cannot be read or breaks any rule of the format: a header
-/// above 100,000,000 bytes, one that is not a JSON object in UTF-8, keys given twice, unknown or
-/// missing fields, sizes that overflow or disagree with the offsets, holes or overlaps between
-/// tensors, bytes that no tensor has; or when it holds another dtype. Of kind `memory` when there
-/// is no more. Of a path that ends with `.safetensors.index.json`, as Hugging Face's models of
-/// several files have it, the tensors of all files that it names, which must have what it says, and
-/// the metadata of the first.
+/// F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U64 U32 U16 U8 BOOL C64; bool bytes other than 0
+/// and 1 are true. An Error of kind `file` when the file cannot be read or breaks any rule of the
+/// format: a header above 100,000,000 bytes, one that is not a JSON object in UTF-8, keys given
+/// twice, unknown or missing fields, sizes that overflow or disagree with the offsets, holes or
+/// overlaps between tensors, bytes that no tensor has; or when it holds another dtype. Of kind
+/// `memory` when there is no more. Of a path that ends with `.safetensors.index.json`, as Hugging
+/// Face's models of several files have it, the tensors of all files that it names, which must have
+/// what it says, and the metadata of the first.
 Safetensors load_safetensors(const std::string& path, SafetensorsOptions options = {});
 
 /// Writes tensors row-major, wider dtypes first, then by name; equal arguments give equal bytes.

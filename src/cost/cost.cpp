@@ -1,6 +1,9 @@
 #include <ein/cost.hpp>
 
+#include <map>
+#include <set>
 #include <stdexcept>
+#include <string>
 
 #include "cost/tally.hpp"
 #include "graph/build.hpp"
@@ -34,18 +37,37 @@ template struct Tally<Size>;
 
 namespace {
 
-/// Sizes of axes as numbers or as formulas.
+/// Sizes of axes as numbers or as formulas, in which an axis is its name. Where axes of one name
+/// have several sizes, as the parts of one that is cut, they are numbers.
 template <class N>
-N size_of_axis(const Axis& axis);
+class Sizes;
 template <>
-Count size_of_axis(const Axis& axis) {
-  return Count(std::int64_t{axis.size});
-}
+class Sizes<Count> {
+ public:
+  explicit Sizes(const Graph&) {}
+  Count operator()(const Axis& axis) const { return Count(std::int64_t{axis.size}); }
+};
 template <>
-Polynomial size_of_axis(const Axis& axis) {
-  const bool is_number = axis.name.empty() || (axis.name[0] >= '0' && axis.name[0] <= '9');
-  return is_number || axis.name == "_" ? Polynomial(axis.size) : Polynomial::axis(axis.name);
-}
+class Sizes<Polynomial> {
+ public:
+  explicit Sizes(const Graph& graph) {
+    std::map<std::string, Size> size_of;
+    for (const Op& op : graph.ops) {
+      for (const Axis& axis : op.axes) {
+        const auto [known, is_new] = size_of.emplace(axis.name, axis.size);
+        if (!is_new && !always_equal(known->second, axis.size)) numbers_.insert(axis.name);
+      }
+    }
+  }
+  Polynomial operator()(const Axis& axis) const {
+    const bool is_number = axis.name.empty() || (axis.name[0] >= '0' && axis.name[0] <= '9') ||
+                           axis.name == "_" || numbers_.contains(axis.name);
+    return is_number ? Polynomial(axis.size) : Polynomial::axis(axis.name);
+  }
+
+ private:
+  std::set<std::string> numbers_;
+};
 
 /// tuples - results; nothing is left to combine where there are no tuples.
 Count difference(const Count& tuples, const Count& results) {
@@ -56,7 +78,7 @@ Polynomial difference(const Polynomial& tuples, const Polynomial& results) {
 }
 
 template <class N>
-Tally<N> cost_of(const Graph& graph, ValueId id) {
+Tally<N> cost_of(const Graph& graph, ValueId id, const Sizes<N>& size_of_axis) {
   const Op& op = graph.op(id);
   Tally<N> tally;
   if (op.kind == OpKind::input) return tally;
@@ -69,7 +91,7 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
   const auto product = [&](auto&& includes) {
     N n = 1;
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
-      if (includes(static_cast<int>(a))) n *= size_of_axis<N>(op.axes[a]);
+      if (includes(static_cast<int>(a))) n *= size_of_axis(op.axes[a]);
     }
     return n;
   };
@@ -145,16 +167,19 @@ Tally<N> cost_of(const Graph& graph, ValueId id) {
 template <class N>
 Tally<N> cost_of(const Graph& graph) {
   Tally<N> total;
+  const Sizes<N> size_of_axis(graph);
   for (std::size_t id = 0; id < graph.ops.size(); ++id)
-    total += cost_of<N>(graph, static_cast<ValueId>(id));
+    total += cost_of(graph, static_cast<ValueId>(id), size_of_axis);
   return total;
 }
 
 }  // namespace
 
-Cost cost(const Graph& graph, ValueId id) { return cost_of<Count>(graph, id); }
+Cost cost(const Graph& graph, ValueId id) { return cost_of(graph, id, Sizes<Count>(graph)); }
 Cost cost(const Graph& graph) { return cost_of<Count>(graph); }
-CostFormula cost_formula(const Graph& graph, ValueId id) { return cost_of<Polynomial>(graph, id); }
+CostFormula cost_formula(const Graph& graph, ValueId id) {
+  return cost_of(graph, id, Sizes<Polynomial>(graph));
+}
 CostFormula cost_formula(const Graph& graph) { return cost_of<Polynomial>(graph); }
 
 }  // namespace ein

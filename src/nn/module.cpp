@@ -44,7 +44,7 @@ StateDict Module::state_dict() const {
 
 void Module::load_state_dict(const StateDict& state) const {
   const StateDict mine = state_dict();
-  std::string missing, unexpected, misshapen, elsewhere;
+  std::string missing, unexpected, misshapen, unreal, elsewhere;
   const auto list = [](std::string& names, const std::string& name) {
     names += (names.empty() ? "" : ", ") + name;
   };
@@ -55,6 +55,8 @@ void Module::load_state_dict(const StateDict& state) const {
     } else if (!(given->second.shape() == parameter.shape())) {
       list(misshapen, name + " " + given->second.shape().to_string() + " for " +
                           parameter.shape().to_string());
+    } else if (is_complex(given->second.dtype()) && !is_complex(parameter.dtype())) {
+      list(unreal, name);
     } else if (given->second.is_placed() && placement(given->second) != placement(parameter)) {
       list(elsewhere,
            name + " \"" + placement(given->second) + "\" for \"" + placement(parameter) + "\"");
@@ -67,9 +69,9 @@ void Module::load_state_dict(const StateDict& state) const {
   if (!missing.empty()) text += "\n  missing: " + missing;
   if (!unexpected.empty()) text += "\n  unexpected: " + unexpected;
   if (!misshapen.empty()) text += "\n  of another shape: " + misshapen;
+  if (!unreal.empty()) text += "\n  complex, where the model's are real: " + unreal;
   if (!text.empty())
-    throw Error(ErrorKind::value,
-                "load_state_dict: the names and shapes are not the model's" + text);
+    throw Error(ErrorKind::value, "load_state_dict: the tensors are not the model's" + text);
   if (!elsewhere.empty())
     throw Error(ErrorKind::placement, "load_state_dict: tensors lie otherwise: " + elsewhere +
                                           "\n  help: ein::reshard them first");

@@ -295,6 +295,11 @@ void Optimizer::load_state_dict(const StateDict& state) {
                                         found->second.shape().to_string() + ", " +
                                         tensor.shape().to_string() + " is wanted");
     }
+    if (is_complex(found->second.dtype()) && !is_complex(tensor.dtype())) {
+      throw Error(ErrorKind::dtype, rule_->optimizer() + ": the state \"" + key + "\" is " +
+                                        std::string(name(found->second.dtype())) + ", which " +
+                                        std::string(name(tensor.dtype())) + " does not hold");
+    }
   }
   const NoGrad no_grad;
   for (const auto& [key, tensor] : mine) tensor.copy_from(state.find(key)->second);

@@ -39,8 +39,8 @@ class Module {
   /// The parameters by name, sharing their storage; no gradient flows to these tensors.
   StateDict state_dict() const;
   /// Copies each tensor into the parameter of its name, converted to the parameter's dtype. An
-  /// Error of kind `value` that lists every name that is missing, unexpected or of another shape;
-  /// then nothing was copied.
+  /// Error of kind `value` that lists every name that is missing, unexpected or of another shape,
+  /// or complex where the parameter is real; then nothing was copied.
   void load_state_dict(const StateDict& state) const;
 
   /// Moves every parameter, here and below, to a device; one that moves loses its gradient.
