@@ -58,6 +58,9 @@ TEST_F(NamedCommand, RunsThem) {
   EXPECT_EQ(
       get_values(run({"gather", "[v] d, b -> b d", save("t.npy", table), save("i.npy", tokens)})),
       get_values(gather(table, tokens, "[v] d, b -> b d")));
+  const Tensor whole = run({"reduce", "b d ->", path("t.npy"), "--by", "sum", "--as", "f64"});
+  EXPECT_EQ(get_values(whole), get_values(reduce(table, "b d ->", "sum", as(DType::f64))));
+  EXPECT_EQ(run({"rearrange", "b -> b 1", path("i.npy"), "--as", "i32"}).dtype(), DType::i32);
   const Tensor hot = run({"one_hot", "b -> b [v]", path("i.npy"), "--axis", "v=8", "--as", "i32"});
   EXPECT_EQ(hot.dtype(), DType::i32);
   EXPECT_EQ(get_values(hot), get_values(one_hot(tokens, "b -> b [v]", "v"_a = 8)));
@@ -126,10 +129,26 @@ TEST_F(NamedCommand, AnOptionOfAnotherOperationIsAMistake) {
         "--eps is for layer_norm and rms_norm, not for softmax");
   fails({"softmax", "b [c]", "-k", "1"}, "-k is for top_k, not for softmax");
   fails({"argmax", "b [c]", "--descending"}, "--descending is for sort, not for argmax");
-  fails({"softmax", "b [c]", "--as", "f64"}, "--as is for einsum, cumsum");
+  fails({"softmax", "b [c]", "--as", "f64"}, "--as is for einsum, reduce");
   fails({"softmax", "b [c]", "--number", "1"}, "--number is for roll, pad, tril");
   fails({"roll", "b [c]", "--number", "x"}, "--number: 'x' is no number");
   fails({"roll", "b [c]", "--shape", "2,3"}, "0 shifts for 1 axis in brackets");
+  fails({"pad", "[b c]", "--number", "1", "--number", "2", "--number", "3"},
+        "pad needs --number as often for how many after as for how many before; it is given 3 "
+        "times");
+  for (const std::string op : {"tril", "triu", "diagonal"})
+    fails({op, "[b c]", "--number", "1", "--number", "2"},
+          op + " needs --number at most once, which diagonal; it is given 2 times");
+  fails({"from_diagonal", "b [c]", "--number", "1", "--number", "2"}, "at most once");
+  fails({"histogram", "b [c]", "--real", "0", "--real", "1"},
+        "histogram needs --number once, how many bins; it is given 0 times");
+  fails({"histogram", "b [c]", "--number", "3"},
+        "histogram needs --real twice, where the bins begin and where they end; it is given 0");
+  fails({"histogram", "b [c]", "--number", "3", "--real", "0", "--real", "1", "--real", "2"},
+        "it is given 3 times");
+  fails({"quantile", "b [c]", "--shape", "2,3"},
+        "quantile needs --real at least once, which quantile; it is given 0 times");
+  fails({"multinomial", "b [c]", "--shape", "2,3"}, "unknown operation 'multinomial'");
   fails({"quantile", "b [c]", "--shape", "2,3", "--real", "2"}, "q is 2, 0 <= q <= 1 is wanted");
   fails({"top_k", "b [c]", "--shape", "2,3"}, "top_k needs -k");
   fails({"top_k", "b [c]", "--shape", "2,3", "-k", "4"}, "top_k");

@@ -19,11 +19,12 @@ constexpr const char* reduction_names =
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-/// The operations that the command has.
+/// The operations that the command has: not multinomial, which draws random numbers.
 std::vector<Operation> operations() {
   std::vector<Operation> all;
   for (int i = 0; i < operation_count; ++i) {
-    if (!is_of_a_mesh(static_cast<Operation>(i))) all.push_back(static_cast<Operation>(i));
+    const auto op = static_cast<Operation>(i);
+    if (!is_of_a_mesh(op) && op != Operation::multinomial) all.push_back(op);
   }
   return all;
 }
@@ -55,6 +56,36 @@ void refuse(const Option& option, Operation op, std::initializer_list<Operation>
             std::string(name(reader));
   throw UsageError(std::string(option.name) + " is for " + list + ", not for " +
                    std::string(name(op)));
+}
+
+/// A UsageError for an option that this operation wants another number of times. Where it wants one
+/// for each axis, the graph knows how many.
+void check_counts(Operation op, std::size_t numbers, std::size_t reals) {
+  const auto complain = [&](const char* option, std::size_t given, const std::string& wanted) {
+    throw UsageError(std::string(name(op)) + " needs " + option + " " + wanted + "; it is given " +
+                     std::to_string(given) + (given == 1 ? " time" : " times"));
+  };
+  switch (op) {
+    case Operation::pad:
+      if (numbers % 2 != 0)
+        complain("--number", numbers, "as often for how many after as for how many before");
+      break;
+    case Operation::tril:
+    case Operation::triu:
+    case Operation::diagonal:
+    case Operation::from_diagonal:
+      if (numbers > 1) complain("--number", numbers, "at most once, which diagonal");
+      break;
+    case Operation::quantile:
+      if (reals == 0) complain("--real", reals, "at least once, which quantile");
+      break;
+    case Operation::histogram:
+      if (numbers != 1) complain("--number", numbers, "once, how many bins");
+      if (reals != 2) complain("--real", reals, "twice, where the bins begin and where they end");
+      break;
+    default:
+      break;
+  }
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -255,8 +286,10 @@ void Call::read(const CallWords& words) {
   refuse({"--descending", words.descending ? "given" : ""}, op(), {Operation::sort});
   refuse({"--packed", words.packed.empty() ? "" : "given"}, op(), {Operation::unpack});
   refuse({"--as", words.as}, op(),
-         {Operation::einsum, Operation::cumsum, Operation::cumprod, Operation::scatter_add,
-          Operation::scatter_prod, Operation::one_hot});
+         {Operation::einsum, Operation::reduce, Operation::rearrange, Operation::repeat,
+          Operation::cumsum, Operation::cumprod, Operation::scatter_add, Operation::scatter_prod,
+          Operation::one_hot});
+  check_counts(op(), words.numbers.size(), words.reals.size());
   const bool takes_sizes =
       op() != Operation::pack && op() != Operation::unpack && op() != Operation::parse_shape;
   if (!takes_sizes && !words.axes.empty()) throw UsageError("--axis is not for " + words.op);
