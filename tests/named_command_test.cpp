@@ -197,6 +197,36 @@ TEST_F(NamedCommand, RunsAProgram) {
   expect_holds(with_shapes({"emit", "cuda", "program", file}), {"__global__"});
 }
 
+TEST_F(NamedCommand, OfAResultThatNoFileHoldsNoneIsWritten) {
+  const std::string x = save("x.npy", randn({2, 3}));
+  const std::string file = write("two.ein",
+                                 "inputs x\na = einsum 'i j -> j' x\n"
+                                 "b = einsum 'i j -> i' x --as bf16\noutputs a b\n");
+  expect_fails(2, {"run", "program", file, x, "-o", path("a.npy"), "-o", path("b.npy")},
+               "b.npy': NumPy has no bf16; say another dtype with --as, such as f32");
+  EXPECT_FALSE(std::ifstream(path("a.npy")).is_open());
+  expect_fails(2, {"run", "rearrange", "i j -> j i", x, "-o", ""}, "-o '' names no file");
+}
+
+TEST_F(NamedCommand, BenchDrawsPositionsThatTheAxisHas) {
+  for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
+           {"gather", "[v] d, b -> b d", "--shape", "3,4", "--shape", "50"},
+           {"gather", "[v] d, b -> b d", "--shape", "300,4", "--shape", "50", "--dtype", "f32",
+            "--dtype", "u8"},
+           {"scatter_add", "b d, b -> [v] d", "--shape", "50,4", "--shape", "50", "--axis", "v=3"},
+           {"cross_entropy", "b [v], b", "--shape", "50,3", "--shape", "50"}}) {
+    std::vector<std::string> words{"bench"};
+    words.insert(words.end(), call.begin(), call.end());
+    expect_holds(text_of(words), {"median"});
+  }
+  const std::string file = write("p.ein",
+                                 "inputs t i\nj = rearrange 'a b -> b a' i\n"
+                                 "y = gather '[v] d, b a -> b a d' t j\noutputs y\n");
+  expect_holds(text_of({"bench", "program", file, "--shape", "3,4", "--shape", "5,6", "--dtype",
+                        "f32", "--dtype", "i64"}),
+               {"median"});
+}
+
 TEST_F(NamedCommand, MistakesInAProgramNameTheLine) {
   const auto fails = [&](const std::string& text, const std::string& message,
                          std::vector<std::string> shapes = {}) {

@@ -388,6 +388,18 @@ TEST_F(TrainCommand, SamplesFromWhatWasTrained) {
   EXPECT_EQ(ein(from_file).out, "fox\n");
 }
 
+TEST_F(TrainCommand, WithoutAPromptSamplesBeginWithANewLineIfTheTextHasOne) {
+  expect_succeeds(train("run"));
+  const Words words{"sample", "--from", path("run"), "--tokens", "0"};
+  EXPECT_EQ(ein(words).out, "\n\n");
+  fs::remove_all(path("run"));
+  std::string text = ein::test::read_bytes(path("text.txt"));
+  for (char& c : text) c = c == '\n' || c == ' ' ? '.' : c;
+  ein::test::write_bytes(path("text.txt"), text);
+  expect_succeeds(train("run"));
+  EXPECT_EQ(ein(words).out, ".\n");
+}
+
 TEST_F(TrainCommand, MistakesOfSampling) {
   expect_fails(2, {"sample"}, "--from is required");
   expect_fails(1, {"sample", "--from", path("none")}, "none");

@@ -1,6 +1,7 @@
 // ein bench: how long a pattern takes on this machine.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,10 +34,10 @@ constexpr const char* examples = R"(Examples:
   ein bench einsum 'i k, k j -> i j' --shape 4096,4096 --shape 4096,4096 --dtype bf16 --device cuda
   ein bench rearrange 'b s (h d) -> b h s d' --shape 8,1024,1024 --axis h=16 --json
 
-Operands are random numbers of mean 0. After a call or two that do not count, calls are timed for a
-second: on the CPU each whole, results and all; on a GPU the kernels of many calls between two events.
-The roofline's time is the least that the device's arithmetic and memory allow; data that a cache
-holds can be faster than memory.
+Operands are random numbers of mean 0, or random positions that their axis has. After a call or two
+that do not count, calls are timed for a second: on the CPU each whole, results and all; on a GPU the
+kernels of many calls between two events. The roofline's time is the least that the device's arithmetic
+and memory allow; data that a cache holds can be faster than memory.
 
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for a missing GPU and the
 rest.)";
@@ -55,17 +56,57 @@ struct Times {
   std::vector<double> seconds{};
 };
 
-/// Numbers of mean 0 that every dtype has.
-Tensor operand(const OperandType& type) {
-  const Tensor x = randn(type.shape, DType::f32);
-  return (is_floating(type.dtype) ? x : x * 4).to(type.dtype);
+struct Operand {
+  OperandType type;
+  std::optional<std::int64_t> below{};  // positions: the size of the axis that they are along
+};
+
+/// The input that the value is, maybe in another dtype or shape; nothing of others.
+std::optional<ValueId> input_of(const Graph& graph, ValueId id) {
+  for (;; id = graph.op(id).inputs[0]) {
+    const Op& op = graph.op(id);
+    if (op.kind == OpKind::input) return id;
+    const bool is_converted = op.kind == OpKind::map && op.inputs.size() == 1 && op.expr.is_input();
+    if (!is_converted && op.kind != OpKind::reindex) return std::nullopt;
+  }
+}
+
+/// The operands, and which of them are positions along axes.
+std::vector<Operand> operands_in(const Graph& graph, std::span<const OperandType> types) {
+  std::vector<Operand> operands;
+  for (const OperandType& type : types) operands.push_back({type});
+  std::vector<std::size_t> number(graph.ops.size());  // of the inputs before each value
+  for (std::size_t id = 1; id < number.size(); ++id)
+    number[id] = number[id - 1] + (graph.ops[id - 1].kind == OpKind::input);
+  for (const Op& op : graph.ops) {
+    if (op.kind != OpKind::gather && op.kind != OpKind::scatter) continue;
+    const std::optional<ValueId> positions = input_of(graph, op.inputs[1]);
+    if (!positions || !is_integral(graph.op(*positions).dtype)) continue;
+    const Shape& shape = op.kind == OpKind::gather ? graph.op(op.inputs[0]).shape : op.shape;
+    const std::int64_t size = shape[static_cast<std::size_t>(op.dim)];
+    Operand& operand = operands[number[static_cast<std::size_t>(*positions)]];
+    operand.below = std::min(size, operand.below.value_or(size));
+  }
+  return operands;
+}
+
+/// Positions that the axis has; else numbers of mean 0 that every dtype has.
+Tensor draw(const Operand& operand) {
+  const auto& [shape, dtype] = operand.type;
+  if (operand.below) {
+    const int bits = static_cast<int>(8 * size_of(dtype)) - 1;  // that every dtype of this size has
+    const double most = std::min(static_cast<double>(*operand.below), std::ldexp(1.0, bits));
+    return (rand(shape, DType::f64) * most).to(dtype);
+  }
+  const Tensor x = randn(shape, DType::f32);
+  return (is_floating(dtype) ? x : x * 4).to(dtype);
 }
 
 constexpr double seconds_to_spend = 1;
 
-Times on_cpu(const Graph& graph, std::span<const OperandType> types) {
+Times on_cpu(const Graph& graph, std::span<const Operand> drawn) {
   std::vector<Tensor> operands;
-  for (const OperandType& type : types) operands.push_back(operand(type));
+  for (const Operand& operand : drawn) operands.push_back(draw(operand));
   std::vector<const Tensor*> addresses;
   for (const Tensor& x : operands) addresses.push_back(&x);
   const auto plan = std::make_shared<const engine::Plan>("bench", graph, addresses, OrderOptions());
@@ -87,7 +128,7 @@ Times on_cpu(const Graph& graph, std::span<const OperandType> types) {
 class OnGpu {
  public:
   /// `alternative`: the number of the way to do the program's one nest; nothing for the usual way.
-  OnGpu(int device, const Program& program, std::span<const OperandType> types, bool tf32 = false,
+  OnGpu(int device, const Program& program, std::span<const Operand> operands, bool tf32 = false,
         std::optional<std::size_t> alternative = std::nullopt)
       : device_(device),
         info_(driver_.info(device)),
@@ -117,7 +158,7 @@ class OnGpu {
           std::make_unique<gpu::DeviceMemory>(driver_, device, std::max<std::size_t>(bytes, 16)));
       addresses_.push_back(reinterpret_cast<std::byte*>(buffers_.back()->address()));
       if (b >= program.input_count) continue;
-      const Tensor x = operand(types[b]);
+      const Tensor x = draw(operands[b]);
       stream_.copy_in(buffers_.back()->address(), x.raw_data(), bytes);
       stream_.synchronize();
     }
@@ -229,13 +270,13 @@ std::string report(Times times, const Cost& cost, DType dtype, bool json) {
 
 /// The time of each way to do the program's one nest.
 std::string bench_alternatives(int device, const Program& program,
-                               std::span<const OperandType> types, const Cost& cost, bool tf32) {
+                               std::span<const Operand> operands, const Cost& cost, bool tf32) {
   if (program.nests.size() != 1)
     throw UsageError("bench: --alternatives is for a pattern that is one nest, not " +
                      std::to_string(program.nests.size()));
   Table table({false, true, true});
   for (std::size_t i = 0, count = 1; i < count; ++i) {
-    OnGpu alternative(device, program, types, tf32, i);
+    OnGpu alternative(device, program, operands, tf32, i);
     count = alternative.names_of_alternatives().size();
     Times times = alternative.time(seconds_to_spend / 5);
     std::sort(times.seconds.begin(), times.seconds.end());
@@ -260,9 +301,10 @@ std::string bench(const BenchWords& words) {
   if (!gpu && (words.tf32 || words.alternatives))
     throw UsageError("bench: --tf32 and --alternatives are for --device cuda");
   const Cost of_graph = cost(order_contractions(graph));
-  if (words.alternatives) return bench_alternatives(*gpu, program, types, of_graph, words.tf32);
-  Times times =
-      gpu ? OnGpu(*gpu, program, types, words.tf32).time(seconds_to_spend) : on_cpu(graph, types);
+  const std::vector<Operand> operands = operands_in(graph, types);
+  if (words.alternatives) return bench_alternatives(*gpu, program, operands, of_graph, words.tf32);
+  Times times = gpu ? OnGpu(*gpu, program, operands, words.tf32).time(seconds_to_spend)
+                    : on_cpu(graph, operands);
   return report(std::move(times), of_graph, types[0].dtype, words.json);
 }
 

@@ -30,7 +30,8 @@ constexpr const char* examples = R"(Examples:
   ein check einsum 'i j, j k -> i k'
       ok                        without shapes, the pattern alone is checked
 
-Exit code: 0, or 2 for a mistake in the call, the pattern or the shapes.)";
+Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for a program's file that
+cannot be read, and the rest.)";
 
 std::string check(const CallWords& words) {
   const std::vector<OperandType> operands = operands_of(words);

@@ -6,6 +6,7 @@
 #include <ein/npy.hpp>
 
 #include "io/file.hpp"
+#include "io/npy_header.hpp"
 #include "program.hpp"
 #include "runtime/plan.hpp"
 #include "subcommands.hpp"
@@ -45,6 +46,19 @@ std::string shown(const Tensor& x) {
   return x.shape().to_string() + " " + std::string(name(x.dtype())) + "\n" + to_string(x) + "\n";
 }
 
+/// So that no result is written, or even computed, where one cannot be.
+void check_types(const Graph& graph, const std::vector<std::string>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Op& result = graph.op(graph.outputs[i]);
+    const std::string where = "-o '" + outputs[i] + "': NumPy has no ";
+    if (!io::has_npy_type(result.dtype))
+      throw UsageError(where + std::string(name(result.dtype)) +
+                       "; say another dtype with --as, such as f32");
+    if (result.shape.rank() > io::npy_max_rank)
+      throw UsageError(where + "arrays of more than " + std::to_string(io::npy_max_rank) + " axes");
+  }
+}
+
 /// Asks first whether every file can be written, so that none is when one cannot.
 void save(const std::vector<Tensor>& results, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) io::ReplacementFile("save_npy", path);
@@ -61,6 +75,7 @@ void check_outputs(const std::string& op, std::size_t results,
   }
   std::set<fs::path> places;
   for (const std::string& path : outputs) {
+    if (path.empty()) throw UsageError("-o '' names no file");
     if (!places.insert(fs::absolute(path).lexically_normal()).second) {
       throw UsageError("-o '" + path + "' is given twice");
     }
@@ -84,8 +99,9 @@ std::string run(const CallWords& words, const std::vector<std::string>& inputs,
   }
   if (computation.computes_nothing()) return sizes_line(call->get().pattern, shapes[0]);
 
-  const auto plan = std::make_shared<const engine::Plan>("run", computation.graph(types), addresses,
-                                                         OrderOptions());
+  const Graph graph = computation.graph(types);
+  check_types(graph, outputs);
+  const auto plan = std::make_shared<const engine::Plan>("run", graph, addresses, OrderOptions());
   const std::vector<Tensor> results = engine::run(*plan, addresses);
   std::string output;
   if (outputs.empty()) {

@@ -62,7 +62,10 @@ training::Step step_of(const StepWords& words) {
 Tensor tokens(const StepWords& words, Device device) {
   const TrainOptions& o = words.options;
   const Shape shape{o.batch_size * o.grad_accum, o.block_size};
-  return (rand(shape) * static_cast<double>(words.vocab_size)).to(DType::i64).to(device);
+  // In f64, as an f32 below 1 times a great size can round up to it.
+  return (rand(shape, DType::f64) * static_cast<double>(words.vocab_size))
+      .to(DType::i64)
+      .to(device);
 }
 
 // --- kernels ---

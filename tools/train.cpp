@@ -2,17 +2,21 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <sstream>
 
+#include <ein/checkpoint.hpp>
+#include <ein/tokenizer.hpp>
 #include <ein/train.hpp>
 
 #include "call.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
+#include "train/model.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -150,6 +154,19 @@ void run(TrainCall& call) {
   }
 }
 
+/// What `sample` continues where no prompt is given: a new line, or the first token where the model
+/// knows none.
+std::string default_prompt(const std::string& from) {
+  const auto tokenizer = training::read_description(load_checkpoint(from)).tokenizer;
+  const std::string new_line = "\n";
+  try {
+    tokenizer->encode(new_line);
+    return new_line;
+  } catch (const Error&) {
+    return tokenizer->decode(std::array{std::int32_t{0}});
+  }
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, std::string&) {
@@ -205,7 +222,10 @@ void add_sample(CLI::App& app, std::string&) {
   SampleOptions& o = call->options;
   add_word(*command, "--from", o.from, "what ein train wrote: its directory, or a checkpoint")
       ->required();
-  add_word(*command, "--prompt", o.prompt, "what to continue")->default_str("a new line");
+  const CLI::Option* const prompt =
+      add_word(*command, "--prompt", o.prompt,
+               "what to continue; where the model knows no new line, the first token that it knows")
+          ->default_str("a new line");
   call->numbers.add(*command, "--tokens", o.tokens, "how many to write");
   call->numbers.add(*command, "--temperature", o.temperature,
                     "below 1: likelier ones; 0: the likeliest");
@@ -215,9 +235,10 @@ void add_sample(CLI::App& app, std::string&) {
   command->footer(
       "Examples:\n  ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k "
       "40");
-  command->callback([call] {
+  command->callback([call, prompt] {
     call->numbers.read();
     call->options.device = device_named(call->device);
+    if (prompt->count() == 0) call->options.prompt = default_prompt(call->options.from);
     call->options.on_note = [](const std::string& note) {
       std::fprintf(stderr, "ein: %s\n", note.c_str());
     };
