@@ -144,6 +144,7 @@ def gemm(quick):
             sizes = {"b": batch, "i": size, "j": size, "k": size}
             cases.append(einsum("GEMM, batched", "b i k, b k j -> b i j", sizes, limits=("Eigen, fixed size",),
                                 least={"Eigen, fixed size": 1.0}))
+            cases.append(einsum("GEMM, batched", "b k i, b k j -> b i j", sizes))
     return cases
 
 
