@@ -489,6 +489,11 @@ TEST_F(CheckpointTest, KilledAtRandomMoments) {
   std::mt19937 random(seed);
   std::int64_t step = 0;
   save(step, 2);
+  const auto begin = std::chrono::steady_clock::now();
+  save(++step, 2);
+  const auto of_a_save = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - begin);
+  const auto longest = std::max<std::int64_t>(4000, 10 * of_a_save.count());
   for (int kill = 0; kill < 100; ++kill) {
     int acknowledged[2];
     ASSERT_EQ(::pipe(acknowledged), 0);
@@ -499,7 +504,7 @@ TEST_F(CheckpointTest, KilledAtRandomMoments) {
       }
     });
     ::close(acknowledged[1]);
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % longest));
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
