@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <random>
 #include <set>
@@ -227,9 +228,9 @@ TEST_F(ParallelTest, ManyUsersShareThePlanCacheAndThePool) {
   }
 }
 
-// Sizes where products change kernels, and where pieces of them are squares.
+// Sizes where products change kernels, and where pieces of them are squares. Eigen's may round
+// pieces otherwise.
 TEST_F(ParallelTest, ProductsAreTheSameWithAnyNumberOfThreads) {
-  if (host::products_are_by_eigen()) GTEST_SKIP() << "Eigen's products of pieces may differ";
   test::for_seeds(150, [&](unsigned seed) {
     std::mt19937 random(seed);
     const auto one_of = [&](const auto& from) { return from[random() % std::size(from)]; };
@@ -249,10 +250,14 @@ TEST_F(ParallelTest, ProductsAreTheSameWithAnyNumberOfThreads) {
       return get_values(einsum(left, right, "i k, k j -> i j"));
     };
     const std::vector<double> want = product(1);
+    const double most =
+        host::products_are_by_eigen() ? 0.05 * std::sqrt(static_cast<double>(k)) : 0;
     for (const int threads : {2, 3, 5}) {
-      ASSERT_EQ(product(threads), want)
-          << m << " x " << n << " x " << k << ' ' << name(dtype) << ' ' << a_turned << b_turned
-          << ", " << threads << " threads";
+      const std::vector<double> got = product(threads);
+      for (std::size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], most)
+            << m << " x " << n << " x " << k << ' ' << name(dtype) << ' ' << a_turned << b_turned
+            << ", " << threads << " threads";
     }
   });
 }
