@@ -119,7 +119,7 @@ foreach(level ${levels} ${bf16_levels} ${tested_levels})
     list(FILTER sources INCLUDE REGEX "_bf16\\.cpp$")
   endif()
   if(level MATCHES "^(v4_amx|emulated_tiles)$")
-    list(FILTER sources EXCLUDE REGEX "gemm_few")  # tiles are for more rows
+    list(FILTER sources EXCLUDE REGEX "gemm_few(_bf16)?\\.cpp$")  # those of a lower one are as good
   endif()
   if(NOT level IN_LIST tested_levels)
     string(APPEND list_of_levels "EIN_BF16_OF(${level})\n")

@@ -85,6 +85,7 @@ class Matrix {
     return {memory_.data(), rows_, cols_, strides_.first, strides_.second};
   }
   T operator()(std::int64_t i, std::int64_t j) const { return memory_[index(i, j)]; }
+  std::pair<std::int64_t, std::int64_t> sizes() const { return {rows_, cols_}; }
 
   std::size_t count_of_gaps() const {
     std::size_t n = 0;
@@ -124,7 +125,47 @@ class Finished {
   mutable std::vector<int> times_;
 };
 
-/// Values are small integers, so that every order of summation gives the same result.
+/// before + a · b, row by row. Values are small integers, so that every order of summation gives
+/// the same result, also in float.
+template <class T, class C>
+auto product_of(const Matrix<T>& a, const Matrix<T>& b, const Matrix<C>* before) {
+  using Sum = decltype(value_of(T{}));
+  const auto [m, k] = a.sizes();
+  const auto n = static_cast<std::size_t>(b.sizes().second);
+  std::vector<Sum> sums(static_cast<std::size_t>(m) * n), row(n);
+  for (std::int64_t i = 0; before && i < m; ++i) {
+    for (std::size_t j = 0; j < n; ++j)
+      sums[static_cast<std::size_t>(i) * n + j] =
+          value_of((*before)(i, static_cast<std::int64_t>(j)));
+  }
+  for (std::int64_t l = 0; l < k; ++l) {
+    for (std::size_t j = 0; j < n; ++j) row[j] = value_of(b(l, static_cast<std::int64_t>(j)));
+    for (std::int64_t i = 0; i < m; ++i) {
+      Sum* const to = sums.data() + static_cast<std::size_t>(i) * n;
+      const Sum factor = value_of(a(i, l));
+      for (std::size_t j = 0; j < n; ++j) to[j] += factor * row[j];
+    }
+  }
+  return sums;
+}
+/// How many elements of c, row by row, are not those.
+template <class C, class Sum>
+std::int64_t count_wrong(const Matrix<C>& c, const std::vector<Sum>& expected) {
+  std::int64_t wrong = 0;
+  const auto [m, n] = c.sizes();
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      const Sum sum = expected[static_cast<std::size_t>(i * n + j)];
+      if constexpr (std::is_same_v<C, bf16>) {
+        wrong += value_of(c(i, j)) != value_of(convert<bf16>(sum));
+      } else {
+        wrong += !(c(i, j) == sum);
+      }
+    }
+  }
+  return wrong;
+}
+
 template <class T, class Product>
 void expect_product(const Product& product, std::int64_t m, std::int64_t n, std::int64_t k,
                     Lie c_lies, Lie a_lies, Lie b_lies, bool accumulate, std::mt19937_64& random) {
@@ -137,15 +178,7 @@ void expect_product(const Product& product, std::int64_t m, std::int64_t n, std:
   const Finished finished(m, n);
   product(c.ref(), a.ref(), b.ref(), accumulate, finished);
   finished.expect_each_once();
-  std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      T sum = accumulate ? before(i, j) : T{};
-      for (std::int64_t l = 0; l < k; ++l) sum += a(i, l) * b(l, j);
-      wrong += !(c(i, j) == sum);
-    }
-  }
-  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(count_wrong(c, product_of(a, b, accumulate ? &before : nullptr)), 0);
   EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
 }
 
@@ -373,7 +406,7 @@ TEST(GemmIntegersTest, Wrap) {
   }
 }
 
-/// Values are small integers, so that sums in f32 are exact, and one in bf16 is rounded once.
+/// A result in bf16 is rounded once.
 template <class C, class Product>
 void expect_bf16_product(const Product& product, std::int64_t m, std::int64_t n, std::int64_t k,
                          Lie c_lies, Lie a_lies, Lie b_lies, bool accumulate,
@@ -383,16 +416,9 @@ void expect_bf16_product(const Product& product, std::int64_t m, std::int64_t n,
                                   << static_cast<int>(b_lies) << (accumulate ? ", +=" : ""));
   const Matrix<bf16> a(m, k, a_lies, random), b(k, n, b_lies, random);
   const Matrix<C> before(m, n, c_lies, random);
+  const std::vector<float> sums = product_of(a, b, accumulate ? &before : nullptr);
   const auto expect = [&](const Matrix<C>& c) {
-    std::int64_t wrong = 0;
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t j = 0; j < n; ++j) {
-        float sum = accumulate ? value_of(before(i, j)) : 0;
-        for (std::int64_t l = 0; l < k; ++l) sum += value_of(a(i, l)) * value_of(b(l, j));
-        wrong += value_of(c(i, j)) != value_of(convert<C>(sum));
-      }
-    }
-    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(count_wrong(c, sums), 0);
     EXPECT_EQ(c.count_of_gaps(), before.count_of_gaps());
   };
   Matrix<C> plain = before;
@@ -402,14 +428,14 @@ void expect_bf16_product(const Product& product, std::int64_t m, std::int64_t n,
     Matrix<C> c = before;
     const Finished finished(m, n);
     const auto finish = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
-                            std::int64_t cols, const float* sums) {
+                            std::int64_t cols, const float* sums_of_part) {
       finished(row, rows, col, cols);
-      EXPECT_EQ(sums != nullptr, (std::is_same_v<C, bf16>));
+      EXPECT_EQ(sums_of_part != nullptr, (std::is_same_v<C, bf16>));
       const MatrixRef<C> to = c.ref();
-      for (std::int64_t i = 0; sums && i < rows; ++i) {
+      for (std::int64_t i = 0; sums_of_part && i < rows; ++i) {
         for (std::int64_t j = 0; j < cols; ++j) {
           to.data[(row + i) * to.row_stride + (col + j) * to.col_stride] =
-              convert<C>(sums[order == Order::row_major ? i * cols + j : j * rows + i]);
+              convert<C>(sums_of_part[order == Order::row_major ? i * cols + j : j * rows + i]);
         }
       }
     };
@@ -429,6 +455,14 @@ TEST(Bf16ProductsTest, AreInPairsWhereTheInstructionsAre) {
   }
 }
 
+#if defined(EIN_HAS_EMULATED_TILES)
+/// They are compiled for v4.
+bool has_emulated_tiles() {
+  const std::vector<Isa>& here = isas_here();
+  return std::find(here.begin(), here.end(), Isa::v4) != here.end();
+}
+#endif
+
 /// Products of bf16 in pairs: those that run here, and those by tiles with emulated instructions.
 struct NamedProducts {
   const char* name;
@@ -438,8 +472,7 @@ std::vector<NamedProducts> products_in_pairs() {
   std::vector<NamedProducts> all;
   if (bf16_products().in_pairs) all.push_back({"Here", bf16_products().in_pairs});
 #if defined(EIN_HAS_EMULATED_TILES)
-  const std::vector<Isa>& here = isas_here();
-  if (std::find(here.begin(), here.end(), Isa::v4) != here.end())
+  if (has_emulated_tiles())
     all.push_back({"EmulatedTiles", emulated_tiles::bf16_products.in_pairs});
 #endif
   return all;
@@ -525,6 +558,16 @@ TEST_P(GemmBf16Test, InfinitiesAndNansGoWhereTheyBelong) {
   }
 }
 
+/// Those that run here, and those by tiles with emulated instructions.
+std::vector<Bf16Products::FewRows> few_rows_of_bf16() {
+  std::vector<Bf16Products::FewRows> all{bf16_products().few_rows};
+  if (bf16_products().few_rows_in_tiles.to_f32) all.push_back(bf16_products().few_rows_in_tiles);
+#if defined(EIN_HAS_EMULATED_TILES)
+  if (has_emulated_tiles()) all.push_back(emulated_tiles::bf16_products.few_rows_in_tiles);
+#endif
+  return all;
+}
+
 // On every processor, past the chunks of columns and the pieces of depth too.
 TEST(FewRowsTest, LyingInEveryWay) {
   constexpr Caches small_caches{.l1 = 4 << 10, .l2 = 8 << 10, .l3 = 8 << 10, .l1_way = 1 << 10};
@@ -550,13 +593,15 @@ TEST(FewRowsTest, LyingInEveryWay) {
           }
         };
       };
-      const auto& of_bf16 = bf16_products().few_rows;
       expect_product<float>(with(level().f32_products.few_rows), m, columns, k, c, a, b, accumulate,
                             random);
       expect_product<double>(with(level().f64_products.few_rows), m, columns, k, c, a, b,
                              accumulate, random);
-      expect_bf16_product<float>(with(of_bf16.to_f32), m, columns, k, c, a, b, accumulate, random);
-      expect_bf16_product<bf16>(with(of_bf16.to_bf16), m, columns, k, c, a, b, false, random);
+      for (const Bf16Products::FewRows& of_bf16 : few_rows_of_bf16()) {
+        expect_bf16_product<float>(with(of_bf16.to_f32), m, columns, k, c, a, b, accumulate,
+                                   random);
+        expect_bf16_product<bf16>(with(of_bf16.to_bf16), m, columns, k, c, a, b, false, random);
+      }
     }
   };
   for (std::int64_t rows = 1; rows <= most_few_rows; ++rows) {
@@ -582,12 +627,14 @@ TEST(FewRowsTest, InfinitiesGoWhereTheyBelong) {
       for (std::int64_t j = 0; j < n; ++j) b.ref().data[j * b.ref().col_stride] = number<bf16>(1);
       a.ref().data[a.ref().row_stride] = convert<bf16>(infinity);
       b.ref().data[3 * b.ref().row_stride + 30 * b.ref().col_stride] = convert<bf16>(std::nanf(""));
-      bf16_products().few_rows.to_f32(caches(), c.ref(), std::as_const(a).ref(),
-                                      std::as_const(b).ref(), false, {});
-      for (std::int64_t i = 0; i < m; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          EXPECT_EQ(std::isnan(c(i, j)), j == 30) << i << ' ' << j;
-          EXPECT_EQ(std::isinf(c(i, j)), i == 1 && j != 30) << i << ' ' << j;
+      for (const Bf16Products::FewRows& of_bf16 : few_rows_of_bf16()) {
+        of_bf16.to_f32(caches(), c.ref(), std::as_const(a).ref(), std::as_const(b).ref(), false,
+                       {});
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 0; j < n; ++j) {
+            EXPECT_EQ(std::isnan(c(i, j)), j == 30) << i << ' ' << j;
+            EXPECT_EQ(std::isinf(c(i, j)), i == 1 && j != 30) << i << ' ' << j;
+          }
         }
       }
     }

@@ -18,6 +18,18 @@ bool has_unit_stride(const MatrixRef<C>& m) {
   return m.is_column_major() || m.is_row_major();
 }
 
+/// A product of few rows, turned where that makes them few.
+struct FewRowsShape {
+  std::int64_t rows, weights;
+  bool along_depth;  // where weights are neighbours; else along the columns
+};
+template <class C, class In>
+FewRowsShape shape_of_few_rows(const MatrixRef<C>& c, const MatrixRef<In>& a,
+                               const MatrixRef<In>& b) {
+  if (has_few_columns(c, a, b)) return {c.cols, a.rows * a.cols, a.col_stride == 1};
+  return {c.rows, b.rows * b.cols, b.row_stride == 1};
+}
+
 /// Whether the kernel of few rows is faster than that in blocks, which packs weights and rows. Of
 /// weights side by side along the columns it has nothing to gain in or near the second-level cache;
 /// along the depth, that packing them pays takes rows to share it, in a product that is not too
@@ -25,10 +37,7 @@ bool has_unit_stride(const MatrixRef<C>& m) {
 template <class C, class In>
 bool is_faster_by_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
   if (!has_few_rows(c, a, b)) return false;
-  const bool is_turned = has_few_columns(c, a, b);
-  const std::int64_t rows = is_turned ? c.cols : c.rows;
-  const std::int64_t weights = is_turned ? a.rows * a.cols : b.rows * b.cols;
-  const bool along_depth = is_turned ? a.col_stride == 1 : b.row_stride == 1;
+  const auto [rows, weights, along_depth] = shape_of_few_rows(c, a, b);
   if (along_depth) return weights >= 256 * rows * rows;
   return weights >= 2 * caches().l2 / static_cast<std::int64_t>(sizeof(In));
 }
@@ -152,12 +161,24 @@ bool multiplies_bf16() { return bf16_products().in_pairs && !products_are_by_eig
 
 namespace {
 
+/// Whether tiles, which hold all rows, are faster than vectors. Weights side by side along the
+/// columns have to be put in pairs for them.
+template <class C>
+bool is_faster_in_tiles(const MatrixRef<C>& c, const MatrixRef<const bf16>& a,
+                        const MatrixRef<const bf16>& b) {
+  const FewRowsShape shape = shape_of_few_rows(c, a, b);
+  return shape.rows >= (shape.along_depth ? 3 : 6);
+}
+
 template <class C, class FewRows, class Product>
-void bf16_product_by(FewRows of_few_rows, Product in_pairs, const MatrixRef<C>& c,
+void bf16_product_by(FewRows of_few_rows, FewRows in_tiles, Product in_pairs, const MatrixRef<C>& c,
                      const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
                      bool accumulate, const Finish& finish) {
-  if (in_pairs && !is_faster_by_rows(c, a, b)) return in_pairs(c, a, b, accumulate, finish);
-  by_few_rows(of_few_rows, c, a, b, accumulate, finish);
+  // Packing takes longer where it is for tiles.
+  const bool by_rows = in_tiles ? has_few_rows(c, a, b) : is_faster_by_rows(c, a, b);
+  if (in_pairs && !by_rows) return in_pairs(c, a, b, accumulate, finish);
+  const bool by_tiles = in_tiles && is_faster_in_tiles(c, a, b);
+  by_few_rows(by_tiles ? in_tiles : of_few_rows, c, a, b, accumulate, finish);
 }
 
 }  // namespace
@@ -166,14 +187,15 @@ template <>
 void bf16_product(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
   const Bf16Products& products = bf16_products();
-  bf16_product_by(products.few_rows.to_f32, products.in_pairs ? products.in_pairs->to_f32 : nullptr,
-                  c, a, b, accumulate, finish);
+  bf16_product_by(products.few_rows.to_f32, products.few_rows_in_tiles.to_f32,
+                  products.in_pairs ? products.in_pairs->to_f32 : nullptr, c, a, b, accumulate,
+                  finish);
 }
 template <>
 void bf16_product(const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                   const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish) {
   const Bf16Products& products = bf16_products();
-  bf16_product_by(products.few_rows.to_bf16,
+  bf16_product_by(products.few_rows.to_bf16, products.few_rows_in_tiles.to_bf16,
                   products.in_pairs ? products.in_pairs->to_bf16 : nullptr, c, a, b, accumulate,
                   finish);
 }

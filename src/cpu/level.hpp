@@ -133,6 +133,8 @@ struct Bf16Products {
     void (*to_bf16)(const Caches& caches, const MatrixRef<bf16>& c, const MatrixRef<const bf16>& a,
                     const MatrixRef<const bf16>& b, bool accumulate, const Finish& finish);
   } few_rows;
+  /// The same by tiles that hold most_few_rows. Null pointers where there are none.
+  FewRows few_rows_in_tiles;
   /// Of any, by instructions that multiply pairs of bf16. A null pointer where there are none.
   struct InPairs {
     void (*to_f32)(const MatrixRef<float>& c, const MatrixRef<const bf16>& a,

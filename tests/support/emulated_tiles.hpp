@@ -30,13 +30,20 @@ class EmulatedTiles {
       std::memcpy(static_cast<std::byte*>(to) + r * stride, at(tile) + 64 * r, 64);
   }
   void multiply_add(int sum, int a, int b) {
+    const auto number = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+    constexpr std::uint32_t upper = 0xffff0000;
     for (int i = 0; i < 16; ++i) {
+      std::uint32_t a_pairs[16], b_pairs[16];
+      float sums[16];
+      std::memcpy(a_pairs, at(a) + 64 * i, 64);
+      std::memcpy(sums, at(sum) + 64 * i, 64);
       for (int p = 0; p < 16; ++p) {
-        for (int j = 0; j < 16; ++j) {
-          for (int half = 0; half < 2; ++half)
-            number(sum, i, j) += half_at(a, i, 2 * p + half) * half_at(b, p, 2 * j + half);
-        }
+        std::memcpy(b_pairs, at(b) + 64 * p, 64);
+        const float low = number(a_pairs[p] << 16), high = number(a_pairs[p] & upper);
+        for (int j = 0; j < 16; ++j) sums[j] += low * number(b_pairs[j] << 16);
+        for (int j = 0; j < 16; ++j) sums[j] += high * number(b_pairs[j] & upper);
       }
+      std::memcpy(at(sum) + 64 * i, sums, 64);
     }
   }
 
@@ -45,15 +52,6 @@ class EmulatedTiles {
     if (!are_whole_) throw std::logic_error("a tile's shape is not known");
     return tiles_[tile];
   }
-  float& number(int tile, int row, int column) {
-    return reinterpret_cast<float*>(at(tile))[16 * row + column];
-  }
-  float half_at(int tile, int row, int column) {
-    std::uint16_t bits;
-    std::memcpy(&bits, at(tile) + 64 * row + 2 * column, 2);
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  }
-
   alignas(64) std::byte tiles_[8][1024];
   bool are_whole_ = false;
 };

@@ -14,24 +14,17 @@
 #include "cpu/cache.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
+#include "cpu/level/gemm_pairs.hpp"
 #include "cpu/level/gemm_panels.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {
 
-constexpr std::int64_t width = vector_width<float>, columns = tile_columns<float>;
+constexpr std::int64_t width = pair_width, columns = tile_columns<float>;
 
 /// A block of b has at most so many columns, so many pairs deep, and takes at most half of the
 /// second-level cache while all of a meets it.
 constexpr std::int64_t block_columns = 512, block_pairs = most_bf16_terms / 2;
-
-/// Two neighbours along the depth.
-using Pair = std::uint32_t;
-
-Pair pair(bf16 low, bf16 high) { return low.bits | static_cast<Pair>(high.bits) << 16; }
-
-/// Rows that lie apart are fetched so many in advance.
-constexpr std::int64_t rows_ahead = 16;
 
 /// So many of the sums of `lanes`, as the result has them.
 [[gnu::always_inline]] inline void store_sum(float* to, __m512 sum, __mmask16 lanes) {
@@ -170,80 +163,6 @@ template <class C>
 constexpr PairTileTable<C> pair_tile_table = make_pair_tile_table<C>();
 
 #endif
-
-/// `count` <= 16 columns of contiguous rows as rows of `padded` pairs, of which the columns and
-/// zeros behind them, up to 16, are written.
-void pack_vector(const bf16* from, std::int64_t row_stride, std::int64_t rows, std::int64_t count,
-                 Pair* to, std::int64_t padded) {
-  const __mmask16 lanes = first_lanes(count), written = first_lanes(std::min(width, padded));
-  const auto row = [&](const bf16* at) {
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, at));
-  };
-  for (; rows > 1; rows -= 2, from += 2 * row_stride, to += padded) {
-    _mm_prefetch(from + rows_ahead * row_stride, _MM_HINT_T0);
-    _mm_prefetch(from + (rows_ahead + 1) * row_stride, _MM_HINT_T0);
-    _mm512_mask_storeu_epi32(
-        to, written, _mm512_or_si512(row(from), _mm512_slli_epi32(row(from + row_stride), 16)));
-  }
-  if (rows > 0) _mm512_mask_storeu_epi32(to, written, row(from));
-}
-
-/// tile_columns columns of contiguous rows, of which there is an even number, as rows of pairs.
-void pack_tile(const bf16* from, std::int64_t row_stride, std::int64_t rows, Pair* to) {
-  static_assert(columns == 32);
-  const auto index = [](int first) {
-    alignas(64) std::uint16_t lanes[32];
-    for (int i = 0; i < 16; ++i) {
-      lanes[2 * i] = static_cast<std::uint16_t>(first + i);
-      lanes[2 * i + 1] = static_cast<std::uint16_t>(32 + first + i);
-    }
-    return _mm512_load_si512(lanes);
-  };
-  const __m512i left = index(0), right = index(16);
-  for (; rows > 0; rows -= 2, from += 2 * row_stride, to += columns) {
-    _mm_prefetch(from + rows_ahead * row_stride, _MM_HINT_T0);
-    _mm_prefetch(from + (rows_ahead + 1) * row_stride, _MM_HINT_T0);
-    const __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + row_stride);
-    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(low, left, high));
-    _mm512_storeu_si512(to + width, _mm512_permutex2var_epi16(low, right, high));
-  }
-}
-
-/// The matrix m, rows along the depth and at most tile_columns columns, as rows of `padded` pairs,
-/// zeros behind the columns and behind an odd depth.
-void pack_pairs(const MatrixRef<const bf16>& m, Pair* to, std::int64_t padded) {
-  const std::int64_t pairs = ceil_div(m.rows, 2);
-  if (m.col_stride == 1) {
-    if (m.cols == columns && m.rows % 2 == 0) return pack_tile(m.data, m.row_stride, m.rows, to);
-    for (std::int64_t j = 0; j < m.cols; j += width) {
-      pack_vector(m.data + j, m.row_stride, m.rows, std::min(width, m.cols - j), to + j, padded);
-    }
-    return;
-  }
-  std::int64_t done = 0;
-  if (m.row_stride == 1 && padded % width == 0) {
-    for (; m.rows / 2 - done >= width; done += width) {
-      for (std::int64_t j = 0; j < m.cols; j += width) {
-        const bf16* const from = m.data + 2 * done + j * m.col_stride;
-        const auto row = [&](int i) {
-          return i < m.cols - j ? load(reinterpret_cast<const float*>(from + i * m.col_stride))
-                                : Vector<float>{};
-        };
-        transpose_square(row, reinterpret_cast<float*>(to + done * padded + j), padded);
-      }
-    }
-  }
-  for (std::int64_t p = done; p < pairs; ++p) {
-    const bf16* const low = m.data + 2 * p * m.row_stride;
-    const bool has_high = 2 * p + 1 < m.rows;
-    Pair* const row = to + p * padded;
-    for (std::int64_t j = 0; j < m.cols; ++j) {
-      const bf16* const at = low + j * m.col_stride;
-      row[j] = pair(*at, has_high ? at[m.row_stride] : bf16{0});
-    }
-    std::fill(row + m.cols, row + padded, 0);
-  }
-}
 
 template <class C>
 class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_rows, row_unit> {
@@ -565,11 +484,16 @@ extern const Bf16Products bf16_products;
 constexpr Bf16Products bf16_products {
   .isa = isa,
 #if defined(EIN_TILE_ZERO) && !defined(__AVX512BF16__)
-  .few_rows = {},  // of which tiles would be mostly empty, and AVX-512's are as good
+  .few_rows = {},  // AVX-512's are as good
 #else
   .few_rows = {few_rows_product<float, bf16>, few_rows_product<bf16, bf16>},
 #endif
-      .in_pairs = in_pairs,
+#if defined(EIN_TILE_ZERO)
+      .few_rows_in_tiles = {few_rows_product_in_tiles<float>, few_rows_product_in_tiles<bf16>},
+#else
+  .few_rows_in_tiles = {},
+#endif
+  .in_pairs = in_pairs,
 };
 
 }  // namespace ein::host::EIN_LEVEL

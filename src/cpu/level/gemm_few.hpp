@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cpu/level/gemm_few_result.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_panels.hpp"
@@ -430,8 +431,7 @@ class FewRowsProduct {
       : c_(c),
         x_(x),
         w_(w),
-        finish_(finish),
-        accumulate_(accumulate),
+        result_(c, accumulate, finish),
         groups_(ceil_div(c.rows, most_rows)),
         block_bytes_(
             static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(caches.l1) / 2))),
@@ -453,10 +453,7 @@ class FewRowsProduct {
     for (std::int64_t j = 0; j < c_.cols; j += chunk) {
       column_ = j;
       cols_ = std::min(chunk, c_.cols - j);
-      if (!std::is_same_v<C, Sum> && finish_) {
-        struct OfSums {};
-        to_finish_ = finish_.sums_at(thread_buffer<float, OfSums>(c_.rows * cols_), c_.rows, cols_);
-      }
+      result_.begin(column_, cols_);
       for (first_k_ = 0; first_k_ < x_.cols; first_k_ += piece) {
         depth_ = std::min(piece, x_.cols - first_k_);
         const bool packs = j == 0 || x_.cols > piece;
@@ -473,7 +470,7 @@ class FewRowsProduct {
       } else {
         store_columns();
       }
-      if (finish_) finish_(0, c_.rows, column_, cols_, to_finish_.data);
+      result_.end();
     }
   }
 
@@ -575,7 +572,7 @@ class FewRowsProduct {
         Vector<Sum> v[width];
         for (std::int64_t l = 0; l < width; ++l)
           v[l] = l < count ? sums[l * c_.rows] : Vector<Sum>{};
-        put(i, j, count, sums_of_lanes<Sum>(v));
+        result_.put(i, j, count, sums_of_lanes<Sum>(v));
       }
     }
   }
@@ -662,45 +659,19 @@ class FewRowsProduct {
         for (int p = 0; p < parts; ++p) v[p] = sums[p];
         F::arrange(v);
         for (int p = 0; p < parts && j + p * width < cols_; ++p)
-          put(i, j + p * width, std::min(width, cols_ - j - p * width), v[p]);
-      }
-    }
-  }
-
-  // --- the result ---
-
-  /// `count` sums of row i, from column j of the chunk on.
-  void put(std::int64_t i, std::int64_t j, std::int64_t count, const Vector<Sum>& sums) const {
-    C* const to = c_.data + i * c_.row_stride + (column_ + j) * c_.col_stride;
-    if constexpr (std::is_same_v<C, Sum>) {
-      if (count == width && c_.col_stride == 1)
-        return store<C>(to, accumulate_ ? load(to) + sums : sums);
-    } else if (finish_) {
-      float* const sum = to_finish_.data + i * to_finish_.row_stride + j * to_finish_.col_stride;
-      if (count == width && to_finish_.col_stride == 1) return store<float>(sum, sums);
-      for (std::int64_t l = 0; l < count; ++l) sum[l * to_finish_.col_stride] = sums[l];
-      return;
-    }
-    for (std::int64_t l = 0; l < count; ++l) {
-      C& element = to[l * c_.col_stride];
-      if constexpr (std::is_same_v<C, Sum>) {
-        element = accumulate_ ? element + sums[l] : sums[l];
-      } else {
-        element = convert<C>(sums[l]);
+          result_.put(i, j + p * width, std::min(width, cols_ - j - p * width), v[p]);
       }
     }
   }
 
   const MatrixRef<C> c_;
   const MatrixRef<const In> x_, w_;
-  const Finish finish_;
-  const bool accumulate_;
+  FewRowsResult<C, Sum> result_;
   const std::int64_t groups_;       // of rows
   const std::int64_t block_bytes_;  // of packed rows that a chunk meets, in the first-level cache
   const std::int64_t sums_bytes_;   // of a chunk, in the second
   Scratch<F>& scratch_;
-  Vector<Sum>* sums_ = nullptr;   // of the chunk
-  MatrixRef<float> to_finish_{};  // the sums of the chunk, if they are not written to c
+  Vector<Sum>* sums_ = nullptr;                                   // of the chunk
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the chunk, and the piece
 };
 

@@ -76,6 +76,12 @@ template <class C, class In>
 void few_rows_product(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const In>& a,
                       const MatrixRef<const In>& b, bool accumulate, const Finish& finish);
 
+/// The same by AMX, where there is any; In is bf16.
+template <class C>
+void few_rows_product_in_tiles(const Caches& caches, const MatrixRef<C>& c,
+                               const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
+                               bool accumulate, const Finish& finish);
+
 template <class C>
 void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t n);
 void apply_short_form(ScalarOp op, const float* a, float* out, std::size_t n);

@@ -1,0 +1,65 @@
+// Where the sums of products of few rows go.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "cpu/level/gemm_kernel.hpp"
+#include "cpu/level/gemm_panels.hpp"
+
+namespace ein::host::EIN_LEVEL {
+
+/// c, or a buffer for what finishes it, a chunk of columns at a time.
+template <class C, class Sum>
+class FewRowsResult {
+  static constexpr std::int64_t width = vector_width<Sum>;
+
+ public:
+  FewRowsResult(const MatrixRef<C>& c, bool accumulate, const Finish& finish)
+      : c_(c), finish_(finish), accumulate_(accumulate) {}
+
+  /// The next chunk has `count` columns from `first` on.
+  void begin(std::int64_t first, std::int64_t count) {
+    first_ = first;
+    count_ = count;
+    if (!std::is_same_v<C, Sum> && finish_) {
+      struct OfSums {};
+      sums_ = finish_.sums_at(thread_buffer<float, OfSums>(c_.rows * count), c_.rows, count);
+    }
+  }
+  /// `count` sums of row i, from column j of the chunk on.
+  void put(std::int64_t i, std::int64_t j, std::int64_t count, const Vector<Sum>& sums) const {
+    C* const to = c_.data + i * c_.row_stride + (first_ + j) * c_.col_stride;
+    if constexpr (std::is_same_v<C, Sum>) {
+      if (count == width && c_.col_stride == 1)
+        return store<C>(to, accumulate_ ? load(to) + sums : sums);
+    } else if (finish_) {
+      float* const sum = sums_.data + i * sums_.row_stride + j * sums_.col_stride;
+      if (count == width && sums_.col_stride == 1) return store<float>(sum, sums);
+      for (std::int64_t l = 0; l < count; ++l) sum[l * sums_.col_stride] = sums[l];
+      return;
+    }
+    for (std::int64_t l = 0; l < count; ++l) {
+      C& element = to[l * c_.col_stride];
+      if constexpr (std::is_same_v<C, Sum>) {
+        element = accumulate_ ? element + sums[l] : sums[l];
+      } else {
+        element = convert<C>(sums[l]);
+      }
+    }
+  }
+  /// All sums of the chunk were put.
+  void end() const {
+    if (finish_) finish_(0, c_.rows, first_, count_, sums_.data);
+  }
+
+ private:
+  const MatrixRef<C> c_;
+  const Finish finish_;
+  const bool accumulate_;
+  std::int64_t first_ = 0, count_ = 0;
+  MatrixRef<float> sums_{};  // of the chunk, if they are not written to c
+};
+
+}  // namespace ein::host::EIN_LEVEL
