@@ -7,13 +7,16 @@
 //
 // Memory is read in a few long streams, of rows or columns of weights that are neighbours, which
 // processors notice. What is read again, packed rows or sums, is to stay in the first-level cache:
-// reading from the second takes as long as reading weights from memory.
+// reading from the second takes as long as reading weights from memory. Where that cuts columns
+// into blocks shorter than they are, the next block of a chunk of columns is fetched into the
+// second-level cache while one is multiplied, so that memory is still read in whole pages.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <type_traits>
 
 #include "cpu/level/gemm_few_result.hpp"
@@ -30,6 +33,12 @@ template <class V>
   asm("" : "+v"(v));
 #endif
   return v;
+}
+
+/// A value of weights, which as many rows use: for two reading it again is as fast.
+template <int rows, class V>
+[[gnu::always_inline]] inline V kept_for(V v) {
+  return rows > 2 ? kept(v) : v;
 }
 
 /// How units of weights meet rows. `dot_parts` vectors of factors come from a unit along the depth,
@@ -214,6 +223,7 @@ struct Dots {
   const typename F::Row* x;  // a unit of each row, then the next
   const typename F::In* w;
   std::int64_t w_stride;
+  const typename F::In* next;  // weights to be fetched meanwhile, which lie in the same way
   Vector<typename F::Sum>* to;
   std::int64_t to_stride;
   bool accumulate;
@@ -235,7 +245,7 @@ void add_dots(const Dots<F>& dots) {
                __attribute__((always_inline)) { in_register = dots.accumulate ? in_memory : V{}; });
   constexpr int pointers = (weights + 2) / 3;  // as in multiply_tile
   const typename F::In* w[pointers];
-  const std::int64_t stride = dots.w_stride;
+  const std::int64_t stride = dots.w_stride, to_next = dots.next - dots.w;
   repeat<pointers>([&](auto p) { w[p] = dots.w + 3 * p * stride; });
   const typename F::Row* x = dots.x;
   constexpr int line = line_bytes / static_cast<int>(sizeof(typename F::In));
@@ -244,9 +254,9 @@ void add_dots(const Dots<F>& dots) {
       typename F::Factors factors[weights];
       repeat<weights>([&](auto j) __attribute__((always_inline)) {
         const typename F::In* const from = w[j / 3] + j % 3 * stride + at * F::numbers;
-        factors[j] = F::template read<part>(from);
+        factors[j] = kept_for<rows>(F::template read<part>(from));
         if constexpr (part == 0 && at * F::numbers % line == 0) {
-          __builtin_prefetch(from + weights * stride, 0, second_level);
+          __builtin_prefetch(from + to_next, 0, second_level);
         }
       });
       repeat<rows>([&](auto i) __attribute__((always_inline)) {
@@ -338,6 +348,9 @@ void add_columns(const Columns<F>& columns) {
             if constexpr (ahead % line == 0) __builtin_prefetch(next + ahead, 0, second_level);
           });
           F::read_columns(from, factors[u]);
+          repeat<parts>([&](auto p) __attribute__((always_inline)) {
+            factors[u][p] = kept_for<rows>(factors[u][p]);
+          });
         });
         repeat<rows>([&](auto i) __attribute__((always_inline)) {
           constexpr int at = step * rows + i;
@@ -433,23 +446,21 @@ class FewRowsProduct {
         w_(w),
         result_(c, accumulate, finish),
         groups_(ceil_div(c.rows, most_rows)),
-        block_bytes_(
+        rows_bytes_(
             static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(caches.l1) / 2))),
-        sums_bytes_(caches.l2 / 4),
+        cached_bytes_(caches.l2 / 4),
         scratch_(thread_scratch<Scratch<F>>()) {}
 
   void run() {
     const bool is_dots = w_.row_stride == 1;
     const std::int64_t piece = packed_bytes / static_cast<std::int64_t>(sizeof(Row)) / all_rows() /
                                (2 * numbers) * (2 * numbers);
-    const std::int64_t column_bytes =
+    const std::int64_t sums_bytes =  // of a column
         all_rows() * (is_dots ? vector_bytes : static_cast<std::int64_t>(sizeof(Sum)));
-    constexpr std::int64_t step = 8 * numbers;
-    const std::int64_t chunk =
-        std::min(std::max(sums_bytes_ / column_bytes / step, std::int64_t{1}) * step,
-                 ceil_div(c_.cols, step) * step);
+    const std::int64_t chunk = is_dots ? chunk_of_dots(sums_bytes, std::min(piece, x_.cols))
+                                       : chunk_of(sums_bytes, 8 * numbers);
     struct OfProducts {};
-    sums_ = thread_buffer<Vector<Sum>, OfProducts>(chunk * column_bytes / vector_bytes);
+    sums_ = thread_buffer<Vector<Sum>, OfProducts>(chunk * sums_bytes / vector_bytes);
     for (std::int64_t j = 0; j < c_.cols; j += chunk) {
       column_ = j;
       cols_ = std::min(chunk, c_.cols - j);
@@ -478,12 +489,12 @@ class FewRowsProduct {
   std::int64_t first_row(std::int64_t group) const { return c_.rows * group / groups_; }
   std::int64_t most_in_group() const { return ceil_div(c_.rows, groups_); }
   static const auto& entry_of(std::int64_t rows) { return few_table<F>.of[rows - 1]; }
-  /// How many pieces of weights, each of `count` numbers, all groups meet before the next ones: a
-  /// multiple of `step` that stays in the first-level cache meanwhile. One group meets all at once.
-  std::int64_t strip_of(std::int64_t count, std::int64_t step) const {
-    if (groups_ == 1) return cols_;
-    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(In));
-    return std::max(block_bytes_ / bytes / step, std::int64_t{1}) * step;
+  /// Columns that are finished before the next ones, a multiple of `step`: so many bytes of each
+  /// stay in the second-level cache.
+  std::int64_t chunk_of(std::int64_t column_bytes, std::int64_t step) const {
+    return std::min(std::max(cached_bytes_ / column_bytes / step, std::int64_t{1}),
+                    ceil_div(c_.cols, step)) *
+           step;
   }
   Row* packed() const { return reinterpret_cast<Row*>(scratch_.x); }
   const In* weights_at(std::int64_t k, std::int64_t j) const {
@@ -512,45 +523,61 @@ class FewRowsProduct {
     }
   }
 
+  /// Also finds block_.
+  std::int64_t chunk_of_dots(std::int64_t sums_bytes, std::int64_t depth) {
+    const std::int64_t units = ceil_div(depth, numbers);
+    const std::int64_t unit_bytes = unit * static_cast<std::int64_t>(sizeof(Row));
+    block_ = std::max(rows_bytes_ / (most_in_group() * unit_bytes), std::int64_t{1});
+    // Whole pages, or a power of 2 of a page: what is cut is translated and fetched ahead twice.
+    block_ = block_ > page_units
+                 ? block_ / page_units * page_units
+                 : static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(block_)));
+    // As many columns as any group reads together.
+    const std::int64_t together =
+        std::lcm(entry_of(c_.rows / groups_).dot_columns, entry_of(most_in_group()).dot_columns);
+    // The next block's weights are fetched, or those of one are read again by the next group.
+    const bool keeps_weights = block_ < units || groups_ > 1;
+    const std::int64_t weights_bytes =
+        std::min(block_, units) * numbers * static_cast<std::int64_t>(sizeof(In));
+    return chunk_of(keeps_weights ? std::max(sums_bytes, weights_bytes) : sums_bytes, 4 * together);
+  }
+
   void multiply_dots() {
     const std::int64_t units = ceil_div(depth_, numbers);
-    std::int64_t most =
-        std::max(block_bytes_ / (most_in_group() * unit * static_cast<std::int64_t>(sizeof(Row))),
-                 std::int64_t{1});
-    // Whole pages, where there is one: those cut in two are translated and fetched ahead twice.
-    if (most > page_units) most = most / page_units * page_units;
-    // As many columns as any group reads together.
-    const std::int64_t step =
-        entry_of(c_.rows / groups_).dot_columns * entry_of(most_in_group()).dot_columns;
-    const std::int64_t strip = strip_of(most * numbers, step);
-    for (std::int64_t u = 0; u < units; u += most) {
-      for (std::int64_t j = 0; j < cols_; j += strip) {
-        for (std::int64_t g = 0; g < groups_; ++g) {
-          multiply_strip(g, u, most, j, std::min(j + strip, cols_));
-        }
-      }
+    for (std::int64_t u = 0; u < units; u += block_) {
+      for (std::int64_t g = 0; g < groups_; ++g) multiply_block(g, u);
     }
   }
 
-  /// Group g by columns [j, end), from unit u of the depth on at most `most` units.
-  void multiply_strip(std::int64_t g, std::int64_t u, std::int64_t most, std::int64_t j,
-                      std::int64_t end) {
+  /// Those of as many columns, from column j on, that are multiplied some time after those of
+  /// [u, u + block_) of the depth.
+  const In* dots_after(std::int64_t u, std::int64_t j, std::int64_t columns) const {
+    if (block_ * numbers >= x_.cols) return weights_at(0, j + columns);
+    const std::int64_t k = (u + block_) * numbers;
+    if (k < depth_) return weights_at(k, j);
+    if (first_k_ + depth_ < x_.cols) return weights_at(depth_, j);
+    return w_.data + (column_ + cols_ + j) * w_.col_stride;
+  }
+
+  /// Group g by the columns of the chunk, from unit u of the depth on at most block_ units.
+  void multiply_block(std::int64_t g, std::int64_t u) {
     const std::int64_t whole = depth_ / numbers, units = ceil_div(depth_, numbers);
-    const std::int64_t count = std::min(most, whole - u), row = first_row(g),
+    const std::int64_t count = std::min(block_, whole - u), row = first_row(g),
                        rows = first_row(g + 1) - row;
     const auto& entry = entry_of(rows);
     const Row* const x = packed() + (row * units + u * rows) * unit;
-    while (j < end) {
-      const bool is_whole = end - j >= entry.dot_columns;
+    for (std::int64_t j = 0; j < cols_;) {
+      const bool is_whole = cols_ - j >= entry.dot_columns;
       const std::int64_t columns = is_whole ? entry.dot_columns : 1;
       Vector<Sum>* const to = sums_ + j * c_.rows + row;
       bool accumulate = first_k_ + u > 0;
       if (count > 0) {
-        entry.dots[is_whole](
-            {count, x, weights_at(u * numbers, j), w_.col_stride, to, c_.rows, accumulate});
+        const In* const w = weights_at(u * numbers, j);
+        const In* const next = g == 0 ? dots_after(u, j, columns) : w;
+        entry.dots[is_whole]({count, x, w, w_.col_stride, next, to, c_.rows, accumulate});
         accumulate = true;
       }
-      if (u + most >= units && whole < units) {
+      if (u + block_ >= units && whole < units) {
         const std::int64_t rest = depth_ - whole * numbers;
         for (std::int64_t l = 0; l < columns; ++l) {
           const In* const from = weights_at(whole * numbers, j + l);
@@ -558,7 +585,7 @@ class FewRowsProduct {
           std::fill(std::copy_n(from, rest, edge), edge + numbers, In{});
         }
         entry.dots[is_whole]({1, packed() + (row * units + whole * rows) * unit, scratch_.edge,
-                              numbers, to, c_.rows, accumulate});
+                              numbers, scratch_.edge, to, c_.rows, accumulate});
       }
       j += columns;
     }
@@ -667,11 +694,12 @@ class FewRowsProduct {
   const MatrixRef<C> c_;
   const MatrixRef<const In> x_, w_;
   FewRowsResult<C, Sum> result_;
-  const std::int64_t groups_;       // of rows
-  const std::int64_t block_bytes_;  // of packed rows that a chunk meets, in the first-level cache
-  const std::int64_t sums_bytes_;   // of a chunk, in the second
+  const std::int64_t groups_;        // of rows
+  const std::int64_t rows_bytes_;    // of packed rows that a chunk meets, in the first-level cache
+  const std::int64_t cached_bytes_;  // of a chunk, in the second
   Scratch<F>& scratch_;
-  Vector<Sum>* sums_ = nullptr;                                   // of the chunk
+  Vector<Sum>* sums_ = nullptr;  // of the chunk
+  std::int64_t block_ = 0;       // of the depth, in units, which dots multiply before the next
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the chunk, and the piece
 };
 
