@@ -184,6 +184,31 @@ TEST(Compile, RefusesWhatATraceCannotKnow) {
   EXPECT_THROW(g(ones({2}).requires_grad(true)), Error);
 }
 
+TEST(Compile, WhatIsKeptOfATraceHasNoElements) {
+  Tensor kept;
+  auto f = compile([&](const Tensor& x) {
+    kept = x * 2;
+    return x;
+  });
+  f(ones({3, 2}));
+  const auto refuses = [](const auto& look) {
+    try {
+      look();
+      ADD_FAILURE() << "no Error";
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("ein::compile traces"), std::string::npos) << what;
+      EXPECT_NE(what.find("(3, 2)"), std::string::npos) << what;
+      EXPECT_NE(what.find("help: "), std::string::npos) << what;
+    }
+  };
+  refuses([&] { to_string(kept); });
+  refuses([&] { kept(1); });
+  refuses([&] { kept.transpose(); });
+  refuses([&] { kept.view({6}); });
+  refuses([&] { kept(1, 1).item(); });
+}
+
 TEST(Compile, ValuesShareMemory) {
   auto f = compile([](const Tensor& x) {
     Tensor y = x;

@@ -51,6 +51,17 @@ TEST(DrawsTest, MultinomialHasTheProbabilities) {
             (std::vector<int>{1, 1, 1}));
 }
 
+// A step for each draw and category would be 3e10.
+TEST(DrawsTest, MultinomialOfManyCategories) {
+  manual_seed(9);
+  const std::int64_t n = 1 << 17, half = n / 2;
+  const Tensor p = (arange(n) >= half).to(DType::f32);
+  const Tensor draws = multinomial(p, "[c]", 2 * n);
+  EXPECT_GE(reduce(draws, "n ->", "min").item<std::int64_t>(), half);
+  EXPECT_LT(reduce(draws, "n ->", "max").item<std::int64_t>(), n);
+  EXPECT_NEAR(reduce(draws.to(DType::f64), "n ->", "mean").item(), half * 1.5, half * 0.01);
+}
+
 TEST(DrawsTest, SameSeedSameDrawsOnAnyNumberOfThreads) {
   const Tensor p = softmax(randn({7, 300}), "b [c]");
   const int before = num_threads();

@@ -151,5 +151,25 @@ TEST(EinsumInto, MistakesAreErrors) {
   EXPECT_EQ(c(0, 0).item(), 3);
 }
 
+// They wrap only where c holds integers.
+TEST(EinsumInto, IntegersAreAddedUpAsTheResultIs) {
+  const Tensor a = full({2}, 4294967295, DType::u32),
+               b = full({4}, std::int64_t{1} << 62, DType::i64);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const auto exact = [&](double x) { return dtype == DType::f32 ? double(float(x)) : x; };
+    const Tensor products = zeros({2}, dtype), sum = ones({}, dtype);
+    einsum_into(products, a, a, "i, i -> i");
+    EXPECT_NEAR(products(0).item() / 18446744065119617025.0, 1, 1e-7);
+    einsum_into(sum, b, "i ->", 0.5, 2);
+    EXPECT_EQ(sum.item(), exact(0x1p63 + 2));
+    auto traced = compile([&](const Tensor& x) { einsum_into(sum, x, "i ->"); });
+    traced(b);
+    EXPECT_EQ(sum.item(), 0x1p64);
+  }
+  const Tensor whole = zeros({}, DType::i64);
+  einsum_into(whole, b, "i ->");
+  EXPECT_EQ(whole.item<std::int64_t>(), 0);
+}
+
 }  // namespace
 }  // namespace ein

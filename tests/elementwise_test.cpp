@@ -47,6 +47,30 @@ void expect_error(const std::function<void()>& call, ErrorKind kind, const std::
 
 // --- values ---
 
+// What lies across the others is turned first.
+TEST(Elementwise, OperandsOfEveryDtypeThatLieAcross) {
+  int pairs = 0;
+  for (const DType dtype : ein::all_dtypes) {
+    if (ein::is_complex(dtype)) continue;
+    const Tensor whole = (arange(60000) % 5).to(dtype).view({200, 300}), lies = whole.transpose();
+    for (const DType other : ein::all_dtypes) {
+      if (ein::is_complex(other)) continue;
+      const Tensor one = ones({300, 200}, other);
+      Tensor sum;
+      try {
+        sum = lies + one;
+      } catch (const Error&) {
+        continue;  // they are not for each other
+      }
+      ++pairs;
+      EXPECT_EQ(sum.transpose().to(DType::f64).to_vector<double>(),
+                (whole + ones({200, 300}, other)).to(DType::f64).to_vector<double>())
+          << ein::name(dtype) << ' ' << ein::name(other);
+    }
+  }
+  EXPECT_GT(pairs, 50);
+}
+
 TEST(Elementwise, TheLecturesRows) {
   const Tensor x = floats({1, 4, 9});
   EXPECT_EQ(ein::pow(x, 2).to_vector<double>(), (Values{1, 16, 81}));

@@ -329,5 +329,18 @@ TEST(Group, ACompiledSoftmaxIsOneGroup) {
   for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6);
 }
 
+// The product of complex numbers is a scan of pairs: rows of one kind behind those of another.
+TEST(Group, AProductOfComplexNumbersBehindAMap) {
+  for (const Shape& shape : {Shape{100, 4800}, Shape{50, 1, 4800}, Shape{100, 16, 300}}) {
+    for (const DType dtype : {DType::c64, DType::c128}) {
+      const Tensor x = complex(zeros(shape, real_dtype(dtype)), ones(shape, real_dtype(dtype)));
+      const auto product = [](const Tensor& y) {
+        return real(reduce(y * y, "a ... -> a", "prod"));
+      };
+      EXPECT_EQ(get_values(compile(product)(x)), get_values(product(x))) << shape.to_string();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ein

@@ -788,5 +788,22 @@ TEST(Linalg, SameBitsForAnyNumberOfThreads) {
   EXPECT_EQ(found[0], found[2]);
 }
 
+// Householder's reflections square elements, which may leave the range of f64.
+TEST(Linalg, OrthogonalFactorsOfTinyAndHugeMatrices) {
+  for (const double s : {1e-310, 1e-200, 1e-160, 1.0, 1e160, 1e300}) {
+    const Tensor m = tensor({{3.0, 1.0}, {4.0, 2.0}, {0.0, 5.0}}, DType::f64) * s;
+    const auto [q, r] = qr(m, "[n m]");
+    const auto product = matmul(q, r / s).to_vector<double>(),
+               unit = matmul(q.transpose(), q).to_vector<double>();
+    const std::vector<double> want{3, 1, 4, 2, 0, 5}, identity{1, 0, 0, 1};
+    const double close = s < 1e-300 ? 1e-2 : 1e-14;  // subnormal numbers
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(product[i], want[i], 6 * close) << s;
+    for (std::size_t i = 0; i < unit.size(); ++i) EXPECT_NEAR(unit[i], identity[i], 1e-14) << s;
+    const Tensor x = lstsq(m, tensor({4.0, 6.0, 5.0}, DType::f64) * s, "[n m], [n] -> [m]");
+    EXPECT_NEAR(x(0).item(), 1, close) << s;
+    EXPECT_NEAR(x(1).item(), 1, close) << s;
+  }
+}
+
 }  // namespace
 }  // namespace ein

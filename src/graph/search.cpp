@@ -18,6 +18,41 @@ Ex is_before(const Ex& a, const Ex& b) {
   return either(is_less(a, b), only_b_is_nan);
 }
 
+/// How many elements along the axis in brackets lie before each value, which goes_behind says of an
+/// element (input 0) and a value (input 1): those that do come first. By bisection: after each step
+/// a value's position is as far on as multiples of the step's width can bring it.
+NamedValue count_before(NamedBuild& b, const NamedValue& sorted, const NamedValue& values,
+                        const Ex& goes_behind, const Place& place, const std::vector<Axis>& axes,
+                        DType compute) {
+  const auto map = [&](const std::vector<NamedValue>& inputs, const Ex& formula, DType in) {
+    Op op = op_of(OpKind::map, inputs, place, DType::i64);
+    op.axes = axes;
+    op.expr = formula;
+    op.compute = in;
+    return b.add(std::move(op));
+  };
+  const Size size = b.size_of_axis(b.marked_axis());
+  const auto dim = static_cast<std::size_t>(b.marked_dim(sorted.access));
+  const Ex position = Ex::input(2);
+  NamedValue found = map({}, Ex::integer(0), DType::i64);
+  std::int64_t widest = size == 0 ? 0 : 1;
+  while (widest > 0 && widest <= size - widest) widest *= 2;
+  for (std::int64_t width = widest; width > 0; width /= 2) {
+    const Ex next = position + Ex::integer(width);
+    NamedValue at = sorted;  // the element before the next position
+    if (width == widest) {
+      at.access[dim] = {width - 1, {}};
+    } else {
+      const Ex limit = Ex::size(size), there = Ex::input(0) + Ex::integer(width);
+      const Ex before = where(is_less(limit, there), limit, there) - Ex::integer(1);
+      at = b.gather(sorted, map({found}, before, DType::i64), place, axes);
+    }
+    const Ex moves = both(is_at_most(next, Ex::size(size)), goes_behind);
+    found = map({at, values, found}, where(moves, next, position), compute);
+  }
+  return found;
+}
+
 }  // namespace
 
 /// Position i of a row with the sums s_i is drawn by a uniform u where s_(i-1) <= u · s_last < s_i:
@@ -52,14 +87,12 @@ Graph build_multinomial(NamedBuild& b) {
     op.axes = axes;
     return b.add(std::move(op));
   };
-  Place each = full;
-  each.access.push_back(result.access[dim]);
-  each.shape.push_back(samples);
-  Op below = op_of(OpKind::map, {sums, uniform, last}, each, DType::f64);
-  below.expr = is_at_most(Ex::input(0), Ex::input(1) * Ex::input(2));
-  below.compute = DType::f64;
-  const NamedValue is_below = with_axes(std::move(below));
-  const NamedValue count = with_axes(op_of(OpKind::reduce, {is_below}, result, DType::f64));
+  Op drawn_number = op_of(OpKind::map, {uniform, last}, result, DType::f64);
+  drawn_number.expr = Ex::input(0) * Ex::input(1);
+  drawn_number.compute = DType::f64;
+  const NamedValue number = with_axes(std::move(drawn_number));
+  const NamedValue count = count_before(b, sums, number, is_at_most(Ex::input(0), Ex::input(1)),
+                                        result, axes, DType::f64);
   Op position = op_of(OpKind::map, {count, last}, result, DType::i64);
   const Ex total = Ex::input(1);
   position.expr =
@@ -68,8 +101,6 @@ Graph build_multinomial(NamedBuild& b) {
   return b.finish({with_axes(std::move(position))});
 }
 
-/// By bisection: after each step a value's position is as far on as multiples of the step's width
-/// can bring it.
 Graph build_searchsorted(NamedBuild& b) {
   if (b.dtype(0) != b.dtype(1)) {
     b.complain(
@@ -83,30 +114,11 @@ Graph build_searchsorted(NamedBuild& b) {
   // Exact for each element and each position.
   const DType compute = is_floating(b.dtype()) ? DType::f64 : compute_type(b.dtype());
   const Place result = b.result();
-  const Size size = b.size_of_axis(b.marked_axis());
   const NamedValue sorted = b.operand(0), values = b.operand(1);
-  const auto dim = static_cast<std::size_t>(b.marked_dim(sorted.access));
-  NamedValue found = b.map({}, Ex::integer(0), result, DType::i64, DType::i64);
-  const Ex element = Ex::input(0), value = Ex::input(1), position = Ex::input(2);
+  const Ex element = Ex::input(0), value = Ex::input(1);
   const Ex goes_behind =
       b.call().named.right ? negated(is_before(value, element)) : is_before(element, value);
-  std::int64_t widest = size == 0 ? 0 : 1;
-  while (widest > 0 && widest <= size - widest) widest *= 2;
-  for (std::int64_t width = widest; width > 0; width /= 2) {
-    const Ex next = position + Ex::integer(width);
-    NamedValue at = sorted;  // the element before the next position
-    if (width == widest) {
-      at.access[dim] = {width - 1, {}};
-    } else {
-      const Ex limit = Ex::size(size), there = Ex::input(0) + Ex::integer(width);
-      const Ex before = where(is_less(limit, there), limit, there) - Ex::integer(1);
-      at = b.gather(sorted, b.map({found}, before, result, DType::i64, DType::i64), result,
-                    b.solved().axes);
-    }
-    const Ex moves = both(is_at_most(next, Ex::size(size)), goes_behind);
-    found = b.map({at, values, found}, where(moves, next, position), result, DType::i64, compute);
-  }
-  return b.finish({found});
+  return b.finish({count_before(b, sorted, values, goes_behind, result, b.solved().axes, compute)});
 }
 
 /// Bin i holds x from low + i · width to below low + (i + 1) · width, the last one `high` as well;

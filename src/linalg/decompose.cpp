@@ -1,5 +1,8 @@
 #include "linalg/decompose.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
@@ -67,14 +70,26 @@ bool points_down(const Vector& v) {
   return v(at) < 0;
 }
 
+/// Multiplies the matrix by a power of 2, which is returned, so that its greatest magnitude is
+/// about 1: Householder's reflections square elements.
+double scale(Eigen::Map<Matrix>& a) {
+  const double greatest = a.cwiseAbs().maxCoeff();
+  if (!(greatest > 0 && std::isfinite(greatest))) return 1;
+  const int exponent = std::clamp(-std::ilogb(greatest), -1022, 1022);
+  const double factor = std::ldexp(1.0, exponent);
+  a *= factor;
+  return factor;
+}
+
 void qr(Eigen::Map<Matrix> a, double* result) {
   const Index n = a.rows(), m = a.cols(), r = std::min(n, m);
+  const double factor = scale(a);
   const Eigen::HouseholderQR<Eigen::Ref<Matrix>> qr(a);
   Rows q_part(result, n, r), r_part(result + n * r, r, m);
   Matrix q = Matrix::Identity(n, r);
   q.applyOnTheLeft(qr.householderQ());
   r_part.setZero();
-  r_part.triangularView<Eigen::Upper>() = a.topRows(r);
+  r_part.triangularView<Eigen::Upper>() = a.topRows(r) / factor;
   for (Index k = 0; k < r; ++k) {
     if (!(r_part(k, k) < 0)) continue;
     q.col(k) = -q.col(k);
@@ -136,9 +151,10 @@ Failure decompose(MatrixFunction function, const MatrixSizes& sizes, double epsi
       if (!matrix.allFinite()) return Failure::not_finite;
       Eigen::CompleteOrthogonalDecomposition<Matrix> decomposition;
       decomposition.setThreshold(epsilon * static_cast<double>(sizes.rank()));
+      const double factor = scale(matrix);
       decomposition.compute(matrix);
       Rows(result, sizes.columns, sizes.right) =
-          decomposition.solve(Eigen::Map<Matrix>(b, sizes.rows, sizes.right));
+          factor * decomposition.solve(Eigen::Map<Matrix>(b, sizes.rows, sizes.right));
       return Failure::none;
     }
     case MatrixFunction::qr:

@@ -166,8 +166,17 @@ void detail::run_into(const Tensor& c, const PatternArgument& pattern,
   SmallArray<std::optional<Tensor>, 8> copies(given.size());
   SmallArray<const Tensor*, 12> operands(given.size() + 1 + (alpha.given ? 1 : 0) +
                                          (beta.given ? 1 : 0));
+  // Integers are multiplied and added up in c's kind of number.
+  const bool converts =
+      !is_integral(compute) && std::all_of(given.begin(), given.end(), [&](const Tensor* operand) {
+        return is_integral(operand->dtype()) && operand->dtype() == given[0]->dtype();
+      });
   for (std::size_t k = 0; k < given.size(); ++k) {
     operands[k] = given[k];
+    if (converts) {
+      operands[k] = &copies[k].emplace(given[k]->to(of_factors));
+      continue;
+    }
     if (is_traced || !engine::may_overlap(*given[k], c)) continue;
     operands[k] = &copies[k].emplace(given[k]->clone());
   }

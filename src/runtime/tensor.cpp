@@ -177,7 +177,7 @@ void write(const Tensor& x, std::size_t indent, std::string& text) {
 }  // namespace
 
 std::string to_string(const Tensor& x) {
-  if (x.is_placed()) detail::no_elements_here(x.impl());
+  if (x.is_placed() || !x.storage()) detail::no_elements_here(x.impl());
   std::string text;
   write(x.to(cpu), 0, text);
   return text;

@@ -16,6 +16,13 @@ bool wants_graph(const Tensor& x) {
   return engine::Trace::active() || x.is_placed() || (x.requires_grad() && grad_is_enabled());
 }
 
+/// The elements of x under other axes.
+Tensor strided(const Tensor& x, Shape shape, Strides strides, std::int64_t offset) {
+  if (!x.storage()) detail::no_elements_here(x.impl());
+  return Tensor(
+      detail::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), offset));
+}
+
 /// A graph of one input like x, and of one like `position` if there is one; `view` appends what
 /// makes a view of value 0.
 template <class View>
@@ -132,8 +139,7 @@ Tensor Tensor::transpose() const {
       graph.ops.push_back(std::move(op));
     });
   }
-  return Tensor(detail::view_of(storage(), dtype(), {shape()[1], shape()[0]},
-                                {strides()[1], strides()[0]}, offset()));
+  return strided(*this, {shape()[1], shape()[0]}, {strides()[1], strides()[0]}, offset());
 }
 
 namespace {
@@ -239,7 +245,7 @@ Tensor Tensor::at(std::span<const Index> indices) const {
   }
   // What is empty may lie behind the end; it reads nothing, so any place will do.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) offset = this->offset();
-  return Tensor(detail::view_of(storage(), dtype(), std::move(shape), std::move(strides), offset));
+  return strided(*this, std::move(shape), std::move(strides), offset);
 }
 
 namespace {
@@ -291,7 +297,7 @@ Tensor Tensor::view(const Shape& shape) const {
                                       "; reshape copies where it must");
   }
   if (wants_graph(*this)) return view_as(*this, shape);
-  return Tensor(detail::view_of(storage(), dtype(), shape, std::move(strides), offset()));
+  return strided(*this, shape, std::move(strides), offset());
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {

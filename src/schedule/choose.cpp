@@ -8,6 +8,7 @@
 
 #include "schedule/rows_of.hpp"
 #include "schedule/steps.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -229,7 +230,7 @@ class Chooser {
       }
       const Operand now = steps_.scratch(input.dtype, nest.axes.size(), laid);
       LoopNest turning;
-      turning.compute = nest.compute;
+      turning.compute = compute_type(input.dtype);  // a copy, which is not turned in its turn
       turning.body = Ex::input(0);
       turning.output = now;
       turning.output.strides.clear();

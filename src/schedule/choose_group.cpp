@@ -24,6 +24,11 @@ struct Member {
 struct Block {
   Size rows = 0, length = 0;  // no length: nothing but single elements so far
   bool is_one_row = false;
+
+  bool is_always(const Block& other) const {
+    return always_equal(rows, other.rows) && always_equal(length, other.length) &&
+           is_one_row == other.is_one_row;
+  }
 };
 
 /// How a member is rows of a block.
@@ -145,8 +150,8 @@ std::size_t count_together(std::span<const Member> members, const Target& target
     const Block block = block_of(members.first(end));
     const std::size_t count = count_with(members.first(end), block, target);
     if (count == end) return count;
-    if (count > 0 && always_equal(block_of(members.first(count)).length, block.length))
-      return count;
+    // rows_part takes the block of those alone.
+    if (count > 0 && block_of(members.first(count)).is_always(block)) return count;
   }
   return 0;
 }

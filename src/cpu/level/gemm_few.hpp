@@ -35,12 +35,6 @@ template <class V>
   return v;
 }
 
-/// A value of weights, which as many rows use: for two reading it again is as fast.
-template <int rows, class V>
-[[gnu::always_inline]] inline V kept_for(V v) {
-  return rows > 2 ? kept(v) : v;
-}
-
 /// How units of weights meet rows. `dot_parts` vectors of factors come from a unit along the depth,
 /// `column_parts` from `depths` units below each other along the columns, to as many vectors of
 /// sums, whose order `arrange` restores. `Row` is the type of packed rows.
@@ -254,7 +248,8 @@ void add_dots(const Dots<F>& dots) {
       typename F::Factors factors[weights];
       repeat<weights>([&](auto j) __attribute__((always_inline)) {
         const typename F::In* const from = w[j / 3] + j % 3 * stride + at * F::numbers;
-        factors[j] = kept_for<rows>(F::template read<part>(from));
+        factors[j] = F::template read<part>(from);
+        if constexpr (rows > 2) factors[j] = kept(factors[j]);
         if constexpr (part == 0 && at * F::numbers % line == 0) {
           __builtin_prefetch(from + to_next, 0, second_level);
         }
@@ -348,9 +343,6 @@ void add_columns(const Columns<F>& columns) {
             if constexpr (ahead % line == 0) __builtin_prefetch(next + ahead, 0, second_level);
           });
           F::read_columns(from, factors[u]);
-          repeat<parts>([&](auto p) __attribute__((always_inline)) {
-            factors[u][p] = kept_for<rows>(factors[u][p]);
-          });
         });
         repeat<rows>([&](auto i) __attribute__((always_inline)) {
           constexpr int at = step * rows + i;
