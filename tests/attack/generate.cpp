@@ -263,11 +263,15 @@ const Operation& Maker::some_operation() {
 
 Program Maker::make() {
   Shape first;
-  const std::int64_t most_elements = is_single_ ? 100 : 60000;
-  for (std::int64_t d = below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
+  // Every 25th has operands that are turned, cut into groups and shared out to threads.
+  const bool is_wide = !is_single_ && program_.seed % 25 == 24;
+  const std::int64_t most_elements = is_single_ ? 100 : is_wide ? 1 << 20 : 60000;
+  constexpr std::int64_t lengths[] = {33, 100, 127, 200, 257, 300, 1000, 4800};
+  if (is_wide) first = {one_of(lengths), one_of(lengths)};
+  for (std::int64_t d = is_wide ? below(2) : below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
     first.push_back(numel(first) > most_elements / 30 ? 1 + below(3) : size());
   input(first, dtype_);
-  const std::int64_t wanted = is_single_ ? 1 : 1 + below(chance(80) ? 6 : 14);
+  const std::int64_t wanted = is_single_ ? 1 : 1 + below(is_wide ? 4 : chance(80) ? 6 : 14);
   std::optional<EnableGrad> enabled;
   if (!is_single_) enabled.emplace();
   for (std::int64_t tries = 0, made = 0; (is_single_ || tries < 60) && made < wanted; ++tries) {
