@@ -37,17 +37,9 @@ class FewRowsResult {
     } else if (finish_) {
       float* const sum = sums_.data + i * sums_.row_stride + j * sums_.col_stride;
       if (count == width && sums_.col_stride == 1) return store<float>(sum, sums);
-      for (std::int64_t l = 0; l < count; ++l) sum[l * sums_.col_stride] = sums[l];
-      return;
+      return put_each(sum, sums_.col_stride, count, sums, false);
     }
-    for (std::int64_t l = 0; l < count; ++l) {
-      C& element = to[l * c_.col_stride];
-      if constexpr (std::is_same_v<C, Sum>) {
-        element = accumulate_ ? element + sums[l] : sums[l];
-      } else {
-        element = convert<C>(sums[l]);
-      }
-    }
+    put_each(to, c_.col_stride, count, sums, accumulate_);
   }
   /// All sums of the chunk were put.
   void end() const {
@@ -55,6 +47,19 @@ class FewRowsResult {
   }
 
  private:
+  template <class T>
+  [[gnu::noinline]] static void put_each(T* to, std::int64_t stride, std::int64_t count,
+                                         const Vector<Sum>& sums, bool accumulate) {
+    for (std::int64_t l = 0; l < count; ++l) {
+      T& element = to[l * stride];
+      if constexpr (std::is_same_v<T, Sum>) {
+        element = accumulate ? element + sums[l] : sums[l];
+      } else {
+        element = convert<T>(sums[l]);
+      }
+    }
+  }
+
   const MatrixRef<C> c_;
   const Finish finish_;
   const bool accumulate_;

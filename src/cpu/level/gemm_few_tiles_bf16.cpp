@@ -26,28 +26,28 @@ constexpr std::int64_t row_bytes = 64;
 /// Rows are packed for so much of the depth at a time.
 constexpr std::int64_t most_depth = (1 << 19) / tile_bytes * deep;
 
-template <class C>
 class FewRowsInTiles {
  public:
-  FewRowsInTiles(const Caches& caches, const MatrixRef<C>& c, const MatrixRef<const bf16>& x,
-                 const MatrixRef<const bf16>& w, bool accumulate, const Finish& finish)
-      : c_(c), x_(x), w_(w), result_(c, accumulate, finish), sums_bytes_(caches.l2 / 4) {}
+  FewRowsInTiles(const Caches& caches, const MatrixRef<const bf16>& x,
+                 const MatrixRef<const bf16>& w)
+      : x_(x), w_(w), sums_bytes_(caches.l2 / 4) {}
 
-  void run() {
+  template <class C>
+  void run(FewRowsResult<C, float>& result) {
     const Tiles tiles;
     const bool along_depth = w_.row_stride == 1;
     // Two tiles of sums for so many columns.
     const std::int64_t together = along_depth ? width : 2 * width;
     const std::int64_t chunk = std::min(std::max(sums_bytes_ / (2 * tile_bytes), std::int64_t{1}),
-                                        ceil_div(c_.cols, together)) *
+                                        ceil_div(w_.cols, together)) *
                                together;
     struct OfX {};
     struct OfSums {};
     x_tiles_ = thread_buffer<Pair, OfX>(ceil_div(std::min(most_depth, x_.cols), deep) * tile);
     sums_ = thread_buffer<float, OfSums>(chunk / together * 2 * tile);
-    for (column_ = 0; column_ < c_.cols; column_ += chunk) {
-      cols_ = std::min(chunk, c_.cols - column_);
-      result_.begin(column_, cols_);
+    for (column_ = 0; column_ < w_.cols; column_ += chunk) {
+      cols_ = std::min(chunk, w_.cols - column_);
+      result.begin(column_, cols_);
       for (first_k_ = 0; first_k_ < x_.cols; first_k_ += most_depth) {
         depth_ = std::min(most_depth, x_.cols - first_k_);
         const bool packs = column_ == 0 || x_.cols > most_depth;
@@ -60,11 +60,11 @@ class FewRowsInTiles {
         }
       }
       if (along_depth) {
-        store_turned();
+        store_turned(result);
       } else {
-        store();
+        store(result);
       }
-      result_.end();
+      result.end();
     }
   }
 
@@ -101,7 +101,7 @@ class FewRowsInTiles {
   }
 
   /// 16 columns at a time, which have a tile of sums for even steps of the depth and one for odd.
-  void multiply_along_depth() {
+  [[gnu::noinline]] void multiply_along_depth() {
     const std::int64_t stride = w_.col_stride, bytes = stride * std::int64_t{sizeof(bf16)};
     float* sums = sums_;
     for (std::int64_t j = 0; j < cols_; j += width, sums += 2 * tile) {
@@ -140,7 +140,8 @@ class FewRowsInTiles {
     }
   }
 
-  void store_turned() const {
+  template <class C>
+  void store_turned(const FewRowsResult<C, float>& result) const {
     const float* sums = sums_;
     for (std::int64_t j = 0; j < cols_; j += width, sums += 2 * tile) {
       const std::int64_t count = std::min(width, cols_ - j);
@@ -149,7 +150,7 @@ class FewRowsInTiles {
         return load(sums + l * width) + load(sums + tile + l * width);
       };
       transpose_square(column, rows, width);
-      for (std::int64_t i = 0; i < c_.rows; ++i) result_.put(i, j, count, load(rows + i * width));
+      for (std::int64_t i = 0; i < x_.rows; ++i) result.put(i, j, count, load(rows + i * width));
     }
   }
 
@@ -162,7 +163,7 @@ class FewRowsInTiles {
       const std::int64_t count = std::min(deep, depth_ - k);
       for (std::int64_t i = 0; i < width; ++i, to += deep) {
         bf16* end = to;
-        if (i < c_.rows) {
+        if (i < x_.rows) {
           const bf16* const from = x_.data + i * x_.row_stride + (first_k_ + k) * x_.col_stride;
           if (x_.col_stride == 1) {
             end = std::copy_n(from, count, to);
@@ -176,7 +177,7 @@ class FewRowsInTiles {
   }
 
   /// Two tiles of columns at a time.
-  void multiply_along_columns() {
+  [[gnu::noinline]] void multiply_along_columns() {
     constexpr std::int64_t columns = 2 * width;
     const std::int64_t stride = w_.row_stride, ahead = std::min(8 * columns, cols_);
     for (std::int64_t k = 0; k < depth_; k += deep) {
@@ -208,17 +209,16 @@ class FewRowsInTiles {
     }
   }
 
-  void store() const {
+  template <class C>
+  void store(const FewRowsResult<C, float>& result) const {
     const float* sums = sums_;
     for (std::int64_t j = 0; j < cols_; j += width, sums += tile) {
       const std::int64_t count = std::min(width, cols_ - j);
-      for (std::int64_t i = 0; i < c_.rows; ++i) result_.put(i, j, count, load(sums + i * width));
+      for (std::int64_t i = 0; i < x_.rows; ++i) result.put(i, j, count, load(sums + i * width));
     }
   }
 
-  const MatrixRef<C> c_;
   const MatrixRef<const bf16> x_, w_;
-  FewRowsResult<C, float> result_;
   const std::int64_t sums_bytes_;  // of a chunk, in the second-level cache
   Pair* x_tiles_ = nullptr;        // of the piece of the depth
   float* sums_ = nullptr;          // of the chunk
@@ -231,7 +231,8 @@ template <class C>
 void few_rows_product_in_tiles(const Caches& caches, const MatrixRef<C>& c,
                                const MatrixRef<const bf16>& a, const MatrixRef<const bf16>& b,
                                bool accumulate, const Finish& finish) {
-  FewRowsInTiles<C>(caches, c, a, b, accumulate, finish).run();
+  FewRowsResult<C, float> result(c, accumulate, finish);
+  FewRowsInTiles(caches, a, b).run(result);
 }
 template void few_rows_product_in_tiles(const Caches&, const MatrixRef<float>&,
                                         const MatrixRef<const bf16>&, const MatrixRef<const bf16>&,

@@ -68,7 +68,8 @@ template <class Fetch>
 
 /// The matrix m, rows along the depth and at most tile_columns columns, as rows of `padded` pairs,
 /// zeros behind the columns and behind an odd depth.
-inline void pack_pairs(const MatrixRef<const bf16>& m, Pair* to, std::int64_t padded) {
+[[gnu::noinline]] inline void pack_pairs(const MatrixRef<const bf16>& m, Pair* to,
+                                         std::int64_t padded) {
   const std::int64_t pairs = ceil_div(m.rows, 2);
   if (m.col_stride == 1) {
     if (m.cols == 2 * pair_width && m.rows % 2 == 0) {
