@@ -308,14 +308,24 @@ TEST_F(MeshTransport, ProcessesEndWithTheirLauncher) {
   Program launcher = launched(2, that_tells_its_id("add"));
   const std::vector<pid_t> processes = processes_of(2);
   const auto begin = Clock::now();
-  launcher.send(SIGKILL);
-  launcher.wait();
+  launcher.send(SIGKILL);  // nobody waits for it yet: its process id is still there
   for (const pid_t process : processes) {
     while (::kill(process, 0) == 0 && seconds_since(begin) < 10)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_LT(seconds_since(begin), 10);
+  launcher.wait();
   EXPECT_EQ(count_of("the launcher of the processes has ended", text()), 2) << text();
+}
+
+TEST_F(MeshTransport, StandardStreamsMayBeClosed) {
+  for (const std::string closed : {">&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"}) {
+    const std::string worker = EIN_MESH_WORKER " chatter";
+    EXPECT_EQ(launch(2, {"sh", "-c", "exec " + worker + " " + closed}).exit_code, 0) << text();
+    Program launcher({"sh", "-c", "exec '" EIN_COMMAND "' launch -n 2 -- " + worker + " " + closed},
+                     output());
+    EXPECT_EQ(launcher.wait(), 0) << closed << "\n" << text();
+  }
 }
 
 TEST_F(MeshTransport, RefusesWrongEnvironments) {
@@ -329,13 +339,15 @@ TEST_F(MeshTransport, RefusesWrongEnvironments) {
   const int null = ::open("/dev/null", O_RDWR);
   expect_error([&] { open_shm(null, 0, 2); }, ErrorKind::peer, {"something else"});
   EXPECT_EQ(::close(null), 0);  // still open
-  const auto with = [&](const char* rank, const char* size, const char* descriptor) {
+  const auto with = [&](const char* rank, const char* size, const char* descriptor,
+                        const char* seconds = "60") {
     std::filesystem::remove(output());
-    EXPECT_EQ(Program({EIN_MESH_WORKER, "hash", "0"}, output(),
-                      {std::string("EIN_RANK=") + rank, std::string("EIN_SIZE=") + size,
-                       std::string("EIN_SHM=") + descriptor})
-                  .wait(),
-              3);
+    EXPECT_EQ(
+        Program({EIN_MESH_WORKER, "hash", "0"}, output(),
+                {std::string("EIN_RANK=") + rank, std::string("EIN_SIZE=") + size,
+                 std::string("EIN_SHM=") + descriptor, std::string("EIN_SHM_WAIT=") + seconds})
+            .wait(),
+        3);
     return text();
   };
   EXPECT_NE(with("x", "2", "3").find("EIN_RANK=x is no number between 0 and 1"), std::string::npos);
@@ -343,6 +355,7 @@ TEST_F(MeshTransport, RefusesWrongEnvironments) {
   EXPECT_NE(with("0", "1000", "3").find("EIN_SIZE=1000"), std::string::npos);
   EXPECT_NE(with("0", "2", "-1").find("EIN_SHM=-1"), std::string::npos);
   EXPECT_NE(with("0", "2", "999").find("no memory of ein launch"), std::string::npos);
+  EXPECT_NE(with("0", "2", "3", "abc").find("help: give the seconds to wait"), std::string::npos);
 }
 
 // --- MPI ---

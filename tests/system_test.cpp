@@ -1,6 +1,7 @@
 // What the system tells of the machine.
 #include "tensor/system.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -9,6 +10,8 @@
 #include <atomic>
 #include <chrono>
 #include <vector>
+
+#include "io/file.hpp"
 
 namespace ein::system {
 namespace {
@@ -86,6 +89,38 @@ TEST(SystemTest, ProcessesShareMemoryAndWakeEachOther) {
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+/// The exit code of a child whose standard streams are closed, which runs f.
+template <class F>
+int without_streams(const F& f) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int stream : {0, 1, 2}) ::close(stream);
+    ::_exit(f());
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(SystemTest, NoDescriptorIsAStandardStream) {
+  const auto is_inherited = [](int descriptor) {
+    return (::fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0;
+  };
+  EXPECT_EQ(beside_streams(-1), -1);
+  EXPECT_EQ(without_streams([&] {
+              const int memory = create_shared_memory(4096);
+              const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+              const int beside = beside_streams(file);
+              const io::Descriptor owned(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+              const bool are_closed = ::fcntl(0, F_GETFD) < 0 && ::fcntl(1, F_GETFD) < 0;
+              return memory > 2 && is_inherited(memory) && file == 0 && beside > 2 &&
+                             !is_inherited(beside) && owned.get() > 2 && are_closed
+                         ? 0
+                         : 1;
+            }),
+            0);
 }
 
 TEST(SystemTest, SleepsNoLongerThanAllowed) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "tensor/system.hpp"
+
 namespace ein::io {
 
 /// Throws an Error of kind `file`: "caller: "path" what".
@@ -22,10 +24,10 @@ std::string user_cache();
 /// Bytes from a file as an error message may show them: in quotes, printable, the first forty.
 std::string in_quotes(std::string_view bytes);
 
-/// A file descriptor that closes itself.
+/// A file descriptor that closes itself, and is none of the standard streams.
 class Descriptor {
  public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  explicit Descriptor(int fd = -1) : fd_(system::beside_streams(fd)) {}
   ~Descriptor() { close(); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -33,7 +35,7 @@ class Descriptor {
   int get() const { return fd_; }
   void reset(int fd) {
     close();
-    fd_ = fd;
+    fd_ = system::beside_streams(fd);
   }
   /// False, with errno set, when the system reports an error that it had put off.
   bool close();

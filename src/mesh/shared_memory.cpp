@@ -30,6 +30,16 @@ std::size_t begin_of_posts(int size) {
                   alignof(Post));
 }
 
+/// What the launcher holds as long as it lives. The system takes it back at the end of the process,
+/// also while nobody has waited for that; the processes that it starts do not inherit it.
+struct flock lock_of_launcher() {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_len = 1;
+  return lock;
+}
+
 [[noreturn]] void no_memory(const std::string& what) {
   throw Error(ErrorKind::memory, "shm: " + what + ": " + std::strerror(errno));
 }
@@ -76,6 +86,8 @@ SharedMemory SharedMemory::make(int size) {
   header.size = size;
   header.processors = system::available_processors();
   header.launcher = static_cast<std::int32_t>(::getpid());
+  struct flock lock = lock_of_launcher();
+  header.launcher_has_lock = ::fcntl(descriptor, F_SETLK, &lock) == 0;
   header.used = head;
   return memory;
 }
@@ -96,7 +108,7 @@ SharedMemory SharedMemory::open(int descriptor) {
   if (header.magic != Header::right_magic) refuse("it is something else");
   if (header.layout != layout || header.bytes != bytes) refuse("it is of another version of ein");
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // what this process starts is no process of the mesh
-  memory.descriptor_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  memory.descriptor_ = system::beside_streams(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   return memory;
 }
 
@@ -167,6 +179,15 @@ void SharedMemory::has_failed(int rank) const {
   std::uint32_t none = 0;
   if (header().failed.compare_exchange_strong(none, static_cast<std::uint32_t>(rank) + 1))
     ring_all();
+}
+
+bool SharedMemory::launcher_has_ended() const {
+  const std::int32_t launcher = header().launcher;
+  if (launcher == ::getpid()) return false;
+  struct flock lock = lock_of_launcher();
+  if (header().launcher_has_lock && ::fcntl(descriptor_, F_GETLK, &lock) == 0)
+    return lock.l_type == F_UNLCK;
+  return ::kill(launcher, 0) != 0 && errno == ESRCH;
 }
 
 std::string SharedMemory::failure() const {

@@ -69,7 +69,7 @@ struct GroupEntry {
 };
 
 struct Header {
-  static constexpr std::uint64_t right_magic = 0x31'6d'68'73'6e'69'65;  // "einshm1"
+  static constexpr std::uint64_t right_magic = 0x32'6d'68'73'6e'69'65;  // "einshm2"
 
   std::uint64_t magic;
   std::uint64_t layout;               // of the build: programs of another one cannot take part
@@ -77,6 +77,7 @@ struct Header {
   std::int32_t size;                  // processes
   std::int32_t processors;            // that all of them together may use
   std::int32_t launcher;              // its process id
+  std::uint32_t launcher_has_lock;    // of this memory
   std::atomic<std::uint32_t> failed;  // 1 + rank of a process that died; 1 + size for the launcher
   /// 1 + rank of the process that changes what follows.
   std::atomic<std::uint32_t> group_lock;
@@ -116,6 +117,7 @@ class SharedMemory {
   /// From now on all that anybody waits for fails: because of process `rank` or, if that is the
   /// size, of the launcher. The first one counts.
   void has_failed(int rank) const;
+  bool launcher_has_ended() const;
   /// What failed, or "".
   std::string failure() const;
   /// "process 2 was ended by signal 9 (Killed)".

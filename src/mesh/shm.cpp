@@ -54,12 +54,13 @@ class ShmTransport final : public Transport {
 };
 
 /// The number of that variable, between `least` and `most`.
-int number_of(const char* variable, const char* text, int least, int most) {
+int number_of(const char* variable, const char* text, int least, int most,
+              const char* help = "ein launch sets it") {
   const std::optional<int> number = io::number_of<int>(text);
   if (number && *number >= least && *number <= most) return *number;
   throw Error(ErrorKind::value, std::string("shm: ") + variable + "=" + text +
                                     " is no number between " + std::to_string(least) + " and " +
-                                    std::to_string(most) + "\n  help: ein launch sets it");
+                                    std::to_string(most) + "\n  help: " + help);
 }
 
 }  // namespace
@@ -85,7 +86,10 @@ std::unique_ptr<Transport> open_shm() {
   const int processes = number_of("EIN_SIZE", size, 1, most_shm_processes);
   return open_shm(number_of("EIN_SHM", descriptor, 0, 1 << 30),
                   number_of("EIN_RANK", rank, 0, processes - 1), processes,
-                  seconds ? number_of("EIN_SHM_WAIT", seconds, 1, 1 << 20) : 60);
+                  seconds ? number_of("EIN_SHM_WAIT", seconds, 1, 1 << 20,
+                                      "give the seconds to wait for the other processes, as "
+                                      "EIN_SHM_WAIT=600, or leave it out for 60")
+                          : 60);
 }
 
 }  // namespace ein::mesh

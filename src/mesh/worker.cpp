@@ -1,9 +1,6 @@
 #include "mesh/worker.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -294,8 +291,7 @@ void Worker::tick() {
       memory_.has_failed(rank);
     }
   }
-  if (++ticks_ % ticks_between_looks_for_launcher == 0 &&
-      ::kill(memory_.header().launcher, 0) != 0 && errno == ESRCH)
+  if (++ticks_ % ticks_between_looks_for_launcher == 0 && memory_.launcher_has_ended())
     memory_.has_failed(memory_.size());
 }
 

@@ -29,6 +29,7 @@ namespace {
 
 /// Gives a new file its length; -1, with errno, where that fails.
 int with_length(int descriptor, std::size_t bytes) {
+  descriptor = beside_streams(descriptor);
   if (descriptor < 0 || ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return descriptor;
   const int error = errno;
   ::close(descriptor);
@@ -37,6 +38,17 @@ int with_length(int descriptor, std::size_t bytes) {
 }
 
 }  // namespace
+
+int beside_streams(int descriptor) {
+  if (descriptor < 0 || descriptor > STDERR_FILENO) return descriptor;
+  const bool is_inherited = (::fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0;
+  const int other =
+      ::fcntl(descriptor, is_inherited ? F_DUPFD : F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  return other;
+}
 
 double physical_memory() {
   return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *

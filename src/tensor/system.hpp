@@ -40,6 +40,12 @@ bool allow_tiles();
 /// Asks for large pages from an address that is a multiple of one on. No more than a wish.
 void prefer_large_pages(void* begin, std::size_t bytes);
 
+/// The same file under a descriptor that is none of the standard streams: one that gets the place
+/// of a stream that is closed would receive what the program prints. As it was, a program that is
+/// started inherits it or does not. -1 stays so; -1, with errno, where there are no descriptors
+/// left.
+int beside_streams(int descriptor);
+
 /// The descriptor of a file of zeros that has no name, for processes to share: programs started
 /// from here inherit it, and its memory is given back with its last user. -1, with errno, where the
 /// system gives none.

@@ -455,6 +455,14 @@ void run(const std::string& what, const std::string& argument) {
       transport->all().all_gather(x, y, 3, DType::f32);
     else
       transport->all().all_reduce(x, y, 4, DType::f32);
+  } else if (what == "chatter") {  // prints as it goes
+    for (int i = 0; i < 200; ++i) {
+      std::printf("the sum is %d\n", i);
+      std::fprintf(stderr, "of %d\n", i);
+      std::fflush(stdout);
+      transport->all().all_reduce(x, y, 4, DType::f32);
+      if (y[3] != 4.F * static_cast<float>(transport->size())) fail("summed wrongly");
+    }
   } else if (what == "sends") {
     everybody_sends(*transport);
   } else if (what == "pass") {
