@@ -113,6 +113,7 @@ TEST_F(MeshCheckpointTest, EachProcessWritesAFileOfWholeTensors) {
   EXPECT_EQ(loaded.note, "");
   expect_whole(load_checkpoint(saved), 12);
   expect_whole(load_checkpoint(saved + "/"), 12);
+  expect_whole(load_checkpoint(saved + "/" + files.back()), 12);
 
   // As other programs read it: a tensor is in the file that the index says, and there alone.
   const auto index = nlohmann::json::parse(test::read_bytes(saved + "/" + files.back()));
@@ -176,6 +177,17 @@ TEST_F(MeshCheckpointTest, FewTensorsAreInFewFiles) {
             (Names{"model-00001-of-00001.safetensors", "model.safetensors.index.json"}));
   EXPECT_EQ(get_values(load_checkpoint(one).tensors.at("a")), std::vector<double>(4, 1));
   expect_error(ErrorKind::value, "no tensors", [&] { save({}); });
+}
+
+TEST_F(MeshCheckpointTest, OfOneProcessPlacedTensorsAreWhole) {
+  if (is_launched()) GTEST_SKIP() << "a mesh of one process";
+  const Mesh one({{"data", 1}, {"model", 1}}, "loop");
+  const Tensor x = arange(6.0).view({2, 3});
+  const StateDict tensors{
+      {"rows", place(x, one, "i@data j")}, {"both", place(x, one, "i@model j@data")}, {"whole", x}};
+  const StateDict loaded = load_checkpoint(save_checkpoint(one, directory_, 1, tensors)).tensors;
+  ASSERT_EQ(loaded.size(), tensors.size());
+  for (const auto& [name, tensor] : loaded) EXPECT_EQ(get_values(tensor), get_values(x)) << name;
 }
 
 // What follows damages files, which processes would do at the same time.

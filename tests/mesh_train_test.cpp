@@ -135,6 +135,20 @@ TEST_F(MeshTrain, LossesDoNotDependOnTheMesh) {
   EXPECT_EQ(checkpoint("loop", 10).size(), 5u);  // one of each process, and the index
 }
 
+TEST_F(MeshTrain, AMeshOfOneProcessSavesAndGoesOn) {
+  const Words mesh{"--mesh", "data=1", "--zero", "3", "--eval-interval", "2", "--max-iters"};
+  const auto until = [&](const char* steps, Words words) {
+    words.push_back(steps);
+    return words;
+  };
+  run(1, "plain", {"--eval-interval", "2", "--max-iters", "4"});
+  run(1, "one", until("2", mesh));
+  Words more{"--resume"};
+  more.insert(more.end(), mesh.begin(), mesh.end());
+  run(1, "one", until("4", more));
+  expect_same_losses("one", "plain", 1e-6);
+}
+
 TEST_F(MeshTrain, AnyOtherMeshGoesOnFromACheckpoint) {
   const auto with = [](const Words& more) {
     Words words{"--max-iters", "20", "--eval-interval", "10"};

@@ -49,9 +49,9 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
 
 /// The newest whole checkpoint of a directory, by its manifest: sizes and checksums are verified,
 /// and one that is damaged is passed over for the next older. Or that in one file or in a directory
-/// of shards, which is verified if the manifest beside it lists it; the step of files that no
-/// checkpoint was saved to is 0. Tensors are whole, whatever mesh they were saved on. An
-/// Error of kind `file` when there is none, none is whole, or the manifest is damaged.
+/// of shards, or of its index, which is verified if the manifest beside it lists it; the step of
+/// files that no checkpoint was saved to is 0. Tensors are whole, whatever mesh they were saved on.
+/// An Error of kind `file` when there is none, none is whole, or the manifest is damaged.
 Checkpoint load_checkpoint(const std::string& path, SafetensorsOptions options = {});
 
 /// Whether the directory has a manifest that lists a checkpoint, whole or not. False where there is

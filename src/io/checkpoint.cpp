@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -65,6 +66,8 @@ Checkpoint load_one(const std::string& path, const io::ManifestEntry* entry, boo
       verify(io::InputFile(loading, shard), entry->files[i]);
     }
     content = io::load_indexed(loading, index, mmap);
+  } else if (path.ends_with(io::index_suffix)) {
+    content = io::load_indexed(loading, path, mmap);
   } else {
     const io::InputFile file(loading, path);
     if (entry) verify(file, entry->files.front());
@@ -101,20 +104,29 @@ Checkpoint load_newest(const std::string& directory, bool mmap) {
 
 }  // namespace
 
+std::string io::save_in_one_file(const std::string& directory, std::int64_t step,
+                                 const StateDict& tensors, const Metadata& metadata,
+                                 std::int64_t keep_last,
+                                 const std::function<Tensor(const Tensor&)>& whole) {
+  const Metadata described = metadata_of_checkpoint(step, metadata, keep_last);
+  NewCheckpoint checkpoint(directory, step, false);
+  SafetensorsWriter file(saving, checkpoint.path(), tensors, described);
+  for (const Tensor* tensor : file.tensors()) file.write(whole(*tensor));
+  return checkpoint.list({file.commit()}, keep_last);
+}
+
 std::string save_checkpoint(const std::string& directory, std::int64_t step,
                             const StateDict& tensors, const Metadata& metadata,
                             std::int64_t keep_last) {
-  const Metadata described = io::metadata_of_checkpoint(step, metadata, keep_last);
-  io::NewCheckpoint checkpoint(directory, step, false);
-  io::SafetensorsWriter file(io::saving, checkpoint.path(), tensors, described);
-  for (const Tensor* tensor : file.tensors()) file.write(*tensor);
-  return checkpoint.list({file.commit()}, keep_last);
+  return io::save_in_one_file(directory, step, tensors, metadata, keep_last, std::identity());
 }
 
 Checkpoint load_checkpoint(const std::string& path, SafetensorsOptions options) {
   std::error_code error;
   if (is_directory(path) && !fs::exists(io::join(path, io::index_name), error))
     return load_newest(path, options.mmap);
+  if (const fs::path index = path; index.filename() == io::index_name)  // of the directory it is in
+    return load_checkpoint(index.has_parent_path() ? index.parent_path().string() : ".", options);
   fs::path one = fs::path(path).lexically_normal();
   if (!one.has_filename()) one = one.parent_path();  // "step-000123/"
   const std::string directory = one.has_parent_path() ? one.parent_path().string() : ".";

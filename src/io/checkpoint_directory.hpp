@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,5 +49,12 @@ class NewCheckpoint {
   ManifestEntry entry_;
   std::unique_ptr<NewDirectory> shards_;
 };
+
+/// A checkpoint of one file, in which each tensor is what `whole` makes of it when its turn comes.
+/// Returns the file's path.
+std::string save_in_one_file(const std::string& directory, std::int64_t step,
+                             const StateDict& tensors, const Metadata& metadata,
+                             std::int64_t keep_last,
+                             const std::function<Tensor(const Tensor&)>& whole);
 
 }  // namespace ein::io

@@ -122,9 +122,11 @@ Tensor whole(Tensor tensor, const std::vector<MeshAxis>& axes) {
 std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std::int64_t step,
                             const StateDict& tensors, const Metadata& metadata,
                             std::int64_t keep_last) {
-  if (mesh.size() == 1) return save_checkpoint(directory, step, tensors, metadata, keep_last);
-  if (tensors.empty()) throw Error(ErrorKind::value, std::string(io::saving) + ": no tensors");
   const NoGrad no_grad;
+  if (mesh.size() == 1)
+    return io::save_in_one_file(directory, step, tensors, metadata, keep_last,
+                                [&](const Tensor& tensor) { return whole(tensor, mesh.axes()); });
+  if (tensors.empty()) throw Error(ErrorKind::value, std::string(io::saving) + ": no tensors");
   const detail::MeshData& data = *mesh.impl();
   Metadata described = io::metadata_of_checkpoint(step, metadata, keep_last);
   described.emplace("format", "pt");
