@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ein/ein.hpp>
+#include <ein/mesh.hpp>
 #include <ein/nn.hpp>
 
 namespace {
@@ -98,6 +99,18 @@ TEST(EinMix, GradientsReachWeightAndBias) {
   reduce(mix(ein::from_vector<float>({3, 4}, {2, 1})), "b o ->", "sum").backward();
   EXPECT_EQ(mix.weight.grad().to_vector<double>(), (Values{7, 7}));
   EXPECT_EQ(mix.bias->grad().to_vector<double>(), (Values{4}));
+}
+
+TEST(EinMix, GathersParametersThatAreSplit) {
+  const ein::Mesh mesh({{"data", 2}}, "loop");
+  EinMix mix("b (h c) -> b (h d)", "h c d", "h d", "h"_a = 2, "c"_a = 3, "d"_a = 4);
+  const Tensor x = numbers({4, 6});
+  const Values wanted = mix(x).to_vector<double>();
+  mix.shard(mesh, "data");
+  const Tensor y = mix(place(x, mesh, "b@data c"));
+  EXPECT_EQ(ein::gather_over(y, "data").to_vector<double>(), wanted);
+  reduce(y, "b d ->", "sum").backward();
+  EXPECT_TRUE(mix.weight.has_grad() && mix.bias->has_grad());
 }
 
 TEST(EinMix, Refuses) {

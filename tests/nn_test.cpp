@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,22 @@ TEST(LayerNorm, WithAndWithoutBias) {
     EXPECT_NEAR(a[i], plain[i] + (i < 2 ? 0 : 10), 1e-6);
     EXPECT_NEAR(b[i], plain[i], 1e-6);
   }
+}
+
+TEST(LayerNorm, HasItsWidthAndKeepsTheDtype) {
+  for (const bool with_bias : {true, false}) {
+    const nn::LayerNorm one(1, with_bias), three(3, with_bias);
+    expect_error([&] { one(ein::ones({2, 3})); }, ErrorKind::shape, {"3"});
+    expect_error([&] { three(ein::ones({2, 1})); }, ErrorKind::shape, {"3"});
+    for (const ein::DType dtype : {ein::DType::bf16, ein::DType::f16, ein::DType::f64})
+      EXPECT_EQ(three(ein::ones({2, 3}, dtype)).dtype(), dtype) << with_bias;
+  }
+}
+
+TEST(MLP, WidthsAreNoOverflow) {
+  constexpr std::int64_t large = INT64_MAX / 2 - 1;
+  expect_error([] { nn::MLP{large}; }, ErrorKind::value, {"MLP: dim is", "4 times", "2^63 - 1"});
+  expect_error([] { nn::Attention(large, 1); }, ErrorKind::value, {"Attention: dim is", "3 times"});
 }
 
 TEST(RMSNorm, DividesByTheRootOfTheMeanSquare) {

@@ -15,7 +15,7 @@ namespace ein::nn {
 using namespace ein::literals;
 
 Attention::Attention(std::int64_t dim, std::int64_t heads, bool with_bias, double dropout)
-    : c_attn(require_size("Attention", "dim", dim), 3 * dim, with_bias),
+    : c_attn(dim, require_product("Attention", "dim", 3, dim), with_bias),
       c_proj(dim, dim, with_bias),
       heads_(require_size("Attention", "heads", heads)),
       attention_dropout_(dropout),

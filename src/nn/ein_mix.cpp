@@ -153,10 +153,11 @@ EinMix::EinMix(std::string_view pattern, std::string_view weight_axes, std::stri
 
 Tensor EinMix::forward(const Tensor& x) const {
   const std::vector<AxisSize> sizes(sizes_.begin(), sizes_.end());
-  const Tensor* const operands[] = {&x, &weight};
+  const Tensor gathered = used(weight);
+  const Tensor* const operands[] = {&x, &gathered};
   Tensor y =
       detail::run_one({Operation::einsum, detail::PatternArgument(product_), operands, sizes});
-  if (bias) y = y + rearrange(*bias, runtime(bias_pattern_)).to(y.dtype());
+  if (bias) y = y + rearrange(used(*bias), runtime(bias_pattern_)).to(y.dtype());
   return groups_.empty() ? y : rearrange(y, runtime(groups_));
 }
 

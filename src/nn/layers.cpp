@@ -40,7 +40,13 @@ LayerNorm::LayerNorm(std::int64_t dim, bool with_bias, double eps)
 
 Tensor LayerNorm::forward(const Tensor& x) const {
   if (bias) return layer_norm(x, used(weight), used(*bias), "... [c]", eps_);
-  return layer_norm(x, "... [c]", eps_) * used(weight);
+  const Tensor y = layer_norm(x, "... [c]", eps_);
+  const Size width = x.shape()[x.rank() - 1], dim = weight.shape()[0];
+  if (width != dim)
+    throw Error(ErrorKind::shape, "LayerNorm: the last axis of x, of shape " +
+                                      x.shape().to_string() + ", is " + to_string(width) +
+                                      ", dim is " + to_string(dim));
+  return y * used(weight).to(y.dtype());
 }
 
 RMSNorm::RMSNorm(std::int64_t dim, double eps)

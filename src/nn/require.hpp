@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <ein/error.hpp>
@@ -13,6 +14,16 @@ inline std::int64_t require_size(const char* layer, const char* what, std::int64
   if (size >= 1) return size;
   throw Error(ErrorKind::value, std::string(layer) + ": " + what + " is " + std::to_string(size) +
                                     ", at least 1 is wanted");
+}
+
+/// `factor` times a size of at least 1; an Error of kind `value` where that is no size.
+inline std::int64_t require_product(const char* layer, const char* what, std::int64_t factor,
+                                    std::int64_t size) {
+  if (require_size(layer, what, size) <= std::numeric_limits<std::int64_t>::max() / factor)
+    return factor * size;
+  throw Error(ErrorKind::value, std::string(layer) + ": " + what + " is " + std::to_string(size) +
+                                    ", of which " + std::to_string(factor) +
+                                    " times as much is above 2^63 - 1");
 }
 
 /// An Error of kind `value` unless 0 <= p < 1.

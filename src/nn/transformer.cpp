@@ -12,7 +12,7 @@
 namespace ein::nn {
 
 MLP::MLP(std::int64_t dim, bool with_bias, double dropout)
-    : c_fc(require_size("MLP", "dim", dim), 4 * dim, with_bias),
+    : c_fc(dim, require_product("MLP", "dim", 4, dim), with_bias),
       c_proj(4 * dim, dim, with_bias),
       dropout_(dropout) {
   add_module("c_fc", c_fc);
