@@ -5,6 +5,7 @@
 
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include <ein/mesh.hpp>
 #include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
@@ -99,6 +100,23 @@ TEST(DrawsTest, CompiledFunctionsDrawAnewAndAsEager) {
   // Rows that nothing can be drawn from.
   auto draw = compile([](const Tensor& t) { return multinomial(t, "b [c]", 2); });
   EXPECT_EQ(get_values(draw(make_tensor({0, 0, 1, std::nan("")}, {2, 2}))), Values(4, -1));
+}
+
+TEST(DrawsTest, PlacedProbabilitiesDrawAsWholeOnes) {
+  const Mesh mesh({{"x", 2}, {"y", 2}}, "loop");
+  const Tensor p = softmax(randn({4, 6}), "b [c]");
+  manual_seed(9);
+  const Values wanted = get_values(multinomial(p, "b [c]", 3));
+  const auto draws = [&](const Tensor& placed) {
+    manual_seed(9);
+    Tensor drawn = multinomial(placed, "b [c]", 3);
+    for (const char* axis : {"x", "y"}) drawn = gather_over(drawn, axis);
+    return get_values(drawn);
+  };
+  EXPECT_EQ(draws(place(p, mesh, "b@x c")), wanted);
+  EXPECT_EQ(draws(place(p, mesh, "b@y@x c")), wanted);
+  EXPECT_EQ(draws(place(p, mesh, "b c@x")), wanted);
+  EXPECT_EQ(draws(place(p, mesh, "b@y c@x")), wanted);
 }
 
 TEST(DrawsTest, Errors) {

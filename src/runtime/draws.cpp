@@ -46,10 +46,12 @@ Tensor multinomial(const Tensor& probabilities,
   const Shape& given = probabilities.shape();
   const Solved solved = solve(op, parsed.pattern, std::span(&given, 1), {});
   Shape shape = given;
+  Placement lies = engine::placement_of(probabilities);  // but the draws of a row, which are whole
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     const std::vector<DimIndex::Term>& terms = solved.reads[0][d].terms;
-    if (!terms.empty() && solved.marked[static_cast<std::size_t>(terms[0].axis)])
-      shape[d] = std::max<Size>(samples, 0);
+    if (terms.empty() || !solved.marked[static_cast<std::size_t>(terms[0].axis)]) continue;
+    shape[d] = std::max<Size>(samples, 0);
+    if (d < lies.dims.size()) lies.dims[d].clear();
   }
   // The Errors of the call come before a stream is taken.
   const auto draw = [&](const Tensor& uniform) {
@@ -57,7 +59,8 @@ Tensor multinomial(const Tensor& probabilities,
     return std::move(
         detail::run_named({op, pattern, operands, {}, {.numbers = {&samples, 1}}}).front());
   };
-  const Tensor positions = draw(rand(shape, DType::f64, probabilities.device()));
+  const Tensor positions =
+      draw(engine::lying_as(rand(shape, DType::f64, probabilities.device()), probabilities, lies));
   if (engine::Trace::active()) return positions;
   if (is_any(probabilities < 0)) {
     throw Error(ErrorKind::value, "multinomial: an element of shape " + given.to_string() +

@@ -335,8 +335,12 @@ Tensor laid(const std::string& call, const Tensor& x, const std::vector<std::str
 }  // namespace
 
 Tensor lying_as(const Tensor& whole, const Tensor& like) {
+  return lying_as(whole, like, placement_of(like));
+}
+
+Tensor lying_as(const Tensor& whole, const Tensor& like, const Placement& placement) {
   if (!like.is_placed() || Trace::active()) return whole;
-  return laid("place", on_mesh(whole, like.impl().placed->mesh), {}, {}, placement_of(like));
+  return laid("place", on_mesh(whole, like.impl().placed->mesh), {}, {}, placement);
 }
 
 void copy_parts(const Tensor& from, const Tensor& to) {

@@ -89,6 +89,8 @@ Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
                   const std::function<Tensor(const Tensor&)>& f);
 /// A whole tensor as `like` lies, of its shape. In a trace, where nobody knows that yet, as it is.
 Tensor lying_as(const Tensor& whole, const Tensor& like);
+/// A whole tensor on the mesh of `like`, if that is placed, and lying so.
+Tensor lying_as(const Tensor& whole, const Tensor& like, const Placement& placement);
 /// Tensor::copy_from of placed tensors.
 void copy_parts(const Tensor& from, const Tensor& to);
 /// f(here) for each process that is here, each on a thread of its own where there are several.
