@@ -210,6 +210,29 @@ TEST_F(Cli, AFullDeviceIsAnError) {
   const Outcome outcome = ein({"check", "einsum", "a -> a", "--shape", "3"}, "/dev/full");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_NE(outcome.err.find("ein: cannot write"), std::string::npos) << outcome.err;
+  for (const char* word : {"--version", "--help"}) {
+    const Outcome text = ein({word}, "/dev/full");
+    EXPECT_EQ(text.exit_code, 1) << word;
+    EXPECT_NE(text.err.find("ein: cannot write"), std::string::npos) << text.err;
+  }
+}
+
+TEST_F(Cli, AnOptionsValueIsNotEmpty) {
+  expect_fails(2,
+               {"napkin", "train", "--params", "70e9", "--tokens", "15e12", "--device", "h100-sxm",
+                "--count", ""},
+               "--count: its value is empty");
+  expect_fails(2, {"cost", "einsum", "a -> a", "--shape", "3", "--device="},
+               "--device: its value is empty");
+}
+
+TEST_F(Cli, AStepIsRefusedThatTheMachineHasNoMemoryFor) {
+  for (const char* form : {"cuda", "time"})
+    expect_fails(1, {"step", form, "--n-layer", "1000000000"},
+                 "step: the model and its optimizer take");
+  expect_fails(2,
+               {"step", "cuda", "--batch-size", "4000000000000", "--grad-accum", "4000000000000"},
+               "above 2^63 - 1");
 }
 
 // --- words that look like something else ---

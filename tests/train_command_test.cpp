@@ -255,6 +255,43 @@ TEST_F(TrainCommand, ResumesWhereItStopped) {
   EXPECT_FALSE(fs::exists(path("run/.ein-1-1.tmp")));
 }
 
+TEST_F(TrainCommand, AnySeedGoesOn) {
+  for (const char* seed : {"9223372036854775808", "18446744073709551615"}) {
+    fs::remove_all(path("run"));
+    expect_succeeds(train("run", {"--seed", seed}));
+    expect_succeeds(train("run", {"--seed", seed, "--max-iters", "6", "--resume"}));
+    EXPECT_EQ(log("run").back()["step"], 6);
+  }
+}
+
+TEST_F(TrainCommand, TheLogIsJsonWhereALossIsNotFinite) {
+  const Words words{"--learning-rate", "1e30", "--grad-clip", "0", "--max-iters", "6"};
+  expect_succeeds(train("run", words));
+  int null = 0;
+  for (const auto& line : log("run")) {
+    for (const char* key : {"loss", "grad_norm", "train_loss", "val_loss"})
+      null += line.contains(key) && line[key].is_null();
+  }
+  EXPECT_GT(null, 0);
+  Words more = words;
+  more.back() = "8";
+  more.push_back("--resume");
+  const std::size_t lines = log("run").size();
+  expect_succeeds(train("run", more));
+  EXPECT_GT(log("run").size(), lines);
+}
+
+TEST_F(TrainCommand, AFullDeviceIsAnError) {
+  if (::access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  expect_succeeds(train("run"));
+  for (const std::string& words :
+       {"sample --from '" + path("run") + "' --tokens 3", std::string("--version")}) {
+    const int status =
+        std::system(("'" EIN_COMMAND "' " + words + " >/dev/full 2>/dev/null").c_str());
+    EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 1) << words;
+  }
+}
+
 TEST_F(TrainCommand, ADamagedCheckpointIsPassedOver) {
   expect_succeeds(train("run"));
   ein::test::write_bytes(path("run/step-000004.safetensors"), "no checkpoint");
@@ -299,6 +336,8 @@ TEST_F(TrainCommand, MistakesOfATrainingRun) {
   expect_fails(2, with({"--max-iters", "many"}), "--max-iters: 'many' is no whole number");
   expect_fails(2, with({"--max-iters", "1.5"}), "--max-iters: '1.5' is no whole number");
   expect_fails(2, with({"--max-iters", "-1"}), "max iters");
+  expect_fails(2, with({"--max-iters", ""}), "--max-iters: its value is empty");
+  expect_fails(2, with({"--seed="}), "--seed: its value is empty");
   expect_fails(2, with({"--learning-rate", "fast"}), "--learning-rate: 'fast' is no number");
   expect_fails(2, with({"--learning-rate", "nan"}), "--learning-rate: 'nan' is no number");
   expect_fails(2, with({"--min-lr", "-1"}), "learning rates must be finite");

@@ -30,8 +30,21 @@ TEST(TrainLog, KeepsTheLinesUpToAStep) {
   EXPECT_EQ(losses.validation[0].loss, 4.75);
 }
 
+TEST(TrainLog, NullIsALossThatIsNotFinite) {
+  const std::string text =
+      "{\"step\": 1, \"loss\": null, \"lr\": 0.1}\n"
+      "{\"step\": 2, \"train_loss\": null, \"val_loss\": 2}\n";
+  Losses losses;
+  EXPECT_EQ(read_log(text, 5, losses), text);
+  ASSERT_EQ(losses.steps.size(), 1u);
+  EXPECT_TRUE(std::isnan(losses.steps[0].loss));
+  ASSERT_EQ(losses.train.size(), 1u);
+  EXPECT_TRUE(std::isnan(losses.train[0].loss));
+  ASSERT_EQ(losses.validation.size(), 1u);
+}
+
 TEST(TrainLog, StepsThatNoRunHasAreDropped) {
-  for (const std::string step : {"nan", "-nan", "inf", "-inf", "-1", "1e300", "-1e300",
+  for (const std::string step : {"null", "nan", "-nan", "inf", "-inf", "-1", "1e300", "-1e300",
                                  "9223372036854775808", "0x1p63", "x"}) {
     Losses losses;
     EXPECT_EQ(read_log("{\"step\": " + step + ", \"loss\": 1}\n", INT64_MAX, losses), "") << step;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <sstream>
 #include <string>
 
 #include <ein/error.hpp>
@@ -42,6 +43,8 @@ int report(int exit_code, const std::string& text) {
 }
 
 int write(const std::string& output) {
+  // Of what was printed on the way.
+  if (std::ferror(stdout)) return report(1, "cannot write the output: some of it is lost");
   const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size();
   if (written && std::fflush(stdout) == 0) return 0;
   return report(1, std::string("cannot write the output: ") + std::strerror(errno));
@@ -87,8 +90,9 @@ int main(int argc, char** argv) {
       app.parse(words);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) {
-        app.exit(error);
-        return write("");
+        std::ostringstream text;
+        app.exit(error, text, text);
+        return write(text.str());
       }
       if (app.get_subcommands().empty()) {
         return report(

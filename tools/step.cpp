@@ -1,6 +1,7 @@
 // ein step: the kernels and the time of a Transformer's training step.
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -56,7 +57,9 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 training::Step step_of(const StepWords& words) {
-  return {training::config_of(words.options, words.vocab_size), words.options};
+  const nn::TransformerConfig config = training::config_of(words.options, words.vocab_size);
+  training::require_memory("step", config);
+  return {config, words.options};
 }
 
 Tensor tokens(const StepWords& words, Device device) {
@@ -195,6 +198,8 @@ std::string run(StepWords& words) {
   const TrainOptions& o = words.options;
   if (std::min({o.batch_size, o.grad_accum, o.block_size, words.vocab_size}) < 1)
     throw UsageError("step: sizes must be at least 1");
+  if (o.batch_size > INT64_MAX / o.grad_accum)
+    throw UsageError("step: batch size times grad accum is above 2^63 - 1");
   if (emits) {
     const GpuTarget target = target_of(words.arch);
     return words.form == "cuda" ? emit_cuda(words, target) : emit_cubin(words, target);

@@ -52,8 +52,13 @@ std::string unmarked(const std::string& word) {
 
 CLI::Option* add_word(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& description) {
-  return app.add_option_function<std::string>(
-      name, [&value](const std::string& word) { value = unmarked(word); }, description);
+  const auto take = [&value, name](const std::string& word) {
+    value = unmarked(word);
+    // It would pass for one that is not given.
+    if (value.empty() && name.starts_with('-'))
+      throw CLI::ValidationError(name, "its value is empty");
+  };
+  return app.add_option_function<std::string>(name, take, description);
 }
 
 CLI::Option* add_words(CLI::App& app, const std::string& name, std::vector<std::string>& values,

@@ -15,7 +15,7 @@ std::vector<std::string> mark_words(int argc, const char* const* argv);
 /// `text` without the marks: for CLI11's messages.
 std::string without_marks(std::string text);
 
-/// An option or positional argument of one value.
+/// An option or positional argument of one value; that of an option may not be empty.
 CLI::Option* add_word(CLI::App& app, const std::string& name, std::string& value,
                       const std::string& description);
 /// An option that may be given several times, with one value each.

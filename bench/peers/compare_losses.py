@@ -10,6 +10,7 @@ ein/data.hpp says of get_batch. Prints a table and the largest difference; the e
 
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -69,7 +70,8 @@ def compare(options, settings, scratch):
     weights = scratch / "start" / "step-000000.safetensors"
     run([*ein, "--max-iters", steps, "--out", scratch / "run", "--init-from", weights])
     lines = [json.loads(line) for line in open(scratch / "run" / "log.jsonl", encoding="utf-8")]
-    ours = [(line["loss"], line["grad_norm"]) for line in lines if "loss" in line]
+    ours = [tuple(math.nan if line[key] is None else line[key] for key in ("loss", "grad_norm"))  # null: not finite
+            for line in lines if "loss" in line]
 
     tokens, _, _ = read_text(data)
     batches = [batch(tokens, settings["batch_size"], settings["block_size"], options.seed, n) for n in range(steps)]

@@ -8,6 +8,7 @@ the whole validation text and ein's checkpoints included. ein uses every core, s
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -43,6 +44,7 @@ def run_ein(options, seed):
         lines = [json.loads(line) for line in open(pathlib.Path(out) / "log.jsonl", encoding="utf-8")]
     seconds = [line["seconds"] for line in lines if "seconds" in line]
     last = [line for line in lines if "val_loss" in line][-1]
+    last = {key: math.nan if value is None else value for key, value in last.items()}  # null: not finite
     return {"iters": len(seconds), "seconds_per_step": statistics.median(seconds), "fastest_step": min(seconds),
             "seconds_in_steps": sum(seconds), "seconds_total": last["elapsed"], "train_loss": last["train_loss"],
             "val_loss": last["val_loss"], "whole_val_loss": last["whole_val_loss"], "process_seconds": process}

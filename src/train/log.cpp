@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 #include <ein/error.hpp>
 #include "io/file.hpp"
@@ -20,11 +21,21 @@ std::string formatted(const char* format, double value) {
   return text;
 }
 
-/// The number after `"key": ` in a line that this file wrote.
+/// As JSON has it, which knows no infinities and no NaN.
+std::string json(const char* format, double value) {
+  return std::isfinite(value) ? formatted(format, value) : "null";
+}
+
+/// The number after `"key": ` in a line that this file wrote; NaN for null.
 bool find_number(const std::string& line, const std::string& key, double& value) {
   const std::size_t at = line.find("\"" + key + "\": ");
-  return at != std::string::npos &&
-         std::sscanf(line.c_str() + at + key.size() + 4, "%lf", &value) == 1;
+  if (at == std::string::npos) return false;
+  const char* const text = line.c_str() + at + key.size() + 4;
+  if (std::string_view(text).starts_with("null")) {
+    value = NAN;
+    return true;
+  }
+  return std::sscanf(text, "%lf", &value) == 1;
 }
 
 /// Losses are computed in float; with larger numbers the scale would overflow.
@@ -72,22 +83,21 @@ void Log::write(const std::string& line) {
 
 void Log::stepped(std::int64_t step, const TrainProgress& p) {
   losses_.steps.push_back({step, p.loss});
-  write("{\"step\": " + std::to_string(step) + ", \"loss\": " + formatted("%.9g", p.loss) +
-        ", \"lr\": " + formatted("%.9g", p.learning_rate) + ", \"grad_norm\": " +
-        formatted("%.9g", p.grad_norm) + ", \"seconds\": " + formatted("%.6g", p.seconds) +
-        ", \"tokens_per_second\": " + formatted("%.6g", p.tokens_per_second) +
-        ", \"mfu\": " + formatted("%.4g", p.mfu) + "}\n");
+  write("{\"step\": " + std::to_string(step) + ", \"loss\": " + json("%.9g", p.loss) +
+        ", \"lr\": " + json("%.9g", p.learning_rate) + ", \"grad_norm\": " +
+        json("%.9g", p.grad_norm) + ", \"seconds\": " + json("%.6g", p.seconds) +
+        ", \"tokens_per_second\": " + json("%.6g", p.tokens_per_second) +
+        ", \"mfu\": " + json("%.4g", p.mfu) + "}\n");
 }
 
 void Log::evaluated(const TrainProgress& p) {
   losses_.train.push_back({p.step, p.train_loss});
   losses_.validation.push_back({p.step, p.validation_loss});
-  write("{\"step\": " + std::to_string(p.step) +
-        ", \"train_loss\": " + formatted("%.9g", p.train_loss) + ", \"val_loss\": " +
-        formatted("%.9g", p.validation_loss) + ", \"elapsed\": " + formatted("%.6g", p.elapsed) +
-        (p.whole_validation_loss
-             ? ", \"whole_val_loss\": " + formatted("%.9g", *p.whole_validation_loss)
-             : "") +
+  write("{\"step\": " + std::to_string(p.step) + ", \"train_loss\": " + json("%.9g", p.train_loss) +
+        ", \"val_loss\": " + json("%.9g", p.validation_loss) +
+        ", \"elapsed\": " + json("%.6g", p.elapsed) +
+        (p.whole_validation_loss ? ", \"whole_val_loss\": " + json("%.9g", *p.whole_validation_loss)
+                                 : "") +
         "}\n");
   io::replace_file("train", directory_ + "/loss.svg", picture(losses_));
 }

@@ -37,18 +37,17 @@ Metadata describe(const nn::TransformerConfig& config, const Tokenizer& tokenize
   return description;
 }
 
-std::int64_t number(const Checkpoint& checkpoint, const std::string& key) {
-  const auto value = io::number_of<std::int64_t>(text(checkpoint, key));
-  if (value && *value >= 0) return *value;
+std::uint64_t number(const Checkpoint& checkpoint, const std::string& key) {
+  if (const auto value = io::number_of<std::uint64_t>(text(checkpoint, key))) return *value;
   throw Error(ErrorKind::file,
               "\"" + checkpoint.path + "\" has no whole number under \"" + key + "\"");
 }
 
 Described read_description(const Checkpoint& checkpoint) {
   // Products of these do not overflow.
-  constexpr std::int64_t most = std::int64_t{1} << 24;
+  constexpr std::uint64_t most = std::uint64_t{1} << 24;
   const auto read = [&](const std::string& key, auto& number_of_model) {
-    const std::int64_t value = number(checkpoint, "model." + key);
+    const std::uint64_t value = number(checkpoint, "model." + key);
     if (value > most)
       throw Error(ErrorKind::file,
                   "\"" + checkpoint.path + "\": " + key + " is " + std::to_string(value));

@@ -24,7 +24,7 @@ void require_same_model(const nn::TransformerConfig& loaded, const nn::Transform
                         const std::string& path);
 
 /// The whole number under `key`; errors as above.
-std::int64_t number(const Checkpoint& checkpoint, const std::string& key);
+std::uint64_t number(const Checkpoint& checkpoint, const std::string& key);
 
 /// The tensors whose names begin with `prefix`, without it.
 StateDict part_of(const StateDict& tensors, const std::string& prefix);

@@ -1,12 +1,9 @@
 #include "train/run.hpp"
 
-#include <cstdio>
-
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
 #include "io/file.hpp"
-#include "tensor/system.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {
@@ -98,31 +95,16 @@ void Run::save(std::int64_t step, std::uint64_t position) {
 
 Tensor Run::token_tensor() const { return from_vector(tokenizer_->encode(text_)); }
 
-/// A system that promises more memory than it has would end the process without a word.
-void Run::require_memory() const {
-  const double width = static_cast<double>(options_.n_embd),
-               layers = static_cast<double>(options_.n_layer),
-               rows = static_cast<double>(tokenizer_->vocabulary_size() + options_.block_size);
-  constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
-  const double bytes = kept * (rows * width + layers * 12 * width * width);
-  const double memory = system::physical_memory();
-  if (bytes <= memory) return;
-  char text[128];
-  std::snprintf(text, sizeof text,
-                "train: the model and its optimizer take %.3g GB, the machine has %.3g GB",
-                bytes / 1e9, memory / 1e9);
-  throw Error(ErrorKind::memory, text);
-}
-
 nn::TransformerConfig Run::config() const {
   require(split_.validation.size() > options_.block_size,
           "the text is too short: its last tenth, " + std::to_string(split_.validation.size()) +
               " characters, must be longer than the block size, " +
               std::to_string(options_.block_size));
-  require_memory();
+  const nn::TransformerConfig config = config_of(options_, tokenizer_->vocabulary_size());
+  require_memory("train", config);
   // The weights' random numbers, and dropout's, follow from the seed.
   manual_seed(options_.seed);
-  return config_of(options_, tokenizer_->vocabulary_size());
+  return config;
 }
 
 void Run::init() {
@@ -145,11 +127,8 @@ void Run::resume() {
   step_.model.load_state_dict(part_of(checkpoint.tensors, "model."));
   step_.optimizer.load_state_dict(part_of(checkpoint.tensors, "optimizer."));
   step_.scaler.load_state_dict(part_of(checkpoint.tensors, "scaler."));
-  const auto count = [&](const char* key) {
-    return static_cast<std::uint64_t>(number(checkpoint, key));
-  };
-  set_random_state({count("random.seed"), count("random.streams")});
-  sampler_.seek(count("data.position"));
+  set_random_state({number(checkpoint, "random.seed"), number(checkpoint, "random.streams")});
+  sampler_.seek(number(checkpoint, "data.position"));
   first_step_ = checkpoint.step;
   is_resumed_ = true;
   note_ = checkpoint.note;

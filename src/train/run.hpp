@@ -49,7 +49,6 @@ class Run {
 
  private:
   Tensor token_tensor() const;
-  void require_memory() const;
   nn::TransformerConfig config() const;
   void init();
   void resume();

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
+#include <ein/error.hpp>
 #include <ein/named.hpp>
+#include "tensor/system.hpp"
 
 namespace ein::training {
 
@@ -19,6 +22,22 @@ nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_
           .n_embd = options.n_embd,
           .dropout = options.dropout,
           .bias = options.bias};
+}
+
+void require_memory(const char* what, const nn::TransformerConfig& config) {
+  const double width = static_cast<double>(config.n_embd),
+               layers = static_cast<double>(config.n_layer),
+               rows =
+                   static_cast<double>(config.vocab_size) + static_cast<double>(config.block_size);
+  constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
+  const double bytes = kept * (rows * width + layers * 12 * width * width);
+  const double memory = system::physical_memory();
+  if (bytes <= memory) return;
+  char text[128];
+  std::snprintf(text, sizeof text,
+                "%s: the model and its optimizer take %.3g GB, the machine has %.3g GB", what,
+                bytes / 1e9, memory / 1e9);
+  throw Error(ErrorKind::memory, text);
 }
 
 Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)

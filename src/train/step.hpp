@@ -15,6 +15,10 @@ namespace ein::training {
 /// The model that the options tell of.
 nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_size);
 
+/// An Error of kind `memory` where the model and its optimizer take more than the machine has: a
+/// system that promises more would end the process without a word. `what` names the command.
+void require_memory(const char* what, const nn::TransformerConfig& config);
+
 /// What steps change. Of the options, those of the optimizer, of the loss and of micro-batches
 /// count.
 class Step {
