@@ -96,6 +96,46 @@ TEST(Init, TruncatedNormalIsCutAtValues) {
   expect_moments(w, 1.0 / in, 3);
 }
 
+TEST(Init, BoundsHoldInEveryDtype) {
+  using ein::DType;
+  ein::manual_seed(29);
+  for (const DType dtype :
+       {DType::f64, DType::f32, DType::bf16, DType::f16, DType::f8e4m3, DType::f8e5m2}) {
+    for (const auto& [low, high] :
+         {std::pair{0.1, 0.7}, {100.0, 131.0}, {-0.3, 0.1}, {-97.3, -80.1}}) {
+      const Tensor x = ein::empty({10000}, dtype);
+      init::uniform(x, low, high);
+      const Moments uniform(x), cut(ein::trunc_normal({10000}, 50, low, high, dtype));
+      const std::string what = std::string(name(dtype)) + " " + std::to_string(low);
+      EXPECT_GE(uniform.low, low) << what;
+      EXPECT_LT(uniform.high, high) << what;
+      EXPECT_GE(cut.low, low) << what;
+      EXPECT_LE(cut.high, high) << what;
+    }
+  }
+  const Tensor x = ein::empty({100000});
+  init::uniform(x, 1e6, 1e6 + 1);
+  EXPECT_LT(Moments(x).high, 1e6 + 1);
+  // No number of bf16 lies between these.
+  const auto message = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::value);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message([] {
+              init::uniform(ein::empty({2}, DType::bf16), 100.1, 100.2);
+            }).find("uniform: bf16 has no number"),
+            std::string::npos);
+  EXPECT_NE(message([] {
+              ein::trunc_normal({2}, 1, 100.1, 100.2, DType::bf16);
+            }).find("trunc_normal: bf16 has no number"),
+            std::string::npos);
+}
+
 TEST(Init, KeepsTheDtypeAndRefusesOtherRanks) {
   const Tensor w = ein::empty({in, out}, ein::DType::bf16);
   ein::manual_seed(24);

@@ -181,7 +181,8 @@ inline Tensor randn(const Shape& shape, Device device) { return randn(shape, DTy
 Tensor rand(const Shape& shape, DType dtype = DType::f32, Device device = cpu);
 inline Tensor rand(const Shape& shape, Device device) { return rand(shape, DType::f32, device); }
 /// Normal with mean 0 and standard deviation `std`, conditioned on lying between a and b, which are
-/// values, not multiples of std. An Error of kind `value` unless a < b and std > 0.
+/// values, not multiples of std; so it does when it has been rounded to the dtype. An Error of kind
+/// `value` unless a < b, std > 0 and the dtype has a number between them.
 Tensor trunc_normal(const Shape& shape, double std = 1, double a = -2, double b = 2,
                     DType dtype = DType::f32, Device device = cpu);
 

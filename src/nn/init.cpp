@@ -1,12 +1,14 @@
 #include <ein/nn/init.hpp>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
+#include "tensor/round.hpp"
 
 namespace ein::nn::init {
 namespace {
@@ -34,7 +36,12 @@ void normal(const Tensor& x, double mean, double std) {
 }
 
 void uniform(const Tensor& x, double low, double high) {
-  set(x, rand(x.shape(), x.dtype()) * (high - low) + low);
+  const Tensor u = rand(x.shape(), x.dtype());  // which refuses dtypes that are not floating
+  if (!(low < high)) return set(x, u * (high - low) + low);
+  // Rounding the product and the sum must neither reach `high` nor go below `low`.
+  const Bounds bounds = bounds_within(
+      "uniform", x.dtype(), low, std::nextafter(high, -std::numeric_limits<double>::infinity()));
+  set(x, minimum(maximum(u * (high - low) + low, bounds.least), bounds.greatest));
 }
 
 void trunc_normal(const Tensor& x, double std, double a, double b) {

@@ -10,6 +10,7 @@
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
+#include "tensor/round.hpp"
 
 namespace ein {
 namespace {
@@ -27,12 +28,16 @@ DType compute_type_for(Scalar value, DType dtype) {
   return is_whole && is_integral(dtype) ? compute_type(dtype) : DType::f64;
 }
 
-/// The next random stream, for a tensor of this shape and dtype; a call that fails takes none.
-Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, DType dtype) {
+void require_floating(const char* what, DType dtype) {
   if (!is_floating(dtype)) {
     throw Error(ErrorKind::dtype, std::string(what) + ": " + std::string(name(dtype)) +
                                       " is not a floating-point dtype");
   }
+}
+
+/// The next random stream, for a tensor of this shape and dtype; a call that fails takes none.
+Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, DType dtype) {
+  require_floating(what, dtype);
   checked_numel(shape, static_cast<std::int64_t>(size_of(dtype)));
   return engine::next_random(distribution);
 }
@@ -160,22 +165,26 @@ Tensor rand(const Shape& shape, DType dtype, Device device) {
 
 Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dtype,
                     Device device) {
+  require_floating("trunc_normal", dtype);
   if (!(a < b) || !(std > 0) || !std::isfinite(std)) {
     throw Error(ErrorKind::value,
                 "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
                     ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
   }
-  const Ex u = next_random_for("trunc_normal", ScalarOp::uniform, shape, dtype);
   // Far out on the right the distribution function has no digits left, on the left it has: mirror.
   const double sign = a > 0 ? -1 : 1;
   const double low = sign > 0 ? a : -b, high = sign > 0 ? b : -a;
+  // Rounding to the dtype must not leave [a, b].
+  const Bounds inside = bounds_within("trunc_normal", dtype, low, high);
+  const Ex u = next_random_for("trunc_normal", ScalarOp::uniform, shape, dtype);
   const double from = random::normal_cdf(low / std), to = random::normal_cdf(high / std);
   // The product is not negative. The maximum keeps it apart from the sum: a processor that computes
   // both as one would round once, and give other numbers than the rest.
   const Ex p = Ex(from) + Ex::apply(ScalarOp::max, u * Ex(to - from), Ex(0.0));
   const Ex x = Ex::apply(ScalarOp::normal_quantile, p) * Ex(std);
-  const Ex inside = Ex::apply(ScalarOp::min, Ex::apply(ScalarOp::max, x, Ex(low)), Ex(high));
-  return engine::fill_new(inside * Ex(sign), shape, DType::f64, dtype, device);
+  const Ex cut =
+      Ex::apply(ScalarOp::min, Ex::apply(ScalarOp::max, x, Ex(inside.least)), Ex(inside.greatest));
+  return engine::fill_new(cut * Ex(sign), shape, DType::f64, dtype, device);
 }
 
 }  // namespace ein

@@ -6,7 +6,8 @@
 namespace ein::nn::init {
 
 void normal(const Tensor& x, double mean = 0, double std = 1);
-/// In [low, high).
+/// In [low, high), also when it has been rounded to the dtype; an Error of kind `value` where that
+/// has no number there.
 void uniform(const Tensor& x, double low, double high);
 /// Normal with mean 0, conditioned on lying between the values a and b (not multiples of std).
 void trunc_normal(const Tensor& x, double std, double a, double b);
