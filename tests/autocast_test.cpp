@@ -241,6 +241,22 @@ TEST(GradScaler, StaysFinite) {
   EXPECT_EQ(step.scaler.current_scale(), 0x1p127);
 }
 
+TEST(GradScaler, BacksOffToTheLeastNormalNumber) {
+  Step step({.scale = 0x1p-125, .interval = 1});
+  for (int i = 0; i < 3; ++i) step.take(inf);
+  EXPECT_EQ(step.scaler.current_scale(), 0x1p-126);
+  step.take(0);
+  EXPECT_EQ(step.scaler.current_scale(), 0x1p-125);
+}
+
+TEST(GradScaler, RefusesComplexGradients) {
+  const Tensor z = ein::ones({2}, DType::c64).requires_grad(true);
+  z.set_grad(ein::ones({2}, DType::c64));
+  ein::GradScaler scaler;
+  expect_error([&] { scaler.unscale(std::span(&z, 1)); }, ErrorKind::dtype,
+               "GradScaler: a gradient of shape (2,) is c64");
+}
+
 TEST(GradScaler, OneInfiniteElementAmongParametersIsEnough) {
   const Tensor a = ein::ones({3}).requires_grad(true), b = ein::ones({2, 2}).requires_grad(true),
                unused = ein::ones({}).requires_grad(true);
@@ -270,7 +286,7 @@ TEST(GradScaler, SavesItsState) {
         [&] {
           other.scaler.load_state_dict({{"scale", scale}, {"clean_steps", ein::ones({})}});
         },
-        ErrorKind::value, "positive and finite");
+        ErrorKind::value, "a positive normal number");
   }
   expect_error([&] { other.scaler.load_state_dict({}); }, ErrorKind::value, "clean_steps");
   expect_error(
@@ -287,7 +303,9 @@ TEST(GradScaler, RefusesAnotherOrder) {
   step.scaler.unscale(step.optimizer.parameters());
   expect_error([&] { step.scaler.unscale(step.optimizer.parameters()); }, ErrorKind::value,
                "already");
-  expect_error([] { ein::GradScaler({.scale = 0}); }, ErrorKind::value, "scale > 0");
+  expect_error([] { ein::GradScaler({.scale = 0}); }, ErrorKind::value, "wants a scale");
+  expect_error([] { ein::GradScaler({.scale = 1e-60}); }, ErrorKind::value, "1e-60");
+  expect_error([] { ein::GradScaler({.scale = 1e-39}); }, ErrorKind::value, "1e-39");
   expect_error([] { ein::GradScaler({.backoff = 1}); }, ErrorKind::value, "backoff");
 }
 

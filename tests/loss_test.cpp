@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
+#include <cstdint>
 #include <limits>
 #include <random>
 
+#include <ein/compile.hpp>
 #include <ein/ein.hpp>
+#include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein {
@@ -102,6 +106,39 @@ TEST(LossTest, MeanSquareError) {
   EXPECT_TRUE(std::isnan(mse_loss(zeros({0}), zeros({0})).item()));
 }
 
+TEST(LossTest, MeanSquareErrorOfIntegersIsExact) {
+  const auto loss = [](std::int64_t a, std::int64_t b, DType dtype) {
+    return mse_loss(full({1}, a, dtype), full({1}, b, dtype)).item();
+  };
+  EXPECT_EQ(loss(16777217, 16777216, DType::i64), 1);
+  EXPECT_EQ(loss(16777216, 16777217, DType::i64), 1);
+  EXPECT_EQ(loss(3, 255, DType::u8), 252 * 252);
+  EXPECT_EQ(loss(1, 0, DType::boolean), 1);
+  EXPECT_EQ(loss(INT64_MAX, INT64_MIN, DType::i64), static_cast<float>(0x1p128));
+  const Tensor zero = zeros({1}, DType::u64), most = from_vector<std::uint64_t>({UINT64_MAX}, {1});
+  EXPECT_EQ(mse_loss(zero, most).item(), static_cast<float>(0x1p128));
+  EXPECT_EQ(mse_loss(zeros({1}, DType::u8), full({1}, -3, DType::i32)).item(), 9);
+  const auto compiled = compile([](const Tensor& a, const Tensor& b) { return mse_loss(a, b); });
+  EXPECT_EQ(compiled(full({1}, 16777217, DType::i64), full({1}, 16777216, DType::i64)).item(), 1);
+  EXPECT_EQ(mse_loss(zeros({2}, DType::i64), zeros({2}, DType::i64)).dtype(), DType::f32);
+}
+
+TEST(LossTest, NamesTargetsThatAreNoClass) {
+  const auto call = [](const Tensor& logits, const Tensor& targets) {
+    return cross_entropy(logits, targets, "b [v], b");
+  };
+  for (const std::int64_t target : {3, -1}) {
+    for (const std::int64_t rows : {1, 5}) {
+      const std::string text =
+          "cross_entropy: target " + std::to_string(target) + " is none of the 3 classes, 0 to 2";
+      const Tensor logits = ones({rows, 3}), targets = full({rows}, target, DType::i64);
+      test::expect_error([&] { call(logits, targets); }, ErrorKind::value, {text});
+      const auto compiled = compile(call);
+      test::expect_error([&] { compiled(logits, targets); }, ErrorKind::value, {text});
+    }
+  }
+}
+
 TEST(DropoutTest, KeepsTheMean) {
   manual_seed(11);
   constexpr std::int64_t n = 100'000;
@@ -153,6 +190,11 @@ TEST(ClipGradNormTest, ScalesAllGradients) {
   clip_grad_norm(parameters, 100);
   EXPECT_EQ(get_values(parameters[0].grad()), (Values{3, -4}));
   EXPECT_THROW(clip_grad_norm(parameters, -1), Error);
+  const std::vector<Tensor> complex{
+      from_vector(std::vector<std::complex<float>>{{3, 4}}, {1}).requires_grad(true)};
+  complex[0].set_grad(complex[0].detach());
+  test::expect_error([&] { clip_grad_norm(complex, 1); }, ErrorKind::dtype,
+                     {"clip_grad_norm: a gradient of shape (1,) is c64"});
   EXPECT_EQ(clip_grad_norm({}, 1).item(), 0);
 }
 

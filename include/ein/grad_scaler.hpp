@@ -30,7 +30,8 @@ struct GradScalerOptions {
 /// it is tensor operations, so a function that ein::compile traces may do it.
 class GradScaler {
  public:
-  /// An Error of kind `value` unless scale > 0, growth > 1, interval >= 1 and 0 < backoff < 1.
+  /// An Error of kind `value` unless the scale, rounded to f32, is a positive normal number, growth
+  /// > 1, interval >= 1 and 0 < backoff < 1.
   explicit GradScaler(const GradScalerOptions& options = {});
 
   /// loss · scale.
@@ -46,7 +47,8 @@ class GradScaler {
   void step(Optimizer& optimizer) const {
     optimizer.step(&found_infinite());
   }
-  /// The scale for the next step; it stays finite. An Error of kind `value` before unscale().
+  /// The scale for the next step; it stays finite, and no less than the least normal number of f32.
+  /// An Error of kind `value` before unscale().
   void update();
 
   /// Its present value.

@@ -110,6 +110,7 @@ struct Op {
   bool detached = false;    // a constant to differentiation: no output depends on it, as on the
                             // maximum in a softmax
   bool stationary = false;  // a constant to the first derivative alone, as the mean in a variance
+  bool picks_classes = false;  // gather: the positions are targets of a loss; for errors alone
   int again = 0;  // equal operations that differ in this are never taken for one: recomputation
   Phase phase = Phase::forward;  // of a traced function; says nothing of the value
 };

@@ -18,7 +18,10 @@ namespace {
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(const LoopNest& nest)
-      : from_(nest.inputs[0]), to_(nest.output), copy_(axes(nest), size_of(to_.dtype)) {
+      : from_(nest.inputs[0]),
+        to_(nest.output),
+        picks_classes_(nest.picks_classes),
+        copy_(axes(nest), size_of(to_.dtype)) {
     if (nest.inputs.size() > 1) position_ = nest.inputs[1];
   }
 
@@ -46,12 +49,13 @@ class CopyKernel final : public Kernel {
     visit_positions(position_.dtype, [&]<class Position>(std::type_identity<Position>) {
       position = *reinterpret_cast<const Position*>(base(position_, run.buffers));
     });
-    const char* const operation = from_.is_indirect() && length == 1 ? "gather" : "at";
-    return checked_position(operation, position, size, length) * stride *
-           static_cast<std::int64_t>(size_of(operand.dtype));
+    position = from_.is_indirect() && length == 1 ? checked_gather(picks_classes_, position, size)
+                                                  : checked_position("at", position, size, length);
+    return position * stride * static_cast<std::int64_t>(size_of(operand.dtype));
   }
 
   LoopNest::Operand from_, to_, position_;
+  bool picks_classes_;
   StridedCopy copy_;
 };
 

@@ -196,11 +196,12 @@ NamedValue NamedBuild::stationary(const NamedValue& value) {
 }
 
 NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, const Place& place,
-                              std::vector<Axis> axes) {
+                              std::vector<Axis> axes, bool picks_classes) {
   Op op = op_of(OpKind::gather, {x, positions}, place, graph_.op(x.id).dtype);
   op.dim = marked_dim(x.access);
   op.reads[0][static_cast<std::size_t>(op.dim)].terms.clear();
   op.axes = std::move(axes);
+  op.picks_classes = picks_classes;
   return add(std::move(op));
 }
 

@@ -72,7 +72,7 @@ Graph build_cross_entropy(NamedBuild& b) {
   }
   const Place& place = averages ? each : result;
   const DType dtype = averages ? b.wide() : b.dtype();
-  const NamedValue picked = b.gather(b.operand(0), targets, each, b.solved().axes);
+  const NamedValue picked = b.gather(b.operand(0), targets, each, b.solved().axes, true);
   NamedValue loss;
   if (is_empty(b)) {
     loss = b.map({picked}, Ex::input(0), place, dtype, b.wide());

@@ -92,6 +92,7 @@ struct LoopNest {
   Phase phase = Phase::forward;  // of a compiled function; says nothing of what happens
   OpKind kind = OpKind::map;  // of the graph's operation that it computes, whose work is counted as
                               // its; says nothing of what happens
+  bool picks_classes = false;  // gathers at the targets of a loss; for errors alone
   bool joins = false;  // combines parts of one reduction, whose elements are counted with the parts
 
   bool reduces() const;        // whether an axis is reduced

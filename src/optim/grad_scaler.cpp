@@ -1,6 +1,7 @@
 #include <ein/grad_scaler.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
+#include "runtime/real_gradient.hpp"
 
 namespace ein {
 namespace {
@@ -17,20 +19,29 @@ namespace {
 /// False for infinities and NaN.
 Tensor is_finite(const Tensor& x) { return abs(x) <= finfo(x.dtype()).max; }
 
+/// Whether a scale is one, as the f32 that it becomes.
+bool is_scale(double scale) {
+  const Finfo info = finfo(DType::f32);
+  return scale <= info.max && static_cast<float>(scale) >= info.tiny;
+}
+
 }  // namespace
 
 GradScaler::GradScaler(const GradScalerOptions& options)
     : options_(options),
       scale_(full({}, options.scale, options.device)),
       clean_steps_(zeros({}, DType::i64, options.device)) {
-  const bool fits = options.scale > 0 && options.scale <= finfo(DType::f32).max &&
-                    options.growth > 1 && std::isfinite(options.growth) && options.interval >= 1 &&
-                    options.backoff > 0 && options.backoff < 1;
+  const bool fits = is_scale(options.scale) && options.growth > 1 &&
+                    std::isfinite(options.growth) && options.interval >= 1 && options.backoff > 0 &&
+                    options.backoff < 1;
   if (fits) return;
+  char got[160];
+  std::snprintf(got, sizeof got, "%g, %g, %lld and %g", options.scale, options.growth,
+                static_cast<long long>(options.interval), options.backoff);
   throw Error(ErrorKind::value,
-              "GradScaler: wants scale > 0, growth > 1, interval >= 1 and 0 < backoff < 1, got " +
-                  std::to_string(options.scale) + ", " + std::to_string(options.growth) + ", " +
-                  std::to_string(options.interval) + " and " + std::to_string(options.backoff));
+              "GradScaler: wants a scale that is a normal number of f32, growth > 1, interval >= 1 "
+              "and 0 < backoff < 1, got " +
+                  std::string(got));
 }
 
 Tensor GradScaler::scale(const Tensor& loss) const { return loss * scale_; }
@@ -44,6 +55,7 @@ void GradScaler::unscale(std::span<const Tensor> parameters) {
   for (const Tensor& parameter : parameters) {
     if (!parameter.has_grad()) continue;
     const Tensor gradient = parameter.grad();
+    require_real_gradient("GradScaler", gradient);
     const Tensor unscaled = (gradient * inverse).to(gradient.dtype());
     all_finite = all_finite && reduce(is_finite(unscaled), "... ->", Reduction::all);
     parameter.set_grad(unscaled);
@@ -65,7 +77,8 @@ void GradScaler::update() {
   const Tensor grown = scale_ * options_.growth;
   const Tensor grows = clean >= options_.interval;
   const Tensor kept = where(grows && is_finite(grown), grown, scale_);
-  scale_.copy_from(where(found, scale_ * options_.backoff, kept));
+  const Tensor backed_off = maximum(scale_ * options_.backoff, finfo(DType::f32).tiny);
+  scale_.copy_from(where(found, backed_off, kept));
   clean_steps_.copy_from(where(grows, 0, clean));
 }
 
@@ -85,10 +98,10 @@ void GradScaler::load_state_dict(const StateDict& state) {
       throw Error(ErrorKind::shape,
                   "GradScaler: " + name + " has shape " + tensor.shape().to_string());
   }
-  const double value = scale->second.to(DType::f32).item();
-  if (!(value > 0 && std::isfinite(value)) || clean_steps->second.item() < 0) {
-    throw Error(ErrorKind::value,
-                "GradScaler: scale is to be positive and finite, clean_steps not negative");
+  if (!is_scale(scale->second.item()) || clean_steps->second.item() < 0) {
+    throw Error(
+        ErrorKind::value,
+        "GradScaler: scale is to be a positive normal number of f32, clean_steps not negative");
   }
   scale_.copy_from(scale->second);
   clean_steps_.copy_from(clean_steps->second);

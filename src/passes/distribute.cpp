@@ -63,6 +63,7 @@ class Distribution {
   ValueId add(Op op) {
     op.detached = op_->detached;
     op.stationary = op_->stationary;
+    op.picks_classes = op_->picks_classes;
     op.again = op_->again;
     op.phase = op_->phase;
     return append(to_, std::move(op));

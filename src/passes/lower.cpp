@@ -556,6 +556,7 @@ class Lowering {
     const bool gathers = op.kind == OpKind::gather;
     if (gathers) {
       nest.inputs[0].indirection = indirection(op, op.inputs[0], op.reads[0]);
+      nest.picks_classes = op.picks_classes;
     } else {
       nest.output.indirection = indirection(op, id, op.write);
       nest.combine = op.combine;

@@ -303,7 +303,15 @@ void Tensor::set_grad(const Tensor& gradient) const {
   if (!requires_grad())
     throw Error(ErrorKind::value, "set_grad: the tensor of shape " + shape().to_string() +
                                       " does not require a gradient");
-  engine::require_cotangent("set_grad", *this, gradient);
+  if (gradient.dtype() != dtype())
+    throw Error(ErrorKind::dtype, "set_grad: the gradient is " +
+                                      std::string(name(gradient.dtype())) + ", the tensor " +
+                                      std::string(name(dtype())) +
+                                      "\n  help: cast it with .to(dtype)");
+  if (gradient.shape() != shape())
+    throw Error(ErrorKind::shape, "set_grad: the gradient has shape " +
+                                      gradient.shape().to_string() + ", the tensor " +
+                                      shape().to_string());
   data_->grad->grad = engine::as_real(gradient).detach();
   if (engine::Trace* trace = engine::Trace::active()) trace->forget_later(data_->grad);
 }

@@ -12,6 +12,8 @@
 #include "runtime/autocast.hpp"
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
+#include "runtime/real_gradient.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 
@@ -20,7 +22,20 @@ Tensor mse_loss(const Tensor& a, const Tensor& b) {
     throw Error(ErrorKind::shape, "mse_loss: shapes " + a.shape().to_string() + " and " +
                                       b.shape().to_string() + " differ");
   }
-  const DType dtype = engine::autocast_sum_type(promote(a.dtype(), b.dtype()));
+  const DType common = promote(a.dtype(), b.dtype());
+  if (is_integral(common)) {
+    // |a - b| as it is: as f32 large ones would be rounded before, as i64 it might not fit.
+    const Ex a_is_less = Ex::apply(ScalarOp::lt, Ex::input(0), Ex::input(1));
+    const Ex distance = where(a_is_less, Ex::input(1) - Ex::input(0), Ex::input(0) - Ex::input(1));
+    const Tensor* const operands[] = {&a, &b};
+    const Tensor distances =
+        engine::map("mse_loss", distance, operands, compute_type(common), DType::u64);
+    const Tensor* const operand = &distances;
+    const Tensor squares =
+        engine::map("mse_loss", Ex::input(0) * Ex::input(0), {&operand, 1}, DType::f64, DType::f64);
+    return reduce(squares, "... ->", Reduction::mean).to(DType::f32);
+  }
+  const DType dtype = engine::autocast_sum_type(common);
   const DType result = is_floating(dtype) ? dtype : DType::f32;
   const DType wide = result == DType::f64 ? DType::f64 : DType::f32;
   const Ex difference = Ex::input(0) - Ex::input(1);
@@ -56,6 +71,7 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
   for (const Tensor& parameter : parameters) {
     if (!parameter.has_grad()) continue;
     const Tensor gradient = parameter.grad();
+    require_real_gradient("clip_grad_norm", gradient);
     const Tensor wide = gradient.to(compute_type(gradient.dtype()));
     const Tensor squares = einsum(wide, wide, "..., ... ->");
     total = total ? *total + squares : squares;
