@@ -2,12 +2,15 @@
 // for writing. The rest are enemies: cut, changed and absurd files, and writes that fail.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -544,6 +547,31 @@ TEST_F(Npy, PermissionsAndLinksAreKept) {
   EXPECT_TRUE(fs::is_symlink(path("link.npy")));
   EXPECT_EQ(mode("x.npy"), 0602u);
   EXPECT_EQ(load_npy(path("x.npy")).to_vector<double>(), (std::vector<double>{1, 1, 1}));
+}
+
+TEST_F(Npy, ADirectoryThatCannotBeListedIsWrittenTo) {
+  fs::create_directory(path("closed"));
+  fs::permissions(path("closed"), fs::perms(0333));
+  fs::permissions(path(""), fs::perms(0755));
+  const pid_t child = ::fork();
+  if (child == 0) {  // as a user whom permissions bind
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
+    try {
+      save_npy(path("closed/x.npy"), ones({3}));
+      save_npy(path("closed/x.npy"), ones({4}));
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  fs::permissions(path("closed"), fs::perms(0755));
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(load_npy(path("closed/x.npy")).numel(), 4);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("closed")), {}), 1);
 }
 
 TEST_F(Npy, LinksToFilesThatDoNotExistYet) {

@@ -38,6 +38,21 @@ std::string temporary_name() {
          std::string(temporary_suffix);
 }
 
+/// A directory that files are opened in; -1, with errno, where there is none. One that may be
+/// written to but not listed is open as a place alone.
+int open_directory(const std::filesystem::path& path) {
+  const char* const name = path.empty() ? "." : path.c_str();
+  const int fd = ::open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+#ifdef O_PATH
+  if (fd < 0 && errno == EACCES) return ::open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+#endif
+  return fd;
+}
+
+/// Flushes it to the disk; false, with errno, when the system reports an error. EBADF: it is open
+/// as a place alone. EINVAL: a file system that does not flush directories on request.
+bool flush_directory(int fd) { return ::fsync(fd) == 0 || errno == EBADF || errno == EINVAL; }
+
 /// Locks a temporary file or directory just made. False when somebody has taken it for abandoned in
 /// between.
 bool lock_own(int fd) {
@@ -139,9 +154,7 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
   }
   name_ = target.filename().string();
   if (name_.empty()) fail("names no file");
-  const auto parent = target.parent_path();
-  directory_.reset(
-      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  directory_.reset(open_directory(target.parent_path()));
   if (directory_.get() < 0) fail("cannot be written; its directory: " + reason(errno));
 
   struct stat status {};
@@ -189,8 +202,7 @@ void ReplacementFile::commit() {
     fail("cannot be replaced: " + reason(errno));
   }
   temporary_.clear();
-  // EINVAL: a file system that does not flush directories on request.
-  if (::fsync(directory_.get()) != 0 && errno != EINVAL) {
+  if (!flush_directory(directory_.get())) {
     fail("was replaced, but a power failure may undo it; its directory: " + reason(errno));
   }
 }
@@ -221,13 +233,11 @@ NewDirectory::~NewDirectory() {
 void NewDirectory::commit() {
   std::error_code error;
   std::filesystem::remove_all(path_, error);
-  if (::fsync(lock_.get()) != 0 && errno != EINVAL) fail("cannot be written: " + reason(errno));
+  if (!flush_directory(lock_.get())) fail("cannot be written: " + reason(errno));
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be made: " + reason(errno));
-  const std::string parent = std::filesystem::path(temporary_).parent_path().string();
+  const Descriptor directory(open_directory(std::filesystem::path(temporary_).parent_path()));
   temporary_.clear();
-  const Descriptor directory(
-      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0 || (::fsync(directory.get()) != 0 && errno != EINVAL))
+  if (directory.get() < 0 || !flush_directory(directory.get()))
     fail("was made, but a power failure may undo it; its directory: " + reason(errno));
 }
 
