@@ -115,8 +115,9 @@ TEST(DrawsTest, PlacedProbabilitiesDrawAsWholeOnes) {
   };
   EXPECT_EQ(draws(place(p, mesh, "b@x c")), wanted);
   EXPECT_EQ(draws(place(p, mesh, "b@y@x c")), wanted);
-  EXPECT_EQ(draws(place(p, mesh, "b c@x")), wanted);
-  EXPECT_EQ(draws(place(p, mesh, "b@y c@x")), wanted);
+  // Rows are summed along.
+  expect_error([&] { draws(place(p, mesh, "b c@x")); }, ErrorKind::placement,
+               {"multinomial: axis c must be whole"});
 }
 
 TEST(DrawsTest, Errors) {

@@ -118,7 +118,7 @@ TEST(LossTest, MeanSquareErrorOfIntegersIsExact) {
   const Tensor zero = zeros({1}, DType::u64), most = from_vector<std::uint64_t>({UINT64_MAX}, {1});
   EXPECT_EQ(mse_loss(zero, most).item(), static_cast<float>(0x1p128));
   EXPECT_EQ(mse_loss(zeros({1}, DType::u8), full({1}, -3, DType::i32)).item(), 9);
-  const auto compiled = compile([](const Tensor& a, const Tensor& b) { return mse_loss(a, b); });
+  auto compiled = compile([](const Tensor& a, const Tensor& b) { return mse_loss(a, b); });
   EXPECT_EQ(compiled(full({1}, 16777217, DType::i64), full({1}, 16777216, DType::i64)).item(), 1);
   EXPECT_EQ(mse_loss(zeros({2}, DType::i64), zeros({2}, DType::i64)).dtype(), DType::f32);
 }
@@ -133,7 +133,7 @@ TEST(LossTest, NamesTargetsThatAreNoClass) {
           "cross_entropy: target " + std::to_string(target) + " is none of the 3 classes, 0 to 2";
       const Tensor logits = ones({rows, 3}), targets = full({rows}, target, DType::i64);
       test::expect_error([&] { call(logits, targets); }, ErrorKind::value, {text});
-      const auto compiled = compile(call);
+      auto compiled = compile(call);
       test::expect_error([&] { compiled(logits, targets); }, ErrorKind::value, {text});
     }
   }

@@ -264,20 +264,18 @@ TEST_F(TrainCommand, AnySeedGoesOn) {
   }
 }
 
-TEST_F(TrainCommand, TheLogIsJsonWhereALossIsNotFinite) {
-  const Words words{"--learning-rate", "1e30", "--grad-clip", "0", "--max-iters", "6"};
+TEST_F(TrainCommand, TheLogIsJsonWhereANumberIsNotFinite) {
+  // Gradients of f16 become infinite now and then.
+  Words words{"--dtype",        "f16", "--learning-rate", "3", "--grad-clip", "0",
+              "--warmup-iters", "0",   "--max-iters",     "12"};
   expect_succeeds(train("run", words));
   int null = 0;
-  for (const auto& line : log("run")) {
-    for (const char* key : {"loss", "grad_norm", "train_loss", "val_loss"})
-      null += line.contains(key) && line[key].is_null();
-  }
+  for (const auto& line : log("run")) null += line.contains("loss") && line["grad_norm"].is_null();
   EXPECT_GT(null, 0);
-  Words more = words;
-  more.back() = "8";
-  more.push_back("--resume");
   const std::size_t lines = log("run").size();
-  expect_succeeds(train("run", more));
+  words.back() = "14";
+  words.push_back("--resume");
+  expect_succeeds(train("run", words));
   EXPECT_GT(log("run").size(), lines);
 }
 
@@ -454,7 +452,7 @@ TEST_F(TrainCommand, MistakesOfSampling) {
   expect_fails(2, with({"--temperature", "-1"}), "temperature >= 0");
   expect_fails(2, with({"--temperature", "nan"}), "--temperature: 'nan' is no number");
   expect_fails(2, with({"--top-k", "-1"}), "top_k >= 0");
-  expect_fails(2, with({"--prompt", ""}), "wants a prompt");
+  expect_fails(2, with({"--prompt", ""}), "--prompt: its value is empty");
   expect_fails(2, with({"--prompt", "é"}), "U+00E9");
 }
 
