@@ -1,6 +1,8 @@
 // Any bytes as a checkpoint of a training run: the file, what its metadata say of the model, and
 // the state of model, optimizer and scaler. Either an ein::Error, or a description that, written
 // again, is read back the same.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include <ein/checkpoint.hpp>
@@ -37,9 +39,8 @@ void load_state(const Checkpoint& checkpoint) {
 
 void check(const Checkpoint& checkpoint) {
   for (const char* key : {"random.seed", "random.streams", "data.position"}) {
-    require(value_or_error(ErrorKind::file, std::int64_t{0},
-                           [&] { return training::number(checkpoint, key); }) >= 0,
-            "a negative count");
+    value_or_error(ErrorKind::file, std::uint64_t{0},
+                   [&] { return training::number(checkpoint, key); });
   }
   load_state(checkpoint);
   training::Described described;
@@ -78,8 +79,9 @@ Checkpoint of_lines(std::string_view text) {
   }
   // Tensors as the sizes say, where those are small.
   const auto size = [&](const char* key) {
-    return value_or_error(ErrorKind::file, std::int64_t{0},
-                          [&] { return training::number(checkpoint, key); });
+    const auto number = value_or_error(ErrorKind::file, std::uint64_t{0},
+                                       [&] { return training::number(checkpoint, key); });
+    return static_cast<std::int64_t>(std::min(number, std::uint64_t{1} << 24));
   };
   const std::int64_t width = size("model.n_embd");
   const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
