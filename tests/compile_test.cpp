@@ -1,6 +1,8 @@
 // Compiled functions against the same calls made one by one.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
@@ -161,6 +163,66 @@ TEST(Compile, StateIsReadAnewAndAssigned) {
   EXPECT_EQ(f(ones({})).item(), 6);
   EXPECT_EQ(other.item(), 5);
   EXPECT_EQ(f.graph().assignments.size(), 2u);
+}
+
+// Views that were made outside: the function knows them as tensors of their own.
+TEST(Compile, ViewsOfOneTensorFromOutsideReadWhatWasThere) {
+  constexpr std::int64_t rows = 4096, columns = 64;
+  for (const auto& [to, from] : {std::pair(0, 16), {16, 0}, {1, 0}, {0, 1}}) {
+    for (const bool moves : {true, false}) {
+      const Tensor state = arange(rows * columns).to(DType::f32).view({rows, columns});
+      const Tensor before = state.clone();
+      const auto part = [](const Tensor& x, std::int64_t first) {
+        return x.at({slice(first, first + rows - 16)});
+      };
+      const Tensor target = part(state, to), source = part(state, from);
+      auto f = compile([&](const Tensor& x) {
+        const Tensor moved = source + x;
+        const Tensor sums = reduce(moved, "r c -> r", Reduction::sum);
+        target.copy_from(moves ? moved : target * 2 + x);
+        return sums;
+      });
+      const Tensor sums = f(ones({}));
+      const std::vector<double> was = before.to_vector<double>(), is = state.to_vector<double>(),
+                                found = sums.to_vector<double>();
+      std::int64_t wrong_elements = 0, wrong_sums = 0;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t row = r - to;
+        const bool is_written = row >= 0 && row < rows - 16;
+        double sum = 0;
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const auto at = static_cast<std::size_t>(r * columns + c),
+                     read = static_cast<std::size_t>((is_written ? from + row : 0) * columns + c);
+          const double wanted = !is_written ? was[at] : moves ? was[read] + 1 : was[at] * 2 + 1;
+          wrong_elements += is[at] != wanted;
+          sum += was[read] + 1;
+        }
+        if (is_written)
+          wrong_sums += std::abs(found[static_cast<std::size_t>(row)] - sum) > 1e-6 * sum;
+      }
+      EXPECT_EQ(wrong_elements, 0) << to << " " << from << " " << moves << f.print();
+      EXPECT_EQ(wrong_sums, 0) << to << " " << from << " " << moves << f.print();
+    }
+  }
+}
+
+TEST(Compile, RowsReadSeveralViewsOfOneTensorFromOutside) {
+  constexpr std::int64_t rows = 600, columns = 500;
+  const Tensor both = zeros({2, columns}), x = randn({rows, columns});
+  both.at({0}).fill(2);
+  both.at({1}).fill(3);
+  const Tensor weight = both.at({0}), bias = both.at({1});
+  auto f = compile([&](const Tensor& a) { return layer_norm(a, weight, bias, "r [c]"); });
+  const std::vector<double> given = x.to_vector<double>(), found = f(x).to_vector<double>();
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double* const row = given.data() + r * columns;
+    double mean = 0, variance = 0;
+    for (std::size_t c = 0; c < columns; ++c) mean += row[c] / columns;
+    for (std::size_t c = 0; c < columns; ++c) variance += (row[c] - mean) * (row[c] - mean);
+    const double scale = 2 / std::sqrt(variance / columns + 1e-5);
+    for (std::size_t c = 0; c < columns; ++c)
+      ASSERT_NEAR(found[r * columns + c], (row[c] - mean) * scale + 3, 1e-4) << f.print();
+  }
 }
 
 TEST(Compile, ASignatureIsTracedOnce) {

@@ -117,9 +117,10 @@ bool write_in_place(Program& program, const AssignedInput& to, std::size_t r,
     if (writes && may_stop) return false;
     for (const LoopNest::Operand& input : nest.inputs) {
       if (!overwritten(input.buffer)) continue;
-      const bool follows =
-          is_written || (writes && (nest.combine || nest.is_matrix() || nest.is_collective() ||
-                                    !in_step(input, nest.output)));
+      // Another input in the same memory begins at a place of its own.
+      const bool is_read_in_step = input.buffer == to.input && in_step(input, nest.output);
+      const bool follows = is_written || (writes && (nest.combine || nest.is_matrix() ||
+                                                     nest.is_collective() || !is_read_in_step));
       if (follows) return false;
     }
     is_written |= writes;

@@ -99,9 +99,10 @@ std::optional<MemberRows> rows_of(const Member& member, Block& block, const Targ
   return rows_with(member, 0, block.length, 0);
 }
 
-/// Whether what one writes another reads or writes elsewhere in the row.
+/// Whether what one writes another reads or writes elsewhere in the row. Buffers that share memory
+/// begin at places of their own.
 bool is_apart(const Place& a, const Place& b) {
-  return a.dtype != b.dtype || !always_equal(a.step, b.step) ||
+  return a.buffer != b.buffer || a.dtype != b.dtype || !always_equal(a.step, b.step) ||
          !always_equal(a.row_step, b.row_step) || !always_equal(a.offset, b.offset);
 }
 

@@ -189,6 +189,7 @@ class Grouping {
   struct Use {
     bool is_written = false, is_cut = true, is_compact = true;
     bool is_known = false;  // how it is cut
+    int buffer = -1;
     Size step = 0;
   };
 
@@ -275,7 +276,11 @@ class Grouping {
             std::size_t axis, bool is_written) const {
     Use& use = uses[memory_of(operand.buffer)];
     const auto blocks = blocks_of(nest, operand, axis, group_.blocks);
-    use.is_cut = use.is_cut && blocks && (!use.is_known || always_equal(use.step, blocks->step));
+    // Buffers that share memory begin at places of their own.
+    const bool is_one_buffer = use.buffer < 0 || use.buffer == operand.buffer;
+    use.buffer = operand.buffer;
+    use.is_cut = use.is_cut && is_one_buffer && blocks &&
+                 (!use.is_known || always_equal(use.step, blocks->step));
     if (blocks) use.step = blocks->step, use.is_known = true;
     use.is_compact = use.is_compact && blocks && blocks->is_compact;
     use.is_written |= is_written;
