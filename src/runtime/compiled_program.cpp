@@ -196,10 +196,9 @@ std::vector<Tensor> CompiledFunction::Program::run(Here& here, std::size_t numbe
 
 void CompiledFunction::Program::require_apart(Arguments arguments) const {
   for (const AssignedInput& assigned : plan_->assigned()) {
-    const auto& storage =
-        engine::memory_of(state()[static_cast<std::size_t>(assigned.input) - arguments_]);
+    const Tensor& written = state()[static_cast<std::size_t>(assigned.input) - arguments_];
     for (const Tensor& argument : arguments) {
-      if (engine::memory_of(argument) != storage) continue;
+      if (!engine::share_memory(argument, written)) continue;
       throw Error(ErrorKind::value,
                   "compile: an argument of shape " + argument.shape().to_string() +
                       " shares memory with a tensor that the function assigns to; pass a clone()");

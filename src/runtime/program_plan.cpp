@@ -105,14 +105,13 @@ std::vector<int> ProgramPlan::shared_memory() const {
   const std::size_t arguments = recording_->arguments;
   const std::size_t coordinates = recording_->mesh ? recording_->mesh->axes.size() : 0;
   std::vector<int> memory(arguments + state.size() + coordinates);
-  for (std::size_t i = 0; i < memory.size(); ++i) {
-    memory[i] = static_cast<int>(i);
-    for (std::size_t other = arguments; other < std::min(i, arguments + state.size()); ++other) {
-      if (i >= arguments + state.size() ||
-          memory_of(state[other - arguments]) != memory_of(state[i - arguments]))
-        continue;
-      memory[i] = static_cast<int>(other);
-      break;
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<int>(i);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    for (std::size_t other = 0; other < i; ++other) {
+      const int one = memory[arguments + other], same = memory[arguments + i];
+      if (one == same || !share_memory(state[other], state[i])) continue;
+      // Two blocks apart may both overlap with this one.
+      std::replace(memory.begin(), memory.end(), std::max(one, same), std::min(one, same));
     }
   }
   return memory;

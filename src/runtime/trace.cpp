@@ -165,8 +165,8 @@ ValueId Trace::value_of(const Tensor& x) {
     return renewed(value.id);
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (is_same_view(captured_[i], x) || memory_of(captured_[i]) != memory_of(x) ||
-        current_[i] == captured_ids_[i])
+    if (is_same_view(captured_[i], x) || current_[i] == captured_ids_[i] ||
+        !share_memory(captured_[i], x))
       continue;
     throw Error(ErrorKind::value,
                 "the compiled function has written to a tensor of shape " +
