@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
@@ -50,6 +52,18 @@ TEST(DrawsTest, MultinomialHasTheProbabilities) {
   EXPECT_EQ(multinomial(p, "[b] c", 0).shape(), (Shape{0, 4}));
   EXPECT_EQ(multinomial(make_tensor({0, 1, 0}, {3}, DType::bf16), "[c]", 3).to_vector<int>(),
             (std::vector<int>{1, 1, 1}));
+}
+
+TEST(DrawsTest, MultinomialOfSubnormalProbabilities) {
+  manual_seed(4);
+  constexpr double least = std::numeric_limits<double>::denorm_min();
+  for (const Values& p : {Values{least, least, 0}, Values{0, least, 0}, Values{3 * least, 0, 0}}) {
+    const Tensor draws = multinomial(make_tensor(p, {3}, DType::f64), "[c]", 200);
+    for (const std::int64_t drawn : draws.to_vector<std::int64_t>()) {
+      ASSERT_TRUE(drawn >= 0 && drawn < 3) << drawn;
+      ASSERT_GT(p[static_cast<std::size_t>(drawn)], 0);
+    }
+  }
 }
 
 // A step for each draw and category would be 3e10.

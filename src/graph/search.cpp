@@ -56,7 +56,8 @@ NamedValue count_before(NamedBuild& b, const NamedValue& sorted, const NamedValu
 }  // namespace
 
 /// Position i of a row with the sums s_i is drawn by a uniform u where s_(i-1) <= u · s_last < s_i:
-/// the number of sums up to u · s_last, which is below s_last as u is below 1. All in f64.
+/// the number of sums up to u · s_last, which is below s_last as u is below 1. All in f64, where a
+/// subnormal product may be rounded to s_last: half of that takes its place.
 Graph build_multinomial(NamedBuild& b) {
   b.require_floating();
   const auto axis = b.marked_axis();
@@ -88,7 +89,8 @@ Graph build_multinomial(NamedBuild& b) {
     return b.add(std::move(op));
   };
   Op drawn_number = op_of(OpKind::map, {uniform, last}, result, DType::f64);
-  drawn_number.expr = Ex::input(0) * Ex::input(1);
+  const Ex product = Ex::input(0) * Ex::input(1);
+  drawn_number.expr = where(is_less(product, Ex::input(1)), product, Ex::input(1) * Ex(0.5));
   drawn_number.compute = DType::f64;
   const NamedValue number = with_axes(std::move(drawn_number));
   const NamedValue count = count_before(b, sums, number, is_at_most(Ex::input(0), Ex::input(1)),
