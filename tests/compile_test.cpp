@@ -250,6 +250,30 @@ TEST(Compile, MemoryThatIsWrappedTwiceIsOne) {
   EXPECT_EQ(elements[100], 1400);
 }
 
+TEST(Compile, EqualGathersHaveErrorsOfTheirOwn) {
+  const Tensor x = randn({300, 7}), inside = zeros({300}, DType::i64),
+               outside = full({300}, 9, DType::i64);
+  const auto expect_errors = [&](auto f) {
+    auto compiled = compile(f);
+    test::expect_error([&] { compiled(x, inside, outside); }, ErrorKind::value,
+                       {"gather: position 9"});
+    test::expect_error([&] { compiled(x, outside, inside); }, ErrorKind::value,
+                       {"cross_entropy: target 9"});
+  };
+  const auto gathered = [](const Tensor& a, const Tensor& at) {
+    return gather(a, at, "r [v], r -> r");
+  };
+  const auto loss = [](const Tensor& a, const Tensor& targets) {
+    return cross_entropy(a, targets, "r [v], r -> r");
+  };
+  expect_errors([&](const Tensor& a, const Tensor& targets, const Tensor& at) {
+    return std::vector<Tensor>{gathered(a, at), loss(a, targets)};
+  });
+  expect_errors([&](const Tensor& a, const Tensor& targets, const Tensor& at) {
+    return std::vector<Tensor>{loss(a, targets), gathered(a, at)};
+  });
+}
+
 TEST(Compile, ASignatureIsTracedOnce) {
   int traces = 0;
   auto f = compile([&](const Tensor& x) {

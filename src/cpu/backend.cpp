@@ -85,8 +85,8 @@ struct Alone {
   }
   void add_words(const LoopNest& nest) {
     add(nest.axes.size(), nest.inputs.size(), nest.combine ? static_cast<int>(*nest.combine) : -1,
-        nest.compute, nest.along, nest.reverse, nest.joins, nest.function, nest.collective,
-        nest.mesh_axes);
+        nest.compute, nest.along, nest.reverse, nest.joins, nest.picks_classes, nest.function,
+        nest.collective, nest.mesh_axes);
     for (const LoopNest::NestAxis& axis : nest.axes) {
       add(axis.size.word(), axis.reduced, axis.ordered, axis.role);
       if (!nest.is_matrix()) continue;
