@@ -18,7 +18,15 @@ namespace peg = tao::pegtl;
 
 struct white_space : peg::star<peg::ascii::space> {};
 
-struct letter : peg::sor<peg::ascii::alpha, peg::utf8::range<0x80, 0x10FFFF>> {};
+// Beyond ASCII the blocks of letters, without those of controls, spaces, punctuation and symbols:
+// U+00A0 looks like a space, and U+2026 like '...'.
+struct letter
+    : peg::sor<peg::ascii::alpha,
+               peg::utf8::ranges<0xAA, 0xAA, 0xB5, 0xB5, 0xBA, 0xBA, 0xC0, 0xD6, 0xD8, 0xF6, 0xF8,
+                                 0x61B, 0x61D, 0x167F, 0x1681, 0x1FFF, 0x2070, 0x218F, 0x2C00,
+                                 0x2DFF, 0x2E80, 0x2FFF, 0x3005, 0x3007, 0x3021, 0x302F, 0x3031,
+                                 0xD7FF, 0xF900, 0xFDFF, 0xFE70, 0xFEFE, 0xFF21, 0xFF3A, 0xFF41,
+                                 0xFF5A, 0xFF66, 0xFFDC, 0x10000, 0x1EFFF, 0x20000, 0x3FFFF>> {};
 struct letter_or_digit : peg::sor<letter, peg::ascii::digit> {};
 struct inner_underscores : peg::seq<peg::plus<peg::ascii::one<'_'>>, peg::at<letter_or_digit>> {};
 

@@ -786,13 +786,19 @@ rearrange: unexpected character U+0000
 rearrange: the pattern is not valid UTF-8 here
   a ?? -> a
     ^)");
-  // U+0085 (next line) and U+202E (right-to-left override) are letters to the grammar.
-  expect_error([] { ein::rearrange(zeros({2}), runtime("a\xC2\x85 -> \xE2\x80\xAE")); },
-               ErrorKind::pattern, {{7, 10}}, R"(
-rearrange: axis '?' of the output is in no input
-  a? -> ?
-        ^
-  help: repeat makes new axes)");
+  // U+0085 (next line) and U+202E (right-to-left override).
+  expect_error([] { ein::rearrange(zeros({2}), runtime("a\xC2\x85 -> a")); }, ErrorKind::syntax,
+               {{1, 3}}, R"(
+rearrange: unexpected character U+0085
+  a? -> a
+   ^
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
+  expect_error([] { ein::rearrange(zeros({2}), runtime("a -> a \xE2\x80\xAE")); },
+               ErrorKind::syntax, {{7, 10}}, R"(
+rearrange: unexpected character U+202E
+  a -> a ?
+         ^
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
 }
 
 TEST(Diagnostics, LabelsThatWouldTouchTakeMoreLines) {
@@ -848,6 +854,11 @@ rearrange: unexpected character ':'
       {unexpected_character, rearrange, "a {b} -> a b", 1, {}, ErrorKind::syntax, R"(
 rearrange: unexpected character '{'
   a {b} -> a b
+    ^
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
+      {unexpected_character, rearrange, "a \u2026 -> a", 1, {}, ErrorKind::syntax, R"(
+rearrange: unexpected character U+2026
+  a … -> a
     ^
   help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
       {text_is_not_utf8, rearrange, "a \xFF -> a", 1, {}, ErrorKind::syntax, R"(

@@ -143,8 +143,8 @@ TEST(Grammar, Accepts) {
       {"b@data s -> b@data s", "b/data s -> b/data s"},
       {"b@data@pod,s@x(h@長さ d)->b", "b/data/pod, s/x [ h/長さ d] -> b"},
       {"a@a__b2 [v@model]", "a/a__b2 !v/model"},
-      {"\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF",
-       "\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"},
+      {"\xC2\xAA \xDF\xBF \xE0\xA0\x80 \xEF\xBF\x9C \xF0\x90\x80\x80 \xF0\xBF\xBF\xBF",
+       "\xC2\xAA \xDF\xBF \xE0\xA0\x80 \xEF\xBF\x9C \xF0\x90\x80\x80 \xF0\xBF\xBF\xBF"},
   };
   for (const Accepted& row : table) {
     const Reading reading = read(row.text);
@@ -168,6 +168,18 @@ TEST(Grammar, RejectsWithThePlace) {
       {"a b\x07", unexpected_character, 3, 4},
       {"a\x7F", unexpected_character, 1, 2},
       {"{a}", unexpected_character, 0, 1},
+      {"a\u00A0b", unexpected_character, 1, 3},   // a space that does not break lines
+      {"\uFEFFa b", unexpected_character, 0, 3},  // a byte order mark
+      {"a\u200B", unexpected_character, 1, 4},    // a space of no width
+      {"a \u3000b", unexpected_character, 2, 5},
+      {"a \u2026", unexpected_character, 2, 5},  // three dots
+      {"a \u2192 b", unexpected_character, 2, 5},
+      {"(a 2\u00D7b)", unexpected_character, 4, 6},
+      {"a\u202E b", unexpected_character, 1, 4},  // turns the direction of what follows
+      {"\U0001F600", unexpected_character, 0, 4},
+      {"a_\u2026", unexpected_character, 2, 5},
+      {"b@\u2192", unexpected_character, 2, 5},
+      {"\U0010FFFF", unexpected_character, 0, 4},
       {"a [b", bracket_is_not_closed, 2, 3},
       {"[", bracket_is_not_closed, 0, 1},
       {"[a, b]", bracket_is_not_closed, 0, 1},
@@ -327,18 +339,32 @@ TEST(Grammar, TakesValidUtf8AndNothingElse) {
     return std::uniform_int_distribution<unsigned>(0, n - 1)(random);
   };
   constexpr unsigned char edges[] = {0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1,
-                                     0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF1, 0xF4,
+                                     0xC2, 0xDF, 0xE0, 0xE4, 0xED, 0xF0, 0xF1, 0xF4,
                                      0xF5, 0xF8, 0xFE, 0xFF, 'a',  ' '};
+  // Of the code points that these bytes make.
+  const auto is_letter = [](char32_t c) {
+    return c < 0x80 || (c >= 0xC0 && c < 0x1F000) || (c >= 0x20000 && c < 0x40000);
+  };
   int valid = 0;
   for (int round = 0; round < 100'000; ++round) {
     std::string text;
     for (unsigned n = 1 + below(5); n > 0; --n)
       text += static_cast<char>(edges[below(std::size(edges))]);
-    const bool is_valid = decoded(text).has_value();
-    valid += is_valid;
+    const auto points = decoded(text);
+    const bool is_accepted = points && std::all_of(points->begin(), points->end(), is_letter);
+    valid += is_accepted;
     const Reading reading = read(text);
-    ASSERT_EQ(reading.mistake.complaint == Complaint::text_is_not_utf8, !is_valid) << in_hex(text);
-    ASSERT_EQ(!reading.mistake, is_valid) << in_hex(text);
+    ASSERT_EQ(!reading.mistake, is_accepted) << in_hex(text);
+    const Complaint complaint = reading.mistake.complaint;
+    if (complaint == Complaint::text_is_not_utf8) {
+      ASSERT_FALSE(points) << in_hex(text);
+    } else if (complaint == Complaint::unexpected_character) {
+      const auto [begin, end] = reading.mistake.span;
+      const auto here = decoded(text.substr(begin, end - begin));
+      ASSERT_TRUE(here && here->size() == 1 && !is_letter(here->front())) << in_hex(text);
+    } else {
+      ASSERT_EQ(complaint, Complaint::none) << in_hex(text);
+    }
   }
   EXPECT_GT(valid, 1000);
 }
@@ -373,6 +399,7 @@ TEST(Grammar, BothMatchersAgreeOnRandomTexts) {
                                          "\xC3",     "#",
                                          "\x80",     "$",
                                          "\t",       "99999999999999999999",
+                                         "\u00A0",   "\u2026",
                                          "\xE2\x82", "a b",
                                          "( a b )"};
   int accepted = 0;

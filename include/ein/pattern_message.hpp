@@ -31,14 +31,13 @@ constexpr Text counted(std::size_t n, std::string_view what) {
   return number_text(static_cast<std::int64_t>(n)) + " " + what + (n == 1 ? "" : "s");
 }
 
-/// One byte: in quotes, or by its code where it cannot be seen.
+/// One character: in quotes, or by its code where it is no visible one of ASCII.
 constexpr Text shown_character(std::string_view text) {
-  const auto byte = static_cast<unsigned char>(text[0]);
-  if (byte >= 0x20 && byte != 0x7F) return quoted(text);
-  constexpr char digits[] = "0123456789ABCDEF";
-  Text code = "U+00";
-  code.add(digits[byte / 16]);
-  code.add(digits[byte % 16]);
+  const char32_t character = grammar::decode_utf8(text, 0).value;
+  if (character >= 0x20 && character < 0x7F) return quoted(text);
+  Text code = "U+";
+  for (int shift = character > 0xFFFFF ? 20 : character > 0xFFFF ? 16 : 12; shift >= 0; shift -= 4)
+    code.add("0123456789ABCDEF"[(character >> shift) % 16]);
   return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include <ein/grammar/event.hpp>
 #include <ein/grammar/mistake.hpp>
+#include <ein/grammar/table.hpp>
 
 namespace ein::grammar {
 
@@ -141,6 +142,17 @@ constexpr CodePoint decode_utf8(std::string_view text, std::size_t at) {
   return {value, length};
 }
 
+/// Whether a name may have a character beyond ASCII.
+constexpr bool is_letter(char32_t c) {
+  for (const Node& node : table::nodes) {
+    if (node.construct != Construct::code_point) continue;
+    for (std::uint16_t i = node.first; i < node.last; ++i) {
+      if (c >= table::ranges[i].low && c <= table::ranges[i].high) return true;
+    }
+  }
+  return false;
+}
+
 /// Where words and '@' that stand side by side end.
 constexpr std::uint32_t end_of_words(std::string_view text, std::uint32_t at) {
   while (at < text.size() && (is_word_byte(text[at]) || text[at] == '@')) ++at;
@@ -200,9 +212,11 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   std::uint32_t end = at;
   while (end < text.size() && is_word_byte(text[end])) ++end;
   for (std::uint32_t i = begin; i < end;) {
-    const std::uint32_t length = decode_utf8(text, i).length;
-    if (length == 0) return mistake(Complaint::text_is_not_utf8, i, i + 1);
-    i += length;
+    const CodePoint point = decode_utf8(text, i);
+    if (point.length == 0) return mistake(Complaint::text_is_not_utf8, i, i + 1);
+    if (point.value >= 0x80 && !is_letter(point.value))
+      return mistake(Complaint::unexpected_character, i, i + point.length);
+    i += point.length;
   }
   if (is_mesh_axis) return mistake(Complaint::mesh_axis_is_missing, at - 1, end);
   const std::string_view word = text.substr(begin, end - begin);

@@ -81,6 +81,8 @@ class Matcher {
   constexpr bool take(const Node& node, CodePoint c) {
     if (c.length == 0) return false;
     for (std::uint16_t i = node.first; i < node.last; ++i) {
+      // Those of code points are in order.
+      if (c.value < table::ranges[i].low && node.construct == Construct::code_point) return false;
       if (c.value < table::ranges[i].low || c.value > table::ranges[i].high) continue;
       at_ += c.length;
       return true;
