@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
@@ -219,6 +222,52 @@ TEST(CompiledState, OverlappingViewsOfWhatWasWrittenAreRefused) {
         })(x);
       },
       ErrorKind::value, {"has written to a tensor of shape (2, 4)"});
+}
+
+TEST(CompiledState, MemoryThatWasHandedOverTwiceIsTheSame) {
+  std::vector<float> memory(12);
+  const Tensor s = from_span(memory, {8}), same = from_span(memory, {8}),
+               later = from_span(std::span(memory).subspan(4), {8});
+  const Tensor x = ones({8});
+  // What is written to is no argument at once.
+  auto add = compile([&](const Tensor& a) {
+    s.copy_from(s + a);
+    return s * 2.0 + a;
+  });
+  add(x);
+  for (const Tensor& argument : {s, same, later}) {
+    test::expect_error([&] { add(argument); }, ErrorKind::value, {"shares memory"});
+  }
+  // After a write it is not read by another name.
+  for (const Tensor& other : {same, later}) {
+    test::expect_error(
+        [&] {
+          compile([&](const Tensor& a) {
+            s.copy_from(a);
+            return other * 2.0;
+          })(x);
+        },
+        ErrorKind::value, {"has written to a tensor of shape (8,)"});
+  }
+  // A read before the write is of what was there.
+  const auto read_first = [&](const Tensor& a) {
+    const Tensor before = same * 2.0, after = later * 3.0;
+    s.copy_from(a);
+    return before + after + s;
+  };
+  const auto run = [&](bool compiled) {
+    std::iota(memory.begin(), memory.end(), 0.0f);
+    return values(compiled ? compile(read_first)(x) : read_first(x));
+  };
+  const std::vector<float> wanted{13, 18, 23, 28, 33, 38, 43, 48};  // 2 i + 3 (i + 4) + 1
+  EXPECT_EQ(run(false), wanted);
+  EXPECT_EQ(run(true), wanted);
+  // Neighbours share nothing.
+  const Tensor head = from_span(std::span(memory).first(4), {4}),
+               tail = from_span(std::span(memory).last(8), {8});
+  auto move = compile([&](const Tensor& a) { tail.at({slice(0, 4)}).copy_from(a + 1.0); });
+  move(head);
+  EXPECT_EQ(memory[4], memory[0] + 1);
 }
 
 TEST(CompiledState, AWriteToWhatHasNoMemoryIsNamed) {
