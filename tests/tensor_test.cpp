@@ -570,6 +570,30 @@ TEST(Tensor, ReadOnlyStorageIsNotWritten) {
   EXPECT_EQ(x.to_vector<double>(), (Values{1, 2, 3}));
 }
 
+enum Digits { seven = 7 };
+enum class Scoped { seven = 7 };
+
+TEST(Scalar, NothingButABoolBecomesOne) {
+  const auto filled = [](ein::Scalar value) {
+    const Tensor x = ein::empty({}, DType::i64);
+    x.fill(value);
+    return x.item<std::int64_t>();
+  };
+  const std::vector<bool> flags{true};
+  std::vector<bool> writable{false};
+  EXPECT_EQ(filled(seven), 7);
+  EXPECT_EQ(filled(true), 1);
+  EXPECT_EQ(filled(flags[0]), 1);
+  EXPECT_EQ(filled(writable[0]), 0);
+  EXPECT_EQ((ein::ones({}) * seven).item(), 7);
+  using ein::Scalar;
+  static_assert(!std::is_convertible_v<const char*, Scalar>);
+  static_assert(!std::is_convertible_v<Tensor*, Scalar>);
+  static_assert(!std::is_convertible_v<void (*)(), Scalar>);
+  static_assert(!std::is_convertible_v<std::nullptr_t, Scalar>);
+  static_assert(!std::is_convertible_v<Scoped, Scalar>);
+}
+
 TEST(Tensor, CopyConvertsAndChecks) {
   const Tensor x = ein::zeros({2, 3}, DType::i32);
   x.copy_from(ein::from_vector<float>({1.9f, -1.9f, 3e10f, -3e10f, NAN, 0.5f}, {2, 3}));

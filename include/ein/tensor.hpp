@@ -68,9 +68,14 @@ class Storage {
 /// beside a real tensor c64, or c128 beside f64.
 class Scalar {
  public:
-  Scalar(bool v) : real_(v), integer_(v), integral_(true) {}
+  // Nothing else becomes a bool on the way: no pointer, no enumerator.
+  Scalar(std::same_as<bool> auto v) : real_(v), integer_(v), integral_(true) {}
+  Scalar(std::vector<bool>::reference v) : Scalar(static_cast<bool>(v)) {}
   template <class T>
-  requires(std::is_arithmetic_v<T>) Scalar(T v)
+  requires(std::is_enum_v<T>&& std::convertible_to<T, std::int64_t>) Scalar(T v)
+      : Scalar(static_cast<std::underlying_type_t<T>>(v)) {}
+  template <class T>
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) Scalar(T v)
       : real_(static_cast<double>(v)), integer_(0), integral_(std::is_integral_v<T>) {
     if constexpr (std::is_integral_v<T>) {
       integer_ = static_cast<std::int64_t>(v);
