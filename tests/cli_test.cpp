@@ -130,6 +130,15 @@ TEST_F(Cli, HelpTeachesByExamples) {
                                              {"check", "--help"},
                                              {"run", "--help"},
                                              {"emit", "--help"},
+                                             {"cost", "--help"},
+                                             {"bench", "--help"},
+                                             {"step", "--help"},
+                                             {"devices", "--help"},
+                                             {"napkin", "--help"},
+                                             {"plan", "--help"},
+                                             {"train", "--help"},
+                                             {"sample", "--help"},
+                                             {"launch", "--help"},
                                              {"check", "einsum", "-h"}}) {
     const Outcome outcome = ein(words);
     EXPECT_EQ(outcome.exit_code, 0);

@@ -27,7 +27,15 @@ constexpr const char* train_examples = R"(Examples:
   ein train --data shakespeare.txt --out run --max-iters 5000 --resume
   ein sample --from run --prompt 'ROMEO:' --tokens 300
 
-OUT receives the last checkpoints, log.jsonl (a line for each step) and loss.svg.)";
+OUT receives the last checkpoints, log.jsonl (a line for each step) and loss.svg.
+
+Exit code: 0; 2 for a mistake in the call, and where a loss is not finite; 1 for files and the rest.)";
+
+constexpr const char* sample_examples = R"(Examples:
+  ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k 40
+
+Exit code: 0; 2 for a mistake in the call, such as a prompt with characters that the model does not know; 1 for files
+and the rest.)";
 
 std::string megabytes(double bytes) {
   char text[32];
@@ -232,9 +240,7 @@ void add_sample(CLI::App& app, std::string&) {
   call->numbers.add(*command, "--top-k", o.top_k, "only among so many likeliest; 0: all");
   call->numbers.add(*command, "--seed", o.seed, "of the draws");
   add_word(*command, "--device", call->device, "cpu, cuda, cuda:1 ...")->default_str("cpu");
-  command->footer(
-      "Examples:\n  ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k "
-      "40");
+  command->footer(sample_examples);
   command->callback([call, prompt] {
     call->numbers.read();
     call->options.device = device_named(call->device);
