@@ -421,6 +421,22 @@ TEST(Optim, AStateThatDoesNotFitChangesNothing) {
   complex["0.momentum"] = ones({2});
   complex["step"] = zeros({}, DType::c64);
   expect_error(ErrorKind::dtype, "\"step\" is c64", [&] { optimizer.load_state_dict(complex); });
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const char* key : {"learning_rate", "step"}) {
+    for (const double number : {-1.0, nan, std::numeric_limits<double>::infinity()}) {
+      StateDict wrong = optimizer.state_dict();
+      wrong["0.momentum"] = ones({2});
+      wrong[key] = full({}, number, DType::f64);
+      expect_error(ErrorKind::value, std::string(key) + " is ",
+                   [&] { optimizer.load_state_dict(wrong); });
+    }
+  }
+  const Mesh mesh({{"data", 2}});
+  StateDict elsewhere = optimizer.state_dict();
+  elsewhere["0.momentum"] = place(ones({2}), mesh, "i@data");
+  elsewhere["learning_rate"] = full({}, 0.25, DType::f64);
+  expect_error(ErrorKind::placement, "\"0.momentum\" lies",
+               [&] { optimizer.load_state_dict(elsewhere); });
   EXPECT_EQ(values_of(optimizer), before);
 }
 

@@ -137,8 +137,9 @@ class Optimizer {
   /// to.
   StateDict state_dict() const;
   /// Copies the tensors of `state` into this optimizer's. An Error of kind `value` that names a key
-  /// that is missing or unknown, of kind `shape` where shapes differ, of kind `dtype` for complex
-  /// numbers in place of real ones; then nothing has changed.
+  /// that is missing or unknown, and for a step or a learning rate that is negative or not finite;
+  /// of kind `shape` where shapes differ, of kind `dtype` for complex numbers in place of real
+  /// ones, of kind `placement` for what is placed otherwise; then nothing has changed.
   void load_state_dict(const StateDict& state);
 
  protected:

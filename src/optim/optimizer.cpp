@@ -300,7 +300,19 @@ void Optimizer::load_state_dict(const StateDict& state) {
                                         std::string(name(found->second.dtype())) + ", which " +
                                         std::string(name(tensor.dtype())) + " does not hold");
     }
+    if (found->second.is_placed() && placement(found->second) != placement(tensor)) {
+      throw Error(ErrorKind::placement, rule_->optimizer() + ": the state \"" + key + "\" lies \"" +
+                                            placement(found->second) + "\" in place of \"" +
+                                            placement(tensor) +
+                                            "\"\n  help: ein::reshard it first");
+    }
   }
+  const auto number = [&](const char* key) {
+    const Tensor& given = state.find(key)->second;
+    return given.impl().is_traced() ? 0 : given.item();  // which nobody knows yet
+  };
+  require_not_negative(rule_->optimizer().c_str(), "learning_rate", number("learning_rate"));
+  require_not_negative(rule_->optimizer().c_str(), "step", number("step"));
   const NoGrad no_grad;
   for (const auto& [key, tensor] : mine) tensor.copy_from(state.find(key)->second);
 }
