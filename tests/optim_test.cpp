@@ -449,6 +449,9 @@ TEST(Optim, Errors) {
   expect_error(ErrorKind::value, "parameter 1 of shape (2,) was given before", [&] {
     Adam({p, p});
   });
+  expect_error(ErrorKind::value, "parameter 1 of shape (2,) was computed from others", [&] {
+    Adam({p, parameter({1, 2}) * 2.0});
+  });
   expect_error(ErrorKind::dtype, "parameter 0 of shape (3,) is i64", [] { SGD({arange(3)}); });
   expect_error(ErrorKind::value, "learning_rate is -1", [&] { SGD({p}, {.learning_rate = -1}); });
   expect_error(ErrorKind::value, "learning_rate is nan", [&] { SGD({p}).set_learning_rate(nan); });

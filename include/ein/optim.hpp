@@ -143,8 +143,9 @@ class Optimizer {
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// Errors: kind value for no or repeated parameters, for options outside their domain and for a
-  /// rule whose states share a name, dtype for parameters that are not floating-point.
+  /// Errors: kind value for no or repeated parameters and for those that were computed from others,
+  /// for options outside their domain and for a rule whose states share a name, dtype for
+  /// parameters that are not floating-point.
   Optimizer(const ParameterGroups& parameters, double learning_rate, double weight_decay,
             std::unique_ptr<const Rule> rule);
 

@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include <ein/optim.hpp>
 #include "optim/rule.hpp"
+#include "runtime/tape.hpp"
 
 namespace ein::optim {
 
@@ -158,6 +159,13 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
                                           std::to_string(parameters_.size()) + " of shape " +
                                           p.shape().to_string() +
                                           " is a value of a function that ein::compile traces");
+      }
+      if (p.impl().grad && p.impl().grad->node) {
+        throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
+                                          std::to_string(parameters_.size()) + " of shape " +
+                                          p.shape().to_string() +
+                                          " was computed from others, which gradients flow on to\n"
+                                          "  help: detach() it, then requires_grad(true)");
       }
       for (const Tensor& other : parameters_) {
         if (is_same(p, other)) {
