@@ -521,6 +521,17 @@ TEST_F(Cli, EmitNest) {
   }
 }
 
+TEST_F(Cli, EmitNestOfComplexNumbers) {
+  const Outcome outcome = ein({"emit", "nest", "einsum", "i j, j k -> i k", "--shape", "2,3",
+                               "--shape", "3,5", "--dtype", "c64"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  // Two numbers for each element, also where they are read.
+  for (const char* text :
+       {"b0: input, 12 f32", "b1: input, 30 f32", "b1[10·j + ", "b0[(j re im') + 6·i]"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
+  }
+}
+
 TEST_F(Cli, EmitEveryOperation) {
   for (const std::vector<std::string>& call :
        std::vector<std::vector<std::string>>{{"einsum", "a b -> b"},

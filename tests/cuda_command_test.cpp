@@ -330,6 +330,9 @@ TEST_F(CudaCommand, BenchOnTheProcessor) {
   expect_holds(
       text_of({"bench", "reduce", "a b -> a", "--by", "sum", "--shape", "3,4", "--dtype", "i32"}),
       {"median"});
+  std::vector<std::string> of_complex = words;
+  of_complex.insert(of_complex.end(), {"--dtype", "c64"});
+  expect_holds(text_of(of_complex), {"median", "roofline", " %"});
 }
 
 TEST_F(CudaCommand, MistakesOfBench) {

@@ -22,6 +22,7 @@
 #include "passes/contraction_order.hpp"
 #include "program.hpp"
 #include "report.hpp"
+#include "runtime/complex.hpp"
 #include "runtime/plan.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
@@ -106,7 +107,7 @@ constexpr double seconds_to_spend = 1;
 
 Times on_cpu(const Graph& graph, std::span<const Operand> drawn) {
   std::vector<Tensor> operands;
-  for (const Operand& operand : drawn) operands.push_back(draw(operand));
+  for (const Operand& operand : drawn) operands.push_back(engine::as_real(draw(operand)));
   std::vector<const Tensor*> addresses;
   for (const Tensor& x : operands) addresses.push_back(&x);
   const auto plan = std::make_shared<const engine::Plan>("bench", graph, addresses, OrderOptions());
@@ -295,7 +296,7 @@ std::string bench(const BenchWords& words) {
   const Computation computation(words.call, types.size());
   if (computation.computes_nothing()) throw UsageError("bench: parse_shape computes nothing");
   const Graph graph = without_complex(computation.graph(types), "bench");
-  const Program program = program_of(graph, types);
+  const Program program = program_of(graph);
   if (program.nests.empty())
     return "nothing to time: the results are empty, or views of the operands\n";
   if (!gpu && (words.tf32 || words.alternatives))
@@ -305,7 +306,7 @@ std::string bench(const BenchWords& words) {
   if (words.alternatives) return bench_alternatives(*gpu, program, operands, of_graph, words.tf32);
   Times times = gpu ? OnGpu(*gpu, program, operands, words.tf32).time(seconds_to_spend)
                     : on_cpu(graph, operands);
-  return report(std::move(times), of_graph, types[0].dtype, words.json);
+  return report(std::move(times), of_graph, real_dtype(types[0].dtype), words.json);
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 
 #include "cost/exchange.hpp"
 #include "cost/scope.hpp"
+#include "kernels.hpp"
 #include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/distribute.hpp"
-#include "passes/lower.hpp"
 #include "program.hpp"
 #include "report.hpp"
 #include "runtime/mesh.hpp"
@@ -285,15 +285,6 @@ struct Limit {
   std::optional<double> peak;
   Roofline roofline;
 };
-
-/// The nests that run: maps are part of the operation that reads them, so fewer bytes move.
-Program program_of(const Graph& graph) {
-  std::vector<InputLayout> layouts;
-  for (const Op& op : graph.ops) {
-    if (op.kind == OpKind::input) layouts.push_back({contiguous_strides(op.shape), 0});
-  }
-  return lower(order_contractions(graph), layouts);
-}
 
 std::string limit_text(const Limit& limit, DType dtype, TensorCores units) {
   const Roofline& r = limit.roofline;

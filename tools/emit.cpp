@@ -115,7 +115,7 @@ std::string emit(const EmitWords& words) {
     save(words.output, to_svg(graph));
     return "";
   }
-  const Program program = program_of(graph, operands);
+  const Program program = program_of(graph);
   if (form == "nest") {
     std::string output = to_string(program);
     if (!output.ends_with('\n')) output += '\n';

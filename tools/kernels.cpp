@@ -13,10 +13,11 @@
 
 namespace ein::command {
 
-Program program_of(const Graph& graph, std::span<const OperandType> operands) {
+Program program_of(const Graph& graph) {
   std::vector<InputLayout> layouts;
-  for (const OperandType& operand : operands)
-    layouts.push_back({contiguous_strides(operand.shape), 0});
+  for (const Op& op : graph.ops) {
+    if (op.kind == OpKind::input) layouts.push_back({contiguous_strides(op.shape), 0});
+  }
   return lower(order_contractions(graph), layouts);
 }
 

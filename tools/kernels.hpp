@@ -13,8 +13,9 @@
 
 namespace ein::command {
 
-/// The loops that run on operands without gaps, contractions in their best order.
-Program program_of(const Graph& graph, std::span<const OperandType> operands);
+/// The loops that run on operands without gaps, contractions in their best order. Maps are part of
+/// the operation that reads them.
+Program program_of(const Graph& graph);
 
 /// What "sm_90a" says. A UsageError for what is no architecture that kernels are made for.
 GpuTarget target_of(const std::string& arch);
