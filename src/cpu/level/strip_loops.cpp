@@ -278,38 +278,67 @@ C sum_lanes(C* lane) {
 /// memory. Inlined into a loop the lanes do not stay in registers.
 template <std::size_t lanes, class C>
 [[gnu::noinline]] C sum_in_lanes(const C* values, std::size_t n) {
-  using Number = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>,
-                                             std::type_identity<C>>::type;  // integers wrap
   constexpr std::size_t run = run_length * lanes;
-  const auto add_run = [&](Number* lane, std::size_t i) {
+  const auto add_run = [&](C* lane, std::size_t i) {
     const std::size_t end = std::min(n, i + run);
     for (; i + lanes <= end; i += lanes) {
-      for (std::size_t l = 0; l < lanes; ++l) lane[l] += static_cast<Number>(values[i + l]);
+      for (std::size_t l = 0; l < lanes; ++l) lane[l] += values[i + l];
     }
-    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += static_cast<Number>(values[i]);
+    for (std::size_t l = 0; i < end; ++i, ++l) lane[l] += values[i];
   };
-  Number total[lanes] = {};
+  C total[lanes] = {};
   add_run(total, 0);
   for (std::size_t i = run; i < n; i += run) {
-    Number lane[lanes] = {};
+    C lane[lanes] = {};
     add_run(lane, i);
     for (std::size_t l = 0; l < lanes; ++l) total[l] += lane[l];
   }
-  return static_cast<C>(sum_lanes<lanes>(total));
+  return sum_lanes<lanes>(total);
+}
+
+/// A long strip of integers in lanes, which stay in registers where it is not inlined.
+template <class C, class Number, class Join>
+[[gnu::noinline]] Number join_in_lanes(const C* values, std::size_t n, Number start,
+                                       const Join& join) {
+  constexpr std::size_t lanes = 256 / sizeof(C);
+  Number lane[lanes];
+  std::fill_n(lane, lanes, start);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    for (std::size_t l = 0; l < lanes; ++l) lane[l] = join(values[i + l], lane[l]);
+  }
+  for (; i < n; ++i) start = join(values[i], start);
+  for (std::size_t l = 0; l < lanes; ++l) start = join(lane[l], start);
+  return start;
+}
+
+/// Integers may be joined in any order: the compiler has the best one for short strips.
+template <class C, class Number, class Join>
+Number join_integers(const C* values, std::size_t n, Number start, const Join& join) {
+  if (n >= 4096 / sizeof(C)) return join_in_lanes(values, n, start, join);
+  for (std::size_t i = 0; i < n; ++i) start = join(values[i], start);
+  return start;
 }
 
 template <class C>
 C sum_strip(const C* values, std::size_t n) {
-  return n < 64 ? sum_in_lanes<8>(values, n) : sum_in_lanes<32>(values, n);
+  if constexpr (std::is_integral_v<C>) {
+    using Number = std::make_unsigned_t<C>;  // which wraps
+    return static_cast<C>(join_integers(
+        values, n, Number(0), [](auto a, Number b) { return static_cast<Number>(a) + b; }));
+  } else {
+    return n < 64 ? sum_in_lanes<8>(values, n) : sum_in_lanes<32>(values, n);
+  }
 }
 
 /// The largest of a strip, or the smallest; NaN if there is one.
 template <Combine combine, class C>
 C extreme_of_strip(const C* values, std::size_t n) {
-  constexpr std::size_t lanes = 32;
   const auto pick = [](C a, C b) {
     return a != a || (combine == Combine::max ? a > b : a < b) ? a : b;
   };
+  if constexpr (std::is_integral_v<C>) return join_integers(values, n, identity<C>(combine), pick);
+  constexpr std::size_t lanes = 32;
   C lane[lanes];
   std::fill_n(lane, lanes, identity<C>(combine));
   std::size_t i = 0;
