@@ -527,7 +527,7 @@ TEST_F(Cli, EmitNestOfComplexNumbers) {
   EXPECT_EQ(outcome.exit_code, 0);
   // Two numbers for each element, also where they are read.
   for (const char* text :
-       {"b0: input, 12 f32", "b1: input, 30 f32", "b1[10·j + ", "b0[(j re im') + 6·i]"}) {
+       {"b0: input, 12 f32", "b1: input, 30 f32", "b1[10·j + (k re im)]", "b0[6·i + (j re im')]"}) {
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text << "\n" << outcome.out;
   }
 }
