@@ -1,9 +1,11 @@
 // Reductions with known answers. Random ones against two oracles: oracle_test.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include <ein/ein.hpp>
@@ -221,6 +223,30 @@ TEST(ReduceTest, IntegersWrap) {
                                            std::numeric_limits<std::int64_t>::max()};
   EXPECT_EQ(reduce(from_vector(extremes), "n ->", "min").item<std::int64_t>(), extremes[0]);
   EXPECT_EQ(reduce(from_vector(extremes), "n ->", "max").item<std::int64_t>(), extremes[1]);
+}
+
+TEST(ReduceTest, RowsOfIntegersOfManyLengths) {
+  for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64}) {
+    for (const std::int64_t length :
+         {1, 3, 8, 31, 64, 100, 511, 512, 515, 1000, 1024, 1025, 5000}) {
+      constexpr std::int64_t rows = 5;
+      Values values(static_cast<std::size_t>(rows * length));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<double>(i * 7919 % 251) - (dtype == DType::u8 ? 0 : 125);
+      const Tensor x = make_tensor(values, {rows, length}, dtype);
+      Values sums, least, most;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto begin = values.begin() + r * length, end = begin + length;
+        sums.push_back(std::accumulate(begin, end, 0.0));
+        least.push_back(*std::min_element(begin, end));
+        most.push_back(*std::max_element(begin, end));
+      }
+      SCOPED_TRACE(std::string(name(dtype)) + ", rows of " + std::to_string(length));
+      EXPECT_EQ(get_values(reduce(x, "r n -> r", "sum")), sums);
+      EXPECT_EQ(get_values(reduce(x, "r n -> r", "min")), least);
+      EXPECT_EQ(get_values(reduce(x, "r n -> r", "max")), most);
+    }
+  }
 }
 
 TEST(ReduceTest, IntegersHaveNoMean) {
