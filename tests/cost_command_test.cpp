@@ -103,6 +103,17 @@ TEST(CostCommand, TranscendentalsByKind) {
   EXPECT_EQ(member(json, "tanh"), "0");
 }
 
+TEST(CostCommand, NothingIsReadWhereNothingRuns) {
+  // What runs moves as many bytes as the graph says: then there is no line of its own.
+  for (const std::string op : {"softmax", "sort", "cumsum"}) {
+    const std::string text = text_of({"cost", op, "a [b]", "--shape", "5,0"});
+    EXPECT_EQ(text.find("as it runs"), std::string::npos) << text;
+  }
+  const std::string text = text_of({"cost", "reduce", "a b -> a", "--by", "sum", "--shape", "5,0"});
+  expect_holds(text, {"4·a         20"});  // five zeros
+  EXPECT_EQ(text.find("as it runs"), std::string::npos) << text;
+}
+
 TEST(CostCommand, FormulasWithoutShapes) {
   const std::string text = text_of({"cost", "einsum", "b q d, b k d -> b q k"});
   expect_holds(text, {"model        2·b·q·d·k\n", "strict       2·b·q·d·k - b·q·k\n"});

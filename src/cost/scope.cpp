@@ -1,5 +1,6 @@
 #include "cost/scope.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "cost/tally.hpp"
@@ -44,8 +45,14 @@ Tally<N> cost_of(const LoopNest& nest, const Program* of) {
   };
   const N tuples = product([](std::size_t) { return true; });
   const N results = product([&](std::size_t a) { return !nest.axes[a].reduced; });
-  for (const LoopNest::Operand& input : nest.inputs) {
-    if (!reaches_memory(input)) continue;
+  for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+    const LoopNest::Operand& input = nest.inputs[i];
+    const bool is_of_body =
+        std::any_of(nest.body.steps.begin(), nest.body.steps.end(), [&](const ScalarStep& step) {
+          return step.op == ScalarOp::input && step.which == static_cast<int>(i);
+        });
+    // Where nothing runs, nothing is read.
+    if (!reaches_memory(input) || (is_of_body ? tuples : results) == 0) continue;
     const auto moves = [&](std::size_t a) {
       return input.strides[a] != 0 ||
              (input.is_indirect() &&
