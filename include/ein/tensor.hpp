@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ein/device.hpp>
@@ -68,9 +69,12 @@ class Storage {
 /// beside a real tensor c64, or c128 beside f64.
 class Scalar {
  public:
-  // Nothing else becomes a bool on the way: no pointer, no enumerator.
-  Scalar(std::same_as<bool> auto v) : real_(v), integer_(v), integral_(true) {}
-  Scalar(std::vector<bool>::reference v) : Scalar(static_cast<bool>(v)) {}
+  /// A bool, or an element of std::vector<bool>. Nothing else becomes one on the way: no pointer,
+  /// no enumerator.
+  template <class T>
+  requires(std::is_same_v<T, bool> || std::is_same_v<T, std::vector<bool>::reference> ||
+           std::is_same_v<T, std::vector<bool>::const_reference>) Scalar(T v)
+      : real_(static_cast<bool>(v)), integer_(static_cast<bool>(v)), integral_(true) {}
   template <class T>
   requires(std::is_enum_v<T>&& std::convertible_to<T, std::int64_t>) Scalar(T v)
       : Scalar(static_cast<std::underlying_type_t<T>>(v)) {}
