@@ -262,6 +262,10 @@ TEST(CompiledState, MemoryThatWasHandedOverTwiceIsTheSame) {
   const std::vector<float> wanted{13, 18, 23, 28, 33, 38, 43, 48};  // 2 i + 3 (i + 4) + 1
   EXPECT_EQ(run(false), wanted);
   EXPECT_EQ(run(true), wanted);
+  // Each element is read before another's result lies on it.
+  std::iota(memory.begin(), memory.end(), 0.0f);
+  compile([&](const Tensor& a) { later.copy_from(s + a); })(x);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(memory[4 + i], static_cast<float>(i + 1));
   // Neighbours share nothing.
   const Tensor head = from_span(std::span(memory).first(4), {4}),
                tail = from_span(std::span(memory).last(8), {8});

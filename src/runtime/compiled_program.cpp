@@ -14,6 +14,7 @@
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
+#include "runtime/writes.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/size_arithmetic.hpp"
 

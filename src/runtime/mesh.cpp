@@ -248,14 +248,6 @@ const Tensor& part_of(const Tensor& x, std::size_t here) {
   return x.impl().placed ? x.impl().placed->parts[here] : x;
 }
 const std::shared_ptr<Storage>& memory_of(const Tensor& x) { return part_of(x, 0).storage(); }
-bool share_memory(const Tensor& a, const Tensor& b) {
-  const std::shared_ptr<Storage>&x = memory_of(a), &y = memory_of(b);
-  if (x == y) return true;
-  if (!x || !y || x->device() != y->device()) return false;
-  // As numbers: pointers into different storages have no order.
-  const auto begin = [](const Storage& s) { return reinterpret_cast<std::uintptr_t>(s.data()); };
-  return begin(*x) < begin(*y) + y->bytes() && begin(*y) < begin(*x) + x->bytes();
-}
 void count_write(const Tensor& x) {
   if (!x.impl().placed) return x.storage()->count_write();
   for (const Tensor& part : x.impl().placed->parts) part.storage()->count_write();

@@ -77,9 +77,6 @@ Placement placement_of(const Tensor& x);
 const Tensor& part_of(const Tensor& x, std::size_t here);
 /// Of elements and gaps, of the first part of a placed tensor.
 const std::shared_ptr<Storage>& memory_of(const Tensor& x);
-/// Whether that of two tensors is one block, or blocks that overlap: memory of the caller may be
-/// wrapped more than once.
-bool share_memory(const Tensor& a, const Tensor& b);
 /// A placed tensor is written to.
 void count_write(const Tensor& x);
 /// Bytes that one process has of it.

@@ -10,6 +10,7 @@
 #include "passes/simplify.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
+#include "runtime/writes.hpp"
 #include "tensor/size_arithmetic.hpp"
 
 namespace ein::engine {

@@ -11,6 +11,7 @@
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/tape.hpp"
+#include "runtime/writes.hpp"
 
 namespace ein {
 

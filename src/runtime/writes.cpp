@@ -88,6 +88,15 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   return a_begin < b_end && b_begin < a_end;
 }
 
+bool share_memory(const Tensor& a, const Tensor& b) {
+  const std::shared_ptr<Storage>&x = memory_of(a), &y = memory_of(b);
+  if (x == y) return true;
+  if (!x || !y || x->device() != y->device()) return false;
+  // As numbers: pointers into different storages have no order.
+  const auto begin = [](const Storage& s) { return reinterpret_cast<std::uintptr_t>(s.data()); };
+  return begin(*x) < begin(*y) + y->bytes() && begin(*y) < begin(*x) + x->bytes();
+}
+
 void require_no_flow(const Tensor& x, const char* what) {
   if (!x.requires_grad() || !grad_is_enabled()) return;
   throw Error(

@@ -16,5 +16,8 @@ void require_no_flow_from(const Tensor& source, const Tensor& target, const char
 
 /// Whether the bytes that two tensors span overlap.
 bool may_overlap(const Tensor& a, const Tensor& b);
+/// Whether two tensors lie in one block of memory, or in blocks that overlap: memory of the caller
+/// may be wrapped more than once.
+bool share_memory(const Tensor& a, const Tensor& b);
 
 }  // namespace ein::engine
