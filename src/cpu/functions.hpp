@@ -605,22 +605,23 @@ inline C rest_of_product(C x, C y, C product) {
 #endif
 }
 
-/// x, or the bound where x is beyond it; NaN stays.
-template <std::floating_point C>
-inline C at_most(C x, C most) {
-  return x > most ? most : x;
-}
-template <std::floating_point C>
-inline C at_least(C x, C least) {
-  return x < least ? least : x;
-}
-
 /// A selection of which compilers make no branch.
 template <std::floating_point C>
 inline C choose(bool condition, C yes, C no) {
   using Bits = typename Constants<C>::Bits;
   const Bits mask = -static_cast<Bits>(condition);
   return std::bit_cast<C>((std::bit_cast<Bits>(yes) & mask) | (std::bit_cast<Bits>(no) & ~mask));
+}
+
+/// x, or the bound where x is beyond it; NaN stays. By a selection: beyond the bound all that
+/// follows is constant, and a branch around it leaves no vector code.
+template <std::floating_point C>
+inline C at_most(C x, C most) {
+  return choose(x > most, most, x);
+}
+template <std::floating_point C>
+inline C at_least(C x, C least) {
+  return choose(x < least, least, x);
 }
 
 /// A whole number k; `shifted` has it in its lowest bits.
@@ -705,17 +706,17 @@ template <std::floating_point C>
 inline Split<C> split(C x) {
   using K = Constants<C>;
   using Bits = typename K::Bits;
-  using Integer = typename K::Integer;
   const bool is_subnormal = x < std::numeric_limits<C>::min();
   const C normal = x * choose(is_subnormal, C(Bits{1} << (K::mantissa_bits + 1)), C(1));
-  // Without signs, as those of negative numbers would overflow.
-  const auto bits =
-      static_cast<Integer>(std::bit_cast<Bits>(normal) - std::bit_cast<Bits>(K::log_least));
-  const Integer whole = bits >> K::mantissa_bits;
-  return {std::bit_cast<C>(std::bit_cast<Bits>(normal) -
-                           (static_cast<Bits>(whole) << K::mantissa_bits)) -
-              C(1),
-          static_cast<C>(whole) - choose(is_subnormal, C(K::mantissa_bits + 1), C(0)), false};
+  // The exponent with its bias, which has no sign: not all processors shift signs of 64 bits, or
+  // convert such integers.
+  constexpr Bits bias = K::bias, ones = std::bit_cast<Bits>(C(Bits{1} << K::mantissa_bits));
+  const Bits bits = std::bit_cast<Bits>(normal);
+  const Bits exponent =
+      (bits - std::bit_cast<Bits>(K::log_least) + (bias << K::mantissa_bits)) >> K::mantissa_bits;
+  const C e = std::bit_cast<C>(exponent | ones) - C((Bits{1} << K::mantissa_bits) + bias);
+  return {std::bit_cast<C>(bits - ((exponent - bias) << K::mantissa_bits)) - C(1),
+          e - choose(is_subnormal, C(K::mantissa_bits + 1), C(0)), false};
 }
 
 /// Of a table, the number at a place.
@@ -910,15 +911,24 @@ inline NormalTail<V> normal_tail_by(const V& x) {
   V sum = numbers[last];
   for (std::size_t i = last; i-- > 1;) sum = multiply_add(std::move(sum), distance, numbers[i]);
   const V first = numbers[0];
+  // Copied as a whole, k would stay in memory, and loops no vector code.
   if constexpr (is_float<V>) {
     sum = std::move(sum) * distance;
-    return {t,       first,   multiply_add(first, parts.p, multiply_add(sum, parts.p, sum)),
-            parts.k, parts.p, parts.p};
+    return {t,
+            first,
+            multiply_add(first, parts.p, multiply_add(sum, parts.p, sum)),
+            {parts.k.number, parts.k.shifted},
+            parts.p,
+            parts.p};
   } else {
     const V power = upper_half(parts.main + C(1)),
             more = (parts.main - (power - C(1))) + parts.rest;
-    return {t,       first * power, multiply_add(first, more, sum * (power + more)),
-            parts.k, power,         more};
+    return {t,
+            first * power,
+            multiply_add(first, more, sum * (power + more)),
+            {parts.k.number, parts.k.shifted},
+            power,
+            more};
   }
 }
 template <class V>
