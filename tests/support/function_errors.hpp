@@ -100,20 +100,20 @@ template <class C>
 std::vector<Engine<C>> engines(ScalarOp op, DType dtype = dtype_of<C>) {
   std::vector<Engine<C>> result;
   for (const host::Level* level : host::levels_here()) {
-    result.push_back({"strips " + std::string(host::name(level->isa)),
-                      [op, level, dtype](const C* in, C* out, std::size_t n) {
-                        if constexpr (std::is_same_v<C, float>) {
-                          if (dtype != DType::f32) {
-                            if (has_short_form(op))
-                              level->apply_short_form(op, in, out, n);
-                            else
-                              level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
-                            for (std::size_t i = 0; i < n; ++i) out[i] = rounded(out[i], dtype);
-                            return;
-                          }
-                        }
-                        level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
-                      }});
+    result.push_back(
+        {"strips " + std::string(host::name(level->isa)), [=](const C* in, C* out, std::size_t n) {
+           if constexpr (std::is_same_v<C, float>) {
+             if (dtype != DType::f32) {
+               if (has_short_form(op))
+                 level->apply_short_form(op, in, out, n);
+               else
+                 level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
+               for (std::size_t i = 0; i < n; ++i) out[i] = rounded(out[i], dtype);
+               return;
+             }
+           }
+           level->strips<C>().apply(op, in, nullptr, nullptr, out, n);
+         }});
   }
   for (const host::Isa isa : isas_with_row_code()) {
     if (host::RowCode::target(isa).has(op, dtype_of<C>))
