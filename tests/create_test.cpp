@@ -127,18 +127,16 @@ TEST_F(Create, RangesAreExactBeyondDoubles) {
 TEST_F(Create, RangesThatAreNone) {
   expect_error([] { ein::arange(0, 5, 0); }, ErrorKind::value,
                "arange: from 0 to 5 by 0: the step must not be 0, and all three must be finite");
-  expect_error(
-      [] { ein::arange(0.0, INFINITY); }, ErrorKind::value,
-      "arange: from 0.000000 to inf by 1: the step must not be 0, and all three must be finite");
+  expect_error([] { ein::arange(0.0, INFINITY); }, ErrorKind::value,
+               "arange: from 0 to inf by 1: the step must not be 0, and all three must be finite");
   expect_error([] { ein::arange(NAN); }, ErrorKind::value,
-               "arange: from 0.000000 to nan by 1.000000: the step must not be 0, and all three "
+               "arange: from 0 to nan by 1: the step must not be 0, and all three "
                "must be finite");
   expect_error(
       [] { ein::arange(INT64_MIN, INT64_MAX); }, ErrorKind::value,
       "arange: from -9223372036854775808 to 9223372036854775807 by 1 has too many elements");
-  expect_error(
-      [] { ein::arange(0.0, 1e300, 1e-10); }, ErrorKind::value,
-      "arange: from 0.000000 to " + std::to_string(1e300) + " by 0.000000 has too many elements");
+  expect_error([] { ein::arange(0.0, 1e300, 1e-10); }, ErrorKind::value,
+               "arange: from 0 to 1e+300 by 1e-10 has too many elements");
   expect_error([] { ein::arange(INT64_MAX); }, ErrorKind::overflow,
                "shape (9223372036854775807,) needs more than 2^63 - 1 bytes");
 }
@@ -358,14 +356,12 @@ TEST_F(Create, RandomNumbersAreFloats) {
   expect_error([] { ein::trunc_normal({2}, 1, -1, 1, DType::u8); }, ErrorKind::dtype,
                "trunc_normal: u8 is not a floating-point dtype");
   const std::string wants = "trunc_normal: wants std > 0 and a < b, got std = ";
-  expect_error([] { ein::trunc_normal({2}, 0); }, ErrorKind::value,
-               wants + "0.000000, a = -2.000000, b = 2.000000");
-  expect_error([] { ein::trunc_normal({2}, NAN); }, ErrorKind::value,
-               wants + "nan, a = -2.000000, b = 2.000000");
+  expect_error([] { ein::trunc_normal({2}, 0); }, ErrorKind::value, wants + "0, a = -2, b = 2");
+  expect_error([] { ein::trunc_normal({2}, NAN); }, ErrorKind::value, wants + "nan, a = -2, b = 2");
   expect_error([] { ein::trunc_normal({2}, 1, 2, 2); }, ErrorKind::value,
-               wants + "1.000000, a = 2.000000, b = 2.000000");
+               wants + "1, a = 2, b = 2");
   expect_error([] { ein::trunc_normal({2}, 1, NAN, 2); }, ErrorKind::value,
-               wants + "1.000000, a = nan, b = 2.000000");
+               wants + "1, a = nan, b = 2");
 }
 
 // A call that fails takes no number from the sequence.

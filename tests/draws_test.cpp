@@ -50,6 +50,9 @@ TEST(DrawsTest, MultinomialHasTheProbabilities) {
     EXPECT_NEAR(counts[i] / n, q, 6 * std::sqrt(q * (1 - q) / n)) << i;
   }
   EXPECT_EQ(multinomial(p, "[b] c", 0).shape(), (Shape{0, 4}));
+  EXPECT_EQ(multinomial(ones({2, 0}), "b [c]", 0).shape(), (Shape{2, 0}));
+  EXPECT_EQ(multinomial(ones({0, 0}), "b [c]", 3).shape(), (Shape{0, 3}));
+  EXPECT_THROW(multinomial(ones({2, 0}), "b [c]", 3), Error);
   EXPECT_EQ(multinomial(make_tensor({0, 1, 0}, {3}, DType::bf16), "[c]", 3).to_vector<int>(),
             (std::vector<int>{1, 1, 1}));
 }

@@ -288,6 +288,15 @@ TEST(Lengths, EmptyAndSingle) {
   EXPECT_TRUE(std::isnan(mean(ones({1, 0})).item<double>()));
 }
 
+TEST(Lengths, OffsetsOfAnySize) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t offset : {most, most - 1, -most, std::int64_t{1} << 62}) {
+    auto f = compile([=](const Tensor& x) { return diagonal(x, "[a b]", offset) + 0; }, {"m n"});
+    EXPECT_EQ(f(ones({2, 3})).shape(), Shape{0}) << offset;
+    EXPECT_EQ(f(ones({4, 1})).shape(), Shape{0}) << offset;
+  }
+}
+
 TEST(Lengths, ANumberIsNotToBeHadWhileTracing) {
   auto f = compile(
       [](const Tensor& x) {

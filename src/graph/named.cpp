@@ -1,7 +1,8 @@
 #include "graph/named.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
+#include <iterator>
 #include <utility>
 
 namespace ein {
@@ -225,8 +226,7 @@ std::string show(Scalar number) {
 }
 std::string show(double number) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", number);
-  return text;
+  return {text, std::to_chars(text, std::end(text), number).ptr};
 }
 
 Ex element(const NamedBuild& b, Scalar value, DType dtype) {

@@ -72,22 +72,27 @@ Graph build_multinomial(NamedBuild& b) {
   result.access[dim] = {0, {{drawn, 1}}};
   std::vector<Axis> axes = b.solved().axes;
   axes.push_back({"samples", samples});
-  if (b.size_of_axis(axis) == 0 && numel(result.shape) > 0)
-    b.complain(ErrorKind::reduction, "a draw from no elements", b.marks_of_brackets());
+  const auto with_axes = [&](Op op) {
+    op.axes = axes;
+    return b.add(std::move(op));
+  };
+  if (b.operand_count() != 2 || !(b.operand_type(1).shape == result.shape))
+    b.complain(ErrorKind::shape, "a uniform number for each draw is wanted");
+  const NamedValue uniform{1, result.access};
+  if (b.size_of_axis(axis) == 0) {
+    if (numel(result.shape) > 0)
+      b.complain(ErrorKind::reduction, "a draw from no elements", b.marks_of_brackets());
+    Op none = op_of(OpKind::map, {uniform}, result, DType::i64);
+    none.expr = Ex::input(0);
+    none.compute = DType::f64;
+    return b.finish({with_axes(std::move(none))});
+  }
 
   Op scan = op_of(OpKind::scan, {b.operand(0)}, full, DType::f64);
   scan.axis = axis;
   const NamedValue sums = b.add(std::move(scan));
   NamedValue last = sums;
-  last.access[dim] = {b.size_of_axis(axis) == 0 ? Size(0) : b.size_of_axis(axis) - 1, {}};
-  if (b.operand_count() != 2 || !(b.operand_type(1).shape == result.shape))
-    b.complain(ErrorKind::shape, "a uniform number for each draw is wanted");
-  const NamedValue uniform{1, result.access};
-
-  const auto with_axes = [&](Op op) {
-    op.axes = axes;
-    return b.add(std::move(op));
-  };
+  last.access[dim] = {b.size_of_axis(axis) - 1, {}};
   Op drawn_number = op_of(OpKind::map, {uniform, last}, result, DType::f64);
   const Ex product = Ex::input(0) * Ex::input(1);
   drawn_number.expr = where(is_less(product, Ex::input(1)), product, Ex::input(1) * Ex(0.5));
@@ -135,7 +140,8 @@ Graph build_histogram(NamedBuild& b) {
                b.marks_of_brackets());
   if (!(low < high) || !std::isfinite(high - low)) {
     b.complain(ErrorKind::value,
-               "bins from " + show(low) + " to " + show(high) + ", low < high are to be finite",
+               "bins from " + show(low) + " to " + show(high) +
+                   ", low < high and high - low are to be finite",
                b.marks_of_brackets());
   }
   const Place full = b.full();

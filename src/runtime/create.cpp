@@ -5,6 +5,7 @@
 #include <ein/complex.hpp>
 #include <ein/error.hpp>
 #include "backend/backend.hpp"
+#include "graph/named.hpp"
 #include "nest/random.hpp"
 #include "runtime/device.hpp"
 #include "runtime/map.hpp"
@@ -98,17 +99,13 @@ Size length_of(Scalar value) {
   if (const auto formula = value.formula()) return *formula;
   if (!value.is_integer())
     throw Error(ErrorKind::value,
-                "arange: a range of lengths begins or ends at " + std::to_string(value.real()));
+                "arange: a range of lengths begins or ends at " + show(value.real()));
   return value.integer();
 }
 }  // namespace
 
 Tensor arange(Scalar start, Scalar end, Scalar step, Device device) {
   const auto complain = [&](const std::string& why) {
-    const auto show = [](Scalar x) {
-      if (const auto formula = x.formula()) return to_string(*formula);
-      return x.is_integer() ? std::to_string(x.integer()) : std::to_string(x.real());
-    };
     throw Error(ErrorKind::value,
                 "arange: from " + show(start) + " to " + show(end) + " by " + show(step) + why);
   };
@@ -167,9 +164,8 @@ Tensor trunc_normal(const Shape& shape, double std, double a, double b, DType dt
                     Device device) {
   require_floating("trunc_normal", dtype);
   if (!(a < b) || !(std > 0) || !std::isfinite(std)) {
-    throw Error(ErrorKind::value,
-                "trunc_normal: wants std > 0 and a < b, got std = " + std::to_string(std) +
-                    ", a = " + std::to_string(a) + ", b = " + std::to_string(b));
+    throw Error(ErrorKind::value, "trunc_normal: wants std > 0 and a < b, got std = " + show(std) +
+                                      ", a = " + show(a) + ", b = " + show(b));
   }
   // Far out on the right the distribution function has no digits left, on the left it has: mirror.
   const double sign = a > 0 ? -1 : 1;

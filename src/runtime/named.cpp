@@ -7,6 +7,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
+#include "graph/named.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/map.hpp"
@@ -74,8 +75,8 @@ Sorted run_sort(Operation op, const detail::PatternArgument& pattern, const Tens
 
 detail::NamedOptions with_eps(const char* what, double eps) {
   if (!(eps >= 0))
-    throw Error(ErrorKind::value, std::string(what) + ": eps is " + std::to_string(eps) +
-                                      ", it must not be negative");
+    throw Error(ErrorKind::value,
+                std::string(what) + ": eps is " + show(eps) + ", it must not be negative");
   return {.eps = eps};
 }
 

@@ -9,6 +9,7 @@
 #include <ein/error.hpp>
 #include <ein/named.hpp>
 #include <ein/ops.hpp>
+#include "graph/named.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
@@ -46,7 +47,7 @@ Tensor mse_loss(const Tensor& a, const Tensor& b) {
 
 Tensor dropout(const Tensor& x, double p) {
   if (!(p >= 0 && p < 1))
-    throw Error(ErrorKind::value, "dropout: p is " + std::to_string(p) + ", 0 <= p < 1 is wanted");
+    throw Error(ErrorKind::value, "dropout: p is " + show(p) + ", 0 <= p < 1 is wanted");
   if (!is_floating(x.dtype())) {
     throw Error(ErrorKind::dtype,
                 "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");

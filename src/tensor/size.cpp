@@ -573,7 +573,7 @@ void SizeScope::keep_negative(Size formula) {
   // The last value beyond which the answer changes, between one that has it and one that may not.
   std::int64_t good = values_[i].second, bad = monotone->grows ? range.high : range.low;
   if (is_negative_at(bad)) return;
-  while (good + 1 < bad || bad + 1 < good) {
+  while (monotone->grows ? good < bad - 1 : bad < good - 1) {
     const std::int64_t middle = good + (bad - good) / 2;
     (is_negative_at(middle) ? good : bad) = middle;
   }

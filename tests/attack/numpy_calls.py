@@ -266,7 +266,7 @@ ROWS = [
     Row("NumPy", lambda c, got: c.op == "pow" and c.are_integers and isinstance(got, ValueError),
         "powers of integers to less than 0", "ValueError", "truncated: 0, but of 1 and -1", INTEGER_RULES),
     Row("NumPy", lambda c, got: isinstance(got, OverflowError),
-        "a whole number beside integers that do not hold it", "OverflowError", "the number modulo 2^bits", INTEGER_RULES),
+        "a whole number beside integers that do not hold it", "OverflowError", "the result modulo 2^bits", INTEGER_RULES),
     Row("NumPy", lambda c, got: isinstance(got, TypeError) and c.has("bool") and c.op in {"sub", "negate", "sign", "quantile"},
         "sub, negate, sign, quantile of bool", "TypeError", "a result, as of other integers", INTEGER_RULES),
     Row("NumPy", lambda c, got: isinstance(got, (TypeError, ValueError)) and c.has(*NOT_NUMPYS),
