@@ -154,8 +154,9 @@ file(CONFIGURE OUTPUT generated/ein_levels.hpp CONTENT "${list_of_levels}" @ONLY
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/nest/random.cpp ${folder}/level/random.cpp PROPERTIES
                             COMPILE_OPTIONS -ffp-contract=off SKIP_PRECOMPILE_HEADERS ON)
 # Without errno to set, a loop of square roots becomes vector code; without exceptions to raise, so do roundings.
+set(strip_options -fno-math-errno -fno-trapping-math)
 set_source_files_properties(${folder}/level/strip_loops.cpp ${folder}/level/convert.cpp PROPERTIES
-                            COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math")
+                            COMPILE_OPTIONS "${strip_options}")
 
 # --- machine code made at run time ---
 
