@@ -1,5 +1,6 @@
 // What must hold of a program of nests, whichever pass made it.
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -245,10 +246,35 @@ class Verifier {
                 "nests do not share their rows");
       }
     }
-    if (!group.attention) return;
-    const Attention& attention = *group.attention;
+    if (group.attention) verify_attention(group, *group.attention);
+  }
+
+  /// Its operands are those of the group's own nests.
+  void verify_attention(const Program::Group& group, const Attention& attention) const {
     for (const Operand* operand : {&attention.q, &attention.k, &attention.v, &attention.out})
       verify_place(*operand, attention.axes);
+    const auto nests = std::span(program_.nests).subspan(group.first, group.count);
+    const auto is_read = [&](const Operand& operand) {
+      return std::any_of(nests.begin(), nests.end(), [&](const LoopNest& nest) {
+        return std::any_of(nest.inputs.begin(), nest.inputs.end(),
+                           [&](const Operand& input) { return input.buffer == operand.buffer; });
+      });
+    };
+    const auto is_written = [&](const Operand& operand) {
+      return std::any_of(nests.begin(), nests.end(), [&](const LoopNest& nest) {
+        return nest.output.buffer == operand.buffer;
+      });
+    };
+    if (!attention.gradients) {
+      require(is_read(attention.q) && is_read(attention.k) && is_read(attention.v) &&
+                  is_written(attention.out),
+              "is attention of what its nests do not compute");
+      return;
+    }
+    require(is_read(attention.gradients->dout), "is no gradient of what its nests read");
+    for (const auto* result :
+         {&attention.gradients->dq, &attention.gradients->dk, &attention.gradients->dv})
+      require(!*result || is_written(**result), "gives gradients that its nests do not compute");
   }
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);

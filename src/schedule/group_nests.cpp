@@ -395,12 +395,12 @@ void group_nests(Program& program, const Target& target, std::span<const int> ke
     if (group.attention) attentions.push_back(std::move(group));
   }
   program.groups.clear();
+  const std::size_t given = program.nests.size();
   std::size_t first = 0;
   for (Group& attention : attentions) {
-    // Grouping the nests before it may add some.
-    const std::size_t behind = program.nests.size() - attention.first;
-    while (first + behind < program.nests.size())
-      first += add_group(program, target, kept, memory, first, program.nests.size() - behind);
+    // Behind those that the groups before it have added.
+    const auto start = [&] { return attention.first + (program.nests.size() - given); };
+    while (first < start()) first += add_group(program, target, kept, memory, first, start());
     attention.first = first;
     first += attention.count;
     program.groups.push_back(std::move(attention));
