@@ -40,7 +40,7 @@ deps:
 demo: deps
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release -j $(JOBS) --target ein_command
-	@build/tools/ein train --data samples/shakespeare.txt --out build/demo --max-iters 6000 --resume
+	@EIN_VERIFY=1 build/tools/ein train --data samples/shakespeare.txt --out build/demo --max-iters 6000 --resume
 	@echo
 	@build/tools/ein sample --from build/demo --prompt 'ROMEO:' --tokens 400
 	@echo 'build/demo has the checkpoints, log.jsonl and loss.svg.'
