@@ -7,6 +7,7 @@ JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
 CALLS ?= 0..99999
 COMPILERS ?=
+DECODERS ?= 0..999
 PEERS_ARGS ?=
 EIN_PEERS ?= .cache/peers
 FUZZ_SECONDS ?= 60
@@ -20,7 +21,7 @@ help:
 	@echo 'make test-arm    build for AArch64 and run the tests of the CPU under QEMU; make test-arm-engines a few of them'
 	@echo 'make function-errors  measure functions on all f32 numbers and write the tables of docs/functions.md, about an hour;'
 	@echo '              make function-errors-arm on a part of them on an emulated AArch64'
-	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999)'
+	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999 DECODERS=0..9999)'
 	@echo 'make attack-numpy   single random calls beside NumPy, and the table of docs/numpy.md   (CALLS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
@@ -95,6 +96,9 @@ endef
 attack:
 	$(attack_tools)
 	build/tests/ein_attack --seeds $(SEEDS) --write build/attack.jsonl
+	build/tests/ein_attack --decoders $(DECODERS)
+	scripts/in-small-caches build/tests/ein_attack --seeds $(SEEDS)
+	scripts/in-small-caches build/tests/ein_attack --decoders $(DECODERS)
 	$(EIN_PEERS)/bin/python tests/attack/peers.py build/attack.jsonl
 
 attack-numpy:

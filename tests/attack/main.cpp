@@ -1,7 +1,7 @@
-// ein_attack --seeds A..B | --calls A..B | --show SEED | --show-call SEED [--write FILE] [--most
-// N]: random programs, or single calls, each in every way that it can be run. --write leaves what
-// the programs that held are and give, for peers.py and numpy_calls.py. Exits with 1 where one did
-// not hold.
+// ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B | --show SEED |
+// --show-call SEED [--write FILE] [--most N]: random programs, single calls, random decoders, or
+// those of a grid, each in every way that it can be run. --write leaves what the programs that held
+// are and give, for peers.py and numpy_calls.py. Exits with 1 where one did not hold.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "check.hpp"
+#include "decoders.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::attack {
@@ -101,16 +102,40 @@ std::string line_of(const Program& program, const Verdict& verdict) {
          "}\n";
 }
 
+/// The decoders of numbers `first` to `last`.
+template <class Make>
+int run_decoders(std::uint64_t first, std::uint64_t last, long most, const Make& make) {
+  long wrong = 0;
+  std::uint64_t number = first, uncertain = 0;
+  for (; number <= last && wrong < most; ++number) {
+    const Decoder decoder = make(number);
+    const DecoderVerdict verdict = check(decoder);
+    uncertain += verdict.uncertain;
+    if (verdict.wrong.empty()) continue;
+    ++wrong;
+    std::cout << to_string(decoder) << ": " << verdict.wrong << std::endl;
+    const Decoder less = shrunk(decoder);
+    std::cout << "shrunk: " << to_string(less) << ": " << check(less).wrong << std::endl;
+  }
+  std::cout << number - first << " decoders, " << wrong << " wrong, " << uncertain
+            << " depend on rounding\n";
+  const bool compares_most = uncertain * 20 <= number - first + 20;
+  return wrong > 0 || !compares_most ? 1 : 0;
+}
+
 int run_campaign(int argc, char** argv) {
   std::uint64_t first = 0, last = 999;
   long most = 5;
   std::string file;
-  bool shows = false;
+  bool shows = false, are_decoders = false, are_of_grid = false;
   Program (*make)(std::uint64_t) = make_program;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i], value = argv[i + 1];
     if (option == "--calls" || option == "--show-call") make = make_call;
-    if (option == "--seeds" || option == "--calls") {
+    are_decoders |= option == "--decoders";
+    are_of_grid |= option == "--grid";
+    if (option == "--seeds" || option == "--calls" || option == "--decoders" ||
+        option == "--grid") {
       const std::size_t dots = value.find("..");
       first = last = std::stoull(value);
       if (dots != std::string::npos) last = std::stoull(value.substr(dots + 2));
@@ -122,14 +147,20 @@ int run_campaign(int argc, char** argv) {
       first = last = std::stoull(value);
       shows = true;
     } else {
-      std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --show SEED | --show-call SEED "
-                   "[--write FILE] [--most N]\n";
+      std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B "
+                   "| --show SEED | --show-call SEED [--write FILE] [--most N]\n";
       return 2;
     }
   }
   std::ofstream out;
   if (!file.empty()) out.open(file);
   std::cout << "seeds " << first << ".." << last << std::endl;
+  if (are_decoders) return run_decoders(first, last, most, test::make_decoder);
+  if (are_of_grid) {
+    const std::vector<Decoder> grid = decoder_grid();
+    return run_decoders(first, std::min<std::uint64_t>(last, grid.size() - 1), most,
+                        [&](std::uint64_t n) { return grid[n]; });
+  }
   long wrong = 0, refused = 0, uncertain = 0;
   std::int64_t elements = 0, points = 0, reordered = 0;
   for (std::uint64_t seed = first; seed <= last && wrong < most; ++seed) {
