@@ -6,12 +6,17 @@
 
 #include <cmath>
 #include <iostream>
+#include <optional>
 
-#include <ein/compile.hpp>
+#include "cpu/row_code.hpp"
 #include "passes/find_attention.hpp"
+#include "passes/memory_plan.hpp"
 #include "schedule/choose.hpp"
+#include "schedule/choose_threads.hpp"
 #include "schedule/execute.hpp"
+#include "schedule/group_many.hpp"
 #include "schedule/group_nests.hpp"
+#include "schedule/group_rows.hpp"
 #include "support/attention_cases.hpp"
 #include "support/random_nests.hpp"
 #include "support/seeds.hpp"
@@ -42,15 +47,65 @@ Target target_with_tiles(std::int64_t queries, std::int64_t keys) {
   return target;
 }
 
-CompiledProgram grouped(const Decoder& decoder, const Target& target) {
+/// The decoder's step, grouped by `group(program, kept)`.
+template <class Group>
+CompiledProgram step_of(const Decoder& decoder, const Group& group) {
   const DecoderModel model(decoder, decoder.dtype);
   return compiled(
       model.arguments(0), [&](std::span<const Tensor> x) { return model.step(x[0], x[1], x[2]); },
-      [&](Program& program, std::span<const int> kept) {
-        find_attention(program, kept, {},
-                       [&](const Attention& attention) { return is_for_tiles(attention, target); });
-        group_nests(program, target, kept);
-      });
+      group);
+}
+CompiledProgram step_for(const Decoder& decoder, const Target& target) {
+  return step_of(decoder, [&](Program& program, std::span<const int> kept) {
+    find_attention(program, kept, {},
+                   [&](const Attention& attention) { return is_for_tiles(attention, target); });
+    group_nests(program, target, kept);
+  });
+}
+
+/// A program's buffers before it runs.
+DoubleBuffers buffers_of(const CompiledProgram& step) {
+  DoubleBuffers buffers;
+  for (const Program::Buffer& buffer : step.program.buffers) {
+    buffers.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
+    if (buffers.size() <= step.inputs.size())
+      buffers.back() = get_values(step.inputs[buffers.size() - 1]);
+  }
+  return buffers;
+}
+
+/// Runs the schedule that choose_for(group) gives, or else the nests, of each group in order, and
+/// compares results with those of the program as it was lowered.
+template <class Choose>
+void expect_results(const Decoder& decoder, const CompiledProgram& step, unsigned seed,
+                    const Choose& choose_for) {
+  const Program& program = step.program;
+  ASSERT_NO_THROW(verify(program)) << to_string(program);
+  const CompiledProgram plain = step_of(decoder, [](Program&, std::span<const int>) {});
+  DoubleBuffers want = buffers_of(plain), got = buffers_of(step);
+  for (const LoopNest& nest : plain.program.nests) execute(nest, want);
+  std::vector<Size> elements;
+  for (const Program::Buffer& buffer : program.buffers) elements.push_back(buffer.elements);
+  for (const Program::Group& group : program.groups) {
+    const std::optional<Schedule> schedule = choose_for(group);
+    if (schedule) {
+      ASSERT_NO_THROW(verify(*schedule, elements)) << to_string(*schedule);
+      ASSERT_NO_THROW(execute(*schedule, got, seed)) << to_string(*schedule);
+    } else {
+      for (std::size_t n = group.first; n < group.first + group.count; ++n)
+        execute(program.nests[n], got);
+    }
+  }
+  ASSERT_EQ(program.results.size(), plain.program.results.size());
+  for (std::size_t r = 0; r < program.results.size(); ++r) {
+    const auto &to = got[static_cast<std::size_t>(program.results[r].buffer)],
+               &from = want[static_cast<std::size_t>(plain.program.results[r].buffer)];
+    ASSERT_EQ(to.size(), from.size());
+    for (std::size_t i = 0; i < from.size(); ++i)
+      ASSERT_NEAR(to[i], from[i], 1e-9 * std::max(1.0, std::abs(from[i])))
+          << "result " << r << "[" << i << "]\n"
+          << to_string(program);
+  }
 }
 
 TEST(Decoders, SchedulesForASmallTarget) {
@@ -60,32 +115,12 @@ TEST(Decoders, SchedulesForASmallTarget) {
     SCOPED_TRACE(to_string(decoder));
     Target target = target_with_tiles(3 + seed % 7, 2 + seed / 7 % 7);
     target.least_heads = seed % 2 == 0 ? 1 : 1000;
-    const CompiledProgram step = grouped(decoder, target);
-    const Program& program = step.program;
-    ASSERT_NO_THROW(verify(program)) << to_string(program);
-    DoubleBuffers want;
-    std::vector<Size> elements;
-    for (const Program::Buffer& buffer : program.buffers) {
-      elements.push_back(buffer.elements);
-      want.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
-      if (want.size() <= step.inputs.size()) want.back() = get_values(step.inputs[want.size() - 1]);
-    }
-    DoubleBuffers got = want;
-    for (const LoopNest& nest : program.nests) execute(nest, want);
-    for (const Program::Group& group : program.groups) {
-      const Schedule schedule = choose(program, group, target);
-      ASSERT_NO_THROW(verify(schedule, elements)) << to_string(schedule);
-      ASSERT_NO_THROW(execute(schedule, got, seed)) << to_string(schedule);
+    const CompiledProgram step = step_for(decoder, target);
+    expect_results(decoder, step, seed, [&](const Program::Group& group) {
       groups += group.count > 1;
-    }
-    several += attentions(program).size() > 2;
-    for (const Program::Result& result : program.results) {
-      const auto b = static_cast<std::size_t>(result.buffer);
-      for (std::size_t i = 0; i < want[b].size(); ++i)
-        ASSERT_NEAR(got[b][i], want[b][i], 1e-9 * std::max(1.0, std::abs(want[b][i])))
-            << "b" << b << "[" << i << "]\n"
-            << to_string(program);
-    }
+      return std::optional(choose(step.program, group, target));
+    });
+    several += attentions(step.program).size() > 2;
   });
   std::cout << several << " of several attentions, " << groups << " groups\n";
   if (std::getenv("EIN_SEEDS")) return;
@@ -93,9 +128,36 @@ TEST(Decoders, SchedulesForASmallTarget) {
   EXPECT_GT(groups, 300u);
 }
 
+CompiledProgram step_for(const Decoder& decoder, const GpuTarget& target) {
+  return step_of(decoder, [&](Program& program, std::span<const int> kept) {
+    find_attention(program, kept, {}, [](const Attention&) { return true; });
+    group_rows(program, target, kept);
+    group_many(program, kept);
+  });
+}
+
+TEST(Decoders, SchedulesForASmallGpu) {
+  std::size_t several = 0, rows = 0;
+  for_seeds(60, [&](unsigned seed) {
+    const Decoder decoder = small_decoder(seed);
+    SCOPED_TRACE(to_string(decoder));
+    const GpuTarget target = small_gpu();
+    const CompiledProgram step = step_for(decoder, target);
+    expect_results(decoder, step, seed, [&](const Program::Group& group) {
+      rows += group.row_axes.has_value();
+      return group.row_axes ? std::optional(choose(step.program, group, target)) : std::nullopt;
+    });
+    several += attentions(step.program).size() > 2;
+  });
+  std::cout << several << " of several attentions, " << rows << " groups of rows\n";
+  if (std::getenv("EIN_SEEDS")) return;
+  EXPECT_GT(several, 20u);
+  EXPECT_GT(rows, 300u);
+}
+
 TEST(Decoders, AttentionOfOtherNestsIsFound) {
   Program program =
-      grouped({.layers = 2, .heads = 2, .key_heads = 2}, target_with_tiles(4, 4)).program;
+      step_for({.layers = 2, .heads = 2, .key_heads = 2}, target_with_tiles(4, 4)).program;
   ASSERT_NO_THROW(verify(program));
   std::vector<std::size_t> found;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
@@ -109,21 +171,25 @@ TEST(Decoders, AttentionOfOtherNestsIsFound) {
   }
 }
 
-std::size_t bytes_of_input(const Decoder& d) {
-  return static_cast<std::size_t>(d.batch * d.positions * d.width()) * size_of(d.dtype);
+/// Memory of the values in between, but for the inputs of the checkpoints of so many layers.
+template <class Target>
+Size beside_checkpoints(Decoder decoder, std::int64_t layers, const Target& target) {
+  decoder.layers = layers;
+  const ProgramMemory memory = plan_memory(step_for(decoder, target).program);
+  std::vector<Lifetime> lives;
+  for (const ProgramMemory::Intermediate& value : memory.intermediate) lives.push_back(value.life);
+  const Size inputs = layers * decoder.batch * decoder.positions * decoder.width() *
+                      static_cast<std::int64_t>(size_of(decoder.dtype));
+  return std::max<Size>(plan_arena(lives).bytes, inputs) - inputs;
 }
 
-/// What the values in between take beside the inputs of so many checkpoints.
-std::size_t beside_checkpoints(Decoder decoder, std::int64_t layers) {
-  decoder.layers = layers;
-  const DecoderModel model(decoder, decoder.dtype);
-  auto step = compile([&](const Tensor& x, const Tensor& memory, const Tensor& targets) {
-    return model.step(x, memory, targets);
-  });
-  const std::vector<Tensor> x = model.arguments(0);
-  step.prepare(x[0], x[1], x[2]);
-  const std::size_t inputs = static_cast<std::size_t>(layers) * bytes_of_input(decoder);
-  return std::max(step.memory().arena, inputs) - inputs;
+template <class Target>
+void expect_one_layer(const Decoder& decoder, const Target& target) {
+  const Size one = beside_checkpoints(decoder, 1, target);
+  for (const int layers : {2, 3, 4, 6}) {
+    // Values may fit each other's places in another way.
+    EXPECT_LE(beside_checkpoints(decoder, layers, target), one + one / 50 + 1024) << layers;
+  }
 }
 
 TEST(Decoders, CheckpointsHoldTheirInputsAndOneLayer) {
@@ -134,11 +200,8 @@ TEST(Decoders, CheckpointsHoldTheirInputsAndOneLayer) {
     decoder.updates = false;
     decoder.of_input = true;  // else the first layer has less to do
     SCOPED_TRACE(to_string(decoder));
-    const std::size_t one = beside_checkpoints(decoder, 1);
-    for (const int layers : {2, 3, 4, 6}) {
-      // Values may fit each other's places in another way.
-      EXPECT_LE(beside_checkpoints(decoder, layers), one + one / 50 + 1024) << layers;
-    }
+    expect_one_layer(decoder, host::RowCode::target());
+    expect_one_layer(decoder, GpuTarget{});
   });
 }
 

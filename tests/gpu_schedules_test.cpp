@@ -14,17 +14,6 @@
 namespace ein {
 namespace {
 
-/// A target on which nests of a few dozen elements already take every road that large ones take on
-/// a device.
-GpuTarget small_gpu() {
-  GpuTarget target;
-  target.busy_threads = 64, target.busy_blocks = 12;
-  target.threads = 16, target.most_threads = 32, target.warp = 4;
-  target.run_length = 2;
-  target.most_unrolled = 8, target.most_unrolled_alone = 4;
-  return target;
-}
-
 void expect_same(const std::vector<double>& got, const std::vector<double>& want,
                  const std::string& text) {
   ASSERT_EQ(got.size(), want.size());
@@ -34,7 +23,7 @@ void expect_same(const std::vector<double>& got, const std::vector<double>& want
 
 TEST(GpuSchedules, OfRandomReductions) {
   constexpr DType floats[] = {DType::f32, DType::bf16, DType::f64};
-  const GpuTarget target = small_gpu();
+  const GpuTarget target = test::small_gpu();
   std::size_t reductions = 0, of_pieces = 0, across = 0;
   test::for_seeds(4000, [&](unsigned seed) {
     std::mt19937 random(seed);
@@ -62,7 +51,7 @@ TEST(GpuSchedules, OfRandomReductions) {
 }
 
 TEST(GpuSchedules, OfRandomGroups) {
-  const GpuTarget target = small_gpu();
+  const GpuTarget target = test::small_gpu();
   std::size_t groups = 0, nests = 0, local = 0;
   test::for_seeds(4000, [&](unsigned seed) {
     std::mt19937 random(seed);

@@ -43,6 +43,17 @@ inline Target small_target() {
   return target;
 }
 
+/// A target on which nests of a few dozen elements already take every road that large ones take on
+/// a device.
+inline GpuTarget small_gpu() {
+  GpuTarget target;
+  target.busy_threads = 64, target.busy_blocks = 12;
+  target.threads = 16, target.most_threads = 32, target.warp = 4;
+  target.run_length = 2;
+  target.most_unrolled = 8, target.most_unrolled_alone = 4;
+  return target;
+}
+
 /// Buffers as bytes and as the same numbers in double precision.
 struct NestMemory {
   std::vector<std::vector<std::byte>> bytes;
