@@ -1,8 +1,8 @@
 // What must hold of a program of nests, whichever pass made it.
 #include <algorithm>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
@@ -249,32 +249,36 @@ class Verifier {
     if (group.attention) verify_attention(group, *group.attention);
   }
 
-  /// Its operands are those of the group's own nests.
-  void verify_attention(const Program::Group& group, const Attention& attention) const {
-    for (const Operand* operand : {&attention.q, &attention.k, &attention.v, &attention.out})
-      verify_place(*operand, attention.axes);
-    const auto nests = std::span(program_.nests).subspan(group.first, group.count);
-    const auto is_read = [&](const Operand& operand) {
-      return std::any_of(nests.begin(), nests.end(), [&](const LoopNest& nest) {
-        return std::any_of(nest.inputs.begin(), nest.inputs.end(),
-                           [&](const Operand& input) { return input.buffer == operand.buffer; });
-      });
-    };
-    const auto is_written = [&](const Operand& operand) {
-      return std::any_of(nests.begin(), nests.end(), [&](const LoopNest& nest) {
-        return nest.output.buffer == operand.buffer;
-      });
-    };
-    if (!attention.gradients) {
-      require(is_read(attention.q) && is_read(attention.k) && is_read(attention.v) &&
-                  is_written(attention.out),
-              "is attention of what its nests do not compute");
-      return;
+  /// What the group's nests read and write is what attention, or its gradients, read and write.
+  void verify_attention(const Program::Group& group, const Attention& a) const {
+    std::vector<const Operand*> read{&a.q, &a.k, &a.v}, written;
+    if (a.gradients) {
+      read = {&a.gradients->dout};
+      written = {&a.gradients->delta};
+      for (const auto* result : {&a.gradients->dq, &a.gradients->dk, &a.gradients->dv})
+        if (*result) written.push_back(&**result);
+    } else {
+      written = {&a.out};
     }
-    require(is_read(attention.gradients->dout), "is no gradient of what its nests read");
-    for (const auto* result :
-         {&attention.gradients->dq, &attention.gradients->dk, &attention.gradients->dv})
-      require(!*result || is_written(**result), "gives gradients that its nests do not compute");
+    if (a.log_sums && !a.gradients) written.push_back(&*a.log_sums);
+    for (const auto& operands : {read, written, read_by(a)})
+      for (const Operand* operand : operands) verify_place(*operand, a.axes);
+    const auto is_in = [](const std::vector<const Operand*>& operands, int buffer) {
+      return std::any_of(operands.begin(), operands.end(),
+                         [&](const Operand* operand) { return operand->buffer == buffer; });
+    };
+    std::vector<const Operand*> inputs, outputs;
+    for (std::size_t n = group.first; n < group.first + group.count; ++n) {
+      for (const Operand& input : program_.nests[n].inputs) inputs.push_back(&input);
+      outputs.push_back(&program_.nests[n].output);
+    }
+    for (const Operand* operand : read)
+      require(is_in(inputs, operand->buffer), "is attention on what its nests do not read");
+    for (const Operand* operand : written)
+      require(is_in(outputs, operand->buffer), "is attention whose results its nests do not write");
+    for (const Operand* output : outputs)
+      require(program_.buffers[index(output->buffer)].is_local || is_in(written, output->buffer),
+              "is attention, and its nests write something else");
   }
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);

@@ -67,18 +67,19 @@ void DecoderModel::restart() const {
 }
 
 Tensors DecoderModel::arguments(std::uint64_t run) const {
-  Random random(decoder_.seed * 1000 + run);
-  Tensors made{
-      normal({decoder_.batch, decoder_.positions, decoder_.width()}, size(), 0, decoder_.dtype,
-             dtype_, random),
-      normal({decoder_.batch, std::max<std::int64_t>(decoder_.memory, 1), decoder_.width()}, 1, 0,
-             decoder_.dtype, dtype_, random)};
-  Values targets(static_cast<std::size_t>(decoder_.batch * decoder_.positions));
+  const Decoder& d = decoder_;
+  Random random(d.seed * 1000 + run);
+  // A mask that is a tensor has the number of positions.
+  const bool varies = d.any_length && d.mask != Mask::where && d.mask != Mask::added;
+  const std::int64_t positions = d.positions + (varies ? 3 * static_cast<std::int64_t>(run) : 0),
+                     rows = std::max<std::int64_t>(d.memory, 1);
+  const Tensor input = normal({d.batch, positions, d.width()}, size(), 0, d.dtype, dtype_, random),
+               memory = normal({d.batch, rows, d.width()}, 1, 0, d.dtype, dtype_, random);
+  Values targets(static_cast<std::size_t>(d.batch * positions));
   for (double& t : targets)
     t = static_cast<double>(random() %
-                            static_cast<std::uint64_t>(std::max<std::int64_t>(decoder_.words, 1)));
-  made.push_back(make_tensor(targets, {decoder_.batch, decoder_.positions}, DType::i64));
-  return made;
+                            static_cast<std::uint64_t>(std::max<std::int64_t>(d.words, 1)));
+  return {input, memory, make_tensor(targets, {d.batch, positions}, DType::i64)};
 }
 
 Tensors DecoderModel::step(const Tensor& input, const Tensor& memory, const Tensor& targets) const {

@@ -57,7 +57,7 @@ class DecoderModel {
   /// Gives the parameters the values that they began with.
   void restart() const;
 
-  /// Inputs, memory, targets of a run.
+  /// Inputs, memory, targets of a run, which has a length of its own where it may.
   std::vector<Tensor> arguments(std::uint64_t run) const;
   /// The loss and the gradients, of the parameters and of the inputs; if the decoder updates them,
   /// they change.
