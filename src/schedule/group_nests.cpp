@@ -398,7 +398,7 @@ void group_nests(Program& program, const Target& target, std::span<const int> ke
   const std::size_t given = program.nests.size();
   std::size_t first = 0;
   for (Group& attention : attentions) {
-    // Behind those that the groups before it have added.
+    // Grouping may have inserted nests before it.
     const auto start = [&] { return attention.first + (program.nests.size() - given); };
     while (first < start()) first += add_group(program, target, kept, memory, first, start());
     attention.first = first;

@@ -11,7 +11,7 @@ namespace ein::attack {
 using test::Decoder;
 
 /// Norms × 1 to 4 layers × masks × with a feed-forward × f32, bf16 × checkpointed × 256, 512
-/// positions: 768, one head of which has a matrix of scores beyond usual caches.
+/// positions: 768, most with attention in tiles where the second-level cache has 1 MiB.
 std::vector<Decoder> decoder_grid();
 
 struct DecoderVerdict {
