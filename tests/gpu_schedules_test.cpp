@@ -112,9 +112,9 @@ Program two_nests() {
 TEST(GpuSchedules, MistakesAreFound) {
   Program program = two_nests();
   const std::vector<int> kept{1, 2};
-  group_rows(program, small_gpu(), kept);
+  group_rows(program, test::small_gpu(), kept);
   ASSERT_EQ(program.groups.size(), 1u);
-  const Schedule good = choose(program, program.groups[0], small_gpu());
+  const Schedule good = choose(program, program.groups[0], test::small_gpu());
   const std::vector<Size> elements{8 * 16, 8, 8 * 16};
   EXPECT_NO_THROW(verify(good, elements));
   const auto is_found = [&](const auto& change) {
@@ -137,8 +137,8 @@ TEST(GpuSchedules, MistakesAreFound) {
 
 TEST(GpuSchedules, Print) {
   Program program = two_nests();
-  group_rows(program, small_gpu(), std::vector{2});
-  const std::string text = to_string(choose(program, program.groups.at(0), small_gpu()));
+  group_rows(program, test::small_gpu(), std::vector{2});
+  const std::string text = to_string(choose(program, program.groups.at(0), test::small_gpu()));
   EXPECT_NE(text.find("s0: 1 f32 of each thread"), std::string::npos) << text;
   EXPECT_NE(text.find("step, i in 0..8, each by 4 lanes, 4 elements at once"), std::string::npos)
       << text;
