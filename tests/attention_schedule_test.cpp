@@ -18,6 +18,7 @@
 #include "schedule/group_nests.hpp"
 #include "support/attention_cases.hpp"
 #include "support/attention_step.hpp"
+#include "support/grouped_programs.hpp"
 #include "support/random_nests.hpp"
 #include "support/row_code.hpp"
 #include "support/seeds.hpp"
@@ -42,39 +43,29 @@ AttentionCase random_case(std::uint64_t seed, std::int64_t most) {
 }
 
 /// The target with tiles and numbers of heads for small cases.
-Target with_small_tiles(Target target, std::uint64_t seed) {
-  target.queries_in_tile = 3 + static_cast<std::int64_t>(seed % 30);
-  target.keys_in_tile = 2 + static_cast<std::int64_t>(seed / 30 % 30);
-  target.least_heads = seed % 2 == 0 ? 1 : 1000;
-  target.least_score_bytes = 1;
-  return target;
+Target with_small_tiles(const Target& target, std::uint64_t seed) {
+  Target small = with_tiles(target, 3 + static_cast<std::int64_t>(seed % 30),
+                            2 + static_cast<std::int64_t>(seed / 30 % 30));
+  small.least_heads = seed % 2 == 0 ? 1 : 1000;
+  return small;
 }
 
 CompiledProgram grouped_for(const AttentionCase& c, std::uint64_t seed, const Target& target) {
   return compiled(
-      tensors_of(c, seed), step_of(c), [&](Program& program, std::span<const int> kept) {
-        find_attention(program, kept, {},
-                       [&](const Attention& attention) { return is_for_tiles(attention, target); });
-        group_nests(program, target, kept);
-      });
+      tensors_of(c, seed), step_of(c),
+      [&](Program& program, std::span<const int> kept) { group_for(target, program, kept); });
 }
 
 TEST(AttentionSchedules, OfRandomCases) {
   std::size_t found = 0;
   for_seeds(150, [&](unsigned seed) {
     const AttentionCase c = random_case(seed, 12);
-    Target target = with_small_tiles(small_target(), seed);
-    target.reads = [](DType, Size step, DType) { return step == 0 || step == 1; };
+    const Target target = with_small_tiles(unit_steps_target(), seed);
     const CompiledProgram step = grouped_for(c, seed, target);
     const Program& program = step.program;
-    DoubleBuffers want;
     std::vector<Size> elements;
-    for (const Program::Buffer& buffer : program.buffers) {
-      elements.push_back(buffer.elements);
-      want.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
-      if (want.size() <= step.inputs.size()) want.back() = get_values(step.inputs[want.size() - 1]);
-    }
-    DoubleBuffers got = want;
+    for (const Program::Buffer& buffer : program.buffers) elements.push_back(buffer.elements);
+    DoubleBuffers want = buffers_of(step), got = want;
     for (const LoopNest& nest : program.nests) execute(nest, want);
     std::string text = to_string(program);
     for (const Program::Group& group : program.groups) {

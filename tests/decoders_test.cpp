@@ -18,6 +18,7 @@
 #include "schedule/group_nests.hpp"
 #include "schedule/group_rows.hpp"
 #include "support/attention_cases.hpp"
+#include "support/grouped_programs.hpp"
 #include "support/random_nests.hpp"
 #include "support/seeds.hpp"
 
@@ -39,14 +40,6 @@ Decoder small_decoder(std::uint64_t seed) {
   return d;
 }
 
-Target target_with_tiles(std::int64_t queries, std::int64_t keys) {
-  Target target = small_target();
-  target.reads = [](DType, Size step, DType) { return step == 0 || step == 1; };
-  target.queries_in_tile = queries, target.keys_in_tile = keys;
-  target.least_score_bytes = 1;
-  return target;
-}
-
 /// The decoder's step, grouped by `group(program, kept)`.
 template <class Group>
 CompiledProgram step_of(const Decoder& decoder, const Group& group) {
@@ -57,21 +50,8 @@ CompiledProgram step_of(const Decoder& decoder, const Group& group) {
 }
 CompiledProgram step_for(const Decoder& decoder, const Target& target) {
   return step_of(decoder, [&](Program& program, std::span<const int> kept) {
-    find_attention(program, kept, {},
-                   [&](const Attention& attention) { return is_for_tiles(attention, target); });
-    group_nests(program, target, kept);
+    group_for(target, program, kept);
   });
-}
-
-/// A program's buffers before it runs.
-DoubleBuffers buffers_of(const CompiledProgram& step) {
-  DoubleBuffers buffers;
-  for (const Program::Buffer& buffer : step.program.buffers) {
-    buffers.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
-    if (buffers.size() <= step.inputs.size())
-      buffers.back() = get_values(step.inputs[buffers.size() - 1]);
-  }
-  return buffers;
 }
 
 /// Runs the schedule that choose_for(group) gives, or else the nests, of each group in order, and
@@ -124,7 +104,7 @@ TEST(Decoders, SchedulesForASmallTarget) {
   for_seeds(60, [&](unsigned seed) {
     const Decoder decoder = small_decoder(seed);
     SCOPED_TRACE(to_string(decoder));
-    Target target = target_with_tiles(3 + seed % 7, 2 + seed / 7 % 7);
+    Target target = with_tiles(unit_steps_target(), 3 + seed % 7, 2 + seed / 7 % 7);
     target.least_heads = seed % 2 == 0 ? 1 : 1000;
     const CompiledProgram step = step_for(decoder, target);
     expect_results(decoder, step, seed, [&](const Program::Group& group) {
@@ -170,8 +150,8 @@ TEST(Decoders, SchedulesForASmallGpu) {
 }
 
 TEST(Decoders, AttentionOfOtherNestsIsFound) {
-  Program program =
-      step_for({.layers = 2, .heads = 2, .key_heads = 2}, target_with_tiles(4, 4)).program;
+  const Decoder decoder{.layers = 2, .heads = 2, .key_heads = 2};
+  Program program = step_for(decoder, with_tiles(unit_steps_target(), 4, 4)).program;
   ASSERT_NO_THROW(verify(program));
   std::vector<std::size_t> found;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
