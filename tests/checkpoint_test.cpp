@@ -18,8 +18,10 @@
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 
+#include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
 #include "support/scratch.hpp"
+#include "support/seeds.hpp"
 
 namespace ein {
 namespace {
@@ -237,6 +239,30 @@ TEST_F(CheckpointTest, OnlyAbandonedTemporaryFilesAreRemoved) {
   EXPECT_EQ(read_bytes(path("x")), "abc");
   made.commit();
   EXPECT_EQ(read_bytes(path("y/z")), "def");
+}
+
+TEST_F(CheckpointTest, FilesOfOthersAreNeitherRemovedNorOverwritten) {
+  save(1);
+  write_bytes(path("step-000077.safetensors"), "a file of the user");
+  fs::create_directory(path("step-000077-2.safetensors"));
+  EXPECT_EQ(save(77), path("step-000077-3.safetensors"));
+  for (std::int64_t step = 78; step < 90; ++step) save(step);
+  EXPECT_EQ(read_bytes(path("step-000077.safetensors")), "a file of the user");
+  EXPECT_TRUE(fs::is_directory(path("step-000077-2.safetensors")));
+  EXPECT_EQ(listing().size(), 6u);
+}
+
+TEST_F(CheckpointTest, AllCheckpointsOfADirectoryAreRemoved) {
+  fs::create_directories(directory_);
+  io::remove_checkpoints("test", directory_);
+  for (const std::int64_t step : {1, 2}) save(step);
+  write_bytes(path("step-000077.safetensors"), "a file of the user");
+  io::remove_checkpoints("test", directory_);
+  EXPECT_EQ(listing(), Names{"step-000077.safetensors"});
+  EXPECT_FALSE(has_checkpoint(directory_));
+  write_bytes(path("manifest.json"), "{}");
+  expect_error(ErrorKind::file, "test: \"" + path("manifest.json") + "\"",
+               [&] { io::remove_checkpoints("test", directory_); });
 }
 
 // --- Damage ---
@@ -472,9 +498,9 @@ TEST_F(CheckpointTest, SlowKilledAtEverySystemCall) {
       reached = checkpoint.step;
       expect_whole(checkpoint, reached);
       ASSERT_EQ(checkpoint.note, "");
-      // The run goes on from there, and cleans up.
-      save(reached + 1, keep_last);
-      expect_whole(load(), reached + 1);
+      // The run goes on, with other steps, and cleans up.
+      save(reached + 9, keep_last);
+      expect_whole(load(), reached + 9);
       ASSERT_EQ(listing().size(), 1 + static_cast<std::size_t>(keep_last));
       ASSERT_FALSE(HasFailure());
     }
@@ -523,6 +549,31 @@ TEST_F(CheckpointTest, KilledAtRandomMoments) {
   EXPECT_GT(step, 20);
   save(step + 1, 2);
   EXPECT_EQ(listing().size(), 3u);
+}
+
+// A run that is killed again and again, each time at steps that no other saves.
+TEST_F(CheckpointTest, KilledSavesLeaveNothingForEver) {
+  test::for_seeds(3, [&](unsigned seed) {
+    std::mt19937 random(seed);
+    start_anew();
+    save(0);
+    const auto begin = std::chrono::steady_clock::now();
+    save(1);
+    const auto of_a_save = std::chrono::steady_clock::now() - begin;
+    for (std::int64_t kill = 1; kill <= 30; ++kill) {
+      const pid_t child = fork_to([&] {
+        for (std::int64_t i = 1;; ++i) save(100'000 * kill + i);
+      });
+      std::this_thread::sleep_for(of_a_save * static_cast<double>(random() % 1000) / 100);
+      ::kill(child, SIGKILL);
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      // At most the one that was under way is beside the three, and the next save removes it.
+      ASSERT_LE(listing().size(), 6u);
+    }
+    save(7);
+    EXPECT_EQ(listing().size(), 4u);
+  });
 }
 
 }  // namespace

@@ -241,9 +241,16 @@ TEST_F(DamagedShards, AreNoticed) {
 
 TEST_F(DamagedShards, LeftoversOfARunThatDied) {
   save(1);
-  // Renamed, and died before the manifest listed it.
+  // Announced and renamed, and died before the manifest listed it.
+  auto manifest = nlohmann::json::parse(test::read_bytes(path("manifest.json")));
+  manifest["dropped"].push_back("step-000002");
+  test::write_bytes(path("manifest.json"), manifest.dump());
   fs::copy(path("step-000001"), path("step-000002"), fs::copy_options::recursive);
+  // And one that somebody else has put there.
+  fs::copy(path("step-000001"), path("step-000003"), fs::copy_options::recursive);
   expect_whole(load_checkpoint(directory_), 1);
+  EXPECT_EQ(save(3), path("step-000003-2"));
+  EXPECT_FALSE(fs::exists(path("step-000002")));
   EXPECT_EQ(save(2), path("step-000002"));
   expect_whole(load_checkpoint(directory_), 2);
 }

@@ -23,13 +23,15 @@ struct Checkpoint {
 /// Writes the state after `step` steps to `directory` (made if it is missing) and keeps the
 /// `keep_last` checkpoints that were written last. The file `step-000123.safetensors` is written
 /// under a temporary name, flushed and renamed; then `manifest.json`, which has the size and the
-/// checksum (XXH64) of each, is replaced in the same way; then what is no longer kept is removed,
-/// as are temporary files of runs that died. So at any moment, a kill and a full disk included, the
-/// previous checkpoint or this one can be loaded. One that is listed is never overwritten: a second
-/// one of the same step becomes `step-000123-2.safetensors`. Savers and loaders of one directory
-/// wait for each other. Returns the file's path. An Error of kind `file` when writing fails or the
-/// manifest is damaged, `value` for a negative step, keep_last < 1 and the metadata name
-/// `ein.step`, and as save_safetensors has.
+/// checksum (XXH64) of each, is replaced in the same way; then what is no longer kept is removed.
+/// So at any moment, a kill and a full disk included, the previous checkpoint or this one can be
+/// loaded. What saves that were killed have left, the next one removes: temporary files, and files
+/// that were to be listed, of which the manifest has the names before they are there. No other file
+/// is removed or overwritten: where there is one of that name, listed or not, the new one becomes
+/// `step-000123-2.safetensors`. Savers and loaders of one directory wait for each other. Returns
+/// the file's path. An Error of kind `file` when writing fails or the manifest is damaged, `value`
+/// for a negative step, keep_last < 1 and the metadata name `ein.step`, and as save_safetensors
+/// has.
 std::string save_checkpoint(const std::string& directory, std::int64_t step,
                             const StateDict& tensors, const Metadata& metadata = {},
                             std::int64_t keep_last = 3);

@@ -112,7 +112,7 @@ std::string io::save_in_one_file(const std::string& directory, std::int64_t step
   NewCheckpoint checkpoint(directory, step, false);
   SafetensorsWriter file(saving, checkpoint.path(), tensors, described);
   for (const Tensor* tensor : file.tensors()) file.write(whole(*tensor));
-  return checkpoint.list({file.commit()}, keep_last);
+  return checkpoint.list([&] { return std::vector{file.commit()}; }, keep_last);
 }
 
 std::string save_checkpoint(const std::string& directory, std::int64_t step,

@@ -32,6 +32,23 @@ void remove_dropped(const std::string& directory, Manifest& manifest) {
   });
 }
 
+/// Whether something is there under a name that a new checkpoint could have: another checkpoint, or
+/// a file of somebody else.
+bool is_taken(const std::string& directory, const Manifest& manifest, const std::string& name) {
+  std::error_code error;
+  return manifest.find(name) || fs::exists(fs::symlink_status(join(directory, name), error));
+}
+
+/// One that says nothing is no file.
+void write_manifest(const std::string& caller, const std::string& directory,
+                    const Manifest& manifest) {
+  const std::string path = join(directory, manifest_name);
+  if (manifest != Manifest()) return replace_file(caller, path, to_json(manifest));
+  std::error_code error;
+  if (!fs::remove(path, error) && error)
+    io::fail(caller, path, "cannot be removed: " + error.message());
+}
+
 }  // namespace
 
 Metadata metadata_of_checkpoint(std::int64_t step, Metadata metadata, std::int64_t keep_last) {
@@ -60,33 +77,70 @@ NewCheckpoint::NewCheckpoint(const std::string& directory, std::int64_t step, bo
   remove_abandoned_files(directory);
   manifest_ = read_manifest(saving, directory);
   remove_dropped(directory, manifest_);
-  for (int copy = 1; copy == 1 || manifest_.find(entry_.name); ++copy)
+  for (int copy = 1; entry_.name.empty() || is_taken(directory, manifest_, entry_.name); ++copy)
     entry_.name = checkpoint_name(step, copy, is_sharded);
   entry_.step = step;
   path_ = join(directory, entry_.name);
   if (is_sharded) shards_ = std::make_unique<NewDirectory>(saving, path_);
 }
 
-std::string NewCheckpoint::list(std::vector<ManifestFile> files, std::int64_t keep_last) {
+NewCheckpoint::~NewCheckpoint() {
+  if (is_announced_) take_back();
+}
+
+void NewCheckpoint::announce() {
+  manifest_.dropped.push_back(entry_.name);
+  write_manifest(saving, directory_, manifest_);
+  is_announced_ = true;
+}
+
+void NewCheckpoint::take_back() {
+  std::error_code error;
+  fs::remove_all(path_, error);
+  if (error) return;  // the next save tries again
+  std::erase(manifest_.dropped, entry_.name);
+  try {
+    write_manifest(saving, directory_, manifest_);
+  } catch (const Error&) {  // a name of what is not there does no harm
+  }
+}
+
+std::string NewCheckpoint::list(const std::function<std::vector<ManifestFile>()>& commit,
+                                std::int64_t keep_last) {
+  announce();
+  entry_.files = commit();
   if (shards_) shards_->commit();
-  entry_.files = std::move(files);
-  auto& kept = manifest_.checkpoints;
+  Manifest listed = manifest_;
+  std::erase(listed.dropped, entry_.name);
+  auto& kept = listed.checkpoints;
   kept.push_back(entry_);
   const auto surplus =
       std::max(static_cast<std::int64_t>(kept.size()) - keep_last, std::int64_t{0});
   for (auto entry = kept.begin(); entry != kept.begin() + surplus; ++entry)
-    manifest_.dropped.push_back(entry->name);
+    listed.dropped.push_back(entry->name);
   kept.erase(kept.begin(), kept.begin() + surplus);
   try {
-    replace_file(saving, join(directory_, manifest_name), to_json(manifest_));
+    write_manifest(saving, directory_, listed);
   } catch (...) {
-    // Unless the new manifest is in place and only flushing it failed, nobody knows of the file.
-    std::error_code ignored;
-    if (!read_manifest(saving, directory_).find(entry_.name)) fs::remove_all(path_, ignored);
+    // Where only flushing failed, the new manifest is in place and lists the checkpoint.
+    is_announced_ = false;
+    is_announced_ = !read_manifest(saving, directory_).find(entry_.name);
     throw;
   }
-  remove_dropped(directory_, manifest_);
+  is_announced_ = false;
+  remove_dropped(directory_, listed);
   return path_;
+}
+
+void remove_checkpoints(const std::string& caller, const std::string& directory) {
+  const DirectoryLock lock(caller, directory, true);
+  Manifest manifest = read_manifest(caller, directory);
+  if (manifest == Manifest()) return;
+  for (const ManifestEntry& entry : std::exchange(manifest.checkpoints, {}))
+    manifest.dropped.push_back(entry.name);
+  write_manifest(caller, directory, manifest);
+  remove_dropped(directory, manifest);
+  write_manifest(caller, directory, manifest);
 }
 
 }  // namespace ein::io

@@ -36,19 +36,36 @@ class DirectoryLock {
 class NewCheckpoint {
  public:
   NewCheckpoint(const std::string& directory, std::int64_t step, bool is_sharded);
+  /// The manifest is as it was, unless the checkpoint was listed.
+  ~NewCheckpoint();
+  NewCheckpoint(const NewCheckpoint&) = delete;
+  NewCheckpoint& operator=(const NewCheckpoint&) = delete;
 
   /// Of the file that is to be written, or of the directory in which shards are.
   const std::string& path() const { return shards_ ? shards_->temporary() : path_; }
-  /// Lists what was written and drops all but `keep_last`. Returns the path of the checkpoint.
-  std::string list(std::vector<ManifestFile> files, std::int64_t keep_last);
+  /// Puts what was written at its place, lists it, and drops all but `keep_last`. `commit` renames
+  /// the file, if it is one, and says what the manifest says of the files. Returns the path of the
+  /// checkpoint.
+  std::string list(const std::function<std::vector<ManifestFile>()>& commit,
+                   std::int64_t keep_last);
 
  private:
+  /// Until the checkpoint is listed, its name is among those that the next save removes. So a save
+  /// that is killed leaves nothing for ever, and what no manifest has named is never removed.
+  void announce();
+  void take_back();
+
   std::string directory_, path_;
   DirectoryLock lock_;
   Manifest manifest_;
   ManifestEntry entry_;
   std::unique_ptr<NewDirectory> shards_;
+  bool is_announced_ = false;
 };
+
+/// Removes the checkpoints that the manifest of a directory lists, and the manifest. Errors of kind
+/// `file`, which name `caller`.
+void remove_checkpoints(const std::string& caller, const std::string& directory);
 
 /// A checkpoint of one file, in which each tensor is what `whole` makes of it when its turn comes.
 /// Returns the file's path.

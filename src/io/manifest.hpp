@@ -24,9 +24,11 @@ struct ManifestEntry {
 
 struct Manifest {
   std::vector<ManifestEntry> checkpoints;  // the newest last
-  std::vector<std::string> dropped;        // no longer listed, which may still be there
+  // Which may be there but are no checkpoints: no longer, or, while one is saved, not yet.
+  std::vector<std::string> dropped;
 
   const ManifestEntry* find(std::string_view name) const;
+  friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
 inline constexpr std::string_view manifest_name = "manifest.json";

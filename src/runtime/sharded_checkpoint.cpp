@@ -1,10 +1,8 @@
 // Checkpoints that the processes of a mesh write together, a file each.
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "io/safetensors_index.hpp"
 #include "io/safetensors_writer.hpp"
 #include "runtime/mesh.hpp"
+#include "runtime/on_all.hpp"
 
 namespace ein {
 namespace {
@@ -40,45 +39,22 @@ std::vector<StateDict> shards_of(const StateDict& tensors, int processes) {
   return shards;
 }
 
-/// What a process tells the others.
-struct Note {
-  ErrorKind kind{};
-  char error[2048] = "";  // empty where nothing went wrong
-  char name[128] = "";
-  io::ManifestFile file;
+struct Name {
+  char text[128] = "";
 };
-void put(const std::string& text, std::span<char> field) {
-  std::strncpy(field.data(), text.c_str(), field.size() - 1);
-}
-
-/// What each process's f leaves in its note. Where one fails all throw its error.
-template <class F>
-std::vector<Note> on_all(const detail::MeshData& mesh, F&& f) {
-  const mesh::Process& here = mesh.here.front().process;
-  std::vector<Note> notes(mesh.transport ? here.processes().size() : 1);
-  Note note;
-  try {
-    f(note);
-  } catch (const Error& error) {
-    if (!mesh.transport) throw;
-    note.kind = error.kind();
-    put(error.what(), note.error);
-  }
-  notes.front() = note;
-  if (mesh.transport) mesh.transport->all().all_gather(&note, notes.data(), sizeof note, DType::u8);
-  for (const Note& said : notes) {
-    if (said.error[0] != '\0') throw Error(said.kind, said.error);
-  }
-  return notes;
-}
 
 /// A name that f finds on process 0.
 template <class F>
-std::string from_first(const detail::MeshData& mesh, F&& f) {
-  const std::vector<Note> notes = on_all(mesh, [&](Note& note) {
-    if (mesh.here.front().process.rank() == 0) put(f(), note.name);
-  });
-  return notes.front().name;
+std::string from_first(const detail::MeshData& mesh, const F& f) {
+  return engine::on_all(mesh,
+                        [&] {
+                          Name name;
+                          if (mesh.here.front().process.rank() == 0)
+                            f().copy(name.text, sizeof name.text - 1);
+                          return name;
+                        })
+      .front()
+      .text;
 }
 
 /// A shard that is written here. What fails is kept until all processes have gathered everything.
@@ -165,20 +141,21 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
   }
 
   std::vector<io::ManifestFile> files(shards.size());
-  const std::vector<Note> notes = on_all(data, [&](Note& note) {
+  const std::vector<io::ManifestFile> of_processes = engine::on_all(data, [&] {
     // None has a file in the directory any more when process 0 removes it.
     const auto committed = std::exchange(writers, {});
+    io::ManifestFile here;
     for (std::size_t s = 0; s < shards.size(); ++s) {
-      if (committed[s]) note.file = files[s] = committed[s]->commit();
+      if (committed[s]) here = files[s] = committed[s]->commit();
     }
+    return here;
   });
-  if (data.transport) {
-    for (std::size_t s = 0; s < shards.size(); ++s) files[s] = notes[s].file;
-  }
+  if (data.transport) std::copy_n(of_processes.begin(), shards.size(), files.begin());
   return io::join(directory, from_first(data, [&] {
                     io::replace_file(io::saving, io::join(folder, io::index_name),
                                      io::index_of(shards));
-                    return fs::path(checkpoint->list(files, keep_last)).filename().string();
+                    const auto written = [&] { return files; };
+                    return fs::path(checkpoint->list(written, keep_last)).filename().string();
                   }));
 }
 
