@@ -238,7 +238,7 @@ TEST_F(Cli, AnOptionsValueIsNotEmpty) {
 TEST_F(Cli, AStepIsRefusedThatTheMachineHasNoMemoryFor) {
   for (const char* form : {"cuda", "time"})
     expect_fails(1, {"step", form, "--n-layer", "1000000000"},
-                 "step: the model and its optimizer take");
+                 "step: the model, its optimizer and the tokens of a step take");
   expect_fails(2,
                {"step", "cuda", "--batch-size", "4000000000000", "--grad-accum", "4000000000000"},
                "above 2^63 - 1");

@@ -122,6 +122,7 @@ TEST_F(TrainCommand, HelpNamesEveryOptionAndItsDefault) {
                                    "--device cpu",
                                    "--seed 1337",
                                    "--resume",
+                                   "--overwrite",
                                    "--init-from",
                                    "--compile",
                                    "--no-compile",
@@ -350,8 +351,8 @@ TEST_F(TrainCommand, MistakesOfATrainingRun) {
   expect_fails(2, with({"--n-head", "3"}), "3 heads do not divide dim 8");
   expect_fails(2, with({"--n-layer", "0"}), "n_layer");
   expect_fails(2, with({"--n-embd", "-8"}), "-8");
-  expect_fails(1, with({"--n-embd", "1000000"}), "the machine has");
-  expect_fails(1, with({"--n-layer", "1000000000"}), "the machine has");
+  expect_fails(1, with({"--n-embd", "1000000"}), "this machine has");
+  expect_fails(1, with({"--n-layer", "1000000000"}), "this machine has");
   expect_fails(2, with({"--block-size", "100000"}), "must be longer than the block size, 100000");
   expect_fails(2, with({"--dtype", "f64"}), "--dtype: 'f64' is none of f32, bf16, f16");
   expect_fails(2, with({"--device", "gpu"}), "--device: 'gpu' is none of cpu, cuda");
@@ -379,7 +380,7 @@ TEST_F(TrainCommand, PlacesThatCannotBeWrittenTo) {
   expect_fails(1, train("text.txt"), "cannot be made");
   expect_fails(1, train("text.txt/run"), "cannot be made");
   fs::create_directories(path("taken/log.jsonl"));
-  expect_fails(1, train("taken"), "log.jsonl\" cannot be written: it is a directory");
+  expect_fails(1, train("taken"), "log.jsonl\" is not a regular file");
   const ein::test::FileSizeLimit limit(8000);
   const Outcome outcome = ein(train("full"));
   EXPECT_EQ(outcome.exit_code, 1);

@@ -35,7 +35,8 @@ More of them: ein check --help, ein run --help, ein emit --help, ein cost --help
 ein bench --help, ein devices --help, ein napkin --help, ein plan --help, ein train --help,
 ein sample --help, ein launch --help.
 
-Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest.)";
+Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest; of
+train and launch also those that their --help has.)";
 
 int report(int exit_code, const std::string& text) {
   std::fprintf(stderr, "ein: %s\n", text.c_str());
@@ -80,9 +81,9 @@ int main(int argc, char** argv) {
     ein::command::add_devices(app, output);
     ein::command::add_napkin(app, output);
     ein::command::add_plan(app, output);
-    ein::command::add_train(app, output);
-    ein::command::add_sample(app, output);
     int exit_code = 0;
+    ein::command::add_train(app, exit_code);
+    ein::command::add_sample(app, output);
     ein::command::add_launch(app, exit_code);
     std::vector<std::string> words = ein::command::mark_words(argc, argv);
     std::reverse(words.begin(), words.end());  // as CLI11 wants them

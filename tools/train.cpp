@@ -1,4 +1,5 @@
 // ein train and ein sample.
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "call.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
+#include "stop_signals.hpp"
 #include "subcommands.hpp"
 #include "train/model.hpp"
 #include "words.hpp"
@@ -27,9 +29,12 @@ constexpr const char* train_examples = R"(Examples:
   ein train --data shakespeare.txt --out run --max-iters 5000 --resume
   ein sample --from run --prompt 'ROMEO:' --tokens 300
 
-OUT receives the last checkpoints, log.jsonl (a line for each step) and loss.svg.
+OUT receives the last checkpoints, log.jsonl (a line for each step) and loss.svg. Where it has a run, --resume or
+--overwrite is wanted. SIGINT (Ctrl-C) and SIGTERM end a run after the step at hand, with a checkpoint of it, from which
+--resume goes on; a second one ends it at once.
 
-Exit code: 0; 2 for a mistake in the call, and where a loss is not finite; 1 for files and the rest.)";
+Exit code: 0; 130 and 143 where SIGINT and SIGTERM ended it; 2 for a mistake in the call, a directory that has a run, and
+where a loss is not finite; 1 for files, memory and the rest.)";
 
 constexpr const char* sample_examples = R"(Examples:
   ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k 40
@@ -44,8 +49,18 @@ std::string megabytes(double bytes) {
   return text;
 }
 
-void print_bill(const TrainBill& bill, const TrainOptions& options) {
+/// What the device has, and whether a step fits.
+std::string memory_of(const TrainBill& bill) {
   const double peak = static_cast<double>(bill.memory.peak());
+  std::string text = megabytes(bill.machine_memory);
+  if (bill.available_memory > 0)
+    text += ", of which " + megabytes(bill.available_memory) + " are available";
+  if (peak > bill.machine_memory) return text + ", so it does not fit";
+  const bool is_short = bill.available_memory > 0 && peak > bill.available_memory;
+  return text + (is_short ? ", so it fits only if other programs end" : ", so it fits");
+}
+
+void print_bill(const TrainBill& bill, const TrainOptions& options) {
   std::printf("parameters        %s\n", grouped(bill.parameters).c_str());
   std::printf("tokens            %s to train on, %s to validate with, %lld characters\n",
               grouped(bill.train_tokens).c_str(), grouped(bill.validation_tokens).c_str(),
@@ -74,9 +89,8 @@ void print_bill(const TrainBill& bill, const TrainOptions& options) {
                 of(static_cast<std::size_t>(exchange.bytes)).c_str());
   }
   if (bill.peak_flops > 0) {
-    std::printf("%-17s %s, so it %s; %.0f GFLOP/s (%s), a step takes at least %.3g ms\n",
-                to_string(options.device).c_str(), megabytes(bill.machine_memory).c_str(),
-                peak < bill.machine_memory ? "fits" : "does not fit", bill.peak_flops / 1e9,
+    std::printf("%-17s %s; %.0f GFLOP/s (%s), a step takes at least %.3g ms\n",
+                to_string(options.device).c_str(), memory_of(bill).c_str(), bill.peak_flops / 1e9,
                 bill.peak_source.c_str(),
                 1e3 * bill.step.matmul_only.approximate() / bill.peak_flops);
   }
@@ -137,7 +151,8 @@ struct TrainCall {
   std::string dtype = "f32", device = "cpu", mesh;
 };
 
-void run(TrainCall& call) {
+/// The exit code.
+int run(TrainCall& call) {
   call.numbers.read();
   TrainOptions& options = call.options;
   options.dtype = training_dtype(call.dtype);
@@ -149,10 +164,18 @@ void run(TrainCall& call) {
     print_bill(bill, options);
     peak_source = bill.peak_flops > 0 ? bill.peak_source : "unknown";
   };
-  const TrainProgress last =
-      train(options, {.begin = begin, .step = [&](const TrainProgress& p) { line.show(p); }});
+  wait_for_stop_signal();
+  const TrainProgress last = train(
+      options,
+      {.begin = begin, .step = [&](const TrainProgress& p) { line.show(p); }, .stop = stop_signal});
   line.clear();
-  if (peak_source.empty()) return;  // another process reports
+  const int exit_code = last.stopped == 0 ? 0 : 128 + last.stopped;
+  if (peak_source.empty()) return exit_code;  // another process reports
+  if (last.stopped != 0) {
+    std::fprintf(stderr, "ein: train: %s ended the run; step %lld is saved, --resume goes on\n",
+                 last.stopped == SIGINT ? "SIGINT" : "SIGTERM", static_cast<long long>(last.step));
+    return exit_code;
+  }
   if (last.whole_validation_loss)
     std::printf("\nval loss %.4f over all of the text to validate with\n",
                 *last.whole_validation_loss);
@@ -160,6 +183,7 @@ void run(TrainCall& call) {
     std::printf("last step: %.1f ms, %.0f tokens/s, MFU %.3g %% of the peak (%s)\n",
                 1e3 * last.seconds, last.tokens_per_second, 100 * last.mfu, peak_source.c_str());
   }
+  return exit_code;
 }
 
 /// What `sample` continues where no prompt is given: a new line, or the first token where the model
@@ -177,7 +201,7 @@ std::string default_prompt(const std::string& from) {
 
 }  // namespace
 
-void add_train(CLI::App& app, std::string&) {
+void add_train(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("train", "Train a small Transformer on a text");
   const auto call = std::make_shared<TrainCall>();
   TrainOptions& o = call->options;
@@ -211,12 +235,13 @@ void add_train(CLI::App& app, std::string&) {
               "split over data: 1 the optimizer's state, 2 gradients, too, 3 parameters, too");
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
+  command->add_flag("--overwrite", o.overwrite, "remove the run that is in OUT, if any");
   command->add_flag("--bias,!--no-bias", o.bias,
                     "biases in linear layers and norms, as GPT-2 has them (default), or none");
   command->add_flag("--compile,!--no-compile", o.compile,
                     "one program for a step (default), or call by call");
   command->footer(train_examples);
-  command->callback([call] { run(*call); });
+  command->callback([call, &exit_code] { exit_code = run(*call); });
 }
 
 void add_sample(CLI::App& app, std::string&) {

@@ -17,7 +17,9 @@ namespace ein {
 /// The names and defaults of nanoGPT's small character model on a CPU.
 struct TrainOptions {
   std::string data;  ///< a UTF-8 text; its first 90 % are trained on, the rest validates
-  std::string out;   ///< receives checkpoints, log.jsonl, loss.svg
+  /// Receives checkpoints, log.jsonl, loss.svg. Where it has a run, either `resume` or `overwrite`
+  /// says what becomes of that.
+  std::string out;
   std::int64_t block_size = 64, batch_size = 12;
   std::int64_t n_layer = 4, n_head = 4, n_embd = 128;
   bool bias = true;  ///< in linear layers and norms
@@ -35,7 +37,8 @@ struct TrainOptions {
   DType dtype = DType::f32;      ///< of contractions: f32, bf16 or f16
   Device device = cpu;
   std::uint64_t seed = 1337;
-  bool resume = false;  ///< goes on from the last checkpoint in `out`, if there is one
+  bool resume = false;     ///< goes on from the last checkpoint in `out`, if there is one
+  bool overwrite = false;  ///< removes the run in `out`, if there is one
   /// A checkpoint, its directory, or a .safetensors file with the model's names, whose weights to
   /// begin with. Linear weights are (in, out).
   std::string init_from;
@@ -56,7 +59,8 @@ struct TrainBill {
   StepBill parts;                     ///< the same by what it is for, and its memory likewise
   MemoryPlan memory{};                ///< of one step
   std::vector<Exchange> exchanges{};  ///< of one step, by one process of a mesh
-  double machine_memory = 0;          ///< of the device, bytes; 0: unknown
+  double machine_memory = 0;          ///< of the device, for this process, bytes; 0: unknown
+  double available_memory = 0;        ///< of that, what nobody uses now; 0: unknown
   double peak_flops = 0;              ///< FLOP/s; 0: unknown
   std::string peak_source;            ///< who says so: a datasheet, or a measurement
   std::int64_t first_step = 0;        ///< where a resumed run goes on
@@ -76,17 +80,23 @@ struct TrainProgress {
   double elapsed = 0;
   /// After the last step: over every block of the text to validate with.
   std::optional<double> whole_validation_loss;
+  int stopped = 0;  ///< what TrainReport::stop said; 0 where the run came to its end
 };
 
 struct TrainReport {
   std::function<void(const TrainBill&)> begin;
   std::function<void(const TrainProgress&)> step;
+  /// Asked before each step, on each process of a mesh. Where one says other than 0, all save what
+  /// they have and end; the largest is what train() returns.
+  std::function<int()> stop{};
 };
 
 /// Trains; returns the last progress. `out` has a checkpoint from the start on, so that a run
-/// killed at any moment can be resumed, and ends with the same bits. Errors: kind value for options
-/// outside their domain, or other than those of the weights that are loaded; file; those of data
-/// and checkpoints.
+/// killed at any moment can be resumed, and ends with the same bits. One run at a time has the
+/// directory. Errors: kind value for options outside their domain, or other than those of the
+/// weights that are loaded, and for a directory that has a run; memory, after `begin`, for a step
+/// on the CPU that takes more than this process can have; file, also where another run has the
+/// directory; those of data and checkpoints.
 TrainProgress train(const TrainOptions& options, const TrainReport& report);
 
 struct SampleOptions {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,10 +10,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "tensor/fork.hpp"
+#include "tensor/memory_limit.hpp"
 
 // EIN_PLAIN_POSIX leaves out what Linux has more, so that what other systems get can be compiled.
 #if defined(__linux__) && !defined(EIN_PLAIN_POSIX)
@@ -55,7 +59,72 @@ double physical_memory() {
          static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
+namespace {
+/// Bytes of swap, all or what is free of it; 0 where the system does not tell.
+double swap(const char* which);
+}  // namespace
+
+MemoryLimit memory_limit() {
+  MemoryLimit limit{physical_memory() + swap("SwapTotal:"), "this machine has"};
+  const double group = control_group_memory("/") + swap("SwapTotal:");
+  if (group < limit.bytes) limit = {group, "the control group of this process allows"};
+  rlimit addresses{};
+  if (::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY &&
+      static_cast<double>(addresses.rlim_cur) < limit.bytes)
+    limit = {static_cast<double>(addresses.rlim_cur), "RLIMIT_AS (ulimit -v) allows"};
+  return limit;
+}
+
 #if EIN_HAS_LINUX
+
+namespace {
+
+/// A line of /proc/meminfo.
+double memory_line(std::string_view wanted) {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (double kibibytes = 0; file >> name >> kibibytes; std::getline(file, unit)) {
+    if (name == wanted) return 1024 * kibibytes;
+  }
+  return 0;
+}
+
+double swap(const char* which) { return memory_line(which); }
+
+/// The least of what a group and those that it is part of say in files of this name, where `mount`
+/// has all groups.
+double least_in(const std::filesystem::path& mount, std::filesystem::path group, const char* name) {
+  double least = std::numeric_limits<double>::infinity();
+  for (group = group.relative_path();; group = group.parent_path()) {
+    double bytes = 0;
+    if (std::ifstream(mount / group / name) >> bytes) least = std::min(least, bytes);
+    if (group.empty()) return least;
+  }
+}
+
+}  // namespace
+
+double available_memory() {
+  const double memory = memory_line("MemAvailable:");
+  return memory > 0 ? memory + swap("SwapFree:") : 0;
+}
+
+double control_group_memory(const std::string& root) {
+  // Lines such as "4:memory:/a/b" of version 1, "0::/a/b" of version 2.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  const std::string mounts = root + "/sys/fs/cgroup";
+  double least = std::numeric_limits<double>::infinity();
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string group = line.substr(second + 1);
+    if (controllers == ",,") least = std::min(least, least_in(mounts, group, "memory.max"));
+    if (controllers.find(",memory,") != line.npos)
+      least = std::min(least, least_in(mounts + "/memory", group, "memory.limit_in_bytes"));
+  }
+  return least;
+}
 
 std::string processor_model() {
   std::ifstream file("/proc/cpuinfo");
@@ -189,6 +258,14 @@ void wake_sleepers(const std::atomic<std::uint32_t>& word) {
 }
 
 #else
+
+namespace {
+double swap(const char*) { return 0; }
+}  // namespace
+
+double available_memory() { return 0; }
+
+double control_group_memory(const std::string&) { return std::numeric_limits<double>::infinity(); }
 
 std::string processor_model() { return "unknown processor"; }
 

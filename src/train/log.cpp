@@ -9,7 +9,6 @@
 #include <sstream>
 #include <string_view>
 
-#include <ein/error.hpp>
 #include "io/file.hpp"
 
 namespace ein::training {
@@ -71,14 +70,15 @@ std::string read_log(const std::string& text, std::int64_t first_step, Losses& l
 Log::Log(const std::string& directory, std::int64_t first_step) : directory_(directory) {
   io::remove_abandoned_files(directory);
   std::string kept;
-  if (first_step > 0) kept = read_log(read_if_there(directory + "/log.jsonl"), first_step, losses_);
-  io::replace_file("train", directory + "/log.jsonl", kept);
+  const std::string path = io::join(directory, log_name);
+  if (first_step > 0) kept = read_log(read_if_there(path), first_step, losses_);
+  io::replace_file("train", path, kept);
 }
 
 void Log::write(const std::string& line) {
-  std::ofstream file(directory_ + "/log.jsonl", std::ios::app);
-  if (!(file << line << std::flush))
-    throw Error(ErrorKind::file, "train: \"" + directory_ + "/log.jsonl\" cannot be written");
+  const std::string path = io::join(directory_, log_name);
+  std::ofstream file(path, std::ios::app);
+  if (!(file << line << std::flush)) io::fail("train", path, "cannot be written");
 }
 
 void Log::stepped(std::int64_t step, const TrainProgress& p) {
@@ -99,7 +99,7 @@ void Log::evaluated(const TrainProgress& p) {
         (p.whole_validation_loss ? ", \"whole_val_loss\": " + json("%.9g", *p.whole_validation_loss)
                                  : "") +
         "}\n");
-  io::replace_file("train", directory_ + "/loss.svg", picture(losses_));
+  io::replace_file("train", io::join(directory_, picture_name), picture(losses_));
 }
 
 std::string picture(const Losses& losses) {

@@ -9,6 +9,9 @@
 
 namespace ein::training {
 
+/// In the run's directory.
+inline constexpr const char *log_name = "log.jsonl", *picture_name = "loss.svg";
+
 /// Losses by step.
 struct Losses {
   struct Point {

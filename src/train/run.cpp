@@ -1,9 +1,12 @@
 #include "train/run.hpp"
 
+#include <algorithm>
+
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
 #include "io/file.hpp"
+#include "runtime/on_all.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {
@@ -29,12 +32,38 @@ Run::Run(const TrainOptions& options)
       step_(config(), options),
       sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size,
                options.seed) {
-  if (options.resume && has_checkpoint(options.out)) {
+  const auto goes_on = [&] { return options.resume && has_checkpoint(options.out); };
+  if (!options.init_from.empty() && !goes_on()) init();
+  take_directory();
+  if (goes_on())
     resume();
-  } else {
-    if (options.resume) note_ = "nothing to resume: \"" + options.out + "\" has no checkpoint";
-    if (!options.init_from.empty()) init();
-  }
+  else if (options.resume)
+    note_ = "nothing to resume: \"" + options.out + "\" has no checkpoint";
+}
+
+void Run::take_directory() {
+  const auto take = [&] {
+    if (!is_first()) return true;
+    directory_.emplace(options_.out);
+    if (!options_.resume && !options_.overwrite) directory_->require_unused();
+    return true;
+  };
+  if (step_.mesh())
+    engine::on_all(*step_.mesh()->impl(), take);
+  else
+    take();
+}
+
+std::optional<Log> Run::begin_log() const {
+  if (!is_first()) return std::nullopt;
+  if (!is_resumed_ && options_.overwrite) directory_->clear();
+  return Log(options_.out, first_step_);
+}
+
+int Run::largest(int said) const {
+  if (!step_.mesh()) return said;
+  const std::vector<int> all = engine::on_all(*step_.mesh()->impl(), [&] { return said; });
+  return *std::max_element(all.begin(), all.end());
 }
 
 TrainBill Run::bill() const {
@@ -101,7 +130,7 @@ nn::TransformerConfig Run::config() const {
               " characters, must be longer than the block size, " +
               std::to_string(options_.block_size));
   const nn::TransformerConfig config = config_of(options_, tokenizer_->vocabulary_size());
-  require_memory("train", config);
+  require_memory("train", config, options_);
   // The weights' random numbers, and dropout's, follow from the seed.
   manual_seed(options_.seed);
   return config;

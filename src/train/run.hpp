@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <ein/checkpoint.hpp>
 #include <ein/data.hpp>
 #include <ein/tokenizer.hpp>
 #include <ein/train.hpp>
+#include "train/directory.hpp"
+#include "train/log.hpp"
 #include "train/step.hpp"
 
 namespace ein::training {
@@ -20,8 +23,8 @@ void require(bool holds, const std::string& what);
 /// Everything that a step changes, and what it is made of.
 class Run {
  public:
-  /// Goes on from a checkpoint or begins with given weights, if the options say so. `options` must
-  /// outlive the run.
+  /// Goes on from a checkpoint or begins with given weights, if the options say so. The first
+  /// process has the directory from here on. `options` must outlive the run.
   explicit Run(const TrainOptions& options);
 
   nn::Transformer& model() { return step_.model; }
@@ -35,6 +38,11 @@ class Run {
   Tensor loss(const Tensor& x, const Tensor& y) const { return step_.loss(x, y); }
 
   bool is_first() const { return step_.is_first(); }
+  /// Begins the log, in the place of the run that is to be overwritten, if any. Null on all
+  /// processes but the first.
+  std::optional<Log> begin_log() const;
+  /// The largest of what the processes say; all of them call this.
+  int largest(int said) const;
 
   void set_learning_rate(std::int64_t step);
   double learning_rate() const { return step_.optimizer.learning_rate(); }
@@ -49,6 +57,7 @@ class Run {
 
  private:
   Tensor token_tensor() const;
+  void take_directory();
   nn::TransformerConfig config() const;
   void init();
   void resume();
@@ -60,6 +69,7 @@ class Run {
   Split split_;
   Step step_;
   BatchSampler sampler_;
+  std::optional<RunDirectory> directory_;  // of the first process
   std::int64_t first_step_ = 0;
   bool is_resumed_ = false;
   std::string note_;

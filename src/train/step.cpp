@@ -10,7 +10,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/named.hpp>
-#include "tensor/system.hpp"
+#include "tensor/memory_limit.hpp"
 
 namespace ein::training {
 
@@ -24,20 +24,29 @@ nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_
           .bias = options.bias};
 }
 
-void require_memory(const char* what, const nn::TransformerConfig& config) {
-  const double width = static_cast<double>(config.n_embd),
-               layers = static_cast<double>(config.n_layer),
-               rows =
-                   static_cast<double>(config.vocab_size) + static_cast<double>(config.block_size);
-  constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
-  const double bytes = kept * (rows * width + layers * 12 * width * width);
-  const double memory = system::physical_memory();
-  if (bytes <= memory) return;
-  char text[128];
+void require_memory(const std::string& takes, double bytes) {
+  const system::MemoryLimit limit = system::memory_limit();
+  if (bytes <= limit.bytes) return;
+  char text[256];
   std::snprintf(text, sizeof text,
-                "%s: the model and its optimizer take %.3g GB, the machine has %.3g GB", what,
-                bytes / 1e9, memory / 1e9);
-  throw Error(ErrorKind::memory, text);
+                " %.3g GB of memory, %s %.3g GB\n  help: smaller batches, shorter blocks or a "
+                "smaller model take less",
+                bytes / 1e9, std::string(limit.set_by).c_str(), limit.bytes / 1e9);
+  throw Error(ErrorKind::memory, takes + text);
+}
+
+void require_memory(const char* what, const nn::TransformerConfig& config,
+                    const TrainOptions& options) {
+  const auto real = [](std::int64_t size) { return static_cast<double>(size); };
+  const double width = real(config.n_embd),
+               rows = real(config.vocab_size) + real(config.block_size),
+               weights = rows * width + real(config.n_layer) * 12 * width * width;
+  constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
+  const double tokens =
+      real(options.batch_size) * real(options.grad_accum) * real(options.block_size);
+  constexpr double of_token = 2 * sizeof(std::int64_t);  // what is read, what follows
+  require_memory(std::string(what) + ": the model, its optimizer and the tokens of a step take",
+                 kept * weights + of_token * tokens);
 }
 
 Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)

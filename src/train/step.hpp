@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <ein/grad_scaler.hpp>
@@ -15,9 +16,13 @@ namespace ein::training {
 /// The model that the options tell of.
 nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_size);
 
-/// An Error of kind `memory` where the model and its optimizer take more than the machine has: a
-/// system that promises more would end the process without a word. `what` names the command.
-void require_memory(const char* what, const nn::TransformerConfig& config);
+/// An Error of kind `memory` where these bytes are more than this process can have: a system that
+/// promises more would end the process without a word. The Error begins with `takes`, as "train: a
+/// step takes".
+void require_memory(const std::string& takes, double bytes);
+/// The same of the model, its optimizer and the tokens of a step. `what` names the command.
+void require_memory(const char* what, const nn::TransformerConfig& config,
+                    const TrainOptions& options);
 
 /// What steps change. Of the options, those of the optimizer, of the loss and of micro-batches
 /// count.

@@ -4,13 +4,14 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <optional>
 
 #include <ein/autograd.hpp>
+#include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
+#include "tensor/memory_limit.hpp"
 #include "train/log.hpp"
 #include "train/run.hpp"
 
@@ -21,6 +22,9 @@ using training::require;
 
 void check(const TrainOptions& o) {
   require(!o.out.empty(), "wants a directory for its results");
+  require(
+      !o.resume || !o.overwrite,
+      "resume goes on with the run in the directory and overwrite removes it: give one of them");
   require(o.block_size >= 1 && o.batch_size >= 1 && o.grad_accum >= 1,
           "block size, batch size and grad accum must be at least 1");
   require(o.batch_size <= std::numeric_limits<std::int64_t>::max() / o.grad_accum,
@@ -56,14 +60,6 @@ void check(const TrainOptions& o) {
   }
   require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16,
           "dtype must be f32, bf16 or f16");
-}
-
-void make_directory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error)
-    throw Error(ErrorKind::file,
-                "train: the directory \"" + path + "\" cannot be made: " + error.message());
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -118,13 +114,16 @@ class Evaluation {
   Compiled<Loss> compiled_;
 };
 
-/// What a run costs, for which the step is compiled.
+/// What a run costs, for which the step is compiled. Nothing of a step's size is touched for it:
+/// the system may have less memory, and then the bill is the last that the run says.
 template <class Step>
 TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& options) {
   TrainBill bill = run.bill();
   {
-    const Batch like = moved(run.sampler().next(), options.device);
-    step.prepare(like.x, like.y);
+    const Shape shape{options.batch_size * options.grad_accum, options.block_size};
+    const Tensor x = empty(shape, DType::i64, options.device),
+                 y = empty(shape, DType::i64, options.device);
+    step.prepare(x, y);
   }
   bill.step = step.cost();
   bill.parts = step.bill();
@@ -135,7 +134,19 @@ TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& opti
     bill.machine_memory = hardware->memory;
     bill.peak_source = hardware->source;
   }
+  if (options.device == cpu) {
+    bill.machine_memory = system::memory_limit().bytes;
+    bill.available_memory = std::min(system::available_memory(), bill.machine_memory);
+  }
   return bill;
+}
+
+/// What a step takes of the host. On a GPU an allocation that does not fit is an Error; call by
+/// call, memory is not planned.
+void require_memory(const TrainBill& bill, const TrainOptions& options) {
+  const bool steps = options.max_iters > bill.first_step;
+  if (steps && options.compile && options.device == cpu)
+    training::require_memory("train: a step takes", static_cast<double>(bill.memory.peak()));
 }
 
 }  // namespace
@@ -143,22 +154,24 @@ TrainBill bill_of(const training::Run& run, Step& step, const TrainOptions& opti
 TrainProgress train(const TrainOptions& options, const TrainReport& report) {
   check(options);
   training::Run run(options);
-  std::optional<training::Log> log;  // of the first process
-  if (run.is_first()) {
-    make_directory(options.out);
-    log.emplace(options.out, run.first_step());
-  }
-
   auto step = compile([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
   Evaluation evaluation(run, options);
   const TrainBill bill = bill_of(run, step, options);
   if (report.begin && run.is_first()) report.begin(bill);
+  require_memory(bill, options);
 
+  std::optional<training::Log> log = run.begin_log();
   Prefetcher batches(run.sampler());
   TrainProgress progress;
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t at = run.first_step();; ++at) {
     progress.step = at;
+    const bool is_saved = run.is_resumed() && at == run.first_step();
+    progress.stopped = run.largest(report.stop ? report.stop() : 0);
+    if (progress.stopped != 0) {
+      if (!is_saved) run.save(at, batches.position());
+      break;
+    }
     progress.evaluated = at % options.eval_interval == 0 || at >= options.max_iters;
     if (progress.evaluated) {
       progress.train_loss = evaluation.mean(false, at);
@@ -166,8 +179,7 @@ TrainProgress train(const TrainOptions& options, const TrainReport& report) {
       progress.elapsed = seconds_since(begin);
       if (at >= options.max_iters) progress.whole_validation_loss = evaluation.whole();
       if (log) log->evaluated(progress);
-      // What a run was resumed from is saved already.
-      if (at > run.first_step() || !run.is_resumed()) run.save(at, batches.position());
+      if (!is_saved) run.save(at, batches.position());
     }
     if (report.step && run.is_first() && (at > run.first_step() || progress.evaluated))
       report.step(progress);
