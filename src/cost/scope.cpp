@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "cost/tally.hpp"
+#include "tensor/thread_end.hpp"
 
 namespace ein {
 namespace {
 
 thread_local CostScope* innermost = nullptr;
-thread_local std::string label_path;
+std::string& label_path() {
+  return made_once_by_thread([] { return std::string(); });
+}
 
 /// `tally` has what is read.
 template <class N>
@@ -115,17 +118,21 @@ Cost CostScope::total(const std::string& label) const {
   return sum;
 }
 
-CostLabel::CostLabel(const std::string& name) : length_before_(label_path.size()) {
-  if (!label_path.empty()) label_path += '/';
-  label_path += name;
+CostLabel::CostLabel(const std::string& name) : length_before_(label_path().size()) {
+  std::string& path = label_path();
+  if (!path.empty()) path += '/';
+  path += name;
 }
-CostLabel::~CostLabel() { label_path.resize(length_before_); }
+CostLabel::~CostLabel() {
+  std::string& path = label_path();  // empty where the thread's own has been destroyed
+  path.resize(std::min(length_before_, path.size()));
+}
 
 bool CostRecorder::is_active() { return innermost != nullptr; }
 
 void CostRecorder::record(const std::string& call, const Cost& cost, std::size_t peak_bytes) {
   for (CostScope* scope = innermost; scope; scope = scope->outer_)
-    scope->entries_.push_back({call, label_path, cost, peak_bytes});
+    scope->entries_.push_back({call, label_path(), cost, peak_bytes});
 }
 
 }  // namespace ein

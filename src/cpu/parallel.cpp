@@ -18,6 +18,7 @@
 
 #include "tensor/fork.hpp"
 #include "tensor/system.hpp"
+#include "tensor/thread_end.hpp"
 
 namespace ein {
 namespace {
@@ -184,15 +185,21 @@ SharedPool& shared_pool() {
   return *shared;
 }
 
+std::shared_ptr<Pool> close_pool() {
+  SharedPool& shared = shared_pool();
+  std::shared_ptr<Pool> pool;
+  const std::lock_guard lock(shared.mutex);
+  shared.is_closed = true;
+  shared.pool.swap(pool);
+  return pool;
+}
+
 /// Ends the threads when static objects are destroyed. A call that runs keeps them to its end;
-/// later ones do without.
+/// later ones do without. The only static object of the library that has a destructor.
 struct EndOfPool {
   ~EndOfPool() {
-    SharedPool& shared = shared_pool();
-    std::shared_ptr<Pool> pool;
-    const std::lock_guard lock(shared.mutex);
-    shared.is_closed = true;
-    shared.pool.swap(pool);
+    close_pool().reset();  // its threads destroy what they own
+    forget_thread_ends();
   }
 };
 const EndOfPool end_of_pool;

@@ -13,6 +13,7 @@
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/small_array.hpp"
+#include "tensor/thread_end.hpp"
 
 namespace ein::host {
 
@@ -290,7 +291,7 @@ C* strip_scratch(std::size_t elements) {
   struct alignas(64) Line {
     C elements[64 / sizeof(C)];
   };
-  thread_local std::vector<Line> memory;
+  std::vector<Line>& memory = made_once_by_thread([] { return std::vector<Line>(); });
   constexpr std::size_t of_a_line = std::size(Line{}.elements);
   if (memory.size() * of_a_line <= elements) memory.resize(elements / of_a_line + 1);
   return memory.data()->elements;

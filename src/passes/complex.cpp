@@ -13,7 +13,7 @@ namespace ein {
 namespace {
 
 /// The dimension of the parts.
-const Axis axis_of_parts{"re im", 2};
+Axis axis_of_parts() { return {"re im", 2}; }
 
 Access with_dim(Access access, DimIndex dim) {
   access.push_back(std::move(dim));
@@ -178,7 +178,7 @@ class Pairs {
     for (ValueId& input : both.inputs) input = whole(input);
     if (op.kind != OpKind::input && op.kind != OpKind::concat) {
       const DimIndex along{0, {{static_cast<int>(op.axes.size()), 1}}};
-      both.axes.push_back(axis_of_parts);
+      both.axes.push_back(axis_of_parts());
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         if (is_complex(op.inputs[i])) both.reads[i].push_back(along);
       }
@@ -274,7 +274,7 @@ class Pairs {
     Op lines{.kind = OpKind::reindex, .dtype = real_dtype(op.dtype)};
     lines.axes = op.axes;
     const auto parts = static_cast<int>(op.axes.size());
-    lines.axes.push_back(axis_of_parts);
+    lines.axes.push_back(axis_of_parts());
     lines.inputs = {whole(op.inputs[0])};
     lines.reads = {with_dim(op.reads[0], {0, {{parts, 1}}})};
     std::vector<int> kept;
@@ -333,7 +333,7 @@ class Pairs {
     }
     result.dtype = real_dtype(op.dtype);
     result.combine = Combine::sum;
-    result.axes.push_back(axis_of_parts);
+    result.axes.push_back(axis_of_parts());
     result.shape.push_back(2);
     result.write.push_back({0, {{parts, 1}}});
     if (value.whole < 0) value.whole = joined(value.real, value.imag);
@@ -363,7 +363,7 @@ class Pairs {
     const auto r = static_cast<int>(op.axes.size()), q = r + 1;
     Op sum = op;
     sum.dtype = real_dtype(op.dtype);
-    sum.axes.push_back(axis_of_parts);
+    sum.axes.push_back(axis_of_parts());
     sum.axes.push_back({"re im'", 2});
     sum.shape.push_back(2);
     sum.write.push_back({0, {{r, 1}}});
@@ -414,7 +414,7 @@ class Pairs {
     const Op& x = before(op.inputs[small]);
     const auto rank = static_cast<int>(x.shape.rank());
     Op first{.kind = OpKind::reindex, .dtype = dtype, .axes = axes_of_operand(op, small)};
-    first.axes.push_back(axis_of_parts);
+    first.axes.push_back(axis_of_parts());
     first.inputs = {whole(op.inputs[small])};
     first.reads = {plain_access(x.shape.rank() + 1)};
     first.write = with_first(plain_access(x.shape.rank()), {0, {{rank, 1}}});
@@ -422,7 +422,7 @@ class Pairs {
 
     Op sum = op;
     sum.dtype = dtype;
-    sum.axes.push_back(axis_of_parts);
+    sum.axes.push_back(axis_of_parts());
     sum.axes.push_back({"re im'", 2});
     sum.inputs[small] = add(std::move(first));
     sum.reads[small] = with_first(op.reads[small], {0, {{p, 1}}});
@@ -492,7 +492,7 @@ class Pairs {
       Op copy{.kind = kind, .dtype = real_dtype(z.dtype), .axes = axes_of_operand(op, k)};
       Access plain = plain_access(rank);
       plain.push_back(has_both_parts ? DimIndex{0, {{static_cast<int>(rank), 1}}} : DimIndex{});
-      if (has_both_parts) copy.axes.push_back(axis_of_parts);
+      if (has_both_parts) copy.axes.push_back(axis_of_parts());
       for (const std::size_t d : order) copy.write.push_back(d > rank ? DimIndex{} : plain[d]);
       copy.shape = shape_of(copy.write, copy.axes);
       copy.inputs = {from.id};

@@ -1,6 +1,7 @@
 #include "runtime/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/small_array.hpp"
+#include "tensor/thread_end.hpp"
 
 namespace ein::engine {
 
@@ -250,8 +252,7 @@ std::vector<Tensor> run(const Plan& plan, Operands given) {
 
 namespace {
 std::vector<std::int64_t>& thread_words() {
-  thread_local std::vector<std::int64_t> words;
-  return words;
+  return made_once_by_thread([] { return std::vector<std::int64_t>(); });
 }
 }  // namespace
 
@@ -364,8 +365,9 @@ PlanCache& plan_cache() { return made_once_with_lock<PlanCache, StaticLock::plan
 
 /// The plans that this thread used last, found without a lock.
 Entry<const Plan>& recent_entry(std::uint64_t hash) {
-  thread_local Entry<const Plan> recent[64];
-  return recent[hash % std::size(recent)];
+  using Recent = std::array<Entry<const Plan>, 64>;
+  Recent& recent = made_once_by_thread([] { return Recent(); });
+  return recent[hash % recent.size()];
 }
 
 template <class T>

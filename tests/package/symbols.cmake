@@ -56,3 +56,16 @@ list(FILTER guards EXCLUDE REGEX "\\| *TLS *\\|| Eigen_[a-z0-9_]+::internal::man
 if(guards)
   message(FATAL_ERROR "not safe beside fork(), use made_once(): ${guards}")
 endif()
+
+# What has a destructor is destroyed before others are done with it: made_once() and made_once_by_thread() take its place.
+execute_process(COMMAND ${nm} --print-file-name ${archive} OUTPUT_VARIABLE text ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," text "${text}")
+string(REGEX MATCHALL "[^\n/]*: +U (__cxa_atexit|__cxa_thread_atexit|_tlv_atexit|atexit)\n" destroyed "${text}")
+if(NOT destroyed MATCHES "parallel\\.cpp")
+  message(FATAL_ERROR "${nm} does not show that EndOfPool is destroyed")
+endif()
+# EndOfPool; and where processes of a mesh leave the others.
+list(FILTER destroyed EXCLUDE REGEX ":parallel\\.cpp\\.o: +U __cxa_atexit|:(mesh|nccl)\\.cpp\\.o: +U atexit")
+if(destroyed)
+  message(FATAL_ERROR "has static or thread_local objects with destructors: ${destroyed}")
+endif()

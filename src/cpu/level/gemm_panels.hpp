@@ -12,14 +12,14 @@
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/parallel.hpp"
 #include "tensor/size_arithmetic.hpp"
+#include "tensor/thread_end.hpp"
 
 namespace ein::host::EIN_LEVEL {
 
 /// Each thread's own, allocated when it first needs it.
 template <class Scratch>
 Scratch& thread_scratch() {
-  thread_local const auto own = std::make_unique_for_overwrite<Scratch>();
-  return *own;
+  return *made_once_by_thread([] { return std::make_unique_for_overwrite<Scratch>(); });
 }
 
 /// At least `count` numbers of the calling thread's own, at the beginning of a cache line. They are
@@ -29,16 +29,18 @@ T* thread_buffer(std::int64_t count) {
   struct Free {
     void operator()(T* numbers) const { ::operator delete[](numbers, std::align_val_t(64)); }
   };
-  thread_local std::unique_ptr<T[], Free> own;
-  thread_local std::int64_t size = 0;
-  if (count > size) {
-    size = 0;
-    own.reset();
-    own.reset(static_cast<T*>(
+  struct Buffer {
+    std::unique_ptr<T[], Free> numbers;
+    std::int64_t size = 0;
+  };
+  Buffer& own = made_once_by_thread([] { return Buffer(); });
+  if (count > own.size) {
+    own = Buffer();
+    own.numbers.reset(static_cast<T*>(
         ::operator new[](static_cast<std::size_t>(count) * sizeof(T), std::align_val_t(64))));
-    size = count;
+    own.size = count;
   }
-  return own.get();
+  return own.numbers.get();
 }
 
 /// A product whose rows are cut into panels as high as a tile, or nearly so, that meet one block of
