@@ -25,8 +25,9 @@ namespace ein {
 
 /// How einsum of many operands may be computed.
 struct EinsumOptions {
-  /// No intermediate result may have more elements than this; 0 for no limit. An Error of kind
-  /// `memory` if no order of contraction keeps it.
+  /// No intermediate result may have more elements than this; 0 for no limit. Where every product
+  /// of two operands has more, up to 15 (4 complex ones) are multiplied and summed at once. An
+  /// Error of kind `memory` if that does not help either.
   std::int64_t max_intermediate = 0;
 };
 

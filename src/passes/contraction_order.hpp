@@ -15,11 +15,9 @@ struct OrderOptions {
 };
 
 /// Replaces every `contract` by contractions of two operands, after summing the axes that only one
-/// of them has. Up to 10 operands the order is the cheapest of all by cost() of the resulting
-/// graph, found by dynamic programming over the subsets of operands; beyond, a greedy one: at each
-/// step the pair whose product shrinks the data most. Intermediates of 8- and 16-bit floats are
-/// f32. An Error of kind `memory` when no order keeps the limit (or, beyond 10 operands, the greedy
-/// one does not).
+/// of them has, in the steps of contraction_steps(). A step of more than two operands is a map, the
+/// products, and a reduction, their sum. Intermediates of 8- and 16-bit floats are f32. An Error of
+/// kind `memory` when no steps keep the limit (or, beyond 10 operands, the greedy ones do not).
 Graph order_contractions(const Graph& graph, const OrderOptions& options = {});
 
 }  // namespace ein

@@ -12,11 +12,12 @@ namespace ein {
 /// passes take time for each step. Memory traffic between nests of so many steps costs little
 /// beside them.
 struct FusedSize {
+  static constexpr std::size_t most_reads = 16, most_steps = 128;
   std::size_t reads = 0, steps = 0;
 
   explicit FusedSize(const Op& op) : reads(op.inputs.size()), steps(op.expr.steps.size()) {}
   bool has_room_for(const FusedSize& other) const {
-    return reads + other.reads <= 16 && steps + other.steps <= 128;
+    return reads + other.reads <= most_reads && steps + other.steps <= most_steps;
   }
   FusedSize& operator+=(const FusedSize& other) {
     reads += other.reads;
