@@ -67,9 +67,7 @@ DirectoryLock::DirectoryLock(const std::string& caller, const std::string& direc
   if (fd_.get() < 0) {
     io::fail(caller, directory, "cannot be opened: " + std::generic_category().message(errno));
   }
-  // File systems without locks have to do without.
-  while (::flock(fd_.get(), alone ? LOCK_EX : LOCK_SH) != 0 && errno == EINTR) {
-  }
+  lock_.take(fd_.get(), alone ? LOCK_EX : LOCK_SH);  // or do without, as the file system does
 }
 
 NewCheckpoint::NewCheckpoint(const std::string& directory, std::int64_t step, bool is_sharded)

@@ -29,6 +29,7 @@ class DirectoryLock {
 
  private:
   Descriptor fd_;
+  FileLock lock_;
 };
 
 /// Locks the directory, which it makes if it is missing, as long as it lives. Errors of kind

@@ -55,10 +55,8 @@ bool flush_directory(int fd) { return ::fsync(fd) == 0 || errno == EBADF || errn
 
 /// Locks a temporary file or directory just made. False when somebody has taken it for abandoned in
 /// between.
-bool lock_own(int fd) {
-  while (::flock(fd, LOCK_EX) != 0) {
-    if (errno != EINTR) return true;  // a file system without locks
-  }
+bool lock_own(FileLock& lock, int fd) {
+  if (!lock.take(fd, LOCK_EX)) return true;  // a file system without locks
   struct stat status {};
   return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
 }
@@ -99,6 +97,33 @@ bool Descriptor::close() {
   const int fd = std::exchange(fd_, -1);
   return fd < 0 || ::close(fd) == 0;
 }
+
+bool FileLock::take(int fd, int how) {
+  release();
+  while (::flock(fd, how) != 0) {
+    if (errno != EINTR) return false;
+  }
+  fd_ = fd;
+  return true;
+}
+void FileLock::release() {
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::flock(fd, LOCK_UN);
+}
+
+namespace {
+/// Writes all of it; false, with errno, where that fails.
+bool write_all(int fd, const void* from, std::size_t bytes) {
+  const auto* at = static_cast<const std::byte*>(from);
+  while (bytes > 0) {
+    const ssize_t put = ::write(fd, at, std::min(bytes, longest_transfer));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    at += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return true;
+}
+}  // namespace
 
 InputFile::InputFile(std::string caller, const std::string& path)
     : caller_(std::move(caller)), path_(path) {
@@ -167,12 +192,14 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
     temporary_ = temporary_name();
     fd_.reset(::openat(directory_.get(), temporary_.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666));
-    if (fd_.get() >= 0 && !lock_own(fd_.get())) {
-      fd_.close();
+    locked_.reset(fd_.get() < 0 ? -1 : ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+    if (locked_.get() >= 0 && !lock_own(lock_, locked_.get())) {
+      lock_.release();
+      locked_.close();
       errno = EEXIST;
     }
-  } while (fd_.get() < 0 && errno == EEXIST);
-  if (fd_.get() < 0) fail("cannot be written; a file beside it: " + reason(errno));
+  } while (locked_.get() < 0 && errno == EEXIST);
+  if (locked_.get() < 0) fail("cannot be written; a file beside it: " + reason(errno));
   if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0) {
     const int error = errno;
     ::unlinkat(directory_.get(), temporary_.c_str(), 0);
@@ -185,18 +212,10 @@ ReplacementFile::~ReplacementFile() {
 }
 
 void ReplacementFile::write(const void* from, std::size_t bytes) {
-  const auto* at = static_cast<const std::byte*>(from);
-  while (bytes > 0) {
-    const ssize_t put = ::write(fd_.get(), at, std::min(bytes, longest_transfer));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail("cannot be written: " + reason(errno));
-    at += put;
-    bytes -= static_cast<std::size_t>(put);
-  }
+  if (!write_all(fd_.get(), from, bytes)) fail("cannot be written: " + reason(errno));
 }
 
 void ReplacementFile::commit() {
-  const Descriptor lock(::dup(fd_.get()));  // shares the lock, past the close
   if (::fsync(fd_.get()) != 0 || !fd_.close()) fail("cannot be written: " + reason(errno));
   if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
     fail("cannot be replaced: " + reason(errno));
@@ -219,9 +238,10 @@ NewDirectory::NewDirectory(std::string caller, const std::string& path)
       temporary_.clear();
       fail("cannot be made; a directory beside it: " + reason(error));
     }
-    lock_.reset(::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (lock_.get() < 0 && errno != ENOENT) fail("cannot be made: " + reason(errno));
-    if (lock_.get() >= 0 && lock_own(lock_.get())) return;
+    lock_.release();
+    fd_.reset(::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd_.get() < 0 && errno != ENOENT) fail("cannot be made: " + reason(errno));
+    if (fd_.get() >= 0 && lock_own(lock_, fd_.get())) return;
   }
 }
 
@@ -233,7 +253,7 @@ NewDirectory::~NewDirectory() {
 void NewDirectory::commit() {
   std::error_code error;
   std::filesystem::remove_all(path_, error);
-  if (!flush_directory(lock_.get())) fail("cannot be written: " + reason(errno));
+  if (!flush_directory(fd_.get())) fail("cannot be written: " + reason(errno));
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be made: " + reason(errno));
   const Descriptor directory(open_directory(std::filesystem::path(temporary_).parent_path()));
   temporary_.clear();
@@ -247,6 +267,13 @@ void replace_file(std::string caller, const std::string& path, std::string_view 
   file.commit();
 }
 
+void append_to_file(std::string_view caller, const std::string& path, std::string_view bytes) {
+  check_path(caller, path);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (file.get() < 0 || !write_all(file.get(), bytes.data(), bytes.size()) || !file.close())
+    fail(caller, path, "cannot be written: " + reason(errno));
+}
+
 void remove_abandoned_files(const std::string& directory) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
@@ -255,8 +282,9 @@ void remove_abandoned_files(const std::string& directory) {
     if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) continue;
     const Descriptor file(
         ::open(entry->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    FileLock lock;
     std::error_code error;
-    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0)
+    if (file.get() >= 0 && lock.take(file.get(), LOCK_EX | LOCK_NB))
       std::filesystem::remove_all(entry->path(), error);
   }
 }

@@ -44,6 +44,24 @@ class Descriptor {
   int fd_;
 };
 
+/// The lock (flock) of an open file. It is released before the descriptor is closed: a child of
+/// fork() has a copy of that, with which the lock would last as long as the child.
+class FileLock {
+ public:
+  FileLock() = default;
+  ~FileLock() { release(); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  /// LOCK_EX or LOCK_SH, with LOCK_NB unless it is to wait. False, with errno, where it is not
+  /// taken. The descriptor is to be open until the lock is released.
+  bool take(int fd, int how);
+  void release();
+
+ private:
+  int fd_ = -1;
+};
+
 /// A regular file open for reading. Errors are of kind `file` and name `caller` and the path.
 class InputFile {
  public:
@@ -88,6 +106,8 @@ class ReplacementFile {
 
   std::string caller_, path_, name_, temporary_;
   Descriptor directory_, fd_;
+  Descriptor locked_;  // the same open file, which is locked past the close of fd_
+  FileLock lock_;
 };
 
 /// A directory that is there with all of its content or not at all. Files are written to a
@@ -111,11 +131,16 @@ class NewDirectory {
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
 
   std::string caller_, path_, temporary_;
-  Descriptor lock_;
+  Descriptor fd_;
+  FileLock lock_;
 };
 
 /// Replaces the file at `path` by these bytes.
 void replace_file(std::string caller, const std::string& path, std::string_view bytes);
+
+/// Writes these bytes behind those of the file at `path`, which it makes if it is missing. Errors
+/// are of kind `file`.
+void append_to_file(std::string_view caller, const std::string& path, std::string_view bytes);
 
 /// Removes the temporary files and directories in `directory` whose ReplacementFile or NewDirectory
 /// is gone, because its process died.

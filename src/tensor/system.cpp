@@ -11,9 +11,9 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
+#include <sstream>
 
 #include "tensor/fork.hpp"
 #include "tensor/memory_limit.hpp"
@@ -78,10 +78,22 @@ MemoryLimit memory_limit() {
 #if EIN_HAS_LINUX
 
 namespace {
+/// What is in a file of the system; nothing where it cannot be read. A std::ifstream would let a
+/// program inherit it that another thread starts meanwhile.
+std::istringstream content_of(const std::string& path) {
+  std::string text;
+  const int descriptor = beside_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (descriptor < 0) return std::istringstream();
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(descriptor, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  ::close(descriptor);
+  return std::istringstream(text);
+}
 
 /// A line of /proc/meminfo.
 double memory_line(std::string_view wanted) {
-  std::ifstream file("/proc/meminfo");
+  std::istringstream file = content_of("/proc/meminfo");
   std::string name, unit;
   for (double kibibytes = 0; file >> name >> kibibytes; std::getline(file, unit)) {
     if (name == wanted) return 1024 * kibibytes;
@@ -97,7 +109,7 @@ double least_in(const std::filesystem::path& mount, std::filesystem::path group,
   double least = std::numeric_limits<double>::infinity();
   for (group = group.relative_path();; group = group.parent_path()) {
     double bytes = 0;
-    if (std::ifstream(mount / group / name) >> bytes) least = std::min(least, bytes);
+    if (content_of(mount / group / name) >> bytes) least = std::min(least, bytes);
     if (group.empty()) return least;
   }
 }
@@ -111,7 +123,7 @@ double available_memory() {
 
 double control_group_memory(const std::string& root) {
   // Lines such as "4:memory:/a/b" of version 1, "0::/a/b" of version 2.
-  std::ifstream groups(root + "/proc/self/cgroup");
+  std::istringstream groups = content_of(root + "/proc/self/cgroup");
   const std::string mounts = root + "/sys/fs/cgroup";
   double least = std::numeric_limits<double>::infinity();
   for (std::string line; std::getline(groups, line);) {
@@ -127,7 +139,7 @@ double control_group_memory(const std::string& root) {
 }
 
 std::string processor_model() {
-  std::ifstream file("/proc/cpuinfo");
+  std::istringstream file = content_of("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(": ");
     if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
@@ -136,7 +148,7 @@ std::string processor_model() {
 }
 
 int cores() {
-  std::ifstream file("/proc/cpuinfo");
+  std::istringstream file = content_of("/proc/cpuinfo");
   std::set<std::string> cores;
   std::string package;
   for (std::string line; std::getline(file, line);) {
@@ -188,10 +200,10 @@ std::vector<Cache> find_caches_in_sysfs() {
     std::string type, size;
     int level = 0;
     std::int64_t ways = 0;
-    if (!(std::ifstream(folder + "level") >> level)) return caches;
-    if (!(std::ifstream(folder + "type") >> type) || type == "Instruction") continue;
-    if (!(std::ifstream(folder + "size") >> size) || bytes_of(size) == 0) continue;
-    std::ifstream(folder + "ways_of_associativity") >> ways;
+    if (!(content_of(folder + "level") >> level)) return caches;
+    if (!(content_of(folder + "type") >> type) || type == "Instruction") continue;
+    if (!(content_of(folder + "size") >> size) || bytes_of(size) == 0) continue;
+    content_of(folder + "ways_of_associativity") >> ways;
     caches.push_back({level, bytes_of(size), std::max<std::int64_t>(ways, 0)});
   }
 }

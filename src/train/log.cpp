@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -76,9 +75,7 @@ Log::Log(const std::string& directory, std::int64_t first_step) : directory_(dir
 }
 
 void Log::write(const std::string& line) {
-  const std::string path = io::join(directory_, log_name);
-  std::ofstream file(path, std::ios::app);
-  if (!(file << line << std::flush)) io::fail("train", path, "cannot be written");
+  io::append_to_file("train", io::join(directory_, log_name), line);
 }
 
 void Log::stepped(std::int64_t step, const TrainProgress& p) {

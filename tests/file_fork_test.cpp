@@ -1,0 +1,248 @@
+// Descriptors and locks of files: what a child of fork(), and a program that another thread starts,
+// find of a call that is under way.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ein/checkpoint.hpp>
+#include <ein/data.hpp>
+#include <ein/ein.hpp>
+#include <ein/safetensors.hpp>
+#include "io/file.hpp"
+#include "support/scratch.hpp"
+#include "support/seeds.hpp"
+
+namespace ein {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ScratchDirectory;
+
+struct FileCall {
+  const char* name;
+  std::function<void(const std::string& folder)> run;
+};
+
+/// Every call that opens files, on small ones.
+std::vector<FileCall> file_calls() {
+  const Tensor x = ones({1000});
+  return {
+      {"save_npy", [=](const std::string& folder) { save_npy(folder + "/x.npy", x); }},
+      {"load_npy", [=](const std::string& folder) { load_npy(folder + "/x.npy"); }},
+      {"open_npy",
+       [=](const std::string& folder) {
+         save_npy(folder + "/ids.npy", zeros({100}, DType::u8));
+         Tokens::open_npy(folder + "/ids.npy").range();
+       }},
+      {"save_safetensors",
+       [=](const std::string& folder) {
+         save_safetensors(folder + "/x.safetensors", {{"x", x}});
+       }},
+      {"load_safetensors",
+       [=](const std::string& folder) { load_safetensors(folder + "/x.safetensors"); }},
+      {"save_checkpoint",
+       [=](const std::string& folder) {
+         save_checkpoint(folder + "/steps", 1, {{"x", x}});
+       }},
+      {"load_checkpoint", [=](const std::string& folder) { load_checkpoint(folder + "/steps"); }},
+      {"has_checkpoint", [=](const std::string& folder) { has_checkpoint(folder + "/steps"); }},
+      {"save_tokens",
+       [=](const std::string& folder) {
+         save_tokens(folder + "/ids", Tokens(zeros({100}, DType::u8)), TokenType::u16);
+       }},
+      {"Tokens::open",
+       [=](const std::string& folder) { Tokens::open(folder + "/ids", TokenType::u16).range(); }},
+      {"NewDirectory",
+       [=](const std::string& folder) {
+         io::NewDirectory made("test", folder + "/directory");
+         made.commit();
+       }},
+      {"append_to_file",
+       [=](const std::string& folder) { io::append_to_file("test", folder + "/log", "line\n"); }},
+      {"remove_abandoned_files",
+       [=](const std::string& folder) { io::remove_abandoned_files(folder); }},
+  };
+}
+
+/// Runs calls in turn in a thread, until it is destroyed.
+class Caller {
+ public:
+  explicit Caller(std::vector<FileCall> calls) : calls_(std::move(calls)) {
+    run_all();
+    thread_ = std::thread([this] {
+      while (!stops_) run_all();
+    });
+  }
+  ~Caller() {
+    stops_ = true;
+    thread_.join();
+  }
+  /// Whether all calls come to their ends, twice.
+  bool goes_on() const {
+    const int before = rounds_;
+    for (int i = 0; i < 2000 && rounds_ < before + 2; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return rounds_ >= before + 2;
+  }
+  std::string last() const { return calls_[at_].name; }
+
+ private:
+  void run_all() {
+    for (std::size_t i = 0; i < calls_.size(); ++i) calls_[at_ = i].run(folder_.path().string());
+    ++rounds_;
+  }
+
+  const ScratchDirectory folder_;
+  const std::vector<FileCall> calls_;
+  std::atomic<std::size_t> at_{0};
+  std::atomic<int> rounds_{0};
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
+void sleep_random(std::mt19937_64& random) {
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+}
+
+TEST(FileForkTest, ALockEndsWithItsCall) {
+  test::for_seeds(1, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    Caller caller(file_calls());
+    std::vector<pid_t> children;
+    for (int i = 0; i < 60; ++i) {
+      sleep_random(random);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::alarm(120);
+        for (;;) ::pause();
+      }
+      children.push_back(child);
+    }
+    EXPECT_TRUE(caller.goes_on()) << caller.last() << " waits for a child";
+    for (const pid_t child : children) ::kill(child, SIGKILL);
+    for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  });
+}
+
+#ifndef __SANITIZE_ADDRESS__  // whose malloc may hang in a child, as fork_test.cpp says
+TEST(FileForkTest, AChildCallsTheSame) {
+  test::for_seeds(1, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const ScratchDirectory folder;
+    const auto calls = file_calls();
+    const auto run_all = [&] {
+      for (const FileCall& call : calls) call.run(folder.path().string());
+    };
+    run_all();
+    std::atomic<bool> stops{false};
+    std::thread caller([&] {
+      while (!stops) run_all();
+    });
+    for (int i = 0; i < 20; ++i) {
+      sleep_random(random);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::alarm(20);
+        try {
+          run_all();
+        } catch (const std::exception& error) {
+          std::fprintf(stderr, "in a child: %s\n", error.what());
+          ::_exit(1);
+        }
+        ::_exit(0);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      EXPECT_EQ(status, 0) << "child " << i;
+    }
+    stops = true;
+    caller.join();
+  });
+}
+#endif
+
+/// What a program that is started here has open.
+std::set<std::string> inherited() {
+  std::set<std::string> names;
+  FILE* const pipe = ::popen("for f in /proc/self/fd/*; do readlink $f; done", "r");
+  std::string text;
+  char buffer[4096];
+  for (std::size_t got; pipe && (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    text.append(buffer, got);
+  if (pipe) ::pclose(pipe);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('/')) names.insert(line);
+  }
+  return names;
+}
+
+TEST(FileForkTest, AProgramThatIsStartedInheritsNothing) {
+  const std::set<std::string> before = inherited();
+  ASSERT_FALSE(before.empty()) << "what is open cannot be seen here";
+  Caller caller(file_calls());
+  for (int i = 0; i < 100; ++i) {
+    for (const std::string& name : inherited())
+      EXPECT_TRUE(before.contains(name) || name.starts_with("/proc/")) << name;
+  }
+}
+
+/// Every opening of a file in the sources is close-on-exec, but for those that say why not.
+TEST(FileForkTest, SourcesOpenFilesThatAreNotInherited) {
+  const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
+  const std::regex opens(
+      R"((^|\W)::(open|openat|dup|dup2|dup3|fopen|popen|memfd_create|shm_open|socket|pipe|mkstemp)\()"
+      R"(|\b[io]?fstream\b|F_DUPFD)");
+  // The memory of a mesh, which the processes that are launched share.
+  const std::set<std::string> meant = {"::memfd_create(\"ein\", 0)", "::shm_open(name.c_str()"};
+  int files = 0;
+  std::size_t found = 0, exceptions = 0;
+  for (const char* room : {"src", "grammar", "codegen", "include"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(project / room)) {
+      if (entry.path().extension() != ".cpp" && entry.path().extension() != ".hpp") continue;
+      ++files;
+      std::ifstream file(entry.path());
+      std::string statement;
+      for (std::string line; std::getline(file, line);) {
+        line.erase(0, line.find_first_not_of(' '));
+        if (line.starts_with("//") || line.starts_with("#")) continue;
+        statement += (statement.empty() ? "" : " ") + line;
+        if (!line.ends_with(';') && !line.ends_with('{') && !line.ends_with('}')) continue;
+        if (std::regex_search(statement, opens)) {
+          ++found;
+          const auto is_here = [&](const std::string& text) {
+            return statement.find(text) != text.npos;
+          };
+          if (std::any_of(meant.begin(), meant.end(), is_here))
+            ++exceptions;
+          else
+            EXPECT_TRUE(is_here("CLOEXEC")) << entry.path() << ": " << statement;
+        }
+        statement.clear();
+      }
+    }
+  }
+  EXPECT_GT(files, 400);
+  EXPECT_GT(found, 8u);
+  EXPECT_EQ(exceptions, meant.size());
+}
+
+}  // namespace
+}  // namespace ein
