@@ -8,13 +8,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <ein/complex.hpp>
@@ -302,6 +306,48 @@ TEST_F(Npy, UnalignedElementsAreNotMapped) {
 
 // --- Headers ---
 
+std::string hex_of(const Tensor& x) {
+  const Tensor elements = x.contiguous();
+  const auto* bytes = static_cast<const unsigned char*>(elements.raw_data());
+  std::string digits;
+  for (std::size_t i = 0; i < elements.nbytes(); ++i) {
+    for (const int digit : {bytes[i] / 16, bytes[i] % 16}) digits += "0123456789abcdef"[digit];
+  }
+  return digits;
+}
+
+// headers.py asks numpy.load what it makes of headers as other writers have them; EIN_NPY_HEADERS
+// may name a longer list than the one that is here.
+TEST_F(Npy, HeadersAreReadAsNumpyReadsThem) {
+  const char* const list = std::getenv("EIN_NPY_HEADERS");
+  std::istringstream lines(
+      read_bytes(list ? list : std::string(EIN_TEST_DATA) + "/npy/headers.jsonl"));
+  std::string data(2048, '\0');
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(7 * i + 1);
+  int loaded = 0, refused = 0;
+  for (std::string line; std::getline(lines, line) && !HasFailure();) {
+    SCOPED_TRACE(line);
+    const auto [version, header, verdict] =
+        nlohmann::json::parse(line).get<std::tuple<int, std::string, nlohmann::json>>();
+    std::string bytes = "\x93NUMPY" + std::string{static_cast<char>(version), '\0'};
+    for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
+      bytes += static_cast<char>(header.size() >> (8 * i));
+    const auto x = try_load(bytes + header + data, {.mmap = loaded % 2 == 0});
+    if (verdict.is_string()) {
+      // NumPy takes Python 2's "3L" in versions 1 and 2 alone.
+      EXPECT_TRUE(!x || (version == 3 && header.find('L') != header.npos));
+      ++refused;
+      continue;
+    }
+    ASSERT_TRUE(x) << what_;
+    EXPECT_EQ(std::vector<std::int64_t>(x->shape().begin(), x->shape().end()), verdict[0]);
+    EXPECT_EQ(hex_of(*x), verdict[1]);
+    ++loaded;
+  }
+  EXPECT_GT(loaded, 200);
+  EXPECT_GT(refused, 200);
+}
+
 TEST_F(Npy, HeaderVariants) {
   const std::string data(24, '\x01');
   for (const std::string header : {
@@ -324,29 +370,30 @@ TEST_F(Npy, BadHeadersAreRefused) {
   };
   const std::string good = "'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)";
   refuse("", "'{' is wanted");
-  refuse("{}", "lacks the key 'descr'");
-  refuse("{'descr': '<f4', 'shape': (2, 3)}", "lacks the key 'fortran_order'");
-  refuse("{'descr': '<f4', 'fortran_order': False}", "lacks the key 'shape'");
-  refuse("{" + good + ", 'order': 1}", "has the key 'order'");
-  refuse("{" + good + ", 'descr': '<f4'}", "has the key 'descr' twice");
+  refuse("{}", "has a header without the key 'descr'");
+  refuse("{'descr': '<f4', 'shape': (2, 3)}", "has a header without the key 'fortran_order'");
+  refuse("{'descr': '<f4', 'fortran_order': False}", "has a header without the key 'shape'");
+  refuse("{" + good + ", 'order': 1}", "has a header with the key 'order'");
   refuse("{" + good, "'}' is wanted");
   refuse("{" + good + "} {", "the end of the header is wanted");
   refuse("{" + good + ",,}", "a key in quotes is wanted");
-  refuse("{'descr\": '<f4'}", "has the key 'descr\": '");
+  refuse("{'descr\": '<f4'}", "has a header with the key 'descr\": '");
   refuse("{'descr' '<f4'}", "':' is wanted");
-  refuse("{'\x01\xff': 1}", "has the key '\\x01\\xff'");
+  refuse("{'\x01\xff': 1}", "has a header with the key '\\x01\\xff'");
   const auto descr = [&](const std::string& value, const std::string& reason) {
     refuse("{'descr': " + value + ", 'fortran_order': False, 'shape': (2, 3)}", reason);
   };
-  descr("''", "begins with no byte order");
-  descr("'f4'", "begins with no byte order");
-  descr("'|f4'", "without byte order");
+  descr("''", "no type that ein knows");
+  descr("'!f4'", "no type that ein knows");
+  descr("'<float32'", "no type that ein knows");
   descr("'<'", "no type that ein knows");
   descr("'<f44'", "no type that ein knows");
   descr("None", "descr in quotes is wanted");
-  descr("'<f4", "has the descr '<f4, '");  // the next quote ends it
+  descr("'<f4", "has the dtype '<f4, '");  // the next quote ends it
   refuse("{'descr", "a closing quote is wanted");
-  descr("('<f4', (2,))", "structured");
+  descr("('<f4', (2,))", "an array of arrays");
+  descr("[('a', '<f4')]", "structured");
+  descr("'\\x3cf4'", "which has an escape in it");
   const auto order = [&](const std::string& value) {
     refuse("{'descr': '<f4', 'fortran_order': " + value + ", 'shape': (2, 3)}", "is wanted");
   };
@@ -366,7 +413,7 @@ TEST_F(Npy, BadHeadersAreRefused) {
   shape("(2, 3", "',' is wanted");
   shape("(2.0, 3)", "',' is wanted");
   shape("(-2, -3)", "negative size");
-  shape("(02, 3)", "begins with 0");
+  shape("(02, 3)", "a size is wanted");
   shape("(2, 4)", "has 24 bytes of elements; shape (2, 4) of f32 has 32");
   shape("(9223372036854775808,)", "exceeds 2^63 - 1");
   std::string ones = "(";
@@ -423,7 +470,7 @@ TEST_F(Npy, AbsurdPrefixes) {
   expect_refused(padded(10'001), "at most 10000");
 }
 
-TEST_F(Npy, TruncatedOrExtendedAnywhere) {
+TEST_F(Npy, TruncatedAnywhereOrExtended) {
   for (const std::string name : {"f4_matrix", "f4_vector_v2", "b1_vector", "i8_cube_fortran"}) {
     const std::string good = read_bytes(fixture(name));
     for (std::size_t n = 0; n < good.size(); ++n) {
@@ -432,7 +479,10 @@ TEST_F(Npy, TruncatedOrExtendedAnywhere) {
       }
     }
     EXPECT_TRUE(try_load(good)) << what_;
-    expect_refused(good + '\0', "bytes of elements");
+    // What is behind the elements is another's.
+    const auto x = try_load(good + "another array");
+    ASSERT_TRUE(x) << what_;
+    EXPECT_EQ(x->nbytes(), load_npy(fixture(name)).nbytes());
   }
 }
 
@@ -441,8 +491,6 @@ TEST_F(Npy, AnyHeaderByteChangedToAnyOther) {
   for (const std::string name : {"f4_matrix", "f2_special", "u1_vector"}) {
     const std::string good = read_bytes(fixture(name));
     const std::size_t data_begin = good.find('\n') + 1;
-    std::string elements = good.substr(data_begin);
-    std::sort(elements.begin(), elements.end());
     int loaded = 0;
     for (std::size_t i = 0; i < data_begin; ++i) {
       std::string bytes = good;
@@ -451,7 +499,11 @@ TEST_F(Npy, AnyHeaderByteChangedToAnyOther) {
         const auto x = try_load(bytes, {.mmap = (i + change) % 2 == 0});
         if (!x) continue;
         ++loaded;
-        // Whatever it is now, it has the file's bytes, in one order or another.
+        // Whatever it is now, it has the file's bytes, in one order or another, from where its
+        // header ends.
+        const std::size_t begin = 10 + static_cast<unsigned char>(bytes[8]);
+        std::string elements = bytes.substr(begin, x->nbytes());
+        std::sort(elements.begin(), elements.end());
         std::string held(x->nbytes(), '\0');
         const Tensor row_major = x->contiguous();
         if (x->numel() > 0) std::memcpy(held.data(), row_major.raw_data(), held.size());

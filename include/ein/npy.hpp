@@ -17,11 +17,12 @@ struct NpyOptions {
 
 /// The array in a .npy file of version 1.0, 2.0 or 3.0 (numpy.lib.format, NEP 1), of either byte
 /// order. NumPy's floats f8 f4 f2, its complex c16 c8, its integers i8 i4 i2 i1 u8 u4 u2 u1 and its
-/// b1 are ours of as many bytes (dtypes.hpp): u8 becomes u64. Bool bytes other than 0 and 1 are
-/// true. Column-major
-/// (`fortran_order`) arrays are strided views, not copied. An Error of kind `file` when the file
-/// cannot be read, is not exactly such a file to the last byte, holds another dtype, or more than
-/// 64 dimensions; of kind `memory` when there is no more.
+/// b1 are ours of as many bytes (dtypes.hpp): u8 becomes u64. Headers are read as numpy.load reads
+/// them, whoever wrote them: `f4`, `float32`, `?` and whatever else numpy.dtype() takes for one of
+/// these, with or without a newline at the end; what is behind the elements is left alone. Bool
+/// bytes other than 0 and 1 are true. Column-major (`fortran_order`) arrays are strided views, not
+/// copied. An Error of kind `file` when the file cannot be read, is no such file, holds another
+/// dtype, or more than 64 dimensions; of kind `memory` when there is no more.
 Tensor load_npy(const std::string& path, NpyOptions options = {});
 
 /// Writes `x` row-major as a .npy file of version 1.0 with the permissions of the file it replaces.

@@ -9,6 +9,13 @@
 
 namespace ein::io {
 
+/// A byte that is no bool becomes one.
+inline void make_valid(Storage& storage, DType dtype) {
+  if (dtype != DType::boolean) return;
+  std::transform(storage.data(), storage.data() + storage.bytes(), storage.data(),
+                 [](std::byte b) { return std::byte{b != std::byte{0}}; });
+}
+
 /// Elements that lie in a file from byte `begin` on: where they are in its mapping, if there is one
 /// and they can be used there, else read. A mapped bool could become a byte that is no bool.
 inline std::shared_ptr<Storage> read_elements(const InputFile& file,
@@ -18,10 +25,7 @@ inline std::shared_ptr<Storage> read_elements(const InputFile& file,
     return Storage::wrap(mapping.get() + begin, bytes, mapping, true);
   auto storage = Storage::allocate(bytes);
   file.read(begin, storage->data(), bytes);
-  if (dtype == DType::boolean) {
-    std::transform(storage->data(), storage->data() + bytes, storage->data(),
-                   [](std::byte b) { return std::byte{b != std::byte{0}}; });
-  }
+  make_valid(*storage, dtype);
   return storage;
 }
 

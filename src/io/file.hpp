@@ -67,6 +67,7 @@ class InputFile {
  public:
   InputFile(std::string caller, const std::string& path);
 
+  const std::string& caller() const { return caller_; }
   const std::string& path() const { return path_; }
   /// Bytes, when the file was opened.
   std::uint64_t size() const { return size_; }

@@ -1,15 +1,20 @@
 #include "io/npy_header.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cassert>
 #include <charconv>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "io/file.hpp"
 
 namespace ein::io {
 namespace {
+
+using namespace std::string_view_literals;
 
 constexpr char native_order = std::endian::native == std::endian::little ? '<' : '>';
 
@@ -24,54 +29,127 @@ std::string known_codes() {
   return codes;
 }
 
-/// What an array of another type is, and what to do about it in Python.
+struct Alias {
+  std::string_view name, code;
+};
+
+constexpr std::string_view code_of_long = sizeof(long) == 8 ? "i8" : "i4",
+                           code_of_unsigned_long = sizeof(long) == 8 ? "u8" : "u4";
+
+/// NumPy's characters for types, which may have a byte order before them as codes have.
+constexpr std::array characters = {
+    Alias{"?", "b1"},  Alias{"b", "i1"},         Alias{"B", "u1"},
+    Alias{"h", "i2"},  Alias{"H", "u2"},         Alias{"i", "i4"},
+    Alias{"I", "u4"},  Alias{"l", code_of_long}, Alias{"L", code_of_unsigned_long},
+    Alias{"q", "i8"},  Alias{"Q", "u8"},         Alias{"p", "i8"},
+    Alias{"P", "u8"},  Alias{"n", "i8"},         Alias{"N", "u8"},
+    Alias{"e", "f2"},  Alias{"f", "f4"},         Alias{"d", "f8"},
+    Alias{"g", "f16"}, Alias{"F", "c8"},         Alias{"D", "c16"},
+    Alias{"G", "c32"}, Alias{"c", "S1"}};
+
+/// Its names, which stand alone.
+constexpr std::array names = {Alias{"bool", "b1"},
+                              Alias{"bool_", "b1"},
+                              Alias{"int8", "i1"},
+                              Alias{"int16", "i2"},
+                              Alias{"int32", "i4"},
+                              Alias{"int64", "i8"},
+                              Alias{"uint8", "u1"},
+                              Alias{"uint16", "u2"},
+                              Alias{"uint32", "u4"},
+                              Alias{"uint64", "u8"},
+                              Alias{"float16", "f2"},
+                              Alias{"float32", "f4"},
+                              Alias{"float64", "f8"},
+                              Alias{"complex64", "c8"},
+                              Alias{"complex128", "c16"},
+                              Alias{"byte", "i1"},
+                              Alias{"ubyte", "u1"},
+                              Alias{"short", "i2"},
+                              Alias{"ushort", "u2"},
+                              Alias{"intc", "i4"},
+                              Alias{"uintc", "u4"},
+                              Alias{"long", code_of_long},
+                              Alias{"ulong", code_of_unsigned_long},
+                              Alias{"longlong", "i8"},
+                              Alias{"ulonglong", "u8"},
+                              Alias{"int", "i8"},
+                              Alias{"int_", "i8"},
+                              Alias{"uint", "u8"},
+                              Alias{"intp", "i8"},
+                              Alias{"uintp", "u8"},
+                              Alias{"half", "f2"},
+                              Alias{"single", "f4"},
+                              Alias{"double", "f8"},
+                              Alias{"float", "f8"},
+                              Alias{"csingle", "c8"},
+                              Alias{"cdouble", "c16"},
+                              Alias{"complex", "c16"},
+                              Alias{"longdouble", "f16"},
+                              Alias{"float128", "f16"},
+                              Alias{"complex256", "c32"},
+                              Alias{"str", "U"},
+                              Alias{"str_", "U"},
+                              Alias{"unicode", "U"},
+                              Alias{"bytes", "S"},
+                              Alias{"bytes_", "S"},
+                              Alias{"object", "O"},
+                              Alias{"void", "V"}};
+
+/// What `name` stands for; itself where it is in no row.
+std::string_view find_alias(std::span<const Alias> aliases, std::string_view name) {
+  const auto found = std::ranges::find(aliases, name, &Alias::name);
+  return found == aliases.end() ? name : found->code;
+}
+
+/// What an array of another type holds, and what to do about it in Python.
 std::string describe_unsupported(std::string_view code) {
-  struct Named {
-    std::string_view code, text;
-  };
-  if (code == "f12" || code == "f16") return "an extended float, save x.astype(np.float64)";
+  if (code == "f12" || code == "f16") return "an extended float; save x.astype(np.float64)";
   static constexpr std::array kinds = {
-      Named{"c", "an extended complex number, save x.astype(np.complex128)"},
-      Named{"O", "Python objects, which take a pickle to load; save x.astype(np.float32)"},
-      Named{"S", "byte strings, save the bytes with x.view(np.uint8)"},
-      Named{"a", "byte strings, save the bytes with x.view(np.uint8)"},
-      Named{"U", "strings, save an array of numbers"},
-      Named{"V", "raw bytes, as NumPy saves bfloat16 and float8; save x.astype(np.float32)"},
-      Named{"M", "dates, save x.astype(np.int64)"},
-      Named{"m", "time differences, save x.astype(np.int64)"}};
-  for (const Named& kind : kinds) {
-    if (code.starts_with(kind.code)) return std::string(kind.text);
+      Alias{"c", "an extended complex number; save x.astype(np.complex128)"},
+      Alias{"O", "Python objects, which take a pickle to load; save x.astype(np.float32)"},
+      Alias{"S", "byte strings; save the bytes with x.view(np.uint8)"},
+      Alias{"a", "byte strings; save the bytes with x.view(np.uint8)"},
+      Alias{"U", "strings; save an array of numbers"},
+      Alias{"V", "raw bytes, as NumPy saves bfloat16 and float8; save x.astype(np.float32)"},
+      Alias{"M", "dates; save x.astype(np.int64)"},
+      Alias{"m", "time differences; save x.astype(np.int64)"}};
+  for (const Alias& kind : kinds) {
+    if (code.starts_with(kind.name)) return std::string(kind.code);
   }
-  return "no type that ein knows";
+  return "no type that ein knows; save x.astype(np.float32)";
+}
+
+bool is_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 /// A parser of the one kind of Python literal that a header is.
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+  Parser(std::string_view text, const std::string& caller, const std::string& path)
+      : text_(text), caller_(caller), path_(path) {}
 
   NpyHeader parse() {
-    if (text_.empty() || text_.back() != '\n') fail("its header does not end with a newline");
     bool has_descr = false, has_order = false, has_shape = false;
     expect('{');
     while (!accept('}')) {
       const std::string_view key = string("a key");
-      const auto first = [&](bool& seen) {
-        if (seen) fail("its header has the key " + in_quotes(key) + " twice");
-        seen = true;
+      const auto begin = [&](bool& seen) {
         expect(':');
+        seen = true;  // as in Python, the last of several counts
       };
       if (key == "descr") {
-        first(has_descr);
+        begin(has_descr);
         descr();
       } else if (key == "fortran_order") {
-        first(has_order);
+        begin(has_order);
         header_.fortran_order = boolean();
       } else if (key == "shape") {
-        first(has_shape);
+        begin(has_shape);
         shape();
       } else {
-        fail("its header has the key " + in_quotes(key) +
+        fail("has a header with the key " + in_quotes(key) +
              "; descr, fortran_order and shape are wanted");
       }
       if (!accept(',')) {
@@ -81,21 +159,33 @@ class Parser {
     }
     skip_space();
     if (at_ != text_.size()) malformed("the end of the header");
-    if (!has_descr) fail("its header lacks the key 'descr'");
-    if (!has_order) fail("its header lacks the key 'fortran_order'");
-    if (!has_shape) fail("its header lacks the key 'shape'");
+    if (!has_descr) fail("has a header without the key 'descr'");
+    if (!has_order) fail("has a header without the key 'fortran_order'");
+    if (!has_shape) fail("has a header without the key 'shape'");
     return std::move(header_);
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { io::fail("load_npy", path_, what); }
+  [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
   [[noreturn]] void malformed(std::string_view wanted) const {
     fail("has a malformed header: " + std::string(wanted) + " is wanted at byte " +
          std::to_string(at_) + " of it" +
          (at_ < text_.size() ? ", got " + in_quotes(text_.substr(at_, 1)) : ""));
   }
 
-  void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\n\r\f", at_), text_.size()); }
+  /// And comments, and ends of lines that a backslash takes away.
+  void skip_space() {
+    for (;;) {
+      at_ = std::min(text_.find_first_not_of(" \t\n\r\f", at_), text_.size());
+      if (text_.substr(at_).starts_with("\\\n")) {
+        at_ += 2;
+      } else if (at_ < text_.size() && text_[at_] == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else {
+        return;
+      }
+    }
+  }
   bool accept(char wanted) {
     skip_space();
     if (at_ == text_.size() || text_[at_] != wanted) return false;
@@ -105,69 +195,138 @@ class Parser {
   void expect(char wanted) {
     if (!accept(wanted)) malformed(in_quotes({&wanted, 1}));
   }
-  bool accept(std::string_view word) {
+  /// Letters, digits and underscores; empty where something else follows.
+  std::string_view word() {
     skip_space();
-    if (!text_.substr(at_).starts_with(word)) return false;
-    at_ += word.size();
-    return true;
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    return text_.substr(begin, at_ - begin);
   }
 
-  /// The text between quotes. None that is valid here has an escape in it.
+  /// The text between quotes, behind which there may be an u (Python 2's) or an r.
   std::string_view string(std::string_view wanted) {
-    const char quote = accept('\'') ? '\'' : accept('"') ? '"' : '\0';
-    if (quote == '\0') malformed(std::string(wanted) + " in quotes");
-    const std::size_t begin = at_;
+    const std::size_t before = at_;
+    const std::string_view prefix = word();
+    const bool is_known =
+        prefix.empty() || (prefix.size() == 1 && "uUrR"sv.find(prefix[0]) != prefix.npos);
+    const char quote = at_ < text_.size() ? text_[at_] : '\0';
+    if (!is_known || (quote != '\'' && quote != '"')) {
+      at_ = before;
+      skip_space();
+      malformed(std::string(wanted) + " in quotes");
+    }
+    const std::size_t begin = ++at_;
     const std::size_t end = text_.find(quote, begin);
     if (end == std::string_view::npos) malformed("a closing quote");
+    const std::string_view text = text_.substr(begin, end - begin);
+    if (text.find_first_of("\\\n") != text.npos)
+      fail("has a header with the string " + in_quotes(text) + ", which has an escape in it");
     at_ = end + 1;
-    return text_.substr(begin, end - begin);
+    return text;
+  }
+
+  /// How many parentheses open here, which close() wants behind a value.
+  int open() {
+    int count = 0;
+    while (accept('(')) ++count;
+    return count;
+  }
+  void close(int count) {
+    for (; count > 0; --count) expect(')');
   }
 
   bool boolean() {
-    if (accept("True")) return true;
-    if (!accept("False")) malformed("True or False");
-    return false;
+    const int parentheses = open();
+    skip_space();
+    const std::size_t before = at_;
+    const std::string_view value = word();
+    if (value != "True" && value != "False") {
+      at_ = before;
+      malformed("True or False");
+    }
+    close(parentheses);
+    return value == "True";
   }
 
   void descr() {
     skip_space();
-    if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '(')) {
-      fail("holds a structured array; save each field on its own");
-    }
-    const std::string_view descr = string("descr");
+    const char first = at_ < text_.size() ? text_[at_] : '\0';
+    if (first == '[') fail("holds a structured array; save each field on its own");
+    if (!accept('(')) return dtype(string("descr"));
+    dtype(string("descr"));
+    if (accept(')')) return;
+    expect(',');
+    // ('<f4', ()) is '<f4'; with sizes in the parentheses each element would be an array.
+    expect('(');
+    if (!accept(')')) fail("holds an array of arrays; save x.reshape(...) of numbers");
+    accept(',');
+    expect(')');
+  }
+
+  void dtype(std::string_view descr) {
     const char order = descr.empty() ? '\0' : descr.front();
-    if (order != '<' && order != '>' && order != '|' && order != '=') {
-      fail("has the descr " + in_quotes(descr) + ", which begins with no byte order (< > | =)");
-    }
-    const std::string_view code = descr.substr(1);
+    const bool has_order = order == '<' || order == '>' || order == '|' || order == '=';
+    std::string_view code = find_alias(characters, descr.substr(has_order ? 1 : 0));
+    if (!has_order) code = find_alias(names, code);
     for (const DType dtype : all_dtypes) {
       if (!has_npy_type(dtype) || npy_code(dtype) != code) continue;
-      const bool one_byte = size_of(dtype) == 1;
-      if (order == '|' && !one_byte)
-        fail("has the descr " + in_quotes(descr) + " without byte order");
       header_.dtype = dtype;
-      header_.swapped = !one_byte && order != '=' && order != native_order;
+      header_.swapped =
+          size_of(dtype) > 1 && (order == '<' || order == '>') && order != native_order;
       return;
     }
-    fail("has the descr " + in_quotes(descr) + ": " + describe_unsupported(code) + " (ein loads " +
+    fail("has the dtype " + in_quotes(descr) + ", " + describe_unsupported(code) + " (ein loads " +
          known_codes() + ")");
   }
 
+  /// A whole number of Python: 12, 1_000, 0x1f, +3, 12L of Python 2, and these in parentheses.
   std::int64_t size() {
+    const int parentheses = open();
+    const bool is_negative = accept('-');
+    if (!is_negative) accept('+');
     skip_space();
-    if (at_ < text_.size() && text_[at_] == '-') fail("has a negative size in its shape");
+    const std::size_t begin = at_;
+    std::string_view text = word();
+    if (text.ends_with('L')) {
+      text.remove_suffix(1);
+    } else if (const std::size_t behind = at_; word() != "L") {
+      at_ = behind;
+    }
+    const std::optional<std::int64_t> value = whole_number(text);
+    if (!value) {
+      at_ = begin;
+      malformed("a size");
+    }
+    if (*value < 0) fail("has a size in its shape that exceeds 2^63 - 1");
+    if (is_negative && *value > 0) fail("has a negative size in its shape");
+    close(parentheses);
+    return *value;
+  }
+
+  /// Nothing where it is none; -1 where it exceeds 2^63 - 1.
+  static std::optional<std::int64_t> whole_number(std::string_view text) {
+    const auto is_based = [&](char small, char large) {
+      return text.size() > 2 && text[0] == '0' && (text[1] == small || text[1] == large);
+    };
+    const int base = is_based('x', 'X') ? 16 : is_based('o', 'O') ? 8 : is_based('b', 'B') ? 2 : 10;
+    if (base != 10) text.remove_prefix(2);
+    std::string digits;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool is_between =
+          text[i] == '_' && i + 1 < text.size() && text[i + 1] != '_' && (i > 0 || base != 10);
+      if (!is_between) digits += text[i];
+    }
+    const bool is_zero = digits.find_first_not_of('0') == digits.npos;
+    if (digits.empty() || (base == 10 && digits[0] == '0' && !is_zero)) return std::nullopt;
     std::int64_t value = 0;
-    const char* end = text_.data() + text_.size();
-    const auto [rest, error] = std::from_chars(text_.data() + at_, end, value);
-    if (error == std::errc::invalid_argument) malformed("a size");
-    if (error != std::errc()) fail("has a size in its shape that exceeds 2^63 - 1");
-    const auto begin = std::exchange(at_, static_cast<std::size_t>(rest - text_.data()));
-    if (text_[begin] == '0' && at_ - begin > 1) fail("has a size in its shape that begins with 0");
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // a long of Python 2
-    return value;
+    const char* const end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, value, base);
+    if (rest != end || error == std::errc::invalid_argument) return std::nullopt;
+    return error == std::errc() ? value : -1;
   }
 
   void shape() {
+    header_.shape = {};
     expect('(');
     bool comma = true;
     while (!accept(')')) {
@@ -180,7 +339,7 @@ class Parser {
   }
 
   std::string_view text_;
-  const std::string& path_;
+  const std::string &caller_, &path_;
   std::size_t at_ = 0;
   NpyHeader header_;
 };
@@ -189,8 +348,9 @@ class Parser {
 
 bool has_npy_type(DType dtype) { return !npy_code(dtype).empty(); }
 
-NpyHeader parse_npy_header(std::string_view text, const std::string& path) {
-  return Parser(text, path).parse();
+NpyHeader parse_npy_header(std::string_view text, const std::string& caller,
+                           const std::string& path) {
+  return Parser(text, caller, path).parse();
 }
 
 std::string write_npy_header(DType dtype, const Shape& shape) {

@@ -21,9 +21,12 @@ bool has_npy_type(DType dtype);
 /// NumPy's own limit since 2.0.
 inline constexpr std::size_t npy_max_rank = 64;
 
-/// `text` is what follows the header's length, its newline included, and may be any bytes. Those
-/// that are no valid header make an Error of kind `file`, which names `path`.
-NpyHeader parse_npy_header(std::string_view text, const std::string& path);
+/// `text` is what follows the header's length, and may be any bytes: a Python dictionary, whose
+/// dtype is anything that numpy.dtype() takes for one of ours. Two things that Python has are left
+/// out, as no writer has them: escapes in strings, and strings in parts. What is no such header
+/// makes an Error of kind `file`, which names `caller` and `path`.
+NpyHeader parse_npy_header(std::string_view text, const std::string& caller,
+                           const std::string& path);
 
 /// A whole version 1.0 prefix and header for a row-major array in this machine's byte order, as
 /// NumPy writes it. Preconditions: NumPy has the dtype, and shape.rank() ≤ npy_max_rank.
