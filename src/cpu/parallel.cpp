@@ -16,6 +16,7 @@
 
 #include <ein/error.hpp>
 
+#include "tensor/float_mode.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/system.hpp"
 #include "tensor/thread_end.hpp"
@@ -56,6 +57,7 @@ class Pool {
     const NoFork no_fork;  // for the workers, too
     task_ = &task;
     most_ = most;
+    mode_ = FloatMode::of_this_thread();
     const auto count = std::min<std::int64_t>(static_cast<std::int64_t>(ranges_.size()), threads);
     count_.store(static_cast<std::size_t>(count), std::memory_order_relaxed);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -119,6 +121,7 @@ class Pool {
       }
       if (!state_.compare_exchange_weak(state, state + 1)) continue;
       last = call_of(state);
+      mode_.use();
       work(me);
       if (((--state_) & (members | is_open)) == 0) state_.notify_all();
     }
@@ -158,6 +161,7 @@ class Pool {
   std::mutex calling_, failing_;
   const host::Task* task_ = nullptr;  // there until the last part is done
   std::int64_t most_ = 1;
+  FloatMode mode_;  // of the caller, for all threads
   std::exception_ptr failure_;
 };
 

@@ -44,6 +44,7 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include "cpu/vector_code.hpp"
 #include "graph/rewrite.hpp"
 #include "nest/combine.hpp"
+#include "tensor/float_mode.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::host {
@@ -958,7 +959,8 @@ using Words = std::vector<std::int64_t>;
 
 /// All of a part that its code depends on.
 Words words_of(const Schedule::Part& part, Isa isa) {
-  Words words{static_cast<std::int64_t>(isa), static_cast<std::int64_t>(part.rows.compute)};
+  Words words{static_cast<std::int64_t>(isa), static_cast<std::int64_t>(part.rows.compute),
+              FloatMode::of_this_thread().word()};  // which rounds the numbers of the code
   const auto add = [&](auto... values) {
     (words.push_back(static_cast<std::int64_t>(values)), ...);
   };

@@ -185,6 +185,7 @@ bool Worker::advance(Queue& queue) {
     queue.waiting.pop_front();
   }
   if (!queue.fault) {
+    const InFloatMode mode(queue.current->mode);
     try {
       if (!queue.steps) queue.steps.emplace(queue.current->request, queue.posts, queue.next_piece);
       if (!queue.steps->advance()) return false;

@@ -14,6 +14,7 @@
 
 #include "mesh/shared_memory.hpp"
 #include "mesh/steps.hpp"
+#include "tensor/float_mode.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/spin_lock.hpp"
 
@@ -34,6 +35,7 @@ class Operation final : public Running {
   void has_failed(const Error& error);
 
   const Request request;
+  const FloatMode mode = FloatMode::of_this_thread();  // any thread may take the next step
 
  private:
   enum class State { under_way, succeeded, failed };

@@ -201,9 +201,7 @@ void detail::run_into(const Tensor& c, const PatternArgument& pattern,
     const std::vector<std::int64_t> words(key.words().begin(), key.words().end());
     plan = plan_of(pattern, without_complex(graph(), what), engine::RealOperands(all).operands(),
                    given.size());
-    engine::PlanKey again;
-    for (const std::int64_t word : words) again.add(word);
-    engine::keep_plan(again, plan);
+    engine::keep_plan(engine::PlanKey(words), plan);
   }
   engine::run(*plan, all);
   c.storage()->count_write();

@@ -22,6 +22,7 @@
 #include "runtime/range_plan.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/float_mode.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/small_array.hpp"
 #include "tensor/thread_end.hpp"
@@ -256,7 +257,13 @@ std::vector<std::int64_t>& thread_words() {
 }
 }  // namespace
 
-PlanKey::PlanKey() : words_(thread_words()) { words_.clear(); }
+PlanKey::PlanKey() : words_(thread_words()) {
+  words_.clear();
+  add(FloatMode::of_this_thread().word());
+}
+PlanKey::PlanKey(std::span<const std::int64_t> words) : words_(thread_words()) {
+  words_.assign(words.begin(), words.end());
+}
 
 void PlanKey::add(std::string_view text) {
   add(static_cast<std::int64_t>(text.size()));

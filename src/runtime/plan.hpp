@@ -132,10 +132,13 @@ class Plan : public std::enable_shared_from_this<Plan> {
 /// ones.
 std::vector<Tensor> run(const Plan& plan, Operands operands);
 
-/// What a plan depends on, as a list of words. Kept per thread: one key at a time.
+/// What a plan depends on, as a list of words; the first is the calling thread's floating-point
+/// mode, in which numbers of the plan are computed. Kept per thread: one key at a time.
 class PlanKey {
  public:
   PlanKey();
+  /// Of these words, which another key had.
+  explicit PlanKey(std::span<const std::int64_t> words);
   void add(std::int64_t word) { words_.push_back(word); }
   void add(std::string_view text);
   /// The dtype, rank and device; and what its plans depend on, settings and alignment.
@@ -214,9 +217,7 @@ std::shared_ptr<const Plan> plan_for(PlanKey& key, Operands operands, Call&& cal
       plan = plan_of_range({words.data(), count}, operands, make);
   }
   if (!plan) plan = make(operands);
-  PlanKey again;
-  for (std::int64_t word : words) again.add(word);
-  keep_plan(again, plan);
+  keep_plan(PlanKey(words), plan);
   return plan;
 }
 

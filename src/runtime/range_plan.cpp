@@ -193,8 +193,7 @@ std::shared_ptr<const Plan> RangePlans::plan(const OpenSizes& open, Operands ope
 std::shared_ptr<const Plan> plan_of_range(std::span<const std::int64_t> kind_words,
                                           Operands operands, const MakePlan& make) {
   if (Trace::active()) return nullptr;  // which wants graphs alone
-  PlanKey kind;
-  for (const std::int64_t word : kind_words) kind.add(word);
+  PlanKey kind(kind_words);
   OpenSizes open;
   if (!open.add(kind, operands) || open.values().empty()) return nullptr;
   return range_plans(kind)->plan(open, operands, make);
