@@ -97,6 +97,8 @@ attack:
 	$(attack_tools)
 	build/tests/ein_attack --seeds $(SEEDS) --write build/attack.jsonl
 	build/tests/ein_attack --decoders $(DECODERS)
+	build/tests/ein_attack --modes $(SEEDS)
+	build/tests/ein_attack --forks $(SEEDS)
 	scripts/in-small-caches build/tests/ein_attack --seeds $(SEEDS)
 	scripts/in-small-caches build/tests/ein_attack --decoders $(DECODERS)
 	$(EIN_PEERS)/bin/python tests/attack/peers.py build/attack.jsonl

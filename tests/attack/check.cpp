@@ -11,7 +11,9 @@
 #include "nest/interpret.hpp"
 #include "passes/complex.hpp"
 #include "runtime/trace.hpp"
+#include "situations.hpp"
 #include "support/tensor_values.hpp"
+#include "tensor/float_mode.hpp"
 
 namespace ein::attack {
 namespace {
@@ -517,6 +519,38 @@ Program shrunk(Program program) {
     }
   }
   return program;
+}
+
+std::string outcome_of(const Program& program) {
+  Random random(program.seed);
+  std::string outcome;
+  const auto add = [&](const char* what, const std::vector<Tensor>& tensors) {
+    const InFloatMode usual{FloatMode()};
+    for (const Values& values : values_of(tensors)) {
+      outcome += what;
+      for (const double x : values) outcome += x != x ? " nan" : " " + show(x);
+      outcome += '\n';
+    }
+  };
+  Context context{&program, {}};
+  std::vector<Tensor> arguments;
+  {
+    const InFloatMode usual{FloatMode()};
+    context.states = make_inputs(program, true, 0, random);
+    arguments = make_inputs(program, false, 0, random);
+  }
+  detail::CompiledFunction compiled;
+  for (const bool is_compiled : {false, true}) {
+    manual_seed(program.seed);
+    try {
+      add(is_compiled ? "compiled" : "eager",
+          is_compiled ? compiled.run(arguments, {}, call, &context) : call(&context, arguments));
+    } catch (const Error& error) {
+      outcome += std::string("an Error: ") + error.what() + '\n';
+    }
+    add("states", context.states);
+  }
+  return outcome;
 }
 
 }  // namespace ein::attack

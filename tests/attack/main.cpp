@@ -1,6 +1,7 @@
-// ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B | --show SEED |
-// --show-call SEED [--write FILE] [--most N]: random programs, single calls, random decoders, or
-// those of a grid, each in every way that it can be run. --write leaves what the programs that held
+// ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B | --modes A..B |
+// --forks A..B | --show SEED | --show-call SEED [--write FILE] [--most N]: random programs, single
+// calls, random decoders, or those of a grid, each in every way that it can be run; programs in
+// floating-point modes, or in children of fork(). --write leaves what the programs that held
 // are and give, for peers.py and numpy_calls.py. Exits with 1 where one did not hold.
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include "check.hpp"
 #include "decoders.hpp"
+#include "situations.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::attack {
@@ -125,19 +127,38 @@ int run_decoders(std::uint64_t first, std::uint64_t last, long most, const Make&
   return wrong > 0 || !compares_most ? 1 : 0;
 }
 
+/// Programs of which each holds or what is wrong.
+int run_situations(std::uint64_t first, std::uint64_t last, long most,
+                   std::string (*find_wrong)(const Program&)) {
+  long wrong = 0;
+  std::uint64_t seed = first;
+  for (; seed <= last && wrong < most; ++seed) {
+    const Program program = make_program(seed);
+    const std::string text = find_wrong(program);
+    if (text.empty()) continue;
+    ++wrong;
+    std::cout << "seed " << seed << ": " << text << "\n" << to_cpp(program) << std::endl;
+  }
+  std::cout << seed - first << " programs, " << wrong << " wrong\n";
+  return wrong > 0 ? 1 : 0;
+}
+
 int run_campaign(int argc, char** argv) {
   std::uint64_t first = 0, last = 999;
   long most = 5;
   std::string file;
   bool shows = false, are_decoders = false, are_of_grid = false;
+  std::string (*find_wrong)(const Program&) = nullptr;
   Program (*make)(std::uint64_t) = make_program;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i], value = argv[i + 1];
     if (option == "--calls" || option == "--show-call") make = make_call;
     are_decoders |= option == "--decoders";
     are_of_grid |= option == "--grid";
+    if (option == "--modes") find_wrong = wrong_in_a_mode;
+    if (option == "--forks") find_wrong = wrong_in_a_child;
     if (option == "--seeds" || option == "--calls" || option == "--decoders" ||
-        option == "--grid") {
+        option == "--grid" || find_wrong) {
       const std::size_t dots = value.find("..");
       first = last = std::stoull(value);
       if (dots != std::string::npos) last = std::stoull(value.substr(dots + 2));
@@ -150,13 +171,15 @@ int run_campaign(int argc, char** argv) {
       shows = true;
     } else {
       std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B "
-                   "| --show SEED | --show-call SEED [--write FILE] [--most N]\n";
+                   "| --modes A..B | --forks A..B | --show SEED | --show-call SEED [--write FILE] "
+                   "[--most N]\n";
       return 2;
     }
   }
   std::ofstream out;
   if (!file.empty()) out.open(file);
   std::cout << "seeds " << first << ".." << last << std::endl;
+  if (find_wrong) return run_situations(first, last, most, find_wrong);
   if (are_decoders) return run_decoders(first, last, most, test::make_decoder);
   if (are_of_grid) {
     const std::vector<Decoder> grid = decoder_grid();
