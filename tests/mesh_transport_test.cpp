@@ -240,6 +240,12 @@ TEST_F(MeshTransport, WhatASenderSentBeforeItLeftArrives) {
   EXPECT_LT(outcome.seconds, 10);
 }
 
+TEST_F(MeshTransport, ACallAtExitIsAnError) {
+  const Outcome outcome = launch(2, {EIN_MESH_WORKER, "exit"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(count_of("this process has left the others", outcome.text), 2) << outcome.text;
+}
+
 TEST_F(MeshTransport, AProcessThatHasLeftIsNotWaitedFor) {
   const Outcome outcome = launch(3, {EIN_MESH_WORKER, "leave"});
   EXPECT_EQ(outcome.exit_code, 3);

@@ -248,16 +248,20 @@ class NcclTransport final : public mesh::Transport {
   }
   /// Others may wait for what this process has started.
   ~NcclTransport() override {
-    try {
-      gpu_.stream().synchronize();
-    } catch (const Error&) {
-    }
+    tell_others_of_leaving();
     end_groups();
   }
 
   std::string_view name() const override { return "nccl"; }
 
  private:
+  /// Others receive what is under way.
+  void tell_others_of_leaving() override {
+    try {
+      gpu_.stream().synchronize();
+    } catch (const Error&) {
+    }
+  }
   std::unique_ptr<mesh::Group> make_group(std::vector<int> ranks) override {
     mesh::Group& host = host_.group(ranks);
     return std::make_unique<NcclGroup>(std::move(ranks), rank(), host, gpu_);
@@ -274,7 +278,9 @@ struct Transports {
 /// Left at the end, before those of the hosts are, which were opened earlier.
 Transports& transports() {
   return made_once([] {
-    std::atexit([] { transports().opened.clear(); });
+    std::atexit([] {
+      for (const auto& entry : transports().opened) entry.second->leave();
+    });
     return Transports();
   });
 }

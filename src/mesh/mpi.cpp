@@ -38,7 +38,7 @@ const EinMpiFunctions& plugin() {
 class Mpi {
  public:
   Mpi() : functions_(plugin()) { call("MPI_Init", functions_.start, &rank, &size); }
-  ~Mpi() { functions_.stop(); }
+  ~Mpi() { stop(); }
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;
 
@@ -51,7 +51,11 @@ class Mpi {
   }
   void end_group(void* group) {
     const std::lock_guard lock(mutex_);
-    functions_.end_group(group);
+    if (!has_stopped_) functions_.end_group(group);
+  }
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_stopped_, true)) functions_.stop();
   }
   void* begin(void* group, const Request& r) {
     void* request = nullptr;
@@ -94,6 +98,7 @@ class Mpi {
 
   const EinMpiFunctions& functions_;
   std::mutex mutex_;
+  bool has_stopped_ = false;
 };
 
 class MpiOperation final : public Running {
@@ -170,6 +175,7 @@ class MpiTransport final : public Transport {
   std::unique_ptr<Group> make_group(std::vector<int> ranks) override {
     return std::make_unique<MpiGroup>(std::move(ranks), mpi_);
   }
+  void tell_others_of_leaving() override { mpi_->stop(); }
 
   std::shared_ptr<Mpi> mpi_;
 };

@@ -42,6 +42,8 @@ class ShmTransport final : public Transport {
     return std::make_unique<ShmGroup>(std::move(ranks), membership_.worker);
   }
 
+  void tell_others_of_leaving() override { membership_.worker->leave(); }
+
   /// From joining the others to leaving them.
   struct Membership {
     explicit Membership(std::shared_ptr<Worker> joining) : worker(std::move(joining)) {

@@ -126,6 +126,11 @@ Group::Group(std::vector<int> ranks, int rank_in_transport) : ranks_(std::move(r
 
 Ticket Group::start(Request request, bool is_awaited) {
   check(request, size());
+  if (size() > 1 && *has_left_)
+    throw Error(ErrorKind::peer, name_of(request) +
+                                     ": this process has left the others\n"
+                                     "  help: destructors of static objects and functions of "
+                                     "atexit() run after that; end such work in main()");
   if (combines(request.collective) && is_complex(request.dtype)) {
     request.dtype = real_dtype(request.dtype);
     request.count *= 2;
@@ -282,8 +287,16 @@ Group& Transport::group(std::span<const int> ranks) {
   const std::lock_guard lock(mutex_);
   std::vector<int> key(ranks.begin(), ranks.end());
   std::unique_ptr<Group>& group = groups_[key];
-  if (!group) group = make_group(std::move(key));
+  if (!group) {
+    if (has_left_) throw Error(ErrorKind::peer, "group: this process has left the others");
+    group = make_group(std::move(key));
+    group->has_left_ = &has_left_;
+  }
   return *group;
+}
+
+void Transport::leave() {
+  if (!has_left_.exchange(true)) tell_others_of_leaving();
 }
 
 Group& Transport::all() {

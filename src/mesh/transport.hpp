@@ -168,6 +168,8 @@ class Group {
   std::vector<int> ranks_;
   int rank_ = 0;
   std::array<AtomicCount, collective_count> counts_{};
+  friend class Transport;
+  const std::atomic<bool>* has_left_ = nullptr;  // the transport's
 };
 
 /// What a collective combines by where a nest does by this: any of bool is its maximum, all its
@@ -191,6 +193,10 @@ class Transport {
   Group& group(std::span<const int> ranks);
   Group& all();
 
+  /// This process leaves the others before the transport ends. From now on what its groups are to
+  /// start, and a group that it has not asked for, is an Error of kind `peer`.
+  void leave();
+
  protected:
   Transport() = default;
   /// Once, by the constructor of a transport.
@@ -200,8 +206,10 @@ class Transport {
 
  private:
   virtual std::unique_ptr<Group> make_group(std::vector<int> ranks) = 0;
+  virtual void tell_others_of_leaving() {}
 
   int rank_ = 0, size_ = 1;
+  std::atomic<bool> has_left_{false};
   std::mutex mutex_;  // of groups_
   std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
 };

@@ -89,8 +89,7 @@ void Worker::wait_for_all(int seconds) {
 }
 
 void Worker::leave() {
-  if (is_forked()) return;
-  is_leaving_ = true;
+  if (is_forked() || is_leaving_.exchange(true)) return;
   nudge_helper();
   memory_.ring(rank_);
   helper_.join();

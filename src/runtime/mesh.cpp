@@ -31,14 +31,16 @@ std::string_view found_transport() {
   return is_under_mpi ? "mpi" : "loop";
 }
 
-/// Opened once, and left when the program ends: plans, which outlive that, may name them.
+/// Opened once, and left when the program ends, which plans and meshes outlive.
 struct Transports {
   CallerMutex mutex;
   std::map<std::string, std::unique_ptr<mesh::Transport>, std::less<>> opened;
 };
 Transports& transports() {
   return made_once([] {
-    std::atexit([] { transports().opened.clear(); });
+    std::atexit([] {
+      for (const auto& entry : transports().opened) entry.second->leave();
+    });
     return Transports();
   });
 }

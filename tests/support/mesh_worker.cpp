@@ -430,12 +430,37 @@ void wrong_arguments(mesh::Transport& transport) {
   all.require_same(17, "the program");
 }
 
+/// Made before the library is used, so destroyed after this process has left the others.
+struct AtExit {
+  std::function<void()> call;
+  ~AtExit() {
+    if (call) call();
+  }
+} at_exit;
+
+void sum_at_exit() {
+  const Mesh mesh({{"data", std::stoi(std::getenv("EIN_SIZE"))}});
+  const Tensor x = place(ones({4, 3}), mesh, "b@data h");
+  reduce(x, "b h -> h", "sum");
+  at_exit.call = [x, mesh] {
+    if (place(ones({4, 3}), mesh, "b@data h").shape() != x.shape()) fail("placed otherwise");
+    try {
+      reduce(x, "b h -> h", "sum");
+    } catch (const Error& error) {
+      std::fprintf(stderr, "kind %d: %s\n", static_cast<int>(error.kind()), error.what());
+      ::_exit(3);
+    }
+    ::_exit(4);
+  };
+}
+
 void run(const std::string& what, const std::string& argument) {
   if (what == "late" && std::string(std::getenv("EIN_RANK")) == "1") {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     return;
   }
   if (what == "pipeline") pipe_for_ever();
+  if (what == "exit") return sum_at_exit();
   const auto transport = std::getenv("EIN_SHM") ? mesh::open_shm() : mesh::open_mpi();
   const int rank = transport->rank();
   float x[4] = {1, 2, 3, 4}, y[64];
