@@ -303,7 +303,8 @@ TEST(GradScaler, RefusesAnotherOrder) {
   step.scaler.unscale(step.optimizer.parameters());
   expect_error([&] { step.scaler.unscale(step.optimizer.parameters()); }, ErrorKind::value,
                "already");
-  expect_error([] { ein::GradScaler({.scale = 0}); }, ErrorKind::value, "wants a scale");
+  expect_error([] { ein::GradScaler({.scale = 0}); }, ErrorKind::value,
+               "scale is 0, a positive normal number of f32 is wanted");
   expect_error([] { ein::GradScaler({.scale = 1e-60}); }, ErrorKind::value, "1e-60");
   expect_error([] { ein::GradScaler({.scale = 1e-39}); }, ErrorKind::value, "1e-39");
   expect_error([] { ein::GradScaler({.backoff = 1}); }, ErrorKind::value, "backoff");

@@ -192,7 +192,8 @@ TEST_F(DataTest, NinetyPerCentAsNanoGptCutsThem) {
   EXPECT_EQ(split(counting(7), 0).train.size(), 0);
   EXPECT_EQ(split(counting(7), 1).train.size(), 7);
   for (const double fraction : {-0.1, 1.1, std::nan("")}) {
-    expect_error(ErrorKind::value, "not between 0 and 1", [&] { split(counting(7), fraction); });
+    expect_error(ErrorKind::value, "0 <= fraction <= 1 is wanted",
+                 [&] { split(counting(7), fraction); });
   }
 }
 
@@ -264,8 +265,8 @@ TEST_F(DataTest, TheShortestFileHasOneStart) {
   expect_error(ErrorKind::value, "sequences of length 5 need at least 5 + 1 tokens; there are 5",
                [] { get_batch(counting(5), 1, 5, 0, 0); });
   expect_error(ErrorKind::value, "there are 0", [] { BatchSampler(Tokens(), 1, 1, 0); });
-  expect_error(ErrorKind::value, "a batch of 0", [] { BatchSampler(counting(5), 0, 1, 0); });
-  expect_error(ErrorKind::value, "length 0", [] { BatchSampler(counting(5), 1, 0, 0); });
+  expect_error(ErrorKind::value, "batch is 0", [] { BatchSampler(counting(5), 0, 1, 0); });
+  expect_error(ErrorKind::value, "length is 0", [] { BatchSampler(counting(5), 1, 0, 0); });
   expect_error(ErrorKind::overflow, "2^63 - 1", [] { get_batch(counting(5), INT64_MAX, 4, 0, 0); });
 }
 

@@ -338,7 +338,7 @@ TEST_F(TrainCommand, MistakesOfATrainingRun) {
   expect_fails(2, with({"--seed="}), "--seed: its value is empty");
   expect_fails(2, with({"--learning-rate", "fast"}), "--learning-rate: 'fast' is no number");
   expect_fails(2, with({"--learning-rate", "nan"}), "--learning-rate: 'nan' is no number");
-  expect_fails(2, with({"--min-lr", "-1"}), "learning rates must be finite");
+  expect_fails(2, with({"--min-lr", "-1"}), "min lr is -1, at least 0 and finite is wanted");
   expect_fails(2, with({"--weight-decay", "inf"}), "--weight-decay: 'inf' is no number");
   expect_fails(2, with({"--batch-size", "0"}), "batch size");
   expect_fails(2, with({"--grad-accum", "0"}), "grad accum");
@@ -449,7 +449,7 @@ TEST_F(TrainCommand, MistakesOfSampling) {
   };
   expect_fails(2, with({"--tokens", "few"}), "--tokens: 'few' is no whole number");
   expect_fails(2, with({"--tokens", "-1"}), "tokens >= 0");
-  expect_fails(2, with({"--temperature", "-1"}), "temperature >= 0");
+  expect_fails(2, with({"--temperature", "-1"}), "temperature is -1, at least 0 and finite is wanted");
   expect_fails(2, with({"--temperature", "nan"}), "--temperature: 'nan' is no number");
   expect_fails(2, with({"--top-k", "-1"}), "top_k >= 0");
   expect_fails(2, with({"--prompt", ""}), "--prompt: its value is empty");

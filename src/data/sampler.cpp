@@ -3,16 +3,15 @@
 #include <ein/data.hpp>
 #include <ein/error.hpp>
 
+#include "graph/domain.hpp"
 #include "nest/random.hpp"
 
 namespace ein {
 namespace {
 
 void check(const Tokens& tokens, std::int64_t batch, std::int64_t length) {
-  if (batch < 1 || length < 1) {
-    throw Error(ErrorKind::value, "a batch of " + std::to_string(batch) + " sequences of length " +
-                                      std::to_string(length) + ": both must be at least 1");
-  }
+  require_at_least(1, "get_batch", "batch", batch);
+  require_at_least(1, "get_batch", "length", length);
   if (length >= tokens.size()) {
     throw Error(ErrorKind::value, "sequences of length " + std::to_string(length) +
                                       " need at least " + std::to_string(length) +

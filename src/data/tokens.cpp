@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include <ein/npy.hpp>
 
+#include "graph/domain.hpp"
 #include "io/file.hpp"
 
 namespace ein {
@@ -151,10 +152,7 @@ void save_tokens(const std::string& path, const Tokens& tokens, TokenType type) 
 }
 
 Split split(const Tokens& tokens, double fraction) {
-  if (!(fraction >= 0 && fraction <= 1)) {
-    throw Error(ErrorKind::value,
-                "split: the fraction " + std::to_string(fraction) + " is not between 0 and 1");
-  }
+  require_in(ein::fraction, "split", "fraction", fraction);
   // The product may round up to a double above the size, far beyond 2^53 tokens only.
   const auto first = std::min(
       static_cast<std::int64_t>(static_cast<double>(tokens.size()) * fraction), tokens.size());

@@ -44,6 +44,8 @@ Tensor Attention::forward(const Tensor& x, const KVCache& cache, const Tensor& p
 }
 
 KVCache Attention::make_cache(std::int64_t batch, std::int64_t room) const {
+  require_size("Attention::make_cache", "batch", batch);
+  require_size("Attention::make_cache", "room", room);
   const Tensor keys =
       zeros({batch, heads_, room, c_proj.weight.shape()[0] / heads_}, c_proj.weight.device());
   return {keys, keys.clone(), 0};

@@ -7,9 +7,7 @@ namespace ein::nn {
 
 Cruncher::Cruncher(std::int64_t dim, std::int64_t count)
     : final(require_size("Cruncher", "dim", dim), 1, false) {
-  if (count < 0)
-    throw Error(ErrorKind::value,
-                "Cruncher: layers is " + std::to_string(count) + ", at least 0 is wanted");
+  require_at_least(0, "Cruncher", "layers", count);
   add_module("layers", layers);
   add_module("final", final);
   for (std::int64_t i = 0; i < count; ++i) layers.emplace_back(dim, dim, false);

@@ -8,6 +8,7 @@
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
+#include "graph/domain.hpp"
 #include "tensor/round.hpp"
 
 namespace ein::nn::init {
@@ -32,6 +33,7 @@ void set(const Tensor& x, const Tensor& value) {
 }  // namespace
 
 void normal(const Tensor& x, double mean, double std) {
+  require_in(not_negative, "normal", "std", std);
   set(x, randn(x.shape(), x.dtype()) * std + mean);
 }
 

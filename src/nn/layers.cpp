@@ -33,7 +33,8 @@ Tensor Embedding::forward(const Tensor& positions) const {
 }
 
 LayerNorm::LayerNorm(std::int64_t dim, bool with_bias, double eps)
-    : weight(ones({require_size("LayerNorm", "dim", dim)})), eps_(eps) {
+    : weight(ones({require_size("LayerNorm", "dim", dim)})),
+      eps_(require_in(not_negative, "LayerNorm", "eps", eps)) {
   add_parameter("weight", weight);
   if (with_bias) add_parameter("bias", bias.emplace(zeros({dim})));
 }
@@ -50,7 +51,8 @@ Tensor LayerNorm::forward(const Tensor& x) const {
 }
 
 RMSNorm::RMSNorm(std::int64_t dim, double eps)
-    : weight(ones({require_size("RMSNorm", "dim", dim)})), eps_(eps) {
+    : weight(ones({require_size("RMSNorm", "dim", dim)})),
+      eps_(require_in(not_negative, "RMSNorm", "eps", eps)) {
   add_parameter("weight", weight);
 }
 
@@ -58,7 +60,7 @@ Tensor RMSNorm::forward(const Tensor& x) const {
   return rms_norm(x, used(weight), "... [c]", eps_);
 }
 
-Dropout::Dropout(double p) : p_(require_probability("Dropout", p)) {}
+Dropout::Dropout(double p) : p_(require_in(below_one, "Dropout", "p", p)) {}
 
 Tensor Dropout::forward(const Tensor& x) const {
   return is_training() && p_ > 0 ? dropout(x, p_) : x;

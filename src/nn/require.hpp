@@ -6,14 +6,13 @@
 #include <string>
 
 #include <ein/error.hpp>
+#include "graph/domain.hpp"
 
 namespace ein::nn {
 
 /// An Error of kind `value` for a size below 1.
 inline std::int64_t require_size(const char* layer, const char* what, std::int64_t size) {
-  if (size >= 1) return size;
-  throw Error(ErrorKind::value, std::string(layer) + ": " + what + " is " + std::to_string(size) +
-                                    ", at least 1 is wanted");
+  return require_at_least(1, layer, what, size);
 }
 
 /// `factor` times a size of at least 1; an Error of kind `value` where that is no size.
@@ -24,13 +23,6 @@ inline std::int64_t require_product(const char* layer, const char* what, std::in
   throw Error(ErrorKind::value, std::string(layer) + ": " + what + " is " + std::to_string(size) +
                                     ", of which " + std::to_string(factor) +
                                     " times as much is above 2^63 - 1");
-}
-
-/// An Error of kind `value` unless 0 <= p < 1.
-inline double require_probability(const char* layer, double p) {
-  if (p >= 0 && p < 1) return p;
-  throw Error(ErrorKind::value,
-              std::string(layer) + ": p is " + std::to_string(p) + ", 0 <= p < 1 is wanted");
 }
 
 }  // namespace ein::nn

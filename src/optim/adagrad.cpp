@@ -1,6 +1,6 @@
 #include <ein/elementwise.hpp>
 #include <ein/optim.hpp>
-#include "optim/rule.hpp"
+#include "graph/domain.hpp"
 
 namespace ein::optim {
 namespace {
@@ -9,9 +9,9 @@ class AdaGradRule final : public Rule {
  public:
   explicit AdaGradRule(const AdaGradOptions& options)
       : Rule("AdaGrad", {{"sum", options.initial_accumulator}}), options_(options) {
-    require_not_negative("AdaGrad", "learning_rate_decay", options.learning_rate_decay);
-    require_not_negative("AdaGrad", "initial_accumulator", options.initial_accumulator);
-    require_not_negative("AdaGrad", "eps", options.eps);
+    require_in(not_negative, "AdaGrad", "learning_rate_decay", options.learning_rate_decay);
+    require_in(not_negative, "AdaGrad", "initial_accumulator", options.initial_accumulator);
+    require_in(not_negative, "AdaGrad", "eps", options.eps);
   }
 
   std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,

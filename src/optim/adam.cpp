@@ -2,7 +2,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/ops.hpp>
 #include <ein/optim.hpp>
-#include "optim/rule.hpp"
+#include "graph/domain.hpp"
 
 namespace ein::optim {
 namespace {
@@ -13,9 +13,9 @@ class MomentsRule : public Rule {
  protected:
   MomentsRule(const char* optimizer, const Betas& betas, double eps)
       : Rule(optimizer, {{"exp_avg"}, {"exp_avg_sq"}}), betas_(betas), eps_(eps) {
-    require_below_one(optimizer, "betas[0]", betas[0]);
-    require_below_one(optimizer, "betas[1]", betas[1]);
-    require_not_negative(optimizer, "eps", eps);
+    require_in(below_one, optimizer, "betas[0]", betas[0]);
+    require_in(below_one, optimizer, "betas[1]", betas[1]);
+    require_in(not_negative, optimizer, "eps", eps);
   }
 
   /// 1 - βᵗ: by what an average of t numbers that began at 0 is too small.

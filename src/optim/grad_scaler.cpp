@@ -1,7 +1,6 @@
 #include <ein/grad_scaler.hpp>
 
-#include <cmath>
-#include <cstdio>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -11,6 +10,8 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
+#include "graph/domain.hpp"
+#include "graph/named.hpp"
 #include "runtime/real_gradient.hpp"
 
 namespace ein {
@@ -31,17 +32,14 @@ GradScaler::GradScaler(const GradScalerOptions& options)
     : options_(options),
       scale_(full({}, options.scale, options.device)),
       clean_steps_(zeros({}, DType::i64, options.device)) {
-  const bool fits = is_scale(options.scale) && options.growth > 1 &&
-                    std::isfinite(options.growth) && options.interval >= 1 && options.backoff > 0 &&
-                    options.backoff < 1;
-  if (fits) return;
-  char got[160];
-  std::snprintf(got, sizeof got, "%g, %g, %lld and %g", options.scale, options.growth,
-                static_cast<long long>(options.interval), options.backoff);
-  throw Error(ErrorKind::value,
-              "GradScaler: wants a scale that is a normal number of f32, growth > 1, interval >= 1 "
-              "and 0 < backoff < 1, got " +
-                  std::string(got));
+  if (!is_scale(options.scale)) {
+    throw Error(ErrorKind::value, "GradScaler: scale is " + show(options.scale) +
+                                      ", a positive normal number of f32 is wanted");
+  }
+  constexpr Domain above_one{1, std::numeric_limits<double>::infinity(), true};
+  require_in(above_one, "GradScaler", "growth", options.growth);
+  require_at_least(1, "GradScaler", "interval", options.interval);
+  require_in({0, 1, true, true}, "GradScaler", "backoff", options.backoff);
 }
 
 Tensor GradScaler::scale(const Tensor& loss) const { return loss * scale_; }

@@ -7,7 +7,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/optim.hpp>
-#include "optim/rule.hpp"
+#include "graph/domain.hpp"
 #include "runtime/tape.hpp"
 
 namespace ein::optim {
@@ -77,6 +77,11 @@ void require_names(const Rule& rule) {
   }
 }
 
+std::string parameter_text(const Rule& rule, std::size_t number, const Tensor& p) {
+  return rule.optimizer() + ": parameter " + std::to_string(number) + " of shape " +
+         p.shape().to_string();
+}
+
 /// What a rule made of a parameter and its state: as many tensors, of the same shapes and dtype.
 /// One that is a view of what is to be written is copied.
 std::vector<Tensor> updated_values(const Rule& rule, const Rule::Values& now) {
@@ -109,18 +114,6 @@ std::vector<Tensor> updated_values(const Rule& rule, const Rule::Values& now) {
 
 }  // namespace
 
-void require_not_negative(const char* optimizer, const char* option, double value) {
-  if (value >= 0 && std::isfinite(value)) return;
-  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " +
-                                    std::to_string(value) + ", at least 0 is wanted");
-}
-
-void require_below_one(const char* optimizer, const char* option, double value) {
-  if (value >= 0 && value < 1) return;
-  throw Error(ErrorKind::value, std::string(optimizer) + ": " + option + " is " +
-                                    std::to_string(value) + ", 0 <= " + option + " < 1 is wanted");
-}
-
 Tensor decayed_gradient(const Rule::Values& values) {
   return values.weight_decay == 0 ? values.g : values.g + values.weight_decay * values.p;
 }
@@ -134,9 +127,9 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
     : rule_(std::move(rule)),
       step_(zeros({}, DType::f64, device_of(parameters))),
       learning_rate_(full({}, learning_rate, DType::f64, device_of(parameters))) {
-  const char* name = rule_->optimizer().c_str();
-  require_not_negative(name, "learning_rate", learning_rate);
-  require_not_negative(name, "weight_decay", weight_decay);
+  const std::string& name = rule_->optimizer();
+  require_in(not_negative, name, "learning_rate", learning_rate);
+  require_in(not_negative, name, "weight_decay", weight_decay);
   require_names(*rule_);
   if (step_.impl().is_traced()) {
     throw Error(ErrorKind::value, rule_->optimizer() +
@@ -145,33 +138,26 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
   }
   for (const ParameterGroup& given : parameters.groups()) {
     Group group{{}, given.weight_decay.value_or(weight_decay), given.learning_rate_factor};
-    require_not_negative(name, "weight_decay", group.weight_decay);
-    require_not_negative(name, "learning_rate_factor", group.learning_rate_factor);
+    require_in(not_negative, name, "weight_decay", group.weight_decay);
+    require_in(not_negative, name, "learning_rate_factor", group.learning_rate_factor);
     for (const Tensor& p : given.parameters) {
       if (!is_floating(p.dtype())) {
-        throw Error(ErrorKind::dtype,
-                    rule_->optimizer() + ": parameter " + std::to_string(parameters_.size()) +
-                        " of shape " + p.shape().to_string() + " is " +
-                        std::string(ein::name(p.dtype())) + ", no floating-point dtype");
+        throw Error(ErrorKind::dtype, parameter_text(*rule_, parameters_.size(), p) + " is " +
+                                          std::string(ein::name(p.dtype())) +
+                                          ", no floating-point dtype");
       }
       if (p.impl().is_traced()) {
-        throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
-                                          std::to_string(parameters_.size()) + " of shape " +
-                                          p.shape().to_string() +
+        throw Error(ErrorKind::value, parameter_text(*rule_, parameters_.size(), p) +
                                           " is a value of a function that ein::compile traces");
       }
       if (p.impl().grad && p.impl().grad->node) {
-        throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
-                                          std::to_string(parameters_.size()) + " of shape " +
-                                          p.shape().to_string() +
+        throw Error(ErrorKind::value, parameter_text(*rule_, parameters_.size(), p) +
                                           " was computed from others, which gradients flow on to\n"
                                           "  help: detach() it, then requires_grad(true)");
       }
       for (const Tensor& other : parameters_) {
         if (is_same(p, other)) {
-          throw Error(ErrorKind::value, rule_->optimizer() + ": parameter " +
-                                            std::to_string(parameters_.size()) + " of shape " +
-                                            p.shape().to_string() +
+          throw Error(ErrorKind::value, parameter_text(*rule_, parameters_.size(), p) +
                                             " was given before; each may be updated once");
         }
       }
@@ -266,7 +252,7 @@ void Optimizer::zero_grad() {
 double Optimizer::learning_rate() const { return learning_rate_.item(); }
 
 void Optimizer::set_learning_rate(double learning_rate) {
-  require_not_negative(rule_->optimizer().c_str(), "learning_rate", learning_rate);
+  require_in(not_negative, rule_->optimizer(), "learning_rate", learning_rate);
   learning_rate_.fill(learning_rate);
 }
 
@@ -319,8 +305,8 @@ void Optimizer::load_state_dict(const StateDict& state) {
     const Tensor& given = state.find(key)->second;
     return given.impl().is_traced() ? 0 : given.item();  // which nobody knows yet
   };
-  require_not_negative(rule_->optimizer().c_str(), "learning_rate", number("learning_rate"));
-  require_not_negative(rule_->optimizer().c_str(), "step", number("step"));
+  require_in(not_negative, rule_->optimizer(), "learning_rate", number("learning_rate"));
+  require_in(not_negative, rule_->optimizer(), "step", number("step"));
   const NoGrad no_grad;
   for (const auto& [key, tensor] : mine) tensor.copy_from(state.find(key)->second);
 }

@@ -1,6 +1,6 @@
 #include <ein/elementwise.hpp>
 #include <ein/optim.hpp>
-#include "optim/rule.hpp"
+#include "graph/domain.hpp"
 
 namespace ein::optim {
 namespace {
@@ -9,9 +9,9 @@ class RMSPropRule final : public Rule {
  public:
   explicit RMSPropRule(const RMSPropOptions& options)
       : Rule("RMSProp", state_of(options)), options_(options) {
-    require_not_negative("RMSProp", "alpha", options.alpha);
-    require_not_negative("RMSProp", "eps", options.eps);
-    require_not_negative("RMSProp", "momentum", options.momentum);
+    require_in(below_one, "RMSProp", "alpha", options.alpha);
+    require_in(not_negative, "RMSProp", "eps", options.eps);
+    require_in(below_one, "RMSProp", "momentum", options.momentum);
   }
 
   std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor&, double) const override {

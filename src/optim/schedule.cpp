@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/domain.hpp"
+
 namespace ein::optim {
 namespace {
 
@@ -25,24 +27,38 @@ double decay(double high, double low, std::int64_t step, std::int64_t begin, std
 
 double line(double progress) { return 1 - progress; }
 
+/// The options that schedules share.
+void require_rates(const char* schedule, double learning_rate, std::int64_t warmup_steps,
+                   double min_learning_rate = 0, std::int64_t end = 0) {
+  require_in(not_negative, schedule, "learning_rate", learning_rate);
+  require_in(not_negative, schedule, "min_learning_rate", min_learning_rate);
+  require_at_least(0, schedule, "warmup_steps", warmup_steps);
+  require_at_least(0, schedule, "end", end);
+}
+
 }  // namespace
 
 double Constant::operator()(std::int64_t step) const {
+  require_rates("Constant", learning_rate, warmup_steps);
   return step < warmup_steps ? warm_up(learning_rate, step, warmup_steps) : learning_rate;
 }
 
 double Linear::operator()(std::int64_t step) const {
+  require_rates("Linear", learning_rate, warmup_steps, min_learning_rate, end);
   if (step < warmup_steps) return warm_up(learning_rate, step, warmup_steps);
   return decay(learning_rate, min_learning_rate, step, warmup_steps, end, line);
 }
 
 double CosineWithWarmup::operator()(std::int64_t step) const {
+  require_rates("CosineWithWarmup", learning_rate, warmup_steps, min_learning_rate, end);
   if (step < warmup_steps) return warm_up(learning_rate, step, warmup_steps);
   return decay(learning_rate, min_learning_rate, step, warmup_steps, end,
                [](double progress) { return 0.5 * (1 + std::cos(std::numbers::pi * progress)); });
 }
 
 double WSD::operator()(std::int64_t step) const {
+  require_rates("WSD", learning_rate, warmup_steps, min_learning_rate, end);
+  require_at_least(0, "WSD", "decay_begin", decay_begin);
   if (step < warmup_steps) return warm_up(learning_rate, step, warmup_steps);
   return decay(learning_rate, min_learning_rate, step, decay_begin, end, line);
 }

@@ -1,7 +1,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/optim.hpp>
-#include "optim/rule.hpp"
+#include "graph/domain.hpp"
 
 namespace ein::optim {
 namespace {
@@ -12,8 +12,8 @@ class SGDRule final : public Rule {
       : Rule("SGD", options.momentum == 0 ? std::vector<StateTensor>{}
                                           : std::vector<StateTensor>{{"momentum"}}),
         options_(options) {
-    require_not_negative("SGD", "momentum", options.momentum);
-    require_not_negative("SGD", "dampening", options.dampening);
+    require_in(below_one, "SGD", "momentum", options.momentum);
+    require_in(fraction, "SGD", "dampening", options.dampening);
     if (options.nesterov && (options.momentum == 0 || options.dampening != 0)) {
       throw Error(ErrorKind::value, "SGD: nesterov wants a momentum, and no dampening");
     }

@@ -9,6 +9,7 @@
 #include <ein/error.hpp>
 #include <ein/named.hpp>
 #include <ein/ops.hpp>
+#include "graph/domain.hpp"
 #include "graph/named.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/map.hpp"
@@ -46,8 +47,7 @@ Tensor mse_loss(const Tensor& a, const Tensor& b) {
 }
 
 Tensor dropout(const Tensor& x, double p) {
-  if (!(p >= 0 && p < 1))
-    throw Error(ErrorKind::value, "dropout: p is " + show(p) + ", 0 <= p < 1 is wanted");
+  require_in(below_one, "dropout", "p", p);
   if (!is_floating(x.dtype())) {
     throw Error(ErrorKind::dtype,
                 "dropout: " + std::string(name(x.dtype())) + " is not a floating-point dtype");
@@ -62,8 +62,8 @@ Tensor dropout(const Tensor& x, double p) {
 
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
   if (!(max_norm >= 0)) {
-    throw Error(ErrorKind::value, "clip_grad_norm: max_norm is " + std::to_string(max_norm) +
-                                      ", it must not be negative");
+    throw Error(ErrorKind::value, "clip_grad_norm: max_norm is " + show(max_norm) +
+                                      ", at least 0 is wanted (infinity: the norm alone)");
   }
   const NoGrad no_grad;
   const Autocast off(DType::f32);

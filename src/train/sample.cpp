@@ -6,6 +6,7 @@
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/train.hpp>
+#include "graph/domain.hpp"
 #include "nest/random.hpp"
 #include "train/model.hpp"
 
@@ -45,11 +46,10 @@ Tensor as_row(const std::vector<std::int32_t>& tokens, Device device) {
 }  // namespace
 
 void sample(const SampleOptions& options, const std::function<void(const std::string&)>& write) {
-  if (!(options.temperature >= 0) || !std::isfinite(options.temperature) || options.top_k < 0 ||
-      options.tokens < 0 || options.prompt.empty()) {
-    throw Error(ErrorKind::value,
-                "sample: wants a prompt, temperature >= 0, top_k >= 0 and tokens >= 0");
-  }
+  require_in(not_negative, "sample", "temperature", options.temperature);
+  require_at_least(0, "sample", "top k", options.top_k);
+  require_at_least(0, "sample", "tokens", options.tokens);
+  if (options.prompt.empty()) throw Error(ErrorKind::value, "sample: the prompt is empty");
   const Checkpoint checkpoint = load_checkpoint(options.from);
   if (options.on_note && !checkpoint.note.empty()) options.on_note(checkpoint.note);
   const training::Described described = training::read_description(checkpoint);

@@ -11,6 +11,7 @@
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
+#include "graph/domain.hpp"
 #include "tensor/memory_limit.hpp"
 #include "train/log.hpp"
 #include "train/run.hpp"
@@ -25,20 +26,25 @@ void check(const TrainOptions& o) {
   require(
       !o.resume || !o.overwrite,
       "resume goes on with the run in the directory and overwrite removes it: give one of them");
-  require(o.block_size >= 1 && o.batch_size >= 1 && o.grad_accum >= 1,
-          "block size, batch size and grad accum must be at least 1");
+  require_at_least(1, "train", "block size", o.block_size);
+  require_at_least(1, "train", "batch size", o.batch_size);
+  require_at_least(1, "train", "grad accum", o.grad_accum);
   require(o.batch_size <= std::numeric_limits<std::int64_t>::max() / o.grad_accum,
           "batch size times grad accum is above 2^63 - 1");
-  require(o.max_iters >= 0 && o.warmup_iters >= 0,
-          "max iters and warmup iters must not be negative");
-  require(o.eval_interval >= 1 && o.eval_iters >= 1,
-          "eval interval and eval iters must be at least 1");
-  require(std::isfinite(o.weight_decay) && o.weight_decay >= 0,
-          "weight decay must be finite and not negative");
-  require(std::isfinite(o.learning_rate) && o.learning_rate >= 0 && std::isfinite(o.min_lr) &&
-              o.min_lr >= 0,
-          "learning rates must be finite and not negative");
-  require(o.grad_clip >= 0, "grad clip must not be negative");
+  require_at_least(1, "train", "n layer", o.n_layer);
+  require_at_least(1, "train", "n head", o.n_head);
+  require_at_least(1, "train", "n embd", o.n_embd);
+  require_at_least(0, "train", "max iters", o.max_iters);
+  require_at_least(0, "train", "warmup iters", o.warmup_iters);
+  require_at_least(1, "train", "eval interval", o.eval_interval);
+  require_at_least(1, "train", "eval iters", o.eval_iters);
+  require_in(not_negative, "train", "weight decay", o.weight_decay);
+  require_in(not_negative, "train", "learning rate", o.learning_rate);
+  require_in(not_negative, "train", "min lr", o.min_lr);
+  require_in(not_negative, "train", "grad clip", o.grad_clip);
+  require_in(below_one, "train", "beta1", o.beta1);
+  require_in(below_one, "train", "beta2", o.beta2);
+  require_in(below_one, "train", "dropout", o.dropout);
   const auto has_axis = [&](const std::string& name) {
     return std::any_of(o.mesh.begin(), o.mesh.end(),
                        [&](const MeshAxis& axis) { return axis.name == name; });
@@ -46,7 +52,8 @@ void check(const TrainOptions& o) {
   for (const MeshAxis& axis : o.mesh)
     require(axis.name == "data" || axis.name == "model" || axis.name == "seq",
             "the mesh has an axis '" + axis.name + "', it may have data, model and seq");
-  require(o.zero >= 0 && o.zero <= 3, "zero must be 0, 1, 2 or 3");
+  require(o.zero >= 0 && o.zero <= 3,
+          "zero is " + std::to_string(o.zero) + ", 0, 1, 2 or 3 is wanted");
   require(o.zero == 0 || has_axis("data"), "zero wants a mesh with an axis data");
   for (const MeshAxis& axis : o.mesh) {
     const auto divides = [&](std::int64_t size, const std::string& what) {
