@@ -49,9 +49,9 @@ std::int64_t value_at(Size formula, std::initializer_list<AxisSize> sizes);
 
 namespace detail {
 
-/// The programs of one function, of which some are kept: one for each signature, which is the
-/// dtypes, shapes and strides of its arguments, and the NoGrad and the Autocast around the call;
-/// and for each of the lengths that types leave open.
+/// The programs of one function, of which some are kept: one for each signature, which is dtypes,
+/// shapes and strides of arguments, NoGrad and Autocast around the call, and what the trace read of
+/// modules and parameters; and for each of the lengths that types leave open.
 class CompiledFunction {
  public:
   using Arguments = std::span<const Tensor>;
@@ -174,16 +174,16 @@ class Compiled {
   detail::CompiledFunction compiled_;
 };
 
-/// Compiles a function of tensors. It is run once for each signature (dtypes, shapes and strides of
-/// the arguments, and the NoGrad and Autocast around the call), on tensors without elements, and
-/// its calls become one graph: merged, simplified, fused, with memory planned for all of it.
-/// Tensors from outside that it uses are its state: it reads them anew in each run, and writes to
-/// them and to their views (copy_from, fill) become assignments of the graph. What the function
-/// does besides calls on tensors happens only while it is traced. What no result and no state needs
-/// is not computed, and an error of it, such as a position outside of an axis, is not found. Nor
-/// are all keys and values that a causal mask hides read: NaN or infinity in them may not reach
-/// results as it does eagerly, where 0 · NaN is NaN. Gradients that it leaves in grad() do not
-/// outlive the trace; random numbers go on from run to run as they would without compile.
+/// Compiles a function of tensors. For each signature (dtypes, shapes, strides, NoGrad and Autocast
+/// around the call, whether the modules that it asks train, and the parameters that it uses require
+/// gradients) it is run once, on tensors without elements, and its calls become one graph: merged,
+/// simplified, fused, with memory planned for all of it. Tensors from outside are its state: it
+/// reads them anew in each run, and writes to them and to their views become assignments. What it
+/// does besides happens only while it is traced. What no result and no state needs is not computed,
+/// and an error of it, such as a position outside of an axis, is not found. Nor are all keys and
+/// values that a causal mask hides read: NaN in them may not reach results as it does eagerly.
+/// Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to run
+/// as they would without compile.
 ///
 ///     auto step = ein::compile([&](const ein::Tensor& x, const ein::Tensor& y) {
 ///       optimizer.zero_grad();

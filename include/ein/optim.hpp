@@ -23,6 +23,10 @@
 #include <ein/state_dict.hpp>
 #include <ein/tensor.hpp>
 
+namespace ein::detail {
+class Setting;
+}
+
 namespace ein::optim {
 
 /// Parameters with options of their own.
@@ -158,7 +162,8 @@ class Optimizer {
   bool gradients_are_shards_ = false;
   std::vector<Tensor> parameters_;
   std::vector<Group> groups_;
-  Tensor step_, learning_rate_;  // f64, without axes
+  Tensor step_, learning_rate_;                // f64, without axes
+  std::shared_ptr<detail::Setting> sharding_;  // counts shard()s
 };
 
 /// Stochastic gradient descent: p -= lr · g. With momentum μ (Polyak 1964; Sutskever et al. 2013),

@@ -5,9 +5,12 @@
 
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
+#include "runtime/setting.hpp"
+#include "runtime/tape.hpp"
 
 namespace ein::nn {
 
+Module::Module() : training_(std::make_shared<detail::Setting>(true)) {}
 Module::~Module() = default;
 
 std::vector<std::pair<std::string, Tensor>> Module::named_parameters() const {
@@ -120,6 +123,7 @@ void Module::move_parameters(const std::string& prefix, const Move& move, Moved&
     if (!moved.contains(key)) {
       const Tensor before = parameter->detach(), after = move(prefix + name, before);
       const bool stays = &after.impl() == &before.impl();
+      if (!stays) engine::mark_replaced(*parameter);
       moved.emplace(key,
                     std::pair(*parameter, stays ? *parameter : after.detach().requires_grad(true)));
     }
@@ -129,8 +133,10 @@ void Module::move_parameters(const std::string& prefix, const Move& move, Moved&
     child->move_parameters(prefix + name + ".", move, moved);
 }
 
+bool Module::is_training() const { return training_->read() != 0; }
+
 void Module::train(bool on) {
-  is_training_ = on;
+  training_->set(on);
   for (const auto& [name, child] : children_) child->train(on);
 }
 
@@ -148,7 +154,7 @@ void Module::add_module(std::string name, Module& child) {
   require_new_name(name);
   if (child.contains(*this))
     throw Error(ErrorKind::value, "add_module: '" + name + "' would be a module inside itself");
-  child.train(is_training_);
+  child.train(training_->value() != 0);
   children_.emplace_back(std::move(name), &child);
 }
 

@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include <ein/optim.hpp>
 #include "graph/domain.hpp"
+#include "runtime/setting.hpp"
 #include "runtime/tape.hpp"
 
 namespace ein::optim {
@@ -126,7 +127,8 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
                      std::unique_ptr<const Rule> rule)
     : rule_(std::move(rule)),
       step_(zeros({}, DType::f64, device_of(parameters))),
-      learning_rate_(full({}, learning_rate, DType::f64, device_of(parameters))) {
+      learning_rate_(full({}, learning_rate, DType::f64, device_of(parameters))),
+      sharding_(std::make_shared<detail::Setting>(0)) {
   const std::string& name = rule_->optimizer();
   require_in(not_negative, name, "learning_rate", learning_rate);
   require_in(not_negative, name, "weight_decay", weight_decay);
@@ -180,6 +182,7 @@ Optimizer::Optimizer(Optimizer&&) noexcept = default;
 void Optimizer::shard(const Mesh& mesh, std::string_view axis) {
   const NoGrad no_grad;
   mesh_ = mesh;
+  sharding_->set(sharding_->value() + 1);
   if (mesh.size(axis) == 1) return;
   for (Group& group : groups_) {
     for (Slot& slot : group.slots) {
@@ -215,6 +218,7 @@ void Optimizer::step(const Tensor* skip) {
     throw Error(ErrorKind::shape, "step: skip has shape " + skip->shape().to_string() +
                                       ", a tensor without axes is wanted");
   }
+  sharding_->read();
   const NoGrad no_grad;
   const Tensor step = step_ + 1;
   for (const Group& group : groups_) {

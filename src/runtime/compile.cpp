@@ -38,7 +38,8 @@ struct CompiledFunction::State final : engine::Releasable {
       return std::equal(signature.begin(), signature.end(), call.signature.begin(),
                         call.signature.end()) &&
              std::equal(lengths.begin(), lengths.end(), call.lengths.begin(), call.lengths.end(),
-                        same);
+                        same) &&
+             program->plan().recording()->reads.hold();
     }
   };
 
@@ -116,7 +117,8 @@ struct CompiledFunction::State final : engine::Releasable {
  private:
   static bool is_of(const Planned& known, const Call& call) {
     return std::equal(known.signature.begin(), known.signature.end(), call.signature.begin(),
-                      call.signature.end());
+                      call.signature.end()) &&
+           known.plan->recording()->reads.hold();
   }
 
   /// Only the latest program keeps the memory of its results.

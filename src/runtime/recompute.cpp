@@ -36,12 +36,13 @@ class CheckpointNode final : public Node {
   /// `inputs`: of the arguments, then of what f reads from outside.
   CheckpointNode(Function f, std::span<const Tensor> arguments, GradStates inputs,
                  std::span<const Tensor> results, std::vector<bool> flows, RandomPlace place,
-                 std::vector<Watch::Read> outside)
+                 std::vector<Watch::Read> outside, std::vector<detail::ReadSetting> settings)
       : Node(std::move(inputs), results),
         f_(std::move(f)),
         place_(place),
         autocast_(autocast_dtype().value_or(DType::f32)),
         outside_(std::move(outside)),
+        settings_(std::move(settings)),
         flows_(std::move(flows)) {
     for (const Tensor& x : arguments) arguments_.emplace_back(x);
   }
@@ -85,7 +86,14 @@ class CheckpointNode final : public Node {
     const EnableGrad enabled;
     const Autocast autocast(autocast_);
     const RandomReplay replay(place_);
+    const Watch watch;
     std::vector<Tensor> results = f_(arguments);
+    if (watch.settings() != settings_) {
+      throw Error(ErrorKind::value,
+                  "backward: the function of a checkpoint ran again with a module in another mode "
+                  "than at the call: its train() or eval() was called since\n"
+                  "  help: call it after backward()");
+    }
     bool is_same = results.size() == flows_.size();
     for (std::size_t r = 0; is_same && r < results.size(); ++r) {
       const Type& before = result_types()[r];
@@ -113,6 +121,7 @@ class CheckpointNode final : public Node {
   RandomPlace place_;
   DType autocast_;
   std::vector<Watch::Read> outside_;
+  std::vector<detail::ReadSetting> settings_;
   std::vector<bool> flows_;  // whether each result requires a gradient
 };
 
@@ -186,8 +195,9 @@ std::vector<Tensor> detail::checkpoint(std::shared_ptr<const void> context, Tens
     // The calls are forgotten here.
   }
   if (std::find(flows.begin(), flows.end(), true) == flows.end()) return results;
-  const auto node = std::make_shared<CheckpointNode>(f, x, std::move(inputs), results, flows, place,
-                                                     still_there(watch.reads(), results));
+  const auto node =
+      std::make_shared<CheckpointNode>(f, x, std::move(inputs), results, flows, place,
+                                       still_there(watch.reads(), results), watch.settings());
   for (std::size_t r = 0; r < results.size(); ++r) {
     if (flows[r]) attach(node, r, results[r]);
   }

@@ -3,7 +3,6 @@
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
-#include "runtime/trace.hpp"
 
 namespace ein::engine {
 
@@ -33,6 +32,7 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   for (std::size_t i = 0; i < state.size(); ++i) is_parameter.push_back(trace.is_parameter(i));
   result_places = trace.result_places();
   streams = trace.streams();
+  reads = trace.take_reads();
   if (sizes) guards = sizes->guards();
 
   std::vector<const Tensor*> inputs;

@@ -5,6 +5,7 @@
 #include "passes/place_results.hpp"
 #include "runtime/argument_types.hpp"
 #include "runtime/plan.hpp"
+#include "runtime/trace.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein::engine {
@@ -27,6 +28,7 @@ struct Recording {
   std::uint64_t streams = 0;
   Device device = cpu;
   SizeGuards guards;
+  TraceReads reads;
 };
 
 }  // namespace ein::engine

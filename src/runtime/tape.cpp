@@ -110,6 +110,21 @@ void Watch::note(Operands operands) {
   }
 }
 
+void Watch::note(const detail::ReadSetting& read) {
+  for (Watch* watch = innermost_watch; watch; watch = watch->outer_) {
+    const auto is_known = [&](const detail::ReadSetting& r) { return r.setting == read.setting; };
+    if (std::none_of(watch->settings_.begin(), watch->settings_.end(), is_known))
+      watch->settings_.push_back(read);
+  }
+}
+
+void mark_replaced(const Tensor& parameter) {
+  if (parameter.impl().grad) parameter.impl().grad->is_replaced = true;
+}
+bool is_replaced(const Tensor& parameter) {
+  return parameter.impl().grad && parameter.impl().grad->is_replaced;
+}
+
 namespace {
 
 /// A call of a pattern, an elementwise function, a view ...: any that has a plan.
@@ -257,6 +272,7 @@ const Tensor& Tensor::requires_grad(bool wanted) const {
     throw Error(ErrorKind::dtype, "requires_grad: " + std::string(name(dtype())) +
                                       " is not a floating-point or complex dtype");
   }
+  if (engine::Trace* trace = engine::Trace::active()) trace->note_flow_set(*this);
   if (!wanted)
     state = nullptr;
   else if (!state)

@@ -11,6 +11,7 @@
 
 #include <ein/tensor.hpp>
 #include "runtime/plan.hpp"
+#include "runtime/setting.hpp"
 
 namespace ein {
 namespace engine {
@@ -36,6 +37,7 @@ struct GradState {
   std::shared_ptr<engine::Node> node;  // the call that made it; null: a leaf
   std::size_t output = 0;              // which of the call's results it is
   bool retains = false;
+  bool is_replaced = false;  // a parameter that a module has moved elsewhere since
   std::optional<Tensor> grad{};
   std::weak_ptr<Storage> storage;
 };
@@ -115,14 +117,21 @@ class Watch {
 
   /// In the order in which it was read first.
   const std::vector<Read>& reads() const { return reads_; }
+  const std::vector<detail::ReadSetting>& settings() const { return settings_; }
   /// By all watches of this thread.
   static void note(Operands operands);
+  static void note(const detail::ReadSetting& read);
 
  private:
   Watch* outer_;
   std::vector<Read> reads_;
+  std::vector<detail::ReadSetting> settings_;
   std::unordered_map<const Storage*, std::size_t> place_;
 };
+
+/// The leaf is no longer a parameter of its module, another tensor took its place.
+void mark_replaced(const Tensor& parameter);
+bool is_replaced(const Tensor& parameter);
 
 /// Lets gradients flow from `results` to the operands of a call of `plan` where they can.
 void remember_call(const Plan& plan, Operands operands, std::span<Tensor> results);

@@ -60,6 +60,17 @@ void mark_updates(Graph& graph) {
 
 }  // namespace
 
+TraceReads::Flow TraceReads::flow_of(const Tensor& x) {
+  return !x.requires_grad() ? Flow::none : is_replaced(x) ? Flow::replaced : Flow::wanted;
+}
+
+bool TraceReads::hold() const {
+  return std::all_of(settings.begin(), settings.end(),
+                     [](const detail::ReadSetting& read) { return read.holds(); }) &&
+         std::all_of(flows.begin(), flows.end(),
+                     [](const auto& read) { return flow_of(read.first) == read.second; });
+}
+
 Trace::Trace() : number_(next_number()), outer_(std::exchange(innermost, this)) {}
 
 Trace::~Trace() {
@@ -94,6 +105,18 @@ Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& st
   const Tensor argument = traced(id, like.device());
   return is_complex(like.dtype()) ? as_complex(argument) : argument;
 }
+
+void Trace::note_read(detail::ReadSetting read) {
+  if (known_.insert(read.setting.get()).second) reads_.settings.push_back(std::move(read));
+}
+void Trace::note_set(const detail::Setting& setting) { known_.insert(&setting); }
+
+void Trace::note_flow(const Tensor& x) {
+  // Of a computed tensor it cannot change.
+  if (x.impl().is_traced() || (x.impl().grad && x.impl().grad->node)) return;
+  if (known_.insert(&x.impl()).second) reads_.flows.emplace_back(x, TraceReads::flow_of(x));
+}
+void Trace::note_flow_set(const Tensor& x) { known_.insert(&x.impl()); }
 
 void Trace::lies_on(const MeshPointer& mesh) {
   if (mesh_ && !are_same(*mesh_, *mesh))
@@ -165,6 +188,7 @@ ValueId Trace::value_of(const Tensor& x) {
     }
     return renewed(value.id);
   }
+  note_flow(x);
   for (std::size_t i = 0; i < captured_.size(); ++i) {
     if (is_same_view(captured_[i], x) || current_[i] == captured_ids_[i] ||
         !share_memory(captured_[i], x))

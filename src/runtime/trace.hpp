@@ -7,14 +7,28 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "passes/lower.hpp"
 #include "passes/place_results.hpp"
 #include "runtime/plan.hpp"
+#include "runtime/setting.hpp"
 
 namespace ein::engine {
+
+/// What a traced function read besides the elements of tensors, on which its graph depends.
+struct TraceReads {
+  /// Whether gradients flow to a tensor, and whether it is still its module's parameter.
+  enum class Flow { none, wanted, replaced };
+  static Flow flow_of(const Tensor& x);
+
+  std::vector<detail::ReadSetting> settings;
+  std::vector<std::pair<Tensor, Flow>> flows;
+  /// Whether a trace would read the same now.
+  bool hold() const;
+};
 
 /// While it lives, this thread's calls are recorded instead of run.
 class Trace {
@@ -33,6 +47,14 @@ class Trace {
   void name_sizes(std::vector<std::pair<std::string, Size>> names) { names_ = std::move(names); }
   /// What is recorded lies on this mesh.
   void lies_on(const MeshPointer& mesh);
+  /// A setting that the function reads, or sets: one that it set first is its own.
+  void note_read(detail::ReadSetting read);
+  void note_set(const detail::Setting& setting);
+  /// The same of whether `x`, a tensor from outside, requires its gradient.
+  void note_flow(const Tensor& x);
+  void note_flow_set(const Tensor& x);
+  /// What the function read besides tensors, as it was then.
+  TraceReads take_reads() { return std::move(reads_); }
   /// Null where nothing says one.
   const MeshPointer& mesh() const { return mesh_; }
   /// The size of this name; none if no type has it.
@@ -102,6 +124,8 @@ class Trace {
   std::unordered_map<ValueId, View> views_;
   std::vector<ResultPlace> result_places_;
   std::vector<std::weak_ptr<detail::GradState>> with_gradients_;
+  TraceReads reads_;
+  std::unordered_set<const void*> known_;  // settings, tensors and gradients that it read or set
   std::uint64_t streams_ = 0;
   int agains_ = 0;
   Phase phase_ = Phase::forward;  // of what is recorded

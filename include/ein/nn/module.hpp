@@ -17,6 +17,10 @@
 #include <ein/state_dict.hpp>
 #include <ein/tensor.hpp>
 
+namespace ein::detail {
+class Setting;
+}
+
 namespace ein::nn {
 
 /// Owns parameters (tensors that require gradients) and other modules, both as members that the
@@ -24,7 +28,7 @@ namespace ein::nn {
 /// stays where it was built.
 class Module {
  public:
-  Module() = default;
+  Module();
   virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -59,10 +63,11 @@ class Module {
   /// place() otherwise.
   void shard(const Mesh& mesh, std::string_view axis);
 
-  /// Whether layers such as dropout act as in training, here and below; at first they do.
+  /// Whether layers such as dropout act as in training, here and below; at first they do. A
+  /// compiled function that asks has a program for each answer.
   void train(bool on = true);
   void eval() { train(false); }
-  bool is_training() const { return is_training_; }
+  bool is_training() const;
 
   /// Drops every parameter's gradient and frees its memory.
   void zero_grad() const;
@@ -92,7 +97,7 @@ class Module {
 
   std::vector<std::pair<std::string, Tensor*>> parameters_;
   std::vector<std::pair<std::string, Module*>> children_;
-  bool is_training_ = true;
+  std::shared_ptr<detail::Setting> training_;
   std::string sharded_over_{};  // a mesh axis
 };
 
