@@ -182,8 +182,8 @@ class Compiled {
 /// does besides happens only while it is traced. What no result and no state needs is not computed,
 /// and an error of it, such as a position outside of an axis, is not found. Nor are all keys and
 /// values that a causal mask hides read: NaN in them may not reach results as it does eagerly.
-/// Gradients that it leaves in grad() do not outlive the trace; random numbers go on from run to run
-/// as they would without compile.
+/// Gradients end with the trace; to leave some and use none is an Error, as to use one from
+/// outside. Random numbers go on from run to run as they would without compile.
 ///
 ///     auto step = ein::compile([&](const ein::Tensor& x, const ein::Tensor& y) {
 ///       optimizer.zero_grad();

@@ -113,7 +113,9 @@ class Optimizer {
   Optimizer(Optimizer&&) noexcept;
 
   /// Updates every parameter that has a gradient, and counts a step. Where `skip`, a bool without
-  /// axes, is true, all keeps its value instead. Errors: kind dtype, shape for another `skip`.
+  /// axes, is true, all keeps its value instead. Errors: kind dtype, shape for another `skip`; kind
+  /// value where no parameter has a gradient, and where a module has moved one elsewhere (to(),
+  /// place(), shard()) since the optimizer was made.
   void step(const Tensor* skip = nullptr);
   /// Drops the parameters' gradients and frees their memory.
   void zero_grad();
@@ -128,9 +130,11 @@ class Optimizer {
   /// then a reduce_scatter, and no process has all of it (stage 2).
   void shard_gradients();
 
+  /// Both are an Error of kind `value` in a function that ein::compile traces: what they do would
+  /// happen once, not in each run.
   double learning_rate() const;
-  /// From the next step on, a compiled one's next run included. Not for a function that is being
-  /// traced. An Error of kind `value` unless it is finite and not negative.
+  /// From the next step on, a compiled one's next run included. An Error of kind `value` unless it
+  /// is finite and not negative.
   void set_learning_rate(double learning_rate);
 
   /// The parameters in the order in which they were given.

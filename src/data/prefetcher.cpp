@@ -6,6 +6,7 @@
 
 #include <ein/data.hpp>
 #include <ein/error.hpp>
+#include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
@@ -90,6 +91,8 @@ Prefetcher::~Prefetcher() {
 }
 
 Batch Prefetcher::next() {
+  engine::require_no_trace("Prefetcher::next",
+                           "call it outside of the function, and give x and y as arguments");
   if (worker_->is_of_parent()) {
     throw Error(ErrorKind::value,
                 "Prefetcher::next: the thread that prepares batches stayed in the parent of this "

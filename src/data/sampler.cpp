@@ -5,6 +5,7 @@
 
 #include "graph/domain.hpp"
 #include "nest/random.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein {
 namespace {
@@ -43,6 +44,8 @@ Tensor empty_ids(std::int64_t batch, std::int64_t length) {
 
 Batch get_batch(const Tokens& tokens, std::int64_t batch, std::int64_t length, std::uint64_t seed,
                 std::uint64_t number) {
+  engine::require_no_trace("get_batch",
+                           "call it outside of the function, and give x and y as arguments");
   check(tokens, batch, length);
   Batch result{empty_ids(batch, length), empty_ids(batch, length)};
   const auto count = static_cast<std::size_t>(length);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "graph/domain.hpp"
 #include "runtime/setting.hpp"
 #include "runtime/tape.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein::optim {
 
@@ -81,6 +83,26 @@ void require_names(const Rule& rule) {
 std::string parameter_text(const Rule& rule, std::size_t number, const Tensor& p) {
   return rule.optimizer() + ": parameter " + std::to_string(number) + " of shape " +
          p.shape().to_string();
+}
+
+/// A step of no gradient would train nothing, one of parameters that are elsewhere now not these.
+void require_gradients(const Rule& rule, const std::vector<Tensor>& parameters) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!engine::is_replaced(parameters[i])) continue;
+    throw Error(ErrorKind::value, parameter_text(rule, i, parameters[i]) +
+                                      " was moved by its module's to(), place() or shard() since "
+                                      "the optimizer was made\n"
+                                      "  help: make the optimizer after moving the module");
+  }
+  if (std::any_of(parameters.begin(), parameters.end(),
+                  [](const Tensor& p) { return p.has_grad(); }))
+    return;
+  throw Error(ErrorKind::value,
+              rule.optimizer() +
+                  ": step: none of its parameters has a gradient\n"
+                  "  help: call backward() before it; gradients of a backward() "
+                  "inside of a function that ein::compile traces end with the trace, "
+                  "so take the step inside, too");
 }
 
 /// What a rule made of a parameter and its state: as many tensors, of the same shapes and dtype.
@@ -173,7 +195,14 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
     }
     groups_.push_back(std::move(group));
   }
-  if (parameters_.empty()) throw Error(ErrorKind::value, rule_->optimizer() + ": no parameters");
+  if (parameters_.empty()) {
+    throw Error(
+        ErrorKind::value,
+        rule_->optimizer() +
+            ": no parameters\n"
+            "  help: a module has the parameters and modules that its constructor registers, "
+            "by add_parameter(\"name\", member) and add_module(\"name\", member)");
+  }
 }
 
 Optimizer::~Optimizer() = default;
@@ -218,6 +247,7 @@ void Optimizer::step(const Tensor* skip) {
     throw Error(ErrorKind::shape, "step: skip has shape " + skip->shape().to_string() +
                                       ", a tensor without axes is wanted");
   }
+  require_gradients(*rule_, parameters_);
   sharding_->read();
   const NoGrad no_grad;
   const Tensor step = step_ + 1;
@@ -253,9 +283,16 @@ void Optimizer::zero_grad() {
   for (const Tensor& p : parameters_) p.zero_grad();
 }
 
-double Optimizer::learning_rate() const { return learning_rate_.item(); }
+double Optimizer::learning_rate() const {
+  engine::require_no_trace("learning_rate",
+                           "read it outside of the function, whose runs take what "
+                           "set_learning_rate() set before them");
+  return learning_rate_.item();
+}
 
 void Optimizer::set_learning_rate(double learning_rate) {
+  engine::require_no_trace("set_learning_rate",
+                           "call it outside of the function, before each run, which takes it");
   require_in(not_negative, rule_->optimizer(), "learning_rate", learning_rate);
   learning_rate_.fill(learning_rate);
 }

@@ -30,6 +30,8 @@ void set_random_state(RandomState wanted) {
     *replayed = {wanted};
     return;
   }
+  engine::require_no_trace("manual_seed and set_random_state",
+                           "call it before a run, whose random numbers follow from it");
   SharedState& state = shared_state();
   const std::lock_guard lock(state.mutex);
   state.value = wanted;

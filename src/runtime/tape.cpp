@@ -241,7 +241,21 @@ void require_flow(const char* what, const Tensor& result) {
                                     result.shape().to_string() +
                                     " was computed from no tensor that requires a gradient\n"
                                     "  help: call requires_grad(true) on the parameters before "
-                                    "computing it, outside of any NoGrad");
+                                    "computing it, outside of any NoGrad; if ein::compile made a "
+                                    "function of the computation, which passes no gradients on, "
+                                    "call backward() inside of that function");
+}
+
+/// In a trace the gradient has to be the function's own.
+void require_of_trace(const char* what, const GradState& state) {
+  const Trace* const trace = Trace::active();
+  if (!trace || !state.grad || trace->made_gradient(state)) return;
+  throw Error(ErrorKind::value,
+              std::string(what) + ": the gradient of shape " + state.grad->shape().to_string() +
+                  " was left outside of the function that ein::compile traces, and each run would "
+                  "use this one again\n"
+                  "  help: call zero_grad() and backward() inside the function, or give it the "
+                  "gradient as an argument and set_grad() that");
 }
 
 }  // namespace
@@ -294,6 +308,7 @@ void Tensor::backward(const Tensor& cotangent) const {
   walk.send(*this, engine::as_real(cotangent));
   walk.run();
   for (const auto& [state, gradient] : walk.found()) {
+    engine::require_of_trace("backward", *state);
     // A gradient of its own: cotangents may be views of each other, or of what the caller holds.
     const bool is_own = gradient.impl().is_traced() ||
                         (gradient.storage() && gradient.data_.use_count() == 1 &&
@@ -304,6 +319,7 @@ void Tensor::backward(const Tensor& cotangent) const {
 }
 
 Tensor Tensor::grad() const {
+  if (has_grad()) engine::require_of_trace("grad", *data_->grad);
   if (has_grad())
     return is_complex(dtype()) ? engine::as_complex(*data_->grad->grad) : *data_->grad->grad;
   throw Error(

@@ -71,6 +71,15 @@ bool TraceReads::hold() const {
                      [](const auto& read) { return flow_of(read.first) == read.second; });
 }
 
+void require_no_trace(const char* call, const char* help) {
+  if (!innermost) return;
+  throw Error(ErrorKind::value, std::string(call) +
+                                    ": inside of a function that ein::compile traces it would "
+                                    "happen once, while the function is traced, and not in each "
+                                    "run\n  help: " +
+                                    help);
+}
+
 Trace::Trace() : number_(next_number()), outer_(std::exchange(innermost, this)) {}
 
 Trace::~Trace() {
@@ -377,6 +386,27 @@ void Trace::write(const Tensor& part, const Tensor& value) {
   }
 }
 
+void Trace::require_gradients_used() const {
+  const std::vector<char> is_live = live_values(graph_);
+  std::size_t count = 0;
+  Shape first;
+  for (const std::weak_ptr<detail::GradState>& weak : with_gradients_) {
+    const auto state = weak.lock();
+    if (!state || state->node || !state->grad || !state->grad->impl().is_traced()) continue;
+    const detail::TracedValue gradient = state->grad->impl().traced;
+    if (gradient.trace != number_ || is_live[static_cast<std::size_t>(gradient.id)]) return;
+    if (count++ == 0) first = state->grad->shape();
+  }
+  if (count == 0) return;
+  throw Error(
+      ErrorKind::value,
+      "compile: the function leaves gradients at tensors from outside, the first of shape " +
+          first.to_string() +
+          ", and uses none of them: they end with the trace\n"
+          "  help: take the optimizer's step inside the function too; or return p.grad(), "
+          "and set_grad() it outside");
+}
+
 void Trace::assign(const Tensor& target, const Tensor& value) {
   if (target.impl().is_traced()) return write(target, value);
   value_of(target);
@@ -403,6 +433,7 @@ Graph Trace::finish(std::span<const Tensor> given) {
     if (current_[i] != captured_ids_[i])
       graph_.assignments.push_back({captured_ids_[i], current_[i]});
   }
+  require_gradients_used();
   const auto is_input = [](const Op& op) { return op.kind == OpKind::input; };
   for (std::size_t r = 0; r < results.size(); ++r) {
     const View view = view_of(results[r]);

@@ -77,7 +77,10 @@ class Trace {
   /// A gradient that belongs to this trace was left at a tensor from outside.
   void forget_later(const std::shared_ptr<detail::GradState>& state) {
     with_gradients_.push_back(state);
+    known_.insert(state.get());
   }
+  /// Whether the function itself made the gradient that is there.
+  bool made_gradient(const detail::GradState& state) const { return known_.contains(&state); }
 
   /// The graph, whose outputs are `results`. Its inputs are the arguments, then captured().
   Graph finish(std::span<const Tensor> results);
@@ -100,6 +103,8 @@ class Trace {
     bool is_at_position = false;  // begins where a tensor says: the layout's offset is unknown
   };
   void write(const Tensor& part, const Tensor& value);
+  /// An Error where gradients were left that nothing uses: they end with the trace.
+  void require_gradients_used() const;
   ValueId value_of(const Tensor& x);
   /// A value as another one plus a number.
   std::pair<ValueId, Size> as_sum(ValueId id) const;
@@ -149,5 +154,9 @@ class TracePhase {
   Phase phase_before_ = Phase::forward;
   int again_before_ = 0;
 };
+
+/// An Error of kind `value` while this thread traces a function: what `call` does would happen
+/// once, not in each run. `help` says what to do instead.
+void require_no_trace(const char* call, const char* help);
 
 }  // namespace ein::engine

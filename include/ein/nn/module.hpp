@@ -48,7 +48,7 @@ class Module {
   void load_state_dict(const StateDict& state) const;
 
   /// Moves every parameter, here and below, to a device; one that moves loses its gradient.
-  /// Optimizers are made afterwards.
+  /// Optimizers are made afterwards: the step of one that was made before is an Error.
   void to(Device device);
 
   /// Places parameters, here and below, on a mesh, as `pattern` says of each by its name and shape:
