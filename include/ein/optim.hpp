@@ -7,7 +7,8 @@
 //
 // A step is made of tensor operations only, so a function that ein::compile traces may take one.
 // State is held in f32 (f64 for parameters in f64); parameters in 16 or 8 bits have a master copy
-// in f32, which is updated and rounded.
+// in f32, which is updated and rounded. What is written to a parameter counts: where it is not the
+// rounded master, the next step begins with it.
 #pragma once
 
 #include <array>
@@ -105,8 +106,7 @@ Tensor decayed_gradient(const Rule::Values& values);
 
 /// What all optimizers share. Steps are counted once for all parameters: one whose gradient first
 /// comes later takes the numbers of that step (in PyTorch each parameter counts its own). Copies of
-/// a parameter's handle are the same parameter; one that has values of another model loaded into it
-/// afterwards needs load_state_dict(), too, where it has a master copy.
+/// a parameter's handle are the same parameter.
 class Optimizer {
  public:
   virtual ~Optimizer();

@@ -9,6 +9,7 @@
 #include <ein/error.hpp>
 #include <ein/optim.hpp>
 #include "graph/domain.hpp"
+#include "runtime/map.hpp"
 #include "runtime/setting.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
@@ -37,6 +38,18 @@ struct Optimizer::Slot {
     return reshard(x, runtime(way));
   }
   bool has_master() const { return !updated.same_storage(parameter); }
+  /// What the rule updates: the parameter's part of this process, or the master copy. Where that,
+  /// rounded, is not what the parameter holds, somebody wrote to the parameter since: its value
+  /// counts there. So the master's other digits stay, whoever wrote whatever else.
+  Tensor current(const std::optional<Mesh>& mesh) const {
+    const Tensor p = sharded(parameter, mesh);
+    if (!has_master()) return p;
+    const Tensor rounded = updated.to(p.dtype());
+    const Tensor* const operands[] = {&updated, &rounded, &p};
+    const Ex is_untouched = Ex::apply(ScalarOp::eq, Ex::input(1), Ex::input(2));
+    return engine::map("step", where(is_untouched, Ex::input(0), Ex::input(2)), operands,
+                       updated.dtype(), updated.dtype());
+  }
 };
 
 struct Optimizer::Group {
@@ -267,7 +280,7 @@ void Optimizer::step(const Tensor* skip) {
                                                     : slot.sharded(slot.parameter.grad(), mesh_);
       const Tensor g = gradient.to(slot.updated.dtype());
       const bool has_master = slot.has_master();
-      const Tensor p = has_master ? slot.updated : slot.sharded(slot.updated, mesh_);
+      const Tensor p = slot.current(mesh_);
       const std::vector<Tensor> values =
           updated_values(*rule_, {p, g, slot.state, is_wide ? exact : rounded, group.weight_decay});
       for (std::size_t i = 0; i < slot.state.size(); ++i) write(slot.state[i], values[i + 1], skip);
