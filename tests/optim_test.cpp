@@ -378,6 +378,28 @@ TEST(Optim, AdamWDecaysOnlyWhereAsked) {
   EXPECT_NEAR(bias.item(), 2 - 0.1, 1e-15);
 }
 
+/// 1000 steps of weight decay alone multiply by (1 - lr · weight_decay)^1000; as many roundings of
+/// p to f32, half of them up, are off by 1e-6. With 1 - 1e-5 rounded to f32 it was 1.4e-5.
+TEST(Optim, AdamWsDecayIsExactToRounding) {
+  manual_seed(3);
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    const Tensor p = (rand({1000}, DType::f64) + 1.0).to(dtype).requires_grad(true);
+    const std::vector<double> before = p.to_vector<double>();
+    AdamW optimizer({p}, {.learning_rate = 1e-3, .weight_decay = 0.01});
+    for (int step = 0; step < 1000; ++step) {
+      p.set_grad(zeros({1000}, dtype));
+      optimizer.step();
+    }
+    const StateDict state = optimizer.state_dict();
+    const Tensor exact = state.contains("0.master") ? state.at("0.master") : p.detach();
+    const std::vector<double> after = exact.to_vector<double>();
+    double mean = 0;
+    for (std::size_t i = 0; i < after.size(); ++i)
+      mean += (after[i] / (before[i] * std::exp(1000 * std::log1p(-1e-5))) - 1) / 1000;
+    EXPECT_NEAR(mean, 0, dtype == DType::f64 ? 1e-14 : 1e-6) << ein::name(dtype);
+  }
+}
+
 // --- state ---
 
 TEST(Optim, StateIsNamedByParameter) {

@@ -81,7 +81,8 @@ class Rule {
   const std::vector<StateTensor>& state() const { return state_; }
 
   /// Numbers of this step for a group of parameters, from numbers in f64; `step` counts from 1.
-  /// They are computed once for all of the group; here: the learning rate.
+  /// They are computed once for all of the group; here: the learning rate. Parameters in f32 see
+  /// them rounded to f32, so a factor near 1 such as 1 - x loses digits of x at each step: give x.
   virtual std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
                                       double weight_decay) const;
 

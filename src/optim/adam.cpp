@@ -46,14 +46,16 @@ class AdamRule final : public MomentsRule {
     const Tensor root = sqrt(correction(betas_[1], step));
     std::vector<Tensor> result{learning_rate * root / correction(betas_[0], step), root * eps_};
     if (decay_ == Decay::parameter && weight_decay != 0)
-      result.push_back(1 - learning_rate * weight_decay);
+      result.push_back(learning_rate * weight_decay);
     return result;
   }
 
   std::vector<Tensor> update(const Values& values) const override {
     const Tensor g = decay_ == Decay::gradient ? decayed_gradient(values) : values.g;
     const Tensor m = first_moment(values.state[0], g), v = second_moment(values.state[1], g);
-    const Tensor p = values.numbers.size() == 3 ? values.numbers[2] * values.p : values.p;
+    // Rounded to f32, 1 - lr · weight_decay would be off by as much as 3e-8 at each step.
+    const Tensor p =
+        values.numbers.size() == 3 ? values.p - values.numbers[2] * values.p : values.p;
     return {p - values.numbers[0] * m / (sqrt(v) + values.numbers[1]), m, v};
   }
 
