@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost/tally.hpp"
+#include "cost/traffic.hpp"
 #include "tensor/thread_end.hpp"
 
 namespace ein {
@@ -34,11 +35,8 @@ Tally<N> cost_of_matrices(const LoopNest& nest, Tally<N> tally) {
 
 /// In numbers or in formulas of lengths.
 template <class N>
-Tally<N> cost_of(const LoopNest& nest, const Program* of) {
+Tally<N> cost_of(const LoopNest& nest, const Traffic& traffic) {
   Tally<N> tally;
-  const auto reaches_memory = [&](const LoopNest::Operand& operand) {
-    return !of || !of->buffers[static_cast<std::size_t>(operand.buffer)].is_local;
-  };
   const auto product = [&](auto&& includes) {
     N n = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
@@ -55,7 +53,7 @@ Tally<N> cost_of(const LoopNest& nest, const Program* of) {
           return step.op == ScalarOp::input && step.which == static_cast<int>(i);
         });
     // Where nothing runs, nothing is read.
-    if (!reaches_memory(input) || (is_of_body ? tuples : results) == 0) continue;
+    if (!traffic.reads[i] || (is_of_body ? tuples : results) == 0) continue;
     const auto moves = [&](std::size_t a) {
       return input.strides[a] != 0 ||
              (input.is_indirect() &&
@@ -68,8 +66,7 @@ Tally<N> cost_of(const LoopNest& nest, const Program* of) {
     tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
     return tally;
   }
-  if (reaches_memory(nest.output))
-    tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
+  if (traffic.writes) tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);
   const auto difference = [&](const N& combined) { return tuples == 0 ? N(0) : tuples - combined; };
   if (nest.is_scatter() && nest.combine) {
@@ -91,20 +88,28 @@ Tally<N> cost_of(const LoopNest& nest, const Program* of) {
   return tally;
 }
 
+template <class N>
+std::vector<Tally<N>> costs_of(const Program& program) {
+  const std::vector<Traffic> traffic = traffic_of(program);
+  std::vector<Tally<N>> costs;
+  for (std::size_t n = 0; n < program.nests.size(); ++n)
+    costs.push_back(cost_of<N>(program.nests[n], traffic[n]));
+  return costs;
+}
+
+template <class N>
+Tally<N> sum(const std::vector<Tally<N>>& costs) {
+  Tally<N> total;
+  for (const Tally<N>& cost : costs) total += cost;
+  return total;
+}
+
 }  // namespace
 
-Cost cost(const LoopNest& nest, const Program* of) { return cost_of<Count>(nest, of); }
+std::vector<Cost> costs_of_nests(const Program& program) { return costs_of<Count>(program); }
 
-Cost cost(const Program& program) {
-  Cost total;
-  for (const LoopNest& nest : program.nests) total += cost(nest, &program);
-  return total;
-}
-CostOfLengths cost_of_lengths(const Program& program) {
-  CostOfLengths total;
-  for (const LoopNest& nest : program.nests) total += cost_of<Size>(nest, &program);
-  return total;
-}
+Cost cost(const Program& program) { return sum(costs_of<Count>(program)); }
+CostOfLengths cost_of_lengths(const Program& program) { return sum(costs_of<Size>(program)); }
 
 CostScope::CostScope() : outer_(std::exchange(innermost, this)) {}
 CostScope::~CostScope() { innermost = outer_; }

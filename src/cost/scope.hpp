@@ -2,19 +2,19 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <ein/cost.hpp>
 #include "nest/nest.hpp"
 
 namespace ein {
 
-/// The cost of the nests that a program runs. Bytes of its local buffers are not counted: they do
-/// not reach memory.
+/// The cost of the nests that a program runs, with the bytes that reach memory: see traffic_of().
 Cost cost(const Program& program);
 /// The same as formulas, while a SizeScope answers for some lengths.
 CostOfLengths cost_of_lengths(const Program& program);
-/// Of a nest, of a program or by itself.
-Cost cost(const LoopNest& nest, const Program* of = nullptr);
+/// Of each nest of a program.
+std::vector<Cost> costs_of_nests(const Program& program);
 
 struct CostRecorder {
   /// Whether any scope lives on this thread.

@@ -23,7 +23,9 @@ StepBill step_bill(const Program& program) {
   const auto use = [&](const LoopNest::Operand& operand) -> Use& {
     return uses[static_cast<std::size_t>(operand.buffer)];
   };
-  for (const LoopNest& nest : program.nests) {
+  const std::vector<Cost> costs = costs_of_nests(program);
+  for (std::size_t n = 0; n < program.nests.size(); ++n) {
+    const LoopNest& nest = program.nests[n];
     const bool repeats = nest.phase == Phase::recompute;
     const bool is_back = nest.phase == Phase::backward;
     for (const LoopNest::Operand& input : nest.inputs) {
@@ -38,7 +40,7 @@ StepBill step_bill(const Program& program) {
                  : is_back                     ? bill.backward
                  : nest.phase == Phase::update ? bill.update
                                                : bill.forward;
-    part += cost(nest, &program);
+    part += costs[n];
   }
   for (const Program::Result& result : program.results) {
     Use& returned = uses[static_cast<std::size_t>(result.buffer)];
