@@ -1,6 +1,7 @@
-// JSON texts that are read as a tree: no deeper than what is known of them.
+// JSON texts that are read as a tree: no deeper than what is known of them. And their encoding.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -18,6 +19,15 @@ nlohmann::json parse_json(std::string_view text, int deepest, const Fail& fail) 
   json root = json::parse(text, check_depth, false);  // false: what is wrong is discarded
   if (root.is_discarded()) fail("it is no JSON");
   return root;
+}
+
+inline bool is_utf8(const std::string& text) {
+  try {
+    nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
 }
 
 }  // namespace ein::io
