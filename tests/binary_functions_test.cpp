@@ -35,6 +35,8 @@ const Row rows[] = {
 #define EIN_BINARY_OF_INTEGERS(name, text, cost, function, result, reference, host, adjoint_a, \
                                adjoint_b, cuda)                                                \
   EIN_ROW(name, text, cost, function, false, true)
+#define EIN_BINARY_OF_PASSES(name, text, cost, function, result, reference, host, adjoint_a, \
+                             adjoint_b, cuda)
 #include <ein/binary_functions.hpp>
 };
 

@@ -5,6 +5,8 @@
 //   EIN_BINARY_OF_FLOATS(the same)      which integers lack: they are converted first; EIN_BINARY
 //                                       where you do not define it
 //   EIN_BINARY_OF_INTEGERS(the same)    which floats lack; EIN_BINARY where you do not define it
+//   EIN_BINARY_OF_PASSES(the same)      which only passes write, and no function of tensors is made
+//                                       of; EIN_BINARY where you do not define it
 //
 //   name       of ScalarOp
 //   text       in formulas: a sign, or the name of a function
@@ -29,6 +31,9 @@
 #endif
 #ifndef EIN_BINARY_OF_INTEGERS
 #define EIN_BINARY_OF_INTEGERS EIN_BINARY
+#endif
+#ifndef EIN_BINARY_OF_PASSES
+#define EIN_BINARY_OF_PASSES EIN_BINARY
 #endif
 // clang-format off
 EIN_BINARY(add, "+", addition, add, same, a + b, plus(x, y), g, g, arithmetic(" + ", "plus"))
@@ -77,7 +82,14 @@ EIN_BINARY_OF_INTEGERS(shift_left, "<<", comparison, left_shift, bits, on_bits(a
     shifted_left(x, y), none, none, own("shifted_left"))
 EIN_BINARY_OF_INTEGERS(shift_right, ">>", comparison, right_shift, bits,
     on_bits(a, b, shifted_right), shifted_right(x, y), none, none, own("shifted_right"))
+// A value whose derivative is given, not that of its formula: with_slope(value, along(x, ∂value/∂x)
+// + along(y, ∂value/∂y)). without_slopes() leaves the value, before anything is counted or run.
+EIN_BINARY_OF_PASSES(with_slope, "with_slope", none, none, same, a, (static_cast<void>(y), x), none,
+    g, a)
+EIN_BINARY_OF_PASSES(along, "along", none, none, same, a, (static_cast<void>(y), x), product(g, b),
+    none, a)
 // clang-format on
+#undef EIN_BINARY_OF_PASSES
 #undef EIN_BINARY_OF_INTEGERS
 #undef EIN_BINARY_OF_FLOATS
 #undef EIN_BINARY

@@ -144,6 +144,9 @@ bool draws(const ScalarExpr& expr);
 /// `outer` with each of its inputs i replaced by `inner[i]`.
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner);
 
+/// The expression that computes the same value, without the derivatives that with_slope gives it.
+ScalarExpr without_slopes(const ScalarExpr& expr);
+
 /// Written as a formula over x0, x1, ... Long parts that are used more than once have names:
 /// `(t0 * t0) with t0 = ...`, in the order in which they are computed.
 std::string to_string(const ScalarExpr& expr);

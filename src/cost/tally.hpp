@@ -24,7 +24,8 @@ N& transcendental_count(Tally<N>& tally, ScalarOp op) {
 /// Adds a scalar expression evaluated `times` times.
 template <class N>
 void add_expr(Tally<N>& tally, const ScalarExpr& expr, const N& times) {
-  for (const ScalarStep& step : expr.steps) {
+  const ScalarExpr values = without_slopes(expr);
+  for (const ScalarStep& step : values.steps) {
     switch (info(step.op).cost) {
       case CostClass::none:
         continue;

@@ -146,7 +146,26 @@ ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& in
   return expr;
 }
 
-std::string to_string(const ScalarExpr& expr) {
+ScalarExpr without_slopes(const ScalarExpr& expr) {
+  const auto has_slope = [](const ScalarStep& step) { return step.op == ScalarOp::with_slope; };
+  if (std::none_of(expr.steps.begin(), expr.steps.end(), has_slope)) return expr;
+  ScalarExpr values;
+  std::vector<int> place;
+  for (ScalarStep step : expr.steps) {
+    step.move_arguments(place);
+    if (has_slope(step)) {
+      place.push_back(step.args[0]);
+      continue;
+    }
+    place.push_back(static_cast<int>(values.steps.size()));
+    values.steps.push_back(step);
+  }
+  values.steps.resize(static_cast<std::size_t>(place.back()) + 1);
+  return Ex::of(values);
+}
+
+std::string to_string(const ScalarExpr& with_derivatives) {
+  const ScalarExpr expr = without_slopes(with_derivatives);
   constexpr std::size_t longest_repeated =
       100;  // characters of a part that is written each time it is used
   std::vector<int> uses(expr.steps.size(), 0);

@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "graph/verified.hpp"
+#include "passes/slopes.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -611,7 +612,7 @@ class Lowering {
 }  // namespace
 
 Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
-  return verified(Lowering(graph, inputs).run());
+  return verified(Lowering(without_slopes(graph), inputs).run());
 }
 
 }  // namespace ein

@@ -128,6 +128,8 @@ Tensor function(std::string_view what, ScalarOp op, const Tensor& x) {
   Tensor function(Operand a, Operand b) {                                                     \
     return binary(#function, ScalarOp::name, a, b, Result::result);                           \
   }
+#define EIN_BINARY_OF_PASSES(name, text, cost, function, result, reference, host, adjoint_a, \
+                             adjoint_b, cuda)
 #include <ein/binary_functions.hpp>
 
 Tensor bitwise_not(const Tensor& x) {

@@ -8,6 +8,7 @@
 #include "passes/gather_again.hpp"
 #include "passes/join_collectives.hpp"
 #include "passes/simplify.hpp"
+#include "passes/slopes.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/writes.hpp"
@@ -54,7 +55,7 @@ ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeV
     for (const ValueId output : graph_.outputs)
       places.push_back({output, std::nullopt, {contiguous_strides(graph_.op(output).shape)}});
   }
-  graph_ = verified(simplify(graph_));
+  graph_ = verified(simplify(without_slopes(graph_)));
   graph_ = verified(order_contractions(graph_));
   assigned_ = assigned_inputs(graph_, layouts);
   program_ = lower(with_assigned_values(graph_), layouts);
