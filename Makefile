@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm attack attack-numpy bench bench-peers bench-compile asan fuzz format check-format check-compilers clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan fuzz format check-format check-compilers clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -21,6 +21,7 @@ help:
 	@echo 'make test-arm    build for AArch64 and run the tests of the CPU under QEMU; make test-arm-engines a few of them'
 	@echo 'make function-errors  measure functions on all f32 numbers and write the tables of docs/functions.md, about an hour;'
 	@echo '              make function-errors-arm on a part of them on an emulated AArch64'
+	@echo 'make complex-errors   measure functions of complex numbers and write the table of docs/complex.md'
 	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999 DECODERS=0..9999)'
 	@echo 'make attack-numpy   single random calls beside NumPy, and the table of docs/numpy.md   (CALLS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
@@ -77,6 +78,12 @@ function-errors:
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target ein_function_errors
 	build/tests/ein_function_errors --write docs/functions.md
+
+complex-errors:
+	scripts/install-dependencies test
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS) --target ein_complex_errors
+	build/tests/ein_complex_errors docs/complex.md
 
 function-errors-arm:
 	scripts/install-dependencies test arm

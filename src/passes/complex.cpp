@@ -209,31 +209,32 @@ class Pairs {
       const Ex real = add_read(input.part(false));
       known.push_back({real, add_read(input.part(true))});
     }
+    const DType compute = complex_compute_type(expr, op.compute);
     ComplexEx value = complex_value(
-        expr, [&](int which) { return known[static_cast<std::size_t>(which)]; },
+        expr, op.compute, [&](int which) { return known[static_cast<std::size_t>(which)]; },
         [&](ScalarOp function) { refuse_function(function); });
     if (!ein::is_complex(op.dtype)) {
       if (value.imag && op.dtype == DType::boolean) value = {is_true(value)};
       if (value.imag) require_complex(op);
-      return {add(part_of_map(op, read, value.real, {op.write, op.shape}))};
+      return {add(part_of_map(op, compute, read, value.real, {op.write, op.shape}))};
     }
     const Place place{with_dim(op.write, {}), with_size(op.shape, 1)};
     Value parts;
-    parts.real = add(part_of_map(op, read, value.real, place));
-    parts.imag = add(part_of_map(op, read, value.imag.value_or(Ex(0.0)), place));
+    parts.real = add(part_of_map(op, compute, read, value.real, place));
+    parts.imag = add(part_of_map(op, compute, read, value.imag.value_or(Ex(0.0)), place));
     return parts;
   }
 
   /// With those inputs alone that the formula needs.
-  Op part_of_map(const Op& op, const std::vector<NamedValue>& read, const Ex& formula,
-                 const Place& place) const {
+  Op part_of_map(const Op& op, DType compute, const std::vector<NamedValue>& read,
+                 const Ex& formula, const Place& place) const {
     Op part{.kind = OpKind::map,
             .dtype = real_dtype(op.dtype),
             .shape = place.shape,
             .axes = op.axes,
             .write = place.access,
             .expr = formula,
-            .compute = op.compute};
+            .compute = compute};
     std::vector<int> numbers(read.size(), -1);
     for (ScalarStep& step : part.expr.steps) {
       if (step.op != ScalarOp::input) continue;

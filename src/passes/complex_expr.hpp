@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include <ein/dtype.hpp>
 #include <ein/scalar_expr.hpp>
 
 namespace ein {
@@ -17,9 +18,15 @@ struct ComplexEx {
 /// Whether a number differs from 0: 0 or 1.
 Ex is_true(const ComplexEx& z);
 
-/// The value of `expr`, whose input i is `input(i)`. `refuse` is called, and must throw, for an
-/// operation that complex numbers lack. Branch cuts are those of C99 and NumPy.
-ComplexEx complex_value(const ScalarExpr& expr, const std::function<ComplexEx(int)>& input,
+/// The type in which an expression on complex numbers is computed whose parts are of `type`: f64
+/// where one of its functions wants that.
+DType complex_compute_type(const ScalarExpr& expr, DType type);
+
+/// The value of `expr`, whose input i is `input(i)`, with its first and second derivatives; parts
+/// and constants are of `type`. `refuse` is called, and must throw, for an operation that complex
+/// numbers lack. Branch cuts are those of C99 and NumPy.
+ComplexEx complex_value(const ScalarExpr& expr, DType type,
+                        const std::function<ComplexEx(int)>& input,
                         const std::function<void(ScalarOp)>& refuse);
 
 }  // namespace ein
