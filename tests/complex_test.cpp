@@ -10,6 +10,7 @@
 
 #include <Eigen/Dense>
 
+#include <ein/autograd.hpp>
 #include <ein/call.hpp>
 #include <ein/compile.hpp>
 #include <ein/complex.hpp>
@@ -332,6 +333,83 @@ TEST(Complex, Reductions) {
             (std::vector<bool>{false, false}));
 }
 
+// Those of the real parts and of the imaginary ones together.
+TEST(Complex, Variances) {
+  std::mt19937 random(19);
+  for (const DType dtype : {DType::c64, DType::c128}) {
+    for (const std::int64_t count : {1, 2, 5, 1000}) {
+      const Tensor x =
+          (from_vector(random_values(3 * count, random), {count, 3}) + C128(7, -30)).to(dtype);
+      const auto of_part = [&](const Tensor& part) {
+        return reduce(part.to(DType::f64), "n c -> c", Reduction::var);
+      };
+      const Tensor wanted = of_part(real(x)) + of_part(imag(x));
+      const double tolerance = dtype == DType::c64 ? 1e-5 : 1e-13;
+      const Tensor variance = reduce(x, "n c -> c", "var"),
+                   deviation = reduce(x, "n c -> c", "std");
+      EXPECT_EQ(variance.dtype(), real_dtype(dtype));
+      EXPECT_TRUE(all_close(variance.to(DType::f64), wanted, tolerance)) << to_string(variance);
+      EXPECT_TRUE(all_close(deviation.to(DType::f64), sqrt(wanted), tolerance));
+      auto compiled =
+          compile([](const Tensor& y) { return reduce(y, "n c -> c", "var"); }, {"n c"});
+      EXPECT_TRUE(all_close(compiled(x), variance, 0, 0));
+    }
+  }
+  EXPECT_EQ(reduce(zeros({0, 2}, DType::c64), "n c -> c", "var").dtype(), DType::f32);
+  EXPECT_TRUE(std::isnan(reduce(zeros({0, 2}, DType::c64), "n c -> c", "var")(0).item<float>()));
+  EXPECT_EQ(reduce(tensor({C64(1, 2), C64(3, 4)}), "n ->", "std", as(DType::f64)).dtype(),
+            DType::f64);
+  // Equal numbers: no deviation, and a gradient of 0.
+  const Tensor equal = full({4}, C128(0.1, -0.3), DType::c128).requires_grad(true);
+  const Tensor deviation = reduce(equal, "n ->", "std");
+  EXPECT_EQ(deviation.item(), 0);
+  deviation.backward();
+  EXPECT_TRUE(all_close(equal.grad(), zeros({4}, DType::c128), 0, 0));
+}
+
+TEST(Complex, CumulativeProducts) {
+  std::mt19937 random(23);
+  for (const std::int64_t count : {0, 1, 2, 3, 8, 13, 100}) {
+    const auto values = random_values(2 * count * 3, random);
+    const Tensor x = from_vector(values, {2, count, 3});
+    std::vector<C128> wanted = values;
+    const auto at = [&](std::int64_t a, std::int64_t n, std::int64_t c) {
+      return static_cast<std::size_t>((a * count + n) * 3 + c);
+    };
+    for (std::int64_t a = 0; a < 2; ++a) {
+      for (std::int64_t n = 1; n < count; ++n) {
+        for (std::int64_t c = 0; c < 3; ++c) wanted[at(a, n, c)] *= wanted[at(a, n - 1, c)];
+      }
+    }
+    const Tensor products = cumprod(x, "a [n] c");
+    expect_near(products, wanted, 1e-14);
+    expect_near(cumprod(x.to(DType::c64), "a [n] c", as(DType::c128)), wanted, 1e-6);
+    if (count == 0) continue;
+    // The last is the product of all; the slopes of products with zeros are products, too.
+    expect_near(reduce(x, "a n c -> a c", "prod"), products.at({all, count - 1}).to_vector<C128>(),
+                1e-14);
+  }
+  const std::vector<C128> factors{{2, 1}, {0, 0}, {1, -1}, {0, 0}, {3, 0}};
+  const Tensor x = from_vector(factors).requires_grad(true);
+  const Tensor y = cumprod(x, "[n]");
+  const auto gradient =
+      gradients(y, full({5}, C128(1), DType::c128), std::span(&x, 1)).front().to_vector<C128>();
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    C128 slope = 0;
+    for (std::size_t k = i; k < factors.size(); ++k) {
+      C128 product = 1;
+      for (std::size_t j = 0; j <= k; ++j) product *= j == i ? 1.0 : factors[j];
+      slope += product;
+    }
+    EXPECT_LE(std::abs(gradient[i] - std::conj(slope)), 1e-14) << i;
+  }
+  auto compiled = compile([](const Tensor& z) { return cumprod(z, "a [n]"); }, {"a n"});
+  for (const std::int64_t count : {3, 8, 1, 17}) {
+    const Tensor z = from_vector(random_values(2 * count, random), {2, count});
+    EXPECT_TRUE(all_close(compiled(z), cumprod(z, "a [n]"), 0, 0)) << count;
+  }
+}
+
 TEST(Complex, MovesAsRealNumbers) {
   std::mt19937 random(11);
   const Tensor x = from_vector(random_values(24, random), {2, 3, 4});
@@ -405,14 +483,15 @@ TEST(Complex, Refusals) {
     expect_error(call, ErrorKind::dtype, parts);
   };
   refused([&] { reduce(z, "a b -> a", Reduction::max); }, {"c64", "max", "not ordered", "abs"});
-  refused([&] { reduce(z, "a b -> a", Reduction::var); }, {"var of c64"});
+  refused([&] { reduce(z, "a b -> a", Reduction::logsumexp); }, {"logsumexp of c64"});
+  refused([&] { scatter_prod(z, tensor({0}), "a b, a -> [v] b", axis("v", 1)); },
+          {"scatter_prod", "c64"});
   refused([&] { static_cast<void>(z < z); }, {"less", "c64", "not ordered"});
   refused([&] { maximum(z, 1); }, {"maximum", "not ordered"});
   refused([&] { sort(z, "a [b]"); }, {"sort", "c64"});
   refused([&] { argmax(z, "a [b]"); }, {"argmax", "c64"});
   refused([&] { median(z.at({slice(0, 0)}), "a [b]"); }, {"median", "c64"});
   refused([&] { softmax(z, "a [b]"); }, {"softmax", "c64"});
-  refused([&] { cumprod(z, "a [b]"); }, {"cumprod", "c64"});
   refused([&] { floor(z); }, {"floor", "c64"});
   refused([&] { erf(z); }, {"erf", "c64"});
   refused([&] { relu(z); }, {"relu", "c64"});

@@ -109,7 +109,7 @@ struct First<Types<Head, Rest...>> {
 };
 
 /// The dtype of the result of a call on typed operands, where the types of its arguments say it.
-/// What the reduction makes of integers does not: it is a value.
+/// What the reduction makes of integers and complex numbers does not: it is a value.
 template <Operation Op, DType operand, bool drops_an_axis, class... S>
 consteval std::optional<DType> static_result_dtype(Types<S...>) {
   std::optional<DType> said;
@@ -117,7 +117,7 @@ consteval std::optional<DType> static_result_dtype(Types<S...>) {
     if constexpr (requires { S::result_dtype; }) said = S::result_dtype;
   }());
   if (said) return said;
-  if ((ResultDTypeArgument<S> || ...) || (Op == Operation::reduce && is_integral(operand)))
+  if ((ResultDTypeArgument<S> || ...) || (Op == Operation::reduce && !is_floating(operand)))
     return std::nullopt;
   return Op == Operation::einsum && drops_an_axis ? sum_dtype(operand) : operand;
 }

@@ -7,9 +7,10 @@
 
 namespace ein {
 
-/// `var` and `std` are those of the population (division by n, as NumPy's default). `any` and `all`
-/// ask whether elements differ from zero and answer 0 or 1 in the input's dtype. Over no elements:
-/// sum is 0, prod 1, any 0, all 1, mean, var and std NaN, logsumexp -inf; max and min are an error.
+/// `var` and `std` are those of the population (division by n, as NumPy's default), of complex
+/// numbers real: the mean of |x - mean|², and its root. `any` and `all` ask whether elements differ
+/// from zero and answer 0 or 1 in the input's dtype. Over no elements: sum is 0, prod 1, any 0, all
+/// 1, mean, var and std NaN, logsumexp -inf; max and min are an error.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
 enum class Reduction : std::uint8_t { sum, mean, max, min, prod, any, all, logsumexp, var, std };

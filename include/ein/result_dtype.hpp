@@ -46,6 +46,20 @@ constexpr DType sum_dtype(DType dtype) {
   return is_integral(dtype) && dtype != DType::u64 ? DType::i64 : dtype;
 }
 
+/// The dtype of a reduction's result. Variances and deviations of complex numbers are real.
+constexpr DType result_dtype(Reduction reduction, DType operand) {
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::prod:
+      return sum_dtype(operand);
+    case Reduction::var:
+    case Reduction::std:
+      return real_dtype(operand);
+    default:
+      return operand;
+  }
+}
+
 /// The dtype of the result of an operation whose result holds elements of its operands, or sums or
 /// products of them.
 constexpr DType result_dtype(Operation op, const grammar::Pattern& pattern, Reduction reduction,
@@ -54,8 +68,7 @@ constexpr DType result_dtype(Operation op, const grammar::Pattern& pattern, Redu
     case Operation::einsum:
       return pattern.drops_an_axis() ? sum_dtype(operand) : operand;
     case Operation::reduce:
-      return reduction == Reduction::sum || reduction == Reduction::prod ? sum_dtype(operand)
-                                                                         : operand;
+      return result_dtype(reduction, operand);
     case Operation::cumsum:
     case Operation::cumprod:
     case Operation::scatter_add:

@@ -46,9 +46,12 @@ class Build {
     graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
     return value;
   }
-  /// A full value.
+  /// A full value, of partial results' dtype or another.
   NamedValue spread(const std::vector<NamedValue>& inputs, const Ex& formula) {
-    return map(inputs, formula, full_, wide_);
+    return spread(inputs, formula, wide_);
+  }
+  NamedValue spread(const std::vector<NamedValue>& inputs, const Ex& formula, DType dtype) {
+    return map(inputs, formula, full_, dtype);
   }
   /// A result value from result values.
   NamedValue finish(const std::vector<NamedValue>& inputs, const Ex& formula, DType dtype) {
@@ -93,18 +96,22 @@ NamedValue mean_as(Build& b, DType dtype) {
 }
 NamedValue mean(Build& b) { return mean_as(b, b.dtype()); }
 
-/// The variance from deviations d = x - c from a centre c near the mean: (Σd² - (Σd)² / n) / n,
+/// The variance from deviations d = x - c from a centre c near the mean: (Σ|d|² - |Σd|² / n) / n,
 /// whatever c is. That the mean is rounded costs no digits so (Chan, Golub, LeVeque 1983, equation
 /// 1.7). As the result does not depend on c, neither does its derivative.
 NamedValue variance(Build& b, bool takes_root) {
   const NamedValue centre = b.detach(mean_as(b, b.wide()));
   const Ex d = Ex::input(0) - Ex::input(1);
-  const auto sum_of = [&](const Ex& formula) {
-    return b.combine(Combine::sum, b.spread({b.x(), centre}, formula), b.wide());
+  const auto square_of = [&](const Ex& value) {
+    const Ex size = is_complex(b.wide()) ? Ex::apply(ScalarOp::abs, value) : value;
+    return size * size;
   };
-  const NamedValue sum = sum_of(d), squares = sum_of(d * d);
+  const auto sum_of = [&](const Ex& formula, DType dtype) {
+    return b.combine(Combine::sum, b.spread({b.x(), centre}, formula, dtype), dtype);
+  };
+  const NamedValue sum = sum_of(d, b.wide()), squares = sum_of(square_of(d), real_dtype(b.wide()));
   const Ex mean = Ex::input(1) / b.elements();
-  const Ex value = Ex::input(0) / b.elements() - mean * mean;
+  const Ex value = Ex::input(0) / b.elements() - square_of(mean);
   // Rounding may leave less than nothing; NaN stays NaN.
   const Ex bounded = where(Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
   if (!takes_root) return b.finish({squares, sum}, bounded, b.dtype());
@@ -159,7 +166,8 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
 void require_defined(Reduction reduction, DType dtype, const Solved& solved,
                      const grammar::Pattern& pattern, const Shape& shape) {
   const std::string what(name(reduction));
-  const bool is_defined = is_floating(dtype) || (is_complex(dtype) && reduction == Reduction::mean);
+  const bool is_defined =
+      is_floating(dtype) || (is_complex(dtype) && reduction != Reduction::logsumexp);
   if (wants_floating(reduction) && !is_defined) {
     fail(ErrorKind::dtype, "reduce",
          what + " of " + std::string(ein::name(dtype)) + " is not defined", pattern.text, {},

@@ -148,8 +148,8 @@ class Pairs {
         [[fallthrough]];
       case OpKind::scan:
       case OpKind::scatter:
-        if (op.combine == Combine::prod)
-          refuse_operation(op.kind == OpKind::scan ? "cumulative product" : "product by positions");
+        if (op.combine == Combine::prod && op.kind == OpKind::scan) return multiplied_up(op);
+        if (op.combine == Combine::prod) refuse_operation("product by positions");
         if (op.combine != Combine::sum) refuse_order(std::string(name(op.combine)));
         [[fallthrough]];
       case OpKind::input:
@@ -342,6 +342,40 @@ class Pairs {
     result.reads = {with_dim(with_dim(plain_access(kept), {}), {0, {{parts, 1}}})};
     drop_unused_axes(result);
     return {add(std::move(result))};
+  }
+
+  /// Cumulative products, by doubling: after k steps an element is the product of the 2^k up to it.
+  /// A product of many has about log2 n roundings so, and slopes where elements are 0.
+  Value multiplied_up(const Op& op) {
+    require_complex(op);
+    if (op.reverse) throw std::logic_error("without_complex: products from the end");
+    Op copy = op;
+    copy.kind = OpKind::map;
+    copy.compute = compute_type(op.dtype);
+    Value value = mapped(copy, reads_of(op), Ex::input(0));
+    std::size_t d = 0;
+    while (!uses({op.write[d]}, op.axis)) ++d;
+    const std::int64_t size = number_at_hand(op.shape[d]);
+    for (std::int64_t done = 1; done < size; done *= 2) {
+      if (value.whole < 0) value.whole = joined(value.real, value.imag);
+      Shape shape = op.shape;
+      shape[d] = size - done;
+      Op map = plain_op(OpKind::map, op.dtype, shape);
+      map.compute = compute_type(op.dtype);
+      Access later = map.write;
+      later[d].offset = done;
+      const Value product =
+          mapped(map, {{value, map.write}, {value, later}}, Ex::input(0) * Ex::input(1));
+      Op first = plain_op(OpKind::reindex, real_dtype(op.dtype), to_.op(value.whole).shape);
+      first.axes[d].size = first.shape[d] = done;
+      first.inputs = {value.whole};
+      first.reads = {first.write};
+      Op both{.kind = OpKind::concat, .dtype = first.dtype, .shape = to_.op(value.whole).shape};
+      both.dim = static_cast<int>(d);
+      both.inputs = {add(std::move(first)), joined(product.real, product.imag)};
+      value = {add(std::move(both))};
+    }
+    return value;
   }
 
   // --- sums of products ---
