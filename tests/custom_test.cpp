@@ -129,6 +129,115 @@ TEST(Custom, InsideOfACheckpoint) {
   EXPECT_EQ(x.grad().to_vector<double>(), exp(x.detach()).to_vector<double>());
 }
 
+/// 4 x², whose vjp reads what `keep` leaves of 2 x.
+template <class Keep>
+auto square_of_double(Keep keep) {
+  const auto kept = std::make_shared<Tensor>();
+  return custom(
+      [=](const Tensor& x) {
+        const Tensor twice = x * 2.0;
+        *kept = keep(twice);
+        return twice * twice;
+      },
+      [=](const Tensor& g, const Tensor&, const Tensor&) { return g * *kept * 4.0; });
+}
+template <class F>
+auto summed(F f) {
+  return [f](const Tensor& x) { return reduce(f(x), "i ->", "sum"); };
+}
+
+TEST(Custom, TensorsFromOutsideThatRequireAGradient) {
+  const Tensor w = leaf({3, 5}), x = leaf({2, 1});
+  const auto times = [](const Tensor& by) {
+    return custom([by](const Tensor& t) { return t * by; },
+                  [by](const Tensor& g, const Tensor&, const Tensor&) { return g * by; });
+  };
+  const auto refused = [&](const auto& call) {
+    expect_error(call, ErrorKind::value,
+                 {"custom: operand 2 of mul, a tensor of shape (2,) that requires a gradient",
+                  "make it an argument; or use its detach()"});
+  };
+  refused([&] { times(w)(x); });
+  refused([&] { times(w)(x.detach()); });  // the only one that wants a gradient
+  refused([&] { times(x)(x); });           // an argument as well
+  refused([&] { times(w * 1.0)(x); });
+  refused([&] { compile([&](const Tensor& t) { return times(w)(t); })(x.detach()); });
+  EXPECT_EQ(times(w.detach())(x).to_vector<double>(), (Values{6, 5}));
+  const NoGrad none;
+  EXPECT_EQ(times(w)(x).to_vector<double>(), (Values{6, 5}));
+}
+
+TEST(Custom, WhatTheFunctionKept) {
+  const auto as_it_is = [](const Tensor& t) { return t; };
+  const auto part = [](const Tensor& t) { return t.at({slice(0, 1)}); };
+  const auto constant = [](const Tensor& t) { return t.detach(); };
+  const Tensor x = from_vector(Values{3});
+  const auto twice = [](const auto& f) {
+    return [f](const Tensor& t) { return grad(summed(grad(summed(f))))(t); };
+  };
+  const std::initializer_list<std::string> texts{
+      "a tensor of shape (1,) that a custom function computed from its arguments",
+      "return it from the function"};
+  const auto f = square_of_double(as_it_is);
+  EXPECT_EQ(grad(summed(f))(x).item(), 24);
+  expect_error([&] { twice(f)(x); }, ErrorKind::value, texts);
+  expect_error([&] { compile(twice(f))(x); }, ErrorKind::value, texts);
+  expect_error([&] { twice(square_of_double(part))(x); }, ErrorKind::value, texts);
+  EXPECT_EQ(twice(square_of_double(constant))(x).item(), 0);
+}
+
+TEST(Custom, WhatTheFunctionKeptOfItsResultOrArgument) {
+  const Tensor x = from_vector(Values{0.5});
+  for (const bool keeps_argument : {false, true}) {
+    const auto kept = std::make_shared<Tensor>();
+    const auto square = custom(
+        [=](const Tensor& t) {
+          const Tensor result = keeps_argument ? t * t : exp(t);
+          *kept = keeps_argument ? t : result;
+          return result;
+        },
+        [=](const Tensor& g, const Tensor&, const Tensor&) { return g * *kept; });
+    EXPECT_NO_THROW(grad(summed(square))(x));
+    expect_error([&] { grad(summed(grad(summed(square))))(x); }, ErrorKind::value,
+                 {"computed from its arguments and kept"});
+  }
+}
+
+TEST(Custom, WhatTheFunctionReturnsBesides) {
+  // (2 x)², 2 x: the second result is there for the vjp.
+  const auto f = custom(
+      [](const Tensor& x) {
+        const Tensor twice = x * 2.0;
+        return std::array{twice * twice, twice};
+      },
+      [](const std::array<Tensor, 2>& g, const std::array<Tensor, 2>& y, const Tensor&) {
+        return g[0] * y[1] * 4.0 + g[1] * 2.0;
+      });
+  const auto square = [&](const Tensor& x) { return f(x)[0]; };
+  EXPECT_EQ(grad(summed(grad(summed(square))))(from_vector(Values{3})).item(), 8);
+}
+
+TEST(Custom, GradientsThatTheFunctionComputes) {
+  // The slope of a potential, by its gradient.
+  const auto force = custom(
+      [](const Tensor& x) { return grad(summed([](const Tensor& t) { return t * t * t; }))(x); },
+      [](const Tensor& g, const Tensor&, const Tensor& x) { return g * x * 6.0; });
+  EXPECT_EQ(grad(summed(force))(from_vector(Values{2})).item(), 12);
+}
+
+TEST(Custom, NothingThatCameBeforeIsKept) {
+  const auto kept = std::make_shared<Tensor>();
+  const auto f = custom([=](const Tensor& x) { return *kept = x * 2.0; },
+                        [](const Tensor& g, const Tensor&, const Tensor&) { return g * 2.0; });
+  std::weak_ptr<Storage> before;
+  {
+    const Tensor x = exp(leaf({1, 2}));
+    before = x.storage();
+    f(x);
+  }
+  EXPECT_TRUE(before.expired()) << "what a function keeps holds the history of its arguments";
+}
+
 TEST(Custom, WrongCotangents) {
   const auto with = [](auto vjp) {
     return custom([](const Tensor& x, const Tensor& y) { return x * y; }, vjp);

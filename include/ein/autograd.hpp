@@ -171,6 +171,11 @@ std::vector<Tensor> custom(std::shared_ptr<const void> functions, TensorFunction
 /// Where vjp is made of ein's functions, gradients can be differentiated again, and ein::compile
 /// traces both. backward() gives an Error of kind `shape` or `dtype` for other cotangents, of kind
 /// `value` for another number of them, and when an argument or a result was written to since.
+///
+/// Gradients reach the arguments alone. So a call of f on a tensor from outside that requires a
+/// gradient is an Error of kind `value`: make it an argument, or give f its detach(). And where
+/// gradients are to be differentiated again, a call of vjp on what f computed from its arguments
+/// and kept is one: return it from f among the results, or compute it again in vjp.
 template <class F, class Vjp>
 auto custom(F f, Vjp vjp) {
   using Functions = detail::CustomFunctions<F, Vjp>;

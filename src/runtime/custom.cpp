@@ -6,7 +6,7 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include "runtime/complex.hpp"
-#include "runtime/tape.hpp"
+#include "runtime/custom.hpp"
 
 namespace ein {
 namespace engine {
@@ -15,27 +15,27 @@ namespace {
 class CustomNode final : public Node {
  public:
   CustomNode(std::shared_ptr<const void> functions, detail::TensorFunction pull_back,
-             std::span<const Tensor> arguments, GradStates inputs, std::span<const Tensor> results)
+             std::span<const Tensor> arguments, GradStates inputs, std::span<const Tensor> results,
+             std::shared_ptr<CustomArguments> inside)
       : Node(std::move(inputs), results),
         functions_(std::move(functions)),
         pull_back_(pull_back),
-        arguments_(arguments.begin(), arguments.end()) {
+        arguments_(arguments.begin(), arguments.end()),
+        inside_(std::move(inside)) {
     // Without their states, which hold this node.
     for (const Tensor& result : results) results_.emplace_back(result.detach());
   }
 
-  void set_states(std::span<const Tensor> results) {
+  void set_states(const std::shared_ptr<Node>& self, std::span<const Tensor> results) {
+    self_ = self;
     for (const Tensor& result : results) states_.push_back(result.impl().grad);
   }
 
   MaybeTensors pull_back(const MaybeTensors& cotangents,
                          const std::vector<bool>& wanted) const override {
+    if (grad_is_enabled()) inside_->held = inputs();
     std::vector<Tensor> all = with_zeros(cotangents);
-    for (std::size_t r = 0; r < results_.size(); ++r) {
-      detail::TensorData data = results_[r].get(arguments_.size() + r, "custom").impl();
-      data.grad = states_[r].lock();
-      all.emplace_back(std::make_shared<const detail::TensorData>(std::move(data)));
-    }
+    for (std::size_t r = 0; r < results_.size(); ++r) all.push_back(result(r));
     for (std::size_t i = 0; i < arguments_.size(); ++i)
       all.push_back(arguments_[i].get(i, "custom"));
     std::vector<Tensor> found = pull_back_(functions_.get(), all);
@@ -54,6 +54,15 @@ class CustomNode final : public Node {
   }
 
  private:
+  /// Result `r` with its history, also where the caller let go of it.
+  Tensor result(std::size_t r) const {
+    detail::TensorData data = results_[r].get(arguments_.size() + r, "custom").impl();
+    data.grad = states_[r].lock();
+    if (!data.grad && has_gradients(data.dtype))
+      data.grad = std::make_shared<detail::GradState>(data.storage, self_.lock(), r);
+    return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
+  }
+
   static void require_like(const Tensor& cotangent, std::size_t i, const Tensor& argument) {
     const bool same_shape = cotangent.shape() == argument.shape();
     if (same_shape && cotangent.dtype() == argument.dtype()) return;
@@ -69,19 +78,103 @@ class CustomNode final : public Node {
   std::shared_ptr<const void> functions_;
   detail::TensorFunction pull_back_;
   std::vector<Saved> arguments_, results_;
+  std::weak_ptr<Node> self_;
   std::vector<std::weak_ptr<detail::GradState>> states_;  // of the results
+  std::shared_ptr<CustomArguments> inside_;
 };
 
+/// What the function of a custom call made of its arguments.
+class MadeInside final : public Node {
+ public:
+  MadeInside(std::shared_ptr<const CustomArguments> arguments, std::span<const Tensor> results)
+      : Node({}, results), arguments_(std::move(arguments)) {}
+
+  GradStates depends_on() const override {
+    GradStates states;
+    for (const auto& argument : arguments_->states) states.push_back(argument.lock());
+    return states;
+  }
+  MaybeTensors pull_back(const MaybeTensors& cotangents, const std::vector<bool>&) const override {
+    const auto reached = std::find_if(cotangents.begin(), cotangents.end(),
+                                      [](const auto& c) { return c.has_value(); });
+    throw Error(ErrorKind::value,
+                "backward: a gradient flows to a tensor of shape " +
+                    result_types()[static_cast<std::size_t>(reached - cotangents.begin())]
+                        .shape.to_string() +
+                    " that a custom function computed from its arguments and kept, and would be "
+                    "lost there\n"
+                    "  help: return it from the function, so that the vjp gets it among the "
+                    "results, or compute it again in the vjp; or keep its detach(), a constant");
+  }
+
+ private:
+  std::shared_ptr<const CustomArguments> arguments_;
+};
+
+thread_local CustomScope* innermost_scope = nullptr;
+
 }  // namespace
+
+CustomScope::CustomScope(std::span<const Tensor> arguments)
+    : outer_(std::exchange(innermost_scope, this)),
+      first_(next_node_number()),
+      arguments_(std::make_shared<CustomArguments>()) {
+  for (const Tensor& argument : arguments) {
+    if (argument.requires_grad()) arguments_->states.emplace_back(argument.impl().grad);
+  }
+}
+CustomScope::~CustomScope() { innermost_scope = outer_; }
+
+std::vector<Tensor> CustomScope::stand_ins(std::span<const Tensor> arguments) const {
+  std::vector<Tensor> found;
+  for (const Tensor& argument : arguments) {
+    found.push_back(argument.detach());
+    if (argument.requires_grad()) mark({&found.back(), 1});
+  }
+  return found;
+}
+
+void CustomScope::mark(std::span<const Tensor> results) const {
+  attach(std::make_shared<MadeInside>(arguments_, results), results);
+}
+
+bool CustomScope::is_from_outside(const Tensor& x) const {
+  const auto& state = x.impl().grad;
+  return state && (!state->node || state->node->number() < first_);
+}
+
+void CustomScope::note(const std::string& call, Operands operands,
+                       std::span<const Tensor> results) {
+  const CustomScope* const scope = innermost_scope;
+  if (!scope || grad_is_enabled()) return;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!scope->is_from_outside(*operands[i])) continue;
+    throw Error(ErrorKind::value,
+                "custom: operand " + std::to_string(i + 1) + " of " + call +
+                    ", a tensor of shape " + operands[i]->shape().to_string() +
+                    " that requires a gradient, comes to the function from outside, and only "
+                    "arguments get gradients\n"
+                    "  help: make it an argument; or use its detach(), a constant");
+  }
+  scope->mark(results);
+}
+
 }  // namespace engine
 
 std::vector<Tensor> detail::custom(std::shared_ptr<const void> functions, TensorFunction call,
                                    TensorFunction pull_back, std::span<const Tensor> x) {
   std::vector<Tensor> results;
-  {
+  std::shared_ptr<engine::CustomArguments> inside;
+  if (grad_is_enabled()) {
+    const engine::CustomScope scope(x);
+    inside = scope.arguments();
     const NoGrad not_remembered;
     // One may be an argument itself, or a view of it.
-    for (const Tensor& result : call(functions.get(), x)) results.push_back(result.detach());
+    for (const Tensor& result : call(functions.get(), scope.stand_ins(x)))
+      results.push_back(result.detach());
+  } else {
+    results = call(functions.get(), x);
+    for (Tensor& result : results) result = result.detach();
   }
   engine::GradStates inputs;
   std::vector<const Tensor*> operands;
@@ -92,10 +185,10 @@ std::vector<Tensor> detail::custom(std::shared_ptr<const void> functions, Tensor
   const bool flows = std::any_of(inputs.begin(), inputs.end(), [](const auto& s) { return s; });
   if (!flows || !grad_is_enabled()) return results;
   engine::Watch::note(operands);
-  const auto node = std::make_shared<engine::CustomNode>(std::move(functions), pull_back, x,
-                                                         std::move(inputs), results);
+  const auto node = std::make_shared<engine::CustomNode>(
+      std::move(functions), pull_back, x, std::move(inputs), results, std::move(inside));
   engine::attach(node, results);
-  node->set_states(results);
+  node->set_states(node, results);
   return results;
 }
 

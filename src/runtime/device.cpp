@@ -9,6 +9,7 @@
 #include <ein/memory.hpp>
 #include "backend/backend.hpp"
 #include "runtime/complex.hpp"
+#include "runtime/custom.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/memory_count.hpp"
@@ -83,8 +84,11 @@ Tensor Tensor::to(Device wanted) const {
                     "  help: move it before the call");
   }
   const Tensor copy = moved(detach().contiguous(), wanted);
+  const Tensor* const operand = this;
   if (requires_grad() && grad_is_enabled())
     engine::attach(std::make_shared<MoveNode>(*this, copy), {&copy, 1});
+  else if (requires_grad())
+    engine::CustomScope::note("to", {&operand, 1}, {&copy, 1});
   return copy;
 }
 

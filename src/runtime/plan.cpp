@@ -17,6 +17,7 @@
 #include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/complex.hpp"
+#include "runtime/custom.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/range_plan.hpp"
@@ -240,7 +241,10 @@ std::vector<Tensor> run(const Plan& plan, Operands given) {
       trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
   const bool flows = std::any_of(operands.begin(), operands.end(),
                                  [](const Tensor* x) { return x->requires_grad(); });
-  if (flows && grad_is_enabled()) remember_call(plan, operands, results);
+  if (flows && grad_is_enabled())
+    remember_call(plan, operands, results);
+  else if (flows)
+    CustomScope::note(plan.call(), operands, results);
   if (plan.has_complex_results()) {
     for (std::size_t r = 0; r < results.size(); ++r) {
       if (plan.is_complex(r)) results[r] = as_complex(results[r]);

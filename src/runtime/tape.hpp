@@ -58,6 +58,8 @@ class Node {
   virtual ~Node();
 
   const GradStates& inputs() const { return inputs_; }
+  /// What the results depend on: the inputs, and more where gradients would be lost.
+  virtual GradStates depends_on() const { return inputs_; }
   /// Later calls have greater numbers.
   std::uint64_t number() const { return number_; }
   /// The cotangents of the wanted operands, some of which may be missing (zero), from those of the

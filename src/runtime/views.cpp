@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 #include "graph/build.hpp"
+#include "runtime/custom.hpp"
 #include "runtime/map.hpp"
 #include "runtime/trace.hpp"
 
@@ -19,8 +20,11 @@ bool wants_graph(const Tensor& x) {
 /// The elements of x under other axes.
 Tensor strided(const Tensor& x, Shape shape, Strides strides, std::int64_t offset) {
   if (!x.storage()) detail::no_elements_here(x.impl());
-  return Tensor(
+  Tensor view(
       detail::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), offset));
+  const Tensor* const operand = &x;
+  if (x.requires_grad()) engine::CustomScope::note("view", {&operand, 1}, {&view, 1});
+  return view;
 }
 
 /// A graph of one input like x, and of one like `position` if there is one; `view` appends what

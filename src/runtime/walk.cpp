@@ -50,10 +50,10 @@ void Walk::find_useful(std::span<const Tensor> results) {
   while (!stack.empty()) {
     const Node* node = stack.back();
     stack.pop_back();
-    for (const State& input : node->inputs()) visit(input);
+    for (const State& input : node->depends_on()) visit(input);
   }
   for (const auto& [number, node] : nodes) {
-    for (const State& input : node->inputs()) {
+    for (const State& input : node->depends_on()) {
       if (input && is_useful(*input)) useful_.insert(node);
     }
   }
