@@ -1,6 +1,6 @@
-// Scans: a thread for each line, or a block for each long line. A running sum is one long chain,
-// whose error grows with each step: floats are combined in f64, of which each result is rounded
-// once.
+// Scans: a thread for each line, or a block for each long line, but of recurrences, as products of
+// factors may overflow where no result does. A running sum is one long chain, whose error grows
+// with each step: floats are combined in f64, of which each result is rounded once.
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
 
@@ -13,8 +13,9 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
   const Size lines = size_of_axes(nest, others);
   // A thread alone reads along its line; neighbours then read side by side if their lines lie so.
   constexpr std::int64_t long_line = 256, many_lines = 8192;
-  const bool by_blocks =
-      size >= long_line && (nest.inputs[0].strides[axis] == 1 || lines < many_lines);
+  const bool has_factors = nest.inputs.size() == 2;
+  const bool by_blocks = !has_factors && size >= long_line &&
+                         (nest.inputs[0].strides[axis] == 1 || lines < many_lines);
 
   const DType sum = is_integral(nest.compute) ? nest.compute : DType::f64;
   const std::string type = element_type(sum), first = identity(*nest.combine, sum);
@@ -41,7 +42,14 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
     w.line(type + " total = " + first + ";");
     w.open("for (" + number + " step = 0; step < " + end + "; ++step) {");
     place();
-    w.line("total = " + combined(*nest.combine, sum, "total", element) + ";");
+    const std::string before = has_factors ? "factor * total" : "total";
+    if (has_factors) {
+      w.line("const " + type + " factor = " +
+             converted("x1[" + w.place(nest.inputs[1]) + "]", nest.inputs[1].dtype, sum) + ";");
+    }
+    const std::string next = combined(*nest.combine, sum, before, element);
+    // The first factor is of no result.
+    w.line("total = " + (has_factors ? "step == 0 ? " + element + " : " + next : next) + ";");
     write("total");
     w.close();
     return {w.finish(ceil_div(lines, block_threads))};

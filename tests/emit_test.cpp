@@ -554,6 +554,40 @@ TEST_F(EmitTest, PositionsOutsideAreReported) {
   check_all();
 }
 
+TEST_F(EmitTest, RandomRecurrences) {
+  constexpr std::int64_t sizes[] = {1, 2, 3, 5, 33, 257, 600};
+  for (int i = 0; i < 60 / share; ++i) {
+    Random random(suite_seed + 3500 + static_cast<std::uint64_t>(i));
+    Op op{.kind = OpKind::scan,
+          .axes = random_axes(random, 3, sizes, 4000),
+          .reverse = below(random, 2) == 0};
+    if (op.axes.empty()) op.axes.push_back({"a", 700});
+    const std::vector<int> all = all_of(op.axes);
+    op.axis = static_cast<int>(below(random, std::ssize(all)));
+    op.write = plain(all);
+    op.shape = shape_of(op.axes, all);
+    op.dtype = below(random, 2) == 0 ? DType::f32 : DType::f64;
+    std::vector<std::pair<DType, Shape>> types;
+    std::vector<Tensor> inputs;
+    for (const bool are_factors : {false, true}) {
+      std::vector<int> read = all;
+      if (below(random, 2) == 0) std::shuffle(read.begin(), read.end(), random);
+      op.reads.push_back(plain(read));
+      const DType dtype = below(random, 4) == 0 ? DType::bf16 : op.dtype;
+      types.emplace_back(dtype, shape_of(op.axes, read));
+      // All of what was before, or nothing: sums stay exact.
+      Tensor x = random_tensor(types.back().second, dtype, random);
+      Values values(static_cast<std::size_t>(x.numel()));
+      for (double& value : values)
+        value = are_factors ? static_cast<double>(below(random, 2)) : below(random, 5) - 2.0;
+      set_values(x, values);
+      inputs.push_back(x);
+    }
+    add(graph_of(types, op), inputs);
+  }
+  check_all();
+}
+
 TEST_F(EmitTest, RandomScansAndSorts) {
   constexpr std::int64_t sizes[] = {1, 2, 3, 5, 8, 33, 127, 129, 255, 256, 257, 600, 1100};
   for (int i = 0; i < 240 / share; ++i) {

@@ -65,6 +65,62 @@ TEST(ScanTest, ByHand) {
   expect(scan_of({3}, 0, Combine::sum), {1, inf, 2}, {1, inf, inf});
 }
 
+/// y_i = f_i · y_{i-1} + x_i, of x and f.
+Graph recurrence_of(const Shape& shape, int axis, bool reverse = false, DType dtype = DType::f32) {
+  Op op = scan_of(shape, axis, Combine::sum, reverse, dtype, dtype).ops.back();
+  op.inputs.clear();
+  op.reads.push_back(op.reads[0]);
+  return graph_of({{dtype, shape}, {dtype, shape}}, op);
+}
+
+TEST(ScanTest, WithFactorsByHand) {
+  const auto expect = [](const Graph& graph, const Values& x, const Values& f, const Values& want) {
+    EXPECT_EQ(interpreted(graph, {x, f}), want) << to_string(graph);
+    EXPECT_EQ(computed(graph, {x, f}), want) << to_string(graph);
+  };
+  const Values x{1, 2, 3, 4, 5, 6}, f{nan, 2, -1, inf, 0, 3};  // the first is of no result
+  expect(recurrence_of({2, 3}, 1), x, f, {1, 4, -1, 4, 5, 21});
+  expect(recurrence_of({2, 3}, 0), x, {nan, nan, nan, 2, 0, -1}, {1, 2, 3, 6, 5, 3});
+  expect(recurrence_of({3}, 0, true), {1, 2, 3}, {10, 100, nan}, {3021, 302, 3});
+  expect(recurrence_of({1}, 0), {7}, {nan}, {7});
+  expect(recurrence_of({2, 0}, 1), {}, {}, {});
+}
+
+TEST(ScanTest, WithFactorsOfLongLinesAndColumns) {
+  // Halves of what was before, and 1 more: 2 - 2^-i.
+  for (const Shape& shape : {Shape{5000}, Shape{3, 3000}, Shape{3000, 3}, Shape{70, 40, 2}}) {
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+      const auto n = static_cast<std::size_t>(numel(shape));
+      for (const bool reverse : {false, true}) {
+        const Graph graph = recurrence_of(shape, static_cast<int>(axis), reverse, DType::f64);
+        const std::vector<Values> inputs{Values(n, 1), Values(n, 0.5)};
+        EXPECT_EQ(computed(graph, inputs), interpreted(graph, inputs)) << to_string(graph);
+      }
+    }
+  }
+}
+
+TEST(ScanTest, WithFactorsTextAndCost) {
+  const Graph graph = recurrence_of({4, 10}, 1);
+  EXPECT_NE(to_string(graph).find("scan sum %0, %1 along b"), std::string::npos);
+  const InputLayout layouts[] = {{{10, 1}, 0}, {{10, 1}, 0}};
+  const Program program = lower(graph, layouts);
+  EXPECT_NE(to_string(program.nests[0]).find("sum x0 with factors x1"), std::string::npos)
+      << to_string(program.nests[0]);
+  for (const Cost& c : {cost(graph), cost(program)}) {
+    EXPECT_EQ(c.add, Count(36));
+    EXPECT_EQ(c.mul, Count(36));
+    EXPECT_EQ(c.bytes_read, Count(320));
+  }
+  const auto broken = [&](auto&& change) {
+    Graph other = graph;
+    change(other.ops.back());
+    EXPECT_THROW(verify(other), std::logic_error);
+  };
+  broken([](Op& op) { op.combine = Combine::prod; });
+  broken([](Op& op) { op.inputs.push_back(0), op.reads.push_back(op.reads[0]); });
+}
+
 TEST(ScanTest, NanStays) {
   for (Combine combine : {Combine::sum, Combine::prod, Combine::max, Combine::min}) {
     for (const Values& y : {interpreted(scan_of({4}, 0, combine), {{1, 2, nan, 4}}),

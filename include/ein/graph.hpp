@@ -60,7 +60,8 @@ enum class OpKind : std::uint8_t {
             ///< x and one position: a slice of x that begins there
   scatter,  ///< values and positions: each value combined into what lies at positions[...] along
             ///< dimension `dim`, nothing at first
-  scan,     ///< one input, combined cumulatively along `axis`
+  scan,     ///< one input, combined cumulatively along `axis`; with a second one, factors, a linear
+            ///< recurrence: each result is its factor times the result before it, plus the input
   argsort,  ///< one input: the i64 positions along `axis` that put it in order; equal elements keep
             ///< theirs
   matrix,   ///< `function` of the matrices that `roles` says the first input has

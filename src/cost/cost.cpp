@@ -136,6 +136,8 @@ Tally<N> cost_of(const Graph& graph, ValueId id, const Sizes<N>& size_of_axis) {
     case OpKind::scan: {
       const N lines = product([&](int a) { return a != op.axis; });
       add_combination(tally, op.combine, tuples, difference(tuples, lines));
+      if (op.inputs.size() == 2)
+        add_combination(tally, Combine::prod, tuples, difference(tuples, lines));
       return tally;
     }
     case OpKind::argsort:

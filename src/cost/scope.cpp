@@ -73,8 +73,9 @@ Tally<N> cost_of(const LoopNest& nest, const Traffic& traffic) {
     tally.bytes_written *= N(nest.output.indirection.size);
     add_combination(tally, *nest.combine, tuples, tuples);
   } else if (nest.along == LoopNest::Along::scan) {
-    add_combination(tally, *nest.combine, tuples,
-                    difference(product([&](std::size_t a) { return !nest.axes[a].ordered; })));
+    const N differ = difference(product([&](std::size_t a) { return !nest.axes[a].ordered; }));
+    add_combination(tally, *nest.combine, tuples, differ);
+    if (nest.inputs.size() == 2) add_combination(tally, Combine::prod, tuples, differ);
   } else if (nest.combine) {
     add_combination(tally, *nest.combine, nest.joins ? N(0) : tuples, difference(results));
   }

@@ -50,12 +50,18 @@ class ScanKernel final : public Kernel {
       for (; unit < end; ++unit) {
         const std::int64_t piece = unit % pieces;
         const Line from = line(nest_.inputs[0], run, cursor.offset(0), cut_.first(piece));
-        const Line to = line(nest_.output, run, cursor.offset(1), cut_.first(piece));
-        const std::int64_t lanes = cut_.count(piece);
-        visit_combine(*nest_.combine, [&]<Combine op>(std::integral_constant<Combine, op>) {
-          lanes == 1 ? scan_line<op>(from, to)
-                     : scan_lanes<op>(from, to, static_cast<std::size_t>(lanes));
-        });
+        const Line to =
+            line(nest_.output, run, cursor.offset(nest_.inputs.size()), cut_.first(piece));
+        const auto lanes = static_cast<std::size_t>(cut_.count(piece));
+        if (nest_.inputs.size() == 2) {
+          const Line factors = line(nest_.inputs[1], run, cursor.offset(1), cut_.first(piece));
+          lanes == 1 ? recur_along_line(from, factors, to)
+                     : recur_along_lanes(from, factors, to, lanes);
+        } else {
+          visit_combine(*nest_.combine, [&]<Combine op>(std::integral_constant<Combine, op>) {
+            lanes == 1 ? scan_line<op>(from, to) : scan_lanes<op>(from, to, lanes);
+          });
+        }
         if (piece == pieces - 1) cursor.next();
       }
     });
@@ -100,6 +106,37 @@ class ScanKernel final : public Kernel {
       C* row = i == 0 ? last : values;
       load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.lane_step), row, lanes);
       if (i > 0) apply(scalar_op(op), last, values, values, last, lanes);
+      store_from(last, lanes, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.lane_step));
+    }
+  }
+
+  // Each result is its factor times the one before, plus its element.
+
+  void recur_along_line(const Line& from, const Line& by, const Line& to) const {
+    C values[strip_size], factors[strip_size];
+    C last{};
+    for (std::int64_t i = 0; i < size_; i += strip_size) {
+      const auto n = static_cast<std::size_t>(std::min(strip_size, size_ - i));
+      load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.step), values, n);
+      load_as(by.at(i), by.dtype, static_cast<std::ptrdiff_t>(by.step), factors, n);
+      for (std::size_t k = 0; k < n; ++k) {
+        last = i == 0 && k == 0 ? values[0] : factors[k] * last + values[k];
+        values[k] = last;
+      }
+      store_from(values, n, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.step));
+    }
+  }
+
+  void recur_along_lanes(const Line& from, const Line& by, const Line& to,
+                         std::size_t lanes) const {
+    C last[strip_size / 2], values[strip_size / 2], factors[strip_size / 2];
+    for (std::int64_t i = 0; i < size_; ++i) {
+      load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.lane_step),
+              i == 0 ? last : values, lanes);
+      if (i > 0) {
+        load_as(by.at(i), by.dtype, static_cast<std::ptrdiff_t>(by.lane_step), factors, lanes);
+        for (std::size_t k = 0; k < lanes; ++k) last[k] = factors[k] * last[k] + values[k];
+      }
       store_from(last, lanes, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.lane_step));
     }
   }

@@ -350,7 +350,10 @@ class Verifier {
   }
 
   void verify_ordered(const Op& op) const {
-    require(op.inputs.size() == 1, "one input is wanted");
+    const bool has_factors = op.kind == OpKind::scan && op.inputs.size() == 2;
+    require(op.inputs.size() == 1 || has_factors, "one input is wanted");
+    require(!has_factors || (op.combine == Combine::sum && is_floating(op.dtype)),
+            "factors of what is no sum of floats");
     require(op.axis >= 0 && static_cast<std::size_t>(op.axis) < op.axes.size(), "no such axis");
     if (op.kind == OpKind::argsort) return require(op.dtype == DType::i64, "places are i64");
     require(op.combine != Combine::any && op.combine != Combine::all, "no scan of any or all");

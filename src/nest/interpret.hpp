@@ -403,7 +403,12 @@ class Interpreter {
       for (std::int64_t i = 0; i < size; ++i) {
         at[axis] = op.reverse ? size - 1 - i : i;
         const Number x = input(op, 0)[place(op.reads[0], input_shape(op, 0), at)];
-        sum = i == 0 ? x : combined(op.combine, sum, x);
+        const auto carried = [&] {
+          return op.inputs.size() == 1
+                     ? sum
+                     : sum * input(op, 1)[place(op.reads[1], input_shape(op, 1), at)];
+        };
+        sum = i == 0 ? x : combined(op.combine, carried(), x);
         result[place(op.write, op.shape, at)] = stored(op.dtype, sum);
       }
     });

@@ -217,6 +217,7 @@ std::string to_string(const LoopNest& nest) {
     }
   }
   if (nest.combine && !nest.is_scatter()) value = std::string(name(*nest.combine)) + " " + value;
+  if (nest.along == LoopNest::Along::scan && nest.inputs.size() == 2) value += " with factors x1";
   if (nest.along == LoopNest::Along::argsort) value = "place of " + value;
   if (nest.is_collective()) value = std::string(name(nest.collective)) + " of " + value;
   if (nest.is_matrix()) {

@@ -67,7 +67,8 @@ struct LoopNest {
   /// What happens along the ordered axis.
   enum class Along : std::uint8_t {
     nothing,
-    scan,       ///< each result combines the values up to its own
+    scan,       ///< each result combines the values up to its own; with an input 1, factors, each
+                ///< is the factor times the result before it, plus input 0
     argsort,    ///< each result is the place, along the axis, of the value that comes there in
                 ///< ascending order; equal values keep their order, and NaN counts as the greatest
     matrix,     ///< results are `function` of the matrices

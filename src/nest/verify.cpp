@@ -78,6 +78,9 @@ class Verifier {
       require(ordered == (nest.along == LoopNest::Along::nothing ? 0 : 1),
               "one ordered axis is wanted to scan or sort, and else none");
     }
+    require(!scans || nest.inputs.size() == 1 ||
+                (nest.inputs.size() == 2 && nest.combine == Combine::sum),
+            "a scan has one input, and factors of a sum");
     require(nest.combine || !(reduces || scans), "values meet, and nothing says how they combine");
     require(nest.combine || nest.epilogue.steps.empty(), "an epilogue of what is not combined");
     require(is_compute_type(nest.compute), "no compute type");

@@ -148,6 +148,7 @@ class Pairs {
         [[fallthrough]];
       case OpKind::scan:
       case OpKind::scatter:
+        if (op.kind == OpKind::scan && op.inputs.size() == 2) refuse_operation("linear recurrence");
         if (op.combine == Combine::prod && op.kind == OpKind::scan) return multiplied_up(op);
         if (op.combine == Combine::prod) refuse_operation("product by positions");
         if (op.combine != Combine::sum) refuse_order(std::string(name(op.combine)));

@@ -236,6 +236,7 @@ class NestRun {
       for (std::int64_t i = 0; i < size; ++i) {
         at_[along()] = nest_.reverse ? size - 1 - i : i;
         const double value = evaluate(nest_.body);
+        if (sum && nest_.inputs.size() == 2) sum = *sum * evaluate(Ex::input(1));
         sum = sum ? Reference::combined(*nest_.combine, *sum, value) : value;
         store(finish(*sum));
       }
