@@ -92,7 +92,8 @@ bool helps_compilers(const ScalarExpr& expr, int constant) {
   const double value = expr.steps[static_cast<std::size_t>(constant)].real;
   return (std::fabs(value) <= 1 && std::trunc(value) == value) ||
          std::any_of(expr.steps.begin(), expr.steps.end(), [&](const ScalarStep& step) {
-           return (step.op == ScalarOp::pow || step.op == ScalarOp::remainder) &&
+           return (step.op == ScalarOp::pow || step.op == ScalarOp::remainder ||
+                   step.op == ScalarOp::floor_divide) &&
                   step.args[1] == constant;
          });
 }

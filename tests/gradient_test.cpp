@@ -19,7 +19,7 @@ using X = const Tensors&;
 struct Case {
   std::string name;
   std::vector<Shape> shapes;
-  test::Function f;
+  test::OfTensors f;
   double low = -2, high = 2;  // of the inputs
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }

@@ -46,7 +46,7 @@ Tensor of_eigh(const Tensor& x) {
 struct Case {
   std::string name;
   std::vector<Shape> shapes;
-  test::Function f;
+  test::OfTensors f;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 

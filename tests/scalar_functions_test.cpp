@@ -2,9 +2,13 @@
 // How near values are is in functions_test.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <iostream>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include <ein/autograd.hpp>
@@ -91,6 +95,98 @@ TEST(ScalarFunctions, RemainderHasTheSignOfTheDivisor) {
   expect([](const Tensor& t) { return t % -1; }, least, DType::i64, {0});
 }
 
+// As NumPy's floor_divide, but for what is by 0.
+TEST(ScalarFunctions, QuotientsAreRoundedDown) {
+  const auto by = [](Scalar b) { return [b](const Tensor& t) { return floor_divide(t, b); }; };
+  for (DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8}) {
+    const Tensor x = from_vector(Values{-7, 7, 0, -6, -8}).to(dtype);
+    expect(by(4), x, dtype, {-2, 1, 0, -2, -2});
+    expect(by(-4), x, dtype, {1, -2, 0, 1, 2});
+    expect(by(0), x, dtype, {0, 0, 0, 0, 0});
+    expect([](const Tensor& t) { return floor_divide(10, t); }, x, dtype, {-2, 1, 0, -2, -2});
+  }
+  const Tensor x = from_vector(Values{-5, 5, -0.0, 5.5, -1, infinity, 3});
+  expect(by(3), x, DType::f64, {-2, 1, -0.0, 1, -1, nan, 1});
+  expect(by(-3), x, DType::f64, {1, -2, 0, -2, 0, nan, -1});
+  expect(by(0.0), x, DType::f64,
+         {-infinity, infinity, nan, infinity, -infinity, infinity, infinity});
+  expect(by(infinity), x, DType::f64, {-1, 0, -0.0, 0, -1, nan, 0});
+  expect(by(0.1), from_vector(Values{1, 0.3}), DType::f64, {9, 2});  // 1 % 0.1 is nearly 0.1
+}
+
+TEST(ScalarFunctions, QuotientsOfTheGreatestIntegers) {
+  constexpr auto least = std::numeric_limits<std::int64_t>::min(),
+                 most = std::numeric_limits<std::int64_t>::max();
+  const Tensor x = from_vector(std::vector<std::int64_t>{least, least + 1, most, most - 1});
+  for (const std::int64_t b : {std::int64_t{1}, std::int64_t{-1}, std::int64_t{7}, least, most}) {
+    const Tensor quotients = floor_divide(x, b), back = quotients * b + x % b;
+    EXPECT_EQ(back.to_vector<std::int64_t>(), x.to_vector<std::int64_t>()) << b;
+    EXPECT_EQ(quotients.to_vector<std::int64_t>()[2], b == -1 ? -most : b == least ? -1 : most / b);
+  }
+  const Tensor u = from_vector(std::vector<std::uint64_t>{UINT64_MAX, 1, 0});
+  EXPECT_EQ(floor_divide(u, 3).to_vector<std::uint64_t>(),
+            (std::vector<std::uint64_t>{UINT64_MAX / 3, 0, 0}));
+  EXPECT_EQ(floor_divide(u, UINT64_MAX).to_vector<std::uint64_t>(),
+            (std::vector<std::uint64_t>{1, 0, 0}));
+  EXPECT_EQ(floor_divide(u, 0).to_vector<std::uint64_t>(), (std::vector<std::uint64_t>{0, 0, 0}));
+}
+
+TEST(ScalarFunctions, LogarithmsOfSums) {
+  const double log2 = std::log(2.0);
+  expect([](const Tensor& t) { return logaddexp(t, t); },
+         from_vector(Values{0, 1000, -1000, infinity, -infinity, nan}), DType::f64,
+         {log2, 1000 + log2, -1000 + log2, infinity, -infinity, nan});
+  expect([](const Tensor& t) { return logaddexp(t, -infinity); },
+         from_vector(Values{-3, 1e300, infinity, nan}), DType::f64, {-3, 1e300, infinity, nan});
+  expect(softplus, from_vector(Values{-infinity, -1000, 0, 1000, infinity, nan}), DType::f64,
+         {0, 0, log2, 1000, infinity, nan});
+  expect(log_sigmoid, from_vector(Values{-infinity, -1000, 0, 1000, infinity, nan}), DType::f64,
+         {-infinity, -1000, -log2, -0.0, -0.0, nan});
+  expect(softplus, from_vector(Values{0, 100}).to(DType::i32), DType::f32,
+         {static_cast<double>(std::log(2.F)), 100});
+}
+
+// Within some units in the last place at all magnitudes; where a sum of logarithms cancels, of its
+// greater term. In f32 the errors are those of exp and log1p.
+TEST(ScalarFunctions, LogarithmsOfSumsKeepTheirDigits) {
+  constexpr unsigned seed = 20261127;
+  std::cout << "seed " << seed << '\n';
+  std::mt19937_64 random(seed);
+  Values a, b;
+  for (int i = 0; i < 20000; ++i) {
+    const double size = std::pow(10, std::uniform_real_distribution<double>(-6, 3)(random));
+    a.push_back(random() % 2 == 0 ? size : -size);
+    b.push_back(a.back() + std::uniform_real_distribution<double>(-40, 40)(random));
+  }
+  const auto exact = [](double x, double y) {
+    const auto most = static_cast<long double>(std::max(x, y));
+    return most + std::log1p(std::exp(static_cast<long double>(std::min(x, y)) - most));
+  };
+  const auto units = [](double got, long double want, double term, DType dtype) {
+    return static_cast<double>(std::abs(static_cast<long double>(got) - want)) /
+           std::max(static_cast<double>(std::abs(want)), term) / finfo(dtype).eps;
+  };
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const Tensor x = from_vector(a).to(dtype), y = from_vector(b).to(dtype);
+    const Values u = test::get_values(x), v = test::get_values(y),
+                 sums = test::get_values(logaddexp(x, y)), plus = test::get_values(softplus(x)),
+                 logs = test::get_values(log_sigmoid(x));
+    double worst = 0, worst_plus = 0, worst_log = 0;
+    for (std::size_t i = 0; i < u.size(); ++i) {
+      // A difference that is rounded shifts the slope, 1/2 at most, by its error.
+      const double term = std::max(std::abs(u[i]), std::abs(v[i]));
+      worst = std::max(worst, units(sums[i], exact(u[i], v[i]), std::min(term, 1e30), dtype));
+      if (u[i] < (dtype == DType::f32 ? -80 : -700)) continue;  // results are subnormal or 0
+      worst_plus = std::max(worst_plus, units(plus[i], exact(u[i], 0), 0, dtype));
+      if (u[i] < (dtype == DType::f32 ? 80 : 700))
+        worst_log = std::max(worst_log, units(logs[i], -exact(-u[i], 0), 0, dtype));
+    }
+    EXPECT_LT(worst, 4) << name(dtype);
+    EXPECT_LT(worst_plus, 4) << name(dtype);
+    EXPECT_LT(worst_log, 4) << name(dtype);
+  }
+}
+
 TEST(ScalarFunctions, Bits) {
   const Tensor x = from_vector(Values{12, 255, 0}).to(DType::u8);
   expect([](const Tensor& t) { return t & 10; }, x, DType::u8, {8, 10, 0});
@@ -115,9 +211,9 @@ TEST(ScalarFunctions, Bits) {
 
 TEST(ScalarFunctions, SlopesOfTwoArguments) {
   std::mt19937_64 random(20261122);
-  const test::Function angle = [](const test::Tensors& x) { return atan2(x[0], x[1]); };
-  const test::Function side = [](const test::Tensors& x) { return hypot(x[0], x[1]); };
-  const test::Function rest = [](const test::Tensors& x) { return remainder(x[0], x[1]); };
+  const test::OfTensors angle = [](const test::Tensors& x) { return atan2(x[0], x[1]); };
+  const test::OfTensors side = [](const test::Tensors& x) { return hypot(x[0], x[1]); };
+  const test::OfTensors rest = [](const test::Tensors& x) { return remainder(x[0], x[1]); };
   const Tensor a = from_vector(Values{0.3, -1.2, 2.5, -0.7}),
                b = from_vector(Values{1.1, 0.8, -0.9, -2});
   test::expect_gradients(angle, {a, b}, random);

@@ -301,6 +301,42 @@ __device__ inline i64 remainder_of(i64 a, i64 b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 __device__ inline u64 remainder_of(u64 a, u64 b) { return b == 0 ? 0 : a % b; }
+// a / b rounded down: of floats by what fmod leaves, which is whole but for its rounding.
+__device__ inline float floor_quotient(float a, float b) {
+  if (b == 0.0f) return a / b;
+  const float r = fmodf(a, b);
+  const float quotient = (a - r) / b - (r != 0.0f && (r < 0.0f) != (b < 0.0f) ? 1.0f : 0.0f);
+  if (quotient == 0.0f) return copysignf(0.0f, a / b);
+  const float whole = floorf(quotient);
+  return quotient - whole > 0.5f ? whole + 1.0f : whole;
+}
+__device__ inline double floor_quotient(double a, double b) {
+  if (b == 0.0) return a / b;
+  const double r = fmod(a, b);
+  const double quotient = (a - r) / b - (r != 0.0 && (r < 0.0) != (b < 0.0) ? 1.0 : 0.0);
+  if (quotient == 0.0) return copysign(0.0, a / b);
+  const double whole = floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1.0 : whole;
+}
+__device__ inline i64 floor_quotient(i64 a, i64 b) {
+  if (b == 0) return 0;
+  if (b == -1) return i64(0ull - u64(a));
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+__device__ inline u64 floor_quotient(u64 a, u64 b) { return b == 0 ? 0 : a / b; }
+
+)cuda";
+
+constexpr std::string_view logarithms =
+    R"cuda(// log(exp(a) + exp(b)); of equal infinities themselves.
+__device__ inline float log_add_exp(float a, float b) {
+  const float most = a > b ? a : b, difference = a == b ? 0.0f : -fabsf(a - b);
+  return most + log1pf(expf(difference));
+}
+__device__ inline double log_add_exp(double a, double b) {
+  const double most = a > b ? a : b, difference = a == b ? 0.0 : -fabs(a - b);
+  return most + log1p(exp(difference));
+}
 
 )cuda";
 

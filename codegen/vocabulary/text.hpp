@@ -10,7 +10,7 @@ namespace ein::codegen::text {
 extern const std::string_view machine;
 
 // elements.cpp
-extern const std::string_view elements, small_floats, integers, gates, remainders;
+extern const std::string_view elements, small_floats, integers, gates, remainders, logarithms;
 
 // tensor_cores.cpp
 extern const std::string_view tensor_cores, matrices;

@@ -51,7 +51,12 @@ EIN_BINARY_OF_FLOATS(atan2, "atan2", transcendental, atan2, floating, atan2(a, b
 EIN_BINARY_OF_FLOATS(hypot, "hypot", transcendental, hypot, floating, hypot(a, b), std::hypot(x, y),
     product(g, a / v), product(g, b / v), library("hypot"))
 EIN_BINARY(remainder, "remainder", division, remainder, same, remainder(a, b), rest(x, y), g,
-    negated(product(g, f(ScalarOp::floor, a / b))), own("remainder_of"))
+    negated(product(g, f(ScalarOp::floor_divide, a, b))), own("remainder_of"))
+EIN_BINARY(floor_divide, "floor_divide", division, floor_divide, same, floor_divide(a, b),
+    floor_quotient(x, y), Ex(0.0), Ex(0.0), own("floor_quotient"))
+EIN_BINARY_OF_FLOATS(logaddexp, "logaddexp", transcendental, logaddexp, floating, logaddexp(a, b),
+    log_add_exp(x, y), product(g, f(ScalarOp::sigmoid, a - b)),
+    product(g, f(ScalarOp::sigmoid, b - a)), own("log_add_exp"))
 EIN_BINARY(min, "min", comparison, minimum, same, minimum(a, b), x != x || x < y ? x : y,
     chosen(ScalarOp::gt, g, a, b), chosen(ScalarOp::lt, g, a, b), own("least"))
 EIN_BINARY(max, "max", comparison, maximum, same, maximum(a, b), x != x || x > y ? x : y,

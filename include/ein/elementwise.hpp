@@ -34,6 +34,11 @@ Tensor pow(Operand base, Operand exponent);
 /// What is left of a after whole b, with the sign of b, or 0 with that of a, as PyTorch's
 /// remainder; NaN, or 0 for integers, where b is 0.
 Tensor remainder(Operand a, Operand b);
+/// a / b rounded down, as NumPy's floor_divide: exact for integers, and a = b · floor_divide(a, b)
+/// + remainder(a, b). Where b is 0 it is 0 for integers, a / b for floats.
+Tensor floor_divide(Operand a, Operand b);
+/// log(exp(a) + exp(b)) without overflow in between: max(a, b) + log1p(exp(-|a - b|)).
+Tensor logaddexp(Operand a, Operand b);
 Tensor atan2(Operand y, Operand x);  ///< the angle of the point (x, y), from -π to π
 Tensor hypot(Operand a, Operand b);  ///< √(a² + b²), without overflow in between
 /// NaN where either is NaN.
@@ -94,9 +99,11 @@ Tensor sinh(const Tensor& x);
 Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
-Tensor erfinv(const Tensor& x);   ///< erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
-Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
-Tensor relu(const Tensor& x);     ///< max(x, 0)
+Tensor erfinv(const Tensor& x);       ///< erf(erfinv(x)) = x; infinite at -1 and 1, NaN beyond
+Tensor sigmoid(const Tensor& x);      ///< 1 / (1 + exp(-x))
+Tensor relu(const Tensor& x);         ///< max(x, 0)
+Tensor softplus(const Tensor& x);     ///< log(1 + exp(x))
+Tensor log_sigmoid(const Tensor& x);  ///< log(sigmoid(x)), exact where sigmoid(x) is near 0 or 1
 /// x · Φ(x), with the normal distribution function Φ (Hendrycks & Gimpel 2016); at -infinity its
 /// limit, -0.
 Tensor gelu(const Tensor& x);

@@ -69,6 +69,20 @@ inline double remainder(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+/// The quotient of what fmod leaves, which is whole but for its rounding; as NumPy's.
+inline double floor_divide(double a, double b) {
+  if (b == 0) return a / b;
+  const double r = std::fmod(a, b), quotient = (a - r) / b - (r != 0 && (r < 0) != (b < 0));
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+inline double logaddexp(double a, double b) {
+  const long double most = std::max<long double>(a, b), less = std::min<long double>(a, b);
+  if (a == b) return static_cast<double>(most + std::numbers::ln2_v<long double>);
+  const double sum = static_cast<double>(most + std::log1p(std::exp(less - most)));
+  return std::isnan(a) || std::isnan(b) ? a + b : sum;
+}
 /// f of two whole numbers.
 template <class F>
 double on_bits(double a, double b, F f) {
@@ -211,8 +225,8 @@ class Interpreter {
           steps.push_back(normal(uniform()));
           break;
         default: {
-          const bool divides_by_zero =
-              is_integral(compute) && step.op == ScalarOp::remainder && value_of(arg(1)) == 0;
+          const bool divides = step.op == ScalarOp::remainder || step.op == ScalarOp::floor_divide;
+          const bool divides_by_zero = is_integral(compute) && divides && value_of(arg(1)) == 0;
           steps.push_back(divides_by_zero ? Number(0) : apply(step.op, arg(0), arg(1), arg(2)));
         }
       }

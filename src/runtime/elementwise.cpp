@@ -228,6 +228,16 @@ Tensor relu(const Tensor& x) {
     return where(Ex::apply(ScalarOp::le, e, zero), zero, e);
   });
 }
+Tensor softplus(const Tensor& x) {
+  return unary("softplus", x, Result::floating,
+               [](const Ex& e) { return Ex::apply(ScalarOp::logaddexp, e, Ex(0.0)); });
+}
+Tensor log_sigmoid(const Tensor& x) {
+  return unary("log_sigmoid", x, Result::floating, [](const Ex& e) {
+    const Ex opposite = Ex::apply(ScalarOp::neg, e);
+    return Ex::apply(ScalarOp::neg, Ex::apply(ScalarOp::logaddexp, opposite, Ex(0.0)));
+  });
+}
 Tensor clamp(const Tensor& x, Operand low, Operand high) {
   if (!low.tensor() && !high.tensor()) {
     const Scalar a = low.number(), b = high.number();

@@ -17,7 +17,7 @@
 namespace ein::test {
 
 using Tensors = std::vector<Tensor>;
-using Function = std::function<Tensor(const Tensors&)>;
+using OfTensors = std::function<Tensor(const Tensors&)>;
 
 /// Values between low and high that differ from each other, and whose differences are not equal.
 inline Tensor spread_values(std::mt19937_64& random, const Shape& shape, double low, double high) {
@@ -52,7 +52,7 @@ double central_difference(F&& f, double h) {
 inline constexpr double relative_error = 1e-6;
 
 /// Every element of the gradients of Σ f(inputs) · cotangent, for a random cotangent.
-inline void expect_gradients(const Function& f, const Tensors& inputs, std::mt19937_64& random) {
+inline void expect_gradients(const OfTensors& f, const Tensors& inputs, std::mt19937_64& random) {
   Tensors leaves;
   for (const Tensor& input : inputs) leaves.push_back(input.clone().requires_grad(true));
   const Tensor result = f(leaves);

@@ -67,6 +67,18 @@ C integer_remainder(C a, C b) {
   }
 }
 
+/// Rounded down; by 0, 0. The least number by -1 wraps.
+template <class C>
+C integer_floor_quotient(C a, C b) {
+  if (b == 0) return 0;
+  if constexpr (std::is_signed_v<C>) {
+    if (b == -1) return static_cast<C>(Bits<C>(0) - static_cast<Bits<C>>(a));
+    return static_cast<C>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+  } else {
+    return static_cast<C>(a / b);
+  }
+}
+
 /// By less than 0, or by all bits and more: nothing of x is left but its sign.
 template <class C>
 C shifted_left(C x, C by) {
@@ -110,6 +122,26 @@ C rest(C x, C y) {
     const C r = std::fmod(x, y);
     return r != 0 && (r < 0) != (y < 0) ? r + y : r;
   }
+}
+
+/// Of floats by the quotient of what fmod leaves, which is whole but for its rounding; as NumPy's.
+template <class C>
+C floor_quotient(C x, C y) {
+  if constexpr (std::is_integral_v<C>) {
+    return integer_floor_quotient(x, y);
+  } else {
+    if (y == 0) return x / y;
+    const C r = std::fmod(x, y), quotient = (x - r) / y - (r != 0 && (r < 0) != (y < 0) ? 1 : 0);
+    if (quotient == 0) return std::copysign(C(0), x / y);
+    const C whole = std::floor(quotient);
+    return quotient - whole > C(0.5) ? whole + 1 : whole;
+  }
+}
+/// log(eˣ + eʸ); of equal infinities themselves.
+template <class C>
+C log_add_exp(C x, C y) {
+  const C most = x > y ? x : y, difference = x == y ? C(0) : -std::abs(x - y);
+  return most + std::log1p(functions::exp<C>(difference));
 }
 
 #if defined(__clang__)
