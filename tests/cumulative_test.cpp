@@ -19,6 +19,7 @@ using test::get_values;
 using test::make_tensor;
 using Values = std::vector<double>;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void expect_same(const Values& got, const Values& want, const char* what) {
   ASSERT_EQ(got.size(), want.size()) << what;
@@ -83,8 +84,11 @@ TEST(Cumulative, GradientsOfProductsWithZeros) {
   expect_same(gradient_of(product, {2, 0, 3, 0, 5}), {1, 22, 0, 0, 0}, "two");
   expect_same(gradient_of(product, {0, 0, 3}), {1, 0, 0}, "at the beginning");
   expect_same(gradient_of(product, {0, 2, 3}), {23, 0, 0}, "the first");
-  expect_same(gradient_of(product, {2, nan, 3}), {nan, nan, nan}, "NaN");
-  expect_same(gradient_of(product, {2, 0, nan, 3}), {1, nan, 0, 0}, "NaN after a zero");
+  expect_same(gradient_of(product, {2, nan, 3}), {nan, 22, nan}, "NaN");
+  expect_same(gradient_of(product, {2, 0, nan, 3}), {nan, nan, 0, nan}, "NaN after a zero");
+  // The products of what is not zero would overflow.
+  expect_same(gradient_of(product, {1e30, 0, 1e30, 1e30}, DType::f32), {1, infinity, 0, 0},
+              "large");
   expect_same(gradient_of(product, {2, 0, 3, 4}, DType::bf16), {1, 118, 0, 0}, "bf16");
 }
 

@@ -1,18 +1,25 @@
 // The gradient of every differentiable operation, element by element, against central differences
-// in f64.
+// in f64, and those of the first three orders against jets, also at special values.
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <ein/elementwise.hpp>
 #include <ein/named.hpp>
 #include <ein/ops.hpp>
+#include <ein/scalar_expr.hpp>
+#include "autograd/derivative.hpp"
+#include "support/derivative_orders.hpp"
 #include "support/differences.hpp"
 
 namespace ein {
 namespace {
 
 using test::Tensors;
+using Values = std::vector<double>;
 using namespace literals;
 using X = const Tensors&;
 
@@ -37,50 +44,152 @@ TEST_P(Gradient, AgreesWithDifferences) {
   test::expect_gradients(c.f, inputs, random);
 }
 
+TEST_P(Gradient, OfEveryOrderAtSpecialValues) {
+  const Case& c = GetParam();
+  const std::uint64_t seed = 23;
+  SCOPED_TRACE(c.name + ", seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 2; ++round) {
+    Tensors inputs;
+    for (const Shape& shape : c.shapes)
+      inputs.push_back(test::special_values(random, shape, c.low, c.high));
+    EXPECT_EQ(test::compare_orders(c.f, inputs, random).wrong, "");
+  }
+}
+
+TEST_P(Gradient, OfEveryOrder) {
+  const Case& c = GetParam();
+  const std::uint64_t seed = 29;
+  SCOPED_TRACE(c.name + ", seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  Tensors inputs;
+  std::int64_t elements = 0;
+  for (const Shape& shape : c.shapes) {
+    inputs.push_back(test::spread_values(random, shape, c.low, c.high));
+    elements += numel(shape);
+  }
+  const test::OrdersCompared found = test::compare_orders(c.f, inputs, random);
+  EXPECT_EQ(found.wrong, "");
+  EXPECT_EQ(found.elements, 3 * elements);
+}
+
 const auto name_of = [](const auto& info) {
   std::string name;
   for (const char letter : info.param.name)
     name += std::isalnum(static_cast<unsigned char>(letter)) ? letter : '_';
   return name + "_" + std::to_string(info.index);
 };
-#define EIN_GRADIENTS(group, ...)                                                             \
-  INSTANTIATE_TEST_SUITE_P(group, Gradient, testing::ValuesIn(std::vector<Case> __VA_ARGS__), \
-                           name_of)
+#define EIN_CASES(group, cases) \
+  INSTANTIATE_TEST_SUITE_P(group, Gradient, testing::ValuesIn(cases), name_of)
+#define EIN_GRADIENTS(group, ...) EIN_CASES(group, (std::vector<Case> __VA_ARGS__))
 
-EIN_GRADIENTS(Functions,
-              {
-                  {"neg", {{2, 3}}, [](X x) { return -x[0]; }},
-                  {"abs", {{2, 3}}, [](X x) { return abs(x[0]); }},
-                  {"sqrt", {{2, 3}}, [](X x) { return sqrt(x[0]); }, 0.2, 3},
-                  {"rsqrt", {{2, 3}}, [](X x) { return rsqrt(x[0]); }, 0.2, 3},
-                  {"exp", {{2, 3}}, [](X x) { return exp(x[0]); }},
-                  {"log", {{2, 3}}, [](X x) { return log(x[0]); }, 0.2, 3},
-                  {"tanh", {{2, 3}}, [](X x) { return tanh(x[0]); }},
-                  {"erf", {{2, 3}}, [](X x) { return erf(x[0]); }},
-                  {"sigmoid", {{2, 3}}, [](X x) { return sigmoid(x[0]); }},
-                  {"relu", {{2, 3}}, [](X x) { return relu(x[0]); }},
-                  {"gelu", {{2, 3}}, [](X x) { return gelu(x[0]); }},
-                  {"silu", {{2, 3}}, [](X x) { return silu(x[0]); }},
-                  {"clamp", {{3, 4}}, [](X x) { return clamp(x[0], -1, 0.7); }},
-                  {"no axes", {{}}, [](X x) { return exp(x[0]) * x[0]; }},
-                  {"no elements", {{0, 3}}, [](X x) { return exp(x[0]); }},
-                  {"far from zero",
-                   {{2, 8}},
-                   [](X x) { return tanh(x[0]) + sigmoid(x[0]) + gelu(x[0]) + erf(x[0]); },
-                   -9,
-                   9},
-              });
+std::vector<Case> function_cases() {
+  return {
+      {"neg", {{2, 3}}, [](X x) { return -x[0]; }},
+      {"abs", {{2, 3}}, [](X x) { return abs(x[0]); }},
+      {"sign", {{2, 3}}, [](X x) { return sign(x[0]); }},
+      {"floor", {{2, 3}}, [](X x) { return floor(x[0]); }},
+      {"ceil", {{2, 3}}, [](X x) { return ceil(x[0]); }},
+      {"round", {{2, 3}}, [](X x) { return round(x[0]); }},
+      {"trunc", {{2, 3}}, [](X x) { return trunc(x[0]); }},
+      {"sqrt", {{2, 3}}, [](X x) { return sqrt(x[0]); }, 0.2, 3},
+      {"rsqrt", {{2, 3}}, [](X x) { return rsqrt(x[0]); }, 0.2, 3},
+      {"exp", {{2, 3}}, [](X x) { return exp(x[0]); }},
+      {"exp2", {{2, 3}}, [](X x) { return exp2(x[0]); }},
+      {"expm1", {{2, 3}}, [](X x) { return expm1(x[0]); }},
+      {"log", {{2, 3}}, [](X x) { return log(x[0]); }, 0.2, 3},
+      {"log2", {{2, 3}}, [](X x) { return log2(x[0]); }, 0.2, 3},
+      {"log1p", {{2, 3}}, [](X x) { return log1p(x[0]); }, -0.5, 3},
+      {"sin", {{2, 3}}, [](X x) { return sin(x[0]); }},
+      {"cos", {{2, 3}}, [](X x) { return cos(x[0]); }},
+      {"tan", {{2, 3}}, [](X x) { return tan(x[0]); }, -1, 1},
+      {"asin", {{2, 3}}, [](X x) { return asin(x[0]); }, -0.8, 0.8},
+      {"acos", {{2, 3}}, [](X x) { return acos(x[0]); }, -0.8, 0.8},
+      {"atan", {{2, 3}}, [](X x) { return atan(x[0]); }},
+      {"sinh", {{2, 3}}, [](X x) { return sinh(x[0]); }},
+      {"cosh", {{2, 3}}, [](X x) { return cosh(x[0]); }},
+      {"tanh", {{2, 3}}, [](X x) { return tanh(x[0]); }},
+      {"erf", {{2, 3}}, [](X x) { return erf(x[0]); }},
+      {"erfinv", {{2, 3}}, [](X x) { return erfinv(x[0]); }, -0.8, 0.8},
+      {"sigmoid", {{2, 3}}, [](X x) { return sigmoid(x[0]); }},
+      {"softplus", {{2, 3}}, [](X x) { return softplus(x[0]); }},
+      {"log_sigmoid", {{2, 3}}, [](X x) { return log_sigmoid(x[0]); }},
+      {"relu", {{2, 3}}, [](X x) { return relu(x[0]); }},
+      {"gelu", {{2, 3}}, [](X x) { return gelu(x[0]); }},
+      {"silu", {{2, 3}}, [](X x) { return silu(x[0]); }},
+      {"clamp", {{3, 4}}, [](X x) { return clamp(x[0], -1, 0.7); }},
+      {"no axes", {{}}, [](X x) { return exp(x[0]) * x[0]; }},
+      {"no elements", {{0, 3}}, [](X x) { return exp(x[0]); }},
+      {"far from zero",
+       {{2, 8}},
+       [](X x) { return tanh(x[0]) + sigmoid(x[0]) + gelu(x[0]) + erf(x[0]) + softplus(x[0]); },
+       -9,
+       9},
+  };
+}
+EIN_CASES(Functions, function_cases());
+
+std::vector<Case> pair_cases() {
+  return {
+      {"add", {{2, 3}, {2, 3}}, [](X x) { return x[0] + x[1]; }},
+      {"sub", {{2, 3}, {2, 3}}, [](X x) { return x[0] - x[1]; }},
+      {"mul", {{2, 3}, {2, 3}}, [](X x) { return x[0] * x[1]; }},
+      {"div", {{2, 3}, {2, 3}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
+      {"pow", {{2, 3}, {2, 3}}, [](X x) { return pow(x[0], x[1]); }, 0.3, 2},
+      {"pow of tensors that are whole",
+       {{2, 3}},
+       [](X x) {
+         return pow(x[0], from_vector(Values{0, 1, 2, 3, 1, 2}, {2, 3})) * x[0];
+       }},
+      {"atan2", {{2, 3}, {2, 3}}, [](X x) { return atan2(x[0], x[1]); }},
+      {"hypot", {{2, 3}, {2, 3}}, [](X x) { return hypot(x[0], x[1]); }},
+      {"remainder", {{2, 3}, {2, 3}}, [](X x) { return remainder(x[0], x[1]); }},
+      {"floor_divide", {{2, 3}, {2, 3}}, [](X x) { return floor_divide(x[0], x[1]); }},
+      {"logaddexp", {{2, 3}, {2, 3}}, [](X x) { return logaddexp(x[0], x[1]); }},
+      {"minimum", {{3, 4}, {3, 4}}, [](X x) { return minimum(x[0], x[1]); }},
+      {"maximum", {{3, 4}, {3, 4}}, [](X x) { return maximum(x[0], x[1]); }},
+  };
+}
+EIN_CASES(Pairs, pair_cases());
+
+/// Of a row of the tables that is differentiable, a case here.
+TEST(Gradient, EveryFunctionHasACase) {
+  std::set<std::string> names;
+  for (const std::vector<Case>& cases : {function_cases(), pair_cases()}) {
+    for (const Case& c : cases) {
+      std::mt19937_64 random(1);
+      Tensors inputs;
+      for (const Shape& shape : c.shapes)
+        inputs.push_back(test::spread_values(random, shape, c.low, c.high));
+      for (const Op& op : test::traced(c.f, inputs).graph.ops) {
+        for (const ScalarStep& step : op.expr.steps) names.emplace(info(step.op).name);
+      }
+    }
+  }
+  const Ex g = Ex::input(2), of_one[] = {Ex::input(0)}, of_two[] = {Ex::input(0), Ex::input(1)};
+  // No functions of tensors: they are in gradients and in random numbers.
+  const std::set<ScalarOp> inner{ScalarOp::gelu_slope, ScalarOp::normal_cdf,
+                                 ScalarOp::normal_quantile};
+  const auto expect = [&](ScalarOp op, const Ex& value) {
+    if (inner.contains(op)) return;
+    const auto slopes = autograd::derivatives(value, {0, 1}, 2);
+    if (slopes[0].steps.empty()) return;
+    EXPECT_TRUE(names.contains(std::string(info(op).name)))
+        << "no case of gradients has " << info(op).name;
+  };
+#define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
+  expect(ScalarOp::name, Ex::apply(ScalarOp::name, of_one[0]));
+#define EIN_CONVERSION(name, reference, host, adjoint, cuda)
+#include <ein/scalar_functions.hpp>
+#define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
+                   cuda)                                                                      \
+  expect(ScalarOp::name, Ex::apply(ScalarOp::name, of_two[0], of_two[1]));
+#include <ein/binary_functions.hpp>
+}
 
 EIN_GRADIENTS(
     TwoOperands,
     {
-        {"add", {{2, 3}, {2, 3}}, [](X x) { return x[0] + x[1]; }},
-        {"sub", {{2, 3}, {2, 3}}, [](X x) { return x[0] - x[1]; }},
-        {"mul", {{2, 3}, {2, 3}}, [](X x) { return x[0] * x[1]; }},
-        {"div", {{2, 3}, {2, 3}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
-        {"pow", {{2, 3}, {2, 3}}, [](X x) { return pow(x[0], x[1]); }, 0.3, 2},
-        {"minimum", {{3, 4}, {3, 4}}, [](X x) { return minimum(x[0], x[1]); }},
-        {"maximum", {{3, 4}, {3, 4}}, [](X x) { return maximum(x[0], x[1]); }},
         {"stretched row", {{2, 3}, {3}}, [](X x) { return x[0] * x[1]; }},
         {"stretched column", {{2, 3}, {2, 1}}, [](X x) { return x[0] / x[1]; }, 0.3, 2},
         {"both stretched", {{3, 1}, {1, 4}}, [](X x) { return x[0] * x[1] + x[1]; }},
@@ -478,8 +587,6 @@ EIN_GRADIENTS(
     });
 
 // --- where differences do not help ---
-
-using Values = std::vector<double>;
 
 template <class F>
 Values gradient_at(const Values& x, F&& f) {

@@ -109,8 +109,7 @@ Tensor argmin(const Tensor& x, const detail::NamedPattern1<Operation::argmin>& p
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern);
 Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& pattern,
               ResultDType dtype);
-/// The same for products. Its gradient is right where elements are 0; that of the gradient lacks
-/// what the elements after the first 0 send to it.
+/// The same for products. Its gradients of any order are right where elements are 0.
 Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern);
 Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern,
                ResultDType dtype);

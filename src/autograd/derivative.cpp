@@ -45,27 +45,36 @@ Ex slope_of_gelu_slope(const Ex& a) {
 
 constexpr std::nullopt_t none = std::nullopt;
 
-/// Of a power. x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf.
+/// a, or another number where a formula is not taken: its slope is 0 there, and 0 · NaN otherwise.
+Ex elsewhere(const Ex& is_not_taken, const Ex& a) { return where(is_not_taken, Ex(1.0), a); }
+
+/// Of a power. x^0 is 1 and 0^y is 0 without slope, where the formulas would give 0 · inf or
+/// 0 · NaN.
 std::optional<Ex> slope_of_base(const Ex& g, const Ex& a, const Ex& b) {
   if (const std::optional<double> n = constant_of(b)) {
-    if (*n == 0) return none;
+    if (*n == 0) return Ex(0.0);
     const Ex power = *n == 1 ? Ex(1.0) : *n == 2 ? a : f(ScalarOp::pow, a, Ex(*n - 1));
     return product(product(g, Ex(*n)), power);
   }
-  return where(f(ScalarOp::eq, b, Ex(0.0)), Ex(0.0),
-               product(g, b) * f(ScalarOp::pow, a, b - Ex(1.0)));
+  // Not wherever b is 0: the slope of this slope along b is not 0 there.
+  const Ex zero(0.0);
+  const Ex is_none = f(ScalarOp::logical_and, f(ScalarOp::eq, b, zero),
+                       f(ScalarOp::logical_not, f(ScalarOp::gt, f(ScalarOp::abs, a), zero)));
+  return where(is_none, zero, product(g, b) * f(ScalarOp::pow, elsewhere(is_none, a), b - Ex(1.0)));
 }
 std::optional<Ex> slope_of_exponent(const Ex& g, const Ex& a, const Ex& b, const Ex& v) {
   if (constant_of(b)) return none;
   const Ex zero(0.0);
-  return where(f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero)), zero,
-               product(g, v) * f(ScalarOp::log, a));
+  const Ex is_none = f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::ge, b, zero));
+  return where(is_none, zero, product(g, v) * f(ScalarOp::log, elsewhere(is_none, a)));
 }
 
 /// Of the angle of a point: by the hypotenuse twice, whose square may overflow; at (0, 0) no slope.
 Ex turn(const Ex& g, const Ex& side, const Ex& a, const Ex& b) {
-  const Ex radius = f(ScalarOp::hypot, a, b), zero(0.0);
-  return where(f(ScalarOp::eq, radius, zero), zero, product(g, side / radius) / radius);
+  const Ex zero(0.0);
+  const Ex is_origin = f(ScalarOp::logical_and, f(ScalarOp::eq, a, zero), f(ScalarOp::eq, b, zero));
+  const Ex radius = f(ScalarOp::hypot, elsewhere(is_origin, a), b);
+  return where(is_origin, zero, product(g, side / radius) / radius);
 }
 
 /// Of an argument of a minimum or maximum, which `loses` says that it is not. Equal arguments

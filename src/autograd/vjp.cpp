@@ -1,6 +1,7 @@
 #include "autograd/vjp.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -143,10 +144,19 @@ class Builder {
   /// A map over `axes`, one dimension for each.
   Points map(const std::vector<Axis>& axes, const std::vector<Points>& inputs,
              const ScalarExpr& expr, DType compute, DType dtype) {
-    Op op = op_of(OpKind::map, inputs, place_of(axes), dtype);
+    return map({axes, place_of(axes)}, inputs, expr, compute, dtype);
+  }
+  /// Some of the axes of an operation, and values with a dimension for each.
+  struct Space {
+    const std::vector<Axis>& axes;
+    Place place;
+  };
+  Points map(const Space& at, const std::vector<Points>& inputs, const ScalarExpr& expr,
+             DType compute, DType dtype) {
+    Op op = op_of(OpKind::map, inputs, at.place, dtype);
     op.expr = expr;
     op.compute = compute;
-    return add(std::move(op), axes);
+    return add(std::move(op), at.axes);
   }
   Points reduce(Combine combine, const Op& like, const Points& from, DType dtype) {
     Op op = op_of(OpKind::reduce, {from}, {like.write, like.shape}, dtype);
@@ -332,28 +342,100 @@ class Builder {
     }
   }
 
-  // Of a product of many: with one zero, only its own place has a slope: the product of the others;
-  // with more, none has. The sum of the zeros stands for the one that another element's slope is a
-  // multiple of, so that the slope of the slope is right.
   static Ex equal(const Ex& a, const Ex& b) { return Ex::apply(ScalarOp::eq, a, b); }
+
+  // Products of many have as slopes the products of all others. Where one is a division, a zero is
+  // in the way of the slope or of that of the slope; the products of those before and behind are
+  // right for every order.
+
+  /// `from` scanned along an axis; with factors the linear recurrence.
+  Points scan(const Space& at, int axis, Combine combine, const std::vector<Points>& from,
+              bool reverse) {
+    Op scanned = op_of(OpKind::scan, from, at.place, graph_.op(from[0].id).dtype);
+    scanned.combine = combine;
+    scanned.axis = axis;
+    scanned.reverse = reverse;
+    return add(std::move(scanned), at.axes);
+  }
+  /// `from`, which lies as `at` says, moved by one along an axis.
+  Points shifted(const Space& at, int axis, const Points& from, bool back) {
+    if (at.axes[static_cast<std::size_t>(axis)].size == 0) return from;
+    const DType dtype = graph_.op(from.id).dtype;
+    return {add(shift_op(from, at.place, at.axes, axis, back, dtype)), at.place.access};
+  }
+  /// For each place along an axis what comes before it, of the cumulative products `up_to`, or with
+  /// `reverse` of those from the end on.
+  Points products_before(const Space& at, int axis, const Points& up_to, bool reverse) {
+    const DType dtype = graph_.op(up_to.id).dtype;
+    const Size last = at.axes[static_cast<std::size_t>(axis)].size - 1;
+    const Ex is_first = equal(Ex::index(axis), reverse ? Ex::size(last) : Ex::integer(0));
+    return map(at, {shifted(at, axis, up_to, reverse)}, where(is_first, Ex(1.0), Ex::input(0)),
+               dtype, dtype);
+  }
+  /// At the points of `op`, a product, the product of all other elements that go into its result.
+  /// Axis after axis, the last first: the products along the later ones are the elements of the
+  /// next.
+  Points products_of_others(const Op& op, const Points& x) {
+    const DType compute = wide(op.dtype);
+    std::vector<int> axes(op.axes.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    const auto space = [&] {
+      const Access access = plain_access(axes);
+      return Space{op.axes, {access, shape_of(access, op.axes)}};
+    };
+    Points elements = map(space(), {x}, Ex::input(0), compute, compute);
+    std::vector<Points> factors;
+    Ex product(1.0);
+    for (int axis = static_cast<int>(op.axes.size()) - 1; axis >= 0; --axis) {
+      if (is_kept(op, axis)) continue;
+      for (const bool reverse : {false, true}) {
+        const Points up_to = scan(space(), axis, Combine::prod, {elements}, reverse);
+        const auto number = static_cast<int>(factors.size());
+        product = number == 0 ? Ex::input(0) : product * Ex::input(number);
+        factors.push_back(products_before(space(), axis, up_to, reverse));
+      }
+      std::erase(axes, axis);
+      const Space rest = space();
+      Op inner = op_of(OpKind::reduce, {elements}, rest.place, compute);
+      inner.combine = Combine::prod;
+      elements = add(std::move(inner), op.axes);
+    }
+    if (factors.empty()) return map(op.axes, {}, Ex(1.0), compute, compute);
+    return map(op.axes, factors, product, compute, compute);
+  }
+
+  // Where elements come to a product by their positions, none is before another. With one zero,
+  // only its own place has a slope: the product of the others; with more, none has. Sums of powers
+  // of the zeros stand for the other zeros that a slope is a multiple of, up to two of them: so the
+  // first three derivatives are right, and those of higher order are where at most two zeros meet.
   static Ex is_zero(const Ex& x) { return equal(x, Ex(0.0)); }
   static Ex only_zero(const Ex& x) { return where(is_zero(x), x, Ex(0.0)); }
   static Ex without_zero(const Ex& x) { return where(is_zero(x), Ex(1.0), x); }
-  /// Of an element, the cotangent of its product, the product of what is not zero, and number and
-  /// sum of the zeros.
+  /// Of an element, the cotangent of its product, the product of what is not zero, and number, sum
+  /// and sum of squares of the zeros.
   static Ex slope_of_product() {
     const Ex x = Ex::input(0), g = Ex::input(1), others = Ex::input(2), count = Ex::input(3),
-             sum = Ex::input(4), zero(0.0);
-    const Ex safe = without_zero(x);
-    const Ex at_zero = where(equal(count, Ex(1.0)), others,
-                             where(equal(count, Ex(2.0)), (sum - x) * others, zero));
-    const Ex elsewhere = where(equal(count, zero), others / safe,
-                               where(equal(count, Ex(1.0)), sum * others / safe, zero));
+             sum = Ex::input(4), squares = Ex::input(5);
+    // Of `zeros` elements with these sums, their product.
+    const auto product_of = [&](const Ex& zeros, const Ex& sums, const Ex& of_squares) {
+      const Ex pairs = (sums * sums - of_squares) * Ex(0.5);
+      return where(
+          equal(zeros, Ex(0.0)), Ex(1.0),
+          where(equal(zeros, Ex(1.0)), sums, where(equal(zeros, Ex(2.0)), pairs, Ex(0.0))));
+    };
+    const Ex at_zero = product_of(count - Ex(1.0), sum - x, squares - x * x) * others;
+    const Ex elsewhere = product_of(count, sum, squares) * others / without_zero(x);
     return g * where(is_zero(x), at_zero, elsewhere);
   }
 
   void pull_reduce(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
+    if (op.combine == Combine::prod) {
+      const DType compute = wide(op.dtype);
+      const Points others = products_of_others(op, {op.inputs[0], op.reads[0]});
+      return give(op, 0, map(op.axes, {g, others}, Ex::input(0) * Ex::input(1), compute, compute),
+                  op.axes);
+    }
     if (op.combine != Combine::sum) {
       return pull_combined(op, g, {result, op.write}, [&](const Points& from, Combine combine) {
         return reduce(combine, op, from, wide(op.dtype));
@@ -395,11 +477,14 @@ class Builder {
         const auto combination = [&](const Ex& formula, Combine how) {
           return combined(map(op.axes, {x}, formula, compute, compute), how);
         };
+        const Ex zero = only_zero(value);
         const Points zeros = combination(is_zero(value), Combine::sum),
-                     zero_sum = combination(only_zero(value), Combine::sum),
+                     sum = combination(zero, Combine::sum),
+                     squares = combination(zero * zero, Combine::sum),
                      nonzero = combination(without_zero(value), Combine::prod);
         give(op, 0,
-             map(op.axes, {x, g, nonzero, zeros, zero_sum}, slope_of_product(), compute, compute),
+             map(op.axes, {x, g, nonzero, zeros, sum, squares}, slope_of_product(), compute,
+                 compute),
              op.axes);
         return;
       }
@@ -462,22 +547,54 @@ class Builder {
     });
   }
 
-  /// `from` scanned along the axis of `op`.
-  Points scan(const Op& op, Combine combine, const Points& from, bool reverse) {
-    Op scanned = op_of(OpKind::scan, {from}, place_of(op.axes), graph_.op(from.id).dtype);
-    scanned.combine = combine;
-    scanned.axis = op.axis;
-    scanned.reverse = reverse;
-    return add(std::move(scanned), op.axes);
+  /// The values of an operand at the points of `op`, in the type that its derivatives are computed
+  /// in.
+  Points at_points(const Op& op, const Points& from) {
+    const DType compute = wide(op.dtype);
+    return map(op.axes, {from}, Ex::input(0), compute, compute);
+  }
+
+  /// r_i = g_i + f_{i+1} · r_{i+1} in the order of a scan: what each place of a linear recurrence
+  /// with the factors f, or a cumulative product of them, is worth to the results from it on.
+  Points carried_back(const Op& op, const Points& g, const Points& factors) {
+    const Space at{op.axes, place_of(op.axes)};
+    const Points next = shifted(at, op.axis, factors, !op.reverse);
+    return scan(at, op.axis, Combine::sum, {at_points(op, g), next}, !op.reverse);
+  }
+
+  /// Of y_k, the product of x_j up to k: Σ_k g_k ∂y_k/∂x_i is the product before i times what i is
+  /// worth as a linear recurrence.
+  void pull_products(const Op& op, ValueId result, const Points& g) {
+    const Space at{op.axes, place_of(op.axes)};
+    const DType compute = wide(op.dtype);
+    const Points x = at_points(op, {op.inputs[0], op.reads[0]});
+    const Points up_to = op.dtype == compute ? at_points(op, {result, op.write})
+                                             : scan(at, op.axis, Combine::prod, {x}, op.reverse);
+    const Points before = products_before(at, op.axis, up_to, op.reverse);
+    const Points worth = carried_back(op, g, x);
+    give(op, 0, map(op.axes, {before, worth}, Ex::input(0) * Ex::input(1), compute, compute),
+         op.axes);
+  }
+
+  /// Of y_i = f_i · y_{i-1} + x_i.
+  void pull_recurrence(const Op& op, ValueId result, const Points& g) {
+    const Space at{op.axes, place_of(op.axes)};
+    const DType compute = wide(op.dtype);
+    const Points worth = carried_back(op, g, at_points(op, {op.inputs[1], op.reads[1]}));
+    if (matters(op.inputs[0])) give(op, 0, worth, op.axes);
+    if (!matters(op.inputs[1])) return;
+    const Points before = shifted(at, op.axis, at_points(op, {result, op.write}), op.reverse);
+    give(op, 1, map(op.axes, {before, worth}, Ex::input(0) * Ex::input(1), compute, compute),
+         op.axes);
   }
 
   void pull_scan(const Op& op, ValueId result, const Points& g) {
-    if (!matters(op.inputs[0])) return;
+    if (op.inputs.size() == 1 && !matters(op.inputs[0])) return;
     const Points x{op.inputs[0], op.reads[0]};
-    const DType compute = wide(op.dtype);
     const Ex value = Ex::input(0);
     switch (op.combine) {
       case Combine::sum: {
+        if (op.inputs.size() == 2) return pull_recurrence(op, result, g);
         Op back = op;
         back.inputs = {g.id};
         back.reads = {g.access};
@@ -496,7 +613,8 @@ class Builder {
             where(is_new, Ex::index(op.axis), op.reverse ? Ex::size(size - 1) : Ex::integer(0));
         const Points found =
             map(op.axes, {x, {result, op.write}}, position, DType::f64, DType::i64);
-        const Points from = scan(op, op.reverse ? Combine::min : Combine::max, found, op.reverse);
+        const Points from = scan({op.axes, place_of(op.axes)}, op.axis,
+                                 op.reverse ? Combine::min : Combine::max, {found}, op.reverse);
         const Place place = place_of(op.axes);
         Op sum = op_of(OpKind::scatter, {g, from}, place, op.dtype);
         sum.dim = op.axis;
@@ -504,38 +622,8 @@ class Builder {
         give(op, 0, {add(std::move(sum), op.axes).id, place.access}, op.axes);
         return;
       }
-      case Combine::prod: {
-        // As of a product of many: of each result, the product of what is not zero up to it, and
-        // number and sum of the zeros, which are right up to one zero beside the element itself.
-        const auto up_to = [&](const Ex& formula, Combine how, DType dtype) {
-          return scan(op, how, map(op.axes, {x}, formula, compute, dtype), op.reverse);
-        };
-        const Points zeros = up_to(is_zero(value), Combine::sum, DType::i64),
-                     zero_sum = up_to(only_zero(value), Combine::sum, compute),
-                     nonzero = up_to(without_zero(value), Combine::prod, compute);
-        // The sum over the results from an element on.
-        const auto after = [&](const Ex& term) {
-          return scan(op, Combine::sum,
-                      map(op.axes, {nonzero, zeros, zero_sum, g}, term, compute, compute),
-                      !op.reverse);
-        };
-        const Ex count = Ex::input(1), sum = Ex::input(2), of_result = value * Ex::input(3);
-        const auto with = [&](double zeros_up_to, const Ex& term, const Ex& otherwise) {
-          return where(equal(count, Ex(zeros_up_to)), term, otherwise);
-        };
-        const auto is_finite = [](const Ex& x) { return is_zero(x - x); };
-        // What is 0 stays 0 beside NaN: it is there for its slope.
-        const Ex none(0.0), of_zero = sum * where(is_finite(of_result), of_result, none);
-        const Points elsewhere = after(with(0, of_result, with(1, of_zero, none))),
-                     at_zero = after(with(1, of_result, with(2, of_zero, none))),
-                     beside_zero = after(with(2, of_result, none));
-        const Ex slope =
-            where(is_zero(value), Ex::input(2) - value * Ex::input(3),
-                  Ex::input(1) / where(is_finite(value), without_zero(value), Ex(1.0)));
-        give(op, 0, map(op.axes, {x, elsewhere, at_zero, beside_zero}, slope, compute, compute),
-             op.axes);
-        return;
-      }
+      case Combine::prod:
+        return pull_products(op, result, g);
       case Combine::any:
       case Combine::all:
         return;

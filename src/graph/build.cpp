@@ -130,6 +130,17 @@ Op plain_op(OpKind kind, DType dtype, const Shape& shape) {
           .write = plain_access(shape.rank())};
 }
 
+Op shift_op(const NamedValue& from, const Place& place, std::vector<Axis> axes, int axis, bool back,
+            DType dtype) {
+  NamedValue read = from;
+  Place write = place;
+  Access& moved = back ? read.access : write.access;
+  const auto along = [&](const DimIndex& dim) { return dim == DimIndex{0, {{axis, 1}}}; };
+  std::find_if(moved.begin(), moved.end(), along)->offset = 1;
+  axes[static_cast<std::size_t>(axis)].size -= 1;
+  return move_op(read, axes, write, dtype);
+}
+
 void drop_unused_axes(Op& op) {
   std::vector<int> renamed(op.axes.size(), -1);
   std::vector<Axis> kept;

@@ -73,6 +73,11 @@ bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& a
 /// that is all of the result, else a place. Where that went backwards, its read does.
 Op move_op(NamedValue from, const std::vector<Axis>& axes, Place to, DType dtype);
 
+/// Moves values by one along an axis of `place`, in which they have a dimension for each of these
+/// axes: towards its end, or back. Zeros come in. An axis has elements.
+Op shift_op(const NamedValue& from, const Place& place, std::vector<Axis> axes, int axis, bool back,
+            DType dtype);
+
 /// Drops the axes that neither a read nor the write uses, and numbers the others anew.
 void drop_unused_axes(Op& op);
 
