@@ -1,5 +1,5 @@
-// cumprod, cummax and cummin: values and gradients are PyTorch's (2.15), but where its rounding
-// differs.
+// cumprod, cummax, cummin and logcumsumexp: values and gradients are PyTorch's (2.15), but where
+// its rounding differs, and where NaN is a factor of a slope, which is NaN then.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -115,6 +115,65 @@ TEST(Cumulative, SecondDerivativesOfProductsWithZeros) {
       }
     }
   }
+}
+
+const auto log_sum = [](const Tensor& x) { return logcumsumexp(x, "[n]"); };
+
+TEST(Cumulative, LogarithmsOfSums) {
+  const auto expect_near = [](const Values& got, const Values& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_TRUE(got[i] == want[i] ||
+                  std::abs(got[i] - want[i]) < 1e-15 * std::abs(want[i]) + 1e-15 ||
+                  (std::isnan(got[i]) && std::isnan(want[i])))
+          << i << ": " << got[i] << ", " << want[i];
+    }
+  };
+  const auto of = [](const Values& x) {
+    return get_values(log_sum(make_tensor(x, {static_cast<std::int64_t>(x.size())}, DType::f64)));
+  };
+  expect_near(
+      of({1, -infinity, 3, 2, 2.5, -1000, 1000}),
+      {1, 1, 3.1269280110429727, 3.4076059644443806, 3.7465672691737915, 3.7465672691737915, 1000});
+  expect_near(of({-infinity, -infinity, 1, infinity, 2}),
+              {-infinity, -infinity, 1, infinity, infinity});
+  expect_near(of({-infinity, -1000, -1e30}), {-infinity, -1000, -1000});
+  expect_near(of({1, nan, 2}), {1, nan, nan});
+  EXPECT_EQ(logcumsumexp(zeros({2, 0}), "a [b]").shape(), (Shape{2, 0}));
+  EXPECT_EQ(logcumsumexp(zeros({2, 3}, DType::bf16), "[a] b").dtype(), DType::bf16);
+  test::expect_error([] { logcumsumexp(zeros({2}, DType::i64), "[n]"); }, ErrorKind::dtype,
+                     {"logcumsumexp", "i64"});
+}
+
+// The results of many small steps are as exact as one of them.
+TEST(Cumulative, LogarithmsOfLongSumsKeepTheirDigits) {
+  constexpr std::int64_t n = 100000;
+  for (const double step : {1e-7, 1e-3, -1e-4}) {
+    const Tensor x = (arange(n).to(DType::f64) * step).to(DType::f32);
+    const Values elements = get_values(x), sums = get_values(log_sum(x));
+    long double most = -infinity, sum = 0;
+    double worst = 0;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const auto e = static_cast<long double>(elements[i]);
+      sum = e > most ? sum * std::exp(most - e) + 1 : sum + std::exp(e - most);
+      most = std::max(most, e);
+      const long double want = most + std::log(sum);
+      worst =
+          std::max(worst, static_cast<double>(std::abs(static_cast<long double>(sums[i]) - want) /
+                                              std::max<long double>(1, std::abs(want))));
+    }
+    EXPECT_LT(worst, 1e-7) << step;
+  }
+}
+
+TEST(Cumulative, GradientsOfLogarithmsOfSums) {
+  // PyTorch's.
+  expect_same(gradient_of(log_sum, {-infinity, 1, -1000}), {nan, 5, 0}, "-infinity");
+  const Values found = gradient_of(log_sum, {0.5, -1, 2, 700, 1.5});
+  double total = 0;
+  for (const double slope : found) total += slope;
+  EXPECT_NEAR(total, 15, 1e-13);  // those of one result are 1 together
+  EXPECT_NEAR(found[3], 9, 1e-13);
 }
 
 TEST(Cumulative, GradientsOfExtremesGoToTheLastOfEqualElements) {

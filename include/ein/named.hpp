@@ -113,6 +113,9 @@ Tensor cumsum(const Tensor& x, const detail::NamedPattern1<Operation::cumsum>& p
 Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern);
 Tensor cumprod(const Tensor& x, const detail::NamedPattern1<Operation::cumprod>& pattern,
                ResultDType dtype);
+/// log Σ exp of all elements up to each, without overflow in between: `logcumsumexp(x, "b [s]")`.
+/// Errors: kind dtype unless x is floating-point.
+Tensor logcumsumexp(const Tensor& x, const detail::NamedPattern1<Operation::logcumsumexp>& pattern);
 /// The greatest element up to each: `cummax(x, "b [s]")`, in x's dtype. From the first NaN on NaN.
 /// The gradient of each result goes to one element, the last of equal ones, as PyTorch's does.
 Tensor cummax(const Tensor& x, const detail::NamedPattern1<Operation::cummax>& pattern);

@@ -267,6 +267,7 @@ Graph build_named_graph(const PatternCall& call, std::span<const OperandType> op
       {Operation::cumprod, build_scan, Combine::prod},
       {Operation::cummax, build_scan, Combine::max},
       {Operation::cummin, build_scan, Combine::min},
+      {Operation::logcumsumexp, build_logcumsumexp},
       {Operation::sort, build_sort},
       {Operation::top_k, build_top_k},
       {Operation::gather, build_gather},

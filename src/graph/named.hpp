@@ -121,6 +121,7 @@ Graph build_layer_norm(NamedBuild&);  // norm.cpp
 Graph build_rms_norm(NamedBuild&);
 Graph build_argmax(NamedBuild&);  // order.cpp
 Graph build_scan(NamedBuild&);
+Graph build_logcumsumexp(NamedBuild&);
 Graph build_sort(NamedBuild&);
 Graph build_top_k(NamedBuild&);
 Graph build_gather(NamedBuild&);  // positions.cpp

@@ -1,4 +1,6 @@
 // argmax, argmin, scans, sort and top_k: along one axis.
+#include <cmath>
+
 #include "graph/named.hpp"
 
 namespace ein {
@@ -31,6 +33,39 @@ Graph build_scan(NamedBuild& b) {
   op.combine = b.how();
   op.axis = b.marked_axis();
   return b.finish({b.converted(b.add(std::move(op)), b.full(), b.result_dtype())});
+}
+
+/// m + log s with the greatest element m up to each and s = Σ exp(x - m), a linear recurrence:
+/// where m rises, what was summed before shrinks by the factor exp(m before - m). In f64, as many
+/// factors meet. s does not depend on m, which is a constant to differentiation; where it is
+/// infinite, 0 takes its place.
+Graph build_logcumsumexp(NamedBuild& b) {
+  b.require_floating();
+  const Place all = b.full();
+  const int axis = b.marked_axis();
+  const std::vector<Axis>& axes = b.solved().axes;
+  if (numel(all.shape) == 0) return b.finish({b.reindex(b.operand(0), all, axes)});
+  const auto scan = [&](const std::vector<NamedValue>& from, Combine how) {
+    Op op = op_of(OpKind::scan, from, all, DType::f64);
+    op.combine = how;
+    op.axis = axis;
+    return b.add(std::move(op));
+  };
+  const auto map = [&](const std::vector<NamedValue>& from, const Ex& formula) {
+    return b.map(from, formula, all, DType::f64, DType::f64);
+  };
+  const auto exp = [](const Ex& x) { return Ex::apply(ScalarOp::exp, x); };
+  const auto equal = [](const Ex& x, const Ex& y) { return Ex::apply(ScalarOp::eq, x, y); };
+  const Ex x = Ex::input(0), y = Ex::input(1);
+  const NamedValue most = scan({b.operand(0)}, Combine::max);
+  b.detach(most);
+  const NamedValue before{b.add(shift_op(most, all, axes, axis, false, DType::f64)).id, all.access};
+  const NamedValue factors = map({before, most}, where(equal(x, y), Ex(1.0), exp(x - y)));
+  const NamedValue base =
+      map({most}, where(equal(Ex::apply(ScalarOp::abs, x), Ex(INFINITY)), Ex(0.0), x));
+  const NamedValue sums = scan({map({b.operand(0), base}, exp(x - y)), factors}, Combine::sum);
+  return b.finish(
+      {b.map({sums, base}, Ex::apply(ScalarOp::log, x) + y, all, b.dtype(), DType::f64)});
 }
 
 Graph build_sort(NamedBuild& b) {

@@ -40,6 +40,7 @@ bool accumulates(Operation op, Reduction reduction) {
     case Operation::cross_entropy:
     case Operation::cumsum:
     case Operation::cumprod:
+    case Operation::logcumsumexp:
       return true;
     case Operation::reduce:
       return reduction != Reduction::max && reduction != Reduction::min &&

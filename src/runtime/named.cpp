@@ -96,6 +96,7 @@ EIN_OF_PATTERN(cumsum)
 EIN_OF_PATTERN(cumprod)
 EIN_OF_PATTERN(cummax)
 EIN_OF_PATTERN(cummin)
+EIN_OF_PATTERN(logcumsumexp)
 EIN_OF_PATTERN(flip)
 EIN_OF_PATTERN(median)
 #undef EIN_OF_PATTERN

@@ -25,6 +25,7 @@ enum class Operation : std::uint8_t {
   cumprod,
   cummax,
   cummin,
+  logcumsumexp,
   sort,
   top_k,
   gather,
@@ -68,16 +69,16 @@ constexpr bool is_of_a_mesh(Operation op) {
 
 constexpr std::string_view name(Operation op) {
   constexpr std::string_view names[] = {
-      "einsum",        "reduce",       "rearrange",     "repeat",      "pack",
-      "unpack",        "parse_shape",  "softmax",       "log_softmax", "layer_norm",
-      "rms_norm",      "argmax",       "argmin",        "cumsum",      "cumprod",
-      "cummax",        "cummin",       "sort",          "top_k",       "gather",
-      "scatter_add",   "scatter_prod", "scatter_max",   "scatter_min", "one_hot",
-      "cross_entropy", "flip",         "roll",          "pad",         "tril",
-      "triu",          "diagonal",     "from_diagonal", "median",      "quantile",
-      "multinomial",   "searchsorted", "histogram",     "inverse",     "det",
-      "cholesky",      "solve",        "lstsq",         "qr",          "svd",
-      "eigh",          "place",        "reshard"};
+      "einsum",   "reduce",        "rearrange",    "repeat",        "pack",
+      "unpack",   "parse_shape",   "softmax",      "log_softmax",   "layer_norm",
+      "rms_norm", "argmax",        "argmin",       "cumsum",        "cumprod",
+      "cummax",   "cummin",        "logcumsumexp", "sort",          "top_k",
+      "gather",   "scatter_add",   "scatter_prod", "scatter_max",   "scatter_min",
+      "one_hot",  "cross_entropy", "flip",         "roll",          "pad",
+      "tril",     "triu",          "diagonal",     "from_diagonal", "median",
+      "quantile", "multinomial",   "searchsorted", "histogram",     "inverse",
+      "det",      "cholesky",      "solve",        "lstsq",         "qr",
+      "svd",      "eigh",          "place",        "reshard"};
   static_assert(std::size(names) == operation_count);
   return names[static_cast<std::size_t>(op)];
 }
@@ -139,6 +140,7 @@ constexpr Form form_of(Operation op) {
     case Operation::cumprod:
     case Operation::cummax:
     case Operation::cummin:
+    case Operation::logcumsumexp:
     case Operation::sort:
     case Operation::top_k:
     case Operation::from_diagonal:
