@@ -576,6 +576,17 @@ EIN_GRADIENTS(
          [](X x) {
            return cross_entropy(x[0], positions({1, 3, 0}, {3}), "[v] b, b");
          }},
+        {"cross_entropy with weights, ignored and smoothed",
+         {{2, 3, 4}, {4}},
+         [](X x) {
+           return cross_entropy(x[0], positions({1, 3, 0, -7, 2, 2}, {2, 3}), "b s [v], b s -> b",
+                                {.ignored = -7, .weights = exp(x[1]), .smoothing = 0.2});
+         }},
+        {"cross_entropy of probabilities",
+         {{2, 4}, {2, 4}, {4}},
+         [](X x) {
+           return cross_entropy(x[0], x[1], "b [v], b v", {.weights = exp(x[2]), .smoothing = 0.2});
+         }},
         {"mse_loss", {{2, 3}, {2, 3}}, [](X x) { return mse_loss(x[0], x[1]); }},
         {"dropout",
          {{4, 5}},

@@ -51,7 +51,9 @@ struct NamedOptions {
   bool keeps_axis = false;          // several quantiles
   bool right = false;               // behind equal elements
   std::optional<PadMode> pad_mode{};
-  Scalar otherwise = 0;  // what is padded with; the rest of a triangle
+  Scalar otherwise = 0;                   // what is padded with; the rest of a triangle
+  std::optional<std::int64_t> ignored{};  // a target that counts for nothing
+  double smoothing = 0;                   // of targets
 };
 
 struct NamedCall {
@@ -332,6 +334,32 @@ Tensor one_hot(const Tensor& positions, const detail::NamedPattern1<Operation::o
 ///     cross_entropy(logits, targets, "b s [v], b s -> b s")  // each
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const detail::NamedPattern2<Operation::cross_entropy>& pattern);
+
+/// What else cross_entropy takes into account.
+struct CrossEntropyOptions {
+  /// A target that counts for nothing: its loss is 0, and means leave it out. It need not be one of
+  /// the classes.
+  std::optional<std::int64_t> ignored{};
+  /// A weight for each class, a tensor along the axis in brackets. The loss of a target has the
+  /// weight of its class, and a mean is the sum of the losses by the sum of these weights.
+  std::optional<Tensor> weights{};
+  /// From 0 to 1: the part of each target that is spread evenly over all classes (Szegedy et al.
+  /// 2016).
+  double smoothing = 0;
+};
+/// The same with options, and of targets that are probabilities: floating-point targets have the
+/// axis in brackets too, and the loss is -Σ weight · target · log softmax(logits). Its means divide
+/// by the number of losses, whatever the weights. Values and means are those of PyTorch. A mean of
+/// no losses, as where all targets are ignored, is NaN.
+///
+///     cross_entropy(logits, targets, "b s [v], b s", {.ignored = -100, .smoothing = 0.1})
+///     cross_entropy(logits, probabilities, "b s [v], b s v")
+///
+/// Errors: kind value unless 0 <= smoothing <= 1, and for an ignored target beside probabilities;
+/// shape or dtype for weights that do not fit.
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const detail::NamedPattern2<Operation::cross_entropy>& pattern,
+                     const CrossEntropyOptions& options);
 
 /// The mean of (a - b)². An Error of kind `shape` unless the shapes are equal.
 Tensor mse_loss(const Tensor& a, const Tensor& b);

@@ -23,10 +23,11 @@ Solved NamedBuild::checked() const {
   require_valid(call_, operands_.size());
   // The pattern does not name the weights of a norm.
   const std::size_t described = call_.pattern.inputs().size();
-  const std::size_t weights = call_.op == Operation::layer_norm    ? 2
-                              : call_.op == Operation::rms_norm    ? 1
-                              : call_.op == Operation::multinomial ? 1  // what it draws by
-                                                                   : 0;
+  const std::size_t weights = call_.op == Operation::layer_norm      ? 2
+                              : call_.op == Operation::rms_norm      ? 1
+                              : call_.op == Operation::cross_entropy ? 1  // of the classes
+                              : call_.op == Operation::multinomial   ? 1  // what it draws by
+                                                                     : 0;
   if (operands_.size() != described && operands_.size() != described + weights) {
     fail(ErrorKind::arity, name(call_.op),
          std::string(name(call_.op)) + " takes " + std::to_string(described) +

@@ -113,6 +113,11 @@ class NamedBuild {
   Graph graph_;
 };
 
+/// Operand k, which has the axes in brackets; an Error that names it as `what` where it has another
+/// shape, or is wider than what operand 1 is computed in.
+NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what);
+void require_no_wider(const NamedBuild& b, std::size_t k, std::string_view what);
+
 // One builder for each operation, by the file that has it.
 Graph build_softmax(NamedBuild&);  // softmax.cpp
 Graph build_log_softmax(NamedBuild&);

@@ -4,25 +4,6 @@
 namespace ein {
 namespace {
 
-/// Operand k, which has the axes in brackets.
-NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what) {
-  const Place place = b.marked();
-  const OperandType& type = b.operand_type(k);
-  if (!(place.shape == type.shape)) {
-    b.complain(ErrorKind::shape,
-               std::string(what) + " has shape " + type.shape.to_string() +
-                   ", the axes in brackets have " + place.shape.to_string(),
-               b.marks_of_brackets());
-  }
-  if (!is_floating(type.dtype) || size_of(type.dtype) > size_of(b.wide())) {
-    b.complain(ErrorKind::dtype,
-               std::string(what) + " is " + std::string(name(type.dtype)) + ", operand 1 is " +
-                   std::string(name(b.dtype())),
-               {}, "cast one with .to(dtype)");
-  }
-  return {static_cast<ValueId>(k), place.access};
-}
-
 Ex square(const Ex& x) { return x * x; }
 
 /// 1 / √(mean of the values + eps), for each row.
@@ -33,6 +14,28 @@ NamedValue inverse_root_mean(NamedBuild& b, const NamedValue& values) {
 }
 
 }  // namespace
+
+NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what) {
+  const Place place = b.marked();
+  const OperandType& type = b.operand_type(k);
+  if (!(place.shape == type.shape)) {
+    b.complain(ErrorKind::shape,
+               std::string(what) + " has shape " + type.shape.to_string() +
+                   ", the axes in brackets have " + place.shape.to_string(),
+               b.marks_of_brackets());
+  }
+  require_no_wider(b, k, what);
+  return {static_cast<ValueId>(k), place.access};
+}
+
+void require_no_wider(const NamedBuild& b, std::size_t k, std::string_view what) {
+  const DType dtype = b.dtype(k);
+  if (is_floating(dtype) && size_of(dtype) <= size_of(b.wide())) return;
+  b.complain(ErrorKind::dtype,
+             std::string(what) + " is " + std::string(name(dtype)) + ", operand 1 is " +
+                 std::string(name(b.dtype())),
+             {}, "cast one with .to(dtype)");
+}
 
 /// In two passes, so that a large mean costs the variance no digits.
 Graph build_layer_norm(NamedBuild& b) {

@@ -32,6 +32,9 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   key.add(options.otherwise.formula() ? options.otherwise.formula()->word()
                                       : options.otherwise.integer());
   key.add(std::bit_cast<std::int64_t>(options.otherwise.real()));
+  key.add(options.ignored ? 1 : 0);
+  key.add(options.ignored.value_or(0));
+  key.add(std::bit_cast<std::int64_t>(options.smoothing));
   key.add((options.otherwise.is_integer() ? 1 : 0) |
           (options.otherwise.is_large_integer() ? 2 : 0));
   key.add(static_cast<std::int64_t>(options.numbers.size()));
@@ -204,6 +207,18 @@ Tensor one_hot(const Tensor& positions, const NamedPattern1<Operation::one_hot>&
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const NamedPattern2<Operation::cross_entropy>& pattern) {
   return run_one(Operation::cross_entropy, pattern, {&logits, &targets});
+}
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const NamedPattern2<Operation::cross_entropy>& pattern,
+                     const CrossEntropyOptions& options) {
+  if (!(options.smoothing >= 0 && options.smoothing <= 1)) {
+    throw Error(ErrorKind::value, "cross_entropy: smoothing is " + show(options.smoothing) +
+                                      ", 0 <= smoothing <= 1 is wanted");
+  }
+  const detail::NamedOptions named{.ignored = options.ignored, .smoothing = options.smoothing};
+  if (!options.weights)
+    return run_one(Operation::cross_entropy, pattern, {&logits, &targets}, named);
+  return run_one(Operation::cross_entropy, pattern, {&logits, &targets, &*options.weights}, named);
 }
 
 }  // namespace ein

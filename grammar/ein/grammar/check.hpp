@@ -323,11 +323,17 @@ class Checker {
       return complain(Complaint::two_axes_in_brackets_are_wanted, brackets_around(*found));
     if (found->kind != TermKind::name) return;
     for (const Side& side : pattern_.sides) {
-      const Term* other = &side == &home ? nullptr : find(side, pattern_.name_of(*found));
+      const bool may_have_it = &side == &home || has_classes(side);
+      const Term* other = may_have_it ? nullptr : find(side, pattern_.name_of(*found));
       if (other) complain(Complaint::axis_in_brackets_is_elsewhere, other->span, found->span);
     }
     const bool is_known = more_given_ || is_given(pattern_.name_of(*found));
     if (in_output && !is_known) complain(Complaint::axis_size_is_missing, found->span);
+  }
+
+  /// Targets that are probabilities of the classes in brackets.
+  constexpr bool has_classes(const Side& side) const {
+    return op_ == Operation::cross_entropy && &side == &pattern_.sides[1];
   }
 
   /// In brackets are names: two of the first operand, the first of them in the second operand too,
