@@ -469,5 +469,24 @@ TEST(ClipGradNormTest, ScalesAllGradients) {
   EXPECT_EQ(clip_grad_norm({}, 1).item(), 0);
 }
 
+TEST(ClipGradNormTest, OfGradientsThatAreNotFinite) {
+  const std::vector<Tensor> parameters{zeros({2}), zeros({1})};
+  for (const double value : {inf, -inf, std::nan("")}) {
+    for (const Tensor& parameter : parameters) parameter.requires_grad(true);
+    parameters[0].set_grad(make_tensor({3, -4}, {2}));
+    parameters[1].set_grad(make_tensor({value}, {1}));
+    test::expect_error([&] { clip_grad_norm(parameters, 1, true); }, ErrorKind::value,
+                       {"clip_grad_norm: the norm of the gradients is"});
+    EXPECT_EQ(get_values(parameters[0].grad()), (Values{3, -4})) << "nothing was scaled";
+    EXPECT_FALSE(std::isfinite(clip_grad_norm(parameters, 1).item()));
+  }
+  parameters[1].set_grad(make_tensor({12}, {1}));
+  parameters[0].set_grad(make_tensor({3, -4}, {2}));
+  EXPECT_EQ(clip_grad_norm(parameters, 100, true).item(), 13);
+  const auto step = [&](const Tensor& x) { return clip_grad_norm(parameters, 1, true) * x; };
+  test::expect_error([&] { compile(step)(zeros({})); }, ErrorKind::value,
+                     {"error_if_nonfinite", "ein::compile"});
+}
+
 }  // namespace
 }  // namespace ein

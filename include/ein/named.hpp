@@ -372,7 +372,10 @@ Tensor dropout(const Tensor& x, double p);
 
 /// Multiplies the gradients of all parameters that have one by min(1, max_norm / (norm + 1e-6)), as
 /// PyTorch's clip_grad_norm_ does; norm, the root of the sum of all their squares, is the result
-/// (f32 or f64, without axes). An Error of kind `value` unless max_norm >= 0.
-Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm);
+/// (f32 or f64, without axes). Errors: kind value unless max_norm >= 0, and with
+/// `error_if_nonfinite` where norm is NaN or infinite, before any gradient changes; ein::compile
+/// cannot trace that question.
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm,
+                      bool error_if_nonfinite = false);
 
 }  // namespace ein

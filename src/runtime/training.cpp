@@ -1,4 +1,5 @@
 // mse_loss, dropout and clip_grad_norm: without a pattern.
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,7 @@
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/real_gradient.hpp"
+#include "runtime/trace.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -60,7 +62,26 @@ Tensor dropout(const Tensor& x, double p) {
   return engine::map("dropout", formula, operands, compute_type(x.dtype()), x.dtype());
 }
 
-Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
+namespace {
+
+void require_finite(const Tensor& norm) {
+  if (engine::Trace::active()) {
+    throw Error(ErrorKind::value,
+                "clip_grad_norm: error_if_nonfinite asks for the norm in a function that "
+                "ein::compile traces, where it has no value yet\n"
+                "  help: return the norm, and ask of it whether it is finite");
+  }
+  if (std::isfinite(norm.item<double>())) return;
+  throw Error(ErrorKind::value,
+              "clip_grad_norm: the norm of the gradients is " + show(norm.item<double>()) +
+                  "\n  help: a gradient is infinite or NaN, or their squares overflow; without "
+                  "error_if_nonfinite they are scaled all the same");
+}
+
+}  // namespace
+
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm,
+                      bool error_if_nonfinite) {
   if (!(max_norm >= 0)) {
     throw Error(ErrorKind::value, "clip_grad_norm: max_norm is " + show(max_norm) +
                                       ", at least 0 is wanted (infinity: the norm alone)");
@@ -79,6 +100,7 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm) {
   }
   if (!total) return zeros({}, parameters.front().device());
   const Tensor norm = sqrt(*total);
+  if (error_if_nonfinite) require_finite(norm);
   // The constant is that of torch.nn.utils.clip_grad_norm_.
   const Tensor scale = minimum(1, max_norm / (norm + 1e-6));
   for (const Tensor& parameter : parameters) {
