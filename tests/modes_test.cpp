@@ -2,7 +2,7 @@
 // call gets a program for it, and the earlier ones are kept.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>

@@ -345,11 +345,11 @@ TEST_F(TrainCommand, MistakesOfATrainingRun) {
   expect_fails(2, with({"--grad-accum", "4000000000000000000"}), "above 2^63 - 1");
   expect_fails(2, with({"--eval-interval", "0"}), "eval interval");
   expect_fails(2, with({"--grad-clip", "nan"}), "--grad-clip: 'nan' is no number");
-  expect_fails(2, with({"--dropout", "1"}), "p is 1");
-  expect_fails(2, with({"--beta2", "1"}), "betas[1]");
+  expect_fails(2, with({"--dropout", "1"}), "dropout is 1");
+  expect_fails(2, with({"--beta2", "1"}), "beta2 is 1");
   expect_fails(2, with({"--seed", "-1"}), "--seed: '-1' is no whole number");
   expect_fails(2, with({"--n-head", "3"}), "3 heads do not divide dim 8");
-  expect_fails(2, with({"--n-layer", "0"}), "n_layer");
+  expect_fails(2, with({"--n-layer", "0"}), "n layer is 0");
   expect_fails(2, with({"--n-embd", "-8"}), "-8");
   expect_fails(1, with({"--n-embd", "1000000"}), "this machine has");
   expect_fails(1, with({"--n-layer", "1000000000"}), "this machine has");
@@ -448,10 +448,11 @@ TEST_F(TrainCommand, MistakesOfSampling) {
     return words;
   };
   expect_fails(2, with({"--tokens", "few"}), "--tokens: 'few' is no whole number");
-  expect_fails(2, with({"--tokens", "-1"}), "tokens >= 0");
-  expect_fails(2, with({"--temperature", "-1"}), "temperature is -1, at least 0 and finite is wanted");
+  expect_fails(2, with({"--tokens", "-1"}), "tokens is -1");
+  expect_fails(2, with({"--temperature", "-1"}),
+               "temperature is -1, at least 0 and finite is wanted");
   expect_fails(2, with({"--temperature", "nan"}), "--temperature: 'nan' is no number");
-  expect_fails(2, with({"--top-k", "-1"}), "top_k >= 0");
+  expect_fails(2, with({"--top-k", "-1"}), "top k is -1");
   expect_fails(2, with({"--prompt", ""}), "--prompt: its value is empty");
   expect_fails(2, with({"--prompt", "é"}), "U+00E9");
 }
