@@ -163,12 +163,21 @@ TEST_F(CheckpointTest, SingleFiles) {
   save_safetensors(elsewhere, {{"x", ones({2})}}, {{"format", "pt"}});
   EXPECT_EQ(load_checkpoint(elsewhere).step, 0);
   EXPECT_EQ(load_checkpoint(elsewhere).metadata, (Metadata{{"format", "pt"}}));
+  fs::copy_file(file, elsewhere, fs::copy_options::overwrite_existing);
+  const std::string whole = read_bytes(elsewhere);
   for (const std::string step : {"", "-1", "1.5", "9223372036854775808", "1 "}) {
     save_safetensors(elsewhere, {}, {{"ein.step", step}});
     expect_error(ErrorKind::file, "no whole number", [&] { load_checkpoint(elsewhere); });
   }
   expect_error(ErrorKind::file, "cannot be opened",
                [&] { load_checkpoint(path("step-000003.safetensors")); });
+
+  // A tensor that would be missing without a word.
+  std::string other = whole;
+  other.replace(other.find("I64"), 3, "X64");
+  write_bytes(elsewhere, other);
+  expect_error(ErrorKind::file, "'optimizer.step' of the dtype 'X64', which ein lacks",
+               [&] { load_checkpoint(elsewhere); });
 
   std::string bytes = read_bytes(file);
   bytes.back() ^= 1;

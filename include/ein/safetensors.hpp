@@ -1,6 +1,7 @@
 // .safetensors files: named tensors, and nothing that could be executed.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include <ein/state_dict.hpp>
@@ -14,21 +15,30 @@ struct SafetensorsOptions {
   bool mmap = true;
 };
 
+/// A tensor of a dtype that ein lacks, such as F8_E8M0 or F4.
+struct ForeignTensor {
+  std::string dtype;  ///< as the file calls it
+  Shape shape;        ///< of its elements
+  Tensor bytes;       ///< as they lie in the file: a u8 vector
+};
+
 /// What a file holds.
 struct Safetensors {
   StateDict tensors;
-  Metadata metadata;  ///< its `__metadata__`
+  Metadata metadata;                             ///< its `__metadata__`
+  std::map<std::string, ForeignTensor> foreign;  ///< those that are not among `tensors`
 };
 
 /// Reads a file of the safetensors format (github.com/huggingface/safetensors, "Format"). Dtypes
 /// F64 F32 F16 BF16 F8_E4M3 F8_E5M2 I64 I32 I16 I8 U64 U32 U16 U8 BOOL C64; bool bytes other than 0
-/// and 1 are true. An Error of kind `file` when the file cannot be read or breaks any rule of the
-/// format: a header above 100,000,000 bytes, one that is not a JSON object in UTF-8, keys given
-/// twice, unknown or missing fields, sizes that overflow or disagree with the offsets, holes or
-/// overlaps between tensors, bytes that no tensor has; or when it holds another dtype. Of kind
-/// `memory` when there is no more. Of a path that ends with `.safetensors.index.json`, as Hugging
-/// Face's models of several files have it, the tensors of all files that it names, which must have
-/// what it says, and the metadata of the first.
+/// and 1 are true. Tensors of other dtypes, which are names of capital letters, digits and `_`, are
+/// in `foreign` with their bytes. An Error of kind `file` when the file cannot be read or breaks
+/// any rule of the format: a header above 100,000,000 bytes, one that is not a JSON object in
+/// UTF-8, keys given twice, unknown or missing fields, sizes that overflow or disagree with the
+/// offsets, holes or overlaps between tensors, bytes that no tensor has. Of kind `memory` when
+/// there is no more. Of a path that ends with `.safetensors.index.json`, as Hugging Face's models
+/// of several files have it, the tensors of all files that it names, which must have what it says,
+/// and the metadata of the first.
 Safetensors load_safetensors(const std::string& path, SafetensorsOptions options = {});
 
 /// Writes tensors row-major, wider dtypes first, then by name; equal arguments give equal bytes.

@@ -73,6 +73,13 @@ Checkpoint load_one(const std::string& path, const io::ManifestEntry* entry, boo
     if (entry) verify(file, entry->files.front());
     content = io::load_safetensors(file, mmap);
   }
+  if (!content.foreign.empty()) {
+    const auto& [name, tensor] = *content.foreign.begin();
+    io::fail(loading, path,
+             "has a tensor " + io::in_quotes(name) + " of the dtype " +
+                 io::in_quotes(tensor.dtype) +
+                 ", which ein lacks; load_safetensors gives its bytes, and the other tensors");
+  }
   const std::int64_t step = take_step(path, content.metadata);
   if (entry && step != entry->step) {
     io::fail(loading, path,

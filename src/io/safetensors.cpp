@@ -14,8 +14,16 @@ Safetensors io::load_safetensors(const InputFile& file, bool mmap) {
   loaded.metadata = std::move(header.metadata);
   const std::shared_ptr<std::byte> mapping = mmap ? file.map() : nullptr;
   for (auto& [name, entry] : header.tensors) {
+    const bool is_foreign = !entry.foreign.empty();
     auto storage = read_elements(file, mapping, header.data_begin + entry.begin,
-                                 entry.end - entry.begin, entry.dtype);
+                                 entry.end - entry.begin, is_foreign ? DType::u8 : entry.dtype);
+    if (is_foreign) {
+      const Shape bytes{static_cast<std::int64_t>(storage->bytes())};
+      loaded.foreign.emplace(name, ForeignTensor{std::move(entry.foreign), std::move(entry.shape),
+                                                 Tensor(std::move(storage), DType::u8, bytes,
+                                                        contiguous_strides(bytes))});
+      continue;
+    }
     Strides strides = contiguous_strides(entry.shape);
     loaded.tensors.emplace_hint(
         loaded.tensors.end(), name,

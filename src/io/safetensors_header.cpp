@@ -23,13 +23,22 @@ std::string_view format_name(DType dtype) { return detail::row_of(dtype).safeten
 
 bool has_format_name(DType dtype) { return !format_name(dtype).empty(); }
 
-std::string format_names() {
-  std::string names;
-  for (const DType dtype : all_dtypes) {
-    if (has_format_name(dtype))
-      names += (names.empty() ? "" : " ") + std::string(format_name(dtype));
+/// Bits of an element of the dtypes of the format that ein lacks; 0 of those that are not here,
+/// which a later version may have.
+std::int64_t bits_of_foreign(std::string_view dtype) {
+  constexpr std::pair<std::string_view, std::int64_t> known[] = {
+      {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8},
+      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"F4", 4}};
+  for (const auto& [name, bits] : known) {
+    if (name == dtype) return bits;
   }
-  return names;
+  return 0;
+}
+
+bool may_be_dtype(std::string_view name) {
+  constexpr std::size_t longest = 32;
+  return !name.empty() && name.size() <= longest && name[0] >= 'A' && name[0] <= 'Z' &&
+         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == name.npos;
 }
 
 /// Takes the events of a JSON parser. What is not wanted is refused at once, so nothing nests
@@ -70,7 +79,9 @@ class HeaderBuilder {
         return true;
       }
     }
-    fail("the dtype " + in_quotes(value) + ", which ein lacks; it has " + format_names());
+    if (!may_be_dtype(value)) fail("the dtype " + in_quotes(value) + ", which is no name of one");
+    entry_.foreign = std::move(value);
+    return true;
   }
 
   bool start_object(std::size_t) {
@@ -189,18 +200,26 @@ void check_offsets(const InputFile& file, const SafetensorsHeader& header) {
       fail("bytes " + place + ", while those before it end at " + std::to_string(end) +
            (entry.begin > end ? ": a hole" : ": an overlap"));
     }
-    const auto element_size = static_cast<std::int64_t>(size_of(entry.dtype));
+    end = entry.end;
+    const bool is_foreign = !entry.foreign.empty();
+    const std::int64_t bits = is_foreign ? bits_of_foreign(entry.foreign)
+                                         : 8 * static_cast<std::int64_t>(size_of(entry.dtype));
     std::int64_t bytes = 0;
     try {
-      bytes = checked_numel(entry.shape, element_size) * element_size;
+      // Of the smallest elements two are in a byte.
+      const std::int64_t elements = checked_numel(entry.shape, std::max<std::int64_t>(bits / 8, 1));
+      if (bits == 0) continue;
+      bytes = bits % 8 == 0 ? elements * (bits / 8) : elements / 8 * bits + elements % 8 * bits / 8;
+      if (elements % 8 * bits % 8 != 0) fail("elements that do not fill their last byte");
     } catch (const Error& error) {
+      if (error.kind() == ErrorKind::file) throw;
       fail(std::string("an impossible size: ") + error.what());
     }
     if (entry.end - entry.begin != static_cast<std::uint64_t>(bytes)) {
+      const std::string dtype = is_foreign ? entry.foreign : std::string(ein::name(entry.dtype));
       fail(std::to_string(entry.end - entry.begin) + " bytes; shape " + entry.shape.to_string() +
-           " of " + std::string(ein::name(entry.dtype)) + " has " + std::to_string(bytes));
+           " of " + dtype + " has " + std::to_string(bytes));
     }
-    end = entry.end;
   }
   if (const std::uint64_t present = file.size() - header.data_begin; present != end) {
     file.fail("has " + std::to_string(present) + " bytes after its header; its tensors have " +

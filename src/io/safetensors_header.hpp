@@ -15,6 +15,7 @@ namespace ein::io {
 
 struct SafetensorsEntry {
   DType dtype = DType::f32;
+  std::string foreign;  // the name of another dtype, in the place of that; or empty
   Shape shape;
   std::uint64_t begin = 0, end = 0;  // bytes, from the end of the header
 };
@@ -26,7 +27,8 @@ struct SafetensorsHeader {
 };
 
 /// Reads and checks it against every rule of the format, the file's size included, so that each
-/// entry's bytes lie inside of the file and are what its shape needs. Errors are `file`'s.
+/// entry's bytes lie inside of the file and are what its shape needs, where the size of its dtype's
+/// elements is known. Errors are `file`'s.
 SafetensorsHeader read_safetensors_header(const InputFile& file);
 
 /// load_safetensors of a file that is open.

@@ -71,16 +71,18 @@ Safetensors load_indexed(const std::string& caller, const std::string& path, boo
   for (const auto& [name, count] : tensors_of_file) {
     const InputFile file(caller, (std::filesystem::path(path).parent_path() / name).string());
     Safetensors part = load_safetensors(file, mmap);
-    for (const auto& [tensor, value] : part.tensors) {
+    const auto check_place = [&](const std::string& tensor) {
       const auto listed = map.find(tensor);
       if (listed == map.end() || listed->second != name)
         file.fail("has a tensor " + in_quotes(tensor) + ", which is not there by its index");
-    }
-    if (part.tensors.size() != count) {
-      file.fail("has " + std::to_string(part.tensors.size()) + " tensors, by its index " +
-                std::to_string(count));
+    };
+    for (const auto& [tensor, value] : part.tensors) check_place(tensor);
+    for (const auto& [tensor, value] : part.foreign) check_place(tensor);
+    if (const std::size_t there = part.tensors.size() + part.foreign.size(); there != count) {
+      file.fail("has " + std::to_string(there) + " tensors, by its index " + std::to_string(count));
     }
     all.tensors.merge(part.tensors);
+    all.foreign.merge(part.foreign);
     if (std::exchange(is_first, false)) all.metadata = std::move(part.metadata);
   }
   return all;

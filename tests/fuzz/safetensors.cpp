@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::memcpy(&header, data, sizeof header);
   std::size_t bytes = sizeof header + header;
   for (const auto& [name, tensor] : mapped.tensors) bytes += tensor.nbytes();
+  for (const auto& [name, tensor] : mapped.foreign) bytes += tensor.bytes.nbytes();
   require(bytes == size, "bytes that are no tensor's");
 
   written.replace(nullptr, 0);
