@@ -14,9 +14,14 @@
 namespace ein::codegen {
 namespace {
 
+/// What elements are combined in. Sums of floats are as on the host (cpu/scatter.cpp): in f64, and
+/// those of f64 with what was rounded off.
+DType accumulator(Combine combine, DType dtype) {
+  return combine == Combine::sum && is_floating(dtype) ? DType::f64 : compute_type(dtype);
+}
+
 /// The combination of no elements of `dtype`, as a literal of the type that they are combined in.
-std::string nothing(Combine combine, DType dtype) {
-  const DType compute = compute_type(dtype);
+std::string nothing(Combine combine, DType dtype, DType compute) {
   return visit(dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;
@@ -81,9 +86,9 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
            ", " + std::to_string(bits) + ", counts, totals);");
     kernels.push_back(w.finish(line_count));
   }
-  // What is stored with few bits is summed with more.
-  const DType sum = compute_type(nest.output.dtype);
   const Combine combine = *nest.combine;
+  const DType sum = accumulator(combine, nest.output.dtype);
+  const bool is_long = combine == Combine::sum && nest.output.dtype == DType::f64;
   const std::string verb(combine == Combine::sum ? "add" : name(combine));
   Writer w("scatter_" + verb + "_" + type + context.suffix, block_threads, narrow);
   w.input(nest, 0, element_type(values.dtype));
@@ -96,16 +101,19 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
          ", line = " + divided("element", row_size * size) + ";");
   w.indices(nest, lines, "line");
   w.line("const " + entry + "* const entries = memory + line * " + w.number(point_count) + ";");
-  w.line(element_type(sum) + " sum = " + nothing(combine, nest.output.dtype) + ";");
+  w.line(element_type(sum) + " sum = " + nothing(combine, nest.output.dtype, sum) + ";");
+  if (is_long) w.line("double rest = 0;");
   w.open("for (" + number + " i = first_of(entries, " + number + "(" + points_text +
          "), position); i < " + count(point_count) + " && entries[i].key == position; ++i) {");
   w.line("const " + number + " point = entries[i].place;");
   w.indices(nest, points, "point");
-  w.line(
-      "sum = " +
-      combined(combine, sum, "sum", converted("x0[" + w.place(values) + "]", values.dtype, sum)) +
-      ";");
+  const std::string value = converted("x0[" + w.place(values) + "]", values.dtype, sum);
+  if (is_long)
+    w.line("add_long(sum, rest, " + value + ");");
+  else
+    w.line("sum = " + combined(combine, sum, "sum", value) + ";");
   w.close();
+  if (is_long) w.line("if (sum - sum == 0) sum += rest;");
   const std::string place = w.place(nest.output);
   w.line("y[" + added(place, "position * " + w.number(nest.output.indirection.stride)) +
          "] = " + converted("sum", sum, nest.output.dtype) + ";");

@@ -46,6 +46,7 @@ const std::vector<Section>& sections() {
         {std::string(text::tables), {"Table<"}},
         {std::string(text::faults), {"Fault"}},
         {std::string(text::combining), {"combine_lanes", "combine_rows"}},
+        {std::string(text::long_sums), {"add_long("}},
         {std::string(text::scanning), {"scan_block"}},
         {std::string(text::randoms), {"uniform(", "normal(", "normal_quantile("}},
         {std::string(text::sorting), {"sorted<", "key_of(", "Entry<"}},

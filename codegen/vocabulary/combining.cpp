@@ -48,6 +48,17 @@ __device__ __forceinline__ C combine_rows(C value, Shared<C>* memory, F combine)
 
 )cuda";
 
+constexpr std::string_view long_sums =
+    R"cuda(// sum + rest as the sum of many values: what each addition rounds off goes to `rest` (Knuth, The
+// Art of Computer Programming 2, section 4.2.2, theorem B).
+__device__ __forceinline__ void add_long(double& sum, double& rest, double value) {
+  const double next = sum + value, of_value = next - sum;
+  rest += (sum - (next - of_value)) + (value - of_value);
+  sum = next;
+}
+
+)cuda";
+
 constexpr std::string_view scanning =
     R"cuda(// The combination of the values of all threads up to this one; memory[0] has them all.
 template <class C, int threads, class F>

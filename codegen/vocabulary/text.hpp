@@ -29,7 +29,7 @@ extern const std::string_view attention;
 extern const std::string_view packs, pairs, tables, faults;
 
 // combining.cpp
-extern const std::string_view combining, scanning;
+extern const std::string_view combining, long_sums, scanning;
 
 // random.cpp
 extern const std::string_view randoms;

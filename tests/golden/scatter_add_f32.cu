@@ -23,12 +23,12 @@ scatter_add_f32(const float* __restrict__ x0, const Entry<u32, u32>* __restrict_
   const int i1 = element % 64u;
   const u32 position = element / 64u % 30u, line = element / 1920u;
   const Entry<u32, u32>* const entries = memory + line * 100;
-  float sum = 0.0f;
+  double sum = 0.0;
   for (u32 i = first_of(entries, u32(100), position); i < 100u && entries[i].key == position; ++i) {
     const u32 point = entries[i].place;
     const int i0 = point;
-    sum = sum + x0[i0 * 64 + i1];
+    sum = sum + as<double>(x0[i0 * 64 + i1]);
   }
-  y[i1 + position * 64] = sum;
+  y[i1 + position * 64] = as<float>(sum);
 }
 
