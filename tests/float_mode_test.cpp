@@ -184,6 +184,31 @@ TEST_F(FloatModeTest, WhatIsKeptOfACallIsOfItsMode) {
   }
 }
 
+/// Functions are less exact where steps of them are not rounded to nearest, but no others.
+TEST_F(FloatModeTest, FunctionsHoldInAnyMode) {
+  const Tensor x32 = rand({20000}) * 40.0 - 20.0;
+  const Tensor sizes = rand({20000}) * 5.0;
+  for (const Tensor& x : {x32, sizes, x32.to(DType::f64), sizes.to(DType::f64)}) {
+    const auto functions = [&] {
+      return std::vector<Tensor>{
+          exp(x), sin(x),  cos(x),       tanh(x),          sigmoid(x),    silu(x),  log(abs(x)),
+          erf(x), gelu(x), sqrt(abs(x)), pow(abs(x), 0.3), log1p(abs(x)), expm1(x), erf(x * 0.01)};
+    };
+    const std::vector<Tensor> wanted = functions();
+    for (const NamedMode& named : all_float_modes()) {
+      named.mode.use();
+      const std::vector<Tensor> got = functions();
+      FloatMode().use();
+      for (std::size_t f = 0; f < got.size(); ++f) {
+        const Tensor error = abs(got[f] - wanted[f]) / (abs(wanted[f]) + 0.1);
+        const double bound = x.dtype() == DType::f32 ? 1e-4 : 1e-9;
+        EXPECT_LT(reduce(error, "n ->", "max").item(), bound)
+            << "function " << f << ", " << named.name;
+      }
+    }
+  }
+}
+
 TEST_F(FloatModeTest, AnErrorLeavesTheMode) {
   set_num_threads(2);
   for (const NamedMode& named : all_float_modes()) {

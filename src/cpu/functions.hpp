@@ -59,9 +59,8 @@ struct Constants<float> {
   static constexpr float log_ln2_high = 0.693145752F, log_ln2_low = 1.42860677e-6F;
   // erf x up to `erf_last`, beyond which it is 1, in 32 pieces around the multiples of 1/8:
   // polynomials in the distance from there (relative error 5e-8), of which no piece begins below
-  // the end of the one before. The first, up to `erf_near`, is of erf x - x.
-  static constexpr float erf_near = 0.0625F;
-  static constexpr float erf_last = 3.9192059F,
+  // the end of the one before. The first, around 0, is of erf x - x.
+  static constexpr float erf_last = 3.9192059F, erf_last_piece = 31.F / 8,
                          to_eighths = 1.5F * (1 << 20);  // so large that its last bit is 1/8
   alignas(64) static constexpr float erf[5][32] = {
       {0,
@@ -839,13 +838,15 @@ template <class V>
 inline V erf(const V& x) {
   using K = ConstantsOf<V>;
   const V size = magnitude(x);
-  const V piece = size + K::to_eighths;
-  const V t = size - (piece - K::to_eighths);
+  // A piece that there is, and the polynomial that it has, however the thread rounds.
+  const V piece = at_most(size, K::erf_last_piece) + K::to_eighths;
+  const V middle = piece - K::to_eighths;
+  const V t = size - middle;
   const auto place = last_bits(piece);
   V sum = look_up(K::erf[4], place);
   for (std::size_t i = 4; i-- > 1;)
     sum = multiply_add(std::move(sum), t, look_up(K::erf[i], place));
-  const V first = choose(size > K::erf_near, look_up(K::erf[0], place), size);
+  const V first = choose(middle > 0.F, look_up(K::erf[0], place), size);
   sum = multiply_add(std::move(sum), t, first);
   return with_sign_of(choose(size > K::erf_last, 1.F, sum), x);
 }
