@@ -95,6 +95,27 @@ TEST(Module, LoadListsAllThatDoesNotFitAndCopiesNothing) {
   EXPECT_EQ(model.scale.to_vector<double>(), before);
 }
 
+TEST(Module, LoadOfSomeNamesSaysWhichItLeftAlone) {
+  const Pair model;
+  const Values bias = model.a.state_dict().at("bias").to_vector<double>();
+  StateDict state = model.state_dict();
+  state.erase("a.bias");
+  state.insert_or_assign("scale", ein::full({2}, 7));
+  state.emplace("lm_head.weight", ein::zeros({1}));
+  const nn::LoadedState left = model.load_state_dict(state, {.strict = false});
+  EXPECT_EQ(left.missing, std::vector<std::string>{"a.bias"});
+  EXPECT_EQ(left.unexpected, std::vector<std::string>{"lm_head.weight"});
+  EXPECT_EQ(model.scale.to_vector<double>(), (Values{7, 7}));
+  EXPECT_EQ(model.a.state_dict().at("bias").to_vector<double>(), bias);
+  const nn::LoadedState all = model.load_state_dict(model.state_dict());
+  EXPECT_TRUE(all.missing.empty() && all.unexpected.empty());
+  // Another shape is a mistake all the same.
+  state.insert_or_assign("scale", ein::full({3}, 8));
+  expect_error([&] { model.load_state_dict(state, {.strict = false}); }, ErrorKind::value,
+               {"of another shape: scale (3,) for (2,)"});
+  EXPECT_EQ(model.scale.to_vector<double>(), (Values{7, 7}));
+}
+
 TEST(Module, LoadConverts) {
   const nn::Linear model(2, 1, false);
   model.load_state_dict(

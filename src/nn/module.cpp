@@ -45,8 +45,9 @@ StateDict Module::state_dict() const {
   return state;
 }
 
-void Module::load_state_dict(const StateDict& state) const {
+LoadedState Module::load_state_dict(const StateDict& state, LoadStateOptions options) const {
   const StateDict mine = state_dict();
+  LoadedState left;
   std::string missing, unexpected, misshapen, unreal, elsewhere;
   const auto list = [](std::string& names, const std::string& name) {
     names += (names.empty() ? "" : ", ") + name;
@@ -54,6 +55,7 @@ void Module::load_state_dict(const StateDict& state) const {
   for (const auto& [name, parameter] : mine) {
     const auto given = state.find(name);
     if (given == state.end()) {
+      left.missing.push_back(name);
       list(missing, name);
     } else if (!(given->second.shape() == parameter.shape())) {
       list(misshapen, name + " " + given->second.shape().to_string() + " for " +
@@ -66,11 +68,13 @@ void Module::load_state_dict(const StateDict& state) const {
     }
   }
   for (const auto& [name, tensor] : state) {
-    if (!mine.contains(name)) list(unexpected, name);
+    if (mine.contains(name)) continue;
+    left.unexpected.push_back(name);
+    list(unexpected, name);
   }
   std::string text;
-  if (!missing.empty()) text += "\n  missing: " + missing;
-  if (!unexpected.empty()) text += "\n  unexpected: " + unexpected;
+  if (options.strict && !missing.empty()) text += "\n  missing: " + missing;
+  if (options.strict && !unexpected.empty()) text += "\n  unexpected: " + unexpected;
   if (!misshapen.empty()) text += "\n  of another shape: " + misshapen;
   if (!unreal.empty()) text += "\n  complex, where the model's are real: " + unreal;
   if (!text.empty())
@@ -79,7 +83,11 @@ void Module::load_state_dict(const StateDict& state) const {
     throw Error(ErrorKind::placement, "load_state_dict: tensors lie otherwise: " + elsewhere +
                                           "\n  help: ein::reshard them first");
   const NoGrad no_grad;
-  for (const auto& [name, parameter] : mine) parameter.copy_from(state.find(name)->second);
+  for (const auto& [name, parameter] : mine) {
+    const auto given = state.find(name);
+    if (given != state.end()) parameter.copy_from(given->second);
+  }
+  return left;
 }
 
 void Module::to(Device device) {

@@ -23,6 +23,16 @@ class Setting;
 
 namespace ein::nn {
 
+struct LoadStateOptions {
+  bool strict = true;  ///< the names are those of the module
+};
+
+/// Names that Module::load_state_dict left alone; none where it is strict.
+struct LoadedState {
+  std::vector<std::string> missing;     ///< parameters that the state has no tensor for
+  std::vector<std::string> unexpected;  ///< tensors that the module has no parameter for
+};
+
 /// Owns parameters (tensors that require gradients) and other modules, both as members that the
 /// derived class's constructor registers by name. Names are joined by dots: "layers.0.weight". It
 /// stays where it was built.
@@ -44,8 +54,10 @@ class Module {
   StateDict state_dict() const;
   /// Copies each tensor into the parameter of its name, converted to the parameter's dtype. An
   /// Error of kind `value` that lists every name that is missing, unexpected or of another shape,
-  /// or complex where the parameter is real; then nothing was copied.
-  void load_state_dict(const StateDict& state) const;
+  /// or complex where the parameter is real; then nothing was copied. Where `strict` is false,
+  /// names that are missing or unexpected are no mistake but what is returned; those parameters
+  /// stay as they are.
+  LoadedState load_state_dict(const StateDict& state, LoadStateOptions options = {}) const;
 
   /// Moves every parameter, here and below, to a device; one that moves loses its gradient.
   /// Optimizers are made afterwards: the step of one that was made before is an Error.
