@@ -175,12 +175,13 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
   for (int links = 0; std::filesystem::is_symlink(target, error); ++links) {
     if (links == most_links) fail("cannot be written: it is a link to a link, too many times");
     target = target.parent_path() / std::filesystem::read_symlink(target, error);
-    if (error) fail("cannot be written; its link: " + error.message());
+    if (error) fail("cannot be written: its link cannot be read (" + error.message() + ")");
   }
   name_ = target.filename().string();
-  if (name_.empty()) fail("names no file");
+  if (name_.empty()) fail("is no path of a file");
   directory_.reset(open_directory(target.parent_path()));
-  if (directory_.get() < 0) fail("cannot be written; its directory: " + reason(errno));
+  if (directory_.get() < 0)
+    fail("cannot be written: its directory cannot be opened (" + reason(errno) + ")");
 
   struct stat status {};
   const bool exists = ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -199,7 +200,8 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
       errno = EEXIST;
     }
   } while (locked_.get() < 0 && errno == EEXIST);
-  if (locked_.get() < 0) fail("cannot be written; a file beside it: " + reason(errno));
+  if (locked_.get() < 0)
+    fail("cannot be written: no file can be made beside it (" + reason(errno) + ")");
   if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0) {
     const int error = errno;
     ::unlinkat(directory_.get(), temporary_.c_str(), 0);
@@ -222,7 +224,8 @@ void ReplacementFile::commit() {
   }
   temporary_.clear();
   if (!flush_directory(directory_.get())) {
-    fail("was replaced, but a power failure may undo it; its directory: " + reason(errno));
+    fail("was replaced, but a power failure may undo that: its directory cannot be flushed (" +
+         reason(errno) + ")");
   }
 }
 
@@ -236,7 +239,7 @@ NewDirectory::NewDirectory(std::string caller, const std::string& path)
       if (errno == EEXIST) continue;
       const int error = errno;
       temporary_.clear();
-      fail("cannot be made; a directory beside it: " + reason(error));
+      fail("cannot be made: no directory can be made beside it (" + reason(error) + ")");
     }
     lock_.release();
     fd_.reset(::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -258,7 +261,8 @@ void NewDirectory::commit() {
   const Descriptor directory(open_directory(std::filesystem::path(temporary_).parent_path()));
   temporary_.clear();
   if (directory.get() < 0 || !flush_directory(directory.get()))
-    fail("was made, but a power failure may undo it; its directory: " + reason(errno));
+    fail("was made, but a power failure may undo that: its directory cannot be flushed (" +
+         reason(errno) + ")");
 }
 
 void replace_file(std::string caller, const std::string& path, std::string_view bytes) {
