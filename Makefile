@@ -123,7 +123,8 @@ bench: deps
 bench-peers:
 	scripts/install-dependencies peers
 	cmake --preset release -D EIN_BENCH=ON
-	cmake --build --preset release -j $(JOBS) --target ein_peer_server
+	cmake --build --preset release -j $(JOBS) --target ein_peer_server \
+	  $(addprefix ein_peer_server_,$(filter v2 v3,$(subst =, ,$(PEERS_ARGS))))
 	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
 	$(EIN_PEERS)/bin/python -m pip install --quiet -r bench/peers/requirements.txt
 	$(EIN_PEERS)/bin/python bench/peers/run.py $(PEERS_ARGS)

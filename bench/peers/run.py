@@ -83,7 +83,7 @@ class Process:
         openblas = sorted((pathlib.Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas*"))
         if openblas:  # the same library that NumPy calls
             environment.setdefault("EIN_OPENBLAS", str(openblas[0]))
-        ours = {"ein": self.options.server, "limits": self.options.server, "before": self.options.before}.get(self.place)
+        ours = {"ein": self.options.server, "limits": self.limits(), "before": self.options.before}.get(self.place)
         words = [ours] if ours else [sys.executable, str(HERE / "worker.py"), self.place, count]
         self.log = open(self.options.out / f"{self.place}.log", "ab")
         self.child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
@@ -91,6 +91,10 @@ class Process:
         self.rest = b""
         if ours:
             self.ask({"do": "threads", "n": self.threads}, 60)
+
+    def limits(self):
+        """The server whose Eigen was compiled for the level that all are held to."""
+        return self.options.server + ("_" + self.options.isa if self.options.isa else "")
 
     def ask(self, request, seconds):
         if self.child is None:
