@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -59,6 +60,17 @@ int exit_code(ein::ErrorKind kind) {
   return is_of_machine ? 1 : 2;
 }
 
+/// Prints a default as "--seed =1337", whichever CLI11 is there: newer ones say "--seed  [1337] ".
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const std::string value = option->get_default_str(), newer = " [" + value + "] ";
+    const std::size_t at = value.empty() ? std::string::npos : text.find(newer);
+    return at == std::string::npos ? text : text.replace(at, newer.size(), "=" + value);
+  }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,6 +79,7 @@ int main(int argc, char** argv) {
     std::string output;
     app.set_version_flag("--version", "ein " EIN_VERSION, "Print the version");
     app.set_help_flag("-h,--help", "Print this help");
+    app.formatter(std::make_shared<Formatter>());
     app.get_formatter()->column_width(28);
     app.get_formatter()->label("TEXT", "");
     app.get_formatter()->label("REQUIRED", "");
