@@ -19,12 +19,12 @@ namespace {
       "mpi: " + why +
           "\n  help: install MPI (Debian: apt-get install libopenmpi-dev openmpi-bin), build "
           "ein with it, which makes libein_mpi.so, and name that in EIN_MPI if it is not "
-          "where the loader looks");
+          "beside ein's library or command, nor where the loader looks");
 }
 
 const EinMpiFunctions& plugin() {
   const std::string given = environment("EIN_MPI");
-  const SharedLibrary library({given.empty() ? "libein_mpi.so" : given});
+  const SharedLibrary library(given.empty() ? beside_us("libein_mpi.so") : std::vector{given});
   if (!library.is_open()) refuse(library.why_not());
   decltype(&ein_mpi_functions) functions = nullptr;
   library.find("ein_mpi_functions", functions);

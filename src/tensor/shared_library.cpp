@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <filesystem>
+
+#include "tensor/system.hpp"
 
 namespace ein {
 
@@ -20,6 +23,12 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names) {
 
 void* SharedLibrary::address(const char* symbol) const {
   return handle_ ? ::dlsym(handle_, symbol) : nullptr;
+}
+
+std::vector<std::string> beside_us(const std::string& name) {
+  const std::filesystem::path folder = std::filesystem::path(system::own_file()).parent_path();
+  if (folder.empty()) return {name};
+  return {folder / name, folder.parent_path() / "lib" / name, name};
 }
 
 std::string environment(const char* variable) {

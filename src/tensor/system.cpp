@@ -14,6 +14,7 @@
 #include <limits>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 #include "tensor/fork.hpp"
 #include "tensor/memory_limit.hpp"
@@ -21,6 +22,7 @@
 // EIN_PLAIN_POSIX leaves out what Linux has more, so that what other systems get can be compiled.
 #if defined(__linux__) && !defined(EIN_PLAIN_POSIX)
 #define EIN_HAS_LINUX 1
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -269,6 +271,17 @@ void wake_sleepers(const std::atomic<std::uint32_t>& word) {
   futex(word, FUTEX_WAKE, 0x7fffffff, nullptr);
 }
 
+std::string own_file() {
+  namespace fs = std::filesystem;
+  Dl_info info{};
+  std::error_code error;
+  if (::dladdr(reinterpret_cast<const void*>(&own_file), &info) == 0 || !info.dli_fname) return "";
+  // Of a program this is how it was called, maybe by a name that a shell looked up.
+  const std::string called = info.dli_fname;
+  const bool is_path = called.find('/') != std::string::npos && fs::exists(called, error);
+  return fs::canonical(is_path ? called : "/proc/self/exe", error);
+}
+
 #else
 
 namespace {
@@ -322,6 +335,8 @@ void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t value, in
 }
 
 void wake_sleepers(const std::atomic<std::uint32_t>&) {}
+
+std::string own_file() { return ""; }
 
 #endif
 

@@ -37,6 +37,10 @@ std::int64_t cache_bytes(int level);
 /// Whether this process may use AMX's registers of tiles, which it asks for.
 bool allow_tiles();
 
+/// The whole path of the library or program that this code is in; empty where the system does not
+/// tell.
+std::string own_file();
+
 /// Asks for large pages from an address that is a multiple of one on. No more than a wish.
 void prefer_large_pages(void* begin, std::size_t bytes);
 
