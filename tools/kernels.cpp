@@ -10,6 +10,7 @@
 #include "io/number.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "passes/short_forms.hpp"
 
 namespace ein::command {
 
@@ -18,7 +19,7 @@ Program program_of(const Graph& graph) {
   for (const Op& op : graph.ops) {
     if (op.kind == OpKind::input) layouts.push_back({contiguous_strides(op.shape), 0});
   }
-  return lower(order_contractions(graph), layouts);
+  return lower(order_contractions(with_short_forms(graph)), layouts);
 }
 
 GpuTarget target_of(const std::string& arch) {

@@ -189,7 +189,7 @@ std::string to_string(const ScalarExpr& with_derivatives) {
       return text[static_cast<std::size_t>(step.args[i])];
     };
     const ScalarOpInfo& row = info(step.op);
-    const std::string word(row.name);
+    const std::string word = std::string(row.name) + (step.short_form ? "_of_16_bits" : "");
     switch (row.arity) {
       case 0:
         if (step.op == ScalarOp::input) text.push_back("x" + std::to_string(step.which));
