@@ -25,7 +25,8 @@ void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
 
 std::string inside_axis(const std::string& position, const LoopNest::Indirection& axis) {
   return "is_inside(" + position + ", " + text_of(axis.size) + ", fault" +
-         (is_one(axis.length) ? "" : ", " + text_of(axis.length)) + ")";
+         (is_one(axis.length) && axis.parts == 1 ? "" : ", " + text_of(axis.length)) +
+         (axis.parts == 1 ? "" : ", " + std::to_string(axis.parts)) + ")";
 }
 
 std::string moved_place(Writer& writer, const LoopNest& nest, const LoopNest::Operand& operand,

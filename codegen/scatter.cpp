@@ -78,7 +78,7 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
            "; point += " + threads + "u) {");
     w.indices(nest, points, "point");
     w.line("const i64 position = " + input_name(by) + "[" + w.place(positions) + "];");
-    w.line("const bool inside = is_inside(position, " + text_of(size) + ", fault);");
+    w.line("const bool inside = " + inside_axis("position", nest.output.indirection) + ";");
     w.line("entries[point] = {inside ? " + number + "(position) : " + count(size) + ", point};");
     w.close();
     w.line("__syncthreads();");

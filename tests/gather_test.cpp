@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include <ein/cost.hpp>
+#include <ein/ein.hpp>
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
@@ -16,6 +17,8 @@
 
 namespace ein {
 namespace {
+
+using namespace literals;
 
 using test::computed;
 using test::graph_of;
@@ -164,6 +167,31 @@ TEST(GatherTest, PositionsOutsideAreErrors) {
   set_num_threads(3);
   fails(histogram(100'000, 4, DType::f32), {Values(100'000, 1), positions},
         "scatter_add: position 4 is outside an axis of size 4");
+}
+
+TEST(GatherTest, PositionsOfU64AreNamedAsTheyAre) {
+  const Tensor positions = from_vector<std::uint64_t>({0, (std::uint64_t{1} << 63) + 5}, {2});
+  const auto fails = [](auto&& call, const std::string& text) {
+    try {
+      call();
+      ADD_FAILURE() << "no error where there ought to be: " << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::value);
+      EXPECT_EQ(error.what(), text);
+    }
+  };
+  fails(
+      [&] {
+        gather(ones({5, 3}), positions, "[v] c, n -> n c");
+      },
+      "gather: position 9223372036854775813 is outside an axis of size 5");
+  fails([&] { scatter_add(ones({2}), positions, "n, n -> [v]", "v"_a = 4); },
+        "scatter_add: position 9223372036854775813 is outside an axis of size 4");
+  fails(
+      [&] {
+        cross_entropy(ones({2, 3}), positions, "n [v], n");
+      },
+      "cross_entropy: target 9223372036854775813 is none of the 3 classes, 0 to 2");
 }
 
 TEST(GatherTest, NothingToGatherOrToAdd) {

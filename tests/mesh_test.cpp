@@ -21,6 +21,8 @@
 namespace ein {
 namespace {
 
+using namespace literals;
+
 using test::expect_error;
 using test::get_values;
 using test::is_launched;
@@ -311,6 +313,31 @@ TEST(MeshTest, Gradients) {
   expect_same(d.grad(), b.grad());
   EXPECT_EQ(placement(c.grad()), placement(c));
   expect_same(c.grad(), a.grad());
+}
+
+TEST(MeshTest, ErrorsOfPositionsSpeakOfTheWholeAxis) {
+  const Mesh mesh = mesh_of({{"model", 2}});
+  const Tensor table = place(ones({8, 3}), mesh, "v@model c");
+  const auto at = [](std::int64_t position) {
+    return from_vector<std::int64_t>({7, position}, {2});
+  };
+  expect_error([&] { gather(table, at(8), "[v] c, n -> n c").to(cpu); }, ErrorKind::value,
+               {"gather: position 8 is outside an axis of size 8"});
+  expect_error([&] { gather(table, at(-1), "[v] c, n -> n c").to(cpu); }, ErrorKind::value,
+               {"gather: position -1 is outside an axis of size 8"});
+  expect_same(gather(table, at(4), "[v] c, n -> n c"), ones({2, 3}));
+  expect_error(
+      [&] {
+        const Tensor target = from_vector<std::int64_t>({9}, {1});
+        cross_entropy(place(ones({1, 8}), mesh, "b v@model"), target, "b [v], b");
+      },
+      ErrorKind::value, {"cross_entropy: target 9 is none of the 8 classes, 0 to 7"});
+  expect_error(
+      [&] {
+        const Tensor values = place(ones({2, 4}), mesh, "n c@model");
+        scatter_add(values, at(8), "n c, n -> [v] c", "v"_a = 8);
+      },
+      ErrorKind::value, {"scatter_add: position 8 is outside an axis of size 8"});
 }
 
 TEST(MeshTest, CompiledFunctions) {

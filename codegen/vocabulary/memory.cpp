@@ -91,11 +91,12 @@ struct Fault {
   u64 happened;
   i64 position, size, length;
 };
-__device__ inline bool is_inside(i64 position, i64 size, Fault* fault, i64 length = 1) {
+__device__ inline bool is_inside(i64 position, i64 size, Fault* fault, i64 length = 1,
+                                 i64 parts = 1) {
   if (u64(position) < u64(size - length + 1)) return true;
   if (atomicCAS(&fault->happened, 0ull, 1ull) == 0) {
     fault->position = position;
-    fault->size = size;
+    fault->size = size * parts;
     fault->length = length;
   }
   return false;

@@ -112,6 +112,8 @@ struct Op {
                             // maximum in a softmax
   bool stationary = false;  // a constant to the first derivative alone, as the mean in a variance
   bool picks_classes = false;  // gather: the positions are targets of a loss; for errors alone
+  std::int64_t parts = 1;  // gather, scatter: equal parts of the whole dimension, of which this is
+                           // one; for errors alone
   int again = 0;  // equal operations that differ in this are never taken for one: recomputation
   Phase phase = Phase::forward;  // of a traced function; says nothing of the value
 };

@@ -80,7 +80,8 @@ struct Alone {
   void add_words(const LoopNest::Operand& operand) {
     add(operand.buffer, operand.dtype, operand.offset.word(), operand.indirection.positions,
         operand.indirection.stride.word(), operand.indirection.size.word(),
-        operand.indirection.length.word());
+        operand.indirection.length.word(), operand.indirection.parts,
+        operand.indirection.is_unsigned);
     for (const Size stride : operand.strides) add(stride.word());
   }
   void add_words(const LoopNest& nest) {

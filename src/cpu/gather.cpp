@@ -18,6 +18,7 @@ struct Rows {
   std::int64_t position_bytes;            // from one position to the next
   std::int64_t size;                      // of the axis that positions are of
   bool picks_classes;                     // positions are targets of a loss
+  const LoopNest::Indirection* axis;      // for errors
 };
 
 template <std::size_t bytes, class Position>
@@ -25,8 +26,8 @@ void gather_rows(const Rows& rows, const Position* positions, const std::byte* f
                  std::byte* to) {
   const bool is_run = rows.from_element == bytes && rows.to_element == bytes;
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t position =
-        checked_gather(rows.picks_classes, positions[r * rows.position_step], rows.size);
+    const std::int64_t position = checked_gather(
+        rows.picks_classes, positions[r * rows.position_step], rows.size, *rows.axis);
     const std::byte* source = from + r * rows.from_step + position * rows.position_bytes;
     std::byte* target = to + r * rows.to_step;
     if (rows.length == 1) {
@@ -73,6 +74,7 @@ class GatherKernel final : public Kernel {
     rows_.position_bytes = x.indirection.stride * bytes;
     rows_.size = x.indirection.size;
     rows_.picks_classes = nest_.picks_classes;
+    rows_.axis = &nest_.inputs[0].indirection;
     cut_ =
         cut(nest_, row_axis,
             std::max<std::int64_t>(1, elements_per_part / std::max<std::int64_t>(1, rows_.length)));

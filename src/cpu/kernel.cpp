@@ -44,14 +44,16 @@ class CopyKernel final : public Kernel {
   /// How many bytes further on the position says that an operand begins.
   std::int64_t moved_by(const LoopNest::Operand& operand, const Run& run) const {
     if (!operand.is_indirect()) return 0;
-    const auto& [input, stride, size, length] = operand.indirection;
+    const LoopNest::Indirection& axis = operand.indirection;
+    const std::int64_t count = axis.count();
     std::int64_t position = 0;
     visit_positions(position_.dtype, [&]<class Position>(std::type_identity<Position>) {
       position = *reinterpret_cast<const Position*>(base(position_, run.buffers));
     });
-    position = from_.is_indirect() && length == 1 ? checked_gather(picks_classes_, position, size)
-                                                  : checked_position("at", position, size, length);
-    return position * stride * static_cast<std::int64_t>(size_of(operand.dtype));
+    position = from_.is_indirect() && axis.length == 1
+                   ? checked_gather(picks_classes_, position, count, axis)
+                   : checked_position("at", position, count, axis);
+    return position * axis.stride * static_cast<std::int64_t>(size_of(operand.dtype));
   }
 
   LoopNest::Operand from_, to_, position_;

@@ -94,6 +94,7 @@ struct Rows {
   std::int64_t count, length;
   std::int64_t value_step, value_element, sum_stride;
   std::int64_t first, last, size;
+  const LoopNest::Indirection* axis;  // for errors
 };
 
 /// Sums of another type than SumOf<T> have one value at most, and take it: 0 for -0, which is added
@@ -113,7 +114,8 @@ void add_rows(const Rows& rows, const std::int64_t* positions, const T* values, 
     }
   };
   for (std::int64_t r = 0; r < rows.count; ++r) {
-    const std::int64_t position = checked_position(name_of(combine), positions[r], rows.size);
+    const std::int64_t position =
+        checked_position(name_of(combine), positions[r], rows.size, *rows.axis);
     if (position < rows.first || position >= rows.last) continue;
     const T* from = values + r * rows.value_step;
     Sum* to = sums + (position - rows.first) * rows.sum_stride;
@@ -163,6 +165,7 @@ class ScatterKernel final : public Kernel {
     for (std::size_t a : reduced) points_ *= nest_.axes[a].size;
     rows_.count = 1;
     rows_.size = size_;
+    rows_.axis = &nest_.output.indirection;
     rows_.value_element = element_axis == no_axis ? Size(0) : values.strides[element_axis];
     if (!reduced.empty()) {
       const std::size_t row_axis = reduced.back();

@@ -28,11 +28,26 @@ bool LoopNest::sums_products() const {
          body.steps[1].op == ScalarOp::input;
 }
 
-std::string outside_axis(std::int64_t position, std::int64_t length, std::int64_t size) {
+namespace {
+
+std::string outside_axis(const std::string& position, std::int64_t length, std::int64_t size) {
   const std::string axis = " an axis of size " + std::to_string(size);
-  if (length == 1) return "position " + std::to_string(position) + " is outside" + axis;
-  return "a slice of " + std::to_string(length) + " from position " + std::to_string(position) +
-         " on leaves" + axis;
+  if (length == 1) return "position " + position + " is outside" + axis;
+  return "a slice of " + std::to_string(length) + " from position " + position + " on leaves" +
+         axis;
+}
+
+}  // namespace
+
+std::string outside_axis(std::int64_t position, std::int64_t length, std::int64_t size) {
+  return outside_axis(std::to_string(position), length, size);
+}
+std::string outside_axis(std::int64_t position, const LoopNest::Indirection& axis) {
+  return outside_axis(position_text(position, axis), axis.length, axis.size * axis.parts);
+}
+std::string position_text(std::int64_t position, const LoopNest::Indirection& axis) {
+  return axis.is_unsigned ? std::to_string(static_cast<std::uint64_t>(position))
+                          : std::to_string(position);
 }
 
 bool asks_index(const ScalarExpr& expr) {

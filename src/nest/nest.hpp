@@ -42,12 +42,15 @@ struct LoopNest {
   struct Indirection {
     int positions = -1;  // none
     Size stride = 0;
-    Size size = 0;    // of the axis
-    Size length = 1;  // of the slice of it that begins at a position
+    Size size = 0;             // of the axis
+    Size length = 1;           // of the slice of it that begins at a position
+    std::int64_t parts = 1;    // the axis is one of so many parts of the user's; for errors alone
+    bool is_unsigned = false;  // the positions were u64; for errors alone
     Size count() const { return size - length + 1; }  // of positions that there may be
     friend bool operator==(const Indirection& a, const Indirection& b) {
       return a.positions == b.positions && always_equal(a.stride, b.stride) &&
-             always_equal(a.size, b.size) && always_equal(a.length, b.length);
+             always_equal(a.size, b.size) && always_equal(a.length, b.length) &&
+             a.parts == b.parts && a.is_unsigned == b.is_unsigned;
     }
   };
   /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
@@ -113,6 +116,10 @@ struct LoopNest {
 
 /// What is wrong with a position: "position 7 is outside an axis of size 5".
 std::string outside_axis(std::int64_t position, std::int64_t length, std::int64_t size);
+/// The same of the user's axis and positions.
+std::string outside_axis(std::int64_t position, const LoopNest::Indirection& axis);
+/// A position as the user wrote it.
+std::string position_text(std::int64_t position, const LoopNest::Indirection& axis);
 
 /// Whether an expression, or one of a nest's, asks for the index of an axis: of any, or of this.
 bool asks_index(const ScalarExpr& expr);

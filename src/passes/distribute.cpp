@@ -305,7 +305,8 @@ class Distribution {
     const ValueId positions = part.inputs[1];
     const Size size = to_.op(part.inputs[0]).shape[static_cast<std::size_t>(op.dim)];
     const ValueId first = first_position(split, size);
-    part.inputs[1] = positions_here(positions, first, size, parts_of(split, mesh_));
+    part.parts = parts_of(split, mesh_);
+    part.inputs[1] = positions_here(positions, first, size, part.parts);
     const ValueId found = add(part);
     const ValueId own = masked(op, found, op.write, positions, first, size);
     return all_reduced(own, bits(split), Combine::sum);
@@ -318,7 +319,8 @@ class Distribution {
     if (split.empty()) return part;
     const Size size = part.shape[static_cast<std::size_t>(op.dim)];
     const ValueId first = first_position(split, size), positions = part.inputs[1];
-    part.inputs[1] = positions_here(positions, first, size, parts_of(split, mesh_));
+    part.parts = parts_of(split, mesh_);
+    part.inputs[1] = positions_here(positions, first, size, part.parts);
     part.inputs[0] = masked(op, part.inputs[0], op.reads[0], positions, first, size);
     return part;
   }

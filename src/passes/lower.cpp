@@ -534,8 +534,19 @@ class Lowering {
   /// Of an access to a value that the positions of `op`, which come as input 1, move.
   LoopNest::Indirection indirection(const Op& op, ValueId moved, const Access& access) {
     const auto dim = static_cast<std::size_t>(op.dim);
-    return {1, layout_of(moved).strides[dim], graph_.op(moved).shape[dim],
-            length_of(access[dim], op.axes)};
+    return {.positions = 1,
+            .stride = layout_of(moved).strides[dim],
+            .size = graph_.op(moved).shape[dim],
+            .length = length_of(access[dim], op.axes),
+            .parts = op.parts,
+            .is_unsigned = is_of_unsigned(op.inputs[1])};
+  }
+  /// Whether positions are u64 that maps have made i64.
+  bool is_of_unsigned(ValueId positions) const {
+    const Op* op = &graph_.op(positions);
+    while (op->kind == OpKind::map && op->compute != DType::u64 && !op->inputs.empty())
+      op = &graph_.op(op->inputs[0]);
+    return op->kind == OpKind::map && op->compute == DType::u64;
   }
 
   /// A nest of `op` over all its axes, with its inputs as they are.
