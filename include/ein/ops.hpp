@@ -122,9 +122,9 @@ consteval std::optional<DType> static_result_dtype(Types<S...>) {
   return Op == Operation::einsum && drops_an_axis ? sum_dtype(operand) : operand;
 }
 
-/// A call whose pattern is in a type: its result has a type. Every operation calls check() by
-/// itself, since each function between the user's line and a mistake lengthens the compiler's
-/// message.
+/// A call whose pattern is in a type: its result has a type. Every operation checks it by itself
+/// (check_call), since each function between the user's line and a mistake lengthens the
+/// compiler's message.
 template <Operation Op, FixedString Pattern, class Operands, class Arguments>
 struct StaticCall;
 template <Operation Op, FixedString Pattern, class Operands, class... Arguments>
@@ -134,13 +134,8 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
   static constexpr ResultAxes axes = facts.axes;
 
 #if __cpp_static_assert >= 202306L
-  static_assert(!facts.mistake, static_message<Op>(Pattern.view(), facts.mistake, Sizes()));
-  static consteval void check() {}
-#else
-  static consteval void check() {
-    const grammar::Mistake mistake = facts.mistake;
-    const pattern_error::Place place = pattern_error::place_of(mistake, Pattern.view());
-    pattern_error::stop_at(mistake, place);
+  static consteval auto message() {
+    return static_message<Op>(Pattern.view(), facts.mistake, Sizes());
   }
 #endif
   static auto run(Reduction reduction, std::span<const Tensor* const> operands,
@@ -164,6 +159,17 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
     return run(reduction, std::array{&x}, CallArguments<Arguments...>(arguments...));
   }
 };
+
+#if __cpp_static_assert >= 202306L
+#define check_call(call) static_assert(!decltype(call)::facts.mistake, decltype(call)::message())
+#else
+template <Operation Op, FixedString Pattern, class Operands, class Arguments>
+consteval void check_call(StaticCall<Op, Pattern, Operands, Arguments> call) {
+  const grammar::Mistake mistake = call.facts.mistake;
+  const pattern_error::Place place = pattern_error::place_of(mistake, Pattern.view());
+  if (mistake) pattern_error::function_of(mistake)(place);
+}
+#endif
 
 template <class X, Operation Op, FixedString Pattern, class... S>
 using StaticCallOn = StaticCall<Op, Pattern, Types<X>, Types<S...>>;
@@ -372,7 +378,7 @@ template <class... Arguments>
 requires detail::HasLiteral<Arguments...>
 auto einsum(const Arguments&... arguments) {
   using Call = detail::StaticEinsum<detail::LiteralAmong<Arguments...>::text, Arguments...>;
-  Call::check();
+  check_call(Call());
   return detail::run_static_einsum<Call>(arguments...);
 }
 /// `einsum<"b s1 h, b s2 h -> b s1 s2">(x, y)`: the same.
@@ -380,7 +386,7 @@ template <FixedString Pattern, class... Arguments>
 requires((TensorArgument<Arguments> ||
           CallArgument<Arguments>)&&...) auto einsum(const Arguments&... arguments) {
   using Call = detail::StaticEinsum<Pattern, Arguments...>;
-  Call::check();
+  check_call(Call());
   return detail::run_static_einsum<Call>(arguments...);
 }
 
@@ -417,13 +423,13 @@ Tensor rearrange(
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto rearrange(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::rearrange, Pattern, S...>;
-  Call::check();
+  check_call(Call());
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto rearrange(const X& x, const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::rearrange, Pattern, S...>;
-  Call::check();
+  check_call(Call());
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 
@@ -447,13 +453,13 @@ Tensor repeat(
 template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto repeat(const X& x, PatternLiteral<Pattern>, const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::repeat, Pattern, S...>;
-  Call::check();
+  check_call(Call());
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto repeat(const X& x, const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::repeat, Pattern, S...>;
-  Call::check();
+  check_call(Call());
   return Call::run_on(Reduction::sum, x, arguments...);
 }
 
@@ -506,13 +512,13 @@ template <TensorArgument X, FixedString Pattern, CallArgument... S>
 auto reduce(const X& x, PatternLiteral<Pattern>, std::type_identity_t<ReductionFor<X>> reduction,
             const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::reduce, Pattern, S...>;
-  Call::check();
+  check_call(Call());
   return Call::run_on(reduction.reduction(), x, arguments...);
 }
 template <FixedString Pattern, TensorArgument X, CallArgument... S>
 auto reduce(const X& x, std::type_identity_t<ReductionFor<X>> reduction, const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::reduce, Pattern, S...>;
-  Call::check();
+  check_call(Call());
   return Call::run_on(reduction.reduction(), x, arguments...);
 }
 
@@ -557,5 +563,7 @@ class NamedSizes {
 /// `parse_shape(x, "b _ h w")["h"]`: the sizes of the named axes.
 NamedSizes parse_shape(const Tensor& x,
                        const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern);
+
+#undef check_call
 
 }  // namespace ein

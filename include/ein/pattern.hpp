@@ -159,7 +159,7 @@ class PatternFor : public detail::PatternArgument {
     const grammar::Mistake mistake =
         this->template read_literal<Op>(Operands(), detail::SizesAmong<Arguments...>());
     const pattern_error::Place place = pattern_error::place_of(mistake, text);
-    pattern_error::stop_at(mistake, place);
+    if (mistake) pattern_error::function_of(mistake)(place);
   }
   template <FixedString Text>
   consteval PatternFor(PatternLiteral<Text>) : PatternFor(Text.text) {}

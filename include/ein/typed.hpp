@@ -40,7 +40,7 @@ template <FixedString Axes>
 consteval bool require_axes() {
   const grammar::Mistake mistake = grammar::read_shape_spec(Axes.view()).mistake;
   const pattern_error::Place place = pattern_error::place_of(mistake, Axes.view());
-  pattern_error::stop_at(mistake, place);
+  if (mistake) pattern_error::function_of(mistake)(place);
   return true;
 }
 
