@@ -116,10 +116,13 @@ class PatternArgument {
   constexpr explicit PatternArgument(std::string_view text) : text_(text) {}
 
   /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`,
-  /// if given, receives the type of the result.
+  /// if given, receives the type of the result. A very long literal without such a type is read and
+  /// checked when the call runs.
   template <Operation Op, class Operands, class... Sizes>
   consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes,
                                           grammar::InferredType* result = nullptr) {
+    const bool is_left_to_the_call = !result && text_.size() > grammar::max_literal_bytes;
+    if (is_left_to_the_call && text_.size() <= grammar::max_pattern_bytes) return {};
     const grammar::Reading reading = grammar::match_pattern(text_);
     if (reading.mistake) return reading.mistake;
     const grammar::Pattern pattern = reading.buffer.pattern(text_);

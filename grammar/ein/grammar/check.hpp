@@ -515,10 +515,19 @@ class Checker {
     }
   }
 
+  constexpr bool has_a_group_among_inputs() const {
+    for (const Side& side : pattern_.inputs()) {
+      for (const Term& term : terms_of(side)) {
+        if (term.kind == TermKind::group) return true;
+      }
+    }
+    return false;
+  }
+
   /// Every group must come to have at most one unknown size, once all others are known: from an
   /// argument, from a dimension of its own in some input, or from another group.
   constexpr void check_solvable() {
-    if (mistake_ || !form_.has_groups || more_given_) return;
+    if (mistake_ || !form_.has_groups || more_given_ || !has_a_group_among_inputs()) return;
     List<char> known(pattern_.terms.size(), 0);
     const auto learn = [&](const Term& found) {
       for (std::size_t i = 0; i < known.size(); ++i) {

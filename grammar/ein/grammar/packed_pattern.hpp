@@ -5,13 +5,15 @@
 
 namespace ein::grammar {
 
-/// What the compiler keeps of a literal it has parsed. Patterns of more words than fit are parsed
-/// again when their plan is made.
+/// What the compiler keeps of a literal it has parsed. Patterns of more words or bytes than fit are
+/// parsed again when their plan is made.
 class PackedPattern {
  public:
   constexpr PackedPattern() = default;
   constexpr explicit PackedPattern(const Pattern& pattern) {
-    if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides) return;
+    if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides ||
+        pattern.text.size() > UINT16_MAX)
+      return;
     for (const Term& term : pattern.terms) {
       terms_[term_count_++] = {narrow(term.span.begin),
                                narrow(term.span.end),
@@ -57,7 +59,6 @@ class PackedPattern {
  private:
   static constexpr std::size_t max_terms = 40;
   static constexpr std::size_t max_sides = 10;
-  static_assert(max_pattern_bytes <= UINT16_MAX);
   static constexpr std::uint16_t narrow(std::uint32_t place) {
     return static_cast<std::uint16_t>(place);
   }
