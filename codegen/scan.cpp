@@ -25,6 +25,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
       block_threads, is_narrow(nest));
   const std::string number = w.unsigned_type();
   declare_inputs(w, nest, false);
+  if (has_factors) w.input(nest, 1, element_type(nest.inputs[1].dtype));
   w.output(nest, element_type(nest.output.dtype));
   const auto place = [&] {
     w.line("const " + w.index_type() + " " + axis_name(axis) + " = " +

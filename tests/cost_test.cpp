@@ -82,6 +82,12 @@ struct Counted {
   friend Counted hypot(Counted a, Counted b) {
     return function(ScalarOp::hypot, std::hypot(a.value, b.value));
   }
+  friend Counted logaddexp(Counted a, Counted b) {
+    return function(ScalarOp::logaddexp, reference::logaddexp(a.value, b.value));
+  }
+  friend Counted floor_divide(Counted a, Counted b) {
+    return ++done.div, Counted(reference::floor_divide(a.value, b.value));
+  }
   friend Counted remainder(Counted a, Counted b) {
     return ++done.div, Counted(reference::remainder(a.value, b.value));
   }
