@@ -103,6 +103,7 @@ endef
 attack:
 	$(attack_tools)
 	build/tests/ein_attack --seeds $(SEEDS) --write build/attack.jsonl
+	build/tests/ein_attack --orders $(SEEDS)
 	build/tests/ein_attack --decoders $(DECODERS)
 	build/tests/ein_attack --modes $(SEEDS)
 	build/tests/ein_attack --forks $(SEEDS)

@@ -11,28 +11,39 @@
 namespace ein::attack {
 
 bool Program::differentiates() const {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const Step& step) { return step.op && step.op->name == "gradient"; });
+  return std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+    return step.op && step.op->name.starts_with("gradient");
+  });
 }
 
-std::vector<Tensor> run(const Program& program, std::span<const Tensor> arguments,
-                        std::span<const Tensor> states) {
-  std::optional<EnableGrad> enabled;
-  if (program.differentiates()) enabled.emplace();
+std::vector<Tensor> values_of_steps(const Program& program, std::span<const Tensor> arguments,
+                                    std::span<const Tensor> states) {
   std::vector<Tensor> values;
   std::size_t input = 0, argument = 0, state = 0;
   for (const Step& step : program.steps) {
     if (!step.op) {
       const Input& given = program.inputs[input++];
-      const Tensor& x = given.is_state ? states[state++] : arguments[argument++];
-      values.push_back(
-          enabled && !given.is_state && has_gradients(given.dtype) ? detail::differentiable(x) : x);
+      values.push_back(given.is_state ? states[state++] : arguments[argument++]);
       continue;
     }
     std::vector<Tensor> args;
     for (int arg : step.args) args.push_back(values[static_cast<std::size_t>(arg)]);
     values.push_back(step.op->run(step, args));
   }
+  return values;
+}
+
+std::vector<Tensor> run(const Program& program, std::span<const Tensor> arguments,
+                        std::span<const Tensor> states) {
+  std::optional<EnableGrad> enabled;
+  std::vector<Tensor> given(arguments.begin(), arguments.end());
+  if (program.differentiates()) {
+    enabled.emplace();
+    for (Tensor& x : given) {
+      if (has_gradients(x.dtype())) x = detail::differentiable(x);
+    }
+  }
+  const std::vector<Tensor> values = values_of_steps(program, given, states);
   std::vector<Tensor> outputs;
   for (int output : program.outputs) {
     const Tensor& x = values[static_cast<std::size_t>(output)];
@@ -41,13 +52,15 @@ std::vector<Tensor> run(const Program& program, std::span<const Tensor> argument
   return outputs;
 }
 
-Maker::Maker(std::uint64_t seed, bool is_single)
-    : random_(seed * 0x9E3779B97F4A7C15u + 1), is_single_(is_single) {
+Maker::Maker(std::uint64_t seed, Kind kind) : random_(seed * 0x9E3779B97F4A7C15u + 1), kind_(kind) {
   program_.seed = seed;
   constexpr DType usual[] = {DType::f32,     DType::f32,    DType::f32,   DType::f32, DType::f64,
                              DType::bf16,    DType::f16,    DType::i64,   DType::i32, DType::u8,
                              DType::boolean, DType::f8e4m3, DType::f8e5m2};
-  dtype_ = is_single ? one_of(all_dtypes) : chance(90) ? one_of(usual) : one_of(real_dtypes);
+  dtype_ = kind == Kind::smooth   ? DType::f64
+           : kind == Kind::single ? one_of(all_dtypes)
+           : chance(90)           ? one_of(usual)
+                                  : one_of(real_dtypes);
   flavour_ = static_cast<int>(below(4));
 }
 
@@ -55,12 +68,15 @@ std::int64_t Maker::size() {
   constexpr std::int64_t small[] = {1, 1, 2, 2, 3, 3, 4, 5, 7, 8},
                          edges[] = {15, 16, 17, 31, 32, 33, 63, 64, 65},
                          large[] = {127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025};
-  const std::int64_t kind = below(is_single_ ? 78 : 100);
+  constexpr std::int64_t few[] = {1, 2, 2, 3, 3, 4};
+  if (kind_ == Kind::smooth) return chance(3) ? 0 : one_of(few);
+  const std::int64_t kind = below(is_single() ? 78 : 100);
   return kind < 4 ? 0 : kind < 76 ? one_of(small) : kind < 95 ? one_of(edges) : one_of(large);
 }
 
 DType Maker::any_dtype() {
-  if (is_single_) return one_of(all_dtypes);
+  if (kind_ == Kind::smooth) return DType::f64;
+  if (is_single()) return one_of(all_dtypes);
   return chance(60) ? dtype_ : one_of(real_dtypes);
 }
 
@@ -71,7 +87,9 @@ Scalar Maker::number(DType beside) {
   constexpr double special[] = {INFINITY, -INFINITY, NAN};
   constexpr std::int64_t beyond[] = {127,  128,   255,    300,
                                      -129, 70000, -40000, std::int64_t{1} << 40};
-  if (is_single_ && chance(10)) return Scalar(one_of(beyond));
+  constexpr double moderate[] = {0, 1, 2, -1, 0.5, 1.5, 3, -0.25};
+  if (kind_ == Kind::smooth) return Scalar(one_of(moderate));
+  if (is_single() && chance(10)) return Scalar(one_of(beyond));
   if (chance(is_integral(beside) ? 90 : 40)) return Scalar(one_of(whole));
   return Scalar(chance(8) ? one_of(special) : one_of(fractions));
 }
@@ -97,12 +115,14 @@ Values Maker::values(const Input& input) {
       x = static_cast<double>(below(input.below));
     else if (input.dtype == DType::boolean)
       x = static_cast<double>(below(2));
-    else if (is_single_ && is_integral(input.dtype) && chance(8))
+    else if (is_single() && is_integral(input.dtype) && chance(8))
       x = extreme(input.dtype);
     else if (is_unsigned(input.dtype))
       x = static_cast<double>(below(chance(90) ? 5 : 256));
     else if (is_integral(input.dtype))
       x = static_cast<double>(chance(95) ? below(7) - 3 : below(100000) - 50000);
+    else if (kind_ == Kind::smooth)
+      x = chance(50) ? static_cast<double>(below(5) - 2) / 2 : normal(random_);
     else if (flavour == 0)
       x = static_cast<double>(below(9) - 4) / 2;
     else if (flavour == 1)
@@ -252,7 +272,9 @@ std::vector<std::string> Maker::some(const std::vector<Axis>& axes, int percent)
 
 const Operation& Maker::some_operation() {
   const std::vector<Operation>& all = operations();
-  const auto weight = [&](const Operation& op) { return is_single_ ? is_in_numpy(op) : op.weight; };
+  const auto weight = [&](const Operation& op) {
+    return is_single() ? is_in_numpy(op) : kind_ == Kind::smooth && !is_smooth(op) ? 0 : op.weight;
+  };
   std::int64_t weights = 0;
   for (const Operation& op : all) weights += weight(op);
   std::int64_t ticket = below(weights);
@@ -264,17 +286,21 @@ const Operation& Maker::some_operation() {
 Program Maker::make() {
   Shape first;
   // Every 25th has operands that are turned, cut into groups and shared out to threads.
-  const bool is_wide = !is_single_ && program_.seed % 25 == 24;
-  const std::int64_t most_elements = is_single_ ? 100 : is_wide ? 1 << 20 : 60000;
+  const bool is_few = kind_ == Kind::smooth;
+  const bool is_wide = kind_ == Kind::any && program_.seed % 25 == 24;
+  const std::int64_t most_elements = is_few ? 24 : is_single() ? 100 : is_wide ? 1 << 20 : 60000;
   constexpr std::int64_t lengths[] = {33, 100, 127, 200, 257, 300, 1000, 4800};
   if (is_wide) first = {one_of(lengths), one_of(lengths)};
   for (std::int64_t d = is_wide ? below(2) : below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
     first.push_back(numel(first) > most_elements / 30 ? 1 + below(3) : size());
   input(first, dtype_);
-  const std::int64_t wanted = is_single_ ? 1 : 1 + below(is_wide ? 4 : chance(80) ? 6 : 14);
+  const std::int64_t wanted = is_single() ? 1
+                                          : 1 + below(is_wide || is_few ? 4
+                                                      : chance(80)        ? 6
+                                                                          : 14);
   std::optional<EnableGrad> enabled;
-  if (!is_single_) enabled.emplace();
-  for (std::int64_t tries = 0, made = 0; (is_single_ || tries < 60) && made < wanted; ++tries) {
+  if (!is_single()) enabled.emplace();
+  for (std::int64_t tries = 0, made = 0; (is_single() || tries < 60) && made < wanted; ++tries) {
     const Program program = program_;
     const std::size_t count = values_.size();
     Step step{.op = &some_operation()};
@@ -284,9 +310,10 @@ Program Maker::make() {
         std::vector<Tensor> args;
         for (int arg : step.args) args.push_back(values_[static_cast<std::size_t>(arg)]);
         Tensor result = op->run(step, args);
-        const bool is_small = std::all_of(
-            program_.inputs.begin(), program_.inputs.end(),
-            [&](const Input& given) { return !is_single_ || numel(given.shape) <= 400; });
+        const bool is_small =
+            std::all_of(program_.inputs.begin(), program_.inputs.end(), [&](const Input& given) {
+              return kind_ == Kind::any || numel(given.shape) <= (is_few ? 24 : 400);
+            });
         if (is_small && result.numel() <= most_elements) {
           if (op->writes) assign(step.args[0]);
           add(std::move(step), std::move(result));
@@ -297,7 +324,7 @@ Program Maker::make() {
     } catch (const Error& error) {
       // Not defined for these operands: of dtypes and values, a single call that NumPy may take.
       const ErrorKind kind = error.kind();
-      if (is_single_ &&
+      if (is_single() &&
           (kind == ErrorKind::dtype || kind == ErrorKind::value || kind == ErrorKind::reduction)) {
         program_.error = kind;
         program_.steps.push_back(std::move(step));
@@ -324,6 +351,7 @@ Program Maker::make() {
 }
 
 Program make_program(std::uint64_t seed) { return Maker(seed).make(); }
-Program make_call(std::uint64_t seed) { return Maker(seed, true).make(); }
+Program make_call(std::uint64_t seed) { return Maker(seed, Maker::Kind::single).make(); }
+Program make_smooth(std::uint64_t seed) { return Maker(seed, Maker::Kind::smooth).make(); }
 
 }  // namespace ein::attack

@@ -151,7 +151,12 @@ class Interval {
     Interval x =
         context().flushes ? corners(a.flushed(), b.flushed(), product) : corners(a, b, product);
     if (a.straddles_zero_beside_infinity(b) || b.straddles_zero_beside_infinity(a)) x = anything();
-    if (context().multiplies) {
+    if (context().sums && context().kind == OpKind::scan) {
+      // A factor of what was summed before.
+      x.terms_ = a.terms_ + 1;
+      x.magnitude_ = a.magnitude_ * std::max(std::abs(b.low_), std::abs(b.high_));
+      x.granule_ = -5000;
+    } else if (context().multiplies) {
       x.terms_ = a.terms_ + b.terms_;
       x.magnitude_ = std::max(1.0, a.magnitude_) * std::max(1.0, b.magnitude_);
       x.smallest_ = std::min(1.0, a.smallest_) * std::min(1.0, b.smallest_);
@@ -290,6 +295,26 @@ class Interval {
     // fmod is exact; the sum after it rounds.
     return at_points(a, b, 0, [](double x, double y) {
       return reference::remainder(x, y) + (is_integral(context().compute) ? 0.0 : -0.0);
+    });
+  }
+  friend Interval floor_divide(const Interval& a, const Interval& b) {
+    // Of floats the quotient that is rounded down is itself rounded.
+    const bool is_f32 = context().compute == DType::f32;
+    const auto value = [](double x, double y) { return reference::floor_divide(x, y); };
+    const Interval exact = at_points(a, b, 0, value);
+    if (is_integral(context().compute)) return whole(exact);
+    const bool is_small = exact.is_point() && std::abs(exact.low_) < (is_f32 ? 0x1p20 : 0x1p50);
+    return is_small || !exact.is_point() ? exact : at_points(a, b, function_ulps, value);
+  }
+  /// Beside the greater term, off by units of what is added to it.
+  friend Interval logaddexp(const Interval& a, const Interval& b) {
+    return corners(a, b, [](double x, double y) {
+      const double value = reference::logaddexp(x, y);
+      if (!std::isfinite(value)) return Interval(value);
+      const double unit = std::ldexp(1.0, context().compute == DType::f32 ? -23 : -52);
+      const double added = value - std::max(x, y);
+      const double error = unit * (std::abs(value) + 2 * function_ulps * added) + tiniest();
+      return Interval(in_compute(value - error), in_compute(value + error));
     });
   }
   template <class F>

@@ -1,8 +1,10 @@
-// ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B | --modes A..B |
-// --forks A..B | --show SEED | --show-call SEED [--write FILE] [--most N]: random programs, single
-// calls, random decoders, or those of a grid, each in every way that it can be run; programs in
-// floating-point modes, or in children of fork(). --write leaves what the programs that held
-// are and give, for peers.py and numpy_calls.py. Exits with 1 where one did not hold.
+// ein_attack --seeds A..B | --calls A..B | --orders A..B | --decoders A..B | --grid A..B |
+// --modes A..B | --forks A..B | --show SEED | --show-call SEED | --show-orders SEED [--write FILE]
+// [--most N]: random programs, single calls, random decoders, or those of a grid, each in every way
+// that it can be run; small programs whose gradients of the first three orders are compared with
+// jets; programs in floating-point modes, or in children of fork(). --write leaves what the
+// programs that held are and give, for peers.py and numpy_calls.py. Exits with 1 where one did not
+// hold.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -11,6 +13,7 @@
 
 #include "check.hpp"
 #include "decoders.hpp"
+#include "orders.hpp"
 #include "situations.hpp"
 #include "support/tensor_values.hpp"
 
@@ -143,22 +146,43 @@ int run_situations(std::uint64_t first, std::uint64_t last, long most,
   return wrong > 0 ? 1 : 0;
 }
 
+/// The small programs of seeds `first` to `last`.
+int run_orders(std::uint64_t first, std::uint64_t last, long most, bool shows) {
+  long wrong = 0, without = 0;
+  std::int64_t elements = 0;
+  for (std::uint64_t seed = first; seed <= last && wrong < most; ++seed) {
+    const Program program = make_smooth(seed);
+    if (shows) std::cout << to_cpp(program) << std::flush;
+    const OrdersVerdict verdict = check_orders(program);
+    elements += verdict.elements;
+    without += verdict.elements == 0;
+    if (verdict.wrong.empty()) continue;
+    ++wrong;
+    std::cout << "seed " << seed << ": " << verdict.wrong << "\n" << to_cpp(program) << std::endl;
+  }
+  const auto count = static_cast<long>(last - first) + 1;
+  std::cout << count << " programs, " << wrong << " wrong, " << without << " without a gradient; "
+            << elements << " elements of gradients\n";
+  return wrong > 0 || without * 2 > count ? 1 : 0;
+}
+
 int run_campaign(int argc, char** argv) {
   std::uint64_t first = 0, last = 999;
   long most = 5;
   std::string file;
-  bool shows = false, are_decoders = false, are_of_grid = false;
+  bool shows = false, are_decoders = false, are_of_grid = false, are_orders = false;
   std::string (*find_wrong)(const Program&) = nullptr;
   Program (*make)(std::uint64_t) = make_program;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i], value = argv[i + 1];
     if (option == "--calls" || option == "--show-call") make = make_call;
     are_decoders |= option == "--decoders";
+    are_orders |= option == "--orders" || option == "--show-orders";
     are_of_grid |= option == "--grid";
     if (option == "--modes") find_wrong = wrong_in_a_mode;
     if (option == "--forks") find_wrong = wrong_in_a_child;
-    if (option == "--seeds" || option == "--calls" || option == "--decoders" ||
-        option == "--grid" || find_wrong) {
+    if (option == "--seeds" || option == "--calls" || option == "--orders" ||
+        option == "--decoders" || option == "--grid" || find_wrong) {
       const std::size_t dots = value.find("..");
       first = last = std::stoull(value);
       if (dots != std::string::npos) last = std::stoull(value.substr(dots + 2));
@@ -166,13 +190,13 @@ int run_campaign(int argc, char** argv) {
       file = value;
     } else if (option == "--most") {
       most = std::stol(value);
-    } else if (option == "--show" || option == "--show-call") {
+    } else if (option == "--show" || option == "--show-call" || option == "--show-orders") {
       first = last = std::stoull(value);
       shows = true;
     } else {
-      std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --decoders A..B | --grid A..B "
-                   "| --modes A..B | --forks A..B | --show SEED | --show-call SEED [--write FILE] "
-                   "[--most N]\n";
+      std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --orders A..B "
+                   "| --decoders A..B | --grid A..B | --modes A..B | --forks A..B | --show SEED "
+                   "| --show-call SEED | --show-orders SEED [--write FILE] [--most N]\n";
       return 2;
     }
   }
@@ -180,6 +204,7 @@ int run_campaign(int argc, char** argv) {
   if (!file.empty()) out.open(file);
   std::cout << "seeds " << first << ".." << last << std::endl;
   if (find_wrong) return run_situations(first, last, most, find_wrong);
+  if (are_orders) return run_orders(first, last, most, shows);
   if (are_decoders) return run_decoders(first, last, most, test::make_decoder);
   if (are_of_grid) {
     const std::vector<Decoder> grid = decoder_grid();

@@ -44,6 +44,7 @@ class Plain(Replay):
     def elementwise(self, op, operands, kind): return self.give(np.asarray(op(*self.operands(operands))), None)
     def pow(self, a, b): return self.elementwise(np.power, [a, b], None)
     def remainder(self, a, b): return self.elementwise(np.remainder, [a, b], None)
+    def floor_divide(self, a, b): return self.elementwise(np.floor_divide, [a, b], None)
     def bitwise_not(self, x): return self.elementwise(np.invert, [x], None)
     def complex(self, real, imag):
         x, y = np.broadcast_arrays(real.data, imag.data)
@@ -190,7 +191,7 @@ NARROW = FLOATS - {"f64", "f32"}  # computed in f32 by ein
 NOT_NUMPYS = {"bf16", "f8e4m3", "f8e5m2"}
 SIGNED = {"i64", "i32", "i16", "i8"}
 BITS = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift"}
-FUNCTIONS = {"div", "atan2", "hypot", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+FUNCTIONS = {"div", "atan2", "hypot", "logaddexp", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
              "sinh", "cosh", "tanh", "angle", "complex"}
 SUMS = {"reduce sum", "reduce prod", "cumsum", "cumprod"}
 MEANS = {"reduce mean", "reduce var", "reduce std"}
@@ -300,7 +301,7 @@ ROWS = [
         "integers beside floats and complex numbers", "the one that holds all of both: f64 or c128 beside i32 and more, f32 beside 16 bits", "the float's or complex dtype",
         INTEGER_RULES),
     Row("dtype", lambda c, got: c.dtypes == {"bool"},
-        "pow, remainder, shifts, round of bool", "i8; of round f16", "bool", INTEGER_RULES),
+        "pow, remainder, floor_divide, shifts, round of bool", "i8; of round f16", "bool", INTEGER_RULES),
     Row("dtype", lambda c, got: c.has(*NOT_NUMPYS),
         "bf16, f8e4m3, f8e5m2 beside fractions and in products", "f32, f64", "their own dtype", FLOAT_RULES),
 

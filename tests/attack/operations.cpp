@@ -237,6 +237,9 @@ bool make_bracketed(Maker& maker, Step& step, int x, bool may_be_many) {
 bool make_softmax(Maker& maker, Step& step) {
   return make_bracketed(maker, step, maker.floating(), true);
 }
+bool make_scan_of_floats(Maker& maker, Step& step) {
+  return make_bracketed(maker, step, maker.floating(), false);
+}
 bool make_order(Maker& maker, Step& step) {
   return make_bracketed(maker, step, maker.value(), false);
 }
@@ -406,6 +409,37 @@ bool make_cross_entropy(Maker& maker, Step& step) {
     step.pattern += " -> " + maker.joined(maker.shuffled(kept), false);
   }
   return take(step, {x, at});
+}
+
+/// With a class that is ignored, maybe one that there is not, and weights of the classes.
+bool make_cross_entropy_with_options(Maker& maker, Step& step) {
+  if (!make_cross_entropy(maker, step)) return false;
+  const int x = step.args[0];
+  const std::string logits = step.pattern.substr(0, step.pattern.find(','));
+  std::int64_t classes = 0;
+  std::size_t dim = 0;
+  for (const std::string& word : words(logits)) {
+    if (word.front() == '[') classes = maker.shape(x)[dim];
+    ++dim;
+  }
+  step.whole = {maker.below(classes + 1) - 1};
+  constexpr double parts[] = {0, 0.125, 0.5, 1};
+  step.numbers = {maker.one_of(parts)};
+  step.args.push_back(maker.like({classes}, maker.dtype(x)));
+  return true;
+}
+/// Probabilities that need not be any: floats of the logits' shape.
+bool make_cross_entropy_of_probabilities(Maker& maker, Step& step) {
+  const int x =
+      maker.value([&](int v) { return is_floating(maker.dtype(v)) && maker.shape(v).rank() > 0; });
+  if (x < 0 || !make_bracketed(maker, step, x, false)) return false;
+  std::string plain = step.pattern;
+  std::erase_if(plain, [](char c) { return c == '[' || c == ']'; });
+  step.pattern += ", " + plain;
+  step.whole.clear();
+  constexpr double parts[] = {0, 0.125, 1};
+  step.numbers = {maker.one_of(parts)};
+  return take(step, {x, maker.like(maker.shape(x), maker.dtype(x))});
 }
 
 bool make_layer_norm(Maker& maker, Step& step) {
@@ -578,6 +612,23 @@ bool make_gradient(Maker& maker, Step& step) {
   return take(step, {y, maker.like(maker.shape(y), maker.dtype(y)), x});
 }
 
+/// Of a few elements.
+bool make_gradient_again(Maker& maker, Step& step) {
+  constexpr std::int64_t most = 300;
+  if (!make_gradient(maker, step)) return false;
+  const int y = step.args[0], x = step.args[2];
+  step.args.push_back(maker.like(maker.shape(x), maker.dtype(x)));
+  return maker.shape(x).rank() > 0 && numel(maker.shape(x)) <= most &&
+         numel(maker.shape(y)) <= most;
+}
+/// The gradient with respect to x[2] of the sum of x[0] by x[1], and those of the sum of such a
+/// gradient by x[3].
+Tensor gradient_of_order(int order, Args x) {
+  Tensor found = gradients(x[0], x[1], std::array{x[2]}, true).front();
+  for (int k = 1; k < order; ++k) found = gradients(found, x[3], std::array{x[2]}, true).front();
+  return found;
+}
+
 bool make_cast(Maker& maker, Step& step) {
   step.dtype = maker.any_dtype();
   return take(step, {maker.value()});
@@ -686,6 +737,8 @@ std::vector<Operation> make_table() {
   add_binary<atan2>(t, "atan2", 2);
   add_binary<hypot>(t, "hypot", 2);
   add_binary<remainder>(t, "remainder", 2);
+  add_binary<floor_divide>(t, "floor_divide", 2);
+  add_binary<logaddexp>(t, "logaddexp", 2);
   add_binary<bitwise_and>(t, "bitwise_and", 2);
   add_binary<bitwise_or>(t, "bitwise_or", 2);
   add_binary<bitwise_xor>(t, "bitwise_xor", 2);
@@ -710,6 +763,8 @@ std::vector<Operation> make_table() {
   t.push_back(unary<tanh>("tanh"));
   t.push_back(unary<erf>("erf"));
   t.push_back(unary<sigmoid>("sigmoid"));
+  t.push_back(unary<softplus>("softplus", 2));
+  t.push_back(unary<log_sigmoid>("log_sigmoid", 2));
   t.push_back(unary<exp2>("exp2", 1));
   t.push_back(unary<expm1>("expm1", 1));
   t.push_back(unary<log2>("log2", 1));
@@ -809,6 +864,7 @@ std::vector<Operation> make_table() {
   t.push_back(EIN_OF_PATTERN(cumprod, make_order, 2));
   t.push_back(EIN_OF_PATTERN(cummax, make_order, 2));
   t.push_back(EIN_OF_PATTERN(cummin, make_order, 2));
+  t.push_back(EIN_OF_PATTERN(logcumsumexp, make_scan_of_floats, 2));
   t.push_back({"sort", make_order, EIN_NAMED(sort(x[0], runtime(s.pattern)).values),
                "ein::sort($0, $p).values", "sort($0, $p)", 2});
   t.push_back({"sort descending", make_order,
@@ -863,6 +919,19 @@ std::vector<Operation> make_table() {
   t.push_back({"cross_entropy", make_cross_entropy,
                EIN_NAMED(cross_entropy(x[0], x[1], runtime(s.pattern))),
                "ein::cross_entropy($0, $1, $p)", "cross_entropy($0, $1, $p)", 2});
+  t.push_back(
+      {"cross_entropy with options", make_cross_entropy_with_options,
+       EIN_NAMED(cross_entropy(
+           x[0], x[1], runtime(s.pattern),
+           {.ignored = s.whole[0], .weights = abs(x[2]), .smoothing = s.numbers[0].real()})),
+       "ein::cross_entropy($0, $1, $p, {.ignored = $w0, .weights = ein::abs($2), "
+       ".smoothing = $n0})",
+       "cross_entropy_with($0, $1, $p, self.abs($2), $w0, $n0)", 2});
+  t.push_back(
+      {"cross_entropy of probabilities", make_cross_entropy_of_probabilities,
+       EIN_NAMED(cross_entropy(x[0], x[1], runtime(s.pattern), {.smoothing = s.numbers[0].real()})),
+       "ein::cross_entropy($0, $1, $p, {.smoothing = $n0})", "cross_entropy_of($0, $1, $p, $n0)",
+       2});
   t.push_back({"mse_loss", make_mse, EIN_NAMED(mse_loss(x[0], x[1])), "ein::mse_loss($0, $1)",
                "mse_loss($0, $1)", 1});
   t.push_back({"dropout", make_dropout, EIN_NAMED(dropout(x[0], s.numbers[0].real())),
@@ -956,26 +1025,66 @@ std::vector<Operation> make_table() {
   t.push_back({"gradient", make_gradient,
                EIN_NAMED(gradients(x[0], x[1], std::array{x[2]}, true).front()),
                "ein::gradients($0, $1, std::array{$2}, true).front()", "gradient($0, $1, $2)", 8});
+  const std::string again =
+      "ein::gradients(ein::gradients($0, $1, std::array{$2}, true).front(), "
+      "$3, std::array{$2}, true).front()";
+  t.push_back({"gradient of order 2", make_gradient_again, EIN_NAMED(gradient_of_order(2, x)),
+               again, "gradient(self.gradient($0, $1, $2), $3, $2)", 4});
+  t.push_back({"gradient of order 3", make_gradient_again, EIN_NAMED(gradient_of_order(3, x)),
+               "ein::gradients(" + again + ", $3, std::array{$2}, true).front()",
+               "gradient(self.gradient(self.gradient($0, $1, $2), $3, $2), $3, $2)", 4});
   return t;
 }
 
 }  // namespace
 
 bool is_in_numpy(const Operation& op) {
-  constexpr std::string_view others[] = {"erf",           "sigmoid",
-                                         "relu",          "gelu",
-                                         "silu",          "softmax",
-                                         "log_softmax",   "layer_norm",
-                                         "rms_norm",      "layer_norm with weights",
-                                         "mse_loss",      "cross_entropy",
-                                         "checkpoint",    "detach",
-                                         "gradient",      "one_hot",
-                                         "rsqrt",         "contiguous",
-                                         "from_diagonal", "scatter_add",
-                                         "scatter_prod",  "scatter_max",
-                                         "scatter_min",   "reduce logsumexp",
-                                         "slice_of",      "clone"};
+  constexpr std::string_view others[] = {"erf",
+                                         "sigmoid",
+                                         "relu",
+                                         "gelu",
+                                         "silu",
+                                         "softmax",
+                                         "log_softmax",
+                                         "layer_norm",
+                                         "rms_norm",
+                                         "layer_norm with weights",
+                                         "mse_loss",
+                                         "cross_entropy",
+                                         "checkpoint",
+                                         "detach",
+                                         "gradient",
+                                         "one_hot",
+                                         "rsqrt",
+                                         "contiguous",
+                                         "from_diagonal",
+                                         "scatter_add",
+                                         "scatter_prod",
+                                         "scatter_max",
+                                         "scatter_min",
+                                         "reduce logsumexp",
+                                         "slice_of",
+                                         "clone",
+                                         "softplus",
+                                         "log_sigmoid",
+                                         "logcumsumexp",
+                                         "gradient of order 2",
+                                         "gradient of order 3",
+                                         "cross_entropy with options",
+                                         "cross_entropy of probabilities"};
   return !op.peer.empty() && !op.writes &&
+         std::find(std::begin(others), std::end(others), op.name) == std::end(others);
+}
+
+bool is_smooth(const Operation& op) {
+  // What draws; what is computed in other dtypes, or of matrices, of which jets know no slopes; and
+  // what gives gradients, or hides them.
+  constexpr std::string_view others[] = {
+      "randn",    "rand",        "trunc_normal", "dropout", "matmul under autocast",
+      "detach",   "solve",       "lstsq",        "inverse", "det",
+      "cholesky", "qr.q",        "qr.r",         "svd.u",   "svd.s",
+      "svd.vt",   "eigh.values", "eigh.vectors"};
+  return !op.writes && !op.name.starts_with("gradient") &&
          std::find(std::begin(others), std::end(others), op.name) == std::end(others);
 }
 

@@ -89,7 +89,8 @@ class NumPy:
         return getattr(np, names.get(op, op))
     def reduce(self, op, x, dims): return getattr(np, op)(x, axis=dims)
     def cumulative(self, op, x, dim):
-        return {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op].accumulate(x, axis=dim)
+        combine = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "logsumexp": np.logaddexp}
+        return combine[op].accumulate(x, axis=dim)
     def take(self, x, positions, dim): return np.take_along_axis(x, positions, axis=dim)
     def argmax(self, x, dim): return np.argmax(x, axis=dim)
     def argmin(self, x, dim): return np.argmin(x, axis=dim)
@@ -146,6 +147,7 @@ class PyTorch:
         return getattr(torch, op)(x, dims)
     def cumulative(self, op, x, dim):
         if op in ("max", "min"): return getattr(torch, "cum" + op)(x, dim).values
+        if op == "logsumexp": return torch.logcumsumexp(x, dim)
         return getattr(torch, "cum" + op)(x, dim)
     def take(self, x, positions, dim): return torch.take_along_dim(x, positions, dim)
     def argmax(self, x, dim): raise Missing  # of equal elements any
@@ -294,6 +296,16 @@ class Replay:
             e = self.exp_of_minus_size(v)
             return self.library.where(v < 0, e, e * 0 + 1) / (1 + e)
         return self.gate(of, x)
+
+    def softplus(self, x):
+        return self.gate(lambda v: self.library.binary("logaddexp")(v, self.library.full((), 0.0, "f64")), x)
+
+    def log_sigmoid(self, x):
+        return self.gate(lambda v: -self.library.binary("logaddexp")(-v, self.library.full((), 0.0, "f64")), x)
+
+    def floor_divide(self, a, b):
+        if self.library.name == "PyTorch": raise Missing  # by 0 it refuses whole numbers
+        return self.elementwise(self.library.binary("floor_divide"), [a, b], "same")
 
     def silu(self, x):
         def of(v):  # at -infinity the limit
@@ -514,6 +526,7 @@ class Replay:
     def cumprod(self, x, pattern): return self.cumulative("prod", x, pattern)
     def cummax(self, x, pattern): return self.cumulative("max", x, pattern)
     def cummin(self, x, pattern): return self.cumulative("min", x, pattern)
+    def logcumsumexp(self, x, pattern): return self.cumulative("logsumexp", x, pattern)
 
     def argsort(self, x, pattern): return Value(self.library.argsort(self.ordered(x), self.dims(pattern)[0]), "i64")
 
@@ -682,6 +695,32 @@ class Replay:
         sizes = {a: n for a, n in zip(where, positions.data.shape)} | {"v": v}
         return Value(self.library.convert(self.over(positions, where, output, sizes) == self.indexed(output, sizes, "v", output), dtype), dtype)
 
+    def cross_entropy_of(self, x, targets, pattern, smoothing):
+        return self.torch_cross_entropy(x, self.load(targets, compute_type(x.dtype)), pattern, label_smoothing=smoothing)
+
+    def cross_entropy_with(self, x, targets, pattern, weights, ignored, smoothing):
+        # At least one of its targets must count.
+        if bool((targets.data == ignored).all()): raise Missing
+        return self.torch_cross_entropy(x, targets.data.long() if self.library.name == "PyTorch" else None, pattern,
+                                        weight=self.load(weights, compute_type(x.dtype)), ignore_index=ignored, label_smoothing=smoothing)
+
+    def torch_cross_entropy(self, x, targets, pattern, **options):
+        """Of targets along all other axes, each loss or the mean of all."""
+        if self.library.name != "PyTorch" or 0 in x.data.shape: raise Missing
+        left, arrow, right = pattern.partition("->")
+        logits, where = [[group[0] for group in items(side)] for side in left.split(",")]
+        output = [group[0] for group in items(right)]
+        (classes,) = re.search(r"\[(\w+)\]", pattern).groups()
+        rest = [a for a in logits if a != classes]
+        order = rest[:1] + [classes] + rest[1:]
+        along = [a for a in order if a in where]
+        each = bool(arrow) and sorted(output) == sorted(rest)
+        if sorted(a for a in where if a != classes) != sorted(rest) or (output and not each): raise Missing
+        data = self.load(x, compute_type(x.dtype)).permute([logits.index(a) for a in order])
+        loss = torch.nn.functional.cross_entropy(data, targets.permute([where.index(a) for a in along]),
+                                                 reduction="none" if each else "mean", **options)
+        return self.give(loss.permute([rest.index(a) for a in output]) if each else loss, x.dtype)
+
     def cross_entropy(self, x, targets, pattern):
         left, arrow, right = pattern.partition("->")
         logits, where = [[group[0] for group in items(side)] for side in left.split(",")]
@@ -762,7 +801,7 @@ def add_vocabulary():
 
     for op in ("add", "sub", "mul", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift",
                "right_shift"): setattr(Replay, op, binary(op, "same"))
-    for op in ("div", "atan2", "hypot"): setattr(Replay, op, binary(op, "floating"))
+    for op in ("div", "atan2", "hypot", "logaddexp"): setattr(Replay, op, binary(op, "floating"))
     for op in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
         name = {"equal": "eq", "not_equal": "ne"}
         setattr(Replay, op, lambda self, a, b, op=op: self.elementwise(
@@ -782,7 +821,9 @@ def doubles(text):
 
 # What a peer computes by another formula than ein: its values, and those that follow, may differ by more than rounding.
 OTHER_FORMULA = {"sigmoid", "silu", "gelu", "softmax", "log_softmax", "layer_norm", "layer_norm with weights", "rms_norm", "cross_entropy",
-                 "gradient", "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt"}
+                 "gradient", "gradient of order 2", "gradient of order 3", "softplus", "log_sigmoid", "logaddexp",
+                 "number logaddexp", "logaddexp number", "logcumsumexp", "cross_entropy with options", "cross_entropy of probabilities",
+                 "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt"}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 4e-3, "bf16": 3e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
 
 
@@ -815,7 +856,7 @@ def replay(program, library, counts):
     loose = set()
     terms = collections.Counter()
     sums = set()
-    differentiates = any(step.get("name") == "gradient" for step in program["steps"])
+    differentiates = any(step.get("name", "").startswith("gradient") for step in program["steps"])
     for v, step in enumerate(program["steps"]):
         name = f"v{v}"
         if "values" in step:
@@ -855,7 +896,7 @@ def replay(program, library, counts):
         if step["name"] in OTHER_FORMULA or loose & used: loose.add(name)
         if library.name == "NumPy" and (step["name"].startswith("einsum") or sums & used): sums.add(name)
         terms[name] = max([0.0] + [terms[u] for u in used])
-        if step["name"] == "gradient":
+        if step["name"].startswith("gradient"):
             sizes = [np.abs(library.doubles(v.data)) for v in values.values() if v.dtype in ("f32", "f64")]
             terms[name] = max([1e-300, terms[name]] + [a[np.isfinite(a)].max(initial=0) for a in sizes])
     for expected in program["outputs"]:

@@ -88,15 +88,25 @@ Program make_program(std::uint64_t seed);
 /// maybe on dtypes or values that are an Error.
 Program make_call(std::uint64_t seed);
 
+/// A program of a few small tensors of f64, whose operations have slopes.
+Program make_smooth(std::uint64_t seed);
+/// Whether an operation may be in such a program.
+bool is_smooth(const Operation& op);
+
+/// The values of the steps; gradients flow through them to the arguments that require them.
+std::vector<Tensor> values_of_steps(const Program& program, std::span<const Tensor> arguments,
+                                    std::span<const Tensor> states);
+
 using Random = std::mt19937_64;
 
 /// What a row of the table asks for while a program grows.
 class Maker {
  public:
-  explicit Maker(std::uint64_t seed, bool is_single = false);
+  enum class Kind { any, single, smooth };
+  explicit Maker(std::uint64_t seed, Kind kind = Kind::any);
   Program make();
   /// Whether the program is a single call.
-  bool is_single() const { return is_single_; }
+  bool is_single() const { return kind_ == Kind::single; }
 
   std::int64_t below(std::int64_t n) {
     return n <= 1 ? 0 : std::uniform_int_distribution<std::int64_t>(0, n - 1)(random_);
@@ -127,7 +137,7 @@ class Maker {
   }
   /// One of floats; for a single call of any dtype, as others are an Error that is wanted.
   int floating() {
-    return value([&](int v) { return is_single_ || is_floating(dtype(v)); });
+    return value([&](int v) { return is_single() || is_floating(dtype(v)); });
   }
   int input(const Shape& shape, DType dtype, std::int64_t positions_below = 0,
             bool is_state = false);
@@ -145,7 +155,7 @@ class Maker {
   std::int64_t size();
   DType any_dtype();
   /// `dtype`; for a single call now and then another.
-  DType rather(DType dtype) { return is_single_ && chance(25) ? any_dtype() : dtype; }
+  DType rather(DType dtype) { return is_single() && chance(25) ? any_dtype() : dtype; }
   Scalar number(DType beside);
 
   /// A side of a pattern for this shape: names for its dimensions, some of them split. Appends to
@@ -165,7 +175,7 @@ class Maker {
   double extreme(DType dtype);
   const Operation& some_operation();
   /// Whether an operand is an earlier value; of a single call that would be its other operand.
-  bool reuses(int percent) { return chance(is_single_ ? 10 : percent); }
+  bool reuses(int percent) { return chance(is_single() ? 10 : percent); }
   int input_kind(int value) const;  // 0: none
   void add(Step step, Tensor value);
 
@@ -175,7 +185,7 @@ class Maker {
   std::vector<bool> is_stale_;
   DType dtype_ = DType::f32;
   int flavour_ = 0;
-  bool is_single_;
+  Kind kind_;
 };
 
 }  // namespace ein::attack

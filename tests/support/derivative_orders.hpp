@@ -112,7 +112,7 @@ inline OrdersCompared compare_orders(const OfTensors& f, const Tensors& inputs,
         const double got = get_values(orders[order - 1][k])[i];
         if (poles && Jet::met_pole() && std::isnan(got)) continue;
         ++found.elements;
-        const double most = relative * static_cast<double>(size) + relative * 1e-3;
+        const double most = relative * static_cast<double>(size) + relative * 0.1;
         if (std::abs(static_cast<Jet::Real>(got) - want) <= most || !found.wrong.empty()) continue;
         found.wrong = "order " + std::to_string(order) + ", element " + std::to_string(i) +
                       " of input " + std::to_string(k) + ": " + std::to_string(got) +
