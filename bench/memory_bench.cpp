@@ -212,11 +212,35 @@ void maps(Bench& bench) {
   }
 }
 
+void squares_and_positions(Bench& bench) {
+  bench.section("Norms, deviations and sums at positions, bytes read and written, beside memcpy");
+  const auto row = [&](const std::string& title, const Tensor& x, std::function<Tensor()> ours) {
+    bench.run({.title = title + "  " + x.shape().to_string(),
+               .peer = "memcpy",
+               .ours = std::move(ours),
+               .beside = memcpy_of(x),
+               .work = 2 * bytes(x),
+               .unit = "GB/s"},
+              one_and_all());
+  };
+  for (const ein::Shape& shape : {ein::Shape{256, 768}, ein::Shape{32768, 768}}) {
+    const Tensor x = randn(shape);
+    row("layer_norm", x, [=] { return ein::layer_norm(x, "a [b]"); });
+    row("rms_norm", x, [=] { return ein::rms_norm(x, "a [b]"); });
+    row("std of rows", x, [=] { return reduce(x, "a b -> a", "std"); });
+    row("std of columns", x, [=] { return reduce(x, "a b -> b", "std"); });
+    row("norm", x, [=] { return reduce(x, "a b ->", "norm"); });
+    const Tensor at = ein::multinomial(ein::ones({1000}), "[c]", shape[0]);
+    row("scatter_add", x, [=] { return ein::scatter_add(x, at, "a b, a -> [1000] b"); });
+  }
+}
+
 }  // namespace
 
 void memory(Bench& bench) {
   copies(bench);
   reductions(bench);
+  squares_and_positions(bench);
   maps(bench);
 }
 

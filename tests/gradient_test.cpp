@@ -269,15 +269,21 @@ std::vector<Case> reduction_cases() {
   };
   for (const Reduction reduction :
        {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min, Reduction::prod,
-        Reduction::logsumexp, Reduction::var, Reduction::std}) {
+        Reduction::logsumexp, Reduction::var, Reduction::std, Reduction::sample_var,
+        Reduction::sample_std, Reduction::norm, Reduction::nansum, Reduction::nanmean,
+        Reduction::nanmax, Reduction::nanmin, Reduction::nanprod, Reduction::nanvar,
+        Reduction::nanstd}) {
     add(reduction, "a b c -> b", {2, 3, 2});
     add(reduction, "a b ->", {2, 3});
     add(reduction, "b (h 2) -> h b", {2, 6});
     add(reduction, "(a b) c -> a c", {6, 2}, {axis("a", 3)});
     add(reduction, "... a -> ...", {2, 2, 3});
     add(reduction, "... a -> a 1", {2, 3, 2});
-    if (reduction != Reduction::std)
-      add(reduction, "a b -> b a", {2, 3});  // of one element it is always 0
+    const bool is_root = reduction == Reduction::std || reduction == Reduction::nanstd;
+    const bool is_of_sample =
+        reduction == Reduction::sample_var || reduction == Reduction::sample_std;
+    if (!is_root && !is_of_sample)
+      add(reduction, "a b -> b a", {2, 3});  // of one element they are always 0, or NaN
   }
   return cases;
 }

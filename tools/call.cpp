@@ -15,7 +15,8 @@ namespace ein::command {
 namespace {
 
 constexpr const char* reduction_names =
-    "sum, mean, max, min, prod, any, all, logsumexp, var or std";
+    "sum, mean, max, min, prod, any, all, logsumexp, var, std, sample_var, sample_std, norm, nansum, "
+    "nanmean, nanmax, nanmin, nanprod, nanvar or nanstd";
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -319,7 +320,7 @@ void Call::read(const CallWords& words) {
     if (words.k.empty()) throw UsageError("top_k needs -k, how many");
     call_.named.k = size_of_text(words.k, 0, "-k");
   }
-  call_.named.descending = words.descending;
+  call_.named.descending = words.descending || op() == Operation::top_k;
   if (!words.as.empty()) call_.named.dtype = call_.dtype = dtype_of_word("--as", words.as);
   if (op() == Operation::one_hot && !call_.named.dtype) call_.named.dtype = DType::f32;
   for (const std::string& word : words.axes) sizes_.push_back(axis_size_of(word));

@@ -7,19 +7,47 @@
 
 namespace ein {
 
-/// `var` and `std` are those of the population (division by n, as NumPy's default), of complex
-/// numbers real: the mean of |x - mean|², and its root. `any` and `all` ask whether elements differ
-/// from zero and answer 0 or 1 in the input's dtype. Over no elements: sum is 0, prod 1, any 0, all
-/// 1, mean, var and std NaN, logsumexp -inf; max and min are an error.
+/// `var` and `std` are those of the population (division by n, as NumPy's default), `sample_var`
+/// and `sample_std` estimates of them from a sample (division by n - 1; of one element NaN); of
+/// complex numbers they are real: the mean of |x - mean|², and its root. `norm` is the root of the
+/// sum of squares; its slope at 0 is 0. No intermediate result of these overflows or underflows
+/// where elements are real. `any` and `all` ask whether elements differ from zero and answer 0 or 1
+/// in the input's dtype. The ones that begin with `nan` skip NaN. Over no elements: sum and norm
+/// are 0, prod 1, any 0, all 1, mean, var, std, sample_var and sample_std NaN, logsumexp -inf; max
+/// and min are an error. So are those that skip NaN where all elements are NaN, but that nanmax and
+/// nanmin are NaN.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
-enum class Reduction : std::uint8_t { sum, mean, max, min, prod, any, all, logsumexp, var, std };
+enum class Reduction : std::uint8_t {
+  sum,
+  mean,
+  max,
+  min,
+  prod,
+  any,
+  all,
+  logsumexp,
+  var,
+  std,
+  sample_var,
+  sample_std,
+  norm,
+  nansum,
+  nanmean,
+  nanmax,
+  nanmin,
+  nanprod,
+  nanvar,
+  nanstd
+};
 #pragma GCC diagnostic pop
 
 namespace detail {
 /// In the order of the enumeration.
-inline constexpr std::string_view reduction_names[] = {"sum", "mean", "max",       "min", "prod",
-                                                       "any", "all",  "logsumexp", "var", "std"};
+inline constexpr std::string_view reduction_names[] = {
+    "sum",       "mean",   "max",    "min",        "prod",       "any",   "all",
+    "logsumexp", "var",    "std",    "sample_var", "sample_std", "norm",  "nansum",
+    "nanmean",   "nanmax", "nanmin", "nanprod",    "nanvar",     "nanstd"};
 }  // namespace detail
 
 constexpr std::string_view name(Reduction reduction) {
@@ -37,13 +65,15 @@ Reduction reduction_named(std::string_view name);
 /// Whether the reduction is defined for floating-point dtypes only.
 constexpr bool wants_floating(Reduction reduction) {
   switch (reduction) {
-    case Reduction::mean:
-    case Reduction::logsumexp:
-    case Reduction::var:
-    case Reduction::std:
-      return true;
-    default:
+    case Reduction::sum:
+    case Reduction::max:
+    case Reduction::min:
+    case Reduction::prod:
+    case Reduction::any:
+    case Reduction::all:
       return false;
+    default:
+      return true;
   }
 }
 

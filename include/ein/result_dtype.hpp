@@ -54,6 +54,8 @@ constexpr DType result_dtype(Reduction reduction, DType operand) {
       return sum_dtype(operand);
     case Reduction::var:
     case Reduction::std:
+    case Reduction::sample_var:
+    case Reduction::sample_std:
       return real_dtype(operand);
     default:
       return operand;

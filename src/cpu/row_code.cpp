@@ -44,6 +44,7 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include "cpu/vector_code.hpp"
 #include "graph/rewrite.hpp"
 #include "nest/combine.hpp"
+#include "nest/skipped_sum.hpp"
 #include "tensor/float_mode.hpp"
 #include "tensor/fork.hpp"
 
@@ -705,8 +706,9 @@ class Emitter {
     }
     i_ = zero();
     const Int whole = code_.new_int();  // the elements of whole vectors, as many as are worked on
-    asmjit::BaseNode* const before_loop = code_.compiler().cursor();
     const asmjit::Label body = code_.new_label(), rest = code_.new_label(), end = code_.new_label();
+    if (const auto skipped = skipped_of(stage)) code_.jump_if_none(*skipped, end);
+    asmjit::BaseNode* const before_loop = code_.compiler().cursor();
     std::array<asmjit::Label, levels_of_sums> next;
     std::array<Int, levels_of_sums> ends;
     if (in_runs) {
@@ -774,6 +776,29 @@ class Emitter {
       if (is_extreme(n)) put_nan(all, found_nan_[n]);
       store_one(n, epilogues_[n] ? epilogue(n, all) : all);
     }
+  }
+
+  /// Of a stage of sums that are 0 where values of the row are some numbers: whether one is not.
+  std::optional<Mask> skipped_of(const Stage& stage) {
+    std::optional<Mask> result;
+    for (std::size_t n : stage.nests) {
+      const Schedule::RowNest& nest = part_.rows.nests[n];
+      const auto skipped = skipped_sum(nest.body, nest.combine);
+      if (!skipped || part_.places[nest.inputs[skipped->input]].step != 0) return std::nullopt;
+      const Mask is_needed =
+          code_.compare(ScalarOp::ne, row_input(n, skipped->input), code_.constant(skipped->value));
+      result = result ? code_.either(*result, is_needed) : is_needed;
+    }
+    return result;
+  }
+  /// The value of the row that nest n reads as input i.
+  Vector row_input(std::size_t n, std::size_t i) {
+    const Expression& expr = bodies_[n];
+    for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
+      if (expr.step(s).op == ScalarOp::input && expr.step(s).which == static_cast<int>(i))
+        return value(n, s, nullptr);
+    }
+    throw std::logic_error("row code: a nest without an input that it reads");
   }
 
   bool is_extreme(std::size_t n) const {
@@ -950,7 +975,9 @@ bool is_supported(const Schedule::Part& part, Isa isa) {
     if (!can_combine(*nest.combine) ||
         part.rows.length.size > RowCode::target(isa).longest_combined_row)
       return false;
-    if (nest.over == Schedule::Over::rows && !RowCode::combines_rows(part, isa)) return false;
+    if (nest.over == Schedule::Over::rows &&
+        (!RowCode::combines_rows(part, isa) || skipped_sum(nest.body, nest.combine)))
+      return false;  // of sums that may be skipped strips have less to do
   }
   return true;
 }

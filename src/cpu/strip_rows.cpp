@@ -12,6 +12,7 @@
 #include "cpu/strip_loops.hpp"
 #include "cpu/strip_type.hpp"
 #include "nest/combine.hpp"
+#include "nest/skipped_sum.hpp"
 #include "schedule/target.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
@@ -84,7 +85,8 @@ class StripRowsIn final : public StripRows {
         epilogue_(nest_.epilogue.steps.empty() ? ScalarExpr(Ex::input(0)) : nest_.epilogue,
                   dtypes(true)),
         asks_index_(asks_index(nest_.body) || asks_index(nest_.epilogue)),
-        draws_(draws(nest_.body)) {
+        draws_(draws(nest_.body)),
+        skipped_(skipped_sum(nest_.body, nest_.combine)) {
     // 0 and 1 as bytes are bool as it is stored.
     if (type.is_truth && output_.dtype == DType::boolean && !nest_.combine)
       output_.dtype = DType::i8;
@@ -196,8 +198,9 @@ class StripRowsIn final : public StripRows {
                          together = longest_ > strip_size ? at_once : lines_at_once(length);
       for (std::int64_t row = 0; row < call_.rows; row += at_once) {
         const std::int64_t count = std::min(at_once, call_.rows - row);
-        if (length > longest_) {
-          for (std::int64_t r = 0; r < count; ++r) results_[r] = reduce_row(row + r);
+        if (length > longest_ || of_.skipped_) {
+          for (std::int64_t r = 0; r < count; ++r)
+            results_[r] = are_zeros(row + r, 0, 1, false) ? C(0) : reduce_row(row + r);
         } else {
           for (std::int64_t r = 0; r < count; r += together)
             reduce_short({row + r, 0, std::min(together, count - r), length}, results_ + r);
@@ -209,11 +212,30 @@ class StripRowsIn final : public StripRows {
     void reduce_down() {
       for (std::int64_t first = 0; first < call_.length; first += longest_) {
         const std::int64_t length = std::min(longest_, call_.length - first);
-        finish(combine_rows(first, length), first, length, false);
+        if (are_zeros(0, first, length, true)) {
+          std::fill_n(results_, length, C(0));
+          finish(results_, first, length, false);
+        } else {
+          finish(combine_rows(first, length), first, length, false);
+        }
       }
     }
 
    private:
+    /// Whether sums of a row, or of so many elements of all rows, are 0 without a look at them.
+    bool are_zeros(std::int64_t row, std::int64_t element, std::int64_t count, bool down) const {
+      if (!of_.skipped_) return false;
+      const auto [input, value] = *of_.skipped_;
+      const std::int64_t step = call_.steps.element[input];
+      if ((down ? call_.steps.row[input] : step) != 0) return false;
+      const Operand& operand = of_.inputs_[input];
+      const auto n = static_cast<std::size_t>(count);
+      double found[strip_size];
+      load_as(call_.places[operand.place] + bytes(input, row, element), operand.dtype, step, found,
+              n);
+      return std::all_of(found, found + n, [value = value](double x) { return x == value; });
+    }
+
     /// How far into operand o a point lies; the output is behind the inputs.
     std::int64_t bytes(std::size_t o, std::int64_t row, std::int64_t element) const {
       const Operand& operand = o < of_.inputs_.size() ? of_.inputs_[o] : of_.output_;
@@ -398,6 +420,7 @@ class StripRowsIn final : public StripRows {
   StripExpr<B> body_;
   StripExpr<C> epilogue_;
   bool asks_index_, draws_;
+  std::optional<SkippedSum> skipped_;
   std::size_t axis_ = none, row_axis_ = none;
 };
 

@@ -1,5 +1,6 @@
 // layer_norm and rms_norm.
 #include "graph/named.hpp"
+#include "graph/squares.hpp"
 
 namespace ein {
 namespace {
@@ -37,16 +38,26 @@ void require_no_wider(const NamedBuild& b, std::size_t k, std::string_view what)
              {}, "cast one with .to(dtype)");
 }
 
-/// In two passes, so that a large mean costs the variance no digits.
+/// In two passes, so that a large mean costs the variance no digits: sums of deviations d from a
+/// centre c near the mean, and of their squares, give the mean c + Σd / n and the variance
+/// Σd² / n - (Σd / n)², whatever c is. Equal elements deviate by exactly 0 from that mean.
 Graph build_layer_norm(NamedBuild& b) {
   b.require_floating();
   const NamedValue x = b.operand(0);
-  const NamedValue sum = b.reduce(Combine::sum, x, b.rows(), b.wide());
-  const NamedValue mean = b.map({sum}, Ex::input(0) / points_of(b.marked_sizes()), b.rows());
-  const Ex deviation = Ex::input(0) - Ex::input(1);
-  // A variance does not change with what it is taken about, to first order, when that is the mean.
-  const NamedValue scale =
-      inverse_root_mean(b, b.map({x, b.stationary(mean)}, square(deviation), b.full()));
+  const Ex count = points_of(b.marked_sizes()), first = Ex::input(0), second = Ex::input(1);
+  const auto total = [&](const std::vector<NamedValue>& from, const Ex& formula) {
+    return b.reduce(Combine::sum, b.map(from, formula, b.full()), b.rows(), b.wide());
+  };
+  const NamedValue centre = b.map({total({x}, first * Ex(sum_scale(b.wide())))},
+                                  mean_of_scaled(first, count, b.wide()), b.rows());
+  b.detach(centre);  // nothing depends on it
+  const Ex deviation = first - second;
+  const NamedValue sum = total({x, centre}, deviation),
+                   squares = total({x, centre}, square(deviation));
+  const NamedValue mean = b.map({centre, sum}, first + second / count, b.rows());
+  const Ex variance = not_negative(first / count - square(second / count));
+  const NamedValue scale = b.map(
+      {squares, sum}, Ex::apply(ScalarOp::rsqrt, variance + Ex(b.call().named.eps)), b.rows());
   std::vector<NamedValue> inputs{x, mean, scale};
   Ex formula = deviation * Ex::input(2);
   if (b.operand_count() > 1) {

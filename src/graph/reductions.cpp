@@ -1,8 +1,14 @@
 #include "graph/reductions.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
 
+#include <ein/result_dtype.hpp>
 #include "graph/build.hpp"
+#include "graph/squares.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -41,17 +47,27 @@ class Build {
     op.combine = how;
     return add(std::move(op));
   }
-  /// The same as a constant to differentiation.
+  /// The same as a constant to differentiation, or to the first derivative alone.
   NamedValue detach(const NamedValue& value) {
     graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
     return value;
   }
-  /// A full value, of partial results' dtype or another.
-  NamedValue spread(const std::vector<NamedValue>& inputs, const Ex& formula) {
-    return spread(inputs, formula, wide_);
+  NamedValue stationary(const NamedValue& value) {
+    Op op = op_of(OpKind::reindex, {value}, result(), wide_);
+    op.stationary = true;
+    return add(std::move(op));
   }
-  NamedValue spread(const std::vector<NamedValue>& inputs, const Ex& formula, DType dtype) {
+  /// A full value, of partial results' dtype or another.
+  NamedValue map_full(const std::vector<NamedValue>& inputs, const Ex& formula) {
+    return map_full(inputs, formula, wide_);
+  }
+  NamedValue map_full(const std::vector<NamedValue>& inputs, const Ex& formula, DType dtype) {
     return map(inputs, formula, full_, dtype);
+  }
+  /// Result values as partial results: from full ones, from others.
+  NamedValue sum_row(const NamedValue& full) { return combine(Combine::sum, full, wide_); }
+  NamedValue map_row(const std::vector<NamedValue>& inputs, const Ex& formula) {
+    return finish(inputs, formula, wide_);
   }
   /// A result value from result values.
   NamedValue finish(const std::vector<NamedValue>& inputs, const Ex& formula, DType dtype) {
@@ -91,38 +107,116 @@ NamedValue min(Build& b) { return combined(b, Combine::min); }
 NamedValue any(Build& b) { return combined(b, Combine::any); }
 NamedValue all_of(Build& b) { return combined(b, Combine::all); }
 
-NamedValue mean_as(Build& b, DType dtype) {
-  return b.finish({b.combine(Combine::sum, b.x(), b.wide())}, Ex::input(0) / b.elements(), dtype);
+/// √value; 0 with the slope 0 where value is 0, and there is a corner, as PyTorch does.
+Ex root(const Ex& value) {
+  const Ex is_zero = Ex::apply(ScalarOp::eq, value, Ex(0.0));
+  return where(is_zero, Ex(0.0), Ex::apply(ScalarOp::sqrt, where(is_zero, Ex(1.0), value)));
 }
-NamedValue mean(Build& b) { return mean_as(b, b.dtype()); }
 
-/// The variance from deviations d = x - c from a centre c near the mean: (Σ|d|² - |Σd|² / n) / n,
-/// whatever c is. That the mean is rounded costs no digits so (Chan, Golub, LeVeque 1983, equation
-/// 1.7). As the result does not depend on c, neither does its derivative.
-NamedValue variance(Build& b, bool takes_root) {
-  const NamedValue centre = b.detach(mean_as(b, b.wide()));
-  const Ex d = Ex::input(0) - Ex::input(1);
-  const auto square_of = [&](const Ex& value) {
-    const Ex size = is_complex(b.wide()) ? Ex::apply(ScalarOp::abs, value) : value;
+/// The elements of x that a reduction is of: all, or those that are numbers.
+struct Elements {
+  Build& b;
+  bool skips_nan = false;
+
+  /// A formula of x, input 0; `otherwise` for an element that is skipped.
+  Ex only(const Ex& formula, double otherwise = 0) const {
+    const Ex is_nan = Ex::apply(ScalarOp::ne, Ex::input(0), Ex::input(0));
+    return skips_nan ? where(is_nan, Ex(otherwise), formula) : formula;
+  }
+  NamedValue sum_of(const std::vector<NamedValue>& inputs, const Ex& formula) const {
+    return b.sum_row(b.map_full(inputs, only(formula)));
+  }
+  /// How many there are, maybe as another one of `inputs`.
+  Ex count(std::vector<NamedValue>& inputs) const {
+    if (!skips_nan) return b.elements();
+    inputs.push_back(sum_of({b.x()}, Ex(1.0)));
+    return Ex::input(static_cast<int>(inputs.size()) - 1);
+  }
+};
+
+NamedValue mean_of(const Elements& elements, DType dtype) {
+  std::vector<NamedValue> inputs{elements.sum_of({elements.b.x()}, Ex::input(0))};
+  const Ex mean = Ex::input(0) / elements.count(inputs);
+  return elements.b.finish(inputs, mean, dtype);
+}
+
+NamedValue mean(Build& b) { return mean_of({b}, b.dtype()); }
+
+struct VarianceOptions {
+  bool is_sample = false, takes_root = false, skips_nan = false;
+};
+
+/// What a sum of squared deviations is divided by.
+Ex divisor_of(const Ex& count, const VarianceOptions& options) {
+  return options.is_sample ? Ex::apply(ScalarOp::max, count - Ex(1.0), Ex(0.0)) : count;
+}
+
+/// Of complex numbers: the mean of |x - mean|², from deviations as those of real numbers, but
+/// without a scale.
+NamedValue complex_variance(Build& b, const VarianceOptions& options) {
+  const NamedValue centre = b.detach(mean_of({b}, b.wide()));
+  const auto square_of = [](const Ex& value) {
+    const Ex size = Ex::apply(ScalarOp::abs, value);
     return size * size;
   };
+  const Ex d = Ex::input(0) - Ex::input(1);
   const auto sum_of = [&](const Ex& formula, DType dtype) {
-    return b.combine(Combine::sum, b.spread({b.x(), centre}, formula, dtype), dtype);
+    return b.combine(Combine::sum, b.map_full({b.x(), centre}, formula, dtype), dtype);
   };
-  const NamedValue sum = sum_of(d, b.wide()), squares = sum_of(square_of(d), real_dtype(b.wide()));
-  const Ex mean = Ex::input(1) / b.elements();
-  const Ex value = Ex::input(0) / b.elements() - square_of(mean);
-  // Rounding may leave less than nothing; NaN stays NaN.
-  const Ex bounded = where(Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
-  if (!takes_root) return b.finish({squares, sum}, bounded, b.dtype());
-  // The deviation of equal values has a corner there. Its slope is taken to be 0, as PyTorch does:
-  // the root is not of 0.
-  const Ex is_zero = Ex::apply(ScalarOp::eq, bounded, Ex(0.0));
-  const Ex root = Ex::apply(ScalarOp::sqrt, where(is_zero, Ex(1.0), bounded));
-  return b.finish({squares, sum}, where(is_zero, Ex(0.0), root), b.dtype());
+  const NamedValue squares = sum_of(square_of(d), real_dtype(b.wide())), sum = sum_of(d, b.wide());
+  const Ex count = b.elements();
+  const Ex total = not_negative(Ex::input(0) - square_of(Ex::input(1)) / count);
+  const Ex value = total / divisor_of(count, options);
+  return b.finish({squares, sum}, options.takes_root ? root(value) : value, b.dtype());
 }
-NamedValue variance(Build& b) { return variance(b, false); }
-NamedValue standard_deviation(Build& b) { return variance(b, true); }
+
+NamedValue variance(Build& b, const VarianceOptions& options) {
+  if (is_complex(b.wide())) return complex_variance(b, options);
+  const Elements elements{b, options.skips_nan};
+  const auto only = [&](const Ex& formula) { return elements.only(formula); };
+  const auto count_of = [&](std::vector<NamedValue>& inputs) { return elements.count(inputs); };
+  std::vector<NamedValue> inputs = deviations_of(b, b.x(), only, count_of, true).sums;
+  const Ex scale = Ex::input(2), count = elements.count(inputs);
+  const Ex value = squares_of_deviations(count) / divisor_of(count, options);
+  return b.finish(inputs, options.takes_root ? root(value) / scale : value / scale / scale,
+                  b.dtype());
+}
+NamedValue var(Build& b) { return variance(b, {}); }
+NamedValue standard_deviation(Build& b) { return variance(b, {.takes_root = true}); }
+NamedValue sample_var(Build& b) { return variance(b, {.is_sample = true}); }
+NamedValue sample_std(Build& b) { return variance(b, {.is_sample = true, .takes_root = true}); }
+NamedValue nanvar(Build& b) { return variance(b, {.skips_nan = true}); }
+NamedValue nanstd(Build& b) { return variance(b, {.takes_root = true, .skips_nan = true}); }
+
+NamedValue norm(Build& b) {
+  const Ex x = Ex::input(0);
+  const NamedValue plain = b.sum_row(b.map_full({b.x()}, x * x));
+  const SumOfSquares squares = in_range(
+      b, plain, {b.x()}, [&](const Ex& scale) { return x * scale; }, true);
+  return b.finish({squares.sum, squares.scale}, root(Ex::input(0)) / Ex::input(1), b.dtype());
+}
+
+NamedValue nansum(Build& b) {
+  return b.combine(Combine::sum, b.map_full({b.x()}, Elements{b, true}.only(Ex::input(0))),
+                   b.dtype());
+}
+NamedValue nanprod(Build& b) {
+  return b.combine(Combine::prod, b.map_full({b.x()}, Elements{b, true}.only(Ex::input(0), 1)),
+                   b.dtype());
+}
+NamedValue nanmean(Build& b) { return mean_of({b, true}, b.dtype()); }
+
+/// NaN where nothing else is.
+NamedValue nan_extreme(Build& b, Combine how, double least) {
+  const Ex x = Ex::input(0);
+  const NamedValue extreme =
+      b.combine(how, b.map_full({b.x()}, Elements{b, true}.only(x, least)), b.wide());
+  const NamedValue are_numbers =
+      b.combine(Combine::max, b.map_full({b.x()}, Ex::apply(ScalarOp::eq, x, x)), b.wide());
+  return b.finish({extreme, are_numbers}, where(Ex::input(1), Ex::input(0), Ex(NAN)), b.dtype());
+}
+NamedValue nanmax(Build& b) { return nan_extreme(b, Combine::max, -INFINITY); }
+NamedValue nanmin(Build& b) { return nan_extreme(b, Combine::min, INFINITY); }
 
 /// log Σ exp x = m + log Σ exp(x - m) with m = max x, where that is finite: an infinite m would
 /// make inf - inf.
@@ -136,14 +230,17 @@ NamedValue log_sum_exp(Build& b) {
   };
   // The result does not depend on m, so neither does its derivative.
   const NamedValue m = b.detach(b.combine(Combine::max, b.x(), b.wide()));
-  const NamedValue e = b.spread({b.x(), m}, Ex::apply(ScalarOp::exp, x - finite(Ex::input(1))));
+  const NamedValue e = b.map_full({b.x(), m}, Ex::apply(ScalarOp::exp, x - finite(Ex::input(1))));
   const NamedValue s = b.combine(Combine::sum, e, b.wide());
   return b.finish({m, s}, finite(Ex::input(0)) + Ex::apply(ScalarOp::log, Ex::input(1)), b.dtype());
 }
 
 /// In the order of the enumeration.
 constexpr NamedValue (*builders[])(Build&) = {
-    sum, mean, max, min, prod, any, all_of, log_sum_exp, variance, standard_deviation};
+    sum,        mean,       max,         min,    prod,
+    any,        all_of,     log_sum_exp, var,    standard_deviation,
+    sample_var, sample_std, norm,        nansum, nanmean,
+    nanmax,     nanmin,     nanprod,     nanvar, nanstd};
 static_assert(std::size(builders) == std::size(detail::reduction_names));
 
 }  // namespace
@@ -166,15 +263,16 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
 void require_defined(Reduction reduction, DType dtype, const Solved& solved,
                      const grammar::Pattern& pattern, const Shape& shape) {
   const std::string what(name(reduction));
-  const bool is_defined =
-      is_floating(dtype) || (is_complex(dtype) && reduction != Reduction::logsumexp);
-  if (wants_floating(reduction) && !is_defined) {
+  const bool is_of_complex = is_complex(dtype) && (reduction == Reduction::mean ||
+                                                   !is_complex(result_dtype(reduction, dtype)));
+  if (wants_floating(reduction) && !is_floating(dtype) && !is_of_complex) {
     fail(ErrorKind::dtype, "reduce",
          what + " of " + std::string(ein::name(dtype)) + " is not defined", pattern.text, {},
          {is_complex(dtype) ? "help: use ein::real(x), ein::imag(x) or ein::abs(x)"
                             : "help: cast first, x.to(ein::DType::f32)"});
   }
-  const bool has_identity = reduction != Reduction::max && reduction != Reduction::min;
+  const bool has_identity = reduction != Reduction::max && reduction != Reduction::min &&
+                            reduction != Reduction::nanmax && reduction != Reduction::nanmin;
   if (has_identity || numel(solved.shape) == 0) return;
   for (std::size_t a = 0; a < solved.axes.size(); ++a) {
     if (solved.axes[a].size > 0 || uses(solved.write, static_cast<int>(a))) continue;

@@ -84,7 +84,7 @@ class LAMBRule final : public MomentsRule {
   }
 
  private:
-  static Tensor norm(const Tensor& x) { return sqrt(reduce(x * x, "... ->", Reduction::sum)); }
+  static Tensor norm(const Tensor& x) { return reduce(x, "... ->", Reduction::norm); }
 };
 
 }  // namespace

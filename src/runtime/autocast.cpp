@@ -44,7 +44,8 @@ bool accumulates(Operation op, Reduction reduction) {
       return true;
     case Operation::reduce:
       return reduction != Reduction::max && reduction != Reduction::min &&
-             reduction != Reduction::any && reduction != Reduction::all;
+             reduction != Reduction::any && reduction != Reduction::all &&
+             reduction != Reduction::nanmax && reduction != Reduction::nanmin;
     default:
       return false;
   }

@@ -1,7 +1,8 @@
 // mse_loss, dropout and clip_grad_norm: without a pattern.
 #include <cmath>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
@@ -63,6 +64,15 @@ Tensor dropout(const Tensor& x, double p) {
 }
 
 namespace {
+/// The norm of all from the norms of each, in the widest of their types.
+Tensor norm_of(std::vector<Tensor> norms) {
+  while (norms.size() > 1) {
+    const Tensor last = std::move(norms.back());
+    norms.pop_back();
+    norms.back() = hypot(norms.back(), last);
+  }
+  return norms.front();
+}
 
 void require_finite(const Tensor& norm) {
   if (engine::Trace::active()) {
@@ -74,8 +84,8 @@ void require_finite(const Tensor& norm) {
   if (std::isfinite(norm.item<double>())) return;
   throw Error(ErrorKind::value,
               "clip_grad_norm: the norm of the gradients is " + show(norm.item<double>()) +
-                  "\n  help: a gradient is infinite or NaN, or their squares overflow; without "
-                  "error_if_nonfinite they are scaled all the same");
+                  "\n  help: a gradient is infinite or NaN; without error_if_nonfinite they are "
+                  "scaled all the same");
 }
 
 }  // namespace
@@ -89,17 +99,15 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm,
   const NoGrad no_grad;
   const Autocast off(DType::f32);
   if (parameters.empty()) return zeros({});
-  std::optional<Tensor> total;
+  std::vector<Tensor> norms;
   for (const Tensor& parameter : parameters) {
     if (!parameter.has_grad()) continue;
     const Tensor gradient = parameter.grad();
     require_real_gradient("clip_grad_norm", gradient);
-    const Tensor wide = gradient.to(compute_type(gradient.dtype()));
-    const Tensor squares = einsum(wide, wide, "..., ... ->");
-    total = total ? *total + squares : squares;
+    norms.push_back(reduce(gradient.to(compute_type(gradient.dtype())), "... ->", Reduction::norm));
   }
-  if (!total) return zeros({}, parameters.front().device());
-  const Tensor norm = sqrt(*total);
+  if (norms.empty()) return zeros({}, parameters.front().device());
+  const Tensor norm = norm_of(norms);
   if (error_if_nonfinite) require_finite(norm);
   // The constant is that of torch.nn.utils.clip_grad_norm_.
   const Tensor scale = minimum(1, max_norm / (norm + 1e-6));
