@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include <ein/autograd.hpp>
 #include <ein/ein.hpp>
 #include "support/marked_axes.hpp"
 
@@ -115,6 +116,45 @@ TEST(NamedOrderTest, AgreesWithPlainLoops) {
     ASSERT_EQ(get_values(first.positions),
               get_values(sorted.positions.at({ranges[0], ranges[1], ranges[2]})));
   }
+}
+
+// Expected positions: numpy.argmax of the axes together.
+TEST(NamedOrderTest, PositionsAlongSeveralAxes) {
+  const Tensor x = make_tensor({3, 1, 4, 1, 5, 9, 2, 9, 5, 3, 5, 8}, {2, 3, 2});
+  EXPECT_EQ(get_values(argmax(x, "a [b c]")), (Values{5, 1}));
+  EXPECT_EQ(get_values(argmax(x, "[a] b [c]")), (Values{3, 2, 1}));
+  EXPECT_EQ(get_values(argmax(x, "[...]")), (Values{5}));
+  EXPECT_EQ(get_values(argmin(x, "[a b] c")), (Values{3, 0}));
+  EXPECT_EQ(get_values(argmin(x.to(DType::u8), "[a b c]")), (Values{1}));
+  EXPECT_EQ(argmax(x, "[a] [b] c").shape(), (Shape{2}));
+  EXPECT_EQ(argmax(zeros({0, 2, 0}), "a [b] [c]").shape(), (Shape{0}));
+  EXPECT_THROW(argmax(zeros({2, 2, 0}), "a [b] [c]"), Error);
+}
+
+TEST(NamedOrderTest, LongRows) {
+  for (const DType dtype : {DType::u8, DType::i64, DType::f32, DType::f64, DType::bf16}) {
+    for (const std::int64_t size : {70000, 1 << 20}) {
+      for (const std::int64_t at : {std::int64_t{0}, std::int64_t{65537}, size - 1}) {
+        const Tensor x = ones({size}, dtype);
+        x.at({at}).fill(3);
+        EXPECT_EQ(argmax(x, "[n]").item<std::int64_t>(), at);
+        x.at({at}).fill(0);
+        EXPECT_EQ(argmin(x, "[n]").item<std::int64_t>(), at);
+      }
+    }
+  }
+}
+
+TEST(NamedOrderTest, TheLeast) {
+  const Tensor x = make_tensor({1, 9, nan, 1, 2, 7, 8, -1}, {2, 4});
+  const Sorted least = top_k(x, "a [b]", 2, true);
+  EXPECT_EQ(get_values(least.values), (Values{1, 1, -1, 2}));
+  EXPECT_EQ(get_values(least.positions), (Values{0, 3, 3, 0}));
+  const auto f = [](const Tensor& t) {
+    return reduce(top_k(t, "[n]", 2, true).values, "n ->", "sum");
+  };
+  EXPECT_EQ(get_values(grad(f)(make_tensor({3, 1, 2}, {3}))), (Values{0, 1, 1}));
+  EXPECT_THROW(top_k(x, "a [b]", 5, true), Error);
 }
 
 TEST(NamedOrderTest, EmptyAxes) {

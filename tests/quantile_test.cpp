@@ -94,6 +94,26 @@ TEST(QuantileTest, AgreesWithSortedArrays) {
   }
 }
 
+// Expected figures: numpy.quantile(x, q, axis=1, method=...).
+TEST(QuantileTest, BetweenTwoElements) {
+  const Tensor x = from_vector<double>({3, 1, 4, 1, 5, 9, 2, 7, 1, 8, 2, 8}, {2, 6});
+  const auto of = [&](Interpolation interpolation) {
+    return quantile(x, "a [b]", {0, 0.1, 0.3, 0.5, 0.7, 1}, interpolation).to_vector<double>();
+  };
+  EXPECT_EQ(of(Interpolation::lower), (Values{1, 1, 1, 3, 4, 9, 1, 1, 2, 2, 7, 8}));
+  EXPECT_EQ(of(Interpolation::higher), (Values{1, 1, 3, 4, 5, 9, 1, 2, 2, 7, 8, 8}));
+  EXPECT_EQ(of(Interpolation::nearest), (Values{1, 1, 3, 3, 5, 9, 1, 1, 2, 2, 8, 8}));
+  EXPECT_EQ(of(Interpolation::midpoint), (Values{1, 1, 2, 3.5, 4.5, 9, 1, 1.5, 2, 4.5, 7.5, 8}));
+  const auto slope = [&](Interpolation interpolation) {
+    return grad([&](const Tensor& t) { return quantile(t, "[n]", 0.3, interpolation); })(
+               from_vector<double>({5, 1, 3, 9}, {4}))
+        .to_vector<double>();
+  };
+  EXPECT_EQ(slope(Interpolation::lower), (Values{0, 1, 0, 0}));
+  EXPECT_EQ(slope(Interpolation::higher), (Values{0, 0, 1, 0}));
+  EXPECT_EQ(slope(Interpolation::midpoint), (Values{0, 0.5, 0.5, 0}));
+}
+
 // As PyTorch's: by the weights of the two elements.
 TEST(QuantileTest, GradientGoesToTheElementsBetween) {
   const Tensor x = from_vector<double>({5, 1, 3, 9}, {4});

@@ -38,19 +38,30 @@ enum class PadMode : std::uint8_t {
   wrap        ///< those from the other end: b c | a b c | a b
 };
 
+/// Which number between two elements in order is their quantile, and which of the two where it is
+/// one: NumPy's methods of the same names.
+enum class Interpolation : std::uint8_t {
+  linear,
+  lower,
+  higher,
+  nearest,  ///< halfway the one at an even place in order
+  midpoint
+};
+
 namespace detail {
 
 /// What a call says beside its pattern, operands and axis sizes; each operation reads its own.
 struct NamedOptions {
   double eps = 0;
   std::int64_t k = 0;
-  bool descending = false;
+  bool descending = false;          // the greatest first
   std::optional<DType> dtype{};     // of the result, where the call says it
   std::span<const Size> numbers{};  // shifts; before and, as many, after; diagonal; samples, bins
   std::span<const double> reals{};  // quantiles; where the bins begin and end
   bool keeps_axis = false;          // several quantiles
   bool right = false;               // behind equal elements
   std::optional<PadMode> pad_mode{};
+  Interpolation interpolation = Interpolation::linear;  // of quantiles
   Scalar otherwise = 0;                   // what is padded with; the rest of a triangle
   std::optional<std::int64_t> ignored{};  // a target that counts for nothing
   double smoothing = 0;                   // of targets
@@ -100,8 +111,9 @@ Tensor rms_norm(const Tensor& x, const detail::NamedPattern1<Operation::rms_norm
 // --- order ---
 
 /// The i64 position of the greatest element along the axis in brackets, which the result lacks:
-/// `argmax(x, "b [v]")`. Of equal elements the first; NaN counts as the greatest. An Error of kind
-/// `reduction` over no elements.
+/// `argmax(x, "b [v]")`. Of equal elements the first; NaN counts as the greatest. Of several axes,
+/// `argmax(x, "b [h w]")`, the position is that in row-major order, h · size of w + w. An Error of
+/// kind `reduction` over no elements.
 Tensor argmax(const Tensor& x, const detail::NamedPattern1<Operation::argmax>& pattern);
 /// The same for the least element; NaN counts as the least.
 Tensor argmin(const Tensor& x, const detail::NamedPattern1<Operation::argmin>& pattern);
@@ -133,24 +145,25 @@ Sorted sort(const Tensor& x, const detail::NamedPattern1<Operation::sort>& patte
             bool descending = false);
 /// The k greatest, the greatest first: `top_k(x, "b [v]", 5)`. An Error of kind `value` unless k
 /// is from 0 to the axis's size.
+/// `top_k(x, "b [v]", 5, true)`: the k least, the least first.
 Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pattern,
-             std::int64_t k);
+             std::int64_t k, bool least = false);
 
 /// The element that as many are below as are above along the axis in brackets, which the result
 /// lacks: `median(x, "b [s]")`, the mean of two where their number is even. It is quantile(x, ..,
 /// 0.5).
 Tensor median(const Tensor& x, const detail::NamedPattern1<Operation::median>& pattern);
 /// The element at q · (size - 1) in order along the axis in brackets, between two of them by linear
-/// interpolation, as NumPy's and PyTorch's default: `quantile(x, "b [s]", 0.9)`. NaN where an
-/// element is NaN. Of floats in x's dtype; of bool and integers f32, computed in f64. The gradient
-/// goes to the two elements, by their weights. Errors: kind value unless 0 <= q <= 1; reduction
-/// over no elements.
+/// interpolation, as NumPy's and PyTorch's default, or another: `quantile(x, "b [s]", 0.9)`. NaN
+/// where an element is NaN. Of floats in x's dtype; of bool and integers f32, computed in f64. The
+/// gradient goes to the two elements, by their weights. Errors: kind value unless 0 <= q <= 1;
+/// reduction over no elements.
 Tensor quantile(const Tensor& x, const detail::NamedPattern1<Operation::quantile>& pattern,
-                double q);
+                double q, Interpolation interpolation = Interpolation::linear);
 /// The same for several q, along which the axis in brackets then lies: "b [s]" of (2, 100) and
 /// {0.1, 0.5, 0.9} give (2, 3).
 Tensor quantile(const Tensor& x, const detail::NamedPattern1<Operation::quantile>& pattern,
-                const std::vector<double>& q);
+                const std::vector<double>& q, Interpolation interpolation = Interpolation::linear);
 
 // --- where elements lie ---
 //

@@ -1,16 +1,32 @@
 // argmax, argmin, scans, sort and top_k: along one axis.
 #include <cmath>
+#include <optional>
 
 #include "graph/named.hpp"
 
 namespace ein {
+namespace {
+
+/// The position of a point along all axes in brackets, in row-major order.
+Ex row_major_position(const NamedBuild& b) {
+  std::optional<Ex> position;
+  for (const std::size_t dim : b.marked_dims()) {
+    const int axis = b.operand(0).access[dim].terms[0].axis;
+    const Ex index = Ex::index(axis);
+    position = position ? *position * Ex::size(b.size_of_axis(axis)) + index : index;
+  }
+  return *position;
+}
+
+}  // namespace
 
 /// The least position at which x equals the maximum. NaN equals nothing, but the maximum is NaN
-/// only if an element is.
+/// only if an element is. Positions are numbers of the type that elements are compared in, so that
+/// both reductions read x alone, and nothing of x's size is kept.
 Graph build_argmax(NamedBuild& b) {
-  const int axis = b.marked_axis();
   const Place rows = b.rows();
-  const Size size = b.size_of_axis(axis);
+  Size size = 1;
+  for (const Size marked : b.marked_sizes()) size *= marked;
   if (size == 0 && numel(rows.shape) > 0) {
     b.complain(ErrorKind::reduction, "there is no position among no elements",
                b.marks_of_brackets());
@@ -22,10 +38,10 @@ Graph build_argmax(NamedBuild& b) {
   const Ex x = Ex::input(0);
   const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)),
                              Ex::apply(ScalarOp::ne, x, x));
-  const Ex position = where(is_it, Ex::index(axis), Ex::size(size));
-  const NamedValue positions =
-      b.map({b.operand(0), extreme}, position, b.full(), DType::i64, compute);
-  return b.finish({b.reduce(Combine::min, positions, rows, DType::i64)});
+  const Ex position = where(is_it, row_major_position(b), Ex::size(size));
+  const NamedValue positions = b.map({b.operand(0), extreme}, position, b.full(), compute, compute);
+  return b.finish(
+      {b.converted(b.reduce(Combine::min, positions, rows, compute), rows, DType::i64)});
 }
 
 Graph build_scan(NamedBuild& b) {
@@ -78,15 +94,15 @@ Graph build_top_k(NamedBuild& b) {
   const int axis = b.marked_axis();
   if (k < 0 || k > b.size_of_axis(axis)) {
     b.complain(ErrorKind::value,
-               "the " + std::to_string(k) + " greatest of " + to_string(b.size_of_axis(axis)) +
-                   " elements",
+               "the " + std::to_string(k) + (b.call().named.descending ? " greatest" : " least") +
+                   " of " + to_string(b.size_of_axis(axis)) + " elements",
                b.marks_of_brackets());
   }
   Place place = b.full();
   place.shape[static_cast<std::size_t>(b.marked_dim(place.access))] = k;
   std::vector<Axis> axes = b.solved().axes;
   axes[static_cast<std::size_t>(axis)].size = k;
-  const NamedValue positions = b.reindex(b.argsort(true), place, axes);
+  const NamedValue positions = b.reindex(b.argsort(b.call().named.descending), place, axes);
   return b.finish({b.gather(b.operand(0), positions, place, axes), positions});
 }
 

@@ -23,6 +23,24 @@ Ex between(const Ex& a, const Ex& b, double weight) {
   return where(is_finite, value, sum);
 }
 
+/// Where between elements `below` and `below + 1` a quantile lies: 0 is the former.
+double weight_of(Interpolation interpolation, double linear, std::int64_t below) {
+  if (linear == 0) return 0;
+  switch (interpolation) {
+    case Interpolation::linear:
+      break;
+    case Interpolation::lower:
+      return 0;
+    case Interpolation::higher:
+      return 1;
+    case Interpolation::nearest:
+      return linear > 0.5 || (linear == 0.5 && below % 2 == 1) ? 1 : 0;
+    case Interpolation::midpoint:
+      return 0.5;
+  }
+  return linear;
+}
+
 }  // namespace
 
 Graph build_quantile(NamedBuild& b) {
@@ -68,8 +86,12 @@ Graph build_quantile(NamedBuild& b) {
   std::vector<NamedValue> parts;
   for (double q : quantiles) {
     const double exact = q * static_cast<double>(last);
-    const auto below = std::min(static_cast<std::int64_t>(exact), last);
-    const double weight = exact - static_cast<double>(below);
+    auto below = std::min(static_cast<std::int64_t>(exact), last);
+    double weight = weight_of(options.interpolation, exact - static_cast<double>(below), below);
+    if (weight == 1) {
+      below = std::min(below + 1, last);
+      weight = 0;
+    }
     std::vector<NamedValue> inputs{in_order(b, order, below)};
     Ex value = Ex::input(0);
     if (weight > 0 && below < last) {

@@ -28,7 +28,8 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   key.add(std::bit_cast<std::int64_t>(options.eps));
   key.add(options.k);
   key.add((options.keeps_axis ? 1 : 0) | (options.right ? 2 : 0) |
-          (options.pad_mode ? static_cast<std::int64_t>(*options.pad_mode) + 1 : 0) << 2);
+          (options.pad_mode ? static_cast<std::int64_t>(*options.pad_mode) + 1 : 0) << 2 |
+          static_cast<std::int64_t>(options.interpolation) << 8);
   key.add(options.otherwise.formula() ? options.otherwise.formula()->word()
                                       : options.otherwise.integer());
   key.add(std::bit_cast<std::int64_t>(options.otherwise.real()));
@@ -131,16 +132,20 @@ Tensor rms_norm(const Tensor& x, const NamedPattern1<Operation::rms_norm>& patte
 Sorted sort(const Tensor& x, const NamedPattern1<Operation::sort>& pattern, bool descending) {
   return run_sort(Operation::sort, pattern, x, {.descending = descending});
 }
-Sorted top_k(const Tensor& x, const NamedPattern1<Operation::top_k>& pattern, std::int64_t k) {
-  return run_sort(Operation::top_k, pattern, x, {.k = k});
+Sorted top_k(const Tensor& x, const NamedPattern1<Operation::top_k>& pattern, std::int64_t k,
+             bool least) {
+  return run_sort(Operation::top_k, pattern, x, {.k = k, .descending = !least});
 }
 
-Tensor quantile(const Tensor& x, const NamedPattern1<Operation::quantile>& pattern, double q) {
-  return run_one(Operation::quantile, pattern, {&x}, {.reals = {&q, 1}});
+Tensor quantile(const Tensor& x, const NamedPattern1<Operation::quantile>& pattern, double q,
+                Interpolation interpolation) {
+  return run_one(Operation::quantile, pattern, {&x},
+                 {.reals = {&q, 1}, .interpolation = interpolation});
 }
 Tensor quantile(const Tensor& x, const NamedPattern1<Operation::quantile>& pattern,
-                const std::vector<double>& q) {
-  return run_one(Operation::quantile, pattern, {&x}, {.reals = q, .keeps_axis = true});
+                const std::vector<double>& q, Interpolation interpolation) {
+  return run_one(Operation::quantile, pattern, {&x},
+                 {.reals = q, .keeps_axis = true, .interpolation = interpolation});
 }
 
 // --- where elements lie ---

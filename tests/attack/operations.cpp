@@ -243,6 +243,9 @@ bool make_scan_of_floats(Maker& maker, Step& step) {
 bool make_order(Maker& maker, Step& step) {
   return make_bracketed(maker, step, maker.value(), false);
 }
+bool make_position(Maker& maker, Step& step) {
+  return make_bracketed(maker, step, maker.value(), true);
+}
 bool make_moved(Maker& maker, Step& step) {
   if (!make_bracketed(maker, step, maker.value(), true)) return false;
   step.whole = {maker.below(9) - 4};
@@ -819,11 +822,16 @@ std::vector<Operation> make_table() {
                "einsum([$0, $1, $2, $3], $p$h)", 1});
   t.push_back({"matmul", make_matmul, EIN_NAMED(matmul(x[0], x[1])), "ein::matmul($0, $1)",
                "matmul($0, $1)", 3});
-  t.insert(t.end(),
-           {reduction<Reduction::sum>(), reduction<Reduction::mean>(), reduction<Reduction::max>(),
-            reduction<Reduction::min>(), reduction<Reduction::prod>(), reduction<Reduction::any>(),
-            reduction<Reduction::all>(), reduction<Reduction::logsumexp>(),
-            reduction<Reduction::var>(), reduction<Reduction::std>()});
+  t.insert(t.end(), {reduction<Reduction::sum>(),        reduction<Reduction::mean>(),
+                     reduction<Reduction::max>(),        reduction<Reduction::min>(),
+                     reduction<Reduction::prod>(),       reduction<Reduction::any>(),
+                     reduction<Reduction::all>(),        reduction<Reduction::logsumexp>(),
+                     reduction<Reduction::var>(),        reduction<Reduction::std>(),
+                     reduction<Reduction::sample_var>(), reduction<Reduction::sample_std>(),
+                     reduction<Reduction::norm>(),       reduction<Reduction::nansum>(),
+                     reduction<Reduction::nanmean>(),    reduction<Reduction::nanmax>(),
+                     reduction<Reduction::nanmin>(),     reduction<Reduction::nanprod>(),
+                     reduction<Reduction::nanvar>(),     reduction<Reduction::nanstd>()});
   t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)",
                "rearrange($0, $p$h)", 6});
   t.push_back(
@@ -858,8 +866,8 @@ std::vector<Operation> make_table() {
                EIN_NAMED(layer_norm(x[0], x[1], x[2], runtime(s.pattern))),
                "ein::layer_norm($0, $1, $2, $p)", "layer_norm($0, $p, $1, $2)", 2});
   t.push_back(EIN_OF_PATTERN(rms_norm, make_softmax, 2));
-  t.push_back(EIN_OF_PATTERN(argmax, make_order, 2));
-  t.push_back(EIN_OF_PATTERN(argmin, make_order, 2));
+  t.push_back(EIN_OF_PATTERN(argmax, make_position, 2));
+  t.push_back(EIN_OF_PATTERN(argmin, make_position, 2));
   t.push_back(EIN_OF_PATTERN(cumsum, make_order, 3));
   t.push_back(EIN_OF_PATTERN(cumprod, make_order, 2));
   t.push_back(EIN_OF_PATTERN(cummax, make_order, 2));
@@ -874,6 +882,9 @@ std::vector<Operation> make_table() {
                "ein::sort($0, $p).positions", "argsort($0, $p)", 2});
   t.push_back({"top_k", make_top_k, EIN_NAMED(top_k(x[0], runtime(s.pattern), s.whole[0]).values),
                "ein::top_k($0, $p, $w0).values", "top_k($0, $p, $w0)", 2});
+  t.push_back({"top_k least", make_top_k,
+               EIN_NAMED(top_k(x[0], runtime(s.pattern), s.whole[0], true).values),
+               "ein::top_k($0, $p, $w0, true).values", "top_k($0, $p, $w0, True)", 1});
   t.push_back(EIN_OF_PATTERN(flip, make_moved, 2));
   t.push_back(named("roll", make_moved, EIN_NAMED(roll(x[0], runtime(s.pattern), s.whole[0])),
                     "($0, $p, $w0)", 2));
@@ -898,6 +909,19 @@ std::vector<Operation> make_table() {
   t.push_back(named("quantile", make_quantile,
                     EIN_NAMED(quantile(x[0], runtime(s.pattern), s.numbers[0].real())),
                     "($0, $p, $n0)", 2));
+#define EIN_QUANTILE(interpolation)                                                            \
+  {"quantile " #interpolation,                                                                 \
+   make_quantile,                                                                              \
+   EIN_NAMED(                                                                                  \
+       quantile(x[0], runtime(s.pattern), s.numbers[0].real(), Interpolation::interpolation)), \
+   "ein::quantile($0, $p, $n0, ein::Interpolation::" #interpolation ")",                       \
+   "quantile($0, $p, $n0, \"" #interpolation "\")",                                            \
+   1}
+  t.push_back(EIN_QUANTILE(lower));
+  t.push_back(EIN_QUANTILE(higher));
+  t.push_back(EIN_QUANTILE(nearest));
+  t.push_back(EIN_QUANTILE(midpoint));
+#undef EIN_QUANTILE
   t.push_back(EIN_OF_PATTERN(median, make_order, 1));
   t.push_back(named("histogram", make_histogram,
                     EIN_NAMED(histogram(x[0], runtime(s.pattern), s.whole[0], -2, 3)),
@@ -1039,6 +1063,12 @@ std::vector<Operation> make_table() {
 }  // namespace
 
 bool is_in_numpy(const Operation& op) {
+  // Reductions by other names, or with an argument.
+  constexpr std::string_view reductions[] = {"reduce norm", "reduce sample_", "reduce nan"};
+  for (const std::string_view begin : reductions) {
+    if (op.name.starts_with(begin)) return false;
+  }
+  if (op.name.starts_with("quantile ") || op.name == "top_k least") return false;
   constexpr std::string_view others[] = {"erf",
                                          "sigmoid",
                                          "relu",

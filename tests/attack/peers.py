@@ -98,7 +98,7 @@ class NumPy:
     def flip(self, x, dim): return np.flip(x, dim)
     def roll(self, x, shifts, dims): return np.roll(x, shifts, dims)
     def diagonal(self, x, offset, first, second): return np.diagonal(x, offset, first, second)
-    def quantile(self, x, q, dim): return np.quantile(x, q, axis=dim)
+    def quantile(self, x, q, dim, method): return np.quantile(x, q, axis=dim, method=method)
     def median(self, x, dim): return np.median(x, axis=dim)
     def searchsorted(self, x, values): return np.searchsorted(x, values)
     def combine_at(self, op, x, places, values):
@@ -158,7 +158,7 @@ class PyTorch:
         return torch.flip(x, [dim])
     def roll(self, x, shifts, dims): return torch.roll(x, shifts, dims)
     def diagonal(self, x, offset, first, second): return torch.diagonal(x, offset, first, second)
-    def quantile(self, x, q, dim): return torch.quantile(x, q, dim)
+    def quantile(self, x, q, dim, method): return torch.quantile(x, q, dim, interpolation=method)
     def median(self, x, dim): return torch.quantile(x, 0.5, dim)
     def searchsorted(self, x, values):
         if x.isnan().any() or values.isnan().any(): raise Missing  # to it they are nowhere
@@ -427,12 +427,17 @@ class Replay:
                 wide = most
                 for d in sorted(dims): wide = wide[tuple(slice(None) for _ in range(d)) + (None,)]
                 return lib.unary("log", data)(lib.reduce("sum", lib.unary("exp", data)(data - wide), dims)) + most
-            if how in ("var", "std"):
+            if how in ("var", "std", "sample_var", "sample_std"):
+                correction, of = int(how.startswith("sample_")), how.removeprefix("sample_")
+                if lib.name == "NumPy": return getattr(np, of)(data, axis=dims, ddof=correction)
+                return getattr(torch, of)(data, dims, correction=correction)
+            if how.startswith("nan"):
                 if lib.name == "NumPy": return getattr(np, how)(data, axis=dims)
-                # PyTorch squares in f64: its result is finite where ein's squares are not.
-                squares = ((data - data.mean(dims, keepdim=True)) ** 2).sum(dims).detach()
-                found = getattr(torch, how)(data, dims, correction=0)
-                return torch.where(torch.isinf(squares), squares, found)
+                if how not in ("nansum", "nanmean"): raise Missing
+                return getattr(torch, how)(data, dims)
+            if how == "norm":
+                if lib.name == "NumPy": return np.sqrt((data * data).sum(axis=dims))
+                return torch.linalg.vector_norm(data, dim=dims)
             return lib.reduce(how, data, dims)
 
         try:
@@ -516,8 +521,14 @@ class Replay:
         """Elements that order as x's do."""
         return self.load(x, compute_type(x.dtype))
 
-    def argmax(self, x, pattern): return Value(self.library.argmax(self.ordered(x), self.dims(pattern)[0]), "i64")
-    def argmin(self, x, pattern): return Value(self.library.argmin(self.ordered(x), self.dims(pattern)[0]), "i64")
+    def position(self, of, x, pattern):
+        """Axes in brackets lie at the end, or there is one."""
+        data, dims = self.ordered(x), self.dims(pattern)
+        if len(dims) > 1: data = data.reshape(tuple(data.shape[:dims[0]]) + (-1,))
+        return Value(of(data, dims[0]), "i64")
+
+    def argmax(self, x, pattern): return self.position(self.library.argmax, x, pattern)
+    def argmin(self, x, pattern): return self.position(self.library.argmin, x, pattern)
 
     def cumulative(self, op, x, pattern):
         return self.give(self.library.cumulative(op, self.load(x, compute_type(x.dtype)), self.dims(pattern)[0]), self.result)
@@ -541,8 +552,8 @@ class Replay:
             data = self.library.take(data, self.library.argsort(data, dim), dim)
         return self.give(data, x.dtype)
 
-    def top_k(self, x, pattern, k):
-        data = self.sort(x, pattern, True).data
+    def top_k(self, x, pattern, k, least=False):
+        data = self.sort(x, pattern, not least).data
         return Value(data[(slice(None),) * self.dims(pattern)[0] + (slice(0, k),)], x.dtype)
 
     # --- elements in other places ---
@@ -601,12 +612,12 @@ class Replay:
 
     def median(self, x, pattern): return self.quantile(x, pattern, 0.5)
 
-    def quantile(self, x, pattern, q):
+    def quantile(self, x, pattern, q, method="linear"):
         compute = "f64" if x.dtype in INTEGERS or x.dtype == "f64" else "f32"
         data = self.load(x, compute)
         if 0 in data.shape: raise Missing
         if np.isinf(self.library.doubles(data)).any(): raise Missing  # they subtract an infinity from itself
-        found = self.library.quantile(data, q, self.dims(pattern)[0])
+        found = self.library.quantile(data, q, self.dims(pattern)[0], method)
         return self.cast(Value(self.library.convert(found, compute), compute), self.result)
 
     def histogram(self, x, pattern, bins, low, high):
@@ -823,7 +834,9 @@ def doubles(text):
 OTHER_FORMULA = {"sigmoid", "silu", "gelu", "softmax", "log_softmax", "layer_norm", "layer_norm with weights", "rms_norm", "cross_entropy",
                  "gradient", "gradient of order 2", "gradient of order 3", "softplus", "log_sigmoid", "logaddexp",
                  "number logaddexp", "logaddexp number", "logcumsumexp", "cross_entropy with options", "cross_entropy of probabilities",
-                 "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt"}
+                 "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt",
+                 "reduce sample_var", "reduce sample_std", "reduce norm", "reduce nanmean", "reduce nanvar", "reduce nanstd"} | {
+                 f"quantile {method}" for method in ("lower", "higher", "nearest", "midpoint")}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 4e-3, "bf16": 3e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
 
 

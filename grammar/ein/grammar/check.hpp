@@ -129,13 +129,13 @@ constexpr Form form_of(Operation op) {
     case Operation::flip:
     case Operation::roll:
     case Operation::pad:
+    case Operation::argmax:
+    case Operation::argmin:
       return {1, Form::no_arrow, false, Form::axes_of_the_input};
     case Operation::tril:
     case Operation::triu:
     case Operation::diagonal:
       return {1, Form::no_arrow, false, Form::two_axes_of_the_input};
-    case Operation::argmax:
-    case Operation::argmin:
     case Operation::cumsum:
     case Operation::cumprod:
     case Operation::cummax:
