@@ -98,6 +98,19 @@ std::vector<DimIndex> axis_values(const Op& op, const Access& read) {
   return values;
 }
 
+std::optional<ScalarExpr> with_indices_of(ScalarExpr expr,
+                                          const std::vector<DimIndex>& axis_value) {
+  for (ScalarStep& step : expr.steps) {
+    if (step.op != ScalarOp::index) continue;
+    const DimIndex& value = axis_value[static_cast<std::size_t>(step.which)];
+    if (!always_equal(value.offset, 0) || value.terms.size() != 1 ||
+        !is_one(value.terms[0].coefficient))
+      return std::nullopt;
+    step.which = value.terms[0].axis;
+  }
+  return expr;
+}
+
 Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
   Access result;
   for (const DimIndex& dim : access) {

@@ -60,6 +60,10 @@ bool can_compute(const Op& map, const Op& reader, DType compute);
 /// Where each axis of `op`, which writes plainly, lies for a reader of its value.
 std::vector<DimIndex> axis_values(const Op& op, const Access& read);
 
+/// The expression with its axis indices those of a reader, given where each axis lies; none where
+/// an index would be more than another axis's.
+std::optional<ScalarExpr> with_indices_of(ScalarExpr expr, const std::vector<DimIndex>& axis_value);
+
 /// An access in terms of other axes, given where each of its own axes lies.
 Access composed(const Access& access, const std::vector<DimIndex>& axis_value);
 

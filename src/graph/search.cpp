@@ -156,8 +156,10 @@ Graph build_histogram(NamedBuild& b) {
   const Ex is_in_next = both(is_less(lowered, most), is_at_most(edge(lowered + Ex(1.0)), x));
   const Ex right_bin = where(is_in_next, lowered + Ex(1.0), lowered);
   const Ex is_inside = both(is_at_most(first, x), is_at_most(x, last));
+  // An element's bin needs four bytes.
+  const DType of_bins = bins < std::int64_t{1} << 31 ? DType::i32 : DType::i64;
   const NamedValue positions =
-      b.map({b.operand(0)}, where(is_inside, right_bin, count), full, DType::i64, DType::f64);
+      b.map({b.operand(0)}, where(is_inside, right_bin, count), full, of_bins, DType::f64);
   const NamedValue one = b.map({}, Ex::integer(1), {}, DType::i64, DType::i64);
 
   std::vector<Axis> axes = b.solved().axes;

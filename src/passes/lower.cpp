@@ -171,7 +171,7 @@ class Lowering {
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
         inlined_[id] = absorbed_into_[id] < 0 && reader_size.has_room_for(sizes[id]) &&
                        (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
-                       can_compute(op, reader, compute) && !asks_index(op.expr);
+                       can_compute(op, reader, compute) && keeps_indices(op, reader);
         if (inlined_[id]) reader_size += sizes[id];
       } else if (is_finished_by(static_cast<ValueId>(id), user_[id])) {
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
@@ -182,6 +182,13 @@ class Lowering {
         reader_size += sizes[id];
       }
     }
+  }
+
+  /// Whether the indices that a map asks for are those of the reduction that reads it.
+  static bool keeps_indices(const Op& map, const Op& reader) {
+    if (!asks_index(map.expr)) return true;
+    return reader.kind == OpKind::reduce &&
+           with_indices_of(map.expr, axis_values(map, reader.reads[0]));
   }
 
   /// Whether map `reader` can be the epilogue of `id`, a reduction or contraction. That of a
@@ -219,7 +226,8 @@ class Lowering {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         deeper.push_back({op.inputs[i], composed(op.reads[i], axis_value)});
       }
-      const ScalarExpr value = rounded(inline_maps(op.expr, deeper), op.compute, op.dtype);
+      const ScalarExpr here = with_indices_of(op.expr, axis_value).value();
+      const ScalarExpr value = rounded(inline_maps(here, deeper), op.compute, op.dtype);
       std::vector<ScalarExpr> shifted;
       for (std::size_t i = 0; i < deeper.size(); ++i)
         shifted.push_back(Ex::input(static_cast<int>(all.size() + i)));

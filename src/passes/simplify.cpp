@@ -177,21 +177,6 @@ void tidy(Op& op) {
   op.reads = std::move(reads);
 }
 
-/// The expression with its axis indices those of a reader, given where each axis lies; none where
-/// an index would be more than another axis's.
-std::optional<ScalarExpr> with_indices_of(ScalarExpr expr,
-                                          const std::vector<DimIndex>& axis_value) {
-  for (ScalarStep& step : expr.steps) {
-    if (step.op != ScalarOp::index) continue;
-    const DimIndex& value = axis_value[static_cast<std::size_t>(step.which)];
-    if (!always_equal(value.offset, 0) || value.terms.size() != 1 ||
-        !is_one(value.terms[0].coefficient))
-      return std::nullopt;
-    step.which = value.terms[0].axis;
-  }
-  return expr;
-}
-
 /// Computes maps inside the maps that read them, where that computes each element once, or where
 /// computing it again costs less than to keep it.
 class MapFusion {

@@ -1,4 +1,10 @@
 // nonzero and unique, the sizes of whose results are data.
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
@@ -23,8 +29,47 @@ void require_elements(const char* what, const Tensor& x) {
                   "  help: call it outside of the function");
 }
 
+/// Elements of a vector that are looked at together: what is made of them stays in the cache.
+constexpr std::int64_t elements_at_once = 1 << 16;
+
+/// Appends the places, from `first` on, of the bytes that are not 0.
+void append_places(std::span<const std::byte> bytes, std::int64_t first,
+                   std::vector<std::int64_t>& places) {
+  for (std::size_t i = 0; i < bytes.size();) {
+    std::uint64_t eight = 0;
+    if (bytes.size() - i >= sizeof eight) {
+      std::memcpy(&eight, bytes.data() + i, sizeof eight);
+      if (eight == 0) {
+        i += sizeof eight;
+        continue;
+      }
+    }
+    const std::size_t end = std::min(bytes.size(), i + sizeof eight);
+    for (; i < end; ++i) {
+      if (bytes[i] != std::byte{0}) places.push_back(first + static_cast<std::int64_t>(i));
+    }
+  }
+}
+
+/// The same positions, found on the host: of all elements nothing is kept.
+Tensor places_on_host(const Tensor& x) {
+  std::vector<std::int64_t> places;
+  const std::int64_t size = x.numel();
+  for (std::int64_t first = 0; first < size; first += elements_at_once) {
+    const Tensor are_there =
+        not_equal(x.at({slice(first, std::min(size, first + elements_at_once))}), 0);
+    append_places({static_cast<const std::byte*>(are_there.raw_data()),
+                   static_cast<std::size_t>(are_there.numel())},
+                  first, places);
+  }
+  const auto count = static_cast<std::int64_t>(places.size());
+  return from_vector(std::move(places), {count});
+}
+
 /// The positions of the elements of a vector that are not 0.
-Tensor places_of(const Tensor& is_there) {
+Tensor places_of(const Tensor& x) {
+  if (x.device() == cpu && !x.is_placed()) return places_on_host(x);
+  const Tensor is_there = not_equal(x, 0);
   const Tensor up_to = cumsum(is_there, "[n]", as(DType::i64));
   const Size size = is_there.numel();
   const std::int64_t count = size == 0 ? 0 : up_to[size - 1].item<std::int64_t>();
@@ -40,8 +85,9 @@ Tensor places_of(const Tensor& is_there) {
 Tensor nonzero(const Tensor& x) {
   require_elements("nonzero", x);
   const NoGrad no_grad;
-  const Tensor places = places_of(not_equal(x, 0).reshape({x.numel()}));
+  const Tensor places = places_of(x.reshape({x.numel()}));
   const Size count = places.numel();
+  if (x.rank() == 1) return places.reshape({count, 1});
   Tensor result = empty({count, static_cast<std::int64_t>(x.rank())}, DType::i64, x.device());
   Size stride = 1;
   for (std::size_t d = x.rank(); d-- > 0 && count > 0; stride *= x.shape()[d]) {
