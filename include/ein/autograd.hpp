@@ -129,23 +129,23 @@ struct CustomFunctions {
   Vjp vjp;
 
   /// Of `arguments` tensors: the cotangents of the results, the results, the arguments.
-  template <class Result, std::size_t... I>
-  static TensorFunction pull_back(std::index_sequence<I...>) {
+  template <class Result, std::size_t... Indices>
+  static TensorFunction pull_back(std::index_sequence<Indices...>) {
     return [](const void* context, std::span<const Tensor> all) -> std::vector<Tensor> {
       const auto& functions = *static_cast<const CustomFunctions*>(context);
-      const std::size_t results = (all.size() - sizeof...(I)) / 2;
+      const std::size_t results = (all.size() - sizeof...(Indices)) / 2;
       const auto list = [&](std::size_t first) {
         const auto part = all.subspan(first, results);
         return from_list<Result>(std::vector<Tensor>(part.begin(), part.end()));
       };
       const auto x = all.subspan(2 * results);
-      return as_list(functions.vjp(list(0), list(results), x[I]...));
+      return as_list(functions.vjp(list(0), list(results), x[Indices]...));
     };
   }
-  template <std::size_t... I>
-  static TensorFunction call(std::index_sequence<I...>) {
+  template <std::size_t... Indices>
+  static TensorFunction call(std::index_sequence<Indices...>) {
     return [](const void* context, std::span<const Tensor> x) -> std::vector<Tensor> {
-      return as_list(static_cast<const CustomFunctions*>(context)->f(x[I]...));
+      return as_list(static_cast<const CustomFunctions*>(context)->f(x[Indices]...));
     };
   }
 };

@@ -1,6 +1,8 @@
 // Count: a number of operations or bytes, exact far beyond 64 bits.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <compare>
 #include <cstdint>
 #include <string>

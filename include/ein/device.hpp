@@ -1,6 +1,8 @@
 // Device: where tensors live and operations on them run.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <string>
 
 namespace ein {

@@ -1,6 +1,8 @@
 // dtypes: element types, their C++ types, conversions and limits.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -273,9 +275,9 @@ constexpr std::uint32_t round_to(Wide x) {
     // clamped because the addition of a NaN is no constant expression.
     constexpr Bits anchor = Bits(wide_bias + 1 - format.bias() + shift) << wide_mantissa;
     constexpr Bits smallest_normal = rebias + (Bits{1} << wide_mantissa);
-    const Bits small = magnitude < smallest_normal ? magnitude : smallest_normal;
+    const Bits lesser = magnitude < smallest_normal ? magnitude : smallest_normal;
     const Bits subnormal =
-        std::bit_cast<Bits>(std::bit_cast<Wide>(small) + std::bit_cast<Wide>(anchor)) - anchor;
+        std::bit_cast<Bits>(std::bit_cast<Wide>(lesser) + std::bit_cast<Wide>(anchor)) - anchor;
     result = magnitude < smallest_normal ? subnormal : result;
   }
   result = result < format.overflow() ? result : Bits{format.overflow()};
@@ -312,12 +314,12 @@ constexpr float expand(std::uint32_t bits) {
 /// Truncated toward zero; the nearest limit where out of range; 0 for NaN.
 template <class To, class From>
 constexpr To truncate_to(From x) {
-  constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
-  constexpr From beyond = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+  constexpr From low = static_cast<From>((std::numeric_limits<To>::min)());
+  constexpr From beyond = static_cast<From>((std::numeric_limits<To>::max)() / 2 + 1) * 2;
   const bool in_range = x >= low && x < beyond;
   To result = static_cast<To>(in_range ? x : From{0});
-  result = x >= beyond ? std::numeric_limits<To>::max() : result;
-  return x < low ? std::numeric_limits<To>::min() : result;
+  result = x >= beyond ? (std::numeric_limits<To>::max)() : result;
+  return x < low ? (std::numeric_limits<To>::min)() : result;
 }
 
 }  // namespace detail

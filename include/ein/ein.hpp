@@ -3,8 +3,12 @@
 // file.
 #pragma once
 
-// First, so that what a compiler says about a pattern begins with few lines of who includes whom.
+#include <ein/compiler.hpp>
+
+// Then, so that what a compiler says about a pattern begins with few lines of who includes whom.
 #include <ein/pattern_error.hpp>
+
+#include <ein/pattern.hpp>
 
 #include <ein/axis.hpp>
 #include <ein/create.hpp>

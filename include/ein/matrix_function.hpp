@@ -1,6 +1,8 @@
 // What a graph can do with matrices as a whole: one row for each function.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,8 @@
 // The threads that operations run on.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 namespace ein {
 
 /// Number of threads that an operation of the calling thread may use, itself included. At first:

@@ -23,7 +23,7 @@ namespace detail {
 
 constexpr std::string_view without_blanks(std::string_view text) {
   constexpr std::string_view blanks = " \t\n\v\f\r";
-  const std::size_t begin = std::min(text.find_first_not_of(blanks), text.size());
+  const std::size_t begin = (std::min)(text.find_first_not_of(blanks), text.size());
   return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
 }
 
@@ -50,7 +50,7 @@ constexpr std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 0; j < b.size(); ++j) {
       const std::size_t replaced = diagonal + (a[i] != b[j]);
       diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+      row[j + 1] = (std::min)({replaced, row[j] + 1, diagonal + 1});
     }
   }
   return row.back();
@@ -81,7 +81,7 @@ constexpr Text did_you_mean(std::string_view name, const std::vector<std::string
     if (name.size() > longest || candidate.size() > longest) continue;
     const std::size_t distance = edit_distance(name, candidate);
     // A name none of whose letters fit is another name, not a slip.
-    if (distance >= best || distance >= std::max(name.size(), candidate.size())) continue;
+    if (distance >= best || distance >= (std::max)(name.size(), candidate.size())) continue;
     best = distance;
     closest = candidate;
   }
@@ -127,10 +127,10 @@ constexpr Text with_outermost_placed(const Pattern& pattern, std::uint32_t group
   const Term* const outermost = pattern.outermost_axis(group);
   if (!outermost || outermost->kind != TermKind::name) return {};
   const SourceSpan all = pattern.terms[group].span;
-  const std::uint32_t at = std::max(outermost->span.end, outermost->placed.end);
+  const std::uint32_t at = (std::max)(outermost->span.end, outermost->placed.end);
   return Text(pattern.text_of({all.begin, at})) + pattern.text_of(placed) +
-         pattern.text_of({at, std::min(placed.begin, all.end)}) +
-         pattern.text_of({std::min(placed.end, all.end), all.end});
+         pattern.text_of({at, (std::min)(placed.begin, all.end)}) +
+         pattern.text_of({(std::min)(placed.end, all.end), all.end});
 }
 
 /// How to place a group that `mistake` is about, or a part of it.
@@ -434,7 +434,8 @@ constexpr std::vector<Mark> places_of(const Pattern& pattern, const Mistake& mis
 /// A text for static_assert, cut where it is longer than any that helps.
 class StaticMessage {
  public:
-  constexpr explicit StaticMessage(std::string_view text) : size_(std::min(text.size(), capacity)) {
+  constexpr explicit StaticMessage(std::string_view text)
+      : size_((std::min)(text.size(), capacity)) {
     std::copy_n(text.begin(), size_, chars_);
   }
   constexpr const char* data() const { return chars_; }

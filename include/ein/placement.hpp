@@ -1,6 +1,8 @@
 // Placement: how the dimensions of a value lie across the processes of a mesh.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,8 @@
 // The reductions that `reduce` knows.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string_view>

@@ -39,16 +39,16 @@ Result from_list(std::vector<Tensor> results) {
 
 /// An F at `context`, called with so many tensors as there are indices. It returns nothing, a
 /// Tensor, a std::vector or a std::array of them.
-template <class F, std::size_t... I>
-TensorFunction tensor_function(std::index_sequence<I...>) {
+template <class F, std::size_t... Indices>
+TensorFunction tensor_function(std::index_sequence<Indices...>) {
   return
       [](const void* context, [[maybe_unused]] std::span<const Tensor> x) -> std::vector<Tensor> {
         const F& f = *static_cast<const F*>(context);
-        if constexpr (std::is_void_v<decltype(f(x[I]...))>) {
-          f(x[I]...);
+        if constexpr (std::is_void_v<decltype(f(x[Indices]...))>) {
+          f(x[Indices]...);
           return {};
         } else {
-          return as_list(f(x[I]...));
+          return as_list(f(x[Indices]...));
         }
       };
 }

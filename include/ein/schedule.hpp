@@ -7,6 +7,8 @@
 // nanoGPT has it.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <cstdint>
 
 namespace ein::optim {

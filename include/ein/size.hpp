@@ -1,6 +1,8 @@
 // Size: how many elements an axis has: a number, or a formula of sizes that only a call knows.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <string>

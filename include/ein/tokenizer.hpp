@@ -1,6 +1,8 @@
 // Tokenizers: texts to token ids and back.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <array>
 #include <cstdint>
 #include <memory>

@@ -116,10 +116,13 @@ class Typed : public Tensor {
 };
 
 // Double, Float, Half, BFloat16, Long, Int, Byte, Bool, ...: one for each row of the table.
+#pragma push_macro("Bool")  // X11 has one
+#undef Bool
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
   template <FixedString Axes>                                       \
   using typed = Typed<type, Axes>;
 #include <ein/dtypes.hpp>
+#pragma pop_macro("Bool")
 
 namespace detail {
 

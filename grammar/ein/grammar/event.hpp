@@ -1,6 +1,8 @@
 // The rules of the grammar whose match means something.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <cstdint>
 
 namespace ein::grammar {

@@ -2,6 +2,8 @@
 // `#include <ein/ein.hpp>`.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <cstddef>
 #include <initializer_list>
 #include <utility>
