@@ -198,9 +198,11 @@ class StripRowsIn final : public StripRows {
                          together = longest_ > strip_size ? at_once : lines_at_once(length);
       for (std::int64_t row = 0; row < call_.rows; row += at_once) {
         const std::int64_t count = std::min(at_once, call_.rows - row);
-        if (length > longest_ || of_.skipped_) {
+        if (are_zeros(row, 0, count, true)) {
+          std::fill_n(results_, count, C(0));
+        } else if (length > longest_ || of_.skipped_) {
           for (std::int64_t r = 0; r < count; ++r)
-            results_[r] = are_zeros(row + r, 0, 1, false) ? C(0) : reduce_row(row + r);
+            results_[r] = are_zeros(row + r, 0, 1, true) ? C(0) : reduce_row(row + r);
         } else {
           for (std::int64_t r = 0; r < count; r += together)
             reduce_short({row + r, 0, std::min(together, count - r), length}, results_ + r);
@@ -212,7 +214,7 @@ class StripRowsIn final : public StripRows {
     void reduce_down() {
       for (std::int64_t first = 0; first < call_.length; first += longest_) {
         const std::int64_t length = std::min(longest_, call_.length - first);
-        if (are_zeros(0, first, length, true)) {
+        if (are_zeros(0, first, length, false)) {
           std::fill_n(results_, length, C(0));
           finish(results_, first, length, false);
         } else {
@@ -222,17 +224,17 @@ class StripRowsIn final : public StripRows {
     }
 
    private:
-    /// Whether sums of a row, or of so many elements of all rows, are 0 without a look at them.
-    bool are_zeros(std::int64_t row, std::int64_t element, std::int64_t count, bool down) const {
+    /// Whether the sums of so many rows, or of so many elements of all rows, are 0 without a look.
+    bool are_zeros(std::int64_t row, std::int64_t element, std::int64_t count, bool of_rows) const {
       if (!of_.skipped_) return false;
       const auto [input, value] = *of_.skipped_;
-      const std::int64_t step = call_.steps.element[input];
-      if ((down ? call_.steps.row[input] : step) != 0) return false;
+      const std::int64_t by_row = call_.steps.row[input], by_element = call_.steps.element[input];
+      if ((of_rows ? by_element : by_row) != 0) return false;
       const Operand& operand = of_.inputs_[input];
       const auto n = static_cast<std::size_t>(count);
       double found[strip_size];
-      load_as(call_.places[operand.place] + bytes(input, row, element), operand.dtype, step, found,
-              n);
+      load_as(call_.places[operand.place] + bytes(input, row, element), operand.dtype,
+              of_rows ? by_row : by_element, found, n);
       return std::all_of(found, found + n, [value = value](double x) { return x == value; });
     }
 
