@@ -17,7 +17,8 @@
 #include <ein/reduction.hpp>
 #include <ein/result_dtype.hpp>
 #include <ein/typed.hpp>
-#if __cpp_static_assert >= 202306L
+// Clang 21 has it in older standards, too, with a warning.
+#if __cpp_static_assert >= 202306L && __cplusplus > 202302L
 #include <ein/pattern_message.hpp>
 #endif
 
@@ -89,7 +90,7 @@ consteval StaticFacts find_facts() {
   return facts;
 }
 
-#if __cpp_static_assert >= 202306L
+#if __cpp_static_assert >= 202306L && __cplusplus > 202302L
 template <Operation Op, class... Sizes>
 consteval grammar::StaticMessage static_message(std::string_view pattern,
                                                 const grammar::Mistake& mistake, Types<Sizes...>) {
@@ -133,7 +134,7 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
   static constexpr StaticFacts facts = find_facts<Op, Pattern, Operands, Sizes>();
   static constexpr ResultAxes axes = facts.axes;
 
-#if __cpp_static_assert >= 202306L
+#if __cpp_static_assert >= 202306L && __cplusplus > 202302L
   static consteval auto message() {
     return static_message<Op>(Pattern.view(), facts.mistake, Sizes());
   }
@@ -160,7 +161,7 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
   }
 };
 
-#if __cpp_static_assert >= 202306L
+#if __cpp_static_assert >= 202306L && __cplusplus > 202302L
 #define check_call(call) static_assert(!decltype(call)::facts.mistake, decltype(call)::message())
 #else
 template <Operation Op, FixedString Pattern, class Operands, class Arguments>
