@@ -81,8 +81,8 @@ Option of_beta(const char* of, std::size_t which) {
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = nn::TransformerConfig{};
   [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8] = SampleOptions{};
   [[maybe_unused]] const auto& [n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15,
-                                n16, n17, n18, n19, n20, n21, n22, n23, n24, n25, n26, n27, n28] =
-      TrainOptions{};
+                                n16, n17, n18, n19, n20, n21, n22, n23, n24, n25, n26, n27, n28,
+                                n29] = TrainOptions{};
 }
 
 std::vector<Option> of_optimizers() {

@@ -218,7 +218,7 @@ class OracleTest : public testing::Test {
     c.pattern = maker.make(op, operands);
     if (c.pattern.given.size() > most_given) return std::nullopt;
     if (op == Operation::reduce) {
-      c.reduction = static_cast<Reduction>(below(random, 10));
+      c.reduction = static_cast<Reduction>(below(random, 20));
       const bool floats_only =
           c.reduction == Reduction::mean || c.reduction >= Reduction::logsumexp;
       if (floats_only && !is_floating(c.dtype)) c.dtype = DType::f32;
@@ -288,25 +288,35 @@ class OracleTest : public testing::Test {
       all &= v != 0;
     }
     const double mean = sum / n;
-    double squares = 0, exps = 0;
+    double squares = 0, exps = 0, norm = 0;
     for (double v : x) {
       squares += (v - mean) * (v - mean);
+      norm += v * v;
       exps += std::exp(v - max);
     }
     const double var = squares / n;
     // The library's own error, and that of the plain sums here.
     const double var_error =
         16 * eps * magnitude * std::sqrt(var) + n * finfo(DType::f64).eps * var;
+    const auto root = [&](double value, double error) {
+      return std::pair(std::sqrt(value),
+                       value > 0 ? 4 * eps * std::sqrt(value) + error / std::sqrt(value) : 0.0);
+    };
     switch (reduction) {
       case Reduction::sum:
+      case Reduction::nansum:  // there is no NaN
         return {sum, x.size() * 16 < 1 << 24 ? 0 : 64 * eps * n * magnitude};
       case Reduction::mean:
+      case Reduction::nanmean:
         return {mean, 4 * eps * magnitude};
       case Reduction::max:
+      case Reduction::nanmax:
         return {max, 0};
       case Reduction::min:
+      case Reduction::nanmin:
         return {min, 0};
       case Reduction::prod:
+      case Reduction::nanprod:
         return {prod, 0};
       case Reduction::any:
         return {any, 0};
@@ -316,10 +326,17 @@ class OracleTest : public testing::Test {
         return {x.empty() ? -INFINITY : max + std::log(exps),
                 8 * eps * (magnitude + 1 + std::log(std::max(n, 1.0)))};
       case Reduction::var:
+      case Reduction::nanvar:
         return {var, var_error};
       case Reduction::std:
-        return {std::sqrt(var),
-                var > 0 ? 4 * eps * std::sqrt(var) + var_error / std::sqrt(var) : 0};
+      case Reduction::nanstd:
+        return root(var, var_error);
+      case Reduction::sample_var:
+        return {squares / (n - 1), var_error * n / (n - 1)};
+      case Reduction::sample_std:
+        return root(squares / (n - 1), var_error * n / (n - 1));
+      case Reduction::norm:
+        return {std::sqrt(norm), 16 * eps * std::sqrt(norm)};
     }
     return {NAN, 0};
   }
@@ -352,7 +369,8 @@ class OracleTest : public testing::Test {
   /// Whether the reduction has no value: a largest or smallest of no elements.
   static bool is_undefined(const Case& c) {
     if (c.pattern.op != Operation::reduce ||
-        (c.reduction != Reduction::max && c.reduction != Reduction::min))
+        (c.reduction != Reduction::max && c.reduction != Reduction::min &&
+         c.reduction != Reduction::nanmax && c.reduction != Reduction::nanmin))
       return false;
     return numel(c.pattern.shape(c.pattern.output)) > 0 &&
            numel(c.pattern.shape(c.pattern.inputs[0])) == 0;
