@@ -389,7 +389,7 @@ TEST(Transformer, NextLogitsEqualTheWhole) {
       [&] {
         model.next_logits(tokens.at({ein::all, ein::slice(0, 1)}), cache);
       },
-      ErrorKind::shape, "10 positions, block_size is 9");
+      ErrorKind::shape, "10 positions are more than block_size, which is 9");
   std::vector<nn::KVCache> fresh = model.make_cache(2), none;
   expect_error(
       [&] {
@@ -434,7 +434,7 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
       [&] {
         model(ein::zeros({1, 10}, ein::DType::i64));
       },
-      ErrorKind::shape, "10 positions, block_size is 9");
+      ErrorKind::shape, "10 positions are more than block_size, which is 9");
   expect_error([&] { model(ein::zeros({10}, ein::DType::i64)); }, ErrorKind::rank, "(10,)");
   expect_error([&] { model(ein::full({1, 2}, 11, ein::DType::i64)); }, ErrorKind::value, "11");
   nn::TransformerConfig config = small;

@@ -299,14 +299,14 @@ TEST(Diagnostics, GivenSizes) {
         ein::rearrange(zeros({2, 8}), runtime("b (h d) -> b h d"), "h"_a = -2);
       },
       ErrorKind::axis_argument, {{3, 4}}, R"(
-rearrange: axis 'h' is given the size -2
+rearrange: axis 'h' is given the size -2, which is negative
   b (h d) -> b h d
      ^
     -2
   operand 1: (2, 8))");
   expect_error([] { ein::repeat(zeros({2}), runtime("a -> a n"), "n"_a = -1); },
                ErrorKind::axis_argument, {{7, 8}}, R"(
-repeat: axis 'n' is given the size -1
+repeat: axis 'n' is given the size -1, which is negative
   a -> a n
          ^
         -1
@@ -506,7 +506,7 @@ reduce: std of i64 is not defined
         ein::reduce(zeros({2, 0}), runtime("a b -> a"), Reduction::max);
       },
       ErrorKind::reduction, {{2, 3}}, R"(
-reduce: max over no elements: axis 'b' has size 0
+reduce: max over no elements is not defined: axis 'b' has size 0
   a b -> a
     ^
     0
@@ -516,7 +516,7 @@ reduce: max over no elements: axis 'b' has size 0
         ein::reduce(zeros({2, 0}), runtime("... -> "), Reduction::min);
       },
       ErrorKind::reduction, {{0, 3}}, R"(
-reduce: min over no elements: an axis under '...' has size 0
+reduce: min over no elements is not defined: an axis under '...' has size 0
   ... ->
   ^^^
    0
@@ -604,7 +604,7 @@ unpack: the packed shapes have 0 elements along '*', operand 1 has 7
         unpack({7}, {{2}, {-1}, {-1}}, "*");
       },
       ErrorKind::inference, {{0, 1}}, R"(
-unpack: more than one -1 in the packed shapes
+unpack: the packed shapes have more than one -1
   *
   ^
   7
@@ -615,7 +615,7 @@ unpack: more than one -1 in the packed shapes
         unpack({7}, {{-1, -1}}, "*");
       },
       ErrorKind::inference, {{0, 1}}, R"(
-unpack: more than one -1 in the packed shapes
+unpack: the packed shapes have more than one -1
   *
   ^
   7
@@ -626,7 +626,7 @@ unpack: more than one -1 in the packed shapes
         unpack({7}, {{2}, {-2}}, "*");
       },
       ErrorKind::value, {{0, 1}}, R"(
-unpack: a packed shape has the size -2
+unpack: a packed shape has the size -2, which is negative
   *
   ^
   7
@@ -931,7 +931,7 @@ rearrange: unexpected character '='
       ^
   help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
       {arrow_is_repeated, einsum, "a -> b -> c", 1, {}, ErrorKind::syntax, R"(
-einsum: a second '->'
+einsum: '->' is written twice
   a -> b -> c
          ^^)"},
       {comma_after_the_arrow, einsum, "a b -> a, b", 1, {}, ErrorKind::syntax, R"(
@@ -1031,7 +1031,7 @@ pack: the pattern has no '*'
   ^^^
   help: '*' stands for the axes that are packed)"},
       {packed_axes_are_repeated, pack, "* a *", 2, {}, ErrorKind::pattern, R"(
-pack: a second '*'
+pack: '*' is written twice
   * a *
   ^   ^)"},
       {group_is_not_allowed, pack, "(a b) *", 2, {}, ErrorKind::pattern, R"(
@@ -1052,7 +1052,7 @@ unpack: '...' has no meaning here
   ^^^
   help: '*' stands for any number of axes)"},
       {ellipsis_is_repeated, rearrange, "... a ... -> a ...", 1, {}, ErrorKind::pattern, R"(
-rearrange: a second '...' on one side
+rearrange: '...' is written twice on one side
   ... a ... -> a ...
   ^^^   ^^^)"},
       {ellipsis_is_inside_a_group_of_an_input,
@@ -1062,7 +1062,7 @@ rearrange: a second '...' on one side
        {},
        ErrorKind::pattern,
        R"(
-rearrange: '...' inside a group of an input
+rearrange: '...' is inside a group of an input
   (a ...) -> a ...
      ^^^
   help: a group may hold '...' only after the arrow)"},
@@ -1101,7 +1101,7 @@ parse_shape: axis 'a' is repeated
        {},
        ErrorKind::pattern,
        R"(
-einsum: names are apart: write `i j, j k -> i k`
+einsum: axis names are glued together: write `i j, j k -> i k`
   ij,jk->ik
   ^^^^^^^^^
   help: an axis has a name of any length, so blanks separate them)"},
@@ -1217,20 +1217,20 @@ softmax: ']' closes nothing
   b k]
      ^)"},
       {brackets_are_empty, softmax, "b [ ]", 1, {}, ErrorKind::syntax, R"(
-softmax: brackets '[ ]' without an axis
+softmax: brackets '[ ]' hold no axis
   b [ ]
     ^^^)"},
       {brackets_are_nested, softmax, "b [h [w]]", 1, {}, ErrorKind::syntax, R"(
-softmax: brackets inside brackets
+softmax: brackets are inside brackets
   b [h [w]]
        ^)"},
       {brackets_are_inside_a_group, softmax, "b (h [w])", 1, {}, ErrorKind::syntax, R"(
-softmax: brackets inside a group
+softmax: brackets are inside a group
   b (h [w])
        ^
   help: split the group first, with rearrange)"},
       {group_is_inside_brackets, softmax, "b [(h w)]", 1, {}, ErrorKind::syntax, R"(
-softmax: a group inside brackets
+softmax: a group is inside brackets
   b [(h w)]
      ^
   help: name its axes one by one: '[h w]')"},
@@ -1239,7 +1239,7 @@ einsum: brackets '[ ]' have no meaning here
   b [k] -> b
     ^^^)"},
       {brackets_are_not_allowed, gather, "v d, [b] -> b d", 2, {}, ErrorKind::pattern, R"(
-gather: the axis in brackets is one of the first operand's
+gather: the axis in brackets must be one of the first operand's
   v d, [b] -> b d
        ^^^)"},
       {brackets_are_not_allowed,
@@ -1249,7 +1249,7 @@ gather: the axis in brackets is one of the first operand's
        {{"v", 3}},
        ErrorKind::pattern,
        R"(
-scatter_add: the axis in brackets is one of the output's
+scatter_add: the axis in brackets must be one of the output's
   [b] d, b -> v d
   ^^^)"},
       {brackets_are_missing, softmax, "b h q k", 1, {}, ErrorKind::pattern, R"(
@@ -1272,11 +1272,11 @@ solve: two names are wanted in brackets, the rows and the columns of a matrix
   ^^^
   help: solve(a, b, "[n m], [n] k -> [m] k"))"},
       {rows_in_brackets_are_wanted, solve, "[n m], [k] -> [m]", 2, {}, ErrorKind::pattern, R"(
-solve: the second operand has the rows of the matrix in brackets, '[n]'
+solve: the second operand must have the rows of the matrix in brackets, '[n]'
   [n m], [k] -> [m]
    ^     ^^^)"},
       {columns_in_brackets_are_wanted, solve, "[n m], [n] -> m", 2, {}, ErrorKind::pattern, R"(
-solve: the result has the columns of the matrix in brackets, '[m]'
+solve: the result must have the columns of the matrix in brackets, '[m]'
   [n m], [n] -> m
      ^         ^^)"},
       {axis_in_brackets_is_elsewhere, solve, "[n m], [n] -> [n]", 2, {}, ErrorKind::pattern, R"(
@@ -1416,7 +1416,7 @@ std::vector<TypeComplained> type_complaint_table() {
        {"a b c", "d e"},
        ErrorKind::rank,
        R"(
-einsum: operand 1 has by its type another number of axes
+einsum: operand 1 has, by its type, another number of axes than the pattern
   a b, b c -> a c
   ^^^)"},
       {axis_has_two_sizes, "a b, b c -> a c", {"x 3", "4 c"}, ErrorKind::size, R"(

@@ -147,7 +147,8 @@ TEST(DrawsTest, Errors) {
   expect_error([] { bernoulli(make_tensor({std::nan("")}, {1})); }, ErrorKind::value,
                {"outside [0, 1]"});
   expect_error([] { bernoulli(arange(2)); }, ErrorKind::dtype, {"i64"});
-  expect_error([&] { multinomial(p, "[c]", -1); }, ErrorKind::value, {"multinomial: -1 samples"});
+  expect_error([&] { multinomial(p, "[c]", -1); }, ErrorKind::value,
+               {"multinomial: the number of samples is -1"});
   expect_error([] { multinomial(arange(2), "[c]", 1); }, ErrorKind::dtype, {"floating-point"});
   expect_error(
       [] {

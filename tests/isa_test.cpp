@@ -17,7 +17,7 @@ TEST(Isa, AllOfThisProcessorCanBeAskedFor) {
 
 TEST(Isa, OthersAreErrors) {
   test::expect_error([] { isa_of("avx2"); }, ErrorKind::value,
-                     {"EIN_ISA is 'avx2', no instruction set", "this processor has"});
+                     {"EIN_ISA is 'avx2', which is no instruction set", "this processor has"});
   const Isa other = isas_here().back() == Isa::neon ? Isa::v3 : Isa::neon;
   test::expect_error([&] { isa_of(name(other)); }, ErrorKind::device,
                      {"EIN_ISA asks for " + std::string(name(other)), "this processor has"});

@@ -554,12 +554,12 @@ TEST(Linalg, ErrorsOfPatterns) {
   expect_pattern([&] { svd(x, runtime("[i 2]")); }, "  [i 2]\n  ^^^^^\n");
   expect_pattern([&] { eigh(x, runtime("[i j] -> i")); }, "the pattern takes no '->'");
   expect_pattern([&] { solve(x, x, runtime("[n m], n k -> [m] k")); },
-                 "solve: the second operand has the rows of the matrix in brackets, '[n]'\n"
+                 "solve: the second operand must have the rows of the matrix in brackets, '[n]'\n"
                  "  [n m], n k -> [m] k\n"
                  "   ^    ^^^^^");
   expect_pattern([&] { solve(x, x, runtime("[n m], [k] n -> [m] k")); }, "'[n]'");
   expect_pattern([&] { solve(x, x, runtime("[n m], [n] k -> m k")); },
-                 "solve: the result has the columns of the matrix in brackets, '[m]'");
+                 "solve: the result must have the columns of the matrix in brackets, '[m]'");
   expect_pattern([&] { solve(x, x, runtime("[n m], [n] k -> [m] n")); },
                  "solve: axis 'n' is the rows of the matrix, which the result lacks");
   expect_pattern([&] { solve(x, x, runtime("[n m], [n] m -> [m]")); },

@@ -176,7 +176,7 @@ TEST_F(MeshCheckpointTest, FewTensorsAreInFewFiles) {
   EXPECT_EQ(listing(one),
             (Names{"model-00001-of-00001.safetensors", "model.safetensors.index.json"}));
   EXPECT_EQ(get_values(load_checkpoint(one).tensors.at("a")), std::vector<double>(4, 1));
-  expect_error(ErrorKind::value, "no tensors", [&] { save({}); });
+  expect_error(ErrorKind::value, "there are no tensors to save", [&] { save({}); });
 }
 
 // A mesh of one process has no others to save with.
@@ -232,8 +232,9 @@ TEST_F(DamagedShards, AreNoticed) {
     expect_error(ErrorKind::file, reason, [&] { load_safetensors(other); });
     fs::remove(other);
   };
-  refuse([](auto& map) { map.erase("model.a"); }, "has a tensor 'model.a', which is not there by");
-  refuse([](auto& map) { map["model.x"] = map["model.a"]; }, "tensors, by its index");
+  refuse([](auto& map) { map.erase("model.a"); },
+         "has a tensor 'model.a', which the index does not place there");
+  refuse([](auto& map) { map["model.x"] = map["model.a"]; }, "tensors; its index places");
   refuse([](auto& map) { map["model.x"] = "none.safetensors"; }, "cannot be opened");
   fs::remove(newest + "/" + shard);
   expect_whole(load_checkpoint(directory_), 1);

@@ -132,7 +132,7 @@ TEST_F(NamedCommand, AnOptionOfAnotherOperationIsAMistake) {
   fails({"softmax", "b [c]", "--as", "f64"}, "--as is for einsum, reduce");
   fails({"softmax", "b [c]", "--number", "1"}, "--number is for roll, pad, tril");
   fails({"roll", "b [c]", "--number", "x"}, "--number: 'x' is no number");
-  fails({"roll", "b [c]", "--shape", "2,3"}, "0 shifts for 1 axis in brackets");
+  fails({"roll", "b [c]", "--shape", "2,3"}, "0 shifts are given for 1 axis in brackets");
   fails({"pad", "[b c]", "--number", "1", "--number", "2", "--number", "3"},
         "pad needs --number as often for how many after as for how many before; it is given 3 "
         "times");

@@ -108,7 +108,7 @@ rms_norm: weight is f64, operand 1 is f32
 
 TEST(NamedDiagnosticsTest, Values) {
   expect_error(ErrorKind::value, R"(
-top_k: the 5 greatest of 4 elements
+top_k: there are no 5 greatest of 4 elements
   b s [v]
        ^
        4
@@ -128,7 +128,7 @@ argmax: there is no position among no elements
                  argmax(zeros({2, 0}), "b [v]");
                });
   expect_error(ErrorKind::axis_argument, R"(
-one_hot: axis 'v' is given the size -1
+one_hot: axis 'v' is given the size -1, which is negative
   b -> b [v]
           ^
          -1

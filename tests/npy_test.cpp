@@ -414,7 +414,7 @@ TEST_F(Npy, BadHeadersAreRefused) {
   shape("(2.0, 3)", "',' is wanted");
   shape("(-2, -3)", "negative size");
   shape("(02, 3)", "a size is wanted");
-  shape("(2, 4)", "has 24 bytes of elements; shape (2, 4) of f32 has 32");
+  shape("(2, 4)", "has 24 bytes of elements; shape (2, 4) of f32 needs 32");
   shape("(9223372036854775808,)", "exceeds 2^63 - 1");
   std::string ones = "(";
   for (int i = 0; i < 65; ++i) ones += "1, ";

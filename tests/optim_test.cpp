@@ -467,7 +467,8 @@ TEST(Optim, AStateThatDoesNotFitChangesNothing) {
 TEST(Optim, Errors) {
   const Tensor p = parameter({1, 2});
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  expect_error(ErrorKind::value, "SGD: no parameters", [] { SGD(std::vector<Tensor>()); });
+  expect_error(ErrorKind::value, "SGD: there are no parameters",
+               [] { SGD(std::vector<Tensor>()); });
   expect_error(ErrorKind::value, "parameter 1 of shape (2,) was given before", [&] {
     Adam({p, p});
   });

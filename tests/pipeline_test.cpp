@@ -457,7 +457,8 @@ TEST(PipelineTest, Mistakes) {
   const auto step = [&](const Tensor& between, const Pipeline::Stage& stage) {
     return pipeline.step(x, between, stage, sum);
   };
-  expect_error([&] { pipeline.step({}, x[0], same, sum); }, ErrorKind::value, {"no microbatches"});
+  expect_error([&] { pipeline.step({}, x[0], same, sum); }, ErrorKind::value,
+               {"there are no microbatches"});
   expect_error(
       [&] {
         step(zeros({4, 5}), same);

@@ -367,10 +367,10 @@ TEST_F(SafetensorsTest, TensorsOfDtypesThatEinLacksAreBytes) {
     refuse_tensor("\"dtype\":\"" + dtype + "\",\"shape\":[" + shape + "],\"data_offsets\":[0,4]",
                   reason);
   };
-  refuse("F8_E8M0", "3", "4 bytes; shape (3,) of F8_E8M0 has 3");
+  refuse("F8_E8M0", "3", "4 bytes; shape (3,) of F8_E8M0 needs 3");
   refuse("F4", "7", "elements that do not fill their last byte");
-  refuse("F4", "6", "4 bytes; shape (6,) of F4 has 3");
-  refuse("F6_E2M3", "4", "4 bytes; shape (4,) of F6_E2M3 has 3");
+  refuse("F4", "6", "4 bytes; shape (6,) of F4 needs 3");
+  refuse("F6_E2M3", "4", "4 bytes; shape (4,) of F6_E2M3 needs 3");
   refuse("F4", "4611686018427387904,4", "an impossible size");
   refuse("X9", "4611686018427387904,4", "an impossible size");
 }
@@ -380,7 +380,7 @@ TEST_F(SafetensorsTest, Dtypes) {
     refuse_tensor("\"dtype\":" + value + ",\"shape\":[1],\"data_offsets\":[0,4]", reason);
   };
   for (const std::string& name : {std::string("f32"), std::string(), std::string("F32 "),
-                                 std::string("8F"), std::string(33, 'F')}) {
+                                  std::string("8F"), std::string(33, 'F')}) {
     refuse('"' + name + '"', "the dtype '" + name.substr(0, 40) + "', which is no name of one");
   }
   refuse("32", "a number as its dtype");
@@ -403,8 +403,8 @@ TEST_F(SafetensorsTest, Shapes) {
   refuse("[null]", "null in its shape");
   refuse("[[1]]", "an array in its shape");
   refuse("[01]", "no JSON");
-  refuse("[2]", "4 bytes; shape (2,) of f32 has 8");
-  refuse("[0]", "4 bytes; shape (0,) of f32 has 0");
+  refuse("[2]", "4 bytes; shape (2,) of f32 needs 8");
+  refuse("[0]", "4 bytes; shape (0,) of f32 needs 0");
   refuse("[9223372036854775808]", "exceeds 2^63 - 1");
   refuse("[18446744073709551616]", "not whole or too large");
   refuse("[1e999]", "no JSON");
@@ -435,10 +435,10 @@ TEST_F(SafetensorsTest, Offsets) {
   refuse("[0,4.0]", "not whole");
   refuse("[4,0]", "go backwards");
   refuse("[18446744073709551612,0]", "go backwards");
-  refuse("[0,18446744073709551615]", "18446744073709551615 bytes; shape (1,) of f32 has 4");
+  refuse("[0,18446744073709551615]", "18446744073709551615 bytes; shape (1,) of f32 needs 4");
   refuse("[4,8]", "a hole");
-  refuse("[0,3]", "3 bytes; shape (1,) of f32 has 4");
-  refuse("[0,8]", "8 bytes; shape (1,) of f32 has 4");
+  refuse("[0,3]", "3 bytes; shape (1,) of f32 needs 4");
+  refuse("[0,8]", "8 bytes; shape (1,) of f32 needs 4");
 }
 
 TEST_F(SafetensorsTest, TensorsFillTheFileExactly) {

@@ -186,7 +186,7 @@ TEST(SearchTest, Errors) {
   expect_error([] { searchsorted(zeros({3}), zeros({2}, DType::f64), "[e], n -> n"); },
                ErrorKind::dtype, {"searchsorted: operands have different dtypes", "f32", "f64"});
   expect_error([] { histogram(zeros({3}), "[n]", 0, 0, 1); }, ErrorKind::value,
-               {"histogram: 0 bins, at least 1 is wanted", "[n]\n   ^\n   3"});
+               {"histogram: the number of bins is 0, at least 1 is wanted", "[n]\n   ^\n   3"});
   expect_error([] { histogram(zeros({3}), "[n]", 2, 1, 1); }, ErrorKind::value,
                {"bins from 1 to 1"});
   expect_error([] { histogram(zeros({3}), "[n]", 2, 0, inf); }, ErrorKind::value, {"finite"});

@@ -201,12 +201,12 @@ TEST(ShiftTest, Errors) {
         roll(x, "a [b]", {1, 2});
       },
       ErrorKind::arity,
-      {"roll: 2 shifts for 1 axis in brackets", "a [b]\n     ^\n     3", "(2, 3)"});
+      {"roll: 2 shifts are given for 1 axis in brackets", "a [b]\n     ^\n     3", "(2, 3)"});
   expect_error([&] { pad(x, "[a b]", {1, 2, 3}, 0); }, ErrorKind::arity, {"3 sizes before for 2"});
   expect_error([&] { pad(x, "a [b]", -1, 0); }, ErrorKind::value,
-               {"pad: -1 more elements along an axis of 3"});
+               {"pad: an axis of 3 cannot be padded with -1 elements"});
   expect_error([&] { pad(x, "a [b]", 3, 0, PadMode::reflect); }, ErrorKind::value,
-               {"pad: 3 more elements along an axis of 3"});
+               {"pad: an axis of 3 cannot be padded with 3 elements"});
   expect_error([&] { pad(x, "a [b]", 0, 4, PadMode::wrap); }, ErrorKind::value, {"wrap"});
   expect_error([&] { pad(zeros({0}), "[b]", 0, 1, PadMode::replicate); }, ErrorKind::value,
                {"replicate"});

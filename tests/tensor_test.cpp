@@ -361,8 +361,12 @@ TEST(Tensor, PositionsCountFromEitherEnd) {
       ErrorKind::shape, "at: position -5 is outside an axis of size 4 of shape (3, 4)");
   expect_error([&] { x[INT64_MIN]; }, ErrorKind::shape,
                "at: position -9223372036854775808 is outside an axis of size 3 of shape (3, 4)");
-  expect_error([&] { x.at({0, 0, 0}); }, ErrorKind::rank, "at: 3 indices for shape (3, 4)");
-  expect_error([&] { ein::zeros({})[0]; }, ErrorKind::rank, "at: 1 index for shape ()");
+  expect_error(
+      [&] {
+        x.at({0, 0, 0});
+      },
+      ErrorKind::rank, "at: 3 indices are given for shape (3, 4)");
+  expect_error([&] { ein::zeros({})[0]; }, ErrorKind::rank, "at: 1 index is given for shape ()");
   expect_error([&] { x.at({slice(0, 2, 0)}); }, ErrorKind::value,
                "at: the step of a slice is 0, at least 1 is wanted");
   expect_error([&] { x.at({slice(0, 2, -1)}); }, ErrorKind::value,

@@ -135,7 +135,7 @@ TEST(TokenizerTest, SavedAndLoaded) {
     expect_refused("load_tokenizer", [&] { load_tokenizer(bad); });
   }
   for (const std::string bad : {"characters:ba", "characters:aa"}) {
-    expect_refused("not in order, once each", [&] { load_tokenizer(bad); });
+    expect_refused("in order, and each there once", [&] { load_tokenizer(bad); });
   }
   expect_refused("not valid UTF-8", [&] { load_tokenizer("characters:\xff"); });
 }

@@ -402,7 +402,7 @@ TEST_F(TrainCommand, AnotherModelCannotGoOn) {
   std::string text = ein::test::read_bytes(path("text.txt"));
   for (char& c : text) c = c == 'q' ? 'Q' : c;
   ein::test::write_bytes(path("text.txt"), text);
-  expect_fails(2, train("run", {"--resume"}), "is of a text with other characters");
+  expect_fails(2, train("run", {"--resume"}), "was trained on a text with other characters");
 }
 
 // --- ein sample ---

@@ -97,7 +97,7 @@ struct Forgetful : nn::Module {
 TEST(TrainingMistakes, AModuleThatWasNotRegistered) {
   const Forgetful model;
   expect_error([&] { optim::AdamW optimizer(model.parameters()); }, ErrorKind::value,
-               {"AdamW: no parameters", "add_module(\"name\", member)"});
+               {"AdamW: there are no parameters", "add_module(\"name\", member)"});
 }
 
 TEST(TrainingMistakes, TheLearningRateInATrace) {

@@ -418,7 +418,7 @@ TEST(TypedConversion, OfSumsAndProducts) {
                                "    ^\n"
                                "  tensor: (3, 5)");
   expect_error<Float<"n n-4">>(ones({3, 5}), ErrorKind::size,
-                               "type: a size is -1\n"
+                               "type: a size is -1, which is negative\n"
                                "  n n-4\n"
                                "    ^^^\n"
                                "  tensor: (3, 5)");

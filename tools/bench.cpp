@@ -273,7 +273,7 @@ std::string report(Times times, const Cost& cost, DType dtype, bool json) {
 std::string bench_alternatives(int device, const Program& program,
                                std::span<const Operand> operands, const Cost& cost, bool tf32) {
   if (program.nests.size() != 1)
-    throw UsageError("bench: --alternatives is for a pattern that is one nest, not " +
+    throw UsageError("bench: --alternatives is for a pattern that runs as one loop nest, not as " +
                      std::to_string(program.nests.size()));
   Table table({false, true, true});
   for (std::size_t i = 0, count = 1; i < count; ++i) {

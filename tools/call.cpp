@@ -317,7 +317,7 @@ void Call::read(const CallWords& words) {
   call_.named.keeps_axis = reals_.size() > 1;
   if (op() == Operation::pad) call_.named.k = static_cast<std::int64_t>(numbers_.size() / 2);
   if (op() == Operation::top_k) {
-    if (words.k.empty()) throw UsageError("top_k needs -k, how many");
+    if (words.k.empty()) throw UsageError("top_k needs -k, the number of elements");
     call_.named.k = size_of_text(words.k, 0, "-k");
   }
   call_.named.descending = words.descending || op() == Operation::top_k;

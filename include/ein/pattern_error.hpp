@@ -67,7 +67,7 @@ void ellipsis_of_the_output_is_in_no_input(Place);
 void ellipsis_of_the_input_is_lost(Place);                // reduce removes axes
 void axis_is_repeated(Place);                             // einsum takes diagonals: i i -> i
 void axis_of_the_output_is_in_no_input(Place);            // repeat makes new axes
-void axis_names_are_glued(Place);                         // names are apart: write i j, j k -> i k
+void axis_names_are_glued(Place);                         // write i j, j k -> i k
 void axis_of_the_input_is_lost(Place);                    // reduce removes axes
 void anonymous_axis_of_the_input_is_lost(Place);          // each number is a new axis: name it
 void anonymous_axis_of_the_output_is_in_no_input(Place);  // repeat makes new axes

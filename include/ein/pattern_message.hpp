@@ -209,17 +209,17 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::bracket_closes_nothing:
       return {syntax, "']' closes nothing"};
     case Complaint::brackets_are_empty:
-      return {syntax, "brackets '[ ]' without an axis"};
+      return {syntax, "brackets '[ ]' hold no axis"};
     case Complaint::brackets_are_nested:
-      return {syntax, "brackets inside brackets"};
+      return {syntax, "brackets are inside brackets"};
     case Complaint::brackets_are_inside_a_group:
-      return {syntax, "brackets inside a group", "help: split the group first, with rearrange"};
+      return {syntax, "brackets are inside a group", "help: split the group first, with rearrange"};
     case Complaint::group_is_inside_brackets:
-      return {syntax, "a group inside brackets", "help: name its axes one by one: '[h w]'"};
+      return {syntax, "a group is inside brackets", "help: name its axes one by one: '[h w]'"};
     case Complaint::arrow_is_malformed:
       return {syntax, "an arrow is written '->'"};
     case Complaint::arrow_is_repeated:
-      return {syntax, "a second '->'"};
+      return {syntax, "'->' is written twice"};
     case Complaint::comma_after_the_arrow:
       return {syntax, "',' after the arrow: an operation has one result"};
     case Complaint::mesh_axis_is_missing:
@@ -264,7 +264,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, "the pattern has no '*'",
               "help: '*' stands for the axes that are packed"};
     case Complaint::packed_axes_are_repeated:
-      return {ErrorKind::pattern, "a second '*'"};
+      return {ErrorKind::pattern, "'*' is written twice"};
     case Complaint::group_is_not_allowed:
       return {ErrorKind::pattern, "a group '( )' has no meaning here"};
     case Complaint::number_is_not_allowed:
@@ -276,8 +276,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, form_of(op).brackets == Form::no_brackets
                                       ? Text("brackets '[ ]' have no meaning here")
                                   : form_of(op).brackets == Form::axis_of_the_output
-                                      ? "the axis in brackets is one of the output's"
-                                      : "the axis in brackets is one of the first operand's"};
+                                      ? "the axis in brackets must be one of the output's"
+                                      : "the axis in brackets must be one of the first operand's"};
     case Complaint::brackets_are_missing:
       return {ErrorKind::pattern, "the pattern has no axis in brackets",
               "help: put the axis of " + op_name + " in brackets: '[" +
@@ -292,18 +292,19 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
                   ? "help: " + op_name + "(a, b, \"[n m], [n] k -> [m] k\")"
                   : "help: " + op_name + "(x, \"b [i j]\")"};
     case Complaint::rows_in_brackets_are_wanted:
-      return {ErrorKind::pattern, "the second operand has the rows of the matrix in brackets, '[" +
-                                      Text(read.text_of(mistake.other)) + "]'"};
+      return {ErrorKind::pattern,
+              "the second operand must have the rows of the matrix in brackets, '[" +
+                  Text(read.text_of(mistake.other)) + "]'"};
     case Complaint::columns_in_brackets_are_wanted:
-      return {ErrorKind::pattern, "the result has the columns of the matrix in brackets, '[" +
+      return {ErrorKind::pattern, "the result must have the columns of the matrix in brackets, '[" +
                                       Text(read.text_of(mistake.other)) + "]'"};
     case Complaint::two_axes_in_brackets_are_wanted:
       return {ErrorKind::pattern, "two names or numbers are wanted in brackets: " + op_name +
                                       " is of rows and columns"};
     case Complaint::ellipsis_is_repeated:
-      return {ErrorKind::pattern, "a second '...' on one side"};
+      return {ErrorKind::pattern, "'...' is written twice on one side"};
     case Complaint::ellipsis_is_inside_a_group_of_an_input:
-      return {ErrorKind::pattern, "'...' inside a group of an input",
+      return {ErrorKind::pattern, "'...' is inside a group of an input",
               "help: a group may hold '...' only after the arrow"};
     case Complaint::ellipsis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "'...' of the output is in no input"};
@@ -319,7 +320,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {ErrorKind::pattern, "axis " + here + " of the output is in no input",
               detail::did_you_mean(text, detail::axis_names(read, read.inputs()), repeat_help)};
     case Complaint::axis_names_are_glued:
-      return {ErrorKind::pattern, "names are apart: write `" + detail::with_names_apart(read) + "`",
+      return {ErrorKind::pattern,
+              "axis names are glued together: write `" + detail::with_names_apart(read) + "`",
               "help: an axis has a name of any length, so blanks separate them"};
     case Complaint::axis_of_the_input_is_lost:
       return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it", lost_help};
@@ -379,7 +381,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "the axes of an operand's type are malformed here"};
     case Complaint::operand_has_another_rank_than_the_pattern:
       return {rank, "operand " + number_text(mistake.argument + 1) +
-                        " has by its type another number of axes"};
+                        " has, by its type, another number of axes than the pattern"};
     case Complaint::axis_has_two_sizes:
       return {size, here + " has two sizes by the operands' types"};
     case Complaint::axis_has_two_types:

@@ -210,7 +210,8 @@ Roofline roofline_at(const Cost& cost, const Hardware& hardware, DType dtype,
 
 double utilisation(const char* what, double flops, double seconds, double peak) {
   if (!(flops >= 0) || !(seconds > 0) || !(peak > 0) || !std::isfinite(flops / seconds / peak)) {
-    throw Error(ErrorKind::value, std::string(what) + ": " + std::to_string(flops) + " FLOPs in " +
+    throw Error(ErrorKind::value, std::string(what) + ": there is no utilisation of " +
+                                      std::to_string(flops) + " FLOPs in " +
                                       std::to_string(seconds) + " s at a peak of " +
                                       std::to_string(peak) + " FLOP/s");
   }

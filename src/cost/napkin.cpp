@@ -91,11 +91,12 @@ void check(const Transformer& model) {
                                                         {"context", model.context}};
   for (const auto& [name, size] : sizes) {
     if (size < 1)
-      throw Error(ErrorKind::value,
-                  std::string("transformer: ") + name + " = " + std::to_string(size));
+      throw Error(ErrorKind::value, std::string("transformer: ") + name + " is " +
+                                        std::to_string(size) + ", at least 1 is wanted");
   }
   if (model.mlp_width < 0) {
-    throw Error(ErrorKind::value, "transformer: mlp_width = " + std::to_string(model.mlp_width));
+    throw Error(ErrorKind::value, "transformer: mlp_width is " + std::to_string(model.mlp_width) +
+                                      ", at least 0 is wanted");
   }
   if (model.width % model.heads != 0) {
     throw Error(ErrorKind::value, "transformer: a width of " + std::to_string(model.width) +
@@ -107,7 +108,9 @@ void check(const Transformer& model) {
 /// The products for `queries` tokens that attend to the whole context.
 std::vector<Matmul> matmuls(const Transformer& model, std::int64_t batch, std::int64_t queries) {
   check(model);
-  if (batch < 1) throw Error(ErrorKind::value, "transformer: batch = " + std::to_string(batch));
+  if (batch < 1)
+    throw Error(ErrorKind::value,
+                "transformer: batch is " + std::to_string(batch) + ", at least 1 is wanted");
   const std::int64_t b = batch, q = queries, k = model.context, d = model.width, h = model.heads,
                      e = d / h;
   const std::int64_t m = mlp_width(model);
@@ -211,7 +214,9 @@ Count TrainingMemory::total() const {
 TrainingMemory training_memory(const Transformer& model, std::int64_t batch, const Recipe& recipe,
                                Kept kept) {
   const Count p = parameters(model).total();
-  if (batch < 1) throw Error(ErrorKind::value, "transformer: batch = " + std::to_string(batch));
+  if (batch < 1)
+    throw Error(ErrorKind::value,
+                "transformer: batch is " + std::to_string(batch) + ", at least 1 is wanted");
   const auto bytes = [&](DType dtype) { return p * Count(std::uint64_t{size_of(dtype)}); };
   TrainingMemory memory;
   memory.parameters = bytes(recipe.parameters);

@@ -105,7 +105,7 @@ bool products_are_by_eigen() {
     const std::string_view word = text ? text : "";
     if (!word.empty() && word != "eigen") {
       throw Error(ErrorKind::value, "EIN_PRODUCTS is '" + std::string(word) +
-                                        "', no engine of matrix products\n"
+                                        "', which is no engine of matrix products\n"
                                         "  help: it may be eigen, or not be set");
     }
     return !word.empty();

@@ -206,7 +206,7 @@ class NcclGroup final : public mesh::Group {
       if (!dtype)
         throw Error(ErrorKind::dtype, what + ": NCCL cannot combine " +
                                           std::string(ein::name(request.dtype)) +
-                                          "\n  help: convert to i32 before");
+                                          "\n  help: convert to i32 first");
       check(what,
             (request.collective == Collective::all_reduce ? nccl.all_reduce : nccl.reduce_scatter)(
                 request.from, request.to, count, *dtype, number_of(request.combine, request.dtype),

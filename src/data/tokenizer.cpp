@@ -159,7 +159,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view saved) {
   const std::string_view vocabulary = saved.substr(characters_tag.size());
   auto tokenizer = std::make_unique<CharTokenizer>(vocabulary);
   if (tokenizer->vocabulary() != vocabulary) {
-    fail("load_tokenizer: the characters of the vocabulary are not in order, once each");
+    fail("load_tokenizer: the characters of the vocabulary must be in order, and each there once");
   }
   return tokenizer;
 }

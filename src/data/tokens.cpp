@@ -86,15 +86,15 @@ Tokens Tokens::open_npy(const std::string& path) { return Tokens(load_npy(path, 
 void Tokens::check(std::int64_t begin, std::int64_t end) const {
   if (begin >= 0 && begin <= end && end <= size_) return;
   throw Error(ErrorKind::value, "the tokens from " + std::to_string(begin) + " to " +
-                                    std::to_string(end) + " of " + std::to_string(size_) +
-                                    " do not exist");
+                                    std::to_string(end) + " do not exist; there are " +
+                                    std::to_string(size_));
 }
 
 void Tokens::copy(std::int64_t begin, std::span<std::int64_t> out) const {
   const auto count = static_cast<std::int64_t>(out.size());
   if (begin < 0 || begin > size_ || count > size_ - begin) {
     throw Error(ErrorKind::value, std::to_string(count) + " tokens from " + std::to_string(begin) +
-                                      " on of " + std::to_string(size_) + " do not exist");
+                                      " on do not exist; there are " + std::to_string(size_));
   }
   if (count == 0) return;
   visit_tokens(type_, [&]<class T>(std::type_identity<T>) {

@@ -323,8 +323,10 @@ class CallGraph {
           open_piece = i;
           continue;
         }
-        if (n == -1) complain(ErrorKind::inference, "more than one -1 in the packed shapes");
-        if (n < 0) complain(ErrorKind::value, "a packed shape has the size " + to_string(n));
+        if (n == -1) complain(ErrorKind::inference, "the packed shapes have more than one -1");
+        if (n < 0)
+          complain(ErrorKind::value,
+                   "a packed shape has the size " + to_string(n) + ", which is negative");
         if (multiply_overflows(extent, n, extent)) {
           complain(ErrorKind::overflow, "a packed shape has more than 2^63 - 1 elements");
         }

@@ -126,8 +126,8 @@ std::vector<Size> NamedBuild::of_each_axis(std::span<const Size> numbers,
   if (numbers.size() == 1) return std::vector<Size>(axes, numbers[0]);
   if (numbers.size() != axes) {
     complain(ErrorKind::arity,
-             std::to_string(numbers.size()) + " " + std::string(what) + " for " + count_axes(axes) +
-                 " in brackets",
+             std::to_string(numbers.size()) + " " + std::string(what) + " are given for " +
+                 count_axes(axes) + " in brackets",
              marks_of_brackets(), "give one for each axis, or one for all");
   }
   return {numbers.begin(), numbers.end()};

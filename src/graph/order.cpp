@@ -94,8 +94,9 @@ Graph build_top_k(NamedBuild& b) {
   const int axis = b.marked_axis();
   if (k < 0 || k > b.size_of_axis(axis)) {
     b.complain(ErrorKind::value,
-               "the " + std::to_string(k) + (b.call().named.descending ? " greatest" : " least") +
-                   " of " + to_string(b.size_of_axis(axis)) + " elements",
+               "there are no " + std::to_string(k) +
+                   (b.call().named.descending ? " greatest" : " least") + " of " +
+                   to_string(b.size_of_axis(axis)) + " elements",
                b.marks_of_brackets());
   }
   Place place = b.full();

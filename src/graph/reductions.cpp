@@ -283,7 +283,7 @@ void require_defined(Reduction reduction, DType dtype, const Solved& solved,
           return is_named ? pattern.name_of(t) == axis : t.kind == grammar::TermKind::ellipsis;
         });
     fail(ErrorKind::reduction, "reduce",
-         what + " over no elements: " +
+         what + " over no elements is not defined: " +
              (is_named ? "axis '" + axis + "' has size 0" : "an axis under '...' has size 0"),
          pattern.text, {{term->span, "0"}}, {"operand 1: " + shape.to_string()});
   }

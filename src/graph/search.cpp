@@ -63,7 +63,9 @@ Graph build_multinomial(NamedBuild& b) {
   const auto axis = b.marked_axis();
   const Size samples = b.number();
   if (samples < 0)
-    b.complain(ErrorKind::value, to_string(samples) + " samples", b.marks_of_brackets());
+    b.complain(ErrorKind::value,
+               "the number of samples is " + to_string(samples) + ", at least 0 is wanted",
+               b.marks_of_brackets());
   const Place full = b.full();
   const auto dim = static_cast<std::size_t>(b.marked_dim(full.access));
   Place result = full;
@@ -81,7 +83,7 @@ Graph build_multinomial(NamedBuild& b) {
   const NamedValue uniform{1, result.access};
   if (b.size_of_axis(axis) == 0) {
     if (numel(result.shape) > 0)
-      b.complain(ErrorKind::reduction, "a draw from no elements", b.marks_of_brackets());
+      b.complain(ErrorKind::reduction, "there are no elements to draw from", b.marks_of_brackets());
     Op none = op_of(OpKind::map, {uniform}, result, DType::i64);
     none.expr = Ex::input(0);
     none.compute = DType::f64;
@@ -136,12 +138,13 @@ Graph build_histogram(NamedBuild& b) {
   const bool has_range = options.reals.size() == 2;
   const double low = has_range ? options.reals[0] : 0, high = has_range ? options.reals[1] : 0;
   if (bins < 1)
-    b.complain(ErrorKind::value, to_string(bins) + " bins, at least 1 is wanted",
+    b.complain(ErrorKind::value,
+               "the number of bins is " + to_string(bins) + ", at least 1 is wanted",
                b.marks_of_brackets());
   if (!(low < high) || !std::isfinite(high - low)) {
     b.complain(ErrorKind::value,
-               "bins from " + show(low) + " to " + show(high) +
-                   ", low < high and high - low are to be finite",
+               "there are no bins from " + show(low) + " to " + show(high) +
+                   ": low < high and a finite high - low are wanted",
                b.marks_of_brackets());
   }
   const Place full = b.full();

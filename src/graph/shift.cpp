@@ -106,15 +106,17 @@ void require_padding(const NamedBuild& b, std::size_t dim, Size count) {
   const Size size = b.full().shape[dim];
   const auto complain = [&](const std::string& why) {
     b.complain(ErrorKind::value,
-               to_string(count) + " more elements along an axis of " + to_string(size) + why,
+               "an axis of " + to_string(size) + " cannot be padded with " + to_string(count) +
+                   " elements: " + why,
                b.marks_of_brackets());
   };
-  if (count < 0) complain(": no fewer than 0 are wanted");
+  if (count < 0) complain("at least 0 are wanted");
   if (count == 0) return;
   if (mode == PadMode::reflect && count >= size)
-    complain(": reflect has one less than that for them");
-  if (mode == PadMode::wrap && count > size) complain(": wrap has no more than that");
-  if (mode == PadMode::replicate && size == 0) complain(": replicate has none to take");
+    complain("PadMode::reflect adds fewer than the axis has");
+  if (mode == PadMode::wrap && count > size)
+    complain("PadMode::wrap adds no more than the axis has");
+  if (mode == PadMode::replicate && size == 0) complain("PadMode::replicate has none to repeat");
 }
 
 }  // namespace
@@ -166,7 +168,8 @@ Graph build_pad(NamedBuild& b) {
     require_padding(b, dim, after[i]);
     Size size;
     if (add_overflows(before[i], after[i], size) || add_overflows(size, x.place.shape[dim], size)) {
-      b.complain(ErrorKind::overflow, "a size of more than 63 bits", b.marks_of_brackets());
+      b.complain(ErrorKind::overflow, "the size of the padded axis exceeds 63 bits",
+                 b.marks_of_brackets());
     }
     std::vector<NamedValue> parts{x.value};
     if (before[i] > 0) parts.insert(parts.begin(), padding(b, x, dim, before[i], true));

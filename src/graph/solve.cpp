@@ -138,7 +138,8 @@ class Solver {
               return t.kind == TermKind::name && pattern_.name_of(t) == size.name;
             });
         raise(ErrorKind::axis_argument,
-              "axis '" + axis->name + "' is given the size " + to_string(size.size),
+              "axis '" + axis->name + "' is given the size " + to_string(size.size) +
+                  ", which is negative",
               {{term->span, to_string(size.size)}});
       }
       axis->size = size.size;

@@ -60,7 +60,8 @@ Graph build_from_diagonal(NamedBuild& b) {
   const Place full = b.full();
   Size size;
   if (add_overflows(full.shape[dim], first_row + first_column, size))
-    b.complain(ErrorKind::overflow, "a matrix of more than 2^63 rows", b.marks_of_brackets());
+    b.complain(ErrorKind::overflow, "the matrix has more than 2^63 - 1 rows",
+               b.marks_of_brackets());
   Place place;
   for (std::size_t d = 0; d < full.shape.rank(); ++d) {
     place.access.push_back(full.access[d]);

@@ -31,7 +31,7 @@ bool is_directory(const std::string& path) {
 
 void verify(const io::InputFile& file, const io::ManifestFile& written) {
   if (file.size() != written.size) {
-    file.fail("is damaged: it has " + std::to_string(file.size()) + " bytes, was written with " +
+    file.fail("is damaged: it has " + std::to_string(file.size()) + " bytes and was written with " +
               std::to_string(written.size));
   }
   io::Xxh64 checksum;
@@ -83,7 +83,7 @@ Checkpoint load_one(const std::string& path, const io::ManifestEntry* entry, boo
   const std::int64_t step = take_step(path, content.metadata);
   if (entry && step != entry->step) {
     io::fail(loading, path,
-             "is of step " + std::to_string(step) + ", in the manifest of step " +
+             "is of step " + std::to_string(step) + "; the manifest says that it is of step " +
                  std::to_string(entry->step));
   }
   return {step, std::move(content.tensors), std::move(content.metadata), path, {}};

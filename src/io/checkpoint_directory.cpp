@@ -56,7 +56,7 @@ Metadata metadata_of_checkpoint(std::int64_t step, Metadata metadata, std::int64
     throw Error(ErrorKind::value, std::string(saving) + ": " + what);
   };
   if (step < 0) refuse("step " + std::to_string(step) + " is negative");
-  if (keep_last < 1) refuse("keep_last is " + std::to_string(keep_last) + ", less than 1");
+  if (keep_last < 1) refuse("keep_last is " + std::to_string(keep_last) + ", at least 1 is wanted");
   if (!metadata.emplace(step_key, std::to_string(step)).second)
     refuse("the metadata name " + std::string(step_key) + " is taken");
   return metadata;

@@ -24,7 +24,7 @@ class InflatedStream : public ByteStream {
       : ByteStream(compressed->caller(), compressed->path(), bytes),
         compressed_(std::move(compressed)) {
     if (::inflateInit2(&zlib_, raw_deflate) != Z_OK)
-      throw Error(ErrorKind::memory, caller() + ": no memory to decompress");
+      throw Error(ErrorKind::memory, caller() + ": there is no memory to decompress");
   }
   ~InflatedStream() override { ::inflateEnd(&zlib_); }
 
@@ -49,7 +49,7 @@ class InflatedStream : public ByteStream {
       }
       const int result = ::inflate(&zlib_, Z_NO_FLUSH);
       if (result == Z_MEM_ERROR)
-        throw Error(ErrorKind::memory, caller() + ": no memory to decompress");
+        throw Error(ErrorKind::memory, caller() + ": there is no memory to decompress");
       if (result == Z_STREAM_END && zlib_.avail_out > 0)
         fail("is damaged: it stands for fewer bytes than its archive says");
       if (result == Z_BUF_ERROR || (result == Z_OK && zlib_.avail_out > 0 && zlib_.avail_in == 0 &&
@@ -91,7 +91,7 @@ struct Deflater::State {
 Deflater::Deflater(const std::string& caller) : state_(std::make_unique<State>()) {
   if (::deflateInit2(&state_->zlib, Z_DEFAULT_COMPRESSION, Z_DEFLATED, raw_deflate, 8,
                      Z_DEFAULT_STRATEGY) != Z_OK)
-    throw Error(ErrorKind::memory, caller + ": no memory to compress");
+    throw Error(ErrorKind::memory, caller + ": there is no memory to compress");
 }
 
 Deflater::~Deflater() { ::deflateEnd(&state_->zlib); }

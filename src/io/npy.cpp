@@ -67,7 +67,7 @@ std::size_t checked_data_bytes(const io::ByteStream& in, const io::NpyHeader& he
   }
   if (in.left() < static_cast<std::uint64_t>(bytes)) {
     in.fail("has " + std::to_string(in.left()) + " bytes of elements; shape " +
-            header.shape.to_string() + " of " + std::string(name(header.dtype)) + " has " +
+            header.shape.to_string() + " of " + std::string(name(header.dtype)) + " needs " +
             std::to_string(bytes));
   }
   return static_cast<std::size_t>(bytes);

@@ -160,9 +160,11 @@ class HeaderBuilder {
       case Place::outside:
         file_.fail("has a header that is " + what + "; an object is wanted");
       case Place::root:
-        file_.fail("has under " + in_quotes(name_) + " " + what + "; an object is wanted");
+        file_.fail("has an entry " + in_quotes(name_) + " that is " + what +
+                   "; an object is wanted");
       case Place::metadata:
-        file_.fail("has as the metadata " + in_quotes(name_) + " " + what + "; a string is wanted");
+        file_.fail("has metadata " + in_quotes(name_) + " that is " + what +
+                   "; a string is wanted");
       case Place::tensor:
         fail(what + " as its " + std::string(field_names[field_]));
       default:
@@ -218,7 +220,7 @@ void check_offsets(const InputFile& file, const SafetensorsHeader& header) {
     if (entry.end - entry.begin != static_cast<std::uint64_t>(bytes)) {
       const std::string dtype = is_foreign ? entry.foreign : std::string(ein::name(entry.dtype));
       fail(std::to_string(entry.end - entry.begin) + " bytes; shape " + entry.shape.to_string() +
-           " of " + dtype + " has " + std::to_string(bytes));
+           " of " + dtype + " needs " + std::to_string(bytes));
     }
   }
   if (const std::uint64_t present = file.size() - header.data_begin; present != end) {

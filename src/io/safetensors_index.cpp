@@ -74,12 +74,13 @@ Safetensors load_indexed(const std::string& caller, const std::string& path, boo
     const auto check_place = [&](const std::string& tensor) {
       const auto listed = map.find(tensor);
       if (listed == map.end() || listed->second != name)
-        file.fail("has a tensor " + in_quotes(tensor) + ", which is not there by its index");
+        file.fail("has a tensor " + in_quotes(tensor) + ", which the index does not place there");
     };
     for (const auto& [tensor, value] : part.tensors) check_place(tensor);
     for (const auto& [tensor, value] : part.foreign) check_place(tensor);
     if (const std::size_t there = part.tensors.size() + part.foreign.size(); there != count) {
-      file.fail("has " + std::to_string(there) + " tensors, by its index " + std::to_string(count));
+      file.fail("has " + std::to_string(there) + " tensors; its index places " +
+                std::to_string(count) + " there");
     }
     all.tensors.merge(part.tensors);
     all.foreign.merge(part.foreign);

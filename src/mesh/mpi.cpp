@@ -156,7 +156,7 @@ class MpiGroup final : public Group {
     if (request.count > std::numeric_limits<std::int32_t>::max())
       throw Error(ErrorKind::overflow,
                   name_of(request) + ": MPI takes at most 2^31 - 1 elements, not " +
-                      std::to_string(request.count) + "\n  help: make several of it");
+                      std::to_string(request.count) + "\n  help: split it into several");
     return std::make_shared<MpiOperation>(mpi_, name_of(request), mpi_->begin(group_, request));
   }
 

@@ -43,8 +43,8 @@ bool overlap(const std::byte* a, std::int64_t a_bytes, const std::byte* b, std::
 void check(const Request& request, std::int64_t size) {
   const std::string prefix = name_of(request) + ": ";
   if (request.count < 0)
-    throw Error(ErrorKind::value,
-                prefix + "a count of " + std::to_string(request.count) + " elements");
+    throw Error(ErrorKind::value, prefix + "the count of elements is " +
+                                      std::to_string(request.count) + ", at least 0 is wanted");
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(request.count, size, &bytes) ||
       __builtin_mul_overflow(bytes, static_cast<std::int64_t>(size_of(request.dtype)), &bytes))

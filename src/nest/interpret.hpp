@@ -370,8 +370,9 @@ class Interpreter {
     const auto dim = static_cast<std::size_t>(op.dim);
     const std::int64_t positions = shape[dim] - length_of(access[dim], op.axes) + 1;
     if (position < 0 || position >= positions) {
-      throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) + " of " +
-                                        std::to_string(positions));
+      throw Error(ErrorKind::value, "interpreter: position " + std::to_string(position) +
+                                        " is outside of " + std::to_string(positions) +
+                                        " positions");
     }
     return position;
   }

@@ -33,8 +33,8 @@ namespace {
 std::string outside_axis(const std::string& position, std::int64_t length, std::int64_t size) {
   const std::string axis = " an axis of size " + std::to_string(size);
   if (length == 1) return "position " + position + " is outside" + axis;
-  return "a slice of " + std::to_string(length) + " from position " + position + " on leaves" +
-         axis;
+  return "a slice of " + std::to_string(length) + " from position " + position +
+         " on is not inside" + axis;
 }
 
 }  // namespace

@@ -80,8 +80,9 @@ LoadedState Module::load_state_dict(const StateDict& state, LoadStateOptions opt
   if (!text.empty())
     throw Error(ErrorKind::value, "load_state_dict: the tensors are not the model's" + text);
   if (!elsewhere.empty())
-    throw Error(ErrorKind::placement, "load_state_dict: tensors lie otherwise: " + elsewhere +
-                                          "\n  help: ein::reshard them first");
+    throw Error(ErrorKind::placement,
+                "load_state_dict: tensors are placed otherwise than the model's: " + elsewhere +
+                    "\n  help: ein::reshard them first");
   const NoGrad no_grad;
   for (const auto& [name, parameter] : mine) {
     const auto given = state.find(name);

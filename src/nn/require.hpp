@@ -21,8 +21,8 @@ inline std::int64_t require_product(const char* layer, const char* what, std::in
   if (require_size(layer, what, size) <= std::numeric_limits<std::int64_t>::max() / factor)
     return factor * size;
   throw Error(ErrorKind::value, std::string(layer) + ": " + what + " is " + std::to_string(size) +
-                                    ", of which " + std::to_string(factor) +
-                                    " times as much is above 2^63 - 1");
+                                    ", and " + std::to_string(factor) +
+                                    " times that exceeds 2^63 - 1");
 }
 
 }  // namespace ein::nn

@@ -94,7 +94,7 @@ Tensor Transformer::embed(const Tensor& tokens, Size before) const {
   const Size positions = tokens.shape()[1];
   if (positions > config_.block_size - before) {
     throw Error(ErrorKind::shape, "Transformer: " + to_string(before + positions) +
-                                      " positions, block_size is " +
+                                      " positions are more than block_size, which is " +
                                       std::to_string(config_.block_size));
   }
   return embed(tokens, Index(slice(before, before + positions)));
@@ -163,7 +163,7 @@ Tensor Transformer::next_logits(const Tensor& tokens, const std::vector<KVCache>
 
 void Transformer::require_cache(const Tensor& tokens, const std::vector<KVCache>& cache) const {
   if (cache.size() != transformer_.h.size()) {
-    throw Error(ErrorKind::shape, "Transformer: a cache of " + std::to_string(cache.size()) +
+    throw Error(ErrorKind::shape, "Transformer: the cache has " + std::to_string(cache.size()) +
                                       " blocks, the model has " +
                                       std::to_string(transformer_.h.size()));
   }

@@ -62,8 +62,7 @@ void GradScaler::unscale(std::span<const Tensor> parameters) {
 }
 
 const Tensor& GradScaler::found_infinite() const {
-  if (!found_infinite_)
-    throw Error(ErrorKind::value, "GradScaler: unscale(parameters) is to be called first");
+  if (!found_infinite_) throw Error(ErrorKind::value, "GradScaler: call unscale(parameters) first");
   return *found_infinite_;
 }
 
@@ -89,17 +88,18 @@ StateDict GradScaler::state_dict() const {
 void GradScaler::load_state_dict(const StateDict& state) {
   const auto scale = state.find("scale"), clean_steps = state.find("clean_steps");
   if (state.size() != 2 || scale == state.end() || clean_steps == state.end()) {
-    throw Error(ErrorKind::value, "GradScaler: the state is to be \"scale\" and \"clean_steps\"");
+    throw Error(ErrorKind::value,
+                "GradScaler: the state must be of \"scale\" and \"clean_steps\" alone");
   }
   for (const auto& [name, tensor] : state) {
     if (tensor.rank() != 0)
-      throw Error(ErrorKind::shape,
-                  "GradScaler: " + name + " has shape " + tensor.shape().to_string());
+      throw Error(ErrorKind::shape, "GradScaler: " + name + " has shape " +
+                                        tensor.shape().to_string() + ", a scalar is wanted");
   }
   if (!is_scale(scale->second.item()) || clean_steps->second.item() < 0) {
     throw Error(
         ErrorKind::value,
-        "GradScaler: scale is to be a positive normal number of f32, clean_steps not negative");
+        "GradScaler: scale must be a positive normal number of f32, and clean_steps not negative");
   }
   scale_.copy_from(scale->second);
   clean_steps_.copy_from(clean_steps->second);

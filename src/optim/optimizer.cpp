@@ -212,7 +212,7 @@ Optimizer::Optimizer(const ParameterGroups& parameters, double learning_rate, do
     throw Error(
         ErrorKind::value,
         rule_->optimizer() +
-            ": no parameters\n"
+            ": there are no parameters to update\n"
             "  help: a module has the parameters and modules that its constructor registers, "
             "by add_parameter(\"name\", member) and add_module(\"name\", member)");
   }
@@ -240,8 +240,8 @@ void Optimizer::shard_gradients() {
   const NoGrad no_grad;
   if (!mesh_)
     throw Error(ErrorKind::value, rule_->optimizer() +
-                                      ": shard_gradients() of what is not "
-                                      "sharded\n  help: call shard() first");
+                                      ": shard_gradients() is for an optimizer that "
+                                      "is sharded\n  help: call shard() first");
   for (const Group& group : groups_) {
     for (const Slot& slot : group.slots) {
       if (slot.parameter.has_grad())

@@ -98,8 +98,8 @@ namespace {
 Size length_of(Scalar value) {
   if (const auto formula = value.formula()) return *formula;
   if (!value.is_integer())
-    throw Error(ErrorKind::value,
-                "arange: a range of lengths begins or ends at " + show(value.real()));
+    throw Error(ErrorKind::value, "arange: " + show(value.real()) +
+                                      " is not whole, and a range with sizes has whole ends");
   return value.integer();
 }
 }  // namespace
@@ -115,10 +115,11 @@ Tensor arange(Scalar start, Scalar end, Scalar step, Device device) {
   }
   if (start.formula() || end.formula()) {
     const Size from = length_of(start), to = length_of(end);
-    if (!step.is_integer() || step.formula()) complain(": sizes go by whole steps");
+    if (!step.is_integer() || step.formula())
+      complain(": a range with sizes has a step that is a whole number");
     const Size count = step.integer() > 0 ? (to - from + step.integer() - 1) / step.integer()
                                           : (from - to - step.integer() - 1) / -step.integer();
-    if (count < 0) complain(": a range of lengths ends before it begins");
+    if (count < 0) complain(": a range with sizes must not end before it begins");
     return engine::fill_new(constant(start) + Ex::index(0) * constant(step), {count}, DType::i64,
                             DType::i64, device);
   }

@@ -65,10 +65,10 @@ DType dtype_to_compute(const Tensor& c, engine::Operands operands) {
 
 void require_whole(double factor, const char* letter, const Tensor& c) {
   if (is_integral(c.dtype()) && !(std::trunc(factor) == factor && std::abs(factor) < 0x1p63)) {
-    throw Error(ErrorKind::value, std::string(what) + ": " + letter + " is " +
-                                      std::to_string(factor) + ", and the tensor holds " +
-                                      std::string(name(c.dtype())) +
-                                      "\n  help: factors of integers are integers");
+    throw Error(ErrorKind::value,
+                std::string(what) + ": " + letter + " is " + std::to_string(factor) +
+                    ", and the tensor holds " + std::string(name(c.dtype())) +
+                    "\n  help: give a whole number, or write to a floating-point tensor");
   }
 }
 

@@ -57,7 +57,7 @@ mesh::Transport& transport_named(std::string_view name) {
   else
     throw Error(
         ErrorKind::value,
-        "Mesh: no transport '" + std::string(name) +
+        "Mesh: there is no transport '" + std::string(name) +
             "'\n  help: \"shm\", \"mpi\" or \"loop\"; tensors on a GPU are exchanged by NCCL, "
             "whichever it is");
   return *opened.emplace(name, std::move(transport)).first->second;
@@ -97,7 +97,8 @@ int engine::processes_of(const std::vector<MeshAxis>& axes) {
     if (std::count_if(axes.begin(), axes.end(), same) > 1)
       refuse("axis '" + axis.name + "' is there twice");
     processes *= axis.size;
-    if (processes > most_processes) refuse("more processes than there can be");
+    if (processes > most_processes)
+      refuse("its axes have more processes than there can be, " + std::to_string(most_processes));
   }
   return static_cast<int>(processes);
 }
@@ -195,7 +196,7 @@ std::size_t Mesh::axis_named(std::string_view name) const {
     if (data_->axes[a].name == name) return a;
   }
   throw Error(ErrorKind::value,
-              "Mesh " + to_string(data_->axes) + ": no axis '" + std::string(name) + "'");
+              "Mesh " + to_string(data_->axes) + " has no axis '" + std::string(name) + "'");
 }
 int Mesh::size(std::string_view axis) const { return data_->axes[axis_named(axis)].size; }
 int Mesh::coordinate(std::string_view axis) const {
@@ -380,9 +381,9 @@ Placement placement_in(const std::string& call, const grammar::Pattern& pattern,
   const std::size_t count = dims_of(pattern, side);
   const bool is_open = has_ellipsis(pattern, side);
   if (is_open ? shape.rank() < count : shape.rank() != count)
-    throw Error(ErrorKind::rank, call + ": " + (is_open ? "at least " : "") +
+    throw Error(ErrorKind::rank, call + ": the pattern has " + (is_open ? "at least " : "") +
                                      std::to_string(count) + (count == 1 ? " axis" : " axes") +
-                                     " for a tensor of shape " + shape.to_string());
+                                     ", the tensor is of shape " + shape.to_string());
   for (std::uint32_t t = side.first; t < side.last; t = terms[t].next) {
     if (terms[t].kind == grammar::TermKind::ellipsis) {
       for (std::size_t d = count; d < shape.rank(); ++d) placement.dims.push_back(under_ellipsis);

@@ -232,9 +232,10 @@ double Pipeline::step(std::span<const Tensor> microbatches, const Tensor& betwee
   };
   if (engine::Trace::active())
     refuse(
-        "a step in a function that ein::compile traces, which runs on all processes of a mesh\n"
+        "a step is taken in a function that ein::compile traces, which runs on all processes of a "
+        "mesh\n"
         "  help: call it outside");
-  if (microbatches.empty()) refuse("no microbatches\n  help: give one or more");
+  if (microbatches.empty()) refuse("there are no microbatches\n  help: give one or more");
   if (size() > 1 && !is_floating(between.dtype()))
     refuse("no gradient flows through " + std::string(name(between.dtype())) +
            ", which stages are to give to each other\n  help: cut the model where values are "

@@ -102,7 +102,8 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
   if (mesh.size() == 1)
     return io::save_in_one_file(directory, step, tensors, metadata, keep_last,
                                 [&](const Tensor& tensor) { return whole(tensor, mesh.axes()); });
-  if (tensors.empty()) throw Error(ErrorKind::value, std::string(io::saving) + ": no tensors");
+  if (tensors.empty())
+    throw Error(ErrorKind::value, std::string(io::saving) + ": there are no tensors to save");
   const detail::MeshData& data = *mesh.impl();
   Metadata described = io::metadata_of_checkpoint(step, metadata, keep_last);
   described.emplace("format", "pt");

@@ -157,7 +157,9 @@ class TypeCheck {
             {{step.span, ""}});
     });
     if (!value) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
-    if (*value < 0) raise(ErrorKind::size, "a size is " + to_string(*value), {{dim.span, ""}});
+    if (*value < 0)
+      raise(ErrorKind::size, "a size is " + to_string(*value) + ", which is negative",
+            {{dim.span, ""}});
     return *value;
   }
 

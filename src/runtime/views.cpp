@@ -94,7 +94,8 @@ void require_position(const Tensor& x) {
 TensorSlice slice_of(const Tensor& first, Size count) {
   require_position(first);
   if (count < 0)
-    throw Error(ErrorKind::value, "slice_of: a slice of " + to_string(count) + " positions");
+    throw Error(ErrorKind::value, "slice_of: the slice has " + to_string(count) +
+                                      " positions, at least 0 are wanted");
   return {first, count};
 }
 
@@ -152,7 +153,7 @@ void require_inside(const TensorSlice& range, Size size) {
   require_position(range.first);
   if (range.count >= 0 && range.count <= size) return;
   throw Error(ErrorKind::value, "at: a slice of " + to_string(range.count) +
-                                    " positions of an axis of size " + to_string(size));
+                                    " positions does not fit an axis of size " + to_string(size));
 }
 
 std::int64_t checked_first(const TensorSlice& range, std::int64_t size) {
@@ -166,8 +167,8 @@ std::int64_t checked_first(const TensorSlice& range, std::int64_t size) {
 Tensor Tensor::at(std::span<const Index> indices) const {
   if (indices.size() > rank()) {
     throw Error(ErrorKind::rank, "at: " + std::to_string(indices.size()) +
-                                     (indices.size() == 1 ? " index" : " indices") + " for shape " +
-                                     shape().to_string());
+                                     (indices.size() == 1 ? " index is" : " indices are") +
+                                     " given for shape " + shape().to_string());
   }
   Shape shape;
   Strides strides;

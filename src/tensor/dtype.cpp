@@ -48,7 +48,8 @@ std::string list_dtypes(bool (*wanted)(DType)) {
 Finfo finfo(DType dtype) {
   if (!is_floating(dtype)) {
     throw Error(ErrorKind::dtype, "finfo: " + std::string(name(dtype)) +
-                                      " is not a floating dtype: " + list_dtypes(is_floating));
+                                      " is not a floating-point dtype; those are " +
+                                      list_dtypes(is_floating));
   }
   const auto format = format_of_dtype(dtype);
   const int least_exponent = 1 - format.bias();

@@ -95,7 +95,8 @@ Isa isa_of(std::string_view text) {
   if (std::find(std::begin(names), std::end(names), text) != std::end(names))
     throw Error(ErrorKind::device,
                 "EIN_ISA asks for " + std::string(text) + ", which this processor lacks" + has);
-  throw Error(ErrorKind::value, "EIN_ISA is '" + std::string(text) + "', no instruction set" + has);
+  throw Error(ErrorKind::value,
+              "EIN_ISA is '" + std::string(text) + "', which is no instruction set" + has);
 }
 
 Isa isa() {

@@ -18,7 +18,8 @@ namespace ein {
 /// Formula i has the i-th of the words that are no numbers.
 struct FormulaWords {
   static std::int64_t at(std::size_t i) {
-    if (i >= Size::formulas) throw Error(ErrorKind::overflow, "more than 2^32 formulas of sizes");
+    if (i >= Size::formulas)
+      throw Error(ErrorKind::overflow, "there are more than 2^32 formulas of sizes");
     return Size::first_formula + static_cast<std::int64_t>(i);
   }
   static std::size_t index_of(std::int64_t word) {

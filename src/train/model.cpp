@@ -49,8 +49,9 @@ Described read_description(const Checkpoint& checkpoint) {
   const auto read = [&](const std::string& key, auto& number_of_model) {
     const std::uint64_t value = number(checkpoint, "model." + key);
     if (value > most)
-      throw Error(ErrorKind::file,
-                  "\"" + checkpoint.path + "\": " + key + " is " + std::to_string(value));
+      throw Error(ErrorKind::file, "\"" + checkpoint.path + "\": " + key + " is " +
+                                       std::to_string(value) + ", more than " +
+                                       std::to_string(most));
     number_of_model = static_cast<std::remove_cvref_t<decltype(number_of_model)>>(value);
   };
   Described described;

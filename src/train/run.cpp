@@ -147,7 +147,7 @@ void Run::require_same(const Checkpoint& checkpoint) const {
   const Described described = read_description(checkpoint);
   require_same_model(described.config, step_.model.config(), checkpoint.path);
   require(described.tokenizer->save() == tokenizer_->save(),
-          "\"" + checkpoint.path + "\" is of a text with other characters");
+          "\"" + checkpoint.path + "\" was trained on a text with other characters");
 }
 
 void Run::resume() {

@@ -1,4 +1,4 @@
-// expect: einsum: names are apart: write `i j, j k -> i k`
+// expect: einsum: axis names are glued together: write `i j, j k -> i k`
 // expect:   ij,jk->ik
 #include <ein/ein.hpp>
 using namespace ein::literals;
