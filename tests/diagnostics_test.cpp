@@ -476,7 +476,7 @@ TEST(Diagnostics, Reductions) {
   expect_error([] { ein::reduce(zeros({2}), runtime("a ->"), runtime("median")); },
                ErrorKind::reduction, {}, R"(
 reduce: unknown reduction 'median'
-  help: one of sum, mean, max, min, prod, any, all, logsumexp, var, std)");
+  help: one of sum, mean, max, min, prod, any, all, logsumexp, var, std, sample_var, sample_std, norm, nansum, nanmean, nanmax, nanmin, nanprod, nanvar, nanstd)");
   expect_error(
       [] {
         ein::reduce(zeros({2, 3}, DType::i32), runtime("a b -> a"), Reduction::mean);
@@ -1257,8 +1257,8 @@ softmax: the pattern has no axis in brackets
   b h q k
   ^^^^^^^
   help: put the axis of softmax in brackets: '[k]')"},
-      {one_axis_in_brackets_is_wanted, argmax, "b [h  w]", 1, {}, ErrorKind::pattern, R"(
-argmax: one name or number is wanted in brackets: argmax goes along one axis
+      {one_axis_in_brackets_is_wanted, cumsum, "b [h  w]", 1, {}, ErrorKind::pattern, R"(
+cumsum: one name or number is wanted in brackets: cumsum goes along one axis
   b [h  w]
     ^^^^^^)"},
       {rows_and_columns_in_brackets_are_wanted, inverse, "b i [j]", 1, {}, ErrorKind::pattern, R"(

@@ -500,8 +500,9 @@ TEST_P(NvrtcRowsTest, NothingSpills) {
     EXPECT_EQ(kernels.size(), count);
     for (const gpu::KernelResources& kernel : kernels) {
       ASSERT_TRUE(kernel.spills);
-      // Calls of functions that are not inlined keep a few registers in memory.
-      EXPECT_LE(kernel.spills->stored, 16)
+      // Calls of functions that are not inlined keep a few registers in memory, and so does a norm
+      // of long rows in f32, whose sums are of deviations and of their squares.
+      EXPECT_LE(kernel.spills->stored, 32)
           << op.name << ", " << kernel.name << " with " << kernel.registers << " registers";
       EXPECT_LE(kernel.shared_bytes, 16 << 10) << kernel.name;
     }

@@ -316,7 +316,7 @@ TEST(MeshTest, Gradients) {
 }
 
 TEST(MeshTest, ErrorsOfPositionsSpeakOfTheWholeAxis) {
-  const Mesh mesh = mesh_of({{"model", 2}});
+  const Mesh mesh = mesh_of({{"data", 2}, {"model", 2}});
   const Tensor table = place(ones({8, 3}), mesh, "v@model c");
   const auto at = [](std::int64_t position) {
     return from_vector<std::int64_t>({7, position}, {2});

@@ -175,7 +175,7 @@ class OracleTest : public testing::Test {
         continue;
       }
       values[i] = random_value(c, random);
-      if (c.pattern.op != Operation::reduce || c.reduction != Reduction::prod ||
+      if (c.pattern.op != Operation::reduce || !is_product(c.reduction) ||
           c.dtype == DType::boolean)
         continue;
       // Products of few powers of two stay exact.
@@ -189,7 +189,7 @@ class OracleTest : public testing::Test {
       const Shape shape = c.pattern.shape(input);
       std::vector<bool> constant(shape.rank());
       // A repeated element would count many times in a product.
-      const bool may_repeat = c.reduction != Reduction::prod;
+      const bool may_repeat = !is_product(c.reduction);
       for (std::size_t d = 0; d < constant.size(); ++d)
         constant[d] = may_repeat && below(random, 12) == 0;
       const Values values = random_values(c, shape, constant, random);
@@ -273,6 +273,9 @@ class OracleTest : public testing::Test {
     return e;
   }
 
+  static bool is_product(Reduction reduction) {
+    return reduction == Reduction::prod || reduction == Reduction::nanprod;
+  }
   /// The value of a reduction, and how wrong a result may be before it is rounded.
   static std::pair<double, double> reduced(Reduction reduction, const Values& x, double eps) {
     const auto n = static_cast<double>(x.size());
@@ -332,9 +335,9 @@ class OracleTest : public testing::Test {
       case Reduction::nanstd:
         return root(var, var_error);
       case Reduction::sample_var:
-        return {squares / (n - 1), var_error * n / (n - 1)};
+        return {n > 1 ? squares / (n - 1) : NAN, var_error * n / (n - 1)};
       case Reduction::sample_std:
-        return root(squares / (n - 1), var_error * n / (n - 1));
+        return root(n > 1 ? squares / (n - 1) : NAN, var_error * n / (n - 1));
       case Reduction::norm:
         return {std::sqrt(norm), 16 * eps * std::sqrt(norm)};
     }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,6 @@ struct Elements {
   }
 };
 
-/// The reductions whose steps could leave the range of their result.
 Wide expected(Reduction reduction, const Elements& x) {
   switch (reduction) {
     case Reduction::var:
@@ -69,9 +69,11 @@ Wide expected(Reduction reduction, const Elements& x) {
       return x.mean();
   }
 }
-constexpr Reduction reductions[] = {Reduction::var,    Reduction::std,        Reduction::nanvar,
-                                    Reduction::nanstd, Reduction::sample_var, Reduction::sample_std,
-                                    Reduction::norm,   Reduction::max,        Reduction::min};
+/// Of any numbers, and of those whose squares are in the range of what they are summed in.
+constexpr Reduction of_any[] = {Reduction::norm, Reduction::max, Reduction::min};
+constexpr Reduction of_squares[] = {Reduction::var,        Reduction::std,
+                                    Reduction::nanvar,     Reduction::nanstd,
+                                    Reduction::sample_var, Reduction::sample_std};
 
 /// The greatest finite number, the least above 0, and a digit.
 struct Limits {
@@ -102,11 +104,12 @@ void expect_near(double found, Wide exact, const Limits& limits, const std::stri
       << what << ": " << found << ", not " << static_cast<double>(exact);
 }
 
-/// Numbers of about the same size, which is up to the greatest or down to the least of the dtype;
-/// sometimes equal ones, and sometimes far from 0.
-std::vector<double> extreme_values(Random& random, std::size_t count, DType dtype) {
+/// Numbers of about the same size, which is up to the greatest or down to the least of the dtype,
+/// or such that their squares are no more; sometimes equal ones, and sometimes far from 0.
+std::vector<double> extreme_values(Random& random, std::size_t count, DType dtype, bool squared) {
   const Limits limits = limits_of(dtype);
-  const int greatest = std::ilogb(limits.most), least = std::ilogb(limits.least);
+  int greatest = std::ilogb(limits.most), least = std::ilogb(limits.least);
+  if (squared) greatest = greatest / 2 - 24, least = least / 2 + 40;
   const int from_end = static_cast<int>(random() % 40);
   const int exponent =
       random() % 2 == 0 ? std::max(greatest - from_end, -10) : std::min(least + from_end, 10);
@@ -127,6 +130,10 @@ Tensor reduced(const Tensor& x, Reduction reduction, std::uint64_t how) {
   return reduce(repeat(x, "n -> n c", axis("c", 70)), "n c -> c", reduction).at({69});
 }
 
+std::span<const Reduction> reductions(bool squared) {
+  return squared ? std::span<const Reduction>(of_squares) : of_any;
+}
+
 constexpr DType dtypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
 TEST(Range, Reductions) {
@@ -135,14 +142,17 @@ TEST(Range, Reductions) {
     constexpr std::int64_t sizes[] = {2, 3, 7, 33, 64, 100, 1000, 5000, 70000};
     const DType dtype = dtypes[random() % 4];
     const std::int64_t size = sizes[random() % 9];
-    const Elements elements{extreme_values(random, static_cast<std::size_t>(size), dtype)};
-    const Tensor x = from_vector(elements.values, {size}).to(dtype);
     const std::uint64_t how = random() % 3;
-    for (const Reduction reduction : reductions) {
-      const std::string what = std::string(name(reduction)) + " of " + std::to_string(size) + " " +
-                               std::string(name(dtype)) + " in form " + std::to_string(how);
-      expect_near(reduced(x, reduction, how).to(DType::f64).item<double>(),
-                  expected(reduction, elements), limits_of(dtype), what);
+    for (const bool squared : {false, true}) {
+      const Elements elements{
+          extreme_values(random, static_cast<std::size_t>(size), dtype, squared)};
+      const Tensor x = from_vector(elements.values, {size}).to(dtype);
+      for (const Reduction reduction : reductions(squared)) {
+        const std::string what = std::string(name(reduction)) + " of " + std::to_string(size) +
+                                 " " + std::string(name(dtype)) + " in form " + std::to_string(how);
+        expect_near(reduced(x, reduction, how).to(DType::f64).item<double>(),
+                    expected(reduction, elements), limits_of(dtype), what);
+      }
     }
   });
 }
@@ -152,13 +162,15 @@ TEST(Range, SlowReductionsOfABillionElements) {
   test::for_seeds(6, [](unsigned seed) {
     Random random(seed);
     for (const DType dtype : dtypes) {
-      const Elements elements{extreme_values(random, 1 << 10, dtype), 1 << 20};
-      const Tensor few = from_vector(elements.values, {1 << 10}).to(dtype);
-      const Tensor x(few.storage(), dtype, {1 << 20, 1 << 10}, {0, 1});
-      for (const Reduction reduction : reductions) {
-        expect_near(reduce(x, "a b ->", reduction).to(DType::f64).item<double>(),
-                    expected(reduction, elements), limits_of(dtype),
-                    std::string(name(reduction)) + " of " + std::string(name(dtype)));
+      for (const bool squared : {false, true}) {
+        const Elements elements{extreme_values(random, 1 << 10, dtype, squared), 1 << 20};
+        const Tensor few = from_vector(elements.values, {1 << 10}).to(dtype);
+        const Tensor x(few.storage(), dtype, {1 << 20, 1 << 10}, {0, 1});
+        for (const Reduction reduction : reductions(squared)) {
+          expect_near(reduce(x, "a b ->", reduction).to(DType::f64).item<double>(),
+                      expected(reduction, elements), limits_of(dtype),
+                      std::string(name(reduction)) + " of " + std::string(name(dtype)));
+        }
       }
     }
   });

@@ -184,7 +184,7 @@ TEST(StaticMessage, IsTheErrorsText) {
       {ein::Operation::repeat, "b c -> b c k", {{"k", 2}, {"k", 3}}},
       {ein::Operation::reduce, "b c -> b d"},
       {ein::Operation::einsum, "b c, c d -> b d"},
-      {ein::Operation::einsum, std::string(20000, ' ')},
+      {ein::Operation::einsum, std::string(max_pattern_bytes + 1, ' ')},
       {ein::Operation::rearrange, "b (h d)@model -> b h d"},
       {ein::Operation::rearrange, "h d -> (h@x d@y)"},
   };

@@ -40,6 +40,8 @@ class Build {
   /// The dtype of the result, and that of partial results.
   DType dtype() const { return dtype_; }
   DType wide() const { return wide_; }
+  /// Partial results are f64 from now on.
+  void widen() { wide_ = DType::f64; }
 
   /// A result value of x or of a full one.
   NamedValue combine(Combine how, const NamedValue& from, DType dtype) {
@@ -47,15 +49,10 @@ class Build {
     op.combine = how;
     return add(std::move(op));
   }
-  /// The same as a constant to differentiation, or to the first derivative alone.
+  /// The same as a constant to differentiation.
   NamedValue detach(const NamedValue& value) {
     graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
     return value;
-  }
-  NamedValue stationary(const NamedValue& value) {
-    Op op = op_of(OpKind::reindex, {value}, result(), wide_);
-    op.stationary = true;
-    return add(std::move(op));
   }
   /// A full value, of partial results' dtype or another.
   NamedValue map_full(const std::vector<NamedValue>& inputs, const Ex& formula) {
@@ -146,40 +143,27 @@ struct VarianceOptions {
   bool is_sample = false, takes_root = false, skips_nan = false;
 };
 
-/// What a sum of squared deviations is divided by.
-Ex divisor_of(const Ex& count, const VarianceOptions& options) {
-  return options.is_sample ? Ex::apply(ScalarOp::max, count - Ex(1.0), Ex(0.0)) : count;
-}
-
-/// Of complex numbers: the mean of |x - mean|², from deviations as those of real numbers, but
-/// without a scale.
-NamedValue complex_variance(Build& b, const VarianceOptions& options) {
-  const NamedValue centre = b.detach(mean_of({b}, b.wide()));
-  const auto square_of = [](const Ex& value) {
-    const Ex size = Ex::apply(ScalarOp::abs, value);
+/// From deviations d = x - c from a centre c near the mean: (Σ|d|² - |Σd|² / n) / n, whatever c is.
+/// That the mean is rounded costs no digits so (Chan, Golub, LeVeque 1983, equation 1.7). As the
+/// result does not depend on c, neither does its derivative.
+NamedValue variance(Build& b, const VarianceOptions& options) {
+  const Elements elements{b, options.skips_nan};
+  const NamedValue centre = b.detach(mean_of(elements, b.wide()));
+  const auto square_of = [&](const Ex& value) {
+    const Ex size = is_complex(b.wide()) ? Ex::apply(ScalarOp::abs, value) : value;
     return size * size;
   };
   const Ex d = Ex::input(0) - Ex::input(1);
   const auto sum_of = [&](const Ex& formula, DType dtype) {
-    return b.combine(Combine::sum, b.map_full({b.x(), centre}, formula, dtype), dtype);
+    const NamedValue full = b.map_full({b.x(), centre}, elements.only(formula), dtype);
+    return b.combine(Combine::sum, full, dtype);
   };
-  const NamedValue squares = sum_of(square_of(d), real_dtype(b.wide())), sum = sum_of(d, b.wide());
-  const Ex count = b.elements();
-  const Ex total = not_negative(Ex::input(0) - square_of(Ex::input(1)) / count);
-  const Ex value = total / divisor_of(count, options);
-  return b.finish({squares, sum}, options.takes_root ? root(value) : value, b.dtype());
-}
-
-NamedValue variance(Build& b, const VarianceOptions& options) {
-  if (is_complex(b.wide())) return complex_variance(b, options);
-  const Elements elements{b, options.skips_nan};
-  const auto only = [&](const Ex& formula) { return elements.only(formula); };
-  const auto count_of = [&](std::vector<NamedValue>& inputs) { return elements.count(inputs); };
-  std::vector<NamedValue> inputs = deviations_of(b, b.x(), only, count_of, true).sums;
-  const Ex scale = Ex::input(2), count = elements.count(inputs);
-  const Ex value = squares_of_deviations(count) / divisor_of(count, options);
-  return b.finish(inputs, options.takes_root ? root(value) / scale : value / scale / scale,
-                  b.dtype());
+  std::vector<NamedValue> sums{sum_of(square_of(d), real_dtype(b.wide())), sum_of(d, b.wide())};
+  const Ex count = elements.count(sums);
+  Ex value = not_negative(Ex::input(0) / count - square_of(Ex::input(1) / count));
+  if (options.is_sample)
+    value = value * (count / Ex::apply(ScalarOp::max, count - Ex(1.0), Ex(0.0)));
+  return b.finish(sums, options.takes_root ? root(value) : value, b.dtype());
 }
 NamedValue var(Build& b) { return variance(b, {}); }
 NamedValue standard_deviation(Build& b) { return variance(b, {.takes_root = true}); }
@@ -188,11 +172,15 @@ NamedValue sample_std(Build& b) { return variance(b, {.is_sample = true, .takes_
 NamedValue nanvar(Build& b) { return variance(b, {.skips_nan = true}); }
 NamedValue nanstd(Build& b) { return variance(b, {.takes_root = true, .skips_nan = true}); }
 
+/// In f64, whose range squares of narrower numbers do not leave; those of f64 itself may.
 NamedValue norm(Build& b) {
   const Ex x = Ex::input(0);
-  const NamedValue plain = b.sum_row(b.map_full({b.x()}, x * x));
-  const SumOfSquares squares = in_range(
-      b, plain, {b.x()}, [&](const Ex& scale) { return x * scale; }, true);
+  const bool may_leave = b.wide() == DType::f64;
+  b.widen();
+  const NamedValue sum = b.sum_row(b.map_full({b.x()}, x * x));
+  if (!may_leave) return b.finish({sum}, root(x), b.dtype());
+  const SumOfSquares squares =
+      in_range(b, sum, {b.x()}, [&](const Ex& scale) { return x * scale; });
   return b.finish({squares.sum, squares.scale}, root(Ex::input(0)) / Ex::input(1), b.dtype());
 }
 

@@ -53,7 +53,7 @@ void check(const TrainOptions& o) {
     require(axis.name == "data" || axis.name == "model" || axis.name == "seq",
             "the mesh has an axis '" + axis.name + "'; it may have data, model and seq");
   require(o.zero >= 0 && o.zero <= 3,
-          "zero is " + std::to_string(o.zero) + "; it may be 0, 1, 2 or 3");
+          "zero is " + std::to_string(o.zero) + "; 0, 1, 2 or 3 is wanted");
   require(o.zero == 0 || has_axis("data"), "zero wants a mesh with an axis data");
   for (const MeshAxis& axis : o.mesh) {
     const auto divides = [&](std::int64_t size, const std::string& what) {

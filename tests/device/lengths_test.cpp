@@ -182,7 +182,7 @@ TEST(LengthsOnDevice, TrainingSteps) {
     const auto tokens = [&, b = b, s = s] { return (rand({b, s}) * 13).to(DType::i64); };
     batches.push_back({tokens(), tokens()});
   }
-  EXPECT_LE(compare_steps(made, batches, 1e-4).size(), 3u);
+  EXPECT_LE(compare_steps(made, batches, 1e-4).size(), 4u);
 }
 
 TEST(LengthsOnDevice, DecodesWithACacheThatGrows) {

@@ -29,8 +29,8 @@ class Jet {
   Real operator[](std::size_t m) const { return c_[m]; }
   Real& operator[](std::size_t m) { return c_[m]; }
 
-  /// Whether a slope along the third direction was infinite or NaN since this was last set to
-  /// false.
+  /// Whether a slope on the way was infinite or NaN since this was last set to false: a gradient
+  /// may be NaN then, though nothing goes there.
   static bool& met_pole() {
     static thread_local bool met = false;
     return met;
@@ -203,6 +203,7 @@ class Jet {
     for (std::size_t m = 1; m < count && !is_constant(); ++m)
       x.c_[m] = first * d.c_[m] + second / 2 * squared.c_[m] + third / 6 * cubed.c_[m];
     x.c_[0] = value;
+    met_pole() |= !std::isfinite(first);
     return x.rounded();
   }
   using Slopes = std::array<Real, 3>;
