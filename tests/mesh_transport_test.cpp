@@ -374,11 +374,11 @@ TEST_F(MeshTransport, SaysWhatToInstallForMpi) {
                {"libein_mpi.so", "apt-get install libopenmpi-dev"});
   ::unsetenv("EIN_MPI");
   // Beside this program, in `lib` beside its folder, and where the loader looks.
-  const std::filesystem::path folder =
-      std::filesystem::canonical("/proc/self/exe").parent_path();
-  expect_error([] { open_mpi(); }, ErrorKind::peer,
-               {(folder / "libein_mpi.so").string(),
-                (folder.parent_path() / "lib" / "libein_mpi.so").string(), "libein_mpi.so: cannot"});
+  const std::filesystem::path folder = std::filesystem::canonical("/proc/self/exe").parent_path();
+  expect_error(
+      [] { open_mpi(); }, ErrorKind::peer,
+      {(folder / "libein_mpi.so").string(),
+       (folder.parent_path() / "lib" / "libein_mpi.so").string(), "libein_mpi.so: cannot"});
 }
 
 #ifdef EIN_MPI_PLUGIN

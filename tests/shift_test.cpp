@@ -202,7 +202,11 @@ TEST(ShiftTest, Errors) {
       },
       ErrorKind::arity,
       {"roll: 2 shifts are given for 1 axis in brackets", "a [b]\n     ^\n     3", "(2, 3)"});
-  expect_error([&] { pad(x, "[a b]", {1, 2, 3}, 0); }, ErrorKind::arity, {"3 sizes before are given for 2"});
+  expect_error(
+      [&] {
+        pad(x, "[a b]", {1, 2, 3}, 0);
+      },
+      ErrorKind::arity, {"3 sizes before are given for 2"});
   expect_error([&] { pad(x, "a [b]", -1, 0); }, ErrorKind::value,
                {"pad: an axis of 3 cannot be padded with -1 elements"});
   expect_error([&] { pad(x, "a [b]", 3, 0, PadMode::reflect); }, ErrorKind::value,

@@ -15,7 +15,8 @@ namespace ein::command {
 namespace {
 
 constexpr const char* reduction_names =
-    "sum, mean, max, min, prod, any, all, logsumexp, var, std, sample_var, sample_std, norm, nansum, "
+    "sum, mean, max, min, prod, any, all, logsumexp, var, std, sample_var, sample_std, norm, "
+    "nansum, "
     "nanmean, nanmax, nanmin, nanprod, nanvar or nanstd";
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }

@@ -93,7 +93,7 @@ void group_has_another_size_than_its_axes(Place);
 void group_cannot_be_split_evenly(Place);
 void operands_have_different_dtypes(Place);          // cast one with .to(dtype)
 void reduction_wants_a_floating_point_dtype(Place);  // cast first: x.to(ein::DType::f32)
-void reduction_is_unknown(Place);  // sum mean max min ...: reduction.hpp has all
+void reduction_is_unknown(Place);                    // sum mean max min ...: reduction.hpp has all
 
 constexpr Place place_of(const grammar::Mistake& mistake, std::string_view text) {
   const std::size_t begin = mistake.span.begin < text.size() ? mistake.span.begin : text.size();

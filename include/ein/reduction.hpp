@@ -12,12 +12,11 @@ namespace ein {
 /// `var` and `std` are those of the population (division by n, as NumPy's default), `sample_var`
 /// and `sample_std` estimates from a sample (division by n - 1; of one element NaN); of complex
 /// numbers they are real: the mean of |x - mean|², and its root. Squares of f32 may overflow there,
-/// not in `norm`, the root of the sum of squares, whose slope at 0 is 0. `any` and `all` ask whether
-/// elements differ from zero and answer 0 or 1 in the input's dtype. The ones that begin with `nan`
-/// skip NaN. Over no elements: sum and norm are 0, prod 1, any 0, all 1, mean, var, std, sample_var
-/// and sample_std NaN, logsumexp -inf; max and min are an error. So are those that skip NaN where
-/// all elements are NaN, but that nanmax and nanmin are
-/// NaN.
+/// not in `norm`, the root of the sum of squares, whose slope at 0 is 0. `any` and `all` ask
+/// whether elements differ from zero and answer 0 or 1 in the input's dtype. The ones that begin
+/// with `nan` skip NaN. Over no elements: sum and norm are 0, prod 1, any 0, all 1, mean, var, std,
+/// sample_var and sample_std NaN, logsumexp -inf; max and min are an error. So are those that skip
+/// NaN where all elements are NaN, but that nanmax and nanmin are NaN.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
 enum class Reduction : std::uint8_t {

@@ -31,8 +31,8 @@ class SharedLibrary {
   std::string name_, why_not_;
 };
 
-/// Where a library that is installed with ein may be: in the folder of the file that has this code, a
-/// library or a program, in `lib` beside that folder, and where the loader looks.
+/// Where a library that is installed with ein may be: in the folder of the file that has this code,
+/// a library or a program, in `lib` beside that folder, and where the loader looks.
 std::vector<std::string> beside_us(const std::string& name);
 
 /// The environment's `variable`; empty if it is not set.

@@ -296,8 +296,8 @@ Program Maker::make() {
   input(first, dtype_);
   const std::int64_t wanted = is_single() ? 1
                                           : 1 + below(is_wide || is_few ? 4
-                                                      : chance(80)        ? 6
-                                                                          : 14);
+                                                      : chance(80)      ? 6
+                                                                        : 14);
   std::optional<EnableGrad> enabled;
   if (!is_single()) enabled.emplace();
   for (std::int64_t tries = 0, made = 0; (is_single() || tries < 60) && made < wanted; ++tries) {

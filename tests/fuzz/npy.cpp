@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(copied->nbytes() <= size, "more elements than bytes");
   const std::string header = io::write_npy_header(copied->dtype(), copied->shape());
-  const io::NpyHeader again = io::parse_npy_header(std::string_view(header).substr(10), "load_npy", "fuzz");
+  const io::NpyHeader again =
+      io::parse_npy_header(std::string_view(header).substr(10), "load_npy", "fuzz");
   require(again.dtype == copied->dtype() && again.shape == copied->shape() && !again.swapped &&
               !again.fortran_order,
           "another header after a round trip");
