@@ -289,7 +289,12 @@ TEST_F(Npz, DirectoriesThatLie) {
 }
 
 TEST_F(Npz, Bombs) {
-  if (!io::can_deflate()) GTEST_SKIP() << "without zlib nothing is decompressed";
+  if (!io::can_deflate()) {  // a member that is not decompressed is refused, whatever its size
+    std::string bytes = read_bytes(fixture("compressed"));
+    put(bytes, bytes.find("PK\x01\x02") + 24, 0xfffffffe, 4);
+    EXPECT_FALSE(try_load(bytes));
+    return;
+  }
   io::ZipWriter writer("test", path("made"));
   writer.add("x", {{std::string(1 << 20, '\0').data(), 1 << 20}}, true);
   writer.commit();
