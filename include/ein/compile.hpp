@@ -70,21 +70,21 @@ class CompiledFunction {
   /// Makes the program that run() would use.
   void prepare(Arguments arguments, Types types, Function function, const void* context);
   void keep_at_most(std::size_t programs);
-  /// The program that ran last; an Error of kind `value` before there is one.
-  const Program& latest() const;
 
-  const Graph& graph() const;
-  const Cost& cost() const;
-  const MemoryPlan& memory() const;
+  // Of the program that ran last; an Error of kind `value` before there is one.
+  Graph graph() const;
+  Cost cost() const;
+  MemoryPlan memory() const;
   CostOfLengths cost_formula() const;
   MemoryFormula memory_formula() const;
-  const StepBill& bill() const;
-  const std::vector<Exchange>& exchanges() const;
+  StepBill bill() const;
+  std::vector<Exchange> exchanges() const;
   std::string print() const;
   std::string dot() const;
   std::string svg() const;
 
  private:
+  std::shared_ptr<const Program> latest() const;
   std::shared_ptr<Program> find(Arguments arguments, Types types, Function function,
                                 const void* context);
 
@@ -105,8 +105,9 @@ constexpr std::optional<std::string_view> type_text() {
 
 }  // namespace detail
 
-/// A compiled function. Its description is that of the program that ran last; to ask before the
-/// first call is an Error of kind `value`.
+/// A compiled function. Its description is that of the program that ran last, and stays as it is
+/// when others run; to ask before the first call is an Error of kind `value`. Threads may call one
+/// function at the same time, and ask for its description meanwhile.
 template <class F>
 class Compiled {
  public:
@@ -135,18 +136,18 @@ class Compiled {
   void keep_at_most(std::size_t programs) { compiled_.keep_at_most(programs); }
 
   /// The graph after all passes, with the assignments that it makes.
-  const Graph& graph() const { return compiled_.graph(); }
+  Graph graph() const { return compiled_.graph(); }
   /// The cost of one run, counted from the loop nests that run.
-  const Cost& cost() const { return compiled_.cost(); }
-  const MemoryPlan& memory() const { return compiled_.memory(); }
+  Cost cost() const { return compiled_.cost(); }
+  MemoryPlan memory() const { return compiled_.memory(); }
   /// What each process gives to collectives in one run, known before it; nothing without a mesh.
-  const std::vector<Exchange>& exchanges() const { return compiled_.exchanges(); }
+  std::vector<Exchange> exchanges() const { return compiled_.exchanges(); }
   /// Both as formulas of the sizes that types leave open, for all lengths that run by the same
   /// plan: print() begins with what these are.
   CostOfLengths cost_formula() const { return compiled_.cost_formula(); }
   MemoryFormula memory_formula() const { return compiled_.memory_formula(); }
   /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
-  const StepBill& bill() const { return compiled_.bill(); }
+  StepBill bill() const { return compiled_.bill(); }
   /// The graph, the loop nests and, on the CPU, their schedules as text.
   std::string print() const { return compiled_.print(); }
   /// The graph in Graphviz's language: `dot -Tsvg` draws it.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ein/dtype.hpp>
@@ -130,7 +131,8 @@ struct Graph {
   std::vector<Op> ops;
   std::vector<ValueId> outputs;
   std::vector<Assignment> assignments{};
-  const Op& op(ValueId id) const { return ops[static_cast<std::size_t>(id)]; }
+  const Op& op(ValueId id) const& { return ops[static_cast<std::size_t>(id)]; }
+  Op op(ValueId id) && { return std::move(ops[static_cast<std::size_t>(id)]); }
 };
 
 std::string_view name(OpKind kind);

@@ -198,23 +198,24 @@ std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments argu
   return state_->keep({std::move(signature), std::move(call.lengths), std::move(made)});
 }
 
-const CompiledFunction::Program& CompiledFunction::latest() const {
+std::shared_ptr<const CompiledFunction::Program> CompiledFunction::latest() const {
+  const NoForkLock lock(state_->mutex);
   if (!state_->latest)
     throw Error(ErrorKind::value,
                 "compile: the function has not been called yet, so it has no program");
-  return *state_->latest;
+  return state_->latest;
 }
 
-const Graph& CompiledFunction::graph() const { return latest().graph(); }
-const Cost& CompiledFunction::cost() const { return latest().cost(); }
-const MemoryPlan& CompiledFunction::memory() const { return latest().memory(); }
-CostOfLengths CompiledFunction::cost_formula() const { return latest().plan().cost_formula(); }
-MemoryFormula CompiledFunction::memory_formula() const { return latest().plan().memory_formula(); }
-const StepBill& CompiledFunction::bill() const { return latest().bill(); }
-const std::vector<Exchange>& CompiledFunction::exchanges() const { return latest().exchanges(); }
-std::string CompiledFunction::print() const { return latest().print(); }
-std::string CompiledFunction::dot() const { return to_dot(latest().graph()); }
-std::string CompiledFunction::svg() const { return latest().svg(); }
+Graph CompiledFunction::graph() const { return latest()->graph(); }
+Cost CompiledFunction::cost() const { return latest()->cost(); }
+MemoryPlan CompiledFunction::memory() const { return latest()->memory(); }
+CostOfLengths CompiledFunction::cost_formula() const { return latest()->plan().cost_formula(); }
+MemoryFormula CompiledFunction::memory_formula() const { return latest()->plan().memory_formula(); }
+StepBill CompiledFunction::bill() const { return latest()->bill(); }
+std::vector<Exchange> CompiledFunction::exchanges() const { return latest()->exchanges(); }
+std::string CompiledFunction::print() const { return latest()->print(); }
+std::string CompiledFunction::dot() const { return to_dot(latest()->graph()); }
+std::string CompiledFunction::svg() const { return latest()->svg(); }
 
 }  // namespace detail
 
