@@ -161,6 +161,12 @@ set_source_files_properties(${folder}/level/strip_loops.cpp ${folder}/level/conv
 # --- machine code made at run time ---
 
 add_kernels(ein_row_code ${code_sources})
+# Asmjit has no run-time type information, so what derives from its classes has none.
+set(without_types -fno-rtti)
+if(EIN_SANITIZE)
+  list(APPEND without_types -fno-sanitize=vptr)
+endif()
+set_source_files_properties(${folder}/assembler_errors.cpp PROPERTIES COMPILE_OPTIONS "${without_types}")
 set(link_asmjit OFF)
 set(asmjit_archive "")
 if(TARGET asmjit::asmjit)

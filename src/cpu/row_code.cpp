@@ -41,6 +41,7 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 
 #include <asmjit/core.h>
 
+#include "cpu/assembler_errors.hpp"
 #include "cpu/vector_code.hpp"
 #include "graph/rewrite.hpp"
 #include "nest/combine.hpp"
@@ -1027,6 +1028,10 @@ struct Runtime {
     alive = std::max<std::size_t>(64, codes.size());
   }
 };
+void require(asmjit::Error error) {
+  if (error != asmjit::kErrorOk) throw AssemblerError{error};
+}
+
 /// Outlives all code, that of static objects too.
 Runtime& runtime() { return made_once_with_lock<Runtime, StaticLock::machine_code>(); }
 
@@ -1083,21 +1088,28 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa 
       if (auto code = known->second.lock()) return code;
     }
   }
-  asmjit::CodeHolder holder;
-  if (holder.init(runtime().jit.environment()) != asmjit::kErrorOk) return nullptr;
-  const std::unique_ptr<Assembler> code = Assembler::make(isa, part.rows.compute, holder);
-  Emitter(part, isa, *code).emit();
-  if (code->compiler().finalize() != asmjit::kErrorOk) return nullptr;
-  void (*function)(const Call*) = nullptr;
-  const std::lock_guard lock(runtime().mutex);
-  if (runtime().jit.add(&function, &holder) != asmjit::kErrorOk) return nullptr;
-  const std::shared_ptr<const RowCode> made(new RowCode(function));
-  runtime().codes.insert_or_assign(std::move(key), made);
-  if (runtime().codes.size() > 2 * runtime().alive) runtime().forget_dead();
+  // Before the lock, which its destructor takes.
+  const std::shared_ptr<RowCode> made(new RowCode);
+  const std::unique_ptr<asmjit::ErrorHandler> errors = thrower_of_errors();
+  try {
+    asmjit::CodeHolder holder;
+    require(holder.init(runtime().jit.environment()));
+    holder.setErrorHandler(errors.get());
+    const std::unique_ptr<Assembler> code = Assembler::make(isa, part.rows.compute, holder);
+    Emitter(part, isa, *code).emit();
+    require(code->compiler().finalize());
+    const std::lock_guard lock(runtime().mutex);
+    require(runtime().jit.add(&made->function_, &holder));
+    runtime().codes.insert_or_assign(std::move(key), made);
+    if (runtime().codes.size() > 2 * runtime().alive) runtime().forget_dead();
+  } catch (const AssemblerError&) {
+    return nullptr;
+  }
   return made;
 }
 
 RowCode::~RowCode() {
+  if (!function_) return;
   const std::lock_guard lock(runtime().mutex);
   runtime().jit.release(function_);
 }

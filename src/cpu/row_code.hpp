@@ -48,13 +48,13 @@ class RowCode {
   static bool combines_rows(const Schedule::Part& part, Isa isa = host::isa());
   /// Of the part's rows, for all lengths; shared by parts that differ in how long a row is and how
   /// far it is to the next, unless several rows are worked on together. Null where all code is
-  /// missing(), where the part uses an operation or dtype that target(isa) lacks, and where it
-  /// combines rows but not as combines_rows() says.
+  /// missing(), where the part uses an operation or dtype that target(isa) lacks, where it combines
+  /// rows but not as combines_rows() says, and where the system gives no memory for code.
   static std::shared_ptr<const RowCode> compile(const Schedule::Part& part, Isa isa = host::isa());
 
  private:
-  explicit RowCode(void (*function)(const Call*)) : function_(function) {}
-  void (*function_)(const Call*);
+  RowCode() = default;
+  void (*function_)(const Call*) = nullptr;
 };
 
 }  // namespace ein::host
