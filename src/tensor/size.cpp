@@ -89,18 +89,21 @@ class Formulas {
     if (polynomial.empty()) return 0;
     if (polynomial.size() == 1 && polynomial.begin()->first.empty())
       return polynomial.begin()->second;
-    const auto [found, is_new] = words_.try_emplace(polynomial, FormulaWords::at(words_.size()));
-    if (is_new) polynomials_.push_back(std::move(polynomial));
-    return Size::of_word(found->second);
+    if (const auto known = words_.find(polynomial); known != words_.end())
+      return Size::of_word(known->second);
+    const std::int64_t word = FormulaWords::at(words_.size());
+    append_and(polynomials_, polynomial, [&] { words_.emplace(std::move(polynomial), word); });
+    return Size::of_word(word);
   }
 
   Size of_atom(const Atom& atom) {
-    const auto [found, is_new] = atom_of_.try_emplace(atom, static_cast<int>(atoms_.size()));
-    if (is_new) {
-      atoms_.push_back(atom);
-      sizes_of_atoms_.push_back(size_of({{{found->second}, 1}}));
-    }
-    return size_of_atom(found->second);
+    if (const auto known = atom_of_.find(atom); known != atom_of_.end())
+      return size_of_atom(known->second);
+    const auto number = static_cast<int>(atoms_.size());
+    const Size size = size_of({{{number}, 1}});
+    append_and(atoms_, atom,
+               [&] { append_and(sizes_of_atoms_, size, [&] { atom_of_.emplace(atom, number); }); });
+    return size;
   }
 
   /// a + b, or a - b where `sign` is -1.
@@ -266,6 +269,18 @@ class Formulas {
   Size size_of_atom(int atom) const { return sizes_of_atoms_[static_cast<std::size_t>(atom)]; }
 
   static std::size_t index_of(Size size) { return FormulaWords::index_of(size.word()); }
+
+  /// Adds `value` at the end and calls `then`; where that throws, nothing is added.
+  template <class List, class Then>
+  static void append_and(List& list, typename List::value_type value, const Then& then) {
+    list.push_back(std::move(value));
+    try {
+      then();
+    } catch (...) {
+      list.pop_back();
+      throw;
+    }
+  }
 
   template <class Make>
   Size remembered(char op, Size a, Size b, const Make& make) {
