@@ -1,7 +1,9 @@
 #include <array>
 #include <cstdlib>
 #include <mutex>
-#include <vector>
+#include <new>
+#include <string>
+#include <utility>
 
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
@@ -28,12 +30,10 @@ class BlockCache {
     const std::size_t index = size_class::of(bytes);
     {
       const std::lock_guard lock(mutex);
-      std::vector<std::byte*>& blocks = free_[index];
-      if (!blocks.empty()) {
-        std::byte* block = blocks.back();
-        blocks.pop_back();
+      if (Unused* const block = free_[index]) {
+        free_[index] = block->next;
         cached_ -= size_class::bytes(index);
-        return block;
+        return reinterpret_cast<std::byte*>(block);
       }
     }
     std::byte* block = allocate(size_class::bytes(index));
@@ -60,28 +60,34 @@ class BlockCache {
   }
 
   void drop_all() {
-    std::array<std::vector<std::byte*>, size_class::count> unused;
+    std::array<Unused*, size_class::count> unused{};
     {
       const std::lock_guard lock(mutex);
       unused.swap(free_);
       host_memory().reserved.remove(cached_);
       cached_ = 0;
     }
-    for (const std::vector<std::byte*>& blocks : unused) {
-      for (std::byte* block : blocks) std::free(block);
+    for (Unused* block : unused) {
+      while (block) std::free(std::exchange(block, block->next));
     }
   }
 
   SpinLock mutex;
 
  private:
+  /// What a block that is kept begins with: to give one back takes no memory.
+  struct Unused {
+    Unused* next;
+  };
+  static_assert(sizeof(Unused) <= size_class::bytes(0));
+
   /// False where there is no room.
   bool keep(std::byte* block, std::size_t index) {
     const std::size_t size = size_class::bytes(index);
     const std::lock_guard lock(mutex);
     if (cached_ + size > most_cached) return false;
     cached_ += size;
-    free_[index].push_back(block);
+    free_[index] = new (block) Unused{free_[index]};
     return true;
   }
 
@@ -104,7 +110,7 @@ class BlockCache {
 #endif
   static constexpr std::size_t most_cached = std::size_t{1} << 30;
 
-  std::array<std::vector<std::byte*>, size_class::count> free_;
+  std::array<Unused*, size_class::count> free_{};
   std::size_t cached_ = 0;
 };
 
@@ -117,8 +123,14 @@ std::shared_ptr<Storage> Storage::allocate(std::size_t bytes) {
     throw Error(ErrorKind::memory, "cannot allocate " + std::to_string(bytes) + " bytes");
   }
   std::byte* block = block_cache().take(bytes);
-  host_memory().count.add(bytes);
-  return std::make_shared<Storage>(block, bytes, nullptr, false);
+  try {
+    auto storage = std::make_shared<Storage>(block, bytes, nullptr, false);
+    host_memory().count.add(bytes);
+    return storage;
+  } catch (...) {
+    block_cache().give_back(block, bytes);
+    throw;
+  }
 }
 
 std::shared_ptr<Storage> Storage::wrap(void* data, std::size_t bytes, std::shared_ptr<void> owner,
