@@ -71,6 +71,9 @@ std::string devices(bool json_is_wanted) {
                                           : "")});
   table.add({"", "instructions: " + std::string(host::name(host::isa())) + ", kernels of " +
                      std::string(host::name(host::bf16_products().isa))});
+  if (host::started_threads() < num_threads())
+    table.add({"", std::to_string(host::started_threads()) + " of " +
+                       std::to_string(num_threads()) + " threads, as the system starts no more"});
   const std::string cache_list = caches();
   table.add({"", with_prefix(cpu.memory, "B") + " of memory" +
                      (cache_list.empty() ? "" : "; caches " + cache_list)});
@@ -80,7 +83,7 @@ std::string devices(bool json_is_wanted) {
                      with_prefix(cpu.bandwidth, "B/s") + " (" + cpu.source + ")"});
   json.add("cpu.name", cpu.name);
   json.add("cpu.cores", Count(cores));
-  json.add("cpu.threads", Count(num_threads()));
+  json.add("cpu.threads", Count(host::started_threads()));
   json.add("cpu.instructions", std::string(host::name(host::isa())));
   json.add("cpu.memory", cpu.memory);
   json.add("cpu.flops.bf16", *cpu.peak(DType::bf16));

@@ -6,11 +6,12 @@
 namespace ein {
 
 /// Number of threads that an operation of the calling thread may use, itself included. At first:
-/// the processors that this process may run on.
+/// the processors that this process may run on. Where the system starts no more threads, operations
+/// run on those that there are, which may be the calling one alone.
 int num_threads();
 
-/// Sets it for all threads; an Error of kind `value` unless 1 <= threads <= 1024. Operations that
-/// are running keep theirs.
+/// Sets it for all threads. Operations that are running keep theirs. An Error of kind `value` unless
+/// 1 <= threads <= 1024, of kind `memory` where the system starts fewer: it stays as it was.
 void set_num_threads(int threads);
 
 /// A lower number for the thread that makes it, as long as it lives: `ein::ThreadLimit guard(1);`.

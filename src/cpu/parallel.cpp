@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -35,20 +36,25 @@ constexpr int spins = 1000;
 /// The calling thread works too, so the pool has one thread less. One call at a time uses it.
 class Pool {
  public:
+  /// Of fewer threads where the system starts no more.
   explicit Pool(int threads) : ranges_(static_cast<std::size_t>(threads)) {
+    workers_.reserve(ranges_.size() - 1);
     try {
       for (int i = 1; i < threads; ++i)
         workers_.emplace_back([this, i] { serve(static_cast<std::size_t>(i)); });
     } catch (const std::system_error& error) {
-      stop();
-      throw Error(ErrorKind::value, "set_num_threads: the system starts no more than " +
-                                        std::to_string(workers_.size() + 1) + " threads (" +
-                                        error.what() + ")");
+      why_no_more_ = error.code();
+    } catch (const std::bad_alloc&) {
+      why_no_more_ = std::make_error_code(std::errc::not_enough_memory);
     }
   }
   ~Pool() { stop(); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+  /// Why there are fewer threads than were wanted, if there are.
+  std::error_code why_no_more() const { return why_no_more_; }
 
   /// On at most so many threads; false if another call has the pool.
   bool run(std::int64_t parts, const host::Task& task, std::int64_t most, int threads) {
@@ -58,7 +64,7 @@ class Pool {
     task_ = &task;
     most_ = most;
     mode_ = FloatMode::of_this_thread();
-    const auto count = std::min<std::int64_t>(static_cast<std::int64_t>(ranges_.size()), threads);
+    const std::int64_t count = std::min(size(), threads);
     count_.store(static_cast<std::size_t>(count), std::memory_order_relaxed);
     for (std::int64_t i = 0; i < count; ++i) {
       Range& range = ranges_[static_cast<std::size_t>(i)];
@@ -156,6 +162,7 @@ class Pool {
   std::vector<Range> ranges_;
   std::atomic<std::size_t> count_{0};  // threads of the call: the first of them
   std::vector<std::thread> workers_;
+  std::error_code why_no_more_;
   std::atomic<std::uint32_t> state_{0};
   std::atomic<bool> stopping_{false};
   std::mutex calling_, failing_;
@@ -238,7 +245,12 @@ ThreadLimit::~ThreadLimit() { thread_limit = before_; }
 
 void set_num_threads(int threads) {
   require_possible("set_num_threads", threads);
-  auto pool = std::make_shared<Pool>(threads);  // says now when the system has not so many
+  auto pool = std::make_shared<Pool>(threads);
+  if (pool->size() < threads)
+    throw Error(ErrorKind::memory, "set_num_threads: " + std::to_string(threads) +
+                                       " threads are wanted, and the system starts no more than " +
+                                       std::to_string(pool->size()) + " (" +
+                                       pool->why_no_more().message() + ")");
   SharedPool& shared = shared_pool();
   const std::lock_guard lock(shared.mutex);
   shared.threads = threads;
@@ -253,6 +265,11 @@ void parallel_for(std::int64_t parts, const Task& task, std::int64_t most) {
     if (pool && pool->run(parts, task, most, num_threads())) return;
   }
   task(0, parts);
+}
+
+int started_threads() {
+  const std::shared_ptr<Pool> pool = current_pool();
+  return pool ? std::min(pool->size(), num_threads()) : 1;
 }
 
 bool runs_in_parallel() { return !inside_a_part && num_threads() > 1; }

@@ -43,5 +43,7 @@ inline void pause() {
 
 /// Whether parallel_for shares parts out among threads here.
 bool runs_in_parallel();
+/// How many threads there are for num_threads(): fewer where the system starts no more.
+int started_threads();
 
 }  // namespace ein::host

@@ -2,6 +2,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <ein/data.hpp>
@@ -22,15 +23,25 @@ constexpr std::size_t most_prepared = 2;
 }  // namespace
 
 struct Prefetcher::Worker {
-  explicit Worker(std::unique_ptr<BatchSource> from)
-      : source(std::move(from)), thread([this] { run(); }) {}
+  explicit Worker(std::unique_ptr<BatchSource> from) : source(std::move(from)) {
+    try {
+      thread = std::thread([this] { run(); });
+    } catch (const std::system_error&) {
+      // The system starts no more threads: batches are made by who takes them.
+    }
+  }
   ~Worker() {
     {
       const std::lock_guard lock(mutex);
       stopping = true;
     }
     has_room.notify_one();
-    thread.join();
+    if (thread.joinable()) thread.join();
+  }
+
+  Prepared next() {
+    Batch batch = source->next();
+    return {std::move(batch), source->position()};
   }
 
   void run() {
@@ -40,9 +51,9 @@ struct Prefetcher::Worker {
       if (stopping) return;
       lock.unlock();
       try {
-        Prepared next{source->next(), source->position()};
+        Prepared made = next();
         lock.lock();
-        prepared.push_back(std::move(next));
+        prepared.push_back(std::move(made));
       } catch (...) {
         if (!lock.owns_lock()) lock.lock();
         failure = std::current_exception();
@@ -54,13 +65,14 @@ struct Prefetcher::Worker {
   }
 
   Prepared take() {
+    if (!thread.joinable()) return next();
     std::unique_lock lock(mutex);
     has_more.wait(lock, [&] { return failure || !prepared.empty(); });
     if (prepared.empty()) std::rethrow_exception(failure);
-    Prepared next = std::move(prepared.front());
+    Prepared taken = std::move(prepared.front());
     prepared.pop_front();
     has_room.notify_one();
-    return next;
+    return taken;
   }
 
   /// Whether the thread is in the parent of this process.

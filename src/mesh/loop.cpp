@@ -5,8 +5,12 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <vector>
 
+#include <ein/error.hpp>
 #include "mesh/combine.hpp"
 
 namespace ein::mesh {
@@ -169,20 +173,33 @@ void Loop::run(const std::function<void(int)>& f) {
   const std::lock_guard lock(running_);
   if (size() == 1) return f(0);
   std::exception_ptr failure;
+  const auto fail = [&](std::exception_ptr with) {
+    const std::lock_guard lock(meetings_->mutex);
+    if (!meetings_->failed) failure = std::move(with);
+    meetings_->failed = true;
+    meetings_->changed.notify_all();
+  };
   const auto run_one = [&](int rank) {
     try {
       f(rank);
     } catch (const Meetings::Left&) {
     } catch (...) {
-      const std::lock_guard lock(meetings_->mutex);
-      if (!meetings_->failed) failure = std::current_exception();
-      meetings_->failed = true;
-      meetings_->changed.notify_all();
+      fail(std::current_exception());
     }
   };
   std::vector<std::thread> threads;
-  for (int rank = 1; rank < size(); ++rank) threads.emplace_back(run_one, rank);
-  run_one(0);
+  threads.reserve(static_cast<std::size_t>(size()) - 1);
+  try {
+    for (int rank = 1; rank < size(); ++rank) threads.emplace_back(run_one, rank);
+    run_one(0);
+  } catch (const std::system_error& error) {
+    fail(std::make_exception_ptr(Error(
+        ErrorKind::memory, "mesh: one process that stands for " + std::to_string(size()) +
+                               " needs as many threads, of which the system starts no more than " +
+                               std::to_string(threads.size() + 1) + " (" + error.what() + ")")));
+  } catch (...) {
+    fail(std::current_exception());
+  }
   for (std::thread& thread : threads) thread.join();
   if (!meetings_->failed) return;
   meetings_->failed = false;

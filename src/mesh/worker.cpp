@@ -47,7 +47,7 @@ Worker::Worker(SharedMemory memory, int rank)
 
 Worker::~Worker() {
   // In a child of fork() the thread is not there; its handle can neither be joined nor destroyed.
-  if (helper_.joinable()) new std::thread(std::move(helper_));
+  if (helper_ && helper_->joinable()) static_cast<void>(helper_.release());
 }
 
 void Worker::join() {
@@ -59,8 +59,8 @@ void Worker::join() {
             " has joined already\n  help: a process opens one transport, once; programs that "
             "it starts are to be started without EIN_SHM in their environment");
   try {
-    helper_ = std::thread([this] { help(); });
-  } catch (const std::system_error& error) {
+    helper_ = std::make_unique<std::thread>([this] { help(); });
+  } catch (const std::exception& error) {
     own().presence = Presence::left;
     memory_.ring_all();
     throw Error(ErrorKind::memory, std::string("shm: no thread can be started: ") + error.what());
@@ -92,7 +92,7 @@ void Worker::leave() {
   if (is_forked() || is_leaving_.exchange(true)) return;
   nudge_helper();
   memory_.ring(rank_);
-  helper_.join();
+  helper_->join();
   {
     const std::lock_guard lock(progress_);
     for (const auto& queue : queues_) queue->fault = {ErrorKind::peer, "this process has left"};

@@ -129,7 +129,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::vector<SeenLife> seen_life_;
   Clock::time_point next_tick_{};
   std::uint64_t ticks_ = 0;
-  std::thread helper_;
+  std::unique_ptr<std::thread> helper_;
 };
 
 }  // namespace ein::mesh
