@@ -125,11 +125,11 @@ const Graph& Plan::known_graph() const {
 }
 
 const ProcessGraph& Plan::distributed() const {
-  std::call_once(distribution_, [&] {
-    distributed_ =
-        distribute(call_, graph(), mesh_->axes, operand_placements_, result_placements_.placements);
-  });
-  return distributed_;
+  const NoForkLock lock(distributing_);
+  if (!distributed_)
+    distributed_.emplace(distribute(call_, graph(), mesh_->axes, operand_placements_,
+                                    result_placements_.placements));
+  return *distributed_;
 }
 
 Program Plan::lowered() const {

@@ -117,8 +117,8 @@ class Plan : public std::enable_shared_from_this<Plan> {
   MeshPointer mesh_;
   std::vector<Placement> operand_placements_;
   ResultPlacements result_placements_;
-  mutable std::once_flag distribution_;
-  mutable ProcessGraph distributed_;
+  mutable std::mutex distributing_;
+  mutable std::optional<const ProcessGraph> distributed_;
   OrderOptions options_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const Executable> executable_;

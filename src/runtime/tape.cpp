@@ -53,18 +53,23 @@ Tensor Node::Type::zeros() const {
 
 Node::~Node() {
   // A long chain of calls is let go of one by one; by recursion it could exhaust the stack.
-  thread_local std::vector<std::shared_ptr<Node>>* chain = nullptr;
-  std::vector<std::shared_ptr<Node>> mine;
+  thread_local std::shared_ptr<Node>* chain = nullptr;
+  std::shared_ptr<Node> mine;
   const bool is_first = chain == nullptr;
   if (is_first) chain = &mine;
   for (const std::shared_ptr<GradState>& state : inputs_) {
-    if (state && state.use_count() == 1 && state->node) chain->push_back(std::move(state->node));
+    if (!state || state.use_count() != 1 || !state->node) continue;
+    std::shared_ptr<Node> node = std::move(state->node);
+    if (node->is_in_chain_.exchange(true)) continue;  // another of its results was
+    Node& added = *node;
+    added.next_ = std::exchange(*chain, std::move(node));
   }
   inputs_.clear();
   if (!is_first) return;
-  while (!mine.empty()) {
-    const std::shared_ptr<Node> next = std::move(mine.back());
-    mine.pop_back();
+  while (mine) {
+    const std::shared_ptr<Node> first = std::move(mine);
+    mine = std::move(first->next_);
+    first->is_in_chain_ = false;
   }
   chain = nullptr;
 }

@@ -1,6 +1,7 @@
 // The tape: what tensors remember of the calls that made them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -85,6 +86,8 @@ class Node {
   std::uint64_t number_;
   GradStates inputs_;
   std::vector<Type> results_;
+  std::shared_ptr<Node> next_;  // to be let go of, in a chain
+  std::atomic<bool> is_in_chain_{false};
 };
 
 /// The number that the next call will have, or a greater one.
