@@ -389,7 +389,7 @@ TEST_P(RandomGatherTest, KernelsAgreeWithTheInterpreter) {
     ASSERT_EQ(test::get_values(test::run_kernels(call.graph, tensors)), want);
     compared += want.size();
     std::vector<InputLayout> layouts;
-    for (const Tensor& x : tensors) layouts.push_back({x.strides(), 0});
+    for (const Tensor& x : tensors) layouts.push_back(engine::layout_of(x));
     const Cost of_graph = cost(call.graph), of_nests = cost(lower(call.graph, layouts));
     EXPECT_EQ(of_graph.add, of_nests.add);
     EXPECT_EQ(of_graph.model, of_nests.model);

@@ -97,7 +97,18 @@ TEST(Making, SpansThatAreTooShort) {
   std::vector<float> numbers(6);
   expect_error([&] { from_span(numbers, {2, 4}); }, ErrorKind::shape, {"(2, 4)"});
   expect_error([&] { from_span(numbers, {2, 3}, {4, 1}); }, ErrorKind::shape, {"(4, 1)"});
-  expect_error([&] { from_span(numbers, {2, 3}, {-3, 1}); }, ErrorKind::shape, {"(-3, 1)"});
+  expect_error(
+      [&] {
+        from_span(numbers, {2, 3}, {-3, 1});
+      },
+      ErrorKind::shape,
+      {"shape (2, 3), strides (-3, 1) and offset 0",
+       "24 bytes, 6 elements of f32: it reaches from -3 to 2", "give an offset of 3 or more"});
+  expect_error(
+      [&] {
+        from_span(numbers, {2, 3}, {-3, 1}, 4);
+      },
+      ErrorKind::shape, {"strides (-3, 1) and offset 4", "it reaches from 1 to 6"});
   EXPECT_EQ(from_span(std::span<float>(), {0, 3}).numel(), 0);
 }
 

@@ -246,7 +246,7 @@ TEST(ScanTest, RandomScansAgreeWithTheInterpreter) {
     set_num_threads(3);
     ASSERT_EQ(test::get_values(test::run_kernels(graph, tensors)), want);
     compared += want.size();
-    const InputLayout layout{tensors[0].strides(), 0};
+    const InputLayout layout = engine::layout_of(tensors[0]);
     const Cost of_graph = cost(graph), of_nests = cost(lower(graph, {&layout, 1}));
     EXPECT_EQ(of_graph.strict(), of_nests.strict());
     EXPECT_EQ(of_graph.model, of_nests.model);

@@ -166,7 +166,7 @@ TEST(SortTest, RandomSortsAgreeWithTheInterpreter) {
     set_num_threads(3);
     ASSERT_EQ(test::get_values(test::run_kernels(graph, tensors)), want);
     compared += want.size();
-    const InputLayout layout{tensors[0].strides(), 0};
+    const InputLayout layout = engine::layout_of(tensors[0]);
     EXPECT_EQ(cost(graph).compare, cost(lower(graph, {&layout, 1})).compare);
   }
   EXPECT_GT(compared, 100'000u);

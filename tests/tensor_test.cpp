@@ -421,20 +421,30 @@ TEST(Tensor, StaysInsideItsStorage) {
   EXPECT_EQ(make({2, 3}, {6, 2}, 1).numel(), 6);
   EXPECT_EQ(make({0}, {1}, 12).numel(), 0);
   EXPECT_EQ(make({100, 100}, {0, 0}, 11).numel(), 10'000);
-  const auto refused = [&](const Shape& shape, const Strides& strides, std::int64_t offset) {
+  EXPECT_EQ(make({12}, {-1}, 11).numel(), 12);
+  EXPECT_EQ(make({3, 4}, {-4, 1}, 8).numel(), 12);
+  EXPECT_EQ(make({3, 1}, {1, -100}, 0).numel(), 3);
+  const auto refused = [&](const Shape& shape, const Strides& strides, std::int64_t offset,
+                           const std::string& how = "") {
     expect_error([&] { make(shape, strides, offset); }, ErrorKind::shape,
                  "a tensor of shape " + shape.to_string() + ", strides " + strides.to_string() +
                      " and offset " + std::to_string(offset) +
-                     " does not fit a storage of 48 bytes");
+                     " does not fit a storage of 48 bytes, 12 elements of f32" + how);
   };
-  refused({13}, {1}, 0);
-  refused({12}, {1}, 1);
-  refused({3, 4}, {5, 1}, 0);
-  refused({2}, {-1}, 1);
+  const std::string help =
+      "\n  help: with negative strides the first element is not the lowest one; give an offset of ";
+  refused({13}, {1}, 0, ": it reaches from 0 to 12");
+  refused({12}, {1}, 1, ": it reaches from 1 to 12");
+  refused({3, 4}, {5, 1}, 0, ": it reaches from 0 to 13");
+  refused({2}, {-1}, 0, ": it reaches from -1 to 0" + help + "1 or more");
+  refused({4, 3}, {-4, 1}, 11, ": it reaches from -1 to 13" + help + "12 or more");
+  refused({3, 3}, {-4, 1}, 10, ": it reaches from 2 to 12");
   refused({2}, {1}, -1);
   refused({0}, {1}, 13);
   refused({2, 3}, {1}, 0);
   refused({3}, {INT64_MAX}, 0);
+  refused({3}, {INT64_MIN}, 0);
+  refused({2, 2}, {INT64_MIN / 2 - 1, INT64_MIN / 2 - 1}, 0);
   refused({2, 2}, {INT64_MAX, 1}, 1);
   expect_error([&] { make({-1}, {1}); }, ErrorKind::shape, "shape (-1,) has a negative size");
   expect_error([&] { Tensor(nullptr, DType::f32, {1}, {1}); }, ErrorKind::value,

@@ -57,10 +57,10 @@ namespace detail {
 
 template <class T, std::size_t N>
 Tensor borrowed(std::span<T, N> elements, const Shape& shape, const Strides& strides,
-                std::shared_ptr<void> owner) {
+                std::int64_t offset, std::shared_ptr<void> owner) {
   auto storage = Storage::wrap(const_cast<std::remove_const_t<T>*>(elements.data()),
                                elements.size_bytes(), std::move(owner), std::is_const_v<T>);
-  return Tensor(std::move(storage), dtype_of<T>, shape, strides);
+  return Tensor(std::move(storage), dtype_of<T>, shape, strides, offset);
 }
 
 }  // namespace detail
@@ -72,18 +72,26 @@ concept BorrowedElements = std::ranges::contiguous_range<R> && std::ranges::borr
     std::ranges::sized_range<R> && Element<std::ranges::range_value_t<R>>;
 
 /// Memory of the caller as a tensor, without a copy: element (i0, i1, ...) is
-/// `elements[Σ strides[d]·i_d]`; without strides they follow each other row by row. `owner` keeps
-/// the memory alive as long as a tensor views it; where it is null, the caller does. Of const
-/// elements the tensor is read-only. An Error of kind `shape` when strides are negative or reach
-/// outside the elements.
+/// `elements[offset + Σ strides[d]·i_d]`; without strides they follow each other row by row. A
+/// negative stride goes backwards from the offset, as NumPy's `a[::-1]` does: the n elements of
+/// `v` from the last to the first are `from_span(v, {n}, {-1}, n - 1)`. `owner` keeps the memory
+/// alive as long as a tensor views it; where it is null, the caller does. Of const elements the
+/// tensor is read-only. An Error of kind `shape` when strides and offset reach outside the
+/// elements.
+template <BorrowedElements R>
+Tensor from_span(R&& elements, const Shape& shape, const Strides& strides, std::int64_t offset,
+                 std::shared_ptr<void> owner = nullptr) {
+  return detail::borrowed(std::span(elements), shape, strides, offset, std::move(owner));
+}
 template <BorrowedElements R>
 Tensor from_span(R&& elements, const Shape& shape, const Strides& strides,
                  std::shared_ptr<void> owner = nullptr) {
-  return detail::borrowed(std::span(elements), shape, strides, std::move(owner));
+  return detail::borrowed(std::span(elements), shape, strides, 0, std::move(owner));
 }
 template <BorrowedElements R>
 Tensor from_span(R&& elements, const Shape& shape, std::shared_ptr<void> owner = nullptr) {
-  return detail::borrowed(std::span(elements), shape, contiguous_strides(shape), std::move(owner));
+  return detail::borrowed(std::span(elements), shape, contiguous_strides(shape), 0,
+                          std::move(owner));
 }
 
 namespace detail {

@@ -48,25 +48,24 @@ struct FromEigen<Eigen::bfloat16> {
 };
 static_assert(sizeof(Eigen::half) == sizeof(f16) && sizeof(Eigen::bfloat16) == sizeof(bf16));
 
-/// Storage over the elements that these strides reach from `data`, which is null only if there are
-/// none. Without an owner the caller keeps them alive.
+/// Storage over the elements that these strides reach from the first one, at `data`, which is null
+/// only if there are none. Without an owner the caller keeps them alive.
 inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape shape,
                          Strides strides, std::shared_ptr<void> owner) {
   const auto element_size = static_cast<std::int64_t>(size_of(dtype));
-  std::int64_t elements = checked_numel(shape, element_size) == 0 ? 0 : 1;
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (strides[d] < 0) {
-      throw Error(ErrorKind::shape, "from_eigen: strides " + strides.to_string() + " of shape " +
-                                        shape.to_string() + " are negative, which no tensor's are");
-    }
-    if (elements > 0) elements += strides[d] * (shape[d] - 1);
-  }
+  std::int64_t before = 0, elements = checked_numel(shape, element_size) == 0 ? 0 : 1;
   // Eigen's strides of an empty matrix may be 0, as if its elements shared memory.
   if (elements == 0) strides = contiguous_strides(shape);
+  for (std::size_t d = 0; d < shape.rank() && elements > 0; ++d) {
+    const std::int64_t extent = strides[d] * (shape[d] - 1);
+    if (extent < 0) before -= extent;
+    elements += extent < 0 ? -extent : extent;
+  }
+  auto* const first = static_cast<std::byte*>(const_cast<void*>(data));
   auto storage =
-      Storage::wrap(const_cast<void*>(data), static_cast<std::size_t>(elements * element_size),
-                    std::move(owner), read_only);
-  return Tensor(std::move(storage), dtype, std::move(shape), std::move(strides));
+      Storage::wrap(elements == 0 ? first : first - before * element_size,
+                    static_cast<std::size_t>(elements * element_size), std::move(owner), read_only);
+  return Tensor(std::move(storage), dtype, std::move(shape), std::move(strides), before);
 }
 
 }  // namespace detail
@@ -134,7 +133,6 @@ concept EigenDense =
 ///   strides and storage order as they are. The caller keeps the elements alive and does not resize
 ///   them as long as a tensor views them. Const elements make a read-only storage.
 /// - Another expression, `a * b`, is evaluated into a matrix that the tensor owns.
-/// An Error of kind `shape` when a Map's stride is negative.
 template <EigenDense E>
 Tensor from_eigen(E&& x) {
   using Dense = std::remove_cvref_t<E>;

@@ -42,9 +42,30 @@ InputLayout walked(const InputLayout& layout, const Access& access, std::size_t 
 Size elements_up_to_last(const Shape& shape, const InputLayout& layout) {
   if (numel(shape) == 0) return 0;
   Size last = layout.offset;
-  for (std::size_t d = 0; d < shape.rank(); ++d) last += (shape[d] - 1) * layout.strides[d];
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    const Size stride = layout.strides[d];
+    if (!stride.is_number() || stride.word() > 0) last += (shape[d] - 1) * stride;
+  }
   return last + 1;
 }
+
+namespace {
+
+/// Walks each axis as the output lies, upwards in memory: what stores need not know negative steps,
+/// while loads do, for those of a flip.
+void write_upwards(LoopNest& nest) {
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    const Size stride = nest.output.strides[a], size = nest.axes[a].size;
+    if (!stride.is_number() || stride.word() >= 0 || size == 0) continue;
+    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
+      LoopNest::Operand& operand = nest.operand(o);
+      operand.offset += (size - 1) * operand.strides[a];
+      operand.strides[a] = -operand.strides[a];
+    }
+  }
+}
+
+}  // namespace
 
 LoopNest copy_nest(const Program::Result& from, const Program::Result& to) {
   LoopNest nest;
@@ -54,6 +75,7 @@ LoopNest copy_nest(const Program::Result& from, const Program::Result& to) {
   nest.body = Ex::input(0);
   nest.compute = compute_type(from.dtype);
   nest.kind = OpKind::reindex;
+  write_upwards(nest);
   simplify(nest);
   return nest;
 }
@@ -97,7 +119,7 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from, const 
 }  // namespace
 
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
-  if (goes_backwards(op.reads[0])) return std::nullopt;  // strides of tensors do not
+  if (goes_backwards(op.reads[0])) return std::nullopt;  // a flip is a new tensor
   // A length is asked whether it is 1 only where that could make a view of what is none.
   if (auto view = view_of(op, from, is_one)) return view;
   return view_of(op, from, [](Size size) { return size == 1; });

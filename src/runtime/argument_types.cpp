@@ -5,6 +5,7 @@
 #include <ein/compile.hpp>
 #include <ein/typed.hpp>
 #include "graph/diagnostic.hpp"
+#include "runtime/device.hpp"
 
 namespace ein {
 
@@ -30,6 +31,11 @@ Size formula_of(const SpecReading& spec, const SpecDim& dim) {
   const auto named = [&](const SpecStep& step) { return Size::named(spec.text_of(step.span)); };
   if (const auto size = value_of(spec, dim, named)) return *size;
   fail(ErrorKind::overflow, "compile", "a size exceeds 63 bits", spec.text, {{dim.span, ""}});
+}
+
+/// Whether its strides stay numbers: of a formula it is not known whether it is negative.
+bool has_strides_of_numbers(const Tensor& argument) {
+  return goes_back(argument.strides()) && !argument.is_contiguous();
 }
 
 /// Of what has no name in a type.
@@ -92,7 +98,7 @@ SizeValues ArgumentTypes::open_sizes(std::span<const Tensor> arguments) const {
       if (spec.is_name(dim) || dim.kind == SpecDim::unnamed)
         add(shape(k, arguments[k])[d], arguments[k].shape()[d]);
     });
-    if (arguments[k].is_contiguous()) continue;
+    if (arguments[k].is_contiguous() || has_strides_of_numbers(arguments[k])) continue;
     for (std::size_t d = 0; d < arguments[k].rank(); ++d)
       add(unnamed_size("stride ", d, k), arguments[k].strides()[d]);
   }
@@ -108,6 +114,7 @@ void ArgumentTypes::add_to(PlanKey& key, std::span<const Tensor> arguments) cons
     key.add_kind(arguments[k]);
     key.add(arguments[k].is_contiguous());
     for (Size size : shape(k, arguments[k])) key.add(size.word());
+    if (has_strides_of_numbers(arguments[k])) key.add(arguments[k].strides());
   }
 }
 
@@ -122,7 +129,7 @@ Shape ArgumentTypes::shape(std::size_t k, const Tensor& argument) const {
 }
 
 Strides ArgumentTypes::strides(std::size_t k, const Tensor& argument) const {
-  if (!arguments_[k].text) return argument.strides();
+  if (!arguments_[k].text || has_strides_of_numbers(argument)) return argument.strides();
   if (argument.is_contiguous()) return contiguous_strides(shape(k, argument));
   Strides strides = argument.strides();
   for (std::size_t d = 0; d < strides.rank(); ++d) strides[d] = unnamed_size("stride ", d, k);

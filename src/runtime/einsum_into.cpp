@@ -127,7 +127,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::PatternArgument& patte
   std::vector<InputLayout> layouts;
   std::vector<int> memory;
   for (const Tensor* operand : operands) {
-    layouts.push_back({operand->strides(), engine::elements_before(*operand)});
+    layouts.push_back(engine::layout_of(*operand));
     memory.push_back(static_cast<int>(memory.size()));
   }
   Program program = lower(verified(order_contractions(graph)), layouts);

@@ -117,8 +117,7 @@ void copy(const Tensor& from, const Tensor& to) {
     Program program;
     program.input_count = 2;
     for (const Tensor* x : {&from, &to}) {
-      const InputLayout layout{x->strides(), elements_before(*x)};
-      program.buffers.push_back({elements_up_to_last(x->shape(), layout), x->dtype()});
+      program.buffers.push_back({elements_up_to_last(x->shape(), layout_of(*x)), x->dtype()});
     }
     program.nests.push_back(copy_nest(operand(0, from), operand(1, to)));
     plan = std::make_shared<const Plan>("copy", std::move(program), from.device());

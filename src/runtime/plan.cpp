@@ -84,8 +84,7 @@ Plan::Plan(std::string call, const Graph& graph, Operands operands, const OrderO
   mesh_ = results.mesh ? results.mesh : common_mesh(call_, real.operands());
   result_placements_ = std::move(results);
   for (const Tensor* operand : real.operands()) {
-    const Tensor& part = part_of(*operand, 0);
-    layouts_.push_back({part.strides(), elements_before(part)});
+    layouts_.push_back(layout_of(part_of(*operand, 0)));
     if (mesh_) operand_placements_.push_back(placement_of(*operand));
   }
   if (mesh_) layouts_.resize(layouts_.size() + mesh_->axes.size());  // of the coordinates
@@ -289,7 +288,7 @@ void PlanKey::add_kind(const Tensor& operand) {
     return add(placed->parts.front());
   }
   add(static_cast<std::int64_t>(operand.dtype()) << 32 |
-      static_cast<std::int64_t>(backend.settings()) << 24 | elements_before(operand) << 16 |
+      static_cast<std::int64_t>(backend.settings()) << 24 | elements_unaligned(operand) << 16 |
       static_cast<std::int64_t>(operand.rank() & 0xFFFF));
 }
 

@@ -17,8 +17,10 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
     const Shape shape = types ? types->shape(k, given[k]) : given[k].shape();
     const Strides strides = types ? types->strides(k, given[k]) : given[k].strides();
     const Tensor& part = part_of(given[k], 0);
-    layouts.push_back({real_strides(part.dtype(), given[k].is_placed() ? part.strides() : strides),
-                       elements_before(as_real(part))});
+    layouts.push_back(given[k].is_placed()
+                          ? layout_of(as_real(part))
+                          : layout_of(as_real(part), real_shape(part.dtype(), shape),
+                                      real_strides(part.dtype(), strides)));
     placements.push_back(placement_of(given[k]));
     if (given[k].is_placed()) trace.lies_on(given[k].impl().placed->mesh);
     traced.push_back(trace.argument(given[k], shape, strides));
@@ -39,8 +41,7 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   for (const Tensor& x : given) inputs.push_back(&x);
   for (const Tensor& x : state) {
     inputs.push_back(&x);
-    const Tensor& part = part_of(x, 0);
-    layouts.push_back({part.strides(), elements_before(part)});
+    layouts.push_back(layout_of(part_of(x, 0)));
     placements.push_back(placement_of(x));
   }
   mesh = trace.mesh();

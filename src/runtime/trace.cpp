@@ -110,7 +110,9 @@ Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& st
   const ValueId id = append(
       graph_,
       {.kind = OpKind::input, .dtype = real.dtype(), .shape = real_shape(like.dtype(), shape)});
-  views_[id] = {id, {real_strides(like.dtype(), strides), elements_before(real)}, -1, id};
+  views_[id] = {
+      id, layout_of(real, real_shape(like.dtype(), shape), real_strides(like.dtype(), strides)), -1,
+      id};
   const Tensor argument = traced(id, like.device());
   return is_complex(like.dtype()) ? as_complex(argument) : argument;
 }
@@ -164,7 +166,7 @@ Trace::View Trace::view_of(const Tensor& x) const {
   const auto captured = std::find_if(captured_.begin(), captured_.end(),
                                      [&](const Tensor& known) { return is_same_view(known, x); });
   const ValueId id = captured_ids_[static_cast<std::size_t>(captured - captured_.begin())];
-  return {id, {x.strides(), elements_before(x)}, -1, current(id)};
+  return {id, layout_of(x), -1, current(id)};
 }
 
 ValueId Trace::renewed(ValueId id) {

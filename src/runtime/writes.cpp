@@ -28,8 +28,10 @@ bool overlaps_itself(const Tensor& x) {
   for (std::size_t d = 0; d < x.rank(); ++d) {
     if (x.shape()[d] == 0) return false;
     if (x.shape()[d] == 1) continue;
-    dims[count++] = {x.strides()[d], x.shape()[d]};
-    last += x.strides()[d] * (x.shape()[d] - 1);
+    // From the lowest element on; walked the other way, a dimension meets the same places.
+    const Size stride = goes_back(x.strides()[d]) ? -x.strides()[d] : x.strides()[d];
+    dims[count++] = {stride, x.shape()[d]};
+    last += stride * (x.shape()[d] - 1);
   }
   if (x.numel() > last + 1) return true;
   // Each dimension that steps over all the smaller ones together keeps them apart.
@@ -78,10 +80,15 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0) return false;
   // As numbers: pointers into different storages have no order.
   const auto range = [](const Tensor& x) {
-    std::int64_t last = 0;
-    for (std::size_t d = 0; d < x.rank(); ++d) last += x.strides()[d] * (x.shape()[d] - 1);
-    const auto begin = reinterpret_cast<std::uintptr_t>(first_element(x));
-    return std::pair(begin, begin + static_cast<std::uintptr_t>(last + 1) * x.element_size());
+    std::int64_t first = 0, last = 0;
+    for (std::size_t d = 0; d < x.rank(); ++d) {
+      const std::int64_t stride = x.strides()[d];
+      (stride < 0 ? first : last) += stride * (x.shape()[d] - 1);
+    }
+    const auto bytes = static_cast<std::int64_t>(x.element_size());
+    const std::byte* const begin = first_element(x);
+    return std::pair(reinterpret_cast<std::uintptr_t>(begin + first * bytes),
+                     reinterpret_cast<std::uintptr_t>(begin + (last + 1) * bytes));
   };
   const auto [a_begin, a_end] = range(a);
   const auto [b_begin, b_end] = range(b);

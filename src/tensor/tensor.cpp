@@ -55,6 +55,54 @@ Tensor::Tensor() {
   });
 }
 
+namespace {
+
+struct Layout {
+  const Shape& shape;
+  const Strides& strides;
+  std::int64_t offset;
+};
+
+[[noreturn]] void refuse(const Storage& storage, DType dtype, const Layout& x,
+                         const std::string& how = "") {
+  throw Error(ErrorKind::shape, "a tensor of shape " + x.shape.to_string() + ", strides " +
+                                    x.strides.to_string() + " and offset " +
+                                    std::to_string(x.offset) + " does not fit a storage of " +
+                                    std::to_string(storage.bytes()) + " bytes, " +
+                                    std::to_string(storage.bytes() / size_of(dtype)) +
+                                    " elements of " + std::string(name(dtype)) + how);
+}
+
+void require_inside(const Storage& storage, DType dtype, const Layout& x) {
+  const std::int64_t n = checked_numel(x.shape, static_cast<std::int64_t>(size_of(dtype)));
+  const auto elements = static_cast<std::int64_t>(storage.bytes() / size_of(dtype));
+  if (x.strides.rank() != x.shape.rank() || x.offset < 0) refuse(storage, dtype, x);
+  std::int64_t before = 0, last = x.offset;  // elements before the first one; the last one's place
+  for (std::size_t d = 0; d < x.shape.rank(); ++d) {
+    std::int64_t extent = 0;
+    const std::int64_t stride = x.strides[d], size = x.shape[d];
+    if (size <= 1) continue;
+    if (__builtin_mul_overflow(stride, size - 1, &extent) ||
+        (stride < 0 ? __builtin_sub_overflow(before, extent, &before)
+                    : __builtin_add_overflow(last, extent, &last))) {
+      refuse(storage, dtype, x);
+    }
+  }
+  if (n == 0 ? x.offset <= elements : before <= x.offset && last < elements) return;
+  if (n == 0) refuse(storage, dtype, x);
+  std::string how =
+      ": it reaches from " + std::to_string(x.offset - before) + " to " + std::to_string(last);
+  if (before > x.offset) {
+    how +=
+        "\n  help: with negative strides the first element is not the lowest one; give an offset "
+        "of " +
+        std::to_string(before) + " or more";
+  }
+  refuse(storage, dtype, x, how);
+}
+
+}  // namespace
+
 std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storage> storage,
                                                           DType dtype, Shape shape, Strides strides,
                                                           std::int64_t offset) {
@@ -64,33 +112,13 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
     throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) +
                                      " axes, not " + std::to_string(shape.rank()));
   }
-  const auto bytes = static_cast<std::int64_t>(size_of(dtype));
   const std::size_t alignment = size_of(real_dtype(dtype));
   if (reinterpret_cast<std::uintptr_t>(storage->data()) % alignment != 0) {
     throw Error(ErrorKind::value, "a tensor of " + std::string(name(dtype)) +
                                       " wants memory that is aligned to " +
                                       std::to_string(alignment) + " bytes; copy it first");
   }
-  const std::int64_t n = checked_numel(shape, bytes);
-  const auto complain = [&] {
-    throw Error(ErrorKind::shape, "a tensor of shape " + shape.to_string() + ", strides " +
-                                      strides.to_string() + " and offset " +
-                                      std::to_string(offset) + " does not fit a storage of " +
-                                      std::to_string(storage->bytes()) + " bytes");
-  };
-  if (strides.rank() != shape.rank() || offset < 0) complain();
-  std::int64_t last = offset;
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    std::int64_t extent = 0;
-    const std::int64_t stride = strides[d], size = shape[d];
-    if (stride < 0) complain();
-    if (size > 1 && (__builtin_mul_overflow(stride, size - 1, &extent) ||
-                     __builtin_add_overflow(last, extent, &last))) {
-      complain();
-    }
-  }
-  const auto elements = static_cast<std::int64_t>(storage->bytes()) / bytes;
-  if (n > 0 ? last >= elements : offset > elements) complain();
+  require_inside(*storage, dtype, {shape, strides, offset});
   return std::make_shared<const detail::TensorData>(
       detail::TensorData{std::move(storage), std::move(shape), std::move(strides), offset, dtype});
 }

@@ -14,6 +14,7 @@
 #include "cpu/kernel.hpp"
 #include "nest/interpret.hpp"
 #include "passes/lower.hpp"
+#include "runtime/device.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::test {
@@ -50,8 +51,8 @@ inline Tensor run_kernels(const Graph& graph, const std::vector<Tensor>& inputs)
   std::vector<std::shared_ptr<Storage>> storages;
   std::vector<std::byte*> buffers;
   for (const Tensor& x : inputs) {
-    layouts.push_back({x.strides(), 0});
-    buffers.push_back(static_cast<std::byte*>(x.raw_data()));
+    layouts.push_back(engine::layout_of(x));
+    buffers.push_back(engine::address_of(x));
     storages.push_back(x.storage());
   }
   const Program program = lower(graph, layouts);

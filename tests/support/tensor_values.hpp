@@ -74,9 +74,9 @@ inline Tensor make_tensor(const std::vector<double>& values, const Shape& shape,
   return x;
 }
 
-/// A tensor that lies in memory in some random way: dimensions permuted, with gaps, behind an
-/// offset, and those marked in `constant` (along which the caller's values are equal) maybe with
-/// stride 0. Elements are not set.
+/// A tensor that lies in memory in some random way: dimensions permuted, with gaps, backwards,
+/// behind an offset, and those marked in `constant` (along which the caller's values are equal)
+/// maybe with stride 0. Elements are not set.
 template <class Random>
 Tensor scattered_tensor(const Shape& shape, DType dtype, const std::vector<bool>& constant,
                         Random& random) {
@@ -98,10 +98,16 @@ Tensor scattered_tensor(const Shape& shape, DType dtype, const std::vector<bool>
     strides[d] = extent * step;
     extent *= std::max<std::int64_t>(shape[d], 1) * step + (step > 1 ? below(2) : 0);
   }
-  const std::int64_t offset = below(2) * below(9);
+  std::int64_t offset = below(2) * below(9);
   // The storage ends with the last element, so that sanitizers see what reads beyond.
   std::int64_t end = numel(shape) == 0 ? 0 : offset + 1;
   for (std::size_t d = 0; d < shape.rank() && end > 0; ++d) end += strides[d] * (shape[d] - 1);
+  const bool backwards = below(3) == 0;
+  for (std::size_t d = 0; d < shape.rank() && backwards; ++d) {
+    if (below(2) == 0) continue;
+    if (end > 0) offset += strides[d] * (shape[d] - 1);
+    strides[d] = -strides[d];
+  }
   auto storage =
       Storage::allocate(static_cast<std::size_t>(std::max(end, offset)) * size_of(dtype));
   return Tensor(std::move(storage), dtype, shape, strides, offset);
