@@ -234,7 +234,8 @@ class ContractKernel final : public Kernel {
       AxisList sorted = axes;
       const std::vector<Size>& strides = operands_[o].strides;
       std::sort(sorted.begin(), sorted.end(), [&](std::size_t x, std::size_t y) {
-        return strides[x] != strides[y] ? strides[x] > strides[y] : x < y;
+        const Size of_x = magnitude(strides[x]), of_y = magnitude(strides[y]);
+        return of_x != of_y ? of_x > of_y : x < y;
       });
       for (auto begin = sorted.begin(); begin != sorted.end(); ++begin) {
         for (auto end = begin + 1; end <= sorted.end(); ++end) {
@@ -335,7 +336,7 @@ class ContractKernel final : public Kernel {
     const LoopNest::Operand& operand = operands_[o];
     const auto closest = [&](const Group& group) {
       Size least = INT64_MAX;
-      for (std::size_t a : group.axes) least = std::min(least, operand.strides[a]);
+      for (std::size_t a : group.axes) least = std::min(least, magnitude(operand.strides[a]));
       return least;
     };
     const bool is_turned = closest(rows) < closest(columns);
