@@ -1,8 +1,11 @@
-// Memory of others as views, whatever its strides: negative ones, too.
+// Memory of others as views, whatever its strides: negative ones, and steps of bytes.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <string>
@@ -439,6 +442,137 @@ TEST(ForeignStridesOf, EigenMapsBothWays) {
   const Tensor want = einsum(x.clone(), x.clone(), "i k, j k -> i j");
   for (std::int64_t i = 0; i < 3; ++i)
     for (std::int64_t j = 0; j < 3; ++j) EXPECT_EQ(product(i, j), want(i, j).item());
+}
+
+// --- bytes ---
+
+struct Particle {
+  float x, y, z;
+};
+struct Sample {
+  double time;
+  std::int32_t count;
+};
+
+TEST(ForeignBytes, FieldsOfStructsAreViews) {
+  std::vector<Particle> particles{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+  const auto bytes = std::as_writable_bytes(std::span(particles));
+  const Tensor y = from_bytes(bytes, DType::f32, {3}, {sizeof(Particle)}, offsetof(Particle, y));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{2, 5, 8}));
+  EXPECT_EQ(y.strides(), Strides{3});
+  y(1) = 50;
+  EXPECT_EQ(particles[1].y, 50);
+  const Tensor back =
+      from_bytes(bytes, DType::f32, {3, 2}, {-12, 8}, 2 * sizeof(Particle) + offsetof(Particle, x));
+  EXPECT_EQ(back.to_vector<float>(), (std::vector<float>{7, 9, 4, 6, 1, 3}));
+
+  std::array<Sample, 3> samples{{{0.5, 1}, {1.5, 2}, {2.5, 3}}};
+  const auto of_samples = std::as_writable_bytes(std::span(samples));
+  const Tensor times = from_bytes(of_samples, DType::f64, {3}, {sizeof(Sample)});
+  const Tensor counts =
+      from_bytes(of_samples, DType::i32, {3}, {sizeof(Sample)}, offsetof(Sample, count));
+  EXPECT_EQ(times.to_vector<double>(), (Values{0.5, 1.5, 2.5}));
+  EXPECT_EQ(counts.to_vector<int>(), (std::vector<int>{1, 2, 3}));
+  counts.fill(9);
+  times.copy_from(times * 2.0);
+  EXPECT_EQ(samples[2].count, 9);
+  EXPECT_EQ(samples[2].time, 5);
+}
+
+TEST(ForeignBytes, OfConstMemoryAreReadOnlyAndOwnersAreKept) {
+  const std::vector<Particle> particles(2);
+  const Tensor x = from_bytes(std::as_bytes(std::span(particles)), DType::f32, {2}, {12});
+  expect_error([&] { x.fill(0); }, ErrorKind::value, {"read-only"});
+  auto owned = std::make_shared<std::vector<Particle>>(2);
+  const std::weak_ptr<std::vector<Particle>> watched = owned;
+  {
+    const Tensor y =
+        from_bytes(std::as_writable_bytes(std::span(*owned)), DType::f32, {2}, {12}, 4, owned);
+    owned.reset();
+    EXPECT_FALSE(watched.expired());
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
+/// Bytes of random fields, any stride: a view where each stride and the start are multiples, and an
+/// Error otherwise; a copy always.
+TEST(ForeignBytes, RandomStridesAndStarts) {
+  constexpr DType dtypes[] = {DType::f32, DType::f64, DType::bf16, DType::u8, DType::c64};
+  std::size_t views = 0, refused = 0;
+  for_seeds(400, [&](unsigned seed) {
+    Random random(seed);
+    const DType dtype = dtypes[below(random, std::ssize(dtypes))];
+    const auto size = static_cast<std::int64_t>(size_of(dtype)),
+               alignment = static_cast<std::int64_t>(size_of(real_dtype(dtype)));
+    const Shape shape = random_shape(random, 3);
+    Strides strides(shape.rank(), 0);
+    const std::int64_t multiple = below(random, 2) ? size : 1;
+    std::int64_t reach = size, offset = below(random, 3) * multiple;
+    bool is_view = true;
+    for (std::size_t d = shape.rank(); d-- > 0;) {
+      const std::int64_t stride = (reach + below(random, 6) + multiple - 1) / multiple * multiple;
+      strides[d] = below(random, 2) ? stride : -stride;
+      const std::int64_t extent = stride * std::max<std::int64_t>(shape[d] - 1, 0);
+      if (strides[d] < 0) offset += extent;
+      reach += extent;
+      is_view &= shape[d] <= 1 || stride % size == 0;
+    }
+    const std::size_t start = static_cast<std::size_t>(below(random, 3)) * 4;
+    std::vector<std::uint64_t> words(start / 8 + static_cast<std::size_t>(reach + 64) / 8 + 4);
+    const std::span<std::byte> bytes =
+        std::as_writable_bytes(std::span(words))
+            .subspan(start, static_cast<std::size_t>(reach) + static_cast<std::size_t>(2 * size));
+    std::int64_t low = offset;
+    for (std::size_t d = 0; d < shape.rank(); ++d)
+      if (strides[d] < 0 && numel(shape) > 0) low += strides[d] * (shape[d] - 1);
+    const Tensor numbers = test::make_tensor(
+        [&] {
+          Values values(test::count_of_values(shape, dtype));
+          for (double& v : values) v = static_cast<double>(below(random, 9));
+          return values;
+        }(),
+        shape, dtype);
+    std::vector<std::int64_t> at(shape.rank(), 0);
+    test::for_each_element(numbers, [&](const std::byte* from, std::size_t) {
+      std::int64_t place = offset;
+      for (std::size_t d = 0; d < at.size(); ++d) place += at[d] * strides[d];
+      std::memcpy(bytes.data() + place, from, size_of(dtype));
+      for (std::size_t d = at.size(); d-- > 0;) {
+        if (++at[d] < shape[d]) break;
+        at[d] = 0;
+      }
+    });
+    is_view &= (reinterpret_cast<std::uintptr_t>(bytes.data()) + static_cast<std::size_t>(low)) %
+                   static_cast<std::size_t>(alignment) ==
+               0;
+    EXPECT_EQ(get_values(copy_from_bytes(bytes, dtype, shape, strides, offset)),
+              get_values(numbers));
+    try {
+      const Tensor x = from_bytes(bytes, dtype, shape, strides, offset);
+      EXPECT_TRUE(is_view || numel(shape) == 0) << shape.to_string() << strides.to_string();
+      EXPECT_EQ(get_values(x), get_values(numbers));
+      EXPECT_EQ(get_values(x.clone()), get_values(numbers));
+      ++views;
+    } catch (const Error& error) {
+      EXPECT_FALSE(is_view) << error.what();
+      EXPECT_NE(std::string(error.what()).find("copy_from_bytes"), std::string::npos);
+      ++refused;
+    }
+  });
+  EXPECT_GT(views, 50u);
+  EXPECT_GT(refused, 50u);
+}
+
+TEST(ForeignBytes, ErrorsNameWhatIsWrong) {
+  std::vector<std::byte> bytes(64);
+  const std::span<std::byte> memory(bytes);
+  expect_error([&] { from_bytes(memory, DType::f32, {3}, {13}); }, ErrorKind::shape,
+               {"from_bytes: elements of f32 (4 bytes) of shape (3,)",
+                "the stride 13 of axis 0 is no multiple of 4", "help: copy_from_bytes"});
+  expect_error([&] { from_bytes(memory, DType::f32, {3}, {12}, 6); }, ErrorKind::value,
+               {"byte offset 6", "no multiples of 4", "help: copy_from_bytes"});
+  expect_error([&] { from_bytes(memory, DType::f32, {7}, {12}); }, ErrorKind::shape,
+               {"byte strides (12,)", "up to byte 76", "the memory has 64 bytes"});
 }
 
 }  // namespace

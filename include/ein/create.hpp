@@ -1,6 +1,7 @@
 // New tensors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -63,6 +64,11 @@ Tensor borrowed(std::span<T, N> elements, const Shape& shape, const Strides& str
   return Tensor(std::move(storage), dtype_of<T>, shape, strides, offset);
 }
 
+/// Null data where there are no bytes.
+Tensor borrowed_bytes(std::byte* data, std::size_t bytes, bool read_only, DType dtype,
+                      const Shape& shape, const Strides& byte_strides, std::int64_t byte_offset,
+                      std::shared_ptr<void> owner);
+
 }  // namespace detail
 
 /// Elements side by side that outlive the object that names them: a std::span, or a std::vector,
@@ -93,6 +99,31 @@ Tensor from_span(R&& elements, const Shape& shape, std::shared_ptr<void> owner =
   return detail::borrowed(std::span(elements), shape, contiguous_strides(shape), 0,
                           std::move(owner));
 }
+
+/// The same of memory whose steps are counted in bytes, such as one field of an array of structs:
+/// element (i0, i1, ...) of `dtype` begins at byte `byte_offset + Σ byte_strides[d]·i_d`. Give
+/// std::as_writable_bytes(span), or std::as_bytes(span) for a read-only tensor. Errors of kind
+/// `shape` when that reaches outside the bytes, or when the stride of an axis is no multiple of the
+/// element's size, and of kind `value` when the elements are not aligned to theirs:
+/// copy_from_bytes reads those.
+template <std::size_t N>
+Tensor from_bytes(std::span<std::byte, N> bytes, DType dtype, const Shape& shape,
+                  const Strides& byte_strides, std::int64_t byte_offset = 0,
+                  std::shared_ptr<void> owner = nullptr) {
+  return detail::borrowed_bytes(bytes.data(), bytes.size(), false, dtype, shape, byte_strides,
+                                byte_offset, std::move(owner));
+}
+template <std::size_t N>
+Tensor from_bytes(std::span<const std::byte, N> bytes, DType dtype, const Shape& shape,
+                  const Strides& byte_strides, std::int64_t byte_offset = 0,
+                  std::shared_ptr<void> owner = nullptr) {
+  return detail::borrowed_bytes(const_cast<std::byte*>(bytes.data()), bytes.size(), true, dtype,
+                                shape, byte_strides, byte_offset, std::move(owner));
+}
+/// A new tensor of the elements that from_bytes describes, at any address and any byte strides, as
+/// packed structs have them. An Error of kind `shape` when they reach outside the bytes.
+Tensor copy_from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
+                       const Strides& byte_strides, std::int64_t byte_offset = 0);
 
 namespace detail {
 
