@@ -33,7 +33,7 @@ std::vector<Tensor> make_inputs(const Program& program, bool states, std::size_t
   std::vector<Tensor> tensors;
   for (const Input& input : program.inputs) {
     if (input.is_state != states) continue;
-    const bool plain = states || program.seed % 3 != 0;
+    const bool plain = program.seed % (states ? 4 : 3) != 0;
     tensors.push_back(plain
                           ? test::make_tensor(input.runs[r], input.shape, input.dtype)
                           : test::scattered_tensor(input.shape, input.dtype,
@@ -338,7 +338,11 @@ class Checker {
           const Values& known = input.runs[0];
           values[i] = known.empty() ? 0 : known[i % known.size()];
         }
-        arguments.push_back(test::make_tensor(values, shape, input.dtype));
+        arguments.push_back(random_() % 4 == 0
+                                ? test::scattered_tensor(shape, input.dtype,
+                                                         std::vector<bool>(shape.rank()), random_)
+                                : test::make_tensor(values, shape, input.dtype));
+        test::set_values(arguments.back(), values);
       }
       const std::vector<Values> before = values_of(compiled_.states);
       const auto results_of = [&](detail::CompiledFunction& f, const Types& types) {
