@@ -14,7 +14,6 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 #include <sstream>
 #include <string>
@@ -26,7 +25,7 @@
 #include <ein/error.hpp>
 #include <ein/npy.hpp>
 
-#include "support/scratch.hpp"
+#include "support/loaded_bytes.hpp"
 
 namespace ein {
 namespace {
@@ -34,7 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using test::FileSizeLimit;
 using test::read_bytes;
-using test::write_bytes;
 
 std::string fixture(const std::string& name) {
   return std::string(EIN_TEST_DATA) + "/npy/" + name + ".npy";
@@ -50,32 +48,13 @@ std::string npy_file(std::string header, const std::string& data) {
   return bytes + header + data;
 }
 
-class Npy : public testing::Test {
+class Npy : public test::LoadedBytes<load_npy, NpyOptions> {
  protected:
-  std::string path(const std::string& name) const { return scratch_.path(name); }
-  std::vector<std::string> listing() const { return scratch_.listing(); }
-  /// The tensor, or nothing and its text in `what_` if an Error of kind `file` names the path.
-  std::optional<Tensor> try_load(const std::string& bytes, NpyOptions options = {}) {
-    const std::string file = path("tried.npy");
-    write_bytes(file, bytes);
-    try {
-      return load_npy(file, options);
-    } catch (const Error& error) {
-      what_ = error.what();
-      EXPECT_EQ(error.kind(), ErrorKind::file) << what_;
-      EXPECT_NE(what_.find(file), std::string::npos) << what_;
-      return std::nullopt;
-    }
-  }
-  void expect_refused(const std::string& bytes, const std::string& reason) {
-    EXPECT_FALSE(try_load(bytes)) << reason;
-    EXPECT_NE(what_.find(reason), std::string::npos) << "wanted: " << reason << "\ngot: " << what_;
-    what_.clear();
-  }
+  Npy() : LoadedBytes("load_npy", ".npy", {{.mmap = false}, {.mmap = true}}) {}
 
-  test::ScratchDirectory scratch_;
+  std::vector<std::string> listing() const { return scratch_.listing(); }
+
   const fs::path& directory_ = scratch_.path();
-  std::string what_;
 };
 
 ErrorKind kind_of_save(const std::string& path, const Tensor& x, std::string* what = nullptr) {

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,15 +15,13 @@
 #include "io/deflate.hpp"
 #include "io/zip.hpp"
 #include "support/expect_error.hpp"
-#include "support/scratch.hpp"
+#include "support/loaded_bytes.hpp"
 #include "support/seeds.hpp"
 
 namespace ein {
 namespace {
 
-namespace fs = std::filesystem;
 using test::read_bytes;
-using test::write_bytes;
 
 std::string fixture(const std::string& name) {
   return std::string(EIN_TEST_DATA) + "/npy/" + name + ".npz";
@@ -49,29 +45,9 @@ void expect_error(ErrorKind kind, const std::string& part, F&& f) {
   test::expect_error(f, kind, {part});
 }
 
-class Npz : public testing::Test {
+class Npz : public test::LoadedBytes<load_npz, NpzOptions> {
  protected:
-  std::string path(const std::string& name) const { return scratch_.path(name); }
-  /// What these bytes are, or nothing and the text of the Error of kind `file` in `what_`.
-  std::optional<StateDict> try_load(const std::string& bytes) {
-    write_bytes(path("tried.npz"), bytes);
-    try {
-      return load_npz(path("tried.npz"));
-    } catch (const Error& error) {
-      what_ = error.what();
-      EXPECT_EQ(error.kind(), ErrorKind::file) << what_;
-      EXPECT_NE(what_.find("load_npz: \"" + path("tried.npz")), std::string::npos) << what_;
-      return std::nullopt;
-    }
-  }
-  void expect_refused(const std::string& bytes, const std::string& reason) {
-    EXPECT_FALSE(try_load(bytes)) << reason;
-    EXPECT_NE(what_.find(reason), std::string::npos) << "wanted: " << reason << "\ngot: " << what_;
-    what_.clear();
-  }
-
-  test::ScratchDirectory scratch_;
-  std::string what_;
+  Npz() : LoadedBytes("load_npz", ".npz", {{}}) {}
 };
 
 // --- What others wrote ---

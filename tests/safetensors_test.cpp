@@ -12,7 +12,7 @@
 #include <ein/error.hpp>
 #include <ein/safetensors.hpp>
 
-#include "support/scratch.hpp"
+#include "support/loaded_bytes.hpp"
 
 namespace ein {
 namespace {
@@ -38,28 +38,11 @@ std::string bytes_of(const Tensor& x) {
   return bytes;
 }
 
-class SafetensorsTest : public testing::Test {
+class SafetensorsTest : public test::LoadedBytes<load_safetensors, SafetensorsOptions> {
  protected:
-  std::optional<Safetensors> try_load(const std::string& bytes, SafetensorsOptions options = {}) {
-    const std::string file = scratch_.path("tried.safetensors");
-    write_bytes(file, bytes);
-    try {
-      return load_safetensors(file, options);
-    } catch (const Error& error) {
-      what_ = error.what();
-      EXPECT_EQ(error.kind(), ErrorKind::file) << what_;
-      EXPECT_NE(what_.find(file), std::string::npos) << what_;
-      return std::nullopt;
-    }
-  }
-  void expect_refused(const std::string& bytes, const std::string& reason) {
-    what_.clear();
-    for (const bool mmap : {false, true}) {
-      EXPECT_FALSE(try_load(bytes, {.mmap = mmap})) << reason;
-      EXPECT_NE(what_.find(reason), std::string::npos)
-          << "wanted: " << reason << "\ngot: " << what_;
-    }
-  }
+  SafetensorsTest()
+      : LoadedBytes("load_safetensors", ".safetensors", {{.mmap = false}, {.mmap = true}}) {}
+
   /// A header that holds one tensor "x" of these fields, with 4 bytes of data.
   void refuse_tensor(const std::string& fields, const std::string& reason) {
     SCOPED_TRACE(fields);
@@ -75,9 +58,6 @@ class SafetensorsTest : public testing::Test {
     ADD_FAILURE() << "saved";
     return ErrorKind::syntax;
   }
-
-  test::ScratchDirectory scratch_;
-  std::string what_;
 };
 
 const std::map<std::string, DType> format_dtypes = {
