@@ -22,16 +22,21 @@ set(linalg_sources ${ein_sources})
 list(FILTER linalg_sources INCLUDE REGEX "/src/linalg/")
 list(REMOVE_ITEM ein_sources ${level_sources} ${code_sources} ${engine_sources} ${linalg_sources})
 
-# A library of objects that are part of ein; `target_objects` of them.
-function(add_kernels name)
+# A library of objects that are part of ein, compiled with `options`.
+function(add_kernels name options)
   add_library(${name} OBJECT ${ARGN})
   target_compile_features(${name} PUBLIC cxx_std_20)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(${name} PRIVATE
     ${CMAKE_CURRENT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/grammar
     ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/generated)
-  target_link_libraries(${name} PRIVATE Threads::Threads Eigen3::Eigen ein_build_options)
+  target_link_libraries(${name} PRIVATE Threads::Threads Eigen3::Eigen ${options})
 endfunction()
+# Those of Eigen's templates and of inner loops. What calls them is sanitized in any case.
+set(loop_options ein_plain_options)
+if(EIN_SANITIZE_ALL)
+  set(loop_options ein_build_options)
+endif()
 macro(append_objects name)
   # A precompiled header is no object.
   list(APPEND ein_kernel_objects $<FILTER:$<TARGET_OBJECTS:${name}>,EXCLUDE,\\.[gp]ch$>)
@@ -124,7 +129,7 @@ foreach(level ${levels} ${bf16_levels} ${tested_levels})
   if(NOT level IN_LIST tested_levels)
     string(APPEND list_of_levels "EIN_BF16_OF(${level})\n")
   endif()
-  add_kernels(ein_level_${level} ${sources})
+  add_kernels(ein_level_${level} ${loop_options} ${sources})
   # Eigen's functions have names of their own for each instruction set, too.
   target_compile_definitions(ein_level_${level} PRIVATE EIN_LEVEL=${level} Eigen=Eigen_${level})
   target_compile_options(ein_level_${level} PRIVATE ${flags_of_${level}})
@@ -160,7 +165,7 @@ set_source_files_properties(${folder}/level/strip_loops.cpp ${folder}/level/conv
 
 # --- machine code made at run time ---
 
-add_kernels(ein_row_code ${code_sources})
+add_kernels(ein_row_code ein_build_options ${code_sources})
 # Asmjit has no run-time type information, so what derives from its classes has none.
 set(without_types -fno-rtti)
 if(EIN_SANITIZE)
@@ -188,7 +193,7 @@ endif()
 # --- decompositions ---
 
 # Programs may use an Eigen of their own, compiled with other flags.
-add_kernels(ein_linalg ${linalg_sources})
+add_kernels(ein_linalg ${loop_options} ${linalg_sources})
 target_compile_definitions(ein_linalg PRIVATE Eigen=Eigen_ein_linalg)
 append_objects(ein_linalg)
 # Its templates take three times as long to compile with -O3.
@@ -197,5 +202,5 @@ set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/linalg/decompose.cpp
 
 # --- other engines ---
 
-add_kernels(ein_engines ${engine_sources})
+add_kernels(ein_engines ein_build_options ${engine_sources})
 append_objects(ein_engines)
