@@ -1,6 +1,8 @@
 // Descriptors and locks of files: what a child of fork(), and a program that another thread starts,
 // find of a call that is under way.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 #include <regex>
 #include <set>
@@ -25,9 +28,11 @@
 #include <ein/data.hpp>
 #include <ein/ein.hpp>
 #include <ein/safetensors.hpp>
+#include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
+#include "train/directory.hpp"
 
 namespace ein {
 namespace {
@@ -178,6 +183,103 @@ TEST(FileForkTest, AChildCallsTheSame) {
 }
 #endif
 
+/// What owns files and locks, while `meanwhile` runs.
+struct Owner {
+  const char* name;
+  std::function<void(const std::string& folder, const std::function<void()>& meanwhile)> run;
+};
+
+std::vector<Owner> owners() {
+  return {
+      {"FileLock",
+       [](const std::string& folder, const auto& meanwhile) {
+         const io::Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+         io::FileLock lock;
+         ASSERT_TRUE(lock.take(fd.get(), LOCK_EX));
+         meanwhile();
+       }},
+      {"ReplacementFile",
+       [](const std::string& folder, const auto& meanwhile) {
+         io::ReplacementFile file("test", folder + "/file");
+         meanwhile();
+         file.commit();
+       }},
+      {"NewDirectory",
+       [](const std::string& folder, const auto& meanwhile) {
+         io::NewDirectory made("test", folder + "/directory");
+         io::append_to_file("test", made.temporary() + "/file", "content");
+         meanwhile();
+         made.commit();
+       }},
+      {"DirectoryLock",
+       [](const std::string& folder, const auto& meanwhile) {
+         const io::DirectoryLock lock("test", folder, true);
+         meanwhile();
+       }},
+      {"NewCheckpoint",
+       [](const std::string& folder, const auto& meanwhile) {
+         io::NewCheckpoint made(folder, 1, false);
+         made.list(
+             [&] {
+               meanwhile();
+               return std::vector<io::ManifestFile>{{1, 1}};
+             },
+             1);
+       }},
+      {"NewCheckpoint of shards",
+       [](const std::string& folder, const auto& meanwhile) {
+         io::NewCheckpoint made(folder, 1, true);
+         io::append_to_file("test", made.path() + "/file", "content");
+         meanwhile();
+       }},
+      {"RunDirectory",
+       [](const std::string& folder, const auto& meanwhile) {
+         const training::RunDirectory run(folder + "/run");
+         meanwhile();
+       }},
+  };
+}
+
+/// Each file and directory, with its content and whether an open file has a lock of it.
+std::map<std::string, std::string> state_of(const fs::path& folder) {
+  std::map<std::string, std::string> state;
+  const auto add = [&](const fs::path& path) {
+    const io::Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    io::FileLock lock;
+    state[path.string()] = lock.take(fd.get(), LOCK_SH | LOCK_NB) ? "free " : "locked ";
+    if (fs::is_regular_file(path)) state[path.string()] += test::read_bytes(path.string());
+  };
+  add(folder);
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) add(entry.path());
+  return state;
+}
+
+TEST(FileForkTest, AChildThatUnwindsLeavesWhatIsTheParents) {
+  struct InChild {};
+  for (const Owner& owner : owners()) {
+    SCOPED_TRACE(owner.name);
+    const ScratchDirectory folder;
+    bool was_locked = false;
+    try {
+      owner.run(folder.path().string(), [&] {
+        const auto before = state_of(folder.path());
+        for (const auto& [path, content] : before) was_locked |= content.starts_with("locked");
+        const pid_t child = ::fork();
+        if (child == 0) throw InChild();
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0);
+        EXPECT_EQ(state_of(folder.path()), before);
+      });
+    } catch (const InChild&) {
+      ::_exit(0);
+    }
+    EXPECT_TRUE(was_locked);
+    for (const auto& [path, content] : state_of(folder.path()))
+      EXPECT_TRUE(content.starts_with("free")) << path;
+  }
+}
+
 /// What a program that is started here has open.
 std::set<std::string> inherited() {
   std::set<std::string> names;
@@ -242,6 +344,69 @@ TEST(FileForkTest, SourcesOpenFilesThatAreNotInherited) {
   EXPECT_GT(files, 400);
   EXPECT_GT(found, 8u);
   EXPECT_EQ(exceptions, meant.size());
+}
+
+/// The text of the class of that name, up to its end; "" if `text` has none.
+std::string class_in(const std::string& text, const std::string& name) {
+  const std::regex head("\n( *)(class|struct) (\\w+::)?" + name + "( final)?( :[^;{]*)? \\{");
+  std::smatch begin;
+  if (!std::regex_search(text, begin, head)) return "";
+  const std::string rest = begin.suffix();
+  return rest.substr(0, rest.find("\n" + begin[1].str() + "};"));
+}
+
+/// Classes of the rooms that own more than memory: whoever ends what a child of fork() shares with
+/// its parent has an OwningProcess, and the others say why they need none.
+TEST(FileForkTest, DestructorsAskWhoseProcessThisIs) {
+  const fs::path src = fs::path(EIN_TEST_DATA).parent_path().parent_path() / "src";
+  const std::map<std::string, std::string> need_none = {
+      {"Descriptor", "closes its copy of the descriptor"},
+      {"SharedMemory", "unmaps its own mapping"},
+      {"SharedSpace", "has a SharedMemory"},
+      {"Ticket", "waits for an operation, which throws in a child"},
+      {"Membership", "leaves by the Worker"},
+      {"MpiGroup", "ends by the Mpi"},
+      {"MpiTransport", "ends by the Mpi"},
+      {"NcclTransport", "asks the Driver"},
+      {"DeviceMemory", "asks the Driver"},
+      {"PinnedMemory", "asks the Driver"},
+      {"Module", "asks the Driver"},
+      {"Event", "asks the Driver"},
+      {"LaunchGraph", "asks the Driver"},
+      {"Stream", "asks the Driver"},
+      {"Scratch", "gives memory to a pool"},
+      {"InflatedStream", "has memory"},
+      {"Deflater", "has memory"},
+      {"Prefetcher", "has a Worker"},
+      {"Loop", "has memory"},
+      {"Storage", "gives memory to a pool"},
+      {"NoFork", "is of fork() itself"},
+      {"SizeScope", "is of this thread"},
+      {"SizeScopePause", "is of this thread"},
+      {"InFloatMode", "is of this thread"},
+  };
+  const std::regex destructor(R"(~(\w+)\(\)(?!( override)? = default))");
+  std::set<std::string> left;
+  for (const auto& [name, why] : need_none) left.insert(name);
+  int owning = 0;
+  for (const char* room : {"io", "train", "mesh", "data", "cuda", "tensor"}) {
+    std::string text;
+    for (const auto& entry : fs::recursive_directory_iterator(src / room)) {
+      if (entry.is_regular_file()) text += test::read_bytes(entry.path().string());
+    }
+    std::set<std::string> names;
+    for (std::sregex_iterator at(text.begin(), text.end(), destructor), end; at != end; ++at)
+      names.insert((*at)[1]);
+    for (const std::string& name : names) {
+      left.erase(name);
+      const bool owns = class_in(text, name).find("OwningProcess") != std::string::npos;
+      owning += owns;
+      EXPECT_TRUE(owns || need_none.contains(name))
+          << room << ": ~" << name << "() may end what is a parent's";
+    }
+  }
+  EXPECT_GE(owning, 8);
+  EXPECT_EQ(left, std::set<std::string>()) << "have no destructor";
 }
 
 }  // namespace

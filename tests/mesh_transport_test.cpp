@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <set>
 #include <string>
@@ -379,6 +380,30 @@ TEST_F(MeshTransport, SaysWhatToInstallForMpi) {
       [] { open_mpi(); }, ErrorKind::peer,
       {(folder / "libein_mpi.so").string(),
        (folder.parent_path() / "lib" / "libein_mpi.so").string(), "libein_mpi.so: cannot"});
+}
+
+TEST_F(MeshTransport, AChildOfForkCallsNothingOfMpi) {
+  ::setenv("EIN_MPI", EIN_FAKE_MPI, 1);
+  std::unique_ptr<Transport> transport = open_mpi();
+  ::unsetenv("EIN_MPI");
+  Ticket ticket = transport->all().start_barrier();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool is_refused = false;
+    try {
+      transport->all().barrier();
+    } catch (const Error& error) {
+      is_refused = error.kind() == ErrorKind::value;
+    }
+    ticket = {};
+    transport->leave();
+    transport.reset();
+    ::_exit(is_refused ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  EXPECT_NO_THROW(transport->all().barrier());
 }
 
 #ifdef EIN_MPI_PLUGIN

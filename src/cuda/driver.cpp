@@ -137,7 +137,7 @@ void check(const DriverFunctions& functions, Result result, int device, std::str
 }  // namespace
 
 Driver::Driver(const std::vector<std::string>& names, std::optional<int> only)
-    : generation_(fork_generation()), functions_(std::make_unique<DriverFunctions>(names)) {
+    : functions_(std::make_unique<DriverFunctions>(names)) {
   constexpr const char* update = "; install a driver of version 525 or newer";
   DriverFunctions& cuda = *functions_;
   int number = 0, count = 0;
@@ -169,8 +169,7 @@ Driver::Driver(const std::vector<std::string>& names, std::optional<int> only)
 
 Driver::~Driver() {
   for (const Context& context : contexts_) {
-    if (context.pointer && generation_ == fork_generation())
-      functions_->release_context(context.device);
+    if (context.pointer && owner_.is_this()) functions_->release_context(context.device);
   }
 }
 
@@ -201,7 +200,7 @@ Driver& Driver::of_system() {
 
 const DriverFunctions& Driver::needed() const {
   if (!functions_) throw Error(ErrorKind::device, missing_);
-  if (generation_ != fork_generation()) {
+  if (!owner_.is_this()) {
     throw Error(ErrorKind::device,
                 "CUDA was started by the parent of this process, which called fork(), and the "
                 "driver works in no child of it\n"

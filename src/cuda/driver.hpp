@@ -15,6 +15,7 @@
 #include "codegen/emit.hpp"
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
+#include "tensor/owning_process.hpp"
 
 namespace ein::gpu {
 
@@ -80,7 +81,7 @@ class Driver {
   const DriverFunctions& needed() const;
   const DriverFunctions& needed_for(int device) const;
 
-  const unsigned generation_;  // of the process, as fork_generation() counts
+  const OwningProcess owner_;
   std::unique_ptr<DriverFunctions> functions_;
   std::string missing_;
   CudaVersion version_;

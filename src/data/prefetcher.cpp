@@ -8,7 +8,7 @@
 #include <ein/data.hpp>
 #include <ein/error.hpp>
 #include "runtime/trace.hpp"
-#include "tensor/fork.hpp"
+#include "tensor/owning_process.hpp"
 
 namespace ein {
 namespace {
@@ -76,9 +76,9 @@ struct Prefetcher::Worker {
   }
 
   /// Whether the thread is in the parent of this process.
-  bool is_of_parent() const { return generation != fork_generation(); }
+  bool is_of_parent() const { return !owner.is_this(); }
 
-  const unsigned generation = fork_generation();
+  const OwningProcess owner;
   std::unique_ptr<BatchSource> source;
   std::mutex mutex;
   std::condition_variable has_room, has_more;

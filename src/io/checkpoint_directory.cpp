@@ -83,7 +83,7 @@ NewCheckpoint::NewCheckpoint(const std::string& directory, std::int64_t step, bo
 }
 
 NewCheckpoint::~NewCheckpoint() {
-  if (is_announced_) take_back();
+  if (is_announced_ && owner_.is_this()) take_back();
 }
 
 void NewCheckpoint::announce() {

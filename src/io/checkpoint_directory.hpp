@@ -37,7 +37,8 @@ class DirectoryLock {
 class NewCheckpoint {
  public:
   NewCheckpoint(const std::string& directory, std::int64_t step, bool is_sharded);
-  /// The manifest is as it was, unless the checkpoint was listed.
+  /// The manifest is as it was, unless the checkpoint was listed, or is of a parent that called
+  /// fork().
   ~NewCheckpoint();
   NewCheckpoint(const NewCheckpoint&) = delete;
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
@@ -62,6 +63,7 @@ class NewCheckpoint {
   ManifestEntry entry_;
   std::unique_ptr<NewDirectory> shards_;
   bool is_announced_ = false;
+  OwningProcess owner_;
 };
 
 /// Removes the checkpoints that the manifest of a directory lists, and the manifest. Errors of kind

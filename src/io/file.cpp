@@ -104,10 +104,11 @@ bool FileLock::take(int fd, int how) {
     if (errno != EINTR) return false;
   }
   fd_ = fd;
+  owner_ = {};
   return true;
 }
 void FileLock::release() {
-  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::flock(fd, LOCK_UN);
+  if (const int fd = std::exchange(fd_, -1); fd >= 0 && owner_.is_this()) ::flock(fd, LOCK_UN);
 }
 
 namespace {
@@ -210,7 +211,7 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
 }
 
 ReplacementFile::~ReplacementFile() {
-  if (!temporary_.empty()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+  if (!temporary_.empty() && owner_.is_this()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
 }
 
 void ReplacementFile::write(const void* from, std::size_t bytes) {
@@ -250,7 +251,7 @@ NewDirectory::NewDirectory(std::string caller, const std::string& path)
 
 NewDirectory::~NewDirectory() {
   std::error_code ignored;
-  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+  if (!temporary_.empty() && owner_.is_this()) std::filesystem::remove_all(temporary_, ignored);
 }
 
 void NewDirectory::commit() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tensor/owning_process.hpp"
 #include "tensor/system.hpp"
 
 namespace ein::io {
@@ -45,7 +46,8 @@ class Descriptor {
 };
 
 /// The lock (flock) of an open file. It is released before the descriptor is closed: a child of
-/// fork() has a copy of that, with which the lock would last as long as the child.
+/// fork() has a copy of that, with which the lock would last as long as the child. The child's copy
+/// of this releases nothing: the lock is of the open file, which both processes share.
 class FileLock {
  public:
   FileLock() = default;
@@ -60,6 +62,7 @@ class FileLock {
 
  private:
   int fd_ = -1;
+  OwningProcess owner_;
 };
 
 /// A regular file open for reading. Errors are of kind `file` and name `caller` and the path.
@@ -93,7 +96,7 @@ class InputFile {
 class ReplacementFile {
  public:
   ReplacementFile(std::string caller, const std::string& path);
-  /// Removes the temporary file unless it was committed.
+  /// Removes the temporary file unless it was committed, or is of a parent that called fork().
   ~ReplacementFile();
   ReplacementFile(const ReplacementFile&) = delete;
   ReplacementFile& operator=(const ReplacementFile&) = delete;
@@ -109,6 +112,7 @@ class ReplacementFile {
   Descriptor directory_, fd_;
   Descriptor locked_;  // the same open file, which is locked past the close of fd_
   FileLock lock_;
+  OwningProcess owner_;
 };
 
 /// A directory that is there with all of its content or not at all. Files are written to a
@@ -117,7 +121,7 @@ class ReplacementFile {
 class NewDirectory {
  public:
   NewDirectory(std::string caller, const std::string& path);
-  /// Removes the temporary directory unless it was committed.
+  /// Removes the temporary directory unless it was committed, or is of a parent that called fork().
   ~NewDirectory();
   NewDirectory(const NewDirectory&) = delete;
   NewDirectory& operator=(const NewDirectory&) = delete;
@@ -134,6 +138,7 @@ class NewDirectory {
   std::string caller_, path_, temporary_;
   Descriptor fd_;
   FileLock lock_;
+  OwningProcess owner_;
 };
 
 /// Replaces the file at `path` by these bytes.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mesh/mpi/plugin.hpp"
+#include "tensor/owning_process.hpp"
 #include "tensor/shared_library.hpp"
 
 namespace ein::mesh {
@@ -34,7 +35,7 @@ const EinMpiFunctions& plugin() {
   return *functions();
 }
 
-/// MPI, one thread at a time.
+/// MPI, one thread at a time. A child of fork() has no part in it: it calls nothing of MPI.
 class Mpi {
  public:
   Mpi() : functions_(plugin()) { call("MPI_Init", functions_.start, &rank, &size); }
@@ -51,11 +52,11 @@ class Mpi {
   }
   void end_group(void* group) {
     const std::lock_guard lock(mutex_);
-    if (!has_stopped_) functions_.end_group(group);
+    if (owner_.is_this() && !has_stopped_) functions_.end_group(group);
   }
   void stop() {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(has_stopped_, true)) functions_.stop();
+    if (owner_.is_this() && !std::exchange(has_stopped_, true)) functions_.stop();
   }
   void* begin(void* group, const Request& r) {
     void* request = nullptr;
@@ -88,6 +89,9 @@ class Mpi {
  private:
   template <class... Parameters, class... Arguments>
   void call(std::string_view what, int (*function)(Parameters...), Arguments... arguments) {
+    if (!owner_.is_this())
+      throw Error(ErrorKind::value,
+                  std::string(what) + ": a child of fork() is no process of the mesh");
     const std::lock_guard lock(mutex_);
     const int code = function(arguments...);
     if (code == 0) return;
@@ -97,6 +101,7 @@ class Mpi {
   }
 
   const EinMpiFunctions& functions_;
+  const OwningProcess owner_;
   std::mutex mutex_;
   bool has_stopped_ = false;
 };

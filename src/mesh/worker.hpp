@@ -15,7 +15,7 @@
 #include "mesh/shared_memory.hpp"
 #include "mesh/steps.hpp"
 #include "tensor/float_mode.hpp"
-#include "tensor/fork.hpp"
+#include "tensor/owning_process.hpp"
 #include "tensor/spin_lock.hpp"
 
 namespace ein::mesh {
@@ -95,7 +95,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   Member& own() const { return memory_.member(rank_); }
   /// Whether this is a child of the process that joined, in which no helper runs.
-  bool is_forked() const { return fork_generation() != generation_; }
+  bool is_forked() const { return !owner_.is_this(); }
   /// An Error there.
   void require_not_forked(const Request& request) const;
 
@@ -113,7 +113,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   SharedMemory memory_;
   const int rank_;
-  const unsigned generation_ = fork_generation();
+  const OwningProcess owner_;
   const int spins_;
 
   std::mutex progress_;  // of the thread that moves collectives on

@@ -53,10 +53,7 @@ std::optional<std::int64_t> last_step(const std::string& directory) {
 }  // namespace
 
 RunDirectory::RunDirectory(const std::string& path)
-    : path_(path),
-      lock_path_(io::join(path, lock_name)),
-      was_made_(make(path)),
-      owner_(::getpid()) {
+    : path_(path), lock_path_(io::join(path, lock_name)), was_made_(make(path)) {
   for (const char* name : {log_name, picture_name}) {
     const std::string file = io::join(path, name);
     std::error_code error;
@@ -68,29 +65,29 @@ RunDirectory::RunDirectory(const std::string& path)
 
 void RunDirectory::take_lock() {
   for (;;) {
-    lock_.reset(
+    lock_.release();
+    fd_.reset(
         ::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
-    if (lock_.get() < 0)
+    if (fd_.get() < 0)
       io::fail(caller, lock_path_, "cannot be written: " + std::generic_category().message(errno));
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (!lock_.take(fd_.get(), LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
       io::fail(caller, path_,
-               "is in use: another run" + holder(lock_.get()) +
+               "is in use: another run" + holder(fd_.get()) +
                    ", writes to it\n  help: wait until it has ended, or give another directory");
     }
     struct stat status {};
-    if (::fstat(lock_.get(), &status) != 0 || status.st_nlink > 0) break;  // else it was removed
+    if (::fstat(fd_.get(), &status) != 0 || status.st_nlink > 0) break;  // else it was removed
   }
-  const std::string id = std::to_string(owner_);
-  if (::ftruncate(lock_.get(), 0) != 0 ||
-      ::pwrite(lock_.get(), id.data(), id.size(), 0) != static_cast<ssize_t>(id.size())) {
+  const std::string id = std::to_string(::getpid());
+  if (::ftruncate(fd_.get(), 0) != 0 ||
+      ::pwrite(fd_.get(), id.data(), id.size(), 0) != static_cast<ssize_t>(id.size())) {
     // A full disk: others are not told which process it is.
   }
 }
 
 RunDirectory::~RunDirectory() {
-  if (::getpid() != owner_) return;
+  if (!owner_.is_this()) return;
   ::unlink(lock_path_.c_str());
-  ::flock(lock_.get(), LOCK_UN);  // a child that was forked has the descriptor, too
   std::error_code ignored;
   if (was_made_) fs::remove(path_, ignored);
 }

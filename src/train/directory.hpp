@@ -1,8 +1,6 @@
 // The directory of a training run: whose it is, and whether it has a run already.
 #pragma once
 
-#include <unistd.h>
-
 #include <string>
 
 #include "io/file.hpp"
@@ -17,7 +15,7 @@ class RunDirectory {
   /// run has it, or where the log or the picture is something other than a file. File systems
   /// without locks have to do without.
   explicit RunDirectory(const std::string& path);
-  /// Removes a directory that was made here and is empty.
+  /// Removes a directory that was made here and is empty. A child of fork() leaves it alone.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -32,8 +30,9 @@ class RunDirectory {
 
   std::string path_, lock_path_;
   bool was_made_ = false;
-  pid_t owner_;  // of the lock: a child of fork() leaves it alone
-  io::Descriptor lock_;
+  io::Descriptor fd_;
+  io::FileLock lock_;
+  OwningProcess owner_;
 };
 
 }  // namespace ein::training
