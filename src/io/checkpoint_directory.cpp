@@ -93,13 +93,12 @@ void NewCheckpoint::announce() {
 }
 
 void NewCheckpoint::take_back() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-  if (error) return;  // the next save tries again
-  std::erase(manifest_.dropped, entry_.name);
   try {
+    fs::remove_all(path_);
+    std::erase(manifest_.dropped, entry_.name);
     write_manifest(saving, directory_, manifest_);
-  } catch (const Error&) {  // a name of what is not there does no harm
+  } catch (const std::exception&) {
+    // The next save removes it; a name of what is not there does no harm.
   }
 }
 

@@ -167,7 +167,7 @@ std::shared_ptr<std::byte> InputFile::map() const {
 }
 
 ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
-    : caller_(std::move(caller)), path_(path) {
+    : ReplacementFile(Begun(), std::move(caller), path) {
   check_path(caller_, path);
   std::filesystem::path target = path;
   // Also a link to a file that does not exist yet.
@@ -194,6 +194,7 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
     temporary_ = temporary_name();
     fd_.reset(::openat(directory_.get(), temporary_.c_str(),
                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666));
+    if (fd_.get() < 0) temporary_.clear();  // who has this name is another
     locked_.reset(fd_.get() < 0 ? -1 : ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
     if (locked_.get() >= 0 && !lock_own(lock_, locked_.get())) {
       lock_.release();
@@ -203,11 +204,8 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
   } while (locked_.get() < 0 && errno == EEXIST);
   if (locked_.get() < 0)
     fail("cannot be written: no file can be made beside it (" + reason(errno) + ")");
-  if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0) {
-    const int error = errno;
-    ::unlinkat(directory_.get(), temporary_.c_str(), 0);
-    fail("cannot be given its permissions: " + reason(error));
-  }
+  if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0)
+    fail("cannot be given its permissions: " + reason(errno));
 }
 
 ReplacementFile::~ReplacementFile() {
@@ -231,7 +229,7 @@ void ReplacementFile::commit() {
 }
 
 NewDirectory::NewDirectory(std::string caller, const std::string& path)
-    : caller_(std::move(caller)), path_(path) {
+    : NewDirectory(Begun(), std::move(caller), path) {
   check_path(caller_, path);
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   for (;;) {
@@ -250,8 +248,12 @@ NewDirectory::NewDirectory(std::string caller, const std::string& path)
 }
 
 NewDirectory::~NewDirectory() {
-  std::error_code ignored;
-  if (!temporary_.empty() && owner_.is_this()) std::filesystem::remove_all(temporary_, ignored);
+  if (temporary_.empty() || !owner_.is_this()) return;
+  try {
+    std::filesystem::remove_all(temporary_);
+  } catch (const std::exception&) {
+    // It stays, as of a process that died, until the next save removes it.
+  }
 }
 
 void NewDirectory::commit() {

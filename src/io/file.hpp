@@ -89,6 +89,10 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+/// For constructors that begin with another one: where they throw after it, the destructor runs,
+/// which removes what they have made.
+struct Begun {};
+
 /// The future content of a file. It is written to a temporary file in the same directory, which is
 /// locked (flock) as long as this lives, and the file at `path` is the old one until commit().
 /// Symbolic links are followed; what exists and is no regular file is refused. Errors are of kind
@@ -106,6 +110,8 @@ class ReplacementFile {
   void commit();
 
  private:
+  ReplacementFile(Begun, std::string caller, const std::string& path)
+      : caller_(std::move(caller)), path_(path) {}
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
 
   std::string caller_, path_, name_, temporary_;
@@ -133,6 +139,8 @@ class NewDirectory {
   void commit();
 
  private:
+  NewDirectory(Begun, std::string caller, const std::string& path)
+      : caller_(std::move(caller)), path_(path) {}
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
 
   std::string caller_, path_, temporary_;
