@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan fuzz format check-format check-compilers clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan fuzz check format check-format check-compilers clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make check    run all of these that test, and say how each ended; hours'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each, FUZZ_TARGETS="npy log")'
 	@echo 'make format   format the sources with clang-format; make check-format says whether they are'
 	@echo 'make check-compilers   read all sources with GCC and Clang, libstdc++ and libc++, C++20 and C++23; about an hour'
@@ -134,7 +135,7 @@ bench-compile: deps
 	bench/compile_time.sh
 
 asan: deps
-	cmake --preset asan
+	cmake --preset asan -D EIN_SANITIZE_ALL=ON
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS)
 
@@ -151,6 +152,9 @@ format:
 check-format:
 	scripts/install-dependencies format
 	git ls-files '*.cpp' '*.hpp' | xargs clang-format --dry-run --Werror
+
+check:
+	scripts/check
 
 check-compilers:
 	scripts/install-dependencies test compilers
