@@ -1028,7 +1028,7 @@ struct Runtime {
     alive = std::max<std::size_t>(64, codes.size());
   }
 };
-void require(asmjit::Error error) {
+void or_throw(asmjit::Error error) {
   if (error != asmjit::kErrorOk) throw AssemblerError{error};
 }
 
@@ -1093,13 +1093,13 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa 
   const std::unique_ptr<asmjit::ErrorHandler> errors = thrower_of_errors();
   try {
     asmjit::CodeHolder holder;
-    require(holder.init(runtime().jit.environment()));
+    or_throw(holder.init(runtime().jit.environment()));
     holder.setErrorHandler(errors.get());
     const std::unique_ptr<Assembler> code = Assembler::make(isa, part.rows.compute, holder);
     Emitter(part, isa, *code).emit();
-    require(code->compiler().finalize());
+    or_throw(code->compiler().finalize());
     const std::lock_guard lock(runtime().mutex);
-    require(runtime().jit.add(&made->function_, &holder));
+    or_throw(runtime().jit.add(&made->function_, &holder));
     runtime().codes.insert_or_assign(std::move(key), made);
     if (runtime().codes.size() > 2 * runtime().alive) runtime().forget_dead();
   } catch (const AssemblerError&) {

@@ -173,7 +173,7 @@ void Loop::run(const std::function<void(int)>& f) {
   const std::lock_guard lock(running_);
   if (size() == 1) return f(0);
   std::exception_ptr failure;
-  const auto fail = [&](std::exception_ptr with) {
+  const auto end_with = [&](std::exception_ptr with) {
     const std::lock_guard lock(meetings_->mutex);
     if (!meetings_->failed) failure = std::move(with);
     meetings_->failed = true;
@@ -184,7 +184,7 @@ void Loop::run(const std::function<void(int)>& f) {
       f(rank);
     } catch (const Meetings::Left&) {
     } catch (...) {
-      fail(std::current_exception());
+      end_with(std::current_exception());
     }
   };
   std::vector<std::thread> threads;
@@ -193,12 +193,12 @@ void Loop::run(const std::function<void(int)>& f) {
     for (int rank = 1; rank < size(); ++rank) threads.emplace_back(run_one, rank);
     run_one(0);
   } catch (const std::system_error& error) {
-    fail(std::make_exception_ptr(Error(
+    end_with(std::make_exception_ptr(Error(
         ErrorKind::memory, "mesh: one process that stands for " + std::to_string(size()) +
                                " needs as many threads, of which the system starts no more than " +
                                std::to_string(threads.size() + 1) + " (" + error.what() + ")")));
   } catch (...) {
-    fail(std::current_exception());
+    end_with(std::current_exception());
   }
   for (std::thread& thread : threads) thread.join();
   if (!meetings_->failed) return;

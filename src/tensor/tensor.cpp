@@ -63,8 +63,8 @@ struct Layout {
   std::int64_t offset;
 };
 
-[[noreturn]] void refuse(const Storage& storage, DType dtype, const Layout& x,
-                         const std::string& how = "") {
+[[noreturn]] void does_not_fit(const Storage& storage, DType dtype, const Layout& x,
+                               const std::string& how = "") {
   throw Error(ErrorKind::shape, "a tensor of shape " + x.shape.to_string() + ", strides " +
                                     x.strides.to_string() + " and offset " +
                                     std::to_string(x.offset) + " does not fit a storage of " +
@@ -76,7 +76,7 @@ struct Layout {
 void require_inside(const Storage& storage, DType dtype, const Layout& x) {
   const std::int64_t n = checked_numel(x.shape, static_cast<std::int64_t>(size_of(dtype)));
   const auto elements = static_cast<std::int64_t>(storage.bytes() / size_of(dtype));
-  if (x.strides.rank() != x.shape.rank() || x.offset < 0) refuse(storage, dtype, x);
+  if (x.strides.rank() != x.shape.rank() || x.offset < 0) does_not_fit(storage, dtype, x);
   std::int64_t before = 0, last = x.offset;  // elements before the first one; the last one's place
   for (std::size_t d = 0; d < x.shape.rank(); ++d) {
     std::int64_t extent = 0;
@@ -85,11 +85,11 @@ void require_inside(const Storage& storage, DType dtype, const Layout& x) {
     if (__builtin_mul_overflow(stride, size - 1, &extent) ||
         (stride < 0 ? __builtin_sub_overflow(before, extent, &before)
                     : __builtin_add_overflow(last, extent, &last))) {
-      refuse(storage, dtype, x);
+      does_not_fit(storage, dtype, x);
     }
   }
   if (n == 0 ? x.offset <= elements : before <= x.offset && last < elements) return;
-  if (n == 0) refuse(storage, dtype, x);
+  if (n == 0) does_not_fit(storage, dtype, x);
   std::string how =
       ": it reaches from " + std::to_string(x.offset - before) + " to " + std::to_string(last);
   if (before > x.offset) {
@@ -98,7 +98,7 @@ void require_inside(const Storage& storage, DType dtype, const Layout& x) {
         "of " +
         std::to_string(before) + " or more";
   }
-  refuse(storage, dtype, x, how);
+  does_not_fit(storage, dtype, x, how);
 }
 
 }  // namespace
