@@ -383,6 +383,9 @@ TEST_F(CheckpointTest, DamagedManifests) {
   std::string deep = "{\"version\":1,\"checkpoints\":";
   for (int i = 0; i < 100'000; ++i) deep += "[";
   refuse(deep, "nested too deeply");
+  std::string many = "{\"version\":1,\"dropped\":[],\"checkpoints\":[";
+  for (int i = 0; i < 1'000'000; ++i) many += "{},";  // for hours, if each looked at all before it
+  refuse(many + "{}]}", "name is missing");
   refuse(std::string((1 << 24) + 1, ' '), "bytes");
 }
 
