@@ -1,5 +1,5 @@
-// Gradients of linear algebra, first and second, against central differences in f64, and first ones
-// against PyTorch's.
+// Gradients of linear algebra, first and second, against central differences in f64; of the first
+// three orders against jets, also at matrices that are special; and first ones against PyTorch's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,8 +7,10 @@
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include <ein/linalg.hpp>
+#include "support/derivative_orders.hpp"
 #include "support/differences.hpp"
 #include "support/expect_error.hpp"
+#include "support/seeds.hpp"
 
 namespace ein {
 namespace {
@@ -113,6 +115,25 @@ TEST_P(LinalgGradient, IsDifferentiableAgain) {
   test::expect_gradients(slope, inputs, random);
 }
 
+/// Every element of every order is compared.
+void expect_orders(const test::OfTensors& f, const Tensors& inputs, std::mt19937_64& random) {
+  std::int64_t elements = 0;
+  for (const Tensor& x : inputs) elements += x.numel();
+  const test::OrdersCompared found = test::compare_orders(f, inputs, random);
+  EXPECT_EQ(found.wrong, "");
+  EXPECT_EQ(found.elements, 3 * elements);
+}
+
+TEST_P(LinalgGradient, OfEveryOrder) {
+  const Case& c = GetParam();
+  test::for_seeds(4, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    Tensors inputs;
+    for (const Shape& shape : c.shapes) inputs.push_back(test::normal_values(random, shape));
+    expect_orders(c.f, inputs, random);
+  });
+}
+
 TEST_P(LinalgGradient, IsTheSameCompiled) {
   const Case& c = GetParam();
   std::mt19937_64 random(37);
@@ -136,6 +157,57 @@ TEST_P(LinalgGradient, IsTheSameCompiled) {
   for (std::size_t i = 0; i < eager.size(); ++i)
     EXPECT_TRUE(all_close(compiled[i], eager[i], 1e-11, 1e-12))
         << to_string(compiled[i]) << "\nnot " << to_string(eager[i]);
+}
+
+/// Matrices of which parts are 0, or lie where a factor has them already.
+struct Special {
+  const char* name;
+  Tensor matrix;
+  bool has_equal_values;  // singular values
+};
+std::vector<Special> special_matrices() {
+  const auto of = [](const std::vector<double>& elements, std::int64_t n, std::int64_t m) {
+    return from_vector(elements, {1, n, m});
+  };
+  return {{"the identity", of({1, 0, 0, 0, 1, 0, 0, 0, 1}, 3, 3), true},
+          {"a multiple of the identity", of({-2, 0, 0, 0, -2, 0, 0, 0, -2}, 3, 3), true},
+          {"a diagonal one", of({2, 0, 0, 0, -1, 0, 0, 0, 3}, 3, 3), false},
+          {"a diagonal one with equal values", of({2, 0, 0, 0, 3, 0, 0, 0, 2}, 3, 3), true},
+          {"a permuted diagonal one", of({0, 2, 0, 0, 0, 1, 3, 0, 0}, 3, 3), false},
+          {"a permutation", of({0, 1, 0, 0, 0, 1, 1, 0, 0}, 3, 3), true},
+          {"a lower triangle", of({1, 0, 0, 2, 1, 0, -1, 3, 2}, 3, 3), false},
+          {"an upper triangle", of({1, 2, -1, 0, 1, 3, 0, 0, 2}, 3, 3), false},
+          {"a tall diagonal one", of({1, 0, 0, 2, 0, 0}, 3, 2), false},
+          {"a tall one of units", of({1, 0, 0, 1, 0, 0}, 3, 2), true},
+          {"a wide diagonal one", of({1, 0, 0, 0, 2, 0}, 2, 3), false},
+          {"a wide one of units", of({1, 0, 0, 0, 1, 0}, 2, 3), true}};
+}
+
+TEST(LinalgGradients, OfEveryOrderAtSpecialMatrices) {
+  test::for_seeds(2, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (const auto& [name, matrix, has_equal_values] : special_matrices()) {
+      SCOPED_TRACE(name);
+      const std::int64_t n = matrix.shape()[1], m = matrix.shape()[2];
+      const Tensor right = test::normal_values(random, {1, n, 2});
+      const auto expect = [&](const char* function, const test::OfTensors& f,
+                              const Tensors& inputs) {
+        SCOPED_TRACE(function);
+        expect_orders(f, inputs, random);
+      };
+      expect("lstsq", [](X x) { return lstsq(x[0], x[1], "b [n m], b [n] k -> b [m] k"); },
+             {matrix, right});
+      expect("qr", [](X x) { return of_qr(x[0]); }, {matrix});
+      if (!has_equal_values) expect("svd", [](X x) { return of_svd(x[0]); }, {matrix});
+      if (n != m) continue;
+      expect("inverse", [](X x) { return inverse(x[0], "b [i j]"); }, {matrix});
+      expect("det", [](X x) { return det(x[0], "b [i j]"); }, {matrix});
+      expect("solve", [](X x) { return solve(x[0], x[1], "b [n m], b [n] k -> b [m] k"); },
+             {matrix, right});
+      expect("cholesky", [](X x) { return cholesky(positive(x[0]), "b [i j]"); }, {matrix});
+      if (!has_equal_values) expect("eigh", [](X x) { return of_eigh(x[0]); }, {matrix});
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LinalgGradient, testing::ValuesIn(cases),

@@ -96,6 +96,20 @@ inline std::int64_t shifted_right(std::int64_t x, std::int64_t by) {
 }
 inline double normal(double uniform) { return random::normal_of_uniform(uniform); }
 inline double value_of(double a) { return a; }
+/// A function of one matrix, of numbers that are their values alone.
+template <class Number>
+std::vector<Number> function_of_matrix(MatrixFunction function, const linalg::MatrixSizes& sizes,
+                                       const std::vector<Number>& a, const std::vector<Number>& b) {
+  const auto values_of = [](const std::vector<Number>& numbers) {
+    std::vector<double> values;
+    for (const Number& number : numbers) values.push_back(value_of(number));
+    return values;
+  };
+  std::vector<Number> result;
+  for (const double value : linalg::reference(function, sizes, values_of(a), values_of(b)))
+    result.emplace_back(value);
+  return result;
+}
 }  // namespace reference
 
 /// Runs `graph` with values of type Number (double, or one that counts what is done to it). Each
@@ -480,9 +494,9 @@ class Interpreter {
     const auto [outer, inner] = linalg::result_axes(op.function);
     for_each_point(axes_of(MatrixAxis::batch), [&](Point at) {
       const auto element = [&](std::size_t i) {
-        return value_of(input(op, i)[place(op.reads[i], input_shape(op, i), at)]);
+        return input(op, i)[place(op.reads[i], input_shape(op, i), at)];
       };
-      std::vector<double> a, b;
+      Values a, b;
       for (at[rows] = 0; at[rows] < sizes.rows; ++at[rows]) {
         for (at[columns] = 0; at[columns] < sizes.columns; ++at[columns]) a.push_back(element(0));
         at[columns] = 0;
@@ -495,7 +509,7 @@ class Interpreter {
         }
       }
       at[rows] = 0;
-      const std::vector<double> values = linalg::reference(op.function, sizes, a, b);
+      const Values values = function_of_matrix(op.function, sizes, a, b);
       const std::int64_t inner_size = linalg::size_along(op.function, sizes, inner);
       for (std::int64_t e = 0; e < static_cast<std::int64_t>(values.size()); ++e) {
         Point all = at;
@@ -510,7 +524,7 @@ class Interpreter {
         put(outer, e / inner_size);
         put(inner, e % inner_size);
         result[place(op.write, op.shape, all)] =
-            stored(op.dtype, Number(values[static_cast<std::size_t>(e)]));
+            stored(op.dtype, values[static_cast<std::size_t>(e)]);
       }
     });
     values_.push_back(std::move(result));

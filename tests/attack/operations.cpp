@@ -1107,13 +1107,13 @@ bool is_in_numpy(const Operation& op) {
 }
 
 bool is_smooth(const Operation& op) {
-  // What draws; what is computed in other dtypes, or of matrices, of which jets know no slopes; and
-  // what gives gradients, or hides them.
+  // What draws; what is computed in other dtypes; what gives gradients, or hides them; and
+  // functions of matrices whose gradients are those of symmetric ones, or none at singular ones.
   constexpr std::string_view others[] = {
-      "randn",    "rand",        "trunc_normal", "dropout", "matmul under autocast",
-      "detach",   "solve",       "lstsq",        "inverse", "det",
-      "cholesky", "qr.q",        "qr.r",         "svd.u",   "svd.s",
-      "svd.vt",   "eigh.values", "eigh.vectors"};
+      "randn",       "rand",  "trunc_normal", "dropout",  "matmul under autocast",
+      "detach",      "lstsq", "det",          "cholesky", "qr.q",
+      "qr.r",        "svd.u", "svd.s",        "svd.vt",   "eigh.values",
+      "eigh.vectors"};
   return !op.writes && !op.name.starts_with("gradient") &&
          std::find(std::begin(others), std::end(others), op.name) == std::end(others);
 }

@@ -247,3 +247,5 @@ class Jet {
 };
 
 }  // namespace ein::test
+
+#include "support/jet_matrices.hpp"  // which the interpreter of jets finds
