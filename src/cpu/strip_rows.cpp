@@ -1,17 +1,19 @@
 // Maps and reductions in strips. A reduction along rows makes one number of each strip, and a
 // cascade of those; one that combines rows takes strips of a row, or of several short ones, into a
 // cascade. A cascade adds runs of 32 and then those sums, so the error of a sum grows with the
-// logarithm of the number of elements.
+// logarithm of the number of elements. The first position of an element is looked for in memory.
 #include "cpu/strip_rows.hpp"
 
 #include <algorithm>
 #include <array>
 #include <type_traits>
 
+#include "cpu/first_equal.hpp"
 #include "cpu/strip.hpp"
 #include "cpu/strip_loops.hpp"
 #include "cpu/strip_type.hpp"
 #include "nest/combine.hpp"
+#include "nest/first_found.hpp"
 #include "nest/skipped_sum.hpp"
 #include "schedule/target.hpp"
 #include "tensor/compute_type.hpp"
@@ -94,6 +96,8 @@ class StripRowsIn final : public StripRows {
       if (part.rows.axes[a].is_along) axis_ = a;
       if (part.rows.axes[a].is_row) row_axis_ = a;
     }
+    found_ = first_found(nest_.body, nest_.combine);
+    if (found_ && !(found_->axis == axis_ && are_compared(part.rows.compute))) found_.reset();
   }
 
   void run(const Call& call) const override {
@@ -107,6 +111,13 @@ class StripRowsIn final : public StripRows {
   }
 
  private:
+  /// Whether elements that are looked for are equal where their values in `compute` are.
+  bool are_compared(DType compute) const {
+    const DType x = inputs_[found_->x].dtype;
+    return x == inputs_[found_->value].dtype && finds_first_equal(x) &&
+           is_floating(x) == is_floating(compute) && size_of(x) <= size_of(compute);
+  }
+
   struct Operand {
     std::size_t place;
     DType dtype;
@@ -200,6 +211,8 @@ class StripRowsIn final : public StripRows {
         const std::int64_t count = std::min(at_once, call_.rows - row);
         if (are_zeros(row, 0, count, true)) {
           std::fill_n(results_, count, C(0));
+        } else if (is_found()) {
+          find(row, count, results_);
         } else if (length > longest_ || of_.skipped_) {
           for (std::int64_t r = 0; r < count; ++r)
             results_[r] = are_zeros(row + r, 0, 1, true) ? C(0) : reduce_row(row + r);
@@ -236,6 +249,30 @@ class StripRowsIn final : public StripRows {
       load_as(call_.places[operand.place] + bytes(input, row, element), operand.dtype,
               of_rows ? by_row : by_element, found, n);
       return std::all_of(found, found + n, [value = value](double x) { return x == value; });
+    }
+
+    /// Whether rows give the first position of an element, which lies along them.
+    bool is_found() const {
+      return of_.found_ && call_.steps.element[of_.found_->x] == 1 &&
+             call_.steps.element[of_.found_->value] == 0 &&
+             where_none_is() >= static_cast<C>(call_.index[of_.found_->axis] + call_.length);
+    }
+    C where_none_is() const {
+      return std::is_integral_v<C> ? static_cast<C>(of_.found_->otherwise.integer)
+                                   : static_cast<C>(of_.found_->otherwise.real);
+    }
+    void find(std::int64_t row, std::int64_t count, C* results) const {
+      const auto& [x, value, axis, otherwise] = *of_.found_;
+      const auto first_of = [&](std::size_t input) {
+        return call_.places[of_.inputs_[input].place] + bytes(input, row, 0);
+      };
+      std::int64_t places[strip_size];
+      first_equal({first_of(x), first_of(value), call_.steps.row[x], call_.steps.row[value], count,
+                   call_.length},
+                  of_.inputs_[x].dtype, places);
+      for (std::int64_t r = 0; r < count; ++r)
+        results[r] = places[r] < call_.length ? static_cast<C>(call_.index[axis] + places[r])
+                                              : where_none_is();
     }
 
     /// How far into operand o a point lies; the output is behind the inputs.
@@ -423,6 +460,7 @@ class StripRowsIn final : public StripRows {
   StripExpr<C> epilogue_;
   bool asks_index_, draws_;
   std::optional<SkippedSum> skipped_;
+  std::optional<FirstFound> found_;
   std::size_t axis_ = none, row_axis_ = none;
 };
 
