@@ -45,29 +45,36 @@ class EmitPatternsTest : public EmitTest, public testing::WithParamInterface<int
 
   /// Of no elements there is no largest and no smallest: their sum then.
   static Reduction defined(Reduction reduction, const TestPattern& p) {
-    const bool is_undefined = (reduction == Reduction::max || reduction == Reduction::min) &&
-                              numel(p.shape(p.inputs[0])) == 0 && numel(p.shape(p.output)) > 0;
+    const bool is_extreme = reduction == Reduction::max || reduction == Reduction::min ||
+                            reduction == Reduction::nanmax || reduction == Reduction::nanmin;
+    const bool is_undefined =
+        is_extreme && numel(p.shape(p.inputs[0])) == 0 && numel(p.shape(p.output)) > 0;
     return is_undefined ? Reduction::sum : reduction;
   }
 
   void add_forward(const TestPattern& p, Random& random) {
     DType dtype = random_dtype(random);
-    const auto reduction = defined(static_cast<Reduction>(below(random, 10)), p);
+    const auto reduction =
+        defined(static_cast<Reduction>(below(random, std::ssize(detail::reduction_names))), p);
     Tolerance tolerance;
     if (p.op == Operation::reduce) {
-      const bool floats_only = reduction == Reduction::mean || reduction >= Reduction::logsumexp;
+      const bool floats_only = wants_floating(reduction);
       if (floats_only && !is_floating(dtype)) dtype = DType::f32;
       const bool wide = dtype == DType::f64;
       if (floats_only) tolerance = {wide ? 1e-13 : 1e-5, wide ? 1e-13 : 1e-5};
-      if (reduction == Reduction::std) tolerance.absolute = wide ? 1e-6 : 1e-3;
+      if (name(reduction).ends_with("std")) tolerance.absolute = wide ? 1e-6 : 1e-3;
     }
     std::vector<Tensor> inputs;
     for (const TestSide& side : p.inputs) {
       inputs.push_back(random_tensor(p.shape(side), dtype, random));
-      if (p.op != Operation::reduce || reduction != Reduction::prod) continue;
-      Values signs(static_cast<std::size_t>(inputs.back().numel()));
-      for (double& value : signs) value = is_floating(dtype) || dtype >= DType::i64 ? 1 : 0;
-      set_values(inputs.back(), signs);
+      if (p.op != Operation::reduce) continue;
+      Values values = get_values(inputs.back());
+      if (reduction == Reduction::prod || reduction == Reduction::nanprod)
+        std::fill(values.begin(), values.end(), is_floating(dtype) || dtype >= DType::i64 ? 1 : 0);
+      for (double& value : values) {
+        if (name(reduction).starts_with("nan") && below(random, 3) == 0) value = NAN;
+      }
+      set_values(inputs.back(), values);
     }
     add(copied(graph_of_call(p, inputs, dtype, reduction)), inputs, tolerance);
   }
