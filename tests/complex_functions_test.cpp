@@ -40,9 +40,8 @@ void expect_few_units(unsigned seed) {
   const auto points = test::complex_points<T>(4000, random);
   for (const test::ComplexFunction& f : test::complex_functions()) {
     const auto errors = test::measure(f, points);
-    EXPECT_LE(errors.value, test::most_units<T>(f, false))
-        << f.name << " of " << text_of(errors.value_at);
-    EXPECT_LE(errors.gradient, test::most_units<T>(f, true))
+    EXPECT_LE(errors.value, test::most_units) << f.name << " of " << text_of(errors.value_at);
+    EXPECT_LE(errors.gradient, test::most_units)
         << "the gradient of " << f.name << " of " << text_of(errors.gradient_at);
   }
 }
@@ -81,10 +80,9 @@ TEST(ComplexFunctions, AsMpmath) {
     const auto gradient =
         gradients(y, one, std::span(&x, 1)).front().to_vector<std::complex<double>>().front();
     EXPECT_LE(test::error_in_units(y.to_vector<std::complex<double>>().front(), value, value),
-              test::most_units<double>(*f, false))
+              test::most_units)
         << name << " of " << text_of(z);
-    EXPECT_LE(test::error_in_units(gradient, std::conj(slope), terms),
-              test::most_units<double>(*f, true))
+    EXPECT_LE(test::error_in_units(gradient, std::conj(slope), terms), test::most_units)
         << "the gradient of " << name << " of " << text_of(z);
 
     if (!f->is_known(wide(z))) continue;
@@ -136,7 +134,7 @@ void expect_quotients(unsigned seed) {
       "the quotient", [](const Tensor& a, const Tensor& b) { return a / b; },
       [](WideComplex a, WideComplex b) { return a / b; },
       [](WideComplex a, WideComplex b) { return std::pair(WideComplex(1) / b, -(a / b) / b); },
-      [](WideComplex, WideComplex) { return 5.0; }, z, w);
+      [](WideComplex, WideComplex) { return test::most_units; }, z, w);
 }
 TEST(ComplexFunctions, Quotients) {
   test::for_seeds(3, expect_quotients<float>);

@@ -86,10 +86,9 @@ class EmitComplexTest : public EmitTest {
         const WideComplex wanted = is_gradient ? std::conj(f->slope(at)) : f->value(at);
         const WideComplex terms = is_gradient && f->terms ? f->terms(at) : wanted;
         const double error = error_in_units(std::complex<T>(found[k], found[k + 1]), wanted, terms);
-        ASSERT_LE(error, most_units<T>(*f, is_gradient))
-            << (is_gradient ? "the gradient of " : "") << f->name << " of " << z[k] << " and "
-            << z[k + 1] << "\n"
-            << text_of(cases_[i]);
+        ASSERT_LE(error, most_units) << (is_gradient ? "the gradient of " : "") << f->name << " of "
+                                     << z[k] << " and " << z[k + 1] << "\n"
+                                     << text_of(cases_[i]);
       }
     }
   }

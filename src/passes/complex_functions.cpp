@@ -28,22 +28,37 @@ DType type_of_function(ScalarOp op, DType type) {
 }
 
 const ComplexFunctions::Range& ComplexFunctions::range() const {
-  static constexpr Range of_f32{0x1p60, 0x1p90, 0x1p-70, 80},
-      of_f64{0x1p500, 0x1p600, 0x1p-600, 700};
+  static constexpr Range of_f32{0x1p60, 0x1p90, 0x1p-70, 80, 0x1p12},
+      of_f64{0x1p500, 0x1p600, 0x1p-600, 700, 0x1p27};
   return type_ == DType::f64 ? of_f64 : of_f32;
 }
 
 // --- quotients ---
 
+/// |w|² rounded once, by halves; a root of it is at most 1 unit off.
+Real ComplexFunctions::square_of_size(const Complex& w) const {
+  const Halves c = halves(w.real, range().half), d = halves(*w.imag, range().half);
+  return sum_of_exact(square(c.high), square(d.high),
+                      c.low * (w.real + c.high) + d.low * (*w.imag + d.high));
+}
+/// w², each part rounded once.
+Complex ComplexFunctions::square_of(const Complex& w) const {
+  const Halves c = halves(w.real, range().half), d = halves(*w.imag, range().half);
+  const Real real = sum_of_exact(square(c.high), -square(d.high),
+                                 c.low * (w.real + c.high) - d.low * (*w.imag + d.high));
+  return with_slope({real, w.real * *w.imag * 2.0}, w,
+                    [&](const ComplexFunctions&) { return w * 2.0; });
+}
+
 /// Both are multiplied by powers of 2, so that no product overflows. Of w = 0 the parts of z are
 /// divided by 0.
-Complex ComplexFunctions::quotient(const Complex& z, const Complex& w) const {
+Complex ComplexFunctions::quotient(const Complex& z, const Complex& w, Norm norm_of) const {
   if (!w.imag) {
     Complex quotient{z.real / w.real};
     if (z.imag) quotient.imag = *z.imag / w.real;
     return quotient;
   }
-  const auto [limit, up, down, exponent] = range();
+  const auto [limit, up, down, exponent, half] = range();
   const Real size = larger_part(w), size_z = larger_part(z);
   const Real is_zero = size == 0.0, is_infinite = size == infinity;
   const Real by = chosen(size, limit, down, up, 1), by_z = chosen(size_z, limit, down, up, 1);
@@ -52,7 +67,8 @@ Complex ComplexFunctions::quotient(const Complex& z, const Complex& w) const {
     return where(is_infinite, unit, part * by);
   };
   const Real c = where(is_zero, 1.0, scaled(w.real)), d = scaled(*w.imag);
-  const Real norm = where(is_zero, 0.0, square(c) + square(d));
+  const Real sum = norm_of == Norm::exact ? square_of_size({c, d}) : square(c) + square(d);
+  const Real norm = where(is_zero, 0.0, sum);
   Complex scaled_z{z.real * by_z};
   if (z.imag) scaled_z.imag = *z.imag * by_z;
   const Complex above = scaled_z * Complex{c, -d};
@@ -66,15 +82,17 @@ Complex ComplexFunctions::quotient(const Complex& z, const Complex& w) const {
   const ComplexFunctions f = next();
   return sloped(value, {{z, f.reciprocal(w)}, {w, -f.quotient_by_square(z, w)}});
 }
-/// z / w², of a tiny z times a power of 2, so that z / w is no subnormal number where z / w² is
-/// none. What is above 1 then is brought back before the second quotient, so that this does not
-/// overflow.
+/// z / w² by one quotient. Of w that is brought near 1 the result is multiplied by the same power
+/// of 2 twice: z first, so that neither w² nor the quotient leaves the range where the result does
+/// not.
 Complex ComplexFunctions::quotient_by_square(const Complex& z, const Complex& w) const {
-  const Real is_tiny = larger_part(z) < 1 / range().limit;
-  const Complex once = quotient(z * Complex{where(is_tiny, range().up, 1.0)}, w);
-  const Real back = where(is_tiny, 1 / range().up, 1.0), is_large = larger_part(once) > 1.0;
-  return quotient(once * Complex{where(is_large, back, 1.0)}, w) *
-         Complex{where(is_large, 1.0, back)};
+  const auto [limit, up, down, exponent, half] = range();
+  const Real size = larger_part(w), is_infinite = size == infinity;
+  const Real by = chosen(size, limit, down, up, 1), back = where(is_infinite, 0.0, by);
+  const auto scaled = [&](Real part) { return where(is_infinite, 1.0, part * by); };
+  Complex square{ein::square(scaled(w.real))};
+  if (w.imag) square = square_of({scaled(w.real), scaled(*w.imag)});
+  return quotient(z * Complex{by}, square, Norm::exact) * Complex{back};
 }
 Complex ComplexFunctions::reciprocal(const Complex& z) const { return quotient(one_like(z), z); }
 
@@ -116,7 +134,7 @@ Complex ComplexFunctions::modulus(const Complex& z) const {
 
 /// log |z|, by |z|² - 1 where that is small beside the angle.
 Real ComplexFunctions::log_modulus(const Complex& z) const {
-  const auto [limit, up, down, exponent] = range();
+  const auto [limit, up, down, exponent, half] = range();
   const Real a = abs(z.real), b = abs(imag_of(z)), size = larger(a, b);
   const Real smaller = apply(ScalarOp::min, a, b);
   const Real near = log1p_of((size - 1.0) * (size + 1.0) + square(smaller)) * 0.5;
@@ -139,7 +157,7 @@ Complex ComplexFunctions::log1p(const Complex& z) const {
 
 /// With t = √((|z| + |a|) / 2): t + i·b / 2t on the right, |b| / 2t ± i·t on the left.
 Complex ComplexFunctions::sqrt(const Complex& z) const {
-  const auto [limit, up, down, exponent] = range();
+  const auto [limit, up, down, exponent, half] = range();
   const Real a = z.real, b = imag_of(z), size = larger_part(z);
   const Real by = chosen(size, limit, down, up, 1);
   const Real t = where(abs(b) == infinity, infinity,
@@ -156,13 +174,23 @@ Complex ComplexFunctions::rsqrt(const Complex& z) const {
   return with_slope(f.reciprocal(f.sqrt(z)), z,
                     [&](const ComplexFunctions& g) { return g.rsqrt_slope(z); });
 }
-/// -1 / (2·z·√z), of z times a power of 4 where the product may overflow.
+/// -1 / (2·z·√z), of z times a power of 4 where the product may overflow. With g = |z| + |a|, t =
+/// √(g / 2) and k = |b| / g the root is t·(1 ± i·k) on the right, t·(k ± i) on the left.
 Complex ComplexFunctions::rsqrt_slope(const Complex& z) const {
   const Real size = larger_part(z), by = chosen(size, 0x1p300, 0x1p-600, 0x1p600, 1);
   const Real back = chosen(size, 0x1p300, 0x1p-900, 0x1p900, 1) * -0.5;
-  const Complex scaled = z * Complex{by};
+  const Real a = abs(z.real * by), b = abs(imag_of(z) * by), is_right = z.real >= 0.0;
+  const Real g = hypot(a, b) + a, t = sqrt_of(g * 0.5), k = b / g;
+  const Halves of_a = halves(a, range().half), of_b = halves(b, range().half),
+               of_k = halves(k, range().half);
+  // a - b·k and b + a·k.
+  const Real less =
+      sum_of_exact(a, -(of_b.high * of_k.high), -(of_b.high * of_k.low + of_b.low * k));
+  const Real more = sum_of_exact(b, of_a.high * of_k.high, of_a.high * of_k.low + of_a.low * k);
+  const Complex cube{t * where(is_right, less, -more),
+                     t * with_sign(where(is_right, more, -less), imag_of(z))};
   const ComplexFunctions f{type_, 0};
-  const Complex value = f.reciprocal(scaled * f.sqrt(scaled)) * Complex{back};
+  const Complex value = f.quotient(one_like(z), cube, Norm::exact) * Complex{back};
   return with_slope(
       value, z, [&](const ComplexFunctions& g) { return g.quotient(g.rsqrt_slope(z), z) * -1.5; });
 }
@@ -198,9 +226,7 @@ Complex ComplexFunctions::exp2(const Complex& z) const {
   constexpr double ln2_high = 0x1.62e42ep-1, ln2_low = 0x1.efa39ef35793cp-25;
   const Real b = imag_of(z), is_large = abs(z.real) > 1000.0;
   const Real e = apply(ScalarOp::exp2, where(is_large, z.real * 0.5, z.real));
-  // The upper half of the bits of b (Veltkamp).
-  const Real spread = b * 134217729.0;
-  const Real high = where(abs(b) > 0x1p60, b, spread - (spread - b));
+  const Real high = where(abs(b) > 0x1p60, b, halves(b, range().half).high);
   const Real h = high * ln2_high, l = (b - high) * ln2_high + b * ln2_low;
   const Real c = cos_of(h) * cos_of(l) - sin_of(h) * sin_of(l);
   const Real s = sin_of(h) * cos_of(l) + cos_of(h) * sin_of(l);
@@ -232,55 +258,6 @@ Complex ComplexFunctions::cosh(const Complex& z) const {
   const Complex near{apply(ScalarOp::cosh, a) * cos_of(b), apply(ScalarOp::sinh, a) * sin_of(b)};
   return with_slope(where(is_far, Complex{far.real, where(a < 0.0, -*far.imag, *far.imag)}, near),
                     z, [&](const ComplexFunctions& f) { return f.sinh(z); });
-}
-/// tan b, of which tanh and its like are rational functions; 0 where the result has a limit as a
-/// goes to infinity, and b no tangent.
-Real ComplexFunctions::tangent(Real a, Real b) const {
-  const Real t = apply(ScalarOp::tan, b);
-  return where(both(abs(a) == infinity, t != t), 0.0, t);
-}
-/// (h·(1 + t²) + i·t·(1 - h²)) / (1 + h²·t²) with h = tanh a, t = tan b.
-Complex ComplexFunctions::tanh(const Complex& z) const {
-  const Real h = apply(ScalarOp::tanh, z.real), t = tangent(z.real, imag_of(z));
-  const Real norm = square(h * t) + 1.0;
-  const Complex value{h * (square(t) + 1.0) / norm, t * ((1.0 - h) * (h + 1.0)) / norm};
-  return with_slope(value, z, [&](const ComplexFunctions& f) { return f.tanh_slope(z); });
-}
-/// 1 / cosh² z = (1 - h²)·(1 + t²) / (1 + i·h·t)² with 1 - h² = 4·E / (1 + E)², E = e^-2|a|.
-Complex ComplexFunctions::tanh_slope(const Complex& z) const {
-  const Real h = apply(ScalarOp::tanh, z.real), t = tangent(z.real, imag_of(z)), u = h * t;
-  const Real e = ein::exp_of(abs(z.real) * -2.0), norm = square(u) + 1.0;
-  const Real size = e * 4.0 / square(e + 1.0) * ((square(t) + 1.0) / norm);
-  const Complex value{size * ((1.0 - u) * (u + 1.0) / norm), size * (u * -2.0 / norm)};
-  return with_slope(value, z,
-                    [&](const ComplexFunctions& f) { return f.tanh(z) * f.tanh_slope(z) * -2.0; });
-}
-/// factor / (1 + e^-z), without the sum, which loses its digits near iπ: with h = tanh(a / 2), t =
-/// tan(b / 2) and E = e^-|a| it is (1 + h·t² + i·t·(1 - h)) / ((1 + E)·(1 + h²·t²)), times E on the
-/// left: by half of a twice, so that the factor meets no subnormal number.
-Complex ComplexFunctions::gated(const Complex& z, const Complex& factor) const {
-  const Real a = z.real, is_left = a < 0.0, is_far = a < -range().exponent;
-  const Real h = apply(ScalarOp::tanh, a * 0.5), t = tangent(a, imag_of(z) * 0.5);
-  const Real e = ein::exp_of(where(is_far, abs(a) * -0.5, -abs(a)));
-  const Real one_more = where(is_far, 1.0, e + 1.0), norm = (square(h * t) + 1.0) * one_more;
-  const Complex gate{(square(t) * h + 1.0) / norm,
-                     t * (where(is_left, 2.0, e * 2.0) / one_more) / norm};
-  const Real first = where(is_left, e, 1.0), rest = where(is_far, e, 1.0);
-  const auto damped = [&](Real x) { return where(first == 0.0, 0.0, x * first); };
-  Complex scaled{damped(factor.real)};
-  if (factor.imag) scaled.imag = damped(*factor.imag);
-  const Complex value = scaled * gate;
-  return {value.real * rest, imag_of(value) * rest};
-}
-Complex ComplexFunctions::sigmoid(const Complex& z) const {
-  return with_slope(gated(z, one_like(z)), z,
-                    [&](const ComplexFunctions& f) { return f.tanh_slope(z * 0.5) * 0.25; });
-}
-/// gate + z·gate·(1 - gate)
-Complex ComplexFunctions::silu(const Complex& z) const {
-  return with_slope(gated(z, z), z, [&](const ComplexFunctions& f) {
-    return f.sigmoid(z) + f.silu(z) * f.sigmoid(-z);
-  });
 }
 
 // --- by name ---

@@ -1,6 +1,7 @@
 // Functions of complex numbers as formulas of their parts, with derivatives of their own.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include <ein/dtype.hpp>
@@ -31,7 +32,11 @@ class ComplexFunctions {
   template <class Slope>
   Complex with_slope(const Complex& value, const Complex& z, Slope slope) const;
 
-  Complex quotient(const Complex& z, const Complex& w) const;
+  /// How a quotient takes |w|²: a sum of squares as it comes, or rounded once.
+  enum class Norm : std::uint8_t { plain, exact };
+  Real square_of_size(const Complex& w) const;
+  Complex square_of(const Complex& w) const;
+  Complex quotient(const Complex& z, const Complex& w, Norm norm_of = Norm::plain) const;
   Complex quotient_by_square(const Complex& z, const Complex& w) const;
   Complex reciprocal(const Complex& z) const;
   Complex modulus(const Complex& z) const;
@@ -49,8 +54,9 @@ class ComplexFunctions {
   Complex sinh(const Complex& z) const;
   Complex cosh(const Complex& z) const;
   Complex tanh(const Complex& z) const;
+  Complex damped(const Complex& value, const Complex& factor, Real root, Real rest) const;
+  Complex over_square_of_cosh(Real a, Real b, const Complex& factor) const;
   Complex tanh_slope(const Complex& z) const;
-  Real tangent(Real a, Real b) const;
   struct Arcs;
   Arcs arcs(const Complex& z) const;
   Complex asin(const Complex& z) const;
@@ -60,6 +66,7 @@ class ComplexFunctions {
   Complex atan_slope(const Complex& z) const;
   Complex gated(const Complex& z, const Complex& factor) const;
   Complex sigmoid(const Complex& z) const;
+  Complex sigmoid_slope(const Complex& z) const;
   Complex silu(const Complex& z) const;
   Complex whole_power(const Complex& z, int n) const;
   Complex power(const Complex& z, const Complex& w) const;

@@ -122,7 +122,7 @@ Complex ComplexFunctions::power(const Complex& z, const Complex& w) const {
   const Real angle = w.imag ? w.real * phi + *w.imag * log_size : w.real * phi;
   const Real plain = apply(ScalarOp::pow, hypot(base.real, *base.imag), w.real);
   const Real size = w.imag ? plain * ein::exp_of(-(*w.imag * phi)) : plain;
-  const auto [limit, up, down, most] = range();
+  const auto [limit, up, down, most, half] = range();
   const Real base_size = larger_part(base);
   const Real is_far = either(either(base_size > limit, base_size < 1 / limit),
                              either(abs(exponent) > most, abs(w.real * log_size) > most));

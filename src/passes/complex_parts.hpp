@@ -60,6 +60,22 @@ inline Complex sloped(const Complex& value,
   return result;
 }
 
+/// A number as the sum of two, of which the higher has so few bits that its products are exact.
+struct Halves {
+  Real high, low;
+};
+/// `by` is 2^n where the lower part is to have the lowest n bits. A product with a power of 2 is
+/// exact, so that a kernel may take it and the sum as one multiply-add (unlike Veltkamp's).
+inline Halves halves(Real x, double by) {
+  const Real large = x * by, high = (x + large) - large;
+  return {high, x - high};
+}
+/// a + b + rest, of exact products a and b and a small rest, as if rounded once (Knuth's TwoSum).
+inline Real sum_of_exact(Real a, Real b, Real rest) {
+  const Real sum = a + b, of_b = sum - a;
+  return sum + (((a - (sum - of_b)) + (b - of_b)) + rest);
+}
+
 /// One of three, as `size` is above the limit, below 1 / limit, or between.
 inline Real chosen(Real size, double limit, double above, double below, double between) {
   return where(size > limit, above,
@@ -68,9 +84,9 @@ inline Real chosen(Real size, double limit, double above, double below, double b
 
 /// Numbers between 1 / limit and limit can be squared; `up` and `down` bring others there, and
 /// their roots are powers of 2, too. Between -exponent and exponent exp does not overflow, nor is
-/// it subnormal.
+/// it subnormal. halves() by `half` have exact squares.
 struct ComplexFunctions::Range {
-  double limit, up, down, exponent;
+  double limit, up, down, exponent, half;
 };
 /// `value` of z, whose derivative is slope(functions).
 template <class Slope>

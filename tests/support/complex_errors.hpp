@@ -228,14 +228,7 @@ ComplexErrors<T> measure(const ComplexFunction& f, const std::vector<std::comple
   return errors;
 }
 
-/// What the tests ask for. Of c128, what tan and its like are made of is off by as much as 3 units
-/// already; of c64 they are computed in f64.
-template <class T>
-double most_units(const ComplexFunction& f, bool of_gradient) {
-  if (sizeof(T) == 4) return 4;
-  const bool has_tangent =
-      f.name == "tan" || f.name == "tanh" || f.name == "sigmoid" || f.name == "silu";
-  return of_gradient ? (has_tangent ? 10 : 5) : (has_tangent ? 6 : 4);
-}
+/// What the tests ask for.
+inline constexpr double most_units = 4;
 
 }  // namespace ein::test
