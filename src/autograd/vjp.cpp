@@ -34,6 +34,7 @@ class Builder {
   Builder(const Graph& forward, const std::vector<bool>& wanted, const std::vector<bool>& given)
       : graph_{forward.ops, {}},
         cotangents_(forward.ops.size(), none),
+        sent_(forward.ops.size()),
         matters_(forward.ops.size(), false),
         wanted_(wanted) {
     std::size_t input = 0;
@@ -61,6 +62,7 @@ class Builder {
     const auto count = cotangents_.size();
     for (const auto& [output, seed] : seeds_) accumulate(output, seed);
     for (std::size_t id = count; id-- > 0;) {
+      move_kept(static_cast<ValueId>(id));
       if (cotangents_[id] != none && graph_.ops[id].kind != OpKind::input)
         pull_back(static_cast<ValueId>(id));
     }
@@ -86,6 +88,19 @@ class Builder {
   }
 
  private:
+  /// What readers of a part of a value send back.
+  struct Sent {
+    Points from;
+    std::vector<Axis> axes;
+    Access read;
+
+    bool is_like(const Sent& other) const {
+      return read == other.read && from.access == other.from.access &&
+             std::equal(axes.begin(), axes.end(), other.axes.begin(), other.axes.end(),
+                        [](const Axis& a, const Axis& b) { return a.size == b.size; });
+    }
+  };
+
   // --- emitting ---
 
   ValueId add(Op op) { return append(graph_, std::move(op)); }
@@ -110,10 +125,10 @@ class Builder {
     return add(move_op(from, axes, {to, shape}, graph_.op(from.id).dtype));
   }
 
-  /// The adjoint of reading `to` from a value of `shape`: what every point read is the sum of their
-  /// `from`.
-  ValueId pull(Points from, const std::vector<Axis>& axes, const Access& to, const Shape& shape,
-               DType dtype) {
+  /// The adjoint of reading `to` from a value of `shape`, before it is moved there: what every
+  /// point read is the sum of their `from`.
+  Points pull(Points from, const std::vector<Axis>& axes, const Access& to, const Shape& shape,
+              DType dtype) {
     const std::vector<int> kept = axes_in(to);
     const std::vector<int> had = axes_in(from.access);
     const bool sums = std::any_of(had.begin(), had.end(), [&](int a) {
@@ -128,14 +143,13 @@ class Builder {
       const Access write =
           direct && had_and_kept.size() == kept.size() ? to : plain_access(had_and_kept);
       from = add(op_of(OpKind::reduce, {from}, {write, shape_of(write, axes)}, dtype), axes);
-    } else if (graph_.op(from.id).dtype != dtype) {
-      from.id = convert(from.id, dtype);
     }
-    return move(from, axes, to, shape);
+    return from;
   }
 
-  ValueId convert(ValueId value, DType dtype) {
+  ValueId converted(ValueId value, DType dtype) {
     const Op& from = graph_.op(value);
+    if (from.dtype == dtype) return value;
     const DType compute = from.dtype == DType::f64 ? DType::f64 : wide(dtype);
     const Access all = plain_access(from.shape.rank());
     return map(axes_of(from.shape), {{value, all}}, Ex::input(0), compute, dtype).id;
@@ -185,10 +199,35 @@ class Builder {
   bool matters(ValueId id) const { return matters_[static_cast<std::size_t>(id)]; }
   /// Gives input `k` of `op` what its readers at the points of `axes` send back.
   void give(const Op& op, std::size_t k, const Points& sent, const std::vector<Axis>& axes) {
+    if (!matters(op.inputs[k])) return;
     const Op& input = graph_.op(op.inputs[k]);
     const Shape shape = input.shape;
     const DType dtype = input.dtype;
-    accumulate(op.inputs[k], pull(sent, axes, op.reads[k], shape, dtype));
+    const Points from = pull(sent, axes, op.reads[k], shape, dtype);
+    if (from.access == op.reads[k] && graph_.op(from.id).shape == shape)
+      accumulate(op.inputs[k], converted(from.id, dtype));
+    else
+      keep_for(op.inputs[k], {from, axes, op.reads[k]});
+  }
+  /// Adds what readers of the same part of a value send back before it is moved there: maps that
+  /// share most of their steps, such as those of the parts of a complex function, become one.
+  void keep_for(ValueId to, Sent sent) {
+    std::vector<Sent>& all = sent_[static_cast<std::size_t>(to)];
+    for (Sent& other : all) {
+      const Op& op = graph_.op(sent.from.id);
+      if (!other.is_like(sent) || graph_.op(other.from.id).dtype != op.dtype) continue;
+      const DType compute = op.kind == OpKind::map ? op.compute : wide(op.dtype), dtype = op.dtype;
+      other.from = map({sent.axes, {sent.from.access, op.shape}}, {other.from, sent.from},
+                       Ex::input(0) + Ex::input(1), compute, dtype);
+      return;
+    }
+    all.push_back(std::move(sent));
+  }
+  void move_kept(ValueId to) {
+    const Shape shape = graph_.op(to).shape;
+    const DType dtype = graph_.op(to).dtype;
+    for (const auto& [from, axes, read] : sent_[static_cast<std::size_t>(to)])
+      accumulate(to, move({converted(from.id, dtype), from.access}, axes, read, shape));
   }
 
   void pull_back(ValueId id) {
@@ -280,6 +319,7 @@ class Builder {
       if (slopes[w].steps.empty()) continue;
       const auto k = static_cast<std::size_t>(wanted[w]);
       // Random numbers depend on the place in the result, so a map that draws them keeps its shape.
+      // Others become one with what reads them where each of their dimensions is an axis.
       Op slope = op;
       slope.expr = slopes[w];
       slope.detached = false;
@@ -289,8 +329,17 @@ class Builder {
       drop_unread_inputs(slope);
       const bool is_identity = slope.expr.is_input() && slope.reads[0] == slope.write &&
                                graph_.op(slope.inputs[0]).dtype == slope.dtype;
-      const ValueId sent = is_identity ? slope.inputs[0] : add(std::move(slope));
-      give(op, k, {sent, op.write}, op.axes);
+      if (is_identity) {
+        give(op, k, {slope.inputs[0], op.write}, op.axes);
+        continue;
+      }
+      if (!writes_plainly(op) && !draws(op.expr)) {
+        slope.dtype = op.compute;
+        slope.write = plain_access(op.axes.size());
+        slope.shape = shape_of(slope.write, op.axes);
+      }
+      const Access at = slope.write;
+      give(op, k, {add(std::move(slope)), at}, op.axes);
     }
   }
   /// Whether several points of `op` read one element of input `k`.
@@ -448,7 +497,7 @@ class Builder {
     }
     const ValueId x = op.inputs[0];
     const DType dtype = graph_.op(x).dtype;
-    const ValueId sent = graph_.op(g.id).dtype == dtype ? g.id : convert(g.id, dtype);
+    const ValueId sent = converted(g.id, dtype);
     accumulate(x, move({sent, g.access}, op.axes, op.reads[0], Shape(graph_.op(x).shape)));
   }
 
@@ -641,6 +690,7 @@ class Builder {
 
   Graph graph_;
   std::vector<ValueId> cotangents_;
+  std::vector<std::vector<Sent>> sent_;  // to each value, before it is moved there
   std::vector<bool> matters_;
   const std::vector<bool>& wanted_;
   std::vector<std::pair<ValueId, ValueId>> seeds_;  // output, its cotangent

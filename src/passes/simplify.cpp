@@ -231,7 +231,26 @@ class MapFusion {
     return readers_fit_[i] && (users_[i] == 1 || is_trivial(graph_.ops[i]));
   }
 
+  /// All that fit, where they share at least an eighth of their steps, as the parts of a complex
+  /// function do, or where `op` adds none, as a conversion. Else as many as there is room for.
   void take_in_producers(Op& op) {
+    std::size_t steps = op.expr.steps.size(), longest = 0;
+    for (const ValueId input : op.inputs) {
+      if (!moves_into_readers(input)) continue;
+      steps += graph_.op(input).expr.steps.size();
+      longest = std::max(longest, graph_.op(input).expr.steps.size());
+    }
+    if (steps > FusedSize::most_steps) {
+      Op all = op;
+      take_in_producers(all, true);
+      if (all.expr.steps.size() <= std::max(longest, steps / 8 * 7)) {
+        op = std::move(all);
+        return;
+      }
+    }
+    take_in_producers(op, false);
+  }
+  void take_in_producers(Op& op, bool of_any_length) {
     std::vector<ScalarExpr> inner;
     std::vector<ValueId> inputs;
     std::vector<Access> reads;
@@ -239,9 +258,11 @@ class MapFusion {
     FusedSize size(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Op& producer = graph_.op(op.inputs[i]);
+      FusedSize more(producer);
+      if (of_any_length) more.steps = 0;
       std::vector<DimIndex> axis_value;
       std::optional<ScalarExpr> expr;
-      if (moves_into_readers(op.inputs[i]) && size.has_room_for(FusedSize(producer))) {
+      if (moves_into_readers(op.inputs[i]) && size.has_room_for(more)) {
         axis_value = axis_values(producer, op.reads[i]);
         expr = with_indices_of(producer.expr, axis_value);  // it may have taken in more since
       }
@@ -252,7 +273,7 @@ class MapFusion {
         continue;
       }
       fused = true;
-      size += FusedSize(producer);
+      size += more;
       std::vector<ScalarExpr> shifted;
       for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
         shifted.push_back(Ex::input(static_cast<int>(inputs.size())));
