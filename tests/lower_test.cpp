@@ -389,6 +389,19 @@ TEST(LowerTest, RandomGraphsComputeWhatTheInterpreterDoes) {
   EXPECT_GT(compared, 10u * cases);
 }
 
+TEST(LowerTest, CopiesWriteUpwards) {
+  const Program::Result from{0, DType::f32, {4, 6}, {6, 1}, 0},
+      to{1, DType::f32, {4, 6}, {-6, -1}, 23};
+  const LoopNest nest = copy_nest(from, to);
+  ASSERT_EQ(nest.axes.size(), 1u) << to_string(nest);
+  EXPECT_EQ(nest.output.offset, 0);
+  EXPECT_EQ(nest.output.strides[0], 1);
+  EXPECT_EQ(nest.inputs[0].offset, 23);
+  EXPECT_EQ(nest.inputs[0].strides[0], -1);
+  const Program::Result none{1, DType::f32, {0, 6}, {-6, 1}, 0};
+  EXPECT_EQ(copy_nest({0, DType::f32, {0, 6}, {6, 1}, 0}, none).output.offset, 0);
+}
+
 TEST(LowerTest, MapsAreFusedIntoTheirOneUser) {
   Graph graph;
   const auto value = [&](Op op) {
