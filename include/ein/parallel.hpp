@@ -10,8 +10,8 @@ namespace ein {
 /// run on those that there are, which may be the calling one alone.
 int num_threads();
 
-/// Sets it for all threads. Operations that are running keep theirs. An Error of kind `value` unless
-/// 1 <= threads <= 1024, of kind `memory` where the system starts fewer: it stays as it was.
+/// Sets it for all threads. Operations that are running keep theirs. An Error of kind `value`
+/// unless 1 <= threads <= 1024, of kind `memory` where the system starts fewer: it stays as it was.
 void set_num_threads(int threads);
 
 /// A lower number for the thread that makes it, as long as it lives: `ein::ThreadLimit guard(1);`.
