@@ -23,6 +23,62 @@ bool is_file_name(std::string_view name) {
          name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
+/// The object weight_map of the outermost one; all else is passed over.
+class IndexReader final : public JsonEvents {
+ public:
+  IndexReader(const std::string& caller, const std::string& path)
+      : JsonEvents(deepest), caller_(caller), path_(path) {}
+
+  WeightMap read(std::string_view text) {
+    read_json(text, *this, [&](const std::string& what) { fail(what); });
+    if (!has_map_) fail(no_map);
+    return std::move(files_);
+  }
+
+  bool key(std::string& key) override {
+    if (depth() == 1) is_map_ = key == "weight_map";
+    if (is_in_map()) name_ = std::move(key);
+    return true;
+  }
+  bool string(std::string& value) override {
+    if (is_before_map()) fail(no_map);
+    if (!is_in_map()) return true;
+    if (!is_file_name(value)) not_a_name(in_quotes(value));
+    files_.insert_or_assign(name_, std::move(value));
+    return true;
+  }
+  bool plain() override { return pass("a number or a word"); }
+  bool start_array(std::size_t size) override {
+    return pass("an array") && JsonEvents::start_array(size);
+  }
+  bool start_object(std::size_t size) override {
+    if (is_in_map()) not_a_name("an object");
+    has_map_ |= is_before_map();
+    return JsonEvents::start_object(size);
+  }
+
+ private:
+  static constexpr const char* no_map = "it has no object weight_map";
+  bool is_before_map() const { return is_map_ && depth() == 1; }
+  bool is_in_map() const { return is_map_ && depth() == 2; }
+  bool pass(const char* what) const {
+    if (is_before_map()) fail(no_map);
+    if (is_in_map()) not_a_name(what);
+    return true;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    io::fail(caller_, path_, "is damaged: " + what);
+  }
+  [[noreturn]] void not_a_name(const std::string& what) const {
+    fail(in_quotes(name_) + " is in " + what + ", which is no name of a .safetensors file");
+  }
+
+  const std::string &caller_, &path_;
+  WeightMap files_;
+  std::string name_;
+  bool is_map_ = false, has_map_ = false;
+};
+
 }  // namespace
 
 std::string shard_name(std::size_t number, std::size_t count) {
@@ -45,18 +101,7 @@ std::string index_of(const std::vector<StateDict>& shards) {
 }
 
 WeightMap parse_index(std::string_view text, const std::string& caller, const std::string& path) {
-  const auto fail = [&](const std::string& what) { io::fail(caller, path, "is damaged: " + what); };
-  const json root = parse_json(text, deepest, fail);
-  const auto map = root.is_object() ? root.find("weight_map") : root.end();
-  if (map == root.end() || !map->is_object()) fail("it has no object weight_map");
-  WeightMap files;
-  for (const auto& [name, file] : map->items()) {
-    if (!file.is_string() || !is_file_name(file.get_ref<const std::string&>()))
-      fail(in_quotes(name) + " is in " + in_quotes(file.dump()) +
-           ", which is no name of a .safetensors file");
-    files.emplace(name, file.get<std::string>());
-  }
-  return files;
+  return IndexReader(caller, path).read(text);
 }
 
 Safetensors load_indexed(const std::string& caller, const std::string& path, bool mmap) {
