@@ -126,8 +126,7 @@ Cost CostScope::total(const std::string& label) const {
 
 CostLabel::CostLabel(const std::string& name) : length_before_(label_path().size()) {
   std::string& path = label_path();
-  if (!path.empty()) path += '/';
-  path += name;
+  path += path.empty() ? name : '/' + name;
 }
 CostLabel::~CostLabel() {
   std::string& path = label_path();  // empty where the thread's own has been destroyed

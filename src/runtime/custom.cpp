@@ -116,12 +116,13 @@ thread_local CustomScope* innermost_scope = nullptr;
 }  // namespace
 
 CustomScope::CustomScope(std::span<const Tensor> arguments)
-    : outer_(std::exchange(innermost_scope, this)),
+    : outer_(innermost_scope),
       first_(next_node_number()),
       arguments_(std::make_shared<CustomArguments>()) {
   for (const Tensor& argument : arguments) {
     if (argument.requires_grad()) arguments_->states.emplace_back(argument.impl().grad);
   }
+  innermost_scope = this;  // when nothing can fail any more
 }
 CustomScope::~CustomScope() { innermost_scope = outer_; }
 

@@ -509,13 +509,15 @@ std::string SizeGuards::to_string() const {
 }
 
 SizeScope::SizeScope(SizeValues values, Reading reading, SizeGuards known)
-    : outer_(std::exchange(innermost, this)),
+    : outer_(innermost),
       values_(std::move(values)),
       guards_(std::move(known)),
       reading_(reading) {
-  if (!guards_.ranges.empty()) return;
-  for (const auto& [size, value] : values_)
-    guards_.ranges.push_back({size, value < 0 ? INT64_MIN : 0});
+  if (guards_.ranges.empty()) {
+    for (const auto& [size, value] : values_)
+      guards_.ranges.push_back({size, value < 0 ? INT64_MIN : 0});
+  }
+  innermost = this;  // when nothing can fail any more
 }
 SizeScope::~SizeScope() { innermost = outer_; }
 SizeScope* SizeScope::active() { return innermost; }
