@@ -6,6 +6,7 @@
 #include <ein/parallel.hpp>
 
 #include "cpu/level.hpp"
+#include "cpu/parallel.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/nvrtc.hpp"
