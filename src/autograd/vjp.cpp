@@ -215,7 +215,9 @@ class Builder {
     std::vector<Sent>& all = sent_[static_cast<std::size_t>(to)];
     for (Sent& other : all) {
       const Op& op = graph_.op(sent.from.id);
-      if (!other.is_like(sent) || graph_.op(other.from.id).dtype != op.dtype) continue;
+      if (!other.is_like(sent) || graph_.op(other.from.id).dtype != op.dtype ||
+          !covers(sent.from.access, op.shape, sent.axes))  // a map writes each element once
+        continue;
       const DType compute = op.kind == OpKind::map ? op.compute : wide(op.dtype), dtype = op.dtype;
       other.from = map({sent.axes, {sent.from.access, op.shape}}, {other.from, sent.from},
                        Ex::input(0) + Ex::input(1), compute, dtype);

@@ -16,6 +16,17 @@ struct Slice {
   Size begin, size;
 };
 
+Access write_of(const Op& place, const Slice& slice) {
+  Access write = place.write;
+  write[slice.dim].offset = 0;
+  return write;
+}
+Shape shape_of(const Op& place, const Slice& slice) {
+  Shape shape = place.shape;
+  shape[slice.dim] = slice.size;
+  return shape;
+}
+
 std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
   const Op& op = graph.op(id);
   if (op.kind != OpKind::place || op.inputs.size() > 1) return std::nullopt;
@@ -27,7 +38,8 @@ std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
     if (slice) return std::nullopt;
     slice = Slice{id, d, op.write[d].offset, *size};
   }
-  return slice;
+  return slice && covers(write_of(op, *slice), shape_of(op, *slice), op.axes) ? slice
+                                                                              : std::nullopt;
 }
 
 /// Whether the value is the sum of all inputs of the map, each once.
@@ -92,9 +104,8 @@ Graph join_places(const Graph& graph) {
       Op piece = graph.op(slice.place);
       piece.kind = OpKind::reindex;
       piece.inputs[0] = at(piece.inputs[0]);
-      piece.shape = Shape(op.shape);
-      piece.shape[slice.dim] = slice.size;
-      piece.write[slice.dim].offset = 0;
+      piece.write = write_of(piece, slice);
+      piece.shape = shape_of(piece, slice);
       joined.inputs.push_back(add(std::move(piece)));
     }
     moved.push_back(add(std::move(joined)));
