@@ -178,21 +178,21 @@ void CubinCache::remove_oldest() const {
   };
   std::vector<Entry> entries;
   std::uint64_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory_, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (const std::string& name : io::names_in(directory_)) {
+    const fs::path path = io::join(directory_, name);
     std::error_code gone;
-    const fs::file_time_type used = entry->last_write_time(gone);
-    const std::uint64_t bytes = gone ? 0 : entry->file_size(gone);
-    if (gone || entry->path().extension() != suffix) continue;
-    entries.push_back({used, bytes, entry->path()});
+    const fs::file_time_type used = fs::last_write_time(path, gone);
+    const std::uint64_t bytes = gone ? 0 : fs::file_size(path, gone);
+    if (gone || path.extension() != suffix) continue;
+    entries.push_back({used, bytes, path});
     total += bytes;
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.used < b.used; });
   for (const Entry& entry : entries) {
     if (total <= max_bytes_) return;
-    fs::remove(entry.path, error);
+    std::error_code ignored;
+    fs::remove(entry.path, ignored);
     total -= entry.bytes;
   }
 }

@@ -1,5 +1,6 @@
 #include "io/file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -281,18 +283,26 @@ void append_to_file(std::string_view caller, const std::string& path, std::strin
     fail(caller, path, "cannot be written: " + reason(errno));
 }
 
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  const auto close = [](DIR* open) { ::closedir(open); };
+  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  while (const dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
 void remove_abandoned_files(const std::string& directory) {
-  std::error_code ignored;
-  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : names_in(directory)) {
     if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) continue;
-    const Descriptor file(
-        ::open(entry->path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const std::string path = join(directory, name);
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     FileLock lock;
     std::error_code error;
     if (file.get() >= 0 && lock.take(file.get(), LOCK_EX | LOCK_NB))
-      std::filesystem::remove_all(entry->path(), error);
+      std::filesystem::remove_all(path, error);
   }
 }
 

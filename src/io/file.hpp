@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tensor/owning_process.hpp"
 #include "tensor/system.hpp"
@@ -155,6 +156,10 @@ void replace_file(std::string caller, const std::string& path, std::string_view 
 /// Writes these bytes behind those of the file at `path`, which it makes if it is missing. Errors
 /// are of kind `file`.
 void append_to_file(std::string_view caller, const std::string& path, std::string_view bytes);
+
+/// What a directory has, in no order; nothing where it cannot be read. The standard library's
+/// iterator ends the process where there is no memory.
+std::vector<std::string> names_in(const std::string& directory);
 
 /// Removes the temporary files and directories in `directory` whose ReplacementFile or NewDirectory
 /// is gone, because its process died.

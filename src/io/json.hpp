@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -47,13 +49,91 @@ void read_json(std::string_view text, JsonEvents& events, const Fail& fail) {
     fail(events.is_too_deep() ? "it is nested too deeply" : "it is no JSON");
 }
 
-/// The same as a tree. The library's own callback would do, but looks through an array after each
-/// element of it.
-template <class Fail>
-nlohmann::json parse_json(std::string_view text, int deepest, const Fail& fail) {
-  JsonEvents events(deepest);
-  read_json(text, events, fail);
-  return nlohmann::json::parse(text);
+/// A text as a tree. The library's destructor takes memory for what arrays and objects hold, and
+/// where there is none it ends the process: they are emptied before it, from the leaves on.
+class JsonTree final : public JsonEvents {
+ public:
+  using json = nlohmann::json;
+
+  /// `fail(what)` throws, as that of read_json().
+  template <class Fail>
+  JsonTree(std::string_view text, int deepest, const Fail& fail) : JsonTree(deepest) {
+    read_json(text, *this, fail);
+  }
+  ~JsonTree() override { empty(root_); }
+  JsonTree(const JsonTree&) = delete;
+  JsonTree& operator=(const JsonTree&) = delete;
+
+  const json& root() const { return root_; }
+
+  bool null() override { return add(json()); }
+  bool boolean(bool value) override { return add(json(value)); }
+  bool number_integer(std::int64_t value) override { return add(json(value)); }
+  bool number_unsigned(std::uint64_t value) override { return add(json(value)); }
+  bool number_float(double value, const std::string&) override { return add(json(value)); }
+  bool string(std::string& value) override { return add(json(std::move(value))); }
+  bool key(std::string& key) override {
+    key_ = std::move(key);
+    return true;
+  }
+  bool start_object(std::size_t size) override {
+    return JsonEvents::start_object(size) && open(json(json::value_t::object));
+  }
+  bool start_array(std::size_t size) override {
+    return JsonEvents::start_array(size) && open(json(json::value_t::array));
+  }
+  bool end_object() override { return close() && JsonEvents::end_object(); }
+  bool end_array() override { return close() && JsonEvents::end_array(); }
+
+ private:
+  // Once it is done an exception runs the destructor.
+  explicit JsonTree(int deepest) : JsonEvents(deepest) {}
+
+  json& place(json&& value) {
+    if (open_.empty()) return root_ = std::move(value);
+    json& within = *open_.back();
+    if (within.is_object()) return within[key_] = std::move(value);
+    within.push_back(std::move(value));
+    return within.back();
+  }
+  bool add(json&& value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(json&& value) {
+    open_.push_back(&place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  static void empty(json& value) {
+    for (json& child : value) {
+      if (child.is_structured()) empty(child);
+    }
+    if (value.is_array()) value.get_ref<json::array_t&>().clear();
+    if (value.is_object()) value.get_ref<json::object_t&>().clear();
+  }
+
+  json root_;
+  std::vector<json*> open_;
+  std::string key_;
+};
+
+/// A text as a string of JSON, of which it has no errors: UTF-8.
+inline std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+/// `items` between two brackets, each in a line of its own, which `indent` spaces and two begin.
+inline std::string in_lines(const std::vector<std::string>& items, std::string_view brackets,
+                            std::size_t indent) {
+  if (items.empty()) return std::string(brackets);
+  std::string text(1, brackets[0]);
+  for (const std::string& item : items) {
+    text += text.size() == 1 ? "\n" : ",\n";
+    text += std::string(indent + 2, ' ') + item;
+  }
+  return text + '\n' + std::string(indent, ' ') + brackets[1];
 }
 
 inline bool is_utf8(const std::string& text) {

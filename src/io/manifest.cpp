@@ -37,7 +37,8 @@ class Reader {
       : text_(text), caller_(caller), path_(path) {}
 
   Manifest read() const {
-    const json root = parse_json(text_, deepest, [&](const std::string& what) { fail(what); });
+    const JsonTree tree(text_, deepest, [&](const std::string& what) { fail(what); });
+    const json& root = tree.root();
     if (!root.is_object()) fail("it is no object");
     if (field(root, "version") != 1) fail("its version is not 1");
     Manifest manifest;
@@ -136,15 +137,23 @@ Manifest parse_manifest(std::string_view text, const std::string& caller, const 
 }
 
 std::string to_json(const Manifest& manifest) {
-  json root = {{"version", 1}, {"checkpoints", json::array()}, {"dropped", manifest.dropped}};
+  std::vector<std::string> entries, dropped;
   for (const ManifestEntry& entry : manifest.checkpoints) {
-    json files = json::array();
+    std::vector<std::string> files;
     for (const ManifestFile& file : entry.files)
-      files.push_back({{"size", file.size}, {"xxh64", hex(file.checksum)}});
-    root["checkpoints"].push_back(
-        {{"name", entry.name}, {"step", entry.step}, {"files", std::move(files)}});
+      files.push_back(in_lines(
+          {"\"size\": " + std::to_string(file.size), "\"xxh64\": " + quoted(hex(file.checksum))},
+          "{}", 8));
+    entries.push_back(
+        in_lines({"\"files\": " + in_lines(files, "[]", 6), "\"name\": " + quoted(entry.name),
+                  "\"step\": " + std::to_string(entry.step)},
+                 "{}", 4));
   }
-  return root.dump(2) + '\n';
+  for (const std::string& name : manifest.dropped) dropped.push_back(quoted(name));
+  return in_lines({"\"checkpoints\": " + in_lines(entries, "[]", 2),
+                   "\"dropped\": " + in_lines(dropped, "[]", 2), "\"version\": 1"},
+                  "{}", 0) +
+         '\n';
 }
 
 }  // namespace ein::io

@@ -12,8 +12,6 @@
 namespace ein::io {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::uint64_t longest_index = 1 << 26;
 constexpr int deepest = 8;  // other programs keep more in it
 
@@ -88,7 +86,7 @@ std::string shard_name(std::size_t number, std::size_t count) {
 }
 
 std::string index_of(const std::vector<StateDict>& shards) {
-  json files = json::object();
+  std::map<std::string, std::string> files;
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     for (const auto& [name, tensor] : shards[i]) {
@@ -96,8 +94,13 @@ std::string index_of(const std::vector<StateDict>& shards) {
       bytes += tensor.nbytes();
     }
   }
-  const json root = {{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(files)}};
-  return root.dump(2) + '\n';
+  std::vector<std::string> lines;
+  for (const auto& [name, file] : files) lines.push_back(quoted(name) + ": " + quoted(file));
+  return in_lines(
+             {"\"metadata\": " + in_lines({"\"total_size\": " + std::to_string(bytes)}, "{}", 2),
+              "\"weight_map\": " + in_lines(lines, "{}", 2)},
+             "{}", 0) +
+         '\n';
 }
 
 WeightMap parse_index(std::string_view text, const std::string& caller, const std::string& path) {
