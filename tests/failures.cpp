@@ -3,10 +3,11 @@
 // n until no more are made; each time in a child of its own.
 //
 //   ein_failures [--calls NAME] [--kind NAME|others] [--manner once|on] [--every K] [--from N]
-//                [--at N]
+//                [--state fresh|used] [--at N]
 //
 // Of allocations, which are thousands, every K-th is tried, from the N-th on; `others` are all
-// kinds but these. With --at the N-th position alone, in this process, for a debugger.
+// kinds but these. The state is that before the call: fresh, or after the same call. With --at the
+// N-th position alone, in this process, for a debugger.
 //
 // A good end is the call's value, an Error or bad_alloc; the same call then gives its value, and
 // leaves as many files and descriptors as it does where nothing fails. Prints a table of calls and
@@ -396,7 +397,7 @@ Report report_of(const NamedCheck& check, const std::string& folder, const Failu
 }
 
 struct Options {
-  std::string folder, calls, kind, manner;
+  std::string folder, calls, kind, manner, state;
   long every = 1, from = 1;
   long at = 0;  // the only position, in this process, for a debugger
 };
@@ -445,6 +446,8 @@ bool read(int count, char** words, Options& options) {
       options.kind = value;
     else if (word == "--manner")
       options.manner = value;
+    else if (word == "--state")
+      options.state = value;
     else if (word == "--every")
       options.every = std::max(1L, std::atol(value));
     else if (word == "--from")
@@ -464,7 +467,7 @@ int main(int count, char** words) {
   if (!read(count, words, options)) {
     std::fprintf(stderr,
                  "usage: ein_failures [--calls NAME] [--kind NAME|others] [--manner once|on] "
-                 "[--every K] [--from N] [--at N]\n");
+                 "[--every K] [--from N] [--state fresh|used] [--at N]\n");
     return 2;
   }
   const ein::test::ScratchDirectory scratch;
@@ -483,7 +486,10 @@ int main(int count, char** words) {
         if (!options.manner.empty() && (options.manner == "on") != all_after) continue;
         if (all_after && failure.last > 0) continue;
         goes_on = all_after;
-        for (const bool is_used : {false, true}) bad += try_all(check, failure, is_used, options);
+        for (const bool is_used : {false, true}) {
+          if (!options.state.empty() && (options.state == "used") != is_used) continue;
+          bad += try_all(check, failure, is_used, options);
+        }
       }
     }
   }

@@ -284,6 +284,8 @@ TEST(ScratchMemory, IsThatOfEveryFunction) {
   const std::map<std::string, std::string> without = {
       {"gradients", "is made of the other calls"},
       {"from_span", "has the caller's elements"},
+      {"from_bytes", "has the caller's elements"},
+      {"copy_from_bytes", "has the caller's elements"},
       {"from_vector", "has the caller's elements"},
       {"tensor", "has the caller's elements"},
       {"from_eigen", "has the caller's elements"},
