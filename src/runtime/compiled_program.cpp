@@ -91,7 +91,7 @@ const CompiledFunction::Program::Accounts& CompiledFunction::Program::accounts()
 
 void CompiledFunction::Program::load() {
   kernels_ = plan_->kernels_at(sizes_);
-  memory_.workspace = kernels_->workspace_bytes(num_threads());
+  workspace_ = kernels_->workspace_bytes(num_threads());
   for (std::size_t h = 0; h < here_.size(); ++h) {
     Here& here = here_[h];
     here.addresses.assign(plan_->program().buffers.size(), nullptr);
@@ -125,11 +125,10 @@ void CompiledFunction::Program::forget_results() {
 std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::Scratch& scratch) {
   const NoForkLock lock(mutex_);
   const int threads = num_threads();
-  memory_.workspace = kernels_->workspace_bytes(threads);
+  workspace_ = kernels_->workspace_bytes(threads);
   require_apart(arguments);
   if (CostRecorder::is_active())
-    CostRecorder::record("compiled function", cost(),
-                         memory_.results + memory_.arena + memory_.workspace);
+    CostRecorder::record("compiled function", cost(), memory_.results + memory_.arena + workspace_);
   const RandomOrigin random = engine::take_streams(plan_->recording()->streams);
   std::vector<Tensor> results;
   if (!mesh()) {
@@ -176,7 +175,7 @@ std::vector<Tensor> CompiledFunction::Program::run(Here& here, std::size_t numbe
       kept.storage = engine::backend_of(device_).allocate(kept.bytes);
     addresses[static_cast<std::size_t>(buffer)] = kept.storage->data();
   }
-  std::shared_ptr<Storage> block = scratch.take(memory_.arena + memory_.workspace, device_);
+  std::shared_ptr<Storage> block = scratch.take(memory_.arena + workspace_, device_);
   for (const auto& [buffer, offset] : arena_offsets_) addresses[buffer] = block->data() + offset;
   kernels_->run({addresses, block->data() + memory_.arena, random, threads, here.process});
   scratch.give_back(std::move(block));

@@ -1,6 +1,7 @@
 // One program of a compiled function: a plan, for the lengths of a call.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,7 +35,11 @@ class CompiledFunction::Program {
   const Graph& graph() const { return accounts().graph; }
   const Cost& cost() const { return accounts().cost; }
   const StepBill& bill() const { return accounts().bill; }
-  const MemoryPlan& memory() const { return memory_; }
+  MemoryPlan memory() const {
+    MemoryPlan memory = memory_;
+    memory.workspace = workspace_;
+    return memory;
+  }
   const std::vector<Exchange>& exchanges() const { return accounts().exchanges; }
   std::string svg() const { return to_svg(graph(), roles_); }
   std::string print() const { return plan_->print(); }
@@ -64,6 +69,7 @@ class CompiledFunction::Program {
   std::unique_ptr<const engine::Kernels> kernels_;
   std::vector<InputRole> roles_;  // of the inputs
   MemoryPlan memory_;
+  std::atomic<std::size_t> workspace_{0};  // of the latest run's threads; read while others run
   struct Kept {
     std::size_t bytes;
     std::shared_ptr<Storage> storage;
