@@ -12,7 +12,7 @@ source=$1
 shift
 cd "$source" || exit 2
 the_file=src/tensor/system.cpp
-posix='dlfcn\.h|fcntl\.h|pthread\.h|signal\.h|spawn\.h|sys/mman\.h|sys/stat\.h|sys/wait\.h|time\.h|unistd\.h'
+posix='dirent\.h|dlfcn\.h|fcntl\.h|pthread\.h|signal\.h|spawn\.h|sys/mman\.h|sys/stat\.h|sys/wait\.h|time\.h|unistd\.h'
 also_macos='sys/file\.h|sys/ioctl\.h' # flock() and the width of a terminal, which BSD and macOS have
 others='cpuid\.h|immintrin\.h|asmjit/.*|cuda\.h|mpi\.h|zlib\.h'
 
