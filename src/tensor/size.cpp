@@ -509,10 +509,7 @@ std::string SizeGuards::to_string() const {
 }
 
 SizeScope::SizeScope(SizeValues values, Reading reading, SizeGuards known)
-    : outer_(innermost),
-      values_(std::move(values)),
-      guards_(std::move(known)),
-      reading_(reading) {
+    : outer_(innermost), values_(std::move(values)), guards_(std::move(known)), reading_(reading) {
   if (guards_.ranges.empty()) {
     for (const auto& [size, value] : values_)
       guards_.ranges.push_back({size, value < 0 ? INT64_MIN : 0});
