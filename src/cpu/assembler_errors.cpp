@@ -5,19 +5,20 @@
 #include "cpu/assembler_errors.hpp"
 
 namespace ein::host {
-namespace {
 
-class Thrower final : public asmjit::ErrorHandler {
- public:
+struct ErrorThrower::Handler final : asmjit::ErrorHandler {
   void handleError(asmjit::Error error, const char* /*message*/,
                    asmjit::BaseEmitter* /*origin*/) override {
     throw AssemblerError{error};
   }
 };
 
-}  // namespace
+ErrorThrower::ErrorThrower() : handler_(std::make_unique<Handler>()) {}
+ErrorThrower::~ErrorThrower() = default;
 
-std::unique_ptr<asmjit::ErrorHandler> thrower_of_errors() { return std::make_unique<Thrower>(); }
+void ErrorThrower::watch(asmjit::CodeHolder& holder) const {
+  holder.setErrorHandler(handler_.get());
+}
 
 }  // namespace ein::host
 

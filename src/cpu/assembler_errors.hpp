@@ -12,7 +12,19 @@ struct AssemblerError {
   asmjit::Error error;
 };
 
-/// For CodeHolder::setErrorHandler; outlives the holder.
-std::unique_ptr<asmjit::ErrorHandler> thrower_of_errors();
+/// Throws it at the first error of a holder, which it outlives.
+class ErrorThrower {
+ public:
+  ErrorThrower();
+  ~ErrorThrower();
+  ErrorThrower(const ErrorThrower&) = delete;
+  ErrorThrower& operator=(const ErrorThrower&) = delete;
+
+  void watch(asmjit::CodeHolder& holder) const;
+
+ private:
+  struct Handler;
+  const std::unique_ptr<Handler> handler_;
+};
 
 }  // namespace ein::host

@@ -1090,11 +1090,11 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa 
   }
   // Before the lock, which its destructor takes.
   const std::shared_ptr<RowCode> made(new RowCode);
-  const std::unique_ptr<asmjit::ErrorHandler> errors = thrower_of_errors();
+  const ErrorThrower errors;
   try {
     asmjit::CodeHolder holder;
     or_throw(holder.init(runtime().jit.environment()));
-    holder.setErrorHandler(errors.get());
+    errors.watch(holder);
     const std::unique_ptr<Assembler> code = Assembler::make(isa, part.rows.compute, holder);
     Emitter(part, isa, *code).emit();
     or_throw(code->compiler().finalize());
