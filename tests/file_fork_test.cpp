@@ -377,6 +377,7 @@ TEST(FileForkTest, DestructorsAskWhoseProcessThisIs) {
       {"Scratch", "gives memory to a pool"},
       {"InflatedStream", "has memory"},
       {"Deflater", "has memory"},
+      {"JsonTree", "has memory"},
       {"Prefetcher", "has a Worker"},
       {"Loop", "has memory"},
       {"Storage", "gives memory to a pool"},
