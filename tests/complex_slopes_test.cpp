@@ -4,28 +4,11 @@
 
 #include <algorithm>
 
-#include "autograd/vjp.hpp"
-#include "passes/complex.hpp"
-#include "passes/simplify.hpp"
 #include "support/complex_errors.hpp"
-#include "support/one_op.hpp"
+#include "support/complex_graph.hpp"
 
 namespace ein::test {
 namespace {
-
-Graph gradient_of(ScalarOp function, DType dtype) {
-  const Shape shape{8};
-  Op map{.kind = OpKind::map,
-         .dtype = dtype,
-         .shape = shape,
-         .axes = {{"i", shape[0]}},
-         .reads = {plain({0})},
-         .write = plain({0}),
-         .expr = Ex::apply(function, Ex::input(0)),
-         .compute = real_dtype(dtype)};
-  const Graph forward = without_complex(graph_of({{dtype, shape}}, map), "test");
-  return simplify(autograd::vjp(forward, {true}, {true}).graph, true);
-}
 
 std::ptrdiff_t count(const Graph& graph, OpKind kind) {
   return std::count_if(graph.ops.begin(), graph.ops.end(),
@@ -36,7 +19,7 @@ std::ptrdiff_t count(const Graph& graph, OpKind kind) {
 TEST(ComplexSlopes, AreTwoMaps) {
   for (const ComplexFunction& f : complex_functions()) {
     for (const DType dtype : {DType::c64, DType::c128}) {
-      const Graph graph = gradient_of(f.op, dtype);
+      const Graph graph = complex_graph(f.op, dtype, {8}, true);
       EXPECT_EQ(count(graph, OpKind::map), 2) << f.name << " of " << name(dtype);
       EXPECT_EQ(count(graph, OpKind::place), 0) << f.name << " of " << name(dtype);
     }

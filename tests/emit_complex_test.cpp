@@ -4,10 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "autograd/vjp.hpp"
-#include "passes/complex.hpp"
-#include "passes/simplify.hpp"
 #include "support/complex_errors.hpp"
+#include "support/complex_graph.hpp"
 #include "support/emitted_cases.hpp"
 
 namespace ein::test {
@@ -21,21 +19,6 @@ struct Asked {
 
 class EmitComplexTest : public EmitTest {
  protected:
-  /// The parts of f(z), or of its gradient with the cotangent 1, as a graph of those of z.
-  static Graph graph_of_function(const ComplexFunction& f, DType dtype, Shape shape,
-                                 bool is_gradient) {
-    Op map{.kind = OpKind::map,
-           .dtype = dtype,
-           .shape = shape,
-           .axes = {{"i", shape[0]}},
-           .reads = {plain({0})},
-           .write = plain({0}),
-           .expr = Ex::apply(f.op, Ex::input(0)),
-           .compute = real_dtype(dtype)};
-    const Graph forward = without_complex(graph_of({{dtype, shape}}, map), "test");
-    return simplify(is_gradient ? autograd::vjp(forward, {true}, {true}).graph : forward, true);
-  }
-
   template <class T>
   void add_functions(std::size_t count) {
     Random random(suite_seed);
@@ -46,7 +29,7 @@ class EmitComplexTest : public EmitTest {
     const Tensor one = view_as_real(full(shape, std::complex<double>(1), dtype)).contiguous();
     for (const ComplexFunction& f : complex_functions()) {
       for (const bool is_gradient : {false, true}) {
-        add(graph_of_function(f, dtype, shape, is_gradient),
+        add(complex_graph(f.op, dtype, shape, is_gradient),
             is_gradient ? std::vector<Tensor>{z, one} : std::vector<Tensor>{z});
         asked_.push_back({&f, is_gradient});
       }

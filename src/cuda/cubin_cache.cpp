@@ -178,7 +178,7 @@ void CubinCache::remove_oldest() const {
   };
   std::vector<Entry> entries;
   std::uint64_t total = 0;
-  for (const std::string& name : io::names_in(directory_)) {
+  for (const std::string& name : io::listing_of(directory_)) {
     const fs::path path = io::join(directory_, name);
     std::error_code gone;
     const fs::file_time_type used = fs::last_write_time(path, gone);

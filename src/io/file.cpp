@@ -283,7 +283,7 @@ void append_to_file(std::string_view caller, const std::string& path, std::strin
     fail(caller, path, "cannot be written: " + reason(errno));
 }
 
-std::vector<std::string> names_in(const std::string& directory) {
+std::vector<std::string> listing_of(const std::string& directory) {
   std::vector<std::string> names;
   const auto close = [](DIR* open) { ::closedir(open); };
   const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
@@ -295,7 +295,7 @@ std::vector<std::string> names_in(const std::string& directory) {
 }
 
 void remove_abandoned_files(const std::string& directory) {
-  for (const std::string& name : names_in(directory)) {
+  for (const std::string& name : listing_of(directory)) {
     if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) continue;
     const std::string path = join(directory, name);
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

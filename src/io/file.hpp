@@ -159,7 +159,7 @@ void append_to_file(std::string_view caller, const std::string& path, std::strin
 
 /// What a directory has, in no order; nothing where it cannot be read. The standard library's
 /// iterator ends the process where there is no memory.
-std::vector<std::string> names_in(const std::string& directory);
+std::vector<std::string> listing_of(const std::string& directory);
 
 /// Removes the temporary files and directories in `directory` whose ReplacementFile or NewDirectory
 /// is gone, because its process died.

@@ -121,10 +121,10 @@ class JsonTree final : public JsonEvents {
   std::string key_;
 };
 
-/// A text as a string of JSON, of which it has no errors: UTF-8.
-inline std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+/// A text, which is_utf8(), as a string of JSON.
+inline std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
-/// `items` between two brackets, each in a line of its own, which `indent` spaces and two begin.
+/// `items` between two brackets, each in a line that begins with `indent` + 2 spaces.
 inline std::string in_lines(const std::vector<std::string>& items, std::string_view brackets,
                             std::size_t indent) {
   if (items.empty()) return std::string(brackets);

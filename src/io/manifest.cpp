@@ -141,15 +141,15 @@ std::string to_json(const Manifest& manifest) {
   for (const ManifestEntry& entry : manifest.checkpoints) {
     std::vector<std::string> files;
     for (const ManifestFile& file : entry.files)
-      files.push_back(in_lines(
-          {"\"size\": " + std::to_string(file.size), "\"xxh64\": " + quoted(hex(file.checksum))},
-          "{}", 8));
+      files.push_back(in_lines({"\"size\": " + std::to_string(file.size),
+                                "\"xxh64\": " + json_string(hex(file.checksum))},
+                               "{}", 8));
     entries.push_back(
-        in_lines({"\"files\": " + in_lines(files, "[]", 6), "\"name\": " + quoted(entry.name),
+        in_lines({"\"files\": " + in_lines(files, "[]", 6), "\"name\": " + json_string(entry.name),
                   "\"step\": " + std::to_string(entry.step)},
                  "{}", 4));
   }
-  for (const std::string& name : manifest.dropped) dropped.push_back(quoted(name));
+  for (const std::string& name : manifest.dropped) dropped.push_back(json_string(name));
   return in_lines({"\"checkpoints\": " + in_lines(entries, "[]", 2),
                    "\"dropped\": " + in_lines(dropped, "[]", 2), "\"version\": 1"},
                   "{}", 0) +

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
-#include <nlohmann/json.hpp>
+#include "io/json.hpp"
 
 namespace ein::io {
 namespace {
@@ -231,12 +231,10 @@ void check_offsets(const InputFile& file, const SafetensorsHeader& header) {
 
 /// `text` as a JSON string.
 std::string json_string(std::string_view caller, std::string_view what, const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
+  if (!is_utf8(text))
     throw Error(ErrorKind::value, std::string(caller) + ": the " + std::string(what) + " " +
                                       in_quotes(text) + " is not valid UTF-8");
-  }
+  return io::json_string(text);
 }
 
 }  // namespace

@@ -95,7 +95,8 @@ std::string index_of(const std::vector<StateDict>& shards) {
     }
   }
   std::vector<std::string> lines;
-  for (const auto& [name, file] : files) lines.push_back(quoted(name) + ": " + quoted(file));
+  for (const auto& [name, file] : files)
+    lines.push_back(json_string(name) + ": " + json_string(file));
   return in_lines(
              {"\"metadata\": " + in_lines({"\"total_size\": " + std::to_string(bytes)}, "{}", 2),
               "\"weight_map\": " + in_lines(lines, "{}", 2)},
